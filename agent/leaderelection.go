@@ -62,6 +62,7 @@ func (e *leaderElection) nominate(ctx context.Context, unit string, stays bool) 
 	}
 }
 
+// withdraw takes a unit out of the election of its service.
 func (e *leaderElection) withdraw(unit string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -106,6 +107,7 @@ func (e *leaderElection) pickLeader(c *candidates, leader string) (next string, 
 	return slices.MinFunc(names, charm.CompareUnits), known
 }
 
+// removeIfEmpty removes a service's candidates if no unit is left among them. It reports whether it did.
 func (e *leaderElection) removeIfEmpty(service string, c *candidates) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -151,6 +153,8 @@ func (e *leaderElection) campaignAndLead(ctx context.Context, service, unit stri
 	return e.holdLeadership(ctx, lead, service, unit, c)
 }
 
+// waitForChange waits until the candidates change, done is closed, the timeout has passed, or ctx ends. A
+// timeout of 0 never passes.
 func (c *candidates) waitForChange(ctx context.Context, done <-chan struct{}, timeout time.Duration) {
 	var expired <-chan time.Time
 	if timeout > 0 {

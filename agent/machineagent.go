@@ -49,6 +49,7 @@ type unitExit struct {
 	err  error
 }
 
+// run runs the machine's agent and its units' agents. It returns when all of them have ended.
 func (m *machineAgent) run(ctx context.Context) error {
 	if err := m.prepareHost(ctx); err != nil {
 		return unlessDone(ctx, err)
@@ -95,6 +96,7 @@ func (m *machineAgent) prepareHost(ctx context.Context) error {
 	return nil
 }
 
+// takeClaim claims the machine, so that no second agent runs it. It retries while the store is away.
 func (m *machineAgent) takeClaim(ctx context.Context) (*state.Claim, error) {
 	m.faultPoint("before-claim")
 	claim, err := retryTransient(ctx, m.Log, func() (*state.Claim, error) {
@@ -173,6 +175,7 @@ func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished 
 	return false, m.waitForChange(ctx, d.revision, loop)
 }
 
+// readState reads all that the next step depends on, in one view. A machine that is gone counts as dead.
 func (m *machineAgent) readState(v *state.View) (d machineState, err error) {
 	if err := v.PrefetchMachine(m.Machine); err != nil {
 		return d, err
@@ -211,6 +214,8 @@ func (m *machineAgent) ensureUnitAgent(ctx context.Context, unit string) {
 	m.wg.Go(func() { m.exits <- unitExit{unit, m.host.superviseUnit(ctx, unit)} })
 }
 
+// waitForChange waits until the machine's records have changed since the revision, or a unit's agent has
+// ended.
 func (m *machineAgent) waitForChange(ctx context.Context, revision int64, loop *pulse.Loop) error {
 	err := m.watch.Renew(ctx, m.State, revision, nil, state.WatchMachine(m.Machine), state.WatchEnvironment())
 	if err != nil {
@@ -230,6 +235,7 @@ func (m *machineAgent) waitForChange(ctx context.Context, revision int64, loop *
 	}
 }
 
+// takeExits takes note of the units' agents that have ended by now.
 func (m *machineAgent) takeExits() {
 	for {
 		select {
@@ -241,6 +247,7 @@ func (m *machineAgent) takeExits() {
 	}
 }
 
+// markDead marks the machine as dead in the state, unless it is already.
 func (m *machineAgent) markDead(ctx context.Context, life state.Life) error {
 	if life == state.Dead {
 		return nil
@@ -325,6 +332,7 @@ func chooseAddresses(known state.Addresses, provider string) state.Addresses {
 	}
 }
 
+// hostAddress returns the first address of this host that other hosts can reach, or 127.0.0.1.
 func hostAddress() string {
 	addresses, _ := net.InterfaceAddrs()
 	for _, a := range addresses {

@@ -107,6 +107,7 @@ func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 	return s, nil
 }
 
+// announceAgent announces the agent under this process's session, unless it already is.
 func (p *presence) announceAgent(ctx context.Context, agent string) error {
 	s, err := p.process.Session(ctx)
 	if err != nil {
@@ -149,6 +150,8 @@ func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Tro
 	return logs.Append(ctx, p.state, source, []logs.Line{line})
 }
 
+// noteAnnounced notes which session announced the agent. The first announcement reports that the process is
+// ready.
 func (p *presence) noteAnnounced(agent string, s *state.Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -59,6 +59,8 @@ func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quies
 	}
 }
 
+// tryQuiesce locks the unit's hooks out, for a backup of its directory. It returns [unitdir.ErrHookRuns] if
+// one runs.
 func tryQuiesce(folder unitdir.Folder) (*unitdir.Quiesced, error) {
 	q, err := folder.TryQuiesce()
 	if err != nil {

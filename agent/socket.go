@@ -59,6 +59,7 @@ func removeMachineSockets(machineDir string) {
 // address of a socket must be.
 func makeSocketDir(uuid, name string) (string, error) { return userSockets().makeIn(uuid, name) }
 
+// makeIn makes a private directory for a socket of the environment and agent.
 func (b socketBase) makeIn(uuid, name string) (string, error) {
 	for {
 		base, err := b.make()

@@ -206,6 +206,8 @@ func (h *host) runWhileClaimed(ctx context.Context, work func(ctx context.Contex
 	return unlessDone(working, err)
 }
 
+// drainOnRequest waits for a request to make way for another binary. Then it lets no hook begin, and calls
+// stop when those that run have ended.
 func (h *host) drainOnRequest(ctx context.Context, stop func()) {
 	select {
 	case <-h.Drain:
@@ -221,6 +223,7 @@ func (h *host) drainOnRequest(ctx context.Context, stop func()) {
 	}
 }
 
+// awaitEnvironment reads the environment, once exists returns no error. It retries while the store is away.
 func awaitEnvironment(
 	ctx context.Context,
 	st *state.State,
@@ -238,6 +241,8 @@ func awaitEnvironment(
 	})
 }
 
+// retryTransient calls f until it succeeds, or fails in a way that a retry cannot mend. It reports the
+// outage.
 func retryTransient[T any](ctx context.Context, log *slog.Logger, f func() (T, error)) (T, error) {
 	var retry backoff.Exponential
 	report := newOutageLog(log).partReporter("start")

@@ -177,6 +177,7 @@ func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, e
 	return len(changes) + len(ports), nil
 }
 
+// parseRelation returns the number of the relation that the command line names, or NoRelation.
 func (r *run) parseRelation() (int, error) {
 	if r.Relation == "" {
 		return hookapi.NoRelation, nil
@@ -210,6 +211,7 @@ func (h auditedHook) SetStatus(ctx context.Context, ofService bool, s hookapi.St
 	return nil
 }
 
+// operatorName returns USER@HOST, under which the log names the operator.
 func operatorName() string {
 	name := "uid " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {
@@ -234,6 +236,7 @@ type logWriter struct {
 	logs   map[string]*unitlog.Log
 }
 
+// write writes a message to the log of a unit or, without one, to stderr.
 func (w *logWriter) write(source, level, message string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -56,6 +56,7 @@ func isHookVariable(name string) bool {
 	return strings.HasPrefix(name, "JUJU_") && !chosen || name == "CHARM_DIR"
 }
 
+// envFacts returns the facts from which the command's environment variables are made, as for a hook.
 func (r *run) envFacts(d workDir, client string) hookexec.Facts {
 	f := r.facts
 	env := hookexec.Facts{
@@ -95,6 +96,7 @@ func (r *run) relationID() string {
 	return fmt.Sprintf("relation-%d", r.facts.apiFacts.Relation)
 }
 
+// unitFolder returns the unit's directory if it is on this host, or "".
 func (r *run) unitFolder() unitdir.Folder {
 	if r.Unit == "" || r.MachineDir == nil {
 		return ""
@@ -186,6 +188,7 @@ func (r *run) gatherUnit(v *state.View) error {
 	return nil
 }
 
+// readUnit reads the unit and its charm, and returns the dialect of its hook tools.
 func (f *hookFacts) readUnit(v *state.View, unit string) (d charm.Dialect, err error) {
 	if f.unit, err = v.Unit(unit); err != nil {
 		return "", err

@@ -84,6 +84,7 @@ func findCommand(name, tools string) (string, error) {
 	return exec.LookPath(name)
 }
 
+// explainStartError returns the exit code and the error for a command that could not be started.
 func explainStartError(argv []string, err error) (int, error) {
 	name := argv[0]
 	exit := exitCannotRun
@@ -158,6 +159,7 @@ func newSignalRelay() *signalRelay {
 	return r
 }
 
+// forwardTo sends the process the signals that this one gets, except those that a terminal sends to both.
 func (r *signalRelay) forwardTo(p *os.Process) {
 	r.wg.Go(func() {
 		for s := range r.signals {
@@ -224,6 +226,7 @@ func newWorkDir(base string, links Links) (d workDir, err error) {
 	return d, err
 }
 
+// removeStaleDirs removes the directories of processes that have died: nobody holds their locks.
 func removeStaleDirs(base string) {
 	entries, _ := os.ReadDir(base) // what cannot be seen now will be another time
 	for _, e := range entries {
@@ -235,6 +238,7 @@ func removeStaleDirs(base string) {
 	}
 }
 
+// linkTools links all hook tools into a directory for PATH.
 func (d workDir) linkTools(links Links) error {
 	if err := os.Mkdir(d.toolsPath(), 0o700); err != nil {
 		return fmt.Errorf("cannot make a folder of hook tools: %w", err)

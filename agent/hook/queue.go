@@ -150,6 +150,7 @@ type member struct {
 	in      bool
 }
 
+// findGone returns the recorded members that have left, except those that already know it.
 func findGone(recorded map[string]state.MemberState, present []state.Member, tail int64) (gone []member) {
 	here := make(map[string]bool, len(present))
 	for _, m := range present {

@@ -45,6 +45,7 @@ func readGoals(v *state.View, service string) (goals hookapi.Goals, err error) {
 	return goals, err
 }
 
+// addRelationGoals adds the goals of a related service and its units.
 func addRelationGoals(v *state.View, r state.Relation, other string, to map[string]hookapi.Goal) error {
 	units, err := readUnitGoals(v, other)
 	if err != nil {

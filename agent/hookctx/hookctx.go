@@ -250,6 +250,8 @@ func compareNodes(a, b hookapi.Node) int {
 		cmp.Compare(a.Service, b.Service))
 }
 
+// mergeNode writes changes to the settings of a unit or service in a relation. A relation that is gone counts
+// as done.
 func mergeNode(tx *state.Tx, at hookapi.Node, changes map[string]*string) (changed []state.Change, err error) {
 	if len(changes) == 0 {
 		return nil, nil
@@ -275,6 +277,7 @@ func (c Change) String() string {
 	return fmt.Sprintf("setting changed: %q=%s (was %s)", c.Key, formatValue(c.New), formatValue(c.Old))
 }
 
+// formatValue returns a setting's new value for the log, shortened to maxLoggedValue bytes.
 func formatValue(value *string) string {
 	switch {
 	case value == nil:

@@ -12,6 +12,8 @@ func (c *Context) IsLeader(ctx context.Context) (bool, error) {
 	return answer(ctx, c, func() (bool, error) { return c.readIsLeader(ctx) })
 }
 
+// readIsLeader reports whether the unit leads its service. It reads that once, so that a hook gets one
+// answer.
 func (c *Context) readIsLeader(ctx context.Context) (bool, error) {
 	unit := c.opts.Facts.Unit
 	if c.leader != nil || unit == "" {
@@ -27,6 +29,7 @@ func (c *Context) readIsLeader(ctx context.Context) (bool, error) {
 	return leads, nil
 }
 
+// checkLeader returns ErrNotLeader unless the unit leads its service.
 func (c *Context) checkLeader(ctx context.Context) error {
 	leads, err := c.readIsLeader(ctx)
 	if err != nil {
@@ -141,6 +144,7 @@ func (c *Context) SetState(ctx context.Context, changes map[string]*string) erro
 	})
 }
 
+// loadUnitState returns the unit's own notes, which state-get and state-set use. It reads them once.
 func (c *Context) loadUnitState(ctx context.Context) (*settingsNode, error) {
 	unit, err := c.localUnit("")
 	if err != nil {

@@ -116,6 +116,7 @@ func HostSubnet(address string) string {
 // hostInterface is an interface of this host; zero where the address is none of this host's.
 type hostInterface struct{ name, mac, network string }
 
+// findInterface returns the network interface of this host that has the address, or none.
 func findInterface(address string) hostInterface {
 	ip := net.ParseIP(address)
 	interfaces, _ := net.Interfaces()
@@ -186,6 +187,7 @@ func (c *Context) Ports(ctx context.Context) ([]hookapi.Port, error) {
 	})
 }
 
+// loadPorts returns a unit's ports, which it reads once, with what this hook has changed.
 func (c *Context) loadPorts(ctx context.Context, unit string) (*unitPorts, error) {
 	if p, ok := c.ports[unit]; ok {
 		return p, nil
@@ -205,6 +207,7 @@ func (c *Context) loadPorts(ctx context.Context, unit string) (*unitPorts, error
 	return c.ports[unit], nil
 }
 
+// apply returns the ports after this hook's changes, sorted.
 func (p *unitPorts) apply(open []state.Port) []state.Port {
 	open = slices.Clone(open)
 	for _, change := range p.changes {
@@ -262,6 +265,7 @@ func (c *Context) checkPortConflict(ctx context.Context, unit string, own []stat
 	return rewordNotFound(err, unit)
 }
 
+// commit applies this hook's changes to the ports that the unit has by now.
 func (p *unitPorts) commit(tx *state.Tx, unit string) error {
 	if len(p.changes) == 0 {
 		return nil

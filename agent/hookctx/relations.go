@@ -25,6 +25,8 @@ func (c *Context) Relation(ctx context.Context, id int) (hookapi.Relation, error
 	})
 }
 
+// loadRelation returns a relation as it was when this hook first asked for it. The hook's own relation may be
+// gone already: then it has the members that the hook began with.
 func (c *Context) loadRelation(ctx context.Context, id int) (hookapi.Relation, error) {
 	if r, ok := c.relations[id]; ok {
 		return r, nil

@@ -89,6 +89,8 @@ func (c *Context) ensureFetched(ctx context.Context, r resources.Resource, path 
 	return osutil.WriteFile(note, data, 0o644)
 }
 
+// isFetched reports whether path already has the resource: the note beside it names the same one, and the
+// size is right.
 func isFetched(note, path string, want resourceRecord) bool {
 	data, err := os.ReadFile(note)
 	var noted resourceRecord

@@ -260,6 +260,7 @@ func (c *Context) setContent(ctx context.Context, s *cachedSecret, content secre
 	return nil
 }
 
+// openSecret returns the content of a secret's revision. It opens each revision once.
 func (c *Context) openSecret(ctx context.Context, s *cachedSecret, revision int) (secret.Content, error) {
 	if content, ok := s.opened[revision]; ok {
 		return content, nil

@@ -51,6 +51,7 @@ func (c *Context) SetSettings(ctx context.Context, at hookapi.Node, changes map[
 	})
 }
 
+// apply applies changes, where nil removes a key, to the settings that this hook sees.
 func (n *settingsNode) apply(changes map[string]*string) error {
 	if err := checkSettings(changes); err != nil {
 		return err

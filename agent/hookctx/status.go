@@ -23,6 +23,7 @@ func (c *Context) Status(ctx context.Context, ofService bool) (hookapi.Status, e
 	})
 }
 
+// readServiceStatus reads the status that the leader has set for its service, and those of its units.
 func readServiceStatus(v *state.View, service string) (status hookapi.Status, err error) {
 	w, err := v.ServiceStatus(service)
 	if err != nil {
@@ -85,6 +86,7 @@ func (c *Context) Said() *state.WorkloadStatus {
 	return c.said
 }
 
+// setServiceStatus sets the service's status. It returns ErrNotLeader if the unit does not lead.
 func setServiceStatus(tx *state.Tx, f hookapi.Facts, w state.WorkloadStatus) error {
 	err := tx.CheckLeader(f.Service, f.Unit)
 	if errors.Is(err, state.ErrNotLeader) {

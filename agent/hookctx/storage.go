@@ -64,6 +64,7 @@ func (c *Context) AddStorage(ctx context.Context, counts map[string]int) error {
 	})
 }
 
+// loadStorage returns the unit's storage and the charm's declarations of it. It reads them once.
 func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {
 	unit, err := c.localUnit("")
 	if err != nil {

@@ -130,6 +130,7 @@ func Environment(f Facts, getenv func(string) string) []string {
 	return append(env, inheritedVariables(f.Tools, getenv)...)
 }
 
+// hookVariables returns the variables that name the hook, or the action.
 func (f Facts) hookVariables() []string {
 	switch {
 	case f.Action == nil:
@@ -147,6 +148,7 @@ func (f Facts) hookVariables() []string {
 	}
 }
 
+// variables returns the variables that describe the hook's relation.
 func (r *RelationFacts) variables() []string {
 	env := []string{
 		"JUJU_RELATION=" + r.Name,
@@ -178,6 +180,8 @@ func (r *RelationFacts) TooManyMembers() string {
 		len(r.Members), maxVariableSize>>10)
 }
 
+// inheritedVariables returns the variables of the agent that hooks get too: locale, home and proxies. PATH
+// begins with the hook tools.
 func inheritedVariables(tools string, getenv func(string) string) []string {
 	path := getenv("PATH")
 	lang := getenv("LANG")

@@ -183,6 +183,7 @@ func findExecutable(charmDir, own string) (string, error) {
 	return "", fs.ErrNotExist
 }
 
+// newOutcome turns the error of [exec.Cmd.Wait] into an outcome.
 func newOutcome(err error) Outcome {
 	var exit *exec.ExitError
 	if err == nil {

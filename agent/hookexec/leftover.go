@@ -44,6 +44,7 @@ func LeftOver(clientID string) (names []string) {
 	return names
 }
 
+// hasClientID reports whether the process has the hook's id in its environment, and so was started by it.
 func hasClientID(pid int, clientID string) bool {
 	st, err := osutil.ReadProcStat(pid)
 	if err != nil || st.IsGone() {

@@ -23,6 +23,7 @@ func (s Spec) newSink(stream Stream) *lineSink {
 	return to
 }
 
+// readOnce reads what there is in the pipe. over says that the pipe has ended.
 func (s *lineSink) readOnce(fd int, buffer []byte) (over bool) {
 	n, err := unix.Read(fd, buffer)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {

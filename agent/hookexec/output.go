@@ -20,6 +20,7 @@ type outputReader struct {
 	leftOpen []int         // the agent's ends of the pipes that somebody still holds
 }
 
+// newOutputReader makes the pipes for stdout and stderr, and an eventfd that wakes their reader.
 func newOutputReader(timeout time.Duration) (r *outputReader, err error) {
 	r = &outputReader{timeout: cmp.Or(timeout, OutputTimeout), done: make(chan struct{})}
 	if r.wakeFD, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {

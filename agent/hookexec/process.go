@@ -29,6 +29,8 @@ type process struct {
 	gate *os.File // a line releases the process, closing ends it
 }
 
+// startHeld starts a shell that waits for a line from the returned process's gate before it runs argv. So the
+// process can be recorded before the hook begins.
 func startHeld(s Spec, argv []string, out *outputReader) (*process, error) {
 	wait, gate, err := os.Pipe()
 	if err != nil {
@@ -203,6 +205,8 @@ func Reap(path, id string) (killed bool, err error) {
 	return true, killGroup(r.PID)
 }
 
+// findRun reads the note about the last hook's process. lives reports whether that is the run with this id,
+// and it still runs.
 func findRun(path, id string) (r record, lives bool, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

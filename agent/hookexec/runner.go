@@ -27,6 +27,7 @@ func (r *Runner) Close() {
 	r.wg.Wait()
 }
 
+// discardOutput reads on from a pipe that a hook's child holds open, so that the child does not block.
 func (r *Runner) discardOutput(fd int) {
 	f := os.NewFile(uintptr(fd), "hook output")
 	r.mu.Lock()

@@ -101,6 +101,8 @@ func Run(ctx context.Context, r Request) (End, error) {
 // unitAgent is a unit's agent that has answered.
 type unitAgent struct{ socket, unit, environment, uuid string }
 
+// findAgent asks each socket of a unit's agent on this machine who serves it, and chooses the one that is
+// meant.
 func findAgent(ctx context.Context, r Request) (unitAgent, error) {
 	var found []unitAgent
 	for _, socket := range agent.UnitSockets(r.Unit) {
@@ -124,6 +126,7 @@ func findAgent(ctx context.Context, r Request) (unitAgent, error) {
 	return chooseAgent(r, found)
 }
 
+// chooseAgent returns the only agent that was found, or an error that says how to name one.
 func chooseAgent(r Request, found []unitAgent) (unitAgent, error) {
 	switch {
 	case len(found) == 1:
@@ -174,6 +177,7 @@ func await(ctx context.Context, a unitAgent, id string) (End, error) {
 		id, a.unit)
 }
 
+// decodeEnd parses an agent's answer about a command that has ended.
 func decodeEnd(box amp.Box) (End, error) {
 	exit, err := strconv.Atoi(box.Value(wire.KeyExit))
 	if err != nil {

@@ -48,6 +48,7 @@ type actionOutput struct {
 	out actions.Output
 }
 
+// write keeps the first state.MaxOutput bytes of each stream, and counts the rest.
 func (o *actionOutput) write(s hookexec.Stream, data []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -75,6 +76,8 @@ type actionOutcome struct {
 	write  bool
 }
 
+// actionOutcome returns the status and results of the action that has ended. The hook tool action-fail turns
+// a success into a failure.
 func (r *runningHook) actionOutcome() actionOutcome {
 	results, failure := r.ctx.ActionEnd()
 	o := actionOutcome{status: actions.Completed, end: actions.Outcome{
@@ -104,6 +107,8 @@ func exitCode(o hookexec.Outcome) *int {
 	return &o.Code
 }
 
+// recordActionOutcome commits the end of the action. If what it has written is refused, the action fails, and
+// nothing is written.
 func (u *uniter) recordActionOutcome(ctx context.Context) error {
 	r := u.running
 	o := r.actionOutcome()
@@ -120,6 +125,7 @@ func (u *uniter) recordActionOutcome(ctx context.Context) error {
 	return u.finishOutcome(ctx, err, nil, func() { u.logActionOutcome(r, o, changes) })
 }
 
+// commitActionEnd commits the action's end and, if o.write, what it has written.
 func (u *uniter) commitActionEnd(
 	ctx context.Context,
 	r *runningHook,
@@ -142,6 +148,7 @@ func (u *uniter) commitActionEnd(
 	return changes, err
 }
 
+// logActionOutcome logs the action's end, and the settings that it has changed.
 func (u *uniter) logActionOutcome(r *runningHook, o actionOutcome, changes []hookctx.Change) {
 	u.measureHook(r, o.end.Message)
 	h := r.op.Hook

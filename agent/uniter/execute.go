@@ -101,6 +101,8 @@ func putArrival(tx *state.Tx, unit string, a hook.Arrival) error {
 	return tx.PutMember(unit, a.Relation, a.Member, a.State)
 }
 
+// enterRelation adds the unit to the members of the relation. A relation that is gone meanwhile counts as
+// done.
 func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decide.CharmHooks) error {
 	err := u.commitStep(ctx, "enter", func(tx *state.Tx) error {
 		settings, err := u.initialSettings(tx, hooks.Dialect)
@@ -127,6 +129,8 @@ func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decid
 	return err
 }
 
+// initialSettings returns the settings that a unit has in each relation before a hook sets any: its
+// addresses.
 func (u *uniter) initialSettings(tx *state.Tx, d charm.Dialect) (map[string]string, error) {
 	address, err := tx.UnitAddress(u.Unit, false)
 	if err != nil || address == "" {
@@ -195,6 +199,8 @@ func readFailure(tx *state.Tx, unit string, relation int) (*state.Failure, error
 	return rs.Failure, err
 }
 
+// recordedVersion returns the version of the settings that the hook is about, as the unit's record has it.
+// For a queued hook the queue has it, and the result is 0.
 func recordedVersion(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 	if h.Relation == state.NoRelation {
 		w, err := tx.Workflow(unit)
@@ -344,6 +350,7 @@ func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (gone boo
 // retireInterval is how often a dead unit looks whether the provisioner's leader removes it.
 const retireInterval = 5 * time.Second
 
+// clearFolder removes the unit's directory, once.
 func (u *uniter) clearFolder() {
 	if u.cleared {
 		return

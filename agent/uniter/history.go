@@ -36,6 +36,7 @@ func newRunRecord(op state.Op, failure string) runRecord {
 	return runRecord{HookRun: r, unlisted: hook.IsAction(op.Hook), orphaned: true}
 }
 
+// runRecord returns the history's record of the hook that has ended.
 func (r *runningHook) runRecord(failure string) runRecord {
 	p := newRunRecord(r.op, failure)
 	p.orphaned = false
@@ -52,6 +53,7 @@ func (r *runningHook) runRecord(failure string) runRecord {
 	return p
 }
 
+// withChanges returns the record with the settings that the hook has changed.
 func (r runRecord) withChanges(changes []hookctx.Change) runRecord {
 	for _, c := range changes {
 		of := c.Node.Unit

@@ -93,6 +93,7 @@ func (l *HookLimiter) mayContinue(t *ticket, hooks int) bool {
 	return hooks < maxHooksInTurn || len(l.queue) == 0 || isPreferred
 }
 
+// release ends a ticket, or takes it out of the queue, and admits the next one.
 func (l *HookLimiter) release(t *ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"bijou/state"
 )
 
+// beginLine returns the log's line about a hook that begins.
 func beginLine(op state.Op) string {
 	text := op.Hook.String() + " begins"
 	if op.Hook.Relation != state.NoRelation {
@@ -25,6 +26,7 @@ func beginLine(op state.Op) string {
 	return text
 }
 
+// logOutcome logs the hook's end, and the settings that it has changed.
 func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Change) {
 	u.measureHook(r, failure)
 	name := r.op.Hook.Name

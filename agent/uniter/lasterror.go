@@ -15,6 +15,7 @@ type lastError struct {
 	line string
 }
 
+// note keeps the last line of an error message that says something.
 func (l *lastError) note(level, message string) {
 	if level != "ERROR" && level != "CRITICAL" {
 		return

@@ -144,6 +144,8 @@ func (u *uniter) commitSuccess(
 	return changes, next, err
 }
 
+// seenVersion returns the newest version of the hook's subject that the hook can have seen. A hook tool may
+// have read a newer one than the hook began with.
 func (r *runningHook) seenVersion() int64 {
 	switch {
 	case r.op.Hook.Kind == hook.LeaderSettingsChanged:
@@ -157,6 +159,7 @@ func (r *runningHook) seenVersion() int64 {
 	return max(r.op.Version, r.ctx.SeenSettings(r.op.Hook.Relation, hook.Member(r.op.Hook)))
 }
 
+// commitFailure records that the hook has failed, when to retry it, and its place in the history.
 func (u *uniter) commitFailure(ctx context.Context, op state.Op, r runRecord) error {
 	err := u.commitStep(ctx, "failure", func(tx *state.Tx) error {
 		if err := clearOp(tx, u.Unit, op); err != nil {
@@ -257,6 +260,8 @@ func recordStorageHook(tx *state.Tx, h state.Hook) error {
 	return tx.EndStorageHook(h.Storage, h.Kind == hook.StorageAttached)
 }
 
+// updateMember records that the hook's remote member knows the version seen, or removes the member that has
+// departed.
 func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	name := hook.Member(h)
 	if name == "" {

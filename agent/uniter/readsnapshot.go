@@ -14,6 +14,7 @@ import (
 	"bijou/state/secret/record"
 )
 
+// readSnapshot reads all that decides what the unit does next, in one view.
 func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapshot, error) {
 	if err := v.PrefetchUnit(name); err != nil {
 		return decide.Snapshot{}, err
@@ -89,6 +90,7 @@ func readSurroundings(
 	return s, readSecrets(v, &s)
 }
 
+// readSettings reads the unit's service, and the versions and settings that decide about hooks.
 func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err error) {
 	if service, err = v.Service(s.Unit.Service); err != nil {
 		return service, err
@@ -157,6 +159,8 @@ func isToPrincipal(r state.Relation, unit state.Unit) bool {
 	return err == nil && r.Scope == charm.Container && r.Other(unit.Service).Service == service
 }
 
+// readMembers reads the remote members of each relation that the unit must learn of. An application with
+// settings of its own is one of them.
 func readMembers(v *state.View, s *decide.Snapshot) error {
 	for id, r := range s.Relations {
 		members, err := v.MembersOf(id, r.RemoteService)
@@ -225,6 +229,7 @@ func concernsUnit(s *decide.Snapshot, r decide.Relation, m state.Member) bool {
 	return m.Unit != s.Unit.Name && (r.Principal == "" || m.Principal == r.Principal || !hook.IsUnit(m.Unit))
 }
 
+// readLeader reads the service's leader, if the charm has hooks about it.
 func readLeader(v *state.View, s *decide.Snapshot) (err error) {
 	if !s.Hooks.HasLeadership() {
 		return nil

@@ -52,6 +52,7 @@ func recordRestart(tx *state.Tx, unit string) error {
 	return tx.PutWorkflow(unit, w)
 }
 
+// reapHook kills the hook that was running when the agent died, and records it as failed.
 func (u *uniter) reapHook(ctx context.Context, op state.Op) error {
 	killed, err := hookexec.Reap(u.Folder.ProcessPath(), op.ID)
 	if err != nil || !killed {
@@ -218,6 +219,8 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	return k, nil
 }
 
+// compareFolder returns how the unit's directory differs from its records, as after a restore; "" if it does
+// not.
 func (k knownRuns) compareFolder(f unitdir.Folder) (differs string, err error) {
 	if _, err := os.Stat(f.Charm()); k.charm != "" && errors.Is(err, fs.ErrNotExist) {
 		return "its charm is not in its folder", nil

@@ -44,6 +44,7 @@ type runningHook struct {
 
 func (r *runningHook) hasEnded() bool { return isClosed(r.done) }
 
+// beginHook commits that the hook begins, and then starts it. So a hook that ran is always recorded.
 func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Snapshot) error {
 	facts, err := gatherFacts(s.Hook, snap)
 	if err != nil {
@@ -125,6 +126,7 @@ func (u *uniter) checkSocket() error {
 	return nil
 }
 
+// newRunningHook returns the hook with its context and the operation to record.
 func (u *uniter) newRunningHook(s decide.RunHook, snap decide.Snapshot, facts hookFacts) *runningHook {
 	r := &runningHook{facts: facts, from: s.From, queued: snap.Queued, done: make(chan struct{})}
 	r.ctx = u.newContext(facts, &r.lastLogged)
@@ -222,6 +224,7 @@ func forgetUnitBackoff(tx *state.Tx, unit string, _ int) error {
 	})
 }
 
+// forgetRelationBackoff makes the next failure of the relation be retried as soon as a first one.
 func forgetRelationBackoff(tx *state.Tx, unit string, relation int) error {
 	rs, _, err := tx.RelationState(unit, relation)
 	if err != nil {

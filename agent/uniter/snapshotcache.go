@@ -32,6 +32,7 @@ func (c *snapshotCache) invalidate() {
 
 func (c *snapshotCache) isFresh() bool { return c.valid && !c.staleRest && len(c.staleMembers) == 0 }
 
+// markStale notes which parts of the snapshot the changed keys belong to: one member, or all else.
 func (c *snapshotCache) markStale(keys []string) {
 	for _, key := range keys {
 		if id, unit, ok := state.MembershipOf(key); ok {
@@ -134,6 +135,7 @@ func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 	return s, nil
 }
 
+// refreshCache reads the stale parts of the snapshot again, and renews the watch of what it depends on.
 func (u *uniter) refreshCache(ctx context.Context) error {
 	if u.cache.isFresh() {
 		return nil

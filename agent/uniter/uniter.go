@@ -174,6 +174,7 @@ func (u *uniter) run(ctx context.Context) error {
 	}
 }
 
+// runStep decides on one step and executes it. finished says that the unit is gone.
 func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	if u.running != nil && u.running.hasEnded() {
 		return false, u.recordOutcome(ctx)
@@ -255,6 +256,7 @@ func (u *uniter) beginTurn() (bool, error) {
 	return true, nil
 }
 
+// endTurn lets a backup lock the unit's hooks out.
 func (u *uniter) endTurn() {
 	if u.turnBegan.IsZero() {
 		return

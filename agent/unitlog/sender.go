@@ -46,6 +46,7 @@ func (s *Sender) Close() {
 	s.wg.Wait()
 }
 
+// addLog adds a log with unsent lines, and starts the sender if it does not run.
 func (s *Sender) addLog(l *Log) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

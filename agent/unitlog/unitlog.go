@@ -60,6 +60,7 @@ func (l *Log) WriteAt(at time.Time, level, hook, message string) {
 // a hook that prints nothing costs no commit for its log.
 func (l *Log) Note(level, hook, message string) { l.addLine(time.Now(), level, hook, message, false) }
 
+// addLine writes a line to the unit's file, and queues it for the state.
 func (l *Log) addLine(at time.Time, level, hook, message string, urgent bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

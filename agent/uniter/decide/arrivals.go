@@ -116,6 +116,7 @@ func NextTogether(s Snapshot) (Step, Snapshot) {
 	return next, s
 }
 
+// withQueued returns the snapshot as it will be when the arrivals are recorded.
 func (s Snapshot) withQueued(arrivals []hook.Arrival) Snapshot {
 	s.Queued, s.Uniter.Members = arrivals, maps.Clone(s.Uniter.Members)
 	if len(arrivals) < MaxArrivals {

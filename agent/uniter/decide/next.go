@@ -196,6 +196,8 @@ func (s *Snapshot) nextAfterStart() Step {
 	return Wait{until}
 }
 
+// nextMembership returns the step that leaves a relation that has ended, or enters a new one; nil if there is
+// none.
 func (s *Snapshot) nextMembership() Step {
 	for _, id := range s.enteredRelations() {
 		_, exists := s.Relations[id]
@@ -213,6 +215,7 @@ func (s *Snapshot) nextMembership() Step {
 	return nil
 }
 
+// nextRelationFailure returns the next step for a relation in error, or nil and the time of the first retry.
 func (s *Snapshot) nextRelationFailure() (Step, time.Time) {
 	var until time.Time
 	for _, id := range s.enteredRelations() {
@@ -271,6 +274,7 @@ func (s *Snapshot) CountQueued() (n int) {
 	return n
 }
 
+// nextWhenIdle returns update-status when it is due. Otherwise it waits until then, or until the given time.
 func (s *Snapshot) nextWhenIdle(until time.Time) Step {
 	if s.StatusInterval <= 0 {
 		return Wait{until}

@@ -143,6 +143,7 @@ func (s *Snapshot) nextRelationCreated() Step {
 	return nil
 }
 
+// peersLast returns the ids of the relations, with those among peers at the end.
 func (s *Snapshot) peersLast() []int {
 	var peers []int
 	ids := slices.DeleteFunc(sortedKeys(s.Relations), func(id int) bool {

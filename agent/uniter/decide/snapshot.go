@@ -68,6 +68,7 @@ func (s *Snapshot) IsLeaving(id int) bool {
 	return s.Unit.Life != state.Alive || !ok || r.Life != state.Alive
 }
 
+// isOrphaned reports whether the unit is a subordinate that no relation binds to its principal any more.
 func (s *Snapshot) isOrphaned() bool {
 	if s.Unit.Principal == "" || s.Unit.Life != state.Alive {
 		return false

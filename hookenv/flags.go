@@ -163,6 +163,7 @@ func (f *FlagSet) parseShort(arg string, argv []string) ([]string, error) {
 	return argv, nil
 }
 
+// takeValue sets an option to the next argument, or to true if it takes none. It returns the rest.
 func (f *FlagSet) takeValue(o option, name string, argv []string) ([]string, error) {
 	switch {
 	case o.arg == "":
@@ -174,6 +175,7 @@ func (f *FlagSet) takeValue(o option, name string, argv []string) ([]string, err
 	return argv[1:], o.set(withDashes(name), argv[0])
 }
 
+// resolveUnknown decides about an option that the tool does not have.
 func (f *FlagSet) resolveUnknown(name, arg string) error {
 	switch {
 	case name == "help" || name == "h":

@@ -88,6 +88,7 @@ type Invocation struct {
 	write          string
 }
 
+// run parses the arguments, and runs the tool or prints its help.
 func (inv *Invocation) run(ctx context.Context) error {
 	flags, run, err := inv.Tool.parse(inv.Argv[1:])
 	if errors.Is(err, errHelp) {
@@ -102,6 +103,7 @@ func (inv *Invocation) run(ctx context.Context) error {
 	return run(ctx, inv)
 }
 
+// makeResult returns the output and exit code of a tool that ended with this error.
 func (inv *Invocation) makeResult(err error) Result {
 	r := Result{Stdout: inv.Stdout.Bytes(), Stderr: inv.stderr.Bytes(), OutputPath: inv.write}
 	if err == nil {

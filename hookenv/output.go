@@ -88,6 +88,7 @@ func isDictionary(value any) bool {
 	return false
 }
 
+// renderValue returns the value in one of the formats of --format.
 func renderValue(format string, value any) ([]byte, error) {
 	switch format {
 	case FormatJSON:

@@ -31,6 +31,7 @@ func Append(dst []byte, key, value string) []byte {
 // End ends the box that is being built in dst.
 func End(dst []byte) []byte { return append(dst, 0, 0) }
 
+// appendPair appends a key and its value, each behind its length in two bytes.
 func appendPair(dst []byte, key, value string) []byte {
 	if key == "" || len(key) > MaxKey {
 		panic("internal error: no AMP key: " + strconv.Quote(key))
@@ -174,6 +175,7 @@ type field struct {
 	whole bool // all of it is here
 }
 
+// readField reads the key or value at the offset. The result is not whole if more bytes must come.
 func (d *Decoder) readField(at, limit int) (field, error) {
 	if len(d.buf) < at+2 {
 		return field{}, nil

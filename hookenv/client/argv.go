@@ -106,6 +106,7 @@ func inheritedDescriptor(number string) int {
 	return fd
 }
 
+// readFile reads the file for the tool. ahead has the bytes of stdin that were read already.
 func readFile(path string, ahead []byte) (data []byte, problem string) {
 	if path == "-" {
 		path = "/dev/stdin"

@@ -79,6 +79,7 @@ func goOn(begun early.Conversation, id string) int {
 	return c.exchange(begun.Unsent, id)
 }
 
+// encodeRequest returns the box that asks the agent to run the tool.
 func encodeRequest(argv []string, id string) []byte {
 	cwd, _ := syscall.Getwd() // a directory that is gone has no name, and the agent only logs it
 	box := amp.Append(nil, wire.KeyCommand, wire.CommandTool)
@@ -90,6 +91,8 @@ func encodeRequest(argv []string, id string) []byte {
 	return amp.End(box)
 }
 
+// exchange sends the request, sends each file that the agent asks for, prints the answer, and returns the
+// exit code.
 func (c *conn) exchange(request []byte, id string) int {
 	err := c.send(request)
 	for err == nil {
@@ -144,6 +147,7 @@ type conn struct {
 	ahead   []byte // the beginning of the next file, which the early client has read
 }
 
+// dial connects to the agent's socket, without the net package, which would cost each tool's start.
 func dial(path string) (*conn, error) {
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -195,6 +199,7 @@ func (c *conn) receive(take func(key, value []byte)) error {
 	}
 }
 
+// readMore feeds the decoder with the next bytes from the agent.
 func (c *conn) readMore(chunk []byte) error {
 	n, err := readSome(c.fd, chunk)
 	// Closed with something of ours unread, a socket is "reset".

@@ -61,6 +61,7 @@ func awaitReady(readable, writable *syscall.FdSet, fd int) {
 	syscall.Select(fd+1, readable, writable, nil, nil)
 }
 
+// singleFdSet returns the set of one descriptor for select, or nil if its number is too large.
 func singleFdSet(fd int) *syscall.FdSet {
 	var set syscall.FdSet
 	word := syscall.FD_SETSIZE / len(set.Bits)
@@ -136,6 +137,7 @@ func (a *answer) writePart(part []byte) {
 	}
 }
 
+// finish closes the tool's output, and returns its exit code.
 func (a *answer) finish() int {
 	code, err := strconv.Atoi(a.box.Value(wire.KeyExit))
 	if err != nil {

@@ -53,6 +53,7 @@ func isFromOutside(command string) bool {
 	return false
 }
 
+// serveOutside answers a request of a process that is no hook.
 func (s *Server) serveOutside(c *conn, command string, box amp.Box) error {
 	ask := box.Value(wire.KeyAsk)
 	ctx, cancel := context.WithTimeout(s.open, awaitTimeout)
@@ -94,6 +95,7 @@ func (s *Server) answerOutside(ctx context.Context, command string, box amp.Box)
 	return end.pairs(), nil
 }
 
+// identify answers which unit's agent this is. If the box has a hook's id, the hook must still run.
 func (s *Server) identify(box amp.Box) ([]pair, *refusal) {
 	if box.Has(wire.KeyClientID) {
 		if _, runs := s.findHook(box.Value(wire.KeyClientID)); !runs {

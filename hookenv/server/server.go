@@ -266,6 +266,7 @@ func (s *Server) closeIdle() {
 	}
 }
 
+// hasUnread reports whether bytes wait on the connection.
 func hasUnread(conn net.Conn) bool {
 	raw, err := conn.(syscall.Conn).SyscallConn()
 	if err != nil {
@@ -277,6 +278,7 @@ func hasUnread(conn net.Conn) bool {
 	return err == nil && bytes > 0
 }
 
+// markWaiting notes since when the connection waits for a request, or that it does not.
 func (s *Server) markWaiting(conn net.Conn, waiting bool) {
 	since := time.Time{}
 	if waiting {

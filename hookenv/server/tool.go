@@ -61,6 +61,7 @@ func toolName(box amp.Box) string {
 
 func goneRefusal() refusal { return refusal{wire.CodeUnknownClient, "hook context gone"} }
 
+// requiredKeys returns the keys that a command's box must have; known is false for other commands.
 func requiredKeys(command string) (names []string, known bool) {
 	switch command {
 	case wire.CommandTool:
@@ -193,6 +194,7 @@ func (f *callerFiles) Read(ctx context.Context, path string) ([]byte, error) {
 	return []byte(box.Value(wire.KeyValue)), nil
 }
 
+// fetchFile asks the caller for a file's content: only the caller can open it.
 func (f *callerFiles) fetchFile(ctx context.Context, path string) (amp.Box, error) {
 	if err := f.conn.reply(f.ask, pair{wire.KeyWant, path}); err != nil {
 		return nil, err
@@ -224,6 +226,7 @@ const (
 	keyRelation = "relation_id" // optional
 )
 
+// runCommand runs one of the older commands, which get, set and list settings without a tool's command line.
 func runCommand(r *registration, command string, box amp.Box) ([]pair, *refusal) {
 	target := tools.Target{Relation: box.Value(keyRelation), Unit: box.Value(keyUnit)}
 	switch command {
@@ -242,6 +245,7 @@ func runCommand(r *registration, command string, box amp.Box) ([]pair, *refusal)
 	return nil, &refusal{codeReserved, command + " is reserved"}
 }
 
+// toRefusal returns the refusal for a command's error, or nil.
 func toRefusal(r *registration, err error) *refusal {
 	switch {
 	case err == nil:

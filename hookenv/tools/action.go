@@ -69,6 +69,7 @@ func putNested(into map[string]any, keys []string, value string) {
 	into[keys[len(keys)-1]] = value
 }
 
+// printParameters prints all parameters of the action, or the one at a path of keys with dots between.
 func printParameters(ctx context.Context, inv *hookenv.Invocation) error {
 	action, err := inv.Hook.Action(ctx)
 	if err != nil {

@@ -12,6 +12,7 @@ func prepareGoalState(f *hookenv.FlagSet) hookenv.Runner {
 	return printGoals
 }
 
+// printGoals prints the units and relations that the model will have.
 func printGoals(ctx context.Context, inv *hookenv.Invocation) error {
 	goals, err := inv.Hook.Goals(ctx)
 	if err != nil {

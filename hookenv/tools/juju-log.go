@@ -35,6 +35,7 @@ func (l *jujuLogger) run(_ context.Context, inv *hookenv.Invocation) error {
 	return nil
 }
 
+// parseLevel returns the level to log at; known is false for a word that is no level.
 func (l *jujuLogger) parseLevel() (level string, known bool) {
 	level = strings.ToUpper(l.level)
 	switch {

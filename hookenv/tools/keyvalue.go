@@ -108,6 +108,7 @@ func printLeaderSettings(ctx context.Context, inv *hookenv.Invocation) error {
 	return printSettings(inv, settings, key)
 }
 
+// setLeaderSettings writes the leader's settings. An empty value removes a key.
 func setLeaderSettings(ctx context.Context, inv *hookenv.Invocation, changes map[string]*string) error {
 	for key, value := range changes {
 		if *value == "" {

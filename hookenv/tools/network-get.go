@@ -46,6 +46,7 @@ func (g *networkGetter) run(ctx context.Context, inv *hookenv.Invocation) error 
 	return inv.PrintResult(g.selectValues(inv, binding, network))
 }
 
+// bindingArgument returns the endpoint that the first argument names.
 func (g *networkGetter) bindingArgument(inv *hookenv.Invocation) (string, error) {
 	if inv.Args[0] == "" {
 		return "", hookenv.UsageErrorf("no binding name specified")
@@ -137,6 +138,7 @@ func (g *networkGetter) allValues(inv *hookenv.Invocation, n hookapi.Network) ma
 	return all
 }
 
+// interfaceDictionary returns an interface under Juju's keys. older adds the keys of former versions.
 func interfaceDictionary(i hookapi.Interface, older bool) map[string]any {
 	addresses := []any{}
 	for _, a := range i.Addresses {

@@ -34,6 +34,7 @@ func checkPortText(text string) error {
 	return nil
 }
 
+// run opens or closes the range for the unit.
 func (p *portChanger) run(ctx context.Context, inv *hookenv.Invocation) error {
 	port, err := parsePort(inv.Args[0])
 	if err != nil {
@@ -78,6 +79,8 @@ func unitArgument(inv *hookenv.Invocation) (string, error) {
 	return unit, inv.LimitArgs(2)
 }
 
+// expandPorts returns the changes that one range stands for: one for each endpoint or, when it is closed,
+// each open range within it.
 func (p *portChanger) expandPorts(
 	ctx context.Context,
 	inv *hookenv.Invocation,
@@ -174,6 +177,7 @@ func parsePort(text string) (hookapi.Port, error) {
 	return port, checkPort(port)
 }
 
+// checkPort checks a range, with the words of Juju's errors.
 func checkPort(p hookapi.Port) error {
 	switch {
 	case p.Protocol == "icmp":

@@ -7,6 +7,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
+// printRelationIDs prints the ids of the relations of an endpoint.
 func printRelationIDs(ctx context.Context, inv *hookenv.Invocation) error {
 	name, err := relationName(ctx, inv)
 	if err != nil {
@@ -28,6 +29,7 @@ func printRelationIDs(ctx context.Context, inv *hookenv.Invocation) error {
 	return inv.Print(ids)
 }
 
+// relationName returns the endpoint of the first argument, or else that of the hook's relation.
 func relationName(ctx context.Context, inv *hookenv.Invocation) (string, error) {
 	if len(inv.Args) > 0 {
 		return inv.Args[0], nil

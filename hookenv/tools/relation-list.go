@@ -41,6 +41,7 @@ type relationLister struct {
 	selected                   bool // a filter or a type was given
 }
 
+// run prints what relation-list asks for: units by default, or one of the other types.
 func (l *relationLister) run(ctx context.Context, inv *hookenv.Invocation) error {
 	viewer, err := l.parseArguments(ctx, inv)
 	if err != nil {
@@ -171,6 +172,7 @@ func (l *relationLister) newView(viewer string) relationView {
 	return relationView{viewer: viewer, role: hookapi.Role(l.role)}
 }
 
+// listItems returns the relations, services or units in the relations, as --type says.
 func (l *relationLister) listItems(inv *hookenv.Invocation, relations []hookapi.Relation, viewer string) []string {
 	v := l.newView(viewer)
 	switch l.listed {

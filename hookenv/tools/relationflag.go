@@ -76,6 +76,7 @@ func (r *relationFlag) resolveRelation(ctx context.Context, inv *hookenv.Invocat
 	return id, r.rewordNotFound(inv, rewordUnknown(err, side))
 }
 
+// rewordNotFound names the option in the error about a relation that does not exist.
 func (r *relationFlag) rewordNotFound(inv *hookenv.Invocation, err error) error {
 	switch {
 	case r.option == "" || !errors.Is(err, hookapi.ErrRelationNotFound):
@@ -180,6 +181,8 @@ func resolveName(ctx context.Context, h hookapi.Hook, name, side string) (int, e
 	return requireOne(facts.Dialect, name, found, unknown)
 }
 
+// relationsNamed returns the ids of the relations with the name that the owner shares with the service of
+// side.
 func relationsNamed(ctx context.Context, h hookapi.Hook, name, owner, side string) ([]int, error) {
 	relations, err := listRelations(ctx, h, owner)
 	if err != nil {

@@ -159,6 +159,7 @@ func ListRelationIDs(ctx context.Context, h hookapi.Hook) ([]string, error) {
 	return ids, nil
 }
 
+// resolveNode returns the settings node that the target names.
 func (t Target) resolveNode(ctx context.Context, h hookapi.Hook) (hookapi.Node, error) {
 	if !isUnit(t.Unit) {
 		return hookapi.Node{}, hookenv.UsageErrorf("invalid unit name %q", t.Unit)
@@ -201,6 +202,7 @@ type relationGetter struct {
 	name string // the unit or service named, if one was
 }
 
+// run prints the settings of a unit or application in the relation.
 func (g *relationGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	if err := g.parseArguments(ctx, inv); err != nil {
 		return err
@@ -226,6 +228,7 @@ func (g *relationGetter) run(ctx context.Context, inv *hookenv.Invocation) error
 	return printSettings(inv, settings, g.key)
 }
 
+// parseArguments parses [KEY [UNIT]]. The unit may be an application's name with --app.
 func (g *relationGetter) parseArguments(ctx context.Context, inv *hookenv.Invocation) error {
 	if err := g.checkRelation(ctx, inv); err != nil {
 		return err

@@ -52,6 +52,7 @@ func prepareStorageGet(f *hookenv.FlagSet) hookenv.Runner {
 	}
 }
 
+// listStorage prints the ids of the unit's storage, or of those with the first argument's name.
 func listStorage(ctx context.Context, inv *hookenv.Invocation) error {
 	all, err := inv.Hook.Storages(ctx)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"bijou/hookenv"
 )
 
+// printAddress prints the unit's private or public address.
 func printAddress(ctx context.Context, inv *hookenv.Invocation) error {
 	setting := inv.Args[0]
 	if setting != "private-address" && setting != "public-address" {

@@ -228,6 +228,7 @@ func (s Snapshot) findingsHint(found []record.Finding) string {
 	return workerHint(away)
 }
 
+// twinTroubles returns a trouble for each server whose number two hosts use.
 func (s Snapshot) twinTroubles() (all []Trouble) {
 	for _, lrn := range s.Servers {
 		t, ok := s.Twins[lrn]

@@ -148,6 +148,8 @@ func soonerOf(now, at, deadline time.Time) time.Time {
 	return deadline
 }
 
+// warnMissing returns the action that records which servers have no live worker. If there are new ones, it
+// sends an alert about them.
 func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	r := *s.Current
 	r.Missing = missing

@@ -106,6 +106,8 @@ func (m *Observations) updateStage(s Snapshot, at time.Time) {
 	}
 }
 
+// trackSince keeps, for each server for which the condition holds, the time since when it does. It forgets
+// all others.
 func trackSince(since map[int]time.Time, lrns []int, now time.Time, holds func(lrn int) bool) map[int]time.Time {
 	for lrn := range since {
 		if !slices.Contains(lrns, lrn) || !holds(lrn) {

@@ -117,6 +117,7 @@ func (s Snapshot) Lacks(version string, now time.Time) (all []record.Lack) {
 	return all
 }
 
+// lacksOf returns the places on one server's disks that have less room than the update needs there.
 func lacksOf(lrn int, p record.Presence, i record.Inventory, n record.Needs) (all []record.Lack) {
 	u := newRoomUse(i.Room)
 	gets, _ := release.ParsePackage(p.Package)

@@ -76,6 +76,7 @@ func (s Snapshot) owesNote(waited time.Duration) bool {
 	return !s.isStageRecorded()
 }
 
+// recordWait returns the action that records for how long nothing has moved. So a new leader knows it, too.
 func (s Snapshot) recordWait(waited time.Duration) Action {
 	r := s.Current
 	g := record.Gate{
@@ -109,6 +110,7 @@ func (s Snapshot) slowDeadline() time.Time {
 	return s.lastMoveAt().Add(s.slowTimeout())
 }
 
+// reportSlow returns the action that sends an alert about an update that has not moved for long.
 func (s Snapshot) reportSlow(now time.Time) Action {
 	waited := now.Sub(s.lastMoveAt()).Truncate(time.Second)
 	a := s.recordWait(waited)
@@ -220,6 +222,7 @@ func (s Snapshot) describeServers(lrns []int) string {
 	return strings.Join(words, ", ")
 }
 
+// describeServer returns one server's part of the message about a stall.
 func (s Snapshot) describeServer(lrn int) string {
 	word := fmt.Sprintf("server %d has not answered", lrn)
 	w, ok := s.workerRecord(lrn)

@@ -57,6 +57,7 @@ func (h *Host) installArtifact(ctx context.Context, c release.Component) error {
 	return h.writeImageEnv(c.Name, a.Image)
 }
 
+// fetchArchive downloads a component's archive, and unpacks it beside the version that runs.
 func (h *Host) fetchArchive(ctx context.Context, c release.Component) error {
 	archive := *c.Artifact.Archive
 	path, err := h.download(ctx, archive)
@@ -77,6 +78,8 @@ func (h *Host) fetchArchive(ctx context.Context, c release.Component) error {
 
 func (h *Host) downloadPath(sum string) string { return filepath.Join(h.dir, "downloads", sum) }
 
+// download downloads a file, unless it is there already, and returns its path. A file without a URL is one of
+// the release.
 func (h *Host) download(ctx context.Context, f release.File) (path string, err error) {
 	raw, err := hex.DecodeString(f.SHA256)
 	if err != nil || len(raw) != sha256.Size {

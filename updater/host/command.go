@@ -119,6 +119,8 @@ const maxLine = 4000
 // endOfInput is control-D.
 const endOfInput = 4
 
+// newTerminal opens a pseudo-terminal that types the line, and then the end of input, into whichever program
+// reads from it.
 func newTerminal(line []byte) (*terminal, error) {
 	if len(line) > maxLine {
 		return nil, fmt.Errorf("cannot feed a line of more than %d bytes", maxLine)
@@ -137,6 +139,7 @@ func newTerminal(line []byte) (*terminal, error) {
 	return t, nil
 }
 
+// openTTY opens the program's side of the terminal.
 func (t *terminal) openTTY() error {
 	conn, err := t.controller.SyscallConn()
 	if err != nil {
@@ -226,6 +229,7 @@ func (h *Host) afterStart(ctx context.Context, c release.Component) error {
 	return nil
 }
 
+// readSecrets returns the lines of a file of keys. It refuses a file that other users may read.
 func readSecrets(path string) (lines [][]byte, err error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -187,6 +187,8 @@ func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
 	return h.writeRecord(c.Name, was)
 }
 
+// startOrRestart starts the component's services that do not run, or restarts them. It does nothing if its
+// probe succeeds already.
 func (h *Host) startOrRestart(ctx context.Context, c release.Component) error {
 	if h.probe(ctx, c) == nil { // it was started before, by one that was killed then
 		return nil
@@ -244,6 +246,7 @@ func (h *Host) awaitHealthy(ctx context.Context, c release.Component) error {
 	return h.soak(ctx, c)
 }
 
+// soak watches that the component stays healthy for the time that the manifest asks for.
 func (h *Host) soak(ctx context.Context, c release.Component) error {
 	if c.Soak == 0 {
 		return nil

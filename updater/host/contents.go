@@ -52,6 +52,7 @@ func (h *Host) DeliverContents(ctx context.Context, component release.Component)
 	return nil
 }
 
+// listImages returns the images that the manifest names, and those that its command prints.
 func listImages(ctx context.Context, c release.Contents) ([]string, error) {
 	images := c.Images
 	if len(c.ImagesOf) == 0 {
@@ -101,6 +102,7 @@ func (h *Host) uploadImage(ctx context.Context, s sabakan, image string) error {
 	return s.putFile(ctx, "assets/"+asset, path)
 }
 
+// uploadOS uploads an operating system's kernel and initrd to sabakan, unless it has them.
 func (h *Host) uploadOS(ctx context.Context, s sabakan, o release.OSImage) error {
 	ids, err := s.listIDs(ctx, "images/coreos")
 	if err != nil || ids[o.ID] {
@@ -125,6 +127,7 @@ func (h *Host) uploadOS(ctx context.Context, s sabakan, o release.OSImage) error
 	return s.putFile(ctx, "images/coreos/"+o.ID, path)
 }
 
+// writeBundle writes a tar archive of a kernel and an initrd.
 func writeBundle(path string, files map[string]string) (err error) {
 	out, err := os.Create(path)
 	if err != nil {
@@ -142,6 +145,7 @@ func writeBundle(path string, files map[string]string) (err error) {
 	return w.Close()
 }
 
+// addFile adds the file at path to the archive.
 func addFile(w *tar.Writer, name, path string) error {
 	f, err := os.Open(path)
 	if err != nil {

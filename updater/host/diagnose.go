@@ -279,6 +279,7 @@ func (h *Host) runCheck(ctx context.Context, c release.Health) error {
 	return runCommand(ctx, c.Command)
 }
 
+// checkHTTP returns an error unless the URL answers with 200.
 func (h *Host) checkHTTP(ctx context.Context, url string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

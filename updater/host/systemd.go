@@ -72,6 +72,7 @@ type unitState struct {
 	stale        bool // its files have changed
 }
 
+// readState reads the properties of a unit that decide how to start or stop it.
 func readState(ctx context.Context, c *sd.Conn, unit string) (unitState, error) {
 	p, err := c.GetUnitPropertiesContext(ctx, unit)
 	if err != nil {
@@ -100,6 +101,7 @@ func (s Systemd) Restart(ctx context.Context, unit string) error {
 	return s.startBy(ctx, "restart", unit, (*sd.Conn).RestartUnitContext)
 }
 
+// startBy starts or restarts a unit by the method start, and waits until systemd's job has ended.
 func (s Systemd) startBy(
 	ctx context.Context,
 	verb, unit string,
@@ -265,6 +267,7 @@ func hasTitle(ctx context.Context, c *sd.Conn, unit string, d Detached) bool {
 	return err == nil && p.Value.Value() == d.Title
 }
 
+// startTransient starts a command as a transient unit, so that it survives this process.
 func startTransient(ctx context.Context, c *sd.Conn, unit string, d Detached) error {
 	forgetTransient(ctx, c, unit)
 	logged := append([]string{"/bin/sh", "-c", `log=$1; shift; exec "$@" >"$log" 2>&1`, "sh", d.Log}, d.Command...)

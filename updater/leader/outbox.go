@@ -49,6 +49,7 @@ type alertSender struct {
 	failed map[string]bool // in this round, by receiver
 }
 
+// sendAll sends all alerts in the outbox. It removes an alert once every configured receiver has it.
 func (p alertSender) sendAll(ctx context.Context) error {
 	config, alerts, err := p.readOutbox(ctx)
 	if err != nil {
@@ -98,6 +99,7 @@ func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	return longer, func() { stop(); cancel() }
 }
 
+// readOutbox reads the configuration and the alerts to send, the oldest first.
 func (p alertSender) readOutbox(ctx context.Context) (config record.Config, alerts []record.Alert, err error) {
 	err = p.Store.View(ctx, func(v *keyspace.View) error {
 		alerts = nil

@@ -53,6 +53,7 @@ func Run(ctx context.Context, o Options) error {
 	})
 }
 
+// retryUntilDone calls f until it succeeds or ctx ends. It returns an error only if the store is gone.
 func retryUntilDone(ctx context.Context, what string, f func() error) error {
 	for ctx.Err() == nil {
 		err := f()
@@ -70,6 +71,7 @@ func retryUntilDone(ctx context.Context, what string, f func() error) error {
 	return nil
 }
 
+// recoverAtStart begins a stopped update again if one of its servers is no longer registered.
 func recoverAtStart(ctx context.Context, o Options) error {
 	return o.Store.Update(ctx, func(tx *keyspace.Tx) error {
 		s, err := decide.Load(tx.View, o.Version)

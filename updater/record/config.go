@@ -182,6 +182,8 @@ func (s Setting) readStored(stored map[string]json.RawMessage) (value string, er
 	return s.Check(value)
 }
 
+// newConfig returns the configuration with these values. They have been checked: a value that cannot be
+// parsed counts as not set.
 func newConfig(value map[string]string) (c Config) {
 	c = Config{
 		Cluster:          value["cluster"],

@@ -43,6 +43,7 @@ func (c assetClient) Read(ctx context.Context, a Asset) (data []byte, err error)
 	return data, nil
 }
 
+// readOnce reads a small file into memory, in one attempt.
 func (c assetClient) readOnce(ctx context.Context, a Asset) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()

@@ -120,6 +120,7 @@ func checkName(name string) error {
 	return nil
 }
 
+// checkArtifact checks that an artifact is of exactly one kind, and that kind's fields.
 func checkArtifact(a *Artifact) error {
 	if a == nil {
 		return nil
@@ -224,6 +225,7 @@ func checkNamed(files []Named) error {
 	return nil
 }
 
+// checkContents checks the key, files and images of a component's contents.
 func checkContents(c *Contents) error {
 	if c == nil {
 		return nil

@@ -139,6 +139,7 @@ func (d Download) tryOnce(ctx context.Context) error {
 	return err
 }
 
+// sendRequest asks for the file from that byte on.
 func (d Download) sendRequest(ctx context.Context, from int64) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.URL, nil)
 	if err != nil {
@@ -249,6 +250,8 @@ func (w watchedBody) Close() error {
 	return w.ReadCloser.Close()
 }
 
+// verifyAndRename compares the sum of the downloaded file with the published one, and gives the file its
+// name.
 func (d Download) verifyAndRename() error {
 	part := d.Path + partialSuffix
 	sum, _, err := osutil.DigestFile(part)

@@ -49,6 +49,7 @@ func (s *Source) FetchPackage(ctx context.Context, w Wanted) (path string, err e
 	return s.fetchAsset(ctx, r, sums, name, w.Dir)
 }
 
+// fetchAsset downloads a release's file whose sum is known.
 func (s *Source) fetchAsset(
 	ctx context.Context,
 	r Release,
@@ -79,6 +80,7 @@ type verifiedSums struct {
 	digest string
 }
 
+// trustedSums reads the release's sums. It checks their signature if a key is configured.
 func (s *Source) trustedSums(ctx context.Context, r Release) (v verifiedSums, err error) {
 	data, err := s.readFile(ctx, r, SumsFile)
 	if err != nil {

@@ -85,6 +85,7 @@ type planFile struct {
 	data []byte
 }
 
+// fetchPlan returns the release's manifest: a file of its own or, in older releases, one inside the package.
 func (s *Source) fetchPlan(ctx context.Context, r Release, sums verifiedSums, form, dir string) (planFile, error) {
 	if _, err := r.Find(ManifestFile); err == nil {
 		file, err := s.fetchAsset(ctx, r, sums, ManifestFile, dir)

@@ -23,6 +23,7 @@ type folder struct {
 	index *http.Client
 }
 
+// newFolder returns the publisher that reads releases from a directory or a web server.
 func newFolder(c record.Config, client *http.Client) (*folder, error) {
 	at := &url.URL{Scheme: "file", Path: c.ReleaseFolder}
 	if filepath.IsAbs(c.ReleaseFolder) {
@@ -80,6 +81,8 @@ func (f *folder) name() string {
 	return f.at.String()
 }
 
+// readIndex reads the list of releases. The server answers a list that has not changed from the client's
+// cache.
 func (f *folder) readIndex(ctx context.Context) (x index, err error) {
 	d := f.download(Asset{Name: IndexFile, URL: f.at.JoinPath(IndexFile).String()})
 	d.Client = f.index

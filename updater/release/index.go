@@ -62,6 +62,7 @@ func parseIndex(data []byte) (x index, err error) {
 	return x, nil
 }
 
+// check checks that tags and names of files are valid, and that no tag is there twice.
 func (x index) check() error {
 	seen := map[string]bool{}
 	for _, r := range x.Releases {

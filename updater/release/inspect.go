@@ -188,6 +188,7 @@ func isWhole(file string, want [sha256.Size]byte) bool {
 	return err == nil && sum == hex.EncodeToString(want[:])
 }
 
+// checkPackageThere refuses a release without the package of this form and architecture, or without its sum.
 func checkPackageThere(r Release, sums verifiedSums, p Package) error {
 	name, err := r.assetName(p.Form, p.Arch)
 	if err != nil {
@@ -364,6 +365,8 @@ func (s *Source) checkFiles(
 	return sizes, nil
 }
 
+// checkFileOf checks that a file of the plan is published, with the plan's sum if it is one of the release.
+// It returns the size.
 func (s *Source) checkFileOf(ctx context.Context, r Release, sums verifiedSums, f File) (size int64, err error) {
 	if f.Name == "" {
 		return s.checkFileThere(ctx, f.URL)

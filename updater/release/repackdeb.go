@@ -74,6 +74,7 @@ func controlField(control []byte, name string) string {
 	return ""
 }
 
+// runDpkgDeb runs dpkg-deb. Its error has what the program printed.
 func runDpkgDeb(ctx context.Context, env []string, args ...string) error {
 	program, err := exec.LookPath("dpkg-deb")
 	if err != nil {

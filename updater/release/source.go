@@ -74,6 +74,7 @@ func NewSource(c record.Config) (*Source, error) {
 	return source, nil
 }
 
+// newSource returns the configured source of releases: a directory, or GitHub.
 func newSource(c record.Config) (*Source, error) {
 	client, err := NewClient(c.Proxy)
 	if err != nil {

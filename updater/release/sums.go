@@ -42,6 +42,7 @@ func ParseSums(data []byte) (Sums, error) {
 	return sums, nil
 }
 
+// addLine parses a line as sha256sum prints it.
 func (s Sums) addLine(line string) error {
 	const digits = 2 * sha256.Size
 	if len(line) < digits+3 || line[digits] != ' ' || !strings.ContainsRune(" *", rune(line[digits+1])) {

@@ -146,6 +146,7 @@ func (w *worker) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// loop runs the worker: it refreshes the snapshot, asks for the next task, and executes it.
 func (w *worker) loop(ctx context.Context) error {
 	defer w.stopTask()
 
@@ -174,6 +175,7 @@ func unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
+// execute does the task, or starts it. Then it waits for a change.
 func (w *worker) execute(ctx context.Context, t Task) error {
 	measureSnapshot(w.o.Metrics, w.snapshot)
 
@@ -192,6 +194,7 @@ func (w *worker) execute(ctx context.Context, t Task) error {
 	return w.wait(ctx, t.Until)
 }
 
+// wait waits until the time, a change in the store, or the end of the running task.
 func (w *worker) wait(ctx context.Context, at time.Time) error {
 	if w.running != nil && (at.IsZero() || w.running.publishAt.Before(at)) {
 		at = w.running.publishAt

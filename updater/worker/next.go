@@ -114,6 +114,7 @@ func (s Snapshot) isOwnJournal(j Journal) bool {
 	return j.Request == s.Current.ID && j.Started.Equal(s.Current.StartedAt)
 }
 
+// recordAt returns this server's status record at a step of the update.
 func (s Snapshot) recordAt(step int) record.Status {
 	w := record.Status{
 		Version:  s.Current.Version,

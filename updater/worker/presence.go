@@ -54,6 +54,7 @@ func endSession(ctx context.Context, s *keyspace.SharedSession) {
 	_ = s.Close(ctx) // else it expires
 }
 
+// keepPublished writes this server's presence, and writes it again if it is removed, until the session ends.
 func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup

@@ -266,6 +266,7 @@ func (m RollingSnapshot) othersNeeded() int {
 	return min(n/2+1, n-1)
 }
 
+// describeWait returns why this server waits for its turn, and for which servers.
 func (m RollingSnapshot) describeWait() (kind string, servers []int, why string) {
 	ill := slices.Sorted(maps.Keys(m.Unhealthy))
 	var words []string

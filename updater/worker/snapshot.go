@@ -82,6 +82,8 @@ func (w *worker) lookAtWorkers(ctx context.Context) error {
 	return err
 }
 
+// sampleIsLate reports whether one of a few sampled servers has not reached this step. If so, reading all of
+// them can wait.
 func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
 	s := w.snapshot.Status
 	if !w.clock.Now().Before(s.At.Add(w.snapshot.Timeout)) {

@@ -134,6 +134,7 @@ func (w *worker) runTask(ctx context.Context, t Task, conf record.Config, reques
 	return err
 }
 
+// runJob does one step of an update on this host.
 func (w *worker) runJob(ctx context.Context, t Task, conf record.Config, request record.Request) error {
 	if t.Job == Install {
 		if err := w.o.Install(ctx, request, conf); err != nil {

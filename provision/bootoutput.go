@@ -38,6 +38,8 @@ type bootOutput struct {
 	omitted int // lines, for there were too many
 }
 
+// newBootOutput returns the writer for a machine's output while it boots. It flushes the lines to the state
+// at intervals.
 func newBootOutput(ctx context.Context, l *leader, machine string) *bootOutput {
 	ctx, stop := context.WithCancel(ctx)
 	b := &bootOutput{leader: l, machine: machine, stop: stop}
@@ -134,6 +136,7 @@ func (b *bootOutput) addLog(level, text string) {
 	b.lines = append(b.lines, logs.Line{Time: b.leader.Now().UTC(), Level: level, Message: text})
 }
 
+// stripControls returns the line without control characters and escape sequences.
 func stripControls(line string) string {
 	var b strings.Builder
 	escaped := false // within ESC [ ... letter

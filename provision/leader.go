@@ -96,6 +96,7 @@ func (l *leader) runRound(ctx context.Context) error {
 	return nil
 }
 
+// dueJobs returns the planned actions whose backoff has passed, and a sweep of the state when it is due.
 func (l *leader) dueJobs(now time.Time) (jobs []job) {
 	for _, a := range l.backoffs.filterDue(l.last.actions, now) {
 		jobs = append(jobs, l.newJob(a))

@@ -87,6 +87,7 @@ func Plan(want Want, have []provider.Instance) (actions []Action, wrong []string
 	return actions, slices.Compact(assigned.problems)
 }
 
+// planMachine returns the actions for one wanted machine: start, stop or record its instance.
 func (a *assignment) planMachine(w Wanted) []Action {
 	have := a.byMachine[w.ID]
 	if w.Unmanaged {

@@ -63,6 +63,7 @@ func countUnits(v *state.View, machines []state.Machine) (map[string]int, error)
 	return units, nil
 }
 
+// newWant returns the machines that the plan must bring about.
 func (s snapshot) newWant(now time.Time) Want {
 	w := Want{Environment: s.environment.UUID, Harvest: s.environment.Harvest(), Next: s.next}
 	for _, m := range s.machines {

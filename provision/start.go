@@ -100,6 +100,7 @@ func (l *leader) askProvider(ctx context.Context, spec provider.Spec) (provider.
 	return i, err
 }
 
+// checkInstance refuses an instance that the provider cannot have meant for this start.
 func (l *leader) checkInstance(spec provider.Spec, i provider.Instance) error {
 	switch {
 	case i.ID == "":

@@ -77,6 +77,8 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 	return osutil.WriteFile(filepath.Join(folder, "made-of"), []byte(mark), 0o644)
 }
 
+// listPackages returns the names of a directory's packages, and a mark that changes whenever one of them
+// does.
 func listPackages(folder string) (names []string, mark string, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {

@@ -159,6 +159,7 @@ func readProcesses(group string) ([]int, error) {
 	return pids, err
 }
 
+// kill kills all processes of a container, and removes its cgroups.
 func (m *cgroupManager) kill(ctx context.Context, id string) error {
 	for {
 		pids, err := m.listProcesses(id)

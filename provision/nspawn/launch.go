@@ -99,6 +99,7 @@ func (l launch) abort(ctx context.Context) error {
 	return l.provider.endContainer(ctx, l.id())
 }
 
+// runContainer starts the container, and waits until its system is up.
 func (l launch) runContainer(ctx context.Context) error {
 	ready, err := listenReady(l.id())
 	if err != nil {
@@ -218,6 +219,7 @@ func listenReady(id string) (*net.UnixConn, error) {
 	})
 }
 
+// awaitReady waits until the container's systemd reports that it is up, and passes on its console's output.
 func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *console) error {
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
@@ -264,6 +266,7 @@ type console struct {
 // maxConsoleLine is in bytes.
 const maxConsoleLine = 64 << 10
 
+// openConsole opens the container's console log at its end, where this boot's output will begin.
 func (l launch) openConsole() (*console, error) {
 	path := filepath.Join(l.dir(), "console.log")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)

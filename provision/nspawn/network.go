@@ -70,6 +70,7 @@ func (p *Provider) ensureNetwork(r *provider.Record) error {
 	return p.createBridge(n)
 }
 
+// chooseNetwork returns the configured network, or a /24 of 10.64.0.0/10 that this host does not use.
 func (p *Provider) chooseNetwork() (network, error) {
 	taken, err := p.usedNetworks()
 	if err != nil {
@@ -201,6 +202,7 @@ func (n network) addressAt(last byte) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
+// createBridge makes the environment's bridge, unless it exists, and brings it up.
 func (p *Provider) createBridge(n network) error {
 	if _, err := net.InterfaceByName(p.bridgeName()); err != nil {
 		taken, err := p.usedNetworks()

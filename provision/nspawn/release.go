@@ -73,6 +73,7 @@ func findRelease(series string) (release, error) {
 	return release{}, fmt.Errorf("debootstrap on this host does not know the series %q: %s lists those that it can make", series, folder)
 }
 
+// readRelease returns what debootstrap's script for a series says of it.
 func readRelease(series, script, text string) release {
 	r := release{series: series, script: script}
 	for _, found := range keyringLine().FindAllStringSubmatch(text, -1) {

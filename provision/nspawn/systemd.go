@@ -51,6 +51,7 @@ func (systemdManager) isRunning(id string) (bool, error) {
 	return out == "active" || out == "activating" || out == "deactivating" || out == "reloading", err
 }
 
+// kill kills the container's unit, and waits until it has ended.
 func (m systemdManager) kill(ctx context.Context, id string) error {
 	if runs, err := m.isRunning(id); err != nil || !runs {
 		return err

@@ -108,6 +108,7 @@ func cacheFolder() string {
 	return "/var/cache/bijou"
 }
 
+// checkTree returns an error if the directory cannot boot a system, or has one of another series.
 func checkTree(dir, series string) error {
 	for _, file := range []string{"etc/os-release", "lib/systemd/systemd", "usr/bin/dpkg", "bin/sh"} {
 		if !treeHas(dir, file) {

@@ -40,6 +40,7 @@ type childProcess struct {
 // long the pipes of one that has ended are still read: what it has started may hold them open for good.
 const drainTimeout = 2 * time.Second
 
+// Start starts the provider's process.
 func (p *childProcess) Start(context.Context) error {
 	outR, outW, err := os.Pipe()
 	if err != nil {
@@ -77,6 +78,8 @@ func (p *childProcess) runAndWait(begun chan<- error, stdout, stderr *os.File) {
 	p.expirePipes(drainTimeout)
 }
 
+// startCommand starts the process. It retries while the executable is busy, since it may just have been
+// written.
 func (p *childProcess) startCommand(stdout, stderr *os.File) (cmd *exec.Cmd, err error) {
 	err = osutil.RetryBusy(time.Second, func() error {
 		cmd = &exec.Cmd{

@@ -110,6 +110,7 @@ func (c *Client) Start(ctx context.Context, spec provider.Spec, boot io.Writer) 
 	return i, err
 }
 
+// receiveStart calls Start, writes the lines that the instance prints to boot, and returns the instance.
 func receiveStart(
 	ctx context.Context,
 	p protocol.ProviderClient,

@@ -140,6 +140,7 @@ type providerError struct {
 func (f *providerError) Error() string { return f.text }
 func (f *providerError) Unwrap() error { return f.cause }
 
+// errorToStatus returns a status whose code tells the client if the error is transient.
 func errorToStatus(err error) error {
 	if err == nil {
 		return nil

@@ -181,6 +181,7 @@ func Serve(create New) error {
 	return nil
 }
 
+// awaitCalls refuses new calls, and waits for those that run, at most for the limit.
 func (s *server) awaitCalls(limit time.Duration) {
 	done := make(chan struct{})
 	go func() { // ends with the process, at the latest

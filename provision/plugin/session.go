@@ -90,6 +90,7 @@ func (s *session) newRunner(_ hclog.Logger, spec *exec.Cmd, sockets string) (run
 	return s.process, nil
 }
 
+// connect waits for the provider's process to begin, and configures it.
 func (s *session) connect(ctx context.Context, limit time.Duration) error {
 	release := context.AfterFunc(ctx, func() { _ = s.process.Kill(ctx) })
 	defer release()
@@ -119,6 +120,7 @@ func (s *session) connect(ctx context.Context, limit time.Duration) error {
 	return os.RemoveAll(s.process.socketFolder)
 }
 
+// explainStart returns a readable error for the plugin library's, which has no types.
 func (s *session) explainStart(err error, limit time.Duration) error {
 	if s.process.ID() == "" {
 		return fmt.Errorf("cannot start its executable: %w", err)

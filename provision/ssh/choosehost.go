@@ -119,6 +119,7 @@ func freeMembers(pool []member, records map[string]hostRecord) (unused []member,
 	return unused, nil
 }
 
+// chooseHost returns a connection to the first candidate that can be taken for the machine.
 func (p *Provider) chooseHost(ctx context.Context, s *startRun) (*conn, error) {
 	candidates, err := p.listCandidates(s.spec)
 	if err != nil {

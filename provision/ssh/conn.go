@@ -106,6 +106,7 @@ func explainDial(t target, l loginMethods, err error) error {
 	return err
 }
 
+// connect opens an SSH connection.
 func (p *Provider) connect(ctx context.Context, t target, config *ssh.ClientConfig) (*ssh.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -224,6 +225,7 @@ func (c *conn) run(ctx context.Context, script string, stdin io.Reader, args ...
 	return "", err
 }
 
+// execCommand runs a command on the host, and returns its output.
 func (c *conn) execCommand(ctx context.Context, command string, stdin io.Reader) (string, error) {
 	session, err := c.client.NewSession()
 	if err != nil {

@@ -99,6 +99,7 @@ func (noKey) Type() string                        { return "none" }
 func (noKey) Marshal() []byte                     { return []byte("none") }
 func (noKey) Verify([]byte, *ssh.Signature) error { return errors.New("no key") }
 
+// explainVerdict returns the error for the verdict of known_hosts on a host's key.
 func explainVerdict(t target, file string, key ssh.PublicKey, verdict error) error {
 	var mismatch *knownhosts.KeyError
 	var revoked *knownhosts.RevokedError

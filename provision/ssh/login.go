@@ -99,6 +99,7 @@ func (p *Provider) readIdentities(l *loginMethods) (signers []ssh.Signer, err er
 	return signers, nil
 }
 
+// readIdentity reads a private key from a file.
 func readIdentity(path string) (ssh.Signer, error) {
 	data, err := readPrivate(path)
 	if err != nil {

@@ -203,6 +203,7 @@ func (p *Provider) readHostRecord(machine string) (r hostRecord, isHost bool) {
 // Identity tells one host of a machine from the next, and one start from the next.
 func (r hostRecord) Identity() any { return [2]string{r.Host, r.Token} }
 
+// writeRecord writes the ledger's record of the host that a machine has.
 func (p *Provider) writeRecord(t target, machine, token string) error {
 	path := p.ledgerPath(machine)
 	err := osutil.MkdirAll(filepath.Dir(path), 0o700)

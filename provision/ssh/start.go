@@ -68,6 +68,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 	return p.newInstance(c.target, spec.Machine, true), nil
 }
 
+// copyBundle copies the agent's files to the host, and the binary unless the host has it.
 func (p *Provider) copyBundle(ctx context.Context, s *startRun, c *conn) error {
 	l := s.bundle
 	if _, err := c.run(ctx, "prepare", nil, p.remoteDir(), l.tools, s.spec.Machine); err != nil {
@@ -95,6 +96,7 @@ func (p *Provider) copyBundle(ctx context.Context, s *startRun, c *conn) error {
 	return nil
 }
 
+// copyBinary copies the binary to the host, and reports the time.
 func (p *Provider) copyBinary(ctx context.Context, s *startRun, c *conn, path string) error {
 	binary, err := os.Open(s.bundle.binary)
 	if err != nil {

@@ -136,6 +136,8 @@ func (d *db) tombstonesComplete(revision int64, leased []string) []clientv3.Cmp 
 	return cmps
 }
 
+// compileOp returns the operations for etcd. A leased or deleted key also leaves a tombstone, from which
+// watchers learn of the deletion.
 func (d *db) compileOp(o store.Op) []clientv3.Op {
 	key := d.keys.encodeKey(o.Key)
 	tombstone := clientv3.OpPut(d.keys.tombstoneKey(o.Key), "")

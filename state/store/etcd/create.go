@@ -113,6 +113,8 @@ func (d *db) writeMarker(ctx context.Context) error {
 	return fmt.Errorf("other keys lie below %q: take a prefix of its own", d.keys.root)
 }
 
+// readMarker returns the revision at which the store was created. It returns [store.ErrNoStore] if there is
+// none.
 func (d *db) readMarker(ctx context.Context) (createRevision int64, err error) {
 	resp, err := d.get(ctx, d.keys.markerKey())
 	if err != nil {

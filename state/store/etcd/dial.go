@@ -87,6 +87,7 @@ func dialOptions() []grpc.DialOption {
 	})}
 }
 
+// readPassword reads the password file, each time that it is needed, since it may be replaced.
 func (p config) readPassword() (string, error) {
 	if p.passwordFile == "" {
 		return "", nil
@@ -179,6 +180,7 @@ type authenticator struct {
 	retryAt         time.Time
 }
 
+// intercept gives etcd's client the current password whenever it logs in.
 func (a *authenticator) intercept(
 	ctx context.Context,
 	method string,
@@ -237,6 +239,7 @@ func (a *authenticator) isRefused() bool {
 	return a.refusal != nil
 }
 
+// loadTLS reads the certificates that the URL names.
 func (p config) loadTLS() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if p.ca != "" {

@@ -84,6 +84,7 @@ func Open(ctx context.Context, url string) (store.Store, error) {
 	return d, nil
 }
 
+// open opens the store, and checks that it is one.
 func open(ctx context.Context, p config) (*db, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
@@ -100,6 +101,7 @@ func open(ctx context.Context, p config) (*db, error) {
 	return d, nil
 }
 
+// connect returns a handle of the store. It does not read anything yet.
 func connect(ctx context.Context, p config) (*db, error) {
 	a := &authenticator{config: p, now: time.Now}
 	client, err := dial(ctx, p, a)
@@ -198,6 +200,7 @@ func parseURL(raw string) (_ config, err error) {
 	return p, p.validate()
 }
 
+// parseOptions parses the URL's options, each of which must be known and given once.
 func parseOptions(query string) (map[string]string, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -253,6 +256,7 @@ func checkSocket(socket string) error {
 	return nil
 }
 
+// validate checks the options against each other.
 func (p config) validate() error {
 	if !regexp.MustCompile(`^(/[A-Za-z0-9._-]+)+$`).MatchString(p.prefix) || path.Clean(p.prefix) != p.prefix {
 		return fmt.Errorf(

@@ -198,6 +198,7 @@ func (d *db) storeError(ctx context.Context, err error) error {
 	return mapKnownError(err)
 }
 
+// mapKnownError returns the store's own error, or a readable one, for errors of etcd that have a known cause.
 func mapKnownError(err error) error {
 	for _, m := range []struct{ etcd, store error }{
 		{rpctypes.ErrCompacted, store.ErrHistoryLost},

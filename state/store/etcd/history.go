@@ -177,6 +177,7 @@ func (d *db) Sweep(ctx context.Context) error {
 	return d.sweeper.sweepOld(ctx, maxUnsweptTombstones)
 }
 
+// sweepOld removes the tombstones that were there in the last round already, if there are more than above.
 func (s *sweeper) sweepOld(ctx context.Context, above int64) error {
 	tombstones := s.d.keys.tombstoneRange("")
 	resp, err := s.d.get(ctx, tombstones.begin, clientv3.WithRange(tombstones.end), clientv3.WithCountOnly())

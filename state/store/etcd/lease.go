@@ -43,6 +43,7 @@ func (d *db) GrantLease(ctx context.Context, ttl time.Duration) (store.LeaseID, 
 	return id, err
 }
 
+// grantLease grants a lease. requested is the time before the request, from which its duration counts.
 func (d *db) grantLease(
 	ctx context.Context,
 	ttl time.Duration,
@@ -123,6 +124,7 @@ type leasedKeyCache struct {
 
 const maxCachedListings = 256
 
+// put remembers the leased keys of a listing, and forgets the oldest listing if there are too many.
 func (c *leasedKeyCache) put(l listingID, keys []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

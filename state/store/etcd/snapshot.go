@@ -187,6 +187,7 @@ func (s *snapshot) fixRevision(revision int64, epoch int) bool {
 	return s.revision == revision && s.epoch == epoch
 }
 
+// read reads at the snapshot's revision. The first read fixes that revision.
 func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return nil, err
@@ -263,6 +264,7 @@ const (
 	maxPageKeys     = 8 << 10
 )
 
+// readPages reads the range page by page, and aims at pages of targetPageBytes.
 func readPages(s keyRange, read func(begin, end string, limit int64) (*clientv3.GetResponse, error)) error {
 	for limit := int64(firstPageKeys); ; {
 		resp, err := read(s.begin, s.end, limit)

@@ -184,6 +184,7 @@ type replay struct {
 	finished bool
 }
 
+// replayHistory feeds the watcher with the changes after one revision, until another.
 func (d *db) replayHistory(w *watcher, after, until int64) {
 	if d.unchangedBetween(w, after, until) {
 		w.finishReplay()

@@ -39,6 +39,7 @@ type spanWatch struct {
 	position int64 // it delivers what was committed after
 }
 
+// run keeps a stream of watches open until the store is closed.
 func (m *watchMux) run() {
 	for n := 0; ; n++ {
 		ctx, stop := context.WithCancel(m.d.Context())
@@ -96,6 +97,7 @@ func (m *watchMux) hasAdvanced(before int64) bool {
 	return m.position > before
 }
 
+// addWatcher adds a watcher to the stream, which watches each span once for all watchers.
 func (m *watchMux) addWatcher(w *watcher) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -181,6 +183,7 @@ func (m *watchMux) watchCreated(id, revision int64) {
 	}
 }
 
+// commitComplete delivers a commit, all of whose events have arrived, to the watchers.
 func (m *watchMux) commitComplete(c commitEvents) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -227,6 +230,7 @@ func (m *watchMux) progressReached(revision int64) {
 	m.position = max(m.position, revision)
 }
 
+// watchCompacted handles a watch that begins before the history that etcd keeps.
 func (m *watchMux) watchCompacted(id, kept int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -89,6 +89,8 @@ func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobH
 	}
 }
 
+// writeBlobOnce writes a blob, unless a complete one is there that was touched lately. Sweeping spares a blob
+// whose head was touched lately.
 func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (BlobHead, error) {
 	head, err := s.readBlobHead(ctx, sum)
 	if err != nil {

@@ -85,6 +85,7 @@ func (r *blobReader) Read(p []byte) (int, error) {
 	return r.rest.Read(p)
 }
 
+// nextChunk reads the next chunk. At the end it compares the sum.
 func (r *blobReader) nextChunk() error {
 	if r.read >= r.size {
 		return r.verifySum()

@@ -109,6 +109,7 @@ func (b *txBuffer) forget(err error) error {
 	return err
 }
 
+// cachedRead returns the key's value if the transaction has read the key, or listed a prefix of it.
 func (b *txBuffer) cachedRead(key string) (store.KV, bool) {
 	if kv, ok := b.reads[key]; ok {
 		return kv, true
@@ -153,6 +154,7 @@ func (b *txBuffer) list(v *View, prefix string) ([]store.KV, error) {
 	return kvs, nil
 }
 
+// overlayWrites returns the listed keys as they are after the transaction's own writes.
 func (b *txBuffer) overlayWrites(kvs []store.KV, prefix string) []store.KV {
 	if len(b.writes) == 0 {
 		return kvs

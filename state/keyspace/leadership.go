@@ -49,6 +49,7 @@ func (s *Session) Campaign(ctx context.Context, key string, as Candidate) (*Lead
 	return l, nil
 }
 
+// withSession returns a context that ends with the session, with the cause ErrSessionLost.
 func (s *Session) withSession(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	begun := s.startTask(func() {
@@ -84,6 +85,7 @@ func (s *Session) unregisterCampaign(key string) {
 	delete(s.campaigns, key)
 }
 
+// acquireLeaderKey waits until nobody holds the key, and takes it for the candidate.
 func (s *Session) acquireLeaderKey(ctx context.Context, key string, as Candidate) error {
 	for {
 		var leader Presence

@@ -266,6 +266,7 @@ func (s *Space) explainConflict(ctx context.Context, b *txBuffer) error {
 // errClaimChanged: somebody has written the claim since the update began.
 var errClaimChanged = errors.New("the claim has changed")
 
+// checkFence returns errClaimChanged if the key that fences this transaction has changed.
 func (b *txBuffer) checkFence(v *View) error {
 	if b.fence.Key == "" {
 		return nil

@@ -37,6 +37,7 @@ func (s *Space) View(ctx context.Context, f func(v *View) error) (err error) {
 	return err
 }
 
+// viewOnce calls f with one snapshot of the store, and measures the time.
 func (s *Space) viewOnce(ctx context.Context, f func(v *View) error) (err error) {
 	begun := time.Now()
 	defer func() {

@@ -53,6 +53,7 @@ func Open(ctx context.Context, url string) (store.Store, error) {
 	return d, nil
 }
 
+// open connects to a gateway, and checks that it answers.
 func open(ctx context.Context, socket string) (*db, error) {
 	conn, err := dial(socket)
 	if err != nil {

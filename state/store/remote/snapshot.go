@@ -192,6 +192,7 @@ func notAfter(ctx context.Context, stop func() bool, err error) error {
 	return err
 }
 
+// exchange sends a request on the snapshot's stream, and collects the parts of its answer.
 func (s *snapshot) exchange(before int64, request *protocol.ReadRequest) (a answer, err error) {
 	if err := s.stream.Send(request); err != nil {
 		_, err = s.stream.Recv() // which has the reason

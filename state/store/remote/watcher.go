@@ -107,6 +107,7 @@ func (w *watcher) fail(err error) {
 	w.Wake()
 }
 
+// followOnce receives changes until the stream breaks.
 func (w *watcher) followOnce() error {
 	ctx, cancel := context.WithCancel(w.Context())
 	defer cancel()

@@ -148,6 +148,8 @@ const (
 	maxStall = 250 * time.Millisecond
 )
 
+// get returns an idle connection, or a new one if that is allowed: the pool is not full, or no connection has
+// come back for maxStall.
 func (p *connPool) get(ctx context.Context) (*conn, error) {
 	select {
 	case c := <-p.idle:

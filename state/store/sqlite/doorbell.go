@@ -79,6 +79,7 @@ func (b *doorbell) watchFile() (*fsnotify.Watcher, error) {
 	return w, nil
 }
 
+// forwardEvents calls heard for events of the bell's file, and touched for all others.
 func forwardEvents(w *fsnotify.Watcher, bell string, heard, touched func()) {
 	for {
 		select {

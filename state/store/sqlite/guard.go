@@ -48,6 +48,7 @@ func identify(path string) (fileID, error) {
 	return id, err
 }
 
+// findStoreFile returns the store's file with its identity. It returns [store.ErrNoStore] if there is none.
 func findStoreFile(path string) (storeFile, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

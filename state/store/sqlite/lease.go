@@ -126,6 +126,7 @@ func (s *leaseSweeper) sweepAtOpen(ctx context.Context) {
 	s.sweepOnce(ctx)
 }
 
+// run ends expired leases at intervals.
 func (s *leaseSweeper) run() {
 	poll := time.NewTicker(s.d.options.PollInterval)
 	defer poll.Stop()

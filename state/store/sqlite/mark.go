@@ -24,6 +24,7 @@ type mark struct {
 	File    fileID    `json:"file"`
 }
 
+// leaveMark leaves a note beside the store's file that the file was replaced while processes had it open.
 func leaveMark(path string, r *store.Replaced) error {
 	id, err := identify(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -90,6 +90,7 @@ func removeAll(paths ...string) error {
 	return nil
 }
 
+// checkFormat returns an error unless the file is a store of this format.
 func checkFormat(c *conn) error {
 	var id, version int64
 	if _, err := c.queryRow("PRAGMA application_id", nil, &id); err != nil {

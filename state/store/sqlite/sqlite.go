@@ -82,6 +82,7 @@ func openWith(ctx context.Context, path string, options Options) (store.Store, e
 	return d, nil
 }
 
+// open opens the store's file, and starts the goroutines that write, follow the log, and end leases.
 func open(ctx context.Context, path string, options Options) (*db, error) {
 	file, err := findStoreFile(path)
 	if err != nil {

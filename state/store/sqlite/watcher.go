@@ -68,6 +68,8 @@ func (w *watcher) popBatch() (b store.Batch, ok, live bool) {
 	return store.Batch{}, false, w.live
 }
 
+// catchUp joins the watcher to the tailer. If the tailer is too far ahead, it reads the missed changes from
+// the log first.
 func (w *watcher) catchUp(ctx context.Context) error {
 	w.mu.Lock()
 	from := w.position

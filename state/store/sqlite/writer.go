@@ -195,6 +195,8 @@ func (w *writer) writeGroup(t *writeTxn, group []*job) (committed bool, err erro
 	return true, nil
 }
 
+// acquireLock begins a write transaction. It retries while another process holds the lock, at most for
+// LockTimeout.
 func (w *writer) acquireLock() error {
 	began := time.Now()
 

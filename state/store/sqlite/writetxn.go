@@ -92,6 +92,7 @@ func orRefuse(err, reason error) error {
 	return refusal{reason}
 }
 
+// condHolds reports whether a condition of the transaction holds.
 func (t *writeTxn) condHolds(c store.Cond) (bool, error) {
 	if c.Key != "" {
 		var revision int64
@@ -151,6 +152,7 @@ func (t *writeTxn) writeOp(o store.Op, revision int64) (bool, error) {
 	return true, err
 }
 
+// endLease removes a lease and its keys.
 func (t *writeTxn) endLease(id store.LeaseID) error {
 	n, err := t.c.exec("DELETE FROM lease WHERE id = ?", int64(id))
 	if err != nil || n == 0 {

@@ -220,6 +220,7 @@ func (l *itemLister) visit(name string, d fs.DirEntry, err error) error {
 	return l.limits.checkFiles(len(l.items))
 }
 
+// newItem returns the item for a file, directory or link of a charm. It refuses other types.
 func (l *itemLister) newItem(name string, d fs.DirEntry) (item, error) {
 	if err := checkPath(name); err != nil {
 		return item{}, fmt.Errorf("file %q: %w", name, err)
@@ -258,6 +259,7 @@ type archiver struct {
 // archiveTime is the time of every file in an archive: the earliest that zip knows.
 var archiveTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
+// addItem adds the item to the archive.
 func (a *archiver) addItem(it item) error {
 	if it.mode.IsRegular() && it.text == "" {
 		return a.addFile(it)

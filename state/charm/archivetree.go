@@ -27,6 +27,7 @@ type archiveTree struct {
 	limits  limits
 }
 
+// openArchive opens an archive, and bounds the memory that its list of files takes.
 func openArchive(r io.ReaderAt, size int64, l limits) (*archiveTree, error) {
 	if err := l.checkPacked(size); err != nil {
 		return nil, err
@@ -201,6 +202,7 @@ func (t *archiveTree) fileModes() map[string]fs.FileMode {
 	return modes
 }
 
+// readFile returns the content of a file. It follows links within the archive.
 func (t *archiveTree) readFile(name string) ([]byte, error) {
 	links, err := t.readLinks()
 	if err != nil {
@@ -219,6 +221,7 @@ func (t *archiveTree) readFile(name string) ([]byte, error) {
 	return readZip(e.zip)
 }
 
+// readLinks returns the target of each link.
 func (t *archiveTree) readLinks() (map[string]string, error) {
 	links := make(map[string]string)
 	for name, e := range t.entries {

@@ -47,6 +47,7 @@ func (m *Meta) setPlatforms(raw *metaYAML) {
 
 const anyArch = "all"
 
+// platformBases returns the bases of the key platforms, whose names are as arm64 or ubuntu@24.04:arm64.
 func (raw *metaYAML) platformBases() (bases []baseYAML) {
 	for _, name := range slices.Sorted(maps.Keys(raw.Platforms)) {
 		targets := raw.Platforms[name].BuildFor

@@ -54,6 +54,7 @@ func ReadDir(path string) (_ *Charm, err error) {
 	return readDir(root, rules)
 }
 
+// readDir reads the charm in a directory.
 func readDir(root *os.Root, rules ignoreRules) (*Charm, error) {
 	files, err := listDir(root, rules)
 	if err != nil {

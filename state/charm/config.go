@@ -67,6 +67,7 @@ func parseConfig(data []byte, key string) (*Config, error) {
 	return c, nil
 }
 
+// toOption checks an option of config.yaml, and returns it with its default.
 func (raw optionYAML) toOption(name string) (Option, error) {
 	if name == "" {
 		return Option{}, errors.New("an option has no name")

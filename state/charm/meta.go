@@ -72,6 +72,7 @@ func (raw *metaYAML) merge(data []byte) error {
 	return nil
 }
 
+// toMeta checks metadata.yaml, and returns it.
 func (raw *metaYAML) toMeta() (*Meta, error) {
 	m := &raw.Meta
 	m.Subordinate = bool(raw.Subordinate)
@@ -118,6 +119,7 @@ func (m *Meta) checkKubernetes(raw *metaYAML) error {
 		strings.Join(signs, ", "))
 }
 
+// checkFields checks the fields that are not about relations.
 func (m *Meta) checkFields(dialect string) (err error) {
 	if m.Name == "" {
 		return errors.New("the charm has no name")

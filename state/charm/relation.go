@@ -88,6 +88,7 @@ func (r *relationYAML) setField(key string, value *yaml.Node) error {
 	return nil
 }
 
+// toRelation checks an endpoint of metadata.yaml, and returns it with Juju's defaults.
 func (r relationYAML) toRelation(name string, role Role) (Relation, error) {
 	rel := Relation{
 		Name:      name,

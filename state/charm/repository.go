@@ -51,6 +51,8 @@ func (r Repository) Find(ref Ref) (Found, error) {
 	}), nil
 }
 
+// findAll returns all charms in the repository that ref can mean, and the errors of those that cannot be
+// read.
 func (r Repository) findAll(ref Ref) (found []Found, broken []error, err error) {
 	if _, err := os.ReadDir(r.Dir); err != nil {
 		return nil, nil, err

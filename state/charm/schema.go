@@ -101,6 +101,7 @@ func (c *closedYAML) UnmarshalYAML(n *yaml.Node) error {
 	return err
 }
 
+// checkSchema checks the schema itself. at is the path to it, for errors.
 func (s Schema) checkSchema(at string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%s: nested too deep: more than %d levels", at, maxDepth)
@@ -185,6 +186,7 @@ func isType(name string, value any) (is bool) {
 	return is
 }
 
+// checkText checks a string against the schema.
 func (s Schema) checkText(at, v string) error {
 	n := utf8.RuneCountInString(v)
 	switch {
@@ -226,6 +228,7 @@ func (s Schema) checkList(at string, v []any) error {
 	return nil
 }
 
+// checkDictionary checks the values of an object against the schema.
 func (s Schema) checkDictionary(at string, v map[string]any) error {
 	for _, name := range s.Required {
 		if _, given := v[name]; !given && s.Properties[name].Default == nil {
@@ -278,6 +281,7 @@ func (s Schema) completeList(list []any) []any {
 	return full
 }
 
+// completeDictionary returns the object with defaults for the values that are not given.
 func (s Schema) completeDictionary(v map[string]any) map[string]any {
 	full := map[string]any{}
 	maps.Copy(full, v)

@@ -84,6 +84,7 @@ func checkArchive(r io.ReaderAt, size int64, tools []string, l limits) (*archive
 	return t, res, t.permitPrograms(res)
 }
 
+// unpack checks an archive, and unpacks it into a new directory, which it removes if it fails.
 func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits) error {
 	if opts.SHA256 != "" {
 		if err := Verify(r, size, opts.SHA256); err != nil {
@@ -172,6 +173,7 @@ func (u *unpacker) createEntry(e entry) error {
 	return u.writeFile(e)
 }
 
+// writeFile writes one file, and counts its bytes against the limit.
 func (u *unpacker) writeFile(e entry) (err error) {
 	r, err := e.zip.Open()
 	if err != nil {

@@ -140,6 +140,7 @@ func checkKeys(n *yaml.Node) error {
 	return nil
 }
 
+// dropDuplicateKeys keeps the last of keys that are given several times, as Python's YAML does.
 func dropDuplicateKeys(n *yaml.Node) {
 	for _, child := range n.Content {
 		dropDuplicateKeys(child)

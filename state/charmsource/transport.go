@@ -103,6 +103,7 @@ type actionJSON struct {
 	Base     *baseJSON `json:"base"` // null, where a revision is asked for
 }
 
+// add adds a wish to the request: an installation, or a refresh of the revision that the caller has.
 func (r *refreshRequest) add(w Wish, key string) {
 	a := actionJSON{Action: "install", Key: key, Name: w.Name}
 	if w.Name == "" {
@@ -304,6 +305,7 @@ func (p packageJSON) found() Found {
 	}
 }
 
+// info converts the store's answer.
 func (p packageJSON) info() Info {
 	info := Info{
 		Found:       p.found(),

@@ -118,6 +118,7 @@ func (w *Writer) Add(name string, content func(io.Writer) error) error {
 	return w.addFile(name, content)
 }
 
+// addFile adds a file to the archive, and its sum to the list of sums.
 func (w *Writer) addFile(name string, content func(io.Writer) error) error {
 	entry := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Now()}
 	entry.SetMode(0o600)

@@ -47,6 +47,7 @@ func Open(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 	})
 }
 
+// openChecked opens the archive, and checks its header and the sum of each file.
 func openChecked(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 	z, err := zip.NewReader(file, size)
 	if err != nil {
@@ -159,6 +160,7 @@ func (r *Reader) ReadAll(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
+// readHeader reads the header, and refuses a format or kind that it does not know.
 func (r *Reader) readHeader(kind string) error {
 	data, err := r.ReadAll(headerFile, maxHeaderBytes)
 	if err != nil {
@@ -211,6 +213,7 @@ func (r *Reader) checkSums() error {
 	return nil
 }
 
+// checkSum checks the sum of one file. A blob's name has its sum, too.
 func (r *Reader) checkSum(name, want string) error {
 	content, err := r.Open(name)
 	if err != nil {

@@ -49,6 +49,7 @@ func (unknownError) Hint() string {
 	return "constraints: " + strings.Join(names, ", ")
 }
 
+// parsePair parses a word NAME=VALUE. It refuses a name that is set already.
 func (v *Value) parsePair(part string) error {
 	name, text, ok := strings.Cut(part, "=")
 	if !ok || name == "" {

@@ -25,6 +25,7 @@ func WriteFile(path string, data []byte, mode fs.FileMode, options ...Option) er
 	return writeFile(path, data, mode, options, SyncDir)
 }
 
+// writeFile writes the file by way of a temporary one, so that a reader sees the old or the new content.
 func writeFile(path string, data []byte, mode fs.FileMode, options []Option, sync func(folder string) error) error {
 	if mode&0o111 != 0 {
 		syscall.ForkLock.RLock()
@@ -99,6 +100,7 @@ func (f *File) Discard() {
 // Symlink makes links to the target. It replaces a file that has a link's name, in one rename.
 func Symlink(target string, links ...string) error { return symlink(target, links, SyncDir) }
 
+// symlink makes or replaces the links, and syncs their directories.
 func symlink(target string, links []string, sync func(folder string) error) error {
 	var folders []string
 	for _, link := range links {

@@ -50,6 +50,8 @@ func TryAlone(f *os.File) error {
 // it alone.
 func ShareAgain(f *os.File) error { return flock(f, unix.LOCK_SH) }
 
+// lock opens and locks the file. It returns an error if the file was replaced meanwhile, since the lock then
+// says nothing.
 func lock(path string, flag, how int) (*os.File, error) {
 	f, err := os.OpenFile(path, flag, 0o600)
 	if err != nil {

@@ -25,6 +25,7 @@ func Untar(ctx context.Context, dir string, archive io.Reader, own bool) error {
 	return InFolder(unpackAll(ctx, root, archive, own), dir)
 }
 
+// unpackAll unpacks the archive's entries into root.
 func unpackAll(ctx context.Context, root *os.Root, archive io.Reader, own bool) error {
 	u := unpacker{root: root, own: own}
 	for entries := tar.NewReader(archive); ; {
@@ -79,6 +80,7 @@ func (u *unpacker) writeEntry(h *tar.Header, content io.Reader) error {
 	return nil
 }
 
+// write writes one entry of the archive.
 func (u *unpacker) write(name string, h *tar.Header, content io.Reader) error {
 	mode := fs.FileMode(h.Mode) & 0o777
 	switch h.Typeflag {

@@ -48,6 +48,7 @@ func readEverything(v *state.View) ([]Case, error) {
 	return readCases(v, all)
 }
 
+// readCases reads the records that decide about the requests.
 func readCases(v *state.View, requests []state.Request) ([]Case, error) {
 	var records []string
 	for _, r := range requests {

@@ -116,6 +116,7 @@ func ReadUnit(
 	return d, nil
 }
 
+// readProperties reads the unit's options, storage and secrets.
 func (d *UnitDetail) readProperties(v *state.View, u state.Unit) error {
 	c, err := v.Config(u.Service)
 	if err != nil {
@@ -152,6 +153,7 @@ func (d *UnitDetail) readProperties(v *state.View, u state.Unit) error {
 	return nil
 }
 
+// readHooks reads the hooks that the unit has run lately, and the lines that the last failed one wrote.
 func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
 	runs, err := v.HookRuns(unit)
 	if err != nil {
@@ -292,6 +294,7 @@ type RelationData struct {
 	Data    map[string]string `json:"data" yaml:"data"`
 }
 
+// readRelations reads the details of those relations that the unit is part of.
 func (d *UnitDetail) readRelations(v *state.View, u state.Unit, view Unit) error {
 	relations, err := v.ServiceRelations(u.Service)
 	if err != nil {

@@ -93,6 +93,8 @@ func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 	}
 }
 
+// explainFailure says that the unit waits for the operator's answer to a failure, and which answers there
+// are.
 func (d *UnitDetail) explainFailure(unit, what, why string, answer state.Resolved, retry time.Time) {
 	if answer != state.Unresolved {
 		d.waitFor("its agent to take up your answer to %s", why)

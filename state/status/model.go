@@ -202,6 +202,7 @@ func WorstRelation(units map[string]RelationUnit) string {
 	return state.RelationStart
 }
 
+// hideSecrets replaces secrets in all messages that the status shows.
 func (w *input) hideSecrets() {
 	for i := range w.units {
 		hideSecrets(&w.units[i].Status.Message)

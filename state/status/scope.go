@@ -155,6 +155,8 @@ func (w *input) readAgents(v *state.View) error {
 	return w.decode(v, presences, w.decodePresence)
 }
 
+// selectAgents selects the keys that a service's agents write. It selects whole prefixes if there are many
+// units.
 func (w *input) selectAgents(uniters, presences *selection, service string, units []string) {
 	if len(units) > maxSingle {
 		uniters.prefixes = append(uniters.prefixes, keys.ServiceUniters(service))

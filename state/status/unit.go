@@ -67,6 +67,7 @@ func (w *input) addUnit(s *Status, u *state.Unit) {
 	}
 }
 
+// unitView returns what the status shows of a unit.
 func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit {
 	flow := w.workflows[u.Name]
 	view := Unit{

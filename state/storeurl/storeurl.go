@@ -81,6 +81,7 @@ func remoteKind() kind {
 
 const wantURL = "want sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX"
 
+// parseURL returns the kind of store that a URL names, and the place that this kind opens.
 func parseURL(url string) (k kind, at string, err error) {
 	scheme, rest, ok := strings.Cut(url, ":")
 	if !ok || rest == "" {

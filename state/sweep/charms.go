@@ -130,6 +130,7 @@ func sweepResources(ctx context.Context, s *state.State) error {
 	return nil
 }
 
+// strayResources returns the names below which there are resources of services that do not exist.
 func strayResources(v *state.View) (services []string, err error) {
 	kvs, err := v.Keys().List(keys.Resources)
 	if err != nil {
@@ -172,6 +173,7 @@ func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[
 	return nil
 }
 
+// unreferencedBlobs returns the heads of the blobs that nothing refers to.
 func unreferencedBlobs(v *state.View) (map[string]keyspace.BlobHead, error) {
 	used, err := v.ReferencedBlobs()
 	if err != nil {

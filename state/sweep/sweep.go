@@ -117,6 +117,7 @@ func strayRelationKeys(v *state.View) (stray []string, err error) {
 	return stray, nil
 }
 
+// sweepTools removes the records of binaries that no machine, and not the environment, uses.
 func sweepTools(ctx context.Context, s *state.State) error {
 	return s.Update(ctx, func(tx *state.Tx) error {
 		all, err := tx.AllTools()
@@ -177,6 +178,7 @@ func oldActions(v *state.View, before time.Time) (stale []string, err error) {
 // once the unit or machine is gone.
 const LogGrace = 7 * 24 * time.Hour
 
+// sweepLogs removes the old logs of units and machines that are gone.
 func sweepLogs(ctx context.Context, s *state.State, before time.Time) error {
 	old, err := state.Read(ctx, s, func(v *state.View) ([]string, error) { return oldLogs(v, before) })
 	if err != nil {
@@ -193,6 +195,7 @@ func sweepLogs(ctx context.Context, s *state.State, before time.Time) error {
 	return nil
 }
 
+// oldLogs returns the sources that do not exist any more and have logged nothing since before.
 func oldLogs(v *state.View, before time.Time) (old []string, err error) {
 	sources, err := logs.Sources(v, nil)
 	if err != nil {

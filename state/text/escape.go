@@ -41,6 +41,7 @@ func LosesBytes(encoded []byte) bool {
 	return false
 }
 
+// escape returns the text with each harmful rune replaced by what write returns for it.
 func escape(text string, write func(rune) string) string {
 	if strings.IndexFunc(text, isHarmful) < 0 {
 		return text

@@ -220,6 +220,7 @@ var patterns = sync.OnceValue(func() *patternSet {
 	}
 })
 
+// hideGroups hides what the pattern's groups match, except values that shows accepts.
 func hideGroups(text string, pattern *regexp.Regexp, shows func(value string) bool) string {
 	var b strings.Builder
 	done := 0

@@ -90,7 +90,8 @@ func (m *machineAgent) prepareHost(ctx context.Context) error {
 	}
 
 	if m.Process != nil {
-		m.host.presence.process, m.host.presence.ownSession = m.Process, false
+		m.host.presence.process = m.Process
+		m.host.presence.ownSession = false
 	}
 	m.host.limiter = uniter.NewHookLimiter(hookConcurrency(env))
 	return nil
@@ -183,7 +184,8 @@ func (m *machineAgent) readState(v *state.View) (d machineState, err error) {
 
 	found, err := v.Machine(m.Machine)
 	if errors.Is(err, state.ErrNotFound) {
-		found.Life, err = state.Dead, nil
+		found.Life = state.Dead
+		err = nil
 	}
 	if err != nil {
 		return d, err

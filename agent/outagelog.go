@@ -114,7 +114,8 @@ func (l *outageLog) updateStatus(ctx context.Context, agent string, o outage) {
 	case o.cause == o.shownCause:
 		line.Message = ""
 	default:
-		line.Level, line.Message = "WARNING", "cannot go on, and tries again: "+o.Message
+		line.Level = "WARNING"
+		line.Message = "cannot go on, and tries again: " + o.Message
 	}
 
 	if err := l.report(ctx, agent, fails, line); err != nil {

@@ -34,7 +34,8 @@ type Quiesced interface {
 // agent is too old to take part, or ctx's error.
 func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quiesced, error) {
 	folder := unitdir.Of(machineDir, unit).Legacy()
-	begin, waited := time.Now(), false
+	begin := time.Now()
+	waited := false
 
 	for {
 		q, err := tryQuiesce(folder)

@@ -30,7 +30,8 @@ func makeMachineSockets(uuid, machineDir string) (string, error) {
 		return "", err
 	}
 
-	record, text := filepath.Join(machineDir, socketRecord), dir+"\n"
+	record := filepath.Join(machineDir, socketRecord)
+	text := dir + "\n"
 	if old, err := os.ReadFile(record); err == nil && string(old) == text {
 		return dir, nil
 	}

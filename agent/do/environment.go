@@ -169,7 +169,8 @@ func (r *run) gatherUnit(v *state.View) error {
 		}
 
 		if err == nil {
-			r.Unit, r.Command = r.Command[0], nil
+			r.Unit = r.Command[0]
+			r.Command = nil
 		}
 	}
 

@@ -74,14 +74,16 @@ func ForUnit(kind string) state.Hook {
 // ForSecret returns a hook about a revision of a secret.
 func ForSecret(kind, id string, revision int) state.Hook {
 	h := ForUnit(kind)
-	h.Secret, h.SecretRevision = id, revision
+	h.Secret = id
+	h.SecretRevision = revision
 	return h
 }
 
 // ForStorage returns a hook about a storage: "data-storage-attached".
 func ForStorage(kind string, s state.Storage) state.Hook {
 	h := ForUnit(kind)
-	h.Name, h.Storage = s.Name()+"-"+kind, s.ID
+	h.Name = s.Name() + "-" + kind
+	h.Storage = s.ID
 	return h
 }
 
@@ -92,7 +94,8 @@ const commandName = "juju-run"
 func ForAction(a actions.Action) state.Hook {
 	h := state.Hook{Kind: Action, Name: a.Name, Relation: state.NoRelation, Action: a.ID}
 	if a.IsCommand() {
-		h.Kind, h.Name = Command, commandName
+		h.Kind = Command
+		h.Name = commandName
 	}
 	return h
 }
@@ -153,7 +156,8 @@ func (e Entry) Hook() state.Hook { return ForRelation(e.State.Pending, e.Relatio
 func Pick(entries iter.Seq[Entry]) (first Entry, ok bool) {
 	for e := range entries {
 		if e.State.Pending != "" && (!ok || e.compare(first) < 0) {
-			first, ok = e, true
+			first = e
+			ok = true
 		}
 	}
 	return first, ok

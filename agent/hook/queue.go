@@ -20,11 +20,14 @@ const (
 func Arrive(m state.MemberState, kind string, tail int64) state.MemberState {
 	switch [2]string{m.Pending, kind} {
 	case [2]string{Joined, Departed}:
-		m.Pending, m.Place = "", 0
+		m.Pending = ""
+		m.Place = 0
 	case [2]string{Departed, Joined}:
-		m.Pending, m.Place = Changed, tail
+		m.Pending = Changed
+		m.Place = tail
 	case [2]string{"", kind}, [2]string{Changed, Departed}:
-		m.Pending, m.Place = kind, tail
+		m.Pending = kind
+		m.Place = tail
 	}
 
 	return m
@@ -43,7 +46,8 @@ func Take(m state.MemberState) state.MemberState {
 		m.Pending = ""
 		m.Place = 0
 	default:
-		m.Pending, m.Place = "", 0
+		m.Pending = ""
+		m.Place = 0
 	}
 
 	return m
@@ -54,7 +58,8 @@ func Take(m state.MemberState) state.MemberState {
 func Done(m state.MemberState, seen int64) state.MemberState {
 	m.Seen = max(m.Seen, seen)
 	if m.Pending == Changed && m.Version <= m.Seen {
-		m.Pending, m.Place = "", 0
+		m.Pending = ""
+		m.Place = 0
 	}
 	return m
 }

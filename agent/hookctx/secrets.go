@@ -256,7 +256,8 @@ func (c *Context) setContent(ctx context.Context, s *cachedSecret, content secre
 		s.change(func(r *secret.Record) { r.AddRevision(now) })
 	}
 
-	s.content, s.opened[s.record.Latest] = content, content
+	s.content = content
+	s.opened[s.record.Latest] = content
 	return nil
 }
 
@@ -303,7 +304,8 @@ func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map
 
 	unit := c.opts.Facts.Unit
 	consumer, isConsumer := s.record.Consumers[unit]
-	read, tracked := s.record.Latest, s.record.Latest
+	read := s.record.Latest
+	tracked := s.record.Latest
 	if isConsumer && !q.Refresh {
 		tracked = consumer.Revision
 		if !q.Peek {

@@ -102,7 +102,8 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 
 	outcome := s.runHeld(ctx, argv, out)
 	out.awaitEnd()
-	outcome.Held, outcome.Left = out.heldFor, len(out.leftOpen) > 0
+	outcome.Held = out.heldFor
+	outcome.Left = len(out.leftOpen) > 0
 	for _, fd := range out.leftOpen {
 		r.discardOutput(fd)
 	}

@@ -88,7 +88,8 @@ func (r *outputReader) readUntilClosed(to [2]*lineSink) {
 		}
 
 		if fds[2].Revents != 0 {
-			ended, fds[2].Fd = time.Now(), -1
+			ended = time.Now()
+			fds[2].Fd = -1
 		}
 	}
 

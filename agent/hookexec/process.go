@@ -41,8 +41,10 @@ func startHeld(s Spec, argv []string, out *outputReader) (*process, error) {
 	// Whoever started the agent may have left descriptors open in it.
 	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	cmd := exec.Command("/bin/sh", append([]string{"-c", trampoline}, argv...)...)
-	cmd.Dir, cmd.Env = s.CharmDir, s.Env
-	cmd.Stdout, cmd.Stderr = out.pipes[0].hookEnd, out.pipes[1].hookEnd
+	cmd.Dir = s.CharmDir
+	cmd.Env = s.Env
+	cmd.Stdout = out.pipes[0].hookEnd
+	cmd.Stderr = out.pipes[1].hookEnd
 	cmd.ExtraFiles = []*os.File{wait}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

@@ -278,7 +278,8 @@ func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 		return
 	}
 
-	f.debug, f.holder = nil, ""
+	f.debug = nil
+	f.holder = ""
 	u.Log.Info("the debug session is over", "socket", d.Socket)
 	if dir := filepath.Dir(d.Socket); isOperators(*d) && strings.HasPrefix(filepath.Base(dir), "bijou-debug-") {
 		_ = os.RemoveAll(dir) // which its operator may have done already

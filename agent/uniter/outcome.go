@@ -223,7 +223,8 @@ func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 		return err
 	}
 
-	rs.State, rs.Failure = state.RelationUp, nil
+	rs.State = state.RelationUp
+	rs.Failure = nil
 	rs.CreatedOwed = rs.CreatedOwed && h.Kind != hook.Created
 	if h.Kind == hook.Broken {
 		rs.State = state.RelationEnded
@@ -305,8 +306,10 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 			return err
 		}
 
-		rs.State, rs.Failure = state.RelationError, newFailure(rs.Failure, h, r, retry, now())
-		rs.Failure.Interrupted, rs.Failure.ClientID = interrupted, op.ClientID
+		rs.State = state.RelationError
+		rs.Failure = newFailure(rs.Failure, h, r, retry, now())
+		rs.Failure.Interrupted = interrupted
+		rs.Failure.ClientID = op.ClientID
 		return tx.PutRelationState(unit, h.Relation, rs)
 	}
 
@@ -317,8 +320,10 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 
 	return tx.ChangeWorkflow(unit, func(w *state.Workflow) {
 		w.Uninstalled = h.Storage != "" && (w.State == "" || w.Uninstalled)
-		w.State, w.Failure = st, newFailure(w.Failure, h, r, retry, now())
-		w.Failure.Charm, w.Failure.Interrupted = w.Charm, interrupted
+		w.State = st
+		w.Failure = newFailure(w.Failure, h, r, retry, now())
+		w.Failure.Charm = w.Charm
+		w.Failure.Interrupted = interrupted
 		w.Failure.ClientID = op.ClientID
 		switch h.Kind { // a newer one is owed a hook, even if the operator lets this one count as done
 		case hook.ConfigChanged:

@@ -303,7 +303,8 @@ func Owed(v *state.View, unit string) (string, error) {
 		return "", err
 	}
 
-	s.Now, s.StatusInterval = now(), 0
+	s.Now = now()
+	s.StatusInterval = 0
 	next := decide.Next(s)
 	if _, waits := next.(decide.Wait); !waits {
 		return next.String(), nil

@@ -203,7 +203,8 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	var at time.Time
 	add := func(id string, ended time.Time) {
 		if k.ended[id] = true; !ended.Before(at) {
-			k.last, at = id, ended
+			k.last = id
+			at = ended
 		}
 	}
 

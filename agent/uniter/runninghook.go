@@ -202,9 +202,11 @@ func takeRetry(tx *state.Tx, unit string, relation int) error {
 		return err
 	}
 
-	answer, forget := record.ResolvedRelations[relation], forgetRelationBackoff
+	answer := record.ResolvedRelations[relation]
+	forget := forgetRelationBackoff
 	if relation == state.NoRelation {
-		answer, forget = record.Resolved, forgetUnitBackoff
+		answer = record.Resolved
+		forget = forgetUnitBackoff
 	}
 	if answer != state.ResolvedRetry {
 		return nil
@@ -361,7 +363,8 @@ func (u *uniter) prepareNext(tx *state.Tx) *runningHook {
 	}
 
 	snap := u.cache.snap
-	snap.Now, snap.LastHook = now(), u.lastHookEnd
+	snap.Now = now()
+	snap.LastHook = u.lastHookEnd
 	next, snap := decide.NextTogether(snap)
 	s, ok := next.(decide.RunHook)
 	if !ok || s.From != decide.FromQueue && s.From != decide.FromWorkflow || snap.Debug != nil {

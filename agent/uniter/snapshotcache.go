@@ -130,7 +130,8 @@ func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 	s.LastHook = u.lastHookEnd
 	s.Running = u.running != nil
 	if s.Running {
-		s.Ending, s.Begun = u.running.endReason != "", u.running.op.Started
+		s.Ending = u.running.endReason != ""
+		s.Begun = u.running.op.Started
 	}
 	return s, nil
 }

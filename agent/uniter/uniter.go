@@ -218,7 +218,8 @@ func (u *uniter) releaseTicket() {
 	u.endTurn()
 	if u.ticket != nil {
 		u.Limiter.release(u.ticket)
-		u.ticket, u.hooksInTurn = nil, 0
+		u.ticket = nil
+		u.hooksInTurn = 0
 	}
 }
 
@@ -313,14 +314,16 @@ func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision 
 	}
 
 	if ids := snap.Secrets.IDs(); len(ids) > 0 {
-		scopes, about = append(scopes, record.Watch(ids)), append(about, ids...)
+		scopes = append(scopes, record.Watch(ids))
+		about = append(about, ids...)
 	}
 	if len(snap.Storages) > 0 {
 		var ids []string
 		for _, s := range snap.Storages {
 			ids = append(ids, s.ID)
 		}
-		scopes, about = append(scopes, state.WatchStorages(ids)), append(about, ids...)
+		scopes = append(scopes, state.WatchStorages(ids))
+		about = append(about, ids...)
 	}
 
 	return u.watch.Renew(ctx, u.State, revision, about, scopes...)

@@ -118,7 +118,8 @@ func NextTogether(s Snapshot) (Step, Snapshot) {
 
 // withQueued returns the snapshot as it will be when the arrivals are recorded.
 func (s Snapshot) withQueued(arrivals []hook.Arrival) Snapshot {
-	s.Queued, s.Uniter.Members = arrivals, maps.Clone(s.Uniter.Members)
+	s.Queued = arrivals
+	s.Uniter.Members = maps.Clone(s.Uniter.Members)
 	if len(arrivals) < MaxArrivals {
 		s.Uncompared = Members{}
 	}

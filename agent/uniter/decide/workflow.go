@@ -76,7 +76,8 @@ func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	switch h.Kind {
 	case hook.Install:
 		// Config-changed comes before start, whatever was configured.
-		w.ConfigOwed, w.ResourcesVersion = true, seen
+		w.ConfigOwed = true
+		w.ResourcesVersion = seen
 	case hook.UpgradeCharm:
 		w.UpgradeOwed = false
 		w.ConfigOwed = true
@@ -89,7 +90,8 @@ func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	case hook.LeaderElected:
 		w.ToldElected = true
 	case hook.LeaderSettingsChanged:
-		w.ToldElected, w.LeaderVersion = false, seen
+		w.ToldElected = false
+		w.LeaderVersion = seen
 	case hook.Start:
 		w.NextPlace = max(w.NextPlace, firstPlace)
 	}
@@ -103,7 +105,8 @@ func WithCharm(w state.Workflow, charm string) state.Workflow {
 	if w.Charm != charm {
 		w.UpgradeOwed = !neverInstalled(w)
 	}
-	w.Charm, w.Deploying = charm, ""
+	w.Charm = charm
+	w.Deploying = ""
 	return w
 }
 

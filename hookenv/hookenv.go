@@ -99,7 +99,8 @@ func (inv *Invocation) run(ctx context.Context) error {
 		return err
 	}
 
-	inv.Args, inv.Format = flags.args, flags.Format
+	inv.Args = flags.args
+	inv.Format = flags.Format
 	return run(ctx, inv)
 }
 

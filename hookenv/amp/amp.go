@@ -68,7 +68,8 @@ func (b Box) Value(key string) string {
 		return value
 	}
 
-	chunks, size := 0, 0
+	chunks := 0
+	size := 0
 	for ; b.Has(ChunkKey(key, chunks)); chunks++ {
 		size += len(b[ChunkKey(key, chunks)])
 	}
@@ -150,7 +151,8 @@ func (d *Decoder) Pair() (key, value []byte, err error) {
 		return nil, nil, err
 	}
 	if len(k.bytes) == 0 {
-		d.at, d.size = k.end, 0
+		d.at = k.end
+		d.size = 0
 		return k.bytes, nil, nil
 	}
 

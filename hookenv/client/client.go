@@ -132,7 +132,8 @@ func (c *conn) sendFile(path, id string) error {
 		if err := c.send(amp.Append(box, amp.ChunkKey(wire.KeyValue, i), string(part))); err != nil {
 			return err
 		}
-		box, data = box[:0], data[len(part):]
+		box = box[:0]
+		data = data[len(part):]
 	}
 
 	return c.send(amp.End(box))

@@ -110,7 +110,8 @@ type Port struct {
 
 // IsSameRange compares the ranges without their endpoints.
 func (p Port) IsSameRange(o Port) bool {
-	p.Endpoint, o.Endpoint = "", ""
+	p.Endpoint = ""
+	o.Endpoint = ""
 	return p == o
 }
 

@@ -106,7 +106,8 @@ func (s *Server) Renew() error {
 	if s.listener != nil {
 		s.listener.Close()
 	}
-	s.listener, s.socketInfo = listener, made
+	s.listener = listener
+	s.socketInfo = made
 	s.goroutines.Go(func() { s.acceptConns(listener) })
 	return nil
 }

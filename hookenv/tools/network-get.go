@@ -151,7 +151,8 @@ func interfaceDictionary(i hookapi.Interface, older bool) map[string]any {
 
 	one := map[string]any{"mac-address": i.MAC, "interface-name": i.Name, "addresses": addresses}
 	if older {
-		one["macaddress"], one["interfacename"] = i.MAC, i.Name
+		one["macaddress"] = i.MAC
+		one["interfacename"] = i.Name
 	}
 	return one
 }

@@ -206,7 +206,8 @@ func prepareOpenedPorts(f *hookenv.FlagSet) hookenv.Runner {
 
 // formatPorts names each range once, in the hook's order.
 func formatPorts(ports []hookapi.Port, withEndpoints bool) []string {
-	lines, endpoints := []string{}, map[string][]string{}
+	lines := []string{}
+	endpoints := map[string][]string{}
 	for _, port := range ports {
 		text := port.String()
 		if !slices.Contains(lines, text) {

@@ -233,6 +233,7 @@ func sendStdin(id string) bool {
 	sent.addPair(wire.KeyClientID, id)
 	sent.addPair(wire.KeyValue, stdin.text(0, stdin.n))
 	sent.addText("")
-	received.n, stdin.n = 0, 0
+	received.n = 0
+	stdin.n = 0
 	return send()
 }

@@ -52,7 +52,8 @@ func runBijou(c applet.Call) int {
 
 	first := c.Args[0]
 	if a, ok := findApplet(first); ok {
-		c.Name, c.Args = first, c.Args[1:]
+		c.Name = first
+		c.Args = c.Args[1:]
 		return a.Run(c)
 	}
 
@@ -200,7 +201,8 @@ func printOverview(s console.Streams) error {
 	own.Add("", "bijou --list", "print the applets' names")
 	own.Add("", "bijou quickstart", "deploy two example charms and show what happens")
 	own.Add("", "bijou version", "print the version")
-	applets, later := console.NewTable("APPLET", ""), []string{}
+	applets := console.NewTable("APPLET", "")
+	later := []string{}
 
 	for _, a := range Applets() {
 		if slices.Contains(hookToolNames(), a.Name) && !tools.Supported(a.Name) {

@@ -61,11 +61,13 @@ func runJujuExec(c applet.Call) int {
 // request returns the request that the command line describes. It also accepts a unit's tag such as
 // unit-mysql-0, since Juju's units have directories of such names.
 func (g jujuExecGrammar) request() (unitcall.Request, error) {
-	unit, words := g.Unit, g.Words
+	unit := g.Unit
+	words := g.Words
 	if unit == "-" {
 		unit = ""
 		if len(words) > 0 && parseUnit(words[0]) != "" {
-			unit, words = words[0], words[1:]
+			unit = words[0]
+			words = words[1:]
 		}
 	}
 	if unit != "" && parseUnit(unit) == "" {
@@ -143,7 +145,9 @@ func runWithoutContext(c applet.Call, g jujuExecGrammar) int {
 	}
 
 	command := exec.Command("/bin/bash", "-c", strings.Join(g.Words, " "))
-	command.Stdin, command.Stdout, command.Stderr = c.Streams.In, c.Streams.Out, c.Streams.Err
+	command.Stdin = c.Streams.In
+	command.Stdout = c.Streams.Out
+	command.Stderr = c.Streams.Err
 	err := command.Run()
 	var ended *exec.ExitError
 	if err != nil && !errors.As(err, &ended) {

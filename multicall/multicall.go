@@ -41,7 +41,8 @@ type Options struct {
 // Main runs the applet that argv names and returns its exit code. argv[0] is the name of the call. `bijou
 // APPLET ...` runs the applet too.
 func Main(argv []string, o Options) int {
-	path, name := "", "bijou"
+	path := ""
+	name := "bijou"
 	if len(argv) > 0 {
 		path = argv[0]
 		name = filepath.Base(argv[0])

@@ -230,7 +230,8 @@ func findCall(_ *script.State, args []string) (string, error) {
 // runStub deploys a service that needs no charm of its author. With set, its units or the service write
 // settings; with saw, it fails unless other units or a service have written settings to it.
 func runStub(s *script.State, args []string) (out string, err error) {
-	verb, rest := args[0], args[1:]
+	verb := args[0]
+	rest := args[1:]
 	isApp := len(rest) > 0 && rest[0] == "--app"
 	if isApp {
 		rest = rest[1:]
@@ -260,7 +261,8 @@ func setSettings(s *script.State, dirs []string, service string, args []string) 
 
 	for _, dir := range dirs {
 		said, serr := outputOf(s, "juju", append([]string{"do", "--unit", unitOf(dir), "relation-set"}, args...)...)
-		out, err = out+said, errors.Join(err, serr)
+		out = out + said
+		err = errors.Join(err, serr)
 	}
 	return out, err
 }

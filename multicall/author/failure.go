@@ -50,7 +50,9 @@ func describeEnds(lines []string, now time.Time, trace func(unit, hook, failure 
 			continue
 		}
 
-		unit, hook, said := m[2], m[4], m[5]
+		unit := m[2]
+		hook := m[4]
+		said := m[5]
 		outcome := hookOutcome().FindStringSubmatch(said)
 		run := running[unit]
 		switch {
@@ -90,7 +92,8 @@ func (r *hookRun) note(line string) {
 	switch {
 	case m != nil && strings.HasPrefix(m[1], "venv/"): // where the charm's own line led
 	case m != nil:
-		r.place, r.reason = m[1]+":"+m[2]+m[3], m[4]
+		r.place = m[1] + ":" + m[2] + m[3]
+		r.reason = m[4]
 	case strings.HasPrefix(line, " ") || r.place == "":
 		// A line of code, or one before any place.
 	case r.reason == "":

@@ -55,7 +55,8 @@ func refuseMissing(args []string) error {
 // advise fills the name and the directory that the user gave into the hint. It leaves out any that a shell
 // would not read as one word.
 func (m missing) advise(words []string) string {
-	name, dir := "", ""
+	name := ""
+	dir := ""
 	for i := 0; i < len(words); i++ {
 		option, value, joined := strings.Cut(words[i], "=")
 		isOption := strings.HasPrefix(option, "-")

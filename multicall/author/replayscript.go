@@ -474,7 +474,8 @@ func (r *replay) relationEvent(rel status.RelationDetail, kind string) {
 
 // changedEvent has that said last which the hook is about: by the application or by a unit.
 func (r *replay) changedEvent(rel status.RelationDetail) {
-	first, last := "app", "units"
+	first := "app"
+	last := "units"
 	if !strings.Contains(r.run.Remote, "/") {
 		first, last = last, first
 	}

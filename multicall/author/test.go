@@ -104,7 +104,8 @@ func (c testCmd) Run(a *author) error {
 
 			out = found.takeTouched(out)
 			if err != nil {
-				result, failed = "FAIL", append(failed, name)
+				result = "FAIL"
+				failed = append(failed, name)
 			}
 			fmt.Fprintf(a.streams.Out, "%s %s (%.2fs)\n%s", result, name, time.Since(began).Seconds(), out)
 		})
@@ -208,7 +209,8 @@ func (c testCmd) startScript(a *author, script string) ([]byte, error) {
 		fmt.Sprintf("--verbose=%t", c.Verbose), fmt.Sprintf("--network=%t", c.Network), fmt.Sprintf("--on-host=%t", c.OnHost),
 		fmt.Sprintf("--shell=%t", c.Shell), fmt.Sprintf("--timeout=%s", c.Timeout), fmt.Sprintf("--coverage=%t", c.Coverage), fmt.Sprintf("--force=%t", c.Force), "--fetched=" + c.Fetched}
 
-	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Stdout = &out
+	cmd.Stderr = &out
 	if c.Shell && script != probe {
 		cmd.Stdin = os.Stdin
 		cmd.Stdout = os.Stdout

@@ -28,7 +28,8 @@ type candidate struct{ word, help string }
 func (c Command) complete(w io.Writer, args []string) error {
 	n := max(0, len(args)-1)
 	given := ""
-	before, last := args[:n:n], strings.Join(args[n:], "")
+	before := args[:n:n]
+	last := strings.Join(args[n:], "")
 	if option, value, ok := strings.Cut(last, "="); ok && strings.HasPrefix(option, "--") {
 		before = append(before, option)
 		last = value

@@ -126,7 +126,8 @@ func Caller() string {
 		name = u.Username
 	}
 	if sudo := os.Getenv("SUDO_USER"); sudo != "" && os.Getuid() == 0 {
-		name, suffix = sudo, " (sudo)"
+		name = sudo
+		suffix = " (sudo)"
 	}
 	host, _ := os.Hostname()
 	return name + "@" + host + suffix
@@ -134,7 +135,8 @@ func Caller() string {
 
 // NearestWord returns the one of the words that was probably meant; "" if all words are too far for a slip of the fingers.
 func NearestWord(name string, words []string) string {
-	best, fewest := "", 1+len(name)/3
+	best := ""
+	fewest := 1 + len(name)/3
 	for _, w := range words {
 		if d := editDistance(name, w); d <= fewest && (best == "" || d < editDistance(name, best)) {
 			best = w
@@ -152,7 +154,8 @@ func OnlySlip(name string, words []string) (only string) {
 	for _, w := range words {
 		switch d := editDistance(name, w); {
 		case d < nearest:
-			only, nearest = w, d
+			only = w
+			nearest = d
 		case d == nearest && w != only:
 			only = ""
 		}

@@ -73,7 +73,8 @@ func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error
 		case nil:
 			// Nothing has panicked.
 		case exitPanic:
-			parsed, err = nil, ErrHelped
+			parsed = nil
+			err = ErrHelped
 		default:
 			panic(r)
 		}

@@ -351,7 +351,8 @@ func cutAtWord(text string, width int) string {
 		return text
 	}
 
-	end, used := 0, 0
+	end := 0
+	used := 0
 	for g := uniseg.NewGraphemes(text); g.Next() && used+g.Width() < width; used += g.Width() {
 		_, end = g.Positions()
 	}

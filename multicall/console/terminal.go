@@ -85,7 +85,8 @@ func Fit(text string, s Size) string {
 
 // fitLine cuts a line to that many columns. It does not count colours, and ends them where it cuts.
 func fitLine(line string, width int) string {
-	n, escape := 0, false
+	n := 0
+	escape := false
 
 	for i, r := range line {
 		wide := uniseg.StringWidth(string(r))
@@ -167,7 +168,8 @@ func (p *Progress) At(what string, done, total int) {
 		p.barShown = true
 		io.WriteString(p.w, "\r"+formatBar(what, done, total, SizeOf(p.w).Width)+"\x1b[K")
 	case now.Sub(p.lastLine) >= lineInterval && done != p.lastDone:
-		p.lastLine, p.lastDone = now, done
+		p.lastLine = now
+		p.lastDone = done
 		fmt.Fprintf(p.w, "%s: %d of %d\n", what, done, total)
 	}
 }
@@ -177,13 +179,15 @@ func (p *Progress) End() {
 	if p.barShown {
 		io.WriteString(p.w, "\r\x1b[K")
 	}
-	p.barShown, p.begun = false, time.Time{}
+	p.barShown = false
+	p.begun = time.Time{}
 }
 
 // formatBar returns "units added [####    ] 50 of 100"; without room for a bar the words
 // only, cut to the width. A terminal's last column stays free, since some wrap there.
 func formatBar(what string, done, total, width int) string {
-	left, right := what+" ", fmt.Sprintf(" %d of %d", done, total)
+	left := what + " "
+	right := fmt.Sprintf(" %d of %d", done, total)
 	room := min(maxBarWidth, width-1-uniseg.StringWidth(left)-len(right)-2)
 	if room < 5 {
 		return fitLine(what+right, max(1, width-1))
@@ -215,7 +219,8 @@ func (s *Screen) Show(text, separator string) error {
 	if !s.shown {
 		separator = ""
 	}
-	s.shown, s.last = true, text
+	s.shown = true
+	s.last = text
 	if CanRedraw(s.w) {
 		return s.redraw(Fit(text, SizeOf(s.w)))
 	}

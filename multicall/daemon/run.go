@@ -69,7 +69,8 @@ func Run(c applet.Call, command console.Command, serve func(ctx context.Context,
 
 	switch {
 	case handsOver && ending:
-		handsOver, err = false, nil
+		handsOver = false
+		err = nil
 		slog.Info(command.Name+" ends", "instead of", next.Error())
 	case handsOver:
 		slog.Info(command.Name+" hands over", "how", next.Error())

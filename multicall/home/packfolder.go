@@ -41,7 +41,8 @@ func PackFolder(w io.Writer, dir string) (changed []string, err error) {
 			err = packFile(t, path, name, d)
 		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errShrunk) {
-			changed, err = append(changed, path), nil
+			changed = append(changed, path)
+			err = nil
 		}
 		return errors.Join(err, rerr)
 	})
@@ -71,7 +72,8 @@ func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 		return err
 	}
 
-	header.Name, header.Format = name, tar.FormatPAX
+	header.Name = name
+	header.Format = tar.FormatPAX
 	if !info.Mode().IsRegular() {
 		return t.WriteHeader(header)
 	}

@@ -169,7 +169,8 @@ func (c bootstrapCmd) stateURL(e home.Environment) (string, error) {
 func newUUID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails (crypto/rand)
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
@@ -309,7 +310,8 @@ func (b *bootstrap) restoreState() error {
 		return b.restore.restoreStore(b.env, b.provider.SHA256)
 	}
 
-	b.env.UUID, b.restore.env.UUID = uuid, uuid
+	b.env.UUID = uuid
+	b.restore.env.UUID = uuid
 	if err := b.restore.unpackUnits(b.env); err != nil {
 		return err
 	}

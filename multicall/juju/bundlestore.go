@@ -48,7 +48,8 @@ func (c deployCmd) findStoreCharms(
 			return found, fmt.Errorf("application %q: %w", name, err)
 		}
 		finders[name] = f
-		names, wishes = append(names, name), append(wishes, f.wish)
+		names = append(names, name)
+		wishes = append(wishes, f.wish)
 	}
 	if len(names) == 0 {
 		return found, nil
@@ -97,9 +98,11 @@ func (c deployCmd) newFinder(
 	}
 	service := state.Service{ForceSeries: liftedBy(c.Force, c.ForceSeries).Series || have.ForceSeries}
 	f.wish = f.wishFor(service, cmp.Or(a.Base, a.Series, b.Base, b.Series, have.Origin.Base))
-	f.wish.Name, f.wish.Channel = name, channel
+	f.wish.Name = name
+	f.wish.Channel = channel
 	if a.Revision != nil {
-		f.revision, f.wish.Revision = *a.Revision, *a.Revision
+		f.revision = *a.Revision
+		f.wish.Revision = *a.Revision
 	}
 	return f, nil
 }

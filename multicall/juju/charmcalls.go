@@ -155,7 +155,8 @@ func findInCode(
 
 		if found := wanted().Find(data); found != nil {
 			name, _ := filepath.Rel(charmDir, path)
-			names, signs = append(names, name), append(signs,
+			names = append(names, name)
+			signs = append(signs,
 				fmt.Sprintf("%s has %q", name, bytes.TrimSpace(found)))
 		}
 

@@ -126,7 +126,8 @@ func (c charmSource) readPath(isArchive bool, scratch string) (charm.Found, stat
 
 	found := charm.Found{Path: path}
 	if isArchive {
-		found.Path, found.Archive = scratch, c.name
+		found.Path = scratch
+		found.Archive = c.name
 		if found.Charm, err = c.unpack(path, scratch); err != nil {
 			return charm.Found{}, state.Origin{}, fmt.Errorf("cannot read charm %q: %w", c.name, err)
 		}

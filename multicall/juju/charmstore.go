@@ -125,7 +125,8 @@ func (r storeRelease) baseFor(series string) charmsource.Base {
 
 // put stores the charm as the bytes that it was downloaded as. In a rehearsal, before that, they are taken to be there.
 func (r *storeRelease) put(o *operator, s state.Writer, c *charm.Charm, url charm.URL) (state.Charm, error) {
-	sum, size := r.File.SHA256, r.File.Size
+	sum := r.File.SHA256
+	size := r.File.Size
 	rehearsal, isRehearsal := s.(*state.Rehearsal)
 	if isRehearsal {
 		rehearsal.AssumeBlob(sum)
@@ -207,7 +208,8 @@ func (st *charmStore) wishFor(s state.Service, series string) charmsource.Wish {
 
 	has := st.env.MachineSeries()
 	if len(has) == 0 {
-		w.Base, w.OrOther = baseOfSeries(st.env.DefaultSeries), true
+		w.Base = baseOfSeries(st.env.DefaultSeries)
+		w.OrOther = true
 		return w
 	}
 	w.Base = baseOfSeries(has[0])
@@ -342,7 +344,8 @@ func (st *charmStore) download(r *storeRelease, scratch string) (charm.Found, er
 		return charm.Found{}, err
 	}
 
-	r.archive, r.sha384 = archive, sha384
+	r.archive = archive
+	r.sha384 = sha384
 	read.Revision = r.Revision
 	return charm.Found{Charm: read, Path: dir}, nil
 }

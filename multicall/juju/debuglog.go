@@ -191,7 +191,8 @@ func (t *logFollower) watchScope() state.Scope {
 func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	filter := logs.Filter{Level: t.Level, After: t.printedEnds}
 	if t.printedEnds == nil {
-		filter.Last, filter.Since = t.maxLines(), t.since
+		filter.Last = t.maxLines()
+		filter.Since = t.since
 	}
 
 	g := status.NewGlobs(t.Unit)

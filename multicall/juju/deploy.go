@@ -359,7 +359,8 @@ func (d *deployment) addService(url charm.URL) error {
 		return err
 	}
 	d.store.mark(resources)
-	d.service.Charm, d.service.Series = url.String(), url.Series
+	d.service.Charm = url.String()
+	d.service.Series = url.Series
 	if d.store != nil {
 		d.service.Origin = d.store.origin(d.channel, url.Series)
 	}

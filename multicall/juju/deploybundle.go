@@ -147,7 +147,8 @@ func (e bundleExecutor) executeAll(steps []bundle.Step) error {
 // execute executes one step. After an interruption the whole command can be repeated, since the next
 // comparison finds the remaining steps.
 func (e bundleExecutor) execute(step bundle.Step) error {
-	service, files := step.What, map[string]string{}
+	service := step.What
+	files := map[string]string{}
 	for _, resource := range step.Resources {
 		files[resource] = e.Applications[service].Resources[resource]
 	}
@@ -192,7 +193,9 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 			DryRun:      e.cmd.DryRun,
 		}
 		if f, isStore := e.Found[service].Source.(*storeFinder); isStore {
-			c.Switch, c.Channel, c.Revision = "ch:"+f.name, f.channel, e.Applications[service].Revision
+			c.Switch = "ch:" + f.name
+			c.Channel = f.channel
+			c.Revision = e.Applications[service].Revision
 		}
 		return c.settle(e.o, e.base, e.state)
 	case bundle.Change:
@@ -274,7 +277,8 @@ func (e bundleExecutor) addUnits(step bundle.Step) error {
 			return err
 		}
 
-		p.Machine, machines[step.Place] = m.ID, m.ID
+		p.Machine = m.ID
+		machines[step.Place] = m.ID
 		_, err = tx.AddUnit(step.What, p)
 		return err
 	})

@@ -91,7 +91,8 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 	if err != nil || bundlePath == "" {
 		return err
 	}
-	c.Channel, c.Revision = "", 0 // of the bundle, not of its charms
+	c.Channel = ""
+	c.Revision = 0 // of the bundle, not of its charms
 	return c.deployBundle(o, bundlePath)
 }
 
@@ -109,7 +110,8 @@ func (c deployCmd) prepareFromStore(
 	if err != nil {
 		return nil, err
 	}
-	d.store, d.channel = f.release, f.channel
+	d.store = f.release
+	d.channel = f.channel
 	if err := d.rehearse(f.state); err != nil {
 		return nil, err
 	}
@@ -170,9 +172,12 @@ func (f *storeFinder) find(service state.Service) error {
 	if err != nil {
 		return err
 	}
-	f.given, f.picked = given, revisions
+	f.given = given
+	f.picked = revisions
 	f.wish = f.wishFor(service, f.base)
-	f.wish.Name, f.wish.Channel, f.wish.Revision = f.name, f.channel, f.revision
+	f.wish.Name = f.name
+	f.wish.Channel = f.channel
+	f.wish.Revision = f.revision
 
 	kept, err := f.findKept()
 	if err != nil {
@@ -187,7 +192,8 @@ func (f *storeFinder) find(service state.Service) error {
 	if err != nil && kept != nil && errors.Is(err, charmsource.ErrAway) {
 		f.o.note("warning: %v", err)
 		f.o.note("revision %d is taken, which this environment has", kept.Revision)
-		f.release, err = kept, nil
+		f.release = kept
+		err = nil
 	}
 	if err == nil {
 		f.noteBase(f.release, f.wish)
@@ -359,7 +365,8 @@ func (f *storeFinder) getResources(scratch string) (map[string]string, error) {
 		if err := f.getFile(resource.File, path, true); err != nil {
 			return nil, err
 		}
-		files[name], f.release.resources[name] = path, resource.Revision
+		files[name] = path
+		f.release.resources[name] = resource.Revision
 	}
 	return files, nil
 }

@@ -94,10 +94,13 @@ func includeDefaults(env bundle.Environment) {
 // writeFiles writes the charms and resources, and names them in the bundle.
 func (c exportBundleCmd) writeFiles(o *operator, s *state.State, b *bundle.Bundle, env bundle.Environment) error {
 	for _, name := range slices.Sorted(maps.Keys(b.Applications)) {
-		a, url := b.Applications[name], env.Services[name].Charm.URL
+		a := b.Applications[name]
+		url := env.Services[name].Charm.URL
 		if a.Channel != "" {
-			a.Series, a.Base = env.Services[name].Series, ""
-			a.Channel, a.Revision = "", nil
+			a.Series = env.Services[name].Series
+			a.Base = ""
+			a.Channel = ""
+			a.Revision = nil
 		}
 		a.Charm = fmt.Sprintf("./charms/%s/%s-%d.charm", url.Series, url.Name, url.Revision)
 		if err := c.writeBlob(o, s, env.Services[name].Charm.SHA256, a.Charm); err != nil {

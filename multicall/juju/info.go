@@ -270,7 +270,9 @@ func (e infoEntry) text() infoText {
 		return t
 	}
 
-	t.CharmID, t.Subordinate, t.Relations = e.ID, &e.Charm.Subordinate, e.Charm.Relations
+	t.CharmID = e.ID
+	t.Subordinate = &e.Charm.Subordinate
+	t.Relations = e.Charm.Relations
 	if e.Charm.Config != nil {
 		t.Config = e.Charm.Config.Options
 	}

@@ -18,7 +18,10 @@ var queriedStatus = sync.OnceValue(func() *regexp.Regexp {
 // waitForHint returns the `juju wait` command that corresponds to a `juju wait-for`. For a query that it
 // cannot express, it waits until everything is active.
 func waitForHint(words []string, names givenNames) string {
-	kind, name, query, timeout := "", "", "", ""
+	kind := ""
+	name := ""
+	query := ""
+	timeout := ""
 	for i := 0; i < len(words); i++ {
 		option, value, joined := strings.Cut(words[i], "=")
 		if strings.HasPrefix(option, "-") && !joined && i+1 < len(words) && option != "--summary" {

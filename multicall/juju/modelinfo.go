@@ -36,7 +36,8 @@ func newModelInfo(e home.Environment) modelInfo {
 	}
 
 	if e.Phase == home.Removing {
-		info.Life, info.Status.Current = state.Dying, "destroying"
+		info.Life = state.Dying
+		info.Status.Current = "destroying"
 	}
 	return info
 }

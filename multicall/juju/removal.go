@@ -228,9 +228,11 @@ func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) e
 		return o.encode(r.Format, map[string]any{k.name + "s": names, "dry-run": r.DryRun})
 	}
 
-	to, would := o.streams.Err, ""
+	to := o.streams.Err
+	would := ""
 	if r.DryRun {
-		to, would = o.streams.Out, "dry run: "
+		to = o.streams.Out
+		would = "dry run: "
 	}
 	for _, name := range names {
 		fmt.Fprintf(to, "%s%s %s %s\n", would, k.name, name, k.outcome)

@@ -203,7 +203,8 @@ func resolveOne(tx *state.Tx, of errorOf, retry bool) (one resolution, err error
 
 	one.failed, err = actions.SetResolved(tx, of.unit, of.relation, retry)
 	if errors.Is(err, state.ErrNotInError) || errors.Is(err, state.ErrAlreadyResolved) {
-		one.refused, err = err, nil
+		one.refused = err
+		err = nil
 	}
 	return one, err
 }

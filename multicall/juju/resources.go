@@ -59,7 +59,8 @@ func (c resourcesCmd) Run(o *operator) error {
 	t := console.NewTable("RESOURCE", "VERSION", "BYTES", "FILE", "GIVEN AS", "DESCRIPTION")
 	for _, name := range slices.Sorted(maps.Keys(infos)) {
 		r := infos[name]
-		version, size := "-", "-"
+		version := "-"
+		size := "-"
 		if r.Version > 0 {
 			version = strconv.Itoa(r.Version)
 			size = strconv.FormatInt(r.Size, 10)
@@ -88,7 +89,8 @@ func resourceInfos(meta charm.Meta, given []resources.Resource) map[string]resou
 		info.Version = r.Version
 		info.Size = r.Size
 		info.SHA256 = r.SHA256
-		info.Added, info.Origin = formatTime(r.Added), r.Origin
+		info.Added = formatTime(r.Added)
+		info.Origin = r.Origin
 		infos[r.Name] = info
 	}
 

@@ -546,7 +546,8 @@ func setAside(name, folder, aside string) (asideFolder, error) {
 
 	one := asideFolder{name: name, own: own, kept: aside}
 	if to, err := os.Readlink(folder); err == nil {
-		one.link, one.to = folder, to
+		one.link = folder
+		one.to = to
 	}
 
 	if err := osutil.MkdirAll(filepath.Dir(aside), 0o755); err != nil {

@@ -68,7 +68,8 @@ func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 	}
 
 	if r.Owner == (secret.Owner{}) {
-		info.Name, info.Label = r.Label, ""
+		info.Name = r.Label
+		info.Label = ""
 	}
 
 	for _, n := range slices.Sorted(maps.Keys(r.Revisions)) {

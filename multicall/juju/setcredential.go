@@ -51,10 +51,13 @@ func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 		return cloudSpec{}, fmt.Errorf("cannot read %q: it holds no credentials of clouds", c.File)
 	}
 
-	spec, ofCloud := file.Clouds[c.Cloud], file.Credentials[c.Cloud]
-	spec.Name, spec.Region = c.Cloud, cmp.Or(c.Region, ofCloud["default-region"].Value)
+	spec := file.Clouds[c.Cloud]
+	ofCloud := file.Credentials[c.Cloud]
+	spec.Name = c.Cloud
+	spec.Region = cmp.Or(c.Region, ofCloud["default-region"].Value)
 	spec.Type = cmp.Or(spec.Type, map[string]string{"aws": "ec2", "google": "gce"}[c.Cloud], c.Cloud)
-	credential, attributes := ofCloud[c.Credential], map[string]string{}
+	credential := ofCloud[c.Credential]
+	attributes := map[string]string{}
 	if credential.Decode(&attributes) != nil || attributes["auth-type"] == "" {
 		return spec, fmt.Errorf("%q has no credential %q of cloud %q, with an auth-type and its attributes",
 			c.File, c.Credential, c.Cloud)

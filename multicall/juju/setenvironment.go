@@ -20,11 +20,13 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 	}
 
 	pairs = nativeSettings(pairs)
-	given, changes := map[string]string{}, map[string]*string{}
+	given := map[string]string{}
+	changes := map[string]*string{}
 	for key, value := range pairs {
 		changes[key] = nil
 		if value != "" {
-			given[key], changes[key] = value, &value
+			given[key] = value
+			changes[key] = &value
 		}
 	}
 

@@ -215,8 +215,11 @@ func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplic
 	}
 
 	if o := s.Source; o.Store != "" {
-		view.Charm, view.Origin, view.CharmName = o.Name, o.Store, o.Name
-		view.CharmRevision, view.CharmChannel = o.Revision, o.Channel
+		view.Charm = o.Name
+		view.Origin = o.Store
+		view.CharmName = o.Name
+		view.CharmRevision = o.Revision
+		view.CharmChannel = o.Channel
 	}
 
 	for name, u := range s.Units {

@@ -60,7 +60,8 @@ func applicationTable(s status.Status) *console.Table {
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
 		sv := s.Services[name]
 		word := applicationWord(sv)
-		exposed, message := "", ""
+		exposed := ""
+		message := ""
 		if sv.Exposed {
 			exposed = "yes"
 		}

@@ -92,7 +92,8 @@ func selectRelation(view status.Relation, services map[string]status.Service) (k
 	ends := map[string]status.RelationEnd{}
 	for name, end := range view.Services {
 		if service, own := services[name]; own {
-			end, ok = selectEnd(end, service), true
+			end = selectEnd(end, service)
+			ok = true
 		}
 		ends[name] = end
 	}

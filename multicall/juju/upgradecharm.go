@@ -346,7 +346,8 @@ func (u *upgrade) readBehind() error {
 		return err
 	}
 
-	u.upgrading, u.skipped = nil, nil
+	u.upgrading = nil
+	u.skipped = nil
 	for _, b := range behind {
 		if b.InError && !u.isForced() {
 			u.skipped = append(u.skipped, b)
@@ -525,7 +526,8 @@ func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
 		return upgradeTarget{url: u.current.URL, origin: t.origin}, nil
 	}
 
-	t.url.Revision, t.bumped = u.current.URL.Revision+1, true
+	t.url.Revision = u.current.URL.Revision + 1
+	t.bumped = true
 	return t, nil
 }
 

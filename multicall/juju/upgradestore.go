@@ -103,16 +103,19 @@ func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
 	s.ForceSeries = s.ForceSeries || liftedBy(u.cmd.Force, u.cmd.ForceSeries).Series
 	w := st.wishFor(s, "")
 	if u.cmd.Switch == "" && s.Origin.Base != "" {
-		w.Base, w.Also = parseBase(s.Origin.Base), nil
+		w.Base = parseBase(s.Origin.Base)
+		w.Also = nil
 		w.OrOther = s.ForceSeries || st.env.AllowsOtherSeries()
 	}
 
-	w.Name, w.Channel = name, channel
+	w.Name = name
+	w.Channel = channel
 	switch {
 	case u.cmd.Revision != nil:
 		w.Revision = *u.cmd.Revision
 	case u.cmd.Switch == "" && u.cmd.Channel == "":
-		w.ID, w.Have = s.Origin.ID, s.Origin.Revision
+		w.ID = s.Origin.ID
+		w.Have = s.Origin.Revision
 	}
 	return w
 }
@@ -123,7 +126,8 @@ func (u *upgrade) downloadTarget(t upgradeTarget, f *storeFinder, scratch string
 	if err := f.describe(scratch); err != nil {
 		return t, err
 	}
-	t.found, t.store = f.found, f
+	t.found = f.found
+	t.store = f
 	t.url.Name = f.found.Meta.Name
 	if _, isRehearsal := u.state.(*state.Rehearsal); isRehearsal {
 		return t, nil

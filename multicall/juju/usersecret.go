@@ -23,7 +23,8 @@ type secretFlags struct {
 // readContent returns nil if there is none. Errors show no value.
 func (f secretFlags) readContent() (secret.Content, error) {
 	read := func(path string) ([]byte, error) { return readFile(path, secret.MaxContent) }
-	pairs, content := map[string]string{}, secret.Content{}
+	pairs := map[string]string{}
+	content := secret.Content{}
 	if f.File != "" {
 		data, err := read(f.File)
 		if err == nil && yaml.Unmarshal(data, &pairs) != nil { // its error may quote the file

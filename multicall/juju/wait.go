@@ -30,7 +30,8 @@ type awaiting interface{ flags() waitFlags }
 // noteAffected notes the services or units that the command has changed, and the state that they will
 // reach.
 func (o *operator) noteAffected(until string, names ...string) {
-	o.until, o.affected = until, append(o.affected, names...)
+	o.until = until
+	o.affected = append(o.affected, names...)
 }
 
 func (o *operator) awaitAffected(w waitFlags) error {
@@ -114,9 +115,11 @@ func (s settlement) String() string {
 
 // wait waits until all units have reached the wanted state, and reports why some have not.
 func (w *settleWaiter) wait() error {
-	limit, poll := w.timeout, silenceTimeout
+	limit := w.timeout
+	poll := silenceTimeout
 	if w.drains {
-		limit, poll = 0, min(poll, cmp.Or(w.timeout, poll))
+		limit = 0
+		poll = min(poll, cmp.Or(w.timeout, poll))
 	}
 	ctx, stop := withTimeout(w.o.ctx, limit)
 	defer stop()
@@ -167,9 +170,11 @@ func (w *settleWaiter) wait() error {
 // note stops the wait once nothing is pending.
 func (w *settleWaiter) note(now settlement, stop func()) error {
 	if !slices.Equal(now.pending, w.seen.pending) || w.changed.IsZero() {
-		w.changed, w.noted = time.Now(), false
+		w.changed = time.Now()
+		w.noted = false
 	}
-	w.seen, w.most = now, max(w.most, now.units)
+	w.seen = now
+	w.most = max(w.most, now.units)
 	stalled := w.drains && w.timeout > 0 && !now.running && time.Since(w.changed) >= w.timeout
 	if len(now.pending) == 0 || stalled || !w.drains && len(now.failed)+len(now.unmatched) > 0 {
 		stop()

@@ -31,7 +31,8 @@ func (c bootserverRemoveCmd) Run(o *operator) error {
 	var awaited, stopped bool
 
 	err = o.commitChangesIn(func(v *keyspace.View, s decide.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
-		awaited, stopped = false, false
+		awaited = false
+		stopped = false
 
 		for _, lrn := range all {
 			if !slices.Contains(s.Servers, lrn) {

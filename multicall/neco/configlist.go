@@ -21,9 +21,11 @@ func (c configListCmd) Run(o *operator) error {
 	table := console.NewTable("KEY", "VALUE", "SET", "WHAT IT IS")
 	values := map[string]string{}
 	for _, s := range record.Settings() {
-		value, mark := s.Default, ""
+		value := s.Default
+		mark := ""
 		if own, set := stored[s.Key]; set {
-			value, mark = s.Shown(own), "yes"
+			value = s.Shown(own)
+			mark = "yes"
 		}
 		values[s.Key] = value
 		table.Add("", s.Key, value, mark, s.Help)

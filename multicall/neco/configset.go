@@ -27,7 +27,8 @@ func (c configSetCmd) Run(o *operator) error {
 		return console.Usage(err)
 	}
 
-	first, config := false, record.Config{}
+	first := false
+	config := record.Config{}
 	err = o.update(func(tx *keyspace.Tx) error {
 		// Else this may put right what cannot be read.
 		if s, err := decide.Load(tx.View, o.parts.Version); err == nil {

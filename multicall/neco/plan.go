@@ -37,7 +37,8 @@ func (c planCmd) Run(o *operator) error {
 		return c.comparePlans(o)
 	}
 
-	m, version := o.parts.Manifest, o.parts.Version
+	m := o.parts.Manifest
+	version := o.parts.Version
 	if c.Version != "" && !release.Same(c.Version, version) {
 		var err error
 		if m, err = c.fetchPlan(o); err != nil {

@@ -129,7 +129,8 @@ func (c statusCmd) render(o *operator, doc statusDoc) (string, error) {
 func (c statusCmd) watch(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
-	screen, separator := console.NewScreen(o.streams.Out), "---\n"
+	screen := console.NewScreen(o.streams.Out)
+	separator := "---\n"
 	if c.Format == "json" {
 		separator = ""
 	}
@@ -282,7 +283,8 @@ func newServerDocs(s decide.Snapshot, now time.Time) []serverDoc {
 	for _, lrn := range record.SortServers(slices.Collect(maps.Keys(known))) {
 		p, alive := s.Present[lrn]
 		d := known[lrn]
-		d.Alive, d.Worker = alive, p.Version
+		d.Alive = alive
+		d.Worker = p.Version
 		d.Room = s.Inventories[lrn].Room
 		d.addHealth(s, now)
 		all = append(all, *d)

@@ -39,9 +39,11 @@ func (d statusText) render(coloured bool) (string, error) {
 
 // writeFacts writes everything except the table of servers.
 func (d statusText) writeFacts(line func(name, format string, args ...any)) {
-	first, more := "", d.doc.Hints
+	first := ""
+	more := d.doc.Hints
 	if len(more) > 0 {
-		first, more = more[0], more[1:]
+		first = more[0]
+		more = more[1:]
 	}
 	line("state", "%s%s%s", d.doc.State, prefixIfSet(": ", d.doc.Why), prefixIfSet("; ", first))
 	for _, hint := range more {
@@ -261,7 +263,8 @@ func stepBar(s serverDoc, steps int) string {
 		return strings.Repeat("#", max(steps, w.Step))
 	}
 
-	at, sign := max(w.Step, 1), ">"
+	at := max(w.Step, 1)
+	sign := ">"
 	if w.Error {
 		sign = "!"
 	}

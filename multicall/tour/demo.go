@@ -215,8 +215,10 @@ type serverStatus struct {
 // watchUntil takes a version and the words of a state. It prints each change until the fleet is in
 // that state with the version, and the alert about that.
 func (d *demo) watchUntil(ctx context.Context, args ...string) error {
-	version, state := args[0], strings.Join(args[1:], " ")
-	begun, seen := time.Now(), map[string]string{}
+	version := args[0]
+	state := strings.Join(args[1:], " ")
+	begun := time.Now()
+	seen := map[string]string{}
 	late := fmt.Sprintf("the servers were not %s with %s", state, version)
 	err := d.pollStatus(ctx, late, func(f fleetStatus) (bool, error) {
 		lines := f.progressLines(version)

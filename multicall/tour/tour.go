@@ -253,7 +253,8 @@ func (s presenter) runApplet(ctx context.Context, applet string, args ...string)
 		s.out = io.Discard // nobody reads any more, which would end what is called, too
 	}
 	cmd := s.newCommand(ctx, applet, args...)
-	cmd.Stdout, cmd.Stderr = s.out, s.out
+	cmd.Stdout = s.out
+	cmd.Stderr = s.out
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("cannot run %s %s: %w", applet, args[0], err)
 	}

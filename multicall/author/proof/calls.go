@@ -210,7 +210,8 @@ func (p *proofer) checkSource(file string, data []byte, n *syntax.CallExpr) {
 		return
 	}
 
-	base, name := ".", literal(n.Args[1])
+	base := "."
+	name := literal(n.Args[1])
 	if name == "" {
 		base, name = rooted(file, n.Args[1])
 	}

@@ -108,7 +108,8 @@ func replaceKey(data []byte, key *yaml.Node, word string) (mended []byte, isTher
 		return data, false
 	}
 
-	before, after := string(line[:key.Column-1]), string(line[key.Column-1:])
+	before := string(line[:key.Column-1])
+	after := string(line[key.Column-1:])
 	quote := ""
 	if key.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 {
 		quote = after[:1]

@@ -148,9 +148,11 @@ var (
 // one in the message, or else the line of the first word that the message quotes.
 func (p *proofer) addLocated(level Level, file, message string) {
 	if name, rest, _ := strings.Cut(message, ": "); p.has(name) {
-		file, message = name, rest
+		file = name
+		message = rest
 	}
-	message, line := strings.TrimPrefix(message, "yaml: "), 0
+	message = strings.TrimPrefix(message, "yaml: ")
+	line := 0
 	if n := lineNumber().FindStringSubmatch(message); n != nil {
 		line, _ = strconv.Atoi(n[1])
 		message = strings.Replace(message, n[0], "", 1)

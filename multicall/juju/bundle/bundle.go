@@ -162,7 +162,8 @@ func (p *parser) overlay(doc *yaml.Node) {
 
 	p.checkKeys("the bundle", d.Rest, d)
 	if d.Series+d.Base != "" {
-		p.Series, p.Base = d.Series, d.Base
+		p.Series = d.Series
+		p.Base = d.Base
 	}
 
 	for _, part := range []map[string]yaml.Node{d.Services, d.Applications} {
@@ -217,7 +218,8 @@ func (p *parser) overlayApplication(name string, n *yaml.Node) {
 	}
 
 	for _, option := range slices.Sorted(maps.Keys(a.Options)) {
-		value, where := a.Options[option], fmt.Sprintf("%s: option %q", where, option)
+		value := a.Options[option]
+		where := fmt.Sprintf("%s: option %q", where, option)
 		if value.Kind == yaml.AliasNode {
 			value = *value.Alias
 			a.Options[option] = value
@@ -254,7 +256,8 @@ func nameApplication(name string) string { return fmt.Sprintf("application %q", 
 func (p *parser) resolveResources(where string, a *Application, before map[string]string) {
 	files := a.Resources
 	for _, resource := range slices.Sorted(maps.Keys(files)) {
-		path, where := files[resource], fmt.Sprintf("%s: resource %q", where, resource)
+		path := files[resource]
+		where := fmt.Sprintf("%s: resource %q", where, resource)
 		revision, err := strconv.Atoi(path)
 		isRevision := err == nil
 		if path == "" || isRevision {

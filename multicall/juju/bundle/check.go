@@ -82,7 +82,8 @@ func (p *parser) check() {
 	if len(p.Applications) == 0 {
 		p.refuse("there is no application in it")
 	}
-	used, units := map[string]bool{}, 0
+	used := map[string]bool{}
+	units := 0
 
 	for _, name := range slices.Sorted(maps.Keys(p.Applications)) {
 		a := p.Applications[name]
@@ -133,7 +134,9 @@ func (p *parser) refuseStoreKeys(where string, a *Application) {
 		p.Missing = append(p.Missing, fmt.Sprintf("%s: resource %q: revision %d is a store's; give a file",
 			where, resource, a.Revisions[resource]))
 	}
-	a.Channel, a.Revision, a.Revisions = "", nil, nil
+	a.Channel = ""
+	a.Revision = nil
+	a.Revisions = nil
 }
 
 // checkPlaces refuses places of units that the bundle does not have, and notes in used the machines that

@@ -95,9 +95,12 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 	}
 
 	if s.Origin.Store != "" {
-		a.Charm, a.Channel, a.Revision = s.Origin.Name, s.Origin.Channel, &s.Origin.Revision
+		a.Charm = s.Origin.Name
+		a.Channel = s.Origin.Channel
+		a.Revision = &s.Origin.Revision
 		if s.Origin.Base != "" {
-			a.Series, a.Base = "", s.Origin.Base
+			a.Series = ""
+			a.Base = s.Origin.Base
 		}
 	}
 	if text := s.Constraints.String(); text != "" {

@@ -77,16 +77,19 @@ func (c *Comparison) Plan() []Step {
 // plan returns the steps for one application. A new service is deployed with all settings, and exposed
 // after that. For an existing one, one step changes all settings that differ.
 func (w *wanted) plan(name string) (steps []Step) {
-	change, how := Step{Action: Change, What: name, Options: map[string]any{}}, []string{}
+	change := Step{Action: Change, What: name, Options: map[string]any{}}
+	how := []string{}
 	for _, option := range slices.Sorted(maps.Keys(w.options)) {
 		if value := w.options[option]; w.have.Options[option] != value {
-			change.Options[option], how = value, append(how, "option "+option)
+			change.Options[option] = value
+			how = append(how, "option "+option)
 		}
 	}
 
 	for _, resource := range slices.Sorted(maps.Keys(w.Found.Resources)) {
 		if w.have.Resources[resource].SHA256 != w.Found.Resources[resource].SHA256 {
-			change.Resources, how = append(change.Resources, resource), append(how, "resource "+resource)
+			change.Resources = append(change.Resources, resource)
+			how = append(how, "resource "+resource)
 		}
 	}
 
@@ -104,17 +107,20 @@ func (w *wanted) plan(name string) (steps []Step) {
 		change.Action = Deploy
 		change.Series = w.series
 		change.How = strings.Join(append([]string{w.Charm + " on " + w.series}, how...), ", ")
-		steps, how = append(steps, change), nil
+		steps = append(steps, change)
+		how = nil
 		change = Step{Action: Change, What: name}
 	} else if !w.IsSame {
 		steps = append(steps, Step{Action: Upgrade, What: name, How: w.have.Service.Charm + " to " + w.Charm})
 	}
 
 	if w.Expose != nil && *w.Expose != w.have.Exposed {
-		change.Exposed, how = w.Expose, append(how, "exposed: "+strconv.FormatBool(*w.Expose))
+		change.Exposed = w.Expose
+		how = append(how, "exposed: "+strconv.FormatBool(*w.Expose))
 	}
 	if w.Trust != nil && *w.Trust != w.have.Trusted {
-		change.Trusted, how = w.Trust, append(how, "trusted: "+strconv.FormatBool(*w.Trust))
+		change.Trusted = w.Trust
+		how = append(how, "trusted: "+strconv.FormatBool(*w.Trust))
 	}
 	if change.How = strings.Join(how, ", "); len(how) > 0 {
 		steps = append(steps, change)
@@ -283,7 +289,8 @@ func (m matching) takeMachines(
 	for _, u := range units {
 		if at := numberOf(u); at != "" && slices.Contains(m.places[name], at) && m.machines[at] == "" &&
 			!used[u.Machine] {
-			m.machines[at], used[u.Machine] = u.Machine, true
+			m.machines[at] = u.Machine
+			used[u.Machine] = true
 		}
 	}
 }

@@ -202,7 +202,8 @@ func (s serve) Run() error {
 	defer cancel()
 
 	// As start's spawn passes them on.
-	socket, lock := os.NewFile(3, "listener"), os.NewFile(4, noteFile)
+	socket := os.NewFile(3, "listener")
+	lock := os.NewFile(4, noteFile)
 	defer lock.Close()
 
 	listener, err := net.FileListener(socket)

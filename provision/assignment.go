@@ -113,7 +113,8 @@ func (a *assignment) dropDuplicates(
 	})
 
 	for len(sorted) > 0 {
-		first, n := sorted[0], 1
+		first := sorted[0]
+		n := 1
 		for n < len(sorted) && sorted[n].ID == first.ID {
 			n++
 		}

@@ -170,7 +170,8 @@ func (b *bootOutput) takePending() (lines []logs.Line, last string) {
 		})
 	}
 
-	lines, last = b.lines, b.last
+	lines = b.lines
+	last = b.last
 	if last == b.shown {
 		last = ""
 	}

@@ -59,7 +59,8 @@ func (p *jobPool) takeOutcomes() []outcome {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	outcomes := p.outcomes
-	p.outcomes, p.doneSinceTaken = nil, map[string]bool{}
+	p.outcomes = nil
+	p.doneSinceTaken = map[string]bool{}
 	return outcomes
 }
 
@@ -151,7 +152,8 @@ func (p *jobPool) onJobEnd(call context.CancelFunc) (release func()) {
 	if p.ended {
 		call()
 	}
-	p.ended, p.notify = false, call
+	p.ended = false
+	p.notify = call
 	return func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()

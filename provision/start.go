@@ -55,7 +55,8 @@ func (l *leader) readStartRequest(ctx context.Context, id string) (o startReques
 			return err
 		}
 		m, err := tx.Machine(id)
-		o.wanted, o.retry = err == nil && m.Life != state.Dead, m.Status == state.MachineError
+		o.wanted = err == nil && m.Life != state.Dead
+		o.retry = m.Status == state.MachineError
 
 		o.spec = provider.Spec{
 			Environment: env.UUID,

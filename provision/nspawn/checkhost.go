@@ -80,7 +80,8 @@ func (p *Provider) checkNewMachine(spec provider.Spec) error {
 // checkHardware returns an error if this host does not meet the constraints, or if its disk is nearly full.
 // A machine gets exactly the memory and processors of its constraints, and can use all of the free disk.
 func checkHardware(host constraints.Hardware, free uint64, spec provider.Spec) error {
-	host.Container, host.RootDisk = Name, free
+	host.Container = Name
+	host.RootDisk = free
 	if err := provider.CheckFit(host, spec); err != nil {
 		return err
 	}

@@ -150,7 +150,8 @@ func (l launch) warnUnlimited(unlimited []string) {
 
 // commandArgs returns the command line of systemd-nspawn for the machine.
 func (l launch) commandArgs() []string {
-	p, env := l.provider, l.provider.env.Dir
+	p := l.provider
+	env := l.provider.env.Dir
 	args := []string{
 		"systemd-nspawn", "--quiet", "--boot", "--directory=" +
 			filepath.Join(l.dir(), "root"), "--machine=" + l.id(),

@@ -77,7 +77,8 @@ func runProgram(ctx context.Context, program string, args ...string) (string, er
 	c := exec.CommandContext(ctx, program, args...)
 	c.Env = childenv.New(os.Environ(), childenv.Program)
 	var out, warned bytes.Buffer
-	c.Stdout, c.Stderr = &out, &warned
+	c.Stdout = &out
+	c.Stderr = &warned
 	err := c.Run()
 	said := strings.TrimSpace(out.String())
 	if err != nil {

@@ -235,7 +235,8 @@ func runDebootstrap(ctx context.Context, dir string, r release, mirror string, a
 	}
 	defer out.Close()
 
-	c.Stdout, c.Stderr = in, in
+	c.Stdout = in
+	c.Stderr = in
 	err = c.Start()
 	in.Close()
 	if err != nil {

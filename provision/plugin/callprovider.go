@@ -181,7 +181,8 @@ func (c *Client) noteEmpty(ctx context.Context) error {
 }
 
 func (w Wanted) equal(other Wanted) bool {
-	a, b := w.Environment, other.Environment
+	a := w.Environment
+	b := other.Environment
 	return w.SHA256 == other.SHA256 && a.UUID == b.UUID && a.Name == b.Name && a.Dir == b.Dir &&
 		a.Shared == b.Shared && maps.Equal(a.Config, b.Config)
 }

@@ -51,7 +51,8 @@ func (p *childProcess) Start(context.Context) error {
 		return errors.Join(fmt.Errorf("cannot make a pipe: %w", err), outR.Close(), outW.Close())
 	}
 
-	p.stdout, p.stderr = outR, errR
+	p.stdout = outR
+	p.stderr = errR
 	begun := make(chan error)
 	p.waiter.Go(func() { p.runAndWait(begun, outW, errW) })
 	return <-begun

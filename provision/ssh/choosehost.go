@@ -294,7 +294,8 @@ func (m *member) UnmarshalYAML(node *yaml.Node) error {
 		return err
 	}
 
-	m.target, m.hardware = t, entry.Hardware
+	m.target = t
+	m.hardware = entry.Hardware
 	return nil
 }
 

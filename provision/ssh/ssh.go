@@ -168,7 +168,8 @@ func parseTarget(text string) (target, error) {
 	t := target{User: user, Port: "22", Fingerprint: fingerprint}
 	t.Host = strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
 	if host, port, err := net.SplitHostPort(address); err == nil {
-		t.Host, t.Port = host, port
+		t.Host = host
+		t.Port = port
 	}
 
 	port, err := strconv.ParseUint(t.Port, 10, 16)

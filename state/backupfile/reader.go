@@ -241,7 +241,8 @@ func (r *Reader) EachKey(take func(Key) error) error {
 	}
 	defer content.Close()
 
-	n, last := 0, ""
+	n := 0
+	last := ""
 	bounded := &keyReader{Reader: bufio.NewReader(content)}
 
 	for d := json.NewDecoder(bounded); ; n++ {

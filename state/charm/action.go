@@ -77,7 +77,8 @@ func parseActions(data []byte, key string) (map[string]Action, error) {
 	}
 
 	actions := map[string]Action{}
-	total, known := 0, map[*yaml.Node]int{}
+	total := 0
+	known := map[*yaml.Node]int{}
 
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
 		node := raw[name]

@@ -267,7 +267,8 @@ func (a *archiver) addItem(it item) error {
 
 	h := newHeader(it)
 	if it.mode.IsDir() {
-		h.Name, h.Method = it.name+"/", zip.Store
+		h.Name = it.name + "/"
+		h.Method = zip.Store
 	}
 
 	w, err := a.zip.CreateHeader(h)

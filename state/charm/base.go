@@ -30,7 +30,8 @@ func (m *Meta) setPlatforms(raw *metaYAML) {
 			}
 
 			if m.Archs == nil {
-				m.Series, m.Archs = nil, map[string][]string{}
+				m.Series = nil
+				m.Archs = map[string][]string{}
 			}
 
 			series := b.series()

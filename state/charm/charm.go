@@ -197,9 +197,11 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 }
 
 func (c *Charm) readConfig(read func(string) ([]byte, error)) error {
-	file, key := "config.yaml", ""
+	file := "config.yaml"
+	key := ""
 	if !c.hasFile(file) {
-		file, key = "charmcraft.yaml", "config"
+		file = "charmcraft.yaml"
+		key = "config"
 	}
 	_, err := c.parseFile(file, read, func(data []byte) (err error) {
 		c.Config, err = parseConfig(data, key)

@@ -119,7 +119,8 @@ func parseIgnoreRules(text string) ([]ignoreRule, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
-		rule.pattern, rule.ofBase = pattern, !strings.Contains(line, "/")
+		rule.pattern = pattern
+		rule.ofBase = !strings.Contains(line, "/")
 		rules = append(rules, rule)
 	}
 

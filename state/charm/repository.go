@@ -202,7 +202,8 @@ func ParseRef(s string) (_ Ref, err error) {
 		if err := CheckSeries(series); err != nil {
 			return Ref{}, err
 		}
-		ref.Series, rest = series, name
+		ref.Series = series
+		rest = name
 	}
 
 	ref.Name, ref.Revision = cutRevision(rest)

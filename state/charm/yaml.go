@@ -197,7 +197,8 @@ var typeMismatch = sync.OnceValue(func() *regexp.Regexp {
 // describeMismatch describes a wrong type in the words of Option.typeError.
 func describeMismatch(complaint string) string {
 	part := typeMismatch().FindStringSubmatch(complaint)
-	given, goType := strconv.Quote(part[2]), part[3]
+	given := strconv.Quote(part[2])
+	goType := part[3]
 	switch part[1] {
 	case "seq":
 		given = "a list"

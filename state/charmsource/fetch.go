@@ -163,7 +163,8 @@ func (c *Charmhub) writeVerified(f File, body io.Reader, to *os.File) (string, e
 		return "", err
 	}
 
-	short, long := sha256.New(), sha512.New384()
+	short := sha256.New()
+	long := sha512.New384()
 	n, err := io.Copy(io.MultiWriter(to, short, long), io.LimitReader(body, f.Size+1))
 	sum256, sum384 := hex.EncodeToString(short.Sum(nil)), hex.EncodeToString(long.Sum(nil))
 	switch {

@@ -185,7 +185,8 @@ type ChannelRelease struct {
 func ChooseBase(bases []Base, arch string) (chosen Base, ok bool) {
 	for _, b := range bases {
 		if b.HasArch(arch) && (!ok || compareBases(b, chosen) > 0) {
-			chosen, ok = b, true
+			chosen = b
+			ok = true
 		}
 	}
 	return chosen, ok
@@ -209,9 +210,11 @@ func (b Base) isLTS() bool {
 
 // compareVersions compares numbers with dots between them.
 func compareVersions(a, b string) int {
-	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	as := strings.Split(a, ".")
+	bs := strings.Split(b, ".")
 	for i := range min(len(as), len(bs)) {
-		x, y := strings.TrimLeft(as[i], "0"), strings.TrimLeft(bs[i], "0")
+		x := strings.TrimLeft(as[i], "0")
+		y := strings.TrimLeft(bs[i], "0")
 		if len(x) != len(y) {
 			return len(x) - len(y)
 		}

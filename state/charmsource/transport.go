@@ -113,7 +113,9 @@ func (r *refreshRequest) add(w Wish, key string) {
 	channel := cmp.Or(w.Channel, DefaultChannel)
 	switch {
 	case w.Have > 0:
-		a.Action, a.Name, a.ID = "refresh", "", w.ID
+		a.Action = "refresh"
+		a.Name = ""
+		a.ID = w.ID
 		r.Context = append(r.Context, contextJSON{
 			Key:      key,
 			ID:       w.ID,
@@ -124,7 +126,8 @@ func (r *refreshRequest) add(w Wish, key string) {
 	case w.Revision > 0:
 		a.Revision = w.Revision
 	default:
-		a.Channel, a.Base = channel, newBaseJSON(w.Base, w.Arch)
+		a.Channel = channel
+		a.Base = newBaseJSON(w.Base, w.Arch)
 	}
 	r.Actions = append(r.Actions, a)
 }

@@ -153,7 +153,8 @@ func (c *copier) put(ctx context.Context, op store.Op) error {
 		}
 	}
 
-	c.batch, c.size = append(c.batch, op), c.size+size
+	c.batch = append(c.batch, op)
+	c.size = c.size + size
 	return nil
 }
 
@@ -170,7 +171,8 @@ func (c *copier) flush(ctx context.Context) error {
 	}
 
 	_, err := c.to.Commit(ctx, store.Txn{Ops: c.batch})
-	c.batch, c.size = nil, 0
+	c.batch = nil
+	c.size = 0
 	return err
 }
 

@@ -125,7 +125,8 @@ func (w *rewriter) rewriteValue(kv keyspace.KeyValue, there []keyspace.KeyValue)
 			u.Status = state.WorkloadStatus{}
 			u.Workload = state.WorkloadVersion{}
 			u.ActiveWith = ""
-			u.Resolved, u.ResolvedRelations = state.Unresolved, nil
+			u.Resolved = state.Unresolved
+			u.ResolvedRelations = nil
 		})
 	}
 
@@ -177,9 +178,11 @@ func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, there []keyspace.Key
 }
 
 func holdWithoutInstance(id string, m *state.Machine) {
-	m.Addresses, m.Tools = state.Addresses{}, ""
+	m.Addresses = state.Addresses{}
+	m.Tools = ""
 	if id == "0" { // this host
-		m.Status, m.Message = state.MachinePending, ""
+		m.Status = state.MachinePending
+		m.Message = ""
 		return
 	}
 
@@ -187,7 +190,8 @@ func holdWithoutInstance(id string, m *state.Machine) {
 	m.InstanceID = ""
 	m.Status = state.MachineError
 	m.Message = why
-	m.Attempts, m.RetryAt = 0, time.Time{}
+	m.Attempts = 0
+	m.RetryAt = time.Time{}
 }
 
 func isClaimKey(key string) bool { return strings.HasPrefix(key, keys.Claims) }

@@ -156,7 +156,8 @@ func (c *Claim) adoptRevision(ctx context.Context) error {
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.state.epoch, c.state.revision = d.Epoch, kv.Revision
+	c.state.epoch = d.Epoch
+	c.state.revision = kv.Revision
 	return nil
 }
 

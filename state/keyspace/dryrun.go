@@ -30,7 +30,8 @@ func (tx *Tx) Attempt(f func(tx *Tx) error) error {
 	blobs := maps.Clone(tx.buffer.blobs)
 	err := f(tx)
 	if err != nil {
-		tx.buffer.writes, tx.buffer.blobs = writes, blobs
+		tx.buffer.writes = writes
+		tx.buffer.blobs = blobs
 	}
 	return err
 }

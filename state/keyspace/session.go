@@ -172,7 +172,8 @@ func (p *SharedSession) Session(ctx context.Context) (*Session, error) {
 
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.session, p.announced = s, make(chan struct{})
+	p.session = s
+	p.announced = make(chan struct{})
 	if !p.announces {
 		close(p.announced)
 	}

@@ -70,14 +70,16 @@ func (r *Record) AddRevision(now time.Time) {
 	if r.Revisions == nil {
 		r.Revisions = map[int]Revision{}
 	}
-	r.Latest, r.Updated = r.Latest+1, now
+	r.Latest = r.Latest + 1
+	r.Updated = now
 	r.Revisions[r.Latest] = Revision{Created: now}
 }
 
 // SetExpiry sets when the newest revision expires.
 func (r *Record) SetExpiry(at time.Time) {
 	rev := r.Revisions[r.Latest]
-	rev.Expires, rev.DueAt = at, at
+	rev.Expires = at
+	rev.DueAt = at
 	r.Revisions[r.Latest] = rev
 }
 

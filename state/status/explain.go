@@ -26,7 +26,8 @@ func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 			if m.Pending != "" {
 				text := fmt.Sprintf("%s-%s of %s, for %s",
 					inside.Relations[id].Name, m.Pending, state.Relation{ID: id}, member)
-				d.Queue, places[text] = append(d.Queue, text), m.Place
+				d.Queue = append(d.Queue, text)
+				places[text] = m.Place
 			}
 		}
 	}

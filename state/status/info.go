@@ -123,7 +123,8 @@ func (u Unit) RelationInError() (id string, r RelationUnit) {
 		for _, key := range slices.Sorted(maps.Keys(group)) {
 			if of := group[key]; of.State == state.RelationError &&
 				(id == "" || r.Resolved != "" && of.Resolved == "") {
-				id, r = key, of
+				id = key
+				r = of
 			}
 		}
 	}

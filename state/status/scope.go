@@ -28,7 +28,8 @@ func NewGlobs(patterns []string) Globs {
 func (g Globs) Match(name string) (matches bool) {
 	for pattern := range g {
 		if ok, _ := path.Match(pattern, name); ok {
-			g[pattern], matches = true, true
+			g[pattern] = true
+			matches = true
 		}
 	}
 	return matches
@@ -142,7 +143,8 @@ func (w *input) readAgents(v *state.View) error {
 	uniters := selection{prefixes: []string{keys.Uniters}}
 	presences := selection{prefixes: []string{leadersPrefix(), keys.Presences}}
 	if w.chosen != nil {
-		uniters.prefixes, presences.prefixes = nil, presences.prefixes[:1]
+		uniters.prefixes = nil
+		presences.prefixes = presences.prefixes[:1]
 		for service, units := range w.unitsOf {
 			w.selectAgents(&uniters, &presences, service, units)
 		}

@@ -331,7 +331,8 @@ func (w *input) machineView(m state.Machine) Machine {
 	}
 
 	if m.Status == state.MachineError {
-		view.Message, view.Error = "", m.Message
+		view.Message = ""
+		view.Error = m.Message
 	}
 	if m.Status == state.MachineRunning && !w.isPresent(state.MachineAgent(m.ID)) {
 		view.State = state.MachineDown

@@ -62,7 +62,8 @@ func (w *input) addUnit(s *Status, u *state.Unit) {
 	service := s.Services[u.Service]
 	service.Units[u.Name] = w.unitView(u, relations)
 	if u.Workload.Since.After(w.versions[u.Service]) {
-		service.Version, w.versions[u.Service] = u.Workload.Version, u.Workload.Since
+		service.Version = u.Workload.Version
+		w.versions[u.Service] = u.Workload.Since
 		s.Services[u.Service] = service
 	}
 }
@@ -101,7 +102,8 @@ func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit 
 	}
 	if view.State != state.UnitPending && !w.isPresent(state.UnitAgent(u.Name)) {
 		view.Info = cmp.Or(view.Info, &UnitStateInfo{})
-		view.Info.Last, view.State = view.State, state.UnitDown
+		view.Info.Last = view.State
+		view.State = state.UnitDown
 		view.Info.Message = cmp.Or(view.Info.Message, "its agent is gone, or cannot reach the store")
 	}
 
@@ -144,7 +146,8 @@ func stateInfo(u *state.Unit, f *state.Failure) *UnitStateInfo {
 // addRelations adds the unit to the ends of its relations, and returns them by name. Units of one service
 // whose states are the same share one map, which nobody changes, so that large statuses need less memory.
 func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
-	own, form := map[string]UnitRelation{}, u.Service
+	own := map[string]UnitRelation{}
+	form := u.Service
 
 	for _, r := range w.relationsOf[u.Service] {
 		if !state.RelationConcerns(r, *u, w.services[r.Other(u.Service).Service]) {

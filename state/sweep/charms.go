@@ -85,7 +85,8 @@ type charmNames struct {
 func addUsedCharms(kvs []keyspace.KeyValue, used map[string]bool) error {
 	for _, kv := range kvs {
 		depth := strings.Count(kv.Key, "/")
-		isService, isUnit := depth == 1, depth == 2 && strings.HasPrefix(kv.Key, keys.Units)
+		isService := depth == 1
+		isUnit := depth == 2 && strings.HasPrefix(kv.Key, keys.Units)
 		if !isService && !isUnit && !strings.HasSuffix(kv.Key, "/upgrade") &&
 			!strings.HasSuffix(kv.Key, "/workflow") {
 			continue

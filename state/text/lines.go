@@ -52,7 +52,8 @@ func (w *LineWriter) Close() {
 	if len(w.partial) > 0 && !w.closed {
 		w.Emit(string(w.partial))
 	}
-	w.partial, w.closed = nil, true
+	w.partial = nil
+	w.closed = true
 }
 
 // wholeRunesLen returns how much of b can be cut off without splitting a character.

@@ -239,7 +239,8 @@ func StorageOf(machineDir, environment string, s state.Storage) Storage {
 	name := strings.ReplaceAll(s.ID, "/", "-")
 	one := Storage{Storage: s, Folder: filepath.Join(machineDir, StorageDir, name)}
 	if base, ok := strings.CutPrefix(s.Pool, charm.PoolHost+":"); ok {
-		one.Base, one.Folder = base, filepath.Join(base, environment+"-"+name)
+		one.Base = base
+		one.Folder = filepath.Join(base, environment+"-"+name)
 	}
 	one.Location = cmp.Or(s.Location, one.Folder)
 	return one

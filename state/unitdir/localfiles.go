@@ -176,7 +176,8 @@ func (p *preserver) ensureDir(dir string) error {
 	}
 
 	p.madeDirs = append(p.madeDirs, dir)
-	p.changedDirs[path.Dir(dir)], p.changedDirs[dir] = true, true
+	p.changedDirs[path.Dir(dir)] = true
+	p.changedDirs[dir] = true
 	return p.root.Mkdir(newPath(dir), 0o700)
 }
 

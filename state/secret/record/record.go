@@ -202,7 +202,8 @@ func PutContent(tx *state.Tx, ring secret.Keyring, r secret.Record, c secret.Con
 	}
 
 	if len(s.Data) > maxInlineBytes || tx.Keys().WrittenBytes()+2*len(s.Data) > maxInlineTotal {
-		s.Blob, s.Data = tx.Keys().AddBlob(s.Data), nil
+		s.Blob = tx.Keys().AddBlob(s.Data)
+		s.Data = nil
 	}
 	return tx.Keys().Put(keys.SecretContent(r.ID, r.Latest), s)
 }

@@ -225,9 +225,11 @@ func (a *authenticator) recordResult(password string, err error) {
 
 	switch {
 	case err == nil:
-		a.refusal, a.backoff = nil, 0
+		a.refusal = nil
+		a.backoff = 0
 	case errors.Is(rpctypes.Error(err), rpctypes.ErrAuthFailed):
-		a.refusal, a.refusedPassword = err, password
+		a.refusal = err
+		a.refusedPassword = password
 		a.backoff = min(max(2*a.backoff, firstLoginBackoff), maxLoginBackoff)
 		a.retryAt = a.now().Add(a.backoff)
 	}
@@ -307,7 +309,8 @@ func (l *tlsReloader) reload() *tls.Config {
 	defer l.mu.Unlock()
 
 	if err == nil {
-		l.lastGood, l.warned = c, ""
+		l.lastGood = c
+		l.warned = ""
 	} else if l.warned != err.Error() {
 		l.warned = err.Error()
 		slog.Warn("etcd's credentials cannot be read again: those of before are used", "error", err)

@@ -185,7 +185,8 @@ func (s *sweeper) sweepOld(ctx context.Context, above int64) error {
 		return err
 	}
 
-	before, epoch := s.lastRevision, s.lastEpoch
+	before := s.lastRevision
+	epoch := s.lastEpoch
 	s.lastRevision, s.lastEpoch = resp.Header.Revision, s.d.history.lastSeen().epoch
 	s.lastRound = time.Now()
 	if before == 0 || epoch != s.lastEpoch || resp.Count <= above {

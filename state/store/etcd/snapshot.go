@@ -93,7 +93,8 @@ func (s *snapshot) prefetchTogether(ctx context.Context, keys []string) error {
 	for i, key := range keys {
 		kv := store.KV{Key: key}
 		if kvs := txn.Responses[i].GetResponseRange().Kvs; len(kvs) > 0 {
-			kv.Value, kv.Revision = kvs[0].Value, kvs[0].ModRevision
+			kv.Value = kvs[0].Value
+			kv.Revision = kvs[0].ModRevision
 		}
 		s.fetched[key] = kv
 	}
@@ -182,7 +183,8 @@ func (s *snapshot) fixRevision(revision int64, epoch int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.revision == 0 {
-		s.revision, s.epoch = revision, epoch
+		s.revision = revision
+		s.epoch = epoch
 	}
 	return s.revision == revision && s.epoch == epoch
 }

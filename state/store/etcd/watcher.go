@@ -117,7 +117,8 @@ func (w *watcher) push(b store.Batch) bool {
 		return true
 	}
 	if len(w.queue)+len(w.afterReplay) >= maxQueuedBatches {
-		w.registered, w.live = false, false
+		w.registered = false
+		w.live = false
 		return false
 	}
 	if w.replayUntil > 0 {
@@ -146,7 +147,8 @@ func (w *watcher) pushReplayed(b store.Batch) {
 func (w *watcher) finishReplay() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.position, w.replayUntil = max(w.position, w.replayUntil), 0
+	w.position = max(w.position, w.replayUntil)
+	w.replayUntil = 0
 	for _, b := range w.afterReplay {
 		w.enqueue(b)
 	}
@@ -157,7 +159,8 @@ func (w *watcher) finishReplay() {
 func (w *watcher) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.err, w.afterReplay = err, nil
+	w.err = err
+	w.afterReplay = nil
 	w.Wake()
 }
 
@@ -194,7 +197,8 @@ func (d *db) replayHistory(w *watcher, after, until int64) {
 	r := &replay{w: w, position: after, until: until}
 	for n := 0; ; n++ {
 		ctx, cancel := context.WithCancel(w.Context())
-		r.stream, r.stop = newWatchStream(d, r), cancel
+		r.stream = newWatchStream(d, r)
+		r.stop = cancel
 		for i, span := range w.Spans {
 			r.stream.addWatch(int64(i+1), d.keys.spanRange(span), r.position+1)
 		}

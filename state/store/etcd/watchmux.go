@@ -70,7 +70,8 @@ func (m *watchMux) startStream(stop func()) (stream *watchStream, position int64
 	defer m.mu.Unlock()
 
 	if m.epochEnded {
-		m.position, m.epochEnded = 0, false
+		m.position = 0
+		m.epochEnded = false
 	}
 	m.stream = newWatchStream(m.d, m)
 	m.stopStream = stop
@@ -120,7 +121,8 @@ func (m *watchMux) addWatcher(w *watcher) {
 		if m.bySpan[span] == nil {
 			m.lastID++
 			p := &spanWatch{id: m.lastID, span: span}
-			m.bySpan[span], m.byID[p.id] = p, p
+			m.bySpan[span] = p
+			m.byID[p.id] = p
 			m.stream.addWatch(p.id, m.d.keys.spanRange(span), 0)
 		}
 	}
@@ -177,7 +179,8 @@ func (m *watchMux) watchCreated(id, revision int64) {
 		return
 	}
 
-	p.created, p.position = true, revision
+	p.created = true
+	p.position = revision
 	for w := range m.index[p.span] {
 		m.goLiveIfCreated(w)
 	}

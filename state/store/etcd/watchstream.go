@@ -187,7 +187,8 @@ func (s *watchStream) nextRequests() (out []*pb.WatchRequest, wait time.Duration
 		return nil, 0, false
 	}
 
-	out, s.sendQueue = s.sendQueue, nil
+	out = s.sendQueue
+	s.sendQueue = nil
 	if len(out) == 0 && (s.progressRetry > 0 || quiet > progressInterval) {
 		s.progressRetry = min(max(2*s.progressRetry, minProgressRetry), maxProgressRetry)
 		out = append(out, newProgressRequest())

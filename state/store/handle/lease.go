@@ -88,7 +88,8 @@ func (l *lease) Close(ctx context.Context) error {
 // refreshLoop ends when the lease is closed, is lost, or has not been refreshed for its TTL. The
 // time counts from before each refresh, so that Done is closed before others may expire the lease.
 func (l *lease) refreshLoop() {
-	refreshed, next := l.RequestedAt, l.TTL/3
+	refreshed := l.RequestedAt
+	next := l.TTL / 3
 
 	for l.sleepUnlessStopped(next) {
 		now := time.Now()
@@ -99,7 +100,8 @@ func (l *lease) refreshLoop() {
 
 		next = l.TTL / 20 // the store may answer soon
 		if err == nil {
-			refreshed, next = now, l.TTL/3
+			refreshed = now
+			next = l.TTL / 3
 		}
 		left := l.TTL - time.Since(refreshed)
 		if left <= 0 {

@@ -112,7 +112,8 @@ func (s *snapshot) endStream() {
 	if s.cancel != nil {
 		s.cancel()
 	}
-	s.stream, s.cancel = nil, nil
+	s.stream = nil
+	s.cancel = nil
 }
 
 func (s *snapshot) checkUsable(ctx context.Context) error {

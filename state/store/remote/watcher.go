@@ -62,7 +62,8 @@ func (w *watcher) popBatch() (b store.Batch, ok bool, err error) {
 		return store.Batch{}, false, w.err
 	}
 
-	b, w.queue = w.queue[0], w.queue[1:]
+	b = w.queue[0]
+	w.queue = w.queue[1:]
 	select {
 	case w.room <- struct{}{}:
 	default:

@@ -59,7 +59,8 @@ func (d *db) readLog(ctx context.Context, after int64, wanted func(key string) b
 			return false, err
 		}
 		if revision.Int64 != last && len(s.batches) >= maxReadCommits {
-			s.more, s.end = true, last
+			s.more = true
+			s.end = last
 			return false, nil
 		}
 

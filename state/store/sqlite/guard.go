@@ -353,7 +353,8 @@ func (g *guard) carryOnMain(found position, stamp fileStamp) bool {
 		return false
 	}
 
-	g.main, g.mainKnown = found, true
+	g.main = found
+	g.mainKnown = true
 	g.mainStamp = stamp
 	return true
 }

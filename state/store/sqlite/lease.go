@@ -155,7 +155,8 @@ func (s *leaseSweeper) sweepOnce(ctx context.Context) {
 		return
 	}
 
-	now, seen := time.Now(), map[store.LeaseID]observation{}
+	now := time.Now()
+	seen := map[store.LeaseID]observation{}
 	for _, r := range rows {
 		seen[r.id] = s.observeLease(r, now)
 		if seen[r.id].age < r.ttl && !r.owner.isProvablyDead(s.d.self()) {

@@ -92,7 +92,8 @@ func (t *logTailer) run() {
 // that lasts reaches everybody by their snapshots.
 func (t *logTailer) deliverNew() (more bool) {
 	t.mu.Lock()
-	from, idle := t.position, len(t.watchers) == 0
+	from := t.position
+	idle := len(t.watchers) == 0
 	t.mu.Unlock()
 	if idle {
 		return false
@@ -131,9 +132,11 @@ func (t *logTailer) deliverSegment(from int64, s logSegment) {
 		}
 	}
 
-	t.position, t.recent = s.end, append(t.recent, s.batches...)
+	t.position = s.end
+	t.recent = append(t.recent, s.batches...)
 	if n := len(t.recent) - maxRecentBatches; n > 0 {
-		t.from, t.recent = t.recent[n-1].Revision, t.recent[n:]
+		t.from = t.recent[n-1].Revision
+		t.recent = t.recent[n:]
 	}
 }
 
@@ -184,7 +187,8 @@ func (t *logTailer) detachLocked(w *watcher, position int64) {
 	delete(t.watchers, w)
 	t.index.Remove(w, w.Spans)
 	w.mu.Lock()
-	w.live, w.position = false, position
+	w.live = false
+	w.position = position
 	w.Wake()
 	w.mu.Unlock()
 }

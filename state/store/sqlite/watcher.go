@@ -61,7 +61,8 @@ func (w *watcher) popBatch() (b store.Batch, ok, live bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.queue) > 0 {
-		b, w.queue = w.queue[0], w.queue[1:]
+		b = w.queue[0]
+		w.queue = w.queue[1:]
 		return b, true, w.live
 	}
 
@@ -87,7 +88,8 @@ func (w *watcher) catchUp(ctx context.Context) error {
 	}
 
 	w.mu.Lock()
-	w.queue, w.position = s.batches, s.end
+	w.queue = s.batches
+	w.position = s.end
 	w.mu.Unlock()
 	if !s.more {
 		w.d.tailer.addWatcher(w, s.end, true)
@@ -122,7 +124,8 @@ func (w *watcher) setLive(position int64, missed []store.Batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	w.live, w.joinedAt = true, position
+	w.live = true
+	w.joinedAt = position
 	for _, b := range missed {
 		b.Events = slices.DeleteFunc(slices.Clone(b.Events), func(e store.Event) bool {
 			return !w.wantsKey(e.Key)

@@ -127,7 +127,8 @@ func (w *writer) commitGroup(group []*job) {
 
 	for _, j := range group {
 		if err != nil && j.err == nil {
-			j.result, j.err = 0, err
+			j.result = 0
+			j.err = err
 		}
 		close(j.done)
 	}
@@ -250,5 +251,6 @@ func (w *writer) close() {
 	if w.sql != nil {
 		w.sql.Close()
 	}
-	w.conn, w.sql = nil, nil
+	w.conn = nil
+	w.sql = nil
 }

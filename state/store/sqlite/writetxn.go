@@ -126,7 +126,8 @@ func (t *writeTxn) writeOps(ops []store.Op) (int64, error) {
 			continue
 		}
 
-		t.revision, t.changed = next, true
+		t.revision = next
+		t.changed = true
 		if o.Quiet {
 			continue
 		}
@@ -176,7 +177,8 @@ func (t *writeTxn) endLease(id store.LeaseID) error {
 }
 
 func (t *writeTxn) trimTo(revision int64) error {
-	t.trimmed, t.changed = revision, true
+	t.trimmed = revision
+	t.changed = true
 	_, err := t.c.exec("DELETE FROM log WHERE rev <= ?", revision)
 	return err
 }

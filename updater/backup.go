@@ -33,7 +33,8 @@ func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version st
 	var keys []backupfile.Key
 	err := space.View(ctx, func(v *keyspace.View) error {
 		kvs, err := v.List("")
-		keys, h.Lacks = nil, h.Lacks[:2]
+		keys = nil
+		h.Lacks = h.Lacks[:2]
 		for _, kv := range kvs {
 			switch {
 			case isHostBound(kv.Key):

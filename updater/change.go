@@ -42,7 +42,8 @@ func Audit(tx *keyspace.Tx, a record.Audit) error {
 		return err
 	}
 
-	a.ID, a.At = last+1, time.Now().UTC()
+	a.ID = last + 1
+	a.At = time.Now().UTC()
 	if err := tx.Put(keys.AuditCounter, a.ID); err != nil {
 		return err
 	}

@@ -319,7 +319,8 @@ func (s Snapshot) IsEverywhere(version string) bool {
 // operator has named it as target. It returns an empty string if they were not. Such a release is a
 // different one under the same name.
 func (s Snapshot) Replaced() string {
-	p, was := s.Published, ""
+	p := s.Published
+	was := ""
 	if p == nil {
 		return ""
 	}

@@ -193,7 +193,8 @@ func (s Snapshot) otherPlans() (others []int, why string) {
 				lrn, first, record.ShortDigest(w.Plan), record.ShortDigest(plan), w.Step, w.StepName, name)
 			continue
 		}
-		names[w.Step], plan = name, cmp.Or(plan, w.Plan)
+		names[w.Step] = name
+		plan = cmp.Or(plan, w.Plan)
 	}
 
 	return others, why
@@ -201,7 +202,8 @@ func (s Snapshot) otherPlans() (others []int, why string) {
 
 func (s Snapshot) finishRequest(now time.Time) Action {
 	r := *s.Current
-	r.EndedAt, r.Missing = &now, nil
+	r.EndedAt = &now
+	r.Missing = nil
 	why := fmt.Sprintf("update of %s to %s succeeded", record.ListSomeServers(r.Servers), r.Version)
 	return Action{
 		Verb:    Finish,

@@ -186,7 +186,8 @@ func (r *snapshotReader) readLastEntry(s *Snapshot) {
 	if kvs := r.list(keys.AllHistory); r.err == nil && len(kvs) > 0 {
 		var h record.History
 		r.err = keyspace.DecodeInto(kvs[len(kvs)-1], &h)
-		s.LastID, s.LastTo = h.ID, h.To
+		s.LastID = h.ID
+		s.LastTo = h.To
 	}
 }
 

@@ -172,7 +172,8 @@ func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
 		return h.writeRecord(c.Name, was)
 	}
 
-	was.Phase, was.Inputs = phaseStarting, now
+	was.Phase = phaseStarting
+	was.Inputs = now
 	if err := h.writeRecord(c.Name, was); err != nil {
 		return err
 	}

@@ -54,7 +54,8 @@ func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []record.D
 			err = h.CheckHealth(ctx, c)
 		}
 		if err != nil {
-			f.How, f.Bad = err.Error(), true
+			f.How = err.Error()
+			f.Bad = true
 		}
 		if needed, err := h.NeedsUpdate(ctx, c); err == nil && needed {
 			f.How += "; what is installed is not this plan's"
@@ -89,7 +90,8 @@ func checkClock(ctx context.Context) record.Diagnosis {
 	case err != nil:
 		f.How += "; cannot ask timedatectl if it is synchronised: " + err.Error()
 	case strings.TrimSpace(string(out)) != "yes":
-		f.How, f.Bad = f.How+"; it is not synchronised", true
+		f.How = f.How + "; it is not synchronised"
+		f.Bad = true
 	default:
 		f.How += ", synchronised"
 	}
@@ -263,7 +265,8 @@ func (h *Host) CheckMembers(ctx context.Context, c release.Component, lrns []int
 
 func memberCheck(m release.Health, lrn int) release.Health {
 	fill := func(s string) string { return strings.ReplaceAll(s, "{lrn}", strconv.Itoa(lrn)) }
-	m.HTTP, m.Command = fill(m.HTTP), slices.Clone(m.Command)
+	m.HTTP = fill(m.HTTP)
+	m.Command = slices.Clone(m.Command)
 	for i := range m.Command {
 		m.Command[i] = fill(m.Command[i])
 	}

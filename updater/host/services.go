@@ -142,7 +142,8 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 
 	c := exec.Command(d.Command[0], d.Command[1:]...)
 	c.Env = append(childenv.New(os.Environ(), childenv.Program), d.Env...)
-	c.Stdout, c.Stderr = log, log
+	c.Stdout = log
+	c.Stderr = log
 	c.ExtraFiles = []*os.File{lock} // held as long as it runs
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := c.Start(); err != nil {

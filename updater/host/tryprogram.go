@@ -36,7 +36,8 @@ func tryProgram(ctx context.Context, program string) error {
 func tryAs(ctx context.Context, program string, args []string) (out []byte, err error) {
 	err = osutil.RetryBusy(tryTimeout, func() (err error) {
 		c := exec.CommandContext(ctx, program)
-		c.Args, c.WaitDelay = args, killDelay
+		c.Args = args
+		c.WaitDelay = killDelay
 		c.Env = childenv.New(os.Environ(), childenv.Program)
 		out, err = c.CombinedOutput()
 		return err

@@ -24,7 +24,8 @@ import (
 // sendAlerts sends the alerts in the outbox, the oldest first, and removes each that was
 // sent. If it is killed in between, the alert is sent again.
 func (l leader) sendAlerts(ctx context.Context) error {
-	p, failures := alertSender{leader: l, sent: map[delivery]bool{}}, 0
+	p := alertSender{leader: l, sent: map[delivery]bool{}}
+	failures := 0
 	return l.followKeys(ctx, []string{keys.AllConfig, keys.Outbox}, func() (until time.Time, err error) {
 		err = p.sendAll(ctx)
 		if failures++; err == nil {
@@ -145,7 +146,8 @@ func (p alertSender) sendAlert(ctx context.Context, config record.Config, a reco
 
 		failed := to.send(ctx, config, a)
 		p.Metrics.Add(1, deliveriesMetric, "result", metrics.Result(failed == nil))
-		p.sent[d], p.failed[to.name] = failed == nil, failed != nil
+		p.sent[d] = failed == nil
+		p.failed[to.name] = failed != nil
 		everywhere = everywhere && failed == nil
 		err = errors.Join(err, failed)
 	}

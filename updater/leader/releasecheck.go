@@ -94,7 +94,8 @@ func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q
 			return err
 		}
 
-		config, q = s.Config, newQuery(s.Config)
+		config = s.Config
+		q = newQuery(s.Config)
 		q.wanted, _, _ = s.OfferedVersion()
 		q.wantedKnown = s.IsChecked(q.wanted)
 		q.trigger, _, err = keyspace.Load[string](v, keys.Check)

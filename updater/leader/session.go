@@ -232,7 +232,8 @@ func measureFleet(r *metrics.Registry, s decide.Snapshot) {
 	fleet.Set(1, "neco_updater_version_info", "release", s.Release, "current", last.Version)
 
 	for _, n := range s.Servers {
-		lrn, w := strconv.Itoa(n), s.Workers[n]
+		lrn := strconv.Itoa(n)
+		w := s.Workers[n]
 		p, alive := s.Present[n]
 		fleet.Set(metrics.BoolValue(alive), "neco_server_present", "lrn", lrn)
 		fleet.Set(1, "neco_server_info", "lrn", lrn, "version", p.Version, "sums", p.Sums, "plan", p.Plan)

@@ -201,7 +201,8 @@ func encodedSize(doc any) int {
 // each component comes first, so that a repair by the record covers all components.
 func NewDegraded(found []Finding) Degraded {
 	d := Degraded{Findings: []Finding{}}
-	size, first := 0, map[string]bool{}
+	size := 0
+	first := map[string]bool{}
 	kept := make([]bool, len(found))
 
 	keep := func(i int) {

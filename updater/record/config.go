@@ -128,7 +128,8 @@ type Config struct {
 // counts. There are two exceptions: an update window with a fault never opens, and no release is taken if a
 // setting of the source has one. It ignores keys that this version does not know.
 func ReadConfig(stored map[string]json.RawMessage) (c Config) {
-	value, faults := map[string]string{}, map[string]string{}
+	value := map[string]string{}
+	faults := map[string]string{}
 	for key, raw := range stored {
 		if !json.Valid(raw) {
 			faults[key] = "it is no JSON"
@@ -138,7 +139,8 @@ func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 	for _, s := range Settings() {
 		v, err := s.readStored(stored)
 		if err != nil {
-			faults[s.Key], v = err.Error(), s.Default
+			faults[s.Key] = err.Error()
+			v = s.Default
 		}
 		value[s.Key] = v
 	}

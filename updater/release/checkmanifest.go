@@ -26,7 +26,8 @@ func (r manifestReader) checkManifest(m Manifest) error {
 	if len(m.Components) == 0 {
 		return r.errorf(r.root, "there are no components")
 	}
-	seen, ofKey := map[string]int{}, map[string]string{}
+	seen := map[string]int{}
+	ofKey := map[string]string{}
 
 	for i, c := range m.Components {
 		at := r.componentNode(i)
@@ -144,9 +145,11 @@ func checkArtifact(a *Artifact) error {
 
 // checkImage refuses the tag latest, which is another image tomorrow.
 func checkImage(image string) error {
-	name, tag := image, ""
+	name := image
+	tag := ""
 	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
-		name, tag = image[:i], image[i+1:]
+		name = image[:i]
+		tag = image[i+1:]
 	}
 	if name == "" || tag == "" || tag == "latest" || strings.ContainsAny(image, " \t\n") {
 		return fmt.Errorf("the image %q needs a tag, and not latest", image)

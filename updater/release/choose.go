@@ -60,7 +60,8 @@ func newest(prefix string, all []Release, takes func(c Choice) bool) (best Choic
 		}
 
 		if c := (Choice{Release: r, Version: v}); takes(c) && (!ok || isBetter(c, best)) {
-			best, ok = c, true
+			best = c
+			ok = true
 		}
 	}
 
@@ -180,7 +181,8 @@ func compareDecimals(a, b string) int {
 	if a == "" || b == "" {
 		return cmp.Compare(len(a), len(b))
 	}
-	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
+	a = strings.TrimLeft(a, "0")
+	b = strings.TrimLeft(b, "0")
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 

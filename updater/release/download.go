@@ -79,7 +79,8 @@ func (d Download) retryUntilDone(ctx context.Context) error {
 
 		if size := d.partialSize(); size > most {
 			most = size
-			n, gap = 0, resumeDelay
+			n = 0
+			gap = resumeDelay
 		}
 		if n >= maxTries {
 			return err

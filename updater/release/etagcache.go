@@ -63,8 +63,10 @@ func (a cachedResponse) revive(resp *http.Response) *http.Response {
 	if link := a.header.Get("Link"); link != "" {
 		header.Set("Link", link)
 	}
-	resp.StatusCode, resp.Status = http.StatusOK, "200 OK"
-	resp.Header, resp.ContentLength = header, int64(len(a.body))
+	resp.StatusCode = http.StatusOK
+	resp.Status = "200 OK"
+	resp.Header = header
+	resp.ContentLength = int64(len(a.body))
 	resp.Body = io.NopCloser(bytes.NewReader(a.body))
 	return resp
 }

@@ -276,7 +276,8 @@ func readManifestAt(path string) ([]byte, error) {
 
 // findPlan returns the manifest beside a program called bijou in the archive; nil if there is none.
 func findPlan(archive io.Reader) ([]byte, error) {
-	manifests, programs := map[string][]byte{}, map[string]bool{}
+	manifests := map[string][]byte{}
+	programs := map[string]bool{}
 
 	for files := tar.NewReader(archive); ; {
 		h, err := files.Next()

@@ -18,7 +18,8 @@ const (
 
 // publishActivity publishes the worker's activity. It ignores failures, since it is called again soon.
 func (w *worker) publishActivity(ctx context.Context) {
-	e, j := w.running, w.snapshot.Journal
+	e := w.running
+	j := w.snapshot.Journal
 	if e == nil || w.clock.Now().Before(e.publishAt) {
 		return
 	}

@@ -126,7 +126,8 @@ func (s Snapshot) recordAt(step int) record.Status {
 	}
 
 	if step > 0 && step <= len(s.Steps) {
-		w.StepName, w.Steps = s.Steps[step-1].Name, len(s.Steps)
+		w.StepName = s.Steps[step-1].Name
+		w.Steps = len(s.Steps)
 	}
 	return w
 }

@@ -46,12 +46,14 @@ func (w *worker) applyChange(c keyspace.Change) bool {
 		w.snapshot.Gate = record.Gate{}
 		return c.Deleted || keyspace.DecodeInto(c.KeyValue, &w.snapshot.Gate) == nil
 	case c.Deleted:
-		w.snapshot.Current, w.requestRevision = nil, 0
+		w.snapshot.Current = nil
+		w.requestRevision = 0
 		return true
 	}
 
 	var r record.Request
-	w.snapshot.Current, w.requestRevision = &r, c.Revision
+	w.snapshot.Current = &r
+	w.requestRevision = c.Revision
 	return keyspace.DecodeInto(c.KeyValue, &r) == nil // else reading it says what is wrong
 }
 
@@ -107,7 +109,8 @@ func (w *worker) readOwnStatus(v *keyspace.View) error {
 }
 
 func (w *worker) retryStore(ctx context.Context, f func() error) error {
-	began, tries := time.Now(), 0
+	began := time.Now()
+	tries := 0
 	err := retryStore(ctx, func() error { tries++; return f() })
 	if err != nil {
 		return err

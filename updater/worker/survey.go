@@ -70,7 +70,8 @@ func (w *worker) runSurvey(ctx context.Context) error {
 		}
 
 		if isWritten {
-			last, written = now, time.Now()
+			last = now
+			written = time.Now()
 		}
 	}
 
@@ -105,7 +106,9 @@ func isNews(last, now record.Inventory, age time.Duration) bool {
 		return true
 	}
 
-	last.At, last.Room, last.HealthAt = now.At, now.Room, now.HealthAt
+	last.At = now.At
+	last.Room = now.Room
+	last.HealthAt = now.HealthAt
 	if age < illInterval {
 		last.Ill = keepReasons(last.Ill, now.Ill)
 	}
@@ -173,7 +176,8 @@ func (w *worker) noteFinished() {
 		return
 	}
 
-	r, s := w.snapshot.Current, w.snapshot.Status
+	r := w.snapshot.Current
+	s := w.snapshot.Status
 	w.resting.Store(r == nil || r.Ended())
 	if r != nil && s != nil && s.IsFor(*r) && s.Finished && r.Succeeded() {
 		w.finishedRequest.Store(int64(r.ID))

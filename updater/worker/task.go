@@ -45,7 +45,8 @@ func (w *worker) startTask(ctx context.Context, t Task) error {
 		return w.writeStatus(ctx, s)
 	}
 
-	w.snapshot.Journal, w.snapshot.Busy = t.Journal, true
+	w.snapshot.Journal = t.Journal
+	w.snapshot.Busy = true
 	e := &runningTask{
 		job:       t.Job,
 		log:       &activity.Log{},
@@ -56,7 +57,8 @@ func (w *worker) startTask(ctx context.Context, t Task) error {
 	e.ctx, e.cancel = context.WithCancel(activity.With(ctx, e.log))
 	w.running = e
 	slog.Info("begins", "what", t.Why)
-	conf, request := w.config, *w.snapshot.Current
+	conf := w.config
+	request := *w.snapshot.Current
 	go func() { e.ended <- w.runTask(e.ctx, t, conf, request) }() // finishTask and stopTask wait for it
 	return nil
 }
@@ -64,10 +66,12 @@ func (w *worker) startTask(ctx context.Context, t Task) error {
 // finishTask writes the result of the running task to the journal. A cancelled task has none, since it will
 // be continued.
 func (w *worker) finishTask(ctx context.Context, err error) error {
-	e, j := w.running, w.snapshot.Journal
+	e := w.running
+	j := w.snapshot.Journal
 	cancelled := err != nil && e.ctx.Err() != nil
 	e.cancel()
-	w.running, w.snapshot.Busy = nil, false
+	w.running = nil
+	w.snapshot.Busy = false
 	if cancelled {
 		slog.Info("was cancelled", "what", j.Name)
 		return nil
@@ -78,7 +82,8 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 	j.WaitedFor = nil
 	j.At = w.clock.Now()
 	if err != nil {
-		j.Phase, j.Message = Failed, osutil.Explain(err)
+		j.Phase = Failed
+		j.Message = osutil.Explain(err)
 	}
 
 	if others, ok := errors.AsType[faultError](err); ok {

@@ -82,7 +82,8 @@ func (l *outageLog) clearOutage(agent string, o outage) outage {
 	}
 
 	delete(l.outages, agent)
-	if o.cause = ""; o.shownCause != "" {
+	o.cause = ""
+	if o.shownCause != "" {
 		l.outages[agent] = o
 	}
 

@@ -217,7 +217,8 @@ func newWorkDir(base string, links Links) (d workDir, err error) {
 		return d, fmt.Errorf("cannot make a folder of hook tools: %w", err)
 	}
 
-	if d.lock, err = osutil.LockFile(d.dir); err == nil {
+	d.lock, err = osutil.LockFile(d.dir)
+	if err == nil {
 		err = d.linkTools(links)
 	}
 	if err != nil {

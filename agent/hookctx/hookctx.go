@@ -223,7 +223,8 @@ func (c *Context) AddTo(tx *state.Tx) ([]Change, error) {
 func (c *Context) notifyMembers(tx *state.Tx, at hookapi.Node) (err error) {
 	by := c.opts.Facts.Unit
 	if serviceOf(by) != at.Service {
-		if by, err = tx.Leader(at.Service); err != nil || by == "" {
+		by, err = tx.Leader(at.Service)
+		if err != nil || by == "" {
 			return err
 		}
 	}

@@ -33,7 +33,8 @@ func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGr
 	isIn := false
 	g.Service = own // of a peer relation
 	for _, e := range relation.Ends {
-		if isIn = isIn || e.Service == own; e.Service != own {
+		isIn = isIn || e.Service == own
+		if e.Service != own {
 			g.Service = e.Service
 		}
 	}

@@ -109,7 +109,8 @@ func (c *Context) findSecret(ctx context.Context, id, label string) (*cachedSecr
 
 	if c.secrets.byID[id] == nil {
 		_, err := view(ctx, c, func(v *state.View) (r secret.Record, err error) {
-			if r, err = record.Get(v, id); err == nil {
+			r, err = record.Get(v, id)
+			if err == nil {
 				err = c.secrets.add(v, c.opts.Facts.Unit, r)
 			}
 			return r, err
@@ -171,7 +172,8 @@ func (c *Context) AddSecret(ctx context.Context, ofUnit bool, change hookapi.Sec
 
 	f := c.opts.Facts
 	owner := secret.Owner{Unit: f.Unit}
-	if err = c.loadSecrets(ctx); err == nil && !ofUnit {
+	err = c.loadSecrets(ctx)
+	if err == nil && !ofUnit {
 		owner = secret.Owner{Service: f.Service}
 		err = c.requireLeader(ctx)
 	}

@@ -133,7 +133,8 @@ func (u *uniter) commitSuccess(
 		if err := recordDone(tx, u.Unit, r.op.Hook, r.seenVersion()); err != nil || !mayContinue {
 			return err
 		}
-		if next = u.prepareNext(tx); next == nil {
+		next = u.prepareNext(tx)
+		if next == nil {
 			return nil
 		}
 

@@ -117,7 +117,8 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 	var environment string
 	err = u.State.View(ctx, func(v *state.View) error {
 		var marked bool
-		if mark, marked, err = v.Restored(u.Unit); err != nil || !marked {
+		mark, marked, err = v.Restored(u.Unit)
+		if err != nil || !marked {
 			agreed = !marked
 			return err
 		}
@@ -156,7 +157,8 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 }
 
 func readStorages(v *state.View, unit string) (all []state.Storage, environment string, err error) {
-	if all, err = v.UnitStorages(unit); err != nil || len(all) == 0 {
+	all, err = v.UnitStorages(unit)
+	if err != nil || len(all) == 0 {
 		return nil, "", err
 	}
 	e, err := v.Environment()
@@ -202,7 +204,8 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	k = knownRuns{charm: w.Charm, running: op.ID, ended: map[string]bool{}}
 	var at time.Time
 	add := func(id string, ended time.Time) {
-		if k.ended[id] = true; !ended.Before(at) {
+		k.ended[id] = true
+		if !ended.Before(at) {
 			k.last = id
 			at = ended
 		}

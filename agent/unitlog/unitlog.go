@@ -142,7 +142,8 @@ func (l *Log) removeSent(n int) {
 	case len(l.pending) > 0:
 		l.sender.addLog(l)
 	default:
-		if l.queued = false; l.closed {
+		l.queued = false
+		if l.closed {
 			close(l.sent)
 		}
 	}

@@ -163,7 +163,8 @@ func (s *Server) Close() error {
 	if !again {
 		s.close()
 		owned := s.ownsSocket()
-		if err = s.listener.Close(); owned {
+		err = s.listener.Close()
+		if owned {
 			err = errors.Join(err, os.Remove(s.path))
 		}
 	}

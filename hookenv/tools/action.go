@@ -104,7 +104,8 @@ func stringList(value any) any {
 
 	texts := make([]string, len(list))
 	for i, item := range list {
-		if texts[i], ok = item.(string); !ok {
+		texts[i], ok = item.(string)
+		if !ok {
 			return value
 		}
 	}

@@ -38,7 +38,8 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) (err er
 	}
 
 	id, err := takeSecretID(inv)
-	if g.query.ID = id; id == "" && g.query.Label == "" {
+	g.query.ID = id
+	if id == "" && g.query.Label == "" {
 		return err // with a label the first argument may be a key
 	}
 	if err := inv.CheckUnitCall(1); err != nil {

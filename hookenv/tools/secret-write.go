@@ -177,7 +177,8 @@ type secretGrantee struct {
 }
 
 func (g *secretGrantee) findRelation(ctx context.Context, inv *hookenv.Invocation) (err error) {
-	if err = g.checkRelation(ctx, inv); err == nil {
+	err = g.checkRelation(ctx, inv)
+	if err == nil {
 		g.grant.Relation, err = g.resolveRelation(ctx, inv, "")
 	}
 	return err
@@ -211,7 +212,8 @@ func prepareSecretRevoke(f *hookenv.FlagSet) hookenv.Runner {
 func prepareSecretRemove(f *hookenv.FlagSet) hookenv.Runner {
 	revision := 0
 	f.AddFunc(func(name, value string) (err error) {
-		if revision, err = strconv.Atoi(value); err != nil || revision < 1 {
+		revision, err = strconv.Atoi(value)
+		if err != nil || revision < 1 {
 			return hookenv.UsageErrorf("invalid value %q for option %s: want a number from 1", value, name)
 		}
 		return nil

@@ -162,7 +162,8 @@ func (b *buffer) textAt(at, limit int) (text string, end int) {
 	if n > limit {
 		return "", -1
 	}
-	if end = at + 2 + n; end > b.n {
+	end = at + 2 + n
+	if end > b.n {
 		return "", 0
 	}
 	return b.text(at+2, n), end

@@ -141,7 +141,8 @@ func (processes) Running(dir string) (pid int, err error) {
 }
 
 func (a processes) Process(dir string) (pid int, err error) {
-	if pid, err = a.Running(dir); pid != 0 || err != nil {
+	pid, err = a.Running(dir)
+	if pid != 0 || err != nil {
 		return pid, err
 	}
 

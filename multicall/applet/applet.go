@@ -77,7 +77,8 @@ func findExecutable(executable func() (string, error), argv0 string) (string, er
 	}
 
 	if path, lookErr := exec.LookPath(argv0); lookErr == nil {
-		if path, lookErr = filepath.EvalSymlinks(path); lookErr == nil {
+		path, lookErr = filepath.EvalSymlinks(path)
+		if lookErr == nil {
 			return filepath.Abs(path)
 		}
 	}

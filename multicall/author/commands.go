@@ -105,7 +105,8 @@ func awaitOutput(s *script.State, args []string) (out string, err error) {
 	}
 
 	for end, looks := time.Now().Add(limit), 0; time.Now().Before(end) || looks <= int(limit/slow); looks++ {
-		if out, _ = outputOf(s, args[2], args[3:]...); want.MatchString(out) == wanted {
+		out, _ = outputOf(s, args[2], args[3:]...)
+		if want.MatchString(out) == wanted {
 			return out, nil
 		}
 		if s.Context().Err() != nil {

@@ -31,7 +31,8 @@ type relation struct{ Name, Interface string }
 // UnmarshalText reads RELATION:INTERFACE.
 func (r *relation) UnmarshalText(text []byte) (err error) {
 	var isPair bool
-	if r.Name, r.Interface, isPair = strings.Cut(string(text), ":"); !isPair {
+	r.Name, r.Interface, isPair = strings.Cut(string(text), ":")
+	if !isPair {
 		return errors.New("want RELATION:INTERFACE, as in db:mysql")
 	}
 	return errors.Join(charm.CheckRelation(r.Name), charm.CheckInterface(r.Interface))

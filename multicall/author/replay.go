@@ -36,7 +36,8 @@ func (c replayCmd) Run(a *author) error {
 	}
 
 	r := replay{meta: *read.Meta}
-	if r.service, _, _ = strings.Cut(c.Unit, "/"); r.service == c.Unit {
+	r.service, _, _ = strings.Cut(c.Unit, "/")
+	if r.service == c.Unit {
 		return console.Usage(fmt.Errorf("%q is no unit", c.Unit))
 	}
 	if err := c.readUnit(a, &r); err != nil {

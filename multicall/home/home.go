@@ -125,7 +125,8 @@ func FromShell() string {
 // Choose returns the environment of that name; without one, the one that the shell names, then
 // the current one, then the only one there is.
 func (h Home) Choose(name string) (Environment, error) {
-	if name = cmp.Or(name, FromShell()); name == "" {
+	name = cmp.Or(name, FromShell())
+	if name == "" {
 		name = h.Current()
 	}
 	if name != "" {

@@ -61,7 +61,8 @@ func (p places) visit(
 	dir := p.Dir
 	if dir == "" {
 		var err error
-		if dir, err = defaultDir(); err == nil && !p.Yes {
+		dir, err = defaultDir()
+		if err == nil && !p.Yes {
 			err = confirmDir(c.Streams, fmt.Sprintf(question, dir), dir)
 		}
 		if err != nil {
@@ -288,7 +289,8 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 		case linkErr != nil || to != binary && !applet.IsSameFile(link, binary):
 			fmt.Fprintf(s.Err, "%s stays: it is no link to %s\n", link, binary)
 		default:
-			if linkErr = os.Remove(link); linkErr == nil {
+			linkErr = os.Remove(link)
+			if linkErr == nil {
 				fmt.Fprintf(s.Out, "%s: removed\n", link)
 				removed++
 			}

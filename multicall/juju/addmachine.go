@@ -24,7 +24,8 @@ func (c addMachineCmd) Run(o *operator) error {
 		return err
 	}
 
-	if c.Series = charm.SeriesOfBase(c.Series); c.Series != "" {
+	c.Series = charm.SeriesOfBase(c.Series)
+	if c.Series != "" {
 		if err := charm.CheckSeries(c.Series); err != nil {
 			return console.Usage(err)
 		}

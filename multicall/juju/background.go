@@ -65,7 +65,8 @@ func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 	defer cancel()
 
 	for {
-		if pid, err = o.parts.Processes.Running(e.MachineDir("0")); pid != 0 || err != nil {
+		pid, err = o.parts.Processes.Running(e.MachineDir("0"))
+		if pid != 0 || err != nil {
 			return pid, err
 		}
 		other, err := o.parts.Processes.Process(e.MachineDir("0"))

@@ -107,7 +107,8 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 // given. Otherwise the header says that they are missing.
 func (b *backup) addCredentials(w *backupfile.Writer) (err error) {
 	var files []string
-	if b.header.State, files, err = b.env.PortableState(); err != nil || len(files) == 0 {
+	b.header.State, files, err = b.env.PortableState()
+	if err != nil || len(files) == 0 {
 		return err
 	}
 	if !b.cmd.WithCredentials {

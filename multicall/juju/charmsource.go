@@ -33,7 +33,8 @@ func (c charmSource) isPath() bool {
 // NAME if there is no repository. It returns an error if NAME is also a directory with a charm, since then
 // either can be meant.
 func (c charmSource) storeName(verb string) (name string, isStore bool, err error) {
-	if name, isStore = strings.CutPrefix(c.name, "ch:"); isStore {
+	name, isStore = strings.CutPrefix(c.name, "ch:")
+	if isStore {
 		if err := charm.CheckName(name); err != nil {
 			return "", false, console.Usage(fmt.Errorf("cannot use %q as the name of a charm of the store: %w", c.name, err))
 		}

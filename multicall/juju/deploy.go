@@ -91,7 +91,8 @@ func (c deployCmd) Run(o *operator) error {
 
 // takeSeries takes a base for its series.
 func (c *deployCmd) takeSeries() error {
-	if c.Series = charm.SeriesOfBase(c.Series); c.Series == "" {
+	c.Series = charm.SeriesOfBase(c.Series)
+	if c.Series == "" {
 		return nil
 	}
 	if err := charm.CheckSeries(c.Series); err != nil {

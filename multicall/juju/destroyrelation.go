@@ -23,7 +23,8 @@ func (c destroyRelationCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		var r state.Relation
 		err := s.Update(o.ctx, func(tx *state.Tx) (err error) {
-			if r, err = c.find(tx); err == nil {
+			r, err = c.find(tx)
+			if err == nil {
 				err = tx.DestroyRelation(r.ID)
 			}
 			return err

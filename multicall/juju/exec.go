@@ -166,7 +166,8 @@ func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err er
 	err = s.View(o.ctx, func(v *state.View) (err error) {
 		var units []string
 		for _, word := range names {
-			if word = unitOfPod(word); !isUnitWord(word) {
+			word = unitOfPod(word)
+			if !isUnitWord(word) {
 				return c.refuseUnit(v, word, o.command)
 			}
 			unit, err := findUnitName(v, word)

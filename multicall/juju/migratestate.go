@@ -35,7 +35,8 @@ func (c migrateStateCmd) Run(o *operator) error {
 		return err
 	}
 
-	if err = o.checkOriginal(e); err == nil {
+	err = o.checkOriginal(e)
+	if err == nil {
 		err = c.migrate(o, e)
 	}
 	if err != nil { // until it is finished the old store's credentials are needed

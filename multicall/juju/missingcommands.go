@@ -227,7 +227,8 @@ func missingCommands() []missing {
 // findMissing returns the row of a command, or of two words as kubectl's rollout restart, and the words behind it.
 func findMissing(words []string) (m missing, command string, rest []string, ok bool) {
 	if len(words) > 1 {
-		if m, ok = missingRow(words[0]+":"+words[1], words[2:]); ok {
+		m, ok = missingRow(words[0]+":"+words[1], words[2:])
+		if ok {
 			return m, words[0] + " " + words[1], words[2:], ok
 		}
 	}

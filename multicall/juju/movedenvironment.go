@@ -128,7 +128,8 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 	var held bool
 
 	err = s.Update(o.ctx, func(tx *state.Tx) (err error) {
-		if old, held, err = tx.ClaimHolder(id); err != nil || held && old.SamePlace(here) {
+		old, held, err = tx.ClaimHolder(id)
+		if err != nil || held && old.SamePlace(here) {
 			return err
 		}
 

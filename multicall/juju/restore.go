@@ -98,7 +98,8 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error 
 			r.env.UUID = env.UUID
 		}
 		b := bootstrap{o: o, cmd: bootstrapCmd{config: env.Config}, lock: lock, env: r.env, restore: r}
-		if err = b.checkProvider(); err == nil {
+		err = b.checkProvider()
+		if err == nil {
 			err = b.run()
 		}
 		if err != nil && !c.Replace { // or there may be more than was made here
@@ -598,7 +599,8 @@ func (r *restore) takeSecretKeys(e home.Environment) error {
 		return err
 	}
 
-	if ring = append(ring, own...); len(ring) == 0 {
+	ring = append(ring, own...)
+	if len(ring) == 0 {
 		ring = secret.Keyring{secret.NewKey()}
 	}
 	return e.SecretKeys().Write(ring)

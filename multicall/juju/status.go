@@ -399,7 +399,8 @@ func writeYAMLMap[T any](
 	for names := range slices.Chunk(yamlOrder(y, entries), yamlBatch) {
 		batch := map[string]T{}
 		for _, name := range names {
-			if batch[name] = entries[name]; add != nil {
+			batch[name] = entries[name]
+			if add != nil {
 				add(depth+1, name, entries[name])
 			}
 		}
@@ -425,7 +426,8 @@ func yamlOrder[T any](y *yamlStream, entries map[string]T) []string {
 	}
 	var n yaml.Node
 	err := n.Encode(set)
-	if y.err = errors.Join(y.err, err); y.err != nil {
+	y.err = errors.Join(y.err, err)
+	if y.err != nil {
 		return nil
 	}
 

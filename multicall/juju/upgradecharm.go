@@ -91,7 +91,8 @@ func (c upgradeCharmCmd) upgrade(o *operator, base *state.State, s state.Writer)
 
 	u := &upgrade{o: o, base: base, state: s, cmd: c}
 	err = s.View(o.ctx, func(v *state.View) (err error) {
-		if u.service, err = v.Service(c.Service); err == nil {
+		u.service, err = v.Service(c.Service)
+		if err == nil {
 			u.current, err = v.Charm(u.service.Charm)
 		}
 		return err

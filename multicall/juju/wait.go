@@ -188,7 +188,8 @@ func (w *settleWaiter) note(now settlement, stop func()) error {
 	})
 
 	if !w.noted && time.Since(w.changed) >= silenceTimeout {
-		if w.noted = true; w.drains {
+		w.noted = true
+		if w.drains {
 			w.o.note("waiting for %s: %s", now, listReasons(now.pending))
 		} else {
 			w.o.note("waiting for %s", listReasons(now.pending))

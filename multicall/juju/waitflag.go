@@ -24,7 +24,8 @@ func (w *waitFlag) Decode(ctx *kong.DecodeContext) (err error) {
 	}
 
 	text := ctx.Scan.Pop().String()
-	if w.timeout, err = time.ParseDuration(text); err != nil || w.timeout < 0 {
+	w.timeout, err = time.ParseDuration(text)
+	if err != nil || w.timeout < 0 {
 		return fmt.Errorf("cannot wait %q: want a time as in 90s or 5m", text)
 	}
 

@@ -56,7 +56,8 @@ func (c repairCmd) Run(o *operator) error {
 		found = slices.DeleteFunc(slices.Clone(found), func(f record.Finding) bool {
 			return len(wanted) > 0 && !slices.Contains(wanted, f.Server)
 		})
-		if nothing = len(found) == 0; nothing {
+		nothing = len(found) == 0
+		if nothing {
 			return nil, nil
 		}
 

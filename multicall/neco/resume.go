@@ -11,7 +11,8 @@ type resumeCmd struct{ reasonFlag }
 func (resumeCmd) Run(o *operator) error {
 	paused := false
 	err := o.update(func(tx *keyspace.Tx) (err error) {
-		if _, paused, err = keyspace.Load[record.Pause](tx, keys.Pause); paused {
+		_, paused, err = keyspace.Load[record.Pause](tx, keys.Pause)
+		if paused {
 			tx.Remove(keys.Pause)
 		}
 		return err

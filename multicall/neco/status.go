@@ -234,7 +234,8 @@ func (d *statusDoc) judge(s decide.Snapshot, now time.Time) {
 // loadStatusSnapshot takes the newest worker's version for the snapshot's own: this program's
 // says nothing of the servers as long as a worker is there.
 func (o *operator) loadStatusSnapshot(v *keyspace.View) (s decide.Snapshot, err error) {
-	if s, err = decide.Load(v, o.parts.Version); err == nil {
+	s, err = decide.Load(v, o.parts.Version)
+	if err == nil {
 		s.Activities, err = updater.PeekServers[record.Activity](v, keys.Activities)
 	}
 	if err != nil {

@@ -55,7 +55,8 @@ func Demo(s console.Streams) (err error) {
 	ctx, stopServers := context.WithCancel(ctx)
 	defer d.daemons.Wait()
 	defer stopServers()
-	if err = d.runSteps(ctx); ctx.Err() != nil {
+	err = d.runSteps(ctx)
+	if ctx.Err() != nil {
 		return errors.New("the demo was interrupted")
 	}
 

@@ -43,7 +43,8 @@ func (q Quickstart) Run(s console.Streams) (err error) {
 
 	environ := append(childenv.New(os.Environ(), childenv.Tour), "BIJOU_HOME="+dir)
 	t := &tour{presenter{out: s.Out, coloured: console.CanColour(s.Out), environ: environ}, dir}
-	if err = t.runSteps(ctx); err == nil && q.Keep {
+	err = t.runSteps(ctx)
+	if err == nil && q.Keep {
 		return t.printNextSteps()
 	}
 

@@ -364,7 +364,8 @@ func bind(path, target string) error {
 		err = os.MkdirAll(target, 0o755)
 	} else {
 		var f *os.File
-		if f, err = os.OpenFile(target, os.O_CREATE|os.O_WRONLY, 0o644); err == nil {
+		f, err = os.OpenFile(target, os.O_CREATE|os.O_WRONLY, 0o644)
+		if err == nil {
 			err = f.Close()
 		}
 	}

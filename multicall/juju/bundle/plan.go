@@ -122,7 +122,8 @@ func (w *wanted) plan(name string) (steps []Step) {
 		change.Trusted = w.Trust
 		how = append(how, "trusted: "+strconv.FormatBool(*w.Trust))
 	}
-	if change.How = strings.Join(how, ", "); len(how) > 0 {
+	change.How = strings.Join(how, ", ")
+	if len(how) > 0 {
 		steps = append(steps, change)
 	}
 

@@ -69,7 +69,8 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	}()
 
 	dir := filepath.Join(p.options.Dir, spec.Machine)
-	if err = p.checkFit(dir, spec); err == nil {
+	err = p.checkFit(dir, spec)
+	if err == nil {
 		err = osutil.MkdirAll(dir, 0o755)
 	}
 	if err != nil {

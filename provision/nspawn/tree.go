@@ -254,7 +254,8 @@ func runDebootstrap(ctx context.Context, dir string, r release, mirror string, a
 func printProgress(out io.Reader, boot io.Writer) (last string) {
 	steps := 0
 	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if last = strings.TrimSpace(lines.Text()); last == "" {
+		last = strings.TrimSpace(lines.Text())
+		if last == "" {
 			continue
 		}
 		if steps++; steps%10 == 1 {

@@ -301,7 +301,8 @@ func (m *member) UnmarshalYAML(node *yaml.Node) error {
 
 // readHosts returns the pool, and which hosts are machines.
 func (p *Provider) readHosts() (pool []member, records map[string]hostRecord, err error) {
-	if pool, err = p.readPool(); err == nil {
+	pool, err = p.readPool()
+	if err == nil {
 		records, err = p.readLedger()
 	}
 	return pool, records, err

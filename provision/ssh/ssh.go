@@ -198,7 +198,8 @@ func (t target) String() string { return t.User + "@" + t.address() }
 
 func parseID(id string) (t target, machine string, err error) {
 	where, machine, ok := strings.Cut(id, "/")
-	if t, err = parseTarget(where); err != nil || !ok {
+	t, err = parseTarget(where)
+	if err != nil || !ok {
 		return target{}, "", fmt.Errorf("%q is no instance of this provider", id)
 	}
 	return t, machine, provider.CheckMachine(machine)

@@ -194,7 +194,8 @@ func mergeObject(old, next json.RawMessage, field func(name string) (t reflect.T
 		case known && there && holdsStructs(t):
 			after[i].value = merge(m.value, after[i].value, t)
 		case known && t.Kind() == reflect.Struct: // left out, since all that is known of it is zero
-			if m.value = merge(m.value, json.RawMessage("{}"), t); string(m.value) != "{}" {
+			m.value = merge(m.value, json.RawMessage("{}"), t)
+			if string(m.value) != "{}" {
 				after = append(after, m)
 			}
 		}

@@ -150,7 +150,8 @@ func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 	}
 
 	if raw.Location != "" {
-		if s.Location = path.Clean(raw.Location); !path.IsAbs(s.Location) || s.Location == "/" {
+		s.Location = path.Clean(raw.Location)
+		if !path.IsAbs(s.Location) || s.Location == "/" {
 			return fmt.Errorf("line %d: storage has the location %q: want an absolute path below /",
 				n.Line, raw.Location)
 		}

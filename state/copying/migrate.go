@@ -104,7 +104,8 @@ func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Stor
 	}
 
 	for range maxCopyRounds {
-		if c, err = s.copyTo(ctx, m, to); !errors.Is(err, store.ErrConflict) &&
+		c, err = s.copyTo(ctx, m, to)
+		if !errors.Is(err, store.ErrConflict) &&
 			!errors.Is(err, store.ErrHistoryLost) {
 			break
 		}
@@ -149,7 +150,8 @@ func removeMovedStore(ctx context.Context, url string) error {
 	}
 
 	_, left, err := readRecord[state.MovedRecord](ctx, state.OpenIn(st), keys.Moved)
-	if err = errors.Join(err, st.Close()); err != nil || !left {
+	err = errors.Join(err, st.Close())
+	if err != nil || !left {
 		return err // somebody else's by now
 	}
 

@@ -103,7 +103,8 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 	}
 
 	if head.Revision == 0 || stale {
-		if head, err = s.putBlobHead(ctx, sum, c.size, head); err != nil || head.Complete {
+		head, err = s.putBlobHead(ctx, sum, c.size, head)
+		if err != nil || head.Complete {
 			return head, err
 		}
 	}

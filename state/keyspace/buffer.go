@@ -75,7 +75,8 @@ func (m *memory) recall(key string) (kv store.KV, ok bool) {
 // writes that were committed at revision.
 func (s *Space) remember(b *txBuffer, ops []store.Op, revision int64) {
 	for _, op := range ops { // what was read of these is outdated
-		if b.reads[op.Key] = (store.KV{Key: op.Key, Value: op.Value, Revision: revision}); op.Delete {
+		b.reads[op.Key] = (store.KV{Key: op.Key, Value: op.Value, Revision: revision})
+		if op.Delete {
 			b.reads[op.Key] = store.KV{}
 		}
 	}
@@ -279,7 +280,8 @@ func (l *Leadership) PutIf(
 	doc any,
 ) (written int64, err error) {
 	if l.revision == 0 {
-		if l.revision, err = l.readRevision(ctx); err != nil || l.revision == 0 {
+		l.revision, err = l.readRevision(ctx)
+		if err != nil || l.revision == 0 {
 			return 0, err
 		}
 	}

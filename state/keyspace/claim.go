@@ -109,7 +109,8 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 		if v == claimRefused {
 			return Refuse(ErrClaimed, "%s", why)
 		}
-		if doubt = v == claimDoubtful; doubt {
+		doubt = v == claimDoubtful
+		if doubt {
 			return nil
 		}
 
@@ -170,7 +171,8 @@ func (c *Claim) isOwner(d ClaimRecord) bool {
 func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d ClaimRecord, err error) {
 	err = c.space.View(ctx, func(v *View) (err error) {
 		d = ClaimRecord{}
-		if kv, err = v.GetKV(c.target.Key); err != nil || kv.Revision == 0 {
+		kv, err = v.GetKV(c.target.Key)
+		if err != nil || kv.Revision == 0 {
 			return err
 		}
 		d, err = Decode[ClaimRecord](kv)

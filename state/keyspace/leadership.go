@@ -92,7 +92,8 @@ func (s *Session) acquireLeaderKey(ctx context.Context, key string, as Candidate
 		err := s.space.Update(ctx, func(tx *Tx) error {
 			old, ok, err := Load[Presence](tx, key)
 			stands := ok && (!s.Wrote(old) || old.Unit == as.Unit && old.Serves == as.Serves)
-			if leader = old; err != nil || stands {
+			leader = old
+			if err != nil || stands {
 				return err
 			}
 

@@ -30,7 +30,8 @@ const maxViewAttempts = 10
 // so its results must be such that a rerun overwrites them.
 func (s *Space) View(ctx context.Context, f func(v *View) error) (err error) {
 	for range maxViewAttempts {
-		if err = s.viewOnce(ctx, f); !errors.Is(err, store.ErrHistoryLost) {
+		err = s.viewOnce(ctx, f)
+		if !errors.Is(err, store.ErrHistoryLost) {
 			break
 		}
 	}

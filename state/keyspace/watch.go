@@ -185,7 +185,8 @@ func (f *Feed) push(n ChangeSet) {
 	f.mu.Lock()
 	f.pending.Err = n.Err
 	f.pending.All = f.pending.All || n.All || len(f.pending.Changes)+len(n.Changes) > maxPendingChanges
-	if f.pending.Changes = append(f.pending.Changes, n.Changes...); f.pending.All {
+	f.pending.Changes = append(f.pending.Changes, n.Changes...)
+	if f.pending.All {
 		f.pending.Changes = nil
 	}
 	f.mu.Unlock()

@@ -118,7 +118,8 @@ func bindFolder(folder, location string, readOnly bool) error {
 
 	err = unix.Mount(folder, location, "", unix.MS_BIND, "")
 	if errors.Is(err, unix.EPERM) && !readOnly {
-		if err = os.Remove(location); err == nil {
+		err = os.Remove(location)
+		if err == nil {
 			err = os.Symlink(folder, location)
 		}
 	}

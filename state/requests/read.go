@@ -101,7 +101,8 @@ func readCase(v *state.View, r state.Request) (c Case, err error) {
 		return c, err
 	}
 
-	if _, c.IsMember, err = v.Member(r.Relation, r.Unit); err != nil || unit.Life == "" {
+	_, c.IsMember, err = v.Member(r.Relation, r.Unit)
+	if err != nil || unit.Life == "" {
 		return c, err
 	}
 	_, c.Lacks, err = v.LacksSubordinate(relation, unit)

@@ -15,7 +15,8 @@ import (
 // that it has read again; all is true if it has read everything. A change of a unit costs as much as
 // reading that unit. A service's workload version, which its units set, stays as it was unless all is true.
 func (s *Status) Refresh(v *state.View, o Options, changes []state.KeyChange) (units []string, all bool, err error) {
-	if units, all = concernedBy(changes); all {
+	units, all = concernedBy(changes)
+	if all {
 		*s, err = Read(v, o)
 		return nil, true, err
 	}

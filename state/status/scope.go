@@ -74,7 +74,8 @@ func (w *input) choosePart(service string) (p part, ok bool) {
 		}
 	}
 
-	if ok = all || len(p.units) > 0; all {
+	ok = all || len(p.units) > 0
+	if all {
 		p.units = nil
 	}
 	return p, ok

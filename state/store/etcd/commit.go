@@ -175,7 +175,8 @@ func (r request) splitBundles(s keyCodec) (request, error) {
 	for bundle := range slices.Chunk(r.ops, maxBundleOps) {
 		then = append(then, clientv3.OpTxn(nil, bundle, nil))
 	}
-	if r.ops = then; len(then) > maxRootOps {
+	r.ops = then
+	if len(then) > maxRootOps {
 		return request{}, fmt.Errorf(
 			"%w: too many keys stand under leases below the prefixes that it is conditional on",
 			store.ErrTooLarge,

@@ -267,7 +267,8 @@ func (r *replay) progressReached(revision int64) {
 		return
 	}
 
-	if r.position = max(r.position, min(revision, r.until)); r.position == r.until {
+	r.position = max(r.position, min(revision, r.until))
+	if r.position == r.until {
 		r.w.finishReplay()
 		r.finish()
 	}

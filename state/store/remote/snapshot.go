@@ -149,7 +149,8 @@ func (s *snapshot) read(ctx context.Context, request *protocol.ReadRequest) (a a
 
 	bound, cancel := s.d.Bound(ctx, callTimeout)
 	defer cancel()
-	if a, err = s.ask(bound, request); err == nil {
+	a, err = s.ask(bound, request)
+	if err == nil {
 		return a, nil
 	}
 

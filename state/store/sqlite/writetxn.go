@@ -47,7 +47,8 @@ func (t *writeTxn) runJobs(group []*job) error {
 		}
 
 		var refused refusal
-		if j.result, j.err = j.run(t); errors.As(j.err, &refused) {
+		j.result, j.err = j.run(t)
+		if errors.As(j.err, &refused) {
 			j.err = refused.error
 		} else if j.err != nil {
 			err := j.err

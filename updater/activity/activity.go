@@ -83,7 +83,8 @@ func (l *Log) Current(lasting time.Duration) (a record.Activity, ok bool) {
 	defer l.mu.Unlock()
 
 	for _, i := range slices.Backward(l.items) {
-		if a = i.current; time.Since(a.Since) >= lasting {
+		a = i.current
+		if time.Since(a.Since) >= lasting {
 			break
 		}
 	}

@@ -164,7 +164,8 @@ func (r *snapshotReader) readContents() map[string]record.Contents {
 	found := map[string]record.Contents{}
 	for _, kv := range r.list(keys.AllContents) {
 		name := strings.TrimPrefix(kv.Key, keys.AllContents)
-		if found[name], r.err = keyspace.Decode[record.Contents](kv); r.err != nil {
+		found[name], r.err = keyspace.Decode[record.Contents](kv)
+		if r.err != nil {
 			return nil
 		}
 	}

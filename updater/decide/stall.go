@@ -134,7 +134,8 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 	if !answered || w.Finished {
 		return a, false
 	}
-	if a, ok = s.Activities[lrn]; ok && a.IsOf(w) {
+	a, ok = s.Activities[lrn]
+	if ok && a.IsOf(w) {
 		return a, true
 	}
 

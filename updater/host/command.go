@@ -189,7 +189,8 @@ func (t *terminal) typeLine() {
 	_, err := t.controller.Write(t.line)
 	for said := make([]byte, 512); err == nil; {
 		var n int
-		if n, err = t.controller.Read(said); n > 0 && said[0]&unix.TIOCPKT_FLUSHREAD != 0 {
+		n, err = t.controller.Read(said)
+		if n > 0 && said[0]&unix.TIOCPKT_FLUSHREAD != 0 {
 			_, err = t.controller.Write(t.line)
 		}
 	}
@@ -245,7 +246,8 @@ func readSecrets(path string) (lines [][]byte, err error) {
 	}
 
 	for line := range bytes.Lines(data) {
-		if line = bytes.TrimSpace(line); len(line) > 0 {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 {
 			lines = append(lines, line)
 		}
 	}

@@ -67,7 +67,8 @@ func listImages(ctx context.Context, c release.Contents) ([]string, error) {
 		said.Reset()
 		list := newCommand(ctx, c.ImagesOf)
 		list.Stderr = &said
-		if out, err = list.Output(); ctx.Err() != nil {
+		out, err = list.Output()
+		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
 

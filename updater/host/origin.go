@@ -33,7 +33,8 @@ func (h *Host) keepOrigin(p Package, program string) error {
 	if program != "" {
 		all[0].Program, _, err = osutil.DigestFile(program)
 	}
-	if all = append(all, before...); err == nil {
+	all = append(all, before...)
+	if err == nil {
 		err = jsonfile.Write(originsFile(h.dir), all[:min(maxOrigins, len(all))])
 	}
 	if err != nil {

@@ -186,7 +186,8 @@ func (s Systemd) Stop(ctx context.Context, unit string) error {
 			}
 
 			told = true
-			if _, err = c.StopUnitContext(limit, unit, "replace", nil); hasDBusName(err, "org.freedesktop.systemd1.NoSuchUnit") {
+			_, err = c.StopUnitContext(limit, unit, "replace", nil)
+			if hasDBusName(err, "org.freedesktop.systemd1.NoSuchUnit") {
 				err = nil
 			}
 			return false, err

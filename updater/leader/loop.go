@@ -185,7 +185,8 @@ func (l leader) sendHeartbeats(ctx context.Context) error {
 	return l.followKeys(ctx, []string{keys.Config("notify.heartbeat")}, func() (time.Time, error) {
 		var s decide.Snapshot
 		err := l.Store.View(ctx, func(view *keyspace.View) (err error) {
-			if s.Config, err = updater.LoadConfig(view); err == nil && s.Config.Heartbeat != "" {
+			s.Config, err = updater.LoadConfig(view)
+			if err == nil && s.Config.Heartbeat != "" {
 				s, err = decide.Load(view, l.Version)
 			}
 			return err

@@ -66,7 +66,8 @@ func (p alertSender) sendAll(ctx context.Context) error {
 		}
 
 		everywhere, err := p.sendAlert(ctx, config, a)
-		if failed = errors.Join(failed, err); !everywhere {
+		failed = errors.Join(failed, err)
+		if !everywhere {
 			continue
 		}
 		if err := p.removeAlert(ctx, a); err != nil {

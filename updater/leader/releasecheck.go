@@ -86,7 +86,8 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 
 func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q query, err error) {
 	err = c.Store.View(ctx, func(v *keyspace.View) error {
-		if config, err = updater.LoadConfig(v); err != nil || !namesSource(config) {
+		config, err = updater.LoadConfig(v)
+		if err != nil || !namesSource(config) {
 			return err
 		}
 		s, err := decide.Load(v, c.Version)

@@ -65,7 +65,8 @@ func (d Download) retryUntilDone(ctx context.Context) error {
 	for n := 1; ; n++ {
 		err := d.tryOnce(ctx)
 		if err == nil {
-			if err = d.verifyAndRename(); err == nil || !resumed {
+			err = d.verifyAndRename()
+			if err == nil || !resumed {
 				return err
 			}
 			resumed = false // what lay there may be of another file: once more, all of it

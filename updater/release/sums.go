@@ -27,7 +27,8 @@ type Sums map[string][sha256.Size]byte
 func ParseSums(data []byte) (Sums, error) {
 	sums := Sums{}
 	for i, line := range strings.Split(string(data), "\n") {
-		if line = strings.TrimSuffix(line, "\r"); line == "" {
+		line = strings.TrimSuffix(line, "\r")
+		if line == "" {
 			continue
 		}
 		if err := sums.addLine(line); err != nil {

@@ -88,7 +88,8 @@ func (w *worker) readRequest(v *keyspace.View) (err error) {
 		return err
 	}
 
-	if w.snapshot.Current = nil; w.requestRevision != 0 {
+	w.snapshot.Current = nil
+	if w.requestRevision != 0 {
 		w.snapshot.Current = &r
 	}
 	w.snapshot.Gate = record.Gate{}

@@ -111,7 +111,8 @@ func (w *worker) readRolling(
 
 	m.Healthy = w.o.Server.CheckHealth(ctx, c) == nil
 	m.Running = !m.Healthy && w.o.Server.IsRunning(ctx, c)
-	if m.OthersChecked = c.Members != nil; m.OthersChecked || m.NeedsUpdate || !m.Healthy {
+	m.OthersChecked = c.Members != nil
+	if m.OthersChecked || m.NeedsUpdate || !m.Healthy {
 		m.Unhealthy = w.checkOthers(ctx, c, r, present)
 		m.HealthyOthers = len(r.Servers) - 1 - len(m.Unhealthy)
 	}

@@ -144,7 +144,8 @@ func (w *worker) readAllWorkers(ctx context.Context) error {
 	})
 
 	w.snapshot.ObserveWorkers(all, w.clock.Now())
-	if w.late = nil; err == nil && w.snapshot.Current != nil && w.snapshot.Status != nil {
+	w.late = nil
+	if err == nil && w.snapshot.Current != nil && w.snapshot.Status != nil {
 		w.late, _ = w.snapshot.lateServers()
 	}
 	return err

@@ -93,7 +93,8 @@ func listPackages(folder string) (names []string, mark string, err error) {
 		info, err := os.Stat(filepath.Join(folder, e.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
-		} else if err != nil {
+		}
+		if err != nil {
 			return nil, "", err
 		}
 

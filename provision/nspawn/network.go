@@ -167,6 +167,8 @@ func parseRoute(destination, mask string) (netip.Prefix, bool) {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte(d)), bits), true
 }
 
+// nextAddress returns the first unused address after the one that was given out last. After the network's last
+// address it begins again at the first one.
 func (p *Provider) nextAddress(n network) (netip.Addr, error) {
 	all, err := p.listInstances()
 	if err != nil {
@@ -177,14 +179,18 @@ func (p *Provider) nextAddress(n network) (netip.Addr, error) {
 	for _, i := range all {
 		used[i.Private] = true
 	}
-	last := firstHost - 1
+	host := firstHost - 1
 	if n.Last.IsValid() {
-		last = int(n.Last.As4()[3])
+		host = int(n.Last.As4()[3])
 	}
 
-	const all4 = lastHost - firstHost + 1
-	for i := range all4 {
-		a := n.addressAt(byte(firstHost + (last+1-firstHost+i)%all4))
+	const count = lastHost - firstHost + 1
+	for range count {
+		host++
+		if host > lastHost {
+			host = firstHost
+		}
+		a := n.addressAt(byte(host))
 		if !used[a.String()] {
 			return a, nil
 		}
@@ -192,7 +198,7 @@ func (p *Provider) nextAddress(n network) (netip.Addr, error) {
 
 	return netip.Addr{}, fmt.Errorf(
 		"the network %s is full: %d machines are all that one environment can have on a host",
-		n.Subnet, all4,
+		n.Subnet, count,
 	)
 }
 

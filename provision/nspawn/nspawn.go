@@ -11,6 +11,7 @@
 package nspawn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -311,6 +312,7 @@ func (p *Provider) readInstance(id string) (provider.Instance, error) {
 	}, nil
 }
 
+// listInstances returns this environment's instances, in the order of their machines' numbers.
 func (p *Provider) listInstances() ([]provider.Instance, error) {
 	entries, err := os.ReadDir(p.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -326,14 +328,16 @@ func (p *Provider) listInstances() ([]provider.Instance, error) {
 		i, err := p.readInstance(e.Name())
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // nothing of it has been made yet
-		} else if err != nil {
+		}
+		if err != nil {
 			return nil, err
 		}
 		found = append(found, i)
 	}
 
+	// A number with fewer digits is smaller.
 	slices.SortFunc(found, func(a, b provider.Instance) int {
-		return len(a.Machine)*1000 + strings.Compare(a.Machine, b.Machine) - len(b.Machine)*1000
+		return cmp.Or(cmp.Compare(len(a.Machine), len(b.Machine)), strings.Compare(a.Machine, b.Machine))
 	})
 	return found, nil
 }

@@ -25,8 +25,8 @@ type assignment struct {
 	problems []string // what cannot be
 }
 
-// assignInstances finds the machine of each instance. Instances of machines that were removed are gone,
-// those of machines that never existed unknown. Instances of other environments are only noted as problems.
+// assignInstances assigns each instance to its machine, or to one of two lists: gone, if its machine was removed,
+// and unknown, if its machine never existed. It only notes a problem for an instance of a different environment.
 func assignInstances(want Want, have []provider.Instance) *assignment {
 	a := &assignment{
 		harvest:           want.Harvest,

@@ -103,16 +103,14 @@ func (l *leader) dueJobs(now time.Time) (jobs []job) {
 	}
 
 	if now.Sub(l.lastSweep) >= sweepInterval {
-		jobs = append(jobs, job{Action{
-			Verb:    sweepState,
-			Machine: string(sweepState),
-		}, func(ctx context.Context) error {
+		run := func(ctx context.Context) error {
 			err := sweep.Run(ctx, l.State, now)
 			if err != nil && ctx.Err() == nil {
 				l.Log.Warn("provisioner cannot sweep", "error", err)
 			}
 			return err
-		}})
+		}
+		jobs = append(jobs, job{Action{Verb: sweepState, Machine: string(sweepState)}, run})
 	}
 
 	return jobs

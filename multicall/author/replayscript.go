@@ -259,10 +259,17 @@ func (r *replay) optionWords() (words []string) {
 	return words
 }
 
+// addFile adds a YAML file to the script, once.
 func (r *replay) addFile(name string, doc any) {
+	for _, f := range r.files {
+		if f.Name == name {
+			return
+		}
+	}
+
 	data, err := text.MarshalYAML(doc)
-	if err != nil || slices.ContainsFunc(r.files, func(f txtar.File) bool { return f.Name == name }) {
-		return // texts can be printed, and it is there already
+	if err != nil {
+		return // not with a map of strings
 	}
 	r.files = append(r.files, txtar.File{Name: name, Data: data})
 }
@@ -322,32 +329,48 @@ func isOwnAddress(name string) bool {
 	return slices.Contains([]string{"private-address", "public-address", "ingress-address", "egress-subnets"}, name)
 }
 
-// say has the other side say what it has said: the application, or its units. It reports whether there was anything.
+// say writes the lines by which the other side of the relation writes its settings again: those of the
+// application if who is "app", and otherwise those of its units. It reports whether there are any.
 func (r *replay) say(rel status.RelationDetail, who string) bool {
 	if who == "app" {
 		return r.sayAs(rel, "--app", rel.Service+"/0", rel.AppData)
 	}
 
 	names := slices.Sorted(maps.Keys(rel.RelatedUnits))
-	said := false
-	for i, name := range names {
-		data := rel.RelatedUnits[name].Data
-		if i == 0 && slices.IndexFunc(names, func(other string) bool { return !maps.Equal(ownSettings(rel, other), ownSettings(rel, name)) }) < 0 {
-			return r.sayAs(rel, "", rel.Service+"/0", data)
-		}
-		said = r.sayAs(rel, "unit", fmt.Sprintf("%s/%d", rel.Service, i), data) || said
+	if len(names) > 0 && haveSameSettings(rel, names) {
+		return r.sayAs(rel, "", rel.Service+"/0", rel.RelatedUnits[names[0]].Data)
 	}
 
+	said := false
+	for i, name := range names {
+		unit := fmt.Sprintf("%s/%d", rel.Service, i)
+		if r.sayAs(rel, "unit", unit, rel.RelatedUnits[name].Data) {
+			said = true
+		}
+	}
 	return said
 }
 
-// ownSettings returns what a unit of the other side has said itself.
+// haveSameSettings reports whether all units have written the same settings.
+func haveSameSettings(rel status.RelationDetail, units []string) bool {
+	first := ownSettings(rel, units[0])
+	for _, unit := range units[1:] {
+		if !maps.Equal(ownSettings(rel, unit), first) {
+			return false
+		}
+	}
+	return true
+}
+
+// ownSettings returns the settings of a unit of the other side, without the addresses that its agent has written.
 func ownSettings(rel status.RelationDetail, unit string) map[string]string {
 	data := maps.Clone(rel.RelatedUnits[unit].Data)
 	maps.DeleteFunc(data, func(name, _ string) bool { return isOwnAddress(name) })
 	return data
 }
 
+// sayAs writes the lines by which a unit writes settings. as is --app for the application's settings, "unit" if
+// only this unit writes them, and "" if all units do. It reports whether there are any.
 func (r *replay) sayAs(rel status.RelationDetail, as, unit string, data map[string]string) bool {
 	pairs := []string{}
 	lines := map[string]string{}
@@ -384,11 +407,13 @@ func (r *replay) sayAs(rel status.RelationDetail, as, unit string, data map[stri
 	return len(pairs)+len(lines) > 0
 }
 
+// deployEvent writes the deployment, which runs the hook.
 func (r *replay) deployEvent() {
 	r.writeHook()
 	r.deploy(true)
 }
 
+// configEvent writes a deployment with the charm's defaults, and then the change of options that runs the hook.
 func (r *replay) configEvent() {
 	r.prepare(false, nil)
 	r.writeHook()
@@ -403,6 +428,7 @@ func (r *replay) configEvent() {
 	r.call(append([]string{"juju", "set", r.service}, words...)...)
 }
 
+// updateStatusEvent makes update-status run every second, and waits for one.
 func (r *replay) updateStatusEvent() {
 	r.prepare(true, nil)
 	r.writeHook()
@@ -410,6 +436,7 @@ func (r *replay) updateStatusEvent() {
 	r.call("eventually", "30s", "update-status", "juju", "hook-history", r.service+"/0")
 }
 
+// upgradeEvent writes an upgrade of the charm to itself.
 func (r *replay) upgradeEvent() {
 	r.line("# Of the charm that was there before nothing is known: this one is deployed, and upgraded to itself with a file more.")
 	r.prepare(true, nil)
@@ -418,12 +445,14 @@ func (r *replay) upgradeEvent() {
 	r.call("juju", "upgrade-charm", r.service, "--path", ".")
 }
 
+// removeEvent writes the removal of the unit, which runs the hook.
 func (r *replay) removeEvent() {
 	r.prepare(true, nil)
 	r.writeHook()
 	r.call("juju", "remove-unit", r.service+"/0")
 }
 
+// peerEvent writes the addition or removal of a second unit, which runs the hook of the peer relation.
 func (r *replay) peerEvent(kind string) {
 	r.prepare(true, nil)
 	if kind != "departed" && kind != "broken" {
@@ -472,12 +501,14 @@ func (r *replay) relationEvent(rel status.RelationDetail, kind string) {
 	r.call("juju", "destroy-relation", r.service+":"+rel.Endpoint, rel.Service+":"+rel.RelatedEndpoint)
 }
 
-// changedEvent has that said last which the hook is about: by the application or by a unit.
+// changedEvent writes the settings of the other side in two parts. The part that ran the hook comes last: the
+// application's settings, or the units'.
 func (r *replay) changedEvent(rel status.RelationDetail) {
 	first := "app"
 	last := "units"
-	if !strings.Contains(r.run.Remote, "/") {
-		first, last = last, first
+	if isApp := !strings.Contains(r.run.Remote, "/"); isApp {
+		first = "units"
+		last = "app"
 	}
 
 	r.relate(rel)
@@ -491,7 +522,7 @@ func (r *replay) changedEvent(rel status.RelationDetail) {
 	}
 }
 
-// remoteHere returns the name that the hook's other side has in the script.
+// remoteHere returns the unit or application in the script that stands for the hook's remote.
 func (r *replay) remoteHere(rel status.RelationDetail) string {
 	if !strings.Contains(r.run.Remote, "/") {
 		return rel.Service

@@ -1,7 +1,6 @@
 package author
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -325,8 +324,8 @@ func (j storeJuju) Run(s *script.State, args ...string) (script.WaitFunc, error)
 	return j.Cmd.Run(s, j.replace(args)...)
 }
 
-// replace puts the charm's file in place of the store's name, and adds the files of resources that the line
-// does not give.
+// replace changes the arguments of juju deploy NAME, if the store's charm was fetched: they deploy the charm's file
+// instead, under the same service's name, with the fetched files of the resources that they do not give.
 func (j storeJuju) replace(args []string) []string {
 	if len(args) < 2 || args[0] != "deploy" {
 		return args
@@ -342,7 +341,8 @@ func (j storeJuju) replace(args []string) []string {
 		return args
 	}
 
-	words := []string{"deploy", archive, w.name}
+	service := w.name
+	var options []string
 	rest := args[1:]
 	for i := 0; i < len(rest); i++ {
 		option, _, hasValue := strings.Cut(rest[i], "=")
@@ -354,17 +354,24 @@ func (j storeJuju) replace(args []string) []string {
 				i++
 			}
 		case i == at+1 && !strings.HasPrefix(option, "-"):
-			words[2] = rest[i] // the service has a name of its own
+			service = rest[i] // the second argument
 		default:
-			words = append(words, rest[i])
+			options = append(options, rest[i])
 		}
 	}
+	words := append([]string{"deploy", archive, service}, options...)
 
 	files, _ := filepath.Glob(filepath.Join(folder, "resource_*"))
 	for _, file := range files {
 		m := resourceName().FindStringSubmatch(filepath.Base(file))
-		if m != nil && !slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, cmp.Or(m[1], "?")+"=") }) {
-			words = append(words, "--resource", m[1]+"="+file)
+		if m == nil {
+			continue
+		}
+
+		name := m[1]
+		isGiven := slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, name+"=") })
+		if !isGiven {
+			words = append(words, "--resource", name+"="+file)
 		}
 	}
 	return words

@@ -132,6 +132,7 @@ func removeAgentFiles(e home.Environment) error {
 	return errors.Join(err, removed)
 }
 
+// Running returns the process that has taken the machine's directory, or 0.
 func (processes) Running(dir string) (pid int, err error) {
 	i, err := process.Holder(dir)
 	if errors.Is(err, process.ErrGone) {
@@ -140,6 +141,7 @@ func (processes) Running(dir string) (pid int, err error) {
 	return i.PID, err
 }
 
+// Process returns the machine's process like Running, and also one that has begun but not taken the directory.
 func (a processes) Process(dir string) (pid int, err error) {
 	pid, err = a.Running(dir)
 	if pid != 0 || err != nil {
@@ -171,6 +173,7 @@ func (services) Of(pid int) string { return systemd.ServiceOf(pid) }
 
 func (services) Stop(service string) error { return systemd.Stop(service) }
 
+// AtBoot returns the environment's systemd service, and whether systemd starts it at boot.
 func (services) AtBoot(e home.Environment) (service string, starts bool) {
 	if !systemd.IsRunning() {
 		return "", false

@@ -208,7 +208,7 @@ func runImageHint(words []string, _ givenNames) string {
 	return "on all units that there are: juju exec --all -- " + quoteShellWords(words[i+1:])
 }
 
-// createNamespaceHint is of kubectl's create namespace NAME.
+// createNamespaceHint returns the juju command for kubectl's create namespace NAME.
 func createNamespaceHint(_ []string, names givenNames) string {
 	if len(names.apps) == 0 {
 		return ""
@@ -216,7 +216,7 @@ func createNamespaceHint(_ []string, names givenNames) string {
 	return "juju add-model " + quoteShellWords(names.apps[:1])
 }
 
-// switchHint is of kubectl's use-context NAME, and set-context --namespace=NAME.
+// switchHint returns the juju command for kubectl's use-context NAME and set-context --namespace=NAME.
 func switchHint(words []string, names givenNames) string {
 	if model := namespaceGiven(words); model != "" {
 		return "juju switch " + quoteShellWords([]string{model})

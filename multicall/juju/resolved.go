@@ -87,10 +87,11 @@ func (c resolvedCmd) retryMachines(o *operator) error {
 	return retryProvisioningCmd{Machines: c.Targets, Constraints: c.Constraints}.Run(o)
 }
 
-// subjects reads UNIT RELATION, or UNIT UNIT.
+// subjects returns the errors that the arguments name: UNIT RELATION is the error of a unit's relation, and each
+// of UNIT... is the unit's own error. It returns each error once.
 func (c resolvedCmd) subjects() (all []errorOf, err error) {
 	if len(c.Targets) == 2 && !charm.IsUnit(c.Targets[1]) {
-		return []errorOf{{c.Targets[0], c.Targets[1]}}, nil
+		return []errorOf{{unit: c.Targets[0], relation: c.Targets[1]}}, nil
 	}
 
 	for i, word := range c.Targets {
@@ -123,7 +124,7 @@ func findErrors(v *state.View) (all []errorOf, err error) {
 		}
 		for _, id := range slices.Sorted(maps.Keys(inside.Relations)) {
 			if inside.Relations[id].Failure != nil && u.ResolvedRelations[id] == state.Unresolved {
-				all = append(all, errorOf{u.Name, state.Relation{ID: id}.String()})
+				all = append(all, errorOf{unit: u.Name, relation: state.Relation{ID: id}.String()})
 			}
 		}
 	}

@@ -75,9 +75,10 @@ func (m *memory) recall(key string) (kv store.KV, ok bool) {
 // writes that were committed at revision.
 func (s *Space) remember(b *txBuffer, ops []store.Op, revision int64) {
 	for _, op := range ops { // what was read of these is outdated
-		b.reads[op.Key] = (store.KV{Key: op.Key, Value: op.Value, Revision: revision})
 		if op.Delete {
 			b.reads[op.Key] = store.KV{}
+		} else {
+			b.reads[op.Key] = store.KV{Key: op.Key, Value: op.Value, Revision: revision}
 		}
 	}
 

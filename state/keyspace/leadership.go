@@ -91,10 +91,15 @@ func (s *Session) acquireLeaderKey(ctx context.Context, key string, as Candidate
 		var leader Presence
 		err := s.space.Update(ctx, func(tx *Tx) error {
 			old, ok, err := Load[Presence](tx, key)
-			stands := ok && (!s.Wrote(old) || old.Unit == as.Unit && old.Serves == as.Serves)
-			leader = old
-			if err != nil || stands {
+			if err != nil {
 				return err
+			}
+
+			// The session's own key is written again only if the candidate is a different one.
+			isSame := old.Unit == as.Unit && old.Serves == as.Serves
+			if ok && (!s.Wrote(old) || isSame) {
+				leader = old
+				return nil
 			}
 
 			leader = s.NewPresence(as.Unit)

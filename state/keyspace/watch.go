@@ -181,13 +181,15 @@ func (f *Feed) Collect(ctx context.Context, w *Watcher) error {
 	}
 }
 
+// push adds changes to the pending ones. If there are too many, the receiver must read everything again.
 func (f *Feed) push(n ChangeSet) {
 	f.mu.Lock()
 	f.pending.Err = n.Err
 	f.pending.All = f.pending.All || n.All || len(f.pending.Changes)+len(n.Changes) > maxPendingChanges
-	f.pending.Changes = append(f.pending.Changes, n.Changes...)
 	if f.pending.All {
 		f.pending.Changes = nil
+	} else {
+		f.pending.Changes = append(f.pending.Changes, n.Changes...)
 	}
 	f.mu.Unlock()
 

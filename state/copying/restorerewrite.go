@@ -14,8 +14,9 @@ import (
 	"bijou/state/keyspace"
 )
 
-// rewriteKeys returns all keys that a store must hold after the backup was restored to it, sorted. there
-// holds the keys that it has before.
+// rewriteKeys returns all keys that a store must hold after the restoration, sorted: the backup's keys with
+// changed values, and the marks of its units. there are the keys that the store has before. If they are replaced,
+// counters and claims do not fall behind theirs.
 func (r Restoration) rewriteKeys(from *backupSource, there []keyspace.KeyValue) (all []keyspace.KeyValue, err error) {
 	w := &rewriter{Restoration: r, from: from, unitsAnew: map[string]bool{}}
 	if err := w.sortUnits(); err != nil {
@@ -23,7 +24,8 @@ func (r Restoration) rewriteKeys(from *backupSource, there []keyspace.KeyValue) 
 	}
 
 	for _, kv := range from.keys {
-		if isClaimKey(kv.Key) || r.Replace && isCounterKey(kv.Key) || !w.keepsKey(kv.Key) {
+		isRaised := r.Replace && isCounterKey(kv.Key) // added below
+		if isClaimKey(kv.Key) || isRaised || !w.keepsKey(kv.Key) {
 			continue
 		}
 		if kv.Value, err = w.rewriteValue(kv, there); err != nil {
@@ -49,12 +51,12 @@ func (r Restoration) rewriteKeys(from *backupSource, there []keyspace.KeyValue) 
 	return all, nil
 }
 
-// rewriter makes the keys of a backup those of an environment to be.
+// rewriter changes the keys of a backup to those of the restored environment.
 type rewriter struct {
 	Restoration
 	from      *backupSource
-	unitsAnew map[string]bool // the units that begin anew: their folders are nowhere
-	marks     []keyspace.KeyValue
+	unitsAnew map[string]bool     // the units that begin from nothing, since the backup has no directory of theirs
+	marks     []keyspace.KeyValue // the keys by which agents learn that their unit was restored
 }
 
 // sortUnits finds the units that begin from nothing, as the backup has no directory of theirs. With Replace

@@ -315,6 +315,7 @@ func (w *input) decodeUniters(kvs []keyspace.KeyValue) (err error) {
 	return nil
 }
 
+// machineView returns what the status shows of a machine. A machine whose agent is not present is down.
 func (w *input) machineView(m state.Machine) Machine {
 	view := Machine{
 		InstanceID:  m.InstanceID,
@@ -325,14 +326,14 @@ func (w *input) machineView(m state.Machine) Machine {
 		Agent:       m.Tools,
 		Constraints: m.Constraints.String(),
 		Placement:   m.Placement,
-		Message:     m.Message,
 		Attempts:    m.Attempts,
 		NextRetry:   m.RetryAt,
 	}
 
 	if m.Status == state.MachineError {
-		view.Message = ""
 		view.Error = m.Message
+	} else {
+		view.Message = m.Message
 	}
 	if m.Status == state.MachineRunning && !w.isPresent(state.MachineAgent(m.ID)) {
 		view.State = state.MachineDown
@@ -341,6 +342,7 @@ func (w *input) machineView(m state.Machine) Machine {
 	return view
 }
 
+// serviceView returns what the status shows of a service, except its units.
 func (w *input) serviceView(s state.Service) Service {
 	return Service{
 		Charm:     s.Charm,

@@ -11,9 +11,10 @@ import (
 	"bijou/state/keyspace"
 )
 
+// decodeUnitDetails takes ports and the marks of restored units from the keys below the units' records.
 func (w *input) decodeUnitDetails(kvs []keyspace.KeyValue) (err error) {
 	for _, kv := range kvs {
-		below := kv.Key[len(keys.Units):]
+		below := strings.TrimPrefix(kv.Key, keys.Units)
 		if unit, ok := strings.CutSuffix(below, "/ports"); ok {
 			w.ports[unit], err = keyspace.Decode[[]state.Port](kv)
 		} else if unit, ok := strings.CutSuffix(below, "/restored"); ok {
@@ -27,6 +28,7 @@ func (w *input) decodeUnitDetails(kvs []keyspace.KeyValue) (err error) {
 	return nil
 }
 
+// decodePresence takes the present agents and the leaders of services from the keys that their sessions hold.
 func (w *input) decodePresence(kvs []keyspace.KeyValue) error {
 	for _, kv := range kvs {
 		p, err := keyspace.Decode[state.AgentPresence](kv)
@@ -37,7 +39,8 @@ func (w *input) decodePresence(kvs []keyspace.KeyValue) error {
 		if service, leads := strings.CutPrefix(kv.Key, leadersPrefix()); leads {
 			w.leaders[service] = p.Unit
 		} else {
-			w.present[kv.Key[len(keys.Presences):]] = p.Trouble
+			agent := strings.TrimPrefix(kv.Key, keys.Presences)
+			w.present[agent] = p.Trouble
 		}
 	}
 

@@ -75,6 +75,8 @@ func readCases(v *state.View, requests []state.Request) ([]Case, error) {
 	return cases, nil
 }
 
+// readCase reads the records that decide about one request. A record that does not exist leaves its fields
+// empty.
 func readCase(v *state.View, r state.Request) (c Case, err error) {
 	c.Request = r
 	var unit state.Unit

@@ -110,11 +110,10 @@ func connect(ctx context.Context, p config) (*db, error) {
 	}
 
 	d := &db{
-		Opener: handle.New(),
-		config: p,
-		auth:   a,
-		keys: keyCodec{root: p.prefix +
-			"/"},
+		Opener:     handle.New(),
+		config:     p,
+		auth:       a,
+		keys:       keyCodec{root: p.prefix + "/"},
 		client:     client,
 		leasedKeys: &leasedKeyCache{keys: map[listingID][]string{}},
 	}

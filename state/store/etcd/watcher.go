@@ -34,13 +34,14 @@ type watcher struct {
 	err         error         // what Next returns after the queue
 }
 
-// Watch does not wait for etcd; Next does, however long etcd is away.
+// Watch returns a watcher of the changes after a revision. Watch does not wait for etcd. Next does, however long
+// etcd is away.
 func (d *db) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return nil, err
 	}
 
-	after = max(after, d.marker) // there was no store before
+	after = max(after, d.marker) // the store was created at the marker's revision
 	seen := d.history.lastSeen()
 	w := &watcher{Watch: d.NewWatch(scope), d: d, epoch: seen.epoch, position: after}
 	if after > seen.revision {
@@ -50,6 +51,7 @@ func (d *db) Watch(ctx context.Context, after int64, scope store.Scope) (store.W
 	return w, nil
 }
 
+// Next waits for the next change, or for an error that ends the watcher.
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	w.nextMu.Lock()
 	defer w.nextMu.Unlock()

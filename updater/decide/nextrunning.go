@@ -120,27 +120,30 @@ func (s Snapshot) serversSince(since map[int]time.Time, timeout time.Duration, n
 	return all
 }
 
+// wakeTime returns when the leader must decide again although no record has changed: when a timeout ends, or the
+// wait must be recorded, at the deadline at the latest.
 func (s Snapshot) wakeTime(now, deadline time.Time) time.Time {
-	if due := s.lastMoveAt().Add(s.recordedWait() + s.noteInterval()); !s.StageSince.IsZero() &&
-		due.Before(deadline) {
-		deadline = due
+	wake := deadline
+	noteDue := s.lastMoveAt().Add(s.recordedWait() + s.noteInterval())
+	if !s.StageSince.IsZero() && noteDue.Before(wake) {
+		wake = noteDue
 	}
 
-	deadline = soonerOf(now, s.slowDeadline(), deadline)
+	wake = soonerOf(now, s.slowDeadline(), wake)
 	for _, lrn := range s.Current.Servers {
-		if since, absent := s.Absent[lrn]; absent {
-			deadline = soonerOf(now, since.Add(absenceTimeout),
-				soonerOf(now, since.Add(record.HandOverTimeout), deadline))
+		if since, isAbsent := s.Absent[lrn]; isAbsent {
+			wake = soonerOf(now, since.Add(record.HandOverTimeout), wake)
+			wake = soonerOf(now, since.Add(absenceTimeout), wake)
 		}
-
-		if since, hands := s.HandingOver[lrn]; hands {
-			deadline = soonerOf(now, since.Add(lostTimeout), deadline)
+		if since, handsOver := s.HandingOver[lrn]; handsOver {
+			wake = soonerOf(now, since.Add(lostTimeout), wake)
 		}
 	}
 
-	return deadline
+	return wake
 }
 
+// soonerOf returns at if it lies between now and the deadline, and the deadline otherwise.
 func soonerOf(now, at, deadline time.Time) time.Time {
 	if at.After(now) && at.Before(deadline) {
 		return at
@@ -200,6 +203,7 @@ func (s Snapshot) otherPlans() (others []int, why string) {
 	return others, why
 }
 
+// finishRequest returns the action that records the update's success.
 func (s Snapshot) finishRequest(now time.Time) Action {
 	r := *s.Current
 	r.EndedAt = &now

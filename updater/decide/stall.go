@@ -158,6 +158,7 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 	return a, a.Message != ""
 }
 
+// serversBehind returns the update's servers that have not reached the step.
 func (s Snapshot) serversBehind(step int) (late []int) {
 	for _, lrn := range s.Current.Servers {
 		if w, ok := s.workerRecord(lrn); !ok || !w.Finished && w.Step < step {
@@ -226,13 +227,12 @@ func (s Snapshot) describeServers(lrns []int) string {
 // describeServer returns one server's part of the message about a stall.
 func (s Snapshot) describeServer(lrn int) string {
 	word := fmt.Sprintf("server %d has not answered", lrn)
-	w, ok := s.workerRecord(lrn)
-	switch a, _ := s.Activity(lrn); {
-	case ok && w.Finished:
+	w, hasAnswered := s.workerRecord(lrn)
+	if hasAnswered && w.Finished {
 		word = fmt.Sprintf("server %d is done", lrn)
-	case ok:
+	} else if hasAnswered {
 		word = fmt.Sprintf("server %d is at step %s", lrn, w.StepName)
-		if a.Message != "" {
+		if a, _ := s.Activity(lrn); a.Message != "" {
 			word += ": " + a.Text()
 		}
 	}

@@ -90,16 +90,15 @@ func checkComplete(dir string) error {
 	return os.Chmod(filepath.Join(dir, "bijou"), 0o755) // as it will be installed
 }
 
-// checkVersion refuses a manifest whose version differs from the release's: the installed program would be
-// told again and again to install its own release.
+// checkVersion refuses a manifest whose version differs from the release's. Otherwise the leader would ask the
+// installed program again and again to install this release.
 func checkVersion(manifest, version string) error {
-	var says string
 	data, err := os.ReadFile(manifest)
 	if err != nil {
 		return fmt.Errorf("cannot install the release: %w", err)
 	}
 
-	says, err = release.VersionIn(data)
+	says, err := release.VersionIn(data)
 	if err != nil {
 		return fmt.Errorf("cannot install the release: %w", err)
 	}

@@ -25,22 +25,21 @@ func originsFile(dir string) string { return filepath.Join(dir, "installed.json"
 // keepOrigin records the release from which a program comes. It is called before the program is used, so
 // that a running program finds its own origin in the record even after a crash.
 func (h *Host) keepOrigin(p Package, program string) error {
-	all := []origin{{Version: p.Version, Sums: p.Sums}}
-	var before []origin
-	_, _ = jsonfile.Read(originsFile(h.dir), &before) // what cannot be read is replaced
-
-	var err error
+	newest := origin{Version: p.Version, Sums: p.Sums}
 	if program != "" {
-		all[0].Program, _, err = osutil.DigestFile(program)
+		var err error
+		newest.Program, _, err = osutil.DigestFile(program)
+		if err != nil {
+			return fmt.Errorf("cannot write what is installed: %w", err)
+		}
 	}
-	all = append(all, before...)
-	if err == nil {
-		err = jsonfile.Write(originsFile(h.dir), all[:min(maxOrigins, len(all))])
-	}
-	if err != nil {
+
+	var before []origin
+	_, _ = jsonfile.Read(originsFile(h.dir), &before) // a file that cannot be read is replaced
+	all := append([]origin{newest}, before...)
+	if err := jsonfile.Write(originsFile(h.dir), all[:min(maxOrigins, len(all))]); err != nil {
 		return fmt.Errorf("cannot write what is installed: %w", err)
 	}
-
 	return nil
 }
 

@@ -84,6 +84,7 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 	return c.nextCheck(config), nil
 }
 
+// readQuery reads the configuration and what the next check asks the source for, in one view.
 func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q query, err error) {
 	err = c.Store.View(ctx, func(v *keyspace.View) error {
 		config, err = updater.LoadConfig(v)

@@ -14,8 +14,8 @@ import (
 	"bijou/updater/release"
 )
 
-// runLeaderOnce brings a component's contents, or waits until a different server has. The servers campaign
-// for it, so that only one does.
+// runLeaderOnce brings a component's contents, or waits until a different server has. The servers campaign for a
+// leader, so that only one of them brings the contents.
 func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r record.Request) error {
 	var lead *keyspace.Leadership
 	defer func() { resignLeadership(ctx, lead) }()
@@ -38,8 +38,9 @@ func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r recor
 		case MoveDone:
 			return nil
 		case MoveAbort:
-			return faultError{fmt.Errorf("server %d has failed to bring the contents: %s",
-				d.Contents.Server, d.Contents.Message), []int{d.Contents.Server}}
+			failed := d.Contents.Server
+			err := fmt.Errorf("server %d has failed to bring the contents: %s", failed, d.Contents.Message)
+			return faultError{error: err, servers: []int{failed}}
 		case MoveGo:
 			err = w.bringContents(ctx, c, r, lead)
 		case MoveTake:
@@ -64,6 +65,7 @@ func resignLeadership(ctx context.Context, l *keyspace.Leadership) {
 	_ = l.Resign(ctx) // else it ends with the session
 }
 
+// readContents reads the record of the component's contents into d, and the revision of the view.
 func (w *worker) readContents(ctx context.Context, c release.Component, d *OnceSnapshot) (revision int64, err error) {
 	err = retryStore(ctx, func() error {
 		return w.o.Store.View(ctx, func(v *keyspace.View) (err error) {

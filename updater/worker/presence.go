@@ -122,8 +122,8 @@ func (o Options) reportReady() {
 	}
 }
 
-// faultError is an error that other servers are at fault for.
+// faultError is an error for which other servers are at fault.
 type faultError struct {
 	error
-	servers []int
+	servers []int // by their rack numbers (LRN)
 }

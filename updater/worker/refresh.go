@@ -82,17 +82,19 @@ func (w *worker) reload(v *keyspace.View, old staleParts) (err error) {
 	return nil
 }
 
+// readRequest reads the current update and its gate.
 func (w *worker) readRequest(v *keyspace.View) (err error) {
 	var r record.Request
 	if w.requestRevision, err = v.GetAt(keys.Current, &r); err != nil {
 		return err
 	}
 
+	w.snapshot.Gate = record.Gate{}
 	w.snapshot.Current = nil
 	if w.requestRevision != 0 {
 		w.snapshot.Current = &r
 	}
-	w.snapshot.Gate = record.Gate{}
+
 	if _, err = v.GetAt(keys.Gate, &w.snapshot.Gate); err != nil {
 		return err
 	}

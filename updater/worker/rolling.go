@@ -269,31 +269,34 @@ func (m RollingSnapshot) othersNeeded() int {
 
 // describeWait returns why this server waits for its turn, and for which servers.
 func (m RollingSnapshot) describeWait() (kind string, servers []int, why string) {
-	ill := slices.Sorted(maps.Keys(m.Unhealthy))
+	unhealthy := slices.Sorted(maps.Keys(m.Unhealthy))
 	var words []string
-	for _, lrn := range ill {
+	for _, lrn := range unhealthy {
 		words = append(words, fmt.Sprintf("server %d: %v", lrn, m.Unhealthy[lrn]))
 	}
-	var who string
+	reasons := ""
 	if len(words) > 0 {
-		who = ": " + strings.Join(words, "; ")
+		reasons = ": " + strings.Join(words, "; ")
 	}
 
-	held := m.Turn != nil && m.Turn.Server != m.LRN && slices.Contains(m.Servers, m.Turn.Server)
-	switch needed := m.NeedsUpdate || !m.Healthy; {
-	case !needed:
-		return record.WaitQuorum, ill, fmt.Sprintf(
+	// This member is as it should be, and waits only until it can see enough others again.
+	others := len(m.Servers) - 1
+	if !m.NeedsUpdate && m.Healthy {
+		return record.WaitQuorum, unhealthy, fmt.Sprintf(
 			"waits to see the cluster again: %d of %d others needed, %d healthy%s",
-			(len(m.Servers)-1)/2, len(m.Servers)-1, m.HealthyOthers, who,
+			others/2, others, m.HealthyOthers, reasons,
 		)
-	case held:
-		return record.WaitTurn, []int{m.Turn.Server}, fmt.Sprintf("waits for its turn, which server %d has",
-			m.Turn.Server)
 	}
 
-	return record.WaitQuorum, ill, fmt.Sprintf(
+	isHeld := m.Turn != nil && m.Turn.Server != m.LRN && slices.Contains(m.Servers, m.Turn.Server)
+	if isHeld {
+		return record.WaitTurn, []int{m.Turn.Server},
+			fmt.Sprintf("waits for its turn, which server %d has", m.Turn.Server)
+	}
+
+	return record.WaitQuorum, unhealthy, fmt.Sprintf(
 		"waits for a quorum without it: %d of %d others needed, %d healthy%s",
-		m.othersNeeded(), len(m.Servers)-1, m.HealthyOthers, who,
+		m.othersNeeded(), others, m.HealthyOthers, reasons,
 	)
 }
 

@@ -31,10 +31,11 @@ func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGr
 
 	own := c.opts.Facts.Service
 	isIn := false
-	g.Service = own // of a peer relation
+	g.Service = own // in a peer relation
 	for _, e := range relation.Ends {
-		isIn = isIn || e.Service == own
-		if e.Service != own {
+		if e.Service == own {
+			isIn = true
+		} else {
 			g.Service = e.Service
 		}
 	}

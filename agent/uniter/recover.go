@@ -156,6 +156,7 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 	return err == nil && (differs == "" || mark.Accepted), revision, err
 }
 
+// readStorages returns the unit's storage and, if there is any, the environment's name.
 func readStorages(v *state.View, unit string) (all []state.Storage, environment string, err error) {
 	all, err = v.UnitStorages(unit)
 	if err != nil || len(all) == 0 {
@@ -165,6 +166,7 @@ func readStorages(v *state.View, unit string) (all []state.Storage, environment 
 	return all, e.Name, err
 }
 
+// describeMissing adds to a difference that directories of storage are missing.
 func describeMissing(differs string, missing []string) string {
 	text := "the folder of its storage " + strings.Join(missing, ", ") + " is not there"
 	if differs == "" {

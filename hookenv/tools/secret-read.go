@@ -37,11 +37,12 @@ func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) (err er
 		return hookenv.UsageErrorf("require either a secret URI or label")
 	}
 
+	// With a label the first argument may be a key instead of an id.
 	id, err := takeSecretID(inv)
-	g.query.ID = id
 	if id == "" && g.query.Label == "" {
-		return err // with a label the first argument may be a key
+		return err
 	}
+	g.query.ID = id
 	if err := inv.CheckUnitCall(1); err != nil {
 		return err
 	}

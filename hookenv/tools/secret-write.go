@@ -176,11 +176,13 @@ type secretGrantee struct {
 	grant hookapi.SecretGrant
 }
 
+// findRelation puts the relation of the flags, or else the hook's, into the grant.
 func (g *secretGrantee) findRelation(ctx context.Context, inv *hookenv.Invocation) (err error) {
-	err = g.checkRelation(ctx, inv)
-	if err == nil {
-		g.grant.Relation, err = g.resolveRelation(ctx, inv, "")
+	if err := g.checkRelation(ctx, inv); err != nil {
+		return err
 	}
+
+	g.grant.Relation, err = g.resolveRelation(ctx, inv, "")
 	return err
 }
 

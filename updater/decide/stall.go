@@ -50,7 +50,7 @@ func (s Snapshot) isStageRecorded() bool {
 	return s.recordedGate().Progress == s.Current.Progress(s.Workers)
 }
 
-// noteInterval is how often the leader records for how long nothing has moved.
+// noteInterval returns how often the leader records for how long nothing has moved.
 func (s Snapshot) noteInterval() time.Duration { return min(s.Config.WorkerTimeout/4, time.Minute) }
 
 func (s Snapshot) recordedWait() time.Duration {
@@ -78,8 +78,17 @@ func (s Snapshot) owesNote(waited time.Duration) bool {
 
 // recordWait returns the action that records for how long nothing has moved. So a new leader knows it, too.
 func (s Snapshot) recordWait(waited time.Duration) Action {
+	return Action{
+		Verb:    Note,
+		Why:     fmt.Sprintf("update to %s runs", s.Current.Version),
+		Changes: []updater.Change{updater.Put(keys.Gate, s.waitingGate(waited))},
+	}
+}
+
+// waitingGate returns the gate's record with the time for which nothing has moved.
+func (s Snapshot) waitingGate(waited time.Duration) record.Gate {
 	r := s.Current
-	g := record.Gate{
+	return record.Gate{
 		Request:   r.ID,
 		StartedAt: r.StartedAt,
 		Attempt:   r.Attempt,
@@ -91,18 +100,13 @@ func (s Snapshot) recordWait(waited time.Duration) Action {
 		Waited:    int(waited / time.Second),
 		Slow:      s.recordedGate().Slow,
 	}
-
-	return Action{
-		Verb:    Note,
-		Why:     fmt.Sprintf("update to %s runs", r.Version),
-		Changes: []updater.Change{updater.Put(keys.Gate, g)},
-	}
 }
 
-// slowTimeout is for how long nothing may move before an alert says so.
+// slowTimeout returns for how long nothing may move before an alert is sent.
 func (s Snapshot) slowTimeout() time.Duration { return min(5*time.Minute, s.Config.WorkerTimeout/2) }
 
-// slowDeadline is zero if the alert was sent at this step, or if nothing was observed yet.
+// slowDeadline returns when an alert about a slow update is due. It is zero if the alert was sent at this
+// step, or if nothing was observed yet.
 func (s Snapshot) slowDeadline() time.Time {
 	if s.StageSince.IsZero() || s.recordedGate().Slow {
 		return time.Time{}
@@ -113,18 +117,20 @@ func (s Snapshot) slowDeadline() time.Time {
 // reportSlow returns the action that sends an alert about an update that has not moved for long.
 func (s Snapshot) reportSlow(now time.Time) Action {
 	waited := now.Sub(s.lastMoveAt()).Truncate(time.Second)
-	a := s.recordWait(waited)
-	g, _ := a.Changes[0].Value.(record.Gate)
-	g.Slow = true
+	gate := s.waitingGate(waited)
+	gate.Slow = true
 
 	atFault, why := s.describeStall()
-	a.Verb = Slow
-	a.Why = fmt.Sprintf("update to %s is slow: nothing has moved for %s; %s", s.Current.Version, waited, why)
-	alert := s.newAlert(now, record.AlertSlow, withHint(a.Why, diagnoseHint(atFault)))
-	alert.ID = fmt.Sprintf("%s-%d", alert.ID, g.Step)
+	message := fmt.Sprintf("update to %s is slow: nothing has moved for %s; %s", s.Current.Version, waited, why)
+	alert := s.newAlert(now, record.AlertSlow, withHint(message, diagnoseHint(atFault)))
+	alert.ID = fmt.Sprintf("%s-%d", alert.ID, gate.Step)
 	alert.Servers = record.Blame(atFault)
-	a.Changes = []updater.Change{updater.Put(keys.Gate, g), updater.Put(keys.Alert(alert.ID), alert)}
-	return a
+
+	return Action{
+		Verb:    Slow,
+		Why:     message,
+		Changes: []updater.Change{updater.Put(keys.Gate, gate), updater.Put(keys.Alert(alert.ID), alert)},
+	}
 }
 
 // Activity returns the activity that the server's worker reports, or the wait at a barrier that follows

@@ -54,24 +54,26 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 
 	var env state.Environment
 	var m state.Machine
-	unit := strings.Contains(name, "/")
+	unit := "" // the unit's name, if it is one
 	err = o.openState(e, func(s *state.State) error {
 		return s.View(o.ctx, func(v *state.View) error {
 			machine := name
-			if unit {
-				if name, err = findUnitName(v, name); err != nil {
+			if strings.Contains(name, "/") {
+				unit, err = findUnitName(v, name)
+				if err != nil {
 					return err
 				}
-				u, err := v.Unit(name)
+				u, err := v.Unit(unit)
 				if err != nil {
 					return err
 				}
 				machine = u.Machine
 			}
-			if m, err = v.Machine(machine); err != nil {
+
+			m, err = v.Machine(machine)
+			if err != nil {
 				return err
 			}
-
 			env, err = v.Environment()
 			return err
 		})
@@ -89,8 +91,8 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 	}
 
 	to.dir = to.Dir
-	if unit {
-		to.dir = string(unitdir.Of(to.Dir, name).Legacy())
+	if unit != "" {
+		to.dir = string(unitdir.Of(to.Dir, unit).Legacy())
 	}
 	return to, nil
 }

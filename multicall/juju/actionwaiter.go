@@ -175,7 +175,8 @@ func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, e
 	return a, err
 }
 
-// pollTimeout is short while an agent is absent: no event tells that it stayed away.
+// pollTimeout returns when to look again without an event. It is short while an agent is absent, since no
+// event reports that the agent stays absent.
 func (w *actionWaiter) pollTimeout() time.Duration {
 	for _, a := range w.actions {
 		if !a.isSettled() && !a.absentSince.IsZero() {

@@ -325,8 +325,6 @@ func (b *backup) packStorage(w *backupfile.Writer, s state.Storage, folder strin
 // storageFolder returns the directory of a storage on this host, or the reason why the backup leaves it
 // out.
 func (b *backup) storageFolder(s state.Storage) (folder, why string) {
-	folder = unitdir.StorageOf(b.env.MachineDir(s.Machine), b.env.Name, s).Folder
-	info, err := os.Stat(folder)
 	switch {
 	case s.Pool == charm.PoolTmpFS:
 		return "", "it is memory"
@@ -334,10 +332,13 @@ func (b *backup) storageFolder(s state.Storage) (folder, why string) {
 		return "", "it is on machine " + s.Machine + ", and not on this host"
 	case !s.Made:
 		return "", "it was not made yet"
-	case err != nil || !info.IsDir():
-		return "", "its folder " + folder + " is not there"
 	}
 
+	folder = unitdir.StorageOf(b.env.MachineDir(s.Machine), b.env.Name, s).Folder
+	info, err := os.Stat(folder)
+	if err != nil || !info.IsDir() {
+		return "", "its folder " + folder + " is not there"
+	}
 	return folder, ""
 }
 

@@ -93,8 +93,8 @@ func (c bootstrapCmd) Run(o *operator) error {
 	return nil
 }
 
-// checkCloud accepts Juju's name of this host for the provider local, and refuses the names of Juju's
-// clouds.
+// checkCloud replaces Juju's name of this host by the provider local. It returns an error for the names of
+// Juju's other clouds.
 func (c *bootstrapCmd) checkCloud(o *operator) error {
 	nspawn := "containers of this host: juju bootstrap nspawn"
 	cloud, _, _ := strings.Cut(c.Provider, "/") // from its region
@@ -299,8 +299,8 @@ func (b *bootstrap) createState() error {
 	return state.Create(b.o.ctx, b.env.State, b.environmentRecord())
 }
 
-// restoreState keeps a state that an earlier call has restored completely. With --replace it restores the
-// state again.
+// restoreState restores the backup into the store. It keeps a state that an earlier call has completely
+// restored, unless --replace is given.
 func (b *bootstrap) restoreState() error {
 	uuid, err := b.restore.findWhole(b.env)
 	if err != nil {
@@ -389,8 +389,8 @@ func (b *bootstrap) checkProvider() error {
 	return nil
 }
 
-// environmentConfig lays the operator's values over those that environments begin with, and adds the sum
-// of the provider's executable, by which a replaced one is noticed.
+// environmentConfig returns the configuration of the new environment: this host's defaults, then the
+// operator's values, and the sum of the provider's executable, by which a replaced one is noticed.
 func (b *bootstrap) environmentConfig() map[string]string {
 	config := map[string]string{state.ResolvedSkips: "false"}
 	maps.Copy(config, b.defaults)

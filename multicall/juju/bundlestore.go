@@ -140,7 +140,7 @@ func (c deployCmd) describeStoreCharm(
 	return found, nil
 }
 
-// changeFromStore is change for an application whose resources may be revisions in the store.
+// changeFromStore does what change does, for an application whose resources may be revisions in the store.
 func (e bundleExecutor) changeFromStore(f *storeFinder, step bundle.Step, files map[string]string) error {
 	isPicked := func(name, _ string) bool { return f.picked[name] > 0 }
 	if _, isRehearsal := e.state.(*state.Rehearsal); isRehearsal {

@@ -123,7 +123,8 @@ func (r storeRelease) baseFor(series string) charmsource.Base {
 	return chosen
 }
 
-// put stores the charm as the bytes that it was downloaded as. In a rehearsal, before that, they are taken to be there.
+// put stores the charm as the bytes that were downloaded. A rehearsal runs before the download, and assumes
+// that the bytes are there.
 func (r *storeRelease) put(o *operator, s state.Writer, c *charm.Charm, url charm.URL) (state.Charm, error) {
 	sum := r.File.SHA256
 	size := r.File.Size
@@ -255,7 +256,7 @@ func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*st
 	return r, nil
 }
 
-// noteBase says which base was taken, where it is not one that was asked for.
+// noteBase prints the base that was taken if the wish was for a different one.
 func (st *charmStore) noteBase(r *storeRelease, w charmsource.Wish) {
 	if r.Base.Name == "" || w.Base.Name == "" || r.Base.String() == w.Base.String() || !w.OrOther {
 		return

@@ -12,7 +12,7 @@ type colourFlags struct {
 	NoColor bool `xor:"colour" help:"Use no colours."`
 }
 
-// canColour obeys the flags, and without one the terminal and NO_COLOR.
+// canColour reports whether to write colours to w: the flags decide, or else the terminal and NO_COLOR.
 func (c colourFlags) canColour(w io.Writer) bool {
 	return c.Color || !c.NoColor && console.CanColour(w)
 }

@@ -178,7 +178,7 @@ type logFollower struct {
 	printedEnds map[string]int64 // how far each source's log was printed; nil at first
 }
 
-// watchScope covers the named logs, or all if one is a pattern.
+// watchScope returns the scope of the named logs, or of all logs if one name is a pattern.
 func (t *logFollower) watchScope() state.Scope {
 	if strings.ContainsAny(strings.Join(t.Unit, ""), `*?[\`) {
 		return logs.Watch()

@@ -89,7 +89,7 @@ func (c deployCmd) Run(o *operator) error {
 	})
 }
 
-// takeSeries takes a base for its series.
+// takeSeries replaces a base in --series by its series, and checks it.
 func (c *deployCmd) takeSeries() error {
 	c.Series = charm.SeriesOfBase(c.Series)
 	if c.Series == "" {
@@ -334,7 +334,8 @@ func (o *operator) withForceHint(err error) error {
 	return err
 }
 
-// describeHookUser says on provider local as whom a charm's hooks run; elsewhere it is empty.
+// describeHookUser returns a clause that says as which user a charm's hooks run, if they run on this host,
+// and "" otherwise.
 func (o *operator) describeHookUser() string {
 	silent := *o
 	silent.streams.Err = io.Discard

@@ -30,7 +30,7 @@ func (c deployCmd) refuseBundleFlags() error {
 	return nil
 }
 
-// checkStepSeries refuses new services whose machines cannot be made, before the first step.
+// checkStepSeries returns an error before the first step if the machines of a new service cannot be made.
 func (c deployCmd) checkStepSeries(o *operator, s *state.State, steps []bundle.Step) error {
 	env, err := state.Read(o.ctx, s, (*state.View).Environment)
 	if err != nil {
@@ -92,7 +92,8 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 	}))
 }
 
-// rehearseBundle does all steps in a transaction that is dropped, and says nothing of them.
+// rehearseBundle does all steps in a transaction that is dropped, so that an error shows before the first
+// step. It prints nothing.
 func (c deployCmd) rehearseBundle(o *operator, s *state.State, b *bundle.Comparison, steps []bundle.Step) error {
 	return s.Rehearse(o.ctx, func(r *state.Rehearsal) error {
 		e := bundleExecutor{

@@ -28,7 +28,7 @@ type destroyEnvironmentCmd struct {
 	NoWait         bool `hidden:"" help:"As it is with --force."`
 }
 
-// Run takes the environment down. It may be repeated until nothing is left.
+// Run destroys the environment. It may be repeated until nothing is left.
 func (c destroyEnvironmentCmd) Run(o *operator) error {
 	e, err := o.home.Choose(cmp.Or(home.EnvironmentName(c.Name), o.name))
 	if err != nil {
@@ -177,7 +177,7 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, lock *h
 	return nil
 }
 
-// cleanupContext survives an interruption of the command.
+// cleanupContext returns a context for clean-up work, which an interruption of the command does not end.
 func (o *operator) cleanupContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(o.ctx), 2*time.Minute)
 }

@@ -77,7 +77,7 @@ func trimDashes(words []string) []string {
 	return words
 }
 
-// stateURL is empty if only the environment's name says where the state is. -e takes
+// stateURL returns the URL of the state, or "" if only the environment's name says where it is. -e takes
 // precedence over the JUJU_STATE of an outer juju do.
 func (c doCmd) stateURL(o *operator) string {
 	if c.State == "" && o.name == "" {

@@ -82,7 +82,7 @@ func (c execCmd) wantsShell(o *operator) bool {
 	return c.In || c.Terminal || bare && console.IsTerminal(o.streams.In)
 }
 
-// openShell goes the way of juju ssh: a command in the unit's turn has no stdin.
+// openShell opens a shell as juju ssh does, since a command in the unit's turn has no stdin.
 func (c execCmd) openShell(o *operator) error {
 	var where []string
 	for _, word := range slices.Concat(c.Units, c.Unit) {
@@ -229,8 +229,8 @@ func unitNames(v *state.View, service string) (names []string, err error) {
 	return names, nil
 }
 
-// selectReachable keeps units whose agents are present, or have yet to come. Where an
-// agent is down nothing would run, or much later.
+// selectReachable returns the units whose agents are present or have not begun yet. On other units the
+// command would not run, or much later.
 func selectReachable(v *state.View, units []string) (to runTargets, err error) {
 	var unknown []error
 

@@ -62,7 +62,8 @@ type surroundings struct {
 
 func (s surroundings) isEmpty() bool { return len(s.variables) == 0 && s.directory == "" }
 
-// cutSurroundings takes them off the options in front of two dashes.
+// cutSurroundings cuts the options that set a command's environment and directory from those in front of two
+// dashes.
 func cutSurroundings(args []string, at int) (own []string, s surroundings) {
 	for i := 0; i < len(args); i++ {
 		if args[i] == "--" {
@@ -90,7 +91,8 @@ func cutSurroundings(args []string, at int) (own []string, s surroundings) {
 	return own, s
 }
 
-// around has a command run with them; one word is a line for a shell.
+// around returns a command that runs the given one with the variables and directory. One word is a line for a
+// shell.
 func (s surroundings) around(command []string) []string {
 	if s.isEmpty() || len(command) == 0 {
 		return command
@@ -109,8 +111,8 @@ func (s surroundings) around(command []string) []string {
 	return []string{line}
 }
 
-// asShellRuns returns the line for a shell if the first word is what no program is, as exit and NAME=VALUE: Juju
-// has a shell run all words.
+// asShellRuns returns the words as a line for a shell if the first word is no program's, such as exit or
+// NAME=VALUE. Juju gives all commands to a shell.
 func asShellRuns(command []string) []string {
 	builtins := []string{
 		".", "alias", "cd", "command", "declare", "eval", "exec", "exit", "export", "hash", "local", "readonly", "return", "set",
@@ -122,7 +124,8 @@ func asShellRuns(command []string) []string {
 	return []string{quoteShellWords(command)}
 }
 
-// cutBareCommand is cutCommand for a command without dashes; there is none if it finds only units.
+// cutBareCommand does what cutCommand does, for a command without dashes in front. A unit may stand before
+// the command. It returns no command if all words are units.
 func cutBareCommand(args []string, at int) (own, command []string, err error) {
 	words, err := ownCommand().Words(args[at:])
 	i := slices.IndexFunc(words, func(i int) bool { return !isUnitWord(args[at+i]) })

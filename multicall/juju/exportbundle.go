@@ -82,7 +82,7 @@ func (c exportBundleCmd) Run(o *operator) error {
 	})
 }
 
-// includeDefaults adds to each service's options the charm's values of those that nobody has set.
+// includeDefaults adds the charm's defaults to the options of each service, for options that are not set.
 func includeDefaults(env bundle.Environment) {
 	for name, s := range env.Services {
 		s.Options = s.Charm.Config.Effective(s.Options)

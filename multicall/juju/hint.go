@@ -60,7 +60,7 @@ func (o *operator) withHint(err error) error {
 	return console.Hint(err, noEnvironmentHint, "this juju is bijou's; controllers of Canonical's are known to "+real)
 }
 
-// hintReplaced says the two ways on from a store that was replaced under its agents.
+// hintReplaced adds to the error the two ways to continue after a store was replaced while agents used it.
 func hintReplaced(err error, r *state.Replaced) error {
 	return console.Hint(err,
 		"nothing is written any more and its agents end; see docs/how-to/back-up.md, \"A state file that was replaced\"",

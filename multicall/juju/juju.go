@@ -108,7 +108,7 @@ func refuseController(controller, model string, args, command []string) error {
 	return console.Hint(console.Usage(err), "juju "+quoteShellWords(words))
 }
 
-// ownCommand returns juju's command line, into whose commands one parse writes.
+// ownCommand returns juju's command line. It is for one parse, which writes into its commands.
 func ownCommand() console.Command {
 	return console.Command{
 		Name:     "juju",

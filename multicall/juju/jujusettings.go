@@ -13,7 +13,7 @@ import (
 	"bijou/state/charm"
 )
 
-// nativeSettings returns settings by the environment's keys.
+// nativeSettings returns the settings under this environment's keys instead of Juju's.
 func nativeSettings(given map[string]string) map[string]string {
 	native := map[string]string{}
 	for key, value := range given {
@@ -22,7 +22,7 @@ func nativeSettings(given map[string]string) map[string]string {
 	return native
 }
 
-// noteJujuSettings names settings of Juju's that have no meaning here.
+// noteJujuSettings prints which of the settings are Juju's and have no meaning here.
 func (o *operator) noteJujuSettings(given map[string]string) {
 	unused := slices.DeleteFunc(slices.Sorted(maps.Keys(given)), func(key string) bool {
 		return !state.IsJujuSetting(key)

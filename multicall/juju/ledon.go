@@ -173,7 +173,7 @@ func resetHint(words []string, names givenNames) string {
 	return quoteShellWords(command)
 }
 
-// setEnvHint is of kubectl's set env deployment/web K=V.
+// setEnvHint returns the juju command for kubectl's set env deployment/web K=V.
 func setEnvHint(words []string, names givenNames) string {
 	if len(names.apps) == 0 {
 		return ""
@@ -191,15 +191,21 @@ func setEnvHint(words []string, names givenNames) string {
 	return quoteShellWords(command)
 }
 
-// namesImage reports whether it is kubectl's run NAME --image=IMAGE.
+// namesImage reports whether the words are kubectl's run NAME --image=IMAGE. It ignores the command behind
+// two dashes.
 func namesImage(words []string) bool {
-	own, _, _ := strings.Cut(strings.Join(words, "\n"), "\n--\n")
-	return slices.ContainsFunc(strings.Split(own, "\n"), func(word string) bool {
-		return word == "--image" || strings.HasPrefix(word, "--image=")
-	})
+	for _, word := range words {
+		switch {
+		case word == "--":
+			return false
+		case word == "--image" || strings.HasPrefix(word, "--image="):
+			return true
+		}
+	}
+	return false
 }
 
-// runImageHint has the command of kubectl's run on the units that there are.
+// runImageHint returns the juju command that runs the command of kubectl's run on the existing units.
 func runImageHint(words []string, _ givenNames) string {
 	i := slices.Index(words, "--")
 	if i < 0 || i+1 == len(words) {
@@ -227,7 +233,7 @@ func switchHint(words []string, names givenNames) string {
 	return ""
 }
 
-// namespaceGiven returns what kubectl's -n or --namespace names; "" without one.
+// namespaceGiven returns the value of kubectl's -n or --namespace, or "".
 func namespaceGiven(words []string) string {
 	for i, word := range words {
 		option, value, joined := strings.Cut(word, "=")
@@ -243,7 +249,7 @@ func namespaceGiven(words []string) string {
 	return ""
 }
 
-// upHint is of compose's up --scale web=3.
+// upHint returns the juju command for compose's up --scale web=3.
 func upHint(words []string, _ givenNames) string {
 	for i, word := range words {
 		scale, joined := strings.CutPrefix(word, "--scale=")
@@ -259,7 +265,7 @@ func upHint(words []string, _ givenNames) string {
 	return ""
 }
 
-// attachHint takes the word for a pod's name: kubectl attaches to nothing else.
+// attachHint returns the juju command for kubectl's attach. The word is always a pod's name.
 func attachHint(_ []string, names givenNames) string {
 	if len(names.apps) == 0 {
 		return ""

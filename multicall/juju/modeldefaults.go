@@ -79,7 +79,7 @@ func (c modelDefaultsCmd) change(defaults map[string]string) (map[string]string,
 	return changed, nil
 }
 
-// nativeSetting takes Juju's name of a setting, too.
+// nativeSetting returns this environment's key for a setting, which may be given under Juju's key.
 func nativeSetting(key string) string {
 	if key == modelStatusInterval {
 		return state.StatusInterval

@@ -59,8 +59,8 @@ func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
 		"if it is not: leave this folder alone, or remove it")
 }
 
-// checkOriginal is refuseCopy for commands that do not open the store. It ignores a store that cannot be
-// opened.
+// checkOriginal does what refuseCopy does, for commands that do not open the store. It ignores a store that
+// cannot be opened.
 func (o *operator) checkOriginal(e home.Environment) error {
 	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	defer cancel()

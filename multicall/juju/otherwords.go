@@ -49,12 +49,13 @@ func inOwnWords(args []string) []string {
 	return slices.Concat(args[:at], words)
 }
 
-// IsOtherTool reports whether the word is a tool whose verbs juju answers by themselves: juju compose up is juju up.
+// IsOtherTool reports whether the word is a tool whose verbs juju also has: juju compose up means juju up.
 func IsOtherTool(word string) bool {
 	return slices.Contains([]string{"compose", "docker", "docker-compose", "kubectl"}, word)
 }
 
-// cutProject takes options of compose's that name its files off the front of words: a model stands in their place.
+// cutProject removes compose's options about files from the front of words. A model takes the place of such
+// files.
 func cutProject(words []string) []string {
 	for len(words) > 1 {
 		option, _, joined := strings.Cut(words[0], "=")
@@ -71,7 +72,8 @@ func cutProject(words []string) []string {
 	return words
 }
 
-// namespaceOptions are kubectl's and compose's for what is a model here.
+// namespaceOptions returns the options of kubectl and compose that name a namespace or project, which is a
+// model here.
 func namespaceOptions() []string {
 	return []string{"-n", "--namespace", "--context", "-p", "--project-name"}
 }
@@ -258,7 +260,8 @@ func describeWords(words []string) []string {
 	return append([]string{"show-unit"}, words...)
 }
 
-// backupWords names the file of a backup as Juju does where no --filename does.
+// backupWords returns the words for juju backup: options of the model, other options, and the file. The file
+// is that of --filename or, without one, has the name that Juju would choose.
 func backupWords(words []string, now time.Time) []string {
 	file := ""
 	var others []string

@@ -39,7 +39,8 @@ func (p placementFlags) check() error {
 	return checkCount(p.NumUnits, "unit")
 }
 
-// noteTogether says that all units go to the one machine: Juju puts one unit there, and the others elsewhere.
+// noteTogether prints that all units go to the one machine. Juju puts one unit there, and the others
+// elsewhere.
 func (p placementFlags) noteTogether(o *operator) {
 	if p.NumUnits < 2 || p.To == "" || p.To == state.PlaceNew || strings.Contains(p.To, ",") {
 		return

@@ -47,7 +47,7 @@ type removalKind struct {
 	details   []string
 }
 
-// asking has a terminal asked, unless the flags say otherwise.
+// asking returns k with the decision to ask: on a terminal, unless the flags forbid it.
 func (p promptFlags) asking(o *operator, k removalKind) removalKind {
 	k.asks = !p.NoPrompt && console.IsTerminal(o.streams.In) && console.IsTerminal(o.streams.Err)
 	return k
@@ -142,8 +142,8 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 	return nil
 }
 
-// removeUnits does what removeAll does, for units, and for services with all of theirs. It says what
-// happens to their storage and machines.
+// removeUnits does what removeAll does, for units and for services with all of their units. It also prints
+// what happens to their storage and machines.
 func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind, names []string) error {
 	all, err := state.Read(o.ctx, s, (*state.View).Storages)
 	if err != nil {
@@ -187,7 +187,7 @@ func (r unitRemovalFlags) describeStorage(all []state.Storage, names []string) (
 	return lines
 }
 
-// unitsOf names the units of services that go.
+// unitsOf returns the names of the units of the services.
 func unitsOf(units []state.Unit, services []string) (names []string) {
 	for _, u := range units {
 		if slices.Contains(services, u.Service) {
@@ -197,8 +197,8 @@ func unitsOf(units []state.Unit, services []string) (names []string) {
 	return names
 }
 
-// describeMachines says which machines are left without units: Juju removes these, and bijou does not.
-// Machine 0 stays anyway.
+// describeMachines returns a line about the machines that are left without units. Juju removes such machines,
+// and bijou keeps them.
 func describeMachines(units []state.Unit, names []string) (lines []string) {
 	left := map[string]bool{}
 	for _, u := range units {

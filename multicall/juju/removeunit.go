@@ -47,7 +47,7 @@ func (c removeUnitCmd) Run(o *operator) error {
 	})
 }
 
-// chooseUnits leaves units out that go already.
+// chooseUnits returns the units to remove, without those that are being removed already.
 func (c removeUnitCmd) chooseUnits(v *state.View) (chosen []string, err error) {
 	if c.NumUnits == 0 {
 		return c.Units, nil

@@ -69,7 +69,7 @@ func (c resolvedCmd) Run(o *operator) error {
 	})
 }
 
-// retryMachines has the starts of machines retried, as retry-provisioning does.
+// retryMachines requests a new attempt to start the machines, as retry-provisioning does.
 func (c resolvedCmd) retryMachines(o *operator) error {
 	id := c.Targets[0]
 	for _, word := range c.Targets[1:] {
@@ -142,7 +142,7 @@ type resolution struct {
 	refused error              // ErrNotInError or ErrAlreadyResolved: nothing to do
 }
 
-// answer gives all answers in one transaction, or none.
+// answer marks all subjects as resolved in one transaction, or none, and prints the outcome of each.
 func (c resolvedCmd) answer(o *operator, s *state.State, subjects []errorOf) error {
 	var done []resolution
 	err := s.Update(o.ctx, func(tx *state.Tx) error {
@@ -271,7 +271,8 @@ func noteRelationErrors(o *operator, s *state.State, of errorOf) error {
 	})
 }
 
-// describeEffect names the other answer where nobody has given this one.
+// describeEffect returns what the answer causes. If the operator chose neither --retry nor --no-retry, it
+// names the other answer.
 func (c resolvedCmd) describeEffect(one resolution) string {
 	if one.failed.Name == "" { // it was restored
 		return ""

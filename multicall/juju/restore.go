@@ -338,8 +338,8 @@ func (r *restore) writeCredential(e home.Environment, name string) error {
 
 const maxCredentialSize = 1 << 20 // in bytes
 
-// unpackUnits leaves folders alone that are there. It does not take over where the unit's storage was
-// bound: nothing is there, or it is bound for the unit of the environment that was backed up.
+// unpackUnits restores the units' directories, except those that exist. It does not restore the bindings of
+// storage: there is no storage, or it is bound for the unit of the former environment.
 func (r *restore) unpackUnits(e home.Environment) error {
 	for _, name := range r.archive.Names("machines/") {
 		if !strings.Contains(name, "/units/") {
@@ -475,8 +475,8 @@ func (a asideFolder) undo() error {
 	return nil
 }
 
-// setAsideUnknown keeps the folders of units that are newer than the backup: agents remove
-// folders that belong to no unit. If one cannot be set aside it puts the others back.
+// setAsideUnknown moves away the directories of units that are newer than the backup, since agents remove
+// directories of unknown units. If it fails for one, it moves the others back.
 func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 	known := map[string]bool{}
 	for _, k := range r.archive.Keys {
@@ -631,7 +631,7 @@ func (r *restore) noteStorage(e home.Environment) error {
 	})
 }
 
-// noteSealed names the secrets that cannot be opened.
+// noteSealed prints the secrets that cannot be opened with the keys that this host has.
 func (r *restore) noteSealed(e home.Environment) error {
 	ring, err := e.SecretKeys().Read()
 	if err != nil {

@@ -121,7 +121,7 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (all []actions.Ac
 	return all, err
 }
 
-// mergeParams lets the command line's values win over the file's.
+// mergeParams returns the action's parameters. The command line's values take precedence over the file's.
 func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]any, error) {
 	declared, err := actions.Declared(v, unit)
 	if err != nil {

@@ -42,7 +42,7 @@ func (r runResult) print(format string) error {
 	return r.exitError([]error{taskError(joinErrors(errs), r.cancelReason != "")})
 }
 
-// printPlain prefixes each line with its unit's name if there are several units.
+// printPlain prints the results as text. Each line begins with the unit's name if there are several units.
 func (r runResult) printPlain() error {
 	var errs []error
 	for _, a := range r.actions {
@@ -105,7 +105,8 @@ func (r runResult) unitError(a *awaitedAction) error {
 		a.action.Unit, why, a.action.ID)
 }
 
-// exitError carries the exit code: that of a single unit's command, else 1 if any failed.
+// exitError returns the error with the command's exit code: that of the only unit's command, or 1 if any of
+// several failed.
 func (r runResult) exitError(errs []error) error {
 	code := console.ExitOK
 	hasFailed := func(a *awaitedAction) bool { return a.action.Status != actions.Completed }

@@ -60,7 +60,7 @@ func (c scaleCmd) Run(o *operator) error {
 	return nil
 }
 
-// read takes APP=N, APP N, and APP --replicas N; APP may have a kind of kubectl's before it.
+// read parses APP=N, APP N, and APP --replicas N, in which one of kubectl's kinds may stand before APP.
 func (c scaleCmd) read() (app string, want int, err error) {
 	words := c.Words
 	if isKind(words[0]) && len(words) > 1 {

@@ -101,7 +101,7 @@ func (c scpCmd) readPlaces(o *operator, words []string) (place string, files []c
 	return place, append(files, to), nil
 }
 
-// hintCopy names the unit for compose's SERVICE:FILE.
+// hintCopy returns hints with a unit's name for words of compose's form SERVICE:FILE.
 func hintCopy(words []string) (hints []string) {
 	var meant []string
 	for _, word := range words {
@@ -131,7 +131,7 @@ func (o *operator) cutRemote(text string) (place, file string, ok bool) {
 	return place, file, ok && (machine || isUnitWord(place))
 }
 
-// localName keeps scp from taking a colon in a local file's name for a host's.
+// localName returns a local file's name in a form in which scp does not take a colon for the end of a host.
 func localName(file string) string {
 	if path.IsAbs(file) || strings.HasPrefix(file, ".") {
 		return file

@@ -78,7 +78,7 @@ func (c showStatusLogCmd) Run(o *operator) error {
 	return pastTable(all).WriteIn(o.streams.Out, c.canColour(o.streams.Out), width)
 }
 
-// since is zero for all that are kept.
+// since returns the time from which statuses are shown, or zero for all that are kept.
 func (c showStatusLogCmd) since(now time.Time) (time.Time, error) {
 	given := 0
 	for _, is := range []bool{c.Count != nil, c.Days != 0, c.FromDate != ""} {
@@ -108,7 +108,7 @@ func (c showStatusLogCmd) since(now time.Time) (time.Time, error) {
 	return from, nil
 }
 
-// types are those of the statuses that are shown; false: none is kept of the type that was asked for.
+// types returns the types of the statuses to show. kept is false if bijou keeps none of that type.
 func (c showStatusLogCmd) types() (shown []string, kept bool) {
 	switch c.Type {
 	case "unit":

@@ -117,7 +117,7 @@ func (c showUnitCmd) render(o *operator, all map[string]shownUnit, asText bool) 
 	return encode(c.Format, details)
 }
 
-// narrow leaves only the wished relations. It returns an error if there is none of them.
+// narrow removes all relations but the chosen ones. It returns an error if the unit has none of those.
 func (c showUnitCmd) narrow(name string, d *status.UnitDetail) error {
 	if c.Endpoint != "" {
 		var endpoints []string

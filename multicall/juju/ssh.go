@@ -73,14 +73,14 @@ func cutOptions(words []string, letters string) (options, rest []string) {
 	return options, words
 }
 
-// noteOptions names options of ssh or scp that the provider's way to its machines does not use.
+// noteOptions prints the options of ssh or scp that have no effect with this provider.
 func (o *operator) noteOptions(options []string) {
 	if len(options) > 0 {
 		o.note("note: %s changes nothing: the provider knows the way to its machines", quoteShellWords(options))
 	}
 }
 
-// cutUser takes the user off USER@UNIT, and names it.
+// cutUser cuts the user from USER@UNIT, and prints that it has no effect.
 func (o *operator) cutUser(target string) string {
 	user, target, found := strings.Cut(target, "@")
 	if !found {
@@ -91,7 +91,8 @@ func (o *operator) cutUser(target string) string {
 	return target
 }
 
-// hintTarget says how to reach a unit of an application that was named in place of one.
+// hintTarget adds a hint with a unit's name to the error about an application that was named instead of a
+// unit.
 func hintTarget(target string, err error) error {
 	if !errors.Is(err, state.ErrNotFound) || strings.ContainsAny(target, "/0123456789") {
 		return err

@@ -79,7 +79,7 @@ func (c statusCmd) Run(o *operator) error {
 	return errors.Join(err, unmatched)
 }
 
-// outputFile leaves a status that is shown again and again to watch, which replaces its file each time.
+// outputFile returns the file of --output, or "" with --watch, which replaces the file each time itself.
 func (c statusCmd) outputFile() string {
 	if c.Watch.set {
 		return ""
@@ -441,7 +441,7 @@ func (y *yamlStream) add(depth int, name string, entry any) {
 	y.writeLines(depth, y.encode(map[string]any{name: entry}))
 }
 
-// addButLast leaves out the entry's last line, an empty mapping that is to be written after it.
+// addButLast adds an entry without its last line, an empty mapping that the caller writes next.
 func (y *yamlStream) addButLast(depth int, name string, entry any) {
 	text := y.encode(map[string]any{name: entry})
 	last := bytes.LastIndexByte(bytes.TrimSuffix(text, []byte("\n")), '\n')
@@ -456,7 +456,7 @@ func (y *yamlStream) encode(entries any) []byte {
 	return encoded
 }
 
-// An empty line, of a text of several lines, is not indented.
+// writeLines writes the lines with the indentation of the depth. An empty line stays empty.
 func (y *yamlStream) writeLines(depth int, text []byte) {
 	indent := bytes.Repeat([]byte("    "), depth)
 	for line := range bytes.Lines(text) {

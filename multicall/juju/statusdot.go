@@ -34,7 +34,7 @@ func writeDot(w io.Writer, s status.Status) error {
 	return err
 }
 
-// foreignServices are named by relations and are not in the status.
+// foreignServices returns the services that relations name and that are not part of the status.
 func foreignServices(s status.Status) []string {
 	names := map[string]bool{}
 	for _, r := range s.Relations {
@@ -65,7 +65,7 @@ func writeBox(b *strings.Builder, name string, view status.Service) {
 	writeLine(b, quoteDot(name), a)
 }
 
-// writeEdge draws a peer relation from its service to itself.
+// writeEdge writes a relation's edge of the graph. A peer relation is an edge from a service to itself.
 func writeEdge(b *strings.Builder, name string, r status.Relation) {
 	provider, consumer := r.Ends()
 	label := r.Services[consumer].Name

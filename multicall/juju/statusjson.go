@@ -70,16 +70,17 @@ type jujuUnit struct {
 	Subordinates map[string]jujuUnit `json:"subordinates,omitempty"`
 }
 
-// MarshalYAML gives YAML the keys of JSON.
+// MarshalYAML returns the model as YAML with JSON's keys.
 func (m jujuModel) MarshalYAML() (any, error) { return jsonNode(m) }
 
-// MarshalYAML gives YAML the keys of JSON.
+// MarshalYAML returns the application as YAML with JSON's keys.
 func (a jujuApplication) MarshalYAML() (any, error) { return jsonNode(a) }
 
-// MarshalYAML gives YAML the keys of JSON.
+// MarshalYAML returns the unit as YAML with JSON's keys.
 func (u jujuUnit) MarshalYAML() (any, error) { return jsonNode(u) }
 
-// jsonNode returns as YAML what the value is as JSON: of fields of one key yaml takes none, and json the outer.
+// jsonNode returns the value as YAML with the structure that it has as JSON. The yaml package refuses
+// embedded fields with the same key, where JSON takes the outer one.
 func jsonNode(value any) (*yaml.Node, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {

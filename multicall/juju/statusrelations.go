@@ -51,7 +51,7 @@ func relationReason(r status.Relation) reason {
 	return reason{text: strings.Join(messages, "; ")}
 }
 
-// relationUnitTable has a row for an end without units, too.
+// relationUnitTable returns the table of units in relations. An end without units has a row, too.
 func relationUnitTable(s status.Status) *console.Table {
 	t := console.NewTable("RELATION", "INTERFACE", "SCOPE", "ENDPOINT", "ROLE", "UNIT", "STATE", "MESSAGE")
 	t.PaintOnly("STATE")

@@ -119,7 +119,7 @@ func unitTable(s status.Status, now time.Time) *console.Table {
 	return t
 }
 
-// screenReason is why a unit has its word; one that a hook of a relation has failed in says which.
+// screenReason returns why the unit has its word. For a failed hook of a relation it names the relation.
 func screenReason(u status.Unit) reason {
 	id, r := u.HeldByRelation()
 	if id == "" {
@@ -203,7 +203,7 @@ func follows(id, next string) bool {
 	return aerr == nil && berr == nil && b == a+1
 }
 
-// withoutPeers leaves out relations among peers, which nobody has made, unless one is in error.
+// withoutPeers returns the status without peer relations, which no operator has made, except those in error.
 func withoutPeers(s status.Status) status.Status {
 	related := maps.Clone(s.Relations)
 	maps.DeleteFunc(related, func(_ string, r status.Relation) bool {

@@ -82,7 +82,7 @@ func selectService(name string, view status.Service, g status.Globs) (kept statu
 	return view, whole || len(units) > 0
 }
 
-// unitSelectors are the words by which a unit can be chosen.
+// unitSelectors returns the words that select a unit.
 func unitSelectors(name string, u status.Unit) []string {
 	return []string{name, u.Machine, u.Word(), u.State, u.WorkloadInfo().Current, u.AgentInfo().Current}
 }
@@ -102,7 +102,7 @@ func selectRelation(view status.Relation, services map[string]status.Service) (k
 	return view, ok
 }
 
-// selectEnd derives the end's state from the units that are left.
+// selectEnd returns the end with the service's selected units, and with the state that follows from them.
 func selectEnd(end status.RelationEnd, service status.Service) status.RelationEnd {
 	units := maps.Clone(end.Units)
 	maps.DeleteFunc(units, func(name string, _ status.RelationUnit) bool {

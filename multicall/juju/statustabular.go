@@ -162,7 +162,7 @@ func compareErrorFirst(a, b string, names int) int {
 	return names
 }
 
-// machineTable has columns for units and constraints if entries are given.
+// machineTable returns the table of machines. With entries it has columns for units and constraints.
 func machineTable(s status.Status, entries map[string]machineEntry) *console.Table {
 	more := []string{"MESSAGE"}
 	if entries != nil {
@@ -198,7 +198,7 @@ func machineMessage(m status.Machine) string {
 	return shown
 }
 
-// retryText says so of a time that has passed: other hooks run first.
+// retryText returns when the retry is due. If the time has passed, it says that other hooks run first.
 func retryText(next time.Time) string {
 	if next.Before(time.Now()) {
 		return " (waits for its turn to be retried)"
@@ -206,7 +206,7 @@ func retryText(next time.Time) string {
 	return " (next retry at " + next.Local().Format(time.TimeOnly) + ")"
 }
 
-// provisionerTable has a row for each thing that keeps the provisioner from its work.
+// provisionerTable returns a table with a row for each obstacle of the provisioner.
 func provisionerTable(s status.Status) *console.Table {
 	t := console.NewTable("PROVISIONER", "SINCE", "MESSAGE")
 	t.PaintOnly("PROVISIONER")
@@ -302,7 +302,7 @@ func troubleMessage(t state.Trouble) string {
 		t.Since.Local().Format(time.TimeOnly), t.NextRetry.Local().Format(time.TimeOnly))
 }
 
-// rowState is the state that colours and sorts a unit's row.
+// rowState returns the state by which a unit's row is coloured and sorted.
 func rowState(u status.Unit) string {
 	if u.Trouble != nil {
 		return "error"

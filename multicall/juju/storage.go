@@ -48,7 +48,7 @@ func newStorageInfo(s state.Storage) storageInfo {
 	return info
 }
 
-// storageState is a word of Juju's.
+// storageState returns Juju's word for the state of a storage.
 func storageState(s state.Storage) string {
 	switch {
 	case s.State == state.StorageUnbinding:

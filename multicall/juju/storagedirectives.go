@@ -24,7 +24,7 @@ func parseDirectives(words []string) (map[string]charm.Directive, error) {
 	return all, nil
 }
 
-// noteSizes says which sizes are only asked for.
+// noteSizes prints which sizes of storage are not enforced.
 func (d *deployment) noteSizes() {
 	for _, name := range slices.Sorted(maps.Keys(d.storage)) {
 		if s := d.storage[name]; s.Size > 0 && s.Pool != charm.PoolTmpFS {

@@ -8,7 +8,7 @@ type trustCmd struct {
 	Scope   string `hidden:"" enum:",cluster" default:"" help:"Of programs that know Juju: the service is trusted, whatever its cluster."`
 }
 
-// Run trusts the service, or no longer does; one that it is so of already stays so.
+// Run lets the service's units get the cloud's credential, or no longer. It may be repeated.
 func (c trustCmd) Run(o *operator) error {
 	err := o.update(func(tx *state.Tx) error { return tx.SetTrusted(c.Service, !c.Remove) })
 	switch {

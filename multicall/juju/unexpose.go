@@ -2,5 +2,5 @@ package juju
 
 type unexposeCmd struct{ exposeCmd }
 
-// Run takes the mark away; a service without it stays so.
+// Run marks the service as not exposed. It may be repeated.
 func (c unexposeCmd) Run(o *operator) error { return c.setExposed(o, false, "is not") }

@@ -12,7 +12,7 @@ func isUnitWord(word string) bool { return charm.IsUnit(word) || strings.HasSuff
 
 const leaderSuffix = "/leader"
 
-// findUnitName returns the unit that leads for SERVICE/leader.
+// findUnitName returns the leader's unit for SERVICE/leader, and any other word unchanged.
 func findUnitName(v *state.View, word string) (string, error) {
 	service, ok := strings.CutSuffix(word, leaderSuffix)
 	if !ok {

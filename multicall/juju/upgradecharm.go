@@ -71,8 +71,8 @@ func (o *operator) sweepCharms(s *state.State) {
 	}
 }
 
-// settle upgrades, and repeats it while others upgrade meanwhile. It writes to s, which is base or its
-// rehearsal.
+// settle upgrades the service, and begins again if it was upgraded by someone else meanwhile. It writes to s,
+// which is base or a rehearsal of it.
 func (c upgradeCharmCmd) settle(o *operator, base *state.State, s state.Writer) error {
 	err := c.upgrade(o, base, s)
 	for errors.Is(err, errServiceMoved) {

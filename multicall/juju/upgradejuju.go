@@ -76,8 +76,8 @@ func (c upgradeJujuCmd) printPlan(o *operator, e home.Environment) error {
 	return nil
 }
 
-// publishTools has the agents run the environment's tools from now on. Those of other
-// hosts fetch them from the state; where that is a file of this host there are none.
+// publishTools records the tools that all agents must run from now on. Agents of other hosts download them
+// from the state. If the state is a file of this host, there are no such agents.
 func (c upgradeJujuCmd) publishTools(o *operator, s *state.State, e home.Environment) error {
 	kept := state.Tools{Name: e.Tools, Added: time.Now().UTC()}
 	shared := strings.HasPrefix(e.State, "sqlite:")
@@ -131,7 +131,8 @@ func isOlder(version, than string) bool {
 	return slices.CompareFunc(numbers(version), numbers(than), state.CompareIDs) < 0
 }
 
-// awaitAgents does not fail for an agent whose hooks take longer: it changes over later, by itself.
+// awaitAgents waits until the agents run the tools. It does not fail for an agent whose hooks take longer,
+// since that agent changes over later.
 func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) error {
 	ctx, cancel := context.WithTimeout(o.ctx, c.Wait)
 	defer cancel()
@@ -162,8 +163,8 @@ func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) e
 	}
 }
 
-// lateMachines includes machines whose agents were seen before and are absent now: an
-// agent that changes over is away for a moment.
+// lateMachines returns the machines whose agents do not run the tools yet. These include agents that were
+// seen before and are absent now, since an agent that changes over is absent for a moment.
 func lateMachines(v *state.View, tools string, seen map[string]bool) (late []string, err error) {
 	machines, err := v.Machines()
 	for _, m := range machines {

@@ -49,7 +49,7 @@ type waitCmd struct {
 	Timeout time.Duration `placeholder:"DURATION" help:"Give up after that long (30s, 10m); default: never."`
 }
 
-// Run waits, and prints nothing but how far it is.
+// Run waits for the units, and prints only progress.
 func (c waitCmd) Run(o *operator) error {
 	if err := checkGlobs(c.Globs); err != nil {
 		return console.Usage(err)
@@ -67,7 +67,7 @@ const (
 	untilGone   = "gone"
 )
 
-// waitStates are those that units can be waited for to be.
+// waitStates returns the states that juju wait can wait for.
 func waitStates() []string {
 	return []string{untilIdle, untilActive, "blocked", "waiting", "maintenance", untilError, untilGone}
 }

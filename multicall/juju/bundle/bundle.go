@@ -105,7 +105,7 @@ type include struct {
 	scheme, path        string
 }
 
-// refuse keeps no more errors than somebody reads.
+// refuse adds an error, unless there are already more than anybody reads.
 func (p *parser) refuse(format string, args ...any) {
 	if len(p.errs) < maxErrors {
 		p.errs = append(p.errs, fmt.Errorf(format, args...))
@@ -252,7 +252,8 @@ func (p *parser) overlayApplication(name string, n *yaml.Node) {
 
 func nameApplication(name string) string { return fmt.Sprintf("application %q", name) }
 
-// resolveResources leaves those alone that are as they were before this file.
+// resolveResources resolves the paths of an application's resources against this file's directory, except
+// those that an earlier file gave.
 func (p *parser) resolveResources(where string, a *Application, before map[string]string) {
 	files := a.Resources
 	for _, resource := range slices.Sorted(maps.Keys(files)) {
@@ -323,8 +324,8 @@ func parseInclude(n *yaml.Node) (scheme, path string, isInclude bool) {
 	return scheme, path, isInclude
 }
 
-// readInclude puts the content of a file in the place of the value that names it, after all overlays:
-// what they take away is not read.
+// readInclude replaces a value that names a file by the file's content. This happens after all overlays,
+// since an overlay may have removed the value.
 func (p *parser) readInclude(where string, i include) {
 	if _, isOutside := p.outside[where]; isOutside && !p.files.ReadOutside {
 		return
@@ -342,12 +343,12 @@ func (p *parser) readInclude(where string, i include) {
 	p.Applications[i.application].Options[i.option] = textNode(text)
 }
 
-// textNode has no line of the bundle.
+// textNode returns a YAML text that belongs to no line of the bundle.
 func textNode(text string) yaml.Node {
 	return yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 }
 
-// addRelation takes a pair of endpoints, or one endpoint with a list of others.
+// addRelation adds relations from a pair of endpoints, or from one endpoint with a list of others.
 func (p *parser) addRelation(n *yaml.Node) {
 	var ends []charm.Strings
 	if err := charm.DecodeYAML(n, &ends); err != nil || len(ends) != 2 || len(ends[0]) != 1 || len(ends[1]) == 0 {

@@ -25,8 +25,8 @@ const (
 // noEffect is the reason of keys that bijou can do without.
 const noEffect = "no effect"
 
-// foreignKeys are the keys of Juju's bundles that do nothing here, with the reason; those
-// that are for readers have none.
+// foreignKeys returns the keys of Juju's bundles that have no effect here, with the reason. Keys that are
+// only for readers have no reason.
 func foreignKeys() map[string]string {
 	const kubernetes, offers = "there is no Kubernetes", "nothing is offered between environments"
 	return map[string]string{
@@ -51,7 +51,7 @@ func foreignKeys() map[string]string {
 	}
 }
 
-// checkKeys refuses keys that nobody knows, and notes those that do nothing.
+// checkKeys adds an error for unknown keys, and a note for keys without effect.
 func (p *parser) checkKeys(where string, rest map[string]yaml.Node, known any) {
 	foreign := foreignKeys()
 	words := slices.Sorted(maps.Keys(foreign))
@@ -122,7 +122,7 @@ func (p *parser) check() {
 	}
 }
 
-// refuseStoreKeys notes what a charm that is not the store's cannot have.
+// refuseStoreKeys adds an error for keys that only a charm of the store can have.
 func (p *parser) refuseStoreKeys(where string, a *Application) {
 	if a.Channel != "" {
 		p.Ignored = append(p.Ignored, where+": channel")

@@ -65,8 +65,8 @@ func Export(e Environment) (b *Bundle, unsaid []string) {
 	return b, unsaid
 }
 
-// SecretOptions returns the options whose values the bundle has as they are, although their names or the values
-// say that they are secret, as APPLICATION OPTION. An id of a secret is none.
+// SecretOptions returns, as APPLICATION OPTION, the options whose names or values look secret and whose
+// values are in the bundle. The id of a secret is not a secret value.
 func (b *Bundle) SecretOptions() (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(b.Applications)) {
 		options := b.Applications[name].Options
@@ -135,8 +135,8 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 	return a
 }
 
-// numberMachines numbers the machines that have units as the bundle did that put those there,
-// if all units agree and no two machines have one number; else they keep their own.
+// numberMachines numbers the machines that have units. They keep the numbers of the bundle that added the
+// units, if all units agree and no two machines share a number. Otherwise they keep their own numbers.
 func (e Environment) numberMachines() map[string]string {
 	numbers := map[string]string{}
 	own := map[string]string{}

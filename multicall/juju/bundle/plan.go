@@ -48,7 +48,7 @@ type Step struct {
 // those of units ("mysql/0", of the application's in the bundle) that others are put beside.
 func (c *Comparison) MachinesThere() map[string]string { return c.machines }
 
-// Plan returns what is to be done, in order. Nothing is taken away but a mark of exposure.
+// Plan returns the steps in order. They remove nothing except a mark of exposure.
 func (c *Comparison) Plan() []Step {
 	steps := []Step{}
 	for _, name := range c.names {
@@ -214,7 +214,7 @@ func (p placer) place(name string) ([]string, error) {
 	return places, nil
 }
 
-// placeBeside takes a unit, or an application of which it is the next one's turn.
+// placeBeside returns the machine of a unit, or of the next unit of an application.
 func (p placer) placeBeside(to string, n int) (string, error) {
 	other, digits, isUnit := strings.Cut(to, "/")
 	places, err := p.place(other)
@@ -319,7 +319,8 @@ func (m matching) takePlaces(name string, units []state.Unit, isTurn func(place 
 	return units
 }
 
-// chooseStorage lays what the bundle says over what the service's units get, or would get.
+// chooseStorage computes the application's storage: the bundle's directives over those that the service's
+// units get, or would get.
 func (w *wanted) chooseStorage() (err error) {
 	if w.isThere && len(w.Application.Storage) == 0 {
 		w.storage = w.have.Storage

@@ -115,7 +115,7 @@ func (c completionCmd) Run(s console.Streams) error {
 	return err
 }
 
-// complete completes the names of applets, and has these do the rest.
+// complete prints the names of applets that complete the first word. For further words it calls the applet.
 func complete(c applet.Call) int {
 	words := c.Args[1:]
 	if len(words) > 1 && Has(words[0]) {

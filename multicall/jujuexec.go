@@ -25,7 +25,7 @@ type jujuExecGrammar struct {
 	Words           []string `arg:"" optional:"" passthrough:"partial" name:"unit command" help:"The unit, unless --unit names it, and a line for a shell; several words make one line."`
 }
 
-// runJujuExec is juju-exec and juju-run, which programs of charms call outside of hooks.
+// runJujuExec runs juju-exec and juju-run, which programs of charms call outside of hooks.
 func runJujuExec(c applet.Call) int {
 	var g jujuExecGrammar
 	_, err := console.Parse(c.Streams, console.Command{Name: c.Name, Grammar: &g, Help: helpFiles}, c.Args)

@@ -84,7 +84,8 @@ func isLink(argv0 string) bool {
 	return err == nil
 }
 
-// reportUnknown leads on to juju if that has a command of the name, with what was typed behind it.
+// reportUnknown prints that there is no applet of this name. If juju has a command of that name, it names the
+// command line.
 func reportUnknown(c applet.Call, name string, args []string) int {
 	hint := "bijou --list names all applets"
 	if line := juju.CommandLine(append([]string{name}, args...)); line != "" {
@@ -157,8 +158,8 @@ func appletNames() []string {
 	return all
 }
 
-// hookToolApplets do not run inside a hook: there hookenv/client has answered and ended
-// the process before main.
+// hookToolApplets returns the hook tools as applets. Inside a hook they do not run: there hookenv/client
+// answers before main and ends the process.
 func hookToolApplets() []applet.Applet {
 	var applets []applet.Applet
 	for _, tool := range tools.All() {

@@ -69,7 +69,8 @@ func BeginCommand(c Call) (ctx context.Context, stop func()) {
 // ExecutablePath returns the path of the running binary.
 func ExecutablePath() (string, error) { return findExecutable(os.Executable, os.Args[0]) }
 
-// findExecutable falls back on the name that the program was called by, as where there is no /proc.
+// findExecutable returns the path of this program. Where /proc is missing, it looks for the name that the
+// program was called by.
 func findExecutable(executable func() (string, error), argv0 string) (string, error) {
 	path, err := executable()
 	if err == nil {
@@ -93,8 +94,8 @@ func IsSameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(fa, fb)
 }
 
-// FindOther looks on PATH for a program of that name that is another one; "" if there is none. first
-// reports whether a shell finds it before this one's.
+// FindOther looks on PATH for another program of that name, and returns its path or "". first reports whether
+// a shell finds that program before this one.
 func FindOther(name string) (path string, first bool) {
 	own, err := ExecutablePath()
 	if err != nil {
@@ -162,12 +163,14 @@ func newLogHandler(inner slog.Handler, parts string) logHandler {
 	return h
 }
 
-// Enabled is called before a line is formatted, so that disabled parts cost nothing.
+// Enabled reports whether lines of this level are logged. Slog calls it before it formats a line, so that
+// disabled parts cost nothing.
 func (h logHandler) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= slog.LevelInfo || h.debug
 }
 
-// WithAttrs learns which part a logger belongs to; the last one counts.
+// WithAttrs returns a handler that knows the part of the program to which a logger belongs. The last
+// attribute "part" counts.
 func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
 		if a.Key == "part" {
@@ -179,7 +182,7 @@ func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return h
 }
 
-// WithGroup is the inner handler's.
+// WithGroup does what the inner handler's WithGroup does.
 func (h logHandler) WithGroup(name string) slog.Handler {
 	h.Handler = h.Handler.WithGroup(name)
 	return h

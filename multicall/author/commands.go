@@ -179,14 +179,14 @@ func readHooksLog(dir string) (lines []string) {
 	return lines
 }
 
-// unitOf returns the unit whose directory it is, as wordpress/0 of .../unit-wordpress-0.
+// unitOf returns the unit that has the directory: wordpress/0 for .../unit-wordpress-0.
 func unitOf(dir string) string {
 	name := strings.TrimPrefix(filepath.Base(dir), "unit-")
 	i := strings.LastIndexByte(name, '-')
 	return name[:i] + "/" + name[i+1:]
 }
 
-// fakes is the folder of the programs that are found before those of the host.
+// fakes returns the directory of the programs that hooks find before those of the host.
 func fakes() string { return os.Getenv("FAKES") }
 
 // makeFakes makes programs that record how they are called.
@@ -214,7 +214,7 @@ func writeProgram(file, text string) error {
 	return os.WriteFile(file, []byte(text), 0o755)
 }
 
-// findCall fails unless a fake program was called with the arguments.
+// findCall returns an error unless a fake program was called with the arguments.
 func findCall(_ *script.State, args []string) (string, error) {
 	calls, _ := os.ReadFile(filepath.Join(fakes(), args[0]+".calls"))
 	want, err := regexp.Compile("(?m)" + append(args, "")[1])
@@ -305,7 +305,7 @@ func deployStub(s *script.State, name string, relations []string) (string, error
 	return outputOf(s, "juju", "deploy", dir, name)
 }
 
-// findTold fails unless a unit of the service has been sent all the settings at the same time.
+// findTold returns an error unless a unit of the service has been sent all of the settings at the same time.
 func findTold(record, service, relation string, pairs []string) (all string, err error) {
 	for _, dir := range unitDirs(service) {
 		data, _ := os.ReadFile(filepath.Join(dir, record+relation))

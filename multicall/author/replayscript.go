@@ -277,7 +277,7 @@ func (r *replay) addFile(name string, doc any) {
 // isLine reports whether a word of a script's line can be that value.
 func isLine(value string) bool { return !strings.ContainsAny(value, "\r\n") }
 
-// placeholder returns the value with a word of its own in the place of what is hidden, the same each time.
+// placeholder returns the value with a fixed word in place of each hidden part.
 func placeholder(name, value string) string {
 	return strings.ReplaceAll(value, text.Hidden, "hidden-"+name)
 }

@@ -178,7 +178,8 @@ func readPins(path string) (map[string]pin, error) {
 	return pins, nil
 }
 
-// encodeFolders and decodeFolders hand the folders to a script's process.
+// encodeFolders returns the folders as one argument for a script's process, which decodes it with
+// decodeFolders.
 func encodeFolders(folders map[string]string) (string, error) {
 	if len(folders) == 0 {
 		return "", nil

@@ -258,7 +258,7 @@ func unknownCommand(parser *kong.Kong, err error) error {
 	return fmt.Errorf("there is no command %q", word)
 }
 
-// helpCommand leaves out the aliases that kong adds.
+// helpCommand returns the command line that shows the help of a command, without the aliases that kong adds.
 func helpCommand(name string, err error) string {
 	pe, ok := errors.AsType[*kong.ParseError](err)
 	if !ok || pe.Context == nil {

@@ -32,8 +32,8 @@ func NewTable(heading ...string) *Table { return &Table{heading: heading, spare:
 // PaintOnly limits the rows' colours to their cells of one column.
 func (t *Table) PaintOnly(heading string) { t.painted = heading }
 
-// Spare names columns that are left out where no row has a text in them, and on a terminal where the last
-// column would have little room, the last of them first.
+// Spare names columns that may be left out: a column that is empty in all rows, and on a terminal the last of
+// them while the table's last column has little room.
 func (t *Table) Spare(headings ...string) {
 	for _, heading := range headings {
 		t.spare[heading] = true
@@ -190,7 +190,7 @@ func (t *Table) without(left func(column int) bool) *Table {
 	return shown
 }
 
-// naturalWidths has each column's width if nothing is cut, and the sum with the gaps between them.
+// naturalWidths returns each column's width if nothing is cut, and their sum with the gaps.
 func (t *Table) naturalWidths() (widths []int, sum int) {
 	widths = make([]int, len(t.heading))
 	sum = -columnGap
@@ -327,8 +327,8 @@ func (l layout) writeLine(b *strings.Builder, r row, painted int) {
 	b.WriteString(text + "\n")
 }
 
-// foldWords breaks a text between words into lines of at most that width; a longer word, such as a path, stays
-// whole.
+// foldWords breaks a text between words into lines of at most that width. A longer word, such as a path,
+// stays whole.
 func foldWords(text string, width int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {

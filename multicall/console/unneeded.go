@@ -18,7 +18,8 @@ type Unneeded struct {
 	Why      string // why they change nothing: the second half of the note; "": they say what happens anyway, without a note
 }
 
-// addUnneeded gives each command its unneeded options. They are in no help and not completed.
+// addUnneeded adds to each command the options of Juju's that are not needed here. They are not in the help,
+// and shells do not complete them.
 func (c Command) addUnneeded(parser *kong.Kong) error {
 	for _, node := range parser.Model.Children {
 		var fields []reflect.StructField
@@ -92,7 +93,7 @@ func flagNames(node *kong.Node) map[string]bool {
 	return names
 }
 
-// noteUnneeded names the unneeded options among those that were given, once each.
+// noteUnneeded prints the unneeded options that were given, each once.
 func noteUnneeded(w io.Writer, parsed *kong.Context) {
 	noted := map[*kong.Flag]bool{}
 	for _, at := range parsed.Path {

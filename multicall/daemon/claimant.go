@@ -53,7 +53,7 @@ func IsAlive(h state.Holder) bool {
 		h.PIDNamespace == processNamespace() && isAliveHere(h)
 }
 
-// isAliveHere is IsAlive for a process of this boot and namespace.
+// isAliveHere does what IsAlive does, for a process of this boot and PID namespace.
 func isAliveHere(h state.Holder) bool { return process.Identity{PID: h.PID, Start: h.Start}.Alive() }
 
 // IsStopped reports whether the holder, which lives and can be seen from here, was stopped: by SIGSTOP, or
@@ -83,7 +83,7 @@ func HolderOf(folder string) (state.Holder, error) {
 	return state.Holder{Host: hostID(name), Folder: path, Name: name}, nil
 }
 
-// followLinks is filepath.EvalSymlinks for a path whose last parts may be missing.
+// followLinks does what filepath.EvalSymlinks does, for a path whose last parts may be missing.
 func followLinks(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if !errors.Is(err, fs.ErrNotExist) || path == "/" {
@@ -93,7 +93,7 @@ func followLinks(path string) (string, error) {
 	return filepath.Join(parent, filepath.Base(path)), err
 }
 
-// hostID is the machine-id(5), else the host's name: neither changes at a reboot.
+// hostID returns the machine-id(5), or else the host's name. Neither changes at a reboot.
 func hostID(name string) string {
 	for _, file := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
 		data, _ := os.ReadFile(file)

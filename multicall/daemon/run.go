@@ -126,7 +126,7 @@ func RunRoles(ctx context.Context, roles []Role) error {
 	return errors.Join(errs...)
 }
 
-// ReadRetrying is state.Read as soon as the store answers.
+// ReadRetrying does what state.Read does, and retries until the store answers.
 func ReadRetrying[T any](ctx context.Context, s *state.State, f func(v *state.View) (T, error)) (result T, err error) {
 	err = RetryWhileAway(ctx, func() (err error) {
 		result, err = state.Read(ctx, s, f)

@@ -111,13 +111,13 @@ func (e Environment) Save() error {
 	return nil
 }
 
-// StateFile is where the store lies when --state was not given.
+// StateFile returns the path of the store's file if --state was not given.
 func (e Environment) StateFile() string { return filepath.Join(e.Dir, "state", "state.db") }
 
-// ToolsDir is the folder of the binary and links that the environment runs.
+// ToolsDir returns the directory of the binary and links that the environment runs.
 func (e Environment) ToolsDir() string { return filepath.Join(e.Dir, "tools", e.Tools) }
 
-// MachineDir is a local machine's folder.
+// MachineDir returns a local machine's directory.
 func (e Environment) MachineDir(id string) string { return filepath.Join(e.Dir, "machines", id) }
 
 // MachineDirs returns the folders of the local machines that there are, machine 0's first,
@@ -138,7 +138,7 @@ func (e Environment) MachineDirs() ([]string, error) {
 	return dirs, nil
 }
 
-// SecretKeys is the file of the keys that seal secrets; empty where there is no folder.
+// SecretKeys returns the file with the keys that seal secrets, or "" if the environment has no directory.
 func (e Environment) SecretKeys() keyfile.File {
 	if e.Dir == "" {
 		return ""
@@ -146,7 +146,7 @@ func (e Environment) SecretKeys() keyfile.File {
 	return keyfile.In(e.Dir)
 }
 
-// LogFile is the log of a local machine's agent.
+// LogFile returns the log file of a local machine's agent.
 func (e Environment) LogFile(id string) string { return filepath.Join(e.MachineDir(id), "agent.log") }
 
 // credentialsFolder is where an environment keeps the files that its state's URL

@@ -81,7 +81,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Path is the folder of the environment of that name, whether it exists or not.
+// Path returns the directory of the environment of that name, which need not exist.
 func (h Home) Path(name string) string { return filepath.Join(h.Dir, name) }
 
 // Names lists the environments that were bootstrapped, sorted.
@@ -108,7 +108,7 @@ const (
 	Owner      = "admin"
 )
 
-// EnvironmentName takes [[bijou]:][admin/]NAME, as juju shows it to programs.
+// EnvironmentName returns NAME of [[bijou]:][admin/]NAME, the form in which juju shows it to programs.
 func EnvironmentName(model string) string {
 	if controller, name, ok := strings.Cut(model, ":"); ok && (controller == Controller || controller == "") {
 		model = name
@@ -269,7 +269,7 @@ func (l *FolderLock) Release() {
 	_ = l.dir.Close()
 }
 
-// removeAll is os.RemoveAll for trees in which a charm has made folders read-only.
+// removeAll does what os.RemoveAll does, also for trees in which a charm has made directories read-only.
 func removeAll(path string) error {
 	err := os.RemoveAll(path)
 	if !errors.Is(err, os.ErrPermission) {

@@ -33,8 +33,9 @@ type places struct {
 	SystemdDir string `type:"path" placeholder:"DIR" help:"Where the unit files are; default: /etc/systemd/system."`
 }
 
-// visit calls units and links for the places that the flags name. It asks before it takes the default
-// place.
+// visit calls units and links for the places that the flags name. If the flags name units or jujud, and no
+// directory, those are all. Otherwise links gets all applets for the directory, or for the default one after
+// a question.
 func (p places) visit(
 	c *applet.Call,
 	question string,
@@ -169,7 +170,8 @@ func (i Command) makeLinks(s console.Streams, dir string, names []string) error 
 	return nil
 }
 
-// removeLeftOut takes links away that an earlier call has made: or else a shell would find them.
+// removeLeftOut removes links that an earlier call has made for names that are now left out, since a shell
+// would still find them.
 func (i Command) removeLeftOut(target, dir string) error {
 	for _, name := range i.Without {
 		link := filepath.Join(dir, name)
@@ -243,7 +245,7 @@ func (i Command) makeLink(target, link string) (done string, err error) {
 	return "", fmt.Errorf("cannot link %q: it is a file of another program", link)
 }
 
-// updateLink leaves the binary itself alone, and renews a link that reaches it by other words.
+// updateLink makes a link point to the target, and reports what it did. It does not touch the binary itself.
 func (i Command) updateLink(target, link string) (done string, err error) {
 	switch to, err := os.Readlink(link); {
 	case err != nil: // the binary itself
@@ -273,7 +275,7 @@ func (r Removal) Run(c *applet.Call) error {
 	return r.visit(c, "Remove the links to this program in %s", r.removeUnitFiles, removeLinks)
 }
 
-// removeLinks leaves the binary itself alone, and links to another one.
+// removeLinks removes the links to this binary. It does not touch the binary, or links to a different one.
 func removeLinks(s console.Streams, dir string, names []string) error {
 	binary, err := applet.ExecutablePath()
 	if err != nil {

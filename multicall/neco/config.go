@@ -103,7 +103,7 @@ func checkOneSource(before record.Config, key string) error {
 	return nil
 }
 
-// changesSetting takes nil for the default.
+// changesSetting reports whether the value changes a setting. nil means the default.
 func changesSetting(before record.Config, key string, value *string) bool {
 	is := map[string]string{
 		"env":                 before.Env,

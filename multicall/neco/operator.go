@@ -105,7 +105,7 @@ func newSource(c record.Config) (*release.Source, error) {
 	return source, err
 }
 
-// hintSource says how to configure where releases are.
+// hintSource adds a hint about how to configure the source of releases.
 func hintSource(err error) error {
 	return console.Hint(err, "neco config set github-repository OWNER/NAME",
 		"of releases in a folder: neco config set release-folder https://HOST/PATH, or /PATH")

@@ -84,7 +84,7 @@ func artifactName(a *release.Artifact) string {
 	return a.Image
 }
 
-// comparePlans fails unless all packages of the release have one plan.
+// comparePlans compares the plans of all packages of the release. It returns an error if they differ.
 func (c planCmd) comparePlans(o *operator) error {
 	var plans []release.PackagedPlan
 	err := c.withSource(o, func(s *release.Source, dir string) (err error) {

@@ -202,7 +202,7 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	return doc, nil
 }
 
-// judge takes the findings of the leader, which has watched for long enough to know; without a leader
+// judge fills in the findings: those of the leader, which has watched for long enough, or without a leader
 // those of the present moment.
 func (d *statusDoc) judge(s decide.Snapshot, now time.Time) {
 	leads := d.Leader != nil || !d.LeaderDue.IsZero()
@@ -231,8 +231,8 @@ func (d *statusDoc) judge(s decide.Snapshot, now time.Time) {
 	}
 }
 
-// loadStatusSnapshot takes the newest worker's version for the snapshot's own: this program's
-// says nothing of the servers as long as a worker is there.
+// loadStatusSnapshot reads the snapshot with the newest worker's version as its own. While a worker lives,
+// this program's version says nothing about the servers.
 func (o *operator) loadStatusSnapshot(v *keyspace.View) (s decide.Snapshot, err error) {
 	s, err = decide.Load(v, o.parts.Version)
 	if err == nil {

@@ -253,7 +253,7 @@ func (d statusText) serverState(s serverDoc) (string, console.Colour) {
 	return "", ""
 }
 
-// stepBar has one character a step.
+// stepBar returns a bar with one character a step.
 func stepBar(s serverDoc, steps int) string {
 	w := s.Record
 	switch {

@@ -21,7 +21,7 @@ type necoUpdaterGrammar struct {
 	Metrics string `placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address."`
 }
 
-// RunUpdater is the applet neco-updater.
+// RunUpdater runs the applet neco-updater.
 func RunUpdater(c applet.Call) int {
 	var g necoUpdaterGrammar
 	return daemon.Run(c, console.Command{Name: "neco-updater", Grammar: &g, Help: helpFiles}, g.serve)

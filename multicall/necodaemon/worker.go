@@ -40,7 +40,7 @@ type necoWorkerGrammar struct {
 	Metrics  string `placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address."`
 }
 
-// RunWorker is the applet neco-worker.
+// RunWorker runs the applet neco-worker.
 func RunWorker(c applet.Call) int {
 	var g necoWorkerGrammar
 	return daemon.Run(c, console.Command{Name: "neco-worker", Grammar: &g, Help: helpFiles}, g.serve)
@@ -147,7 +147,7 @@ func newRepairer(server *host.Host, manifest release.Manifest, own string) func(
 	}
 }
 
-// ownPackage is where the previous worker has put this version's package, if it did.
+// ownPackage returns the path at which the previous worker has kept this version's package, if it did.
 func ownPackage(dir, version string) string {
 	v, err := release.ParseVersion(version)
 	if err != nil {

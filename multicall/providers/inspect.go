@@ -231,7 +231,8 @@ func stopInstances(ctx context.Context, p provider.Provider, uuid string) error 
 	return nil
 }
 
-// listInstances leaves out instances of other environments, and those without an id.
+// listInstances lists the environment's instances. It leaves out those of other environments, and those
+// without an id.
 func listInstances(ctx context.Context, p provider.Provider, uuid string) ([]provider.Instance, error) {
 	all, err := p.Instances(ctx)
 	return slices.DeleteFunc(all, func(i provider.Instance) bool {
@@ -320,7 +321,8 @@ func (All) CheckSettings(name string, given map[string]string) error {
 	return builtinProviders()[i].checkSettings(state.Environment{Provider: name, Config: given}.ProviderConfig())
 }
 
-// CheckSeries asks the provider on the host of machine 0, whose machines are there, too.
+// CheckSeries checks that the provider's machines can have the series. It asks the provider on this host,
+// which is machine 0's.
 func (All) CheckSeries(e home.Environment, env state.Environment, series string) error {
 	i := slices.IndexFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == env.Provider })
 	if i < 0 || builtinProviders()[i].checkSeries == nil {

@@ -249,7 +249,7 @@ func findProvider(name, sum string, e home.Environment) (string, error) {
 	return path, err
 }
 
-// providerFolders are searched in order.
+// providerFolders returns the directories that are searched for a provider, in order.
 func providerFolders(e home.Environment) []string {
 	return slices.Concat(
 		filepath.SplitList(os.Getenv("BIJOU_PLUGIN_PATH")),

@@ -40,11 +40,11 @@ type Unit struct {
 	Text string
 }
 
-// MachineUnitName names the service that is machine 0's process.
+// MachineUnitName returns the name of the service that runs machine 0.
 func MachineUnitName(e home.Environment) string { return "bijou-machine-" + e.Name + ".service" }
 
-// AgentUnitName names the service that is another machine's process, on a host of its
-// own. No environment has an "@" in its name.
+// AgentUnitName returns the name of the service that runs another machine's agent on its own host. No
+// environment's name has an "@".
 func AgentUnitName(e home.Environment, machine string) string {
 	return "bijou-machine-" + e.Name + "@" + machine + ".service"
 }
@@ -256,7 +256,7 @@ func IsRunning() bool {
 	return err == nil
 }
 
-// Reload has systemd read its unit files again, where it runs.
+// Reload makes systemd read its unit files again, if it runs here.
 func Reload() error {
 	if !IsRunning() {
 		return nil

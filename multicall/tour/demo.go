@@ -84,10 +84,10 @@ func (d *demo) runSteps(ctx context.Context) error {
 	})
 }
 
-// fullDiskFile names the file whose presence makes a server's disk count as full.
+// fullDiskFile returns the path of the file whose presence makes a server's disk count as full.
 func (d *demo) fullDiskFile(lrn string) string { return filepath.Join(d.serverDir(lrn), "full") }
 
-// showStatus ignores the exit code, which tells the state.
+// showStatus prints the fleet's status. It ignores the exit code, which tells the state.
 func (d *demo) showStatus(ctx context.Context, _ ...string) error {
 	if err := d.runApplet(ctx, "neco", "status"); err != nil && ctx.Err() != nil {
 		return err
@@ -281,7 +281,7 @@ func (d *demo) readStatus(ctx context.Context) (f fleetStatus, err error) {
 	return f, nil
 }
 
-// progressLines has none for a server that has not begun.
+// progressLines returns a line for each server that has begun to update.
 func (f fleetStatus) progressLines(version string) map[string]string {
 	lines := map[string]string{}
 	for _, s := range f.Servers {

@@ -125,7 +125,8 @@ func (r *releaseServer) writeFile(path string, data []byte) error {
 	return osutil.WriteFile(path, data, 0o644)
 }
 
-// packTarball does not compress: the tarball does not leave this machine.
+// packTarball returns a tarball with the binary and the manifest. It is not compressed, since it does not
+// leave this machine.
 func packTarball(manifest string) ([]byte, error) {
 	binary, err := os.ReadFile("/proc/self/exe")
 	if err != nil {

@@ -102,7 +102,7 @@ func (t *tour) showFile(_ context.Context, args ...string) error {
 	return nil
 }
 
-// fetchPage shows the page whose address is in a file of a unit, as curl would.
+// fetchPage prints the page whose address is in a unit's file, as curl would.
 func (t *tour) fetchPage(ctx context.Context, args ...string) error {
 	_, url, err := t.readUnitFile(args[0])
 	if err != nil {
@@ -178,7 +178,7 @@ func (t *tour) printNextSteps() error {
 	return nil
 }
 
-// cleanUp skips the units' stop hooks if it is hurried.
+// cleanUp destroys the environment. If it is hurried, the units' stop hooks do not run.
 func (t *tour) cleanUp(hurried bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()

@@ -26,8 +26,8 @@ import (
 // Hostname is what the host is called inside.
 const Hostname = "charm-test"
 
-// Prepare has the command run in namespaces of its own, where it must call Enter. With network,
-// the network is the host's; else there is a loopback and nothing more.
+// Prepare makes the command run in new namespaces, in which it must call Enter. With network it uses the
+// host's network. Otherwise it has only a loopback interface.
 func Prepare(cmd *exec.Cmd, network bool) {
 	cmd.SysProcAttr.Cloneflags = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
 	if !network {
@@ -132,8 +132,8 @@ func startLoopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// dropCapabilities takes those out of the bounding set, and so away from the next program that
-// this thread executes, which act on the whole host.
+// dropCapabilities removes the capabilities that act on the whole host from the bounding set. The next
+// program that this thread executes does not have them.
 func dropCapabilities() error {
 	hostwide := []uintptr{
 		unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_TIME, unix.CAP_SYS_BOOT, unix.CAP_MKNOD, unix.CAP_SYSLOG,

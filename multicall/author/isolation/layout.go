@@ -113,7 +113,7 @@ func (l *layout) mountsBelow(path string) (below []string) {
 	return below
 }
 
-// layEntries lays each entry of a directory by itself.
+// layEntries lays each entry of a directory separately, so that some can differ.
 func (l *layout) layEntries(path, target string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -327,7 +327,7 @@ func showReadOnly(path, target string) error {
 	return nil
 }
 
-// remountReadOnly keeps the other flags of a mount, which a user may not take away.
+// remountReadOnly makes a mount read-only. It keeps the mount's other flags, which a user may not remove.
 func remountReadOnly(mount string) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(mount, &st); err != nil {

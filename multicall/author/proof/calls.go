@@ -112,8 +112,8 @@ func (p *proofer) checkArguments(c call, args []string) {
 	}
 }
 
-// checkContext wants a relation tool to name its relation where the hook has none. A hook that another
-// script may call is left alone, and one that asks which relation it is in.
+// checkContext reports a relation tool that names no relation in a hook that has none. It skips hooks that
+// another script may call, and hooks that ask which relation they are in.
 func (p *proofer) checkContext(c call, programs []*program) {
 	if !slices.Contains([]string{"relation-get", "relation-set", "relation-list"}, c.argv[0]) ||
 		c.isOpen || slices.ContainsFunc(c.argv[1:], namesRelation) || p.has("dispatch") {

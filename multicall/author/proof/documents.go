@@ -47,7 +47,7 @@ func (p *proofer) checkDocuments() {
 	}
 }
 
-// checkKeys wants each key of a dictionary to be known, and to be there once.
+// checkKeys reports keys of a dictionary that are unknown, or there twice.
 func (p *proofer) checkKeys(file string, n *yaml.Node, known map[string]any) {
 	seen := map[string]bool{}
 	for key, value := range pairs(n) {
@@ -90,7 +90,7 @@ func pairs(n *yaml.Node) func(yield func(key, value *yaml.Node) bool) {
 	}
 }
 
-// declared returns what the files name below one of the keys.
+// declared returns the names that the files have below one of the keys.
 func (p *proofer) declared(files []string, below ...string) (names []string) {
 	for _, file := range files {
 		for key, value := range pairs(p.documents[file]) {

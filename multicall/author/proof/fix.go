@@ -71,7 +71,7 @@ func (p *proofer) addMend(s step, file string, line, column int, perform func() 
 	p.mends = append(p.mends, mend{step: s, fixed: fixed, column: column, perform: perform})
 }
 
-// mendKey corrects a key of n that is one of the known ones but for a slip, unless n has that one, too.
+// mendKey corrects a key that is a misspelling of one known key, unless the dictionary has that key, too.
 func (p *proofer) mendKey(file string, n, key *yaml.Node, known []string) {
 	meant := console.OnlySlip(key.Value, known)
 	candidates := 0
@@ -131,8 +131,8 @@ func (p *proofer) mendLines(file string, data []byte) {
 	}, "its lines now end in LF alone")
 }
 
-// mendName renames a file that is called like one of the names but for a slip, unless another is called so, or
-// nearly so.
+// mendName renames a file whose name is a misspelling of one of the names, unless a file with that name, or a
+// similar one, exists.
 func (p *proofer) mendName(file string, names []string) {
 	folder, name := path.Split(file)
 	meant := console.OnlySlip(name, names)
@@ -149,7 +149,7 @@ func (p *proofer) mendName(file string, names []string) {
 	}, "it is now called %q", path.Join(folder, meant))
 }
 
-// mendMode makes a script executable for all who can read it.
+// mendMode makes a script executable for everybody who can read it.
 func (p *proofer) mendMode(file string) {
 	info, err := p.root.Stat(file)
 	if err != nil {

@@ -65,7 +65,7 @@ func Check(dir string, r Rules) ([]Finding, error) {
 	return found, err
 }
 
-// examine also returns how to mend all of it that has one mend.
+// examine returns the findings about a charm, and the mends of those findings that have exactly one.
 func examine(dir string, r Rules) ([]Finding, []mend, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -180,7 +180,7 @@ func findScalar(n *yaml.Node, value string) *yaml.Node {
 	return nil
 }
 
-// fileOf returns the name of the file that has what may stand in that one, or in charmcraft.yaml.
+// fileOf returns the file that has the content of the named one: that file itself, or charmcraft.yaml.
 func (p *proofer) fileOf(name string) string {
 	if !p.has(name) && p.has("charmcraft.yaml") {
 		return "charmcraft.yaml"

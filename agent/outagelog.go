@@ -133,7 +133,7 @@ func (l *outageLog) updateStatus(ctx context.Context, agent string, o outage) {
 	}
 }
 
-// isLogged is called with l.mu held.
+// isLogged reports whether an outage with this cause is in the log already. The caller holds l.mu.
 func (l *outageLog) isLogged(why string) bool {
 	for _, other := range l.outages {
 		if other.cause == why {

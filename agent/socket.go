@@ -190,7 +190,7 @@ func makePrivateDir(path string) error {
 	}
 }
 
-// closeToOthers takes the permissions of a folder of this user from all others.
+// closeToOthers removes all permissions of group and others from a directory of this user.
 func closeToOthers(path string) error {
 	dir, st, err := openDir(path)
 	if err != nil {

@@ -143,7 +143,7 @@ type host struct {
 	outages  *outageLog
 }
 
-// newHost leaves the limiter to the caller.
+// newHost returns a host with the options, whose limiter the caller sets.
 func newHost(o Options, env state.Environment, claim *state.Claim) (*host, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {

@@ -49,8 +49,8 @@ func (r *run) buildEnv(d workDir, client string) []string {
 	return env
 }
 
-// isHookVariable leaves out those that choose the environment which commands are about:
-// that is the operator's choice.
+// isHookVariable reports whether a variable is one of a hook's. Variables that choose the environment are
+// not: the operator has set them.
 func isHookVariable(name string) bool {
 	chosen := name == "JUJU_ENV" || name == "JUJU_STATE"
 	return strings.HasPrefix(name, "JUJU_") && !chosen || name == "CHARM_DIR"
@@ -125,7 +125,8 @@ type hookFacts struct {
 	relationName string // of the hook's relation, as the unit's charm calls it
 }
 
-// gatherFacts takes a single argument that names a unit for a shell as that unit.
+// gatherFacts reads all that the command needs of the state. A single argument that names a unit means a
+// shell as that unit.
 func (r *run) gatherFacts(ctx context.Context) error {
 	id, err := r.parseRelation()
 	if err != nil {

@@ -168,7 +168,8 @@ func (e Entry) compare(o Entry) int {
 		cmp.Compare(e.Relation.ID, o.Relation.ID), cmp.Compare(e.Member, o.Member))
 }
 
-// rank orders entries before their place in the queue does: lower ranks go first.
+// rank returns the entry's class in the order of hooks. Lower ranks go first, and the place in the queue
+// decides within one.
 func (e Entry) rank() (n int) {
 	if !isChangedOwed(e.State) {
 		n += 2

@@ -33,8 +33,8 @@ func Arrive(m state.MemberState, kind string, tail int64) state.MemberState {
 	return m
 }
 
-// Take takes the pending hook out for execution. After a joined, whether it succeeds or
-// not, a changed is owed in the same place.
+// Take returns the member's state once its pending hook is executed. After a joined, a changed is owed in the
+// same place, whether or not the joined succeeds.
 func Take(m state.MemberState) state.MemberState {
 	switch m.Pending {
 	case Joined:

@@ -25,7 +25,7 @@ func (c *Context) Action(ctx context.Context) (hookapi.Action, error) {
 	})
 }
 
-// doInAction does something for the action that runs; hookapi.ErrNoAction in a hook.
+// doInAction calls f if an action runs. In a hook it returns [hookapi.ErrNoAction].
 func (c *Context) doInAction(ctx context.Context, f func() error) error {
 	return c.do(ctx, func() error {
 		if c.opts.Action == nil {

@@ -84,7 +84,7 @@ func New(o Options) *Context {
 	}
 }
 
-// Facts never changes and never fails.
+// Facts returns the facts about the hook, which never change.
 func (c *Context) Facts() hookapi.Facts {
 	f := c.opts.Facts
 	f.Members = slices.Clone(f.Members)
@@ -99,7 +99,7 @@ func (c *Context) Close() {
 	c.ended = true
 }
 
-// Log passes a line on at once, unless the hook has ended.
+// Log writes a line to the unit's log at once. It drops the line if the hook has ended.
 func (c *Context) Log(level, message string) {
 	c.mu.Lock()
 	ended := c.ended
@@ -118,7 +118,7 @@ func answer[T any](ctx context.Context, c *Context, f func() (T, error)) (value 
 	return value, err
 }
 
-// do does one thing, by f, under the lock and unless the hook has ended.
+// do calls f under the lock, unless the hook has ended.
 func (c *Context) do(ctx context.Context, f func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -270,7 +270,7 @@ func mergeNode(tx *state.Tx, at hookapi.Node, changes map[string]*string) (chang
 // maxLoggedValue bounds how much of a value is logged, in bytes.
 const maxLoggedValue = 200
 
-// String words the change for the log, in a form in which text.HideSecrets finds secrets.
+// String returns the change as the log has it. text.HideSecrets finds secrets in this form.
 func (c Change) String() string {
 	if c.New == nil {
 		return fmt.Sprintf("setting removed: %q (was %s)", c.Key, formatValue(c.Old))

@@ -42,8 +42,8 @@ func (c *Context) checkLeader(ctx context.Context) error {
 	return nil
 }
 
-// requireLeader also makes the hook's success conditional on its unit still leading the
-// service then.
+// requireLeader returns ErrNotLeader unless the unit leads its service. The hook's success then also depends
+// on the unit still leading.
 func (c *Context) requireLeader(ctx context.Context) error {
 	err := c.checkLeader(ctx)
 	if err != nil {

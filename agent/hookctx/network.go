@@ -94,7 +94,8 @@ func describeNetwork(ctx context.Context, address string) (hookapi.Network, erro
 	return n, nil
 }
 
-// resolveHost prefers an address that others reach; it returns an empty string for an unknown name.
+// resolveHost returns an address of the host, one that other hosts can reach if there is one. It returns ""
+// for an unknown name.
 func resolveHost(ctx context.Context, host string) string {
 	found, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil || len(found) == 0 {
@@ -284,7 +285,7 @@ type PortChange struct {
 	Open bool
 }
 
-// String words the change for the log.
+// String returns the change as the log has it.
 func (c PortChange) String() string {
 	if c.Open {
 		return "port opened: " + c.Port.String()

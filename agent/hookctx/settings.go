@@ -158,7 +158,8 @@ func (c *Context) SeenSettings(relation int, member string) int64 {
 	return c.nodes[at].seenVersion()
 }
 
-// seenVersion is 0 for a nil node: the hook has not read it.
+// seenVersion returns the version of the settings that the hook has read, or 0 for a nil node, which it has
+// not read.
 func (n *settingsNode) seenVersion() int64 {
 	if n == nil {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"bijou/state"
 )
 
-// SetVersion sets, at once, the version of the workload that the unit runs.
+// SetVersion sets the version of the unit's workload at once, not at the hook's end.
 func (c *Context) SetVersion(ctx context.Context, version string) error {
 	return c.do(ctx, func() error {
 		unit, err := c.localUnit("")
@@ -22,7 +22,7 @@ func (c *Context) SetVersion(ctx context.Context, version string) error {
 	})
 }
 
-// Reboot refuses: no machine of bijou's is its to reboot.
+// Reboot returns an error: bijou reboots no machine.
 func (c *Context) Reboot(ctx context.Context, _ bool) error {
 	return c.do(ctx, func() error {
 		env, err := view(ctx, c, (*state.View).Environment)

@@ -156,7 +156,7 @@ func (s Spec) buildArgv() ([]string, error) {
 	return []string{path}, err
 }
 
-// findExecutable prefers the charm's dispatch to the file of the hook or action. It returns
+// findExecutable returns the charm's dispatch or, without one, the file of the hook or action. It returns
 // fs.ErrNotExist if there is neither.
 func findExecutable(charmDir, own string) (string, error) {
 	if _, err := os.Stat(charmDir); err != nil { // or else every hook would be missing, and succeed

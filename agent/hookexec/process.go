@@ -126,8 +126,8 @@ func killGroup(pgid int) error {
 	return nil
 }
 
-// isGroupRunning leaves out processes that are dead but not collected by their parent,
-// which the kernel would count.
+// isGroupRunning reports whether a process of the group lives. It does not count processes that are dead and
+// not yet collected by their parent, as kill(2) would.
 func isGroupRunning(pgid int) bool {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -160,9 +160,9 @@ type record struct {
 // recordSize is every record's: what follows the JSON is blank.
 const recordSize = 256
 
-// writeRecord overwrites the record before in one write: a new file for each hook would cost
-// more than all else of its begin. Only the first is a new one. The others need not be
-// durable, since no process outlives a loss of power.
+// writeRecord writes the note about the hook's process. It overwrites the previous note in place, since a new
+// file for each hook would cost more than all other work of its begin. The note need not be durable, since no
+// process outlives a loss of power.
 func writeRecord(path, id string, pid int) error {
 	st, err := osutil.ReadProcStat(pid)
 	if err != nil {

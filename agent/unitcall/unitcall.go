@@ -75,9 +75,9 @@ func isGone(err error) bool {
 	return errors.As(err, &dialing) && dialing.Op == "dial"
 }
 
-// Run lets the unit's agent run the command, and waits for its end. It returns ErrNotFound or ErrAmbiguous
-// if the request fits no unit or several. When ctx is done, Run returns an error without waiting. The
-// command goes on as in Juju, since it may have ended its own caller.
+// Run asks the unit's agent to run the command, and waits for its end. It returns ErrNotFound or ErrAmbiguous
+// if the request fits no unit or several. When ctx is done, Run returns an error without waiting. The command
+// goes on as in Juju, since it may have ended its own caller.
 func Run(ctx context.Context, r Request) (End, error) {
 	a, err := findAgent(ctx, r)
 	if err != nil {

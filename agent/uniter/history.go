@@ -18,7 +18,7 @@ type runRecord struct {
 	logged   string // the last line that it logged as an error, if stderr is empty
 }
 
-// newRunRecord is for a hook whose process nobody has seen end.
+// newRunRecord returns the history's record of a hook that has ended while no agent was watching its process.
 func newRunRecord(op state.Op, failure string) runRecord {
 	r := state.HookRun{
 		ID:      op.ID,

@@ -49,7 +49,7 @@ func (l *HookLimiter) Drain() <-chan struct{} {
 	return l.drained
 }
 
-// closeIfDrained is called with l.mu held.
+// closeIfDrained closes the channel of Drain if no hook is in flight. The caller holds l.mu.
 func (l *HookLimiter) closeIfDrained() {
 	if l.drained != nil && l.inUse == 0 {
 		close(l.drained)

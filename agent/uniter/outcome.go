@@ -62,7 +62,8 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 	return u.finishOutcome(ctx, err, next, func() { u.logOutcome(r, failure, changes) })
 }
 
-// leaveInFlight keeps the record that the hook runs: as after a crash, the loop begins it again.
+// leaveInFlight drops the running hook, and keeps its record in the state. The next agent begins the hook
+// again, as after a crash.
 func (u *uniter) leaveInFlight() {
 	u.clearRunning()
 	u.releaseTicket()
@@ -200,8 +201,8 @@ func clearOp(tx *state.Tx, unit string, op state.Op) error {
 	return tx.ClearOp(unit)
 }
 
-// recordDone also serves for a failed hook that an operator has resolved. seen is the
-// version of the hook's subject that it has seen.
+// recordDone records that the hook is done: it succeeded, or an operator has resolved its failure. seen is
+// the version of the hook's subject that it has seen.
 func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	// An operator may have answered an error while the hook was being retried.
 	if err := tx.ClearResolved(unit, h.Relation); err != nil {
@@ -237,7 +238,8 @@ func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	return updateMember(tx, unit, h, seen)
 }
 
-// recordSecretHook leaves a secret alone that is gone, or that the hook itself has removed.
+// recordSecretHook records that a hook about a secret is done. It does nothing if the secret is gone, as when
+// the hook itself has removed it.
 func recordSecretHook(tx *state.Tx, unit string, h state.Hook) error {
 	if h.Secret == "" {
 		return nil

@@ -154,7 +154,8 @@ func findRelation(records state.Uniter, c server.Command) (*actions.Relation, er
 	}, nil
 }
 
-// isNamed takes a relation's id in any form, or its name in the unit's charm.
+// isNamed reports whether the word names the relation: by its id in any form, or by its name in the unit's
+// charm.
 func isNamed(word string, id int, name string) bool {
 	number := strconv.Itoa(id)
 	return slices.Contains([]string{number, "relation-" + number, name + ":" + number, name}, word)

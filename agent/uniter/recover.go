@@ -42,7 +42,7 @@ func (u *uniter) recoverAtStart(ctx context.Context) error {
 	return state.IgnoreNotFound(err) // the first step will find that the unit is gone
 }
 
-// recordRestart has config-changed owed, as charms expect it after a restart.
+// recordRestart makes config-changed owed, which charms expect after a restart.
 func recordRestart(tx *state.Tx, unit string) error {
 	w, err := tx.Workflow(unit)
 	if err != nil || w.State == "" {

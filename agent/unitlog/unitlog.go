@@ -115,8 +115,8 @@ func (l *Log) batch() []logs.Line {
 	return l.pending[:len(l.pending):len(l.pending)]
 }
 
-// removeSent also adds a line for those that were dropped. More is sent after a pause, if
-// more than one batch was sent at once.
+// removeSent removes the first n pending lines, which were sent, and adds a line about those that were
+// dropped. If a lot was sent at once, the next lines are sent after a pause.
 func (l *Log) removeSent(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -57,7 +57,8 @@ func neverInstalled(w state.Workflow) bool {
 	return w.State == "" || w.Uninstalled || w.Failure != nil && w.Failure.Hook.Kind == hook.Install
 }
 
-// wantsUpgrade is false for a unit that leaves: it ends with the charm that it has.
+// wantsUpgrade reports whether the unit must change to another charm. A unit that leaves keeps the charm that
+// it has.
 func (s *Snapshot) wantsUpgrade() bool {
 	return s.Unit.Life == state.Alive && s.Upgrade.Wants(s.Unit.Name, s.Uniter.Workflow.Charm)
 }
@@ -288,7 +289,7 @@ func (s *Snapshot) nextWhenIdle(until time.Time) Step {
 	return Wait{earlierOf(until, due)}
 }
 
-// earlierOf takes the zero time for never.
+// earlierOf returns the earlier time. The zero time means never.
 func earlierOf(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -35,7 +35,7 @@ func findOption(argv []string, name, other string) string {
 	return found
 }
 
-// cutByte is strings.Cut. The package strings is not imported, see the package's comment.
+// cutByte does what strings.Cut does. The package comment says why strings is not imported.
 func cutByte(s string, at byte) (first, rest string, found bool) {
 	for i := range len(s) {
 		if s[i] == at {
@@ -45,7 +45,7 @@ func cutByte(s string, at byte) (first, rest string, found bool) {
 	return s, "", false
 }
 
-// baseName is filepath.Base without its import, see the package's comment.
+// baseName does what filepath.Base does. The package comment says why filepath is not imported.
 func baseName(path string) string {
 	for i := len(path) - 1; i >= 0; i-- {
 		if path[i] == '/' {

@@ -72,7 +72,7 @@ func Run(argv []string) int {
 	return c.exchange(encodeRequest(argv, id), id)
 }
 
-// goOn takes a conversation over that was begun before Go's runtime.
+// goOn continues a conversation that began before Go's runtime.
 func goOn(begun early.Conversation, id string) int {
 	c := &conn{fd: begun.FD, decoder: amp.Decoder{Limit: maxAnswer}, printed: begun.Printed, ahead: begun.Ahead}
 	c.decoder.Feed(begun.Received)

@@ -11,7 +11,7 @@ import (
 // maxAnswer bounds what the client believes of its own agent, in bytes.
 const maxAnswer = 1 << 30
 
-// writeAll goes on past interruptions, short writes and descriptors that somebody else has made
+// writeAll writes all of p. It continues after interruptions and short writes, and waits if the descriptor is
 // non-blocking.
 func writeAll(fd int, p []byte) error {
 	for len(p) > 0 {

@@ -135,7 +135,7 @@ type PortConflict struct {
 	Closing bool // Want was to be closed
 }
 
-// Error words it for the charm's author.
+// Error says which unit has opened the range, for the charm's author.
 func (e *PortConflict) Error() string {
 	if e.Closing {
 		return fmt.Sprintf(

@@ -66,7 +66,7 @@ var defaultLimits = limits{
 // owner may enter the directory and the socket. Listen replaces a socket that nobody serves.
 func Listen(path string) (*Server, error) { return listen(path, defaultLimits) }
 
-// ListenFor is [Listen], and serves programs outside of hooks as well.
+// ListenFor does what [Listen] does, and also serves programs outside of hooks.
 func ListenFor(path string, o Outside) (*Server, error) {
 	s := newServer(path, defaultLimits)
 	s.outside = o

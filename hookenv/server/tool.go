@@ -53,7 +53,7 @@ func (s *Server) serveBox(c *conn, box amp.Box) error {
 	return c.reply(ask, pairs...)
 }
 
-// toolName leaves the arguments out: they may be secret.
+// toolName returns the tool's name from a box, for the log. Arguments may be secret, and are left out.
 func toolName(box amp.Box) string {
 	name, _, _ := strings.Cut(box.Value(wire.KeyArgv), "\x00")
 	return name
@@ -174,8 +174,8 @@ type callerFiles struct {
 	lost     error // the connection is of no more use
 }
 
-// Read lets the client read a file and send it. Stdin may come as slowly as its writer wants; the end of
-// the hook ends the wait.
+// Read asks the client to read a file and send it. There is no time limit, since the writer of stdin may be
+// slow, but the end of the hook ends the wait.
 func (f *callerFiles) Read(ctx context.Context, path string) ([]byte, error) {
 	if f.lost != nil {
 		return nil, f.lost

@@ -10,7 +10,7 @@ import (
 	"bijou/state/text"
 )
 
-// prepareJujuLog is of juju-log and of juju-logger, its other name.
+// prepareJujuLog declares the options of juju-log, and of juju-logger, its other name.
 func prepareJujuLog(f *hookenv.FlagSet) hookenv.Runner {
 	l := &jujuLogger{}
 	f.AddString(&l.level, "TRACE, DEBUG, INFO (the default), WARNING, ERROR or CRITICAL", "LEVEL", "l",

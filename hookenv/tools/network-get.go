@@ -116,7 +116,8 @@ func bindAddress(n hookapi.Network) string {
 	return n.Interfaces[0].Addresses[0].Value
 }
 
-// allValues has the keys that charms read: in YAML also those of older Jujus.
+// allValues returns all that network-get prints, under the keys that charms read. In YAML it also has the
+// keys of former versions of Juju.
 func (g *networkGetter) allValues(inv *hookenv.Invocation, n hookapi.Network) map[string]any {
 	all := map[string]any{}
 	older := inv.FormatFor(all) != hookenv.FormatJSON

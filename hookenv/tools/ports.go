@@ -204,7 +204,7 @@ func prepareOpenedPorts(f *hookenv.FlagSet) hookenv.Runner {
 	}
 }
 
-// formatPorts names each range once, in the hook's order.
+// formatPorts returns the ranges as text, each once, in the hook's order.
 func formatPorts(ports []hookapi.Port, withEndpoints bool) []string {
 	lines := []string{}
 	endpoints := map[string][]string{}

@@ -112,7 +112,7 @@ func All() []hookenv.Tool {
 	return all
 }
 
-// unitCall is for tools that work for the local unit only.
+// unitCall returns the check of arguments for tools that work for the local unit only.
 func unitCall(maxArgs int) func(*hookenv.Invocation) error {
 	return func(inv *hookenv.Invocation) error { return inv.CheckUnitCall(maxArgs) }
 }

@@ -67,7 +67,8 @@ func (r *relationFlag) checkExists(ctx context.Context, inv *hookenv.Invocation)
 	return r.rewordNotFound(inv, err)
 }
 
-// resolveRelation looks from a unit or service, or from the local unit if side is empty.
+// resolveRelation returns the id of the relation that the flags name, or else of the hook's relation. The
+// relation's name is that at the end of side, a unit or service, or of the local unit if side is empty.
 func (r *relationFlag) resolveRelation(ctx context.Context, inv *hookenv.Invocation, side string) (int, error) {
 	if r.option == "" {
 		return inv.Facts.Relation, nil
@@ -103,7 +104,8 @@ const (
 	errNoID       = notFoundError("invalid relation id")
 )
 
-// resolveReference looks from side, a unit or a service ("": the local unit).
+// resolveReference returns the id of the relation that value names. Its name is that at the end of side, a
+// unit or service, or of the local unit if side is empty.
 func resolveReference(ctx context.Context, h hookapi.Hook, value, side string) (int, error) {
 	ref, ok := parseReference(value)
 	if !ok {

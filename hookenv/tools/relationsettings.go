@@ -174,7 +174,7 @@ func (t Target) resolveNode(ctx context.Context, h hookapi.Hook) (hookapi.Node, 
 	return hookapi.Node{Relation: id, Unit: t.Unit}, err
 }
 
-// asFlag names the relation as the tools' options do.
+// asFlag returns the target's relation as the flags of a tool would name it.
 func (t Target) asFlag() relationFlag {
 	if t.Relation == "" {
 		return relationFlag{}

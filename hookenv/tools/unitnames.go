@@ -29,7 +29,7 @@ func isService(name string) bool { return serviceName().MatchString(name) }
 // zeros.
 func isUnit(name string) bool { return unitName().MatchString(name) }
 
-// serviceOf also takes a service's name, which it returns.
+// serviceOf returns the service of a unit. It returns a service's name unchanged.
 func serviceOf(name string) string {
 	service, _, _ := strings.Cut(name, "/")
 	return service

@@ -40,9 +40,8 @@ func begin(stack unsafe.Pointer) {
 	}
 }
 
-// findVariable wants the name with its "=". As under Go the first of two variables counts.
-//
-//go:nosplit
+// findVariable returns the value of an environment variable, or "". The name ends with "=". If there are two,
+// the first counts, as in Go.
 func findVariable(stack unsafe.Pointer, argc int, name string) string {
 	for i := argc + 2; wordAt(stack, i) != nil; i++ {
 		if variable := wordAt(stack, i); hasPrefix(cString(variable), name) {
@@ -178,9 +177,8 @@ type answer struct {
 	stderr, stdout, want string
 }
 
-// parseAnswer wants each pair once, stdout last, and nothing empty or in pieces.
-//
-//go:nosplit
+// parseAnswer parses the agent's answer. It accepts an answer only if each pair is there once and complete,
+// none is empty, and stdout is the last.
 func parseAnswer() answer {
 	a := answer{exit: -1}
 	for at := 0; ; {

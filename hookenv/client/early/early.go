@@ -80,9 +80,7 @@ func wordAt(stack unsafe.Pointer, i int) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Add(stack, i*8))
 }
 
-// stringAt is unsafe.String without its question to the runtime about the length.
-//
-//go:nosplit
+// stringAt does what unsafe.String does, without its call of the runtime.
 func stringAt(p unsafe.Pointer, n int) string {
 	return *(*string)(unsafe.Pointer(&[2]uintptr{uintptr(p), uintptr(n)}))
 }

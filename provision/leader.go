@@ -52,7 +52,7 @@ func (l *leader) run(ctx context.Context) error {
 	}
 }
 
-// Without knowledge of the instances nothing begins.
+// runRound plans and starts jobs once. It starts nothing if the provider cannot list its instances.
 func (l *leader) runRound(ctx context.Context) error {
 	for _, o := range l.pool.takeOutcomes() {
 		l.noteOutcome(o)
@@ -116,7 +116,8 @@ func (l *leader) dueJobs(now time.Time) (jobs []job) {
 	return jobs
 }
 
-// A failed start is retried by the machine's record, not by backoffs.
+// noteOutcome takes note of a job's result. A failed start is retried by the machine's record, other actions
+// by backoffs.
 func (l *leader) noteOutcome(o outcome) {
 	_, failed := errors.AsType[startError](o.err)
 	switch {
@@ -150,9 +151,9 @@ func (l *leader) awaitTrigger(ctx context.Context) error {
 	return err
 }
 
-// How far starts are, and what agents note of themselves, is in the same records and changes
-// nothing. Agents that were there before the provider was asked are watched, too: their going
-// matters.
+// awaitChange waits until the records have changed in a way that the plan depends on, or until an agent that
+// was present at the last plan has gone. The progress of starts, and the agents' own notes, are in the same
+// records and change nothing.
 func (l *leader) awaitChange(ctx context.Context) error {
 	w, err := l.State.Watch(ctx, l.last.baseRevision, state.WatchMachines(), state.WatchEnvironment(),
 		state.WatchMachineAgents())

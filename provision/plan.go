@@ -149,7 +149,8 @@ func (a *assignment) stopSurplus(w Wanted, keep *provider.Instance, rest []provi
 	return nil
 }
 
-// A dying machine that never had an agent, and has no unit that needs one to leave, can go.
+// neverStarted reports whether a dying machine can be removed at once: it never had an agent, and no unit
+// needs one to leave.
 func neverStarted(w Wanted, have []provider.Instance) bool {
 	running := slices.ContainsFunc(have, func(i provider.Instance) bool { return i.Running })
 	return w.Life == state.Dying && w.Instance == "" && w.Units == 0 && !running
@@ -170,7 +171,8 @@ func chooseInstance(w Wanted, have []provider.Instance) (keep *provider.Instance
 	return &have[at], slices.Delete(slices.Clone(have), at, at+1)
 }
 
-// Without a machine, each instance is stopped in the name of the machine that it names itself.
+// stopActions returns an action for each instance. Without a machine, each action is in the name of the
+// machine that the instance names itself.
 func stopActions(machine string, instances []provider.Instance) []Action {
 	var actions []Action
 	for _, i := range instances {

@@ -40,8 +40,9 @@ func (l *launch) confine(r environmentRecord, stateFolders []string) error {
 	return osutil.MkdirAll(l.gateway, 0o700)
 }
 
-// gatewayArgs mount nothing over what the container must not see, and its own gateway there. It can
-// replace nothing in the gateway's folder: the process that listens there is the host's.
+// gatewayArgs returns the mounts that hide the host's files from the container and show it its own gateway.
+// The container cannot replace anything in the gateway's directory, since a process of the host listens
+// there.
 func (l launch) gatewayArgs() (args []string) {
 	for _, folder := range l.hiddenFolders {
 		args = append(args, "--tmpfs="+escapeMount(folder)+":mode=0700,size=4k")

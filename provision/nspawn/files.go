@@ -36,15 +36,15 @@ func (l launch) prepareFiles() error {
 		}
 	}
 
-	// Charm libraries look for Juju's version in the first, and what charms run outside of hooks calls
-	// the others.
+	// Charm libraries find out Juju's version by jujud. Programs that charms run outside of hooks call
+	// juju-exec and juju-run.
 	for _, path := range []string{jujud + "/jujud", "usr/bin/juju-exec", "usr/bin/juju-run"} {
 		if err := l.writeCall(path); err != nil {
 			return err
 		}
 	}
 
-	// Which the machine's is mounted over.
+	// The machine's own directory is mounted over this one.
 	if err := osutil.MkdirAll(filepath.Join(l.provider.env.Dir, "machines"), 0o755); err != nil {
 		return err
 	}

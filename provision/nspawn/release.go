@@ -90,7 +90,7 @@ func readRelease(series, script, text string) release {
 	return r
 }
 
-// checkKeyring refuses a release whose archive this host cannot check: debootstrap would only warn.
+// checkKeyring refuses a release whose archive this host cannot verify. debootstrap itself would only warn.
 func (r release) checkKeyring() error {
 	isThere := func(path string) bool { _, err := os.Stat(path); return err == nil }
 	if len(r.keyrings) == 0 || slices.ContainsFunc(r.keyrings, isThere) {

@@ -171,7 +171,7 @@ func (p *childProcess) ID() string {
 	return ""
 }
 
-// Diagnose has nothing to add: the errors are worded elsewhere.
+// Diagnose returns "": the callers' errors say it all.
 func (*childProcess) Diagnose(context.Context) string { return "" }
 
 // PluginToHost refuses sockets that any user of this host could speak to.

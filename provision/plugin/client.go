@@ -100,8 +100,8 @@ func (c *Client) Capabilities(ctx context.Context) (all provider.Capabilities, e
 	return all, err
 }
 
-// Start has the process start an instance. One that was cut off by the process's
-// end is transient: to be repeated with the same token.
+// Start asks the process to start an instance. If the process ends meanwhile, the error is transient: repeat
+// the call with the same token.
 func (c *Client) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (i provider.Instance, err error) {
 	err = c.callProvider(ctx, 0, func(ctx context.Context, p protocol.ProviderClient) (err error) {
 		i, err = receiveStart(ctx, p, spec, boot)
@@ -141,7 +141,7 @@ func receiveStart(
 	}
 }
 
-// Stop has the process end an instance.
+// Stop asks the process to stop an instance.
 func (c *Client) Stop(ctx context.Context, instance string) error {
 	return c.callProvider(ctx, 0, func(ctx context.Context, p protocol.ProviderClient) error {
 		_, err := p.Stop(ctx, &protocol.StopRequest{Instance: toUTF8(instance)})

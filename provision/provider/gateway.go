@@ -13,17 +13,17 @@ const ConfinedSetting = "confined"
 // IsConfined reports whether a provider's settings say so.
 func IsConfined(config map[string]string) bool { return config[ConfinedSetting] == "true" }
 
-// GatewayDir is the folder of a machine's socket.
+// GatewayDir returns the directory of a machine's socket.
 func GatewayDir(environment, machine string) string {
 	return filepath.Join(environment, GatewayFolder, machine)
 }
 
-// GatewaySocket is a machine's socket, at the same path on this host and in the machine.
+// GatewaySocket returns the path of a machine's socket, which is the same on this host and in the machine.
 func GatewaySocket(environment, machine string) string {
 	return filepath.Join(GatewayDir(environment, machine), "socket")
 }
 
-// GatewayURL is the URL of the state at a machine's socket.
+// GatewayURL returns the URL of the state at a machine's socket.
 func GatewayURL(environment, machine string) string {
 	return "bijou+unix://" + GatewaySocket(environment, machine)
 }

@@ -256,7 +256,7 @@ type boundedBuffer []byte
 
 const maxOutput = 16 << 10
 
-// Write keeps the first bytes.
+// Write keeps the first bytes, and drops the rest.
 func (b *boundedBuffer) Write(data []byte) (int, error) {
 	*b = append(*b, data[:min(len(data), maxOutput-len(*b))]...)
 	return len(data), nil

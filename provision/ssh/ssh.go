@@ -193,7 +193,7 @@ func parseTarget(text string) (target, error) {
 
 func (t target) address() string { return net.JoinHostPort(t.Host, t.Port) }
 
-// String names the host, without the fingerprint.
+// String returns USER@HOST:PORT, without the fingerprint.
 func (t target) String() string { return t.User + "@" + t.address() }
 
 func parseID(id string) (t target, machine string, err error) {

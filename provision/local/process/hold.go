@@ -24,7 +24,7 @@ type Hold struct {
 // between fork and exec, have its files open still.
 const lockGraceTimeout = 2 * time.Second
 
-// waitWhile is for what the kernel is about to end.
+// waitWhile waits briefly while lasts returns true. It is for processes that the kernel is about to end.
 func waitWhile(lasts func() bool) {
 	for end := time.Now().Add(lockGraceTimeout); lasts() && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
@@ -60,7 +60,7 @@ func Take(dir string) (*Hold, error) {
 	return h, nil
 }
 
-// Release gives the right up; the process may live on.
+// Release gives up the right to the directory. The process may live on.
 func (h *Hold) Release() {
 	_ = os.Remove(h.pid)
 	_ = h.lock.Close()

@@ -154,7 +154,7 @@ func readWords(pid int, file string) []byte {
 	return data
 }
 
-// This process is one of them.
+// findAncestors returns the ids of this process and all its ancestors.
 func findAncestors() map[int]bool {
 	all := map[int]bool{}
 	for pid := os.Getpid(); pid > 1 && !all[pid]; {

@@ -185,7 +185,7 @@ func (v *View) headOfCompleteBlob(sum string) (BlobHead, error) {
 	return head, nil
 }
 
-// AddBlob has the commit write the blob first, and returns its sha256.
+// AddBlob returns the sha256 of the data, which the commit stores as a blob before its other writes.
 func (tx *Tx) AddBlob(data []byte) string {
 	sum := osutil.Digest(data)
 	tx.buffer.blobs[sum] = data

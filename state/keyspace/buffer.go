@@ -140,7 +140,7 @@ func (b *txBuffer) current(key string) []byte {
 	return kv.Value
 }
 
-// CompareKey orders keys, for a search in the result of List.
+// CompareKey compares an entry's key with key, for a binary search in the result of List.
 func CompareKey(kv store.KV, key string) int { return cmp.Compare(kv.Key, key) }
 
 func (b *txBuffer) list(v *View, prefix string) ([]store.KV, error) {
@@ -257,8 +257,8 @@ func (s *Space) putIf(ctx context.Context, conds []store.Cond, key string, doc a
 	return revision, err
 }
 
-// PutIf is Space.PutIf, conditional on the claim, too: Update tells if the claim was the
-// condition that failed.
+// PutIf does what Space.PutIf does, under the additional condition that the claim is held. If nothing was
+// written, Update tells whether the claim was lost.
 func (c *Claim) PutIf(
 	ctx context.Context,
 	guard string,
@@ -270,9 +270,9 @@ func (c *Claim) PutIf(
 	return at != 0, err
 }
 
-// PutIf is Space.PutIf, conditional on this leadership, too. It returns at which revision
-// the key was written; 0 if it was not, for whichever reason: Update tells if that is the
-// leadership's end. It is for one goroutine at a time.
+// PutIf does what Space.PutIf does, under the additional condition that this leadership lasts. It returns the
+// revision of the write, or 0 if nothing was written. Then Update tells whether the leadership has ended. It
+// is for one goroutine at a time.
 func (l *Leadership) PutIf(
 	ctx context.Context,
 	guard string,

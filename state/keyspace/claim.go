@@ -53,8 +53,8 @@ func (s *Space) TakeClaim(ctx context.Context, t ClaimTarget, by Claimant) (*Cla
 	return c, c.acquire(ctx)
 }
 
-// JoinClaim is TakeClaim for a process beside the holder's: it works under the claim of
-// its place, whichever process of that place holds it.
+// JoinClaim does what TakeClaim does, for a process beside the holder. It works under the claim of its place,
+// whichever process of that place holds the claim.
 func (s *Space) JoinClaim(ctx context.Context, t ClaimTarget, by Claimant) (*Claim, error) {
 	c := &Claim{space: s, target: t, claimant: by, joining: true}
 	return c, c.acquire(ctx)
@@ -135,7 +135,7 @@ func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why 
 	return claimGranted, "", err
 }
 
-// fenceCond is the condition that nobody has written the claim since it was adopted.
+// fenceCond returns the condition that the claim has not been written since it was adopted.
 func (c *Claim) fenceCond() store.Cond {
 	return store.Cond{Key: c.target.Key, Revision: c.current().revision}
 }
@@ -196,8 +196,8 @@ func (c *Claim) markLost(d ClaimRecord) error {
 	return c.state.lostErr
 }
 
-// Update is Space.Update, conditional on the claim: ErrClaimLost, and nothing is
-// written, once another holder has taken it.
+// Update does what Space.Update does, under the condition that the claim is held. It returns ErrClaimLost,
+// and writes nothing, once another holder has the claim.
 func (c *Claim) Update(ctx context.Context, f func(tx *Tx) error) error {
 	for {
 		if err := c.current().lostErr; err != nil {

@@ -36,7 +36,7 @@ func (h Holder) Identity() any {
 	return h
 }
 
-// String names the holder in messages.
+// String returns the holder's process, directory and host for messages.
 func (h Holder) String() string {
 	who := "an agent"
 	if h.PID != 0 {
@@ -93,7 +93,7 @@ func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	switch {
 	case !h.SamePlace(by.Holder) && !moved:
 		return claimRefused, fmt.Sprintf("it is held by %s since %s", h, h.Since.Format(time.DateTime+" MST"))
-	case moved && h.Boot != by.Boot: // a host with a copy of the disk, say, from where it was not moved
+	case moved && h.Boot != by.Boot: // this may be a copy of the disk, and the holder still runs elsewhere
 		return claimDoubtful, ""
 	case h.Boot == "" || h.sameProcess(by.Holder):
 		return claimGranted, ""
@@ -137,8 +137,8 @@ func (v *View) ClaimHolder(key string) (h Holder, ok bool, err error) {
 	return *d.Holder, true, nil
 }
 
-// AssignClaim takes the claim at the key from its holder, and keeps it for that place, or with nil for the
-// first one to take it. It raises the claim's epoch.
+// AssignClaim takes the claim at the key from its holder, and reserves it for the place to or, if to is nil,
+// for the first process that takes it. It raises the claim's epoch.
 func (tx *Tx) AssignClaim(key string, to *Holder) error {
 	d, _, err := Load[ClaimRecord](tx, key)
 	if err != nil {

@@ -46,13 +46,13 @@ func Load[T any](r Reader, key string) (doc T, ok bool, err error) {
 	return doc, err == nil, err
 }
 
-// LoadOrZero is Load with the zero value for a key that is absent.
+// LoadOrZero does what Load does, and returns the zero value for an absent key.
 func LoadOrZero[T any](r Reader, key string) (T, error) {
 	doc, _, err := Load[T](r, key)
 	return doc, err
 }
 
-// LoadExisting is Load for a key that must exist. Otherwise it returns ErrNotFound, with the given text.
+// LoadExisting does what Load does, and returns ErrNotFound with the given text for an absent key.
 func LoadExisting[T any](r Reader, key, format string, args ...any) (T, error) {
 	doc, ok, err := Load[T](r, key)
 	if err != nil {
@@ -91,7 +91,8 @@ func LoadChildren[T any](r Reader, prefix string, name func(doc *T, rest string)
 	return all, nil
 }
 
-// DecodeInto is Decode into a document. Where that holds any, numbers are as they were written.
+// DecodeInto decodes the value into doc. Where doc has the type any, numbers keep the form in which they were
+// written.
 func DecodeInto(kv store.KV, doc any) error {
 	if err := number.Unmarshal(kv.Value, doc); err != nil {
 		return fmt.Errorf("cannot decode %q: %w", kv.Key, err)
@@ -100,8 +101,8 @@ func DecodeInto(kv store.KV, doc any) error {
 	return nil
 }
 
-// GetAt is Get into a document without the condition, and returns at which revision the key was
-// written: 0 if it is absent.
+// GetAt reads a key into doc, and returns the revision at which it was written, or 0 if it is absent. It does
+// not make a commit conditional on the key.
 func (v *View) GetAt(key string, doc any) (revision int64, err error) {
 	kv, err := v.GetKV(key)
 	if err != nil || kv.Revision == 0 {

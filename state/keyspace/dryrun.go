@@ -36,7 +36,7 @@ func (tx *Tx) Attempt(f func(tx *Tx) error) error {
 	return err
 }
 
-// AssumeBlob is Space.PutBlob within a DryRun: it stores nothing, and ReferToBlob finds the blob.
+// AssumeBlob does what Space.PutBlob does within a DryRun. It stores nothing, but ReferToBlob finds the blob.
 func (tx *Tx) AssumeBlob(r io.Reader) (sum string, size int64, err error) {
 	data, sum, err := readBlob(r)
 	if err != nil {
@@ -46,10 +46,10 @@ func (tx *Tx) AssumeBlob(r io.Reader) (sum string, size int64, err error) {
 	return sum, int64(len(data)), nil
 }
 
-// AssumeSum is AssumeBlob for a blob of which only the sum is known.
+// AssumeSum does what AssumeBlob does, for a blob of which only the sum is known.
 func (tx *Tx) AssumeSum(sum string) { tx.buffer.assumed[sum] = true }
 
-// AssumeFile is Space.PutFile within a DryRun, as AssumeBlob is PutBlob.
+// AssumeFile does what Space.PutFile does within a DryRun. It stores nothing, but ReferToBlob finds the file.
 func (tx *Tx) AssumeFile(r io.ReaderAt) (sum string, size int64, err error) {
 	if sum, size, err = sumFile(r); err != nil {
 		return "", 0, err

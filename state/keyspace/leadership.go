@@ -128,14 +128,14 @@ func (l *Leadership) awaitEnd() {
 	close(l.done)
 }
 
-// Done is closed once the leadership has ended, with the session or by Resign.
+// Done returns a channel that is closed once the leadership has ended, with the session or by Resign.
 func (l *Leadership) Done() <-chan struct{} { return l.done }
 
 // HasEnded reports whether Done is closed.
 func (l *Leadership) HasEnded() bool { return isClosed(l.done) }
 
-// Update is Space.Update, conditional on this leadership: the write of a leader
-// that was deposed without knowing it fails with ErrSessionLost.
+// Update does what Space.Update does, under the condition that this leadership lasts. It returns
+// ErrSessionLost if the leader was deposed, even without knowing it.
 func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
 	return l.session.updateFenced(ctx, l.key, f)
 }

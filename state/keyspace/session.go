@@ -60,7 +60,7 @@ func (s *Space) NewSession(ctx context.Context) (*Session, error) {
 	}, nil
 }
 
-// Done is closed once the session is lost or closed.
+// Done returns a channel that is closed once the session is lost or closed.
 func (s *Session) Done() <-chan struct{} { return s.lease.Done() }
 
 // Close ends the session. Its leased keys and leaderships vanish at once or, if the store is away, after
@@ -76,7 +76,7 @@ func (s *Session) Close(ctx context.Context) error {
 	return nil
 }
 
-// markClosed keeps further tasks from beginning.
+// markClosed marks the session as closed, so that no further task begins.
 func (s *Session) markClosed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -117,8 +117,8 @@ func (s *Space) Health(ctx context.Context) map[string]string {
 	return nil
 }
 
-// SweepStore has the store remove what it keeps beside the keys and does not need any more. Those that
-// lead call it, every ten minutes or less often; a store in a file needs none of it.
+// SweepStore makes the store remove data that it keeps beside the keys and no longer needs. Leaders call it
+// every ten minutes or less often. A store in a file does not need it.
 func (s *Space) SweepStore(ctx context.Context) error {
 	if sweeper, ok := s.store.(store.Sweeper); ok {
 		return sweeper.Sweep(ctx)
@@ -129,7 +129,7 @@ func (s *Space) SweepStore(ctx context.Context) error {
 // Store returns the store itself, for callers that copy it whole.
 func (s *Space) Store() store.Store { return s.store }
 
-// ReplaceEtcdMember is storeurl.ReplaceEtcdMember for a store that Open opens.
+// ReplaceEtcdMember does what storeurl.ReplaceEtcdMember does, for a store that Open opens.
 func ReplaceEtcdMember(ctx context.Context, url, prefix, member, peer string) (initialCluster string, err error) {
 	url, _ = storeurl.WithPrefix(url, prefix)
 	return storeurl.ReplaceEtcdMember(ctx, url, member, peer)

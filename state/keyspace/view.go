@@ -99,7 +99,7 @@ func Read[T any](ctx context.Context, s *Space, f func(v *View) (T, error)) (res
 	return result, err
 }
 
-// Revision is the revision of all reads: a watch continues after it.
+// Revision returns the revision of all reads, after which a watch continues.
 func (v *View) Revision() (int64, error) {
 	v.checkOpen()
 	return v.snap.Revision(v.ctx)
@@ -134,8 +134,8 @@ func (v *View) Get(key string) (value []byte, ok bool, err error) {
 	return kv.Value, kv.Revision != 0, err
 }
 
-// Prefetch says which keys are read next, so that a store that is far away brings them in one
-// round trip. It makes no commit conditional on them.
+// Prefetch names the keys that are read next, so that a distant store sends them in one round trip. It makes
+// no commit conditional on them.
 func (v *View) Prefetch(keys ...string) error {
 	v.checkOpen()
 	if v.buffer != nil {
@@ -151,7 +151,7 @@ func (v *View) Prefetch(keys ...string) error {
 	return v.snap.Prefetch(v.ctx, keys...)
 }
 
-// Stored is Get without own writes.
+// Stored does what Get does, without the transaction's own writes.
 func (tx *Tx) Stored(key string) (value []byte, ok bool, err error) {
 	tx.checkOpen()
 	kv, err := tx.buffer.get(tx.View, key)
@@ -169,8 +169,8 @@ func (v *View) List(prefix string) ([]store.KV, error) {
 	return v.buffer.overlayWrites(kvs, prefix), err
 }
 
-// ListUnguarded is List without the condition: the result may be outdated by the time of
-// the commit.
+// ListUnguarded does what List does, without a condition: by the time of the commit the result may be
+// outdated.
 func (v *View) ListUnguarded(prefix string) ([]store.KV, error) {
 	v.checkOpen()
 	kvs, err := v.snap.List(v.ctx, prefix)

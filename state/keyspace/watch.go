@@ -11,10 +11,10 @@ import (
 // Scope names what a watcher watches: keys, and all keys with prefixes.
 type Scope = store.Scope
 
-// Below is all keys with one of the prefixes.
+// Below returns the scope of all keys with one of the prefixes.
 func Below(prefixes ...string) Scope { return store.Below(prefixes...) }
 
-// Exactly is those keys, and none that begins with one of them.
+// Exactly returns the scope of these keys alone, without keys that begin with one of them.
 func Exactly(keys ...string) Scope { return store.Exactly(keys...) }
 
 // KeyValue is one key with its JSON, and the revision at which it was written.
@@ -70,7 +70,7 @@ func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 	return keys, nil
 }
 
-// Changes is Next with the keys' values, as far as the store tells them.
+// Changes does what Next does, and returns the keys' values, as far as the store sends them.
 func (w *Watcher) Changes(ctx context.Context) ([]Change, error) {
 	batch, err := w.nextBatch(ctx)
 	if err != nil {
@@ -86,6 +86,8 @@ func (w *Watcher) Changes(ctx context.Context) ([]Change, error) {
 	return changes, nil
 }
 
+// nextBatch returns the next batch of changes. If changes were missed, it makes the space forget what it
+// remembers.
 func (w *Watcher) nextBatch(ctx context.Context) (store.Batch, error) {
 	batch, err := w.w.Next(ctx)
 	w.space.forgetAllIfLost(err)
@@ -152,10 +154,10 @@ const maxPendingChanges = 4096
 // NewFeed returns an empty feed.
 func NewFeed() *Feed { return &Feed{ready: make(chan struct{}, 1)} }
 
-// Ready is signalled when something has changed since the last Take.
+// Ready returns a channel that is signalled when something has changed since the last Take.
 func (f *Feed) Ready() <-chan struct{} { return f.ready }
 
-// Invalidate has everything count as changed.
+// Invalidate makes everything count as changed.
 func (f *Feed) Invalidate() { f.push(ChangeSet{All: true}) }
 
 // End tells the owner, as the last change, why the watch has ended.

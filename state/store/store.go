@@ -135,10 +135,10 @@ type Scope struct {
 	Prefixes []string
 }
 
-// Below is all keys with one of the prefixes.
+// Below returns the scope of all keys with one of the prefixes.
 func Below(prefixes ...string) Scope { return Scope{Prefixes: prefixes} }
 
-// Exactly is those keys, and none that begins with one of them.
+// Exactly returns the scope of these keys alone, without keys that begin with one of them.
 func Exactly(keys ...string) Scope { return Scope{Keys: keys} }
 
 // Has reports whether the key is in the scope.

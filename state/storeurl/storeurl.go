@@ -64,7 +64,7 @@ func existsInEtcd(ctx context.Context, url string) (bool, error) {
 	return true, s.Close()
 }
 
-// remoteKind opens what a gateway serves. What is behind that is another process's.
+// remoteKind returns the kind of a store that a gateway serves.
 func remoteKind() kind {
 	refuse := func(_ context.Context, url string) error {
 		return charm.Invalidf("cannot make or remove the store at %q: it is a gateway's: %s", url, wantURL)
@@ -155,7 +155,7 @@ func Remove(ctx context.Context, url string) error {
 	return k.remove(ctx, at)
 }
 
-// SetAsideReplaced is sqlite.SetAsideReplaced; no etcd is ever set aside.
+// SetAsideReplaced does what sqlite.SetAsideReplaced does. An etcd is never set aside.
 func SetAsideReplaced(url string) (folder string, err error) {
 	path, ok := strings.CutPrefix(url, "sqlite:")
 	if !ok {

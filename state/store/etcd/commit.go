@@ -40,7 +40,8 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return d.commitRequest(ctx, r)
 }
 
-// commitRequest must not be repeated: the first may have been done.
+// commitRequest sends the request to etcd. It must not be repeated after an error, since etcd may have
+// committed it.
 func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 	var resp *clientv3.TxnResponse
 

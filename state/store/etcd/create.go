@@ -201,7 +201,7 @@ func (s keyCodec) prefixRange(prefix string) keyRange {
 	return rangeOf(s.encodeKey(prefix))
 }
 
-// spanRange is the range of etcd's keys for one key or prefix.
+// spanRange returns the range of etcd's keys for one key or prefix.
 func (s keyCodec) spanRange(span handle.Span) keyRange {
 	if span.Prefix {
 		return s.prefixRange(span.Text)

@@ -78,8 +78,8 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 	return nil, mapKnownError(err)
 }
 
-// dialOptions lets gRPC try a member that is away every other second for as long as it is away. gRPC's
-// default tries ever more seldom, and agents would be back late after a long outage.
+// dialOptions makes gRPC dial an absent member every other second. By default gRPC dials ever more seldom, so
+// that agents would come back late after a long outage.
 func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.3, MaxDelay: 2 * time.Second},

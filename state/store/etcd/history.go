@@ -64,8 +64,8 @@ func (h *historyTracker) recordRevision(epoch int, revision int64) {
 	}
 }
 
-// recordResponse takes a linearizable answer to a request, and the result of lastSeen from before the
-// request. It reports whether the answer has ended the epoch.
+// recordResponse records the revision of an answer, and reports whether the answer has ended the epoch.
+// before is the result of lastSeen from before the request. The answer must be linearizable.
 func (h *historyTracker) recordResponse(before historyState, answer *pb.ResponseHeader) (over bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -196,8 +196,8 @@ func (s *sweeper) sweepOld(ctx context.Context, above int64) error {
 	return s.sweepUpTo(ctx, before)
 }
 
-// sweepUpTo first writes that tombstones may be missing: a condition that would need them
-// does not hold from then on.
+// sweepUpTo removes the tombstones that are not newer than the revision. It first writes that they may be
+// missing, so that no condition relies on them from then on.
 func (s *sweeper) sweepUpTo(ctx context.Context, upto int64) error {
 	d := s.d
 	later := clientv3.Compare(clientv3.Value(d.keys.sweptKey()), "<", sweptValue(upto))
@@ -218,7 +218,7 @@ func (s *sweeper) sweepUpTo(ctx context.Context, upto int64) error {
 	})
 }
 
-// deleteTombstones spares those that were written again meanwhile.
+// deleteTombstones deletes the listed tombstones, except those that were written again after upto.
 func (s *sweeper) deleteTombstones(ctx context.Context, resp *clientv3.GetResponse, upto int64) error {
 	for kvs := range slices.Chunk(resp.Kvs, maxRootOps) {
 		var ops []clientv3.Op

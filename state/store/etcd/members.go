@@ -113,8 +113,8 @@ func formatCluster(members []*etcdserverpb.Member, newName string) string {
 	return strings.Join(all, ",")
 }
 
-// removeMember takes a member out that does not answer, if a majority of all does. Each is
-// asked at the endpoints of the store's URL, and at its own.
+// removeMember removes a member that does not answer, if a majority of all members does. It asks each at the
+// endpoints of the store's URL, and at the member's own.
 func (d *db) removeMember(ctx context.Context, members []*etcdserverpb.Member, dead *etcdserverpb.Member) error {
 	places := slices.Clone(d.config.endpoints)
 	for _, m := range members {

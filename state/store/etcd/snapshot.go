@@ -102,8 +102,8 @@ func (s *snapshot) prefetchTogether(ctx context.Context, keys []string) error {
 	return nil
 }
 
-// restart notices which revision the store is at, and has the reads begun again: the
-// snapshot's was not in the future when it was fixed.
+// restart learns the store's revision, and returns ErrHistoryLost, so that the caller begins its reads again.
+// etcd no longer has the snapshot's revision, although it had it when the snapshot fixed it.
 func (s *snapshot) restart(ctx context.Context) error {
 	_ = s.d.probeRevision(ctx)
 	return store.ErrHistoryLost

@@ -92,8 +92,8 @@ func (w *watcher) ensureRegistered() {
 	}
 }
 
-// goLive is called by the mux, which delivers everything after the revision from now on.
-// Another stream's repetition of that has no effect.
+// goLive marks that the mux delivers everything after the revision from now on. The mux calls it. If another
+// stream repeats a change, that has no effect.
 func (w *watcher) goLive(from int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -246,10 +246,11 @@ func findChange(s keyRange, after, until int64) clientv3.Op {
 		clientv3.WithLimit(1), clientv3.WithKeysOnly())
 }
 
-// hasKeys does not look at the count, which is of the whole range.
+// hasKeys reports whether the answer has keys. It does not look at the count, which is that of the whole
+// range.
 func hasKeys(r *pb.ResponseOp) bool { return len(r.GetResponseRange().Kvs) > 0 }
 
-// watchCreated requests progress: perhaps there is nothing to deliver.
+// watchCreated requests a progress report from etcd, since there may be no change to deliver.
 func (r *replay) watchCreated(id, revision int64) { r.stream.requestProgress() }
 
 func (r *replay) commitComplete(g commitEvents) {

@@ -92,6 +92,7 @@ func (m *watchMux) watchMarker(start int64) {
 	m.stream.addWatch(m.markerID, keyRange{begin: m.d.keys.markerKey()}, start)
 }
 
+// hasAdvanced reports whether changes were delivered since the position before.
 func (m *watchMux) hasAdvanced(before int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,8 +130,8 @@ func (m *watchMux) addWatcher(w *watcher) {
 	m.goLiveIfCreated(w)
 }
 
-// goLiveIfCreated has the watcher live from the first position that all its spans'
-// watches deliver from. The caller holds the lock.
+// goLiveIfCreated makes the watcher live from the first position from which all of its spans' watches
+// deliver. The caller holds the lock.
 func (m *watchMux) goLiveIfCreated(w *watcher) {
 	from := m.position
 	for _, span := range w.Spans {

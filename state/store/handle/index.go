@@ -129,7 +129,7 @@ func (w *Watch) Wait(ctx context.Context) {
 	}
 }
 
-// Wake has Wait return: the next call, if nobody waits now.
+// Wake makes Wait return. If nobody waits now, the next Wait returns at once.
 func (w *Watch) Wake() {
 	select {
 	case w.wake <- struct{}{}:

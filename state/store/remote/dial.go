@@ -28,9 +28,9 @@ const (
 	maxResponse = 8 << 20
 )
 
-// dial does not wait for the gateway. gRPC connects again by itself, every other second at least:
-// after an outage of an hour agents are to be back soon. A gateway that stands still is noticed by
-// its silence.
+// dial returns a connection to the gateway's socket, and does not wait for the gateway. gRPC dials again
+// every other second at least, so that agents are back soon after a long outage. A gateway that hangs is
+// noticed by its silence.
 func dial(socket string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///localhost",
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // it is a socket of this host

@@ -129,8 +129,9 @@ type answer struct {
 	denied []string
 }
 
-// read repeats a request that fixes the revision until the gateway answers. Another one that the
-// gateway does not answer loses the snapshot: a gateway that comes back has no such revision.
+// read sends a request to the gateway. It repeats the request that fixes the snapshot's revision until the
+// gateway answers. If a later one is not answered, the snapshot is lost, since a restarted gateway does not
+// have the revision.
 func (s *snapshot) read(ctx context.Context, request *protocol.ReadRequest) (a answer, err error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return answer{}, err

@@ -29,7 +29,8 @@ type watcher struct {
 	room  chan struct{} // buffered: one signal is enough
 }
 
-// Watch does not wait for the gateway; Next does, however long it is away.
+// Watch returns a watcher of the changes after a revision. Watch does not wait for the gateway. Next does,
+// however long the gateway is away.
 func (d *db) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return nil, err
@@ -145,7 +146,8 @@ func (w *watcher) followOnce() error {
 	}
 }
 
-// enqueue waits for room: then the gateway waits, and its store keeps what is not delivered.
+// enqueue queues a batch for Next. If the queue is full, it waits: the gateway then waits, too, and its store
+// keeps the changes.
 func (w *watcher) enqueue(b store.Batch) error {
 	for {
 		w.mu.Lock()

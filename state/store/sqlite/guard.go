@@ -30,7 +30,7 @@ type fileID struct {
 	Inode  uint64 `json:"inode"`
 }
 
-// statFile is os.Stat without its cost, which each commit would pay several times.
+// statFile does what os.Stat does, at lower cost, since each commit calls it several times.
 func statFile(path string) (id fileID, stat unix.Stat_t, err error) {
 	for {
 		err := unix.Stat(path, &stat)
@@ -137,7 +137,8 @@ func (s fileStamp) isSettled() bool { return time.Since(time.Unix(s.changed.Unix
 
 type fileStamps struct{ file, log fileStamp }
 
-// newGuard looks at the files as they are now. ErrStoreGone: they were replaced, or are just now.
+// newGuard returns the guard of a store's files as they are now. It returns ErrStoreGone if they were
+// replaced.
 func newGuard(ctx context.Context, file storeFile, readers *connPool) (*guard, error) {
 	if err := checkMark(file); err != nil {
 		return nil, err
@@ -385,8 +386,9 @@ func (g *guard) contentReplaced() error {
 	)
 }
 
-// replaced returns the ErrStoreGone of a store that was replaced, and leaves a mark beside it, so that
-// nobody opens it before somebody has looked. spoilt: the log does not belong to what is at the path now.
+// replaced returns the ErrStoreGone of a store that was replaced. It leaves a mark beside the store, so that
+// nobody opens it before an operator has looked. spoilt says that the log does not belong to the file at the
+// path now.
 func (g *guard) replaced(what string, spoilt bool) error {
 	g.mu.Lock()
 	g.found = true

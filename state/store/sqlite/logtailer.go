@@ -182,7 +182,7 @@ func (t *logTailer) removeWatcher(w *watcher) {
 	}
 }
 
-// detachLocked has the watcher read for itself again, from position on.
+// detachLocked makes the watcher read the log itself again, from position on.
 func (t *logTailer) detachLocked(w *watcher, position int64) {
 	delete(t.watchers, w)
 	t.index.Remove(w, w.Spans)

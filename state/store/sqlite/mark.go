@@ -46,7 +46,7 @@ func leaveMark(path string, r *store.Replaced) error {
 	return osutil.WriteFile(path+markSuffix, data, 0o600)
 }
 
-// showMark has others find the mark before it is durable, which takes a busy disk a while.
+// showMark makes the mark visible to other processes before it is durable, which takes a busy disk a while.
 func showMark(path string, data []byte) error {
 	draft := fmt.Sprintf("%s%s.%d", path, markSuffix, os.Getpid())
 	if err := os.WriteFile(draft, data, 0o600); err != nil {

@@ -55,7 +55,7 @@ type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// runJob has the writer run a job, and blocks until it is durable.
+// runJob passes a job to the writer, and blocks until the job is durable.
 func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error)) (int64, error) {
 	j := &job{run: run, done: make(chan struct{})}
 	select {
@@ -243,7 +243,7 @@ func (w *writer) connect() (err error) {
 	return err
 }
 
-// close is called by run, or after it has ended.
+// close closes the writer's connection. run calls it, or a caller after run has ended.
 func (w *writer) close() {
 	if w.conn != nil {
 		w.conn.close()

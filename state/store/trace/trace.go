@@ -38,7 +38,7 @@ type snapshot struct {
 	closed            atomic.Bool
 }
 
-// Snapshot logs, when it is closed, how much was read in it.
+// Snapshot opens a snapshot that logs, when it is closed, how much was read in it.
 func (t *traced) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	s, err := t.Store.Snapshot(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (t *traced) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return revision, err
 }
 
-// Health is the traced store's, nil if it has none.
+// Health returns the health of the traced store, or nil if that reports none.
 func (t *traced) Health(ctx context.Context) map[string]string {
 	if h, ok := t.Store.(store.HealthReporter); ok {
 		return h.Health(ctx)
@@ -84,7 +84,7 @@ func (t *traced) Health(ctx context.Context) map[string]string {
 	return nil
 }
 
-// Sweep is the traced store's, and does nothing if it has none.
+// Sweep sweeps the traced store, if that can be swept.
 func (t *traced) Sweep(ctx context.Context) error {
 	if s, ok := t.Store.(store.Sweeper); ok {
 		return s.Sweep(ctx)
@@ -92,7 +92,7 @@ func (t *traced) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// Advisories is the traced store's, nil if it has none.
+// Advisories returns the advisories of the traced store, or nil if that has none.
 func (t *traced) Advisories(ctx context.Context) []string {
 	if a, ok := t.Store.(store.Adviser); ok {
 		return a.Advisories(ctx)
@@ -100,7 +100,7 @@ func (t *traced) Advisories(ctx context.Context) []string {
 	return nil
 }
 
-// GrantLease is the traced store's; an error if it grants none.
+// GrantLease grants a lease of the traced store, or returns an error if that cannot.
 func (t *traced) GrantLease(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
 	g, ok := t.Store.(store.LeaseGranter)
 	if !ok {
@@ -112,7 +112,7 @@ func (t *traced) GrantLease(ctx context.Context, ttl time.Duration) (store.Lease
 	return id, err
 }
 
-// RefreshLease is the traced store's, and logs nothing.
+// RefreshLease refreshes a lease of the traced store, and logs nothing.
 func (t *traced) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, err error) {
 	if g, ok := t.Store.(store.LeaseGranter); ok {
 		return g.RefreshLease(ctx, id)
@@ -120,7 +120,7 @@ func (t *traced) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool
 	return false, errNoGranter
 }
 
-// RevokeLease is the traced store's.
+// RevokeLease revokes a lease of the traced store.
 func (t *traced) RevokeLease(ctx context.Context, id store.LeaseID) error {
 	g, ok := t.Store.(store.LeaseGranter)
 	if !ok {

@@ -95,7 +95,7 @@ func FromKeys(keys []string) [][]byte {
 	return all
 }
 
-// ToKeys is the reverse of FromKeys.
+// ToKeys converts keys as they are sent.
 func ToKeys(all [][]byte) []string {
 	keys := make([]string, len(all))
 	for i, key := range all {

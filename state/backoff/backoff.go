@@ -14,7 +14,7 @@ const MaxDelay = 30 * time.Second
 // Exponential spaces the attempts of one loop. The zero Exponential is ready for use.
 type Exponential struct{ failures int }
 
-// Reset is called after an attempt that has succeeded.
+// Reset makes the next wait the shortest again. Call it after an attempt that has succeeded.
 func (e *Exponential) Reset() {
 	e.failures = 0
 }

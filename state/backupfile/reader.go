@@ -284,7 +284,7 @@ type keyReader struct {
 	decoded int64 // of what was read
 }
 
-// Read fails where a key, or all keys, have too many bytes.
+// Read reads the keys. It returns an error if one key, or all keys, have too many bytes.
 func (r *keyReader) Read(p []byte) (int, error) {
 	if r.read-r.decoded > maxKeyBytes {
 		return 0, fmt.Errorf("a key has more than %d bytes", maxKeyBytes)

@@ -83,7 +83,8 @@ func holdsStructs(t reflect.Type) bool {
 	return false
 }
 
-// knowsAll is the quick way out of nearly every write.
+// knowsAll reports whether the old record has no field that the type does not know. This is the quick exit of
+// nearly every write.
 func knowsAll(old []byte, t reflect.Type) bool {
 	d := json.NewDecoder(bytes.NewReader(old))
 	d.DisallowUnknownFields()
@@ -321,7 +322,7 @@ func identity(raw json.RawMessage, t reflect.Type) (id any, ok bool) {
 	return doc.(Identified).Identity(), true
 }
 
-// encode leaves HTML's characters as they are, as package keyspace does.
+// encode returns the value as JSON without escapes for HTML, as package keyspace does.
 func encode(value any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -59,7 +59,7 @@ func Archive(dir string, w io.Writer, opts ArchiveOptions) (_ ArchiveInfo, err e
 	return archive(dir, w, opts, defaultLimits())
 }
 
-// archive is [Archive] with given limits on the archive and on its unpacked size.
+// archive does what [Archive] does, with the given limits on the archive and on its unpacked size.
 func archive(dir string, w io.Writer, opts ArchiveOptions, max limits) (ArchiveInfo, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -345,7 +345,7 @@ type archiveWriter struct {
 	limits limits
 }
 
-// Write fails if the archive would become too big.
+// Write writes to the archive. It returns an error if the archive becomes too large.
 func (m *archiveWriter) Write(p []byte) (int, error) {
 	if err := m.limits.checkPacked(m.n + int64(len(p))); err != nil {
 		return 0, err

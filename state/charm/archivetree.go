@@ -186,7 +186,7 @@ func (t *archiveTree) addParents() error {
 	return nil
 }
 
-// sortedEntries has a folder before its files.
+// sortedEntries returns the entries, each directory before its files.
 func (t *archiveTree) sortedEntries() []entry {
 	return slices.SortedFunc(maps.Values(t.entries), func(a, b entry) int {
 		return strings.Compare(a.name, b.name)
@@ -305,7 +305,7 @@ type budgetReader struct {
 	unlimited bool
 }
 
-// ReadAt fails beyond the budget.
+// ReadAt reads at the offset. It returns an error beyond the budget.
 func (b *budgetReader) ReadAt(p []byte, off int64) (int, error) {
 	if !b.unlimited {
 		if b.left -= int64(len(p)); b.left < 0 {

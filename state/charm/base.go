@@ -16,7 +16,7 @@ type baseYAML struct {
 	RunOn         []baseYAML `yaml:"run-on"`
 }
 
-// setPlatforms takes series and architectures from the bases, else the platforms, if there are any.
+// setPlatforms sets series and architectures from the bases, or else from the platforms.
 func (m *Meta) setPlatforms(raw *metaYAML) {
 	bases := raw.Bases
 	if len(bases) == 0 {
@@ -66,7 +66,7 @@ func (raw *metaYAML) platformBases() (bases []baseYAML) {
 	return bases
 }
 
-// codeNames are of systems and their versions, as of os-release(5).
+// codeNames returns the code names of systems and their versions, as os-release(5) names them.
 func codeNames() map[string]string {
 	return map[string]string{
 		"ubuntu12.04": "precise",

@@ -211,7 +211,7 @@ func (c *Charm) readConfig(read func(string) ([]byte, error)) error {
 	return err
 }
 
-// readRevision falls back to metadata.yaml, where charms older than the revision file have it.
+// readRevision reads the file revision, or else the key in metadata.yaml, where older charms have it.
 func (c *Charm) readRevision(read func(string) ([]byte, error)) error {
 	found, err := c.parseFile("revision", read, func(data []byte) (err error) {
 		c.Revision, err = parseRevision(data)

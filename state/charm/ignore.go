@@ -127,7 +127,7 @@ func parseIgnoreRules(text string) ([]ignoreRule, error) {
 	return rules, nil
 }
 
-// trimSpacesBehind leaves a space that a backslash stands before.
+// trimSpacesBehind removes the spaces at the line's end, except one behind a backslash.
 func trimSpacesBehind(line string) string {
 	for strings.HasSuffix(line, " ") && !strings.HasSuffix(line, `\ `) {
 		line = line[:len(line)-1]

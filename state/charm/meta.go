@@ -57,7 +57,7 @@ type metaYAML struct {
 	} `yaml:"platforms"`
 }
 
-// merge takes a file's values; those of the file before stay where this one has none.
+// merge adds a file's values. Values of an earlier file stay if this one does not have them.
 func (raw *metaYAML) merge(data []byte) error {
 	if err := unmarshalCharm(data, raw); err != nil {
 		return err
@@ -218,7 +218,7 @@ func (m *Meta) Supports(series string) bool {
 // Strings is a list that may be written as a single text.
 type Strings []string
 
-// UnmarshalYAML takes a text or a list of them.
+// UnmarshalYAML accepts a text or a list of texts.
 func (s *Strings) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind == yaml.ScalarNode {
 		*s = Strings{n.Value}

@@ -42,7 +42,8 @@ func isCharmName(name string) bool {
 	return isWords(name, "-") && !slices.ContainsFunc(strings.Split(name, "-"), hasNoLetter)
 }
 
-// isDashedName is of services and series: a part may be a number, as in "blog-0".
+// isDashedName reports whether the name is valid for a service or series: words with dashes between, which
+// may be numbers, as in "blog-0".
 func isDashedName(name string) bool { return isWords(name, "-") }
 
 func isRelationName(name string) bool { return isWords(name, "-_") }
@@ -159,7 +160,7 @@ func UnitTag(name string) string {
 	return "unit-" + service + "-" + strconv.Itoa(n)
 }
 
-// ParseUnitTag is the reverse of UnitTag.
+// ParseUnitTag returns the unit of a tag that UnitTag made.
 func ParseUnitTag(tag string) (name string, err error) {
 	rest, ok := strings.CutPrefix(tag, "unit-")
 	if dash := strings.LastIndexByte(rest, '-'); ok && dash >= 0 {

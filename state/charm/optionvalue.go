@@ -94,7 +94,7 @@ func (c *Config) parsePrinted(settings *yaml.Node) (map[string]any, error) {
 	return values, nil
 }
 
-// ParseNode is ParseYAML for one value.
+// ParseNode does what ParseYAML does, for one value.
 func (c *Config) ParseNode(name string, n *yaml.Node) (any, error) {
 	return c.convert(name, func(o Option) (any, error) { return o.fromNode(n) })
 }

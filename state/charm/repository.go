@@ -132,7 +132,7 @@ func (u URL) String() string {
 // MarshalText makes a URL one string in JSON and YAML.
 func (u URL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
-// UnmarshalText is the reverse of MarshalText.
+// UnmarshalText parses a URL that MarshalText wrote.
 func (u *URL) UnmarshalText(text []byte) (err error) {
 	*u, err = ParseURL(string(text))
 	return err
@@ -151,7 +151,7 @@ func ParseURL(s string) (URL, error) {
 	return URL(ref), nil
 }
 
-// ShortURL returns a charm's URL as Juju writes it since it has no series: local:mysql-3.
+// ShortURL returns a charm's URL without its series, as newer versions of Juju write it: local:mysql-3.
 func ShortURL(text string) string {
 	url, err := ParseURL(text)
 	if err != nil {

@@ -89,7 +89,7 @@ func decodeLimit(n *yaml.Node) (json.Number, error) {
 // it describes; values are not checked against it.
 type closedYAML bool
 
-// UnmarshalYAML takes a boolean or a schema.
+// UnmarshalYAML accepts a boolean or a schema.
 func (c *closedYAML) UnmarshalYAML(n *yaml.Node) error {
 	if n.Kind != yaml.ScalarNode {
 		return nil

@@ -80,13 +80,14 @@ func parseValue(data []byte) (value any, err error) {
 	return value, shortenError(err)
 }
 
-// DecodeYAML is n.Decode with errors that fit into a line, and speak of YAML's types.
+// DecodeYAML does what n.Decode does. Its errors fit into a line, and name YAML's types.
 func DecodeYAML(n *yaml.Node, into any) (err error) {
 	defer recoverParser(&err)
 	return shortenError(n.Decode(into))
 }
 
-// recoverParser is deferred: a parser that panics on hostile bytes must not take an agent with it.
+// recoverParser turns a parser's panic into an error. It is deferred, since hostile bytes must not end an
+// agent.
 func recoverParser(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("cannot parse YAML: %v", p)
@@ -223,12 +224,12 @@ func describeMismatch(complaint string) string {
 
 type boolYAML bool
 
-// UnmarshalYAML takes a boolean, or one in quotes.
+// UnmarshalYAML accepts a boolean, also in quotes.
 func (b *boolYAML) UnmarshalYAML(n *yaml.Node) error { return decodeScalar(n, Boolean, (*bool)(b)) }
 
 type intYAML int64
 
-// UnmarshalYAML takes an int, or one in quotes.
+// UnmarshalYAML accepts an integer, also in quotes.
 func (i *intYAML) UnmarshalYAML(n *yaml.Node) error { return decodeScalar(n, Int, (*int64)(i)) }
 
 // decodeScalar reads a value as an option of that type does. It leaves the target as it is for null.

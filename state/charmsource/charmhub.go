@@ -118,7 +118,7 @@ func parseBase(text string) (*url.URL, error) {
 	return base, nil
 }
 
-// Find is Source.Find.
+// Find implements Source.Find.
 func (c *Charmhub) Find(ctx context.Context, q Query) ([]Found, error) {
 	query := url.Values{"fields": {strings.Join(findFields(), ",")}}
 	if q.Text == "" && q == (Query{}) {
@@ -153,7 +153,7 @@ func (c *Charmhub) Find(ctx context.Context, q Query) ([]Found, error) {
 	return found, nil
 }
 
-// Info is Source.Info.
+// Info implements Source.Info.
 func (c *Charmhub) Info(ctx context.Context, name, channel string) (Info, error) {
 	query := url.Values{"fields": {strings.Join(infoFields(), ",")}}
 	if channel != "" {
@@ -171,7 +171,7 @@ func (c *Charmhub) Info(ctx context.Context, name, channel string) (Info, error)
 // those.
 const maxRounds = 3
 
-// Resolve is Source.Resolve.
+// Resolve implements Source.Resolve.
 func (c *Charmhub) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error) {
 	answers := make([]Answer, len(wishes))
 	pending := map[int]Wish{}

@@ -202,7 +202,7 @@ func compareBases(a, b Base) int {
 	return compareVersions(a.Version, b.Version)
 }
 
-// isLTS knows that Ubuntu has one each even year, in April.
+// isLTS reports whether the base is a long-term release of Ubuntu: April of an even year.
 func (b Base) isLTS() bool {
 	year, month, _ := strings.Cut(b.Version, ".")
 	return b.Name == "ubuntu" && month == "04" && len(year) == 2 && (year[1]-'0')%2 == 0

@@ -12,7 +12,7 @@ import (
 	"bijou/state/text"
 )
 
-// refreshFields are those that Juju asks for.
+// refreshFields returns the fields of an answer that Juju, too, asks for.
 func refreshFields() []string {
 	return []string{
 		"actions-yaml", "bases", "config-yaml", "download", "id", "license", "metadata-yaml", "name", "publisher",
@@ -360,7 +360,8 @@ type errorJSON struct {
 	} `json:"extra"`
 }
 
-// explain says an error of one question in words of its own: those of the store have keys of the request.
+// explain returns the error about one wish in our own words, since the store's words have keys of the
+// request.
 func (e errorJSON) explain(name string, w Wish) error {
 	switch e.Code {
 	case "name-not-found", "id-not-found":

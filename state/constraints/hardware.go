@@ -103,7 +103,7 @@ func (v *Value) wantedTags() (tags []string) {
 	return tags
 }
 
-// excludedTags are without the "^".
+// excludedTags returns the tags that are marked with "^", without that mark.
 func (v *Value) excludedTags() (tags []string) {
 	for _, tag := range deref(v.Tags) {
 		if name, not := strings.CutPrefix(tag, "^"); not {

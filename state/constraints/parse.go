@@ -155,7 +155,7 @@ type field struct {
 	format func() (text string, isSet bool) // as set takes it
 }
 
-// allFields is in the order in which constraints are printed.
+// allFields returns all constraints, in the order in which they are printed.
 func (v *Value) allFields() []field {
 	return []field{
 		newField("arch", &v.Arch, "", parseArch, formatWord),
@@ -169,7 +169,7 @@ func (v *Value) allFields() []field {
 	}
 }
 
-// findField knows the other names of constraints, too.
+// findField returns the constraint with that name, or with that as its other name.
 func (v *Value) findField(name string) (field, bool) {
 	if name == "cores" {
 		name = "cpu-cores"

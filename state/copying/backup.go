@@ -56,7 +56,7 @@ func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfi
 	return h, err
 }
 
-// listContentsInUse leaves out the heads of blobs that nothing refers to.
+// listContentsInUse lists the contents, without the heads of blobs that nothing refers to.
 func listContentsInUse(v *state.View) ([]keyspace.KeyValue, error) {
 	all, err := listContents(v)
 	if err != nil {
@@ -194,7 +194,7 @@ func (c *backupCheck) take(k backupfile.Key) error {
 	return nil
 }
 
-// checkEnvironment is called after all keys.
+// checkEnvironment checks that the backup has an environment. It is called after all keys.
 func (c *backupCheck) checkEnvironment() error {
 	if c.environment == nil {
 		return fmt.Errorf("%w: it has no environment", backupfile.ErrDamaged)

@@ -110,7 +110,7 @@ func (c *copier) removeOthers(ctx context.Context, all, there []keyspace.KeyValu
 	return nil
 }
 
-// copyBlob does nothing for a key that is no blob's head.
+// copyBlob copies the chunks of a blob whose head is kv. It does nothing for any other key.
 func (c *copier) copyBlob(ctx context.Context, kv keyspace.KeyValue) error {
 	sum, chunks, _ := blobOf(kv)
 

@@ -292,8 +292,8 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 	return nil
 }
 
-// renewStorages has all storage of a new environment made again, empty, unless its content was put back:
-// its folders were the old one's.
+// renewStorages marks all storage of a new environment to be made again, empty, except storage whose content
+// was restored. Its directories belonged to the former environment.
 func (r Restoration) renewStorages(ctx context.Context, s *state.State) error {
 	all, err := state.Read(ctx, s, (*state.View).Storages)
 	if err != nil {

@@ -150,8 +150,8 @@ func rewriteRecord[T any](kv keyspace.KeyValue, f func(doc *T)) ([]byte, error) 
 	return carry.Over(kv.Value, value, doc), nil
 }
 
-// rewriteEnvironment stops a replaced environment from harvesting: nobody knows which
-// instances were started since the backup was made.
+// rewriteEnvironment returns the environment's record as it is restored. In a replaced environment no
+// instances are harvested, since nobody knows which were started after the backup.
 func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, there []keyspace.KeyValue) ([]byte, error) {
 	before := state.Environment{}
 	if old, ok := findKey(there, keys.Environment); ok {

@@ -37,5 +37,5 @@ func help() map[string]string {
 	}
 }
 
-// Help returns what the metric is, in one line; "" if that is not known.
+// Help returns a line that explains the metric, or "" for an unknown one.
 func Help(name string) string { return help()[name] }

@@ -61,7 +61,7 @@ func escapeLabel(value string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value)
 }
 
-// escapeHelp escapes a line of help, in which quotes stand for themselves.
+// escapeHelp escapes a line of help, in which quotes need no escape.
 func escapeHelp(text string) string {
 	return strings.NewReplacer(`\`, `\\`, "\n", `\n`).Replace(text)
 }

@@ -86,7 +86,8 @@ func listFromYAML(n *yaml.Node, left *int) (any, error) {
 	return list, nil
 }
 
-// dictionaryFromYAML leaves merged dictionaries, and keys that are there twice, to the parser.
+// dictionaryFromYAML decodes a dictionary. It leaves merged dictionaries, and duplicate keys, to the yaml
+// package.
 func dictionaryFromYAML(n *yaml.Node, left *int) (any, error) {
 	for i := 0; i < len(n.Content); i += 2 {
 		switch key := n.Content[i]; key.ShortTag() {

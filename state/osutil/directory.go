@@ -42,7 +42,7 @@ func SyncDir(folder string) error {
 	return errors.Join(err, f.Close())
 }
 
-// SyncAll is SyncDir of a folder and of all folders below it. It does not sync files.
+// SyncAll does what SyncDir does, for a directory and all directories below it. It does not sync files.
 func SyncAll(folder string) error {
 	return filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {

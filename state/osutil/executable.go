@@ -11,8 +11,8 @@ import (
 
 const retryInterval = 5 * time.Millisecond
 
-// BlockForks keeps this process from forking until the function that it returns is called:
-// hold it while the file is open for writing, which should not be for long.
+// BlockForks keeps this process from forking until its caller calls unblock. Call it while a program's file
+// is open for writing, and not for long.
 func BlockForks() (unblock func()) {
 	syscall.ForkLock.RLock()
 	return syscall.ForkLock.RUnlock

@@ -30,7 +30,7 @@ func isMount(folder string) bool {
 	return false
 }
 
-// IsEmptyDir is true for a folder that is not there, too.
+// IsEmptyDir reports whether the directory is empty or missing.
 func IsEmptyDir(folder string) (bool, error) {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -52,7 +52,7 @@ type unpacker struct {
 	links []string
 }
 
-// writeEntry relies on root to refuse every name that leads out of it.
+// writeEntry writes an entry of the archive. It relies on root to refuse a name that leads out of it.
 func (u *unpacker) writeEntry(h *tar.Header, content io.Reader) error {
 	name := path.Clean(h.Name)
 	if !u.own {

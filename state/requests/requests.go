@@ -135,7 +135,7 @@ func (l *loop) awaitRequest(ctx context.Context, pause time.Duration) {
 	_ = backoff.Sleep(limit, pause)
 }
 
-// carryOutAll tries each, whatever becomes of the others.
+// carryOutAll carries out all cases. If one fails, it still tries the others.
 func (l *loop) carryOutAll(ctx context.Context, cases []Case) error {
 	errs := make([]error, len(cases))
 	places := make(chan struct{}, maxParallel)
@@ -152,8 +152,8 @@ func (l *loop) carryOutAll(ctx context.Context, cases []Case) error {
 	return errors.Join(errs...)
 }
 
-// carryOut looks at the records again in each transaction: what has changed since the decision was
-// made meets a function that does nothing then, or refuses.
+// carryOut carries out what was decided about a case. Each transaction reads the records again, and does
+// nothing if they have changed since the decision.
 func (l *loop) carryOut(ctx context.Context, c Case) error {
 	step := Next(c)
 	l.log.Debug("provisioner does what an agent requests", "step", step, "unit", c.Request.Unit, "relation", c.Relation)
@@ -180,8 +180,8 @@ func (l *loop) carryOut(ctx context.Context, c Case) error {
 	panic("internal error: unknown step " + string(step))
 }
 
-// end does the last write that a request asks for, and removes the request with it. Where something
-// is going or gone meanwhile, nothing follows from the request any more.
+// end does the last write that a request asks for, and removes the request with it. If an entity is being
+// removed meanwhile, the request has no effect any more.
 func (l *loop) end(ctx context.Context, c Case, do func(tx *state.Tx) error) error {
 	err := l.update(ctx, func(tx *state.Tx) error {
 		err := do(tx)

@@ -91,7 +91,7 @@ func (r *Record) SetRotation(policy string, now time.Time) {
 	}
 }
 
-// Track has a unit read a revision from now on; an empty label leaves its label.
+// Track makes a unit read the revision from now on. An empty label does not change the unit's label.
 func (r *Record) Track(unit string, revision int, label string) {
 	if r.Consumers == nil {
 		r.Consumers = map[string]Consumer{}

@@ -102,7 +102,7 @@ func (c Content) Add(key, value string, read func(path string) ([]byte, error)) 
 // keyError is a key that breaks the rule.
 type keyError string
 
-// Error is what Juju says.
+// Error returns Juju's words for an invalid key.
 func (k keyError) Error() string { return fmt.Sprintf("key %q not valid", string(k)) }
 
 // Hint says the rule.
@@ -110,8 +110,8 @@ func (keyError) Hint() string {
 	return "a key has at least three lower-case letters and digits, a letter first, and single dashes inside: api-key; #base64 or #file may follow"
 }
 
-// isKey wants lower-case letters and digits, three at least, with single dashes inside, a
-// letter first.
+// isKey reports whether a key is valid: at least three lower-case letters and digits, a letter first, with
+// single dashes inside.
 func isKey(key string) bool {
 	for i, c := range []byte(key) {
 		isLetter := c >= 'a' && c <= 'z' || c >= '0' && c <= '9' && i > 0
@@ -224,7 +224,8 @@ type Sealed struct {
 	Blob string `json:"blob,omitempty"` // the sha256 of the blob that has the data instead
 }
 
-// place names what is sealed: nothing that was sealed for one place opens at another.
+// place returns the name of the place for which a revision is sealed. Content that was sealed for one place
+// opens at no other.
 func (r *Record) place(revision int) []byte {
 	return fmt.Appendf(nil, "%s/%s/%d", r.Origin, r.ID, revision)
 }

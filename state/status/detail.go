@@ -362,7 +362,8 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 	return d, err
 }
 
-// HideSettings hides what names of settings and options say is secret, as the log does.
+// HideSettings hides the values of settings and options whose names say that they are secret, as the log
+// does.
 func (d *UnitDetail) HideSettings() {
 	for name, value := range d.Options {
 		if text := fmt.Sprint(value); hideSetting(name, text) != text {

@@ -21,7 +21,7 @@ type Info struct {
 	Life    state.Life `json:"life,omitempty" yaml:"life,omitempty"`
 }
 
-// Info is unknown for a charm that has said nothing.
+// Info returns the workload's status, or unknown for a charm that has set none.
 func (w *Workload) Info() Info {
 	if w == nil {
 		return Info{Current: "unknown"}
@@ -49,7 +49,7 @@ func (u Unit) WorkloadInfo() Info {
 	return Info{Current: "unknown"}
 }
 
-// AgentInfo is the status of the unit's agent.
+// AgentInfo returns the status of the unit's agent.
 func (u Unit) AgentInfo() Info {
 	info := Info{Current: "idle", Version: charm.JujuVersion, Life: u.Life}
 

@@ -135,7 +135,7 @@ type RelationUnit struct {
 // MarshalYAML puts the states of the single relations beside the worst.
 func (u UnitRelation) MarshalYAML() (any, error) { return u.asMap(), nil }
 
-// MarshalJSON is MarshalYAML for JSON.
+// MarshalJSON does what MarshalYAML does, for JSON.
 func (u UnitRelation) MarshalJSON() ([]byte, error) { return json.Marshal(u.asMap()) }
 
 func (u UnitRelation) asMap() map[string]any {

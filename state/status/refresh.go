@@ -35,7 +35,7 @@ func (s *Status) Refresh(v *state.View, o Options, changes []state.KeyChange) (u
 	return units, false, nil
 }
 
-// merge takes over those units, which are gone if they have not been read.
+// merge replaces those units by the ones that were read. Units that were not read are gone.
 func (s *Status) merge(read Status, units []string) {
 	maps.Copy(s.Machines, read.Machines)
 

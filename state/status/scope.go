@@ -232,7 +232,8 @@ func (w *input) readAllMachines(v *state.View) error {
 	return nil
 }
 
-// decode takes the records of a list at a time: they are not to be in memory all at once.
+// decode passes each list of records to take. It reads one list at a time, since all records may not fit into
+// memory.
 func (w *input) decode(v *state.View, s selection, take func(kvs []keyspace.KeyValue) error) error {
 	for _, prefix := range s.prefixes {
 		kvs, err := v.Keys().List(prefix)

@@ -413,7 +413,8 @@ func relationView(r state.Relation) Relation {
 	return view
 }
 
-// relationUnit is in state start if its agent knows nothing of the relation.
+// relationUnit returns what the status shows of a unit in a relation. The state is start if the unit's agent
+// does not know the relation yet.
 func (w *input) relationUnit(u *state.Unit, id int) RelationUnit {
 	st := w.relationStates[unitRelation{u.Name, id}]
 	f := st.Failure

@@ -15,7 +15,7 @@ const waitThreshold = 30 * time.Second
 // waitsForProvisioner is the message of a unit that does.
 const waitsForProvisioner = "waits for a provisioner"
 
-// readWaiting reads what agents have requested and no provisioner does.
+// readWaiting reads the agents' requests that no provisioner carries out.
 func (w *input) readWaiting(v *state.View) error {
 	all, err := v.Requests()
 	if err != nil || len(all) == 0 {
@@ -45,7 +45,7 @@ func (w *input) isWaiting(unit string) bool {
 	return false
 }
 
-// addWaiting adds what waits to the provisioner's trouble.
+// addWaiting adds the waiting requests to the provisioner's trouble.
 func (w *input) addWaiting() {
 	if len(w.waiting) == 0 {
 		return

@@ -108,7 +108,7 @@ func addUsedCharms(kvs []keyspace.KeyValue, used map[string]bool) error {
 	return nil
 }
 
-// sweepResources leaves the blobs to sweepBlobs.
+// sweepResources removes the records of stray resources. It leaves their blobs to sweepBlobs.
 func sweepResources(ctx context.Context, s *state.State) error {
 	stray, err := state.Read(ctx, s, strayResources)
 	if err != nil {

@@ -149,7 +149,7 @@ func sweepTools(ctx context.Context, s *state.State) error {
 	})
 }
 
-// oldActions spares actions that were asked for after before.
+// oldActions returns the actions of removed units, except those that were requested after before.
 func oldActions(v *state.View, before time.Time) (stale []string, err error) {
 	kvs, err := v.Keys().List(keys.Actions)
 	if err != nil {

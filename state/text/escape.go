@@ -109,7 +109,8 @@ func MarshalYAML(value any) ([]byte, error) {
 	})), nil
 }
 
-// isHarmfulInYAML leaves out the ends of YAML's own lines.
+// isHarmfulInYAML reports whether a rune must be escaped in YAML. The ends of YAML's own lines need no
+// escape.
 func isHarmfulInYAML(r rune) bool { return isHarmful(r) && r != '\n' }
 
 func quoteHarmful(n *yaml.Node) {

@@ -168,7 +168,8 @@ type patternSet struct {
 	quotedPair map[byte]*form // by quote
 }
 
-// compiled compiles the pattern when it is first wanted: most texts have no secret, and each command logs.
+// compiled returns a function that compiles the pattern at its first call. Most texts have no secret, and
+// each command logs.
 func compiled(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }

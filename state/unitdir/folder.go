@@ -114,7 +114,7 @@ func (f Folder) tryLockFile() (*os.File, error) {
 	return osutil.TryLockFile(f.Path("lock"), os.O_CREATE|os.O_RDWR)
 }
 
-// LinkTools has the folder's link to the hook tools lead to those.
+// LinkTools makes the directory's link to the hook tools point to tools.
 func (f Folder) LinkTools(tools string) error {
 	if now, err := os.Readlink(f.ToolsPath()); err == nil && now == tools {
 		return nil
@@ -344,5 +344,5 @@ func isSameFolder(a, b string) bool {
 	return err == nil && otherErr == nil && os.SameFile(one, other)
 }
 
-// ReleaseStorage takes a storage away from where the unit finds it, unless processes use it.
+// ReleaseStorage removes a storage from the place where the unit finds it, unless processes use it.
 func (f Folder) ReleaseStorage(id string) error { return osutil.ReleaseMount(f.notePath(id), false) }

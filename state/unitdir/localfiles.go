@@ -99,8 +99,8 @@ type preserver struct {
 func oldPath(name string) string { return path.Join("charm", name) }
 func newPath(name string) string { return path.Join("charm.new", name) }
 
-// preserveDir ignores files that vanish meanwhile: no hook runs, but processes that hooks
-// have started do.
+// preserveDir preserves the local files of one directory. It ignores files that vanish meanwhile: no hook
+// runs, but processes of former hooks may.
 func (p *preserver) preserveDir(dir string) error {
 	f, err := p.root.Open(oldPath(dir))
 	if err != nil {

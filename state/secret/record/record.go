@@ -133,7 +133,7 @@ func Put(tx *state.Tx, r secret.Record) error {
 	return tx.Keys().Put(keys.Secret(r.ID), r)
 }
 
-// Grant lets a service read an operators' secret, or ends that.
+// Grant lets a service read an operators' secret, or no longer.
 func Grant(tx *state.Tx, r secret.Record, service string, may bool) error {
 	if _, err := tx.Service(service); err != nil {
 		return err

@@ -41,7 +41,8 @@ func Clamp(t, from, to time.Time) time.Time {
 	return t
 }
 
-// ToWall returns the time by the machine's clock, if nobody sets that meanwhile; zero stays zero.
+// ToWall returns the time by the machine's clock, if nobody has set that clock meanwhile. A zero time stays
+// zero.
 func (c Clock) ToWall(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

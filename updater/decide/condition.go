@@ -113,8 +113,8 @@ func (s Snapshot) conditionWhileRunning(leads bool) Condition {
 	return c
 }
 
-// LeaderIsDueBy returns until when the fleet is not worse for having no leader, since the last one has just
-// made way for another; zero: nobody is about to lead. A leader that has died is not missed for as long, either: its key expires after that time.
+// LeaderIsDueBy returns until when a missing leader is no trouble, because the last one has just made way for
+// another. It returns zero if none has.
 func (s Snapshot) LeaderIsDueBy(now time.Time) time.Time {
 	if s.HandedOver == nil {
 		return time.Time{}

@@ -242,7 +242,7 @@ func (s Snapshot) endRequest(now time.Time, r record.Request, alert record.Alert
 	return []updater.Change{updater.Put(keys.Current, r), updater.Put(keys.History(r.ID), h), updater.Put(keys.Alert(alert.ID), alert)}
 }
 
-// newAlert gives the same event the same ID.
+// newAlert returns an alert about the current update. The same event always gets the same ID.
 func (s Snapshot) newAlert(now time.Time, kind, message string) record.Alert {
 	r := s.Current
 	return record.Alert{

@@ -60,7 +60,8 @@ func (s Snapshot) seenServers() []int {
 	})
 }
 
-// reportNoRoom alerts once for each version; false if there is nothing to report.
+// reportNoRoom returns the action that sends an alert about missing room, once for each version. It returns
+// false if there is nothing to report.
 func (s Snapshot) reportNoRoom(now time.Time) (Action, bool) {
 	n := s.NoRoom(now)
 	if n == nil || s.isToldNoRoom(n.Version) {

@@ -116,8 +116,8 @@ func replaceLink(f release.File) error {
 
 func draftLink(f release.File) string { return releasesDir(f) + "/link" }
 
-// setAside keeps the directory that a link has replaced; of several it keeps only the last. After an
-// interruption it is called again.
+// setAside keeps the directory that a link has replaced, and removes those that were kept before. It may be
+// repeated after an interruption.
 func setAside(f release.File) error {
 	info, err := os.Lstat(draftLink(f))
 	if err != nil || !info.IsDir() {

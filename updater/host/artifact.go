@@ -99,7 +99,7 @@ func (h *Host) download(ctx context.Context, f release.File) (path string, err e
 	}.Get(ctx)
 }
 
-// downloadOfRelease gets a file from where the release itself is.
+// downloadOfRelease downloads a file from the place that has the release itself.
 func (h *Host) downloadOfRelease(ctx context.Context, f release.File, path string) error {
 	source, err := release.NewSource(*h.config.Load())
 	if err != nil {
@@ -146,6 +146,7 @@ func runEngine(ctx context.Context, args ...string) error {
 	return errors.New("cannot handle container images: neither podman nor docker is installed")
 }
 
+// pullImage pulls a container image, unless this host has it.
 func pullImage(ctx context.Context, image string) error {
 	if runEngine(ctx, "image", "inspect", image) == nil {
 		return nil

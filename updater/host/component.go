@@ -206,7 +206,7 @@ func (h *Host) startOrRestart(ctx context.Context, c release.Component) error {
 	return forEachUnit(ctx, c.Services, h.services.Restart)
 }
 
-// healthyWithin is how long the component may take to be well after its start.
+// healthyWithin returns how long the component may take to become healthy after its start.
 func (h *Host) healthyWithin(c release.Component) time.Duration {
 	if h.healthTimeout != 0 {
 		return h.healthTimeout

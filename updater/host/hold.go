@@ -7,8 +7,8 @@ import (
 	"bijou/state/osutil"
 )
 
-// holdFile is a drop-in that keeps systemd from starting a unit: also at the next boot,
-// when others may run the new version already.
+// holdFile returns the path of a drop-in that keeps systemd from starting a unit, also at the next boot, when
+// other servers may already run the new version.
 func holdFile(unit string) string {
 	return filepath.Join("/etc/systemd/system", unit+".d", "90-neco-stopped.conf")
 }

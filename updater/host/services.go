@@ -80,8 +80,8 @@ var errNoSystemd = errors.New("process 1 of this machine is not systemd")
 // stopped from starting by itself.
 type ServiceCommand struct{ Path string }
 
-// call does not wait for children of the program that hold its output: it may have
-// started a daemon. They are killed with it when it is cancelled.
+// call runs the command for a verb and a unit. It does not wait for children that hold the output, since the
+// program may have started a daemon. A cancelled call kills them, too.
 func (s ServiceCommand) call(ctx context.Context, verb, unit string) error {
 	if err := runCommand(ctx, []string{s.Path, verb, unit}); err != nil {
 		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)

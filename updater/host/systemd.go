@@ -38,6 +38,7 @@ func (s Systemd) withUnit(ctx context.Context, verb, unit string, do func(c *sd.
 	return nil
 }
 
+// callOnce calls do with a connection to systemd, or returns errNoSystemd.
 func callOnce(ctx context.Context, do func(c *sd.Conn) error) error {
 	if _, err := os.Stat("/run/systemd/system"); err != nil { // sd_booted(3)
 		return errNoSystemd
@@ -122,9 +123,9 @@ func (s Systemd) startBy(
 	})
 }
 
-// reloadIfStale has systemd read unit files that a package has changed, and forget that a unit has
-// failed too often. It comes before unholdUnit: systemd looks for a hold whenever it starts the
-// unit, so that it need not read that again, which would take longer than all the rest.
+// reloadIfStale makes systemd read unit files that a package has changed, and forget that the unit has failed
+// too often. It runs before unholdUnit, after which systemd need not read anything again: systemd looks for a
+// hold at each start.
 func reloadIfStale(ctx context.Context, c *sd.Conn, unit string) error {
 	f, err := readState(ctx, c, unit)
 	if err != nil {
@@ -289,7 +290,7 @@ func startTransient(ctx context.Context, c *sd.Conn, unit string, d Detached) er
 	})
 }
 
-// forgetTransient has systemd forget a transient unit that has ended.
+// forgetTransient makes systemd forget a transient unit that has ended.
 func forgetTransient(ctx context.Context, c *sd.Conn, unit string) {
 	_, _ = c.StopUnitContext(ctx, unit, "replace", nil)
 	_ = c.ResetFailedUnitContext(ctx, unit)

@@ -107,8 +107,8 @@ func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q
 	return config, q, err
 }
 
-// namesSource reports whether the configuration says where releases come from, also in words that nobody
-// can read: that is a look which fails.
+// namesSource reports whether the configuration names a source of releases. A name that cannot be parsed
+// counts, too: the check of that source fails.
 func namesSource(c record.Config) bool { return c.HasSource() || c.SourceFault != "" }
 
 func newQuery(c record.Config) query {
@@ -202,8 +202,8 @@ func (c *releaseChecker) newLook(config record.Config, f checkResult, err error)
 
 var errQueryChanged = errors.New("the configuration has changed")
 
-// commitIfUnchanged drops the result of a check whose configuration has changed
-// meanwhile: the next check is for that.
+// commitIfUnchanged commits the result of a check, unless the configuration has changed meanwhile. The next
+// check uses the new configuration.
 func (c *releaseChecker) commitIfUnchanged(
 	ctx context.Context,
 	config record.Config,
@@ -229,13 +229,13 @@ func (c *releaseChecker) commitIfUnchanged(
 
 // checkResult is the result of a look for releases.
 type checkResult struct {
-	listed    bool // the releases are known, and which one servers would take
-	newest    string
+	listed    bool              // the releases are known, and newest is
+	newest    string            // the version of the newest release that can be installed
 	refusals  []record.Refusal  // the releases that cannot be installed, the newest first
-	missed    string            // the version that servers would take, which cannot be had now
-	published *record.Published // nil: as before
-	needs     *record.Needs     // of what is published; nil: as before
-	withdrawn *record.Withdrawn // that servers have; nil: none
+	missed    string            // the version that servers should install, if it cannot be fetched now
+	published *record.Published // the release of that version; nil: the recorded one stays
+	needs     *record.Needs     // the room that it needs; nil: the recorded one stays
+	withdrawn *record.Withdrawn // the version that servers have, if it is no longer published
 }
 
 // refuse notes that the release cannot be installed, if the error is a RefusedError.
@@ -288,10 +288,12 @@ func (c *releaseChecker) queryReleases(ctx context.Context, config record.Config
 	to, _, _ := s.OfferedVersion()
 	c.lastQuery.wanted = to
 	if to == "" || !release.Same(to, f.newest) {
-		f.published = nil // an operator has asked for another version, say
+		// Servers should install a different version, as when an operator has asked for it.
+		f.published = nil
 		f.needs = nil
 	}
 
+	// isMissed says that the version to install could not be fetched.
 	isMissed := failed != nil && release.Same(to, f.newest)
 	if f.published == nil && !isMissed {
 		published, needs, err := c.inspectWanted(ctx, s, to, all)
@@ -496,7 +498,8 @@ func (f checkResult) putRefusals(tx *keyspace.Tx, at time.Time) error {
 	return tx.PutOrRemove(keys.Refused, now, len(now.Releases) > 0)
 }
 
-// putRelease alerts once when the files of a release that servers have were replaced.
+// putRelease writes the newest release and the published one. It adds an alert if the files of a release that
+// servers have were replaced, once for those files.
 func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	if err := tx.PutOrRemove(keys.Release, f.newest, f.newest != ""); err != nil {
 		return err

@@ -102,9 +102,8 @@ func recoverAtStart(ctx context.Context, o Options) error {
 	})
 }
 
-// campaign is one session: it blocks until it is elected, leads, and resigns, so that
-// another updater can lead at once. It returns nil when ctx is done. lost is when the
-// last session was lost.
+// campaign runs one session: it waits until it is elected, leads, and resigns, so that another updater can
+// lead at once. It returns nil when ctx is done. lost is when the last session was lost.
 func campaign(ctx context.Context, o Options, lost time.Time) error {
 	session, err := o.Store.NewSession(ctx)
 	if err != nil {
@@ -145,7 +144,8 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 	return err
 }
 
-// noteHandOver has the status wait for another leader before it misses one.
+// noteHandOver records that this leader makes way for another, so that the status does not report a missing
+// leader at once.
 func noteHandOver(ctx context.Context, leadership *keyspace.Leadership) {
 	err := leadership.Update(ctx, func(tx *keyspace.Tx) error {
 		return tx.Put(keys.HandedOver, record.HandOver{At: time.Now().UTC()})
@@ -155,8 +155,8 @@ func noteHandOver(ctx context.Context, leadership *keyspace.Leadership) {
 	}
 }
 
-// runLeader blocks until ctx or the leadership ends. When one part ends, which it does
-// when a write of it was refused, all end.
+// runLeader runs all parts of a leader until ctx or the leadership ends. If one part ends, all end: a write
+// of it was refused.
 func runLeader(ctx context.Context, l leader) error {
 	reign, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -191,7 +191,7 @@ const (
 	deliveriesMetric = "neco_updater_alerts_total"
 )
 
-// startMetrics has all metrics written before anything has happened.
+// startMetrics writes all metrics with 0, so that they exist before anything has happened.
 func startMetrics(r *metrics.Registry) {
 	r.Set(0, leadsMetric)
 	r.Set(0, lastCheckMetric)

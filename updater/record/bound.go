@@ -73,8 +73,8 @@ func Blame(lrns []int) []int {
 	return slices.Clip(lrns[:min(len(lrns), MaxBlamed)])
 }
 
-// ListSomeServers is ListServers for texts that may be about any number of servers: of more than
-// twenty it names the first ones and counts the others.
+// ListSomeServers does what ListServers does, for any number of servers: of more than twenty it lists the
+// first ones and counts the others.
 func ListSomeServers(lrns []int) string {
 	sorted := SortServers(lrns)
 	if len(sorted) <= maxListed {

@@ -228,7 +228,7 @@ const (
 	EnvNone       = "none"
 )
 
-// checkEnvironment accepts prod as production's short name.
+// checkEnvironment accepts the names of environments, and prod for production.
 func checkEnvironment(value string) (string, error) {
 	if value == "prod" {
 		return EnvProduction, nil

@@ -80,7 +80,7 @@ type Twin struct {
 	At     time.Time `json:"at"`
 }
 
-// String names the host.
+// String returns the twin's directory and host for messages.
 func (t Twin) String() string { return fmt.Sprintf("%s of host %q", t.Folder, t.Host) }
 
 // Diagnosis is one thing about a boot server, and how it is.

@@ -62,7 +62,7 @@ type NoRoom struct {
 	At      time.Time `json:"at"` // when it was reported
 }
 
-// String says for which release there is no room, and where.
+// String returns for which release there is no room, and where.
 func (n NoRoom) String() string { return fmt.Sprintf("no room for release %s: %s", n.Version, n.Why) }
 
 // Lack is a file system of a server with less room than a release needs.

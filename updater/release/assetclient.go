@@ -69,7 +69,7 @@ func (c assetClient) readOnce(ctx context.Context, a Asset) ([]byte, error) {
 	return data, nil
 }
 
-// Fetch brings a file to the path.
+// Fetch downloads a file to the path, and verifies its sum.
 func (c assetClient) Fetch(ctx context.Context, a Asset, path string, sum [sha256.Size]byte) error {
 	d := c.download(a)
 	d.Path = path

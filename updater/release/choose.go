@@ -164,9 +164,8 @@ var versionPattern = sync.OnceValue(func() *regexp.Regexp {
 // String returns the version as it was written.
 func (v Version) String() string { return v.text }
 
-// Compare orders versions, by the numbers between the dots and then by the one after the hyphen:
-// less than 0 is older. Of two that differ only in that one goes on, the shorter is older. Leading
-// zeros do not count, so that versions that differ in nothing else are the same.
+// Compare compares versions: first the numbers between the dots, then the one after the hyphen. A version
+// that only continues another is newer. Leading zeros do not count.
 func (v Version) Compare(o Version) int {
 	main, revision, _ := strings.Cut(v.text, "-")
 	otherMain, otherRevision, _ := strings.Cut(o.text, "-")

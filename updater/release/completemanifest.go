@@ -48,7 +48,7 @@ func completeManifest(path string, data []byte, version string) (text []byte, m 
 	return b.Bytes(), m, parts, err
 }
 
-// addPart takes the file's sum, and leaves its name of the release.
+// addPart adds a file of the release to the parts, and replaces its name by its sum.
 func addPart(parts map[string]partFile, dir string, f *File) error {
 	if f.Name == "" {
 		return nil

@@ -71,7 +71,7 @@ func (a cachedResponse) revive(resp *http.Response) *http.Response {
 	return resp
 }
 
-// store does not cache a response that is too long or was cut short.
+// store caches a response, unless it is too long or was cut short.
 func (c *etagCache) store(key string, resp *http.Response) (*http.Response, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxCachedSize+1))
 	if err != nil {

@@ -177,7 +177,7 @@ func (s *Source) lookupRelease(ctx context.Context, version string) (r Release, 
 	return r, sums, err
 }
 
-// formOf prefers a tarball for this architecture over a package.
+// formOf returns the form in which to fetch a release: a tarball for this architecture, or else a package.
 func formOf(r Release) string {
 	for _, form := range []string{Tarball, Deb} {
 		name, _ := r.assetName(form, runtime.GOARCH) // a tag without a version has neither
@@ -224,7 +224,7 @@ func readTarballPlan(file string) ([]byte, error) {
 
 var errNoUnpacker = errors.New("dpkg-deb is missing")
 
-// readDebPlan leaves the unpacking to dpkg-deb, which knows every compression.
+// readDebPlan reads the manifest inside a package. dpkg-deb unpacks it, since that knows every compression.
 func readDebPlan(ctx context.Context, deb string) ([]byte, error) {
 	program, err := exec.LookPath("dpkg-deb")
 	if err != nil {
@@ -252,7 +252,7 @@ func readDebPlan(ctx context.Context, deb string) ([]byte, error) {
 	return data, errors.Join(err, ended)
 }
 
-// readManifestFile fails for a file that is no manifest by its size: its beginning is none either.
+// readManifestFile reads a manifest. It returns an error if the file is too large to be one.
 func readManifestFile(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxSmallSize+1))
 	if err != nil {

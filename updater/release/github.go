@@ -80,8 +80,9 @@ func (g *gitHub) Releases(ctx context.Context) ([]Release, error) {
 	}
 }
 
-// convertRelease takes the files' addresses at the API if there is a token, since it serves those
-// of private repositories, too; else their public addresses, which the rate limit does not count.
+// convertRelease converts GitHub's answer. With a token it takes the files' addresses at the API, which also
+// serves private repositories. Otherwise it takes their public addresses, which do not count against the rate
+// limit.
 func convertRelease(r *github.RepositoryRelease, hasToken bool) Release {
 	one := Release{Tag: r.GetTagName(), Draft: r.GetDraft(), PreRelease: r.GetPrerelease()}
 	for _, a := range r.Assets {

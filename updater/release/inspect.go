@@ -209,8 +209,8 @@ func checkPackageThere(r Release, sums verifiedSums, p Package) error {
 	return nil
 }
 
-// comparePlanFile refuses a release whose file manifest.yaml is another plan than its package's:
-// servers that install the package would do no step.
+// comparePlanFile refuses a release whose file manifest.yaml differs from the manifest inside its package.
+// Servers that install the package would not do the steps.
 func (s *Source) comparePlanFile(ctx context.Context, r Release, sums verifiedSums, name, packaged, dir string) error {
 	if _, err := r.Find(ManifestFile); err != nil {
 		return nil
@@ -451,8 +451,8 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 	return &n, nil
 }
 
-// checkFileThere requests only the head of the file, and returns the file's length; 0 if that is not known.
-// A server that does not support such requests may still have the file.
+// checkFileThere asks for the head of the file, and returns its length, or 0 if that is not known. A server
+// that does not support such requests may still have the file.
 func (s *Source) checkFileThere(ctx context.Context, url string) (size int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()

@@ -60,7 +60,7 @@ type Component struct {
 // DefaultMaxStart is how long a component may take to be well, unless it says otherwise.
 const DefaultMaxStart = 5 * time.Minute
 
-// MaxStart is how long the component may take to be well after its start.
+// MaxStart returns how long the component may take to become healthy after its start.
 func (c Component) MaxStart() time.Duration {
 	return cmp.Or(time.Duration(c.HealthyWithin), DefaultMaxStart)
 }

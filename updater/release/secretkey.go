@@ -76,8 +76,8 @@ func ParseSecretKey(file, password string) (k SecretKey, err error) {
 	return k, nil
 }
 
-// unhide takes the password off the secret. It chooses scrypt's parameters as libsodium does, which
-// minisign calls.
+// unhide decrypts the secret with the password. It chooses scrypt's parameters as libsodium does, which
+// minisign uses.
 func unhide(secret, parameters []byte, password string) error {
 	salt := parameters[:32]
 	operations := max(binary.LittleEndian.Uint64(parameters[32:]), 32768)

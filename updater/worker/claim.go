@@ -82,7 +82,8 @@ func (o Options) awaitClaim(ctx context.Context, key string) {
 	}
 }
 
-// alertTwin writes one alert for each pair of servers, whose names make the alert's ID.
+// alertTwin writes an alert about a host that uses this server's LRN, once for each pair of hosts: their
+// names make the alert's ID.
 func (o Options) alertTwin(ctx context.Context, why error) error {
 	message := fmt.Sprintf("two servers go by LRN %d: %s, which came later, does not work: %v; if the other one is gone for good: neco bootserver remove %d; neco bootserver add %d",
 		o.LRN, cmp.Or(o.Claimant.Name, "another"), why, o.LRN, o.LRN)

@@ -26,8 +26,8 @@ type componentHealth struct {
 	since   time.Time // the first of them
 }
 
-// recallHealth takes over from the previous worker which components are ill. Otherwise this worker would
-// report them as well until it has looked.
+// recallHealth reads which components the previous worker found ill. Without that, this worker would count
+// them as healthy until it has looked.
 func (w *worker) recallHealth(ctx context.Context) (*healthMemory, error) {
 	h := &healthMemory{components: map[string]*componentHealth{}}
 	var before *record.Inventory
@@ -61,9 +61,9 @@ func (h *healthMemory) begin(request int) {
 // it counts as ill.
 const minIllLooks = 2
 
-// note takes in the result of a look, and adds it to the inventory if it counts. A component that was well,
-// and does not run or has lost its files, is ill at the second look. Otherwise it may still be starting,
-// and is ill after the time that its manifest gives it.
+// note takes the result of a look, and adds it to the inventory if it counts. A component that was healthy,
+// and does not run or has lost its files, counts as ill at the second look. Otherwise it may still be
+// starting, and counts as ill after the time that its manifest gives it.
 func (h *healthMemory) note(i *record.Inventory, c release.Component, ill error, runs bool) {
 	m := h.components[c.Name]
 	if m == nil {

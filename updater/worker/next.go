@@ -268,8 +268,8 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// nextLook is when a waiting worker reads the others' records next: ever more seldom, each worker
-// at another time, and later where commits take long, since the gate does, too.
+// nextLook returns when a waiting worker reads the others' records next. It looks ever more seldom, at a
+// different time than other workers, and later if commits are slow, since the gate then is, too.
 func (s Snapshot) nextLook(since time.Time) time.Time {
 	first := max(firstLookDelay, lookDelayPerCommit*s.CommitTook)
 	first += time.Duration(s.Jitter * float64(first))

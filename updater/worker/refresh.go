@@ -131,7 +131,7 @@ func (w *worker) noteOutageEnd() {
 	w.storeBackAt.Store(&now)
 }
 
-// view is the store's, tried again while that is away.
+// view does what Space.View does, and retries while the store is away.
 func (w *worker) view(ctx context.Context, f func(v *keyspace.View) error) error {
 	return w.retryStore(ctx, func() error { return w.o.Store.View(ctx, f) })
 }

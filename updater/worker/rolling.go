@@ -260,8 +260,8 @@ func (m RollingSnapshot) ConfirmMove(move Move, runs bool) (bool, error) {
 
 func (m RollingSnapshot) othersHaveQuorum() bool { return m.HealthyOthers >= m.othersNeeded() }
 
-// othersNeeded is a majority of all members. Of one or two, where no majority can do
-// without one, all others are needed.
+// othersNeeded returns how many other members must be healthy: a majority of all, counted without this
+// member. Of one or two members all others are needed.
 func (m RollingSnapshot) othersNeeded() int {
 	n := len(m.Servers)
 	return min(n/2+1, n-1)

@@ -48,33 +48,48 @@ func (w *worker) runSurvey(ctx context.Context) error {
 		return unlessDone(ctx, err)
 	}
 
-	for ; ctx.Err() == nil; _ = backoff.Sleep(ctx, max(time.Second, time.Duration(w.surveyInterval.Load()))) {
+	surveyOnce := func() error {
 		request := int(w.finishedRequest.Load())
 		if !w.resting.Load() {
-			continue
+			return nil
 		}
 
 		now, err := w.takeInventory(ctx, request, health)
-		if err != nil && ctx.Err() == nil {
-			slog.Warn("cannot see what is on this server", "error", err)
+		if err != nil {
+			if ctx.Err() == nil {
+				slog.Warn("cannot see what is on this server", "error", err)
+			}
+			return nil
 		}
-		if err != nil || !w.resting.Load() || int(w.finishedRequest.Load()) != request ||
-			!isNews(last, now, time.Since(written)) {
-			continue
+
+		// An update may have begun meanwhile.
+		isCurrent := w.resting.Load() && int(w.finishedRequest.Load()) == request
+		if !isCurrent || !isNews(last, now, time.Since(written)) {
+			return nil
 		}
 
 		isWritten := false
-		err = retryStore(ctx, func() (err error) { isWritten, err = w.writeInventory(ctx, now); return err })
+		err = retryStore(ctx, func() (err error) {
+			isWritten, err = w.writeInventory(ctx, now)
+			return err
+		})
 		if err != nil {
-			return unlessDone(ctx, err)
+			return err
 		}
 
 		if isWritten {
 			last = now
 			written = time.Now()
 		}
+		return nil
 	}
 
+	for ctx.Err() == nil {
+		if err := surveyOnce(); err != nil {
+			return unlessDone(ctx, err)
+		}
+		_ = backoff.Sleep(ctx, max(time.Second, time.Duration(w.surveyInterval.Load())))
+	}
 	return nil
 }
 

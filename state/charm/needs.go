@@ -78,13 +78,24 @@ func (a Assumption) unmet(jujuVersion string) (texts []string) {
 	return texts
 }
 
+// isFeatureMet reports whether bijou, as that version of Juju, has the feature that a text of assumes names:
+// "juju", "juju >= 3.1" or "juju < 4". It has no other feature, such as k8s-api.
 func isFeatureMet(text, jujuVersion string) bool {
 	parts := assumptionPattern().FindStringSubmatch(text)
-	if len(parts) == 0 || parts[1] != "juju" {
+	if len(parts) == 0 {
 		return false
 	}
-	isOlder := slices.Compare(versionNumbers(jujuVersion), versionNumbers(parts[3])) < 0
-	return parts[2] == "" || isOlder == (parts[2] == "<")
+
+	feature, operator, version := parts[1], parts[2], parts[3]
+	if feature != "juju" {
+		return false
+	}
+	if operator == "" {
+		return true
+	}
+
+	isOlder := slices.Compare(versionNumbers(jujuVersion), versionNumbers(version)) < 0
+	return isOlder == (operator == "<")
 }
 
 // String writes it in one line.
@@ -104,6 +115,7 @@ func (a Assumption) String() string {
 	return a.Text
 }
 
+// versionNumbers returns the numbers of a version, filled up with zeros.
 func versionNumbers(version string) []int {
 	numbers := make([]int, 4)
 	for i, part := range strings.SplitN(version, ".", len(numbers)) {

@@ -272,9 +272,11 @@ func (p *unitPorts) commit(tx *state.Tx, unit string) error {
 		return nil
 	}
 	open, err := tx.Ports(unit)
-	if err == nil {
-		err = tx.SetPorts(unit, p.apply(open))
+	if err != nil {
+		return state.IgnoreNotFound(err)
 	}
+
+	err = tx.SetPorts(unit, p.apply(open))
 	return state.IgnoreNotFound(err)
 }
 

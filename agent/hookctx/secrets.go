@@ -110,9 +110,11 @@ func (c *Context) findSecret(ctx context.Context, id, label string) (*cachedSecr
 	if c.secrets.byID[id] == nil {
 		_, err := view(ctx, c, func(v *state.View) (r secret.Record, err error) {
 			r, err = record.Get(v, id)
-			if err == nil {
-				err = c.secrets.add(v, c.opts.Facts.Unit, r)
+			if err != nil {
+				return r, err
 			}
+
+			err = c.secrets.add(v, c.opts.Facts.Unit, r)
 			return r, err
 		})
 		if err != nil {

@@ -53,10 +53,12 @@ func (o outside) Enqueue(ctx context.Context, c server.Command) (id int, err err
 		id = added.ID
 		return err
 	})
-	if err == nil {
-		o.Log.Info("a program of this machine has the unit run a command", "id", id)
+	if err != nil {
+		return id, err
 	}
-	return id, err
+
+	o.Log.Info("a program of this machine has the unit run a command", "id", id)
+	return id, nil
 }
 
 // Await implements [server.Outside]. It outlasts a store that is away.

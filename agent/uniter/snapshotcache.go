@@ -236,7 +236,7 @@ func (u *uniter) noteMadeHooks() {
 	u.madeHooksAt = u.lastHookEnd
 	var made []string
 
-	// Whoever runs a hook says what is wrong with it.
+	// An error is left to the hook that runs next.
 	entries, _ := os.ReadDir(filepath.Join(u.Folder.Charm(), "hooks"))
 	for _, e := range entries {
 		if !e.IsDir() {

@@ -60,7 +60,7 @@ func (s *relationSetter) run(ctx context.Context, inv *hookenv.Invocation) error
 
 	node := nodeAddress(id, cmp.Or(unit, inv.Facts.Unit), s.app)
 	if len(changes) == 0 {
-		// What the hook may not change is refused all the same: it is for the hook's reach to say, not for what is given.
+		// A node that the hook may not change is refused also without changes.
 		err := inv.Hook.SetSettings(ctx, node, nil)
 		return s.rewordNotFound(inv, rewordUnknown(err, node.Unit+node.Service))
 	}

@@ -118,7 +118,7 @@ func (b *buffer) text(i, n int) string    { return stringAt(b.at(i), n) }
 //go:nosplit
 func (b *buffer) addPair(key, value string) { b.addText(key); b.addText(value) }
 
-// addText has no room for a text that must go in pieces.
+// addText adds a text behind its length. A text that is too long for one value makes the buffer count as full.
 //
 //go:nosplit
 func (b *buffer) addText(s string) {

@@ -31,9 +31,11 @@ func (c attachResourceCmd) Run(o *operator) error {
 		}
 
 		err = s.Update(o.ctx, func(tx *state.Tx) error { return putResources(tx, c.Service, resources) })
-		if err == nil {
-			o.note("%s has new files: %s", c.Service, strings.Join(slices.Sorted(maps.Keys(files)), ", "))
+		if err != nil {
+			return err
 		}
-		return err
+
+		o.note("%s has new files: %s", c.Service, strings.Join(slices.Sorted(maps.Keys(files)), ", "))
+		return nil
 	})
 }

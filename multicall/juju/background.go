@@ -107,7 +107,7 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 		case err != nil || ready && pid != 0:
 			return pid, err
 		case !lives && pid == 0:
-			// Or that one comes up.
+			// A process that was started otherwise may be coming up.
 			if other, err := o.parts.Processes.Process(e.MachineDir("0")); other == 0 || err != nil {
 				return 0, cmp.Or(err, errors.New("the background process has ended"))
 			}

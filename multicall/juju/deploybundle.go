@@ -356,7 +356,7 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 		return nil, err
 	}
 
-	// What is refused anyway sends nothing.
+	// If there are errors already, the store is not asked.
 	found := map[string]bundle.Found{}
 	if errors.Join(errs...) == nil {
 		if found, err = c.findStoreCharms(o, s, b, env, scratch); err != nil {

@@ -195,10 +195,12 @@ func (f *storeFinder) find(service state.Service) error {
 		f.release = kept
 		err = nil
 	}
-	if err == nil {
-		f.noteBase(f.release, f.wish)
+	if err != nil {
+		return err
 	}
-	return err
+
+	f.noteBase(f.release, f.wish)
+	return nil
 }
 
 // findKept returns the newest release of the charm that the environment has, of the wanted channel or

@@ -24,10 +24,10 @@ func (c destroyRelationCmd) Run(o *operator) error {
 		var r state.Relation
 		err := s.Update(o.ctx, func(tx *state.Tx) (err error) {
 			r, err = c.find(tx)
-			if err == nil {
-				err = tx.DestroyRelation(r.ID)
+			if err != nil {
+				return err
 			}
-			return err
+			return tx.DestroyRelation(r.ID)
 		})
 		if err != nil {
 			return err

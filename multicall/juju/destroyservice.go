@@ -16,7 +16,10 @@ type destroyServiceCmd struct {
 // Run marks the services as dying, once it has found all of them.
 func (c destroyServiceCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
-		exists := func(tx *state.Tx, name string) error { _, err := tx.Service(name); return err }
+		exists := func(tx *state.Tx, name string) error {
+			_, err := tx.Service(name)
+			return err
+		}
 		k := removalKind{
 			name:        "service",
 			outcome:     "goes with its relations and units, once these have run their stop hooks",

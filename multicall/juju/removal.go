@@ -121,7 +121,11 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 		return err
 	}
 
-	serviceOf := func(name string) string { service, _, _ := strings.Cut(name, "/"); return service }
+	serviceOf := func(name string) string {
+		service, _, _ := strings.Cut(name, "/")
+		return service
+	}
+
 	var services []string
 	for _, name := range names {
 		services = append(services, serviceOf(name))

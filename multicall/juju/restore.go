@@ -178,8 +178,7 @@ func (r *restore) replaceInPlace() error {
 	}
 
 	old := now.State
-	err = r.o.checkStopped(now)
-	if err != nil {
+	if err := r.o.checkStopped(now); err != nil {
 		return err
 	}
 	if r.cmd.State != "" {

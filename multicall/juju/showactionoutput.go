@@ -40,6 +40,8 @@ func (c showActionOutputCmd) Run(o *operator) error {
 			if one.action, err = actions.Get(v, id); err == nil {
 				one.output, err = actions.ReadOutput(v, one.action)
 			}
+
+			one.output, err = v.Output(one.action)
 			return err
 		})
 		if err != nil {

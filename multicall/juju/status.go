@@ -202,10 +202,11 @@ func (c statusCmd) write(w io.Writer, s status.Status, t statusTables) error {
 		return writeStatusYAML(w, c.newJujuStatus(s))
 	case "json":
 		encoded, err := json.Marshal(c.newJujuStatus(s))
-		if err == nil {
-			_, err = io.WriteString(w, text.EscapeJSON(string(encoded))+"\n")
+		if err != nil {
+			return err
 		}
 
+		_, err = io.WriteString(w, text.EscapeJSON(string(encoded))+"\n")
 		return err
 	case "dot":
 		return writeDot(w, s)

@@ -19,10 +19,12 @@ type switchCmd struct {
 func (c switchCmd) Run(o *operator) error {
 	if c.Name == "" {
 		e, err := o.home.Choose(o.name)
-		if err == nil {
-			fmt.Fprintln(o.streams.Out, e.Name)
+		if err != nil {
+			return err
 		}
-		return err
+
+		fmt.Fprintln(o.streams.Out, e.Name)
+		return nil
 	}
 
 	if c.Name == "-" {

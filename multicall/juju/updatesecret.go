@@ -25,10 +25,12 @@ func (c updateSecretCmd) Run(o *operator) error {
 
 	return o.openSecrets(func(s *state.State, ring secret.Keyring) error {
 		err := s.Update(o.ctx, func(tx *state.Tx) error { return c.change(tx, ring, content) })
-		if err == nil {
-			o.note("secret %q is changed", c.Secret)
+		if err != nil {
+			return err
 		}
-		return err
+
+		o.note("secret %q is changed", c.Secret)
+		return nil
 	})
 }
 

@@ -92,9 +92,11 @@ func (c upgradeCharmCmd) upgrade(o *operator, base *state.State, s state.Writer)
 	u := &upgrade{o: o, base: base, state: s, cmd: c}
 	err = s.View(o.ctx, func(v *state.View) (err error) {
 		u.service, err = v.Service(c.Service)
-		if err == nil {
-			u.current, err = v.Charm(u.service.Charm)
+		if err != nil {
+			return err
 		}
+
+		u.current, err = v.Charm(u.service.Charm)
 		return err
 	})
 
@@ -545,7 +547,7 @@ func (o *operator) isSameCharm(found charm.Found, c state.Charm) (bool, error) {
 		if err == nil && info.SHA256 == c.SHA256 {
 			return true, nil
 		}
-		// What is left out now may have been refused formerly.
+		// The former rules may refuse a file that the present ones leave out.
 		if err != nil && !former {
 			return false, err
 		}

@@ -138,7 +138,7 @@ func (w *settleWaiter) wait() error {
 	}
 	err := f.follow(ctx)
 
-	// Or else the bar would stay.
+	// This removes the progress bar.
 	w.o.reportSteps(state.Steps{What: "units " + w.until, Done: w.most, Total: w.most})
 
 	switch {

@@ -85,9 +85,9 @@ func outputWithin(ctx context.Context, s *script.State, program string, args ...
 	return string(out), err
 }
 
-// awaitOutput runs the program again and again until its output matches, or no longer does. It fails
-// after the duration, but not before it has looked five times for each second of it: a machine that
-// stood still meanwhile gets the rest of its time.
+// awaitOutput runs the program again and again until its output matches, or no longer does. It returns an error
+// after the duration. It runs the program at least five times for each second of the duration, since the machine
+// may have stood still meanwhile.
 func awaitOutput(s *script.State, args []string) (out string, err error) {
 	const pause, slow = 50 * time.Millisecond, 200 * time.Millisecond
 	limit, err := time.ParseDuration(args[0])
@@ -104,7 +104,9 @@ func awaitOutput(s *script.State, args []string) (out string, err error) {
 		return "", errors.Join(err, script.ErrUsage)
 	}
 
-	for end, looks := time.Now().Add(limit), 0; time.Now().Before(end) || looks <= int(limit/slow); looks++ {
+	end := time.Now().Add(limit)
+	minLooks := int(limit/slow) + 1
+	for looks := 0; time.Now().Before(end) || looks < minLooks; looks++ {
 		out, _ = outputOf(s, args[2], args[3:]...)
 		if want.MatchString(out) == wanted {
 			return out, nil

@@ -78,7 +78,7 @@ func keepTools(dir string, f Fetched, data []byte, failure string) error {
 	}
 
 	to := filepath.Join(folder, "bijou")
-	// Or else it would be pulled from under those who run it.
+	// The same binary is not written again, since processes run it.
 	if now, _, err := osutil.DigestFile(to); err != nil || now != f.SHA256 {
 		if err := osutil.WriteFile(to, data, 0o755, osutil.ExactMode); err != nil {
 			return fmt.Errorf("%s: %w", failure, err)

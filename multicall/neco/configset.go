@@ -30,7 +30,7 @@ func (c configSetCmd) Run(o *operator) error {
 	first := false
 	config := record.Config{}
 	err = o.update(func(tx *keyspace.Tx) error {
-		// Else this may put right what cannot be read.
+		// If it cannot be read, this setting may be the one that mends it.
 		if s, err := decide.Load(tx.View, o.parts.Version); err == nil {
 			first = setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone &&
 				s.LastVersion() == ""

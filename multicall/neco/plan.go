@@ -119,9 +119,11 @@ func (c planCmd) comparePlans(o *operator) error {
 func (c planCmd) fetchPlan(o *operator) (m release.Manifest, err error) {
 	err = c.withSource(o, func(s *release.Source, dir string) (err error) {
 		m, err = s.Manifest(o.ctx, c.Version, dir)
-		if err == nil {
-			m, err = m.ForArch(runtime.GOARCH)
+		if err != nil {
+			return err
 		}
+
+		m, err = m.ForArch(runtime.GOARCH)
 		return err
 	})
 

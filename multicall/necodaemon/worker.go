@@ -114,7 +114,10 @@ func serve(ctx context.Context, url, address string, m *metrics.Registry, f func
 	defer stop()
 
 	var store *keyspace.Space
-	err = daemon.RetryWhileAway(ctx, func() (err error) { store, err = updater.OpenStore(ctx, url); return err })
+	err = daemon.RetryWhileAway(ctx, func() (err error) {
+		store, err = updater.OpenStore(ctx, url)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -133,7 +136,7 @@ func serve(ctx context.Context, url, address string, m *metrics.Registry, f func
 // power has interrupted.
 func newRepairer(server *host.Host, manifest release.Manifest, own string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		// What lies about keeps no installation from being finished.
+		// Downloads that cannot be removed do not keep an installation from being finished.
 		left := server.RemoveOldDownloads(manifest)
 		binary, err := applet.ExecutablePath()
 		if err != nil {

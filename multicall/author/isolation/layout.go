@@ -21,7 +21,7 @@ type layout struct {
 
 // build mounts everything and makes it the root of this process.
 func (l *layout) build() error {
-	// Or the host would see what is mounted here.
+	// Without this the host would see the mounts that follow.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("cannot separate the mounts from the host's: %w", err)
 	}

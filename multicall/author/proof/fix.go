@@ -96,8 +96,8 @@ func (p *proofer) mendKey(file string, n, key *yaml.Node, known []string) {
 	}, "key %q is now %q", key.Value, meant)
 }
 
-// replaceKey puts the word where the key stands, in quotes or without. It reports whether the key stands there:
-// one that is written with escapes does not.
+// replaceKey replaces the key at its line and column by the word, and keeps its quotes. isThere is false, and
+// nothing is replaced, if the file has the key in a different form, such as with escapes.
 func replaceKey(data []byte, key *yaml.Node, word string) (mended []byte, isThere bool) {
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	if key.Line > len(lines) {

@@ -159,7 +159,7 @@ func (a *assignment) mergeDuplicates(same []provider.Instance, r recordIndex) (p
 		i = same[own]
 	}
 
-	// What runs for one of them runs: it is not started beside.
+	// If one entry says that the instance runs, it is not started again.
 	i.Running = slices.ContainsFunc(same, func(s provider.Instance) bool { return s.Running })
 	return i, recorded
 }

@@ -97,19 +97,23 @@ func (p *jobPool) startQueued(ctx context.Context) {
 
 // startJob starts a job in a goroutine. The caller holds the lock.
 func (p *jobPool) startJob(ctx context.Context, j job) {
-	own, cancel := context.WithCancel(ctx)
+	jobCtx, cancel := context.WithCancel(ctx)
 	p.busy[j.key()] = runningJob{j.action.Verb, cancel}
-	leave := sync.OnceFunc(func() { p.releaseSlot(ctx) })
-	slow := time.AfterFunc(slowJobTimeout, leave)
+
+	// A slow job gives its slot to the next one, and goes on.
+	release := sync.OnceFunc(func() { p.releaseSlot(ctx) })
+	slowTimer := time.AfterFunc(slowJobTimeout, release)
+
 	p.tasks.Go(func() {
 		defer cancel()
-		err := j.run(own)
-		slow.Stop()
+		err := j.run(jobCtx)
+		slowTimer.Stop()
 		p.noteEnded(j, err)
-		leave()
+		release()
 	})
 }
 
+// releaseSlot frees one slot, and starts the next queued job in it.
 func (p *jobPool) releaseSlot(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -130,10 +130,10 @@ func (l *leader) noteOutcome(o outcome) {
 	}
 }
 
-// awaitTrigger blocks until something is to be decided anew: what is wanted has changed, a job has
-// ended, an agent is gone, a failed start is due, or planInterval is over.
+// awaitTrigger blocks until a new plan is needed: the wanted machines have changed, a job has ended, an agent is
+// gone, a failed start is due, or planInterval is over.
 func (l *leader) awaitTrigger(ctx context.Context) error {
-	// What thousands of machines change all the time is looked at together.
+	// Thousands of machines cause many changes. This collects them for one plan.
 	_ = backoff.Sleep(ctx, min(2*l.planDuration, maxSettleTime))
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()

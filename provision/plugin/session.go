@@ -116,7 +116,7 @@ func (s *session) connect(ctx context.Context, limit time.Duration) error {
 		return s.explainCall(ctx, limited, err)
 	}
 
-	// Nobody else is to connect, and nothing is to be left when both are killed.
+	// Without the socket's directory nobody else can connect, and nothing is left if both processes are killed.
 	return os.RemoveAll(s.process.socketFolder)
 }
 

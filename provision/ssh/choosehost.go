@@ -302,9 +302,11 @@ func (m *member) UnmarshalYAML(node *yaml.Node) error {
 // readHosts returns the pool, and which hosts are machines.
 func (p *Provider) readHosts() (pool []member, records map[string]hostRecord, err error) {
 	pool, err = p.readPool()
-	if err == nil {
-		records, err = p.readLedger()
+	if err != nil {
+		return pool, records, err
 	}
+
+	records, err = p.readLedger()
 	return pool, records, err
 }
 

@@ -133,6 +133,8 @@ func (p *Provider) dialAndInspect(ctx context.Context, t target) (hostFacts, err
 	return p.inspectHost(ctx, c)
 }
 
+// readAnswer returns the instance that the host is, by the mark on it, or nil. It corrects the ledger if that says
+// something different.
 func (p *Provider) readAnswer(a polledHost, h hostFacts) *provider.Instance {
 	if !h.marked || h.mark.Environment != p.env.UUID {
 		p.forgetUnmarked(a)
@@ -148,13 +150,18 @@ func (p *Provider) readAnswer(a polledHost, h hostFacts) *provider.Instance {
 	return new(p.newInstance(a.target, h.mark.Machine, h.running))
 }
 
-// forgetUnmarked forgets a host that was chosen for a machine and is none, unless it is becoming one just
-// now.
+// forgetUnmarked removes the ledger's record of a host that was chosen for a machine but does not have that
+// machine's mark. It does nothing while a start of the machine runs, which may write the mark.
 func (p *Provider) forgetUnmarked(a polledHost) {
-	if a.record.Machine == "" || !p.machineLock(a.record.Machine).TryLock() {
+	if a.record.Machine == "" {
 		return
 	}
-	defer p.machineLock(a.record.Machine).Unlock()
+	lock := p.machineLock(a.record.Machine)
+	if !lock.TryLock() {
+		return
+	}
+	defer lock.Unlock()
+
 	if err := p.removeRecord(a.target, a.record.Machine); err != nil {
 		p.log.Warn("a record of a host stays", "machine", a.record.Machine, "error", err)
 	}

@@ -225,7 +225,12 @@ func (s Snapshot) canRepair() bool {
 	if s.Current == nil || !s.Current.Succeeded() || len(s.Degraded.Findings) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(s.Servers, func(lrn int) bool { _, alive := s.Present[lrn]; return !alive })
+	for _, lrn := range s.Servers {
+		if _, isAlive := s.Present[lrn]; !isAlive {
+			return false
+		}
+	}
+	return true
 }
 
 // repairCooldown is how long after a repair a finding about the same components counts as

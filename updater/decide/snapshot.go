@@ -138,8 +138,12 @@ func (r *snapshotReader) peekLiveness(s *Snapshot) {
 		s.Twins, r.err = updater.PeekServers[record.Twin](r.view, keys.Twins)
 	}
 
-	here := func(lrn int) bool { _, alive := s.Present[lrn]; return alive }
-	absent := slices.DeleteFunc(slices.Clone(s.Servers), here)
+	var absent []int
+	for _, lrn := range s.Servers {
+		if _, isAlive := s.Present[lrn]; !isAlive {
+			absent = append(absent, lrn)
+		}
+	}
 	if r.err != nil || len(absent) == 0 {
 		return
 	}

@@ -211,7 +211,7 @@ func (d Download) appendBody(f *os.File, resp *http.Response, have int64) error 
 		err = fmt.Errorf("it ends after %d of %d bytes", have+n, d.Size)
 	}
 
-	// What has come is kept, also if it is not all: the next try goes on there.
+	// A part of the file is kept, since the next attempt continues there.
 	synced := d.syncOrRemove(f)
 	return errors.Join(err, synced)
 }

@@ -86,7 +86,7 @@ func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (Inspecte
 		return Inspected{Digests: i.Known}, nil
 	}
 
-	// What is found stands until the release or this program changes.
+	// The result is valid until the release or this program changes.
 	key := fmt.Sprintln(r, sums.digest, i.own(), i.Running, i.Others)
 	found, known := s.inspected[key]
 

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -172,27 +171,36 @@ func (c *testCmd) checkIsolation(a *author) error {
 	return nil
 }
 
+// scriptName returns the name of a script, by which -run selects it.
 func scriptName(file string) string { return strings.TrimSuffix(filepath.Base(file), ".txtar") }
 
+// findScripts returns the paths of the scripts in the charm's directory that match -run. It also makes c.Dir an
+// absolute path.
 func (c *testCmd) findScripts() ([]string, error) {
 	want, err := regexp.Compile(c.Scripts)
 	if err != nil {
 		return nil, console.Usage(err)
 	}
-	dir, err := filepath.Abs(c.Dir)
-	all, _ := filepath.Glob(filepath.Join(dir, "tests", "*.txtar"))
-	c.Dir, all = dir, slices.DeleteFunc(all, func(file string) bool {
-		return !want.MatchString(scriptName(file))
-	})
-
-	switch {
-	case len(all) == 0:
-		err = errors.Join(err, fmt.Errorf("there is no script to run in %s", filepath.Join(dir, "tests")))
-	case c.Shell && len(all) > 1:
-		err = console.Usage(fmt.Errorf("--shell is for one script, and %d match", len(all)))
+	c.Dir, err = filepath.Abs(c.Dir)
+	if err != nil {
+		return nil, err
 	}
 
-	return all, err
+	var scripts []string
+	files, _ := filepath.Glob(filepath.Join(c.Dir, "tests", "*.txtar"))
+	for _, file := range files {
+		if want.MatchString(scriptName(file)) {
+			scripts = append(scripts, file)
+		}
+	}
+
+	if len(scripts) == 0 {
+		return nil, fmt.Errorf("there is no script to run in %s", filepath.Join(c.Dir, "tests"))
+	}
+	if c.Shell && len(scripts) > 1 {
+		return nil, console.Usage(fmt.Errorf("--shell is for one script, and %d match", len(scripts)))
+	}
+	return scripts, nil
 }
 
 // startScript runs this binary again, for one script, and returns its output.

@@ -155,19 +155,27 @@ func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, e
 	}
 
 	present, err := v.IsPresent(state.UnitAgent(a.action.Unit))
+	if err != nil {
+		return a, err
+	}
+
+	hasBegun := a.unit.Charm != "" // the agent of a new unit may not have come yet
 	switch {
-	case present || a.unit.Charm == "": // its agent has yet to come
+	case present || !hasBegun:
 		a.absentSince = time.Time{}
 	case a.absentSince.IsZero():
 		a.absentSince = now
 	}
-	if err == nil && !a.absentSince.IsZero() && now.Sub(a.absentSince) >= agentDownTimeout {
+	if !a.absentSince.IsZero() && now.Sub(a.absentSince) >= agentDownTimeout {
 		a.stuckReason = "its agent went down"
 	}
 	if err != nil || a.action.Status != actions.Pending {
 		return a, err
 	}
 
+	if a.action.Status != state.ActionPending {
+		return a, nil
+	}
 	trouble, err := v.Trouble(state.UnitAgent(a.action.Unit))
 	if trouble != nil && now.Sub(trouble.Since) >= agentDownTimeout {
 		a.stuckReason = "its agent cannot go on: " + trouble.Message

@@ -219,7 +219,7 @@ func (f *storeFinder) findKept() (*storeRelease, error) {
 		isWanted := c.Store.Revision == f.revision
 		switch {
 		case f.revision > 0:
-			// Only the revision counts.
+			// The revision alone decides.
 		case f.channel == charmsource.DefaultChannel:
 			isWanted = c.Store.Default
 		default:

@@ -301,8 +301,9 @@ func (r *restore) noteOutcome() {
 	}
 }
 
-// chooseStateURL returns the backup's own URL with --replace and without --state, unless
-// that is a file, which may be in another folder.
+// chooseStateURL returns the URL of the store to restore to, and writes the credentials that the URL names into the
+// environment's directory. With --replace and without --state it is the backup's own store, with the credentials of
+// the backup, unless that store is a file, which may be in a different directory by now.
 func (r *restore) chooseStateURL(e home.Environment) (string, error) {
 	if !r.cmd.Replace || r.cmd.State != "" || !strings.HasPrefix(r.archive.State, "etcd") {
 		return e.KeepCredentials(e.State)

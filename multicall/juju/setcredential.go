@@ -81,7 +81,7 @@ func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 	return spec, nil
 }
 
-// Run makes it the content of an operators' secret.
+// Run stores the credential as the content of an operators' secret.
 func (c setCredentialCmd) Run(o *operator) error {
 	spec, err := c.readSpec()
 	if err != nil {

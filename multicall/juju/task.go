@@ -32,7 +32,7 @@ type task struct {
 	Results map[string]any `json:"results" yaml:"results"` // with return-code, stdout and stderr
 }
 
-// printTasks prints them by unit.
+// printTasks prints the actions under Juju 3's keys, by unit.
 func printTasks(o *operator, format string, actions []*awaitedAction) error {
 	all := map[string]task{}
 	for _, a := range actions {

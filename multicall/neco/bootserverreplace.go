@@ -45,7 +45,7 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 		return err
 	}
 
-	var unread error // the next member is replaced all the same: half of them would help nobody
+	var unread error // an error of the output; the other members are replaced nevertheless
 	for _, url := range slices.Sorted(maps.Keys(members)) {
 		initial, err := keyspace.ReplaceEtcdMember(o.ctx, url, keys.DefaultPrefix, members[url], c.Peer)
 		if err != nil {

@@ -193,7 +193,7 @@ func Remove(dir string, units []Unit, owner string) (removed []string, err error
 		}
 
 		if running {
-			// Of a template nothing is enabled, and nothing runs.
+			// A template is not enabled, and does not run.
 			_, _ = systemctl("disable", "--now", "--quiet", u.Name)
 		}
 

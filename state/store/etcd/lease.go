@@ -151,10 +151,11 @@ func (c *leasedKeyCache) get(l listingID) (keys []string, ok bool) {
 // leasedKeysOf returns etcd's keys that were under a lease in the listing. It returns ErrConflict if etcd
 // no longer has the listing's revision.
 func (d *db) leasedKeysOf(ctx context.Context, l listingID) ([]string, error) {
-	if keys, ok := d.leasedKeys.get(l); ok || l.revision <= 0 || l.revision == math.MaxInt64 {
+	keys, ok := d.leasedKeys.get(l)
+	isRevision := l.revision > 0 && l.revision < math.MaxInt64 // a condition may name any number
+	if ok || !isRevision {
 		return keys, nil
 	}
-	var keys []string
 
 	err := readPages(d.keys.spanRange(l.span), func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
 		resp, err := d.readAt(ctx, l.revision, begin, clientv3.WithRange(end), clientv3.WithLimit(limit),

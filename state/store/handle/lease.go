@@ -75,14 +75,17 @@ func (l *lease) Close(ctx context.Context) error {
 	}
 
 	err := l.Revoke(ctx)
-	if err == nil { // the store answers, so that refreshLoop ends, too
-		select {
-		case <-l.done:
-		case <-ctx.Done():
-		}
+	if err != nil {
+		return err
 	}
 
-	return err
+	// The store answers, so that refreshLoop ends, too.
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+	}
+
+	return nil
 }
 
 // refreshLoop ends when the lease is closed, is lost, or has not been refreshed for its TTL. The

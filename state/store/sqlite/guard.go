@@ -372,7 +372,7 @@ func (g *guard) lastMain() position {
 	return g.main
 }
 
-// lastStamp returns that of the file when it was read, if it was.
+// lastStamp returns the stamp of the file when it was last read, if it was.
 func (g *guard) lastStamp() (known bool, stamp fileStamp) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"bijou/state/store"
 )
 
-// markSuffix is that of the file that says that a store was replaced.
+// markSuffix is the suffix of the file that says that a store was replaced.
 const markSuffix = "-replaced"
 
 // mark is that file. It means nothing to another file than the one that it was left for.

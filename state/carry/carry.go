@@ -218,7 +218,7 @@ func mergeObject(old, next json.RawMessage, field func(name string) (t reflect.T
 	return b.Bytes()
 }
 
-// members returns those of an object, in order; ok is false for any other value.
+// members returns the members of a JSON object, in order; ok is false for any other value.
 func members(object json.RawMessage) (all []member, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {

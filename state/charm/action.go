@@ -159,7 +159,7 @@ func (a Action) Check(parameters map[string]any) (map[string]any, error) {
 	return a.Params.completeDictionary(given), nil
 }
 
-// Undescribed returns those of the parameters that the charm does not describe: it may
+// Undescribed returns the parameters that the charm does not describe: it may
 // take them, or they may be mistyped.
 func (a Action) Undescribed(parameters map[string]any) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {

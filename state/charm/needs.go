@@ -98,7 +98,7 @@ func isFeatureMet(text, jujuVersion string) bool {
 	return isOlder == (operator == "<")
 }
 
-// String writes it in one line.
+// String returns the assumption in one line.
 func (a Assumption) String() string {
 	var texts []string
 	for _, one := range append(a.AnyOf, a.AllOf...) {

@@ -215,7 +215,7 @@ func nextWish(asked, wished Wish, err error) (next Wish, again bool) {
 		return asked, false
 	}
 
-	// Of a channel that is a bare risk only the store knows the track, and so the bases.
+	// If the channel is only a risk, the store knows its track and bases.
 	if asked.Base.Name != "" && len(none.Default) == 0 {
 		if asked.Base.String() != wished.Base.String() {
 			return asked, false

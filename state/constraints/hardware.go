@@ -70,7 +70,7 @@ func deref[T any](p *T) (v T) {
 // SatisfiedBy reports whether the machine is known to satisfy all of v.
 func (v Value) SatisfiedBy(h Hardware) bool { return len(v.Unmet(h)) == 0 }
 
-// Unmet returns those constraints of v that the machine is not known to satisfy, as they
+// Unmet returns the constraints of v that the machine is not known to satisfy, as they
 // are printed: "mem=2048M".
 func (v Value) Unmet(h Hardware) []string {
 	met := map[string]bool{

@@ -35,7 +35,7 @@ func (g Globs) Match(name string) (matches bool) {
 	return matches
 }
 
-// Unmatched returns those of the patterns that have matched nothing.
+// Unmatched returns the patterns that have matched nothing.
 func (g Globs) Unmatched(patterns []string) (none []string) {
 	for _, p := range patterns {
 		if !g[p] {
@@ -181,7 +181,7 @@ func (w *input) selectAgents(uniters, presences *selection, service string, unit
 	}
 }
 
-// readMachines reads those that the shown units are on, with whether their agents live, or all.
+// readMachines reads the machines of the shown units, or all, and whether their agents are present.
 func (w *input) readMachines(v *state.View) error {
 	if w.chosen == nil {
 		return w.readAllMachines(v)

@@ -81,7 +81,7 @@ type charmNames struct {
 	Kept      []struct{ Charm string }
 }
 
-// addUsedCharms adds those that services, their upgrade marks, units and agents name.
+// addUsedCharms adds the charms that services, their upgrade marks, units and agents name.
 func addUsedCharms(kvs []keyspace.KeyValue, used map[string]bool) error {
 	for _, kv := range kvs {
 		depth := strings.Count(kv.Key, "/")

@@ -68,7 +68,7 @@ func Get(v *state.View, id string) (secret.Record, error) {
 	return r, err
 }
 
-// Read reads those of the secrets that are there, in order, in one round trip.
+// Read reads the records of the secrets that exist, in order, in one round trip.
 func Read(v *state.View, ids []string) (records []secret.Record, err error) {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 	if len(ids) > 0 {
@@ -211,8 +211,9 @@ func PutContent(tx *state.Tx, ring secret.Keyring, r secret.Record, c secret.Con
 // maxResealed contents are sealed anew in one transaction.
 const maxResealed = 20
 
-// Reseal seals those contents of a secret with the newest key that are not, some at a time; it
-// returns how many. state.ErrNotFound, secret.ErrNoKey.
+// Reseal seals contents of a secret with the newest key if they are not, at most maxResealed in one call. It
+// returns how many it has sealed. It returns state.ErrNotFound if there is no such secret, and secret.ErrNoKey if
+// the ring lacks a key.
 func Reseal(tx *state.Tx, ring secret.Keyring, id string) (n int, err error) {
 	r, err := Get(tx.View, id)
 	if err != nil {

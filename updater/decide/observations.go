@@ -20,7 +20,7 @@ type Observations struct {
 	afterOutage  bool          // the store has not answered since the last update
 }
 
-// NewObservations returns those of a leader that begins; afterOutage says that the store was
+// NewObservations returns the observations of a leader that begins; afterOutage says that the store was
 // away before, as NoteOutage does.
 func NewObservations(afterOutage bool) *Observations {
 	return &Observations{

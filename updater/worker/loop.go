@@ -58,16 +58,17 @@ type worker struct {
 	process *keyspace.SharedSession
 	ready   sync.Once // it has said that it works
 
-	requestRevision int64 // at which the request was written that was read last
-	readRevision    int64 // at which it was read
+	requestRevision int64 // the revision at which the current request was written
+	readRevision    int64 // the revision at which that request was read
 	late            []int // the servers that were late at the last look
 
 	surveyInterval atomic.Int64 // as configured; 0 until that is known
-	// Nil: it never was away; the parts of the worker notice that each at its own time.
+	// storeBackAt is when the store last came back, or nil if it was never away. Each part of the worker notices
+	// an outage at its own time.
 	storeBackAt atomic.Pointer[time.Time]
 
 	resting atomic.Bool // it has seen that no update runs
-	// The request that this worker has done its part of; 0: one runs, or there was none.
+	// finishedRequest is the last request, if this worker has done its part of it, or 0.
 	finishedRequest  atomic.Int64
 	installationDone chan struct{} // closed once no installation is half-way, as far as that can be helped
 	running          *runningTask  // nil: nothing runs
@@ -116,7 +117,7 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 		Jitter:  rand.Float64(),
 	}
 
-	// Not the other workers' records: N² events.
+	// The other workers' records are not watched: each of N workers would get N events a step.
 	w.feed = updater.NewChangeFeed(o.Store, keys.Current, keys.Gate, keys.AllConfig)
 	return w.run(ctx)
 }

@@ -30,9 +30,12 @@ import (
 //
 // The leading provisioner calls it from time to time. It works in batches, and may be interrupted.
 func Run(ctx context.Context, s *state.State, now time.Time) error {
+	beforeLogGrace := now.Add(-LogGrace)
+	findOldActions := func(v *state.View) ([]string, error) { return oldActions(v, beforeLogGrace) }
+
 	for _, step := range []struct {
 		what string
-		do   func(context.Context, *state.State) error
+		do   func() error
 	}{
 		{"the store", func(ctx context.Context, s *state.State) error { return s.Keys().SweepStore(ctx) }},
 		{"services", sweepServices},
@@ -57,7 +60,7 @@ func Run(ctx context.Context, s *state.State, now time.Time) error {
 				now.Add(-LogGrace))
 		}},
 	} {
-		if err := step.do(ctx, s); err != nil {
+		if err := step.do(); err != nil {
 			return fmt.Errorf("cannot sweep %s: %w", step.what, err)
 		}
 	}
@@ -166,7 +169,8 @@ func oldActions(v *state.View, before time.Time) (stale []string, err error) {
 			return nil, err
 		}
 
-		if _, ok := keys.CutInt(kv.Key, keys.Actions); ok && !there && a.Enqueued.Before(before) {
+		_, ok := keys.CutInt(kv.Key, keys.Actions)
+		if ok && !there && a.Enqueued.Before(before) {
 			stale = append(stale, kv.Key)
 		}
 	}

@@ -180,7 +180,8 @@ func (d Download) checkResponse(resp *http.Response, have int64) (int64, error) 
 		return 0, failed
 	}
 
-	if all := have + resp.ContentLength; d.Size > 0 && resp.ContentLength >= 0 && all != d.Size {
+	all := have + resp.ContentLength
+	if d.Size > 0 && resp.ContentLength >= 0 && all != d.Size {
 		other := fmt.Errorf("it has %d bytes, not %d as published", all, d.Size)
 		return 0, SourceError{Kind: NoReleases, Err: permanentError{other}}
 	}

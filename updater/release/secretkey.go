@@ -29,7 +29,10 @@ const (
 	maxScrypt   = 1 << 31                                      // bytes that a password's key derivation may take
 )
 
-// NewSecretKey makes a key.
+// scryptDerivation marks a secret that is encrypted with a password by scrypt.
+const scryptDerivation = "Sc"
+
+// NewSecretKey makes a random key.
 func NewSecretKey() (k SecretKey, err error) {
 	if _, err := rand.Read(k.id[:]); err != nil {
 		return k, err
@@ -48,12 +51,13 @@ func ParseSecretKey(file, password string) (k SecretKey, err error) {
 		return k, errors.New("cannot read the secret key: it is not one of minisign's")
 	}
 
+	// The format is: algorithm, derivation, checksum's algorithm, the derivation's parameters, then the secret.
 	secret := raw[secretStart:]
 	derivation := string(raw[2:4])
 	switch {
 	case derivation == "\x00\x00":
 		// The key has no password: it is stored as it is.
-	case derivation != "Sc":
+	case derivation != scryptDerivation:
 		return k, errors.New("cannot read the secret key: its password is for another program than minisign")
 	case password == "":
 		return k, ErrPassword
@@ -67,7 +71,7 @@ func ParseSecretKey(file, password string) (k SecretKey, err error) {
 	k.key = ed25519.PrivateKey(secret[8 : 8+ed25519.PrivateKeySize])
 	sum := k.checksum()
 	if string(sum[:]) != string(secret[8+ed25519.PrivateKeySize:]) {
-		if derivation == "Sc" {
+		if derivation == scryptDerivation {
 			return SecretKey{}, fmt.Errorf("%w, and it is another one", ErrPassword)
 		}
 		return SecretKey{}, errors.New("cannot read the secret key: its checksum is wrong")

@@ -353,8 +353,9 @@ func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 	if err != nil {
 		return err
 	}
-	packed, changed := 0, []string(nil)
 
+	packed := 0
+	var changed []string // files that changed while they were read
 	for i, u := range units {
 		b.o.reportSteps(state.Steps{What: "units' folders backed up", Done: i + 1, Total: len(units)})
 		dir := string(unitdir.Of(b.env.MachineDir(u.Machine), u.Name).Legacy())

@@ -33,7 +33,8 @@ func (c destroyServiceCmd) Run(o *operator) error {
 			k.awaitsHooks = false
 		}
 
-		if remove := k.remove; c.DestroyStorage {
+		remove := k.remove
+		if c.DestroyStorage {
 			k.remove = func(ctx context.Context, name string) error {
 				if err := s.RemoveServiceStorage(ctx, name); err != nil {
 					return err

@@ -213,7 +213,8 @@ func describeMachines(units []state.Unit, names []string) (lines []string) {
 			goes = true
 		}
 
-		if was, seen := left[u.Machine]; u.Machine != "" && u.Machine != "0" {
+		was, seen := left[u.Machine]
+		if u.Machine != "" && u.Machine != "0" {
 			left[u.Machine] = goes && (was || !seen)
 		}
 	}

@@ -17,15 +17,14 @@ func (c removeSecretCmd) Run(o *operator) error {
 	err := o.update(func(tx *state.Tx) error {
 		for _, name := range c.Secrets {
 			r, err := findOwnSecret(tx.View, name)
-			if _, there := r.Revisions[c.Revision]; err == nil && c.Revision != 0 && !there {
-				err = fmt.Errorf("secret %q revision %d not found", name, c.Revision)
-			}
 			if err != nil {
 				return err
 			}
+			if _, exists := r.Revisions[c.Revision]; c.Revision != 0 && !exists {
+				return fmt.Errorf("secret %q revision %d not found", name, c.Revision)
+			}
 
-			_, err = record.Remove(tx, r, c.Revision)
-			if err != nil {
+			if _, err := record.Remove(tx, r, c.Revision); err != nil {
 				return err
 			}
 		}

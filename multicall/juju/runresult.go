@@ -113,7 +113,8 @@ func (r runResult) exitError(errs []error) error {
 	if len(r.down) > 0 || slices.ContainsFunc(r.actions, hasFailed) {
 		code = console.ExitFailure
 	}
-	if only := r.actions[0].action.Code; len(r.actions)+len(r.down) == 1 && only != nil && *only != 0 {
+	only := r.actions[0].action.Code
+	if len(r.actions)+len(r.down) == 1 && only != nil && *only != 0 {
 		code = *only
 	}
 

@@ -72,18 +72,16 @@ func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 		info.Label = ""
 	}
 
-	for _, n := range slices.Sorted(maps.Keys(r.Revisions)) {
-		if rev := r.Revisions[n]; revisions {
-			info.Revisions = append(
-				info.Revisions,
-				revisionInfo{
-					Revision: n,
-					Backend:  "internal",
-					Created:  formatTime(rev.Created),
-					Updated:  formatTime(rev.Created),
-					Expires:  formatTime(rev.Expires),
-				},
-			)
+	if revisions {
+		for _, n := range slices.Sorted(maps.Keys(r.Revisions)) {
+			rev := r.Revisions[n]
+			info.Revisions = append(info.Revisions, revisionInfo{
+				Revision: n,
+				Backend:  "internal",
+				Created:  formatTime(rev.Created),
+				Updated:  formatTime(rev.Created),
+				Expires:  formatTime(rev.Expires),
+			})
 		}
 	}
 

@@ -100,7 +100,8 @@ func (c upgradeCharmCmd) upgrade(o *operator, base *state.State, s state.Writer)
 		return err
 	})
 
-	if base := charm.SeriesOfBase(c.Base); err == nil && base != "" && base != u.service.Series {
+	wantedSeries := charm.SeriesOfBase(c.Base)
+	if err == nil && wantedSeries != "" && wantedSeries != u.service.Series {
 		err = console.Hint(fmt.Errorf("its machines have series %q, and keep it", u.service.Series),
 			fmt.Sprintf("deploy it beside this one: juju deploy %s --base %s",
 				quoteShellWords([]string{u.charmName(), c.Service + "-new"}), quoteShellWords([]string{c.Base})))

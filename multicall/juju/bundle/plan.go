@@ -248,7 +248,8 @@ func (e Environment) match(b *Bundle, places map[string][]string) matching {
 		taken:    map[string][]bool{},
 	}
 	used := map[string]bool{}
-	if zero, isThere := b.Machines["0"]; e.Provider == state.ProviderLocal && isThere && zero.Constraints == "" {
+	zero, isThere := b.Machines["0"]
+	if e.Provider == state.ProviderLocal && isThere && zero.Constraints == "" {
 		m.machines["0"] = "0"
 		used["0"] = true
 	}

@@ -291,7 +291,8 @@ func deployStub(s *script.State, name string, relations []string) (string, error
 	for _, role := range []string{"provides", "requires", "peers"} {
 		metadata += role + ":\n"
 		for pair := range slices.Chunk(relations, 2) {
-			if relation, kind, _ := strings.Cut(pair[1], ":"); pair[0] == role {
+			relation, kind, _ := strings.Cut(pair[1], ":")
+			if pair[0] == role {
 				metadata += "  " + relation + ": " + kind + "\n"
 				if err := writeProgram(filepath.Join(dir, "hooks", relation+"-relation-changed"), stubHook); err != nil {
 					return "", err

@@ -94,7 +94,8 @@ func checkOneSource(before record.Config, key string) error {
 		{"release-folder", "github-repository", before.GitHubRepository},
 		{"github-repository", "release-folder", before.ReleaseFolder},
 	} {
-		if other := pair[1]; key == pair[0] && pair[2] != "" {
+		other := pair[1]
+		if key == pair[0] && pair[2] != "" {
 			err := fmt.Errorf("cannot set %s: releases come from one place, and %s is set", key, other)
 			return console.Hint(err, "neco config unset "+other)
 		}

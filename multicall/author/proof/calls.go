@@ -105,7 +105,8 @@ func (p *proofer) checkArguments(c call, args []string) {
 	case "relation-get":
 		// Every unit has these settings. Others are a matter of the interface.
 		own := []string{"private-address", "ingress-address", "egress-subnets"}
-		if meant := suggest(strings.ReplaceAll(word, "_", "-"), own); len(word) > 12 && meant != "" &&
+		meant := suggest(strings.ReplaceAll(word, "_", "-"), own)
+		if len(word) > 12 && meant != "" &&
 			!slices.Contains(own, word) {
 			p.add(Warning, c.file, c.line, "relation-get: no unit has a setting %q by itself%s", word, meant)
 		}

@@ -130,7 +130,8 @@ func (p *proofer) checkDeploy() {
 	if read.Meta.Summary == "" || read.Meta.Description == "" {
 		p.add(Warning, metadata, 0, "Juju refuses a charm without a summary and a description")
 	}
-	if d, mark := read.Dialect(); read.Meta.HookDialect == "" {
+	d, mark := read.Dialect()
+	if read.Meta.HookDialect == "" {
 		p.add(Info, metadata, 0, "its hooks speak %s: %s; hook-dialect in the metadata would say so", d, mark)
 	}
 }

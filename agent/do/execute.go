@@ -75,7 +75,8 @@ func findCommand(name, tools string) (string, error) {
 		return name, nil
 	}
 
-	if tool := filepath.Join(tools, name); name != "" {
+	tool := filepath.Join(tools, name)
+	if name != "" {
 		if _, err := os.Stat(tool); err == nil {
 			return tool, nil
 		}

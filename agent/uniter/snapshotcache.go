@@ -73,7 +73,8 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 // noteDecided takes note of a decision. If no member had anything new for the queue, the members need not be
 // compared again until they change.
 func (c *snapshotCache) noteDecided(next decide.Step, snap decide.Snapshot) {
-	if _, queues := next.(decide.Enqueue); !queues && snap.Queued == nil && snap.IsQueueOpen() {
+	_, queues := next.(decide.Enqueue)
+	if !queues && snap.Queued == nil && snap.IsQueueOpen() {
 		c.snap.Uncompared = decide.Members{}
 	}
 }

@@ -88,7 +88,8 @@ func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberSta
 // settings, which are last, unless the charm has the modern dialect.
 func (s *Snapshot) visibleMembers(id int) []state.Member {
 	all := s.Relations[id].Members
-	if last := len(all) - 1; last >= 0 && s.Hooks.Dialect != charm.Modern && !hook.IsUnit(all[last].Unit) {
+	last := len(all) - 1
+	if last >= 0 && s.Hooks.Dialect != charm.Modern && !hook.IsUnit(all[last].Unit) {
 		return all[:last]
 	}
 	return all

@@ -107,8 +107,8 @@ func SecretHookDone(r *secret.Record, unit string, h state.Hook, now time.Time) 
 		}
 	case hook.SecretRotate:
 		r.RotateAt, _ = secret.NextRotation(r.Rotate, now)
-		if soon := now.Add(retryInterval); r.Latest <= h.SecretRevision && !r.RotateAt.IsZero() &&
-			soon.Before(r.RotateAt) {
+		soon := now.Add(retryInterval)
+		if r.Latest <= h.SecretRevision && !r.RotateAt.IsZero() && soon.Before(r.RotateAt) {
 			r.RotateAt = soon
 		}
 	case hook.SecretExpired:

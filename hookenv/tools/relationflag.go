@@ -235,7 +235,8 @@ func listRelations(ctx context.Context, h hookapi.Hook, owner string) ([]hookapi
 		return nil, err
 	}
 
-	if f := h.Facts(); f.Relation != hookapi.NoRelation && serviceOf(owner) == f.Service &&
+	f := h.Facts()
+	if f.Relation != hookapi.NoRelation && serviceOf(owner) == f.Service &&
 		!slices.Contains(ids, f.Relation) {
 		ids = slices.Sorted(slices.Values(append(ids, f.Relation)))
 	}

@@ -104,7 +104,8 @@ type Base struct {
 // version.
 func BaseOfSeries(series string) Base {
 	for base, codeName := range codeNames() {
-		if i := strings.IndexAny(base, "123456789"); codeName == series {
+		if codeName == series {
+			i := strings.IndexAny(base, "123456789") // where the version begins
 			return Base{base[:i], base[i:]}
 		}
 	}

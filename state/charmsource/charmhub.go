@@ -350,7 +350,8 @@ func (c *Charmhub) readAnswer(resp *http.Response, into any) error {
 	}
 
 	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
-	if isJSON := strings.TrimSpace(kind) == "application/json"; resp.StatusCode/100 != 2 {
+	isJSON := strings.TrimSpace(kind) == "application/json"
+	if resp.StatusCode/100 != 2 {
 		var failed struct {
 			Errors errorList `json:"error-list"`
 			Old    errorList `json:"error_list"`

@@ -41,8 +41,7 @@ func (v Value) Hardware() Hardware {
 	}
 }
 
-// ArchOf returns the name that constraints have for an architecture, which uname -m, or Go, may
-// call otherwise.
+// ArchOf returns the constraints' name for an architecture, which may be given by the name of uname -m or of Go.
 func ArchOf(name string) string {
 	known := map[string]string{
 		"x86_64":  "amd64",

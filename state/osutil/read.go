@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// ReadUpTo reads a file that others name, and that may be large, a device, or a pipe without end. It fails
-// once the file has more bytes than the limit.
+// ReadUpTo reads a file whose name comes from a user, and which may be large, a device, or a pipe without end. It
+// returns an error once the file has more bytes than the limit.
 func ReadUpTo(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

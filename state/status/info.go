@@ -121,7 +121,8 @@ func (u Unit) RelationInError() (id string, r RelationUnit) {
 	for _, name := range slices.Sorted(maps.Keys(u.Relations)) {
 		group := u.Relations[name].Relations
 		for _, key := range slices.Sorted(maps.Keys(group)) {
-			if of := group[key]; of.State == state.RelationError &&
+			of := group[key]
+			if of.State == state.RelationError &&
 				(id == "" || r.Resolved != "" && of.Resolved == "") {
 				id = key
 				r = of

@@ -244,7 +244,7 @@ func (p *Provider) removeBridge() error {
 // removeLink removes the link of a container that has ended. The kernel takes a while to do it, and the
 // next container could not have a link of that name.
 func removeLink(ctx context.Context, id string) error {
-	link := "vb-" + id // systemd-nspawn(1); where that is too long it is the other name
+	link := "vb-" + id // systemd-nspawn(1); a longer name is an alternative one of the link
 	there := func() bool { return exec.CommandContext(ctx, "ip", "link", "show", "dev", link).Run() == nil }
 	if !there() {
 		return ctx.Err()

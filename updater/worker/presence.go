@@ -88,6 +88,8 @@ func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 	}
 }
 
+// checkPublished reports whether this server's presence stands in the store as the session wrote it, and the revision
+// at which it was read.
 func (w *worker) checkPublished(ctx context.Context, s *keyspace.Session) (revision int64, stands bool, err error) {
 	err = w.o.Store.View(ctx, func(v *keyspace.View) error {
 		seen, err := updater.ReadKey[record.Presence](v, keys.Presence(w.o.LRN))

@@ -13,7 +13,7 @@ func TestPageHasEveryTool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := strings.Cut(string(data), "\n## Which tool for what\n")
+	_, section, _ := strings.Cut(string(data), "\n## Hook tools\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for _, tool := range All() {
 		if !strings.Contains(section, "`"+tool.Name+"`") {

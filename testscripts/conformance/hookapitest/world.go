@@ -1,5 +1,5 @@
 // Package hookapitest states what an implementation of hookapi.Hook must do
-// ("Which relation" in docs/reference/hook-tools.md), as a suite that runs over any of
+// ("Naming a relation" in docs/reference/hook-tools.md), as a suite that runs over any of
 // them, and holds Memory, an implementation for the tests of the tools.
 //
 // It promises nothing about how the tools read or print; that is hookenv's own

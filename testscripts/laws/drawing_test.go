@@ -51,7 +51,7 @@ func TestArrows(t *testing.T) {
 	for _, p := range list(t, "bijou/...") {
 		imports[p.ImportPath] = p.Imports
 	}
-	_, block, _ := strings.Cut(string(page), "\nThe main arrows, each an import that there is:\n\n```text\n")
+	_, block, _ := strings.Cut(string(page), "\nThese are the main imports:\n\n```text\n")
 	block, _, found := strings.Cut(block, "```")
 	if !found {
 		t.Fatal("docs/dev/house.md draws no arrows")
@@ -68,9 +68,9 @@ func TestArrows(t *testing.T) {
 }
 
 // drawnFolders returns the folders of the drawing, from top to bottom: the first word of
-// each line of the first block below "## The house".
+// each line of the first block below "## The packages".
 func drawnFolders(page string) (folders []string) {
-	_, section, _ := strings.Cut(page, "\n## The house\n")
+	_, section, _ := strings.Cut(page, "\n## The packages\n")
 	_, block, _ := strings.Cut(section, "```text\n")
 	block, _, _ = strings.Cut(block, "```")
 	for line := range strings.Lines(block) {

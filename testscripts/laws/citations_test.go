@@ -158,7 +158,7 @@ func namedTests(page string) (names []string) {
 
 // holders returns the last column of the table of promises: scripts, suites and tests.
 func holders(page string) (names []string) {
-	_, section, _ := strings.Cut(page, "\n## What is promised, and which script holds it\n")
+	_, section, _ := strings.Cut(page, "\n## Promises and their scripts\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	for line := range strings.Lines(section) {
 		cells := strings.Split(line, " | ")

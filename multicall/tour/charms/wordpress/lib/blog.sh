@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# What several hooks share. A hook runs in the charm's directory, so that it
-# can say: source lib/blog.sh
+# Functions for several hooks. A hook runs in the charm's directory, so it can use:
+# source lib/blog.sh
 
-# What we keep lies beside the charm and outlives its upgrades. The password of
-# the database is in there, hence the mask.
+# The data is beside the charm, so that upgrades do not touch it. It contains the password of
+# the database, hence the umask.
 umask 077
 data=$JUJU_UNIT_DIR/data
 
-# connect UNIT: remember the database that UNIT of this hook's relation offers.
-# Fails if UNIT has not told everything yet; then it has to call again.
+# connect UNIT: store the settings of the database that UNIT of this hook's relation
+# provides. It fails if they are not complete yet.
 connect() {
     local host port database user password
     host=$(relation-get host "$1")
@@ -21,8 +21,8 @@ connect() {
     declare -p host port database user password > "$data/database"
 }
 
-# publish: render the configuration and open the blog to the world. Without a
-# database there is nothing to publish.
+# publish: render the configuration, start the blog and open its port. Without a database
+# it only sets the status.
 publish() {
     if [ ! -e "$data/database" ]; then
         status-set blocked "needs a database: juju integrate $JUJU_SERVICE mysql"
@@ -34,9 +34,9 @@ publish() {
     status-set active "blogging at $(<url)"
 }
 
-# serve: start the web server on the port of our option, or on the next one that
-# is free. A server that listens there already stays. The file url, in the
-# charm's directory, has the address.
+# serve: start the web server on the port of the option, or on the next free one. A server
+# that already listens there keeps running. The file url, in the charm's directory, contains
+# the address.
 serve() {
     local host port id
     host=$(unit-get public-address)
@@ -52,14 +52,14 @@ serve() {
     done
 }
 
-# close: close the port that we have opened, if there is one.
+# close: close the open port, if there is one.
 close() {
     [ -e "$data/port" ] || return 0
     close-port "$(<"$data/port")/tcp"
     rm -f "$data/port" url
 }
 
-# disconnect: forget the database, and end the blog's server.
+# disconnect: remove the database's settings, and end the blog's server.
 disconnect() {
     rm -f "$data/database" "$data/wp-config.php"
     bijou tour-server stop "$data"

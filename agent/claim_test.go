@@ -9,8 +9,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestClaimLostInMidHook has an operator give the machine to another place while a hook
-// runs: the hook is told to end, nothing of it is committed, and the agent says why it ends.
+// TestClaimLostInMidHook checks that an agent whose machine is given to another host while a hook runs
+// ends the hook, commits nothing of it, and returns the reason.
 func TestClaimLostInMidHook(t *testing.T) {
 	once(t, func(r *rig) {
 		r.lonely(map[string]string{"install": `trap 'echo "$JUJU_UNIT_NAME told to end" >> ` + r.notes + `; exit 0' TERM; open-port 80; echo "$JUJU_UNIT_NAME ready" >> ` + r.notes + `; while :; do sleep 0.05; done`})

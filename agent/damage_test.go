@@ -11,7 +11,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// hiding is a store that does not show one key, as a damaged one would not.
+// hiding is a store that can hide one key, as a damaged store would.
 type hiding struct {
 	store.Store
 	key    string
@@ -40,8 +40,8 @@ func (s hidingSnapshot) Get(ctx context.Context, key string) (store.KV, bool, er
 	return store.KV{}, false, nil
 }
 
-// TestUnitIsGoneOnlyWithItsOwnRecord: what is gone loses its folder, with all
-// that the charm keeps there.
+// TestUnitIsGoneOnlyWithItsOwnRecord checks that an agent keeps a unit's directory when the store lacks
+// the record of the service but still has the unit's own. The directory holds all the charm's data.
 func TestUnitIsGoneOnlyWithItsOwnRecord(t *testing.T) {
 	once(t, func(r *rig) {
 		h := &hiding{key: "services/app", looked: make(chan struct{}, 1)}

@@ -14,8 +14,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestEnvironmentOfEveryKindOfHook holds what hooks of a classic and of a modern
-// charm see against the table in docs/reference/hooks.md, name by name.
+// TestEnvironmentOfEveryKindOfHook compares the variables that hooks of a classic and of a modern charm
+// see with the table in docs/reference/hooks.md, name by name.
 func TestEnvironmentOfEveryKindOfHook(t *testing.T) {
 	ownEnvironment(t)
 	once(t, func(r *rig) {
@@ -56,7 +56,7 @@ func TestEnvironmentOfEveryKindOfHook(t *testing.T) {
 	})
 }
 
-// ownEnvironment makes that of the agent one that is known.
+// ownEnvironment gives the agent a known environment.
 func ownEnvironment(t *testing.T) {
 	for _, entry := range os.Environ() {
 		name, _, _ := strings.Cut(entry, "=")
@@ -87,7 +87,7 @@ func (r *rig) hookEnvironment(service, hook string) map[string]string {
 	}
 }
 
-// relationEnvironment returns the further variables of a relation hook.
+// relationEnvironment returns the additional variables of a relation hook.
 func relationEnvironment(kind, relation, id, remote string) map[string]string {
 	env := map[string]string{
 		"JUJU_RELATION": relation, "JUJU_RELATION_ID": id, "JUJU_REMOTE_UNIT": remote + "/0",
@@ -102,8 +102,8 @@ func relationEnvironment(kind, relation, id, remote string) map[string]string {
 	return env
 }
 
-// readEnvironment reads what a hook has noted; what differs in every run becomes
-// a word, if it is well-formed.
+// readEnvironment reads the environment that a hook wrote to a file. It replaces each well-formed value
+// that differs between runs with a word.
 func readEnvironment(t *testing.T, path string) map[string]string {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// manual switches automatic retries off.
+// manual turns automatic retries off.
 func (r *rig) manual() {
 	off := "false"
 	r.update(func(tx *state.Tx) error { return tx.SetEnvironment(map[string]*string{state.RetryHooks: &off}) })
@@ -29,7 +29,7 @@ func (r *rig) lonely(bodies map[string]string) {
 	statetest.AddService(r.t, r.st, r.recorder(statetest.Meta("app", "provides: {}\n"), hooks(), bodies), 1)
 }
 
-// gate is a hook's body that fails as long as the file is not there.
+// gate returns a hook's body that fails until the test calls open.
 func (r *rig) gate(name string) (body string, open func()) {
 	path := filepath.Join(r.t.TempDir(), name)
 	return "[ -e " + path + " ] || exit 7", func() {
@@ -106,7 +106,7 @@ func TestRelationErrorStopsThatRelationOnly(t *testing.T) {
 		if r.uniter("hub/0").Workflow.State != "started" {
 			t.Error("the unit is in error, too")
 		}
-		// It departs while in error: queued, not run.
+		// The member departs while the unit is in error: the departed hook is queued and does not run.
 		r.update(func(tx *state.Tx) error { return tx.DestroyRelation(bad.ID) })
 		r.eventually("the departure is queued", func() bool {
 			return r.uniter("hub/0").Members[bad.ID]["a/0"].Pending == "relation-departed"

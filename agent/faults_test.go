@@ -17,15 +17,14 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// faulty is a store whose commits, snapshots and watches fail or stall as a test
-// wants. It knows the calls by their number, from 0.
+// faulty is a store whose commits, snapshots and watches fail or stall on demand. It numbers the calls
+// from 0.
 type faulty struct {
 	store.Store
-	// commit and read are asked before each call; what they answer is the
-	// call's error.
+	// commit and read run before each call. The call returns their error, if any.
 	commit func(ctx context.Context, n int) error
 	read   func(ctx context.Context, n int) error
-	// after is asked after each commit: its error hides that it went through.
+	// after runs after each commit. Its error hides that the commit succeeded.
 	after func(n int) error
 
 	mu      sync.Mutex
@@ -36,7 +35,7 @@ type faulty struct {
 
 var errOutage = errors.New("the store is away")
 
-// throughFaults opens the environment once more, through such a store.
+// throughFaults opens the environment again, through a faulty store.
 func throughFaults(st *state.State, f *faulty) *state.State {
 	return statetest.ShareWrapped(st, func(s store.Store) store.Store {
 		f.Store = s
@@ -83,7 +82,7 @@ func (f *faulty) Lease(ctx context.Context, ttl time.Duration) (store.Lease, err
 	return l, err
 }
 
-// loseLeases ends all leases, as an outage of their TTL would.
+// loseLeases ends all leases, as an outage longer than their TTL would.
 func (f *faulty) loseLeases(t *testing.T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,8 +93,8 @@ func (f *faulty) loseLeases(t *testing.T) {
 	}
 }
 
-// TestAgentEndsWhileItsStoreStalls has the store answer nothing any more, first
-// of all the announcement after a lost session.
+// TestAgentEndsWhileItsStoreStalls checks that an agent can still be stopped when its store no longer
+// answers. The first call to stall is the announcement after a lost session.
 func TestAgentEndsWhileItsStoreStalls(t *testing.T) {
 	need.Whole(t)
 	for _, stalling := range []string{"commits", "everything"} {
@@ -137,8 +136,8 @@ func TestAgentEndsWhileItsStoreStalls(t *testing.T) {
 	}
 }
 
-// TestPairOverAStoreThatFails takes a pair through its life while one commit in ten
-// and one snapshot in twelve fail, half of the commits after they have gone through.
+// TestPairOverAStoreThatFails takes a pair of units through its life while one commit in ten and one
+// snapshot in twelve fail. Half of the failed commits have taken effect.
 func TestPairOverAStoreThatFails(t *testing.T) {
 	need.Whole(t)
 	for seed := range uint64(3) {
@@ -164,8 +163,8 @@ func TestPairOverAStoreThatFails(t *testing.T) {
 	}
 }
 
-// wholeLife takes a pair from install to stop, and checks that its hooks came in
-// their order, none skipped, and none repeated that had succeeded.
+// wholeLife takes a pair from install to stop. It checks that the hooks ran in order, that none was
+// skipped, and that none ran again after it had succeeded.
 func (r *rig) wholeLife() {
 	t := r.t
 	r.recordPair(map[string]string{ // a tool that fails would be the hook's failure, which is another matter
@@ -197,6 +196,5 @@ func (r *rig) wholeLife() {
 	}
 }
 
-// withoutChanged leaves one of several changed hooks that follow each other: how
-// many there are depends on who is faster.
+// withoutChanged merges changed hooks that follow each other, since their number depends on timing.
 func withoutChanged(notes []string) []string { return slices.Compact(slices.Clone(notes)) }

@@ -12,8 +12,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestFloodOfOneUnit has a hook say 15 MB: all of it is in the unit's files, what
-// the store keeps is bounded, and the other units go on.
+// TestFloodOfOneUnit runs a hook that prints 15 MB. The unit's files must hold all of it, the store
+// must hold a bounded part, and the other units must go on.
 func TestFloodOfOneUnit(t *testing.T) {
 	need.Whole(t)
 	st, _ := statetest.SQLite(t)

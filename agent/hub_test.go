@@ -60,8 +60,8 @@ func TestHub(t *testing.T) {
 	}
 }
 
-// hubWrote checks that the hook has failed with that message and written nothing,
-// or with none, everything.
+// hubWrote checks that the hook failed with that message and wrote nothing. With an empty message, it
+// checks that the hook wrote everything.
 func (r *rig) hubWrote(failure string) {
 	got := ""
 	u := r.uniter("hub/0")

@@ -15,7 +15,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// process is the part of one that keeps leaders.
+// process is the part of a process that elects leaders.
 type process struct {
 	*leaderElection
 	p    *presence
@@ -40,14 +40,14 @@ func newProcess(t *testing.T, st *state.State) process {
 	return one
 }
 
-// end waits for the campaigns before it stops, as a process does.
+// end waits for the campaigns and then stops, as a process does.
 func (p process) end() {
 	p.wait()
 	p.stop()
 	<-p.over
 }
 
-// runs has the process run a unit's agent.
+// runs makes the process run a unit's agent.
 func (p process) runs(t *testing.T, unit string) {
 	t.Helper()
 	if err := p.p.announceAgent(t.Context(), state.UnitAgent(unit)); err != nil {
@@ -91,8 +91,8 @@ func TestLeadershipGoesFromProcessToProcess(t *testing.T) {
 	})
 }
 
-// A unit that goes leads on as long as nobody else can: its last hooks may have
-// to be a leader's.
+// TestLastUnitLeadsToItsEnd checks that a dying unit stays the leader until another unit can lead,
+// because its last hooks may need a leader.
 func TestLastUnitLeadsToItsEnd(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, statetest.MySQL(), 1)
@@ -113,8 +113,8 @@ func TestLastUnitLeadsToItsEnd(t *testing.T) {
 	awaitLeader(t, st, "mysql", "")
 }
 
-// Five hundred units of a service are one campaign: the leader's key is written
-// once.
+// TestManyUnitsAreOneCampaign checks that five hundred units of a service share one campaign, which
+// writes the leader's key once.
 func TestManyUnitsAreOneCampaign(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, statetest.MySQL(), 1)
@@ -130,7 +130,7 @@ func TestManyUnitsAreOneCampaign(t *testing.T) {
 	}
 }
 
-// leads says which unit leads app.
+// leads returns the leader of app.
 func (r *rig) leads() string {
 	return statetest.Read(r.t, r.st, func(v *state.View) (string, error) { return v.Leader("app") })
 }
@@ -161,7 +161,8 @@ func TestLeaderHooks(t *testing.T) {
 	})
 }
 
-// No operator is asked: it is not the charm's failure.
+// TestDeposedLeadersHookRunsAgain checks that a hook whose unit lost the leadership runs again by
+// itself. The charm did not fail, so no operator has to resolve it.
 func TestDeposedLeadersHookRunsAgain(t *testing.T) {
 	once(t, func(r *rig) {
 		gate, begun := filepath.Join(t.TempDir(), "gate"), filepath.Join(t.TempDir(), "begun")
@@ -185,7 +186,8 @@ touch %s; until [ -e %s ]; do sleep 0.05; done`, begun, gate)
 			return err
 		})
 		r.eventually("the leader's hook has begun", func() bool { _, err := os.Stat(begun); return err == nil })
-		// It asks who leads before that changes: it is not to be the one that writes.
+		// The other unit asks for the leader before the leadership changes, so that its hook is not the
+		// one that writes.
 		r.eventually("the other's hook has ended", func() bool { return r.settled(other) })
 		r.update(func(tx *state.Tx) error { return tx.DestroyUnit(first) })
 		r.eventually("the other leads", func() bool { return r.leads() == other })
@@ -206,7 +208,8 @@ touch %s; until [ -e %s ]; do sleep 0.05; done`, begun, gate)
 	})
 }
 
-// What a leader writes for its service reaches the other side as a change of its own.
+// TestServicesOwnSettingsAreHeardOf checks that the other side of a relation runs a changed hook when a
+// leader writes its service's settings.
 func TestServicesOwnSettingsAreHeardOf(t *testing.T) {
 	once(t, func(r *rig) {
 		mysql := statetest.Meta("mysql", "provides:\n  server: mysql\n")

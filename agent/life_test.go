@@ -14,8 +14,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// pair deploys mysql/0, whose joined hook sets a user, and wordpress/0, whose
-// changed hook answers with what it got.
+// pair deploys mysql/0, whose joined hook sets a user, and wordpress/0, whose changed hook confirms
+// what it got.
 func (r *rig) pair() int {
 	r.recordPair(nil)
 	return statetest.Relate(r.t, r.st, "wordpress", "mysql").ID
@@ -105,7 +105,7 @@ func TestPeersMeetEachOther(t *testing.T) {
 	})
 }
 
-// joinedFirst checks that every joined is directly followed by its changed.
+// joinedFirst checks that every joined hook is directly followed by its changed hook.
 func joinedFirst(r *rig, unit string) {
 	notes := r.noted(unit)
 	for i, note := range notes {

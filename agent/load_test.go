@@ -11,8 +11,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// many deploys so many units of a trivial charm, and waits until all are started:
-// for each of their hooks, since no one limit fits all of them.
+// many deploys n units of a trivial charm and waits until all have started. It waits for each of their
+// hooks in turn, since no single timeout fits all of them.
 func many(t testing.TB, n int) {
 	st, _ := statetest.SQLite(t)
 	r := newRig(t, st)
@@ -30,8 +30,7 @@ func many(t testing.TB, n int) {
 
 func TestFiftyUnits(t *testing.T) { many(t, 50) }
 
-// BenchmarkIdleUnits says what a process with 500 idle units costs: run it with
-// -benchtime 1x.
+// BenchmarkIdleUnits measures a process with 500 idle units. Run it with -benchtime 1x.
 func BenchmarkIdleUnits(b *testing.B) {
 	const units, idle = 500, 10 * time.Second
 	many(b, units)
@@ -56,7 +55,7 @@ func cpuTicks(t testing.TB) int {
 	return user + system
 }
 
-// resident is the process's memory.
+// resident returns the process's memory.
 func resident(t testing.TB) float64 {
 	data, err := os.ReadFile("/proc/self/status")
 	if err != nil {

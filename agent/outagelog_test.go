@@ -38,7 +38,7 @@ func TestTroubleIsSaidOncePerCause(t *testing.T) {
 	}
 }
 
-// noting is a slog.Handler that notes messages.
+// noting is a slog.Handler that records messages.
 type noting struct{ lines *[]string }
 
 func (n noting) Enabled(context.Context, slog.Level) bool { return true }
@@ -49,7 +49,7 @@ func (n noting) Handle(_ context.Context, r slog.Record) error {
 func (n noting) WithAttrs([]slog.Attr) slog.Handler { return n }
 func (n noting) WithGroup(string) slog.Handler      { return n }
 
-// reporter notes what is reported of agents; its store may be away.
+// reporter records the reports about agents. Its store may be away.
 type reporter struct {
 	away bool
 	said []string
@@ -67,8 +67,8 @@ func (r *reporter) report(_ context.Context, agent string, t *state.Trouble, lin
 	return nil
 }
 
-// An agent's status has what it cannot do with each attempt from the second on, its log
-// once per cause.
+// TestTroubleIsShown checks that an agent's status shows a failure from the second attempt on, and that
+// the log has one line for each cause.
 func TestTroubleIsShown(t *testing.T) {
 	r := &reporter{}
 	tr := newOutageLog(slog.New(slog.DiscardHandler))

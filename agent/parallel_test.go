@@ -11,9 +11,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// crowd is a hook that calls its tools from many processes at once, several
-// times each. It fails if one of them does, or if two answers to one question
-// differ: all tools of a hook see the same.
+// crowd is a hook that calls its tools from many processes at once, several times each. It fails if a
+// tool fails or if two answers to one question differ: all tools of a hook must see the same.
 const crowd = `
 out=$(mktemp -d) || exit 1
 trap 'rm -rf "$out"' EXIT
@@ -45,7 +44,8 @@ done
 relation-set done=yes
 `
 
-// TestToolsInParallel has others write what the hook reads all the while.
+// TestToolsInParallel runs the tools of a hook in parallel while others constantly change the settings
+// that they read.
 func TestToolsInParallel(t *testing.T) {
 	need.Whole(t)
 	once(t, func(r *rig) {
@@ -79,7 +79,7 @@ func (r *rig) members(relation int) []state.Member {
 	return statetest.Read(r.t, r.st, func(v *state.View) ([]state.Member, error) { return v.Members(relation) })
 }
 
-// restless changes mysql's settings again and again.
+// restless changes mysql's settings until ctx is done.
 func (r *rig) restless(ctx context.Context, relation int) {
 	for i := 0; ctx.Err() == nil; i++ {
 		value := fmt.Sprint(i)

@@ -12,7 +12,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// stuck is a store whose transactions never end once it is told to be.
+// stuck is a store whose transactions can be made to hang.
 type stuck struct {
 	store.Store
 	now  atomic.Bool
@@ -26,7 +26,7 @@ func (s *stuck) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return s.Store.Commit(ctx, txn)
 }
 
-// TestPulse: an agent that has nothing to do rests, and one that hangs is known.
+// TestPulse checks that an idle agent counts as resting, and that the pulse shows an agent that hangs.
 func TestPulse(t *testing.T) {
 	st := statetest.New(t)
 	s := &stuck{free: make(chan struct{})}

@@ -49,8 +49,8 @@ func TestKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// crashed leaves a unit as an agent does that dies in its start hook, with what
-// the hook's process is by now.
+// crashed leaves a unit as an agent that died in the unit's start hook would, with the hook's recorded
+// process.
 func (r *rig) crashed(pid int) {
 	body, _ := r.gate("never")
 	r.lonely(map[string]string{"start": body})
@@ -94,7 +94,7 @@ func (r *rig) note(pid int) {
 	}
 }
 
-// sleeper is a process in a session of its own, as a hook is.
+// sleeper starts a process in its own session, like a hook.
 func sleeper(t *testing.T) *exec.Cmd {
 	cmd := exec.Command("sleep", "1000")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

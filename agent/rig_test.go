@@ -21,8 +21,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// rig is one environment with a machine agent, in this process. This test binary
-// is every hook tool, too: hookenv/client sees to that.
+// rig is one environment with a machine agent in this process. This test binary is also every hook
+// tool: hookenv/client sees to that.
 type rig struct {
 	t      testing.TB
 	st     *state.State
@@ -57,7 +57,7 @@ func newRig(t testing.TB, st *state.State) *rig {
 	return r
 }
 
-// start starts the machine agent; it ends with the test.
+// start starts the machine agent, which ends with the test.
 func (r *rig) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	r.stop, r.done = cancel, make(chan error, 1)
@@ -71,7 +71,7 @@ func (r *rig) start() {
 	r.t.Cleanup(r.end)
 }
 
-// end stops it and waits.
+// end stops the machine agent and waits for it.
 func (r *rig) end() {
 	if r.stop == nil {
 		return
@@ -90,7 +90,7 @@ func (r *rig) log() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-// hooks are all hooks of a recorder charm with those relations.
+// hooks returns the names of all hooks of a recorder charm with those relations.
 func hooks(relations ...string) []string {
 	names := []string{"install", "config-changed", "start", "stop"}
 	for _, r := range relations {
@@ -101,8 +101,8 @@ func hooks(relations ...string) []string {
 	return names
 }
 
-// recorder adds hooks to a charm that note their name, unit, remote unit and
-// members, and then do what bodies say.
+// recorder adds hooks to a charm. Each notes its name, unit, remote unit and members, and then runs its
+// body from bodies.
 func (r *rig) recorder(f statetest.Files, names []string, bodies map[string]string) statetest.Files {
 	for _, name := range names {
 		f["hooks/"+name] = fmt.Sprintf("#!/bin/bash\n"+
@@ -113,7 +113,7 @@ func (r *rig) recorder(f statetest.Files, names []string, bodies map[string]stri
 	return f
 }
 
-// noted are the notes of one unit, without its name.
+// noted returns the notes of one unit, without its name.
 func (r *rig) noted(unit string) (lines []string) {
 	data, err := os.ReadFile(r.notes)
 	if err != nil && !os.IsNotExist(err) {
@@ -127,10 +127,10 @@ func (r *rig) noted(unit string) (lines []string) {
 	return lines
 }
 
-// patience is three times what a busy machine needs, with the race detector.
+// patience is three times the time that a busy machine needs with the race detector.
 const patience = 2 * time.Minute
 
-// receive waits for a word.
+// receive waits for a value from the channel.
 func receive[T any](t testing.TB, what string, from <-chan T) (word T) {
 	t.Helper()
 	select {
@@ -141,7 +141,7 @@ func receive[T any](t testing.TB, what string, from <-chan T) (word T) {
 	return word
 }
 
-// eventually waits until ok.
+// eventually waits until ok returns true.
 func (r *rig) eventually(what string, ok func() bool) {
 	r.t.Helper()
 	await.Until(r.t, await.Poll{Limit: patience, Report: func() string {
@@ -150,7 +150,7 @@ func (r *rig) eventually(what string, ok func() bool) {
 	}}, what, ok)
 }
 
-// logs is the environment's log.
+// logs returns the environment's log.
 func (r *rig) logs() string {
 	var text strings.Builder
 	for _, l := range statetest.Read(r.t, r.st, func(v *state.View) ([]logs.Line, error) { return logs.Read(v, logs.Filter{}) }) {
@@ -163,7 +163,7 @@ func (r *rig) uniter(unit string) state.Uniter {
 	return statetest.Read(r.t, r.st, func(v *state.View) (state.Uniter, error) { return v.Uniter(unit) })
 }
 
-// awaitState waits for a unit's workflow to come into that state, with no hook in flight.
+// awaitState waits until a unit's workflow is in that state and no hook runs.
 func (r *rig) awaitState(unit, want string) {
 	r.t.Helper()
 	r.eventually(unit+" is "+want, func() bool {
@@ -178,8 +178,8 @@ func (r *rig) awaitNote(unit, note string) {
 	r.eventually(unit+" notes "+note, func() bool { return slices.Contains(r.noted(unit), note) })
 }
 
-// settle waits until no unit has anything pending, in flight or in the way, all at
-// one moment: one unit's commit may be another's work.
+// settle waits until at one moment no unit has anything pending, running or failed. One unit's commit
+// may be work for another.
 func (r *rig) settle() {
 	r.t.Helper()
 	revision := func() int64 { return statetest.Read(r.t, r.st, (*state.View).Revision) }
@@ -194,7 +194,7 @@ func (r *rig) settle() {
 	})
 }
 
-// settled asks the agent's own snapshot, so that nothing is forgotten here.
+// settled reports whether the unit owes nothing, by the agent's own snapshot.
 func (r *rig) settled(unit string) bool {
 	owed, err := state.Read(r.t.Context(), r.st, func(v *state.View) (string, error) { return Owed(v, unit) })
 	return err == nil && owed == ""
@@ -202,7 +202,7 @@ func (r *rig) settled(unit string) bool {
 
 func (r *rig) update(f func(tx *state.Tx) error) { r.t.Helper(); statetest.Update(r.t, r.st, f) }
 
-// folder is a unit's folder.
+// folder returns a unit's directory.
 func (r *rig) folder(unit string) string { return string(unitdir.Of(r.dir, unit)) }
 
 // twice runs a test over both stores.
@@ -210,5 +210,5 @@ func twice(t *testing.T, test func(r *rig)) {
 	statetest.Each(t, func(t *testing.T, st *state.State) { test(newRig(t, st)) })
 }
 
-// once runs it in memory.
+// once runs a test over the store in memory.
 func once(t *testing.T, test func(r *rig)) { test(newRig(t, statetest.New(t))) }

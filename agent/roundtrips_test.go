@@ -15,9 +15,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// countingStore counts what would be round trips if it were far away: a commit, a list, what
-// is prefetched together, and each key that was not. What the log of hooks does beside them
-// is left out.
+// countingStore counts the calls that would be round trips to a remote store: each commit, each list,
+// each group of keys that is prefetched together, and each other key. It leaves the log of hooks out.
 type countingStore struct {
 	store.Store
 	mu    sync.Mutex
@@ -82,9 +81,9 @@ func (c *countingStore) Commit(ctx context.Context, txn store.Txn) (int64, error
 	return c.Store.Commit(ctx, txn)
 }
 
-// TestRoundTrips holds what a hook asks of its store: up to three round trips to see what has
-// changed, two to queue and begin it, two to record its outcome, and one for each settings node
-// that it refers to. A hook that follows another begins with the commit that ends that one.
+// TestRoundTrips checks the round trips of a hook to its store: up to three to see the changes, two to
+// queue and begin the hook, two to record its outcome, and one for each settings node that it reads. A
+// hook that follows another begins with the commit that ends the first.
 func TestRoundTrips(t *testing.T) {
 	once(t, func(r *rig) {
 		c := &countingStore{}
@@ -138,7 +137,8 @@ func TestRoundTrips(t *testing.T) {
 	})
 }
 
-// TestActionsMeetNoConflict: the end of each action is one commit, though an operator has written its record.
+// TestActionsMeetNoConflict checks that an agent ends each action with one commit, even though an
+// operator wrote the action's record.
 func TestActionsMeetNoConflict(t *testing.T) {
 	once(t, func(r *rig) {
 		c := &countingStore{}

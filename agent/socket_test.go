@@ -19,7 +19,8 @@ func TestSocketPathsFit(t *testing.T) {
 	}
 }
 
-// Neither lies where logind clears up behind a user who logs out.
+// TestSocketBase checks the directory of sockets for root and for other users. Neither directory is one
+// that logind clears when the user logs out.
 func TestSocketBase(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	for uid, want := range map[int]string{0: "/run/bijou", 1000: "/tmp/bijou-1000"} {
@@ -65,7 +66,8 @@ func TestSocketsOfAnEnvironmentAreRemoved(t *testing.T) {
 	}
 }
 
-// A name that anybody can take first is used only as long as nobody has.
+// TestSocketBaseIsTaken checks that a directory with a guessable name is used only if nobody else took
+// it first.
 func TestSocketBaseIsTaken(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -114,7 +116,7 @@ func TestSocketBaseIsTaken(t *testing.T) {
 	}
 }
 
-// giveAway makes another user's folder.
+// giveAway makes a directory that belongs to another user.
 func giveAway(t *testing.T, path string, mode os.FileMode) error {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: only root makes folders of other users")
@@ -135,7 +137,8 @@ func giveAwayIfRoot(path string, mode os.FileMode) error {
 	return os.Chown(path, 54321, 54321)
 }
 
-// A folder that was left open is closed. The folder that the former binary has made is used.
+// TestSocketBaseOfTheFormerBinary checks that the agent uses the directory that the former binary made,
+// and closes one that was left open to others.
 func TestSocketBaseOfTheFormerBinary(t *testing.T) {
 	b := socketBase{parent: t.TempDir(), name: "bijou-7"}
 	open := filepath.Join(b.parent, b.name)

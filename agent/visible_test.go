@@ -15,7 +15,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// witness is a store that remembers what is read and written through it.
+// witness is a store that records what is read and written through it.
 type witness struct {
 	store.Store
 
@@ -24,7 +24,7 @@ type witness struct {
 	commits []store.Txn
 }
 
-// witnessed has the agent work through a witness.
+// witnessed makes the agent work through a witness.
 func (r *rig) witnessed() *witness {
 	w := &witness{reads: map[string]int{}}
 	r.agents = statetest.ShareWrapped(r.st, func(s store.Store) store.Store {
@@ -58,7 +58,7 @@ func (s witnessedReads) Get(ctx context.Context, key string) (store.KV, bool, er
 	return s.Snapshot.Get(ctx, key)
 }
 
-// wrote tells the keys of the commits that held a text.
+// wrote returns the keys whose committed values contained the text.
 func (w *witness) wrote(text string) (keys []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,7 +72,8 @@ func (w *witness) wrote(text string) (keys []string) {
 	return keys
 }
 
-// A hook that reads a node a hundred times asks the store for it once.
+// TestHundredReadsAreOne checks that a hook that reads a settings node a hundred times reads it once
+// from the store.
 func TestHundredReadsAreOne(t *testing.T) {
 	once(t, func(r *rig) {
 		r.manual()
@@ -105,8 +106,8 @@ func TestHundredReadsAreOne(t *testing.T) {
 	})
 }
 
-// What a hook sets that then fails is in no commit, ever, however large it is
-// and however the hook ends.
+// TestFailedHookIsNeverSeen checks that no commit contains what a failed hook set, however large it is
+// and however the hook ended.
 func TestFailedHookIsNeverSeen(t *testing.T) {
 	for name, end := range map[string]string{"it exits": "exit 3", "it is killed": "kill -9 $$"} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +137,7 @@ func TestFailedHookIsNeverSeen(t *testing.T) {
 	}
 }
 
-// Equal values are no change: no version, and no hook for anybody.
+// TestEqualValuesAreNoChange checks that writing equal values changes no version and causes no hook.
 func TestEqualValuesAreNoChange(t *testing.T) {
 	twice(t, func(r *rig) {
 		r.recordPair(map[string]string{

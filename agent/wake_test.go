@@ -9,8 +9,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestUnitIsWokenByItsOwnKeysOnly counts what is read of the store: once a
-// change for the one unit that it concerns, even if its name begins others'.
+// TestUnitIsWokenByItsOwnKeysOnly counts the reads of the store. A change makes only the unit that it
+// concerns read, once, even if other units' names begin with its name.
 func TestUnitIsWokenByItsOwnKeysOnly(t *testing.T) {
 	need.Whole(t)
 	const units, changes = 20, 10
@@ -32,7 +32,7 @@ func TestUnitIsWokenByItsOwnKeysOnly(t *testing.T) {
 	}
 }
 
-// quiet waits until the store is not read any more, and answers how often it was.
+// quiet waits until the store is no longer read, and returns the number of reads so far.
 func (f *faulty) quiet(r *rig) (reads int) {
 	count := func() int {
 		f.mu.Lock()

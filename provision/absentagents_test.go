@@ -10,8 +10,8 @@ import (
 	"bijou/state"
 )
 
-// TestAbsences says when the provider is asked what became of machines whose agents
-// are gone, in seconds.
+// TestAbsences checks at which seconds the provisioner asks the provider about machines whose agents
+// are gone.
 func TestAbsences(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -54,7 +54,7 @@ func TestAbsences(t *testing.T) {
 	}
 }
 
-// TestHoldsNoteHelp: what helped for as long as it was to be left alone is no failure.
+// TestHoldsNoteHelp checks that a start does not count as failed if it lasted as long as its backoff.
 func TestHoldsNoteHelp(t *testing.T) {
 	start, begin := Action{Verb: Start, Machine: "1"}, time.Now()
 	for _, test := range []struct {
@@ -82,7 +82,7 @@ func TestHoldsNoteHelp(t *testing.T) {
 	}
 }
 
-// agent announces a machine's agent, in a process of its own.
+// agent announces a machine's agent in its own session.
 func (w *world) agent(machine string) *state.Session {
 	w.t.Helper()
 	s, err := w.state.NewSession(w.t.Context())
@@ -95,7 +95,7 @@ func (w *world) agent(machine string) *state.Session {
 	return s
 }
 
-// leave ends an agent in order.
+// leave ends an agent in an orderly way.
 func (w *world) leave(s *state.Session) {
 	w.t.Helper()
 	if err := s.Close(w.t.Context()); err != nil {
@@ -103,15 +103,15 @@ func (w *world) leave(s *state.Session) {
 	}
 }
 
-// asks is how often the provider was asked what it has.
+// asks returns how many times the provider was asked for its instances.
 func (w *world) asks() int {
 	w.calls.mu.Lock()
 	defer w.calls.mu.Unlock()
 	return w.calls.looks
 }
 
-// TestRunRestartsWhoseAgentIsGone: soon, and again and again as if each were the
-// first, since each start helps for long.
+// TestRunRestartsWhoseAgentIsGone checks that a machine whose agent is gone is restarted soon. The
+// backoff does not grow, since each start helps for long.
 func TestRunRestartsWhoseAgentIsGone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		id := w.add()
@@ -131,7 +131,8 @@ func TestRunRestartsWhoseAgentIsGone(t *testing.T) {
 	})
 }
 
-// TestRunRestartsWhatEndsAfterItsAgent: an instance may say good-bye first.
+// TestRunRestartsWhatEndsAfterItsAgent checks that a machine is restarted even if its agent leaves
+// before the instance ends.
 func TestRunRestartsWhatEndsAfterItsAgent(t *testing.T) {
 	inWorld(t, func(w *world) {
 		id := w.add()
@@ -148,7 +149,8 @@ func TestRunRestartsWhatEndsAfterItsAgent(t *testing.T) {
 	})
 }
 
-// TestRunBearsOrderlyRestarts: an agent that is back at once is no reason to ask.
+// TestRunBearsOrderlyRestarts checks that the provisioner does not ask the provider about an agent that
+// is back at once.
 func TestRunBearsOrderlyRestarts(t *testing.T) {
 	inWorld(t, func(w *world) {
 		id := w.add()
@@ -170,7 +172,8 @@ func TestRunBearsOrderlyRestarts(t *testing.T) {
 	})
 }
 
-// TestRunLeavesOtherAgentsAlone: the provider starts machine 0's not.
+// TestRunLeavesOtherAgentsAlone checks that the provisioner ignores machine 0's agent, since the
+// provider does not start that one.
 func TestRunLeavesOtherAgentsAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.add()
@@ -186,8 +189,8 @@ func TestRunLeavesOtherAgentsAlone(t *testing.T) {
 	})
 }
 
-// TestRunBearsAgentsThatNeverStay: a start that helps for a moment only is repeated
-// less and less often.
+// TestRunBearsAgentsThatNeverStay checks that starts that help only for a moment are repeated less and
+// less often.
 func TestRunBearsAgentsThatNeverStay(t *testing.T) {
 	inWorld(t, func(w *world) {
 		id := w.add()

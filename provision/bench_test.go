@@ -18,9 +18,9 @@ import (
 	"bijou/testscripts/kit/await"
 )
 
-// BenchmarkMachines is from a provisioner's start until the instances of so many
-// machines are recorded, each started by the dummy at once:
-// BIJOU_BENCH_MACHINES="100 1000". Etcd syncs, as in earnest.
+// BenchmarkMachines measures the time from the provisioner's start until the instances of N machines
+// are recorded. The dummy starts each at once. BIJOU_BENCH_MACHINES="100 1000" sets the numbers of
+// machines. Etcd syncs to disk, as in production.
 func BenchmarkMachines(b *testing.B) {
 	for _, field := range strings.Fields(os.Getenv("BIJOU_BENCH_MACHINES")) {
 		n, err := strconv.Atoi(field)

@@ -13,7 +13,7 @@ import (
 	"bijou/testscripts/fakes/dummy"
 )
 
-// logged returns the lines in the log of machine 1.
+// logged returns the log lines of machine 1.
 func (w *world) logged() (lines []string) {
 	w.t.Helper()
 	err := w.state.View(w.t.Context(), func(v *state.View) error {
@@ -30,7 +30,8 @@ func (w *world) logged() (lines []string) {
 	return lines
 }
 
-// TestRunTellsOfBoot: the last line in the machine's record, all in its log.
+// TestRunTellsOfBoot checks that the machine's record shows the last line of the boot's output, and its
+// log all lines.
 func TestRunTellsOfBoot(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.order(startOrder(dummy.StartOrder{
@@ -51,7 +52,7 @@ func TestRunTellsOfBoot(t *testing.T) {
 	})
 }
 
-// TestRunLogsFailures of a start behind what it said.
+// TestRunLogsFailures checks that the log has the failure of a start after the output of that start.
 func TestRunLogsFailures(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.order(startOrder(dummy.StartOrder{Boot: []string{"half of it"}, Fail: "no disk"}))
@@ -62,7 +63,7 @@ func TestRunLogsFailures(t *testing.T) {
 	})
 }
 
-// TestRunBoundsBootOutput: a torrent of it is cut, and says so.
+// TestRunBoundsBootOutput checks that a very long output of a boot is cut, and that the log says so.
 func TestRunBoundsBootOutput(t *testing.T) {
 	inWorld(t, func(w *world) {
 		var torrent []string

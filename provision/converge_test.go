@@ -11,8 +11,8 @@ import (
 	"bijou/state"
 )
 
-// TestPlanConverges takes random states and providers, honest and lying, carries out the
-// plan again and again, and holds what must be true at each step and at the end.
+// TestPlanConverges carries out the plan again and again over random states and providers, honest and
+// lying. It checks the invariants at each step and at the end.
 func TestPlanConverges(t *testing.T) {
 	for seed := range uint64(3000) {
 		s := newSim(seed)
@@ -61,8 +61,8 @@ func newSim(seed uint64) *sim {
 	return s
 }
 
-// begin makes a machine in any stage, or one that was removed, with or without an
-// instance, recorded or not.
+// begin adds a machine in a random stage, possibly removed, with or without an instance, recorded or
+// not.
 func (s *sim) begin(id string) {
 	i := provider.Instance{ID: "i" + id, Environment: "e", Machine: id, Running: s.r.IntN(4) > 0}
 	there := s.r.IntN(3) > 0
@@ -85,7 +85,7 @@ func (s *sim) want() Want {
 	return Want{Environment: "e", Harvest: s.harvest, Next: s.next, Machines: s.machines}
 }
 
-// lie returns what a provider may tell instead of the truth.
+// lie returns a false list of instances.
 func (s *sim) lie() []provider.Instance {
 	told := slices.Clone(s.have)
 	for range s.r.IntN(4) {
@@ -113,7 +113,7 @@ func (s *sim) lie() []provider.Instance {
 	return told
 }
 
-// round carries one plan out.
+// round carries out one plan.
 func (s *sim) round(t *testing.T, told []provider.Instance, when string) {
 	t.Helper()
 	actions, wrong := Plan(s.want(), told)
@@ -137,7 +137,7 @@ func (s *sim) round(t *testing.T, told []provider.Instance, when string) {
 	}
 }
 
-// apply does one action, as the loop and an honest provider's Start and Stop do.
+// apply carries out one action as the loop and an honest provider would.
 func (s *sim) apply(t *testing.T, a Action, when string) {
 	t.Helper()
 	at := slices.IndexFunc(s.machines, func(w Wanted) bool { return w.ID == a.Machine })
@@ -157,7 +157,7 @@ func (s *sim) apply(t *testing.T, a Action, when string) {
 	}
 }
 
-// start is idempotent on the token, which is the machine's.
+// start starts a machine's instance. It is idempotent on the machine's token.
 func (s *sim) start(machine string) string {
 	own := slices.IndexFunc(s.have, func(i provider.Instance) bool { return i.Environment == "e" && i.Machine == machine })
 	if own >= 0 {
@@ -191,8 +191,8 @@ func (s *sim) stop(t *testing.T, instance, when string) {
 	}
 }
 
-// atEnd holds that each machine has the one instance that runs for it, dead ones
-// are gone, and strays are as the mode says.
+// atEnd checks that each machine has exactly one running instance, that dead machines are gone, and
+// that strays are treated as the mode says.
 func (s *sim) atEnd(t *testing.T, seed uint64, lied bool) {
 	t.Helper()
 	for _, w := range s.machines {

@@ -59,9 +59,9 @@ func TestRunRetriesTransientFailures(t *testing.T) {
 	})
 }
 
-// TestRunKeepsWhatIsNotListed: an instance that the provider knows of no more, as one
-// on another host may not, is asked for again by its id, stays recorded while its
-// start fails for the moment, and is stopped before the machine is removed.
+// TestRunKeepsWhatIsNotListed checks a recorded instance that the provider no longer lists, for example
+// because it is on a silent host. The provisioner starts it again by its id and keeps its record while
+// that fails. It stops the instance before it removes the machine.
 func TestRunKeepsWhatIsNotListed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		id := w.add()
@@ -85,7 +85,8 @@ func TestRunKeepsWhatIsNotListed(t *testing.T) {
 	})
 }
 
-// TestRunRetriesResolvedMachinesAtOnce, whenever they would be tried again.
+// TestRunRetriesResolvedMachinesAtOnce checks that a machine is retried as soon as an operator resolves
+// it, whatever its backoff.
 func TestRunRetriesResolvedMachinesAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.order(startOrder(dummy.StartOrder{Busy: "no room now"}))
@@ -97,8 +98,8 @@ func TestRunRetriesResolvedMachinesAtOnce(t *testing.T) {
 	})
 }
 
-// TestRunTriesAgainWhatWasResolvedDuringATry: the failure of that try does not take
-// the operator's answer back.
+// TestRunTriesAgainWhatWasResolvedDuringATry checks that a try that fails does not undo the answer that
+// an operator gave during it.
 func TestRunTriesAgainWhatWasResolvedDuringATry(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.order(startOrder(dummy.StartOrder{Busy: "no room now"}))
@@ -113,8 +114,8 @@ func TestRunTriesAgainWhatWasResolvedDuringATry(t *testing.T) {
 	})
 }
 
-// TestRunHangingStartsHoldUpNobody: more of them than may run at a time, and one
-// that is not among them.
+// TestRunHangingStartsHoldUpNobody checks that a machine starts while three times as many starts hang
+// as can run at a time.
 func TestRunHangingStartsHoldUpNobody(t *testing.T) {
 	inWorld(t, func(w *world) {
 		orders := dummy.Orders{Start: map[string]dummy.StartOrder{}}
@@ -148,7 +149,8 @@ func TestRunHangingStartsHoldUpNobody(t *testing.T) {
 	})
 }
 
-// TestRunAbandonsStartsOfMachinesThatWereDestroyed, and leaves nothing of them.
+// TestRunAbandonsStartsOfMachinesThatWereDestroyed checks that the start of a destroyed machine ends
+// and leaves nothing behind.
 func TestRunAbandonsStartsOfMachinesThatWereDestroyed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.order(startOrder(dummy.StartOrder{Hang: true}))
@@ -162,7 +164,8 @@ func TestRunAbandonsStartsOfMachinesThatWereDestroyed(t *testing.T) {
 	})
 }
 
-// TestRunStopsWhatWasDestroyedWhileItStarted: its instance came up after all.
+// TestRunStopsWhatWasDestroyedWhileItStarted checks that an instance that appears after its machine was
+// destroyed is stopped.
 func TestRunStopsWhatWasDestroyedWhileItStarted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		end := w.provision() // whichever leads
@@ -183,8 +186,8 @@ func TestRunStopsWhatWasDestroyedWhileItStarted(t *testing.T) {
 	})
 }
 
-// TestRunRepeatsLessAndLess what does not help: an instance that ends at once, one
-// that is not told, one that cannot be stopped.
+// TestRunRepeatsLessAndLess checks that an action that does not help is repeated less and less often:
+// on an instance that ends at once, one that is not listed, and one that cannot be stopped.
 func TestRunRepeatsLessAndLess(t *testing.T) {
 	t.Run("not told", func(t *testing.T) {
 		inWorld(t, func(w *world) {
@@ -220,7 +223,8 @@ func TestRunRepeatsLessAndLess(t *testing.T) {
 	})
 }
 
-// TestRunRefusesFalseAnswers of a start, and stops nobody's instance for them.
+// TestRunRefusesFalseAnswers checks that the provisioner refuses a false answer to a start, and stops
+// no instance because of it.
 func TestRunRefusesFalseAnswers(t *testing.T) {
 	tests := map[string]provider.Instance{
 		`the provider answers with an instance without an id`:                  {Environment: "u", Machine: "1"},
@@ -251,8 +255,8 @@ func TestRunRefusesFalseAnswers(t *testing.T) {
 	}
 }
 
-// TestRunOnNoKnowledge: a provider that does not tell its instances has none
-// started or stopped, and juju status says so until it is over.
+// TestRunOnNoKnowledge checks that no instance is started or stopped while the provider cannot list its
+// instances, and that juju status shows that until it is over.
 func TestRunOnNoKnowledge(t *testing.T) {
 	trouble := func(w *world) (t state.ProvisionerTrouble) {
 		w.settle(time.Second)

@@ -74,8 +74,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanHarvests has one machine of each kind and one instance of each, in each
-// mode.
+// TestPlanHarvests plans for one machine and one instance of each kind, in each mode.
 func TestPlanHarvests(t *testing.T) {
 	up := func(id, machine string) provider.Instance {
 		return provider.Instance{ID: id, Environment: "e", Machine: machine, Running: true}
@@ -106,8 +105,8 @@ func TestPlanHarvests(t *testing.T) {
 	}
 }
 
-// TestPlanOfLies: what a provider cannot mean makes nothing of a known machine
-// stop, and nothing start beside what runs.
+// TestPlanOfLies checks that impossible answers of a provider stop no instance of a known machine, and
+// start none beside a running one.
 func TestPlanOfLies(t *testing.T) {
 	of := func(id, environment, machine string) provider.Instance {
 		return provider.Instance{ID: id, Environment: environment, Machine: machine, Running: true}
@@ -158,7 +157,7 @@ func TestPlanOfLies(t *testing.T) {
 	}
 }
 
-// TestPlanRecordsAddresses: those that the provider knows.
+// TestPlanRecordsAddresses checks that only addresses that the provider knows are recorded.
 func TestPlanRecordsAddresses(t *testing.T) {
 	have := []provider.Instance{{ID: "i1", Environment: "e", Machine: "1", Running: true, Private: "10.0.0.1"}}
 	plan := func(w Wanted) []Action {

@@ -50,8 +50,8 @@ func TestRunRestartsWhatCrashed(t *testing.T) {
 	})
 }
 
-// TestRunHarvests stops what each mode says, and a dead machine's record stays in
-// none.
+// TestRunHarvests checks which instances each mode stops, and that no mode keeps the record of a dead
+// machine.
 func TestRunHarvests(t *testing.T) {
 	kept := map[state.Harvest][]string{
 		state.HarvestDestroyed: {"stray"},
@@ -85,7 +85,8 @@ func TestRunHarvests(t *testing.T) {
 	}
 }
 
-// TestRunTakesOverMode: a mode that is set later finds what was left.
+// TestRunTakesOverMode checks that a mode that is set later finds the instances that the previous mode
+// left.
 func TestRunTakesOverMode(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.harvest(state.HarvestNone)
@@ -99,8 +100,8 @@ func TestRunTakesOverMode(t *testing.T) {
 	})
 }
 
-// TestRunLooksOnlyIfSomethingIsWanted: that agents run and boot is no reason to ask
-// the provider.
+// TestRunLooksOnlyIfSomethingIsWanted checks that changes of agents and boots do not make the
+// provisioner ask the provider.
 func TestRunLooksOnlyIfSomethingIsWanted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		id := w.add()

@@ -19,7 +19,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestMain makes this binary a provisioner over the dummy, too.
+// TestMain makes this binary also a provisioner over the dummy.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "provision" {
 		if err := provisionAlone(os.Args[2], os.Args[3]); err != nil {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// provisionAlone is a provisioner's process.
+// provisionAlone runs a provisioner as a process.
 func provisionAlone(url, dir string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -49,7 +49,7 @@ func overStores(t *testing.T, test func(t *testing.T, url string)) {
 	t.Run("etcd", func(t *testing.T) { test(t, etcdtest.For(t, etcdtest.Options{}).URL("/provisioner")) })
 }
 
-// fleet is an environment whose provisioners are processes of their own.
+// fleet is an environment whose provisioners are separate processes.
 type fleet struct {
 	t     *testing.T
 	state *state.State
@@ -86,7 +86,7 @@ func (f *fleet) spawn() *exec.Cmd {
 	return c
 }
 
-// kill ends it as a power cut would. It is idempotent.
+// kill ends a provisioner as a power cut would. It is idempotent.
 func (f *fleet) kill(c *exec.Cmd) {
 	_ = c.Process.Kill()
 	_ = c.Wait()
@@ -126,7 +126,7 @@ func (f *fleet) without() (ids []string) {
 	return ids
 }
 
-// wantOnce holds that each machine's instance was made once, by whomever.
+// wantOnce checks that each machine's instance was made once, by any provisioner.
 func (f *fleet) wantOnce(machines int) {
 	f.t.Helper()
 	starts, err := f.dummy.Starts()
@@ -140,11 +140,11 @@ func (f *fleet) wantOnce(machines int) {
 	}
 }
 
-// takeover is three times the 15 s within which another provisioner is to lead.
+// takeover is three times the 15 s within which another provisioner must lead.
 const takeover = 45 * time.Second
 
-// TestTakeover has two provisioners: the first dies between a start and its record,
-// the other goes on; it is killed in the middle of starts, and a third one goes on.
+// TestTakeover runs two provisioners. The first dies between a start and its record, and the second
+// goes on. It is killed in the middle of starts, and a third goes on.
 func TestTakeover(t *testing.T) {
 	need.Whole(t)
 	overStores(t, func(t *testing.T, url string) {
@@ -172,7 +172,7 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
-// awaitSome waits until so many instances were made.
+// awaitSome waits until that many instances have been made.
 func (f *fleet) awaitSome(n int) {
 	f.t.Helper()
 	await.Until(f.t, await.Poll{Limit: takeover, Pause: 5 * time.Millisecond}, fmt.Sprintf("%d instances are made", n), func() string {

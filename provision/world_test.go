@@ -28,7 +28,7 @@ type world struct {
 	calls *calls
 }
 
-// calls is a provider that counts what another one is asked.
+// calls is a provider that counts the calls to another one.
 type calls struct {
 	provider.Provider
 	mu     sync.Mutex
@@ -59,7 +59,7 @@ func (c *calls) Instances(ctx context.Context) ([]provider.Instance, error) {
 	return c.Provider.Instances(ctx)
 }
 
-// inWorld runs the test in a bubble of its own time.
+// inWorld runs the test in a bubble with its own clock.
 func inWorld(t *testing.T, test func(w *world)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,7 +78,7 @@ func inWorld(t *testing.T, test func(w *world)) {
 	})
 }
 
-// provision runs a provisioner until it is told to end.
+// provision runs a provisioner until end is called.
 func (w *world) provision() (end func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var run sync.WaitGroup
@@ -108,19 +108,19 @@ func (w *world) order(o dummy.Orders) {
 	}
 }
 
-// startOrder is an order for machine 1.
+// startOrder returns orders for the start of machine 1.
 func startOrder(o dummy.StartOrder) dummy.Orders {
 	return dummy.Orders{Start: map[string]dummy.StartOrder{"1": o}}
 }
 
-// harvest sets the mode.
+// harvest sets the harvest mode.
 func (w *world) harvest(h state.Harvest) {
 	w.t.Helper()
 	mode := string(h)
 	w.update(func(tx *state.Tx) error { return tx.SetEnvironment(map[string]*string{state.HarvestMode: &mode}) })
 }
 
-// add adds a machine and answers its id.
+// add adds a machine and returns its id.
 func (w *world) add() (id string) {
 	w.t.Helper()
 	w.update(func(tx *state.Tx) error {
@@ -131,7 +131,7 @@ func (w *world) add() (id string) {
 	return id
 }
 
-// machine waits for the provisioner to have nothing to do and reads a machine.
+// machine waits until the provisioner has nothing to do, and reads a machine.
 func (w *world) machine(id string) (m state.Machine, err error) {
 	w.settle(time.Second)
 	err = w.state.View(w.t.Context(), func(v *state.View) error {
@@ -154,7 +154,7 @@ func (w *world) wantInstance(id, instance string) {
 	}
 }
 
-// wantGone holds a machine to be removed.
+// wantGone checks that a machine is removed.
 func (w *world) wantGone(id string) {
 	w.t.Helper()
 	if m, err := w.machine(id); !errors.Is(err, state.ErrNotFound) {
@@ -162,7 +162,7 @@ func (w *world) wantGone(id string) {
 	}
 }
 
-// wantInstances holds the provider to have these, and none to be made twice.
+// wantInstances checks that the provider has exactly these instances and made none twice.
 func (w *world) wantInstances(ids ...string) {
 	w.t.Helper()
 	w.settle(time.Second)
@@ -186,7 +186,7 @@ func (w *world) wantInstances(ids ...string) {
 	}
 }
 
-// wantStarts holds how often the provider was asked to start something.
+// wantStarts checks how often the provider was asked to start something.
 func (w *world) wantStarts(n int) {
 	w.t.Helper()
 	w.calls.mu.Lock()

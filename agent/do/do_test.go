@@ -17,9 +17,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// pair is an environment with mysql/0 and wordpress/0 in relation 0, and the
-// options to run something in it. This test binary is every hook tool, too:
-// hookenv/client sees to that.
+// pair adds mysql/0 and wordpress/0 in relation 0, and returns the options to run a command there. This
+// test binary is also every hook tool: hookenv/client sees to that.
 func pair(t *testing.T, st *state.State) Options {
 	t.Helper()
 	statetest.AddService(t, st, statetest.Meta("mysql", "provides:\n  server: mysql\n"), 1)
@@ -43,7 +42,7 @@ func pair(t *testing.T, st *state.State) Options {
 	}
 }
 
-// shell runs a shell's script, and answers what it prints and how it ends.
+// shell runs a shell script. It returns the script's output and its outcome.
 func shell(t *testing.T, o Options, script string) (string, Outcome) {
 	t.Helper()
 	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
@@ -97,8 +96,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// A unit that has left its relation is not in it; its settings may still be
-// written, for those who believe them.
+// TestLeft checks that a unit that has left its relation cannot be its member, while others can still
+// write its settings.
 func TestLeft(t *testing.T) {
 	st := statetest.New(t)
 	o := pair(t, st)
@@ -113,7 +112,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// What an outer hook has left in the environment does not reach the command.
+// TestNested checks that the variables of an outer hook do not reach the command.
 func TestNested(t *testing.T) {
 	o := pair(t, statetest.New(t))
 	o.Environ = append(o.Environ, "JUJU_REMOTE_UNIT=old/0", "JUJU_UNIT_NAME=old/1", "CHARM_DIR=/old", "JUJU_ENV=mine", "KEPT=yes")
@@ -123,7 +122,8 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// Many at once write one node, key by key, and none of it is lost.
+// TestAtOnce checks that commands that write different keys of one settings node at the same time lose
+// no key.
 func TestAtOnce(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		o := pair(t, st)
@@ -145,7 +145,7 @@ func TestAtOnce(t *testing.T) {
 	})
 }
 
-// A killed process's folder goes with the next run; one in use stays.
+// TestPlaces checks that the next run removes the directory of a killed process, and keeps one in use.
 func TestPlaces(t *testing.T) {
 	base := t.TempDir()
 	used, err := newWorkDir(base, Links{Names: []string{"a"}, Binary: "/bin/true"})

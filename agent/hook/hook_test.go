@@ -44,7 +44,7 @@ func TestTakenEntryIsNotReduced(t *testing.T) {
 	if diff := cmp.Diff(state.MemberState{State: In, Pending: Changed, Place: 4, Version: 7}, joining); diff != "" {
 		t.Errorf("taken: %s", diff)
 	}
-	// Its member departs while joined runs: it is not forgotten, but departs.
+	// The member departs while its joined hook runs: the agent must not forget it, but run departed.
 	if diff := cmp.Diff(state.MemberState{State: In, Pending: Departed, Place: tail, Version: 7}, Arrive(joining, Departed, tail)); diff != "" {
 		t.Errorf("departed meanwhile: %s", diff)
 	}

@@ -19,8 +19,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// acting is an environment with a charm that has an action and a resource, and
-// the context of that action, which runs.
+// acting returns an environment whose charm has an action and a resource, and the context of that
+// action while it runs.
 func acting(t *testing.T) (st *state.State, c *hookctx.Context, dir string) {
 	st, dir = statetest.New(t), t.TempDir()
 	f := statetest.Meta("app", "resources: {site: {filename: site.zip}, other: {}}\n")

@@ -17,8 +17,8 @@ import (
 
 func TestConformance(t *testing.T) { hookapitest.Run(t, open) }
 
-// world is an environment of the suite over a real state. The suite numbers its
-// relations as it likes, the store as they come: ids are translated.
+// world is an environment of the suite over a real state. It translates relation ids, since the suite
+// chooses its own and the store numbers relations in order.
 type world struct {
 	t       testing.TB
 	st      *state.State
@@ -27,8 +27,8 @@ type world struct {
 	leads   map[string]*state.Leadership // by service
 }
 
-// open builds the suite's fixture: services whose charms have just the ends that
-// it asks for.
+// open builds the suite's fixture: services whose charms have only the endpoints that the fixture asks
+// for.
 func open(t testing.TB, fixture hookapitest.World) hookapitest.Env {
 	w := &world{t: t, st: statetest.New(t), stored: map[int]int{}, leads: map[string]*state.Leadership{}}
 	w.leaders = statetest.Session(t, w.st)
@@ -54,7 +54,7 @@ func open(t testing.TB, fixture hookapitest.World) hookapitest.Env {
 	return w
 }
 
-// metadata writes the relations of a charm.
+// metadata writes the relations of a charm as YAML.
 func metadata(ends []string) string {
 	var text string
 	for _, role := range []string{"provides", "requires", "peers"} {
@@ -164,7 +164,7 @@ func (w *world) Lead(service, unit string) {
 	}
 }
 
-// running translates the ids of one hook.
+// running is a hook whose relation ids are translated.
 type running struct {
 	*hookctx.Context
 	w *world
@@ -176,7 +176,7 @@ func (r *running) Facts() hookapi.Facts {
 	return f
 }
 
-// shown is the suite's id of a relation.
+// shown returns the suite's id of a relation.
 func (r *running) shown(stored int) int {
 	for id, s := range r.w.stored {
 		if s == stored {
@@ -186,7 +186,7 @@ func (r *running) shown(stored int) int {
 	return stored
 }
 
-// id is the store's.
+// id returns the store's id of a relation.
 func (r *running) id(shown int) int {
 	if id, ok := r.w.stored[shown]; ok {
 		return id

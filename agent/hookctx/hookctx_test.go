@@ -16,7 +16,7 @@ import (
 
 func ptr(s string) *string { return &s }
 
-// pair is mysql/0 and wordpress/0 in a relation, and wordpress's hook in it.
+// pair returns a relation of mysql/0 and wordpress/0, and the context of a hook of wordpress/0 in it.
 func pair(t *testing.T) (*state.State, int, *hookctx.Context) {
 	st := statetest.New(t)
 	r := statetest.Pair(t, st)

@@ -15,8 +15,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestNoUpdateIsLost has two units run hook after hook, at the same time, all of
-// them writing in one relation: each its own settings, and both mysql's too.
+// TestNoUpdateIsLost checks that no write is lost when two units run hook after hook at the same time.
+// Both write in one relation: their own settings, and both write mysql's too.
 func TestNoUpdateIsLost(t *testing.T) {
 	hooks := 500 // of each unit
 	if testing.Short() {
@@ -60,7 +60,7 @@ func TestNoUpdateIsLost(t *testing.T) {
 	})
 }
 
-// runHook is one hook from its first tool to its commit.
+// runHook runs one hook from its first tool to its commit.
 func runHook(t *testing.T, st *state.State, id int, unit string, i int) error {
 	c := hookctx.New(hookctx.Options{
 		State: st, Update: st.Update, Log: func(string, string) {},

@@ -13,7 +13,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// A hook that is interrupted while tmux makes its window leaves none.
+// TestWindowOfTheInterrupted checks that a hook leaves no window behind if it is interrupted while tmux
+// opens one.
 func TestWindowOfTheInterrupted(t *testing.T) {
 	real, err := exec.LookPath("tmux")
 	if err != nil {

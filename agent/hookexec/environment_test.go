@@ -36,8 +36,9 @@ func TestEnvironmentOfARelationHook(t *testing.T) {
 	}
 }
 
-// A variable of 128 KiB would keep the hook from starting: the longest list of members that
-// goes into one is given to a process, one more member is left out, and said.
+// TestMembersBeyondAVariable checks the limit of JUJU_MEMBERS. Linux starts no process with a variable
+// of 128 KiB. A hook gets the longest list that fits; with one more member it gets none, and a message
+// says so.
 func TestMembersBeyondAVariable(t *testing.T) {
 	r := &RelationFacts{Members: []string{strings.Repeat("m", maxVariableSize-len("JUJU_MEMBERS=")-1)}}
 	start := func() (out string, err error) {

@@ -22,7 +22,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// charm is a charm folder under test, and the output of its hooks.
+// charm is a charm directory under test, with the output of its hooks.
 type charm struct {
 	t      *testing.T
 	dir    string
@@ -48,7 +48,7 @@ func (c *charm) script(name, body string, mode os.FileMode) {
 	}
 }
 
-// file writes one that is executed as it is.
+// file writes an executable file with exactly this content.
 func (c *charm) file(name, content string) {
 	if err := os.WriteFile(filepath.Join(c.dir, "charm", name), []byte(content), 0o755); err != nil {
 		c.t.Fatal(err)
@@ -171,7 +171,7 @@ echo $! > `+pidfile, 0o755)
 	grows(t, c.dir+"/alive")
 }
 
-// grows waits until the file has grown a few times.
+// grows waits until the file has grown several times.
 func grows(t *testing.T, path string) {
 	t.Helper()
 	size := func() int64 {
@@ -223,7 +223,8 @@ func TestInterruptKillsTheGroup(t *testing.T) {
 	}
 }
 
-// What does not end when it is told to is killed, and nobody of its group is left.
+// TestInterruptTerminatesTheGroup checks that an interrupted hook gets SIGTERM, is killed if it ignores
+// that, and leaves no process of its group behind.
 func TestInterruptTerminatesTheGroup(t *testing.T) {
 	need.Whole(t)
 	c := newCharm(t)
@@ -305,8 +306,8 @@ func TestManyAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// Whoever is slow to take a line of one output meets no line of the other meanwhile, and
-// what was written after it comes after it.
+// TestOutputsKeepTheirOrder checks that a slow reader of the output gets one line at a time, in the
+// order in which the hook wrote them to stdout and stderr.
 func TestOutputsKeepTheirOrder(t *testing.T) {
 	c := newCharm(t)
 	c.script("hooks/talk", `for n in 1 3 5 7 9; do
@@ -340,7 +341,8 @@ done`, 0o755)
 	}
 }
 
-// Output that somebody else held open for a while is waited for, and that is said.
+// TestChildIsWaitedFor checks that the runner waits for output while a child of the hook holds it open,
+// and logs that it waits.
 func TestChildIsWaitedFor(t *testing.T) {
 	need.Whole(t)
 	c := newCharm(t)

@@ -75,8 +75,8 @@ func TestDamagedRecordSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestRecordIsOverwritten: a record replaces the one before, in whatever form that is, and
-// what a link leads to is left alone.
+// TestRecordIsOverwritten checks that a record replaces the previous file whatever its form. A symlink
+// is replaced too, and its target stays as it was.
 func TestRecordIsOverwritten(t *testing.T) {
 	dir := t.TempDir()
 	elsewhere := filepath.Join(dir, "elsewhere")

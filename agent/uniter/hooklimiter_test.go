@@ -33,7 +33,8 @@ func TestHookLimiter(t *testing.T) {
 	}
 }
 
-// TestTurns: who has a slot keeps it for a second hook, and for others while nobody waits.
+// TestTurns checks that a unit keeps its slot for a second hook, and for more hooks while no other unit
+// waits.
 func TestTurns(t *testing.T) {
 	s := NewHookLimiter(1)
 	first := s.request(nil, 1)
@@ -48,8 +49,9 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestWhoOwesMost has one slot of two, before others that have waited longer, keeps it while it owes
-// more than they do, and never has the other slot: a hub is not the last to be done.
+// TestWhoOwesMost checks the preferred one of two slots. The unit with the most owed hooks gets it
+// before units that have waited longer, and keeps it while it owes more than they do. It never gets the
+// other slot. So a hub does not finish last.
 func TestWhoOwesMost(t *testing.T) {
 	s := NewHookLimiter(2)
 	running := []*ticket{s.request(nil, 1), s.request(nil, 1)} // the first has the slot for who owes most
@@ -76,8 +78,9 @@ func TestWhoOwesMost(t *testing.T) {
 	}
 }
 
-// TestLongTurnsEnd: who owes most gives its place back after a while, since the others may be taken for hours,
-// and as any other once there is one place only.
+// TestLongTurnsEnd checks that the unit with the most owed hooks gives its slot back after a while,
+// because the other slots may be taken for hours. With a single slot it gives it back like any other
+// unit.
 func TestLongTurnsEnd(t *testing.T) {
 	turn := func(s *HookLimiter, of *ticket) int {
 		hooks := 1

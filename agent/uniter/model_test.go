@@ -9,8 +9,8 @@ import (
 	"bijou/state"
 )
 
-// model is a unit as docs/reference/hooks.md describes it, told the plainest way: a list for
-// the queue, and words for the rest. It knows nothing of how the agent keeps them.
+// model is a unit as docs/reference/hooks.md describes it, in the plainest form: a list for the queue,
+// and words for the rest. It knows nothing of how the agent stores them.
 type model struct {
 	queue []waiting
 	told  map[string]bool  // by relation and member: it is in, as hooks know
@@ -43,13 +43,13 @@ func memberKey(relation int, member string) string { return fmt.Sprint(relation,
 
 func (w waiting) String() string { return w.key() + " " + w.kind }
 
-// pending returns the index of a member's entry; -1 for none.
+// pending returns the index of a member's entry, or -1.
 func (m *model) pending(relation int, member string) int {
 	return slices.IndexFunc(m.queue, func(w waiting) bool { return w.relation.ID == relation && w.member == member })
 }
 
-// look compares a member with what is known and queued of it: what has come of
-// it arrives in the queue, by the table.
+// look compares a member with the known and queued facts about it. A new event goes into the queue by
+// the table.
 func (m *model) look(relation hook.Relation, member string, in bool, version int64) {
 	i, key := m.pending(relation.ID, member), memberKey(relation.ID, member)
 	arrives := func(kind string) {
@@ -79,7 +79,7 @@ func (m *model) look(relation hook.Relation, member string, in bool, version int
 	}
 }
 
-// next is the relation hook that comes out of the queue; nil if none does.
+// next returns the next relation hook from the queue, or nil.
 func (m *model) next() *state.Hook {
 	var best *waiting
 	better := func(w waiting) bool {
@@ -104,7 +104,7 @@ func (m *model) next() *state.Hook {
 	return &h
 }
 
-// ending are the brokens of relations that are left and have no members any more.
+// ending returns the broken hooks of relations that the unit has left and that have no members left.
 func (m *model) ending() (all []waiting) {
 	for id := range relationsOfPlay() {
 		r := relationsOfPlay()[id]
@@ -124,7 +124,7 @@ func keyOf(key string) (relation int) {
 	return relation
 }
 
-// begin takes a hook out for execution, which knows the settings at that version.
+// begin takes a hook from the queue to run it with the settings of that version.
 func (m *model) begin(h state.Hook, version int64) {
 	i, key := m.pending(h.Relation, h.RemoteUnit), memberKey(h.Relation, h.RemoteUnit)
 	switch h.Kind {
@@ -140,8 +140,7 @@ func (m *model) begin(h state.Hook, version int64) {
 	m.known[key] = max(m.known[key], version)
 }
 
-// done counts a hook as done that has seen a version of what it is about; 0 if
-// nobody knows which.
+// done records that a hook succeeded and which version it saw; 0 if unknown.
 func (m *model) done(h state.Hook, seen int64, configured int) {
 	delete(m.failed, h.Relation)
 	i, key := m.pending(h.Relation, h.RemoteUnit), memberKey(h.Relation, h.RemoteUnit)
@@ -169,7 +168,8 @@ func (m *model) done(h state.Hook, seen int64, configured int) {
 	}
 }
 
-// may returns why a hook may not run now: only the one that the order asks for may.
+// may returns the reason why a hook cannot run now, or "". Only the hook that the order asks for can
+// run.
 func (m *model) may(h state.Hook, from decide.Cause) string {
 	want := m.wanted()
 	if f, failed := m.failed[h.Relation]; failed && f == h && from == decide.FromFailure && (h.Relation == state.NoRelation || want == "") {
@@ -188,7 +188,7 @@ func (m *model) may(h state.Hook, from decide.Cause) string {
 	return ""
 }
 
-// wanted is the unit's own hook that comes before all of relations; empty for none.
+// wanted returns the kind of the unit's own hook that runs before all relation hooks, or "".
 func (m *model) wanted() string {
 	f, failed := m.failed[state.NoRelation]
 	switch {

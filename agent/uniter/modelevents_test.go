@@ -10,7 +10,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// event has one thing happen.
+// event makes one random event happen.
 func (l *life) event() {
 	switch l.pick(20) {
 	case 0, 1:
@@ -43,7 +43,7 @@ func (l *life) event() {
 	}
 }
 
-// member does something about a random other member; that may be refused.
+// member changes something about a random other member. The state may refuse it.
 func (l *life) member(do func(tx *state.Tx, id int, unit string) error) {
 	r := relationsOfPlay()[l.pick(3)]
 	unit := fmt.Sprintf("%s/%d", r.RemoteService, l.pick(2))
@@ -68,7 +68,7 @@ func (l *life) configure() {
 	})
 }
 
-// upgrade points the service at some revision, by force or not.
+// upgrade changes the service to a random revision, by force or not.
 func (l *life) upgrade() {
 	revision, force := 1+l.pick(revisions), l.pick(2) == 0
 	statetest.Update(l.t, l.st, func(tx *state.Tx) error {
@@ -80,7 +80,7 @@ func (l *life) upgrade() {
 	})
 }
 
-// destroy has a relation go, or seldom the unit.
+// destroy destroys a relation or, rarely, the unit.
 func (l *life) destroy() {
 	if n := l.pick(12); n < 2 {
 		_ = l.st.Update(l.t.Context(), func(tx *state.Tx) error { return tx.DestroyRelation(1 + n) })
@@ -89,7 +89,7 @@ func (l *life) destroy() {
 	}
 }
 
-// answer is an operator's to one of the errors that there may be.
+// answer resolves one of the possible errors, as an operator would.
 func (l *life) answer() {
 	relation := []string{"", "ring:0", "db:1", "db:2"}[l.pick(4)]
 	retry := l.pick(2) == 0

@@ -20,8 +20,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestModel plays random lives of a unit, and holds each step of its agent against
-// the model, and the record of its hooks against the judge.
+// TestModel plays random lives of a unit. It compares each step of the agent with the model, and checks
+// the record of its hooks with the judge.
 func TestModel(t *testing.T) {
 	lives := 600
 	if testing.Short() {
@@ -39,8 +39,8 @@ func TestModel(t *testing.T) {
 	t.Logf("%d lives, %d hooks", lives, hooks)
 }
 
-// randomScript is that of a long life, or of one of many short ones in which
-// agents die, charms change and operators answer more often than else.
+// randomScript returns the script of one long life or of many short ones. In the short lives agents
+// die, charms change and operators answer more often.
 func randomScript(seed uint64) []byte {
 	dice := rand.New(rand.NewPCG(seed, 0))
 	length, often := 400, ""
@@ -65,7 +65,7 @@ func FuzzModel(f *testing.F) {
 	})
 }
 
-// relationsOfPlay are those of app: among its units, and with a and b.
+// relationsOfPlay returns the relations of app: one among its units, one with a and one with b.
 func relationsOfPlay() []hook.Relation {
 	return []hook.Relation{
 		{ID: 0, Name: "ring", RemoteService: "app", Peer: true},
@@ -76,8 +76,8 @@ func relationsOfPlay() []hook.Relation {
 
 const revisions = 4
 
-// life is the unit app/0 with what happens around it: an agent without processes
-// and without a loop, over a state in memory.
+// life is the unit app/0 and its surroundings: an agent without processes and without a loop, over a
+// state in memory.
 type life struct {
 	t      *testing.T
 	st     *state.State
@@ -93,7 +93,7 @@ type life struct {
 	turn       int
 }
 
-// playLife plays a script, and says how many hooks ran.
+// playLife plays a script and returns the number of hooks that ran.
 func playLife(t *testing.T, script []byte) int {
 	l := newLife(t, script)
 	for len(l.script) > 0 && !l.gone && !t.Failed() {
@@ -103,8 +103,9 @@ func playLife(t *testing.T, script []byte) int {
 	l.u.output.Close()
 	l.u.watch.Close()
 	for _, wrong := range judge.Violations(l.events) {
-		// Here members come back while their departed waits, which makes a changed of
-		// it, at the tail: no unit does so. The model knows what directly follows.
+		// In this play members return while their departed hook is still queued, which turns it into a
+		// changed hook at the tail. Real units do not do that, and the model checks which hooks follow
+		// each other directly.
 		if !strings.Contains(wrong, "directly follow") {
 			t.Error(wrong)
 		}
@@ -115,7 +116,7 @@ func playLife(t *testing.T, script []byte) int {
 	return len(l.events) / 2
 }
 
-// story is the record, for who looks for a mistake.
+// story returns the record of events, for debugging.
 func (l *life) story() string {
 	var b strings.Builder
 	for _, e := range l.events {
@@ -167,14 +168,14 @@ func (l *life) snapshot() decide.Snapshot {
 	return s
 }
 
-// next decides as the agent does.
+// next returns the agent's next step, and notes the decision as the agent does.
 func (l *life) next(s decide.Snapshot) decide.Step {
 	next := decide.Next(s)
 	l.u.cache.noteDecided(next, s)
 	return next
 }
 
-// look has the agent look at what has arrived, and the model too.
+// look lets the agent and the model look at what has arrived.
 func (l *life) look() {
 	s := l.snapshot()
 	l.m.dying = !s.Gone && s.Unit.Life != state.Alive
@@ -215,7 +216,7 @@ func (l *life) must(err error) {
 	}
 }
 
-// compare holds the agent's queue against the model's.
+// compare compares the agent's queue with the model's.
 func (l *life) compare(s decide.Snapshot) {
 	type placed struct {
 		place int64

@@ -11,7 +11,7 @@ import (
 	"bijou/testscripts/kit/judge"
 )
 
-// step has the agent do what is next; a hook in flight ends.
+// step carries out the agent's next step. If a hook is running, it ends.
 func (l *life) step() {
 	ctx := l.t.Context()
 	if l.flight != nil {
@@ -41,7 +41,7 @@ func (l *life) step() {
 	}
 }
 
-// deploy swaps the charm, unless the agent dies meanwhile.
+// deploy replaces the charm, unless the agent dies during it.
 func (l *life) deploy(url string) {
 	w := l.workflow()
 	l.update(func(tx *state.Tx) error {
@@ -73,7 +73,7 @@ func (l *life) workflow() (w state.Workflow) {
 	return s.Uniter.Workflow
 }
 
-// begin has a hook in flight.
+// begin starts a hook.
 func (l *life) begin(s decide.RunHook, snap decide.Snapshot) {
 	if s.From != decide.FromCrash {
 		if why := l.m.may(s.Hook, s.From); why != "" {
@@ -102,7 +102,7 @@ func (l *life) begin(s decide.RunHook, snap decide.Snapshot) {
 	})
 }
 
-// idOf names a hook's relation as recorders do.
+// idOf returns a hook's relation as recorder charms name it.
 func idOf(h state.Hook) string {
 	if h.Relation == state.NoRelation {
 		return ""
@@ -110,8 +110,7 @@ func idOf(h state.Hook) string {
 	return fmt.Sprintf("%s:%d", h.RelationName, h.Relation)
 }
 
-// end has the process of the hook in flight exit, and the agent record it, unless
-// it dies before.
+// end makes the running hook's process exit. The agent records that, unless it dies first.
 func (l *life) end(well bool) {
 	exit := 1
 	if well {
@@ -148,7 +147,7 @@ func (l *life) settle(well bool) {
 	}
 }
 
-// resolve counts a failed hook as done.
+// resolve treats a failed hook as done.
 func (l *life) resolve(relation int, snap decide.Snapshot) {
 	h, ok := l.m.failed[relation]
 	if !ok {
@@ -166,8 +165,8 @@ func (l *life) resolve(relation int, snap decide.Snapshot) {
 	l.m.upgrade = l.m.upgrade || owed
 }
 
-// crash is the death of the agent, and the start of another: it kills the hook
-// that still runs, which has failed then, or finds that it has ended.
+// crash kills the agent and starts another. It kills the hook that still runs, which then has failed,
+// or finds that the hook has ended.
 func (l *life) crash() {
 	died := judge.Event{Event: judge.Died}
 	if l.flight != nil {

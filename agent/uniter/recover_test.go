@@ -13,8 +13,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestFailCrashedIsListed has two hooks fail of which nobody knows how they ended: each is
-// in the unit's history.
+// TestFailCrashedIsListed checks that the unit's history lists both of two hooks that failed with an
+// unknown exit status.
 func TestFailCrashedIsListed(t *testing.T) {
 	l := newLife(t, nil)
 	for _, id := range []string{"one", "two"} {
@@ -30,8 +30,8 @@ func TestFailCrashedIsListed(t *testing.T) {
 	}
 }
 
-// TestBackoffAfterAnAnswer has a hook fail, of the unit and of a relation: an operator's retry
-// begins the backoff anew, and an answer that comes too late is not lost.
+// TestBackoffAfterAnAnswer checks the backoff of a failed hook, once of the unit and once of a
+// relation. An operator's retry restarts the backoff, and an answer that comes too late is not lost.
 func TestBackoffAfterAnAnswer(t *testing.T) {
 	for _, h := range []state.Hook{hook.ForUnit(hook.Start), hook.ForRelation(hook.Changed, relationsOfPlay()[1], "a/0")} {
 		synctest.Test(t, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestCompareRestored holds folders against records that come from a backup: of two hooks,
-// of which the second ended last, of an action after them, and of a hook in flight.
+// TestCompareRestored compares directories with records restored from a backup. The records know two
+// hooks, of which the second ended last. Some cases add a later action or a hook that was running.
 func TestCompareRestored(t *testing.T) {
 	for _, test := range []struct {
 		name    string

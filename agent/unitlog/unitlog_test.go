@@ -168,8 +168,8 @@ func TestFloodOfLongLinesReachesTheStoreSlowly(t *testing.T) {
 	})
 }
 
-// Each line of a message has the message's own time, level and hook before it, and no secret, whatever the
-// message holds: in the file; in the store it is as it was said.
+// TestNoMessageForgesARecord checks the unit's log file. Each line of a message there begins with the
+// message's own time, level and hook, and shows no secret. The store keeps the message as it was.
 func TestNoMessageForgesARecord(t *testing.T) {
 	st := statetest.New(t)
 	l := open(t, st)
@@ -191,7 +191,8 @@ func TestNoMessageForgesARecord(t *testing.T) {
 	}
 }
 
-// TestPrivateKeyInLinesIsHidden: no line of a key tells that it is of one, so that the store gets none of them.
+// TestPrivateKeyInLinesIsHidden checks that no line of a private key reaches the store, although no
+// single line shows that it belongs to a key.
 func TestPrivateKeyInLinesIsHidden(t *testing.T) {
 	st := statetest.New(t)
 	l := open(t, st)
@@ -216,8 +217,8 @@ func TestPrivateKeyInLinesIsHidden(t *testing.T) {
 	}
 }
 
-// TestLogsOfManyUnitsShareCommits: those that come together are sent in as few transactions as
-// they fit into, and one that cannot be sent keeps no other.
+// TestLogsOfManyUnitsShareCommits checks that lines of many units travel in as few transactions as
+// possible, and that a line that cannot be sent does not hold up the others.
 func TestLogsOfManyUnitsShareCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := statetest.New(t)

@@ -7,8 +7,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestFallenBehind: a loop that took nothing for too long needs a fresh snapshot, and its watch
-// has not failed.
+// TestFallenBehind checks that a loop that has fallen behind must take a fresh snapshot, and that its
+// watch does not report an error for it.
 func TestFallenBehind(t *testing.T) {
 	st := statetest.New(t)
 	var w Watch
@@ -24,7 +24,7 @@ func TestFallenBehind(t *testing.T) {
 	}
 }
 
-// TestEnded: why a watch has ended is told once.
+// TestEnded checks that a watch returns the reason of its end once.
 func TestEnded(t *testing.T) {
 	st := statetest.New(t)
 	var w Watch

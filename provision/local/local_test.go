@@ -18,7 +18,7 @@ import (
 	"bijou/testscripts/conformance/providertest"
 )
 
-// TestMain makes this binary a machine agent that only holds its folder.
+// TestMain makes this binary a machine agent that only holds its directory.
 func TestMain(m *testing.M) {
 	if os.Args[0] != "machine-agent" {
 		os.Exit(m.Run())
@@ -67,8 +67,8 @@ func TestStartRefusesIDs(t *testing.T) {
 	}
 }
 
-// An entry that cannot be read hides no other, is stopped and started like those, and what is no
-// machine's is passed over.
+// TestBadEntries checks that an unreadable entry hides no other and can be started and stopped like the
+// others, and that files that are not a machine's are ignored.
 func TestBadEntries(t *testing.T) {
 	dir := t.TempDir()
 	agent := func(spec provider.Spec) (process.Detached, error) {

@@ -17,8 +17,8 @@ import (
 	"bijou/testscripts/kit/await"
 )
 
-// starter is where a test binary that is only to start machine 1 finds the
-// environment's folder.
+// starter is the variable with the environment's directory, for a test binary that only starts machine
+// 1.
 const starter = "BIJOU_NSPAWN_STARTER"
 
 func provideIn(t *testing.T, dir, tree string) *Provider {
@@ -30,8 +30,8 @@ func provideIn(t *testing.T, dir, tree string) *Provider {
 	return p
 }
 
-// TestKilledStarts kills processes that start a machine, at any moment: the next start
-// goes on, there is never a second container, and Stop leaves nothing.
+// TestKilledStarts kills processes at random moments while they start a machine. The next start must
+// finish the job, there must never be a second container, and Stop must leave nothing.
 func TestKilledStarts(t *testing.T) {
 	tree, series := testTree(t)
 	spec := provider.Spec{Environment: "e", Machine: "1", Series: series, Token: "e-1"}
@@ -75,10 +75,10 @@ func TestKilledStarts(t *testing.T) {
 	}
 }
 
-// ignored: a process that was killed ends so.
+// ignored drops the error of a process that the test killed.
 func ignored(error) error { return nil }
 
-// containers counts what runs under that name.
+// containers counts the running containers of that name.
 func containers(t *testing.T, id string) int {
 	t.Helper()
 	out, err := exec.Command("ps", "-eo", "stat,args").Output()
@@ -94,7 +94,7 @@ func containers(t *testing.T, id string) int {
 	return n
 }
 
-// nothingLeft holds this host against one without the environment.
+// nothingLeft checks that nothing of the environment is left on this host.
 func nothingLeft(t *testing.T, p *Provider) {
 	t.Helper()
 	groups, _ := filepath.Glob(groupRoot + "/*/" + p.namePrefix)
@@ -108,8 +108,8 @@ func nothingLeft(t *testing.T, p *Provider) {
 	}
 }
 
-// TestTwoEnvironments: their machines are apart, this host reaches both, and the end of
-// the one is none of the other's.
+// TestTwoEnvironments checks that the machines of two environments cannot reach each other, that this
+// host reaches both, and that the end of one environment does not affect the other.
 func TestTwoEnvironments(t *testing.T) {
 	tree, series := testTree(t)
 	var all []*Provider
@@ -138,7 +138,8 @@ func TestTwoEnvironments(t *testing.T) {
 	}
 }
 
-// reached holds an address to be a machine's: nothing listens there, and it says so.
+// reached checks that the address belongs to a machine: the machine must refuse the connection, since
+// nothing listens there.
 func reached(t *testing.T, address string) {
 	t.Helper()
 	dialer := net.Dialer{Timeout: 30 * time.Second}
@@ -150,8 +151,8 @@ func reached(t *testing.T, address string) {
 	}
 }
 
-// TestLinkThatLingers: the link of a container that is gone is in nobody's way, also
-// where its name is too long for a link.
+// TestLinkThatLingers checks that the network link of a removed container does not block the next
+// start, even if the name was too long for a link.
 func TestLinkThatLingers(t *testing.T) {
 	testTree(t) // it takes root, too
 	p := newProvider(t, nil)

@@ -13,7 +13,7 @@ import (
 	"bijou/provision/provider"
 )
 
-// silentManager starts a container that never says that it is up.
+// silentManager starts a container that never reports that it is up.
 type silentManager struct {
 	containerManager
 	lives   bool
@@ -35,7 +35,7 @@ func (d *silentManager) kill(ctx context.Context, _ string) error {
 	return ctx.Err()
 }
 
-// TestBootThatFailsIsEnded: its time is over, and still nothing is left running.
+// TestBootThatFailsIsEnded checks that a boot that runs out of time leaves nothing running.
 func TestBootThatFailsIsEnded(t *testing.T) {
 	p := newProvider(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -53,7 +53,7 @@ func TestBootThatFailsIsEnded(t *testing.T) {
 	}
 }
 
-// TestRunsOnceItIsUp: what has been started only is no machine yet.
+// TestRunsOnceItIsUp checks that a container counts as running only once it is up.
 func TestRunsOnceItIsUp(t *testing.T) {
 	p := newProvider(t, nil)
 	k := &silentManager{lives: true}
@@ -77,7 +77,8 @@ func TestRunsOnceItIsUp(t *testing.T) {
 	running(false)
 }
 
-// TestHierarchy: a systemd that knows control groups of version 2 only gets those.
+// TestHierarchy checks that only a systemd that supports nothing but version 2 of control groups gets
+// version 2.
 func TestHierarchy(t *testing.T) {
 	unified := []string{"env", "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1"}
 	for name, tt := range map[string]struct {

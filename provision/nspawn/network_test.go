@@ -42,7 +42,7 @@ func TestParseRoute(t *testing.T) {
 	}
 }
 
-// TestAddresses: they go round, and one that is in use is no one else's.
+// TestAddresses checks that addresses are handed out in turn, and that one in use is skipped.
 func TestAddresses(t *testing.T) {
 	p := newProvider(t, nil)
 	n := network{Subnet: netip.MustParsePrefix("10.70.0.0/24")}

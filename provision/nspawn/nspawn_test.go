@@ -12,7 +12,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// testTree is the tree that test hosts boot from, and its series.
+// testTree returns the tree that test hosts boot from, and its series.
 func testTree(t *testing.T) (tree, series string) {
 	t.Helper()
 	need.Long(t)
@@ -38,7 +38,7 @@ func TestProvider(t *testing.T) {
 	})
 }
 
-// crash kills a container's init, and waits until all of it is gone.
+// crash kills a container's init, and waits until the whole container is gone.
 func crash(t *testing.T, p *Provider, id string) {
 	t.Helper()
 	if err := exec.Command("sh", "-c", `kill -9 $(pgrep -P $(pgrep -f -- "^systemd-nspawn .*--machine=`+id+` "))`).Run(); err != nil {

@@ -28,7 +28,8 @@ func newProvider(t *testing.T, config map[string]string) *Provider {
 }
 
 func TestRefusesSettings(t *testing.T) {
-	// A disk that is not there keeps no machine from being stopped, and none is started without it.
+	// A storage disk that is missing does not prevent machines from being stopped, and none is started
+	// without it.
 	if _, err := New(provider.Environment{Config: map[string]string{"storage": "/no/such/disk"}}); err != nil {
 		t.Error(err)
 	}
@@ -94,7 +95,8 @@ func TestFit(t *testing.T) {
 	}
 }
 
-// TestJudgedOnce: a machine that has used its disk is started again.
+// TestJudgedOnce checks that constraints are checked for new machines only: a machine that has used its
+// disk can be started again.
 func TestJudgedOnce(t *testing.T) {
 	p := newProvider(t, nil)
 	disk := uint64(1) << 40
@@ -111,7 +113,8 @@ func TestJudgedOnce(t *testing.T) {
 	}
 }
 
-// TestBadRecord: one that cannot be read hides no other machine, and is its own machine's.
+// TestBadRecord checks that an unreadable record hides no other machine, and still counts as its own
+// machine's.
 func TestBadRecord(t *testing.T) {
 	p := newProvider(t, nil)
 	var want []provider.Instance

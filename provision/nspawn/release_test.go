@@ -15,8 +15,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// fakeDebootstrap puts one on the PATH that knows the scripts, and says by what it was called in the tree
-// that it makes. Its keyrings are in the folder that it returns, below keyrings/.
+// fakeDebootstrap puts a debootstrap on the PATH that knows the scripts and writes its arguments into
+// the tree that it makes. It returns a directory whose keyrings/ holds its keyrings.
 func fakeDebootstrap(t *testing.T, scripts ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -41,7 +41,7 @@ echo "VERSION_CODENAME=$series" >"$tree/etc/os-release"
 touch "$tree/usr/bin/dpkg" "$tree/usr/bin/sh" "$tree/usr/lib/systemd/systemd"
 echo "$1 ${3:-none} ${4##*/}" >"$tree/called"
 `)
-	// No apt of this host says which mirror it uses.
+	// This apt names no mirror of the host.
 	write("bin/apt-get", "#!/bin/sh\n")
 
 	t.Setenv("DEBOOTSTRAP_DIR", filepath.Join(dir, "share"))
@@ -103,7 +103,7 @@ func TestTreesOfOtherSeries(t *testing.T) {
 				t.Error(diff)
 			}
 
-			// It is made once.
+			// The second call must not make the tree again.
 			if err := os.Remove(filepath.Join(tree, "called")); err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +114,7 @@ func TestTreesOfOtherSeries(t *testing.T) {
 	}
 }
 
-// TestCheckSeries: what a start would refuse is told before.
+// TestCheckSeries checks that a series that a start would refuse is refused before.
 func TestCheckSeries(t *testing.T) {
 	for name, tt := range map[string]struct {
 		series string
@@ -167,8 +167,8 @@ func TestArgs(t *testing.T) {
 	}
 }
 
-// TestOtherSeriesBoots makes a real tree of another release of Debian than the host's, from the mirror of
-// the host's apt, and boots a machine from it.
+// TestOtherSeriesBoots makes a real tree of another release of Debian than the host's, from the mirror
+// of the host's apt, and boots a machine from it.
 func TestOtherSeriesBoots(t *testing.T) {
 	testTree(t) // it takes root, too
 	own, err := provider.SeriesOf("/")

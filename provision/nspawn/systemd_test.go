@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestRun: a warning is no part of the answer, and an error has both.
+// TestRun checks that the output of a program that succeeds contains no warnings from stderr, and that
+// an error contains both outputs.
 func TestRun(t *testing.T) {
 	if out, err := runProgram(t.Context(), "sh", "-c", "echo odd >&2; echo active"); out != "active" || err != nil {
 		t.Errorf("answer %q, error %v", out, err)

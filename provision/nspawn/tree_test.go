@@ -12,7 +12,7 @@ import (
 	"bijou/provision/provider"
 )
 
-// TestTree: one that cannot be booted from is refused, with what to do.
+// TestTree checks that a tree that cannot be booted is refused, with a hint.
 func TestTree(t *testing.T) {
 	dir := t.TempDir()
 	write := func(path, text string) {
@@ -47,8 +47,8 @@ func TestTree(t *testing.T) {
 	refused("bookworm", "VERSION_CODENAME")
 }
 
-// TestTreeOfAMachine: a machine stays with the tree that its files lie over; others get the one
-// with the packages that are wanted.
+// TestTreeOfAMachine checks that a machine keeps the tree below its files, while other machines get the
+// tree with the packages that they want.
 func TestTreeOfAMachine(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	own, err := provider.SeriesOf("/")

@@ -63,7 +63,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// notice is a writer that tells of the first write.
+// notice is a writer that signals the first write.
 type notice struct {
 	once sync.Once
 	seen chan struct{}

@@ -16,7 +16,7 @@ import (
 	"bijou/state/constraints"
 )
 
-// fake is a provider that does, for a machine, what that machine's placement says.
+// fake is a provider that treats each machine as the machine's placement says.
 type fake struct{ env provider.Environment }
 
 func serveFake(env provider.Environment) (provider.Provider, error) {
@@ -45,7 +45,7 @@ func (f fake) Start(ctx context.Context, s provider.Spec, boot io.Writer) (provi
 	case "wait":
 		fmt.Fprintln(boot, "waiting")
 		<-ctx.Done()
-		// It is told of the client's end, too.
+		// The file shows that the call learned of the client's end.
 		return provider.Instance{}, errors.Join(ctx.Err(), os.WriteFile(filepath.Join(f.env.Dir, "told"), nil, 0o600))
 	case "crash once":
 		if f.begun() {
@@ -61,19 +61,19 @@ func (f fake) Start(ctx context.Context, s provider.Spec, boot io.Writer) (provi
 	}, nil
 }
 
-// echo is a spec with what its pointers point at.
+// echo formats a spec, with the values that its pointers point at.
 func echo(s provider.Spec) string {
 	return fmt.Sprintf("%s %s %s %d %q %s %s %s", s.Machine, s.Series, s.Tools, *s.Constraints.Mem, *s.Constraints.Tags, s.Token, s.Placement, s.Instance)
 }
 
-// begun reports whether it is asked for the first time.
+// begun reports whether this is its first call.
 func (f fake) begun() bool {
 	return os.Mkdir(filepath.Join(f.env.Dir, "begun"), 0o700) == nil
 }
 
 func (fake) Stop(context.Context, string) error { return nil }
 
-// Instances are one: this process.
+// Instances returns one instance: this process.
 func (f fake) Instances(ctx context.Context) ([]provider.Instance, error) {
 	switch f.env.Config["instances"] {
 	case "hang":
@@ -97,7 +97,7 @@ func fakeSpec(placement string) provider.Spec {
 	}
 }
 
-// settings are a fake's environment that may be changed while it runs.
+// settings is a fake's environment, which can change while the fake runs.
 type settings struct {
 	mu  sync.Mutex
 	env provider.Environment
@@ -126,7 +126,7 @@ func fakeClient(t *testing.T, o Options, config map[string]string) (*Client, *se
 	return c, s
 }
 
-// pid is the process of the fake.
+// pid returns the identity of the fake's process.
 func pid(t *testing.T, c *Client) process.Identity {
 	t.Helper()
 	all, err := c.Instances(t.Context())

@@ -16,8 +16,8 @@ import (
 	"bijou/testscripts/conformance/providertest"
 )
 
-// TestMain makes this binary a provider, or a machine agent that only holds its
-// folder, by the name it is called by.
+// TestMain makes this binary a provider or a machine agent that only holds its directory, depending on
+// its name.
 func TestMain(m *testing.M) {
 	name := filepath.Base(os.Args[0])
 	switch {
@@ -48,7 +48,7 @@ func hold() {
 	<-ctx.Done()
 }
 
-// serveLocal is the provider of local machines, with agents that only hold.
+// serveLocal is the provider of local machines, whose agents only hold their directories.
 func serveLocal(env provider.Environment) (provider.Provider, error) {
 	return local.New(local.Options{Dir: env.Dir, Agent: func(spec provider.Spec) (process.Detached, error) {
 		folder := filepath.Join(env.Dir, spec.Machine)
@@ -58,7 +58,7 @@ func serveLocal(env provider.Environment) (provider.Provider, error) {
 	}}), nil
 }
 
-// linked is this binary under a provider's name.
+// linked returns a path to this binary under a provider's name.
 func linked(t *testing.T, name string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -72,7 +72,8 @@ func linked(t *testing.T, name string) string {
 	return path
 }
 
-// sockets is a folder with a short path, which is to be empty at the end.
+// sockets returns a function that returns a directory with a short path. The directory must be empty at
+// the end of the test.
 func sockets(t *testing.T) func() (string, error) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "bijou-plugin")
@@ -89,7 +90,7 @@ func sockets(t *testing.T) func() (string, error) {
 	return func() (string, error) { return dir, os.MkdirAll(dir, 0o700) }
 }
 
-// client is a client of this binary under a provider's name.
+// client returns a client of this binary under a provider's name.
 func client(t *testing.T, name string, env provider.Environment) *Client {
 	t.Helper()
 	path := linked(t, name)
@@ -102,8 +103,7 @@ func client(t *testing.T, name string, env provider.Environment) *Client {
 	return c
 }
 
-// TestLocal holds the provider of local machines, in another process, against what
-// it holds in this one.
+// TestLocal runs the suite of providers against the provider of local machines in a separate process.
 func TestLocal(t *testing.T) {
 	providertest.Run(t, func(t *testing.T) providertest.Fixture {
 		dir := t.TempDir()

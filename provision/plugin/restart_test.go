@@ -17,8 +17,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestKilledIsStartedAgain also has the folder of its socket gone, as when somebody clears
-// temporary folders.
+// TestKilledIsStartedAgain checks that a killed provider is started again, even if its socket's
+// directory is gone, as after a cleanup of /tmp.
 func TestKilledIsStartedAgain(t *testing.T) {
 	need.Whole(t)
 	c, _ := fakeClient(t, Options{}, nil)
@@ -57,8 +57,8 @@ func TestStoppedProcessIsGivenUp(t *testing.T) {
 	}
 }
 
-// A provider's process that knew when its call is cut off would do it itself, and be taken for one
-// that answers.
+// TestDeadlineStaysWithTheClient checks that the provider's process does not learn the deadline of a
+// call. It would otherwise end the call itself and seem to have answered.
 func TestDeadlineStaysWithTheClient(t *testing.T) {
 	c, _ := fakeClient(t, Options{CallTimeout: time.Minute}, map[string]string{"instances": "deadline"})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -68,7 +68,7 @@ func TestDeadlineStaysWithTheClient(t *testing.T) {
 	}
 }
 
-// TestCallAtTheEnd asks the race detector, too.
+// TestCallAtTheEnd checks calls that race with the end of the server, mainly for the race detector.
 func TestCallAtTheEnd(t *testing.T) {
 	s := &server{provider: fake{}}
 	var calls sync.WaitGroup

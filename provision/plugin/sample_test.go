@@ -14,8 +14,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestSample holds the sample provider, a program that shares no code with bijou,
-// against what every provider must do.
+// TestSample runs the suite of providers against the sample provider, a program that shares no code
+// with bijou.
 func TestSample(t *testing.T) {
 	need.Whole(t)
 	path := filepath.Join(t.TempDir(), Prefix+"sample")

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestBeginCut cuts a start off while the unit is installed: what has to be removed
-// is written down by then.
+// TestBeginCut cuts a start off while it installs the unit, and checks that everything that must be
+// removed is recorded by then.
 func TestBeginCut(t *testing.T) {
 	dir := t.TempDir()
 	check(t, os.MkdirAll(dir+"/tools/1-x", 0o755))
@@ -25,8 +25,8 @@ func TestBeginCut(t *testing.T) {
 	}
 }
 
-// TestBeginWithNothingToDo has an agent that ends at once, since its machine is gone: its keeper
-// came up, and ended, too, which is no failed start.
+// TestBeginWithNothingToDo starts an agent that ends at once because its machine is gone. Its keeper
+// comes up and ends too, which must not count as a failed start.
 func TestBeginWithNothingToDo(t *testing.T) {
 	const agent = "#!/bin/sh\n[ \"$2\" != --dir ] || ln -s bijou \"$3/machine-agent\"\n"
 

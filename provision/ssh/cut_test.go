@@ -17,8 +17,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestCutAnywhere ends the connection between any two commands of a start, and starts
-// again: there is one instance, and a stop leaves nothing.
+// TestCutAnywhere ends the connection between any two commands of a start, and starts again. There must
+// be one instance, and a stop must leave nothing.
 func TestCutAnywhere(t *testing.T) {
 	need.Whole(t)
 	for n := int64(1); ; n++ {
@@ -56,7 +56,7 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestAway has a host go away and come back, while another works.
+// TestAway checks that a host can go away and return while another works.
 func TestAway(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 2)
@@ -97,8 +97,8 @@ func TestAway(t *testing.T) {
 	check(t, r.Stop(t.Context(), started[1].ID))
 }
 
-// TestSilent has a host take connections and say nothing: it delays Instances once,
-// by its patience, and not the next time.
+// TestSilent checks that a host that accepts connections and sends nothing delays Instances once, by
+// the host's timeout, and not the next time.
 func TestSilent(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 2)
@@ -127,8 +127,8 @@ func TestSilent(t *testing.T) {
 	check(t, r.Stop(t.Context(), i.ID))
 }
 
-// TestManySilent has more hosts say nothing than are asked at the same time: the whole
-// is bounded, and what is recorded is listed though its turn may not have come.
+// TestManySilent checks that Instances stays within its timeout when more hosts are silent than it asks
+// in parallel, and that it lists the recorded instances of hosts whose turn never came.
 func TestManySilent(t *testing.T) {
 	r := newRig(t, 0)
 	var pool []string

@@ -12,7 +12,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// hook starts what a hook of one of the environment's machines may have left running.
+// hook starts a process as a hook of a machine of this environment might have left it running.
 func hook(t *testing.T, machine string) (ended chan struct{}) {
 	t.Helper()
 	c := exec.Command("sleep", "600")
@@ -30,7 +30,7 @@ func hook(t *testing.T, machine string) (ended chan struct{}) {
 	return ended
 }
 
-// sockets makes the folder of a machine's sockets on a host.
+// sockets makes the directory of a machine's sockets on a host.
 func sockets(t *testing.T, s *server, machine string) string {
 	t.Helper()
 	short := func(name string) string {
@@ -42,7 +42,8 @@ func sockets(t *testing.T, s *server, machine string) string {
 	return dir
 }
 
-// TestStopLeavesMachineZero: the environment's own host may be one of the pool's.
+// TestStopLeavesMachineZero checks that Stop leaves machine 0 alone, since the environment's own host
+// may also be in the pool.
 func TestStopLeavesMachineZero(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 1)

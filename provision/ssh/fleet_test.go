@@ -16,8 +16,8 @@ import (
 	"bijou/testscripts/kit/fleet"
 )
 
-// world is hosts of their own, with OpenSSH's server and systemd, and a provider
-// that has the product's own binary for them.
+// world is a set of hosts with OpenSSH's server and systemd, and a provider that installs the real
+// binary on them.
 type world struct {
 	*Provider
 	t     *testing.T
@@ -66,7 +66,7 @@ func newWorld(t *testing.T, hosts int) *world {
 	return w
 }
 
-// host finds that of an instance.
+// host returns the host of an instance.
 func (w *world) host(instance string) *fleet.Host {
 	w.t.Helper()
 	for _, h := range w.hosts {
@@ -78,7 +78,7 @@ func (w *world) host(instance string) *fleet.Host {
 	return nil
 }
 
-// fresh takes away what a promise left.
+// fresh checks that the previous case left nothing behind.
 func (w *world) fresh() {
 	w.t.Helper()
 	for _, h := range w.hosts {
@@ -88,8 +88,7 @@ func (w *world) fresh() {
 	}
 }
 
-// TestRealHosts holds the provider against every promise, on hosts with OpenSSH's
-// server and systemd.
+// TestRealHosts runs the suite of providers on hosts with OpenSSH's server and systemd.
 func TestRealHosts(t *testing.T) {
 	w := newWorld(t, 2)
 	began := time.Now()

@@ -12,8 +12,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// hangingAgent is an ssh-agent that takes connections and says nothing; asked gets
-// each that is made.
+// hangingAgent starts an ssh-agent that accepts connections and sends nothing. asked receives each
+// connection.
 func hangingAgent(t *testing.T) (asked chan net.Conn) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "agent")
@@ -41,8 +41,8 @@ func hangingAgent(t *testing.T) (asked chan net.Conn) {
 	return asked
 }
 
-// TestHangingAgent: it holds up a login as long as the login's context lasts, and no
-// longer; where a key is named it is not asked at all.
+// TestHangingAgent checks that a hanging ssh-agent delays a login until the login's context ends, and
+// no longer. If ssh.identity names a key, the agent is not asked at all.
 func TestHangingAgent(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 1)

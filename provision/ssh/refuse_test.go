@@ -16,7 +16,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// refusal is a start that must not succeed.
+// refusal is a start that must fail.
 type refusal struct {
 	name      string
 	arrange   func(r *rig, spec *provider.Spec)
@@ -29,7 +29,7 @@ func config(key, value string) func(*rig, *provider.Spec) {
 	return func(r *rig, _ *provider.Spec) { r.env.Config[key] = value }
 }
 
-// edit changes a word of the commands before the host runs them.
+// edit replaces a word in the commands before the host runs them.
 func edit(from, to string) func(*rig, *provider.Spec) {
 	return func(r *rig, _ *provider.Spec) {
 		r.hosts[0].set(func(s *server) {
@@ -38,7 +38,7 @@ func edit(from, to string) func(*rig, *provider.Spec) {
 	}
 }
 
-// marked makes the host another's.
+// marked marks the host as managed by another environment.
 func marked(m mark) func(*rig, *provider.Spec) {
 	return func(r *rig, _ *provider.Spec) {
 		check(r.t, os.Mkdir(r.hosts[0].dir+"/lib", 0o755))
@@ -103,7 +103,8 @@ func refusals() []refusal {
 	}
 }
 
-// TestStartRefuses starts machines that cannot be, and looks for what is left.
+// TestStartRefuses checks that impossible starts are refused with a useful message and leave nothing
+// behind.
 func TestStartRefuses(t *testing.T) {
 	for _, c := range refusals() {
 		t.Run(c.name, func(t *testing.T) {
@@ -130,7 +131,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// wantNothing wants nothing of a start to be left.
+// wantNothing checks that nothing of a start is left.
 func wantNothing(t *testing.T, r *rig, kept bool) {
 	t.Helper()
 	parts, _ := filepath.Glob(r.hosts[0].dir + "/lib/e0a1/*/*/*.part-*")
@@ -149,7 +150,7 @@ func wantNothing(t *testing.T, r *rig, kept bool) {
 	}
 }
 
-// TestVouched logs in the other ways.
+// TestVouched checks logins with a host's fingerprint and with a password.
 func TestVouched(t *testing.T) {
 	need.Whole(t)
 	for name, arrange := range map[string]func(r *rig, s *provider.Spec){

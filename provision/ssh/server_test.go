@@ -18,8 +18,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// server is an ssh server of this process, for one make-believe host: commands run
-// here, with the host's folder in the place of where environments lie.
+// server is an ssh server in this process for one fake host. It runs commands here, with the host's
+// directory in place of the directory of environments.
 type server struct {
 	dir     string
 	address string
@@ -33,7 +33,7 @@ type server struct {
 	wires   sync.Map                    // net.Conn
 }
 
-// newKey makes a key.
+// newKey returns a new key, also in PEM.
 func newKey(t *testing.T) (ssh.Signer, []byte) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -52,8 +52,8 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// serve starts a server that lets the key in. It ends with the test, and all that
-// was kept running through it.
+// serve starts a server that accepts the key. The server, and every process that was left running
+// through it, end with the test.
 func serve(t *testing.T, accepts ssh.PublicKey) *server {
 	t.Helper()
 	s := &server{dir: t.TempDir(), accepts: accepts}
@@ -80,14 +80,14 @@ func serve(t *testing.T, accepts ssh.PublicKey) *server {
 	return s
 }
 
-// set changes what the server is.
+// set changes the server under its lock.
 func (s *server) set(change func(s *server)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(s)
 }
 
-// cut ends all connections that there are; one that is made because of that is none.
+// cut ends all existing connections. Connections that are opened in reaction to it stay.
 func (s *server) cut() {
 	var all []net.Conn
 	s.wires.Range(func(wire, _ any) bool {
@@ -99,7 +99,7 @@ func (s *server) cut() {
 	}
 }
 
-// endKeepers ends what a failed test has left running.
+// endKeepers ends the keepers that a failed test left running.
 func (s *server) endKeepers() {
 	pids, _ := filepath.Glob(s.dir + "/lib/*/keep.pid")
 	for _, path := range pids {
@@ -166,7 +166,7 @@ func (s *server) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 	}
 }
 
-// command runs a command, with the host's folders in the place of this one's.
+// command runs a command, with the host's directories in place of this machine's.
 func (s *server) command(text string, channel ssh.Channel) int {
 	text = strings.NewReplacer("/var/lib/bijou", s.dir+"/lib", "/run/systemd/system", s.dir+"/no-systemd", "/run/bijou/", s.dir+"/run/",
 		"/var/lib/juju/", s.dir+"/juju/", "/usr/bin/juju-", s.dir+"/juju-bin/juju-").Replace(text)

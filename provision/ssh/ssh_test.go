@@ -17,7 +17,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// fake is a make-believe bijou: it installs itself, and its agent waits.
+// fake is a fake bijou: it installs itself, and its agent waits.
 const fake = `#!/bin/sh
 case $0 in
 *machine-agent)
@@ -37,7 +37,7 @@ type rig struct {
 	hosts []*server
 }
 
-// put writes a file into the environment's folder, and returns its path.
+// put writes a file into the environment's directory and returns its path.
 func (r *rig) put(path, text string, mode os.FileMode) string {
 	r.t.Helper()
 	path = filepath.Join(r.dir, path)
@@ -47,7 +47,7 @@ func (r *rig) put(path, text string, mode os.FileMode) string {
 	return path
 }
 
-// newRig makes one whose pool is so many hosts, known by their keys.
+// newRig returns a rig whose pool has that many hosts with known keys.
 func newRig(t *testing.T, hosts int) *rig {
 	t.Helper()
 	dir := t.TempDir()
@@ -85,7 +85,7 @@ func (r *rig) host(instance string) *server {
 	return nil
 }
 
-// TestProvider holds the provider against every promise, on hosts without systemd.
+// TestProvider runs the suite of providers on hosts without systemd.
 func TestProvider(t *testing.T) {
 	need.Whole(t)
 	providertest.Run(t, func(t *testing.T) providertest.Fixture {
@@ -94,7 +94,7 @@ func TestProvider(t *testing.T) {
 	})
 }
 
-// crash ends the agent of a host with the script that keeps it.
+// crash ends a host's agent together with its keeper script.
 func crash(t *testing.T, s *server) {
 	t.Helper()
 	dir := s.dir + "/lib/e0a1"
@@ -104,12 +104,12 @@ func crash(t *testing.T, s *server) {
 	})
 }
 
-// spec is that of a machine of the rig's environment.
+// spec returns the spec of a machine of the rig's environment.
 func spec(machine, placement string) provider.Spec {
 	return provider.Spec{Environment: "e0a1", Machine: machine, Series: "noble", Token: "e0a1-" + machine, Placement: placement}
 }
 
-// instances lists them, each with its machine and if it runs.
+// instances returns the listed instances, each with its machine and whether it runs.
 func (r *rig) instances() []provider.Instance {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)

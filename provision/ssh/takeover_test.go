@@ -16,8 +16,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// takeover has machine 1 started, and a provisioner on another host take over, which
-// has no ledger; the machine's host is away as long as the result is true.
+// takeover starts machine 1 and then hands over to a provisioner on a different host, without a ledger.
+// The machine's host is away as long as the result is true.
 func takeover(t *testing.T, r *rig) (provider.Instance, *atomic.Bool) {
 	t.Helper()
 	i, err := r.Start(t.Context(), spec("1", ""), io.Discard)
@@ -37,8 +37,8 @@ func takeover(t *testing.T, r *rig) (provider.Instance, *atomic.Bool) {
 	return i, &away
 }
 
-// TestTakeoverStart: what another provisioner has recorded is started nowhere else,
-// and is listed from then on; the same when its host is back.
+// TestTakeoverStart checks that an instance that another provisioner recorded is not started elsewhere,
+// and is listed from then on. The same holds once its host is back.
 func TestTakeoverStart(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 2)
@@ -64,8 +64,8 @@ func TestTakeoverStart(t *testing.T) {
 	wantNothing(t, r, false)
 }
 
-// TestTakeoverStop: what another provisioner has recorded is stopped once its host is
-// back, and is known until then.
+// TestTakeoverStop checks that an instance that another provisioner recorded is stopped once its host
+// is back, and is listed until then.
 func TestTakeoverStop(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 1)
@@ -81,8 +81,8 @@ func TestTakeoverStop(t *testing.T) {
 	wantNothing(t, r, false)
 }
 
-// TestBadRecord: a record that cannot be read keeps no other machine from being listed, started
-// and stopped, its own from being started elsewhere, and is written anew once its host answers.
+// TestBadRecord checks an unreadable record. Other machines can still be listed, started and stopped.
+// The record's own machine is not started elsewhere. The record is written anew once its host answers.
 func TestBadRecord(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 2)
@@ -107,8 +107,8 @@ func TestBadRecord(t *testing.T) {
 	check(t, r.Stop(t.Context(), i.ID))
 }
 
-// TestJujud: charm libraries find Juju's version where Juju has it, and what is another
-// program's stays.
+// TestJujud checks that charm libraries find Juju's version where Juju keeps it, and that files of
+// other programs there stay.
 func TestJujud(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 1)
@@ -137,8 +137,8 @@ func TestJujud(t *testing.T) {
 	}
 }
 
-// TestGivenUp: a host that the operator gives up is nothing to stop, and its machine
-// is started on another one only when nothing is recorded for it any more.
+// TestGivenUp checks that a host that the operator has given up needs no stop. Its machine starts on a
+// different host only once no record names the old one.
 func TestGivenUp(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 2)

@@ -20,7 +20,7 @@ var (
 
 const charmURL = "local:jammy/blog-1"
 
-// idle is a started unit in relation 1 with a member that it knows all about.
+// idle returns a started unit in relation 1 whose one member has nothing new.
 func idle() Snapshot {
 	return Snapshot{
 		Now:           noon,
@@ -39,7 +39,7 @@ func idle() Snapshot {
 	}
 }
 
-// fresh is a unit that nothing was done for, in a service with relation 1.
+// fresh returns a unit before its first hook, in a service with relation 1.
 func fresh() Snapshot {
 	s := idle()
 	s.Uniter = state.Uniter{}
@@ -50,10 +50,10 @@ func failureOf(h state.Hook, retryAt time.Time) *state.Failure {
 	return &state.Failure{Hook: h, Message: "exit code 1", Attempts: 1, RetryAt: retryAt}
 }
 
-// run is a RunHook of the unit.
+// run returns a RunHook of the unit.
 func run(kind string) Step { return RunHook{hook.ForUnit(kind), FromWorkflow} }
 
-// runIn is a RunHook of relation 1, out of the queue.
+// runIn returns a RunHook of relation 1 out of the queue.
 func runIn(kind, remote string) Step { return RunHook{hook.ForRelation(kind, db, remote), FromQueue} }
 
 type nextCase struct {
@@ -308,8 +308,8 @@ func TestWorkflow(t *testing.T) {
 	}
 }
 
-// TestNextTogether: a hook that follows what arrives begins with it; where none does, it is queued
-// alone.
+// TestNextTogether checks that an arrival and the hook that follows it begin in one step. If no hook
+// follows, the arrival is queued alone.
 func TestNextTogether(t *testing.T) {
 	arrive := func(change func(s *Snapshot)) Snapshot {
 		s := idle()

@@ -11,7 +11,7 @@ import (
 	"bijou/state/secret"
 )
 
-// TestNextSecretHook says for web/0 which hook of a secret is next, and how long none is.
+// TestNextSecretHook checks which secret hook of web/0 is next, and how long none is due.
 func TestNextSecretHook(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	later := now.Add(time.Minute)
@@ -71,7 +71,8 @@ func TestNextSecretHook(t *testing.T) {
 	}
 }
 
-// TestSecretHookDone: what has changed nothing comes again soon, the rest when it is due.
+// TestSecretHookDone checks that a hook that changed nothing is due again soon, and any other at its
+// time.
 func TestSecretHookDone(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	done := func(kind string, revision int) secret.Record {

@@ -7,8 +7,8 @@ import (
 	"bijou/state"
 )
 
-// creates is a unit of a charm that has a relation-created hook for each of its
-// relations, of which there is one with mysql and one among peers.
+// creates returns a unit whose charm has a relation-created hook for each of its two relations: one
+// with mysql and one among peers.
 func creates() Snapshot {
 	s := fresh()
 	workflow(stateInstalled)(&s)
@@ -18,12 +18,12 @@ func creates() Snapshot {
 	return s
 }
 
-// created is the hook of a relation.
+// created returns the relation-created hook of a relation.
 func created(r hook.Relation) Step {
 	return RunHook{hook.ForRelation(hook.Created, r, ""), FromWorkflow}
 }
 
-// owing is how a relation is recorded that was entered, and whose hook is owed.
+// owing is the state of a relation that was entered and whose relation-created hook is still owed.
 var owing = state.RelationState{State: state.RelationUp, CreatedOwed: true}
 
 func TestNextRelationCreated(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"bijou/state"
 )
 
-// subordinate makes the unit one that came with mysql/0, whom relation 1 holds.
+// subordinate makes the unit a subordinate of mysql/0, which relation 1 contains.
 func subordinate(s *Snapshot) {
 	s.Unit.Principal = "mysql/0"
 	r := s.Relations[1]

@@ -11,7 +11,7 @@ import (
 
 const newerURL = "local:jammy/blog-2"
 
-// behind makes the unit one whose service has gone over to newerURL.
+// behind makes the unit one whose service has been upgraded to newerURL.
 func behind(mark state.Upgrade, changes ...func(s *Snapshot)) func(s *Snapshot) {
 	return func(s *Snapshot) {
 		mark.Charm = newerURL
@@ -22,7 +22,7 @@ func behind(mark state.Upgrade, changes ...func(s *Snapshot)) func(s *Snapshot) 
 	}
 }
 
-// failing is a unit in an error state that nobody resolves before noon.
+// failing puts the unit into an error state that nothing resolves before noon.
 func failing(word, kind string) func(s *Snapshot) {
 	return func(s *Snapshot) {
 		s.Uniter.Workflow.State = word
@@ -31,7 +31,7 @@ func failing(word, kind string) func(s *Snapshot) {
 	}
 }
 
-// deploying is a unit whose agent died while it put newerURL in place.
+// deploying makes the unit one whose agent died while it put newerURL in place.
 func deploying(s *Snapshot) { s.Uniter.Workflow.Deploying = newerURL }
 
 func owed(s *Snapshot) { s.Uniter.Workflow.UpgradeOwed = true }

@@ -46,8 +46,8 @@ func TestZombieIsGone(t *testing.T) {
 	}
 }
 
-// A process that has lost its memory, as SIGKILL makes it, runs nothing any more, though
-// it is no zombie yet.
+// TestDyingHolder checks that a process that SIGKILL has stripped of its memory no longer counts as
+// running, even before it is a zombie.
 func TestDyingHolder(t *testing.T) {
 	for range 50 {
 		dir := t.TempDir()
@@ -150,7 +150,8 @@ func TestHaving(t *testing.T) {
 	}
 }
 
-// A copied folder names who runs the original, which does not run the copy.
+// TestHolderOfACopy checks that a copied directory has no holder, although its files name the process
+// that holds the original.
 func TestHolderOfACopy(t *testing.T) {
 	dir, copied := t.TempDir(), t.TempDir()
 	hold, err := Take(dir)

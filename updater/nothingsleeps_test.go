@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Upstream's fault: fixed sleeps in place of health checks. Nothing of the updater
-// sleeps: whatever waits can be told to end, and looks at what it waits for.
+// TestNothingSleeps checks that no code of the updater calls Sleep. Everything that waits can be
+// stopped and looks at what it waits for. Upstream had fixed sleeps in place of health checks.
 func TestNothingSleeps(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
@@ -38,7 +38,7 @@ func TestNothingSleeps(t *testing.T) {
 	}
 }
 
-// name is an identifier's.
+// name returns the name of an identifier, or "".
 func name(x ast.Expr) string {
 	if id, ok := x.(*ast.Ident); ok {
 		return id.Name

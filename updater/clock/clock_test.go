@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A clock that was set leaves the worker's own alone.
+// TestClock checks that setting the machine's clock does not change the worker's own clock.
 func TestClock(t *testing.T) {
 	c := New()
 	hour := time.Hour

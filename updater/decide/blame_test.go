@@ -10,12 +10,13 @@ import (
 	"bijou/updater/record"
 )
 
-// doing is what the worker at step 2 says that it does.
+// doing returns what the worker at step 2 reports that it is doing.
 func doing(kind, message string, servers ...int) record.Activity {
 	return record.Activity{Request: 4, Attempt: 1, Step: 2, Kind: kind, Message: message, Servers: servers, Since: t0()}
 }
 
-// A time-out blames who did not come, and whoever was waited for, never who waited.
+// TestBlame checks that a timeout blames the servers that did not come, and those that others waited
+// for, but never a server that waited.
 func TestBlame(t *testing.T) {
 	gaveUp := func(servers ...int) record.Status {
 		w := at(2)
@@ -67,7 +68,8 @@ func TestBlame(t *testing.T) {
 	}
 }
 
-// After five minutes in which nothing has moved there is one alert a step, whoever leads.
+// TestSlow checks that one alert a step is sent when nothing has moved for five minutes, whichever
+// server leads.
 func TestSlow(t *testing.T) {
 	s := with(running(at(2), at(2), at(1)), func(s *Snapshot) {
 		s.Gate, s.StageSince, s.Witnessed = opened(1), t0(), true

@@ -14,10 +14,10 @@ import (
 	"bijou/updater/record"
 )
 
-// maxDecision bounds what one decision about a fleet of 600 servers writes, in bytes.
+// maxDecision limits the bytes that one decision about a fleet of 600 servers writes.
 const maxDecision = 64 << 10
 
-// writtenSize returns what the store counts of the changes.
+// writtenSize returns the size of the changes as the store counts it.
 func writtenSize(t *testing.T, changes []updater.Change) (n int) {
 	t.Helper()
 	for _, c := range changes {
@@ -34,7 +34,7 @@ func writtenSize(t *testing.T, changes []updater.Change) (n int) {
 	return n
 }
 
-// fleetOf is a fleet of so many servers with the longest numbers, in mid-update.
+// fleetOf returns a fleet of n servers in the middle of an update, with the longest numbers.
 func fleetOf(n int) Snapshot {
 	s := running()
 	s.Servers = nil
@@ -47,15 +47,16 @@ func fleetOf(n int) Snapshot {
 	return s
 }
 
-// longText is unique, and grows when it is written as JSON.
+// longText returns a unique text that grows when it is encoded as JSON.
 func longText(i, length int) string {
 	return fmt.Sprintf("%d: ", i) + strings.Repeat("<\x01\"é\\", length/5)
 }
 
-// The sizes of fleets whose every change must fit.
+// fleets are the sizes of fleets whose every change must fit.
 var fleets = []int{1, 3, 180, 600}
 
-// TestStopsAreBounded holds the changes of every way in which an update of many servers stops.
+// TestStopsAreBounded checks the size of the changes for every way in which an update of many servers
+// stops.
 func TestStopsAreBounded(t *testing.T) {
 	for name, change := range map[string]func(s *Snapshot, length int){
 		"all fail, each for its own reason": func(s *Snapshot, length int) {
@@ -156,8 +157,8 @@ func TestStopsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRandomChangesAreBounded takes what no list of cases thinks of: whatever is decided about a
-// fleet fits, and the same decision about one of 2,000 fits into a transaction.
+// TestRandomChangesAreBounded checks random cases that no list contains. Every decision about a fleet
+// of 600 must fit the limit, and the same decision about 2,000 servers must fit a transaction.
 func TestRandomChangesAreBounded(t *testing.T) {
 	for seed := range uint64(24) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -211,7 +212,7 @@ func randomize(s *Snapshot, r *rand.Rand) {
 	}
 }
 
-// applyTo makes the snapshot what it is once the changes are committed.
+// applyTo applies committed changes to the snapshot.
 func applyTo(s *Snapshot, changes []updater.Change) {
 	for _, c := range changes {
 		switch v := c.Value.(type) {
@@ -227,8 +228,8 @@ func applyTo(s *Snapshot, changes []updater.Change) {
 	}
 }
 
-// TestReasonsOfMany holds how a stop of many servers reads: a reason once, with the servers that
-// share it, the first ones in full, the rest counted.
+// TestReasonsOfMany checks how the stop of many servers reads. Each reason appears once, with the
+// servers that share it. The first reasons are in full and the rest are counted.
 func TestReasonsOfMany(t *testing.T) {
 	s := fleetOf(180)
 	long := strings.Repeat("x", 1400)
@@ -255,8 +256,8 @@ func TestReasonsOfMany(t *testing.T) {
 	}
 }
 
-// TestDegradedOfMany holds that a repair is about all components that differ, also if the record
-// of what differs holds a part only, and that what is known is not reported again.
+// TestDegradedOfMany checks that a repair covers all components that differ, even if the record of
+// differences holds only a part. Known differences are not reported again.
 func TestDegradedOfMany(t *testing.T) {
 	s := fleetOf(600)
 	s.Current = ended(false)
@@ -285,7 +286,7 @@ func TestDegradedOfMany(t *testing.T) {
 	}
 }
 
-// TestManyAttempts holds that a history keeps its newest attempts, and counts the others.
+// TestManyAttempts checks that a history keeps its newest attempts and counts the others.
 func TestManyAttempts(t *testing.T) {
 	var h record.History
 	for n := 1; n <= 300; n++ {

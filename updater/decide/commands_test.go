@@ -22,7 +22,7 @@ func stopped(change func(*Snapshot)) Snapshot {
 	})
 }
 
-// Upstream's fault: contents that had failed could not be recovered.
+// TestRecover checks that a failed update of contents can be recovered too. Upstream could not do that.
 func TestRecover(t *testing.T) {
 	got, err := Recover(stopped(nil), t0(), "me")
 	want := []updater.Change{
@@ -44,7 +44,8 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// A retry adds an attempt to the history, and erases nothing of the one before.
+// TestHistoryForgetsNothing checks that a retry adds an attempt to the history and erases nothing of
+// the previous one.
 func TestHistoryForgetsNothing(t *testing.T) {
 	var h record.History
 	of := func(changes []updater.Change) record.History { h, _ := changes[1].Value.(record.History); return h }
@@ -90,7 +91,8 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// A restart recovers exactly what was stopped and has lost a server since.
+// TestAtStart checks that a restart recovers exactly the updates that were stopped and have since lost
+// a server.
 func TestAtStart(t *testing.T) {
 	less := func(s *Snapshot) { s.Servers = []int{1, 10} }
 	tests := []struct {
@@ -126,7 +128,7 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// Upstream's fault: what was removed with server 1 was that of 10, too.
+// TestUnregister checks that removing server 1 does not remove server 10's keys. Upstream removed both.
 func TestUnregister(t *testing.T) {
 	want := []updater.Change{updater.Remove("info/bootservers/1"), updater.Remove("presence/1"), updater.Remove("claims/1"), updater.Remove("inventory/1"), updater.Remove("activity/1"), updater.Remove("status/bootserver/1")}
 	if diff := cmp.Diff(want, Unregister(base(nil), 1)); diff != "" {

@@ -8,8 +8,8 @@ import (
 	"bijou/updater/record"
 )
 
-// TestCondition holds that the reason for which a fleet needs somebody, and what to type, stand in one
-// line, and what takes precedence.
+// TestCondition checks that one line shows why a fleet needs an operator and which command to type, and
+// which reason comes first.
 func TestCondition(t *testing.T) {
 	asks := func(s *Snapshot) { s.Config.MaxCheckAge = 24 * time.Hour }
 	failure := func(hours, tries int) func(*Snapshot) {
@@ -107,8 +107,8 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// TestLeaderIsDueBy holds that no leader is missed for as long as a lease lasts after one has made way, and that
-// clocks which differ prolong that by as much at most.
+// TestLeaderIsDueBy checks that a missing leader is not reported until a lease's length after the
+// previous leader has left. Clocks that differ extend that by their difference at most.
 func TestLeaderIsDueBy(t *testing.T) {
 	for what, tt := range map[string]struct {
 		ago  time.Duration
@@ -137,8 +137,8 @@ func TestLeaderIsDueBy(t *testing.T) {
 	}
 }
 
-// TestIllOnce holds that a component which is ill is reported once, whatever it says each time, and is
-// news again once it was well.
+// TestIllOnce checks that an ill component is reported once, even if its message changes, and again
+// after it was well in between.
 func TestIllOnce(t *testing.T) {
 	s := wellKept(func(*Snapshot) {})
 	s.Config.SurveyInterval = 20 * time.Second
@@ -179,8 +179,8 @@ func TestIllOnce(t *testing.T) {
 	}
 }
 
-// TestFindingsThatNobodyHasLookedAt holds that a worker which is away for a moment, and a repair of other
-// components, end no finding: it would be news again.
+// TestFindingsThatNobodyHasLookedAt checks that a finding does not end because its worker is away for a
+// moment or because other components are repaired. It would otherwise be reported again.
 func TestFindingsThatNobodyHasLookedAt(t *testing.T) {
 	differs := func(s *Snapshot) {
 		s.Inventories[2] = record.Inventory{Request: s.Current.ID, Differs: map[string][]string{"cke": {"its artifact is old"}}}

@@ -9,7 +9,7 @@ import (
 	"bijou/updater/record"
 )
 
-// wellKept is a fleet that is as the last update left it.
+// wellKept returns a fleet that is still as the last update left it.
 func wellKept(change func(*Snapshot)) Snapshot {
 	d := record.Digests{Sums: "sums", Plan: "plan"}
 	s := base(func(s *Snapshot) {
@@ -25,7 +25,7 @@ func wellKept(change func(*Snapshot)) Snapshot {
 	return s
 }
 
-// withFindings is what the leader makes of a fleet, and has written down.
+// withFindings returns a fleet whose findings the leader has recorded.
 func withFindings(change func(*Snapshot)) Snapshot {
 	s := wellKept(change)
 	s.Degraded.Findings = s.Findings(t0())
@@ -106,7 +106,8 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// The leader says what differs, once, and what it does about it.
+// TestNextIdle checks that the leader reports each difference once, together with the action that it
+// takes.
 func TestNextIdle(t *testing.T) {
 	old := func(s *Snapshot) { s.Present[2] = record.Presence{Version: "1.0"} }
 	auto := func(s *Snapshot) { old(s); s.Config.Repair = record.RepairAuto }

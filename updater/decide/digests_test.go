@@ -8,7 +8,7 @@ import (
 	"bijou/updater/record"
 )
 
-// Which bytes a request is for, and whose they are.
+// TestDigests checks which digests a request gets, and from which source.
 func TestDigests(t *testing.T) {
 	published := func(version, sums string) func(*Snapshot) {
 		return func(s *Snapshot) {
@@ -67,7 +67,7 @@ func TestDigests(t *testing.T) {
 	}
 }
 
-// Which servers have another plan than the others.
+// TestOtherPlans checks which servers count as having a different plan from the others.
 func TestOtherPlans(t *testing.T) {
 	plan := func(w record.Status, digest string) record.Status { w.Plan = digest; return w }
 	others := func(workers ...record.Status) []int {

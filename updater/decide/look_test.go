@@ -10,9 +10,9 @@ import (
 	"bijou/updater/record"
 )
 
-// TestNoteLook holds that looks which fail for too long are reported once, and that their end is, if they
-// were. Each letter is a look, an hour after the one before: f fails, w is well, m fails for a release
-// that servers would take; l is another leader, whose clock is an hour ahead.
+// TestNoteLook checks that lookups for releases that fail for too long are reported once, and their end
+// too if they were. Each letter is a lookup, one hour after the previous one: f fails, w succeeds, m
+// fails for a release that servers would take. l is a new leader whose clock is an hour ahead.
 func TestNoteLook(t *testing.T) {
 	for what, tt := range map[string]struct {
 		looks  string
@@ -79,7 +79,7 @@ func TestNoteLook(t *testing.T) {
 	}
 }
 
-// TestNoteWithdrawn holds that each release that is published no more is reported once.
+// TestNoteWithdrawn checks that each withdrawn release is reported once.
 func TestNoteWithdrawn(t *testing.T) {
 	found := func(version, newest string) *record.Withdrawn {
 		return &record.Withdrawn{Version: version, Newest: newest}

@@ -11,7 +11,7 @@ import (
 	"bijou/updater/record"
 )
 
-// base is a fleet that is up to date.
+// base returns a fleet that is up to date.
 func base(change func(*Snapshot)) Snapshot {
 	s := Snapshot{
 		Config: record.Config{Env: record.EnvProduction, WorkerTimeout: time.Hour}, OwnVersion: "1.1",
@@ -24,7 +24,7 @@ func base(change func(*Snapshot)) Snapshot {
 	return s
 }
 
-// running is a fleet in mid-update.
+// running returns a fleet in the middle of an update.
 func running(workers ...record.Status) Snapshot {
 	return base(func(s *Snapshot) {
 		s.Current = request(nil)
@@ -34,8 +34,8 @@ func running(workers ...record.Status) Snapshot {
 	})
 }
 
-// handing is a fleet whose server 1 has installed the version, which the leader has
-// first seen then.
+// handing returns a fleet whose server 1 has installed the version. The leader first saw that at the
+// given time.
 func handing(seen time.Time) Snapshot {
 	w := at(0)
 	w.StepName = record.HandOverStep
@@ -47,8 +47,8 @@ func with(s Snapshot, change func(*Snapshot)) Snapshot {
 	return s
 }
 
-// since is a fleet in mid-update as a leader has first seen it so long after t0, when
-// nothing had moved for that long, as the request said.
+// since returns a fleet in the middle of an update that the leader first saw at t0 plus first. By the
+// request, nothing had moved for waited by then.
 func since(first, waited time.Duration) Snapshot {
 	return with(running(at(1), at(1)), func(s *Snapshot) {
 		s.StageSince, s.WaitedBefore, s.Gate = t0().Add(first), waited, opened(0)
@@ -56,14 +56,14 @@ func since(first, waited time.Duration) Snapshot {
 	})
 }
 
-// handingOver is a fleet in mid-update whose server 10 is at that step, and gone.
+// handingOver returns a fleet in the middle of an update whose server 10 is at that step, and absent.
 func handingOver(step int) Snapshot {
 	return with(running(at(1), at(1), at(step)), func(s *Snapshot) {
 		s.Absent, s.Current.Missing, s.Gate = map[int]time.Time{10: t0()}, []int{10}, opened(step)
 	})
 }
 
-// retried is handingOver, retried a minute later.
+// retried returns handingOver after a retry one minute later.
 func retried() Snapshot {
 	return with(handingOver(0), func(s *Snapshot) { s.Current.Attempt, s.StageSince = 2, t0().Add(record.HandOverTimeout) })
 }
@@ -181,7 +181,7 @@ func TestNext(t *testing.T) {
 
 func last(all []updater.Change) updater.Change { return all[len(all)-1] }
 
-// What each verb writes, in one transaction.
+// TestNextWrites checks what each verb writes in one transaction.
 func TestNextWrites(t *testing.T) {
 	now := t0()
 	want := []updater.Change{

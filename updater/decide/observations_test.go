@@ -10,8 +10,8 @@ import (
 	"bijou/updater/record"
 )
 
-// What a leader has seen itself: when something has moved last, and who hands over.
-// The time in which the store was away counts for nobody.
+// TestMemory checks what a leader has seen itself: when something last moved, and which servers are
+// handing over. Time in which the store was away does not count.
 func TestMemory(t *testing.T) {
 	m := NewObservations(false)
 	tell := func(after time.Duration, s Snapshot) Snapshot {
@@ -42,8 +42,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// A leader's time goes on evenly while an update runs, however its machine's clock is
-// set meanwhile; when none runs, that clock is what counts.
+// TestLeadersTime checks that a leader's time is steady while an update runs, even if its machine's
+// clock is set. Without an update, the machine's clock counts.
 func TestLeadersTime(t *testing.T) {
 	hourAgo := clock.StartAt(time.Now().Add(-time.Hour))
 	for _, tt := range []struct {
@@ -73,7 +73,7 @@ func TestLeadersTime(t *testing.T) {
 	}
 }
 
-// A new leader knows of absent servers what it has seen itself.
+// TestAbsentees checks that a new leader counts a server's absence from the moment it first saw it.
 func TestAbsentees(t *testing.T) {
 	absent := map[int]time.Time{}
 	s := running(at(1))

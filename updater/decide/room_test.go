@@ -16,8 +16,8 @@ import (
 
 const gib = 1 << 30
 
-// roomy is a fleet of servers of 1.1 that are offered 1.2: a package of 1 GiB, and three files. All is on
-// one file system, with that much room.
+// roomy returns a fleet of servers of version 1.1 that are offered 1.2: a package of 1 GiB, and three
+// files. Everything is on one file system with that much free space.
 func roomy(free int64, change func(*Snapshot)) Snapshot {
 	pkg := "tarball/" + runtime.GOARCH
 	return base(func(s *Snapshot) {
@@ -46,7 +46,7 @@ func roomy(free int64, change func(*Snapshot)) Snapshot {
 	})
 }
 
-// inventory changes what server 1 says.
+// inventory returns a change to server 1's inventory.
 func inventory(change func(i *record.Inventory)) func(*Snapshot) {
 	return func(s *Snapshot) {
 		i := s.Inventories[1]
@@ -55,8 +55,8 @@ func inventory(change func(i *record.Inventory)) func(*Snapshot) {
 	}
 }
 
-// TestLacks says what an update takes at most at one time, and which servers lack it. Whatever is not
-// known holds up nobody.
+// TestLacks checks how much space an update needs at most at one time, and which servers lack it.
+// Unknown facts hold up no server.
 func TestLacks(t *testing.T) {
 	const needed = 7*gib + roomReserve // the release's package, and the largest file twice
 	lack := func(lrn int, at string, needed, free int64) record.Lack {
@@ -80,7 +80,7 @@ func TestLacks(t *testing.T) {
 		"too little, by one byte": {roomy(needed-1, nil), all},
 		"one server only":         {roomy(needed, inventory(func(i *record.Inventory) { i.Room[0].Free = 5 })), []record.Lack{lack(1, "/var/lib/neco", needed, 5)}},
 
-		// What nobody knows.
+		// Facts that nobody knows.
 		"an older worker":              {roomy(0, func(s *Snapshot) { s.Inventories = map[int]record.Inventory{} }), nil},
 		"an older leader":              {roomy(0, func(s *Snapshot) { s.Needs = nil }), nil},
 		"the needs of another release": {roomy(0, func(s *Snapshot) { s.Needs.Version = "1.0" }), nil},
@@ -97,7 +97,7 @@ func TestLacks(t *testing.T) {
 		}), nil},
 		"a version of the same meaning": {roomy(needed-1, func(s *Snapshot) { s.Needs.Version = "1.02" }), all},
 
-		// What is there already, and what stays.
+		// Files that exist already, and files that stay.
 		"all files are installed":      {roomy(2*gib+gib+roomReserve, inventory(func(i *record.Inventory) { i.Installed = map[string]string{"etcd": "e2", "vault": "v2", "cke": "c1"} })), []record.Lack{lack(2, "/var/lib/neco", needed, 3*gib+roomReserve), lack(10, "/var/lib/neco", needed, 3*gib+roomReserve)}},
 		"the release is there":         {roomy(needed-1, func(s *Snapshot) { s.Present[1] = record.Presence{Version: "1.2", Package: s.Present[1].Package} }), all[1:]},
 		"two were never installed":     {roomy(needed, inventory(func(i *record.Inventory) { i.Installed = map[string]string{"cke": "c1"} })), []record.Lack{lack(1, "/var/lib/neco", needed+2*gib, needed)}},
@@ -114,8 +114,8 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// TestNextWithoutRoom holds that a release is not begun while a server has no room for it, that this is
-// reported once, and that nothing else is held up.
+// TestNextWithoutRoom checks that a release is not begun while a server lacks space for it, that this
+// is reported once, and that nothing else is held up.
 func TestNextWithoutRoom(t *testing.T) {
 	told := func(s *Snapshot) { s.ToldNoRoom = &record.NoRoom{Version: "1.2", At: t0().Add(-time.Hour)} }
 	for what, tt := range map[string]struct {
@@ -158,7 +158,7 @@ func TestNextWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestNoRoomIsBounded: however many servers have no room, what is written of it is short.
+// TestNoRoomIsBounded checks that the record of servers without space is short, however many they are.
 func TestNoRoomIsBounded(t *testing.T) {
 	s := roomy(gib, nil)
 	one, p := s.Inventories[1], s.Present[1]
@@ -180,7 +180,7 @@ func TestNoRoomIsBounded(t *testing.T) {
 		t.Errorf("it says %q", text)
 	}
 
-	// So is what a release needs.
+	// The record of a release's needs is short too.
 	var many []record.NeededFile
 	for i := range 1000 {
 		many = append(many, record.NeededFile{Component: fmt.Sprint("component-", i), Sum: "0123456789ab", Size: gib, Into: "/usr/local"})

@@ -7,8 +7,8 @@ import (
 	"bijou/updater/record"
 )
 
-// What moves while nobody leads moves for the next leader, too: the wait begins anew, and
-// all that lead after that know from when on, however soon they change.
+// TestUnseenMove checks that a move that happens while nobody leads restarts the wait for the next
+// leader. All later leaders know its beginning, however soon they change.
 func TestUnseenMove(t *testing.T) {
 	s, m := running(at(1), at(1), at(1)), NewObservations(false)
 	present := map[int]record.Presence{1: {}, 2: {}, 10: {}}
@@ -46,7 +46,8 @@ func TestUnseenMove(t *testing.T) {
 	}
 }
 
-// A leader that ends before it has said that something has moved leaves no wait behind.
+// TestMoveAfterTheNote checks that a leader that ends before it has noted a move does not leave the old
+// wait behind.
 func TestMoveAfterTheNote(t *testing.T) {
 	s := since(10*time.Minute, 10*time.Minute)
 	s.Workers[1] = at(2)

@@ -24,7 +24,7 @@ func program(t *testing.T, path, body string) {
 	}
 }
 
-// lives reports whether a process whose number is in the file is there, and no zombie.
+// lives reports whether the process with the PID in the file exists and is not a zombie.
 func lives(t *testing.T, file string) bool {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -38,8 +38,8 @@ func lives(t *testing.T, file string) bool {
 	return syscall.Kill(pid, 0) == nil
 }
 
-// A command that hangs is ended with its group and tried once more; then its step fails,
-// and says which command and what it printed last. Meanwhile one can see that it runs.
+// TestHungCommand checks that a hung command is killed with its group and run once more. Then its step
+// fails and names the command and its last output. While the command runs, its activity is visible.
 func TestHungCommand(t *testing.T) {
 	need.Whole(t)
 	u := &units{}
@@ -75,8 +75,8 @@ func TestHungCommand(t *testing.T) {
 	}
 }
 
-// So it is with what runs units, with packages, with what comes after a start, with what
-// prints images: and with what never says if a unit runs.
+// TestEverythingThatHangs checks the same for a hung service manager, a hung command after a start and
+// a hung list of images.
 func TestEverythingThatHangs(t *testing.T) {
 	need.Whole(t)
 	dir := t.TempDir()

@@ -8,7 +8,8 @@ import (
 	"bijou/updater/release"
 )
 
-// What is ill is found, and said so; disks and clock are looked at, and nothing is touched.
+// TestLook checks that the diagnosis finds and reports ill components, looks at disks and clock, and
+// changes nothing.
 func TestLook(t *testing.T) {
 	u := &units{runs: map[string]bool{"vault.service": true}}
 	h, _ := newHost(t, u)

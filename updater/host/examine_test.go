@@ -14,7 +14,7 @@ import (
 	"bijou/updater/release"
 )
 
-// programs puts scripts in front of the PATH; each finds the folder in $HERE.
+// programs puts scripts at the front of the PATH. Each finds the directory in $HERE.
 func programs(t *testing.T, all map[string]string) (here string) {
 	t.Helper()
 	here = t.TempDir()
@@ -28,8 +28,8 @@ func programs(t *testing.T, all map[string]string) (here string) {
 	return here
 }
 
-// TestExamine holds that what is gone of a component, or does not work, is found by looking at it and not
-// at what was noted, and that an update brings it back, and touches nothing if it is well.
+// TestExamine checks that missing or broken parts of a component are found by looking at the host and
+// not at the notes. An update restores them, and changes nothing if all is well.
 func TestExamine(t *testing.T) {
 	here := programs(t, map[string]string{
 		"podman": `case "$1 $2" in
@@ -138,8 +138,8 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// TestNotesOfAnotherArtifact holds that notes count for the artifact of which they were made: a former
-// version that installs another one keeps them, and knows nothing of them.
+// TestNotesOfAnotherArtifact checks that notes count only for the artifact that they describe. A former
+// version that installs a different artifact keeps the notes without knowing them.
 func TestNotesOfAnotherArtifact(t *testing.T) {
 	file := serve(t, map[string][]byte{"etcd": archive(t, tar.Header{Name: "bin/etcd"})})
 	u := &units{}

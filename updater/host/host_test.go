@@ -23,7 +23,7 @@ import (
 	"bijou/updater/release"
 )
 
-// units are services that only remember what was asked of them.
+// units are fake services that record the calls.
 type units struct {
 	mu   sync.Mutex
 	runs map[string]bool
@@ -62,7 +62,7 @@ func (u *units) RunDetached(_ context.Context, d host.Detached) error {
 	return u.do("detached", d.Name, true)
 }
 
-// asked is what was asked since it was asked last.
+// asked returns the calls since the last time.
 func (u *units) asked() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -81,7 +81,7 @@ func newHost(t *testing.T, u host.Services) (*host.Host, string) {
 	return h, dir
 }
 
-// serve serves files, and says how a manifest names one.
+// serve serves files. It returns a function that makes a manifest's entry for one of them.
 func serve(t *testing.T, files map[string][]byte) func(name, to string) *release.File {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -98,7 +98,7 @@ func serve(t *testing.T, files map[string][]byte) func(name, to string) *release
 	}
 }
 
-// archive makes a compressed archive of entries.
+// archive returns a compressed archive of the entries.
 func archive(t *testing.T, entries ...tar.Header) []byte {
 	t.Helper()
 	var packed bytes.Buffer
@@ -129,8 +129,8 @@ func archive(t *testing.T, entries ...tar.Header) []byte {
 	return packed.Bytes()
 }
 
-// An archive is switched to as a whole; what has not changed is left alone, and
-// what was left half-way is done again.
+// TestUpdateOfAnArchive checks that a host switches to an archive as a whole, leaves unchanged archives
+// alone, and repeats a half-done update.
 func TestUpdateOfAnArchive(t *testing.T) {
 	u := &units{}
 	h, dir := newHost(t, u)
@@ -175,8 +175,8 @@ func TestUpdateOfAnArchive(t *testing.T) {
 		t.Error(err)
 	}
 
-	// A folder stands there once more, and a worker was killed before it had set the
-	// one before it aside.
+	// A directory is in the way again, and a worker was killed before it had set the previous one
+	// aside.
 	err := errors.Join(os.Remove(to), os.Mkdir(to, 0o755), os.Mkdir(to+".releases/link", 0o755))
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ func TestHostileArchives(t *testing.T) {
 	}
 }
 
-// packed makes an archive of files with those contents.
+// packed returns an archive of files with those contents.
 func packed(t *testing.T, files map[string]string) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -245,8 +245,8 @@ func packed(t *testing.T, files map[string]string) []byte {
 	return b.Bytes()
 }
 
-// What services were started with is held against what there is: another unit file, or
-// another declared file, is a difference, and takes a restart.
+// TestSettingOfAComponent checks that a unit file or declared file that differs from the one that a
+// service started with counts as a difference and needs a restart.
 func TestSettingOfAComponent(t *testing.T) {
 	u := &units{file: "first"}
 	h, dir := newHost(t, u)

@@ -23,7 +23,7 @@ import (
 	"bijou/updater/release"
 )
 
-// The keys of Vault go to stdin one by one, and nowhere else.
+// TestUnseal checks that Vault's keys go to stdin one by one, and nowhere else.
 func TestUnseal(t *testing.T) {
 	need.Whole(t)
 	u := &units{}
@@ -69,7 +69,7 @@ func TestUnseal(t *testing.T) {
 	}
 }
 
-// The others' members are asked for by their server's number.
+// TestOthers checks that the members of other servers are checked by their servers' numbers.
 func TestOthers(t *testing.T) {
 	h, _ := newHost(t, &units{})
 	c := release.Component{Name: "etcd", Members: &release.Health{Command: []string{"sh", "-c", "test $0 != 7", "{lrn}"}}}
@@ -81,7 +81,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// What sabakan has is not brought again.
+// TestBring checks that images that sabakan already has are not uploaded again.
 func TestBring(t *testing.T) {
 	h, dir := newHost(t, &units{})
 	podman := filepath.Join(dir, "podman")
@@ -126,7 +126,8 @@ func TestBring(t *testing.T) {
 	}
 }
 
-// What is left of updates to other releases goes; what this one has begun to download stays.
+// TestTidy checks that leftovers of updates to other releases are removed, and that downloads of this
+// release stay.
 func TestTidy(t *testing.T) {
 	h, dir := newHost(t, &units{})
 	kernel, deb, old := strings.Repeat("1", 64), strings.Repeat("2", 64), strings.Repeat("3", 64)
@@ -154,7 +155,8 @@ func TestTidy(t *testing.T) {
 	}
 }
 
-// A tarball replaces executable and manifest; one that is not whole changes nothing.
+// TestInstallTarball checks that a tarball replaces the executable and the manifest, and that an
+// incomplete one changes nothing.
 func TestInstallTarball(t *testing.T) {
 	h, dir := newHost(t, &units{})
 	const program = "#!/bin/sh\ncase $* in plan|--help) exit 0;; esac\nexit 7\n"
@@ -193,7 +195,7 @@ func TestInstallTarball(t *testing.T) {
 	}
 }
 
-// A program in place of systemctl.
+// TestServiceCommand checks a program in place of systemctl.
 func TestServiceCommand(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "ctl")
@@ -219,8 +221,8 @@ func TestServiceCommand(t *testing.T) {
 	}
 }
 
-// Children of the program that hold its output are waited for neither when it has
-// ended, as daemons that it has started, nor when it is cancelled.
+// TestServiceCommandWithChildren checks that children that hold the program's output open are not
+// waited for, neither after it has ended (they may be daemons) nor after it was cancelled.
 func TestServiceCommandWithChildren(t *testing.T) {
 	need.Whole(t)
 	dir := t.TempDir()
@@ -256,7 +258,7 @@ func TestServiceCommandWithChildren(t *testing.T) {
 	}
 }
 
-// Where process 1 is not systemd that is said.
+// TestNoSystemd checks that an error says so if process 1 is not systemd.
 func TestNoSystemd(t *testing.T) {
 	if _, err := os.Stat("/run/systemd/system"); err == nil {
 		t.Skip("this machine runs systemd")
@@ -266,7 +268,7 @@ func TestNoSystemd(t *testing.T) {
 	}
 }
 
-// Whatever answers at sabakan's address, an answer is read up to a bound.
+// TestAnswersAreBounded checks that an answer from sabakan's address is read up to a limit.
 func TestAnswersAreBounded(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		for range 32 {

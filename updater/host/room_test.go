@@ -15,8 +15,8 @@ import (
 	"bijou/updater/release"
 )
 
-// TestRoom says where a worker looks for room, and what it says is installed. What it has downloaded
-// counts as room.
+// TestRoom checks where a worker looks for free space, and what it lists as installed. Its own
+// downloads count as free space.
 func TestRoom(t *testing.T) {
 	u := &units{}
 	dir := t.TempDir()
@@ -68,7 +68,7 @@ func TestRoom(t *testing.T) {
 		t.Errorf("%v, %s", err, diff)
 	}
 
-	// Of a server that cannot say all nobody believes a part.
+	// Room returns nothing if its whole list does not fit.
 	for i := range 200 {
 		name := filepath.Join(dir, "state", "components", strings.Repeat("c", i+1)+".json")
 		if err := os.WriteFile(name, []byte(`{"artifact":"deb 00 ","phase":"current"}`), 0o600); err != nil {
@@ -84,7 +84,7 @@ func TestRoom(t *testing.T) {
 		}
 	}
 
-	// Other work on the disk is smaller than this.
+	// Other work on the disk must stay below this size.
 	const size = 512 << 20
 	for _, name := range []string{"downloads", "releases"} {
 		path := filepath.Join(dir, "state", name, "large")

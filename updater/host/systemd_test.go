@@ -17,7 +17,7 @@ import (
 	"bijou/updater/host"
 )
 
-// TestOnAHost runs TestUnits of this very binary on a host with a systemd of its own.
+// TestOnAHost runs this binary's TestUnits on a host with its own systemd.
 func TestOnAHost(t *testing.T) {
 	need.Long(t)
 	fleet.Need(t)
@@ -44,7 +44,7 @@ func TestOnAHost(t *testing.T) {
 	}
 }
 
-// unit writes a unit file, and has systemd read it.
+// unit writes a unit file and makes systemd read it.
 func unit(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.WriteFile("/etc/systemd/system/"+name, []byte("[Service]\n"+text), 0o644); err != nil {
@@ -60,7 +60,7 @@ func systemctl(t *testing.T, args ...string) {
 	}
 }
 
-// comes waits until systemd says one of these of the unit.
+// comes waits until the unit is in one of the states.
 func comes(t *testing.T, name string, states ...string) {
 	t.Helper()
 	await.Until(t, await.Poll{Limit: 30 * time.Second, Pause: 20 * time.Millisecond}, name+" changes its state", func() string {
@@ -70,8 +70,8 @@ func comes(t *testing.T, name string, states ...string) {
 	})
 }
 
-// A unit that is stopped does not run in the end, whatever it was about to do:
-// upstream's fault 14 was that one in "activating" failed the stop. It is held, too.
+// TestUnits checks that a stopped unit ends up not running, whatever it was about to do. Upstream
+// failed to stop one in "activating". A stopped unit is also held.
 func TestUnits(t *testing.T) {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		t.Skip("this machine does not run systemd; TestOnAHost has one")
@@ -100,7 +100,7 @@ func TestUnits(t *testing.T) {
 	detached(t, s)
 }
 
-// detached: a command that fails has failed, also one whose caller was gone by then.
+// detached checks that a failed command is reported as failed, even if its caller was gone by then.
 func detached(t *testing.T, s host.Systemd) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "log")
@@ -143,7 +143,7 @@ func detached(t *testing.T, s host.Systemd) {
 	}
 }
 
-// held: what was stopped is started by Start and Restart, and by nobody else.
+// held checks that only Start and Restart start a unit that was stopped.
 func held(t *testing.T, s host.Systemd) {
 	t.Helper()
 	const name = "plain.service"

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Programs that ask for secrets read a line whichever way they do it: this test's
-// binary stands for them.
+// TestTerminal checks that programs can ask for a secret in every usual way. This test's binary stands
+// for them.
 func TestTerminal(t *testing.T) {
 	if way := os.Getenv("BIJOU_TEST_ASK"); way != "" {
 		askFor(way)
@@ -44,7 +44,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// askFor reads a line as some program would, writes it to a file, and ends.
+// askFor reads a line in the way that it is given, writes it to a file, and exits.
 func askFor(way string) {
 	line, err := "", error(nil)
 	switch way {

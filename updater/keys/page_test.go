@@ -14,8 +14,7 @@ import (
 	"testing"
 )
 
-// TestKeysOfPage holds the keys in docs/how-to/boot-servers.md against the code: it has all of them, and
-// none that is not there.
+// TestKeysOfPage checks that docs/how-to/boot-servers.md lists all keys of the code, and no others.
 func TestKeysOfPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/how-to/boot-servers.md")
 	if err != nil {
@@ -35,8 +34,8 @@ func TestKeysOfPage(t *testing.T) {
 	}
 }
 
-// toldKeys returns the keys in the first column of the section's table, with allKeys'
-// example in each place that the page leaves open.
+// toldKeys returns the keys in the first column of the section's table. It fills each placeholder with
+// allKeys' example.
 func toldKeys(section string) (keys []string) {
 	open := strings.NewReplacer("LRN", "7", "NAME", "x", "KEY", "x", "ID", "x")
 	number := regexp.MustCompile(`/N$`)
@@ -52,7 +51,7 @@ func toldKeys(section string) (keys []string) {
 	return keys
 }
 
-// functionKeys returns what each function returns for 7 or "x".
+// functionKeys returns the result of each function for 7 or "x".
 func functionKeys() map[string]string {
 	return map[string]string{
 		"BootServer": BootServer(7), "Worker": Worker(7), "Contents": Contents("x"), "Config": Config("x"), "WorkerLeader": WorkerLeader("x"),
@@ -61,8 +60,8 @@ func functionKeys() map[string]string {
 	}
 }
 
-// allKeys returns all constants and functionKeys, without prefixes of keys. It holds
-// functionKeys against the functions that there are.
+// allKeys returns all constants and functionKeys, without prefixes of keys. It checks that functionKeys
+// covers all functions.
 func allKeys(t *testing.T) (keys []string) {
 	t.Helper()
 	files := token.NewFileSet()

@@ -14,8 +14,8 @@ import (
 	"bijou/updater/record"
 )
 
-// TestManyFailures has every worker of a large fleet fail at the same moment, each with much to
-// say: the update is stopped, and one alert is sent.
+// TestManyFailures makes every worker of a large fleet fail at the same moment, each with a long
+// message. The update must stop, and one alert must be sent.
 func TestManyFailures(t *testing.T) {
 	need.Whole(t)
 	updatertest.OverStores(t, func(over *updatertest.Rig) {

@@ -10,8 +10,8 @@ import (
 	"bijou/updater/record"
 )
 
-// TestMetricsOfUpdates holds what the metrics say of the fleet against the request that was
-// observed last, and zeros against none.
+// TestMetricsOfUpdates checks that the fleet's metrics match the last observed request, and are zero
+// without one.
 func TestMetricsOfUpdates(t *testing.T) {
 	ended := time.Unix(1, 0)
 	for name, test := range map[string]struct {

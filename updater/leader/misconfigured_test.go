@@ -14,7 +14,7 @@ import (
 	"bijou/updater/record"
 )
 
-// failedLook reads how the last look for releases failed.
+// failedLook reads the record of the last failed lookup for releases.
 func (r rig) failedLook() (f record.CheckFailure) {
 	err := r.Store.View(r.T.Context(), func(v *keyspace.View) (err error) {
 		f, err = keyspace.LoadOrZero[record.CheckFailure](v, keys.CheckFailure)
@@ -26,8 +26,8 @@ func (r rig) failedLook() (f record.CheckFailure) {
 	return f
 }
 
-// TestMisconfiguredSource holds that a source which cannot be used as it is configured is a look that
-// fails: it is recorded, reported once after max-check-age, and so is its end.
+// TestMisconfiguredSource checks that a source that cannot be used as configured counts as a failed
+// lookup. The failure is recorded and, after max-check-age, reported once, and so is its end.
 func TestMisconfiguredSource(t *testing.T) {
 	need.Whole(t)
 	updatertest.OverStores(t, func(over *updatertest.Rig) {
@@ -58,7 +58,7 @@ func TestMisconfiguredSource(t *testing.T) {
 			t.Errorf("the alert is %q", got)
 		}
 
-		// Another leader goes on counting, and reports it no more.
+		// The next leader goes on counting and does not report it again.
 		stop()
 		before := r.failedLook().Tries
 		r.startLeader("tarball")

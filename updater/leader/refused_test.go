@@ -20,7 +20,7 @@ import (
 	"bijou/updater/release"
 )
 
-// packaged returns the files of a release of that version, whose package brings the manifest.
+// packaged returns the files of a release whose package contains the manifest.
 func packaged(t *testing.T, version, manifest string) map[string][]byte {
 	t.Helper()
 	var packed bytes.Buffer
@@ -43,7 +43,7 @@ func packaged(t *testing.T, version, manifest string) map[string][]byte {
 	return map[string][]byte{fmt.Sprintf("bijou_%s_linux_%s.tar.gz", version, runtime.GOARCH): packed.Bytes()}
 }
 
-// refusalsOf reads which releases are refused.
+// refusalsOf returns the refused releases.
 func (r rig) refusalsOf() (versions string) {
 	err := r.Store.View(r.T.Context(), func(v *keyspace.View) error {
 		found, err := keyspace.LoadOrZero[record.Refusals](v, keys.Refused)
@@ -58,8 +58,8 @@ func (r rig) refusalsOf() (versions string) {
 	return strings.TrimSpace(versions)
 }
 
-// TestRefusedOnce holds that a release which cannot be installed begins nothing, is reported once,
-// whichever leaders come and go, does not keep an older good one back, and is forgotten when a newer
+// TestRefusedOnce checks a release that cannot be installed. It starts no update and is reported once,
+// even if leaders change. It does not hold back an older good release, and it is forgotten when a newer
 // one is taken.
 func TestRefusedOnce(t *testing.T) {
 	need.Whole(t)
@@ -87,7 +87,8 @@ func TestRefusedOnce(t *testing.T) {
 			return tx.Put(keys.Pause, record.Pause{})
 		})
 
-		// A good one, and two newer ones that cannot be installed: each is reported once.
+		// One good release and two newer ones that cannot be installed: each of the two is reported
+		// once.
 		publish("1.1", "version: 1.1"+plan)
 		publish("1.2", "version: 1.1"+plan)
 		publish("1.3", "version: 1.3\ncomponents:\n- {name: a, strategy: blue-green}\n")
@@ -109,7 +110,7 @@ func TestRefusedOnce(t *testing.T) {
 			t.Errorf("the alerts are %q", got)
 		}
 
-		// The next one that is good is taken by itself.
+		// The next good release is taken automatically.
 		publish("1.4", "version: 1.4"+plan)
 		look(10)
 		r.Eventually("the next good one", func() bool { return r.known() == "1.4" && r.refusalsOf() == "" })
@@ -124,7 +125,8 @@ func TestRefusedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// One whose package cannot be had now is not refused, and is taken once it can.
+		// A release whose package is unavailable is not refused, and is taken once the package is
+		// available.
 		if err := server.Misbehave(github.Packages); err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +149,7 @@ func TestRefusedOnce(t *testing.T) {
 			return known
 		})
 
-		// One that its publisher mends is taken soon, also if nobody asks for another look.
+		// A release that its publisher repairs is taken soon, even if nobody asks for another lookup.
 		publish("1.6", plan)
 		look(13)
 		r.Eventually("a refusal", func() bool { return r.refusalsOf() == "1.6" })

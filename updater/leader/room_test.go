@@ -18,9 +18,9 @@ import (
 	"bijou/updater/record"
 )
 
-// TestNoRoom holds that a release is not begun while a server has no room for it, that this is reported
-// once, whichever leaders come and go, and that it begins as soon as the server has room, or as a newer
-// one is there for which it has.
+// TestNoRoom checks that a release is not begun while a server lacks space for it, and that this is
+// reported once, even if leaders change. The update begins as soon as the server has space, or as soon
+// as there is a newer release that fits.
 func TestNoRoom(t *testing.T) {
 	need.Whole(t)
 	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -90,7 +90,7 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// putRoom has server 1 say how much room it has.
+// putRoom records server 1's free space.
 func (r rig) putRoom(free int64) {
 	r.T.Helper()
 	i := record.Inventory{At: time.Now().UTC(), Room: []record.Room{{At: "/", For: []string{record.RoomDownloads, record.RoomPackages}, Free: free}}}

@@ -27,12 +27,12 @@ import (
 // rig is a store with updaters.
 type rig struct{ *updatertest.Rig }
 
-// updater runs one until the test ends, or stop is called.
+// updater runs an updater until the test ends or stop is called.
 func (r rig) updater(m *metrics.Registry) (stop func()) {
 	return r.run(Options{Version: "1.0", Metrics: m})
 }
 
-// startLeader runs one that was installed in that form.
+// startLeader runs an updater that was installed in that form.
 func (r rig) startLeader(form string) (stop func()) {
 	return r.run(Options{Version: "1.0", Form: form})
 }
@@ -64,10 +64,10 @@ func (r rig) configure(values map[string]string) {
 	})
 }
 
-// notes are all files of a release that no server has to install.
+// notes returns the files of a release that no server needs to install.
 func notes() map[string][]byte { return map[string][]byte{"notes.txt": []byte("none")} }
 
-// known tells which release the leader knows.
+// known returns the release that the leader knows.
 func (r rig) known() (version string) {
 	err := r.Store.View(r.T.Context(), func(v *keyspace.View) error {
 		found, err := updater.ReadKey[string](v, keys.Release)
@@ -82,8 +82,8 @@ func (r rig) known() (version string) {
 	return version
 }
 
-// Upstream's fault: whoever watched from a revision that was compacted failed, or
-// hung for ever.
+// TestUpdaterOutlivesCompaction checks that an updater survives the compaction of the revision that it
+// watches from. Upstream failed or hung forever.
 func TestUpdaterOutlivesCompaction(t *testing.T) {
 	need.Whole(t)
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
@@ -109,8 +109,8 @@ func TestUpdaterOutlivesCompaction(t *testing.T) {
 	}
 }
 
-// Upstream's fault: an unset proxy was fatal. One that is set is used, for
-// releases and for alerts, and can be set while the updater runs.
+// TestProxy checks that a configured proxy is used for releases and alerts, and can be set while the
+// updater runs. For upstream, an unset proxy was fatal.
 func TestProxy(t *testing.T) {
 	r := rig{updatertest.NewRig(t, "sqlite:"+t.TempDir()+"/neco.db")}
 	server := github.New()
@@ -139,7 +139,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// inbox is where alerts go; it refuses the first ones.
+// inbox receives alerts. It refuses the first ones.
 type inbox struct {
 	mu      sync.Mutex
 	refuses int
@@ -166,8 +166,8 @@ func (i *inbox) all() []string {
 	return append([]string{}, i.got...)
 }
 
-// What lies in the outbox is sent to each place, in its order, until the place has
-// got it; one that does not answer does not make another get it again.
+// TestDelivery checks that alerts in the outbox go to each place in order until the place has got them.
+// A place that does not answer does not make another get an alert twice.
 func TestDelivery(t *testing.T) {
 	need.Whole(t)
 	updatertest.OverStores(t, func(over *updatertest.Rig) {
@@ -206,8 +206,8 @@ func TestDelivery(t *testing.T) {
 	})
 }
 
-// An updater that is told to end while it sends an alert takes it out of the outbox:
-// the next leader would send it again.
+// TestDeliveryAtTheEnd checks that an updater that is stopped while it sends an alert still removes it
+// from the outbox. The next leader would otherwise send it again.
 func TestDeliveryAtTheEnd(t *testing.T) {
 	r := rig{updatertest.NewRig(t, "sqlite:"+t.TempDir()+"/neco.db")}
 	ctx, cancel := context.WithCancel(t.Context())

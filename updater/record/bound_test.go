@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestShorten holds that a text never takes more than the limit once it is JSON, whatever is in it,
-// and that one which fits is left alone.
+// TestShorten checks that a shortened text never exceeds the limit as JSON, whatever it contains, and
+// that a text that fits stays as it is.
 func TestShorten(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	alphabet := []string{"a", "é", "\u2028", "<", "\"", "\\", "\x00", "\x7f", "\xff", "😀", "\n", " "}
@@ -55,7 +55,7 @@ func TestListSomeServers(t *testing.T) {
 	}
 }
 
-// TestJoinReasons holds how the reasons of many servers read.
+// TestJoinReasons checks how the reasons of many servers read.
 func TestJoinReasons(t *testing.T) {
 	for want, all := range map[string][]Reason{
 		"":                         nil,

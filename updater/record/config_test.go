@@ -99,7 +99,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Upstream's fault 17: a proxy that is not set was fatal.
+// TestReadConfigDefaults checks the configuration without any keys. For upstream, an unset proxy was
+// fatal.
 func TestReadConfigDefaults(t *testing.T) {
 	got := ReadConfig(nil)
 	want := Config{Env: EnvNone, CheckInterval: 10 * time.Minute, MaxCheckAge: 24 * time.Hour, WorkerTimeout: time.Hour, SurveyInterval: 20 * time.Second, GitHubURL: "https://api.github.com/", Repair: RepairAsk}
@@ -108,7 +109,7 @@ func TestReadConfigDefaults(t *testing.T) {
 	}
 }
 
-// stored is a configuration with further keys as they lie in the store.
+// stored returns a configuration with these additional keys as the store holds them.
 func stored(keyValues ...string) map[string]json.RawMessage {
 	all := map[string]json.RawMessage{"env": json.RawMessage(`"prod"`)}
 	for i := 0; i < len(keyValues); i += 2 {
@@ -124,7 +125,7 @@ func TestReadConfig(t *testing.T) {
 	}
 }
 
-// What cannot be read is named, and bars what depends on it, nothing else.
+// TestConfigFaults checks that an unreadable key is named and blocks only what depends on it.
 func TestConfigFaults(t *testing.T) {
 	for _, tt := range []struct {
 		key, value string

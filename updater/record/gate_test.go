@@ -7,7 +7,8 @@ import (
 	"bijou/updater/record"
 )
 
-// An updater goes over to another version once all workers have come up with it.
+// TestShown checks that an updater switches to a new version only after all workers have come up with
+// it.
 func TestShown(t *testing.T) {
 	for _, tt := range []struct {
 		what     string

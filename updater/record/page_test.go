@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestAlertsOfPages holds what pages say of the kinds of alerts against the code.
+// TestAlertsOfPages checks that the documentation lists the same kinds of alerts as the code.
 func TestAlertsOfPages(t *testing.T) {
 	kinds := alertKinds(t)
 	if len(kinds) < 2 {

@@ -10,7 +10,8 @@ import (
 	"bijou/updater/keys"
 )
 
-// Upstream's fault 13: what is about server 1 was taken for what is about 10.
+// TestServerOfKey checks that a key of server 1 is not mistaken for one of server 10. Upstream confused
+// them.
 func TestServerOfKey(t *testing.T) {
 	tests := []struct {
 		key string
@@ -28,7 +29,8 @@ func TestServerOfKey(t *testing.T) {
 	}
 }
 
-// Upstream's fault 12: ten servers were sorted as strings.
+// TestServersAreNumbers checks that servers are sorted as numbers. Upstream sorted ten servers as
+// strings.
 func TestServersAreNumbers(t *testing.T) {
 	got := SortServers([]int{10, 2, 1, 2, 9})
 	if diff := cmp.Diff([]int{1, 2, 9, 10}, got); diff != "" {
@@ -43,7 +45,7 @@ func TestServersAreNumbers(t *testing.T) {
 	}
 }
 
-// The fields that other programs know, under their names.
+// TestRecordsAreTheSeeds checks the names of the fields that other programs read.
 func TestRecordsAreTheSeeds(t *testing.T) {
 	at := time.Date(2018, 11, 7, 0, 0, 0, 0, time.UTC)
 	tests := []struct {
@@ -62,7 +64,7 @@ func TestRecordsAreTheSeeds(t *testing.T) {
 			t.Error(diff, err)
 		}
 	}
-	// What another program has written needs only the fields that it knows.
+	// A record of another program needs only the fields that it knows.
 	var r Request
 	if err := json.Unmarshal([]byte(`{"version":"1.2.3-1","servers":[1,2,3],"stop":true,"later":1}`), &r); err != nil {
 		t.Fatal(err)

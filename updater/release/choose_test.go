@@ -41,7 +41,7 @@ func FuzzTag(f *testing.F) {
 	})
 }
 
-// published is what a repository holds; the newest by date is not the newest version.
+// published returns the releases of a repository. The newest by date is not the newest version.
 func published() []Release {
 	return []Release{
 		{Tag: "release-2018.11.10-1"},
@@ -74,7 +74,8 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// Two tags of one version: which is taken does not hang on their order.
+// TestChooseSameVersion checks that the choice between tags of one version does not depend on their
+// order.
 func TestChooseSameVersion(t *testing.T) {
 	a, b, c := Release{Tag: "a-1.2-1", PreRelease: true}, Release{Tag: "c-1.2-1"}, Release{Tag: "b-1.02-1"}
 	for _, all := range [][]Release{{a, b, c}, {c, b, a}, {b, a, c}} {
@@ -84,7 +85,7 @@ func TestChooseSameVersion(t *testing.T) {
 	}
 }
 
-// What lacks something is left out, and said if it would have been taken.
+// TestComplete checks that an incomplete release is skipped, and named if it would have been taken.
 func TestComplete(t *testing.T) {
 	sums := []Asset{{Name: SumsFile}}
 	whole, half := Release{Tag: "r-1.2-1", Assets: sums}, Release{Tag: "r-1.3-1", Assets: []Asset{{Name: "neco_1.3-1_amd64.deb"}}}
@@ -117,7 +118,8 @@ func TestAssetName(t *testing.T) {
 	}
 }
 
-// Upstream's fault 8: a second asset broke the choice.
+// TestFindAmongMany checks that a release can have more than one asset. Upstream's choice failed on a
+// second one.
 func TestFindAmongMany(t *testing.T) {
 	r := Release{Tag: "release-1.2-1", Assets: []Asset{
 		{Name: "neco-operation-cli_1.2-1_amd64.deb"}, {Name: "neco_1.2-1_arm64.deb"}, {Name: "neco_1.2-1_amd64.deb", Size: 7}, {Name: "SHA256SUMS"},

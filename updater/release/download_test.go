@@ -13,8 +13,8 @@ import (
 	"bijou/updater/release"
 )
 
-// What a download that was cut off has left may be of another file, put right
-// meanwhile by its publisher: then it is got once more, all of it.
+// TestResumeOfAnotherFile checks a download that was cut off before its publisher replaced the file.
+// The whole file is downloaded again.
 func TestResumeOfAnotherFile(t *testing.T) {
 	data := bytes.Repeat([]byte("right"), 1000)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -25,7 +25,7 @@ const (
 	newPlan  = "components:\n- {name: a, strategy: blue-green, services: [a.service]}\n"
 )
 
-// tarball is a package with that manifest; "" is none.
+// tarball returns a package with that manifest, or with none if manifest is "".
 func tarball(t *testing.T, manifest string) []byte {
 	t.Helper()
 	var packed bytes.Buffer
@@ -48,7 +48,7 @@ func tarball(t *testing.T, manifest string) []byte {
 	return packed.Bytes()
 }
 
-// TestInspect holds which releases cannot be installed, and that nothing else is refused.
+// TestInspect checks which releases cannot be installed, and that no others are refused.
 func TestInspect(t *testing.T) {
 	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		code := map[string]int{"/there": 200, "/gone": 410, "/no-heads": 405, "/ill": 503}[r.URL.Path]
@@ -160,7 +160,7 @@ func TestInspect(t *testing.T) {
 				t.Fatalf("%+v, %v", d, err)
 			}
 
-			// What is known costs the sums and their signature only.
+			// An inspection of known files downloads only the sums and their signature.
 			before := server.Count().Files
 			i.Known = d.Digests
 			again, err := source.Inspect(t.Context(), all[0], i)
@@ -171,8 +171,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// TestNeedsOfARelease says how many bytes the files take that each server downloads, as far as their
-// servers say that.
+// TestNeedsOfARelease checks the total size of the files that each server downloads, as far as their
+// web servers report it.
 func TestNeedsOfARelease(t *testing.T) {
 	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if size, known := strings.CutPrefix(r.URL.Path, "/bytes/"); known {

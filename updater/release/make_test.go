@@ -17,12 +17,12 @@ import (
 	"bijou/updater/release"
 )
 
-// elf is the beginning of a program for that machine, in the words of ELF.
+// elf returns the beginning of an ELF program for that machine.
 func elf(machine byte) string {
 	return "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 11) + string([]byte{machine, 0})
 }
 
-// workshop is a folder with a plan, and programs of two architectures.
+// workshop returns a directory with a plan, and programs of two architectures.
 func workshop(t *testing.T, plan string) (dir string, r release.Recipe) {
 	t.Helper()
 	dir = t.TempDir()
@@ -56,7 +56,7 @@ func TestMake(t *testing.T) {
 		t.Error(diff, made)
 	}
 
-	// It may be made on another day, and has the same bytes.
+	// A release that is made on a different day has the same bytes.
 	before := digest(t, made.Dir)
 	if err := os.RemoveAll(r.Dir); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func digest(t *testing.T, dir string) string {
 	return string(data)
 }
 
-// TestMakeRefuses leaves nothing behind.
+// TestMakeRefuses checks that a refused recipe leaves nothing behind.
 func TestMakeRefuses(t *testing.T) {
 	for name, tt := range map[string]struct {
 		plan   string
@@ -145,7 +145,8 @@ func TestMakeRefuses(t *testing.T) {
 	}
 }
 
-// TestMakeOther keeps the release that there is, and what another call has left half-way does not stay.
+// TestMakeOther checks that making a release keeps the existing one and removes what another call left
+// half-done.
 func TestMakeOther(t *testing.T) {
 	dir, r := workshop(t, withPart)
 	put(t, filepath.Join(r.Dir, ".draft", "release-1.0-1", "half"), "x")
@@ -155,7 +156,7 @@ func TestMakeOther(t *testing.T) {
 	}
 	before := digest(t, made.Dir)
 
-	// A call that was killed between the release and its index is finished by the next one.
+	// The next call finishes one that was killed between the release and its index.
 	if err := os.Remove(filepath.Join(r.Dir, release.IndexFile)); err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +174,7 @@ func TestMakeOther(t *testing.T) {
 	}
 }
 
-// TestMakeDeb brings neco's package with another plan and version.
+// TestMakeDeb makes neco's package with a different plan and version.
 func TestMakeDeb(t *testing.T) {
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		need.Skip(t, "dpkg-deb", "dpkg-deb is not installed: no package is made")

@@ -14,7 +14,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// The nine components of a boot server, in their order, CKE's stop before all else.
+// TestDefaultManifest checks the nine components of a boot server and their order. CKE stops before
+// everything else.
 func TestDefaultManifest(t *testing.T) {
 	m, err := DefaultManifest()
 	if err != nil {
@@ -74,8 +75,8 @@ func TestReadManifest(t *testing.T) {
 	}
 }
 
-// The digest of a manifest is that of what it says, however that is written, also if it
-// says what this program does not know; its version is compared by itself.
+// TestDigest checks that a manifest's digest depends on its content and not on its formatting. It
+// covers unknown fields, and leaves out the version, which is compared separately.
 func TestDigest(t *testing.T) {
 	digest := func(text string) string {
 		t.Helper()
@@ -106,7 +107,8 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// An artifact may be another file for each architecture; the digest is over all.
+// TestArtifactsByArchitecture checks that an artifact can be a different file for each architecture,
+// and that the digest covers all of them.
 func TestArtifactsByArchitecture(t *testing.T) {
 	text := func(more string) string {
 		return "components:\n- {name: a, strategy: any, artifact: {archive: {to: /opt/a, by-arch: {amd64: {url: 'https://x/1', sha256: " +
@@ -139,7 +141,7 @@ func TestArtifactsByArchitecture(t *testing.T) {
 	}
 }
 
-// Each fault is told with file and line, before anything is touched.
+// TestManifestRefusals checks that each error names file and line, before anything is changed.
 func TestManifestRefusals(t *testing.T) {
 	tests := []struct{ what, text, err string }{
 		{"unknown strategy", "components:\n- name: a\n  strategy: sometimes", `m.yaml:3: component "a": there is no strategy "sometimes"; there are [stop-all rolling any leader-once]`},
@@ -184,8 +186,8 @@ func TestManifestRefusals(t *testing.T) {
 	}
 }
 
-// Upstream's fault 10: a step more moved all numbers but the last one's. Here
-// the last step is the list's last, whatever is added.
+// TestStepsFollowComponents checks that the last step is the last one of the list even if a step is
+// added. In upstream, a new step moved all numbers except the last one's.
 func TestStepsFollowComponents(t *testing.T) {
 	m, err := DefaultManifest()
 	if err != nil {
@@ -237,7 +239,7 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// TestPackagedManifestIsBounded has a manifest whose beginning alone would be a whole one.
+// TestPackagedManifestIsBounded reads an overlong manifest whose beginning alone would be complete.
 func TestPackagedManifestIsBounded(t *testing.T) {
 	manifest := append(bytes.Repeat([]byte("#"), maxSmallSize), "\ncomponents: []\n"...)
 	var b bytes.Buffer

@@ -17,7 +17,7 @@ import (
 	"bijou/updater/release"
 )
 
-// packageSource is a server of releases that are packages, and the source that asks it.
+// packageSource returns a server of releases that are packages, and a source that reads it.
 func packageSource(t *testing.T) (*github.Server, *release.Source) {
 	t.Helper()
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
@@ -33,7 +33,8 @@ func packageSource(t *testing.T) (*github.Server, *release.Source) {
 	return server, source
 }
 
-// The plan of a release that is a package only, however that is compressed.
+// TestManifestOfAPackage checks that the plan of a release that is only a package is found, whatever
+// its compression.
 func TestManifestOfAPackage(t *testing.T) {
 	server, source := packageSource(t)
 	for _, tt := range []struct {
@@ -60,7 +61,8 @@ func TestManifestOfAPackage(t *testing.T) {
 	}
 }
 
-// Whoever makes releases sees that all packages have the plan that the release says.
+// TestPlansOfAllPackages checks that the maker of a release sees if a package has a different plan from
+// the release.
 func TestPlansOfAllPackages(t *testing.T) {
 	server, source := packageSource(t)
 	plan := []byte("version: 1.0-1\ncomponents:\n- {name: only, strategy: any, services: [only.service]}\n")
@@ -91,7 +93,7 @@ func TestPlansOfAllPackages(t *testing.T) {
 	}
 }
 
-// deb makes a package of a program, its manifest, and one that is another's.
+// deb returns a package with a program, its manifest, and a manifest of another program.
 func deb(t *testing.T, packing string) []byte {
 	t.Helper()
 	dir := t.TempDir()

@@ -30,7 +30,7 @@ func TestGitHub(t *testing.T) {
 	})
 }
 
-// TestWebFolder runs behind Go's file server, as it could behind any other.
+// TestWebFolder runs the suite of sources over Go's file server, which stands for any web server.
 func TestWebFolder(t *testing.T) {
 	releasetest.Run(t, func(t *testing.T) releasetest.Place {
 		dir := t.TempDir()
@@ -56,7 +56,7 @@ func TestHostFolder(t *testing.T) {
 	})
 }
 
-// fill makes the releases the only ones of the folder.
+// fill makes these releases the only ones in the directory.
 func fill(t *testing.T, dir string, all []github.Release) {
 	t.Helper()
 	var pre []string
@@ -81,7 +81,7 @@ func fill(t *testing.T, dir string, all []github.Release) {
 	check(err)
 }
 
-// spoil misbehaves as a folder of the host can. The index of before lies aside.
+// spoil makes the directory misbehave as a host's directory can. The previous index lies aside.
 func spoil(t *testing.T, dir string, f releasetest.Fault) bool {
 	t.Helper()
 	index, aside := filepath.Join(dir, release.IndexFile), filepath.Join(dir, "aside")
@@ -110,7 +110,7 @@ func spoil(t *testing.T, dir string, f releasetest.Fault) bool {
 	return true
 }
 
-// TestFolderPassword has a web server that wants a user. What is wrong is said without the password.
+// TestFolderPassword checks a web server that needs a password. Errors must not show the password.
 func TestFolderPassword(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, nil)
@@ -142,7 +142,7 @@ func TestFolderPassword(t *testing.T) {
 	}
 }
 
-// TestAwait waits for a release that comes to this server later than to others.
+// TestAwait checks that a source waits for a release that reaches this server later than others.
 func TestAwait(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, nil)

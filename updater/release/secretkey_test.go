@@ -36,7 +36,8 @@ func TestSecretKey(t *testing.T) {
 	}
 }
 
-// TestMinisignKey signs with keys that minisign itself has made, and has it verify what our key signs.
+// TestMinisignKey signs with keys that minisign made, and lets minisign verify the signatures of our
+// key.
 func TestMinisignKey(t *testing.T) {
 	minisign, err := exec.LookPath("minisign")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"bijou/updater/release"
 )
 
-// published is a server with releases on three pages, and a source of them.
+// published returns a server with releases on three pages, and a source of them.
 func published(t *testing.T, change func(*record.Config)) (*github.Server, *release.Source) {
 	t.Helper()
 	server := github.New()
@@ -49,7 +49,7 @@ func published(t *testing.T, change func(*record.Config)) (*github.Server, *rele
 	return server, source
 }
 
-// All pages count, in the order of versions; drafts never.
+// TestNewest checks that releases of all pages are read and sorted by version, without drafts.
 func TestNewest(t *testing.T) {
 	for env, want := range map[string]string{record.EnvProduction: "release-1.10-1", record.EnvStaging: "test-1.12-1", record.EnvNone: ""} {
 		t.Run(env, func(t *testing.T) {
@@ -75,7 +75,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// What has not changed is not sent again, and costs nothing of the rate limit.
+// TestConditional checks that unchanged pages are not sent again and cost nothing of the rate limit.
 func TestConditional(t *testing.T) {
 	server, source := published(t, nil)
 	server.Limit(4, time.Now().Add(time.Hour).Unix())
@@ -95,8 +95,8 @@ func TestConditional(t *testing.T) {
 	}
 }
 
-// Upstream's fault 4: a rate limit ended the updater. It is an error that says
-// when to come again.
+// TestRateLimit checks that a rate limit is an error that says when to retry. It ended upstream's
+// updater.
 func TestRateLimit(t *testing.T) {
 	server, source := published(t, nil)
 	reset := time.Now().Add(20 * time.Minute)
@@ -121,7 +121,7 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// Whatever the server does is an error, never a release.
+// TestFaultsOfTheAPI checks that faults of the server become errors, never releases.
 func TestFaultsOfTheAPI(t *testing.T) {
 	for _, fault := range []github.Fault{github.Broken, github.Nonsense, github.Hangup} {
 		server, source := published(t, nil)
@@ -156,7 +156,7 @@ func fetch(t *testing.T, s *release.Source) string {
 	return path
 }
 
-// A download that is cut again and again goes on where it was.
+// TestResume checks that a download that is cut again and again continues where it stopped.
 func TestResume(t *testing.T) {
 	server, source := published(t, nil)
 	got, err := os.ReadFile(fetch(t, source))
@@ -181,7 +181,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// What is not the file that was published never comes to its place.
+// TestNeverInstalled checks that a file other than the published one never reaches its destination.
 func TestNeverInstalled(t *testing.T) {
 	for _, fault := range []github.Fault{github.ErrorPage, github.Missing, github.Swapped} {
 		server, _ := published(t, nil)
@@ -216,7 +216,8 @@ func download(t *testing.T, server *github.Server, data []byte) release.Download
 	}
 }
 
-// Upstream's faults 6 and 8: no checksums, and a choice that more than one asset broke.
+// TestFetchRefuses checks that a file without a checksum, a missing package and a missing release are
+// refused. Upstream had no checksums and failed on more than one asset.
 func TestFetchRefuses(t *testing.T) {
 	server, source := published(t, nil)
 	server.Publish(github.Release{Tag: "release-3.0", Files: map[string][]byte{"neco_3.0_amd64.deb": []byte("x"), "SHA256SUMS": github.Sums(map[string][]byte{"other": nil})}})
@@ -237,7 +238,8 @@ func TestFetchRefuses(t *testing.T) {
 	}
 }
 
-// An Enterprise's API is below /api/v3/ of its host; GitHub's own host is its API.
+// TestWhereTheAPIIs checks the address of the API: below /api/v3/ on an Enterprise's host, and at the
+// root of GitHub's own.
 func TestWhereTheAPIIs(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -16,9 +16,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// A public key, and signatures over "test" that minisign itself made with it,
-// one over the data and one over its hash; they are the vectors that other
-// implementations are tested with.
+// A public key, and two signatures over "test" that minisign made with it: one over the data and one
+// over its hash. Other implementations are tested with the same vectors.
 const (
 	knownKey  = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"
 	knownPure = "untrusted comment: signature from minisign secret key\n" +
@@ -48,7 +47,8 @@ func TestVerifyKnownSignatures(t *testing.T) {
 	}
 }
 
-// TestVerifyMinisign has minisign itself make a key, and sign sums as .ci/release does, and in its old way.
+// TestVerifyMinisign verifies sums that minisign signed with its own key, as .ci/release does and in
+// the older format.
 func TestVerifyMinisign(t *testing.T) {
 	minisign, err := exec.LookPath("minisign")
 	if err != nil {
@@ -95,8 +95,7 @@ func TestVerifyMinisign(t *testing.T) {
 	}
 }
 
-// TestVerifyRefuses changes every byte of a good signature in turn: only the
-// first comment may differ.
+// TestVerifyRefuses changes each byte of a good signature in turn. Only the first comment can differ.
 func TestVerifyRefuses(t *testing.T) {
 	key, err := ParsePublicKey(knownKey)
 	if err != nil {
@@ -138,7 +137,8 @@ func (s signer) sign(data []byte, comment string) []byte {
 	return fmt.Appendf(nil, "untrusted comment: x\n%s\ntrusted comment: %s\n%s\n", base64.StdEncoding.EncodeToString(first), comment, base64.StdEncoding.EncodeToString(global))
 }
 
-// Upstream's faults 5 and 6: no checksum, and an error page that was installed.
+// TestTrust checks that only files with a signed checksum are trusted. Upstream had no checksums and
+// installed an error page.
 func TestTrust(t *testing.T) {
 	pkg := []byte("a package")
 	sums := fmt.Appendf(nil, "%x  neco_1.2-1_amd64.deb\n%x *SOURCE\n", sha256.Sum256(pkg), sha256.Sum256(nil))

@@ -10,7 +10,7 @@ import (
 	"bijou/updater/worker"
 )
 
-// wakeAt has a process look again at that time, if it would not look before.
+// wakeAt makes a process look again at that time, unless it looks earlier anyway.
 func (w *world) wakeAt(h *host, p *process, at time.Time, look func(*host)) {
 	if !p.up || p.wake != nil && p.wake.do != nil && !p.wake.at.After(at) {
 		return
@@ -31,7 +31,7 @@ func (w *world) wakeAt(h *host, p *process, at time.Time, look func(*host)) {
 	p.wake = e
 }
 
-// onceAwake does it now, or when the server's processes hang no more.
+// onceAwake runs do now, or when the server's processes no longer hang.
 func (w *world) onceAwake(h *host, do func()) {
 	if !h.hung.After(w.now) {
 		do()
@@ -65,7 +65,7 @@ func (w *world) stopWorker(h *host) {
 	h.worker.epoch++
 }
 
-// startUpdater starts an updater, which first of all does what AtStart says.
+// startUpdater starts an updater, which first acts on AtStart.
 func (w *world) startUpdater(h *host) {
 	h.updater.up, h.updater.build = true, h.installed
 	h.updater.epoch++
@@ -83,8 +83,8 @@ func (w *world) stopUpdater(h *host) {
 	h.updater.epoch++
 }
 
-// lead is one turn of the leader's loop: a snapshot, a decision, and a commit a
-// little later that fails if anything has changed meanwhile, or another leads.
+// lead runs one turn of the leader's loop: a snapshot, a decision, and a commit a little later. The
+// commit fails if anything has changed in between or another server leads.
 func (w *world) lead(h *host) {
 	if w.leader != h || h.cut {
 		return
@@ -118,7 +118,7 @@ func (w *world) lead(h *host) {
 	})
 }
 
-// slips reports whether a commit gets through although its writer never hears of it.
+// slips reports whether a commit succeeds although its writer never learns of it.
 func (w *world) slips(h *host) bool {
 	return w.now.Sub(h.cutSince) < 30*time.Millisecond && w.chance(2)
 }
@@ -130,13 +130,13 @@ func later(a, b time.Time) time.Time {
 	return b.Add(time.Millisecond)
 }
 
-// see is a worker that reads the request and the configuration.
+// see makes a worker read the request and the configuration.
 func (w *world) see(h *host) {
 	h.current, h.gate = get[record.Request](w.store, keys.Current), gateOf(w.store)
 	h.timeout = w.store.config().WorkerTimeout
 }
 
-// recall is a worker that reads its own record, which it knows by heart otherwise.
+// recall makes a worker read its own record, which it otherwise remembers.
 func (w *world) recall(h *host) {
 	h.status = get[record.Status](w.store, keys.Worker(h.lrn))
 	if h.status != nil {
@@ -144,7 +144,7 @@ func (w *world) recall(h *host) {
 	}
 }
 
-// hear tells workers, a little later, of what they watch.
+// hear notifies workers of their watched keys a little later.
 func (w *world) hear() {
 	for _, h := range w.servers {
 		epoch := h.worker.epoch
@@ -157,7 +157,7 @@ func (w *world) hear() {
 	}
 }
 
-// workerSnapshot returns what the worker knows.
+// workerSnapshot returns the worker's snapshot.
 func (w *world) workerSnapshot(h *host) worker.Snapshot {
 	return worker.Snapshot{
 		LRN: h.lrn, Own: h.worker.version, Digests: w.digests(h), Steps: w.stepsOf(h.plan()), Timeout: h.timeout, Current: h.current, Gate: h.gate, Status: h.status,
@@ -165,7 +165,7 @@ func (w *world) workerSnapshot(h *host) worker.Snapshot {
 	}
 }
 
-// work is one turn of a worker's loop.
+// work runs one turn of a worker's loop.
 func (w *world) work(h *host) {
 	if h.cut {
 		w.wakeAt(h, &h.worker, w.now.Add(time.Second), w.work)
@@ -195,7 +195,7 @@ func (w *world) work(h *host) {
 	}
 }
 
-// record commits a worker's record a little later, if it is still about what runs.
+// record commits a worker's record a little later, if it still concerns the current request.
 func (w *world) record(h *host, status record.Status) {
 	epoch := h.worker.epoch
 	w.after(w.between(0, 50*time.Millisecond), func() {

@@ -13,15 +13,16 @@ import (
 	"bijou/updater/release"
 )
 
-// build is one set of files that was published as a release. Its tag may be given others,
-// and a build may have a tarball whose plan is not that of its package.
+// build is one set of files that was published as a release. Its tag can later get different files. A
+// build can have a tarball whose plan differs from its package's.
 type build struct {
 	version string
 	n       int
 	split   bool
 }
 
-// simPlan says which components a build brings, and in which order: to a server by its form.
+// simPlan determines which components a build contains, and their order, for a server's form of
+// installation.
 type simPlan struct {
 	build   int // every third build of a version has the plan of the one before
 	version string
@@ -32,12 +33,12 @@ func (b build) plan(form string) simPlan {
 	return simPlan{b.n - b.n/3, b.version, b.split && form == release.Tarball}
 }
 
-// sums and digest are what the digests stand for.
+// sums and digest return the texts that stand for digests.
 func (b build) sums() string     { return fmt.Sprintf("sums of %+v", b) }
 func (p simPlan) digest() string { return fmt.Sprintf("plan of %+v", p) }
 
-// steps are the plan's: that of a tarball by itself, and of every third version, has
-// something before all else.
+// stepsOf returns the steps of a plan. The plans of separate tarballs and of every third version have
+// an additional component first.
 func (w *world) stepsOf(p simPlan) []release.Step {
 	m := w.manifest
 	if n, _ := strconv.Atoi(p.version[len("1.0-"):]); p.tarball || (n+p.build)%3 == 2 {
@@ -48,8 +49,8 @@ func (w *world) stepsOf(p simPlan) []release.Step {
 	return m.Steps()
 }
 
-// component is the version of a component in a plan: some change with every second
-// release only, but in each plan of it.
+// component returns the version of a component in a plan. Some components change only with every second
+// release, but in each of its plans.
 func (p simPlan) component(name string) string {
 	n, _ := strconv.Atoi(p.version[len("1.0-"):])
 	if len(name)%2 == 0 && name != "cke" {
@@ -65,7 +66,7 @@ func (p simPlan) component(name string) string {
 	return word
 }
 
-// current is what the version's tag has.
+// current returns the build that the version's tag has now.
 func (w *world) current(version string) build {
 	if b, ok := w.builds[version]; ok {
 		return b
@@ -73,7 +74,7 @@ func (w *world) current(version string) build {
 	return build{version: version}
 }
 
-// replace gives a tag other files.
+// replace gives a tag different files.
 func (w *world) replace() {
 	b := w.current("1.0-" + strconv.Itoa(max(0, w.nextRelease-1-w.r.IntN(2))))
 	b.n++
@@ -83,7 +84,7 @@ func (w *world) replace() {
 	w.builds[b.version] = b
 }
 
-// inspect is the leader that has looked at the release that servers would take next.
+// inspect lets the leader inspect the release that servers would take next.
 func (w *world) inspect() {
 	s := w.store.snapshot("")
 	to, _, _ := s.OfferedVersion()
@@ -97,8 +98,8 @@ func (w *world) inspect() {
 	}
 }
 
-// digests are what a server's worker knows of itself. One that was installed by hand
-// does not know what from.
+// digests returns the digests that a server's worker knows. A worker that was installed by hand does
+// not know its own.
 func (w *world) digests(h *host) (d record.Digests) {
 	if w.blind {
 		return d
@@ -110,10 +111,10 @@ func (w *world) digests(h *host) (d record.Digests) {
 	return d
 }
 
-// plan is that of the server's worker.
+// plan returns the plan of the server's worker.
 func (h *host) plan() simPlan { return h.worker.build.plan(h.form) }
 
-// refuses reports whether the server does not install what the tag has now.
+// refuses reports whether the server refuses to install the tag's current files.
 func (w *world) refuses(h *host, r record.Request) bool {
 	if w.blind || !record.Differ(r.Sums, w.current(r.Version).sums()) {
 		return false
@@ -122,8 +123,8 @@ func (w *world) refuses(h *host, r record.Request) bool {
 	return true
 }
 
-// TestSchedulesWithoutDigests has fleets that know no digests: the rule that no old CKE
-// runs beside a new one must be broken then, or TestSchedules shows nothing.
+// TestSchedulesWithoutDigests runs fleets that know no digests. Some must break the rule that no old
+// CKE runs beside a new one. Otherwise TestSchedules would prove nothing.
 func TestSchedulesWithoutDigests(t *testing.T) {
 	manifest := simManifest(t)
 	n := uint64(1000)
@@ -141,7 +142,7 @@ func TestSchedulesWithoutDigests(t *testing.T) {
 	t.Errorf("in %d schedules without digests no old CKE ran beside a new one", n)
 }
 
-// simRepository is where releases are; where nobody knows digests, nobody looks.
+// simRepository returns the repository of releases, or "" for a fleet that knows no digests.
 func simRepository(blind bool) string {
 	if blind {
 		return ""

@@ -7,11 +7,11 @@ import (
 	"bijou/updater/record"
 )
 
-// The servers' clocks: wrong from the start, or set in mid-update. A worker's own
-// time goes on evenly from where its server's clock was when it began; the leader's
-// does while an update runs. Operators' machines have clocks, too.
+// The servers' clocks are wrong from the start, or are set in the middle of an update. A worker's own
+// time runs steadily from its server's clock at the worker's start. The leader's time is steady while
+// an update runs. Operators' machines have clocks too.
 
-// anySkew is how wrong a clock is: mostly not, else up to an hour either way.
+// anySkew returns a clock's error: mostly none, otherwise up to an hour either way.
 func (w *world) anySkew() time.Duration {
 	switch w.r.IntN(4) {
 	case 0:
@@ -29,13 +29,13 @@ func (w *world) jump(h *host) {
 	w.logf("server %d's clock is %s off", h.lrn, h.skew)
 }
 
-// machineTime is what a server's clock says.
+// machineTime returns the time of a server's clock.
 func (w *world) machineTime(h *host) time.Time { return w.now.Add(h.skew) }
 
-// workerTime is the worker's own.
+// workerTime returns the worker's own time.
 func (w *world) workerTime(h *host) time.Time { return w.now.Add(h.worker.off) }
 
-// leaderTime is the leader's, as leader.Observations has it while it leads.
+// leaderTime returns the leader's time, as leader.Observations keeps it while it leads.
 func (w *world) leaderTime(h *host, r *record.Request) time.Time {
 	if r == nil || r.Ended() {
 		w.steady = h.skew
@@ -44,7 +44,7 @@ func (w *world) leaderTime(h *host, r *record.Request) time.Time {
 	return w.now.Add(w.steady)
 }
 
-// operatorTime is that of some machine with an operator at it.
+// operatorTime returns the time of a random operator's machine.
 func (w *world) operatorTime() time.Time {
 	if w.calm {
 		return w.now
@@ -52,7 +52,7 @@ func (w *world) operatorTime() time.Time {
 	return w.now.Add(w.anySkew())
 }
 
-// within is clock.Clock.Clamp for a time that the worker has not written itself.
+// within applies clock.Clock.Clamp to a time that the worker did not write itself.
 func (w *world) within(h *host, t time.Time) time.Time {
 	return clock.Clamp(t, h.worker.began.Add(h.worker.off), w.workerTime(h))
 }

@@ -10,7 +10,7 @@ import (
 	"bijou/updater/record"
 )
 
-// commit writes to the store, holds the rules against it, and wakes who watches.
+// commit writes to the store, checks the rules, and wakes the watchers.
 func (w *world) commit(changes []updater.Change) {
 	before := get[record.Request](w.store, keys.Current)
 	changes = w.mutate(changes)
@@ -34,7 +34,7 @@ func (w *world) commit(changes []updater.Change) {
 	}
 }
 
-// follow keeps in mind what has become of the request.
+// follow records how the request has changed.
 func (w *world) follow(before, after *record.Request) {
 	if before != nil && !record.IsCurrent(after, *before) {
 		w.changedAt = w.now
@@ -58,8 +58,8 @@ func (w *world) follow(before, after *record.Request) {
 	}
 }
 
-// checkChange: each attempt has one report; turns and results are of the request
-// that runs; nothing starts in a pause; and how far servers have come is kept.
+// checkChange checks that each attempt has one report, that turns and results belong to the running
+// request, and that nothing starts in a pause. It also records the servers' progress.
 func (w *world) checkChange(r *record.Request, c updater.Change) {
 	switch v := c.Value.(type) {
 	case record.Alert:

@@ -9,8 +9,8 @@ import (
 	"bijou/updater/record"
 )
 
-// drift has a component of a server be another one than the last update left there, as if
-// somebody had installed it by hand. While an update runs that would be the update's fault.
+// drift replaces a component of a server with a different version from the one that the last update
+// left, as if by hand. It does nothing while an update runs, which would otherwise get the blame.
 func (w *world) drift(h *host) {
 	r := get[record.Request](w.store, keys.Current)
 	names := slices.Sorted(maps.Keys(h.members))
@@ -23,7 +23,7 @@ func (w *world) drift(h *host) {
 	h.members[name].version = "drifted"
 }
 
-// inventories are what workers say of their servers.
+// inventories returns the inventories that workers would write for their servers.
 func (w *world) inventories(r *record.Request) map[int]record.Inventory {
 	all := map[int]record.Inventory{}
 	for _, h := range w.servers {
@@ -46,7 +46,7 @@ func (w *world) inventories(r *record.Request) map[int]record.Inventory {
 	return all
 }
 
-// repair is an operator who wants what differs put right, of all servers or of one.
+// repair is an operator's command to repair all servers or one.
 func (w *world) repair() {
 	r := record.Repair{}
 	if w.chance(2) {

@@ -10,8 +10,8 @@ import (
 	"bijou/updater/worker"
 )
 
-// effect is what a worker is doing on its server, in stages; between them it may
-// be killed, cut off, or told to stop.
+// effect is a worker's action on its server, in stages. Between stages the worker can be killed, cut
+// off, or stopped.
 type effect struct {
 	task      worker.Task
 	request   record.Request // as its worker knew it at the beginning
@@ -19,7 +19,7 @@ type effect struct {
 	cancelled bool
 }
 
-// begin starts an install or a step, a moment after it was decided.
+// begin starts an install or a step, a moment after the decision.
 func (w *world) begin(h *host, t worker.Task) {
 	h.journal, h.disk = t.Journal, t.Journal
 	h.effect = &effect{task: t, request: *h.current}
@@ -31,7 +31,7 @@ func (w *world) begin(h *host, t worker.Task) {
 	w.stageAfter(h, w.between(0, time.Second))
 }
 
-// stageAfter goes on with what the worker is doing later, unless it has ended.
+// stageAfter continues the worker's action later, unless the worker has ended.
 func (w *world) stageAfter(h *host, d time.Duration) {
 	e, epoch := h.effect, h.worker.epoch
 	w.after(d, func() {
@@ -43,7 +43,7 @@ func (w *world) stageAfter(h *host, d time.Duration) {
 	})
 }
 
-// stage does the next stage.
+// stage runs the next stage.
 func (w *world) stage(h *host, e *effect) {
 	if e.task.Job == worker.Install {
 		w.install(h, e)
@@ -70,8 +70,8 @@ func (w *world) stage(h *host, e *effect) {
 	}
 }
 
-// done journals how it ended, and lets the worker decide again. A server that loses
-// its power meanwhile, or whose disk is full, does not know it afterwards.
+// done journals the result and lets the worker decide again. A server that loses power in between, or
+// whose disk is full, loses the entry.
 func (w *world) done(h *host, failure string) {
 	h.journal.Phase, h.journal.Message, h.journal.At = worker.Done, failure, w.workerTime(h)
 	if failure != "" {
@@ -114,7 +114,7 @@ func (w *world) install(h *host, e *effect) {
 	}
 }
 
-// handOver says that the successor takes over, if anybody wants to know, and lets it.
+// handOver announces the handover to the successor, if a request needs it, and carries it out.
 func (w *world) handOver(h *host) {
 	if s := w.workerSnapshot(h).HandOverRecord(); s != nil && record.AcceptsStatus(get[record.Request](w.store, keys.Current), *s) {
 		s.At = w.workerTime(h)
@@ -139,7 +139,7 @@ func (w *world) handOver(h *host) {
 	})
 }
 
-// renew updates and starts a component; what has not changed is left alone.
+// renew updates and starts a component. It leaves unchanged ones alone.
 func (w *world) renew(h *host, e *effect, c release.Component) {
 	m, want := h.members[c.Name], h.plan().component(c.Name)
 	switch {

@@ -9,7 +9,7 @@ import (
 	"bijou/updater/worker"
 )
 
-// housekeep is what time does by itself: leases end, and somebody leads.
+// housekeep does what happens with time: leases end, and a leader is elected.
 func (w *world) housekeep() {
 	if l := w.leader; l != nil && (!l.updater.up || w.away(l)) {
 		w.leader = nil
@@ -42,8 +42,7 @@ func (w *world) housekeep() {
 	w.after(time.Second, w.housekeep)
 }
 
-// goOver has an updater go on as the version that was installed, once that has shown
-// that it works.
+// goOver restarts an updater as the installed version, once that version has shown that it works.
 func (w *world) goOver(h *host) {
 	if !h.updater.up || h.cut || h.hung.After(w.now) || h.updater.build == h.installed {
 		return
@@ -54,7 +53,7 @@ func (w *world) goOver(h *host) {
 	}
 }
 
-// mischief does one random thing after another.
+// mischief causes one random fault after another.
 func (w *world) mischief() {
 	if w.calm {
 		return
@@ -120,7 +119,7 @@ func (w *world) heal(h *host) {
 	w.wakeAt(h, &h.updater, w.now, w.lead)
 }
 
-// hang has a server's processes stand still, and go on as if nothing had been.
+// hang makes a server's processes stand still, and go on later as if nothing had happened.
 func (w *world) hang(h *host) {
 	if h.dead || h.cut || h.hung.After(w.now) {
 		return
@@ -140,8 +139,8 @@ func (w *world) hang(h *host) {
 	})
 }
 
-// powerCut ends a server's processes, and with them what they had not written to the
-// disk; now and then the disk is lost, too, or the clock.
+// powerCut ends a server's processes and loses what they had not written to disk. Sometimes it also
+// loses the disk or the clock.
 func (w *world) powerCut(h *host) {
 	if h.dead {
 		return
@@ -159,7 +158,7 @@ func (w *world) powerCut(h *host) {
 	}
 }
 
-// bury is a server that dies for good, one that others can do without.
+// bury makes a server die for good, if the others can do without it.
 func (w *world) bury(h *host) {
 	if h.dead || w.r.IntN(3) > 0 || len(w.servers)-w.deaths() < 3 || w.living() < 2 {
 		return

@@ -15,8 +15,8 @@ import (
 	"bijou/updater/release"
 )
 
-// The ways in which a fleet may break the promises about health and about releases that cannot be looked for. Each
-// must be noticed, or the rule shows nothing.
+// These are the ways in which a fleet can break the promises about health and about failed lookups for
+// releases. Each must be noticed, or its rule proves nothing.
 const (
 	seesNothing    = "workers do not see what is ill"
 	reasonsAreNews = "another reason is another finding"
@@ -31,7 +31,8 @@ const (
 	noticing       = time.Minute      // how long it takes at most until something is recorded of what is ill
 )
 
-// sicken ends a component on a server between updates, of a kind that is started again whatever the others do.
+// sicken ends a component on a server between updates, of a kind that is restarted without regard to
+// the others.
 func (w *world) sicken(h *host) {
 	r := get[record.Request](w.store, keys.Current)
 	if r == nil || !r.Succeeded() || h.dead || h.effect != nil || !partOf(*r, h) {
@@ -53,7 +54,7 @@ func (w *world) sicken(h *host) {
 	}
 }
 
-// addHealth is what a worker sees of its server. One of a former version does not look.
+// addHealth adds the worker's view of its server's health. A former version does not check health.
 func (w *world) addHealth(h *host, i *record.Inventory) {
 	i.At = w.workerTime(h)
 	if h.former {
@@ -80,7 +81,8 @@ func (w *world) canBeSeen(h *host) bool {
 		h.status != nil && h.status.IsFor(*r) && h.status.Finished
 }
 
-// checkHealth: what is ill is recorded soon, and the fleet is not up to date then.
+// checkHealth checks that an ill component is recorded soon, and that the fleet then does not count as
+// up to date.
 func (w *world) checkHealth() {
 	for _, h := range w.servers {
 		for name, m := range h.members {
@@ -112,7 +114,8 @@ func (w *world) checkHealth() {
 	}
 }
 
-// checkTold: what is ill is reported once, until it is well, another update has come, or its worker was reported gone.
+// checkTold checks that an ill component is reported once, until it is well, until another update, or
+// until its worker is reported gone.
 func (w *world) checkTold(now record.Degraded) {
 	before, _ := w.store.values[keys.Degraded].(record.Degraded)
 	isTold := func(d record.Degraded, f record.Finding) bool {
@@ -141,7 +144,7 @@ func (w *world) checkTold(now record.Degraded) {
 	}
 }
 
-// forgetTold is another request, whose inventories are yet to come.
+// forgetTold forgets the reports when a new request comes, whose inventories are not there yet.
 func (w *world) forgetTold() {
 	for _, h := range w.servers {
 		for _, m := range h.members {
@@ -158,7 +161,7 @@ func (w *world) server(lrn int) *host {
 	return w.servers[i]
 }
 
-// breakSource has the source of releases answer nothing for a while.
+// breakSource makes the source of releases silent for a while.
 func (w *world) breakSource(*host) {
 	if w.sourceDown.After(w.now) {
 		return
@@ -168,7 +171,7 @@ func (w *world) breakSource(*host) {
 	w.logf("no releases until %.2f", w.sourceDown.Sub(simStart()).Seconds())
 }
 
-// lookForReleases is a look of the leader.
+// lookForReleases is one lookup by the leader.
 func (w *world) lookForReleases() {
 	defer w.after(w.between(simCheck/2, simCheck), w.lookForReleases)
 	l := w.leader
@@ -184,7 +187,8 @@ func (w *world) lookForReleases() {
 	w.checkOutage(l, look)
 }
 
-// checkOutage: an outage that has lasted for too long by one leader's clock is reported, and the fleet is not up to date.
+// checkOutage checks that an outage that has lasted too long by one leader's clock is reported, and
+// that the fleet then does not count as up to date.
 func (w *world) checkOutage(l *host, look decide.Look) {
 	f := get[record.CheckFailure](w.store, keys.CheckFailure)
 	switch {
@@ -209,7 +213,7 @@ func (w *world) checkOutage(l *host, look decide.Look) {
 	}
 }
 
-// checkOutageAlert: one report of an outage, and one of its end.
+// checkOutageAlert checks that an outage is reported once, and its end once.
 func (w *world) checkOutageAlert(a record.Alert) {
 	began := strings.HasPrefix(a.Message, "no release could be looked for")
 	if began == w.outageTold {
@@ -219,7 +223,7 @@ func (w *world) checkOutageAlert(a record.Alert) {
 	w.faults["outage reported"]++
 }
 
-// mutate is a product that breaks one of the promises.
+// mutate changes a commit so that it breaks one of the promises.
 func (w *world) mutate(changes []updater.Change) []updater.Change {
 	changes = slices.Clone(changes)
 	for i, c := range changes {
@@ -242,7 +246,7 @@ func (w *world) mutate(changes []updater.Change) []updater.Change {
 	return changes
 }
 
-// mutateSnapshot is such a product that reads.
+// mutateSnapshot changes a snapshot so that the leader breaks one of the promises.
 func (w *world) mutateSnapshot(s *decide.Snapshot) {
 	if w.mutation == awayIsOver {
 		s.Degraded.Findings = slices.DeleteFunc(slices.Clone(s.Degraded.Findings), func(f record.Finding) bool {
@@ -252,7 +256,7 @@ func (w *world) mutateSnapshot(s *decide.Snapshot) {
 	}
 }
 
-// TestSchedulesThatBreakPromises has fleets each of which breaks one promise: some schedule must show that.
+// TestSchedulesThatBreakPromises runs fleets that each break one promise. Some schedule must show that.
 func TestSchedulesThatBreakPromises(t *testing.T) {
 	manifest := simManifest(t)
 	n := uint64(1000)

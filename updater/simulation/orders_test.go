@@ -12,7 +12,7 @@ import (
 	"bijou/updater/release"
 )
 
-// command is an operator who does something, sensible or not.
+// command is a random operator's command, sensible or not.
 func (w *world) command(*host) {
 	s := w.store.snapshot("")
 	if w.blind && w.r.IntN(2) == 0 {
@@ -50,7 +50,7 @@ func (w *world) command(*host) {
 	}
 }
 
-// order carries a command out, unless it is refused.
+// order carries out a command, unless it is refused.
 func (w *world) order(name string, command func() ([]updater.Change, error)) {
 	changes, err := command()
 	w.logf("operator: %s: %v", name, err)
@@ -60,7 +60,7 @@ func (w *world) order(name string, command func() ([]updater.Change, error)) {
 	}
 }
 
-// pause lets no update start, for a while or until it is resumed.
+// pause stops updates from starting, for a while or until resume.
 func (w *world) pause() {
 	w.order("pause", func() ([]updater.Change, error) {
 		if w.r.IntN(2) == 0 {
@@ -71,7 +71,7 @@ func (w *world) pause() {
 	})
 }
 
-// ask asks for a version, older or newer than what there is.
+// ask requests a version, older or newer than the current one.
 func (w *world) ask(s decide.Snapshot) {
 	to := "1.0-" + strconv.Itoa(w.r.IntN(w.nextRelease))
 	back := s.LastVersion() != "" && release.Newer(s.LastVersion(), to)
@@ -85,8 +85,8 @@ func (w *world) ask(s decide.Snapshot) {
 	})
 }
 
-// configure sets the configuration. What another environment takes is not known until
-// the leader has looked.
+// configure sets the configuration. The leader learns another environment's release only at its next
+// lookup.
 func (w *world) configure(env string, timeout time.Duration) {
 	was := w.store.config()
 	w.logf("operator: env %s, worker-timeout %s", env, timeout)
@@ -99,14 +99,14 @@ func (w *world) configure(env string, timeout time.Duration) {
 	w.commit(changes)
 }
 
-// find is the leader that has looked for releases.
+// find makes the leader look for releases.
 func (w *world) find(known any) {
 	if known != nil && w.store.values[keys.Release] == nil && w.store.config().Env != record.EnvNone {
 		w.commit([]updater.Change{updater.Put(keys.Release, "1.0-"+strconv.Itoa(w.nextRelease-1))})
 	}
 }
 
-// unregisterDead removes servers that have died.
+// unregisterDead removes dead servers.
 func (w *world) unregisterDead() {
 	for _, h := range w.servers {
 		if h.dead && w.registered(h.lrn) {
@@ -121,7 +121,7 @@ func (w *world) unregister(h *host) {
 	w.commit(decide.Unregister(w.store.snapshot(""), h.lrn))
 }
 
-// register has a server that lives be one of the fleet, or be one no more.
+// register adds a living server to the fleet or removes it.
 func (w *world) register() {
 	h := w.servers[w.r.IntN(len(w.servers))]
 	switch {
@@ -136,7 +136,7 @@ func (w *world) register() {
 	}
 }
 
-// living counts the registered servers that live.
+// living counts the registered servers that are alive.
 func (w *world) living() (n int) {
 	for _, h := range w.servers {
 		if !h.dead && w.registered(h.lrn) {
@@ -146,8 +146,8 @@ func (w *world) living() (n int) {
 	return n
 }
 
-// settle ends the mischief: what can live lives, a release comes, and an operator
-// looks after what is stopped.
+// settle ends the faults: all servers that can live do, a release comes, and an operator takes care of
+// stopped updates.
 func (w *world) settle() {
 	w.calm = true
 	w.logf("calm")
@@ -176,7 +176,7 @@ func (w *world) care() {
 	w.after(20*time.Second, w.care)
 }
 
-// orderOneOf does what the documentation offers for a stopped request.
+// orderOneOf runs one of the commands that the documentation offers for a stopped request.
 func (w *world) orderOneOf(s decide.Snapshot) {
 	switch gone := slices.ContainsFunc(s.Current.Servers, func(lrn int) bool { return !w.registered(lrn) }); {
 	case gone && w.r.IntN(2) == 0:

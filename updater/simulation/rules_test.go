@@ -14,8 +14,8 @@ import (
 	"bijou/updater/worker"
 )
 
-// heard reports whether whatever has become of the request has been heard of on the server:
-// changes take a moment, and longer where it was cut off or hung.
+// heard reports whether the server has learned the latest change of the request. Changes take a moment,
+// and longer after a cut or a hang.
 func (w *world) heard(h *host) bool {
 	since := w.changedAt
 	for _, t := range []time.Time{h.connected, h.hung} {
@@ -26,9 +26,9 @@ func (w *world) heard(h *host) bool {
 	return !h.cut && w.now.Sub(since) > hearing
 }
 
-// checkRun: no worker runs a step before all servers of the request have come to
-// it, none that is not of the request's version runs one at all, and none begins
-// one of a request that it knows to be stopped, or to be no more.
+// checkRun checks three rules of a worker that begins a step. All servers of the request have reached
+// that step. The worker has the request's version. It does not know that the request is stopped or
+// gone.
 func (w *world) checkRun(h *host, t worker.Task) {
 	r := *h.current
 	if now := get[record.Request](w.store, keys.Current); !record.IsCurrent(now, r) && w.heard(h) {
@@ -55,13 +55,13 @@ func (w *world) registered(lrn int) bool {
 // partOf reports whether the server is one of the request's.
 func partOf(r record.Request, h *host) bool { return slices.Contains(r.Servers, h.lrn) }
 
-// counts reports whether the server is one of those that the present request is about.
+// counts reports whether the current request is about the server.
 func (w *world) counts(h *host) bool {
 	r := get[record.Request](w.store, keys.Current)
 	return r != nil && partOf(*r, h)
 }
 
-// checkRolling: of the servers that are updated, at most one's member is down for it.
+// checkRolling checks that the update has taken down at most one server's member.
 func (w *world) checkRolling(name string) {
 	var down []int
 	for _, h := range w.servers {
@@ -74,7 +74,7 @@ func (w *world) checkRolling(name string) {
 	}
 }
 
-// checkAlone: where one is of the new version, none of the request's servers runs another.
+// checkAlone checks that no server of the request runs an old version once one runs the new version.
 func (w *world) checkAlone(h *host, e *effect, c release.Component, version string) {
 	if c.Strategy != release.StopAll || !w.counts(h) {
 		return
@@ -86,8 +86,8 @@ func (w *world) checkAlone(h *host, e *effect, c release.Component, version stri
 	}
 }
 
-// checkStop: what a worker does for a request that runs no more ends soon. A member
-// that is down for an update comes up first, that is a safe point.
+// checkStop checks that a worker's action ends soon after its request does. A member that is down for
+// an update comes up first, which is a safe point.
 func (w *world) checkStop() {
 	now := get[record.Request](w.store, keys.Current)
 	for _, h := range w.servers {
@@ -100,8 +100,8 @@ func (w *world) checkStop() {
 	}
 }
 
-// checkReports: each attempt was reported exactly once, and the history knows how
-// each request has ended.
+// checkReports checks that each attempt was reported exactly once, and that the history knows how each
+// request ended.
 func (w *world) checkReports() {
 	for _, h := range below[record.History](w.store, keys.AllHistory) {
 		if h.Result == record.Running {
@@ -115,8 +115,8 @@ func (w *world) checkReports() {
 	}
 }
 
-// checkPatience: no update is stopped for want of movement while something moves. Leaders
-// whose clocks differ by little may be early by as much as they cannot tell.
+// checkPatience checks that no update is stopped for lack of movement while something moves. Leaders
+// whose clocks differ slightly can be early by the difference that they cannot notice.
 func (w *world) checkPatience(s decide.Snapshot, a decide.Action) {
 	if a.Verb != decide.Stop || !strings.Contains(a.Why, "nothing has moved") {
 		return

@@ -1,6 +1,6 @@
-// Package simulation has fleets of boot servers that are simulated: a store, workers, updaters
-// and a clock that jumps from event to event, in which whatever can break breaks at random.
-// All decisions in them are those of the product's leader and workers.
+// Package simulation simulates fleets of boot servers: a store, workers, updaters and a clock that
+// jumps from event to event. Every fault that can happen happens at random. All decisions are those of
+// the product's leader and workers.
 package simulation
 
 import (
@@ -22,11 +22,10 @@ import (
 	"bijou/updater/release"
 )
 
-// TestSchedules runs fleets through random schedules of crashes, partitions,
-// restarts, deaths and commands, and holds the updater's promises against each
-// event. Afterwards all is quiet, an operator does what the documentation says,
-// and the fleet must come to the newest release. A schedule that fails prints
-// its seed; BIJOU_SIM_SEED=n runs that one and tells what happened in it.
+// TestSchedules runs fleets through random schedules of crashes, partitions, restarts, deaths and
+// commands. It checks the updater's promises at each event. After that the faults end, an operator does
+// what the documentation says, and the fleet must reach the newest release. A schedule that fails
+// prints its seed. BIJOU_SIM_SEED=n runs that schedule and prints its events.
 func TestSchedules(t *testing.T) {
 	manifest := simManifest(t)
 	if seed, err := strconv.ParseUint(os.Getenv("BIJOU_SIM_SEED"), 10, 64); err == nil {
@@ -50,7 +49,8 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// expected is what must have happened in some schedule; what is rare, in many.
+// expected returns the events that must have happened in some schedule. With many schedules the list
+// includes rare ones.
 func expected() []string {
 	all := []string{
 		"worker killed", "updater killed", "partition", "server died", "install failed", "no hand-over", "step failed", "member did not come up",
@@ -64,7 +64,7 @@ func expected() []string {
 	return all
 }
 
-// tally is what happened in many schedules.
+// tally counts the events of many schedules.
 type tally struct {
 	steps, reports int
 	faults         map[string]int
@@ -78,7 +78,7 @@ func (t tally) String() string {
 	return fmt.Sprintf("%d steps, %d reports; %s", t.steps, t.reports, strings.Join(words, ", "))
 }
 
-// runSchedules runs n of them on all processors.
+// runSchedules runs n schedules on all processors.
 func runSchedules(t *testing.T, n int, manifest release.Manifest) (total tally, failed []int) {
 	total.faults = map[string]int{}
 	var next atomic.Int64
@@ -108,7 +108,7 @@ func runSchedules(t *testing.T, n int, manifest release.Manifest) (total tally, 
 	return total, failed
 }
 
-// schedule runs one.
+// schedule runs one schedule.
 func schedule(seed uint64, manifest release.Manifest, tracing bool) *world {
 	w := newWorld(seed, manifest, false)
 	w.tracing = tracing
@@ -128,13 +128,13 @@ func schedule(seed uint64, manifest release.Manifest, tracing bool) *world {
 	return w
 }
 
-// mischiefOnly is the time in which things break.
+// mischiefOnly runs the part of a schedule in which things break.
 func (w *world) mischiefOnly() {
 	w.run(w.now.Add(w.between(time.Minute, 6*time.Minute)), func() bool { return false })
 }
 
-// settled reports whether all live servers have all of the newest release, and the
-// leader has said so.
+// settled reports whether all live servers have the whole newest release and the leader has reported
+// it.
 func (w *world) settled() bool {
 	r := get[record.Request](w.store, keys.Current)
 	if r == nil || !r.Succeeded() || r.Version != w.store.values[keys.Release] || len(w.store.snapshot("").Servers) != len(r.Servers) {
@@ -165,7 +165,7 @@ func (w *world) state() string {
 	return strings.Join(words, "\n")
 }
 
-// simManifest has each strategy, some twice.
+// simManifest returns a manifest with each strategy, some twice.
 func simManifest(t *testing.T) release.Manifest {
 	t.Helper()
 	m, err := release.ReadManifest("sim.yaml", []byte(`

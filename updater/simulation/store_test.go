@@ -9,9 +9,8 @@ import (
 	"bijou/updater/record"
 )
 
-// simStore is the store as the simulation needs it: commits are atomic and
-// conditional, a key's revision is that of its last commit. Values stay what
-// they are; that they survive being written is tested in package record.
+// simStore is a simple store for the simulation. Commits are atomic and conditional, and a key's
+// revision is that of its last commit. Values stay Go values: package record tests their encoding.
 type simStore struct {
 	values    map[string]any
 	revisions map[string]int
@@ -35,7 +34,7 @@ func (s *simStore) commit(changes []updater.Change) {
 	}
 }
 
-// get reads one key; nil is absent.
+// get reads one key. It returns nil if the key is absent.
 func get[T any](s *simStore, key string) *T {
 	v, ok := s.values[key].(T)
 	if !ok {
@@ -57,7 +56,7 @@ func below[T any](s *simStore, prefix string) map[string]T {
 	return found
 }
 
-// byServer reads all servers' keys below the prefix.
+// byServer reads the keys of all servers below the prefix.
 func byServer[T any](s *simStore, prefix string) map[int]T {
 	found := map[int]T{}
 	for rest, v := range below[T](s, prefix) {
@@ -68,19 +67,19 @@ func byServer[T any](s *simStore, prefix string) map[int]T {
 	return found
 }
 
-// config reads the configuration, of which one key holds all.
+// config reads the configuration, which is in a single key here.
 func (s *simStore) config() record.Config {
 	c, _ := s.values[keys.Config("all")].(record.Config)
 	return c
 }
 
-// gateOf is the gate that was opened last.
+// gateOf returns the gate that was opened last.
 func gateOf(s *simStore) (g record.Gate) {
 	g, _ = s.values[keys.Gate].(record.Gate)
 	return g
 }
 
-// snapshot reads what the leader decides on.
+// snapshot reads the leader's snapshot.
 func (s *simStore) snapshot(own string) decide.Snapshot {
 	snap := decide.Snapshot{
 		OwnVersion: own, Config: s.config(), Target: get[record.Target](s, keys.Target), Gate: gateOf(s),

@@ -11,8 +11,8 @@ import (
 	"bijou/updater/worker"
 )
 
-// roll does one move of a rolling component: it looks, decides, and acts a little
-// later on what may have changed by then.
+// roll makes one move of a rolling component: it looks, decides, and acts a little later, when the
+// facts may have changed.
 func (w *world) roll(h *host, e *effect, c release.Component) {
 	m, want := h.members[c.Name], h.plan().component(c.Name)
 	switch {
@@ -41,7 +41,7 @@ func (w *world) roll(h *host, e *effect, c release.Component) {
 	}
 }
 
-// actAfter does what a worker has decided on, later, unless it has ended.
+// actAfter carries out a worker's decision later, unless the worker has ended.
 func (w *world) actAfter(h *host, do func()) {
 	if w.chance(10) {
 		w.hang(h)
@@ -56,7 +56,7 @@ func (w *world) actAfter(h *host, do func()) {
 	})
 }
 
-// trade takes the turn or gives it back, if that still is to be done.
+// trade takes the turn or gives it back, if that is still needed.
 func (w *world) trade(h *host, e *effect, c release.Component, move worker.Move) {
 	defer w.stageAfter(h, w.between(10*time.Millisecond, time.Second))
 	if h.cut && !w.slips(h) {
@@ -85,7 +85,7 @@ func (w *world) takeDown(h *host, e *effect, c release.Component) {
 	w.checkRolling(c.Name)
 }
 
-// raise brings a member up that was taken down for the update.
+// raise brings up a member that was taken down for the update.
 func (w *world) raise(h *host, e *effect, c release.Component) {
 	m, want := h.members[c.Name], h.plan().component(c.Name)
 	switch {
@@ -101,7 +101,7 @@ func (w *world) raise(h *host, e *effect, c release.Component) {
 	w.stageAfter(h, w.between(0, 3*time.Second))
 }
 
-// bring does one move of what one server does for all.
+// bring makes one move of an action that one server does for all.
 func (w *world) bring(h *host, e *effect, c release.Component) {
 	if h.cut {
 		w.stageAfter(h, time.Second)
@@ -128,13 +128,13 @@ func (w *world) bring(h *host, e *effect, c release.Component) {
 	w.stageAfter(h, w.between(10*time.Millisecond, 2*time.Second))
 }
 
-// leads reports whether the server was elected to do it.
+// leads reports whether the server was elected for the action.
 func (w *world) leads(h *host, name string) bool {
 	l := w.once[name]
 	return l.holder == h && l.epoch == h.worker.epoch
 }
 
-// deliver writes the result, under the conditions that a worker writes it under.
+// deliver writes the result under the same conditions as a worker.
 func (w *world) deliver(h *host, e *effect, c release.Component) {
 	defer w.stageAfter(h, w.between(10*time.Millisecond, 2*time.Second))
 	switch {

@@ -14,9 +14,8 @@ import (
 	"bijou/updater/worker"
 )
 
-// world is a fleet of boot servers with their workers and updaters, a store, and
-// a clock that jumps from one event to the next. Everything that happens in it
-// follows from its seed.
+// world is a fleet of boot servers with their workers and updaters, a store, and a clock that jumps
+// from one event to the next. Its seed determines everything that happens in it.
 type world struct {
 	r        *rand.Rand
 	store    *simStore
@@ -57,7 +56,7 @@ type world struct {
 	nextRelease int
 }
 
-// host is one boot server: what lives on its disk, what runs, what it can reach.
+// host is one boot server: its disk, its processes and its connections.
 type host struct {
 	lrn       int
 	installed build // on the disk
@@ -118,7 +117,7 @@ type lock struct {
 	epoch  int
 }
 
-// event is something that happens at its time; a nil do is void.
+// event is an action at a time. A nil do is void.
 type event struct {
 	at time.Time
 	do func()
@@ -130,22 +129,22 @@ const (
 	hearing    = time.Second // how long changes take to be heard of, at most
 )
 
-// after has something happen later.
+// after schedules an action for later.
 func (w *world) after(d time.Duration, do func()) *event {
 	e := &event{at: w.now.Add(d), do: do}
 	w.events = append(w.events, e)
 	return e
 }
 
-// between is a random time from low to high.
+// between returns a random time from low to high.
 func (w *world) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(w.r.Int64N(int64(high-low)+1))
 }
 
-// chance is true once in n times while things may break.
+// chance returns true once in n times while things can break.
 func (w *world) chance(n int) bool { return !w.calm && w.r.IntN(n) == 0 }
 
-// run lets events happen until done or the time is over.
+// run runs events until done or until the time is over.
 func (w *world) run(until time.Time, done func() bool) {
 	for len(w.violations) == 0 && !done() {
 		next := w.soonest()
@@ -164,7 +163,7 @@ func (w *world) run(until time.Time, done func() bool) {
 	}
 }
 
-// soonest is where the next event is; -1: there is none.
+// soonest returns the index of the next event, or -1.
 func (w *world) soonest() int {
 	next := -1
 	for i, e := range w.events {
@@ -188,7 +187,7 @@ func (w *world) violate(format string, args ...any) {
 
 func simStart() time.Time { return time.Date(2018, 11, 7, 0, 0, 0, 0, time.UTC) }
 
-// newWorld makes a fleet that is at version 1.0-0, with a release to go to.
+// newWorld returns a fleet at version 1.0-0, with a release to update to.
 func newWorld(seed uint64, manifest release.Manifest, blind bool) *world {
 	w := &world{
 		r: rand.New(rand.NewPCG(seed, 0)), store: newSimStore(), now: simStart(), manifest: manifest, builds: map[string]build{}, blind: blind,
@@ -206,7 +205,7 @@ func newWorld(seed uint64, manifest release.Manifest, blind bool) *world {
 	return w
 }
 
-// addServer sets up a boot server at the oldest version, and registers it.
+// addServer sets up and registers a boot server at the oldest version.
 func (w *world) addServer(lrn int) {
 	for _, h := range w.servers {
 		if h.lrn == lrn {

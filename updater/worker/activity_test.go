@@ -15,8 +15,8 @@ import (
 	"bijou/updater/record"
 )
 
-// What takes a while is told: by the workers, what they do or wait for; by the records, who
-// waits at a barrier. What is over is told no more.
+// TestActivity checks that slow work is shown: workers record what they do or wait for, and the records
+// show who waits at a barrier. Finished work is no longer shown.
 func TestActivity(t *testing.T) {
 	need.Whole(t)
 	overStores(t, func(r *rig) {

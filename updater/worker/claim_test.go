@@ -14,9 +14,8 @@ import (
 	"bijou/updater/release"
 )
 
-// Of two servers with one LRN the first works, and the other neither touches anything
-// nor says that it was here, also when the first is gone: until an operator says so. One
-// alert tells of it.
+// TestTwins checks two servers with the same LRN. The first works. The second changes nothing and does
+// not register, even after the first is gone, until an operator says so. One alert reports it.
 func TestTwins(t *testing.T) {
 	r := newRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))
 	r.manifest = release.Manifest{Components: []release.Component{{Name: "a", Strategy: release.StopAll}}}
@@ -55,7 +54,7 @@ func TestTwins(t *testing.T) {
 	r.Eventually("it waits no more", func() bool { return r.twinAt(1) == record.Twin{} })
 }
 
-// twinAt is who waits for the LRN.
+// twinAt returns the record of the server that waits for the LRN.
 func (r *rig) twinAt(lrn int) (t record.Twin) {
 	r.T.Helper()
 	err := r.Store.View(r.T.Context(), func(v *keyspace.View) error {
@@ -69,7 +68,7 @@ func (r *rig) twinAt(lrn int) (t record.Twin) {
 	return t
 }
 
-// server is whose presence stands at the LRN.
+// server returns the id of the server whose presence is recorded for the LRN.
 func (r *rig) server(lrn int) (id string) {
 	r.T.Helper()
 	err := r.Store.View(r.T.Context(), func(v *keyspace.View) error {
@@ -83,7 +82,7 @@ func (r *rig) server(lrn int) (id string) {
 	return id
 }
 
-// twins counts the alerts about servers with one LRN.
+// twins counts the alerts about servers with the same LRN.
 func (r *rig) twins() (n int) {
 	r.T.Helper()
 	err := r.Store.View(r.T.Context(), func(v *keyspace.View) error {

@@ -18,8 +18,8 @@ import (
 	"bijou/updater/release"
 )
 
-// TestHealthMemory holds when a component that something is the matter with counts as ill. Each letter is
-// a look, a minute after the one before: w is well, d is down, and s runs, but its check fails.
+// TestHealthMemory checks when a troubled component counts as ill. Each letter is a look, one minute
+// after the previous one: w is well, d is down, and s runs with a failing check.
 func TestHealthMemory(t *testing.T) {
 	for what, tt := range map[string]struct {
 		before bool // the worker before has found it ill
@@ -72,8 +72,8 @@ func TestHealthMemory(t *testing.T) {
 	}
 }
 
-// TestIllInventory holds that a worker writes what is ill once, and its successor goes on with that. Another reason
-// alone is not worth a write at once.
+// TestIllInventory checks that a worker records an ill component once, and that its successor continues
+// from there. A different reason alone does not cause an immediate write.
 func TestIllInventory(t *testing.T) {
 	overStores(t, func(r *rig) {
 		r.manifest = plan()
@@ -111,7 +111,7 @@ func TestIllInventory(t *testing.T) {
 			r.T.Errorf("it has written again: %+v", now)
 		}
 
-		// Its successor has seen nothing that is well, and says no such thing.
+		// The successor has seen no well component, and must not record one.
 		if err := stop(); err != nil {
 			r.T.Fatal(err)
 		}

@@ -9,7 +9,7 @@ import (
 	"bijou/updater/record"
 )
 
-// Nothing is begun on a server as long as an installation of before is finished there.
+// TestMendsFirst checks that a server starts nothing until it has finished an earlier installation.
 func TestMendsFirst(t *testing.T) {
 	need.Whole(t)
 	overStoresAndTime(t, func(r *rig) {

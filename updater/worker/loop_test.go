@@ -21,7 +21,7 @@ import (
 	"bijou/updater/release"
 )
 
-// plan is a manifest with a component of each strategy.
+// plan returns a manifest with a component of each strategy.
 func plan() release.Manifest {
 	return release.Manifest{Version: "1.1", Components: []release.Component{
 		{Name: "cke", Strategy: release.StopAll, Services: []string{"cke"}},
@@ -32,7 +32,7 @@ func plan() release.Manifest {
 	}}
 }
 
-// Three servers go through all strategies in step.
+// TestFleetOfWorkers checks that three servers go through all strategies in step.
 func TestFleetOfWorkers(t *testing.T) {
 	need.Whole(t)
 	overStoresAndTime(t, func(r *rig) {
@@ -82,7 +82,8 @@ func TestFleetOfWorkers(t *testing.T) {
 	})
 }
 
-// A stop ends a step that would take for ever; a retry runs it again.
+// TestStopInAStep checks that a stop ends a step that would hang forever, and that a retry runs it
+// again.
 func TestStopInAStep(t *testing.T) {
 	overStores(t, func(r *rig) {
 		r.manifest = plan()
@@ -102,7 +103,7 @@ func TestStopInAStep(t *testing.T) {
 	})
 }
 
-// change has an operator's command carried out.
+// change carries out an operator's command.
 func (r *rig) change(command func(s decide.Snapshot) ([]updater.Change, error)) {
 	r.T.Helper()
 	r.Update(func(tx *keyspace.Tx) error {
@@ -115,7 +116,8 @@ func (r *rig) change(command func(s decide.Snapshot) ([]updater.Change, error)) 
 	})
 }
 
-// A worker that ends in the middle of a step goes on with it when it is back.
+// TestRestartInAStep checks that a worker that ends in the middle of a step continues it after its
+// restart.
 func TestRestartInAStep(t *testing.T) {
 	need.Whole(t)
 	overStores(t, func(r *rig) {
@@ -138,7 +140,7 @@ func TestRestartInAStep(t *testing.T) {
 	})
 }
 
-// A step that fails stops the update, with server, step and reason.
+// TestFailure checks that a failed step stops the update, with the server, step and reason.
 func TestFailure(t *testing.T) {
 	need.Whole(t)
 	overStores(t, func(r *rig) {
@@ -154,7 +156,7 @@ func TestFailure(t *testing.T) {
 	})
 }
 
-// An old worker installs the release, and its successor goes on.
+// TestHandOver checks that an old worker installs the release and its successor goes on.
 func TestHandOver(t *testing.T) {
 	need.Whole(t)
 	overStores(t, func(r *rig) {
@@ -178,8 +180,8 @@ func TestHandOver(t *testing.T) {
 	})
 }
 
-// Where no leader opens gates, workers look for themselves. That their clocks are
-// an hour off, either way, matters to none of them.
+// TestNoGate checks that workers look for themselves if no leader opens gates, even if their clocks are
+// an hour off either way.
 func TestNoGate(t *testing.T) {
 	need.Whole(t)
 	overStores(t, func(r *rig) {
@@ -203,8 +205,8 @@ func TestNoGate(t *testing.T) {
 	})
 }
 
-// Who waits for one that is late reads that one's record only, until it has come or
-// it is time to say who is late.
+// TestLookAtTheLate checks that a worker that waits for a late one reads only that one's record, until
+// it has come or it is time to name it as late.
 func TestLookAtTheLate(t *testing.T) {
 	r := newRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))
 	w := &worker{o: Options{Store: r.Store, LRN: 1}, claim: r.claim(1), clock: clock.New()}
@@ -247,7 +249,7 @@ func TestLookAtTheLate(t *testing.T) {
 	look("4 has come", 5)
 }
 
-// A second worker in one folder is refused.
+// TestOneWorkerAFolder checks that a second worker in the same directory is refused.
 func TestOneWorkerAFolder(t *testing.T) {
 	r := newRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))
 	r.manifest = plan()

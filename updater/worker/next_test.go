@@ -11,7 +11,7 @@ import (
 	"bijou/updater/release"
 )
 
-// seated is worker 2 of version 1.1, which has come to a step of request.
+// seated returns the snapshot of worker 2 of version 1.1, which has reached a step of request.
 func seated(step int, change func(*Snapshot)) Snapshot {
 	w := came(step)
 	w.At = t0()
@@ -28,7 +28,7 @@ func seated(step int, change func(*Snapshot)) Snapshot {
 	return s
 }
 
-// did is a journal of request.
+// did returns a journal of request.
 func did(step int, phase string) Journal {
 	return Journal{Request: 4, Started: t0(), Attempt: 1, Step: step, Phase: phase, Message: "broken", At: t0()}
 }
@@ -120,7 +120,7 @@ func TestNextTask(t *testing.T) {
 	}
 }
 
-// What a worker records.
+// TestRecords checks what a worker records.
 func TestRecords(t *testing.T) {
 	now := t0().Add(time.Hour)
 	status := func(step int, name string, change func(*record.Status)) record.Status {
@@ -207,7 +207,7 @@ func TestNextRolling(t *testing.T) {
 	}
 }
 
-// The three cases of contents.
+// TestNextOnce checks the three cases of contents.
 func TestNextOnce(t *testing.T) {
 	tests := []struct {
 		what string
@@ -230,7 +230,7 @@ func TestNextOnce(t *testing.T) {
 	}
 }
 
-// When others have moved, as a worker that waits for them finds out.
+// TestLooked checks when others have last moved, as a waiting worker observes it.
 func TestLooked(t *testing.T) {
 	s := seated(2, nil)
 	look := func(after time.Duration, steps ...int) time.Time {

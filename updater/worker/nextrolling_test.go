@@ -10,7 +10,7 @@ import (
 	"bijou/updater/record"
 )
 
-// For what a worker says that it waits at a rolling component.
+// TestMemberWaits checks the reason that a worker gives for waiting at a rolling component.
 func TestMemberWaits(t *testing.T) {
 	ill := map[int]error{10: errors.New("it does not answer: connection refused")}
 	for _, tt := range []struct {

@@ -7,7 +7,8 @@ import (
 	"bijou/updater/record"
 )
 
-// A repair passes the steps of components that differ nowhere, without waiting there.
+// TestRepairSteps checks that a repair skips the steps of components that differ nowhere, without
+// waiting there.
 func TestRepairSteps(t *testing.T) {
 	of := func(step int, components ...string) Task {
 		return NextTask(seated(step, func(s *Snapshot) { s.Current.Repair, s.Current.Components = true, components }), t0())
@@ -25,7 +26,8 @@ func TestRepairSteps(t *testing.T) {
 	}
 }
 
-// Which bytes a worker takes for its own, and which plans meet at a barrier.
+// TestWorkersDigests checks which digests a worker accepts as its own, and which plans can meet at a
+// barrier.
 func TestWorkersDigests(t *testing.T) {
 	of := func(own, wanted record.Digests, change func(*Snapshot)) Task {
 		return NextTask(seated(0, func(s *Snapshot) {

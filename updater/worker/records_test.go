@@ -2,7 +2,7 @@ package worker
 
 import "bijou/testscripts/kit/updatertest"
 
-// The records of one update, which began at t0.
+// These are the records of one update, which began at t0.
 var (
 	t0, request, ended, opened = updatertest.T0, updatertest.Request, updatertest.Ended, updatertest.Opened
 	at, came, finished, failed = updatertest.At, updatertest.Came, updatertest.Finished, updatertest.Failed

@@ -15,7 +15,7 @@ import (
 	"bijou/updater/release"
 )
 
-// rig is a store with workers and updaters, whose servers are fake.
+// rig is a store with workers and updaters over fake servers.
 type rig struct {
 	*updatertest.Rig
 	manifest release.Manifest
@@ -28,8 +28,8 @@ func overStores(t *testing.T, test func(r *rig)) {
 	updatertest.OverStores(t, func(r *updatertest.Rig) { test(&rig{Rig: r, rest: func() {}}) })
 }
 
-// overStoresAndTime is overStores, and a run in memory whose rests end once nobody has
-// anything to do for a while: what has not come by then would not have come at all.
+// overStoresAndTime is overStores plus a run in memory with a fake clock. There, a rest ends once
+// nothing has been left to do for a while: what has not come by then would never come.
 func overStoresAndTime(t *testing.T, test func(r *rig)) {
 	overStores(t, test)
 	t.Run("mem", func(t *testing.T) {
@@ -41,7 +41,7 @@ func overStoresAndTime(t *testing.T, test func(r *rig)) {
 
 func newRig(t *testing.T, url string) *rig { return &rig{Rig: updatertest.NewRig(t, url)} }
 
-// updater runs one that may lead until the test ends.
+// updater runs an updater that can lead until the test ends.
 func (r *rig) updater() {
 	ctx, cancel := context.WithCancel(context.Background())
 	store := r.Open()
@@ -55,7 +55,7 @@ func (r *rig) updater() {
 	})
 }
 
-// worker runs a worker until the function that it returns is called.
+// worker runs a worker until stop is called.
 func (r *rig) worker(lrn int, dir string, server Server, o Options) (stop func() error) {
 	r.T.Helper()
 	o.Store, o.LRN, o.Dir, o.Server, o.Manifest = r.Open(), lrn, dir, server, r.manifest
@@ -83,7 +83,7 @@ func (r *rig) worker(lrn int, dir string, server Server, o Options) (stop func()
 	return stop
 }
 
-// claim is the claim of a worker that is only a part of one.
+// claim returns the claim for a test's partial worker.
 func (r *rig) claim(lrn int) *keyspace.Claim {
 	r.T.Helper()
 	c, err := takeClaim(r.T.Context(), Options{Store: r.Store, LRN: lrn})

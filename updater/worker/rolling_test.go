@@ -14,7 +14,8 @@ import (
 	"bijou/updater/release"
 )
 
-// Who decided on a request that is no more takes no turn at a rolling component.
+// TestTurnOfAnotherRequest checks that a decision about an outdated request takes no turn at a rolling
+// component.
 func TestTurnOfAnotherRequest(t *testing.T) {
 	r := newRig(t, "sqlite:"+t.TempDir()+"/neco.db")
 	w := &worker{o: Options{Store: r.Store, LRN: 2}, claim: r.claim(2)}
@@ -46,8 +47,8 @@ func TestTurnOfAnotherRequest(t *testing.T) {
 	}
 }
 
-// Upstream's fault: of ten servers, sorted as strings, three thought that it was
-// their turn, and three members of etcd were restarted at once.
+// TestTwelveMembers checks that only one member is down at a time among twelve. Upstream sorted ten
+// servers as strings. Three of them took the same turn and restarted three members of etcd at once.
 func TestTwelveMembers(t *testing.T) {
 	need.Whole(t)
 	overStores(t, func(r *rig) {

@@ -22,7 +22,7 @@ import (
 	"bijou/updater/release"
 )
 
-// cost is what an update asked of etcd.
+// cost is the load that an update put on etcd.
 type cost struct {
 	total                         time.Duration
 	cpu                           time.Duration // of workers, leader and etcd together
@@ -30,7 +30,7 @@ type cost struct {
 	events, sent, received, calls float64
 }
 
-// emptySteps is a plan of steps that have nothing to do.
+// emptySteps returns a plan of n steps that do nothing.
 func emptySteps(n int) (m release.Manifest) {
 	for i := range n {
 		m.Components = append(m.Components, release.Component{Name: fmt.Sprintf("c%d", i), Strategy: release.Any})
@@ -38,8 +38,8 @@ func emptySteps(n int) (m release.Manifest) {
 	return m
 }
 
-// measure takes so many workers through so many empty steps, on one etcd. Each
-// worker is a process's worth: it has a connection, a session and a watch of its own.
+// measure takes that many workers through that many empty steps on one etcd. Each worker has its own
+// connection, session and watch, like a process.
 func measure(t *testing.T, workers, steps int) (c cost) {
 	t.Helper()
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
@@ -80,7 +80,7 @@ func measure(t *testing.T, workers, steps int) (c cost) {
 	return c
 }
 
-// ownCPU is what this process has used.
+// ownCPU returns the CPU time of this process.
 func ownCPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -89,7 +89,7 @@ func ownCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// ends waits for success, and asks the store for little meanwhile.
+// ends waits for success with few requests to the store.
 func (r *rig) ends() {
 	r.T.Helper()
 	for failures := 0; ; {
@@ -135,14 +135,14 @@ func quiet(t testing.TB) {
 	t.Cleanup(func() { slog.SetDefault(was) })
 }
 
-// What a step costs grows with the number of workers, not with its square. Of events:
-// one that a worker has come to the step, to the leader, and one that the gate is
-// open, to each worker. (Three instead of two leave room for presences and the
-// beginning.) Of bytes from etcd: for each worker much the same, however many there
-// are; the request, which lists them, is told twice in all.
+// TestCostOfAStep checks that the cost of a step grows with the number of workers, and not with its
+// square. Each worker causes one event to the leader (it has reached the step) and gets one (the gate
+// is open). The limit is three in place of two, which leaves room for presences and the beginning. Each
+// worker gets about the same bytes from etcd, however many workers there are. The request, which lists
+// them, is sent twice in all.
 //
-// On a machine that stands still for two seconds, workers look for themselves, each
-// at all others: the best of three counts.
+// On a machine that stands still for two seconds, workers look for themselves, each at all others. So
+// the best of three runs counts.
 func TestCostOfAStep(t *testing.T) {
 	need.Whole(t)
 	quiet(t)
@@ -161,7 +161,7 @@ func TestCostOfAStep(t *testing.T) {
 	t.Errorf("it grows faster than the number of workers: %q", said)
 }
 
-// busy keeps all processors busy, many times over, until the test ends.
+// busy keeps all processors overloaded until the test ends.
 func busy(t *testing.T) {
 	t.Helper()
 	for range 8 * runtime.NumCPU() {
@@ -173,9 +173,9 @@ func busy(t *testing.T) {
 	}
 }
 
-// On a machine that has other work, too, a step costs at most three times what it costs
-// on a quiet one, which is a call for each worker's record, some for the leader, and 1,200
-// bytes for each worker: nobody looks for itself before the gate is late.
+// TestCostBesideOtherWork checks that a step on a busy machine costs at most three times as much as on
+// a quiet one. A quiet step costs one call for each worker's record, some for the leader, and 1,200
+// bytes for each worker. No worker looks for itself before the gate is late.
 func TestCostBesideOtherWork(t *testing.T) {
 	need.Whole(t)
 	need.Uninstrumented(t)
@@ -189,7 +189,7 @@ func TestCostBesideOtherWork(t *testing.T) {
 	}
 }
 
-// TestSteps is the measurement of docs/dev/performance.md; TestSteps/quiet/200 is one of it.
+// TestSteps makes the measurement of docs/dev/performance.md. TestSteps/quiet/200 is one run of it.
 func TestSteps(t *testing.T) {
 	if os.Getenv("BIJOU_MEASURE") == "" {
 		t.Skip("BIJOU_MEASURE is not set")

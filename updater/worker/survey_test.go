@@ -11,7 +11,7 @@ import (
 	"bijou/updater/record"
 )
 
-// TestIsNews bounds how often a worker writes its inventory: room changes all the time.
+// TestIsNews limits how often a worker writes its inventory, since free space changes all the time.
 func TestIsNews(t *testing.T) {
 	const gib = 1 << 30
 	of := func(request int, free int64, differs ...string) record.Inventory {
@@ -47,8 +47,8 @@ func TestIsNews(t *testing.T) {
 	}
 }
 
-// TestRoomBeforeAnyUpdate: a worker says how much room there is as soon as its server is registered,
-// whether or not there was an update, and once while nothing changes much.
+// TestRoomBeforeAnyUpdate checks that a worker records free space as soon as its server is registered,
+// with or without an update, and only once while little changes.
 func TestRoomBeforeAnyUpdate(t *testing.T) {
 	overStores(t, func(r *rig) {
 		r.manifest = plan()
@@ -81,7 +81,7 @@ func TestRoomBeforeAnyUpdate(t *testing.T) {
 	})
 }
 
-// TestRestsOnceItHasRead holds that a worker which has not read the request yet does not take that for
+// TestRestsOnceItHasRead checks that a worker that has not read the request yet does not take that for
 // a time without updates.
 func TestRestsOnceItHasRead(t *testing.T) {
 	w := &worker{}

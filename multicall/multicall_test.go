@@ -17,7 +17,7 @@ import (
 	"bijou/multicall/console"
 )
 
-// runApplet calls an applet with its output caught.
+// runApplet calls an applet and captures its output.
 func runApplet(t *testing.T, name string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	a, ok := findApplet(name)
@@ -36,8 +36,8 @@ func TestNamesAreUnique(t *testing.T) {
 	}
 }
 
-// The thin client answers under exactly the names that the table has, else a
-// link would run the ordinary path inside hooks.
+// TestThinClientKnowsTheTools checks that the thin client answers under exactly the names in the table.
+// A missing name would run the ordinary path inside hooks.
 func TestThinClientKnowsTheTools(t *testing.T) {
 	want, got := slices.Sorted(slices.Values(hookToolNames())), slices.Sorted(slices.Values(strings.Fields(wire.ToolNames)))
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -155,8 +155,8 @@ func TestDaemonsRefuse(t *testing.T) {
 	}
 }
 
-// A link under a name that is none is a slip, with arguments or without; a binary of any name
-// is bijou.
+// TestUnknownNames checks that a symlink with an unknown name is an error, with or without arguments,
+// while a renamed binary is bijou.
 func TestUnknownNames(t *testing.T) {
 	dir := t.TempDir()
 	link, renamed := filepath.Join(dir, "relation-gte"), filepath.Join(dir, "a.out")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// As a machine agent this binary is one that never takes its folder.
+// Under the name of a machine agent, this binary never takes its directory.
 func init() {
 	if filepath.Base(os.Args[0]) == "machine-agent" {
 		time.Sleep(time.Minute)
@@ -16,7 +16,8 @@ func init() {
 	}
 }
 
-// An agent that was started and has not come up yet is seen, and ended, as one that runs.
+// TestAgentThatComesUp checks that an agent that is still starting is found and ended like one that
+// runs.
 func TestAgentThatComesUp(t *testing.T) {
 	env := t.TempDir()
 	dir := filepath.Join(env, "machines", "1")

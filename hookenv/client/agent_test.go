@@ -17,11 +17,11 @@ import (
 	"bijou/hookenv/client/wire"
 )
 
-// testTimeout bounds the wait for what should come at once.
+// testTimeout limits the wait for events that should happen at once.
 const testTimeout = time.Minute
 
-// agent takes one connection and one box, and goes on with what talk says; the
-// connection is closed when it returns.
+// agent accepts one connection, reads one box, and continues with talk. It closes the connection when
+// talk returns.
 func agent(t *testing.T, talk func(conn net.Conn)) (env []string) {
 	folder, err := os.MkdirTemp("", "bijou")
 	if err != nil {
@@ -49,7 +49,7 @@ func agent(t *testing.T, talk func(conn net.Conn)) (env []string) {
 	return []string{"JUJU_CLIENT_ID=x", "JUJU_SOCKET=" + path}
 }
 
-// receive reads one box, nil if there is none.
+// receive reads one box. It returns nil if there is none.
 func receive(conn net.Conn) amp.Box {
 	d := amp.Decoder{Limit: 1 << 20}
 	chunk := make([]byte, 4096)
@@ -65,7 +65,7 @@ func receive(conn net.Conn) amp.Box {
 	}
 }
 
-// box is an answer as it is sent.
+// box returns an answer as the server sends it.
 func box(pairs ...string) string {
 	encoded := amp.Append(nil, wire.KeyAnswer, "1")
 	for i := 0; i < len(pairs); i += 2 {
@@ -101,8 +101,8 @@ func TestAgentThatFails(t *testing.T) {
 	}
 }
 
-// What is printed does not wait for what is still to come: the client holds no
-// large answer in memory.
+// TestAnswersArePassedOn checks that the client prints each part of an answer at once and does not hold
+// a large answer in memory.
 func TestAnswersArePassedOn(t *testing.T) {
 	part := strings.Repeat("x", amp.MaxValue)
 	read := make(chan bool)
@@ -133,7 +133,8 @@ func TestAnswersArePassedOn(t *testing.T) {
 	}
 }
 
-// A pipe that its other users have made non-blocking takes an answer whole too.
+// TestNonBlockingDescriptors checks that an answer is written in full to a pipe that other processes
+// have made non-blocking.
 func TestNonBlockingDescriptors(t *testing.T) {
 	text := strings.Repeat("0123456789", 1<<17)
 	r, w, err := os.Pipe()

@@ -15,10 +15,10 @@ import (
 	"bijou/testscripts/conformance/hookapitest"
 )
 
-// testTimeout bounds the wait for what should come at once.
+// testTimeout limits the wait for events that should happen at once.
 const testTimeout = time.Minute
 
-// leaveSocket leaves what a killed server leaves.
+// leaveSocket leaves the same files as a killed server.
 func leaveSocket(t *testing.T, path string) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -58,7 +58,7 @@ func (p *peer) send(pairs ...string) {
 	}
 }
 
-// receive returns the next box, or nil if the server has closed.
+// receive returns the next box. It returns nil if the server has closed the connection.
 func (p *peer) receive() amp.Box {
 	p.Helper()
 	chunk := make([]byte, 4096)
@@ -88,7 +88,7 @@ func (p *peer) call(command string, pairs ...string) amp.Box {
 	return p.receive()
 }
 
-// inHook is wordpress/0's db-relation-changed, by dialect.
+// inHook returns wordpress/0's running db-relation-changed hook in that dialect.
 func inHook(t testing.TB, d hookapi.Dialect) (*hookapitest.Memory, hookapitest.Running) {
 	m := hookapitest.NewMemory(t, hookapitest.Standard())
 	r := m.Start(hookapi.Facts{
@@ -168,7 +168,8 @@ func TestSeedSetOfAnotherUnit(t *testing.T) {
 	}
 }
 
-// Python Juju's commands reach as far as the tools: not into relations of others.
+// TestSeedReach checks that Python Juju's commands reach as far as the tools, and so not into relations
+// of other services.
 func TestSeedReach(t *testing.T) {
 	for dialect, want := range map[hookapi.Dialect]string{
 		hookapi.Classic: "Relation not found",

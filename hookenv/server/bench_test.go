@@ -7,7 +7,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// BenchmarkRelationGet is one call from a hook, its process included.
+// BenchmarkRelationGet measures one call from a hook, including its process.
 func BenchmarkRelationGet(b *testing.B) {
 	_, r := inHook(b, hookapi.Modern)
 	h := serveHook(b, r, b.TempDir())
@@ -18,7 +18,7 @@ func BenchmarkRelationGet(b *testing.B) {
 	}
 }
 
-// BenchmarkTrue is the least that a process costs, for comparison.
+// BenchmarkTrue measures the minimal cost of a process, for comparison.
 func BenchmarkTrue(b *testing.B) {
 	h := hook{directory: b.TempDir()}
 	for b.Loop() {

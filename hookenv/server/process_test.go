@@ -19,7 +19,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// socketPath is a path short enough for a socket, in a folder of its own.
+// socketPath returns a path in a new directory that is short enough for a socket.
 func socketPath(t testing.TB) string {
 	folder, err := os.MkdirTemp("", "bijou")
 	if err != nil {
@@ -42,14 +42,14 @@ func start(t testing.TB) *server.Server {
 	return s
 }
 
-// hook calls tools as a hook does: as processes, which are this test's own
-// binary under a tool's name. hookenv/client takes them before any test runs.
+// hook calls tools as a hook does: as processes. They run this test's own binary under a tool's name,
+// which hookenv/client handles before any test runs.
 type hook struct {
 	socket, id, directory string
 	program               []string // another binary; before it, what runs it, with TOOL for the tool's name
 }
 
-// openHook is a running hook behind a socket.
+// openHook returns a running hook behind a socket.
 func openHook(t testing.TB, s recorded.Setup) recorded.Caller {
 	running := hookapitest.NewMemory(t, s.World).Start(s.Facts)
 	t.Cleanup(running.Abort)
@@ -77,7 +77,7 @@ func (h hook) Call(t testing.TB, step recorded.Step) recorded.Outcome {
 	return h.call(t, stdin, step.Argv...)
 }
 
-// command is one tool, ready to start. A nil stdin is /dev/null.
+// command returns one tool that is ready to start. A nil stdin is /dev/null.
 func (h hook) command(t testing.TB, stdin *os.File, argv ...string) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
@@ -90,7 +90,7 @@ func (h hook) command(t testing.TB, stdin *os.File, argv ...string) *exec.Cmd {
 		cmd.Path, cmd.Args = h.program[0], slices.Concat(h.program, argv[1:])
 		cmd.Args[slices.Index(cmd.Args, "TOOL")] = argv[0]
 	}
-	// The race detector lets a process sleep for a second at its end by default.
+	// By default the race detector makes a process sleep for a second at its end.
 	cmd.Env = append(os.Environ(), "JUJU_SOCKET="+h.socket, "JUJU_CLIENT_ID="+h.id, "GORACE=atexit_sleep_ms=0")
 	if stdin != nil {
 		cmd.Stdin = stdin
@@ -125,8 +125,8 @@ func TestDerivedThroughSocket(t *testing.T) {
 	}
 }
 
-// A test binary under a tool's name but without a hook would run these tests
-// again, and so on for ever.
+// TestMain refuses to run the tests under a tool's name without a hook: they would start each other
+// forever.
 func TestMain(m *testing.M) {
 	if name := filepath.Base(os.Args[0]); !strings.HasSuffix(name, ".test") && !strings.HasPrefix(name, "__debug") {
 		os.Stderr.WriteString("a hook tool without a client id reached the tests\n")

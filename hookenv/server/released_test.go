@@ -11,14 +11,14 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestRecordedByReleasedBinary calls the tools of the binary as it is released, in which they do their
-// work before Go's runtime.
+// TestRecordedByReleasedBinary calls the tools of the released binary, which do their work before Go's
+// runtime starts.
 func TestRecordedByReleasedBinary(t *testing.T) {
 	need.Whole(t)
 	runReleased(t, versions.Current(t))
 }
 
-// TestRecordedByReleasedBinaryOfARM64 does so with that of another architecture, under an emulator.
+// TestRecordedByReleasedBinaryOfARM64 does the same with the binary for arm64, under an emulator.
 func TestRecordedByReleasedBinaryOfARM64(t *testing.T) {
 	need.Long(t)
 	emulator, err := exec.LookPath("qemu-aarch64")

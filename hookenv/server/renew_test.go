@@ -9,7 +9,8 @@ import (
 	"bijou/hookenv/server"
 )
 
-// A socket that went, or was replaced, is made again, for hooks that were registered before.
+// TestRenew checks that a removed or replaced socket is made again and serves hooks that were
+// registered before.
 func TestRenew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sockets", "app-0")
 	s, err := server.Listen(path)

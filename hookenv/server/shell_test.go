@@ -11,7 +11,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// bash runs a script in which the tools are symlinks on the PATH, as in a hook.
+// bash runs a script with the tools as symlinks on the PATH, as in a hook.
 func (h hook) bash(t *testing.T, script string) string {
 	t.Helper()
 	tools := t.TempDir()
@@ -69,8 +69,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// A walk from one unit to every other, with
-// relation-list alone.
+// TestWalkTheTopology walks from one unit to every other with relation-list alone.
 func TestWalkTheTopology(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("skipped: no bash")

@@ -15,7 +15,7 @@ import (
 	"bijou/testscripts/kit/await"
 )
 
-// startStrict returns a server whose limits a test can reach.
+// startStrict returns a server with limits that a test can reach.
 func startStrict(t *testing.T) *Server {
 	return startWithLimits(t, limits{maxConns: 100, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: 50 * time.Millisecond, firstBoxTimeout: 50 * time.Millisecond, writeTimeout: 50 * time.Millisecond})
 }
@@ -55,7 +55,7 @@ func cutOff(t *testing.T, c net.Conn) {
 
 func TestSilentClientIsCutOff(t *testing.T) { cutOff(t, dial(t, startStrict(t))) }
 
-// serveInTime serves a client in a bubble, where waiting takes no time.
+// serveInTime serves a client in a bubble, where waiting takes no real time.
 func serveInTime(t *testing.T, l limits, test func(t *testing.T, c net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{limits: l, now: time.Now, log: slog.Default(), conns: map[net.Conn]time.Time{}, slots: make(chan bool, 1)}
@@ -159,8 +159,8 @@ func TestCloseWithoutRoom(t *testing.T) {
 	waiting.Close()
 }
 
-// TestIdleClientsMakeRoom: neither connections that say nothing nor such that go
-// on existing after their answer keep others out.
+// TestIdleClientsMakeRoom checks that silent connections, and connections that stay open after their
+// answer, do not keep others out.
 func TestIdleClientsMakeRoom(t *testing.T) {
 	s := startWithLimits(t, limits{maxConns: 4, idleTimeout: 20 * time.Millisecond, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
 	ask := amp.End(amp.Append(amp.Append(amp.Append(nil, "_command", "sync"), "_ask", "1"), "client_id", "x"))
@@ -168,7 +168,7 @@ func TestIdleClientsMakeRoom(t *testing.T) {
 		dial(t, s)
 		_, _ = dial(t, s).Write(ask) // which may come too late
 	}
-	// Where this process has to wait for its turn, its last client may be idle before it has asked.
+	// If this process has to wait for its turn, its last client can become idle before it has asked.
 	await.Until(t, await.Poll{Limit: time.Minute}, "one more client is answered", func() string {
 		last := dial(t, s)
 		_, err := last.Write(ask)
@@ -179,8 +179,8 @@ func TestIdleClientsMakeRoom(t *testing.T) {
 	})
 }
 
-// TestUnreadWordsAreNotIdle: whom the server has not come to yet is not cut off
-// for the server's slowness.
+// TestUnreadWordsAreNotIdle checks that a client whose request the server has not read yet does not
+// count as idle.
 func TestUnreadWordsAreNotIdle(t *testing.T) {
 	s := startWithLimits(t, limits{maxConns: 4, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
 	listener, err := net.Listen("unix", s.Path()+"2") // whom nobody reads

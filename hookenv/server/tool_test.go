@@ -16,7 +16,7 @@ import (
 	"bijou/testscripts/conformance/recorded"
 )
 
-// modernHook is a running hook, its log and the tools' way to it.
+// modernHook returns a running hook and the tools' connection to it.
 func modernHook(t *testing.T) (hook, hookapi.Hook) {
 	_, r := inHook(t, hookapi.Modern)
 	return serveHook(t, r, t.TempDir()), r
@@ -61,7 +61,7 @@ func TestHelpInsideAHook(t *testing.T) {
 	}
 }
 
-// pipe is a pipe that a text goes through.
+// pipe returns a pipe that contains a text.
 func pipe(t *testing.T, text string) *os.File {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -158,8 +158,8 @@ func TestReaderThatGoesAway(t *testing.T) {
 	w.Close()
 }
 
-// How slowly an answer is read is its reader's affair while the hook runs, and
-// after that for a moment only.
+// TestReaderThatDoesNotRead checks that a slow reader of an answer can take its time while the hook
+// runs, and only a moment after that.
 func TestReaderThatDoesNotRead(t *testing.T) {
 	_, r := inHook(t, hookapi.Modern)
 	large := strings.Repeat("x", 4<<20) // more than a socket's buffers take

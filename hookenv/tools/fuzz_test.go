@@ -28,7 +28,7 @@ func FuzzFlags(f *testing.F) {
 			if !parsed {
 				continue
 			}
-			// What is left stood in argv, in that order.
+			// The remaining arguments must be in argv, in that order.
 			rest := argv
 			for _, arg := range args {
 				i := slices.Index(rest, arg)
@@ -44,7 +44,8 @@ func FuzzFlags(f *testing.F) {
 	})
 }
 
-// parseArgs returns what argv, the tool's name left out, holds beside options. The tool does nothing.
+// parseArgs returns the arguments besides the options in argv, which lacks the tool's name. The tool
+// does nothing.
 func parseArgs(tool hookenv.Tool, argv []string) (args []string, parsed bool) {
 	tool.Check = func(inv *hookenv.Invocation) error {
 		args, parsed = inv.Args, true
@@ -54,7 +55,7 @@ func parseArgs(tool hookenv.Tool, argv []string) (args []string, parsed bool) {
 	return args, parsed
 }
 
-// noHook is a hook that nothing is asked of.
+// noHook is a hook that must not be called.
 type noHook struct{ hookapi.Hook }
 
 func (noHook) Facts() hookapi.Facts { return hookapi.Facts{} }

@@ -7,8 +7,8 @@ import (
 	"bijou/testscripts/conformance/recorded"
 )
 
-// An operator writes for any unit, whatever the dialect; without a unit of its
-// own it is told to name one.
+// TestOperator checks that an operator can write for any unit in either dialect. Without a default
+// unit, an error asks for one.
 func TestOperator(t *testing.T) {
 	const nameOne = "ERROR no unit specified: name it as the last argument, or run juju do with --unit\n"
 	for _, tt := range []struct {

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestPageHasEveryTool wants each tool in the table of docs/reference/charms.md that says which one is
-// for what.
+// TestPageHasEveryTool checks that the table of tools in docs/reference/charms.md lists every tool.
 func TestPageHasEveryTool(t *testing.T) {
 	data, err := os.ReadFile("../../docs/reference/charms.md")
 	if err != nil {

@@ -23,7 +23,7 @@ func openDirect(t testing.TB, s recorded.Setup) recorded.Caller {
 	return direct{running}
 }
 
-// Call plays the thin client's part as far as the tools see it.
+// Call acts as the thin client does, as far as the tools can see.
 func (d direct) Call(t testing.TB, step recorded.Step) recorded.Outcome {
 	call := hookenv.Call{Argv: step.Argv, Stdin: wire.StdinNone, Files: here{step.Stdin}, Now: fixedNow}
 	if step.Stdin != nil {
@@ -58,7 +58,8 @@ func TestRecorded(t *testing.T) {
 	recorded.Run(t, recorded.Cases(t), tools.Supported, openDirect)
 }
 
-// The cases of testdata are in the recorded ones' form, derived from the rules.
+// TestDerived runs the cases of testdata, which have the form of the recorded ones and are derived from
+// the rules.
 func TestDerived(t *testing.T) {
 	for _, name := range []string{"classic", "modern"} {
 		f, err := recorded.Read("testdata/" + name + ".json")

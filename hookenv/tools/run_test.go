@@ -16,7 +16,7 @@ import (
 	"bijou/testscripts/conformance/recorded"
 )
 
-// failing is a hook whose every read of settings fails.
+// failing is a hook whose reads of settings all fail.
 type failing struct {
 	hookapi.Hook
 	err error
@@ -78,8 +78,8 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// What stands on stdin beside KEY=VALUE is not read, and the log says so; nothing is said
-// where nothing stands there, or it is read.
+// TestStdinBesideArguments checks that stdin is not read beside KEY=VALUE, and that the log says so.
+// There is no message if stdin is empty or read.
 func TestStdinBesideArguments(t *testing.T) {
 	text := "k: v"
 	for argv, unread := range map[string]bool{"a=1": true, "key": true, "a=1 -": false, "a=@-": false, "-": false, "": false} {
@@ -99,7 +99,7 @@ func TestStdinBesideArguments(t *testing.T) {
 	}
 }
 
-// A bare KEY gets the time, so that the other side's changed hooks run.
+// TestTouch checks that a bare KEY is set to the time, so that the other side's changed hooks run.
 func TestTouch(t *testing.T) {
 	s := plainSetup(t)
 	s.Facts.Dialect = hookapi.Classic

@@ -13,7 +13,7 @@ import (
 
 func step(argv ...string) recorded.Step { return recorded.Step{Argv: argv} }
 
-// plainSetup is a hook of no relation in the standard world.
+// plainSetup returns a hook without a relation in the standard world.
 func plainSetup(t *testing.T) recorded.Setup {
 	return recorded.Setup{
 		World: hookapitest.Standard(), Directory: t.TempDir(),

@@ -14,7 +14,8 @@ import (
 	"bijou/hookenv/tools"
 )
 
-// The thin client cannot ask this table; its constant must not drift from it.
+// TestClientKnowsEveryTool compares the thin client's constant with the table of tools, since the
+// client cannot read the table.
 func TestClientKnowsEveryTool(t *testing.T) {
 	var names []string
 	for _, tool := range tools.All() {
@@ -73,7 +74,8 @@ func TestUnsupportedToolsSaySo(t *testing.T) {
 	}
 }
 
-// -o is taken by every tool: one that prints nothing makes the file, and nothing else is new.
+// TestEveryToolTakesOutput checks that every tool has -o. A tool that prints nothing only creates the
+// file.
 func TestEveryToolTakesOutput(t *testing.T) {
 	for _, tool := range tools.All() {
 		if help := tool.Help(); strings.Count(help, "  -o, --output FILE\n") != 1 {

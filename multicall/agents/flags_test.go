@@ -9,8 +9,8 @@ import (
 	"bijou/state"
 )
 
-// TestOpenWaits: a daemon waits for a store at which nobody answers until it is
-// told to end, and ends at once where there is none.
+// TestOpenWaits checks that a daemon waits for a store that does not answer until the daemon is
+// stopped, and ends at once if there is no store.
 func TestOpenWaits(t *testing.T) {
 	for _, c := range []struct {
 		url   string

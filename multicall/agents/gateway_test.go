@@ -18,7 +18,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// confinedWorld is an environment whose machines have no store.
+// confinedWorld is an environment whose machines cannot reach the store.
 type confinedWorld struct {
 	*testing.T
 	env   home.Environment
@@ -67,7 +67,7 @@ func (w *confinedWorld) addMachine() (id string) {
 	return id
 }
 
-// awaitSocket waits until the machine has a socket, or none.
+// awaitSocket waits until the machine has a socket, or has none.
 func (w *confinedWorld) awaitSocket(id string, there bool) {
 	w.Helper()
 	await.Until(w, await.Poll{Limit: time.Minute}, "the socket of machine "+id, func() bool {
@@ -76,7 +76,7 @@ func (w *confinedWorld) awaitSocket(id string, there bool) {
 	})
 }
 
-// TestMachinesHaveTheirSockets follows a machine from its making to its removal.
+// TestMachinesHaveTheirSockets follows a machine's socket from the machine's creation to its removal.
 func TestMachinesHaveTheirSockets(t *testing.T) {
 	w := newConfinedWorld(t, map[string]string{"nspawn.confined": "true"})
 	stop := w.serve()
@@ -122,7 +122,8 @@ func TestMachinesHaveTheirSockets(t *testing.T) {
 	stop()
 }
 
-// TestSocketsAreForConfinedMachines: by default there are none; a machine that has begun with one keeps it.
+// TestSocketsAreForConfinedMachines checks that machines have no sockets by default, and that a machine
+// that started with one keeps it.
 func TestSocketsAreForConfinedMachines(t *testing.T) {
 	w := newConfinedWorld(t, nil)
 	first, second := w.addMachine(), w.addMachine()
@@ -145,7 +146,8 @@ func TestSocketsAreForConfinedMachines(t *testing.T) {
 	w.awaitSocket(second, true)
 }
 
-// TestOnlyTheStoresProcessServesIt: a machine that has the state by a gateway is none itself.
+// TestOnlyTheStoresProcessServesIt checks that a machine that reaches the state through a gateway does
+// not run a gateway itself.
 func TestOnlyTheStoresProcessServesIt(t *testing.T) {
 	for _, url := range []string{"bijou+unix:///run/socket", "etcd://h:1/x"} {
 		if newGatewayRole(nil, home.Environment{Dir: "/x", Record: home.Record{State: url}}) != nil {

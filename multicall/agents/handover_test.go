@@ -11,8 +11,8 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// A binary that does not work is none to go over to; one that hangs does not
-// keep an agent that is to end.
+// TestOnlyABinaryThatRunsIsGoneOverTo checks that an agent does not switch to a broken binary, and that
+// a hung binary does not keep an agent from ending.
 func TestOnlyABinaryThatRunsIsGoneOverTo(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
@@ -46,9 +46,9 @@ func TestOnlyABinaryThatRunsIsGoneOverTo(t *testing.T) {
 	}
 }
 
-// A binary that is there although environment.yaml does not name it yet, as after an
-// upgrade-juju or a fetch that was cut off, is noted before anybody goes over to it:
-// what begins then would go back otherwise.
+// TestABinaryThatIsThereIsNotedBeforeItIsGoneOverTo checks a binary that environment.yaml does not name
+// yet, as after an interrupted upgrade-juju or download. The binary is recorded before an agent
+// switches to it. Agents that start later would otherwise go back.
 func TestABinaryThatIsThereIsNotedBeforeItIsGoneOverTo(t *testing.T) {
 	const old, next = "0.9.0-00000000", "1.0.0-12345678"
 	dir := t.TempDir()

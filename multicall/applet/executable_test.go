@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Without /proc the binary is found by what it was called by: a path, or a name on PATH.
+// TestFindSelf checks that the binary is found without /proc by its own name: a path, or a name on
+// PATH.
 func TestFindSelf(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -37,7 +37,7 @@ func TestLogHandler(t *testing.T) {
 	}
 }
 
-// messageOnly leaves out all but the message.
+// messageOnly drops everything except the message.
 func messageOnly(_ []string, a slog.Attr) slog.Attr {
 	if a.Key == slog.MessageKey {
 		return a
@@ -45,7 +45,8 @@ func messageOnly(_ []string, a slog.Attr) slog.Attr {
 	return slog.Attr{}
 }
 
-// Making a line that nobody hears costs nothing.
+// TestSilentPartsAreNotEnabled checks that a silent part's log is disabled, so that its lines cost
+// nothing.
 func TestSilentPartsAreNotEnabled(t *testing.T) {
 	log := slog.New(newLogHandler(slog.NewTextHandler(io.Discard, nil), "store")).With("part", "amp")
 	if log.Enabled(t.Context(), slog.LevelDebug) {

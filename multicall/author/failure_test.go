@@ -67,7 +67,7 @@ INFO start: hook "start" begins`,
 	}
 }
 
-// TestShellOptions holds which scripts are a shell's, and with which options they are run.
+// TestShellOptions checks which scripts count as shell scripts, and the options that they run with.
 func TestShellOptions(t *testing.T) {
 	for first, want := range map[string]string{
 		"#!/bin/sh":              "[] true",

@@ -8,7 +8,8 @@ import (
 	"bijou/multicall/console"
 )
 
-// TestRefuseMissing leads hands that know charmcraft on, with the names that they gave.
+// TestRefuseMissing checks that users of charmcraft get the matching command in a hint, with the names
+// that they gave.
 func TestRefuseMissing(t *testing.T) {
 	for line, want := range map[string]string{
 		"init --profile simple --name web": "charm create web --lang python",

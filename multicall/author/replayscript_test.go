@@ -10,7 +10,7 @@ import (
 	"bijou/state/status"
 )
 
-// TestQuoteWord holds how words stand in a script's line.
+// TestQuoteWord checks how words are quoted in a script's line.
 func TestQuoteWord(t *testing.T) {
 	for word, want := range map[string]string{
 		"port=80":    "port=80",
@@ -31,7 +31,8 @@ func TestQuoteWord(t *testing.T) {
 	}
 }
 
-// TestReplayScript holds what a script has of hooks: the world before, what has the hook run, what is wanted after.
+// TestReplayScript checks the script that replays a hook: the world before it, the commands that
+// trigger it, and the checks after it.
 func TestReplayScript(t *testing.T) {
 	meta := charm.Meta{Name: "blog", Declared: map[string]charm.Relation{
 		"db":   {Name: "db", Role: charm.Consumes, Interface: "mysql"},

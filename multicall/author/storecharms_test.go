@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFindWishes holds which lines of a script deploy a charm of the store, and which one.
+// TestFindWishes checks which lines of a script deploy a charm of the store, and which charm.
 func TestFindWishes(t *testing.T) {
 	for line, want := range map[string]string{
 		"juju deploy postgresql":                             "postgresql",
@@ -42,7 +42,7 @@ func TestFindWishes(t *testing.T) {
 	}
 }
 
-// TestReplaceByFile holds how juju is called with what was fetched.
+// TestReplaceByFile checks how the script calls juju with the downloaded files.
 func TestReplaceByFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"db_r7.charm", "resource_site_r1_site.bin", "resource_my-file_r2"} {

@@ -22,8 +22,8 @@ type testCommands struct {
 	LS      showAllCmd `cmd:"" name:"ls"`
 }
 
-// TestCommands has each command found by its name and its aliases, alone, and all where the first
-// word is none.
+// TestCommands checks that each command is found by its name and its aliases, and that an unknown first
+// word runs none.
 func TestCommands(t *testing.T) {
 	for _, tc := range []struct {
 		args  []string

@@ -21,8 +21,8 @@ type completeGrammar struct {
 	Secret struct{} `cmd:"" hidden:""`
 }
 
-// TestComplete has a word completed by where it stands: as a command, an option, an option's value,
-// or a name that only the environment knows.
+// TestComplete checks that a word is completed by its position: as a command, an option, an option's
+// value, or a name in the environment.
 func TestComplete(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                           "fetch get pass",

@@ -62,8 +62,9 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Of a row that is needed whole the tail goes first, and what then does not fit stands below; columns that may be
-// left out make room for the last one, and only the cell of one column has its row's colour.
+// TestTableWholeRows checks rows that must be shown in full. The tail is dropped first, and the rest
+// goes below the row. Optional columns make room for the last one. Only the cell of one column has its
+// row's colour.
 func TestTableWholeRows(t *testing.T) {
 	table := NewTable("UNIT", "STATUS", "AGENT", "ADDRESS", "PORTS", "MESSAGE")
 	table.PaintOnly("STATUS")
@@ -132,8 +133,8 @@ web/2  error
 	}
 }
 
-// What does not fit is cut between words, the last column first, which stands below its row where
-// little would be left; wide characters count twice.
+// TestTableFits checks that text that does not fit is cut between words, starting with the last column.
+// If little of it would be left, it goes below its row. Wide characters count twice.
 func TestTableFits(t *testing.T) {
 	table := NewTable("UNIT", "STATE", "MESSAGE")
 	table.Add("", "blög/0", "up", "it waits for the database to answer")

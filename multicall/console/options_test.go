@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// TestParseWords has options among the words of a list, before it and behind it.
+// TestParseWords checks options before, among and after the words of a list.
 func TestParseWords(t *testing.T) {
 	type run struct {
 		Words  []string `arg:""`

@@ -24,7 +24,7 @@ func openTerminal(t *testing.T, s Size) (outer, inner *os.File) {
 	return outer, inner
 }
 
-// readUntil reads what has been written to a terminal, up to a mark.
+// readUntil reads a terminal's output up to a mark.
 func readUntil(t *testing.T, outer *os.File, mark string) string {
 	t.Helper()
 	var all []byte
@@ -108,7 +108,7 @@ func TestBar(t *testing.T) {
 	}
 }
 
-// fakeClock is a time that stands still until it is told.
+// fakeClock is a clock that moves only when the test sets it.
 type fakeClock struct{ at time.Time }
 
 func (c *fakeClock) now() time.Time { return c.at }

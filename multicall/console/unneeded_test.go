@@ -35,7 +35,8 @@ func sendCommand() Command {
 	}}
 }
 
-// TestUnneeded has options without meaning accepted and named, and the commands' own left to them.
+// TestUnneeded checks that meaningless options are accepted and named, and that commands keep their own
+// options.
 func TestUnneeded(t *testing.T) {
 	for line, want := range map[string]string{
 		"send a --via x b --colour":    "a,b |note: --via changes nothing: there is one way|note: --colour changes nothing: it has none",

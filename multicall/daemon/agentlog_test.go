@@ -18,7 +18,8 @@ func openLog(t *testing.T, name string) *os.File {
 	return f
 }
 
-// What is written to the descriptor itself, as by a panic, is where the log is.
+// TestAgentLogIsBegunAgain checks that text that is written to the descriptor itself, for example by a
+// panic, is in the log.
 func TestAgentLogIsBegunAgain(t *testing.T) {
 	stderr := openLog(t, "agent.log")
 	log := rotateAgentLog(stderr, 1000)

@@ -11,7 +11,7 @@ import (
 	"bijou/multicall/console"
 )
 
-// fakeReexec notes that a daemon has made way for it.
+// fakeReexec records that a daemon has made way for a new binary.
 type fakeReexec struct{ ran *bool }
 
 func (fakeReexec) Error() string { return "goes on as another" }
@@ -21,8 +21,8 @@ func (s fakeReexec) Exec() error {
 	return nil
 }
 
-// TestToldWhileHandingOver: a daemon that is told to end in the moment in which it makes
-// way for another binary ends: that one would never hear of it.
+// TestToldWhileHandingOver checks that a daemon that is told to end while it makes way for a new binary
+// ends. The new binary would never learn of it.
 func TestToldWhileHandingOver(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		ran := false

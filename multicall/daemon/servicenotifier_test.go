@@ -14,7 +14,7 @@ import (
 	"bijou/agent/pulse"
 )
 
-// listenNotify is a service manager; what it is told comes out of the channel.
+// listenNotify acts as a service manager. Its notifications come out of the channel.
 func listenNotify(t *testing.T, watchdog string) <-chan string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
@@ -41,7 +41,7 @@ func listenNotify(t *testing.T, watchdog string) <-chan string {
 	return told
 }
 
-// awaitNotification waits until the manager is told so.
+// awaitNotification waits for this notification.
 func awaitNotification(t *testing.T, told <-chan string, want string) {
 	t.Helper()
 	for limit := time.After(time.Minute); ; {
@@ -75,7 +75,7 @@ func TestManagerIsTold(t *testing.T) {
 	}
 }
 
-// TestHungLoopStarvesTheWatchdog has the feeding end by itself.
+// TestHungLoopStarvesTheWatchdog checks that the notifications to the watchdog end once a loop hangs.
 func TestHungLoopStarvesTheWatchdog(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
 	t.Setenv("WATCHDOG_USEC", "30000000")

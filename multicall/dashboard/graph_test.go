@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Who requires stands above who provides, those that are related beside each other, and what is related
-// to nothing comes last.
+// TestArrange checks that services stand above the ones that they require, that related ones are
+// neighbours, and that unrelated ones come last.
 func TestArrange(t *testing.T) {
 	g := graph{boxes: []string{"api", "cache", "db", "lonely", "proxy", "queue", "web"},
 		lines: [][2]string{{"proxy", "web"}, {"proxy", "api"}, {"web", "db"}, {"web", "cache"}, {"api", "queue"}, {"api", "api"}}}
@@ -20,8 +20,8 @@ func TestArrange(t *testing.T) {
 	}
 }
 
-// Whatever is related to whatever, in circles, too: each box stands once, in the same place each time, and
-// without circles each line leads down.
+// TestArrangeAnything checks random graphs, including ones with cycles. Each box appears once and
+// always in the same place. Without cycles each line leads down.
 func TestArrangeAnything(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 500 {

@@ -28,10 +28,10 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// explainPlainly has the words of tests: those of juju are its own.
+// explainPlainly explains a unit in the tests. juju has its own texts.
 func explainPlainly(u status.Unit, workload string) string { return workload }
 
-// serveTest serves the page of an environment until the test ends. The server is not guarded.
+// serveTest serves an environment's page until the test ends, without a guard.
 func serveTest(t *testing.T, o Options) *httptest.Server {
 	t.Helper()
 	s, err := newServer(o, "8080")
@@ -55,7 +55,7 @@ func serveEnvironment(t *testing.T, st *state.State) *httptest.Server {
 	return serveTest(t, Options{Environment: &Environment{Name: "test", Version: "1", Store: "mem", State: st, Explain: explainPlainly, Owed: func(*state.View, string) (string, error) { return "", nil }}})
 }
 
-// get returns the page's text, and fails if it is not to be had.
+// get returns the page's text. It fails the test if it cannot get the page.
 func get(t *testing.T, url string) string {
 	t.Helper()
 	resp, err := http.Get(url)
@@ -70,7 +70,7 @@ func get(t *testing.T, url string) string {
 	return string(text)
 }
 
-// stream is what a browser is sent.
+// stream is the stream of events that a browser gets.
 type stream struct {
 	t     *testing.T
 	lines *bufio.Scanner
@@ -89,7 +89,7 @@ func openStream(t *testing.T, url string) *stream {
 	return s
 }
 
-// next returns the data of the next event, which has that name.
+// next decodes the data of the next event, which must have that name.
 func (s *stream) next(name string, data any) {
 	s.t.Helper()
 	s.bytes = 0
@@ -113,7 +113,7 @@ func (s *stream) next(name string, data any) {
 	s.t.Fatalf("the stream ends: %v", s.lines.Err())
 }
 
-// readUntil returns all rows of the page by id, once there are that many with that prefix.
+// readUntil returns all rows of the page by id, once that many have the prefix.
 func readUntil(t *testing.T, s *stream, prefix string, n int) map[string]row {
 	t.Helper()
 	var page struct{ Rows []row }
@@ -137,7 +137,7 @@ func readUntil(t *testing.T, s *stream, prefix string, n int) map[string]row {
 	}
 }
 
-// countingStore counts what is read.
+// countingStore counts reads.
 type countingStore struct {
 	store.Store
 	read *readCount
@@ -182,8 +182,8 @@ func (c countingSnapshot) List(ctx context.Context, prefix string) ([]store.KV, 
 	return kvs, err
 }
 
-// One change of one unit of a thousand changes its row, and no other unit's; it is told in 2 kB, and
-// read without the others.
+// TestOneChangeOfAThousandUnits checks that a change of one unit of a thousand changes only its row, is
+// sent in 2 kB, and is read without the other units.
 func TestOneChangeOfAThousandUnits(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, statetest.MySQL(), 500)
@@ -248,8 +248,8 @@ func TestOneChangeOfAThousandUnits(t *testing.T) {
 	}
 }
 
-// A store that hangs is told within ten seconds, though nothing is read meanwhile, and so is that it is back. A click
-// is answered.
+// TestHangs checks that the page shows within ten seconds that the store hangs, and later that it is
+// back, although nothing can be read. A click still gets an answer.
 func TestHangs(t *testing.T) {
 	st := statetest.New(t)
 	statetest.Pair(t, st)
@@ -285,7 +285,7 @@ func TestHangs(t *testing.T) {
 	}
 }
 
-// hungStore is one that does not answer for a time.
+// hungStore is a store that does not answer for a while.
 type hungStore struct {
 	store.Store
 	mu   sync.Mutex
@@ -321,8 +321,8 @@ func (h *hungStore) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return h.Store.Snapshot(ctx)
 }
 
-// What needs an operator stands first: with the reason, since when, and the commands; a thousand lost units are
-// twenty rows. All of a page is sent compressed.
+// TestAttention checks that problems for an operator come first, with their reason, their time and the
+// commands. A thousand lost units make twenty rows. The page is sent compressed.
 func TestAttention(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, statetest.MySQL(), 30)
@@ -352,7 +352,7 @@ func TestAttention(t *testing.T) {
 		}
 	}
 
-	// All others say that they are blocked; the machine whose agent is gone is the last.
+	// All other units are blocked, and the machine whose agent is gone comes last.
 	statetest.Update(t, st, func(tx *state.Tx) (err error) {
 		for i := range 30 {
 			unit := fmt.Sprint("mysql/", i)
@@ -385,7 +385,7 @@ func TestAttention(t *testing.T) {
 	}
 }
 
-// A click on what cannot be, or is not there, is answered as such.
+// TestDetailRefuses checks the answers to clicks on invalid or missing items.
 func TestDetailRefuses(t *testing.T) {
 	st := statetest.New(t)
 	statetest.Pair(t, st)
@@ -413,7 +413,8 @@ func TestDetailRefuses(t *testing.T) {
 	}
 }
 
-// What hooks and charms say is shown as text, without secrets, and without characters that turn it round.
+// TestHostileTexts checks that texts of hooks and charms are shown as text, without secrets and without
+// characters that reverse it.
 func TestHostileTexts(t *testing.T) {
 	st := statetest.New(t)
 	statetest.Pair(t, st)
@@ -437,7 +438,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// The log has the lines of that level, with that text, the last first ones, and goes on.
+// TestLog checks that the log shows the latest lines of that level with that text, and continues.
 func TestLog(t *testing.T) {
 	st := statetest.New(t)
 	say := func(unit, level, message string) {
@@ -492,7 +493,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// A store that goes away is told, and so is that it is back.
+// TestAway checks that the page shows when the store goes away and when it is back.
 func TestAway(t *testing.T) {
 	st := statetest.New(t)
 	statetest.Pair(t, st)
@@ -517,7 +518,7 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// TestDamage: what is missing of the state stands on the page.
+// TestDamage checks that the page shows missing parts of the state.
 func TestDamage(t *testing.T) {
 	st := statetest.New(t)
 	statetest.Pair(t, st)
@@ -532,7 +533,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// awayStore is one that cannot be reached for a time.
+// awayStore is a store that cannot be reached for a while.
 type awayStore struct {
 	store.Store
 	mu   sync.Mutex
@@ -554,7 +555,7 @@ func (a *awayStore) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return a.Store.Snapshot(ctx)
 }
 
-// Boot servers are tables as neco prints them, whose rows change one by one.
+// TestFleet checks that boot servers are shown as tables like neco's, whose rows change one by one.
 func TestFleet(t *testing.T) {
 	bar, changed := "#>.", make(chan bool)
 	h := serveTest(t, Options{Fleet: &Fleet{
@@ -590,7 +591,8 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// Without the link there is no cookie, without the cookie nothing, and nothing under another host's name.
+// TestGuard checks that the link is needed for a cookie, the cookie for anything else, and that other
+// host names are refused.
 func TestGuard(t *testing.T) {
 	g := newGuard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "the page") }), "8080")
 	g.sessions["let in"] = true
@@ -667,7 +669,8 @@ func checkHeaders(t *testing.T, h http.Header) {
 	}
 }
 
-// All files are ours, small, and as the policy wants them: no script and no style stands in a page.
+// TestFiles checks that all static files are small and our own, and that they follow the policy: no
+// inline scripts or styles.
 func TestFiles(t *testing.T) {
 	entries, err := static.ReadDir("static")
 	if err != nil {
@@ -717,7 +720,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// Serve prints a link that a browser can open, and ends with its context.
+// TestServe checks that Serve prints a link that a browser can open, and ends with its context.
 func TestServe(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	read, write := io.Pipe()

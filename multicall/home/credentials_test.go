@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestCredentials keeps the files of a URL, and has a copy of the folder find them.
+// TestCredentials checks that the files of a URL are kept, and are found in a copy of the directory.
 func TestCredentials(t *testing.T) {
 	given := t.TempDir()
 	write := func(name, content string, mode os.FileMode) string {

@@ -151,7 +151,8 @@ func TestInstallTools(t *testing.T) {
 	}
 }
 
-// TestSaveKeepsWhatItDoesNotKnow: a newer binary may have more in environment.yaml.
+// TestSaveKeepsWhatItDoesNotKnow checks that saving keeps unknown fields of environment.yaml, which a
+// newer binary may have written.
 func TestSaveKeepsWhatItDoesNotKnow(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, recordFile)

@@ -41,7 +41,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// TestFoldersStayInside unpacks what was made to lead elsewhere.
+// TestFoldersStayInside unpacks archives that try to write outside the directory.
 func TestFoldersStayInside(t *testing.T) {
 	for name, headers := range map[string][]tar.Header{
 		"up":        {{Name: "../x", Typeflag: tar.TypeReg}},

@@ -13,7 +13,8 @@ import (
 	"bijou/testscripts/kit/terminal"
 )
 
-// What charms call is linked where Juju has it, and nothing else without --dir.
+// TestJujudPlaces checks that the programs that charms call are linked where Juju has them, and that no
+// others are linked without --dir.
 func TestJujudPlaces(t *testing.T) {
 	var got []string
 	note := func(_ console.Streams, dir string, names []string) error {
@@ -30,7 +31,7 @@ func TestJujudPlaces(t *testing.T) {
 	}
 }
 
-// On a terminal it asks, and takes only a yes.
+// TestInstallAsks checks that install asks on a terminal and proceeds only after a yes.
 func TestInstallAsks(t *testing.T) {
 	for answer, want := range map[string]bool{"y\n": true, "YES\n": true, "\n": false, "n\n": false, "\x04": false} {
 		outer, inner, err := terminal.Open(24, 80)

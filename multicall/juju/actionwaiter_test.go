@@ -9,7 +9,7 @@ import (
 	"bijou/state/actions"
 )
 
-// TestActionsBar holds that a wait for several actions shows how many have ended, and one for a single action
+// TestActionsBar checks that a wait for several actions shows how many have ended, and a wait for one
 // shows nothing.
 func TestActionsBar(t *testing.T) {
 	for what, tt := range map[string]struct {

@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// bundleWorld deploys into environments in memory, from charms in one folder.
+// bundleWorld deploys into environments in memory, from charms in one directory.
 type bundleWorld struct {
 	t      *testing.T
 	charms string
@@ -46,7 +46,7 @@ func (w bundleWorld) newEnvironment(provider string) *state.State {
 	return statetest.NewOf(w.t, env)
 }
 
-// deploy deploys a bundle until the step that is not done any more; -1: all.
+// deploy carries out that many steps of a bundle's deployment; -1 means all.
 func (w bundleWorld) deploy(s *state.State, file string, steps int) (done int) {
 	w.t.Helper()
 	cmd := deployCmd{AllowOutside: true}
@@ -96,7 +96,7 @@ func (w bundleWorld) write(text string) string {
 	return file
 }
 
-// fill makes an environment as operators do, at random.
+// fill makes a random environment, as operators could.
 func (w bundleWorld) fill(s *state.State, r *rand.Rand) {
 	var services []string
 	for i := range 1 + r.IntN(4) {
@@ -154,8 +154,8 @@ func randomConstraints(t *testing.T, r *rand.Rand) constraints.Value {
 	return v
 }
 
-// TestExportedAgain holds random environments against those that are deployed of their
-// export, killed after any number of steps, again and again.
+// TestExportedAgain exports random environments and deploys the exports into new ones. Each deployment
+// is killed after a random number of steps and repeated. The results must be equal.
 func TestExportedAgain(t *testing.T) {
 	w := newBundleWorld(t)
 	for seed := range uint64(24) {
@@ -183,7 +183,7 @@ func TestExportedAgain(t *testing.T) {
 	}
 }
 
-// shape says which units are together on machines of which constraints, without numbers.
+// shape returns which units share machines, and the machines' constraints, without numbers.
 func shape(t *testing.T, s *state.State) (machines []string) {
 	env, err := state.Read(t.Context(), s, bundle.ReadEnvironment)
 	if err != nil {
@@ -205,7 +205,7 @@ func shape(t *testing.T, s *state.State) (machines []string) {
 	return machines
 }
 
-// TestPlaces deploys bundles whole, and killed after each step: both put the same units
+// TestPlaces deploys bundles in one go, and also killed after each step. Both must place the same units
 // together.
 func TestPlaces(t *testing.T) {
 	w := newBundleWorld(t)
@@ -242,7 +242,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestUnitsThatWentAreReplaced removes a unit from its place: the next takes that place.
+// TestUnitsThatWentAreReplaced checks that a new unit takes the place of a removed one.
 func TestUnitsThatWentAreReplaced(t *testing.T) {
 	w := newBundleWorld(t)
 	file := w.write("applications: {a: {charm: " + w.charms + "/a, num_units: 2, to: [\"5\", \"6\"]}, b: {charm: " + w.charms + "/b, num_units: 1, to: [\"6\"]}}\nmachines: {5: {constraints: mem=5M}, 6: {constraints: mem=6M}}\n")
@@ -259,7 +259,8 @@ func TestUnitsThatWentAreReplaced(t *testing.T) {
 	}
 }
 
-// TestForcedSeries deploys with a series that there is not, and again.
+// TestForcedSeries checks that a second deployment of a bundle with a forced series has nothing left to
+// do.
 func TestForcedSeries(t *testing.T) {
 	w := newBundleWorld(t)
 	file := w.write("series: precise\napplications: {a: {charm: " + w.charms + "/a, num_units: 1, to: [\"1\"]}}\nmachines: {1: {series: precise}}\nrelations: []\n")
@@ -282,7 +283,8 @@ func TestForcedSeries(t *testing.T) {
 	}
 }
 
-// TestRepository looks charms up by their names, and takes those of a changed file.
+// TestRepository checks that charms are looked up by name in the repository, and that a changed file's
+// charms are taken.
 func TestRepository(t *testing.T) {
 	w := newBundleWorld(t)
 	file := w.write("applications: {x: {charm: a}, y: {charm: local:b}, z: {charm: \"cs:c\"}}\n")
@@ -310,7 +312,7 @@ func TestRepository(t *testing.T) {
 	}
 }
 
-// TestExportLeavesOut takes what is about to go, and its machine, out of a bundle.
+// TestExportLeavesOut checks that an export leaves out dying units and machines.
 func TestExportLeavesOut(t *testing.T) {
 	w := newBundleWorld(t)
 	s := w.newEnvironment("far")
@@ -329,7 +331,7 @@ func TestExportLeavesOut(t *testing.T) {
 	w.deploy(w.newEnvironment("far"), w.write(text), -1)
 }
 
-// TestPlanRefuses has what only shows beside the environment and the charms.
+// TestPlanRefuses checks faults that show only in comparison with the environment and the charms.
 func TestPlanRefuses(t *testing.T) {
 	w := newBundleWorld(t)
 	app := func(rest string) string { return "  a: {charm: " + w.charms + "/a" + rest + "}\n" }

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// checkCapture holds what was printed against a file, which BIJOU_TEST_CAPTURES=write writes.
+// checkCapture compares the output with a file. BIJOU_TEST_CAPTURES=write writes the file.
 func checkCapture(t *testing.T, file, got string) {
 	t.Helper()
 	if os.Getenv("BIJOU_TEST_CAPTURES") == "write" {

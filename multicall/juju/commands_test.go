@@ -10,7 +10,7 @@ import (
 	"bijou/state/keys"
 )
 
-// exposed and the like: one word of status's yaml.
+// status runs juju status with YAML output.
 func (w *testEnv) status(args ...string) string {
 	return w.mustRun(append([]string{"status", "--format", "yaml"}, args...)...)
 }
@@ -103,7 +103,8 @@ func TestEnvironmentSettings(t *testing.T) {
 	}
 }
 
-// TestUnknownSettings are those that a newer binary has set.
+// TestUnknownSettings checks that settings of a newer binary are kept, shown and removable, but cannot
+// be set.
 func TestUnknownSettings(t *testing.T) {
 	w := newTestEnv(t)
 	w.mustRun("bootstrap")

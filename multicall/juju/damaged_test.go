@@ -16,7 +16,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// readers are commands that only read, of the environment that populate makes.
+// readers returns commands that only read the environment of populate.
 func readers() []string {
 	return []string{
 		"status", "status --format json", "status --format yaml", "status --format dot", "status --relations --storage", "status db", "status db/0 web",
@@ -26,7 +26,7 @@ func readers() []string {
 	}
 }
 
-// populate makes an environment with something of every kind.
+// populate makes an environment with a record of every kind.
 func populate(w *testEnv) home.Environment {
 	w.t.Helper()
 	w.mustRun("bootstrap")
@@ -56,7 +56,7 @@ func populate(w *testEnv) home.Environment {
 	return e
 }
 
-// putLife writes what agents of the units would have.
+// putLife writes the records that units' agents would write.
 func putLife(tx *state.Tx) error {
 	now := time.Now()
 	failure := &state.Failure{Hook: state.Hook{Name: "start"}, Message: "exit code 1", Attempts: 1, Since: now}
@@ -87,8 +87,8 @@ func putLife(tx *state.Tx) error {
 	return nil
 }
 
-// TestReadersOfDamagedStates removes each key of an environment in turn, and has other values in its place: no
-// command that reads panics, and one that fails says why in a line.
+// TestReadersOfDamagedStates removes each key of an environment in turn, and replaces it with other
+// values. No reading command can panic, and one that fails must print the reason in one line.
 func TestReadersOfDamagedStates(t *testing.T) {
 	need.Whole(t)
 	w := newTestEnv(t)
@@ -144,7 +144,7 @@ func TestReadersOfDamagedStates(t *testing.T) {
 	}
 }
 
-// missingOf are the records that others name, and what is said where they are missing.
+// missingOf returns records that others refer to, and the message for each if it is missing.
 func missingOf() map[string]string {
 	return map[string]string{
 		"services/web": `the state is damaged: the record of service "web" is missing`,
@@ -159,7 +159,7 @@ func isOverview(command string) bool {
 	return slices.Contains([]string{"status", "status --format json", "status --format dot", "wait --timeout 30ms", "machines"}, command)
 }
 
-// checkReader returns what the command says on stderr.
+// checkReader returns the command's stderr.
 func checkReader(t *testing.T, w *testEnv, command string) (said string) {
 	t.Helper()
 	defer func() {
@@ -180,8 +180,8 @@ func checkReader(t *testing.T, w *testEnv, command string) (said string) {
 	return said
 }
 
-// TestDamageIsShownEverywhere: whoever shows units of a service whose record is missing says so, in words and
-// in what programs read.
+// TestDamageIsShownEverywhere checks that every command that shows units reports a missing record of
+// their service, in text and in output for programs.
 func TestDamageIsShownEverywhere(t *testing.T) {
 	w := newTestEnv(t)
 	e := populate(w)

@@ -18,7 +18,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// runningCommand is a command that goes on until it is stopped.
+// runningCommand is a command that runs until it is stopped.
 type runningCommand struct {
 	t      *testing.T
 	lines  *bufio.Scanner
@@ -27,7 +27,7 @@ type runningCommand struct {
 	code   chan int
 }
 
-// startCommand starts a command that goes on.
+// startCommand starts a command that runs until it is stopped.
 func (w *testEnv) startCommand(args ...string) *runningCommand {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	read, write := io.Pipe()
@@ -40,7 +40,7 @@ func (w *testEnv) startCommand(args ...string) *runningCommand {
 	return f
 }
 
-// nextLine is the next line that it prints.
+// nextLine returns the next line of the command's output.
 func (f *runningCommand) nextLine() string {
 	f.t.Helper()
 	if !f.lines.Scan() {
@@ -49,7 +49,7 @@ func (f *runningCommand) nextLine() string {
 	return f.lines.Text()
 }
 
-// stop interrupts it, and returns its exit code and stderr.
+// stop interrupts the command, and returns its exit code and stderr.
 func (f *runningCommand) stop() (code int, stderr string) {
 	f.cancel()
 	for f.lines.Scan() {

@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// TestHelpTexts finds the command of each text.
+// TestHelpTexts checks that each help text has a command.
 func TestHelpTexts(t *testing.T) {
 	parser, err := kong.New(&commands{})
 	if err != nil {

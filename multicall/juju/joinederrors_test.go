@@ -10,7 +10,7 @@ import (
 	"bijou/state"
 )
 
-// What a command can tell of one error, it can tell of each of several: its text, its hint, its kind.
+// TestJoinErrors checks that several errors together keep each one's text, hint and kind.
 func TestJoinErrors(t *testing.T) {
 	gone := fmt.Errorf("unit %q %w", "app/7", state.ErrNotFound)
 	hinted := console.Hint(errors.New("cannot retry start of app/0"), "juju hook-history app/0")

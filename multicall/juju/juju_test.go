@@ -241,8 +241,9 @@ func TestDebugLog(t *testing.T) {
 	w.mustFail(2, "noisy", "debug-log", "--level", "noisy")
 }
 
-// TestStartBesideAnother has another process be about to run machine 0, as one does that goes over to another
-// binary on a host with much to do: nobody starts a second one, unless that one ends.
+// TestStartBesideAnother checks that juju start starts no second machine 0 while a process is about to
+// become it, for example one that switches binaries on a busy host. If that process ends, it starts
+// one.
 func TestStartBesideAnother(t *testing.T) {
 	w := newTestEnv(t)
 	w.mustRun("bootstrap")
@@ -282,7 +283,8 @@ func TestStartBesideAnother(t *testing.T) {
 	}
 }
 
-// TestStartSaysHowFarItIs has a process that neither announces itself nor ends.
+// TestStartSaysHowFarItIs checks what juju start prints about a process that has not yet taken its
+// directory or announced itself.
 func TestStartSaysHowFarItIs(t *testing.T) {
 	w := newTestEnv(t)
 	w.mustRun("bootstrap")

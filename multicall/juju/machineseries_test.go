@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSeriesThatCannotBeMade: what the host lacks is told before anything is stored, unless somebody forces it or
-// no machine has to be made.
+// TestSeriesThatCannotBeMade checks that a missing requirement of the host is reported before anything
+// is stored. It is not reported with --force or if no machine is needed.
 func TestSeriesThatCannotBeMade(t *testing.T) {
 	const refusal = `machines of the series "unmakeable" cannot be made: this host has no keyring: apt-get install it`
 	for name, tt := range map[string]struct {

@@ -10,7 +10,8 @@ import (
 	"bijou/state"
 )
 
-// TestAdviseReplaced: whoever finds a store that was replaced hears of both ways on.
+// TestAdviseReplaced checks that the error about a replaced store names both commands that can
+// continue.
 func TestAdviseReplaced(t *testing.T) {
 	replaced := &state.Replaced{What: "the log was removed", Remove: []string{"/s/state.db-replaced", "/s/state.db-wal"}}
 	var out bytes.Buffer
@@ -25,7 +26,7 @@ func TestAdviseReplaced(t *testing.T) {
 	}
 }
 
-// TestAdvise: what is wrong with a store is one line, and what to do another.
+// TestAdvise checks that an error about a store is one line, and its hint another.
 func TestAdvise(t *testing.T) {
 	for _, c := range []struct {
 		err  error

@@ -12,17 +12,18 @@ import (
 	"bijou/multicall/console"
 )
 
-// jujuCommands are the commands of Juju 2.9 and 3.6.
+// jujuCommands lists the commands of Juju 2.9 and 3.6.
 //
 //go:embed testdata/juju-commands.txt
 var jujuCommands string
 
-// otherCommands are commands of compose, docker, kubectl and systemd's tools.
+// otherCommands lists commands of compose, docker, kubectl and systemd's tools.
 //
 //go:embed testdata/other-commands.txt
 var otherCommands string
 
-// TestEveryCommandAnswers has no command of Juju's or another tool's answered by its absence alone.
+// TestEveryCommandAnswers checks that every command of Juju or another tool gets a more useful answer
+// than "unknown command".
 func TestEveryCommandAnswers(t *testing.T) {
 	for _, name := range strings.Fields(jujuCommands + otherCommands) {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +42,7 @@ func TestEveryCommandAnswers(t *testing.T) {
 	}
 }
 
-// TestHintsParse has each command that a hint names parsed as it is printed, with names and without.
+// TestHintsParse checks that each command in a hint can be parsed as printed, with and without names.
 func TestHintsParse(t *testing.T) {
 	t.Setenv("BIJOU_HOME", t.TempDir())
 	printed := regexp.MustCompile(`juju [^,;]*`)
@@ -68,7 +69,7 @@ func TestHintsParse(t *testing.T) {
 	}
 }
 
-// checkCommands has each command of a hint parsed as it is printed.
+// checkCommands parses each command of a hint as it is printed.
 func checkCommands(t *testing.T, hint string) {
 	t.Helper()
 	hint = strings.NewReplacer(" makes a model", "", " an application", "", "'", "").Replace(hint)
@@ -88,7 +89,7 @@ func checkParses(t *testing.T, command string) {
 	}
 }
 
-// TestRefuseMissing fills the user's own words in.
+// TestRefuseMissing checks that hints contain the user's own words.
 func TestRefuseMissing(t *testing.T) {
 	t.Setenv("BIJOU_HOME", t.TempDir())
 	t.Setenv("JUJU_ENV", "home")
@@ -198,7 +199,7 @@ func TestRefuseMissing(t *testing.T) {
 	}
 }
 
-// TestHintKubectl has kubectl's kinds and contexts led on.
+// TestHintKubectl checks the hints for kubectl's kinds and contexts.
 func TestHintKubectl(t *testing.T) {
 	isStaging := func(name string) bool { return name == "staging" }
 	for line, want := range map[string]string{
@@ -244,7 +245,7 @@ func TestHintKubectl(t *testing.T) {
 	}
 }
 
-// TestRefuseFormat leads kubectl's -o on to --format, and leaves names of files alone.
+// TestRefuseFormat checks that kubectl's -o gets a hint about --format, and that names of files do not.
 func TestRefuseFormat(t *testing.T) {
 	for line, want := range map[string]string{
 		"config web -o json":        "juju config --format=json web",
@@ -362,7 +363,8 @@ func TestBackupWords(t *testing.T) {
 	}
 }
 
-// TestUnneeded has no option among the unneeded that its command has itself, and no command that is not there.
+// TestUnneeded checks that no unneeded option is one of its command's own, and that all their commands
+// exist.
 func TestUnneeded(t *testing.T) {
 	for _, u := range unneeded() {
 		for _, command := range strings.Fields(u.Commands) {

@@ -14,8 +14,8 @@ import (
 	"bijou/state/backupfile"
 )
 
-// TestRestoredURL has an environment whose host is lost find its state again, with the
-// credentials of the backup.
+// TestRestoredURL checks that an environment whose host is lost finds its state again, with the
+// credentials in the backup.
 func TestRestoredURL(t *testing.T) {
 	var b bytes.Buffer
 	w := backupfile.NewWriter(&b)
@@ -53,7 +53,7 @@ func TestRestoredURL(t *testing.T) {
 	}
 }
 
-// TestSetAsideAllOrNone has one folder of three that cannot be set aside.
+// TestSetAsideAllOrNone tries to set three directories aside, of which one cannot be.
 func TestSetAsideAllOrNone(t *testing.T) {
 	var b bytes.Buffer
 	w := backupfile.NewWriter(&b)

@@ -12,8 +12,8 @@ import (
 	"bijou/state/backupfile"
 )
 
-// TestRestoreCheckRefusesWhatRestoreDoes: a file that restore refuses is refused by restore --check, with the
-// same words.
+// TestRestoreCheckRefusesWhatRestoreDoes checks that restore --check refuses the same files as restore,
+// with the same message.
 func TestRestoreCheckRefusesWhatRestoreDoes(t *testing.T) {
 	whole := backupfile.Header{Kind: backupfile.Environment, Name: "prod", UUID: "u", StateFormat: state.FormatVersion}
 	newer := whole

@@ -12,7 +12,8 @@ import (
 	"bijou/state"
 )
 
-// hostsElsewhere have each machine's folder in one of this host that is not the environment's.
+// hostsElsewhere is a provider that keeps each machine's directory outside the environment, as on a
+// different host.
 type hostsElsewhere struct {
 	testProviders
 	dir string
@@ -24,8 +25,8 @@ func (p hostsElsewhere) Access(_ home.Environment, _ state.Environment, m state.
 	}}, nil
 }
 
-// A machine of another host has each key before anything is sealed with it; while one is not
-// reached, nothing is.
+// TestKeysReachOtherHostsFirst checks that machines on other hosts get a key before anything is sealed
+// with it. While one cannot be reached, nothing is sealed.
 func TestKeysReachOtherHostsFirst(t *testing.T) {
 	must := func(t *testing.T, err error) {
 		t.Helper()

@@ -61,7 +61,7 @@ func TestCutCommand(t *testing.T) {
 	}
 }
 
-// TestAsShellRuns has words that no program is run by a shell, as Juju runs all.
+// TestAsShellRuns checks that words that are not programs run in a shell, as Juju runs all commands.
 func TestAsShellRuns(t *testing.T) {
 	for line, want := range map[string]string{
 		"exit 3":      "exit 3",
@@ -78,8 +78,8 @@ func TestAsShellRuns(t *testing.T) {
 	}
 }
 
-// A unit whose agent is down does not keep the others from running; one that does
-// not exist does, and one that is yet to come is waited for.
+// TestTargetsOfRun checks that a unit whose agent is down does not stop the others from running. A unit
+// that does not exist does, and a unit that is not up yet is waited for.
 func TestTargetsOfRun(t *testing.T) {
 	st := statetest.New(t)
 	units := statetest.AddService(t, st, statetest.MySQL(), 3)

@@ -14,8 +14,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestServiceStaysWithItsStorage destroys a service with its storage, which cannot be told to go:
-// the service stays, too, and with it the way to say it again.
+// TestServiceStaysWithItsStorage destroys a service whose storage cannot be destroyed. The service must
+// stay too, so that the operator can repeat the command.
 func TestServiceStaysWithItsStorage(t *testing.T) {
 	for _, force := range []bool{false, true} {
 		w := newTestEnv(t)
@@ -58,8 +58,8 @@ func (s *interruptedStore) Commit(ctx context.Context, txn store.Txn) (int64, er
 	return s.Store.Commit(ctx, txn)
 }
 
-// TestInterruptCancelsWhatWasQueued interrupts juju run while it queues the command for many
-// units: no unit runs it.
+// TestInterruptCancelsWhatWasQueued interrupts juju run while it queues a command for many units. No
+// unit can run it.
 func TestInterruptCancelsWhatWasQueued(t *testing.T) {
 	st := statetest.New(t)
 	var units []string

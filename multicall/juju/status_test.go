@@ -44,8 +44,8 @@ func sampleStatus() status.Status {
 	}
 }
 
-// TestStatusScreens holds the screen against captures in testdata/status: where nothing is cut, and on terminals,
-// where no line is wider than one. BIJOU_TEST_CAPTURES=write writes them.
+// TestStatusScreens compares the screen with captures in testdata/status. Some captures are uncut, and
+// some are for terminals, where each line must fit. BIJOU_TEST_CAPTURES=write writes them.
 func TestStatusScreens(t *testing.T) {
 	heading := []string{"default", "0.1.0", "2026-01-01 12:00:00", "etcd://10.1.2.3:2379,10.1.2.4:2379,10.1.2.5:2379/bijou/default"}
 	trouble := sampleStatus()
@@ -85,7 +85,7 @@ func TestStatusScreens(t *testing.T) {
 
 func sampleNow() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.Local) }
 
-// calmStatus is of an environment in which nothing needs an operator.
+// calmStatus returns the status of an environment in which nothing needs an operator.
 func calmStatus() status.Status {
 	said := func(message string, ago time.Duration) *status.Workload {
 		return &status.Workload{Current: "active", Message: message, Since: sampleNow().Add(-ago)}
@@ -210,7 +210,8 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// A relation's own ends shrink to the units that were chosen, the others' do not.
+// TestSelectShrinksRelations checks that a relation shows only the chosen units of its own endpoints,
+// and all units of the others'.
 func TestSelectShrinksRelations(t *testing.T) {
 	units := func(names ...string) map[string]status.RelationUnit {
 		all := map[string]status.RelationUnit{}

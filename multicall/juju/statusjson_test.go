@@ -16,7 +16,7 @@ import (
 	"bijou/state/status"
 )
 
-// TestJujuKeys holds the keys of Juju's against docs/reference/status.md, both ways.
+// TestJujuKeys checks that docs/reference/status.md lists exactly Juju's keys.
 func TestJujuKeys(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/status.md")
 	if err != nil {
@@ -42,7 +42,7 @@ func TestJujuKeys(t *testing.T) {
 	}
 }
 
-// ownKeys are those that are not embedded, in their order.
+// ownKeys returns the keys that are not embedded, in order.
 func ownKeys(document any) (keys []string) {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(document)) {
 		if len(f.Index) == 1 && !f.Anonymous && f.IsExported() {
@@ -143,7 +143,7 @@ func TestApplicationsOfJuju(t *testing.T) {
 	}
 }
 
-// Other names of one thing.
+// TestNamesOfJuju checks Juju's other names for the same commands.
 func TestNamesOfJuju(t *testing.T) {
 	w := newTestEnv(t)
 	w.mustRun("add-model", "bijou:admin/one", "local", "--controller", "bijou", "--constraints", "mem=1G", "--constraints", "cores=2")

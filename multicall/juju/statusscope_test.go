@@ -16,8 +16,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestScopeShowsTheSame holds what is read for patterns against all of the status, from
-// which the same is chosen.
+// TestScopeShowsTheSame checks that a status that is read for patterns equals the same selection from
+// the full status.
 func TestScopeShowsTheSame(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, statetest.MySQL(), 12)
@@ -71,7 +71,7 @@ func TestScopeShowsTheSame(t *testing.T) {
 	}
 }
 
-// readCounter counts the keys that its snapshots have given.
+// readCounter counts the keys that its snapshots return.
 type readCounter struct {
 	store.Store
 	keys int
@@ -98,8 +98,8 @@ func (s *countedSnapshot) List(ctx context.Context, prefix string) ([]store.KV, 
 	return kvs, err
 }
 
-// TestScopeReadsWhatItShows counts the keys that are read of a service with very many units, and of
-// the one that they are all related to, whose agent keeps a record of each.
+// TestScopeReadsWhatItShows counts the keys that status reads for one service with very many units. It
+// also counts them for the hub that these are related to, whose agent keeps a record of each.
 func TestScopeReadsWhatItShows(t *testing.T) {
 	const n = 500
 	st := statetest.New(t)
@@ -123,7 +123,7 @@ func TestScopeReadsWhatItShows(t *testing.T) {
 		counter.Store = s
 		return counter
 	})
-	// What is said of the hub's relation says how all units are in it: of very many, all is read.
+	// The hub's relation shows the state of all its units, so status reads all of very many.
 	for pattern, most := range map[string]int{"wordpress/3": 30, "wordpress/3*": 5 * n, "mysql": 5 * n} {
 		counter.keys = 0
 		s, err := state.Read(t.Context(), counted, func(v *state.View) (status.Status, error) {

@@ -17,7 +17,7 @@ import (
 	"bijou/state/text"
 )
 
-// What is written entry by entry is what yaml prints of all of it at once.
+// TestStatusYAML checks that YAML that is written entry by entry equals YAML that is written at once.
 func TestStatusYAML(t *testing.T) {
 	full := status.Status{
 		Machines: map[string]status.Machine{}, Services: map[string]status.Service{"a10": {Charm: "local:x-1"}, "a2": {Status: &status.Workload{Current: "active"}}, "yes": {}},
@@ -70,7 +70,7 @@ func TestStatusYAML(t *testing.T) {
 	}
 }
 
-// Whoever reads the status has the same keys in YAML as in JSON, with the same values.
+// TestStatusYAMLHasTheKeysOfJSON checks that the status has the same keys and values in YAML and JSON.
 func TestStatusYAMLHasTheKeysOfJSON(t *testing.T) {
 	s := sampleStatus()
 	s.Storage = []state.Storage{{ID: "data/0", Unit: "db/0", Machine: "10", Pool: "rootfs"}}

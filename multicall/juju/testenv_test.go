@@ -16,8 +16,8 @@ import (
 	"bijou/state"
 )
 
-// testEnv is a BIJOU_HOME whose background processes are played: Start announces
-// machine 0, Halt withdraws it.
+// testEnv is a BIJOU_HOME with fake background processes: Start announces machine 0 and Halt withdraws
+// it.
 type testEnv struct {
 	t     *testing.T
 	home  home.Home
@@ -30,7 +30,7 @@ type testEnv struct {
 	swept        []string
 }
 
-// background plays a background process.
+// background is a fake background process.
 type background struct {
 	state   *state.State
 	session *state.Session
@@ -55,7 +55,7 @@ func newTestEnv(t *testing.T) *testEnv {
 	return w
 }
 
-// testAgents play background processes.
+// testAgents starts fake background processes.
 type testAgents struct{ *testEnv }
 
 func (testAgents) Holder(dir string) (state.Holder, error) {
@@ -121,7 +121,7 @@ func (noServices) Of(int) string { return "" }
 
 func (noServices) AtBoot(home.Environment) (service string, starts bool) { return "", false }
 
-// testHooks notes whose strays are to be ended.
+// testHooks records whose stray processes the command ends.
 type testHooks struct {
 	Hooks
 	w *testEnv
@@ -132,7 +132,8 @@ func (h testHooks) EndStrays(_ context.Context, word string) error {
 	return nil
 }
 
-// testProviders have the local one, one whose machines are on this host, too, and one that is far.
+// testProviders has the local provider, a second one whose machines are also on this host, and a remote
+// one.
 type testProviders struct{ Providers }
 
 func (testProviders) CheckSettings(string, map[string]string) error { return nil }
@@ -187,7 +188,7 @@ func (w *testEnv) mustFail(code int, text string, args ...string) {
 	}
 }
 
-// writeCharm writes a charm and returns its folder.
+// writeCharm writes a charm and returns its directory.
 func (w *testEnv) writeCharm(name, metadata string) string {
 	w.t.Helper()
 	dir := filepath.Join(w.t.TempDir(), name)

@@ -28,7 +28,7 @@ func TestSSHAccessLeavesTheShellToSSHD(t *testing.T) {
 	}
 }
 
-// TestLoginShell has a database of users that says which shell the user has.
+// TestLoginShell provides a database of users that names the user's shell.
 func TestLoginShell(t *testing.T) {
 	dir := t.TempDir()
 	own := filepath.Join(dir, "own")

@@ -12,7 +12,7 @@ import (
 	"bijou/provision/provider"
 )
 
-// restartingProvider is a provider whose instances somebody else starts again so many times.
+// restartingProvider is a provider whose instances somebody restarts that many times.
 type restartingProvider struct {
 	provider.Provider
 	mu      sync.Mutex
@@ -43,7 +43,8 @@ func (r *restartingProvider) Stop(_ context.Context, id string) error {
 	return nil
 }
 
-// All that is the environment's is stopped, and nothing else, until none is left.
+// TestStopAll checks that all instances of the environment are stopped, and no others, until none is
+// left.
 func TestStopAll(t *testing.T) {
 	for name, c := range map[string]struct {
 		again   int

@@ -9,8 +9,8 @@ import (
 	"bijou/state"
 )
 
-// TestUnknownSettings: a setting that a newer binary has given an environment keeps no provider from
-// working, and nobody gives one that this binary does not know.
+// TestUnknownSettings checks that a setting from a newer binary does not stop a provider from working,
+// and that a setting that this binary does not know cannot be set.
 func TestUnknownSettings(t *testing.T) {
 	for _, b := range builtinProviders() {
 		t.Run(b.name, func(t *testing.T) {
@@ -32,7 +32,8 @@ func TestUnknownSettings(t *testing.T) {
 	}
 }
 
-// TestCheckSeries: only a provider that makes systems, on the host where it does, refuses a series.
+// TestCheckSeries checks that only a provider that makes systems refuses a series, and only on the host
+// where it makes them.
 func TestCheckSeries(t *testing.T) {
 	for name, tt := range map[string]struct {
 		provider  string

@@ -11,7 +11,8 @@ import (
 	"bijou/multicall/home"
 )
 
-// newEnvironment is one in a folder whose name has all that systemd would expand.
+// newEnvironment returns an environment in a directory whose name contains every character that systemd
+// would expand.
 func newEnvironment(t *testing.T) home.Environment {
 	dir := filepath.Join(t.TempDir(), `a b%n"$x`)
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -95,7 +96,7 @@ func TestInstallLeavesOthersFilesAlone(t *testing.T) {
 	}
 }
 
-// neco's daemons are systemd's, and systemd understands their unit files.
+// TestNecosUnits checks neco's unit files, and that systemd can parse them.
 func TestNecosUnits(t *testing.T) {
 	dir := t.TempDir()
 	units, err := NecoUnits(dir)

@@ -20,16 +20,16 @@ import (
 	"bijou/testscripts/hosts/versions"
 )
 
-// ordinary sends a hook tool the ordinary road: the early client leaves GODEBUG to Go.
+// ordinary makes a hook tool take the ordinary path: the early client leaves GODEBUG to Go.
 const ordinary = "GODEBUG=madvdontneed=1"
 
-// limit bounds the wait for what should come at once.
+// limit limits the wait for events that should happen at once.
 const limit = 60 * time.Second
 
-// folder holds what is built once for all inputs of a fuzzer.
+// folder holds the files that are built once for all inputs of a fuzzer.
 var folder string
 
-// agent takes one connection.
+// agent serves one connection.
 type agent struct {
 	listener net.Listener
 	answers  [2]string // to the first box, and to the second, which has a file
@@ -65,7 +65,7 @@ func startAgent(t testing.TB, first, second string) *agent {
 	return a
 }
 
-// serve closes its side once it has nothing more to say, so that no client waits for ever.
+// serve closes its side once it has nothing more to send, so that no client waits forever.
 func (a *agent) serve() {
 	defer close(a.done)
 	conn, err := a.listener.Accept()
@@ -89,7 +89,7 @@ func (a *agent) serve() {
 	}
 }
 
-// hear reads until there is a box.
+// hear reads until a box is complete.
 func (a *agent) hear(conn net.Conn, d *amp.Decoder) bool {
 	chunk := make([]byte, 64<<10)
 	for {
@@ -118,7 +118,7 @@ func wantsFile(answer string) bool {
 	return err == nil && box.Has("want") && !box.Has("_error_code")
 }
 
-// command is a tool under that name and with these arguments.
+// command returns a tool under that name with these arguments.
 func (a *agent) command(binary string, argv ...string) *exec.Cmd {
 	cmd := &exec.Cmd{Path: binary, Args: argv, Env: []string{"JUJU_CLIENT_ID=x", "JUJU_SOCKET=" + a.listener.Addr().String()}}
 	if emulator, err := exec.LookPath(os.Getenv("BIJOU_TEST_EMULATOR")); err == nil {
@@ -127,7 +127,7 @@ func (a *agent) command(binary string, argv ...string) *exec.Cmd {
 	return cmd
 }
 
-// outcome is all that can be seen of a road.
+// outcome is everything that an observer can see of a call.
 type outcome struct {
 	Heard, Stdout, Stderr, Written string
 	Exit                           int
@@ -161,7 +161,7 @@ func (a *agent) run(cmd *exec.Cmd) (o outcome, err error) {
 	return outcome{Heard: string(a.heard), Stdout: stdout.String(), Stderr: stderr.String(), Exit: cmd.ProcessState.ExitCode()}, err
 }
 
-// buildOnce builds the program once a process.
+// buildOnce builds the program once for each process.
 var buildOnce = sync.OnceValues(func() (string, error) {
 	var err error
 	if folder, err = os.MkdirTemp("", "bijou"); err != nil {

@@ -16,11 +16,12 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// program is the thin client and nothing else, linked as what is released.
+// program is the thin client alone, linked like the released binary.
 const program = "./testscripts/cmd/hooktool"
 
-// TestNoCallIntoTheRuntime follows calls and jumps from entry through the disassembled binary, for amd64 the whole
-// one that is released: all lead to functions of this package, and out only to where Go programs begin.
+// TestNoCallIntoTheRuntime follows calls and jumps from entry through the disassembled binary (for
+// amd64 the whole released one). All must lead to functions of this package. The only way out must be
+// the place where Go programs begin.
 func TestNoCallIntoTheRuntime(t *testing.T) {
 	need.Whole(t)
 	for arch, programs := range map[string][]string{"amd64": nil, "arm64": {program}} {
@@ -45,7 +46,7 @@ func TestNoCallIntoTheRuntime(t *testing.T) {
 	}
 }
 
-// TestRuntimeIsFound shows the rule a call that it must refuse.
+// TestRuntimeIsFound checks that the rule refuses a call into the runtime.
 func TestRuntimeIsFound(t *testing.T) {
 	const text = "TEXT a.entry.abi0(SB) x.s\n\tx.s:1\t0x1\t00\tCALL a.f(SB)\nTEXT a.f(SB) x.go\n\tx.go:1\t0x1\t00\tCALL runtime.panicBounds(SB)\n\tx.go:2\t0x1\t00\tCALL AX\n"
 	all := follow(parseCalls(t, []byte(text)), "a.entry.abi0")
@@ -63,7 +64,7 @@ var (
 	within   = regexp.MustCompile(`^(0x[0-9a-f]+|-?\d+\(PC\))$`)
 )
 
-// parseCalls returns what each function of a disassembly calls, or jumps to outside itself.
+// parseCalls returns the calls of each function in a disassembly, and the jumps that leave a function.
 func parseCalls(t *testing.T, disassembly []byte) map[string][]call {
 	t.Helper()
 	calls, name := map[string][]call{}, ""
@@ -81,7 +82,7 @@ func parseCalls(t *testing.T, disassembly []byte) map[string][]call {
 	return calls
 }
 
-// follow returns all calls that can be come to, from their place to what is called.
+// follow returns all reachable calls, as a map from the place of the call to its target.
 func follow(calls map[string][]call, from string) map[string]string {
 	found, open := map[string]string{}, []string{from}
 	for seen := map[string]bool{}; len(open) > 0; {
@@ -100,8 +101,9 @@ func follow(calls map[string][]call, from string) map[string]string {
 	return found
 }
 
-// maxCalls bounds the system calls of a relation-get that prints a value, exec among them: arch_prctl twice,
-// rt_sigprocmask, getcwd, fstat, socket, connect, sendto, read, write, exit_group. Go's start alone has 200.
+// maxCalls limits the system calls of a relation-get that prints a value. They include exec: arch_prctl
+// twice, rt_sigprocmask, getcwd, fstat, socket, connect, sendto, read, write, exit_group. Go's start
+// alone makes 200.
 const maxCalls = 12
 
 func TestSystemCalls(t *testing.T) {
@@ -125,7 +127,7 @@ func TestSystemCalls(t *testing.T) {
 	}
 }
 
-// countCalls traces a command to its end.
+// countCalls traces a command to its end and counts its system calls.
 func countCalls(t *testing.T, cmd *exec.Cmd) (calls int) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -152,7 +154,7 @@ func countCalls(t *testing.T, cmd *exec.Cmd) (calls int) {
 	}
 }
 
-// maxResident is in KiB.
+// maxResident limits the resident memory, in KiB.
 const maxResident = 1024
 
 func TestResident(t *testing.T) {

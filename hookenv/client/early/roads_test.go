@@ -17,7 +17,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// road is one way of a call.
+// road is one call that can take either path.
 type road struct {
 	argv          []string
 	first, second string
@@ -25,7 +25,7 @@ type road struct {
 	prepare       prepare
 }
 
-// compare goes both roads and wants the same of them.
+// compare makes a call by both paths, and checks that the outcomes are equal.
 func compare(t testing.TB, binary string, r road) outcome {
 	t.Helper()
 	var outcomes [2]outcome
@@ -42,7 +42,7 @@ func compare(t testing.TB, binary string, r road) outcome {
 		if err != nil {
 			t.Fatalf("road %d: %v", i, err)
 		}
-		// Each road has a folder and a socket of its own.
+		// Each path has its own directory and socket.
 		o.Written = finish()
 		o.Heard = strings.ReplaceAll(o.Heard, cmd.Dir, "DIR")
 		o.Stderr = strings.ReplaceAll(o.Stderr, cmd.Dir, "DIR")
@@ -145,8 +145,8 @@ func TestRoads(t *testing.T) {
 	}
 }
 
-// TestFatalSignals has what the roads differ in: one whom a signal ends writes no goroutines, and a
-// signal that the caller ignores ends nobody.
+// TestFatalSignals checks how the paths differ. On a fatal signal the early client prints no
+// goroutines. A signal that the caller ignores ends neither.
 func TestFatalSignals(t *testing.T) {
 	if os.Getenv("BIJOU_TEST_EMULATOR") != "" {
 		t.Skip("skipped: an emulator has signals of its own")
@@ -169,7 +169,7 @@ func TestFatalSignals(t *testing.T) {
 	}
 }
 
-// FuzzRoads goes both roads with the same arguments, stdin, answers and callers.
+// FuzzRoads takes both paths with the same arguments, stdin, answers and callers.
 func FuzzRoads(f *testing.F) {
 	for _, answer := range []string{
 		box("exit", "0", "stdout", "fine\n"), box("exit", "1", "stderr", "ERROR no\n"), box("want", "-"), box("want", "short"),
@@ -203,8 +203,8 @@ func FuzzRoads(f *testing.F) {
 	})
 }
 
-// frame makes a box of lines with a key and a value, so that what a fuzzer changes remains one. What
-// has other lines is sent as it is.
+// frame encodes lines of the form KEY=VALUE as a box, so that the fuzzer's changes still make a box. It
+// returns other text unchanged.
 func frame(answer []byte) string {
 	var wire []byte
 	for line := range strings.SplitSeq(string(answer), "\n") {
@@ -217,7 +217,7 @@ func frame(answer []byte) string {
 	return string(amp.End(wire))
 }
 
-// namesFile reports whether an answer has a path that is not one of those the seeds have.
+// namesFile reports whether an answer contains a path that is not in the seeds.
 func namesFile(answer []byte) bool {
 	rest := answer
 	for _, path := range []string{"/dev/stderr", "short"} {

@@ -19,10 +19,10 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// prepare makes what a command gets from its caller; finish returns what of it can be seen afterwards.
+// prepare sets up what a command gets from its caller. finish returns the visible result.
 type prepare = func(t testing.TB, a *agent, cmd *exec.Cmd) (finish func() string)
 
-// Ways of FuzzRoads, behind all signals.
+// These are ways of FuzzRoads, numbered after all signals.
 const (
 	resetInput = 65 + iota
 	resetOutput
@@ -31,11 +31,12 @@ const (
 	allWays
 )
 
-// noWays are signals that stop a process, those for which a Go program writes its goroutines, and two
-// that it drops, but would die of if one had come before its start.
+// noWays are signals for which the paths differ or do not end. Some stop a process, and some make a Go
+// program print its goroutines. Go drops two more, but they would kill a process before Go starts.
 var noWays = []byte{3, 4, 5, 6, 7, 8, 11, 16, 19, 20, 21, 22, 27, 31, 33}
 
-// findWay returns what a caller may do to a tool: 0: nothing; a signal, while it waits; one of the above.
+// findWay returns what a caller does to a tool: nothing for 0, a signal while the tool waits, or one of
+// the ways above.
 func findWay(way byte, stdin string) prepare {
 	switch way {
 	case resetInput:
@@ -50,7 +51,7 @@ func findWay(way byte, stdin string) prepare {
 	return signalled(stdin, syscall.Signal(way))
 }
 
-// signalled has signals come while the tool waits for the agent, each with time to do what it does.
+// signalled sends signals while the tool waits for the agent. It gives each signal time to take effect.
 func signalled(stdin string, signals ...syscall.Signal) prepare {
 	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 		cmd.Stdin = strings.NewReader(stdin)
@@ -66,7 +67,7 @@ func signalled(stdin string, signals ...syscall.Signal) prepare {
 	}
 }
 
-// resetting has one descriptor be a connection that is reset before the tool is answered.
+// resetting makes one descriptor a connection that is reset before the tool gets its answer.
 func resetting(fd int, stdin string) prepare {
 	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 		near, far := connect(t)
@@ -80,7 +81,7 @@ func resetting(fd int, stdin string) prepare {
 	}
 }
 
-// output has stdout be a file, or with no path a pipe that nobody reads.
+// output makes stdout a file or, without a path, a pipe that nobody reads.
 func output(path string) prepare {
 	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 		r, w, err := os.Pipe()
@@ -97,7 +98,7 @@ func output(path string) prepare {
 	}
 }
 
-// typed has stdin be a terminal.
+// typed makes stdin a terminal.
 func typed(text string) prepare {
 	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 		keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -137,7 +138,7 @@ func connect(t testing.TB) (near *os.File, far *net.TCPConn) {
 	return near, far
 }
 
-// fed has stdin from a pipe.
+// fed makes stdin a pipe.
 func fed(text string) prepare {
 	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 		cmd.Stdin = strings.NewReader(text)
@@ -145,7 +146,7 @@ func fed(text string) prepare {
 	}
 }
 
-// through has the tool called by a shell, which prepares its descriptors.
+// through makes a shell call the tool. The shell prepares the descriptors.
 func through(script string) prepare {
 	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 		for name, text := range map[string]string{"short": "short", "long": strings.Repeat("0123456789", 20_000), "out": ""} {
@@ -168,12 +169,12 @@ func through(script string) prepare {
 	}
 }
 
-// farSocket is a script that calls the tool with a name of that length for the agent's socket.
+// farSocket returns a script that calls the tool with a path of that length to the agent's socket.
 func farSocket(length int) string {
 	return fmt.Sprintf(`s=$PWD/s; while ((${#s} < %d)); do s+=s; done; ln -s "$JUJU_SOCKET" "$s"; JUJU_SOCKET=$s exec "$0" "$@"`, length)
 }
 
-// fullPipe has stdout be a pipe without room that others have made non-blocking, and reads it once
+// fullPipe makes stdout a full pipe that other processes have made non-blocking. It reads the pipe once
 // the tool has had to wait.
 func fullPipe(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 	r, w, err := os.Pipe()
@@ -204,8 +205,8 @@ func fullPipe(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 	}
 }
 
-// slowStdin has stdin be a pipe that others have made non-blocking, with a part there and a part
-// that comes later.
+// slowStdin makes stdin a pipe that other processes have made non-blocking. One part is there and the
+// rest comes later.
 func slowStdin(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -223,14 +224,14 @@ func slowStdin(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 	return func() string { r.Close(); return "" }
 }
 
-// executeAs names a program for this one to become, with more of an environment than os/exec
-// passes on, which has each variable once.
+// executeAs names the program that this one executes. It can pass a variable twice, which os/exec does
+// not.
 const (
 	executeAs = "BIJOU_TEST_EXECUTE"
 	second    = "BIJOU_TEST_SECOND"
 )
 
-// twice has a variable be there a second time.
+// twice puts a variable into the environment a second time.
 func twice(variable string) prepare {
 	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 		self, err := os.Executable()
@@ -243,7 +244,7 @@ func twice(variable string) prepare {
 	}
 }
 
-// becomeOther ends where it has nothing to do.
+// becomeOther executes the program that the environment names, if any.
 func becomeOther() error {
 	path := os.Getenv(executeAs)
 	if path == "" {

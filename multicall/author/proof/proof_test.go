@@ -16,7 +16,7 @@ import (
 	"bijou/multicall/author/proof"
 )
 
-// sound is a charm in which nothing is found, by file.
+// sound returns the files of a charm without faults.
 func sound() map[string]string {
 	return map[string]string{
 		"metadata.yaml": "name: blog\nsummary: A blog\ndescription: A blog.\nhook-dialect: modern\nrequires:\n  db: mysql\nstorage:\n  data:\n    type: filesystem\n",
@@ -32,7 +32,8 @@ func sound() map[string]string {
 	}
 }
 
-// writeCharm writes the files, those of hooks and actions executable; a text "-> FILE" is a link.
+// writeCharm writes the files. Hooks and actions are executable. A text of the form "-> FILE" makes a
+// symlink.
 func writeCharm(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -83,9 +84,9 @@ func TestSoundCharm(t *testing.T) {
 	}
 }
 
-// TestBreakages breaks the sound charm in each way that proof is to name. An endless loop and a
-// setting that the other side never makes can only be seen when the charm runs: the suite of
-// charm test has them.
+// TestBreakages breaks the sound charm in each way that proof must report. An endless loop and a
+// setting that the other side never makes show only when the charm runs, so the suite of charm test has
+// those.
 func TestBreakages(t *testing.T) {
 	const metadata = "name: blog\nsummary: A blog\ndescription: A blog.\nhook-dialect: modern\nrequires:\n  db: mysql\nstorage:\n  data:\n    type: filesystem\n"
 	tests := []struct {
@@ -151,7 +152,8 @@ func TestBreakages(t *testing.T) {
 	}
 }
 
-// TestFix mends what has one mend, round by round: the hook's name is known once the key is right.
+// TestFix fixes all faults that have a single fix, round by round: a hook's name is known only after
+// the key is correct.
 func TestFix(t *testing.T) {
 	files := sound()
 	files["metadata.yaml"] = "\"naem\": blog # its name\nsummary: A blog\ndescription: A blog.\nhook-dialect: modern\nrequries: {db: {interface: mysql, scpoe: global}}\n" +
@@ -203,7 +205,7 @@ func TestFix(t *testing.T) {
 	}
 }
 
-// TestPython needs Python, whose parser it is: proof says nothing of it elsewhere.
+// TestPython needs Python, because its parser checks the files. Without it, proof does not check them.
 func TestPython(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("no python3")
@@ -231,7 +233,7 @@ func TestPython(t *testing.T) {
 	}
 }
 
-// TestDoubt has what may well run: proof is silent about it.
+// TestDoubt checks that proof does not report code that can work.
 func TestDoubt(t *testing.T) {
 	tests := []struct{ name, file, text string }{
 		{"a status in a variable", "hooks/start", "#!/bin/bash\nstatus-set $S ready\nstatus-set \"$S\" \"x\"\n"},
@@ -290,8 +292,8 @@ func TestReactiveSources(t *testing.T) {
 	}
 }
 
-// TestNotExecutable has programs that deploy makes executable, also where a link leads to one; what is
-// wrong with one is said once.
+// TestNotExecutable checks programs that deploy makes executable, even behind a symlink, and that a
+// fault in one is reported once.
 func TestNotExecutable(t *testing.T) {
 	files := sound()
 	files["src/charm.py"] = "#!/usr/bin/env python3\n"

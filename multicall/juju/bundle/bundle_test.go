@@ -14,7 +14,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// parseFiles parses what stands in files of these names, in their order: "b/x.yaml: text".
+// parseFiles parses the named files in order. The map gives their texts, for example "b/x.yaml: text".
 func parseFiles(files map[string]string, names ...string) (*bundle.Bundle, error) {
 	read := func(path string) ([]byte, error) {
 		if text, ok := files[path]; ok {
@@ -75,7 +75,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// A bundle, and each overlay, has its own folder: what is outside of it is named, and not read unasked.
+// TestOutside checks that a bundle and each overlay have their own directory. Files outside of it are
+// named, and are read only with permission.
 func TestOutside(t *testing.T) {
 	const bundleFile = `
 applications:
@@ -160,7 +161,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestManyErrors wants no more of them than somebody reads.
+// TestManyErrors checks that at most 100 errors are printed.
 func TestManyErrors(t *testing.T) {
 	_, err := parseFiles(map[string]string{"/b.yaml": strings.Repeat("--- []\n", 1000)}, "/b.yaml")
 	if err == nil || strings.Count(err.Error(), "a list is not a dictionary") != 100 {
@@ -168,7 +169,7 @@ func TestManyErrors(t *testing.T) {
 	}
 }
 
-// bomb merges dictionaries of dictionaries, nine by nine.
+// bomb returns nested merges of dictionaries, nine at each level.
 func bomb() string {
 	text, last := "variables:\n  a: &a {k: v}\n", "a"
 	for _, next := range strings.Split("bcdefghijkl", "") {
@@ -204,7 +205,7 @@ applications:
 	}
 }
 
-// FuzzParse wants neither panics nor unbounded work of whatever is handed in.
+// FuzzParse checks that no input causes a panic or unbounded work.
 func FuzzParse(f *testing.F) {
 	f.Add(base)
 	f.Add("applications: {a: {charm: &x ./a, <<: *x}}")

@@ -1,6 +1,5 @@
-// Package charms_test runs the hooks of the example charms and of the charms in
-// this folder with played hook tools and no agent, so that a charm is known to be
-// right before anything else is asked to run it.
+// Package charms_test runs the hooks of the example charms and of the charms in this directory with
+// fake hook tools and without an agent. That shows that a charm is correct before an agent runs it.
 package charms_test
 
 import (
@@ -26,8 +25,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tourServer is `bijou tour-server`, the one command of bijou that hooks of the example charms call.
-// It is not multicall's, with which hook tools would be the real ones.
+// tourServer is `bijou tour-server`, the only command of bijou that hooks of the example charms call.
+// It is not multicall's, because the hook tools would then be the real ones.
 func tourServer(args []string) int {
 	streams := console.Process()
 	parsed, err := console.Parse(streams, console.Command{Name: "tour-server", Grammar: &struct{}{}, Commands: &site.Command{}}, args)
@@ -37,7 +36,7 @@ func tourServer(args []string) int {
 	return console.Report(streams.Err, err)
 }
 
-// play is a small environment: units that run their hooks one after another.
+// play is a small environment whose units run their hooks one after another.
 type play struct {
 	t     *testing.T
 	dir   string
@@ -67,7 +66,7 @@ func (p *play) check(err error) {
 	}
 }
 
-// change edits the world.
+// change edits and saves the world.
 func (p *play) change(edit func(*world)) {
 	p.t.Helper()
 	path := filepath.Join(p.dir, "world.json")
@@ -77,7 +76,7 @@ func (p *play) change(edit func(*world)) {
 	p.check(w.save(path))
 }
 
-// world reads the world.
+// world returns the current world.
 func (p *play) world() (got *world) {
 	p.t.Helper()
 	p.change(func(w *world) { got = w })
@@ -112,7 +111,7 @@ func (p *play) configure(service string, values map[string]any) {
 	})
 }
 
-// run runs one hook, which must succeed. A hook that is not there is no failure.
+// run runs one hook, which must succeed. A missing hook is not a failure.
 func (p *play) run(unit, hook string, env ...string) {
 	p.t.Helper()
 	if out, err := p.try(unit, hook, env...); err != nil {
@@ -131,7 +130,7 @@ func (p *play) try(unit, hook string, env ...string) (string, error) {
 	p.check(err)
 	defer out.Close()
 	cmd := exec.Command(path)
-	// A file and not a pipe: a daemon that a hook leaves behind keeps it open.
+	// The output is a file and not a pipe, because a daemon that a hook leaves behind keeps it open.
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.units[unit], out, out
 	cmd.Env = append([]string{
 		"PATH=" + filepath.Join(p.dir, "tools") + ":" + os.Getenv("PATH"), "HOME=" + p.dir,
@@ -171,7 +170,7 @@ func (p *play) runIn(unit, id, kind, remote string) {
 	p.run(unit, name+"-relation-"+kind, env...)
 }
 
-// enter brings a unit into a relation, and everybody who must know hears of it.
+// enter adds a unit to a relation and runs the hooks of all units that must learn of it.
 func (p *play) enter(unit, id string) {
 	p.t.Helper()
 	var others []string
@@ -193,8 +192,7 @@ func (p *play) enter(unit, id string) {
 	p.settle()
 }
 
-// leave takes a unit out of all its relations; the others hear of it, then it
-// stops.
+// leave removes a unit from all its relations, runs the other units' hooks, and stops the unit.
 func (p *play) leave(unit string) {
 	p.t.Helper()
 	for id, rel := range p.world().Relations {
@@ -216,7 +214,7 @@ func (p *play) leave(unit string) {
 	p.settle()
 }
 
-// settle runs changed hooks until everybody has seen everything.
+// settle runs changed hooks until every unit has seen all settings.
 func (p *play) settle() {
 	p.t.Helper()
 	for range 100 {

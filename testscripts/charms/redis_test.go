@@ -16,7 +16,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// newRedis is a play with servers; they are stopped when the test ends, however.
+// newRedis returns a play with real servers, which stop when the test ends, however it ends.
 func newRedis(t *testing.T) *play {
 	t.Helper()
 	for _, name := range []string{"redis-server", "redis-cli"} {
@@ -36,7 +36,7 @@ func newRedis(t *testing.T) *play {
 	return p
 }
 
-// cli asks the server of a unit.
+// cli sends a command to a unit's server and returns the answer.
 func (p *play) cli(unit string, args ...string) string {
 	p.t.Helper()
 	home := filepath.Join(p.unitDir(unit), "redis")
@@ -53,7 +53,8 @@ func (p *play) cli(unit string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// role is what the server says of itself: "master", or whom it replicates and how that goes.
+// role returns the server's own view of its role: "master", or the primary and the state of the
+// replication.
 func (p *play) role(unit string) string {
 	p.t.Helper()
 	values := map[string]string{}
@@ -68,7 +69,7 @@ func (p *play) role(unit string) string {
 	return values["role"]
 }
 
-// eventually waits for a server to be what it should.
+// eventually waits until get returns want.
 func (p *play) eventually(want string, get func() string) {
 	p.t.Helper()
 	await.Until(p.t, await.Poll{Limit: time.Minute, Pause: 20 * time.Millisecond}, want, func() string {
@@ -84,7 +85,7 @@ func (p *play) port(unit string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// replicates checks that primary is one and the others its replicas, by data.
+// replicates checks with data that primary is the primary and the others are its replicas.
 func (p *play) replicates(primary string, replicas ...string) {
 	p.t.Helper()
 	p.eventually("master", func() string { return p.role(primary) })
@@ -103,7 +104,7 @@ func (p *play) replicates(primary string, replicas ...string) {
 func TestRedisElectsAndReplicates(t *testing.T) {
 	need.Whole(t)
 	p := newRedis(t)
-	// The lowest number is not the first to come.
+	// The unit with the lowest number does not come first.
 	for _, unit := range []string{"redis/1", "redis/0", "redis/2"} {
 		p.deploy(unit, "redis")
 		p.enter(unit, "cluster:0")
@@ -132,7 +133,7 @@ func TestRedisElectsAndReplicates(t *testing.T) {
 	}
 }
 
-// lastLine is what the client did last.
+// lastLine returns the last line of the client's log.
 func lastLine(t *testing.T, p *play, unit string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(p.unitDir(unit), "redis.log"))

@@ -10,15 +10,14 @@ import (
 	"strings"
 )
 
-// tools are the hook tools that the test binary plays when it is started under
-// one of their names.
+// tools are the hook tools that the test binary imitates under their names.
 var tools = []string{
 	"config-get", "unit-get", "relation-get", "relation-set", "relation-list", "relation-ids",
 	"juju-log", "status-set", "open-port", "close-port",
 }
 
-// world is all that the played tools know. It lives in a file: every call of a
-// tool is a process. Writes are seen at once; there is no transaction here.
+// world is everything that the fake tools know. It is in a file because each call of a tool is a
+// process. Writes are visible at once: there are no transactions here.
 type world struct {
 	Config    map[string]map[string]any // by service
 	Relations map[string]*relation      // by id, "db:0"
@@ -26,7 +25,7 @@ type world struct {
 	Ports     map[string][]string       // by unit
 }
 
-// relation is a relation; its name is the same on both sides.
+// relation is a relation. It has the same name on both sides.
 type relation struct {
 	Units    []string
 	Settings map[string]map[string]string // by unit
@@ -52,7 +51,7 @@ func (w *world) save(path string) error {
 	return os.WriteFile(path, data, 0o644)
 }
 
-// playTool is the test binary as a hook tool.
+// playTool runs the test binary as a hook tool.
 func playTool(name string, args []string) int {
 	path := os.Getenv("TEST_WORLD")
 	w, err := loadWorld(path)
@@ -71,7 +70,7 @@ func playTool(name string, args []string) int {
 	return 0
 }
 
-// tool does what one call of a tool does.
+// tool carries out one call of a tool.
 func (w *world) tool(name string, args []string) (string, error) {
 	unit := os.Getenv("JUJU_UNIT_NAME")
 	id, asJSON, args := flags(args)
@@ -97,7 +96,7 @@ func (w *world) tool(name string, args []string) (string, error) {
 	return "", nil
 }
 
-// flags takes the two options apart that the charms use; --file is left alone.
+// flags parses the two options that the charms use. It leaves --file alone.
 func flags(args []string) (id string, asJSON bool, rest []string) {
 	id = os.Getenv("JUJU_RELATION_ID")
 	for i := 0; i < len(args); i++ {
@@ -173,7 +172,7 @@ func (w *world) relationTool(name, unit, id string, asJSON bool, args []string) 
 	return values[args[0]] + "\n", nil
 }
 
-// set changes settings; `--file -` takes "KEY: VALUE" lines here.
+// set changes settings. Here, `--file -` takes lines of the form "KEY: VALUE".
 func (r *relation) set(unit string, args []string) error {
 	if slices.Equal(args, []string{"--file", "-"}) {
 		data, err := os.ReadFile("/dev/stdin")
@@ -193,8 +192,8 @@ func (r *relation) set(unit string, args []string) error {
 	return nil
 }
 
-// others lists who is in, as the unit sees it: the other service's units, or in a
-// peer relation all but itself.
+// others returns the members that the unit sees: the other service's units or, in a peer relation, all
+// except itself.
 func (r *relation) others(unit string) []string {
 	service := filepath.Dir(unit)
 	peers := !slices.ContainsFunc(r.Units, func(u string) bool { return filepath.Dir(u) != service })

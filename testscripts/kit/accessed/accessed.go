@@ -1,10 +1,10 @@
-// Package accessed is a store that asks state/access about each request of a machine's agents, so that
-// the suites hold agents to what the table allows them.
+// Package accessed is a store that asks state/access about each request of a machine's agents. So the
+// suites check that agents stay within the rights in the table.
 //
-// It does what a gateway before the store does: it decides at the revision that a snapshot reads, filters
-// lists and watches, and makes a commit conditional on what its rights follow from. It only reports a refusal, and
-// lets the request through: a suite then tells all of them, and not the first. It is for tests; nothing of it is
-// shipped.
+// It works like a gateway in front of the store. It decides at the revision of a snapshot, filters
+// lists and watches, and makes a commit conditional on the facts behind its rights. It only reports a
+// refusal and lets the request through, so that a suite shows all refusals and not only the first. It
+// is for tests and is not part of the product.
 package accessed
 
 import (
@@ -19,10 +19,10 @@ import (
 	"bijou/state/store"
 )
 
-// Report is told of each request: which right it needs, and why it is refused; nil if it is not.
+// Report receives each request's right and the reason for its refusal, or nil.
 type Report func(right access.Right, refusal error)
 
-// New returns the store as that identity has it.
+// New returns the store as that identity sees it.
 func New(s store.Store, id access.Identity, report Report) store.Store {
 	return &asked{Store: s, id: id, report: report}
 }
@@ -33,7 +33,7 @@ type asked struct {
 	report Report
 }
 
-// judge reports a request, unless it is excepted.
+// judge reports a request, unless there is an exception for it.
 func (a *asked) judge(p *placed, op access.Op, key string, refusal error) {
 	right, _ := access.RightOf(op, key)
 	if refusal == nil {
@@ -43,7 +43,7 @@ func (a *asked) judge(p *placed, op access.Op, key string, refusal error) {
 	}
 }
 
-// Health is the store's own, nil if it has none.
+// Health returns the store's own health, or nil.
 func (a *asked) Health(ctx context.Context) map[string]string {
 	if h, ok := a.Store.(store.HealthReporter); ok {
 		return h.Health(ctx)
@@ -59,7 +59,7 @@ func (a *asked) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return &snapshot{Snapshot: s, a: a, placed: newPlaced(ctx, s)}, nil
 }
 
-// snapshot asks at its own revision.
+// snapshot decides at its own revision.
 type snapshot struct {
 	store.Snapshot
 	a      *asked
@@ -110,7 +110,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	return shown, nil
 }
 
-// valueOf is never nil for a key that is there.
+// valueOf returns a non-nil value for a key that exists.
 func valueOf(kv store.KV, there bool) []byte {
 	if !there {
 		return nil
@@ -118,7 +118,7 @@ func valueOf(kv store.KV, there bool) []byte {
 	return append([]byte{}, kv.Value...)
 }
 
-// unlessRefusal returns an error of the store.
+// unlessRefusal returns err unless it is a refusal.
 func unlessRefusal(err error) error {
 	if errors.Is(err, access.ErrRefused) {
 		return nil
@@ -167,8 +167,8 @@ type verdict struct {
 	refusal error
 }
 
-// askCommit asks about each write, and about the conditions, which are reads. It returns an error if the store could not
-// be read.
+// askCommit asks about each write, and about each condition as a read. It returns an error if the store
+// could not be read.
 func (a *asked) askCommit(p *placed, txn store.Txn) (all []verdict, err error) {
 	writes := make([]access.Write, len(txn.Ops))
 	for i, op := range txn.Ops {
@@ -232,8 +232,8 @@ func (a *asked) Watch(ctx context.Context, after int64, scope store.Scope) (stor
 	return &watcher{Watcher: w, a: a, scope: scope}, nil
 }
 
-// watcher shows what its machine may read as the state is when the event is delivered. That a key was deleted is
-// shown as long as the watch itself is allowed.
+// watcher shows what its machine can read in the state at the time of delivery. It shows deletions of
+// keys as long as the watch itself is allowed.
 type watcher struct {
 	store.Watcher
 	a     *asked
@@ -252,7 +252,7 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	}
 }
 
-// filter shows all if the store cannot be asked: this is for tests, which are to go on.
+// filter shows everything if the store cannot be asked, so that the tests go on.
 func (w *watcher) filter(ctx context.Context, events []store.Event) (shown []store.Event) {
 	snap, err := w.a.Store.Snapshot(ctx)
 	if err != nil {
@@ -289,7 +289,7 @@ func (w *watcher) mayHear(p *placed, key string) bool {
 	return false
 }
 
-// placed is a placement at a snapshot's revision. A snapshot may be read by several goroutines.
+// placed is a placement at a snapshot's revision. Several goroutines can read the snapshot.
 type placed struct {
 	mu        sync.Mutex
 	reader    *reader
@@ -300,7 +300,7 @@ func newPlaced(ctx context.Context, s store.Snapshot) *placed {
 	return newPlacement(&placed{reader: &reader{ctx: ctx, snap: s, revisions: map[string]int64{}}})
 }
 
-// newPlacement returns a placement that has used nothing yet, at the same revision.
+// newPlacement returns an unused placement at the same revision.
 func newPlacement(p *placed) *placed {
 	return &placed{reader: p.reader, placement: access.NewPlacement(p.reader)}
 }
@@ -330,7 +330,7 @@ func (p *placed) isGone(unit string) bool {
 	return err == nil && value == nil
 }
 
-// conditions returns those of a commit, and those that its rights follow from.
+// conditions returns the commit's conditions and those that its rights follow from.
 func (p *placed) conditions(ctx context.Context, conds []store.Cond) ([]store.Cond, error) {
 	keys, prefixes := p.placement.Used()
 	all := slices.Clone(conds)

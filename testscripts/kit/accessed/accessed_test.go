@@ -14,7 +14,7 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// TestConformance has an operator's store be a store as any.
+// TestConformance runs the suite of stores over an operator's store.
 func TestConformance(t *testing.T) {
 	wrap := func(s store.Store) store.Store { return New(s, access.Operator(), func(access.Right, error) {}) }
 	inner := func(s store.Store) store.Store { return s.(*asked).Store }
@@ -30,7 +30,8 @@ func TestConformance(t *testing.T) {
 
 func put(key, value string) store.Op { return store.Op{Key: key, Value: []byte(value)} }
 
-// world has a store with wordpress/0 on machine 1 and mysql/0 on machine 2, and what was refused to machine 1.
+// world returns a store with wordpress/0 on machine 1 and mysql/0 on machine 2, and the refusals to
+// machine 1.
 func world(t *testing.T) (operator, agent store.Store, refused *[]string) {
 	operator = memstore.New()
 	t.Cleanup(func() { operator.Close() })
@@ -56,7 +57,7 @@ func commit(t *testing.T, s store.Store, ops ...store.Op) int64 {
 	return revision
 }
 
-// TestReports has each request that is refused reported, whatever becomes of it.
+// TestReports checks that each refused request is reported, whatever its result.
 func TestReports(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -119,7 +120,7 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestFilters has lists and watches show what may be read.
+// TestFilters checks that lists and watches show only readable keys.
 func TestFilters(t *testing.T) {
 	operator, agent, refused := world(t)
 	snap, err := agent.Snapshot(t.Context())
@@ -159,7 +160,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// moving moves the unit between the question and the commit.
+// moving moves the unit between the decision and the commit.
 type moving struct {
 	store.Store
 	move func()
@@ -170,7 +171,8 @@ func (m *moving) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return m.Store.Commit(ctx, txn)
 }
 
-// TestRightsAreConditions has a commit conflict if the unit has gone elsewhere meanwhile.
+// TestRightsAreConditions checks that a commit conflicts if the unit has moved to another machine in
+// between.
 func TestRightsAreConditions(t *testing.T) {
 	operator, _, _ := world(t)
 	between := &moving{Store: operator, move: func() { commit(t, operator, put("units/wordpress/0", `{"machine":"2"}`)) }}

@@ -14,17 +14,19 @@ import (
 	"bijou/state/access"
 )
 
-// Variable names a directory. If it is set, the agents of a test binary have a store that asks state/access,
-// and note there what they were refused and which rights they have used.
+// Variable names a directory. If it is set, the agents of a test binary use a store that asks
+// state/access, and record in the directory their refusals and the rights that they used.
 const Variable = "BIJOU_TEST_ACCESS"
 
-// What the names of the files begin with. Each process has its own: some are another user's.
+// These are the prefixes of file names. Each process has its own files, because some belong to a
+// different user.
 const (
 	refusedFile = "refused-"
 	usedFile    = "used-"
 )
 
-// AgentState returns what multicall.Options.AgentState is to be in this process; nil without [Variable].
+// AgentState returns the value of multicall.Options.AgentState for this process. It is nil without
+// [Variable].
 func AgentState() func(opened *state.State, machine string) *state.State {
 	dir := os.Getenv(Variable)
 	if dir == "" {
@@ -68,7 +70,7 @@ func (n *notes) note(file, line string) {
 	}
 }
 
-// appendLine is one write, so that lines of goroutines do not mix.
+// appendLine appends with one write, so that lines of different goroutines do not mix.
 func appendLine(path, line string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
 	if err != nil {
@@ -79,13 +81,14 @@ func appendLine(path, line string) error {
 	return err
 }
 
-// Refused returns what agents were refused that had the directory, each once, sorted.
+// Refused returns the refusals that agents recorded in the directory, each once, sorted.
 func Refused(dir string) ([]string, error) { return readAll(dir, refusedFile) }
 
-// UsedVariable names a file to which [KeepUsed] adds.
+// UsedVariable names the file to which [KeepUsed] adds.
 const UsedVariable = "BIJOU_TEST_ACCESS_USED"
 
-// KeepUsed adds the rights that agents have used who had the directory to the file that [UsedVariable] names.
+// KeepUsed adds the used rights that agents recorded in the directory to the file that [UsedVariable]
+// names.
 func KeepUsed(dir string) error {
 	file := os.Getenv(UsedVariable)
 	used, err := readAll(dir, usedFile)
@@ -95,7 +98,7 @@ func KeepUsed(dir string) error {
 	return appendLine(file, strings.Join(used, "\n"))
 }
 
-// Unused returns the rights of the table that are not in a file which [KeepUsed] has made.
+// Unused returns the rights of the table that are not in a file of [KeepUsed].
 func Unused(file string) (unused []string, err error) {
 	used, err := readLines(file)
 	if err != nil {

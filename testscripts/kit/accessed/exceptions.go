@@ -7,7 +7,8 @@ import (
 	"bijou/state/access"
 )
 
-// exception is something that agents still do and the table refuses, with the reason. Each is to go.
+// exception is a request that agents still make although the table refuses it, with the reason. Each
+// must go.
 type exception struct {
 	name string
 	has  func(op access.Op, parts []string, isGone func(unit string) bool) bool

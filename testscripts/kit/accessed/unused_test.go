@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestUnusedRights holds the rights that the table gives, and no script has needed, against a list with reasons. It
-// wants the file that all scripts have added to: .ci/long access.
+// TestUnusedRights compares the rights that no script has used with a list of reasons. It needs the
+// file that all scripts have added to: run .ci/long access.
 func TestUnusedRights(t *testing.T) {
 	file := os.Getenv(UsedVariable)
 	if file == "" {
@@ -33,7 +33,7 @@ func TestUnusedRights(t *testing.T) {
 	t.Logf("no script needs:\n  %s", strings.Join(unused, "\n  "))
 }
 
-// unusedRights are those that stay for what scripts do not do, with the reason.
+// unusedRights are the rights that scripts do not use, each with the reason why it stays.
 func unusedRights() map[string]string {
 	opens := "a process opens the environment with it, which the store that asks is put over later"
 	outages := "a machine logs what its agent cannot do, as when a store is away: testscripts/hosts/outage"

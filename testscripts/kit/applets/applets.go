@@ -1,7 +1,7 @@
-// Package applets makes a test binary every applet, so that a suite drives the
-// same code as users do, as processes of their own, from the binary that it is.
+// Package applets makes a test binary every applet. So a suite runs the same code as users do, as
+// separate processes of its own binary.
 //
-// It decides nothing about a suite; the test mains below testscripts import it.
+// It decides nothing about a suite.
 package applets
 
 import (
@@ -17,14 +17,12 @@ import (
 	"bijou/multicall"
 )
 
-// Main is the test main: called as an applet, it is that applet, from multicall's
-// own table, so that none can be forgotten; called as the test binary, it calls
-// begin and runs the tests. Any other name must not run the suite again: exit
-// code 127. It does not return.
+// Main is the test main. Under the name of an applet the binary is that applet, from multicall's own
+// table, so that none can be forgotten. Under its own name it calls begin and runs the tests. Under any
+// other name it exits with code 127, so that the suite does not run again. It does not return.
 func Main(m *testing.M, o multicall.Options, begin func()) { MainWith(m, o, nil, begin) }
 
-// MainWith is Main with more programs, by their names, that users would have beside
-// the applets.
+// MainWith is Main with additional programs by name that users would have beside the applets.
 func MainWith(m *testing.M, o multicall.Options, more map[string]func(), begin func()) {
 	name := filepath.Base(os.Args[0])
 	suite := strings.HasSuffix(name, ".test")

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// Fault returns a function that kills this process with SIGKILL when the point of
-// BIJOU_FAULT=point[:n] is reached for the n-th time; nil without the variable.
+// Fault returns a function that kills this process with SIGKILL when it reaches the point of
+// BIJOU_FAULT=point[:n] for the n-th time. Without the variable it returns nil.
 func Fault() func(point string) {
 	value := os.Getenv("BIJOU_FAULT")
 	if value == "" {

@@ -41,8 +41,7 @@ func TestParseFaultRefusesNonsense(t *testing.T) {
 	}
 }
 
-// TestFaultIsOffForUsers holds the product's main to giving no fault, whatever the
-// variable says.
+// TestFaultIsOffForUsers checks that the product's main sets no fault, whatever the variable contains.
 func TestFaultIsOffForUsers(t *testing.T) {
 	main, err := os.ReadFile("../../../main.go")
 	if err != nil {

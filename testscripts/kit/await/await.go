@@ -1,8 +1,7 @@
-// Package await looks at a condition again and again until it holds, in tests: instead
-// of a sleep, which proves nothing on a busy machine. Nobody else polls by a loop of
-// their own.
+// Package await polls a condition in tests until it holds. It replaces sleeps, which prove nothing on a
+// busy machine. All polling in tests goes through it.
 //
-// It imports nothing of bijou. Tests and their packages import it.
+// It imports nothing of bijou.
 package await
 
 import (
@@ -10,7 +9,7 @@ import (
 	"time"
 )
 
-// Poll says how to wait. Its limit is several times what a busy machine needs.
+// Poll sets how to wait. Its limit is several times the need of a busy machine.
 type Poll struct {
 	Limit  time.Duration // after it nothing is waited for any more
 	Pause  time.Duration // between two looks; 0 is 10 ms
@@ -18,8 +17,8 @@ type Poll struct {
 	Report func() string // what else a failure prints; nil is nothing
 }
 
-// Condition is what is waited for. One returns whether it holds, the other one the
-// reason why it does not hold yet, "" when it does.
+// Condition is a condition to wait for. One form returns whether it holds. The other returns the reason
+// why it does not hold yet, or "".
 type Condition interface{ func() bool | func() string }
 
 // Test is a testing.TB, or a script.
@@ -27,8 +26,8 @@ type Test interface {
 	Fatalf(format string, args ...any)
 }
 
-// Until blocks until the condition holds, and returns how long that took. When the limit
-// is over it fails the test with what was awaited, and why it did not come.
+// Until blocks until the condition holds, and returns how long that took. When the limit is over, it
+// fails the test with the awaited condition and the reason why it does not hold.
 func Until[C Condition](t Test, p Poll, what string, holds C) (took time.Duration) {
 	if t, ok := t.(interface{ Helper() }); ok {
 		t.Helper()
@@ -46,8 +45,7 @@ func Until[C Condition](t Test, p Poll, what string, holds C) (took time.Duratio
 	return time.Since(began)
 }
 
-// Try is Until for who goes on without: it reports whether the condition came to hold,
-// and why not.
+// Try is Until without a failure: it reports whether the condition came to hold, and why not.
 func Try[C Condition](p Poll, holds C) (why string, ok bool) {
 	if p.Pause == 0 {
 		p.Pause = 10 * time.Millisecond
@@ -64,7 +62,7 @@ func Try[C Condition](p Poll, holds C) (why string, ok bool) {
 	}
 }
 
-// look asks once.
+// look checks the condition once.
 func look[C Condition](holds C) (why string, ok bool) {
 	switch holds := any(holds).(type) {
 	case func() bool:
@@ -75,7 +73,7 @@ func look[C Condition](holds C) (why string, ok bool) {
 	return why, why == ""
 }
 
-// Unless is a reason, unless something is so.
+// Unless returns the reason, or "" if so is true.
 func Unless(so bool, reason string, args ...any) string {
 	if so {
 		return ""

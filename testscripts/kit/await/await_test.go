@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// failure is a test that notes what it failed with.
+// failure is a test that records its failure.
 type failure string
 
 func (f *failure) Fatalf(format string, args ...any) { *f = failure(fmt.Sprintf(format, args...)) }
@@ -35,7 +35,7 @@ func TestUntil(t *testing.T) {
 	})
 }
 
-// A machine that stood still for longer than the limit gets its looks.
+// TestLooks checks that a machine that stood still for longer than the limit still gets its looks.
 func TestLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0

@@ -1,5 +1,5 @@
-// Package bootworld has what neco's scripts find around them: releases, alerts, a proxy, sabakan, an
-// etcd of three members. Each is the test's own process.
+// Package bootworld provides the surroundings of neco's scripts: releases, alerts, a proxy, sabakan,
+// and an etcd of three members. Each runs in the test's own process.
 package bootworld
 
 import (
@@ -8,7 +8,7 @@ import (
 	"bijou/testscripts/kit/script"
 )
 
-// Extras returns what neco's scripts can call beside what all scripts can.
+// Extras returns the additional commands of neco's scripts.
 func Extras() script.Extras {
 	return script.Extras{Setup: setUp, Commands: map[string]script.Command{
 		"address":   address,
@@ -27,7 +27,7 @@ func Extras() script.Extras {
 	}}
 }
 
-// setUp gives a script's neco a place for its keys.
+// setUp gives a script's neco a store for its keys.
 func setUp(env *testscript.Env) {
 	env.Vars = append(env.Vars, "NECO_STATE="+necoState(env))
 	env.Values["boot world"] = &bootWorld{}

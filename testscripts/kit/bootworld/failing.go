@@ -16,8 +16,8 @@ import (
 	"bijou/updater/record"
 )
 
-// failing SERVERS LENGTH: makes an update of servers 1 to SERVERS, each of whose workers has just
-// failed for a reason of its own that is so long.
+// failing SERVERS LENGTH: starts an update of servers 1 to SERVERS and makes each of their workers fail
+// for a different reason of that length.
 func failing(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: failing SERVERS LENGTH")

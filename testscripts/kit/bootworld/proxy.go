@@ -11,8 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// proxy FILE: starts an HTTP proxy, and sets PROXY to its URL; the file gets a line
-// for each request that goes through it.
+// proxy FILE: starts an HTTP proxy, and sets PROXY to its URL. The file gets a line for each request
+// through the proxy.
 func proxy(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: proxy FILE")

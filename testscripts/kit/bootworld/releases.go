@@ -18,8 +18,8 @@ import (
 	"bijou/testscripts/fakes/github"
 )
 
-// bootWorld is what a script about boot servers has around it: where releases are
-// published, and where alerts go. Each is there once the script asks for it.
+// bootWorld is the surroundings of a script about boot servers: the server of releases and the receiver
+// of alerts. Each starts when the script asks for it.
 type bootWorld struct {
 	releases *github.Server
 	alerts   *mailbox
@@ -27,12 +27,12 @@ type bootWorld struct {
 	cluster  *etcdtest.Cluster
 }
 
-// bootWorldOf is the script's own.
+// bootWorldOf returns the script's own.
 func bootWorldOf(ts *testscript.TestScript) *bootWorld {
 	return ts.Value("boot world").(*bootWorld)
 }
 
-// necoState is where a script's neco has its keys.
+// necoState returns the URL of the script's store for neco's keys.
 func necoState(env *testscript.Env) string {
 	if url := env.Getenv("BIJOU_STATE"); url != "" {
 		return url
@@ -40,8 +40,8 @@ func necoState(env *testscript.Env) string {
 	return "sqlite:" + filepath.Join(env.WorkDir, "neco.db")
 }
 
-// necoBin DIR VERSION MANIFEST: puts the program into a folder of its own, under
-// all of neco's names, beside a manifest of that version.
+// necoBin DIR VERSION MANIFEST: puts the program into its own directory, under all of neco's names,
+// beside a manifest of that version.
 func necoBin(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: necobin DIR VERSION MANIFEST")
@@ -156,7 +156,7 @@ func releases(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// mailbox takes alerts, and writes each as a line of a file.
+// mailbox receives alerts and writes each as a line of a file.
 type mailbox struct {
 	mu     sync.Mutex
 	file   string
@@ -180,7 +180,7 @@ func (m *mailbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.Close()
 }
 
-// alerts VERB: where alerts go.
+// alerts VERB: a receiver of alerts.
 //
 //	start FILE  makes it, and sets ALERTS to its URL; the file gets a line
 //	            "PATH BODY" for each

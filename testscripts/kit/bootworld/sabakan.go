@@ -14,8 +14,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// depot acts as sabakan, which keeps what it is given, and serves the files that
-// releases are made of: each is its own name.
+// depot acts as sabakan, which keeps uploads, and as the server of the files that releases consist of.
+// The content of each file is its name.
 type depot struct {
 	mu     sync.Mutex
 	log    *os.File
@@ -52,7 +52,7 @@ func (d *depot) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// list answers the ids below a path.
+// list sends the ids below a path.
 func (d *depot) list(w http.ResponseWriter, below string) {
 	ids := []string{}
 	for what := range d.has {

@@ -12,8 +12,7 @@ import (
 	"bijou/updater/keys"
 )
 
-// scribble KEY TEXT: writes the text as it is to one of neco's keys, as another program
-// may.
+// scribble KEY TEXT: writes the text unchanged to one of neco's keys, as a different program could.
 func scribble(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: scribble KEY TEXT")

@@ -23,10 +23,9 @@ import (
 	"bijou/updater/keys"
 )
 
-// shows DURATION REGEXP NECO: runs "neco status --watch" until one of the states
-// that it shows matches. That costs one process, and none of it runs in between. It fails
-// after the duration, but not within a minute: a machine that stood still meanwhile, or has
-// other work, gets the rest of its time.
+// shows DURATION REGEXP NECO: runs "neco status --watch" until one of the states that it shows matches.
+// That costs only one process. It fails after the duration, but not within a minute, so that a machine
+// that stood still or has other work gets the rest of its time.
 func shows(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: shows DURATION REGEXP NECO")
@@ -63,7 +62,7 @@ type frames struct {
 	ok   bool
 }
 
-// Write takes what is shown: states, with a line of hyphens between two.
+// Write takes the output: states that are separated by a line of hyphens.
 func (f *frames) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,8 +111,8 @@ func stored(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 }
 
-// address NAME: sets NAME to an address of this machine where nobody listens. It is
-// none of those that the kernel gives to whoever asks for any.
+// address NAME: sets NAME to a local address where nothing listens. The kernel never assigns that
+// address to a program that asks for any free one.
 func address(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: address NAME")
@@ -129,7 +128,7 @@ func address(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("no address is free")
 }
 
-// get URL REGEXP: asks for what is there until it matches, for a minute at most.
+// get URL REGEXP: gets the URL until its content matches, for a minute at most.
 func get(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: get URL REGEXP")
@@ -142,7 +141,7 @@ func get(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-// fetch gets what is there.
+// fetch returns the content at the URL.
 func fetch(url string) ([]byte, error) {
 	resp, err := (&http.Client{Timeout: 10 * time.Second}).Get(url)
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"bijou/testscripts/fakes/github"
 )
 
-// Installable returns the files of a release of this program with a manifest, and some
-// that are for others. A manifest that does not say its version has the tag's. It is
-// not compressed: it does not travel far.
+// Installable returns the files of a release of this program with a manifest, and some files for other
+// platforms. A manifest without a version gets the tag's. The package is not compressed, since it does
+// not travel far.
 func Installable(tag, manifest, word string) (map[string][]byte, error) {
 	_, version, _ := strings.Cut(tag, "-")
 	if !strings.HasPrefix(manifest, "version:") && word != "no-version" {
@@ -51,8 +51,8 @@ func Installable(tag, manifest, word string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// planless returns the package of a release that brings no plan, and its name. Servers that have
-// the version already need not install it.
+// planless returns the package of a release without a plan, and its name. Servers that have the version
+// already need not install it.
 func planless(tag string) (name string, packed []byte, err error) {
 	_, version, _ := strings.Cut(tag, "-")
 	packed, err = pack(map[string][]byte{"bijou": []byte("a program\n")})
@@ -80,7 +80,7 @@ func pack(files map[string][]byte) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// wrongSums are the sums of other packages of those names.
+// wrongSums returns the sums of different packages with those names.
 func wrongSums(files map[string][]byte) []byte {
 	others := map[string][]byte{}
 	for name := range files {

@@ -8,8 +8,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// webFolder DIR [USER PASSWORD]: serves the folder by HTTP, without lists of what is in it, and sets
-// FOLDER to its address, HOST:PORT. If there is a user, nobody else gets anything.
+// webFolder DIR [USER PASSWORD]: serves the directory over HTTP without listings, and sets FOLDER to
+// its address, HOST:PORT. With a user, all others are refused.
 func webFolder(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 && len(args) != 3 {
 		ts.Fatalf("usage: webfolder DIR [USER PASSWORD]")

@@ -1,9 +1,7 @@
-// Command etcdserver is the etcd server itself, as its makers ship it, for the
-// tests: they run against the real thing.
+// Command etcdserver is the unmodified etcd server for the tests, which run against the real program.
 //
-// It is a module of its own, so that nothing of the server is linked into the
-// product or stands among its requirements. ./build builds it to where package
-// etcdtest looks for it; nothing imports it.
+// It is a separate module, so that the product neither links nor requires any part of the server.
+// ./build builds it to the place where package etcdtest looks for it.
 package main
 
 import (

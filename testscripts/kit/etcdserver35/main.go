@@ -1,8 +1,8 @@
-// Command etcdserver35 is an etcd server of the release before that of
-// testscripts/kit/etcdserver, for the test that updates a cluster from one to the other.
+// Command etcdserver35 is an etcd server of the release before the one in testscripts/kit/etcdserver. A
+// test updates a cluster from this one to that one.
 //
-// It is a module of its own, since two releases of the server cannot stand in
-// one. ../etcdserver/build builds it, too; nothing imports it.
+// It is a separate module, because one module cannot contain two releases of the server.
+// ../etcdserver/build builds it too.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// descendant is the first child's first child, and so on, of a process.
+// descendant follows the first child of a process for that many generations.
 func descendant(pid, generations int) (int, error) {
 	for range generations {
 		child, err := childOf(pid)
@@ -21,7 +21,7 @@ func descendant(pid, generations int) (int, error) {
 	return pid, nil
 }
 
-// childOf is the child of a process that has the smallest id. A zombie is none.
+// childOf returns the child of a process with the smallest id. It ignores zombies.
 func childOf(parent int) (int, error) {
 	found := 0
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
@@ -30,7 +30,7 @@ func childOf(parent int) (int, error) {
 		if err != nil {
 			continue // it has ended
 		}
-		// State and parent follow the name, which may hold anything (proc(5)).
+		// The state and the parent follow the name, which can contain any character (proc(5)).
 		fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 		if len(fields) < 2 || fields[0] == "Z" || fields[1] != strconv.Itoa(parent) {
 			continue

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Dial connects to an address (an IP address and a port) in the fleet's network,
-// which nothing else of this process is in.
+// Dial connects to an address (an IP address and a port) in the fleet's network. Nothing else of this
+// process is in that network.
 func (f *Fleet) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
 	err = f.inNetwork(func() (err error) {
 		conn, err = new(net.Dialer).DialContext(ctx, network, address)
@@ -21,8 +21,8 @@ func (f *Fleet) Dial(ctx context.Context, network, address string) (conn net.Con
 	return conn, err
 }
 
-// inNetwork calls f on a thread that is in the fleet's network. One that cannot be
-// brought back ends with its goroutine.
+// inNetwork calls do on a thread in the fleet's network. A thread that cannot return to its old network
+// ends with its goroutine.
 func (f *Fleet) inNetwork(do func() error) error {
 	failure := make(chan error)
 	go func() {

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// Disk is how this machine reaches a file on the host's disk, whether the host runs
-// or not. What is mounted on the host, as /run, is not there.
+// Disk returns this machine's path to a file on the host's disk, whether the host runs or not. File
+// systems that are mounted on the host, such as /run, are not there.
 func (h *Host) Disk(path string) string {
 	return filepath.Join("/proc", strconv.Itoa(h.fleet.world), "root", h.dir(), "root", path)
 }
 
-// Put copies a file or folder of this machine to the host's disk.
+// Put copies a file or directory of this machine to the host's disk.
 func (h *Host) Put(t testing.TB, from, to string) {
 	t.Helper()
 	to = h.makeFolder(t, to)
@@ -23,7 +23,7 @@ func (h *Host) Put(t testing.TB, from, to string) {
 	}
 }
 
-// Write writes a file of the host's disk.
+// Write writes a file on the host's disk.
 func (h *Host) Write(t testing.TB, path, content string, mode os.FileMode) {
 	t.Helper()
 	if err := os.WriteFile(h.makeFolder(t, path), []byte(content), mode); err != nil {
@@ -31,7 +31,7 @@ func (h *Host) Write(t testing.TB, path, content string, mode os.FileMode) {
 	}
 }
 
-// makeFolder makes the folder that a file of the host's disk is to be in.
+// makeFolder makes the directory for a file on the host's disk.
 func (h *Host) makeFolder(t testing.TB, path string) (file string) {
 	t.Helper()
 	file = h.Disk(path)

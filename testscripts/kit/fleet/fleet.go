@@ -16,8 +16,8 @@ import (
 //go:embed world.sh
 var worldScript string
 
-// Fleet is some hosts on one network of their own. Its methods belong to the
-// test's goroutine; a host's may run beside those of other hosts.
+// Fleet is a number of hosts on their own network. Its methods belong to the test's goroutine. A host's
+// methods can run in parallel with those of other hosts.
 type Fleet struct {
 	dir    string   // everything of it
 	tree   string   // that hosts boot from
@@ -28,8 +28,8 @@ type Fleet struct {
 	hosts  []*Host
 }
 
-// New makes a fleet of so many hosts, host-0 at 10.77.0.10 and so on, all booted.
-// It ends with the test. The machine must have what Need asks for.
+// New returns a fleet of that many booted hosts: host-0 at 10.77.0.10, and so on. It ends with the
+// test. The machine must meet the conditions of Need.
 func New(t testing.TB, hosts int) *Fleet {
 	t.Helper()
 	f, err := open()
@@ -52,13 +52,13 @@ func New(t testing.TB, hosts int) *Fleet {
 	return f
 }
 
-// Host is the i-th host, from 0.
+// Host returns the i-th host, from 0.
 func (f *Fleet) Host(i int) *Host { return f.hosts[i] }
 
-// Hosts are all of them.
+// Hosts returns all hosts.
 func (f *Fleet) Hosts() []*Host { return f.hosts }
 
-// open makes the world.
+// open makes the fleet's world.
 func open() (*Fleet, error) {
 	base, err := Tree()
 	if err != nil {
@@ -75,7 +75,7 @@ func open() (*Fleet, error) {
 	return f, nil
 }
 
-// controlGroups are the paths of a new group in the hierarchies that systemd uses.
+// controlGroups returns the paths of a new group in the hierarchies that systemd uses.
 func controlGroups(name string) (groups []string) {
 	const root = "/sys/fs/cgroup"
 	if _, err := os.Stat(root + "/cgroup.procs"); err == nil { // version 2 alone
@@ -89,8 +89,8 @@ func controlGroups(name string) (groups []string) {
 	return groups
 }
 
-// begin starts the world's keeper, in a session of its own: it must outlive a test
-// that is killed by its terminal.
+// begin starts the world's keeper in its own session, because it must outlive a test that is killed by
+// its terminal.
 func (f *Fleet) begin() error {
 	f.keeper = exec.Command("bash", append([]string{"-c", worldScript, "world.sh", f.dir}, f.groups...)...)
 	f.keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -115,7 +115,7 @@ func (f *Fleet) begin() error {
 	return err
 }
 
-// close ends the world, with all that is in it, and waits until it is gone.
+// close ends the world with everything in it, and waits until it is gone.
 func (f *Fleet) close() error {
 	_ = f.alive.Close()
 	err := f.keeper.Wait()
@@ -130,7 +130,7 @@ func (f *Fleet) close() error {
 	return nil
 }
 
-// within is a command in the world.
+// within returns a command inside the world.
 func (f *Fleet) within(args ...string) *exec.Cmd {
 	return exec.Command("nsenter", append([]string{"-t", strconv.Itoa(f.world), "-m", "-n", "-p", "--"}, args...)...)
 }

@@ -13,7 +13,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// needLong skips what takes long unless it was asked for.
+// needLong skips a long test unless it was asked for.
 func needLong(t *testing.T) {
 	t.Helper()
 	need.Long(t)
@@ -67,10 +67,10 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// victim is where the test that is killed writes its folder.
+// victim names the file to which the killed test writes its directory.
 const victim = "BIJOU_FLEET_VICTIM"
 
-// TestNothingIsLeft kills a test that has a fleet.
+// TestNothingIsLeft kills a test that has a fleet, and checks that nothing of the fleet is left.
 func TestNothingIsLeft(t *testing.T) {
 	needLong(t)
 	if place := os.Getenv(victim); place != "" {

@@ -18,7 +18,7 @@ import (
 //go:embed boot.sh
 var bootScript string
 
-// bootLimit is ten times what a boot takes on a busy machine.
+// bootLimit is ten times the boot time on a busy machine.
 const bootLimit = 90 * time.Second
 
 // Host is one host of a fleet.
@@ -31,8 +31,8 @@ type Host struct {
 	ended chan struct{} // closed when it is off
 }
 
-// Start boots the host, from the disk that it had, and returns once its systemd has
-// started everything.
+// Start boots the host from its existing disk. It returns once the host's systemd has started
+// everything.
 func (h *Host) Start() error {
 	log, err := os.OpenFile(h.log(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -74,7 +74,7 @@ func (h *Host) awaitUp() error {
 	return nil
 }
 
-// console is the end of what the host has printed.
+// console returns the end of the host's console output.
 func (h *Host) console() string {
 	data, _ := os.ReadFile(h.log())
 	return string(data[max(0, len(data)-2000):])
@@ -83,7 +83,7 @@ func (h *Host) console() string {
 func (h *Host) dir() string { return filepath.Join(h.fleet.dir, h.Name) }
 func (h *Host) log() string { return h.dir() + ".log" }
 
-// init is the process id of the host's own first process, as this machine has it.
+// init returns the process id of the host's first process, as this machine sees it.
 func (h *Host) init() (int, error) {
 	if h.boot == nil {
 		return 0, errors.New("it was never started")
@@ -91,14 +91,14 @@ func (h *Host) init() (int, error) {
 	return descendant(h.boot.Process.Pid, 2) // of nsenter, systemd-nspawn
 }
 
-// Stop shuts the host down in order, and returns when it is off.
+// Stop shuts the host down in an orderly way, and returns when it is off.
 func (h *Host) Stop() error {
 	const poweroff = syscall.Signal(34 + 4) // SIGRTMIN+4, systemd(1)
 	return h.end(poweroff)
 }
 
-// PowerCut ends everything on the host at once. What was written to files stays,
-// synced or not: the machine's kernel goes on.
+// PowerCut ends all processes on the host at once. Written data stays, synced or not, because the
+// machine's kernel goes on.
 func (h *Host) PowerCut() error { return h.end(syscall.SIGKILL) }
 
 func (h *Host) end(s syscall.Signal) error {
@@ -117,8 +117,8 @@ func (h *Host) end(s syscall.Signal) error {
 	}
 }
 
-// Command is a command on the host, as root, with nothing of this process's
-// environment. It is not begun.
+// Command returns a command on the host that is not started yet. It runs as root, without this
+// process's environment.
 func (h *Host) Command(args ...string) (*exec.Cmd, error) {
 	pid, err := h.init()
 	if err != nil {
@@ -129,7 +129,7 @@ func (h *Host) Command(args ...string) (*exec.Cmd, error) {
 	return c, nil
 }
 
-// Exec runs a command on the host and returns what it prints, stdout and stderr.
+// Exec runs a command on the host and returns its stdout and stderr.
 func (h *Host) Exec(args ...string) (string, error) {
 	c, err := h.Command(args...)
 	if err != nil {
@@ -142,7 +142,7 @@ func (h *Host) Exec(args ...string) (string, error) {
 	return string(out), err
 }
 
-// Path is how this machine reaches a file of the host, as long as that runs.
+// Path returns this machine's path to a file of the host, which is valid while the host runs.
 func (h *Host) Path(path string) (string, error) {
 	pid, err := h.init()
 	if err != nil {
@@ -151,7 +151,7 @@ func (h *Host) Path(path string) (string, error) {
 	return filepath.Join("/proc", strconv.Itoa(pid), "root", path), nil
 }
 
-// Link cuts the host's network, or heals it. It is up after a start.
+// Link cuts or restores the host's network. The network is up after a start.
 func (h *Host) Link(up bool) error {
 	to := "down"
 	if up {

@@ -10,7 +10,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// Tree is the folder that hosts boot from, made by testscripts/kit/fleet/base.
+// Tree returns the directory that hosts boot from, which testscripts/kit/fleet/base makes.
 func Tree() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -23,7 +23,7 @@ func Tree() (string, error) {
 	return path, nil
 }
 
-// missing says what keeps this machine from having a fleet; nil is nothing.
+// missing returns the reason why this machine cannot have a fleet, or nil.
 func missing() error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("test hosts need root")

@@ -8,10 +8,10 @@ import (
 	"bijou/testscripts/kit/await"
 )
 
-// Shell runs a shell's line on the host and returns what it prints, stdout and stderr.
+// Shell runs a shell command on the host and returns its stdout and stderr.
 func (h *Host) Shell(line string) (string, error) { return h.Exec("bash", "-c", line) }
 
-// On runs a shell's line that must succeed, and returns what it prints.
+// On runs a shell command that must succeed, and returns its output.
 func (h *Host) On(t testing.TB, line string) string {
 	t.Helper()
 	out, err := h.Shell(line)
@@ -21,7 +21,7 @@ func (h *Host) On(t testing.TB, line string) string {
 	return strings.TrimSpace(out)
 }
 
-// Await waits until a shell's line prints what is wanted, and what else it will.
+// Await waits until the output of a shell command contains want.
 func (h *Host) Await(t testing.TB, p await.Poll, line, want string) {
 	t.Helper()
 	await.Until(t, p, fmt.Sprintf("%s says %q", line, want), func() string {
@@ -30,8 +30,7 @@ func (h *Host) Await(t testing.TB, p await.Poll, line, want string) {
 	})
 }
 
-// Report is what the i-th line prints on the i-th host: what somebody wants to know when
-// something went wrong.
+// Report returns the output of the i-th command on the i-th host, for diagnosis after a failure.
 func Report(hosts []*Host, lines func(i int) string) string {
 	var all strings.Builder
 	for i, h := range hosts {

@@ -6,16 +6,15 @@ import (
 	"path/filepath"
 )
 
-// installHook tells each unit what its recorder is to do besides, before its
-// first hook.
+// installHook gives each unit's recorder its additional commands before the unit's first hook.
 const installHook = `#!/bin/bash
 mkdir -p "$JUJU_UNIT_DIR/control"
 cp "$CHARM_DIR"/control/* "$JUJU_UNIT_DIR/control/"
 source "${0%/*}/record"
 `
 
-// beat has a hook write the unit's next number into its relations, and note that.
-// A kill leaves the last number or the next one, never an empty file.
+// beat makes a hook write the unit's next number into its relations and record it. A kill leaves the
+// previous number or the next one, never an empty file.
 const beat = `
 n=$(( $(cat "$JUJU_UNIT_DIR/beat" 2>/dev/null || echo 0) + %d ))
 echo "$n" > "$JUJU_UNIT_DIR/beat.new"
@@ -28,17 +27,16 @@ done
 note "{\"event\":\"wrote\",\"hook\":\"$hook\",\"pid\":$$,\"beat\":$n,\"ids\":\"${ids# }\"}"
 `
 
-// keep saves the record of a unit that goes, since its folder goes, too. The hook
-// that does so is taken for ended there.
+// keep saves the record of a unit that stops, since its directory is removed. The hook counts as ended
+// there.
 const keep = `kept="%s/${JUJU_UNIT_NAME//\//-}"
 cp "$log" "$kept"
 log=$kept note "{\"event\":\"end\",\"hook\":\"$hook\",\"pid\":$$,\"exit\":0}"
 `
 
-// Charm makes the folder a charm whose record can be judged, of the recorder: its
-// units write a number of theirs into all their relations, a greater one each
-// time their configuration changes. The records of units that stop end up in the
-// folder gone.
+// Charm writes a charm into the directory, made from the recorder, whose record can be judged. Its
+// units write a number into all their relations, a greater one with each change of their configuration.
+// The records of units that stop go to the directory gone.
 func Charm(folder, recorder, gone string) error {
 	if err := os.CopyFS(folder, os.DirFS(recorder)); err != nil {
 		return err

@@ -1,7 +1,7 @@
-// Package judge holds what recorder charms have noted against what is promised
-// about hooks: their order, what each is told and may see, and that nothing is
-// skipped, lost, or passed that has failed.
+// Package judge checks the records of recorder charms against the promises about hooks. It checks their
+// order, what each is told and can see, and that nothing is skipped, lost, or passed over after a
+// failure.
 //
-// It runs nothing and waits for nothing: the suites that kill agents and take
-// stores away do, and ask it. Only tests below testscripts import it.
+// It runs nothing and waits for nothing. The suites that kill agents and take stores away do that, and
+// then call it.
 package judge

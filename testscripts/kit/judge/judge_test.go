@@ -9,11 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// played is a record from words: HOOK, or KIND:RELATION:MEMBER:MEMBERS with
-// members joined by commas; a ! behind it fails, "KILLED" is a kill of everything.
-// DIED is a death of the agent with nothing in flight, DIED-LAST with the last
-// hook, DIED-HOOK with one that has not begun. EXCUSED-HOOK counts as done by the
-// operator's word. @N is a hook of that revision.
+// played makes a record from words. A word is HOOK, or KIND:RELATION:MEMBER:MEMBERS with members joined
+// by commas. A final ! makes the hook fail, and @N gives the hook's revision. "KILLED" kills
+// everything. DIED is an agent's death with nothing running, DIED-LAST with the last hook, and
+// DIED-HOOK with a hook that has not begun. EXCUSED-HOOK is a hook that the operator resolved.
 func played(words string) (events []Event) {
 	for n, word := range strings.Fields(words) {
 		if word == "KILLED" {
@@ -48,8 +47,7 @@ func played(words string) (events []Event) {
 	return events
 }
 
-// TestRulesCanFail shows the judge records that break each rule, and some that
-// break none.
+// TestRulesCanFail judges records that break each rule, and some that break none.
 func TestRulesCanFail(t *testing.T) {
 	const begun = "install config-changed start "
 	for _, c := range []struct{ words, want string }{
@@ -98,8 +96,8 @@ func TestRulesCanFail(t *testing.T) {
 	}
 }
 
-// TestOwedAndLeaked is about what is still to come, and numbers that nobody has
-// committed.
+// TestOwedAndLeaked checks what the judge says of hooks that are still owed, and of numbers that no
+// hook committed.
 func TestOwedAndLeaked(t *testing.T) {
 	const begun = "install config-changed start "
 	for _, c := range []struct{ words, want string }{
@@ -140,8 +138,8 @@ func TestOwedAndLeaked(t *testing.T) {
 	}
 }
 
-// TestRecordsCanBeWrong is about lines that do not belong together, and numbers
-// that go back.
+// TestRecordsCanBeWrong checks what the judge says of lines that do not belong together, and of numbers
+// that decrease.
 func TestRecordsCanBeWrong(t *testing.T) {
 	begin := func(pid int, client string) Event {
 		return Event{Event: "begin", Hook: "install", PID: pid, Client: client}

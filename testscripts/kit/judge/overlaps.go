@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Span is one hook's run with its times, from wherever it ran.
+// Span is one hook's run with its times, from any host.
 type Span struct {
 	Event               // its begin
 	Over  bool          // it has noted its end
@@ -19,8 +19,8 @@ func (s Span) String() string {
 	return fmt.Sprintf("%s (process %d of %s:%s)", s.Hook, s.PID, s.Host, s.Folder)
 }
 
-// Spans are a unit's runs in the order in which they began. The lines may be from
-// several records of that unit, whose hosts have one clock.
+// Spans returns a unit's runs in the order in which they began. The lines can come from several records
+// of that unit if their hosts share one clock.
 func Spans(events []Event) (all []Span) {
 	place := map[process]int{}
 	for _, e := range Merge(events) {
@@ -38,7 +38,7 @@ func Spans(events []Event) (all []Span) {
 	return all
 }
 
-// Merge sorts lines of several records by their times.
+// Merge sorts the lines of several records by their times.
 func Merge(events []Event) []Event {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })
@@ -55,7 +55,7 @@ func (o Overlap) String() string {
 	return fmt.Sprintf("%v began beside %v, for %v", o.Second, o.First, o.Lasts)
 }
 
-// Overlaps are all pairs of a unit's runs that ran at the same time.
+// Overlaps returns all pairs of a unit's runs that ran at the same time.
 func Overlaps(events []Event) (all []Overlap) {
 	spans := Spans(events)
 	for i, first := range spans {

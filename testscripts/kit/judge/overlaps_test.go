@@ -7,8 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOverlaps is about runs of one unit on two hosts, whose processes may have one
-// number.
+// TestOverlaps checks runs of one unit on two hosts, whose processes can have the same number.
 func TestOverlaps(t *testing.T) {
 	line := func(event, host string, pid int, seconds int64) Event {
 		return Event{Event: event, Hook: "config-changed", Host: host, PID: pid, At: seconds * 1e6}

@@ -12,20 +12,19 @@ import (
 	"strings"
 )
 
-// The words for what a line is about.
+// These are the kinds of lines.
 const (
 	Begin = "begin" // of a hook
 	Wrote = "wrote" // a number into relations
 	Ended = "end"
-	// Lives: a hook that takes its time goes on.
+	// Lives: a long hook still runs.
 	Lives = "lives"
-	// Killed: whatever ran was killed, with its agent, and with what the state
-	// had not yet on its disk: the outcome of the last run may not be recorded.
+	// Killed: everything was killed, including the agent, and the state lost what was not on its disk.
+	// The result of the last run may not be recorded.
 	Killed = "killed"
-	// Died: the unit's agent has died. The line names the hook that the state has
-	// in flight, if any.
+	// Died: the unit's agent has died. The line names the hook that was running by the state, if any.
 	Died = "died"
-	// Resolved: the operator lets the hook that the line names count as done.
+	// Resolved: the operator resolved the hook that the line names, so that it counts as done.
 	Resolved = "resolved"
 )
 
@@ -53,8 +52,8 @@ type Event struct {
 	IDs  string `json:"ids"`  // wrote: into which relations
 }
 
-// Kind is what of a relation's life the hook is about: joined, changed, departed,
-// broken; "" for hooks of the unit.
+// Kind returns the relation event that the hook is for: joined, changed, departed or broken. It is ""
+// for hooks of the unit.
 func (e Event) Kind() string {
 	if _, kind, ok := strings.Cut(e.Hook, "-relation-"); ok {
 		return kind
@@ -62,7 +61,7 @@ func (e Event) Kind() string {
 	return ""
 }
 
-// Relation is the number behind the relation's name.
+// Relation returns the number after the relation's name.
 func (e Event) Relation() int { return relationNumber(e.ID) }
 
 func relationNumber(id string) int {
@@ -74,20 +73,19 @@ func relationNumber(id string) int {
 	return n
 }
 
-// UnitOf is the unit that a folder is named after.
+// UnitOf returns the unit that a directory is named after.
 func UnitOf(folder string) string {
 	dash := strings.LastIndexByte(folder, '-')
 	return folder[:dash] + "/" + folder[dash+1:]
 }
 
-// ServiceOf is the service of a unit.
+// ServiceOf returns the service of a unit.
 func ServiceOf(unit string) string {
 	service, _, _ := strings.Cut(unit, "/")
 	return service
 }
 
-// Read reads one log, and nothing if there is none; lines that are torn are left
-// out.
+// Read reads one log. It skips torn lines, and returns nothing if there is no log.
 func Read(path string) ([]Event, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,9 +103,8 @@ func Read(path string) ([]Event, error) {
 	return events, err
 }
 
-// ReadAll reads the logs that these patterns match, by their units: one lies in a folder
-// that is named after its unit, or is itself. Of two of a unit the later one counts, but
-// for one that has gone meanwhile.
+// ReadAll reads the logs that match these patterns, by unit. Either the log or its directory is named
+// after the unit. Of two logs of one unit the later counts, unless it is gone by then.
 func ReadAll(patterns ...string) (map[string][]Event, error) {
 	all := map[string][]Event{}
 	for _, p := range patterns {

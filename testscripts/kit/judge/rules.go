@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Violations holds one unit's record against docs/reference/hooks.md: the order of hooks,
-// what they were told of the members, and that nothing they saw went back.
+// Violations checks one unit's record against docs/reference/hooks.md: the order of the hooks, the
+// members that they saw, and that no value that they saw went back.
 func Violations(events []Event) []string { return hearAll(events).wrong }
 
 func hearAll(events []Event) *judge {
@@ -20,7 +20,7 @@ func hearAll(events []Event) *judge {
 	return j
 }
 
-// judge hears a unit's hook runs one by one.
+// judge processes a unit's hook runs one by one.
 type judge struct {
 	members map[string]*member // by relation and name
 	broken  map[int]ending     // by relation
@@ -39,11 +39,11 @@ type judge struct {
 	restarted bool         // the agent has: a config-changed is owed
 }
 
-// ending is what is known of a relation's end: the unit was told, which a power cut
-// may have forgotten, so that it is told again; and it is told for good.
+// ending is the knowledge of a relation's end. told: the unit was told, which a power cut can make it
+// forget, so that it is told again. final: it was told for good.
 type ending struct{ told, final bool }
 
-// member is what one remote unit is to the unit.
+// member is the state of one remote unit as the unit has seen it.
 type member struct {
 	relation int
 	name     string
@@ -93,7 +93,7 @@ func (j *judge) hear(r Run) {
 	}
 }
 
-// scope is the relation whose other hooks wait if the hook fails; -1: all do.
+// scope returns the relation whose other hooks wait if the hook fails. It is -1 if all hooks wait.
 func (r Run) scope() int {
 	if r.Kind() == "" {
 		return -1
@@ -103,8 +103,8 @@ func (r Run) scope() int {
 
 func (r Run) name() string { return r.Hook + " " + r.Remote }
 
-// hearDeath is of an agent that has died. The hook that it had in flight and
-// that has not begun is the next one.
+// hearDeath processes the death of an agent. A hook that was running by the state but had not begun
+// comes next.
 func (j *judge) hearDeath(r Run) {
 	j.restarted = true
 	if r.Hook != "" {
@@ -112,7 +112,7 @@ func (j *judge) hearDeath(r Run) {
 	}
 }
 
-// hearResolved is of a hook that counts as done.
+// hearResolved processes a hook that counts as done.
 func (j *judge) hearResolved(r Run) {
 	delete(j.failed, r.scope())
 	if r.scope() != -1 {
@@ -125,11 +125,10 @@ func (j *judge) hearResolved(r Run) {
 	}
 }
 
-// hearRevision is about the charm that the hook is of: a new one begins with its
-// upgrade-charm, unless nothing was installed before, and then comes
-// config-changed. Only a hook that has failed may be run again before: in a unit
-// that was upgraded by force. If that was its install, it owes no upgrade-charm,
-// even if the operator lets it count as done.
+// hearRevision checks the charm revision of a hook. A new revision begins with its upgrade-charm,
+// unless no revision was installed before. Then comes config-changed. Only a failed hook can run again
+// before that, in a unit that was upgraded by force. If that hook was install, the unit owes no
+// upgrade-charm, even if the operator resolves it.
 func (j *judge) hearRevision(r Run, again bool) {
 	free := again || j.excused || len(j.before) == 0
 	if r.Revision != j.revision && !free && r.Hook != "upgrade-charm" {
@@ -151,7 +150,7 @@ func (j *judge) hearRevision(r Run, again bool) {
 	j.wrong, j.early = append(j.wrong, j.early...), nil
 }
 
-// hearOwn is of the hooks that are in no relation.
+// hearOwn checks hooks that belong to no relation.
 func (j *judge) hearOwn(r Run) {
 	if r.Hook == "upgrade-charm" || strings.HasPrefix(r.Hook, "leader-") { // of leaders: hearRevision
 		return
@@ -163,7 +162,7 @@ func (j *judge) hearOwn(r Run) {
 	j.unsure = r.Cut
 
 	n := len(j.before)
-	// A configuration that changed meanwhile may come again before start.
+	// A configuration that changed in between can come again before start.
 	again := n > 0 && r.Hook == "config-changed" && j.before[n-1] == r.Hook
 	if n < len(order) && r.Hook != order[n] && !again {
 		j.say(r, "comes after %v, want %s", j.before, order[n])
@@ -203,8 +202,7 @@ func (j *judge) hearRelation(r Run) {
 	j.hearSight(r, m)
 }
 
-// hearOrder is about what comes after what, for one member. A hook that has
-// failed may be run again.
+// hearOrder checks the order of hooks for one member. A failed hook can run again.
 func (j *judge) hearOrder(r Run, m *member) {
 	again := m.failed == r.Kind()
 	switch {
@@ -223,7 +221,7 @@ func (j *judge) hearOrder(r Run, m *member) {
 	m.told = m.in && (m.told || r.Kind() == "changed" && r.counts())
 }
 
-// hearSight is about what the hook saw.
+// hearSight checks what the hook saw.
 func (j *judge) hearSight(r Run, m *member) {
 	listed := slices.Contains(strings.Fields(r.Members), r.Remote)
 	if listed != (r.Kind() != "departed") {

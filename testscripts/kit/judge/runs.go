@@ -2,31 +2,29 @@ package judge
 
 import "strings"
 
-// Run is one hook's run: how it began, what it wrote, how it ended. With the event
-// Died it is none, but a hook that was in flight and has not come to begin.
+// Run is one hook's run: its beginning, its writes and its end. With the event Died it is a hook that
+// was running by the state and never began.
 type Run struct {
 	Event
 	Ended bool
 	Exit  int
 	Wrote int
 	IDs   []int
-	// Cut: it was the last before everything was killed, and its outcome may not
-	// be recorded.
+	// Cut: it was the last run before everything was killed, and its result may not be recorded.
 	Cut bool
-	// Redo: its agent died before its outcome was recorded. It comes again,
-	// whatever its exit code was.
+	// Redo: its agent died before its result was recorded. It runs again, whatever its exit code was.
 	Redo bool
 
 	orphan bool // its agent has died: it may go on until the next one begins
 }
 
-// Failed is true also of a run that was cut off.
+// Failed reports whether the run failed or was cut off.
 func (r Run) Failed() bool { return !r.Ended || r.Exit != 0 }
 
-// counts is true of a run whose settings are written.
+// counts reports whether the run's settings were written.
 func (r Run) counts() bool { return !r.Failed() && !r.Redo }
 
-// Runs puts a record's lines together. Overlapping runs are wrong.
+// Runs puts a record's lines together. It reports overlapping runs as wrong.
 func Runs(events []Event) (all []Run, wrong []string) {
 	var p places
 	for _, e := range events {
@@ -35,7 +33,7 @@ func Runs(events []Event) (all []Run, wrong []string) {
 	return p.all, p.wrong
 }
 
-// process is where a hook's lines are from.
+// process identifies the process that wrote a hook's lines.
 type process struct {
 	host string
 	pid  int
@@ -43,7 +41,7 @@ type process struct {
 
 func (e Event) process() process { return process{e.Host, e.PID} }
 
-// places puts lines where they belong.
+// places assigns lines to their runs.
 type places struct {
 	all   []Run
 	open  map[process]int // place in all
@@ -89,7 +87,7 @@ func (p *places) begin(e Event) {
 	p.all = append(p.all, Run{Event: e, Redo: left, orphan: left})
 }
 
-// died marks what the agent has left behind.
+// died marks the processes that the agent has left behind.
 func (p *places) died(e Event) {
 	for _, i := range p.open {
 		p.all[i].orphan = true

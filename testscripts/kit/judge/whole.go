@@ -9,7 +9,7 @@ import (
 	"bijou/state"
 )
 
-// End is what the state says once everything has come to rest.
+// End is the content of the state once everything has settled.
 type End struct {
 	units     []string
 	relations map[int]state.Relation
@@ -18,7 +18,7 @@ type End struct {
 	busy      []string               // units with a hook in flight, or in error
 }
 
-// EndOf reads it.
+// EndOf reads the state's content.
 func EndOf(v *state.View) (End, error) {
 	e := End{relations: map[int]state.Relation{}, members: map[int][]string{}, beats: map[int]map[string]int{}}
 	if err := e.readUnits(v); err != nil {
@@ -67,10 +67,9 @@ func (e *End) readMembers(v *state.View, id int) error {
 	return err
 }
 
-// Missing is what the records lack for everything to be told that the state
-// knows: every member's joined and changed, each one's last number seen by all
-// others, each relation that is gone ended, and nothing that a hook wrote and
-// succeeded with forgotten.
+// Missing returns what the records lack compared with the state. Every unit must have seen every
+// member's joined and changed, and each other unit's last number. Each relation that is gone must have
+// ended. Nothing that a successful hook wrote can be forgotten.
 func Missing(e End, records map[string][]Event) (lack []string) {
 	for _, unit := range e.busy {
 		lack = append(lack, unit+" has not come to rest")
@@ -92,7 +91,7 @@ func Missing(e End, records map[string][]Event) (lack []string) {
 	return lack
 }
 
-// MissingFrom is Missing of a state at that URL.
+// MissingFrom is Missing for the state at that URL.
 func MissingFrom(ctx context.Context, url string, records map[string][]Event) (lack []string, err error) {
 	s, err := state.Open(ctx, url)
 	if err != nil {
@@ -107,7 +106,7 @@ func MissingFrom(ctx context.Context, url string, records map[string][]Event) (l
 	return Missing(e, records), err
 }
 
-// Wrong is all that no record may show: violations of the rules, and leaks.
+// Wrong returns everything that a record must not show: violations of the rules, and leaks.
 func Wrong(records map[string][]Event) (all []string) {
 	for unit, events := range records {
 		for _, v := range Violations(events) {
@@ -117,8 +116,8 @@ func Wrong(records map[string][]Event) (all []string) {
 	return append(all, Leaked(records)...)
 }
 
-// owed is what a living unit has still to run: what has failed, and what a restart
-// or an upgrade asks for.
+// owed returns the hooks that a living unit still has to run: failed ones, and those that a restart or
+// an upgrade requires.
 func owed(unit string, j *judge) (lack []string) {
 	for _, hook := range j.failed {
 		lack = append(lack, unit+" has not run again "+hook)
@@ -129,8 +128,8 @@ func owed(unit string, j *judge) (lack []string) {
 	return lack
 }
 
-// Leaked are the numbers that units have seen of others which no hook that has
-// succeeded had written.
+// Leaked returns the numbers of other units that units have seen although no successful hook wrote
+// them.
 func Leaked(records map[string][]Event) (leaks []string) {
 	wrote := map[string]bool{}
 	for unit, events := range records {
@@ -153,8 +152,8 @@ func Leaked(records map[string][]Event) (leaks []string) {
 	return leaks
 }
 
-// Upgraded are the revisions whose upgrade-charm has succeeded, and those that
-// any hook was of, in a unit's record.
+// Upgraded returns, from a unit's record, the revisions whose upgrade-charm succeeded, and the
+// revisions of any hook.
 func Upgraded(events []Event) (upgraded, ran map[int]bool) {
 	ran = map[int]bool{}
 	for _, e := range events {
@@ -165,7 +164,7 @@ func Upgraded(events []Event) (upgraded, ran map[int]bool) {
 	return hearAll(events).upgraded, ran
 }
 
-// untold is what a living unit has not been told of the others.
+// untold returns the facts about others that a living unit has not been told.
 func untold(e End, unit string, j *judge) (lack []string) {
 	for id, r := range e.relations {
 		if !slices.Contains(e.members[id], unit) {
@@ -187,8 +186,8 @@ func untold(e End, unit string, j *judge) (lack []string) {
 	return lack
 }
 
-// unended is what has not departed although it is out, and what is not broken
-// although it is gone.
+// unended returns members that are out of a relation without a departed hook, and relations that are
+// gone without a broken hook.
 func unended(e End, unit string, j *judge) (lack []string) {
 	for _, m := range j.members {
 		if _, there := e.relations[m.relation]; !there && slices.Contains(e.units, unit) && !j.broken[m.relation].told {
@@ -210,13 +209,12 @@ func (j *judge) member(relation int, name string) member {
 	return member{}
 }
 
-// sees tells if the unit hears of the other in the relation.
+// sees reports whether the unit sees the other in the relation.
 func sees(r state.Relation, unit, other string) bool {
 	return unit != other && (len(r.Endpoints) == 1 || ServiceOf(unit) != ServiceOf(other))
 }
 
-// lastWritten is the last number that each unit has written into each relation
-// in a hook that succeeded.
+// lastWritten returns the last number that each unit wrote into each relation in a successful hook.
 func lastWritten(records map[string][]Event) map[string]map[int]int {
 	written := map[string]map[int]int{}
 	for unit, events := range records {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Witness is a test that is called on a host, where the state can be reached: it prints
-// what the records in a folder lack of what the state knows.
+// Witness is a test that runs on a host that can reach the state. It prints what the records in a
+// directory lack compared with the state.
 func Witness(t *testing.T) {
 	url := os.Getenv("WITNESS_STATE")
 	if url == "" {
@@ -26,10 +26,10 @@ func Witness(t *testing.T) {
 	fmt.Printf("witness: %q\n", strings.Join(lack, "; "))
 }
 
-// NothingMissing is what WitnessLine's line prints in the end.
+// NothingMissing is the output of WitnessLine's command if nothing is missing.
 const NothingMissing = "witness: \"\"\n"
 
-// WitnessLine is a shell's line that has TestWitness of that test's binary called.
+// WitnessLine returns a shell command that calls TestWitness of that test binary.
 func WitnessLine(binary, url, folder string) string {
 	return fmt.Sprintf("WITNESS_STATE='%s' WITNESS_RECORDS=%s %s -test.run='^TestWitness$' | grep witness:", url, folder, binary)
 }

@@ -1,7 +1,7 @@
-// Package localenv is one environment of this host in a BIJOU_HOME of a test's own, as an
-// operator at a shell has it: the commands, the agent's process and log, the state's file.
+// Package localenv is one environment on this host in a test's own BIJOU_HOME, as an operator at a
+// shell has it: the commands, the agent's process and log, and the state's file.
 //
-// It imports nothing of bijou but other packages for tests. Suites import it.
+// It imports nothing of bijou except other packages for tests.
 package localenv
 
 import (
@@ -19,7 +19,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// Env is the environment "default" of a home.
+// Env is the environment "default" of a BIJOU_HOME.
 type Env struct {
 	T    *testing.T
 	Home string                    // BIJOU_HOME
@@ -28,15 +28,14 @@ type Env struct {
 	Run  func(cmd *exec.Cmd) error // what Juju and Try run a command by
 }
 
-// New is an environment in that home that nobody has bootstrapped yet, and whose commands
-// have these variables besides.
+// New returns an environment in that BIJOU_HOME that is not bootstrapped yet. Its commands have these
+// additional variables.
 func New(t *testing.T, home string, vars ...string) *Env {
 	vars = append(append(os.Environ(), "BIJOU_HOME="+home, "NO_COLOR=1"), vars...)
 	return &Env{T: t, Home: home, Vars: vars, Call: []string{"juju"}, Run: (*exec.Cmd).Run}
 }
 
-// Destroy takes the environment down. If the test has failed it first prints the end of
-// the log.
+// Destroy destroys the environment. If the test has failed, it first prints the end of the log.
 func (e *Env) Destroy(log func() string) {
 	if e.T.Failed() {
 		e.T.Logf("agent.log ends:\n%s", Tail(log(), 6000))
@@ -46,23 +45,23 @@ func (e *Env) Destroy(log func() string) {
 	}
 }
 
-// Dir is the environment's folder.
+// Dir returns the environment's directory.
 func (e *Env) Dir() string { return filepath.Join(e.Home, "default") }
 
-// Machine is a file of machine 0's folder.
+// Machine returns the path of a file in machine 0's directory.
 func (e *Env) Machine(parts ...string) string {
 	return filepath.Join(append([]string{e.Dir(), "machines", "0"}, parts...)...)
 }
 
-// Unit is a file of a unit's folder.
+// Unit returns the path of a file in a unit's directory.
 func (e *Env) Unit(unit string, parts ...string) string {
 	return e.Machine(append([]string{"units", strings.ReplaceAll(unit, "/", "-")}, parts...)...)
 }
 
-// StateFile is the file of a state that is nowhere else.
+// StateFile returns the path of the state's default file.
 func (e *Env) StateFile() string { return filepath.Join(e.Dir(), "state", "state.db") }
 
-// Command is one of the operator's, which is not begun.
+// Command returns an operator's command that is not started yet.
 func (e *Env) Command(args ...string) *exec.Cmd {
 	cmd := exec.Command(e.Call[0], append(e.Call[1:len(e.Call):len(e.Call)], args...)...)
 	cmd.Env = slices.Clip(e.Vars) // who adds to it adds to a copy
@@ -81,31 +80,31 @@ func (e *Env) Juju(args ...string) string {
 	return stdout.String()
 }
 
-// Try runs a command that may be refused.
+// Try runs a command that can be refused.
 func (e *Env) Try(args ...string) { _ = e.Run(e.Command(args...)) }
 
-// Status is what juju status says, or why it does not.
+// Status returns the output of juju status, or its error.
 func (e *Env) Status() string {
 	out, _ := e.Command("status").CombinedOutput()
 	return string(out)
 }
 
-// Agent is the process id of the background process.
+// Agent returns the process id of the background process.
 func (e *Env) Agent() int {
 	e.T.Helper()
 	return PID(e.T, e.Machine("agent.pid"))
 }
 
-// Log is what the background process has said.
+// Log returns the log of the background process.
 func (e *Env) Log() string {
 	data, _ := os.ReadFile(e.Machine("agent.log"))
 	return string(data)
 }
 
-// Tail is the end of a text.
+// Tail returns the end of a text.
 func Tail(text string, size int) string { return text[max(0, len(text)-size):] }
 
-// PID reads the process id that a file begins with.
+// PID reads the process id at the beginning of a file.
 func PID(t *testing.T, path string) int {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -119,15 +118,15 @@ func PID(t *testing.T, path string) int {
 	return pid
 }
 
-// Alive reports whether a process runs; a zombie does not.
+// Alive reports whether a process runs. A zombie does not run.
 func Alive(pid int) bool {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	return err == nil && !strings.HasPrefix(rest, "Z")
 }
 
-// lockProgram holds a file's lock until its input ends. It is another program than ours,
-// with another SQLite.
+// lockProgram holds a file's lock until its input ends. It is a separate program with a different
+// SQLite.
 const lockProgram = `
 import sqlite3, sys
 c = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=60)
@@ -137,8 +136,8 @@ sys.stdin.read()
 c.execute("ROLLBACK")
 `
 
-// Lock has another program lock a SQLite file until the function that it returns is
-// called, or skips the test with one line.
+// Lock makes a separate program lock a SQLite file until release is called. If it cannot, it skips the
+// test with one line.
 func Lock(t *testing.T, file string) (release func()) {
 	t.Helper()
 	check := func(err error) {

@@ -1,8 +1,8 @@
-// Package need says what a test wants of the machine and what becomes of it
-// without: it is skipped with one line, or fails if BIJOU_TEST_REQUIRE, a list
-// separated by commas, names what is missing; and which tests are long.
+// Package need declares what a test needs of the machine. Without it the test is skipped with one line,
+// or fails if BIJOU_TEST_REQUIRE, a list with commas, names the need. The package also knows which
+// tests are long.
 //
-// It imports nothing of bijou. Tests and their packages import it.
+// It imports nothing of bijou.
 package need
 
 import (
@@ -13,13 +13,13 @@ import (
 	"testing"
 )
 
-// Required tells if BIJOU_TEST_REQUIRE names the need.
+// Required reports whether BIJOU_TEST_REQUIRE names the need.
 func Required(name string) bool {
 	return slices.Contains(strings.Split(os.Getenv("BIJOU_TEST_REQUIRE"), ","), name)
 }
 
-// Lacks tells with one line that the need is not met, and why. It is an error if
-// the need is required.
+// Lacks prints one line about a missing need and the reason. It returns an error if the need is
+// required.
 func Lacks(name string, why any) error {
 	if Required(name) {
 		return fmt.Errorf("BIJOU_TEST_REQUIRE asks for %s: %v", name, why)
@@ -28,7 +28,7 @@ func Lacks(name string, why any) error {
 	return nil
 }
 
-// Skip skips the test because the need is not met, or fails it if it is required.
+// Skip skips the test because of a missing need, or fails it if the need is required.
 func Skip(t testing.TB, name string, why any) {
 	t.Helper()
 	if err := Lacks(name, why); err != nil {
@@ -45,11 +45,11 @@ func Long(t testing.TB) {
 	}
 }
 
-// LongRun tells if the tests that take minutes are wanted.
+// LongRun reports whether BIJOU_TEST_LONG asks for the tests that take minutes.
 func LongRun() bool { return os.Getenv("BIJOU_TEST_LONG") != "" }
 
-// Whole skips a test that takes seconds with -short, which shows a newcomer in a minute and a half
-// that all is well. The race detector's run is short for other reasons, and skips nothing here.
+// Whole skips a test that takes seconds with -short, so that a newcomer sees in a minute and a half
+// that all is well. With the race detector, -short has other reasons and skips nothing here.
 func Whole(t testing.TB) {
 	t.Helper()
 	if testing.Short() && !race {
@@ -57,8 +57,8 @@ func Whole(t testing.TB) {
 	}
 }
 
-// Uninstrumented skips a test that counts what work costs when the race detector watches: its work
-// takes ten times as long then, and the detector sees the same code in other tests.
+// Uninstrumented skips a test that measures the cost of work if the race detector is on. The work would
+// take ten times as long, and the detector sees the same code in other tests.
 func Uninstrumented(t testing.TB) {
 	t.Helper()
 	if race {

@@ -2,5 +2,5 @@
 
 package need
 
-// race tells if the race detector watches.
+// race reports whether the race detector is on.
 const race = false

@@ -1,7 +1,7 @@
-// Package offclock builds the product with a clock that a file sets off, since processes
-// of one kernel share its clock.
+// Package offclock builds the product with a clock that is off by the number of seconds in a file,
+// since all processes of a kernel share its clock.
 //
-// Suites below testscripts import it; it imports nothing of bijou.
+// It imports nothing of bijou.
 package offclock
 
 import (
@@ -14,12 +14,12 @@ import (
 	"testing"
 )
 
-// reads is where Go's package time reads the clock.
+// reads is the line in which Go's package time reads the clock.
 const reads = "sec, nsec, mono := runtimeNow()\n"
 
-// addition is one more file of Go's package time. Only the time of day is off; what
-// measures how long something takes goes by another clock. The clock is also read where
-// nothing may be called, so that the file is mapped, not read.
+// addition is an additional file of Go's package time. It changes only the time of day; durations are
+// measured with a different clock. Go also reads the clock in places that cannot make calls, so the
+// file is mapped and not read.
 const addition = `package time
 
 import "syscall"
@@ -50,9 +50,9 @@ func clockOffset() (n int64) {
 }
 `
 
-// Build builds bijou at that path. Whenever it reads the clock, it adds the seconds that
-// stand in the file at that moment, in at most 16 characters; none if there was no file
-// when the process began. Write it in place.
+// Build builds bijou at that path. Whenever the binary reads the clock, it adds the number of seconds
+// in the file, which has at most 16 characters. It adds nothing if the file did not exist when the
+// process began. Write the file in place.
 func Build(t testing.TB, path, file string) {
 	t.Helper()
 	root, err := exec.Command("go", "env", "GOROOT").Output()

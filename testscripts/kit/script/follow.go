@@ -14,7 +14,7 @@ import (
 	"bijou/testscripts/kit/await"
 )
 
-// example is one command of a page of docs, and what the page says it prints.
+// example is one command of a page of docs, and the output that the page shows.
 type example struct {
 	heading string
 	command string
@@ -22,9 +22,8 @@ type example struct {
 	bare    bool   // it is to succeed, whatever it prints
 }
 
-// readExamples reads the fenced console blocks of a page: "$ " begins a command,
-// "> " goes on with it, everything else is what it prints. In its fenced bash blocks
-// each line is a command that succeeds.
+// readExamples reads the fenced console blocks of a page: "$ " begins a command, "> " continues it, and
+// all other lines are its output. In fenced bash blocks, each line is a command that must succeed.
 func readExamples(page string) (all []example) {
 	heading, inside, bare := "", false, false
 	for line := range strings.Lines(page) {
@@ -48,7 +47,7 @@ func readExamples(page string) (all []example) {
 	return all
 }
 
-// pattern is what the output has to match.
+// pattern returns the pattern that the output must match.
 func (e example) pattern() *regexp.Regexp {
 	lines := ""
 	for line := range strings.Lines(e.want) {
@@ -61,10 +60,9 @@ func (e example) pattern() *regexp.Regexp {
 	return regexp.MustCompile(`\A` + lines + `\z`)
 }
 
-// followPage is follow PAGE [HEADING]: it runs the commands of a page of docs, or of one section,
-// and holds what they print against the page. What an agent has yet to do, a
-// reader waits for: a command is repeated until it prints what it should, for as long and as
-// often as eventually would.
+// followPage is the command follow PAGE [HEADING]: it runs the commands of a page of docs, or of one
+// section, and compares their output with the page. A reader waits for agents, so a command is repeated
+// until it prints the expected output, within the limits of eventually.
 func followPage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: follow PAGE [HEADING]")
@@ -86,8 +84,8 @@ func followPage(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// runExample returns what a command prints, on stdout and stderr together, and how it ended. The
-// words of FOLLOW_IN, if the script sets that, stand before each command.
+// runExample runs a command and returns its stdout and stderr together, and its error. If the script
+// sets FOLLOW_IN, its words go before each command.
 func runExample(ts *testscript.TestScript, command string) (string, error) {
 	args := append(strings.Fields(ts.Getenv("FOLLOW_IN")), "bash", "-c", command)
 	cmd := exec.Command(args[0], args[1:]...)

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestExamples reads a page, and holds outputs against what it says.
+// TestExamples checks that examples are read from a page, and compares outputs with them.
 func TestExamples(t *testing.T) {
 	got := readExamples("# Top\n```console\n$ a \\\n> b\nx\n...\n> y\n$ c\n```\n$ no\n## Next\n```sh\n$ no\n```\n```console\n$ d\n1 ... 2\n```\n```bash\ne --f # g\n```\n")
 	want := []example{{"Top", "a \\\nb\n", "x\n...\n> y\n", false}, {"Top", "c\n", "", false}, {"Next", "d\n", "1 ... 2\n", false}, {"Next", "e --f # g\n", "", true}}

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// destroyLeftovers takes down all environments below a folder: a script may have
-// made a BIJOU_HOME of its own.
+// destroyLeftovers destroys all environments below a directory, since a script may have made its own
+// BIJOU_HOME.
 func destroyLeftovers(folder string) {
 	_ = filepath.WalkDir(folder, func(path string, d os.DirEntry, _ error) error {
 		if d == nil || d.Name() != "environment.yaml" {
@@ -27,8 +27,8 @@ func destroyLeftovers(folder string) {
 	})
 }
 
-// StopLeftovers kills the servers and daemons that test charms started below a
-// BIJOU_HOME, and a failed script left running; a script that passed has none.
+// StopLeftovers kills servers and daemons of test charms below a BIJOU_HOME that a failed script left
+// running. A script that passed has none.
 func StopLeftovers(home string) {
 	units := filepath.Join(home, "*", "machines", "*", "agents", "*")
 	for _, pattern := range []string{"redis/pid", "daemon.pid", "agent.pid"} {

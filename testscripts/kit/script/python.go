@@ -9,9 +9,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// findPython returns a python3 that can import the module. Debian's own comes
-// first: it is the one that Debian's packages of modules are for, and hooks that
-// start with #!/usr/bin/python3 get it.
+// findPython returns a python3 that can import the module. Debian's own comes first, since Debian's
+// packages of modules are for it and hooks with #!/usr/bin/python3 get it.
 func findPython(module string) (path string, ok bool) {
 	for _, python := range []string{"/usr/bin/python3", "python3"} {
 		if exec.Command(python, "-c", "import "+module).Run() == nil {
@@ -21,8 +20,8 @@ func findPython(module string) (path string, ok bool) {
 	return "", false
 }
 
-// havePython answers [python:MODULE] in scripts. BIJOU_TEST_REQUIRE names the
-// module; what is missing is told in one line.
+// havePython answers [python:MODULE] in scripts. It prints one line about a missing module, which is an
+// error if BIJOU_TEST_REQUIRE names the module.
 func havePython(module string) (bool, error) {
 	if _, ok := findPython(module); ok {
 		return true, nil
@@ -30,7 +29,7 @@ func havePython(module string) (bool, error) {
 	return false, need.Lacks(module, "no python3 here can import "+module)
 }
 
-// setPython is python MODULE: it sets PYTHON to a python3 that can import the module.
+// setPython is the command python MODULE: it sets PYTHON to a python3 that can import the module.
 func setPython(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: python MODULE")

@@ -21,10 +21,9 @@ import (
 	"bijou/testscripts/kit/applets"
 )
 
-// Main is the test main of a package of scripts: its binary is every applet, and the
-// programs in more, by their names. Scripts wait more than they work: perCPU of them
-// run at a time on each CPU, unless the command line says otherwise. It does not
-// return.
+// Main is the test main of a package of scripts. Its binary is every applet, and also the programs in
+// more, by name. Scripts wait more than they work, so perCPU of them run at a time on each CPU, unless
+// the command line sets a different number. It does not return.
 func Main(m *testing.M, perCPU int, more map[string]func()) {
 	applets.MainWith(m, multicall.Options{Fault: applets.Fault(), AgentState: accessed.AgentState()}, more, func() {
 		if err := flag.Set("test.parallel", strconv.Itoa(perCPU*runtime.GOMAXPROCS(0))); err != nil {
@@ -33,27 +32,25 @@ func Main(m *testing.M, perCPU int, more map[string]func()) {
 	})
 }
 
-// Extras are what the scripts of one package have beside what all have; the zero
-// value is nothing.
+// Extras are the additional features of one package's scripts. The zero value adds nothing.
 type Extras struct {
 	Commands map[string]Command
 	Setup    func(*testscript.Env) // called last, before a script begins
-	// Asked has the agents over SQLite ask state/access for all that they do, and fails a script in which one
-	// was refused. With BIJOU_TEST_ACCESS_ALL set, those of all suites do, over each store.
+	// Asked makes the agents over SQLite ask state/access about everything that they do. A script fails
+	// if an agent was refused. With BIJOU_TEST_ACCESS_ALL this applies to all suites, over each store.
 	Asked bool
 }
 
-// asksAccess reports whether agents ask state/access, whose store is that.
+// asksAccess reports whether agents over that store ask state/access.
 func (x Extras) asksAccess(store string) bool {
 	return x.Asked && store == "sqlite" || os.Getenv("BIJOU_TEST_ACCESS_ALL") != ""
 }
 
-// Command is one that scripts may call: with what the script says after its name,
-// and whether it wrote "!" before it.
+// Command is a command of scripts. It gets its arguments, and whether "!" stands before it.
 type Command = func(ts *testscript.TestScript, neg bool, args []string)
 
-// Run runs every *.txtar beside the test over each store that processes can share,
-// all side by side. With -short it runs a dozen of all suites, over SQLite.
+// Run runs every *.txtar beside the test over each store that processes can share, in parallel. With
+// -short it runs a dozen scripts of all suites, over SQLite.
 func Run(t *testing.T, x Extras) {
 	var files []string // none: all
 	if testing.Short() {
@@ -82,7 +79,7 @@ func Run(t *testing.T, x Extras) {
 	})
 }
 
-// RunOnce runs scripts that concern no store, over SQLite only, and not with -short.
+// RunOnce runs scripts that do not depend on the store, over SQLite only. With -short it skips them.
 func RunOnce(t *testing.T, x Extras, files ...string) {
 	if testing.Short() {
 		t.Skip("-short runs a dozen scripts, and none of these")
@@ -90,8 +87,8 @@ func RunOnce(t *testing.T, x Extras, files ...string) {
 	runScripts(t, x, "sqlite", files, func() string { return "" })
 }
 
-// runScripts runs those scripts, or all; stateURL yields a fresh place for the state of
-// each, or "" for the default.
+// runScripts runs these scripts, or all. stateURL returns a new place for the state of each script, or
+// "" for the default.
 func runScripts(t *testing.T, x Extras, store string, files []string, stateURL func() string) {
 	commands := map[string]Command{
 		"eventually": awaitOutput,
@@ -128,8 +125,8 @@ func runScripts(t *testing.T, x Extras, store string, files []string, stateURL f
 	})
 }
 
-// askAccess has the script's agents ask state/access. What they were refused fails the script at its end, after all its
-// processes have ended.
+// askAccess makes the script's agents ask state/access. Refusals fail the script at its end, after all
+// its processes have ended.
 func askAccess(env *testscript.Env) error {
 	dir := env.WorkDir + "-access"
 	if err := os.Mkdir(dir, 0o777); err != nil {
@@ -155,8 +152,8 @@ func askAccess(env *testscript.Env) error {
 	return nil
 }
 
-// setUp gives a script its own BIJOU_HOME, and takes down at its end whatever
-// it bootstrapped there, so that a failed script leaves no process behind.
+// setUp gives a script its own BIJOU_HOME. At the script's end it destroys everything that was
+// bootstrapped there, so that a failed script leaves no process behind.
 func setUp(env *testscript.Env) error {
 	charms, err := filepath.Abs(filepath.Join("..", "..", "charms"))
 	if err != nil {
@@ -168,8 +165,8 @@ func setUp(env *testscript.Env) error {
 		"CHARMS="+charms,
 		"UNITS="+filepath.Join(home, "default", "machines", "0", "agents"),
 		"AGENTPID="+filepath.Join(home, "default", "machines", "0", "agent.pid"),
-		// A service's name that no other script has: juju-exec finds units by name among the environments
-		// of the host, and scripts run beside one another.
+		// This name of a service is unique to the script, because juju-exec looks for units by name
+		// among all environments of the host, and scripts run in parallel.
 		"SERVICE=w"+osutil.Digest([]byte(env.WorkDir))[:12],
 		"BIJOU_CHARMHUB_URL=http://127.0.0.1:9", // nothing listens there: no script asks the store of others
 		"NO_COLOR=1",

@@ -12,8 +12,8 @@ import (
 	"bijou/state/secret/record"
 )
 
-// MakeSecretDue is a program of scripts, make-secret-due ID: the rotation of that secret,
-// of the environment default, is due now. The shortest policy is an hour.
+// MakeSecretDue is the program make-secret-due ID of scripts: it makes the rotation of that secret in
+// the environment default due now. The shortest policy is an hour.
 func MakeSecretDue() {
 	if err := makeSecretDue(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// shortScripts are those that `go test -short` runs, over SQLite alone: one for each thing that the
-// binary is.
+// shortScripts returns the scripts that `go test -short` runs over SQLite alone: one for each thing
+// that the binary is.
 func shortScripts() []string {
 	return []string{
 		"agent/agent-midhook", // an agent that dies in a hook
@@ -35,7 +35,7 @@ func shortFiles(suite string) (files []string) {
 	return files
 }
 
-// suiteName returns the name of the suite whose tests run, which run in its directory.
+// suiteName returns the name of the current suite, whose tests run in its directory.
 func suiteName() (string, error) {
 	dir, err := os.Getwd()
 	return filepath.Base(dir), err

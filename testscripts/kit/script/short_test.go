@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestShortScriptsAreThere wants each script of -short to be there: one that was renamed would be
-// left out without a word.
+// TestShortScriptsAreThere checks that each script of -short exists, because a renamed one would be
+// skipped silently.
 func TestShortScriptsAreThere(t *testing.T) {
 	for _, name := range shortScripts() {
 		t.Run(name, func(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 	"bijou/state/charm"
 )
 
-// Files are a charm's files by their path; those in hooks/ are executable.
+// Files are a charm's files by path. Those in hooks/ are executable.
 type Files map[string]string
 
-// MySQL is a charm that provides a database, with a peer relation.
+// MySQL returns a charm that provides a database and has a peer relation.
 func MySQL() Files {
 	return Files{
 		"metadata.yaml":                "name: mysql\nsummary: s\ndescription: d\nprovides:\n  server: mysql\npeers:\n  cluster: mysql-ha\n",
@@ -28,7 +28,7 @@ func MySQL() Files {
 	}
 }
 
-// WordPress is a charm that requires one.
+// WordPress returns a charm that requires a database.
 func WordPress() Files {
 	return Files{
 		"metadata.yaml": "name: wordpress\nsummary: s\ndescription: d\nrequires:\n  db: mysql\nprovides:\n  website: http\n",
@@ -49,7 +49,7 @@ func Meta(name, metadata string) Files {
 	return Files{"metadata.yaml": fmt.Sprintf("name: %s\nsummary: s\ndescription: d\n%s", name, metadata)}
 }
 
-// Write writes a charm into a folder, which it makes.
+// Write writes a charm into a directory, which it makes.
 func (f Files) Write(t testing.TB, dir string) {
 	t.Helper()
 	for name, content := range f {
@@ -67,7 +67,7 @@ func (f Files) Write(t testing.TB, dir string) {
 	}
 }
 
-// AddCharm adds a charm of these files to the environment, archive and all.
+// AddCharm adds a charm of these files to the environment, with its archive.
 func AddCharm(t testing.TB, st *state.State, f Files) state.Charm {
 	t.Helper()
 	dir := t.TempDir()
@@ -75,7 +75,7 @@ func AddCharm(t testing.TB, st *state.State, f Files) state.Charm {
 	return AddCharmDir(t, st, dir)
 }
 
-// AddCharmDir adds the charm in a folder to the environment, archive and all.
+// AddCharmDir adds the charm in a directory to the environment, with its archive.
 func AddCharmDir(t testing.TB, st *state.State, dir string) state.Charm {
 	t.Helper()
 	c, err := charm.ReadDir(dir)
@@ -96,15 +96,15 @@ func AddCharmDir(t testing.TB, st *state.State, dir string) state.Charm {
 	return record
 }
 
-// AddService deploys a charm of these files under its own name, with so many
-// units, placed as the provider prefers.
+// AddService deploys a charm of these files under its own name with that many units, which are placed
+// as the provider prefers.
 func AddService(t testing.TB, st *state.State, f Files, units int) []state.Unit {
 	t.Helper()
 	c := AddCharm(t, st, f)
 	return AddServiceOf(t, st, c, c.Meta.Name, units)
 }
 
-// AddServiceOf deploys a charm that is there already.
+// AddServiceOf deploys a charm that was added before.
 func AddServiceOf(t testing.TB, st *state.State, c state.Charm, name string, units int) []state.Unit {
 	t.Helper()
 	Update(t, st, func(tx *state.Tx) error {
@@ -118,7 +118,7 @@ func AddServiceOf(t testing.TB, st *state.State, c state.Charm, name string, uni
 	return added
 }
 
-// Relate relates two services, as `juju add-relation A B`.
+// Relate relates two services like `juju add-relation A B`.
 func Relate(t testing.TB, st *state.State, a, b string) (r state.Relation) {
 	t.Helper()
 	Update(t, st, func(tx *state.Tx) error {
@@ -131,7 +131,7 @@ func Relate(t testing.TB, st *state.State, a, b string) (r state.Relation) {
 	return r
 }
 
-// Pair is the usual beginning: mysql/0 and wordpress/0 on machine 0, related.
+// Pair makes the usual start of a test: mysql/0 and wordpress/0 on machine 0, related.
 func Pair(t testing.TB, st *state.State) state.Relation {
 	t.Helper()
 	AddService(t, st, MySQL(), 1)
@@ -145,8 +145,8 @@ func Enter(t testing.TB, st *state.State, id int, unit string, settings map[stri
 	Update(t, st, func(tx *state.Tx) error { return tx.EnterRelation(id, unit, settings) })
 }
 
-// Claim is the claim of a machine, taken by a process of that place; each call is another
-// process, which the next one may succeed.
+// Claim takes the claim of a machine for a process in that directory. Each call is a new process, which
+// the next one can succeed.
 func Claim(t testing.TB, st *state.State, machine, folder string) *state.Claim {
 	t.Helper()
 	c, err := st.TakeClaim(t.Context(), machine, state.Claimant{Holder: state.Holder{Host: "host", Folder: folder, Start: rand.Text()}})
@@ -156,7 +156,7 @@ func Claim(t testing.TB, st *state.State, machine, folder string) *state.Claim {
 	return c
 }
 
-// Session is a session that ends with the test, with these agents announced.
+// Session returns a session with these agents announced. It ends with the test.
 func Session(t testing.TB, st *state.State, agents ...string) *state.Session {
 	t.Helper()
 	s, err := st.NewSession(t.Context())

@@ -9,8 +9,8 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// replaced lists the records in whose place others come, which have nothing of them. All others are
-// rewritten, and keep what the binary does not know.
+// replaced lists the records that are replaced by new ones with none of the old members. All other
+// records are rewritten and keep members that the binary does not know.
 func replaced() []*regexp.Regexp {
 	return []*regexp.Regexp{
 		regexp.MustCompile(`^uniters/.+/op$`),               // the next hook begins as one ends
@@ -23,14 +23,14 @@ func replaced() []*regexp.Regexp {
 	}
 }
 
-// IsReplaced reports whether another record comes in the place of that at the key: it has nothing of
-// what a newer binary has stored there.
+// IsReplaced reports whether the record at the key is replaced by one with none of its members,
+// including those of a newer binary.
 func IsReplaced(key string) bool {
 	return slices.ContainsFunc(replaced(), func(r *regexp.Regexp) bool { return r.MatchString(key) })
 }
 
-// KeepFuture has every record of an environment in memory have a member that this binary does not
-// know, and fails the test if a write drops it.
+// KeepFuture gives every record of an environment in memory a member that this binary does not know,
+// and fails the test if a write drops it.
 func KeepFuture(t testing.TB, s store.Store) {
 	memstore.KeepFuture(s, func(key string) {
 		if IsReplaced(key) {

@@ -1,6 +1,5 @@
-// Package statetest makes environments for tests: in memory or on SQLite, with
-// charms, services, units and relations in them. Tests of every package may
-// import it; nothing else does.
+// Package statetest makes environments for tests, in memory or on SQLite, with charms, services, units
+// and relations.
 package statetest
 
 import (
@@ -17,7 +16,7 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// Environment is the record that the environments here have.
+// Environment returns the record of these environments.
 func Environment() state.Environment {
 	return state.Environment{
 		Name: "test", UUID: "6f2b8f0e-0c59-4f6e-9a2b-1d1c3b0f7a11",
@@ -25,13 +24,13 @@ func Environment() state.Environment {
 	}
 }
 
-// New is a fresh environment in memory, closed with the test.
+// New returns a new environment in memory that is closed with the test.
 func New(t testing.TB) *state.State {
 	t.Helper()
 	return NewOf(t, Environment())
 }
 
-// NewOf is New with another record: another provider, say.
+// NewOf is New with a different record, for example with a different provider.
 func NewOf(t testing.TB, env state.Environment) *state.State {
 	t.Helper()
 	mem := memstore.New()
@@ -44,22 +43,20 @@ func NewOf(t testing.TB, env state.Environment) *state.State {
 	return st
 }
 
-// Share opens an environment in memory a second time, as another process would: sessions
-// of each are its own.
+// Share opens an environment in memory a second time, as a different process would, with its own
+// sessions.
 func Share(st *state.State) *state.State { return state.OpenIn(memstore.Share(st.Store())) }
 
-// ShareWrapped is Share with wrap's result between the environment and its store: for
-// tests of failing stores.
+// ShareWrapped is Share with wrap between the environment and its store, for tests of failing stores.
 func ShareWrapped(st *state.State, wrap func(store.Store) store.Store) *state.State {
 	return state.OpenIn(wrap(memstore.Share(st.Store())))
 }
 
-// Abandon ends the use of an environment in memory as kill -9 ends a process: its sessions
-// are not closed, but expire when their TTL has passed.
+// Abandon ends the use of an environment in memory as kill -9 ends a process: its sessions are not
+// closed, but expire after their TTL.
 func Abandon(st *state.State) { memstore.Abandon(st.Store()) }
 
-// SQLite is a fresh environment in a file below t.TempDir(), opened, and its URL
-// for opening it again.
+// SQLite returns a new, open environment in a file below t.TempDir(), and the URL that opens it again.
 func SQLite(t testing.TB) (st *state.State, url string) {
 	t.Helper()
 	url = "sqlite:" + filepath.Join(t.TempDir(), "state.db")
@@ -69,7 +66,7 @@ func SQLite(t testing.TB) (st *state.State, url string) {
 	return Open(t, url), url
 }
 
-// Open opens an environment, until the test ends.
+// Open opens an environment until the test ends.
 func Open(t testing.TB, url string) *state.State {
 	t.Helper()
 	st, err := state.Open(t.Context(), url)
@@ -80,7 +77,7 @@ func Open(t testing.TB, url string) *state.State {
 	return st
 }
 
-// Each runs a test over a fresh environment on each store.
+// Each runs a test over a new environment on each store.
 func Each(t *testing.T, test func(t *testing.T, st *state.State)) {
 	t.Helper()
 	t.Run("mem", func(t *testing.T) { test(t, New(t)) })
@@ -90,7 +87,8 @@ func Each(t *testing.T, test func(t *testing.T, st *state.State)) {
 	})
 }
 
-// Serve does what agents request, as the provisioner's leader would, until the test ends or stop is called.
+// Serve carries out the requests of agents, as the provisioner's leader would, until the test ends or
+// stop is called.
 func Serve(t testing.TB, st *state.State) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -108,7 +106,7 @@ func Serve(t testing.TB, st *state.State) (stop func()) {
 	return stop
 }
 
-// Update is State.Update that must succeed.
+// Update is a State.Update that must succeed.
 func Update(t testing.TB, st *state.State, f func(tx *state.Tx) error) {
 	t.Helper()
 	if err := st.Update(t.Context(), f); err != nil {
@@ -116,7 +114,7 @@ func Update(t testing.TB, st *state.State, f func(tx *state.Tx) error) {
 	}
 }
 
-// View is State.View that must succeed.
+// View is a State.View that must succeed.
 func View(t testing.TB, st *state.State, f func(v *state.View) error) {
 	t.Helper()
 	if err := st.View(t.Context(), f); err != nil {
@@ -124,7 +122,7 @@ func View(t testing.TB, st *state.State, f func(v *state.View) error) {
 	}
 }
 
-// Read is what f reads; it must succeed.
+// Read returns the result of f, which must succeed.
 func Read[T any](t testing.TB, st *state.State, f func(v *state.View) (T, error)) (got T) {
 	t.Helper()
 	View(t, st, func(v *state.View) (err error) {
@@ -134,8 +132,7 @@ func Read[T any](t testing.TB, st *state.State, f func(v *state.View) (T, error)
 	return got
 }
 
-// Eventually waits until f says so, for at most three times what a busy machine
-// needs.
+// Eventually waits until f returns true, for at most three times the need of a busy machine.
 func Eventually(t testing.TB, st *state.State, f func(v *state.View) (bool, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)

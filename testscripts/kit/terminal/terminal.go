@@ -1,7 +1,6 @@
-// Package terminal gives tests a terminal of their own, and scripts a program that runs
-// others on one.
+// Package terminal gives tests their own terminal, and scripts a program that runs others on one.
 //
-// It imports nothing of bijou. Tests import it.
+// It imports nothing of bijou.
 package terminal
 
 import (
@@ -16,9 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open opens a pseudo terminal of that size: what is written to its inner side can be
-// read at the outer one, and the other way round. An error means that the machine has
-// none.
+// Open opens a pseudo terminal of that size. Text that is written to its inner side can be read at the
+// outer one, and vice versa. An error means that the machine has no pseudo terminals.
 func Open(rows, columns uint16) (outer, inner *os.File, err error) {
 	if outer, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err != nil {
 		return nil, nil, fmt.Errorf("there are no pseudo terminals: %w", err)
@@ -40,10 +38,10 @@ func Open(rows, columns uint16) (outer, inner *os.File, err error) {
 	return outer, inner, nil
 }
 
-// Main is the program "terminal FILE PROG ARG...": it runs PROG on a terminal of its own,
-// types what the file has, and then the end of input. It is 80 columns wide, or as many as $COLUMNS says. Whatever is to be seen on the
-// terminal is its stdout, to the last byte; its exit code is the program's. The command
-// ttyin of testscript drops what it has not read yet when the program ends.
+// Main is the program "terminal FILE PROG ARG...": it runs PROG on its own terminal and types the
+// content of the file, then the end of input. The terminal is 80 columns wide, or $COLUMNS. Its stdout
+// is everything that the terminal shows, to the last byte, and its exit code is the program's. It
+// replaces testscript's command ttyin, which drops unread output when the program ends.
 func Main() {
 	exit, err := run(os.Args[1], os.Args[2:])
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"bijou/updater/keys"
 )
 
-// replaced lists the records that are written whole, by those whose own they are, or whose place
-// another one takes. All others are rewritten, and keep what the binary does not know.
+// replaced lists the records that are written whole, by their owner or by a successor. All other
+// records are rewritten and keep members that the binary does not know.
 func replaced() []string {
 	return []string{
 		keys.Workers,    // what a worker says of its step
@@ -20,8 +20,8 @@ func replaced() []string {
 	}
 }
 
-// keepFuture has every record in memory have a member that this binary does not know, and fails the
-// test if a write drops it.
+// keepFuture gives every record in memory a member that this binary does not know, and fails the test
+// if a write drops it.
 func keepFuture(t testing.TB, s store.Store) {
 	memstore.KeepFuture(s, func(key string) {
 		for _, prefix := range replaced() {

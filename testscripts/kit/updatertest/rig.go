@@ -21,7 +21,7 @@ type Rig struct {
 	Store *keyspace.Space // the test's own
 }
 
-// MaxWait is many times what anything here takes.
+// MaxWait is many times longer than anything here takes.
 const MaxWait = 60 * time.Second
 
 // OverStores runs a test over each store that processes can share.
@@ -32,8 +32,7 @@ func OverStores(t *testing.T, test func(r *Rig)) {
 	})
 }
 
-// InMemory makes one in memory, which is closed when the test ends: for bubbles of
-// testing/synctest.
+// InMemory returns a rig in memory for bubbles of testing/synctest. It is closed when the test ends.
 func InMemory(t *testing.T) *Rig {
 	mem := memstore.New()
 	keepFuture(t, mem)
@@ -42,7 +41,7 @@ func InMemory(t *testing.T) *Rig {
 	return r
 }
 
-// NewRig makes one at the URL, which is closed when the test ends.
+// NewRig returns a rig at the URL. It is closed when the test ends.
 func NewRig(t *testing.T, url string) *Rig {
 	t.Helper()
 	if _, err := updater.InitStore(t.Context(), url); err != nil {
@@ -53,7 +52,7 @@ func NewRig(t *testing.T, url string) *Rig {
 	return r
 }
 
-// Open returns what a process of its own would open.
+// Open opens the store as a separate process would.
 func (r *Rig) Open() *keyspace.Space {
 	r.T.Helper()
 	var s *keyspace.Space
@@ -77,7 +76,7 @@ func (r *Rig) Update(f func(tx *keyspace.Tx) error) {
 	}
 }
 
-// Begin has the servers registered and a version asked for.
+// Begin registers the servers and requests a version.
 func (r *Rig) Begin(version string, lrns ...int) {
 	r.T.Helper()
 	r.Update(func(tx *keyspace.Tx) error {
@@ -90,7 +89,7 @@ func (r *Rig) Begin(version string, lrns ...int) {
 	})
 }
 
-// Await waits until the request is as wanted.
+// Await waits until ok returns true for the request and its workers.
 func (r *Rig) Await(what string, ok func(q record.Request, workers map[int]record.Status) bool) {
 	r.T.Helper()
 	await.Until(r.T, await.Poll{Limit: MaxWait, Pause: 20 * time.Millisecond}, what, func() string {
@@ -109,7 +108,7 @@ func (r *Rig) Await(what string, ok func(q record.Request, workers map[int]recor
 	})
 }
 
-// Succeeded reports whether the update is done everywhere.
+// Succeeded reports whether the update has finished everywhere.
 func Succeeded(q record.Request, _ map[int]record.Status) bool { return q.Succeeded() }
 
 // Eventually waits until the condition holds.

@@ -9,8 +9,7 @@ import (
 	"bijou/updater/release"
 )
 
-// Server does a worker's work on no server: every step is noted, and may be made to fail or
-// hang.
+// Server is a fake server that records every step, and can make steps fail or hang.
 type Server struct {
 	mu      sync.Mutex
 	did     []string
@@ -82,7 +81,7 @@ func (f *Server) Update(ctx context.Context, c release.Component) error {
 	return err
 }
 
-// Examine returns what IsIll has.
+// Examine returns the result that IsIll has.
 func (f *Server) Examine(_ context.Context, c release.Component) (ill error, runs bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,9 +12,9 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestActionFaults kills the background process with SIGKILL at every point of an
-// action's run, and starts it again. The action has failed unless its end was
-// committed; what it has set is there exactly then; and it never runs twice.
+// TestActionFaults kills the background process with SIGKILL at every point of an action's run, and
+// starts it again. The action must have failed unless its end was committed. Its settings must exist in
+// exactly that case. It must never run twice.
 func TestActionFaults(t *testing.T) {
 	need.Whole(t)
 	for _, tc := range []struct {
@@ -47,7 +47,8 @@ func surviveInAction(t *testing.T, point, status string, ran int) {
 
 	show := func() string { return w.Juju("show-action-output", id) }
 	w.eventually("the action has "+status, func() bool { return strings.Contains(show(), "status: "+status) })
-	// It may have ended before the kill, and a unit is asked only while its agent is there.
+	// The action may have ended before the kill, and juju run reaches a unit only while its agent is
+	// there.
 	w.eventually("the unit's agent is back", func() bool { return !strings.Contains(w.Juju("status", "--wide"), "down") })
 	got := w.Juju("run", "actor/0", "--", "relation-get -r $(relation-ids ring) word actor/0")
 	if want := map[bool]string{true: "set\n"}[status == "completed"]; got != want {

@@ -1,6 +1,5 @@
-// Package agent holds what is promised of the background process: it is killed at
-// each point of a hook, goes over to a binary that only the state has, runs a single
-// unit, leads or follows.
+// Package agent holds the tests of the background process. It is killed at each point of a hook,
+// switches to a binary that only the state has, runs a single unit, and leads or follows.
 //
-// The test binary is every applet; nothing imports this package.
+// The test binary is every applet.
 package agent

@@ -15,17 +15,16 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// faultPoints are the named points of a hook's run at which the agent is killed,
-// and in how many units a hook may have begun twice: what was never let go or
-// is committed runs once, what ran uncommitted runs again, and the other unit's
-// hook may have been running.
+// faultPoints returns the named points of a hook's run at which the agent is killed, and the number of
+// units in which a hook may have begun twice. A hook that never began or was committed runs once. An
+// uncommitted one runs again, and the other unit's hook may have been running too.
 func faultPoints() map[string]int {
 	return map[string]int{"before-spawn": 1, "after-let-go": 2, "after-exit": 2, "after-commit": 1}
 }
 
-// TestFaults kills the background process with SIGKILL at every point of every
-// hook in the life of a related pair, starts it again, and holds what the
-// recorder charms noted against docs/reference/hooks.md (When an agent ends).
+// TestFaults kills the background process with SIGKILL at every point of every hook in the life of a
+// related pair, and starts it again. It checks the notes of the recorder charms against
+// docs/reference/hooks.md (When an agent ends).
 func TestFaults(t *testing.T) {
 	need.Whole(t)
 	const hooks = 12 // install, leader-elected, config-changed, start of two units; joined and changed on both sides
@@ -39,7 +38,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// surviveFault plays one life with one kill in it.
+// surviveFault plays one life with one kill.
 func surviveFault(t *testing.T, fault string, repeats int) {
 	w := newWorld(t)
 	w.Vars = append(w.Vars, "BIJOU_FAULT="+fault)
@@ -60,8 +59,8 @@ func surviveFault(t *testing.T, fault string, repeats int) {
 	checkCommitted(t, w)
 }
 
-// settled tells if the pair's work is done, and resolves what the kill left in
-// error: a hook that was running when its agent died counts as failed.
+// settled reports whether the pair's work is finished. It also resolves errors of the kill, since a
+// hook that was running when its agent died counts as failed.
 func (w *world) settled(fault string) bool {
 	status := w.Juju("status", "--format", "yaml")
 	if strings.HasPrefix(fault, "after-let-go") {
@@ -92,9 +91,9 @@ func ended(events []judge.Event, hook string) bool {
 	return false
 }
 
-// checkRecord holds one unit's record against the failure model: no hook beside
-// its predecessor, none skipped, in order. One kill meets at most one hook of a
-// unit; it answers how many began again because of it, 0 or 1.
+// checkRecord checks one unit's record against the failure model: hooks run alone and in order, and
+// none is skipped. One kill affects at most one hook of a unit. It returns how many hooks began again
+// because of it, 0 or 1.
 func checkRecord(t *testing.T, unit, side string, events []judge.Event) (repeated int) {
 	t.Helper()
 	checkAlone(t, unit, events)
@@ -113,7 +112,8 @@ func checkRecord(t *testing.T, unit, side string, events []judge.Event) (repeate
 		t.Errorf("%s: order in which hooks first began (-want +got):\n%s", unit, diff)
 	}
 	for hook, n := range begun {
-		// config-changed runs again after a restart, a relation's changed when the other side's settings are new.
+		// config-changed runs again after a restart, and a relation's changed when the other side's
+		// settings are new.
 		if n > 1 && !strings.HasSuffix(hook, "-changed") {
 			repeated += n - 1
 		}
@@ -124,7 +124,7 @@ func checkRecord(t *testing.T, unit, side string, events []judge.Event) (repeate
 	return repeated
 }
 
-// checkAlone refuses hooks that overlap, and client ids used twice.
+// checkAlone checks that no hooks overlap and that no client id is used twice.
 func checkAlone(t *testing.T, unit string, events []judge.Event) {
 	t.Helper()
 	open, abandoned, clients := 0, map[int]bool{}, map[string]bool{}
@@ -146,8 +146,7 @@ func checkAlone(t *testing.T, unit string, events []judge.Event) {
 	}
 }
 
-// checkCommitted holds the agent's log against the promise that nothing
-// committed runs twice.
+// checkCommitted checks with the agent's log that no committed hook ran twice.
 func checkCommitted(t *testing.T, w *world) {
 	t.Helper()
 	log, err := os.ReadFile(w.Machine("agent.log"))

@@ -14,8 +14,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestToolsReach has an agent run from a copy of the environment's folder, as it does
-// on another host, and go over to a newer binary that it finds in the state only.
+// TestToolsReach runs an agent from a copy of the environment's directory, as on a different host. The
+// agent must switch to a newer binary that only the state has.
 func TestToolsReach(t *testing.T) {
 	need.Whole(t)
 	etcdtest.Need(t)
@@ -74,7 +74,7 @@ func TestToolsReach(t *testing.T) {
 	}
 }
 
-// tools lists the folders of tools, the newest first.
+// tools returns the directories of tools, the newest first.
 func tools(t *testing.T, env string) []string {
 	t.Helper()
 	out, err := exec.Command("ls", "-t", filepath.Join(env, "tools")).Output()
@@ -84,8 +84,8 @@ func tools(t *testing.T, env string) []string {
 	return strings.Fields(string(out))
 }
 
-// newerBinary is this one as another file: what follows an executable's end does
-// not matter to it.
+// newerBinary makes a different file of this executable by appending to it, which does not change how
+// it runs.
 func newerBinary(t *testing.T, n int) string {
 	t.Helper()
 	from, err := os.Open("/proc/self/exe")

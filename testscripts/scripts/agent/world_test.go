@@ -12,7 +12,7 @@ import (
 	"bijou/testscripts/kit/script"
 )
 
-// world is one BIJOU_HOME with the applets of this test binary around it.
+// world is one BIJOU_HOME with the applets of this test binary.
 type world struct {
 	*localenv.Env
 	t *testing.T
@@ -37,14 +37,14 @@ func (w *world) file(name, content string) string {
 	return path
 }
 
-// record reads what a unit's recorder has noted; a torn last line is left out.
+// record reads the notes of a unit's recorder. It skips a torn last line.
 func (w *world) record(unit string) []judge.Event {
 	w.t.Helper()
 	events, _ := judge.Read(w.Machine("units", unit, "recorder.log"))
 	return events
 }
 
-// eventually waits for something to come true, far longer than it should need.
+// eventually waits for a condition, far longer than it should take.
 func (w *world) eventually(what string, true func() bool) {
 	w.t.Helper()
 	await.Until(w.t, await.Poll{Limit: time.Minute, Pause: 50 * time.Millisecond, Report: func() string {

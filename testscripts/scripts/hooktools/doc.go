@@ -1,5 +1,6 @@
-// Package hooktools holds the scripts about what runs inside of hooks, and as hooks by hand: the hook
-// tools, what settings can hold, other programs on a unit's socket, juju do and run.
+// Package hooktools holds the scripts about the commands that run inside hooks, or by hand as in a
+// hook: the hook tools, the possible values of settings, other programs on a unit's socket, and juju do
+// and run.
 //
-// The test binary is every applet; nothing imports this package.
+// The test binary is every applet.
 package hooktools

@@ -10,5 +10,5 @@ import (
 // TestMain makes this binary every applet, and the program that runs others on a terminal.
 func TestMain(m *testing.M) { script.Main(m, 2, map[string]func(){"terminal": terminal.Main}) }
 
-// TestScripts runs every *.txtar beside it over each store that processes can share.
+// TestScripts runs every *.txtar in this directory over each store that processes can share.
 func TestScripts(t *testing.T) { script.Run(t, script.Extras{}) }

@@ -1,5 +1,5 @@
-// Package machines holds the scripts about machines, who makes them, and where an environment's state
-// is: providers and their processes, constraints, series, moves from store to store.
+// Package machines holds the scripts about machines, their providers and the place of an environment's
+// state: providers and their processes, constraints, series, and migrations between stores.
 //
-// The test binary is every applet; nothing imports this package.
+// The test binary is every applet.
 package machines

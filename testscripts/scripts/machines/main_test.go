@@ -10,13 +10,12 @@ import (
 	"bijou/testscripts/kit/script"
 )
 
-// TestMain makes this binary every applet, and the process of a provider that does
-// as it is told.
+// TestMain makes this binary every applet, and the process of the dummy provider.
 func TestMain(m *testing.M) {
 	script.Main(m, 2, map[string]func(){plugin.Prefix + dummy.Name: serveDummy})
 }
 
-// serveDummy is the process of the provider that any script can bootstrap with.
+// serveDummy is the process of the dummy provider, with which any script can bootstrap.
 func serveDummy() {
 	if err := plugin.Serve(dummy.Make); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -25,7 +24,7 @@ func serveDummy() {
 	os.Exit(0)
 }
 
-// TestScripts runs every *.txtar beside it over each store that processes can share.
+// TestScripts runs every *.txtar in this directory over each store that processes can share.
 func TestScripts(t *testing.T) {
 	script.Run(t, script.Extras{Commands: map[string]script.Command{"provider": buildProvider}})
 }

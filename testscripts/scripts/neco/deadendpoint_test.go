@@ -21,14 +21,14 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// The ways in which an endpoint is dead: it takes connections and says nothing, as one that
-// hangs; it takes calls, too, as one that is cut off from the other members.
+// These are the ways in which an endpoint can be dead. It accepts connections and sends nothing, like a
+// hung one. Or it also accepts calls, like one that is cut off from the other members.
 const (
 	hangs  = "hangs"
 	cutOff = "cut off"
 )
 
-// endpoints are three places of an etcd of three members, each of which can come to be dead.
+// endpoints are the three endpoints of an etcd cluster, each of which can be made dead.
 type endpoints struct {
 	t     *testing.T
 	dir   string
@@ -68,7 +68,7 @@ func newEndpoints(t *testing.T) *endpoints {
 	return e
 }
 
-// dead makes that endpoint the one that is dead, in that way; -1: none is.
+// dead makes that endpoint the only dead one, in that way. With -1 none is dead.
 func (e *endpoints) dead(which int, way string) {
 	e.t.Helper()
 	for i, target := range e.alive {
@@ -88,7 +88,7 @@ func (e *endpoints) url(prefix string) string {
 	return "etcd+unix://" + strings.Join([]string{e.at(0), e.at(1), e.at(2)}, ",") + "?prefix=/" + prefix
 }
 
-// run calls this binary as a program of bijou's, and returns how long it took.
+// run runs this binary as a program of bijou, and returns how long it took.
 func (e *endpoints) run(line string) time.Duration {
 	e.t.Helper()
 	self, err := os.Executable()
@@ -105,10 +105,10 @@ func (e *endpoints) run(line string) time.Duration {
 	return time.Since(began)
 }
 
-// TestOneEndpointDead: whichever endpoint of etcd is dead, who asks how things are is told,
-// and does not wait for that one until its time is up, which is two seconds and more. How
-// long it takes is shown; what counts are calls, since the machine may have other work: so
-// much that one of ten may come to that all the same.
+// TestOneEndpointDead checks each dead endpoint of etcd in turn. A command that asks for a status must
+// answer without waiting for the dead endpoint's timeout, which is two seconds or more. The test logs
+// the times, but judges by the share of calls that waited for the timeout. It allows one in ten,
+// because the machine can have other work.
 func TestOneEndpointDead(t *testing.T) {
 	need.Whole(t)
 	etcdtest.Need(t)

@@ -1,5 +1,5 @@
-// Package neco holds the scripts about what operators ask of neco and set: commands, configuration,
-// backups, releases, the list of boot servers.
+// Package neco holds the scripts about neco's commands and settings: configuration, backups, releases,
+// and the list of boot servers.
 //
-// The test binary is every applet; nothing imports this package.
+// The test binary is every applet.
 package neco

@@ -1,5 +1,5 @@
-// Package necoupdates holds the scripts about updates of boot servers as they go: barriers, components,
-// what has gone wrong on the way, and the release after that.
+// Package necoupdates holds the scripts about running updates of boot servers: barriers, components,
+// failures on the way, and the next release.
 //
-// The test binary is every applet; nothing imports this package.
+// The test binary is every applet.
 package necoupdates

@@ -14,9 +14,9 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestFormerAndFolder has the binary that landed before beside this one, and releases in a folder, which
-// it may not know: its updater takes none, its worker says that it knows no source, and a second source
-// that it sets is seen.
+// TestFormerAndFolder runs the previous binary beside this one, with releases in a directory, which it
+// may not support. Its updater must take none of them. Its worker must report that it knows no source.
+// A second source that it sets must take effect.
 func TestFormerAndFolder(t *testing.T) {
 	need.Whole(t)
 	if versions.FormerHas("updater/release/folder.go") {

@@ -18,12 +18,11 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// beforeDigests is the commit of a binary whose requests, records and presences know no
-// digests.
+// beforeDigests is the commit of a binary whose requests, records and presences have no digests.
 const beforeDigests = "9138b84f34be35570f045053a5a2a0008b5aa135"
 
-// TestGoingOver takes two servers from a binary that knows no digests to this one by an
-// update, and then to another release: that they are missing is no difference.
+// TestGoingOver updates two servers from a binary without digests to this one, and then to another
+// release. Missing digests must not count as a difference.
 func TestGoingOver(t *testing.T) {
 	need.Whole(t)
 	versions.Need(t)

@@ -16,13 +16,13 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// beforeHealth is the commit of a binary whose workers do not look at what is ill, and whose leaders do not
-// count looks for releases that fail.
+// beforeHealth is the commit of a binary whose workers do not check health, and whose leaders do not
+// count failed lookups for releases.
 const beforeHealth = "79bb8ef382fb58588a1c9b25b2adf8fd84be2352"
 
-// TestHealthInAMixedFleet has a server of before and one of today, led by either in turn: each opens what the other
-// writes, and of a server whose worker does not look nobody knows what is ill, also if a worker that looks
-// has written there before.
+// TestHealthInAMixedFleet runs one former server and one current server, led by each in turn. Each must
+// open what the other writes. The health of a server whose worker does not check it must be unknown,
+// even if a worker that does check wrote there before.
 func TestHealthInAMixedFleet(t *testing.T) {
 	need.Whole(t)
 	versions.Need(t)
@@ -89,7 +89,7 @@ func TestHealthInAMixedFleet(t *testing.T) {
 	neco("today", "config", "set", "env", "production")
 	shows("today", "update    1 to 1.0-1 of servers 0 and 1, attempt 1: succeeded")
 
-	// A leader of before does not know what is ill; that of today does, and nothing of the other server.
+	// The former leader does not know what is ill. The current one does, except on the other server.
 	await.Until(t, patience, "the worker of today has looked", func() string {
 		said := neco("today", "status", "--format", "json")
 		return await.Unless(strings.Contains(said, `"ill":{}`), "%s", said)
@@ -105,7 +105,7 @@ func TestHealthInAMixedFleet(t *testing.T) {
 	}
 	shows("former", "server 1, a: a.service does not run")
 
-	// Looks that fail are counted on from one leader to the next.
+	// The next leader continues the count of failed lookups.
 	check(t, server.Misbehave(github.Denied))
 	shows("today", "times since")
 	neco("today", "config", "set", "max-check-age", "5s")
@@ -119,7 +119,8 @@ func TestHealthInAMixedFleet(t *testing.T) {
 	check(t, server.Misbehave(github.None))
 	shows("today", "state     degraded: server 1, a: a.service does not run; to put that right: neco repair")
 
-	// Back to the worker of before: what it carries over of the other one is not what it has seen.
+	// Back to the former worker: what it carries over from the other one is not what it has seen
+	// itself.
 	stopWorker()
 	worker("former", 1)
 	shows("today", "state     up to date: 1.0-1")

@@ -15,9 +15,9 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestRoomOfBoth has the former binary and this one work together at a release that is far too large for
-// the server. If the former worker does not say how much room there is, or the former leader does not
-// ask, it begins, as it did before. Where both know, it does not.
+// TestRoomOfBoth runs the former binary and this one together with a release that is far too large for
+// the server. If the former worker does not record its free space, or the former leader does not check
+// it, the update begins, as it did before. If both know about it, the update does not begin.
 func TestRoomOfBoth(t *testing.T) {
 	need.Whole(t)
 	former := versions.Former(t)

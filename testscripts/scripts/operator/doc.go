@@ -1,5 +1,5 @@
-// Package operator holds the scripts about what an operator types and reads: the main
-// road and the smaller commands, waiting, removals, secrets, backups.
+// Package operator holds the scripts about an operator's commands and their output: the main commands
+// and the smaller ones, waiting, removals, secrets, backups.
 //
-// The test binary is every applet; nothing imports this package.
+// The test binary is every applet.
 package operator

@@ -7,7 +7,7 @@ import (
 	"bijou/testscripts/kit/terminal"
 )
 
-// TestMain makes this binary every applet, and a terminal.
+// TestMain makes this binary every applet and the program that runs others on a terminal.
 func TestMain(m *testing.M) { script.Main(m, 2, map[string]func(){"terminal": terminal.Main}) }
 
 // TestScripts runs every *.txtar beside it over each store that processes can share.

@@ -1,5 +1,5 @@
-// Package pages holds the scripts that do what the pages of docs and the README say: a newcomer's
-// way, looking inside, logs, and what to do when something is stuck.
+// Package pages holds the scripts that follow the pages of docs and the README: first steps,
+// inspection, logs, and recovery from stuck states.
 //
-// The test binary is every applet; nothing imports this package.
+// The test binary is every applet.
 package pages

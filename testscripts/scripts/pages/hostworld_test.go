@@ -13,8 +13,8 @@ import (
 	"bijou/testscripts/kit/await"
 )
 
-// hostWorld has follow run commands in namespaces of their own, in the directory where the script is
-// now, as root, with the test's etcd in PATH.
+// hostWorld makes follow run its commands as root in new namespaces, in the script's current directory,
+// with the test's etcd in PATH.
 func hostWorld(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: hostworld")
@@ -28,14 +28,15 @@ func hostWorld(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("PATH", ts.MkAbs("programs")+":"+ts.Getenv("PATH"))
 }
 
-// worldScript is the first process of the world: it waits for all that nobody else waits for.
+// worldScript is the first process of the world. It reaps processes that nobody else waits for.
 const worldScript = `mkdir -p /run/netns
 mount -t tmpfs tmpfs /run/netns
 >"$1"
 sleep infinity &
 wait`
 
-// startWorld starts a process that keeps the namespaces until the script ends, and tells follow of it.
+// startWorld starts a process that keeps the namespaces until the script ends, and sets FOLLOW_IN to
+// enter them.
 func startWorld(ts *testscript.TestScript) {
 	ready := ts.MkAbs("world-is-ready")
 	world := exec.Command("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", worldScript, "bash", ready)

@@ -9,12 +9,12 @@ import (
 // TestMain makes this binary every applet.
 func TestMain(m *testing.M) { script.Main(m, 2, nil) }
 
-// TestScripts runs every *.txtar beside it over each store that processes can share.
+// TestScripts runs every *.txtar in this directory over each store that processes can share.
 func TestScripts(t *testing.T) {
 	script.Run(t, script.Extras{Commands: map[string]script.Command{"ownetcd": new(ownEtcd).run}})
 }
 
-// TestHosts follows pages that make hosts of their own.
+// TestHosts follows pages that make their own hosts.
 func TestHosts(t *testing.T) {
 	script.RunOnce(t, script.Extras{Commands: map[string]script.Command{"hostworld": hostWorld}}, "alone/boot-servers.txtar")
 }

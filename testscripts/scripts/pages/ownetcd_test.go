@@ -10,11 +10,11 @@ import (
 	"bijou/testscripts/fakes/etcdtest"
 )
 
-// ownEtcd keeps the etcd that each script has started for itself.
+// ownEtcd keeps the separate etcd of each script.
 type ownEtcd struct{ clusters sync.Map }
 
-// run is ownetcd start FILE|kill|revive|password NEW: start lets BIJOU_STATE be in an etcd that
-// no other script uses and that asks for a user, whose password the file has.
+// run is the command ownetcd start FILE|kill|revive|password NEW. start sets BIJOU_STATE to an etcd
+// that no other script uses. It requires a user, whose password is in the file.
 func (o *ownEtcd) run(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 || len(args) == 2 != (args[0] == "start" || args[0] == "password") {
 		ts.Fatalf("usage: ownetcd start FILE|kill|revive|password NEW")

@@ -1,5 +1,5 @@
-// Package recipes holds the scripts about the charms of docs/examples that authors are
-// to learn from: what docs/how-to/recipes.md says of each, and that it bears being killed.
+// Package recipes holds the scripts about the charms of docs/examples, from which authors can learn.
+// They check what docs/how-to/recipes.md says of each, and that each survives kills.
 //
-// The test binary is every applet; nothing imports this package.
+// The test binary is every applet.
 package recipes

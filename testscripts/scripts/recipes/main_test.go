@@ -14,8 +14,8 @@ func TestMain(m *testing.M) {
 	script.Main(m, 2, map[string]func(){"make-secret-due": script.MakeSecretDue})
 }
 
-// TestScripts runs every *.txtar beside it over each store that processes can share, with
-// the folder of the examples in EXAMPLES.
+// TestScripts runs every *.txtar in this directory over each store that processes can share. EXAMPLES
+// is the directory of the examples.
 func TestScripts(t *testing.T) {
 	examples, err := filepath.Abs("../../../docs/examples")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package relations holds the scripts about units that meet: their relations and settings,
-// subordinates, and reaching any relation from any hook.
+// Package relations holds the scripts about related units: relations and settings, subordinates, and
+// access to any relation from any hook.
 //
-// The test binary is every applet; nothing imports this package.
+// The test binary is every applet.
 package relations

@@ -17,12 +17,12 @@ import (
 	"bijou/testscripts/fakes/charmhub"
 )
 
-// storeWorld has the server of each script.
+// storeWorld holds the charm store's server of each script.
 type storeWorld struct {
 	servers sync.Map // *charmhub.Server by *testscript.TestScript
 }
 
-// setHostBase sets HOSTBASE to the base that machines of this host have, as debian@12.
+// setHostBase sets HOSTBASE to the base of machines on this host, for example debian@12.
 func setHostBase(env *testscript.Env) {
 	release := map[string]string{}
 	if file, err := os.Open("/etc/os-release"); err == nil {

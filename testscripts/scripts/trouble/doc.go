@@ -1,5 +1,5 @@
-// Package trouble holds the scripts about what fails and what hangs: how an operator sees
-// it, finds out why, and ends it.
+// Package trouble holds the scripts about failures and hangs: how an operator sees them, finds their
+// causes, and ends them.
 //
-// The test binary is every applet; nothing imports this package.
+// The test binary is every applet.
 package trouble

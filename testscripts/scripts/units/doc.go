@@ -1,5 +1,5 @@
-// Package units holds the scripts about what one unit lives through: its hooks, actions and
-// resources, and that what is one unit's is nobody else's.
+// Package units holds the scripts about the life of one unit: its hooks, actions and resources, and
+// their isolation from other units.
 //
-// The test binary is every applet; nothing imports this package.
+// The test binary is every applet.
 package units

@@ -11,5 +11,5 @@ func TestMain(m *testing.M) {
 	script.Main(m, 2, map[string]func(){"make-secret-due": script.MakeSecretDue})
 }
 
-// TestScripts runs every *.txtar beside it over each store that processes can share.
+// TestScripts runs every *.txtar in this directory over each store that processes can share.
 func TestScripts(t *testing.T) { script.Run(t, script.Extras{Asked: true}) }

@@ -1,5 +1,5 @@
-// Package upgrades holds the scripts about charms and binaries: which ones are taken, what
-// is refused, and how units and agents go from one to the next.
+// Package upgrades holds the scripts about revisions of charms and binaries: which ones are taken,
+// which are refused, and how units and agents move from one to the next.
 //
-// The test binary is every applet; nothing imports this package.
+// The test binary is every applet.
 package upgrades

@@ -10,8 +10,8 @@ import (
 	"bijou/state/childenv"
 )
 
-// TestVariablesOfChildren: of each variable that the program reads as a setting of its own,
-// state/childenv says which of the processes that it starts get it.
+// TestVariablesOfChildren checks that state/childenv decides, for each variable that the program reads
+// as its own setting, which child processes get it.
 func TestVariablesOfChildren(t *testing.T) {
 	reads := regexp.MustCompile(`(?:Getenv\(|LookupEnv\(|env:)"((?:BIJOU|JUJU|NECO)_[A-Z0-9_]+)"`)
 	found := map[string]bool{}
@@ -38,7 +38,8 @@ func TestVariablesOfChildren(t *testing.T) {
 	}
 }
 
-// TestEnvironIsNotHandedOn: whoever starts a process makes its environment by state/childenv.
+// TestEnvironIsNotHandedOn checks that all code that starts a process makes its environment with
+// state/childenv.
 func TestEnvironIsNotHandedOn(t *testing.T) {
 	may := map[string]string{
 		"multicall/agents/handover.go":            "the daemon goes on as another binary",

@@ -15,7 +15,7 @@ var (
 	citedGhost = regexp.MustCompile(`\b(?:spec/[\w./-]*|the seed|seeds?/\w+|DESIGN(?:\.md)?)\b`)
 )
 
-// missingCitations returns what a text cites and the repository does not have.
+// missingCitations returns the citations in a text that are not in the repository.
 func missingCitations(text string) (missing []string) {
 	missing = citedGhost.FindAllString(text, -1)
 	for _, page := range citedPage.FindAllStringSubmatch(text, -1) {
@@ -26,8 +26,8 @@ func missingCitations(text string) (missing []string) {
 	return missing
 }
 
-// TestCommentsCiteWhatThereIs holds the comments of the code against the repository, which is
-// all that a reader of them has.
+// TestCommentsCiteWhatThereIs checks that comments cite only what is in the repository, since readers
+// have nothing else.
 func TestCommentsCiteWhatThereIs(t *testing.T) {
 	h := readHouse(t)
 	for _, files := range h.folders {
@@ -41,7 +41,7 @@ func TestCommentsCiteWhatThereIs(t *testing.T) {
 	}
 }
 
-// pages returns the project's pages that a reader may open.
+// pages returns the project's pages.
 func pages(t *testing.T) []string {
 	t.Helper()
 	names := []string{"../../README.md", "../../HACKING.md", "../../SECURITY.md", "../../CHANGELOG.md"}
@@ -60,7 +60,7 @@ func pages(t *testing.T) []string {
 	return names
 }
 
-// TestPagesCiteWhatThereIs holds links, and files that are named, against the repository.
+// TestPagesCiteWhatThereIs checks that links and file names on pages lead to files of the repository.
 func TestPagesCiteWhatThereIs(t *testing.T) {
 	link := regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 	source := regexp.MustCompile("`([a-z][\\w./-]*/[\\w.-]+\\.go)`")
@@ -86,8 +86,8 @@ func TestPagesCiteWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestPagesNameTestsThatThereAre wants each test and script that a page names to exist, so that
-// nothing is said to be held by a test that was renamed or removed.
+// TestPagesNameTestsThatThereAre checks that each test and script that a page names exists, so that no
+// page relies on a test that was renamed or removed.
 func TestPagesNameTestsThatThereAre(t *testing.T) {
 	there := testsAndScripts(t)
 	for _, page := range pages(t) {
@@ -119,7 +119,7 @@ func TestPagesNameTestsThatThereAre(t *testing.T) {
 	}
 }
 
-// testsAndScripts returns the names of all test functions, and of all scripts with their ending.
+// testsAndScripts returns the names of all test functions, and of all scripts with their extension.
 func testsAndScripts(t *testing.T) map[string]bool {
 	t.Helper()
 	there := map[string]bool{}
@@ -172,7 +172,7 @@ func holders(page string) (names []string) {
 	return names
 }
 
-// TestCitationRulesCanFail shows each rule what it must find.
+// TestCitationRulesCanFail checks that each rule finds a planted fault.
 func TestCitationRulesCanFail(t *testing.T) {
 	got := strings.Join(missingCitations("as spec/hooks.md and docs/nowhere.md say, and docs/how-to/boot-servers.md; see DESIGN and the seed"), " ")
 	if got != "spec/hooks.md DESIGN the seed docs/nowhere.md" {

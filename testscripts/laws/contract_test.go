@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestContract holds docs/dev/contract.md against the source: each text that other programs read is
-// in the file that the page names.
+// TestContract compares docs/dev/contract.md with the source: each text that other programs read must
+// be in the file that the page names.
 func TestContract(t *testing.T) {
 	page, err := os.ReadFile("../../docs/dev/contract.md")
 	if err != nil {
@@ -34,7 +34,7 @@ func TestContract(t *testing.T) {
 
 type contractRow struct{ text, file string }
 
-// contractRows reads the rows of the page's tables. A text keeps the blanks at its ends.
+// contractRows reads the rows of the page's tables. A text keeps its leading and trailing spaces.
 func contractRows(page string) (rows []contractRow) {
 	row := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| `([^`]+)` \\| .+ \\|$")
 	for _, match := range row.FindAllStringSubmatch(page, -1) {

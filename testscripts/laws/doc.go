@@ -1,7 +1,4 @@
-// Package laws holds the code against the house's laws. In the folders below
-// it bijou's behaviour is promised: by scripts (*.txtar) that use the applets as
-// people and charms do, and by the suites that need a world of their own; HACKING.md
-// says which promise is held by which.
-//
-// Nothing imports this package.
+// Package laws checks the code against the rules of this repository. The directories beside it test
+// bijou's behaviour: with scripts (*.txtar) that use the applets as people and charms do, and with
+// suites that need their own surroundings. docs/dev/promises.md lists which test checks which promise.
 package laws

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDrawing holds the drawing of the house in docs/dev/house.md against the packages that there
-// are: each stands in it once, and imports only what stands below it.
+// TestDrawing compares the drawing of the house in docs/dev/house.md with the packages. Each package is
+// in it once, and imports only packages below it.
 func TestDrawing(t *testing.T) {
 	page, err := os.ReadFile("../../docs/dev/house.md")
 	if err != nil {
@@ -41,7 +41,7 @@ func TestDrawing(t *testing.T) {
 	}
 }
 
-// TestArrows holds the arrows below the drawing.
+// TestArrows checks the arrows below the drawing.
 func TestArrows(t *testing.T) {
 	page, err := os.ReadFile("../../docs/dev/house.md")
 	if err != nil {

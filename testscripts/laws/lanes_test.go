@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestLongSuitesHaveLanes wants each package that has long tests, or hosts of its own,
-// in .ci/long.
+// TestLongSuitesHaveLanes checks that .ci/long contains each package with long tests or with its own
+// hosts.
 func TestLongSuitesHaveLanes(t *testing.T) {
 	lanes, err := os.ReadFile("../../.ci/long")
 	if err != nil {
@@ -42,7 +42,7 @@ func TestLongSuitesHaveLanes(t *testing.T) {
 	}
 }
 
-// TestLanesAreExplained holds the lanes of .ci/long against the table of docs/dev/testing.md.
+// TestLanesAreExplained compares the lanes of .ci/long with the table in docs/dev/testing.md.
 func TestLanesAreExplained(t *testing.T) {
 	page, err := os.ReadFile("../../docs/dev/testing.md")
 	if err != nil {
@@ -62,8 +62,8 @@ func TestLanesAreExplained(t *testing.T) {
 	}
 }
 
-// TestLanesSayWhatTheyCover wants each lane of .ci/long in .ci/lanes, with paths that there are: of a
-// lane that is not there, or that covers nothing, nobody hears that it is out of date.
+// TestLanesSayWhatTheyCover checks that .ci/lanes lists each lane of .ci/long with existing paths.
+// Nothing would otherwise report that a lane's last run is out of date.
 func TestLanesSayWhatTheyCover(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("skipped: no bash here")

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// pkg is what `go list` tells of one package.
+// pkg is the output of `go list` for one package.
 type pkg struct {
 	ImportPath string
 	Name       string
@@ -25,18 +25,17 @@ type pkg struct {
 	Deps       []string
 }
 
-// law is one rule about who may import whom, with the reason that a newcomer
-// who breaks it gets to read.
+// law is one rule about imports, with the reason that is shown to those who break it.
 type law struct {
 	what   string
 	why    string
 	breaks func(p pkg, imp string) bool
 }
 
-// remoteProtocol is what a gateway and its clients speak.
+// remoteProtocol is the protocol between a gateway and its clients.
 const remoteProtocol = "bijou/state/store/remote/protocol"
 
-// earlyClient is the one place that may import unsafe and change package variables.
+// earlyClient is the only package that can import unsafe and change package variables.
 const earlyClient = "bijou/hookenv/client/early"
 
 func laws() []law {
@@ -198,7 +197,7 @@ func TestLayering(t *testing.T) {
 	}
 }
 
-// TestLawsCanFail holds the laws themselves against imports that each must refuse.
+// TestLawsCanFail checks that each law refuses a planted import.
 func TestLawsCanFail(t *testing.T) {
 	wrong := map[string][2]string{
 		"main imports multicall only":                                                     {"bijou", "bijou/state"},
@@ -248,7 +247,7 @@ func TestLawsCanFail(t *testing.T) {
 	}
 }
 
-// TestTopLevel holds the root against the names that the project's card allows.
+// TestTopLevel checks that the root contains only the allowed names.
 func TestTopLevel(t *testing.T) {
 	allowed := strings.Fields(`main.go multicall agent state hookenv updater provision testscripts go.mod go.sum
 		README.md LICENSE CHANGELOG.md HACKING.md SECURITY.md docs .ci .github .gitignore`)
@@ -265,19 +264,19 @@ func TestTopLevel(t *testing.T) {
 	}
 }
 
-// roles are the parts that never know one another.
+// roles returns the parts that must not import each other.
 func roles() []string {
 	return []string{"bijou/agent", "bijou/provision", "bijou/updater", "bijou/multicall/author", "bijou/multicall/juju", "bijou/multicall/neco", "bijou/multicall/tour"}
 }
 
-// necoReadsUpdater reports whether neco's commands import what the updater's records are, and
-// what follows from them. What its daemons do reaches them as an interface.
+// necoReadsUpdater reports whether neco's commands import the updater's records and what follows from
+// them. They get the work of its daemons as an interface.
 func necoReadsUpdater(p pkg, imp string) bool {
 	return within(p.ImportPath, "bijou/multicall/neco") && slices.Contains([]string{"bijou/updater", "bijou/updater/decide", "bijou/updater/keys",
 		"bijou/updater/record", "bijou/updater/release"}, imp)
 }
 
-// roleOf names the role that a package belongs to; "" is none.
+// roleOf returns the role that a package belongs to, or "".
 func roleOf(importPath string) string {
 	for _, r := range roles() {
 		if within(importPath, r) {
@@ -287,14 +286,14 @@ func roleOf(importPath string) string {
 	return ""
 }
 
-// isLeaf reports whether a package is one that everybody would write again.
+// isLeaf reports whether a package is a small one of general use.
 func isLeaf(importPath string) bool {
 	return slices.Contains([]string{"bijou/state/backoff", "bijou/state/carry", "bijou/state/childenv", "bijou/state/number", "bijou/state/osutil",
 		"bijou/state/secret", "bijou/state/text"}, importPath)
 }
 
-// compositionRoot lists what multicall and its rooms import of roles: they make them and
-// fit them together.
+// compositionRoot lists the role packages that multicall and its rooms import in order to make them and
+// connect them.
 func compositionRoot() map[string][]string {
 	return map[string][]string{
 		"bijou/multicall": {"bijou/agent", "bijou/agent/do", "bijou/agent/hook", "bijou/agent/unitcall", "bijou/provision/local", "bijou/provision/local/process",
@@ -308,7 +307,7 @@ func compositionRoot() map[string][]string {
 	}
 }
 
-// isRoom reports whether a package is a part of the composition root below multicall.
+// isRoom reports whether a package is part of the composition root below multicall.
 func isRoom(importPath string) bool {
 	return importPath == "bijou/multicall/applet" || importPath == "bijou/multicall/install" ||
 		compositionRoot()[importPath] != nil && importPath != "bijou/multicall"
@@ -316,8 +315,8 @@ func isRoom(importPath string) bool {
 
 func isRole(importPath string) bool { return roleOf(importPath) != "" }
 
-// isForTests reports whether a package is for tests: a conformance suite may
-// import the interface that it is about, whosever that is.
+// isForTests reports whether a package is for tests. A conformance suite can import the interface that
+// it tests, whichever package that is in.
 func isForTests(p pkg) bool { return within(p.ImportPath, "bijou/testscripts") }
 
 func ours(importPath string) bool { return within(importPath, "bijou") }
@@ -326,7 +325,7 @@ func within(importPath, root string) bool {
 	return importPath == root || strings.HasPrefix(importPath, root+"/")
 }
 
-// onlyIn breaks on an import of the library anywhere but below the given roots.
+// onlyIn returns a law against an import of the library outside the given roots.
 func onlyIn(library string, roots ...string) func(pkg, string) bool {
 	return func(p pkg, imp string) bool {
 		if !within(imp, library) {
@@ -336,7 +335,7 @@ func onlyIn(library string, roots ...string) func(pkg, string) bool {
 	}
 }
 
-// list asks `go list` about packages of this module.
+// list runs `go list` on packages of this module.
 func list(t *testing.T, patterns ...string) []pkg {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Dir,GoFiles,Imports,Deps"}, patterns...)...)
@@ -359,7 +358,7 @@ func list(t *testing.T, patterns ...string) []pkg {
 	}
 }
 
-// sources yields every non-test Go file of the module.
+// sources returns every non-test Go file of the module.
 func sources(t *testing.T) []string {
 	t.Helper()
 	var files []string

@@ -9,7 +9,7 @@ import (
 	"bijou/state/metrics"
 )
 
-// TestMetricsAreExplained: each metric that a daemon measures has a line of help, and stands in
+// TestMetricsAreExplained checks that each metric of a daemon has a line of help, and is in
 // docs/how-to/watch-it.md.
 func TestMetricsAreExplained(t *testing.T) {
 	page, err := os.ReadFile("../../docs/how-to/watch-it.md")
@@ -32,7 +32,7 @@ func TestMetricsAreExplained(t *testing.T) {
 			if metrics.Help(name) == "" {
 				t.Errorf("%s measures %s, of which state/metrics has no help", file, name)
 			}
-			// The page gives metrics of one kind as `neco_server_present`, `_finished`.
+			// The page abbreviates related metrics, as in `neco_server_present`, `_finished`.
 			_, rest, _ := strings.Cut(strings.TrimPrefix(name, "neco_"), "_")
 			if !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "`_"+rest+"`") {
 				t.Errorf("docs/how-to/watch-it.md does not say what %s is", name)

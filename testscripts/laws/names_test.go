@@ -12,8 +12,8 @@ import (
 	"bijou/multicall"
 )
 
-// TestNamesOfCommands holds the lists of names that shells complete, and that a package links in
-// /usr/bin, against the table of applets: a new one is easily forgotten in one of them.
+// TestNamesOfCommands compares the names that shells complete, and those that a package links in
+// /usr/bin, with the table of applets, because a new applet is easily forgotten in one of them.
 func TestNamesOfCommands(t *testing.T) {
 	var want []string
 	for _, a := range multicall.Applets() {

@@ -20,8 +20,8 @@ import (
 	"testing"
 )
 
-// TestJoinAndOrSequenceNoWork holds the arguments of errors.Join and cmp.Or. Go evaluates all
-// of them, so a call among them that does work runs although an earlier one failed.
+// TestJoinAndOrSequenceNoWork checks the arguments of errors.Join and cmp.Or. Go evaluates all of them,
+// so a call among them that does work runs even if an earlier one failed.
 func TestJoinAndOrSequenceNoWork(t *testing.T) {
 	p := newProgram(t, "bijou/...")
 	p.addModule(t)
@@ -41,9 +41,9 @@ func TestJoinAndOrSequenceNoWork(t *testing.T) {
 	}
 }
 
-// cleanUps lists the calls that must run although an earlier step failed, with the reason. Each
-// gives back or removes what an earlier step took or left. Nothing goes on this list that makes,
-// changes or sends anything else. A method Close without arguments needs no line here.
+// cleanUps lists the calls that must run even if an earlier step failed, with the reason. Each gives
+// back or removes what an earlier step took or left. A call that makes, changes or sends anything else
+// must not be on this list. A method Close without arguments needs no entry.
 func cleanUps() map[string]string {
 	return map[string]string{
 		"os.Remove":                      "it removes the draft or the socket of the step that failed",
@@ -69,8 +69,8 @@ func cleanUps() map[string]string {
 	}
 }
 
-// pureCalls lists functions that only compute, or look at the process, where the law cannot read
-// that in their bodies: they are of interfaces and other modules.
+// pureCalls lists functions that only compute, or read the state of the process, and whose bodies the
+// law cannot read: they belong to interfaces and other modules.
 func pureCalls() []string {
 	return []string{
 		"(*modernc.org/sqlite.Error).Code",
@@ -89,8 +89,8 @@ func pureCalls() []string {
 	}
 }
 
-// purePackages lists packages whose functions change nothing but memory that is handed to them,
-// each with its functions that do more, or that tell the time.
+// purePackages lists packages whose functions change nothing except the memory that is passed to them.
+// With each it lists the exceptions: functions that do more, or that read the clock.
 func purePackages() map[string][]string {
 	return map[string][]string{
 		"cmp":           nil,
@@ -112,7 +112,7 @@ func purePackages() map[string][]string {
 	}
 }
 
-// program holds type-checked packages, and knows of their functions which only compute.
+// program holds type-checked packages, and knows which of their functions only compute.
 type program struct {
 	fset    *token.FileSet
 	own     []listed
@@ -127,7 +127,7 @@ type program struct {
 	cleaned map[string]bool // the clean-ups among their arguments, by full name
 }
 
-// listed is what `go list -export` tells of a package of the module.
+// listed is the output of `go list -export` for a package of the module.
 type listed struct {
 	ImportPath string
 	Dir        string
@@ -136,13 +136,13 @@ type listed struct {
 	Module     *struct{ Main bool }
 }
 
-// checkedPackage is one package with the meaning of its names.
+// checkedPackage is one package with the types of its names.
 type checkedPackage struct {
 	files []*ast.File
 	info  *types.Info
 }
 
-// function is one function with a body, and the meaning of the names in it.
+// function is one function with a body, and the types of the names in it.
 type function struct {
 	decl ast.Node
 	body *ast.BlockStmt
@@ -156,8 +156,8 @@ type work struct {
 	calls string
 }
 
-// newProgram returns a program without packages, which can import those that patterns name and
-// all that these import.
+// newProgram returns a program without packages. It can import the packages that the patterns name, and
+// everything that these import.
 func newProgram(t *testing.T, patterns ...string) *program {
 	t.Helper()
 
@@ -200,7 +200,7 @@ func (p *program) forget() {
 	p.cleaned = map[string]bool{}
 }
 
-// addModule adds all packages of the module that were listed.
+// addModule adds all listed packages of the module.
 func (p *program) addModule(t *testing.T) {
 	t.Helper()
 
@@ -225,7 +225,7 @@ func (p *program) addModule(t *testing.T) {
 	}
 }
 
-// add type-checks one package, whose sources are given by file.
+// add type-checks one package from its sources by file name.
 func (p *program) add(t *testing.T, importPath string, sources map[string]string) {
 	t.Helper()
 
@@ -261,8 +261,8 @@ func (p *program) add(t *testing.T, importPath string, sources map[string]string
 	}
 }
 
-// addOnce adds the package variables that sync.OnceValue makes of a function literal. Nobody assigns
-// to a package variable, so that a call of one is a call of that literal.
+// addOnce adds the package variables that sync.OnceValue makes from a function literal. Nobody assigns
+// to a package variable, so a call of one is a call of that literal.
 func (p *program) addOnce(importPath string, d *ast.GenDecl, info *types.Info) {
 	for _, s := range d.Specs {
 		spec := s.(*ast.ValueSpec)
@@ -311,12 +311,12 @@ func (p *program) findWork() []work {
 	return found
 }
 
-// firstWork names the first thing in a piece of syntax that does more than compute; "" if there
-// is none. What allowed accepts is no work.
+// firstWork returns the first thing in a piece of syntax that does more than compute, or "". Functions
+// that allowed accepts do not count as work.
 //
-// Whatever stands in a function literal counts, as if that were called, and so does a function
-// that is only named, for those that it is handed to. They may call it: a parameter that is a
-// function was judged where it came from. Variables that are declared in scope may change.
+// Everything in a function literal counts as if the literal were called. So does a function that is
+// only named, since a callee may call it. A parameter that is a function was judged where it came from.
+// Variables that are declared in scope can change.
 func (p *program) firstWork(info *types.Info, scope, syntax ast.Node, allowed func(*types.Func) bool) (found string) {
 	assign := func(to ast.Expr) {
 		if to != nil && found == "" && !isLocal(info, scope, to) {
@@ -366,8 +366,8 @@ func (p *program) firstWork(info *types.Info, scope, syntax ast.Node, allowed fu
 	return found
 }
 
-// isPure reports whether a function only computes: it is of a list, or its body is known and does
-// no work. A function that calls itself is as pure as the rest of it.
+// isPure reports whether a function only computes: it is in one of the lists, or its known body does no
+// work. A recursive function is as pure as the rest of its body.
 func (p *program) isPure(f *types.Func) bool {
 	name := f.FullName()
 	if slices.Contains(pureCalls(), name) {
@@ -386,8 +386,8 @@ func (p *program) isPure(f *types.Func) bool {
 	return p.judge(name, of)
 }
 
-// isPureOnce reports whether a package variable was made by sync.OnceValue of a function that only
-// computes: what it computes at the first call is the same at each.
+// isPureOnce reports whether sync.OnceValue made a package variable from a function that only computes.
+// Its result is then the same at each call.
 func (p *program) isPureOnce(v *types.Var) bool {
 	if v.Pkg() == nil {
 		return false
@@ -397,7 +397,7 @@ func (p *program) isPureOnce(v *types.Var) bool {
 	return ok && p.judge(name, of)
 }
 
-// judge reports whether a function only computes, and remembers that by its name.
+// judge reports whether a function only computes, and remembers the answer by name.
 func (p *program) judge(name string, of function) bool {
 	if pure, ok := p.pure[name]; ok {
 		return pure
@@ -422,8 +422,8 @@ func (p *program) isCleanUp(f *types.Func) bool {
 	return listed || f.Name() == "Close" && signature.Recv() != nil && signature.Params().Len() == 0
 }
 
-// isPlainCall reports whether a call names what it calls, or is of a literal, or of a builtin that
-// only computes, or a conversion. Functions and variables that are named are judged by their names.
+// isPlainCall reports whether a call names its function, or calls a literal, or is a conversion or a
+// builtin that only computes. Functions and variables with names are judged by their names.
 func isPlainCall(info *types.Info, call *ast.CallExpr) bool {
 	kind := info.Types[call.Fun]
 	if kind.IsBuiltin() {
@@ -445,8 +445,8 @@ func isFunction(v *types.Var) bool {
 	return ok
 }
 
-// isLocal reports whether an assignment changes a variable that is declared within scope. Of a
-// parameter, what it points to is not local.
+// isLocal reports whether an assignment changes a variable that is declared within scope. The target of
+// a pointer parameter is not local.
 func isLocal(info *types.Info, scope ast.Node, to ast.Expr) bool {
 	within := scope
 	for {
@@ -464,20 +464,21 @@ func isLocal(info *types.Info, scope ast.Node, to ast.Expr) bool {
 		default:
 			return false
 		}
-		// The parameters of a declaration stand before its body.
+		// The parameters of a declaration come before its body.
 		if decl, ok := scope.(*ast.FuncDecl); ok && !isStruct(info, to) {
 			within = decl.Body
 		}
 	}
 }
 
-// isStruct reports whether an expression is a struct itself, and no pointer, map or slice.
+// isStruct reports whether an expression is itself a struct, and not a pointer, map or slice.
 func isStruct(info *types.Info, e ast.Expr) bool {
 	_, ok := info.TypeOf(e).Underlying().(*types.Struct)
 	return ok
 }
 
-// calledFunction returns the function or method that a call names; nil if it calls a value.
+// calledFunction returns the function or method that a call names. It returns nil if the call is of a
+// value.
 func calledFunction(info *types.Info, call *ast.CallExpr) *types.Func {
 	fun := ast.Unparen(call.Fun)
 	switch index := fun.(type) {
@@ -503,7 +504,8 @@ func calledFunction(info *types.Info, call *ast.CallExpr) *types.Func {
 	return f.Origin()
 }
 
-// calledName returns the full name of the function that a call names; "" if it calls a value.
+// calledName returns the full name of the function that a call names. It returns "" if the call is of a
+// value.
 func calledName(info *types.Info, call *ast.CallExpr) string {
 	f := calledFunction(info, call)
 	if f == nil {
@@ -512,7 +514,8 @@ func calledName(info *types.Info, call *ast.CallExpr) string {
 	return f.FullName()
 }
 
-// TestSequenceLawFindsWork shows the law arguments that it must find, and some that it must not.
+// TestSequenceLawFindsWork checks that the law finds planted arguments that do work, and accepts some
+// that do not.
 func TestSequenceLawFindsWork(t *testing.T) {
 	const declarations = `package planted
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// house is the hand-written code that is shipped, by folder.
+// house is the hand-written code of the product, by directory.
 type house struct {
 	fset    *token.FileSet
 	folders map[string][]*ast.File
@@ -38,10 +38,10 @@ func readHouse(t *testing.T) house {
 	return h
 }
 
-// TestShape holds two laws that reading one file cannot show. Packages have no state that
-// changes: what two daemons of one process, or two tests, share by accident is found last. And
-// there is one init function, the thin client's, since every other one would run in each applet,
-// at each start of a hook tool. The early client, which runs before Go does, has variables.
+// TestShape checks two laws that need more than one file. Packages have no state that changes, because
+// state that two daemons of one process or two tests share by accident is hard to find. There is only
+// one init function, the thin client's, because any other would run in each applet at each start of a
+// hook tool. The early client, which runs before Go does, has variables.
 func TestShape(t *testing.T) {
 	h := readHouse(t)
 	if len(h.folders) < 50 {
@@ -76,7 +76,7 @@ func initFunctions(fset *token.FileSet, file *ast.File) (found []token.Position)
 	return found
 }
 
-// TestMutatedFindsChanges shows a mutable package variable to the rule.
+// TestMutatedFindsChanges checks that the rule finds a planted mutable package variable.
 func TestMutatedFindsChanges(t *testing.T) {
 	const bad = `package p
 		var counter, table, fine, shadowed = 0, map[string]int{}, 1, 2
@@ -91,8 +91,8 @@ func TestMutatedFindsChanges(t *testing.T) {
 	}
 }
 
-// mutated finds the package variables that some function assigns to, whole or
-// in part, or whose address it takes, and where.
+// mutated returns the package variables that some function assigns to, in full or in part, or whose
+// address it takes, and where.
 func mutated(files []*ast.File) map[string]token.Pos {
 	//lint:ignore SA1019 what is asked needs no types, and no package to be loaded with all that it imports
 	variables := map[*ast.Object]bool{}
@@ -110,7 +110,8 @@ func mutated(files []*ast.File) map[string]token.Pos {
 	}
 	found := map[string]token.Pos{}
 	note := func(e ast.Expr) {
-		// A name of another file of the package is unresolved, and then its own.
+		// A name from another file of the package is unresolved, and then refers to that file's
+		// variable.
 		if id := root(e); id != nil && id.Name != "_" && names[id.Name] && (id.Obj == nil || variables[id.Obj]) {
 			found[id.Name] = id.Pos()
 		}
@@ -135,7 +136,7 @@ func mutated(files []*ast.File) map[string]token.Pos {
 	return found
 }
 
-// root is the variable that an assignable expression is a part of.
+// root returns the variable that an assignable expression is a part of.
 func root(e ast.Expr) *ast.Ident {
 	switch e := e.(type) {
 	case *ast.Ident:

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestTestsWaitByAwait wants tests to wait by testscripts/kit/await, which says what was
-// awaited and why it did not come, and never by a loop of their own until some time.
+// TestTestsWaitByAwait checks that tests wait with testscripts/kit/await, which reports what was
+// awaited and why it did not come, and never with their own loop until some time.
 func TestTestsWaitByAwait(t *testing.T) {
 	fset, files := token.NewFileSet(), 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
@@ -39,7 +39,7 @@ func TestTestsWaitByAwait(t *testing.T) {
 	}
 }
 
-// TestPollingLoops shows the rule what it must find.
+// TestPollingLoops checks that the rule finds planted loops.
 func TestPollingLoops(t *testing.T) {
 	const code = `package p
 		func f() {
@@ -57,7 +57,7 @@ func TestPollingLoops(t *testing.T) {
 	}
 }
 
-// pollingLoops finds the loops that pause, and compare the time with an end.
+// pollingLoops returns the loops that pause and compare the time with an end.
 func pollingLoops(file *ast.File) (found []token.Pos) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		loop, ok := n.(*ast.ForStmt)
@@ -85,7 +85,7 @@ func pollingLoops(file *ast.File) (found []token.Pos) {
 	return found
 }
 
-// isCall reports whether a call is of one of a package's functions.
+// isCall reports whether a call is of one of the package's functions.
 func isCall(call *ast.CallExpr, pkg string, names ...string) bool {
 	of, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {

@@ -3,8 +3,8 @@
 //	go run ./testscripts/cmd/charmhub -listen 127.0.0.1:8080 -base ubuntu@24.04 ./charms/mysql ./charms/wordpress
 //	BIJOU_CHARMHUB_URL=http://127.0.0.1:8080 juju deploy mysql
 //
-// Each folder is revision 1 in latest/stable of the charm that is called as the folder. It serves until it is
-// interrupted.
+// Each directory becomes revision 1 in latest/stable of a charm with the directory's name. The server
+// runs until it is interrupted.
 package main
 
 import (

@@ -12,7 +12,7 @@ import (
 	"bijou/multicall"
 )
 
-// command is what --help says of one.
+// command is one command as --help describes it.
 type command struct {
 	usage string   // juju deploy <charm> [<service>]
 	also  []string // its other names
@@ -21,10 +21,10 @@ type command struct {
 	flags []entry // without those of the program, and --help
 }
 
-// entry is an option or a word, and what it is.
+// entry is an option or a word with its description.
 type entry struct{ name, help string }
 
-// paragraph is a part of a help text; what is indented there is an example.
+// paragraph is a part of a help text. Indented text in it is an example.
 type paragraph struct {
 	text     string
 	verbatim bool
@@ -37,8 +37,8 @@ type program struct {
 	commands []command
 }
 
-// programs returns the names whose command lines kong parses: all but hook tools, which have no
-// summary, and providers, which a person never calls.
+// programs returns the names of the programs whose command lines kong parses. It leaves out hook tools,
+// which have no summary, and providers, which people never call.
 func programs() (names []string) {
 	for _, a := range multicall.Applets() {
 		if a.Summary != "" && !strings.HasPrefix(a.Name, "bijou-provider-") {
@@ -67,8 +67,7 @@ func readPrograms() (all []program, err error) {
 	return all, nil
 }
 
-// readBelow reads commands that were listed, and those below them instead of a command that
-// only has others.
+// readBelow reads the listed commands. In place of a command that only groups others, it reads those.
 func readBelow(program string, listed []command, inherited []entry) (all []command, err error) {
 	for _, l := range listed {
 		c, below, err := readCommand(append([]string{program}, strings.Fields(l.usage)...), inherited)
@@ -89,7 +88,7 @@ func readBelow(program string, listed []command, inherited []entry) (all []comma
 	return all, nil
 }
 
-// readCommand reads the help of a command, and which commands it lists.
+// readCommand reads the help of a command, and the commands that it lists.
 func readCommand(argv []string, inherited []entry) (c command, below []command, err error) {
 	text, err := helpOf(argv)
 	if err != nil {
@@ -116,7 +115,7 @@ func readCommand(argv []string, inherited []entry) (c command, below []command, 
 	return c, below, nil
 }
 
-// listedCommand takes the other names off: deploy (push,put).
+// listedCommand splits off the other names, as in "deploy (push,put)".
 func listedCommand(e entry) command {
 	words, also, _ := strings.Cut(e.name, " (")
 	also, _, _ = strings.Cut(also, ")")
@@ -136,7 +135,7 @@ func contains(all []entry, e entry) bool {
 	return false
 }
 
-// splitEntries reads lines of a name and, behind two spaces or more, what it is.
+// splitEntries reads lines that consist of a name, two or more spaces, and a description.
 func splitEntries(text string) (all []entry) {
 	for line := range strings.Lines(text) {
 		parts := regexp.MustCompile(` {2,}`).Split(strings.TrimSpace(line), 2)
@@ -167,7 +166,7 @@ func splitParagraphs(text string) (all []paragraph) {
 	return all
 }
 
-// helpOf returns what the command prints when it is asked for help.
+// helpOf returns the command's output for --help.
 func helpOf(argv []string) (string, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -195,7 +194,7 @@ func helpOf(argv []string) (string, error) {
 	return text, nil
 }
 
-// hookTools are the tools' names and their help.
+// hookTools returns the tools' names and their help.
 func hookTools() (names, texts []string) {
 	for _, tool := range tools.All() {
 		r, _ := tools.RunWithoutHook([]string{tool.Name, "--help"})

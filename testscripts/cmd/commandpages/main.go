@@ -1,5 +1,5 @@
-// Commandpages makes docs/reference/commands.md and the man pages of what kong's model has
-// of each command line, as --help prints it.
+// Commandpages makes docs/reference/commands.md and the man pages from kong's model of each command
+// line, as --help prints it.
 //
 //	commandpages markdown >docs/reference/commands.md
 //	commandpages man FOLDER
@@ -49,7 +49,7 @@ func writeManPages(dir string, all []program) error {
 	return nil
 }
 
-// section is 8 for what a service manager runs.
+// section returns the section of a program's man page: 8 for programs that a service manager runs.
 func section(program string) string {
 	switch program {
 	case "bijou", "juju", "neco", "jujud":

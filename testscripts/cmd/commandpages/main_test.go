@@ -10,7 +10,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestPageSaysWhatIs holds the page against the program.
+// TestPageSaysWhatIs compares the page with the program.
 func TestPageSaysWhatIs(t *testing.T) {
 	programs, err := readPrograms()
 	if err != nil {
@@ -30,7 +30,8 @@ func TestPageSaysWhatIs(t *testing.T) {
 	}
 }
 
-// TestManPages has each applet but providers in a page, and man read all of them without a warning.
+// TestManPages checks that each applet except the providers has a page, and that man reads all pages
+// without a warning.
 func TestManPages(t *testing.T) {
 	programs, err := readPrograms()
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// manPage is a program's page in roff, as man(7) has it.
+// manPage returns a program's page in roff (man(7)).
 func manPage(p program) string {
 	var b strings.Builder
 	first, _, _ := strings.Cut(p.text[0].text, ". ")
@@ -29,7 +29,7 @@ func manPage(p program) string {
 	return b.String()
 }
 
-// hookToolsPage has what each hook tool's --help prints.
+// hookToolsPage returns a page with the help of each hook tool.
 func hookToolsPage() string {
 	var b strings.Builder
 	writeHead(&b, "hook-tools", "7", "what charms call in their hooks")
@@ -72,7 +72,7 @@ func writeTagged(b *strings.Builder, head string, entries []entry) {
 	}
 }
 
-// roff keeps text from being read as commands; a dash is one that can be copied.
+// roff escapes text that would be read as a command, and makes dashes that can be copied.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n", " ").Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

@@ -14,7 +14,7 @@ Options may stand anywhere before two dashes. Exit codes: 0 done, 1 it failed, 2
 command says else stands with it. Data goes to stdout, all else to stderr; NO_COLOR takes colours off.
 `
 
-// markdownPage is the page of all programs.
+// markdownPage returns the page of all programs.
 func markdownPage(all []program) string {
 	var b strings.Builder
 	b.WriteString(head)
@@ -52,7 +52,7 @@ func writeCommand(b *strings.Builder, c command) {
 	}
 }
 
-// escape keeps Markdown from reading signs in a sentence.
+// escape escapes signs that Markdown would interpret.
 func escape(text string) string {
 	return strings.NewReplacer("*", `\*`, "<", `\<`, "|", `\|`, "_", `\_`).Replace(text)
 }

@@ -1,10 +1,11 @@
-// Command hookfloor measures what a hook costs at least: two durable commits of an environment's
-// store, and an empty process between them, one after the other.
+// Command hookfloor measures the minimal cost of a hook: two durable commits of an environment's store,
+// and an empty process between them, one after the other.
 //
 //	hookfloor STORE-URL PROGRAM TIMES
 //
-// It prints the milliseconds that one takes, and those of this process's own CPU, that of the
-// program left out. What it writes stays in the store: the environment is to be one for measuring.
+// It prints the milliseconds of one such hook, and the milliseconds of this process's own CPU time
+// without the program's. Its writes stay in the store, so use an environment that is only for
+// measuring.
 package main
 
 import (
@@ -68,7 +69,8 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// commit writes what a hook's begin and end do: what is in flight, the workflow and a member's record.
+// commit writes what the begin or the end of a hook writes: the operation, the workflow and a member's
+// record.
 func commit(ctx context.Context, s store.Store, revision int64) (int64, error) {
 	var t store.Txn
 	for _, name := range []string{"op", "workflow", "member"} {

@@ -1,5 +1,4 @@
-// Command hooktool is the thin client and nothing else, for tests that want it built in a
-// moment, for any architecture.
+// Command hooktool is the thin client alone, for tests that need a quick build for any architecture.
 package main
 
 import (

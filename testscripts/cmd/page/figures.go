@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// figures are what can be counted of a page.
+// figures are the numbers that can be counted in code.
 type figures struct {
 	files, lines     int
 	functions        int
@@ -26,7 +26,7 @@ type figures struct {
 	longLines        int // above 120 columns
 }
 
-// printFigures prints the figures of the code below the directories; without any, of the product.
+// printFigures prints the figures of the code below the directories, or without any, of the product.
 func printFigures(directories []string) error {
 	if len(directories) == 0 {
 		directories = []string{"main.go", "multicall", "agent", "state", "hookenv", "updater", "provision"}
@@ -144,8 +144,8 @@ func (f *figures) addFunction(fset *token.FileSet, lines []string, d *ast.FuncDe
 	})
 }
 
-// carriesError reports whether a statement is if err == nil …: the error of before was not handled
-// where it appeared.
+// carriesError reports whether a statement has the form if err == nil …, in which an earlier error was
+// not handled where it appeared.
 func carriesError(s *ast.IfStmt) bool {
 	condition := s.Cond
 	for {

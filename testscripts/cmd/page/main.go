@@ -1,15 +1,14 @@
-// Command page looks at how the Go code of this repository stands on the page, and not at what it
-// does.
+// Command page examines the form of this repository's Go code, not its behaviour.
 //
 //	go run ./testscripts/cmd/page same [COMMIT [COMMIT]]
 //
 // compares two commits, by default HEAD's parent and HEAD, and prints the declarations that differ.
-// Comments, blank lines, and the file of its package in which a declaration stands do not count. It
-// exits with 1 if any declaration differs: the commit changed more than the page.
+// Comments, blank lines, and the place of a declaration in its package do not count. It exits with 1 if
+// any declaration differs, because the commit then changed more than the form.
 //
 //	go run ./testscripts/cmd/page figures [DIRECTORY...]
 //
-// prints figures of the product's code, or of the code below the directories: how much air its
+// prints figures of the product's code, or of the code below the directories: how many blank lines its
 // functions have, and how they assign and return.
 package main
 

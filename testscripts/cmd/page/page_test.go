@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestDifferences holds what counts as the page, and what does not.
+// TestDifferences checks which changes count as differences and which do not.
 func TestDifferences(t *testing.T) {
 	const before = `package p
 

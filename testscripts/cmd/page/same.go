@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// errDiffers says that declarations differ, which were printed.
+// errDiffers means that declarations differ and were printed.
 var errDiffers = errors.New("declarations differ")
 
 // printDifferences prints the declarations that differ between two commits.
@@ -54,11 +54,11 @@ func printDifferences(commits []string) error {
 	return nil
 }
 
-// tree maps the name of each declaration, with its package's directory before it, to its syntax.
-// Declarations of one name, as of init, are one entry.
+// tree maps each declaration's name, after its package's directory, to its syntax. Declarations with
+// the same name, such as init, share one entry.
 type tree map[string]string
 
-// readCommit reads all Go files of a commit. Tests of a package are a package of their own.
+// readCommit reads all Go files of a commit. A package's tests are a separate package.
 func readCommit(commit string) (tree, error) {
 	archive, err := exec.Command("git", "archive", "--format=tar", commit).Output()
 	if err != nil {
@@ -87,7 +87,7 @@ func readCommit(commit string) (tree, error) {
 	}
 }
 
-// addFile adds the declarations of one file, but for its imports: those follow from the rest.
+// addFile adds the declarations of one file without its imports, which follow from the rest.
 func (t tree) addFile(name string, source []byte) error {
 	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
 	if err != nil {
@@ -115,7 +115,7 @@ func (t tree) add(place, name string, syntax ast.Node) {
 	t[place+": "+name] += printed(syntax)
 }
 
-// declaredName returns the first name that a declaration declares, for a method behind its type.
+// declaredName returns the first name that a declaration declares. A method's name follows its type.
 func declaredName(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.TypeSpec:
@@ -145,8 +145,8 @@ func receiverName(e ast.Expr) string {
 	return ""
 }
 
-// printed returns the syntax as text, without positions. Whether a declaration has parentheses, and
-// where a list breaks, is the page's affair.
+// printed returns the syntax as text, without positions. Parentheses around declarations and line
+// breaks in lists do not count.
 func printed(n ast.Node) string {
 	var text strings.Builder
 	notPositions := func(name string, value reflect.Value) bool {
@@ -158,7 +158,7 @@ func printed(n ast.Node) string {
 	return withoutLineNumbers(text.String())
 }
 
-// withoutLineNumbers drops what ast.Fprint puts before each line, which counts lines.
+// withoutLineNumbers drops the line numbers that ast.Fprint prints.
 func withoutLineNumbers(text string) string {
 	var bare strings.Builder
 	for line := range strings.Lines(text) {
@@ -168,8 +168,8 @@ func withoutLineNumbers(text string) string {
 	return bare.String()
 }
 
-// differences returns the names of declarations that one tree has and the other has not, or has
-// otherwise, in order.
+// differences returns, in order, the names of declarations that differ between the trees or exist in
+// only one.
 func differences(old, current tree) []string {
 	names := map[string]bool{}
 	for name, syntax := range old {

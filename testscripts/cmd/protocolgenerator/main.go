@@ -1,7 +1,7 @@
-// Command protocolgenerator makes the Go code of the one .proto file in the folder
-// that is its first argument, beside it, and copies both into the folders that are
-// the others. It needs no program but Go: the compiler is a library, and the two
-// generators are tools of this module, in the versions that its go.mod says.
+// Command protocolgenerator makes the Go code of the one .proto file in its first argument, a
+// directory, beside that file. It copies both into the other directories. It needs no program except
+// Go: the compiler is a library, and the two generators are tools of this module, in the versions of
+// its go.mod.
 package main
 
 import (
@@ -52,8 +52,7 @@ func findSource(dir string) (string, error) {
 	return filepath.Base(found[0]), nil
 }
 
-// generate compiles the folder's source and writes what the tools make of it. It
-// returns the files.
+// generate compiles the directory's source, writes the output of the tools, and returns the files.
 func generate(dir, source string) ([]string, error) {
 	compiler := protocompile.Compiler{
 		Resolver:       &protocompile.SourceResolver{ImportPaths: []string{dir}},
@@ -79,7 +78,7 @@ func generate(dir, source string) ([]string, error) {
 	return append(messages, services...), err
 }
 
-// runTool gives the request to a generator and writes the files that it answers.
+// runTool passes the request to a generator and writes the resulting files.
 func runTool(tool string, request []byte, dir string) (paths []string, err error) {
 	cmd := exec.Command("go", "tool", tool)
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(request), os.Stderr
@@ -104,7 +103,7 @@ func runTool(tool string, request []byte, dir string) (paths []string, err error
 	return paths, nil
 }
 
-// copyTo copies the files into each of the folders.
+// copyTo copies the files into each of the directories.
 func copyTo(folders, files []string) error {
 	for _, file := range files {
 		data, err := os.ReadFile(file)

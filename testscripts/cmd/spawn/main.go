@@ -1,6 +1,6 @@
-// Command spawn runs commands in turn, many times, as a program would, without a shell whose own
-// fork costs more than a hook tool. It prints a line for each: the median of its time and of its
-// CPU, in microseconds, what it holds in memory when it writes, in KiB, and the command.
+// Command spawn runs commands in turn many times. It uses no shell, whose own fork costs more than a
+// hook tool. It prints a line for each command: the median of its time and of its CPU time in
+// microseconds, its memory when it writes in KiB, and the command.
 //
 //	spawn TIMES COMMAND...      each COMMAND with its arguments in one word
 package main
@@ -51,8 +51,8 @@ func run(argv []string, null int) (wall, cpu time.Duration) {
 	return wall, time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// measureResident looks at a command while it waits for room in a pipe that is full. Of one that
-// writes nothing it is 0.
+// measureResident measures a command's memory while the command waits for space in a full pipe. It
+// returns 0 for a command that writes nothing.
 func measureResident(argv []string) (kib int) {
 	r, w, err := os.Pipe()
 	check(err)

@@ -108,7 +108,7 @@ func goneAfterEnd(s suite) {
 	s.allGone(r)
 }
 
-// allGone asks every question of an ended hook.
+// allGone calls every method of an ended hook, and expects ErrGone.
 func (s suite) allGone(h hookapi.Hook) {
 	s.Helper()
 	_, err := h.Relation(s.ctx(), 0)

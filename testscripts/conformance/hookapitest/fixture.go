@@ -2,10 +2,10 @@ package hookapitest
 
 import "bijou/hookenv/hookapi"
 
-// Standard is the world that the suite runs in: wordpress/0 (the local unit)
-// and wordpress/1 with mysql/0 and mysql/1 in relation 0, with haproxy/0 in
-// relation 1, and with each other in the peer relation 2. mysql/2 has departed
-// from relation 0. Relation 3 joins mysql and backup, without wordpress.
+// Standard returns the world of the suite. wordpress/0 is the local unit. It and wordpress/1 are with
+// mysql/0 and mysql/1 in relation 0, with haproxy/0 in relation 1, and with each other in the peer
+// relation 2. mysql/2 has departed from relation 0. Relation 3 joins mysql and backup, without
+// wordpress.
 func Standard() World {
 	return World{
 		Unit:           "wordpress/0",
@@ -74,7 +74,7 @@ func standardBackup() Relation {
 	}
 }
 
-// dbChanged are the facts of wordpress/0's db-relation-changed, caused by mysql/0.
+// dbChanged returns the facts of wordpress/0's db-relation-changed hook, which mysql/0 caused.
 func dbChanged() hookapi.Facts {
 	return hookapi.Facts{
 		Unit: "wordpress/0", Service: "wordpress", Charm: "wordpress",
@@ -84,7 +84,7 @@ func dbChanged() hookapi.Facts {
 	}
 }
 
-// plain are the facts of a hook of no relation.
+// plain returns the facts of a hook without a relation.
 func plain(unit, service string) hookapi.Facts {
 	return hookapi.Facts{
 		Unit: unit, Service: service, Charm: service,

@@ -9,8 +9,8 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// Memory is an Env in memory: the world of the tools' own tests, and the
-// shortest text of what the suite asks for.
+// Memory is an Env in memory. The tools' own tests use it, and it is the shortest implementation of the
+// suite's demands.
 type Memory struct {
 	t testing.TB
 
@@ -27,10 +27,10 @@ type Memory struct {
 	failure  string
 }
 
-// OpenMemory is an Open.
+// OpenMemory is an [Open] of a Memory.
 func OpenMemory(t testing.TB, w World) Env { return NewMemory(t, w) }
 
-// NewMemory makes a Memory of a fixture, which it copies.
+// NewMemory returns a Memory with a copy of the fixture.
 func NewMemory(t testing.TB, w World) *Memory {
 	m := &Memory{
 		t: t, world: w,
@@ -57,7 +57,7 @@ func NewMemory(t testing.TB, w World) *Memory {
 	return m
 }
 
-// Lines returns what hooks have logged, as "LEVEL message".
+// Lines returns the lines that hooks have logged, as "LEVEL message".
 func (m *Memory) Lines() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -80,7 +80,7 @@ func (m *Memory) Start(facts hookapi.Facts) Running {
 	return h
 }
 
-// Change merges changes into a node as another process would.
+// Change merges changes into a node as a different process would.
 func (m *Memory) Change(node hookapi.Node, changes map[string]*string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,14 +117,14 @@ func (m *Memory) RemoveRelation(relation int) {
 	m.world.Relations = slices.DeleteFunc(m.world.Relations, func(r Relation) bool { return r.ID == relation })
 }
 
-// Version grows with each committed change of a node.
+// Version returns a number that grows with each committed change of a node.
 func (m *Memory) Version(node hookapi.Node) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.versions[node]
 }
 
-// relation finds a relation that must exist.
+// relation returns a relation that must exist.
 func (m *Memory) relation(id int) *Relation {
 	r := m.find(id)
 	if r == nil {
@@ -142,7 +142,7 @@ func (m *Memory) find(id int) *Relation {
 	return nil
 }
 
-// merge writes a node. A relation that is gone is ignored.
+// merge writes a node. It ignores a relation that is gone.
 func (m *Memory) merge(node hookapi.Node, changes map[string]*string) {
 	if m.find(node.Relation) == nil && node.Relation > leaderNotes || len(changes) == 0 {
 		return
@@ -154,7 +154,7 @@ func (m *Memory) merge(node hookapi.Node, changes map[string]*string) {
 	m.versions[node]++
 }
 
-// knows says whether a unit or service exists.
+// knows reports whether a unit or service exists.
 func (m *Memory) knows(name string) bool {
 	if slices.Contains(m.world.Units, name) || name == m.world.Unit {
 		return true
@@ -170,7 +170,7 @@ func (m *Memory) knows(name string) bool {
 	return slices.ContainsFunc(m.world.Units, known)
 }
 
-// unitsOf are the units of a service, the departed ones not.
+// unitsOf returns the units of a service without departed ones.
 func (m *Memory) unitsOf(service string) []string {
 	names := append(slices.Clone(m.world.Units), m.world.Unit)
 	for _, r := range m.world.Relations {

@@ -8,15 +8,14 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// Results are what the action of a World has set, and the message that it failed
-// with, empty if it did not.
+// Results returns what the action of a World has set, and the message of its failure, if any.
 func (m *Memory) Results() (results map[string]any, failure string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.results), m.failure
 }
 
-// inAction locks the world for a question of an action; leave with m.mu.Unlock.
+// inAction locks the world for a question of an action. The caller unlocks m.mu.
 func (h *memoryHook) inAction(ctx context.Context) error {
 	if err := h.enter(ctx); err != nil {
 		return err
@@ -92,7 +91,7 @@ func (h *memoryHook) Storages(ctx context.Context) ([]hookapi.Storage, error) {
 	return nil, h.enter(ctx)
 }
 
-// AddStorage knows no storage.
+// AddStorage always fails: a Memory has no storage.
 func (h *memoryHook) AddStorage(ctx context.Context, counts map[string]int) error {
 	defer h.m.mu.Unlock()
 	if err := h.enter(ctx); err != nil {

@@ -10,7 +10,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// memoryHook is one hook of a Memory; the Memory's lock guards it too.
+// memoryHook is one hook of a Memory. The Memory's lock guards it too.
 type memoryHook struct {
 	hookapi.Secrets // none: scripts show them
 	m               *Memory
@@ -24,7 +24,7 @@ type memoryHook struct {
 	asLeader        bool  // it has written what only a leader may
 }
 
-// memoryNode is a settings node as the hook read it, and as it wrote it.
+// memoryNode is a settings node as the hook read it, and as it is after the hook's writes.
 type memoryNode struct{ read, now map[string]string }
 
 type portChange struct {
@@ -32,7 +32,7 @@ type portChange struct {
 	open bool
 }
 
-// enter locks the world for one question; leave with m.mu.Unlock.
+// enter locks the world for one question. The caller unlocks m.mu.
 func (h *memoryHook) enter(ctx context.Context) error {
 	h.m.mu.Lock()
 	if h.ended {
@@ -55,12 +55,12 @@ func (h *memoryHook) Relation(ctx context.Context, id int) (hookapi.Relation, er
 	return r, err
 }
 
-// walksAnywhere says whether the hook may see who is in the relations of others.
+// walksAnywhere reports whether the hook can see the members of relations of other services.
 func (h *memoryHook) walksAnywhere() bool {
 	return h.facts.Operator || h.facts.Dialect != hookapi.Modern
 }
 
-// isOwn says whether the hook's service is an end of the relation.
+// isOwn reports whether the hook's service is an end of the relation.
 func (h *memoryHook) isOwn(r hookapi.Relation) bool {
 	return slices.ContainsFunc(r.Ends, func(e hookapi.End) bool { return e.Service == h.facts.Service })
 }
@@ -76,8 +76,8 @@ func (h *memoryHook) describe(id int) (hookapi.Relation, error) {
 	return copyRelation(h.relations[id]), nil
 }
 
-// implied fixes the members of the implied relation to those of the facts, and at
-// the local end the unit's peers to those of now.
+// implied fixes the members of the implied relation: to those of the facts at the remote end, and to
+// the current peers of the unit at the local end.
 func (h *memoryHook) implied() {
 	f := h.facts
 	r := copyRelation(h.m.relation(f.Relation).Relation)
@@ -225,7 +225,7 @@ func (h *memoryHook) SetPort(ctx context.Context, _ string, port hookapi.Port, o
 	return nil
 }
 
-// overlap says if two ranges share a port without being equal.
+// overlap reports whether two ranges share a port without being equal.
 func overlap(a, b hookapi.Port) bool {
 	equal := a.From == b.From && a.To == b.To
 	return a.Protocol == b.Protocol && a.Protocol != "icmp" && !equal && a.From <= b.To && b.From <= a.To
@@ -248,7 +248,7 @@ func (h *memoryHook) portsNow() []hookapi.Port {
 		}
 	}
 	slices.SortFunc(ports, func(a, b hookapi.Port) int {
-		// icmp comes before tcp and udp by its name already.
+		// icmp sorts before tcp and udp by its name.
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Endpoint, b.Endpoint))
 	})
 	return ports
@@ -313,7 +313,7 @@ func (h *memoryHook) Abort() {
 	h.ended = true
 }
 
-// differences are the keys whose value is not the one that was read.
+// differences returns the keys whose value differs from the one that was read.
 func differences(n *memoryNode) map[string]*string {
 	changes := map[string]*string{}
 	for key, value := range n.now {
@@ -329,7 +329,7 @@ func differences(n *memoryNode) map[string]*string {
 	return changes
 }
 
-// serviceOf cuts the number off a unit's name.
+// serviceOf returns the service of a unit.
 func serviceOf(unit string) string {
 	service, _, _ := strings.Cut(unit, "/")
 	return service

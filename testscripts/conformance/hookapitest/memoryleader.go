@@ -7,14 +7,14 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// A Memory keeps the leader settings and the unit's state as settings nodes of
-// no relation, which nobody else has.
+// A Memory keeps the leader settings and the unit's state as settings nodes with relation numbers that
+// no relation has.
 const (
 	leaderNotes = -2
 	unitNotes   = -3
 )
 
-// Lead makes a unit the leader of its service, in place of who is; "" for none.
+// Lead makes a unit the leader of its service in place of the current one; "" means none.
 func (m *Memory) Lead(service, unit string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -29,7 +29,7 @@ func (h *memoryHook) IsLeader(ctx context.Context) (bool, error) {
 	return h.leads(), nil
 }
 
-// leads reads who leads at the first call.
+// leads reads the leader at the first call.
 func (h *memoryHook) leads() bool {
 	if h.leader == nil {
 		leads := h.facts.Unit != "" && h.m.leaders[h.facts.Service] == h.facts.Unit

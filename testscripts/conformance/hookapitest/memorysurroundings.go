@@ -9,7 +9,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// Version is what the local unit has said that its workload's version is.
+// WorkloadVersion returns the workload version that the local unit has set.
 func (m *Memory) WorkloadVersion() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -38,7 +38,7 @@ func (h *memoryHook) Network(ctx context.Context, binding string, relation int) 
 	}, nil
 }
 
-// subnet is the network of one address.
+// subnet returns the network of one address.
 func subnet(address string) string {
 	if strings.Contains(address, ":") {
 		return address + "/128"

@@ -2,7 +2,8 @@ package hookapitest
 
 import "bijou/hookenv/hookapi"
 
-// Relation 3 of the world joins mysql and backup, without wordpress, whose hooks these are.
+// These are the tests of relation 3, which joins mysql and backup. The hooks are wordpress's, which is
+// not in it.
 func reachTests() []test {
 	return []test{
 		{"settings in a relation of others are read and written by no hook, in no dialect", foreignSettings},

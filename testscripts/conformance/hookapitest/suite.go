@@ -10,13 +10,13 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// test is one guarantee: its name is the sentence that fails.
+// test is one guarantee. Its name is the sentence that fails.
 type test struct {
 	name string
 	run  func(s suite)
 }
 
-// Run checks an implementation; each guarantee gets an environment of its own.
+// Run checks an implementation. Each guarantee gets its own environment.
 func Run(t *testing.T, open Open) {
 	for _, group := range [][]test{relationTests(), reachTests(), settingsTests(), endingTests(), unitTests(), leadershipTests(), surroundingsTests()} {
 		for _, one := range group {
@@ -27,7 +27,7 @@ func Run(t *testing.T, open Open) {
 	}
 }
 
-// suite is what a test works with. Its helpers fail the test.
+// suite is the equipment of a test. Its helpers fail the test.
 type suite struct {
 	*testing.T
 	env Env
@@ -78,7 +78,7 @@ func (s suite) fails(what string, want, got error) {
 	}
 }
 
-// committed reads a unit's settings in relation 0 as a new hook at its other end does.
+// committed reads a unit's settings in relation 0 as a new hook at the other end does.
 func (s suite) committed(unit string) map[string]string {
 	s.Helper()
 	stranger := s.env.Start(plain("mysql/10", "mysql"))
@@ -89,7 +89,7 @@ func (s suite) committed(unit string) map[string]string {
 // own is the local unit's node in relation 0.
 var own = hookapi.Node{Relation: 0, Unit: "wordpress/0"}
 
-// to makes changes of pairs; an empty value deletes its key.
+// to returns changes from pairs of keys and values. An empty value deletes its key.
 func to(pairs ...string) map[string]*string {
 	changes := map[string]*string{}
 	for i := 0; i < len(pairs); i += 2 {

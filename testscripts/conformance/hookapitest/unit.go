@@ -55,7 +55,7 @@ func (s suite) port(h hookapi.Hook, p hookapi.Port, open bool) {
 	}
 }
 
-// open compares a hook's open ports.
+// open checks a hook's open ports.
 func (s suite) open(h hookapi.Hook, want ...hookapi.Port) {
 	s.Helper()
 	got, err := h.Ports(s.ctx())
@@ -112,8 +112,9 @@ func portsSorted(s suite) {
 	s.open(r, ping, http, block, dns)
 }
 
-// A unit opens no range that overlaps another of its own. The same range, be it for an endpoint, is none
-// that overlaps, and neither is one that the hook has closed.
+// portConflictWithItself checks that a unit cannot open a range that overlaps another of its own. The
+// same range, even for an endpoint, does not count as overlapping, and neither does one that the hook
+// has closed.
 func portConflictWithItself(s suite) {
 	r := s.env.Start(dbChanged())
 	s.port(r, block, true)
@@ -144,7 +145,8 @@ func portConflictWithItself(s suite) {
 	s.port(next, hookapi.Port{From: 150, To: 150, Protocol: "tcp"}, true)
 }
 
-// What was open before the hook is closed as it was opened. What is not open at all may be closed.
+// closeOverlapping checks that a range that was open before the hook must be closed as it was opened.
+// Closing a range that is not open is allowed.
 func closeOverlapping(s suite) {
 	r := s.env.Start(dbChanged())
 	s.port(r, block, true)
@@ -170,7 +172,7 @@ func closeOverlapping(s suite) {
 	s.port(next, hookapi.Port{From: 150, To: 150, Protocol: "tcp"}, false)
 }
 
-// All units of the suite's world are on one machine.
+// portConflict checks conflicts between units, all of which are on one machine in the suite's world.
 func portConflict(s suite) {
 	r := s.env.Start(dbChanged())
 	s.port(r, block, true)
@@ -191,7 +193,7 @@ func portConflict(s suite) {
 	s.open(other, ping, http, hookapi.Port{From: 150, To: 150, Protocol: "udp"})
 }
 
-// status reads a unit's workload status without its data, which agents may add to.
+// status reads a unit's workload status without its data, to which agents can add.
 func (s suite) status(h hookapi.Hook, ofService bool) hookapi.Status {
 	s.Helper()
 	got, err := h.Status(s.ctx(), ofService)

@@ -2,8 +2,7 @@
 // ("Naming a relation" in docs/reference/hook-tools.md), as a suite that runs over any of
 // them, and holds Memory, an implementation for the tests of the tools.
 //
-// It promises nothing about how the tools read or print; that is hookenv's own
-// test. Only tests import it.
+// It promises nothing about the tools' input and output, which hookenv's own tests check.
 package hookapitest
 
 import (
@@ -13,20 +12,19 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// World is the fixture that an Env is opened with.
+// World is the fixture with which an Env is opened.
 type World struct {
-	// Units are all units of the environment. Members of relations need not be
-	// repeated here.
+	// Units are all units of the environment. Members of relations need not be repeated here.
 	Units     []string
 	Relations []Relation
-	// The following belong to the local unit, whose hooks the suite runs.
+	// The following fields describe the local unit, whose hooks the suite runs.
 	Unit                          string
 	PrivateAddress, PublicAddress string
 	Config                        map[string]any // nil values: unset, without default
 	Leader                        bool           // it leads its service
 	Bindings                      []string       // endpoints that no relation is named after
-	// Action is what its hooks run as, nil for none, and Resources are files by
-	// name; of a Memory only.
+	// Action is the action that the hooks run as, or nil. Resources are files by name. Only a Memory
+	// uses them.
 	Action    *hookapi.Action
 	Resources map[string]string
 }
@@ -34,42 +32,41 @@ type World struct {
 // Relation is one relation of a World, with its settings.
 type Relation struct {
 	hookapi.Relation
-	// Settings are by unit. A unit that has some but is in no end's Units has
-	// departed.
+	// Settings are by unit. A unit that has settings but is not among any end's Units has departed.
 	Settings map[string]map[string]string
 	Apps     map[string]map[string]string // by service, as --app sees them
 }
 
-// Open makes an implementation's environment of a fixture. It ends with the test.
+// Open opens an implementation's environment from a fixture. The environment ends with the test.
 type Open func(t testing.TB, w World) Env
 
-// Env is one environment, and the ways to change it behind a hook's back.
-// Its methods fail the test on trouble of their own.
+// Env is one environment, with methods that change it behind a hook's back. Its methods fail the test
+// if they fail.
 type Env interface {
-	// Start begins a hook. The facts are complete: Members are those that the
-	// hook is to see, whatever the world says by now. Hooks of several units
-	// run beside each other; of one unit never more than one.
+	// Start begins a hook. The facts are complete: Members are the ones that the hook must see,
+	// whatever the world contains by now. Hooks of several units run in parallel, but never two of one
+	// unit.
 	Start(facts hookapi.Facts) Running
-	// Change merges changes into a node as another process would, committed at
-	// once. The node need not exist, its relation does.
+	// Change merges changes into a node as a different process would, and commits them at once. The
+	// node need not exist, but its relation must.
 	Change(node hookapi.Node, changes map[string]*string)
-	// Leave takes a unit out of a relation; its settings stay.
+	// Leave removes a unit from a relation. Its settings stay.
 	Leave(relation int, unit string)
-	// Join puts a unit into a relation whose service is an end of it.
+	// Join adds a unit to a relation of which its service is an end.
 	Join(relation int, unit string, settings map[string]string)
 	// RemoveRelation removes a relation for good.
 	RemoveRelation(relation int)
-	// Version is a number that grows with each committed change of a node.
+	// Version returns a number that grows with each committed change of a node.
 	Version(node hookapi.Node) int64
-	// Lead makes a unit the leader of its service, in place of who is; "" for none.
+	// Lead makes a unit the leader of its service in place of the current one; "" means none.
 	Lead(service, unit string)
 }
 
-// Running is one hook that runs.
+// Running is a hook that runs.
 type Running interface {
 	hookapi.Hook
-	// Commit ends the hook with success: its writes become visible in one step.
+	// Commit ends the hook with success. Its writes become visible in one step.
 	Commit(ctx context.Context) error
-	// Abort ends the hook with failure: its writes are dropped.
+	// Abort ends the hook with failure. Its writes are dropped.
 	Abort()
 }

@@ -1,5 +1,4 @@
-// Package providertest states what a provider must do; what it does not state
-// does not exist. Only providers' tests import it.
+// Package providertest states what a provider must do. Anything that it does not state is not required.
 package providertest
 
 import (
@@ -14,10 +13,10 @@ import (
 	"bijou/provision/provider"
 )
 
-// Fixture is one provider under test, with no instances.
+// Fixture is one provider under test, without instances.
 type Fixture struct {
 	Provider provider.Provider
-	// Series is one that the provider's machines can have; empty: any.
+	// Series is a series that the provider's machines can have. If empty, any can be used.
 	Series string
 	// Crash ends the instance behind the provider's back.
 	Crash func(t *testing.T, instance string)
@@ -29,7 +28,7 @@ type testCase struct {
 	run  func(ctx context.Context, t *testing.T, f Fixture)
 }
 
-// Run holds the provider against every promise, each over a fixture of its own.
+// Run checks every promise, each with its own fixture.
 func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,7 +1,6 @@
-// Package recorded runs recorded cases of hook tools: argv, exit code, stdout
-// and stderr, byte for byte. It reads the file and compares; how a tool is run
-// (in this process, through a socket, in a whole deployment) is its caller's
-// affair. Only tests import it.
+// Package recorded runs recorded cases of hook tools: argv, exit code, stdout and stderr, byte for
+// byte. It reads the file and compares. The caller decides how a tool runs: in this process, through a
+// socket, or in a whole deployment.
 package recorded
 
 import (
@@ -21,7 +20,7 @@ type File struct {
 	Cases    []Case             `json:"cases"`
 }
 
-// Fixture is what every case starts from.
+// Fixture is the start of every case.
 type Fixture struct {
 	Dialect        hookapi.Dialect `json:"dialect"` // default: modern
 	Unit           string          `json:"unit"`
@@ -33,8 +32,8 @@ type Fixture struct {
 	Relations      []Relation      `json:"relations"`
 }
 
-// Relation is one relation of the fixture, as the local unit sees it. Units
-// hold the settings of all who are in, or have departed.
+// Relation is one relation of the fixture, as the local unit sees it. Units contains the settings of
+// all current and departed members.
 type Relation struct {
 	ID       int                          `json:"id"`
 	Name     string                       `json:"name"`
@@ -42,13 +41,13 @@ type Relation struct {
 	Units    map[string]map[string]string `json:"units"`
 	App      map[string]map[string]string `json:"app"`
 	Departed []string                     `json:"departed"`
-	// The following have defaults: the other's service for its name and for the
-	// interface, consumes (or peers) for the own role, global for the scope.
+	// The following fields have defaults: the other's service for its name and for the interface,
+	// consumes (or peers) for the own role, and global for the scope.
 	RemoteName string       `json:"remote-name"`
 	Interface  string       `json:"interface"`
 	Role       hookapi.Role `json:"role"`
 	Scope      string       `json:"scope"`
-	// Own is the service of the near end; default: the local unit's.
+	// Own is the service of the near end, by default the local unit's.
 	Own string `json:"own"`
 }
 
@@ -68,7 +67,7 @@ type Case struct {
 	Run     []Step `json:"run"`
 }
 
-// Step is one command with what it must answer.
+// Step is one command with its required result.
 type Step struct {
 	Argv         []string `json:"argv"`
 	Stdin        *string  `json:"stdin"` // nil: /dev/null, else a pipe
@@ -76,7 +75,7 @@ type Step struct {
 	Stdout       string   `json:"stdout"`
 	Stderr       string   `json:"stderr"`
 	StderrBegins string   `json:"stderr-begins"`
-	// Writes are files that must hold these contents afterwards.
+	// Writes are files that must have these contents afterwards.
 	Writes map[string]string `json:"writes"`
 }
 

@@ -14,27 +14,27 @@ import (
 	"bijou/testscripts/conformance/hookapitest"
 )
 
-// Setup is what one case starts from.
+// Setup is the start of one case.
 type Setup struct {
 	World     hookapitest.World
 	Facts     hookapi.Facts
 	Directory string // the caller's, with the case's files in it
 }
 
-// Caller is one hook in which commands are called.
+// Caller is one hook that can call commands.
 type Caller interface {
 	// Call calls one command in the Setup's directory.
 	Call(t testing.TB, step Step) Outcome
 }
 
-// Outcome is what a command answered.
+// Outcome is the result of a command.
 type Outcome struct {
 	Exit           int
 	Stdout, Stderr string
 }
 
-// Run runs the cases whose tools are all supported, and prints how many it
-// leaves for later. open starts one hook, which ends with its test.
+// Run runs the cases whose tools are all supported, and prints how many it skips. open starts one hook,
+// which ends with its test.
 func Run(t *testing.T, f File, supported func(tool string) bool, open func(t testing.TB, s Setup) Caller) {
 	later := map[string]bool{}
 	left := 0
@@ -96,8 +96,8 @@ func (c Case) play(t *testing.T, s Caller) {
 	}
 }
 
-// Cases returns the recorded calls of hook tools: those of testdata/hook-tools.json, or of the
-// file that BIJOU_RECORDED names.
+// Cases returns the recorded calls of hook tools from testdata/hook-tools.json, or from the file that
+// BIJOU_RECORDED names.
 func Cases(t *testing.T) File {
 	t.Helper()
 	path := os.Getenv("BIJOU_RECORDED")
@@ -115,7 +115,7 @@ func Cases(t *testing.T) File {
 	return f
 }
 
-// root is the folder with go.mod, from the working directory upwards.
+// root returns the directory with go.mod, which is the working directory or above it.
 func root(t testing.TB) string {
 	folder, err := os.Getwd()
 	if err != nil {

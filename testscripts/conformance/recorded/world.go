@@ -10,7 +10,7 @@ import (
 	"bijou/testscripts/conformance/hookapitest"
 )
 
-// World is the fixture as an environment to open.
+// World returns the fixture as an environment to open.
 func (f File) World() hookapitest.World {
 	w := hookapitest.World{
 		Unit:           f.Fixture.Unit,
@@ -25,7 +25,8 @@ func (f File) World() hookapitest.World {
 	return w
 }
 
-// config has whole numbers as such; JSON knows one kind of number only.
+// config returns the configuration with whole numbers as integers, since JSON has only one kind of
+// number.
 func (f Fixture) config() map[string]any {
 	config := maps.Clone(f.Config)
 	for key, value := range config {
@@ -58,7 +59,7 @@ func (r Relation) world(local string) hookapitest.Relation {
 	}
 }
 
-// members are a service's units, without those that have departed.
+// members returns a service's units without departed ones.
 func (r Relation) members(service string) []string {
 	var members []string
 	for _, unit := range slices.Sorted(maps.Keys(r.Units)) {
@@ -69,7 +70,7 @@ func (r Relation) members(service string) []string {
 	return members
 }
 
-// Facts are those of a case's hook.
+// Facts returns the facts of a case's hook.
 func (f File) Facts(name string) hookapi.Facts {
 	c := f.context(name)
 	service := serviceOf(f.Fixture.Unit)
@@ -92,8 +93,8 @@ func (f File) Facts(name string) hookapi.Facts {
 	return facts
 }
 
-// context is a named one of the file, or one of the two that need no words:
-// the first relation's -changed hook, and a hook of no relation.
+// context returns a context of the file by name, or one of the two predefined ones: the first
+// relation's -changed hook, and a hook without a relation.
 func (f File) context(name string) Context {
 	if c, ok := f.Contexts[name]; ok {
 		return c

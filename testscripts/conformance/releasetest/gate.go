@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// Fault is how a place misbehaves.
+// Fault is a way in which a source of releases misbehaves.
 type Fault string
 
-// The faults: of all that a place is asked for, and of its packages and other files only.
+// These are the faults. Some affect all requests, and some only packages and other files.
 const (
 	None         Fault = "none"
 	Unauthorized Fault = "unauthorized" // 401
@@ -35,13 +35,13 @@ const (
 	FilesCut    Fault = "files-cut"    // half of what is asked for
 )
 
-// RetryAfter is how long a place that is limited asks to be left alone.
+// RetryAfter is how long a source with a rate limit asks clients to wait.
 const RetryAfter = 7 * time.Second
 
-// LoginPage is what stands in the place of a list or file.
+// LoginPage is sent in place of a list or file.
 const LoginPage = "<!DOCTYPE html><html><body><h1>Log in</h1></body></html>\n"
 
-// Gate is an HTTP proxy in front of a place, which misbehaves when it is asked to.
+// Gate is an HTTP proxy in front of a source. It misbehaves on demand.
 type Gate struct {
 	URL   string
 	mu    sync.Mutex
@@ -60,7 +60,7 @@ func NewGate(t *testing.T) *Gate {
 	return g
 }
 
-// Break has the gate misbehave from now on.
+// Break makes the gate misbehave from now on.
 func (g *Gate) Break(_ *testing.T, f Fault) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -101,7 +101,7 @@ func pass(w http.ResponseWriter, r *http.Request) {
 	(&httputil.ReverseProxy{Rewrite: func(*httputil.ProxyRequest) {}}).ServeHTTP(w, r)
 }
 
-// spoil answers with other bytes, or with some of those that there are.
+// spoil sends different bytes, or only some of the real ones.
 func (g *Gate) spoil(w http.ResponseWriter, r *http.Request, fault Fault) {
 	whole := httptest.NewRecorder()
 	pass(whole, r)

@@ -1,6 +1,5 @@
-// Package releasetest states what a place where releases are published must do; what it does not
-// state, a place need not do. It is a slice of named functions and holds no test of its own. Only
-// tests of updater/release import it.
+// Package releasetest states what a source of releases must do. Anything that it does not state is not
+// required. It is a slice of named functions and contains no test of its own.
 package releasetest
 
 import (
@@ -22,12 +21,12 @@ import (
 	"bijou/updater/release"
 )
 
-// Place is one place under test, with nothing published.
+// Place is one source under test, with nothing published.
 type Place struct {
 	Config record.Config
-	// Publish makes the releases the only ones that there are. SHA256SUMS is among their files.
+	// Publish makes these the only releases. SHA256SUMS is among their files.
 	Publish func(t *testing.T, all []github.Release)
-	// Break has the place misbehave from now on; ok is false if it cannot misbehave so.
+	// Break makes the source misbehave from now on. ok is false if it cannot misbehave in that way.
 	Break func(t *testing.T, f Fault) (ok bool)
 }
 
@@ -36,14 +35,14 @@ type testCase struct {
 	run  func(f *fixture)
 }
 
-// fixture is what one case works with.
+// fixture is the equipment of one case.
 type fixture struct {
 	*testing.T
 	place  Place
 	source *release.Source
 }
 
-// Run holds the place against every promise, each over a place of its own.
+// Run checks every promise, each with its own source.
 func Run(t *testing.T, open func(t *testing.T) Place) {
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -90,7 +89,7 @@ func cases() []testCase {
 
 const content = "0123456789abcdef"
 
-// version has the files of a release with so many bytes in its package.
+// version returns a release of that tag with its files.
 func version(tag string) github.Release {
 	_, v, _ := strings.Cut(tag, "-")
 	files := map[string][]byte{"bijou_" + v + "_linux_amd64.tar.gz": bytes.Repeat([]byte(content), 64), "notes.txt": []byte(tag)}
@@ -291,7 +290,8 @@ func planFile(f *fixture) {
 	}
 }
 
-// breaks says of what kind the error is when the place misbehaves so, and that it goes on afterwards.
+// breaks returns a case that checks the kind of error while the source misbehaves in that way, and that
+// it works afterwards.
 func breaks(fault Fault, kind release.Kind) func(f *fixture) {
 	return func(f *fixture) {
 		f.publish(version("release-1.0"))

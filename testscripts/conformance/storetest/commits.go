@@ -127,7 +127,7 @@ func sizeLimit(f *fixture) {
 	f.value("a", []byte(value))
 }
 
-// allLimits is of conditions and operations that cost a store most.
+// allLimits commits as many of the most expensive conditions and operations as the limits allow.
 func allLimits(f *fixture) {
 	l := f.lease(longTTL)
 	var txn store.Txn

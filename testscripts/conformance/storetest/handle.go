@@ -13,17 +13,17 @@ import (
 	"bijou/state/store"
 )
 
-// handle is one opener of a store with methods that fail the test by themselves.
+// handle is one handle on a store, with methods that fail the test themselves.
 type handle struct {
 	*testing.T
 	ctx context.Context
 	s   store.Store
 }
 
-// put makes a Txn's operation.
+// put returns an operation that writes a key.
 func put(key, value string) store.Op { return store.Op{Key: key, Value: []byte(value)} }
 
-// del makes a Txn's operation.
+// del returns an operation that deletes a key.
 func del(key string) store.Op { return store.Op{Key: key, Delete: true} }
 
 // write commits operations without conditions.
@@ -39,7 +39,7 @@ func (h handle) commit(txn store.Txn) int64 {
 	return revision
 }
 
-// refused commits and wants that error.
+// refused commits and expects that error.
 func (h handle) refused(want error, txn store.Txn) {
 	h.Helper()
 	_, err := h.s.Commit(h.ctx, txn)
@@ -75,7 +75,7 @@ func (h handle) snapshot() store.Snapshot {
 	return snap
 }
 
-// revision is the newest.
+// revision returns the newest revision.
 func (h handle) revision() int64 {
 	h.Helper()
 	snap := h.snapshot()
@@ -90,7 +90,7 @@ func (h handle) revisionOf(snap store.Snapshot) int64 {
 	return revision
 }
 
-// get reads one key that must be there from the snapshot.
+// get reads one key from the snapshot. The key must exist.
 func (h handle) get(snap store.Snapshot, key string) store.KV {
 	h.Helper()
 	kv, ok, err := snap.Get(h.ctx, key)
@@ -110,7 +110,7 @@ func (h handle) absent(snap store.Snapshot, key string) {
 	}
 }
 
-// listed checks a List of the snapshot against keys and values in turn.
+// listed checks a List of the snapshot against alternating keys and values.
 func (h handle) listed(snap store.Snapshot, prefix string, want ...string) {
 	h.Helper()
 	kvs, err := snap.List(h.ctx, prefix)
@@ -122,7 +122,7 @@ func (h handle) listed(snap store.Snapshot, prefix string, want ...string) {
 	h.equal(got, append([]string{}, want...))
 }
 
-// has checks a List of the newest snapshot against keys and values in turn.
+// has checks a List of the newest snapshot against alternating keys and values.
 func (h handle) has(prefix string, want ...string) {
 	h.Helper()
 	snap := h.snapshot()
@@ -153,7 +153,7 @@ func (h handle) watchScope(after int64, scope store.Scope) store.Watcher {
 	return w
 }
 
-// next is the watcher's next batch with its events sorted by key, without values.
+// next returns the watcher's next batch, with its events sorted by key and without values.
 func (h handle) next(w store.Watcher) store.Batch {
 	h.Helper()
 	b, err := w.Next(h.ctx)
@@ -161,8 +161,7 @@ func (h handle) next(w store.Watcher) store.Batch {
 	return bare(b)
 }
 
-// bare is a batch with its events sorted by key, without the values that not every
-// store tells.
+// bare returns a batch with its events sorted by key and without values, which not every store reports.
 func bare(b store.Batch) store.Batch {
 	b.Events = slices.Clone(b.Events)
 	for i := range b.Events {
@@ -172,7 +171,7 @@ func bare(b store.Batch) store.Batch {
 	return b
 }
 
-// sees checks the watcher's next batch against keys, where -KEY is a deletion.
+// sees checks the watcher's next batch against keys. -KEY is a deletion.
 func (h handle) sees(w store.Watcher, revision int64, keys ...string) {
 	h.Helper()
 	want := store.Batch{Revision: revision}

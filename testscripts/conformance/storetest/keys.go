@@ -16,7 +16,7 @@ var keyCases = []testCase{
 	{"values are copied in and out", valuesCopied},
 }
 
-// oddKeys is sorted bytewise.
+// oddKeys are sorted by bytes.
 var oddKeys = []string{
 	"\x00", "\x00\x00", "\x01", "\n", " ", "%", "'; drop table kv; --", "*", "?",
 	"A", "_", "a", "a\x00", "a\x00b", "a\nb", "a b", "a%", "a/", "a/b", "a/b/c", "a0", "aa", "ab",

@@ -23,13 +23,13 @@ var leaseCases = []testCase{
 }
 
 const (
-	// A lease is refreshed each third of its TTL: this one outlives a standstill of
-	// the machine of ten seconds at any moment.
+	// A lease is refreshed every third of its TTL. This one survives a standstill of ten seconds at any
+	// moment.
 	shortTTL = 18 * time.Second
 	longTTL  = time.Minute
 )
 
-// lease makes one; it ends with its opener.
+// lease grants a lease that ends with its handle.
 func (h handle) lease(ttl time.Duration) store.Lease {
 	h.Helper()
 	l, err := h.s.Lease(h.ctx, ttl)
@@ -37,7 +37,7 @@ func (h handle) lease(ttl time.Duration) store.Lease {
 	return l
 }
 
-// under makes a Txn's operation.
+// under returns an operation that writes a key under a lease.
 func under(l store.Lease, key, value string) store.Op {
 	return store.Op{Key: key, Value: []byte(value), Lease: l.ID()}
 }

@@ -15,8 +15,7 @@ var prefixCases = []testCase{
 	{"prefix condition and key condition together", prefixAndKey},
 }
 
-// below is a transaction that writes a key elsewhere if nothing changed below
-// the prefix.
+// below returns a transaction that writes a key elsewhere if nothing has changed below the prefix.
 func below(prefix string, revision int64) store.Txn {
 	return store.Txn{
 		Conds: []store.Cond{{Prefix: prefix, Revision: revision}},
@@ -76,7 +75,7 @@ func prefixLease(f *fixture) {
 	f.refused(store.ErrConflict, below("p/", base))
 }
 
-// prefixQuiet: a store may see quiet puts, or not; it must go on either way.
+// prefixQuiet checks that a store goes on after quiet puts, whether it sees them or not.
 func prefixQuiet(f *fixture) {
 	base := f.revision()
 	blob := put("p/blob", "1")
@@ -88,8 +87,8 @@ func prefixQuiet(f *fixture) {
 	f.commit(below("p/", f.revision()))
 }
 
-// prefixTrimmed: a store that cannot tell any more must refuse; one that can
-// may still tell.
+// prefixTrimmed checks that a store refuses a condition about trimmed history, and accepts one at the
+// newest revision.
 func prefixTrimmed(f *fixture) {
 	before := f.write(put("p/a", "1"))
 	f.write(del("p/a"))

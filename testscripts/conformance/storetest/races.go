@@ -15,7 +15,7 @@ var raceCases = []testCase{
 	{"one of many wins a key", oneWinner},
 }
 
-// increments has many goroutines on two openers count up one key.
+// increments makes many goroutines on two handles count up one key.
 func increments(f *fixture) {
 	const goroutines = 8
 	each := scale(50)
@@ -35,7 +35,7 @@ func increments(f *fixture) {
 	f.has("n", "n", fmt.Sprint(goroutines*each))
 }
 
-// increment adds one to a counter, however often others come between.
+// increment adds one to a counter, however often other commits interfere.
 func (h handle) increment(key string) error {
 	for {
 		kv, n, err := h.counter(key)
@@ -66,8 +66,8 @@ func (h handle) counter(key string) (store.KV, int, error) {
 	return kv, n, err
 }
 
-// phantoms has many goroutines list a prefix and add the number that comes
-// next, conditional on the prefix alone: none may be lost.
+// phantoms makes many goroutines list a prefix and add the next number, conditional on the prefix
+// alone. None may be lost.
 func phantoms(f *fixture) {
 	const goroutines = 4
 	each := scale(30)
@@ -89,7 +89,7 @@ func phantoms(f *fixture) {
 	f.equal(len(kvs), goroutines*each)
 }
 
-// appendTo puts the value under the number of keys below the prefix.
+// appendTo writes the value under the number of keys below the prefix.
 func (h handle) appendTo(prefix, value string) error {
 	for {
 		snap, err := h.s.Snapshot(h.ctx)

@@ -62,7 +62,7 @@ func fixedByRevision(f *fixture) {
 	stale(f, snap)
 }
 
-// stale changes everything and wants that the snapshot does not see it.
+// stale changes everything and checks that the snapshot does not see it.
 func stale(f *fixture, snap store.Snapshot) {
 	f.Helper()
 	before := f.revisionOf(snap)

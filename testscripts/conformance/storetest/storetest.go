@@ -1,8 +1,7 @@
-// Package storetest is the conformance suite of the stores: what it does not
-// state, a store need not do.
+// Package storetest is the conformance suite of the stores. Anything that it does not state is not
+// required of a store.
 //
-// It is a plain slice of named functions and holds no test of its own. Only
-// the stores' tests import it.
+// It is a plain slice of named functions and contains no test of its own.
 package storetest
 
 import (
@@ -15,27 +14,25 @@ import (
 	"bijou/state/store"
 )
 
-// Opener makes the stores that the suite runs on, and does to them what a
-// store's users cannot. Every field is needed, but for Away.
+// Opener makes the stores under test, and does to them what a store's users cannot do. Every field
+// except Away is required.
 type Opener struct {
 	// Fresh makes and opens an empty store. The suite closes it.
 	Fresh func(t testing.TB) store.Store
-	// Share opens the store behind s a second time, as another process would.
-	// The suite closes it.
+	// Share opens the store behind s a second time, as a different process would. The suite closes it.
 	Share func(t testing.TB, s store.Store) store.Store
-	// Compact trims the history up to and with the revision.
+	// Compact trims the history up to and including the revision.
 	Compact func(t testing.TB, s store.Store, revision int64)
-	// Expire ends a lease behind the back of its holder.
+	// Expire ends a lease without its holder's knowledge.
 	Expire func(t testing.TB, s store.Store, id store.LeaseID)
-	// Kill stops s as kill -9 would stop its process: it neither refreshes nor
-	// revokes its leases any more. Its other methods are not called after it,
-	// but Close is.
+	// Kill stops s as kill -9 would stop its process. Its leases are no longer refreshed or revoked.
+	// After it, the suite calls only Close.
 	Kill func(t testing.TB, s store.Store)
-	// Away has nobody answer until back is called; nil for a store that is
-	// never away.
+	// Away makes the store stop answering until back is called. It is nil for a store that is never
+	// away.
 	Away func(t testing.TB, s store.Store) (back func())
-	// Bubble says that stores live within the test's process and do no I/O: each
-	// case runs in a bubble of testing/synctest, where waiting takes no time.
+	// Bubble means that stores live in the test's process and do no I/O. Each case then runs in a
+	// bubble of testing/synctest, where waiting takes no time.
 	Bubble bool
 }
 
@@ -45,10 +42,10 @@ type testCase struct {
 	run  func(f *fixture)
 }
 
-// patience bounds how long one case may take. It is no measure of speed.
+// patience limits the time of one case. It does not measure speed.
 const patience = 2 * time.Minute
 
-// Run runs the suite, each case on a fresh store, several at a time.
+// Run runs the suite, each case on a new store, several at a time.
 func Run(t *testing.T, o Opener) {
 	for _, c := range slices.Concat(readCases, commitCases, prefixCases, keyCases, watchCases, streamCases, leaseCases, awayCases, closeCases, raceCases) {
 		t.Run(c.name, func(t *testing.T) {
@@ -62,7 +59,7 @@ func Run(t *testing.T, o Opener) {
 	}
 }
 
-// runCase runs one case on a fresh store.
+// runCase runs one case on a new store.
 func runCase(t *testing.T, o Opener, c testCase) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -72,13 +69,13 @@ func runCase(t *testing.T, o Opener, c testCase) {
 	c.run(f)
 }
 
-// fixture is what one case works with: a handle on a fresh store.
+// fixture is the equipment of one case: a handle on a new store.
 type fixture struct {
 	handle
 	o Opener
 }
 
-// share is a handle on a second opener of the same store.
+// share returns a second handle on the same store.
 func (f *fixture) share() handle {
 	f.Helper()
 	s := f.o.Share(f.T, f.s)

@@ -16,8 +16,8 @@ var streamCases = []testCase{
 	{"a watcher that catches up while its commit happens is told", ownKeys},
 }
 
-// writers commits n times from each handle at once and answers the revisions
-// of all, sorted. Each commit puts a key of its own and a common one.
+// writers commits n times from each handle in parallel and returns all revisions, sorted. Each commit
+// writes its own key and a common one.
 func (f *fixture) writers(n int, handles ...handle) []int64 {
 	var mu sync.Mutex
 	var revisions []int64
@@ -43,7 +43,7 @@ func (f *fixture) writers(n int, handles ...handle) []int64 {
 	return revisions
 }
 
-// scale is smaller with -short, for the race detector's sake.
+// scale returns a smaller number with -short, because of the race detector.
 func scale(n int) int {
 	if testing.Short() {
 		return n / 10
@@ -51,7 +51,7 @@ func scale(n int) int {
 	return n
 }
 
-// delivers checks that the watcher yields exactly these revisions, each whole.
+// delivers checks that the watcher returns exactly these revisions, each complete.
 func (h handle) delivers(w store.Watcher, revisions []int64) {
 	h.Helper()
 	for i, want := range revisions {
@@ -90,8 +90,8 @@ func concurrentWriters(f *fixture) {
 	}
 }
 
-// midStream opens watchers at the revisions of snapshots while others write:
-// what the snapshot does not show, the watcher must tell.
+// midStream opens watchers at the revisions of snapshots while others write. A watcher must return
+// everything that its snapshot does not show.
 func midStream(f *fixture) {
 	other := f.share()
 	type reader struct {
@@ -132,8 +132,8 @@ func midStream(f *fixture) {
 	}
 }
 
-// ownKeys has watchers, one after the other, read all of history for a key of
-// their own that is put at that moment, while those before them stay.
+// ownKeys opens one watcher after the other while the earlier ones stay. Each reads all history for its
+// own key, which is written at that moment.
 func ownKeys(f *fixture) {
 	got := make(chan error)
 	for i := range scale(500) {

@@ -56,8 +56,8 @@ func watchOld(f *fixture) {
 	f.sees(later, fourth, "w/c")
 }
 
-// watchGone: of some keys there is nothing left to see, and of others nothing was
-// there; each watcher, opened when all is over, tells what happened all the same.
+// watchGone checks keys of which nothing is left, and keys that never had anything before. Watchers
+// that are opened after all changes must still report them.
 func watchGone(f *fixture) {
 	l := f.lease(longTTL)
 	before := f.write(put("deleted", "1"), under(l, "leased", "1"), put("same", "1"))
@@ -273,8 +273,8 @@ func watchMany(f *fixture) {
 	}
 }
 
-// watchValues: whoever is told the values by events may go by them, also by those of
-// the past, and of what was put again or is gone since.
+// watchValues checks that the values in events are correct, even in events of the past, and for keys
+// that were written again or deleted since.
 func watchValues(f *fixture) {
 	before := f.revision()
 	now := f.watch(before, "w/")

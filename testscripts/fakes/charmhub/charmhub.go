@@ -1,8 +1,7 @@
-// Package charmhub is a server that answers as Charmhub's public API does: find, info, refresh,
-// resources and downloads, with every misbehaviour that a test asks for.
+// Package charmhub is a server that imitates Charmhub's public API: find, info, refresh, resources and
+// downloads. It can misbehave in every way that a test needs.
 //
-// It is not Charmhub: accounts, publishing, and what no client of a deployment asks, it does
-// not know. Tests import it.
+// It does not imitate accounts, publishing, or requests that no deploying client makes.
 package charmhub
 
 import (
@@ -33,7 +32,7 @@ type Base struct {
 	Channel      string `json:"channel"`
 }
 
-// Charm is a charm or bundle with all that was published of it.
+// Charm is a charm or bundle with everything that was published of it.
 type Charm struct {
 	Type         string // "charm", "bundle"
 	ID           string
@@ -64,14 +63,14 @@ type Release struct {
 	Resources           map[string]int
 }
 
-// Resource is a resource with its revisions, the first of which has the number 1.
+// Resource is a resource with its revisions. The first has the number 1.
 type Resource struct {
 	Type      string
 	Filename  string
 	Revisions [][]byte
 }
 
-// Server is the server. Its methods may be called while it is being asked.
+// Server is the server. Its methods can be called while it serves requests.
 type Server struct {
 	http  *httptest.Server
 	other *httptest.Server // a host of its own for files
@@ -84,21 +83,21 @@ type Server struct {
 	gate     chan struct{} // of the fault Stopped: closed once downloads go on
 }
 
-// Request is one that was made.
+// Request is a request that the server got.
 type Request struct {
 	Method, Path string
 	Header       http.Header
 	Body         []byte
 }
 
-// New starts a server; the caller closes it.
+// New starts a server. The caller must close it.
 func New() *Server {
 	s := newServer()
 	s.http.Start()
 	return s
 }
 
-// On starts a server that listens there.
+// On starts a server on that listener.
 func On(l net.Listener) *Server {
 	s := newServer()
 	_ = s.http.Listener.Close()
@@ -122,10 +121,10 @@ func newServer() *Server {
 	return s
 }
 
-// URL is where its API is, without a slash at the end.
+// URL returns the address of its API, without a slash at the end.
 func (s *Server) URL() string { return s.http.URL }
 
-// Close ends it.
+// Close stops the server.
 func (s *Server) Close() {
 	s.Release()
 	for _, one := range []*httptest.Server{s.http, s.other} {
@@ -134,7 +133,7 @@ func (s *Server) Close() {
 	}
 }
 
-// Publish adds a charm, or replaces the one of that name.
+// Publish adds a charm or replaces the one with that name.
 func (s *Server) Publish(c Charm) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,7 +150,7 @@ func (s *Server) Publish(c Charm) {
 	s.charms = append(s.charms, c)
 }
 
-// Charm returns the charm of that name; a new one if there is none.
+// Charm returns the charm with that name, or a new one.
 func (s *Server) Charm(name string) Charm {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +162,7 @@ func (s *Server) Charm(name string) Charm {
 	return Charm{Name: name}
 }
 
-// Requests returns all that were made, the first one first.
+// Requests returns all requests in order.
 func (s *Server) Requests() []Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,7 +182,7 @@ func (s *Server) note(r *http.Request, body []byte) {
 	s.requests = append(s.requests, Request{r.Method, r.URL.RequestURI(), r.Header.Clone(), body})
 }
 
-// failure is an answer that refuses a whole request.
+// failure is an answer that refuses the whole request.
 type failure struct {
 	status        int
 	code, message string
@@ -191,7 +190,7 @@ type failure struct {
 
 func (f *failure) Error() string { return f.message }
 
-// api answers in JSON, always, unless a fault is on.
+// api always answers in JSON, unless a fault is on.
 func (s *Server) api(answer func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var body bytes.Buffer
@@ -295,7 +294,7 @@ func publisher(c Charm) map[string]string {
 	}
 }
 
-// defaultJSON has what no entry of the channel map has.
+// defaultJSON returns the default release with the fields that no entry of the channel map has.
 func (s *Server) defaultJSON(c Charm, release Release, whole bool) map[string]any {
 	entry := s.channelJSON(c, release)
 	if !whole {
@@ -409,7 +408,7 @@ func (s *Server) refresh(r *http.Request) (any, error) {
 	return map[string]any{"error-list": []any{}, "results": results}, nil
 }
 
-// act answers one action.
+// act carries out one action.
 func (s *Server) act(a action, contexts []current) map[string]any {
 	i := slices.IndexFunc(s.charms, func(c Charm) bool { return a.Name != "" && c.Name == a.Name || a.Name == "" && c.ID == a.ID })
 	if i < 0 {
@@ -459,7 +458,7 @@ func (s *Server) act(a action, contexts []current) map[string]any {
 	return refusal(a, &c, "revision-not-found", "No revision was found in the Store.", map[string]any{"releases": releases})
 }
 
-// channel reads a channel; a bare risk is of the default track.
+// channel parses a channel. A risk alone belongs to the default track.
 func (c Charm) channel(text *string) (track, risk, branch string) {
 	if text == nil || *text == "" {
 		return c.DefaultTrack, "stable", ""
@@ -474,7 +473,7 @@ func (c Charm) channel(text *string) (track, risk, branch string) {
 	return parts[0], parts[1], parts[2]
 }
 
-// risksFrom returns the risk with those that stand in for it where it is closed.
+// risksFrom returns the risk and those that replace it if it is closed.
 func risksFrom(risk string) []string {
 	all := []string{"edge", "beta", "candidate", "stable"}
 	return all[max(0, slices.Index(all, risk)):]
@@ -547,7 +546,7 @@ func (s *Server) resourceJSON(c Charm, name string, n int) map[string]any {
 	}
 }
 
-// fileJSON says where a file is, in both spellings unless a fault wants the old one alone.
+// fileJSON returns a file's address, in both spellings unless a fault asks for the old one alone.
 func (s *Server) fileJSON(kind, name string, data []byte, isCharm bool) map[string]any {
 	sum, size := hash(string(data)), len(data)
 	if s.applies(WrongSum) {
@@ -575,7 +574,7 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// bytesOf returns the file that is downloaded by that name.
+// bytesOf returns the file that is downloaded under that name.
 func (s *Server) bytesOf(name string) ([]byte, bool) {
 	for _, c := range s.charms {
 		for _, r := range c.Revisions {

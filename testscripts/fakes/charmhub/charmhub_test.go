@@ -8,8 +8,8 @@ import (
 	"bijou/testscripts/fakes/charmhub"
 )
 
-// TestInfo holds what clients of others read in info beyond what bijou's does: libjuju wants the resources and
-// whether it is subordinate of the default release.
+// TestInfo checks the fields of info that clients other than bijou read: libjuju needs the resources,
+// and whether the default release is subordinate.
 func TestInfo(t *testing.T) {
 	server := charmhub.New()
 	defer server.Close()

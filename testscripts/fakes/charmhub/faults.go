@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Fault is how the server misbehaves.
+// Fault is a way in which the server misbehaves.
 type Fault string
 
 // The faults.
@@ -36,7 +36,7 @@ func Faults() []Fault {
 		UnknownField, NullCharm, OtherHost, Slow, Stopped, OldHashes}
 }
 
-// Misbehave has the server do so from now on, or for so many requests; negative: for all.
+// Misbehave turns a fault on for a number of requests, or for all if times is negative.
 func (s *Server) Misbehave(f Fault, times int) error {
 	if !slices.Contains(Faults(), f) {
 		return fmt.Errorf("there is no fault %q; there are %v", f, Faults())
@@ -47,7 +47,7 @@ func (s *Server) Misbehave(f Fault, times int) error {
 	return nil
 }
 
-// Release lets downloads go on that the fault Stopped has stopped, once and for all.
+// Release lets all downloads that the fault Stopped has stopped go on.
 func (s *Server) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +67,7 @@ func (s *Server) applies(f Fault) bool {
 	return true
 }
 
-// spoil answers a request as the fault has it.
+// spoil answers a request according to the fault.
 func (s *Server) spoil(w http.ResponseWriter) bool {
 	const page = "<!DOCTYPE html><html><body><h1>Service Unavailable</h1></body></html>\n"
 	s.mu.Lock()

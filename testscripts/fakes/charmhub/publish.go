@@ -13,7 +13,7 @@ import (
 	"bijou/state/charm"
 )
 
-// Publication is a folder that is to be released.
+// Publication is a directory to publish.
 type Publication struct {
 	Dir      string // of a charm, or with bundle.yaml of a bundle
 	Name     string
@@ -27,7 +27,7 @@ type Publication struct {
 	Content  []byte // of the resource
 }
 
-// PublishDir releases a folder, as its publisher would.
+// PublishDir publishes a directory, as its publisher would.
 func (s *Server) PublishDir(p Publication) error {
 	c := s.Charm(p.Name)
 	c.Summary, c.Publisher = "The charm "+c.Name, "Somebody"
@@ -84,7 +84,7 @@ func (c *Charm) addResource(name string, content []byte) {
 	c.Resources[name] = r
 }
 
-// pack packs a charm as bijou does, and what bijou would not as it is.
+// pack packs a charm as bijou does. It packs a charm that bijou would refuse unchanged.
 func pack(dir string, revision int) ([]byte, error) {
 	var archive bytes.Buffer
 	if _, err := charm.Archive(dir, &archive, charm.ArchiveOptions{Revision: revision}); err == nil {

@@ -1,8 +1,6 @@
-// Package dummy is a provider for tests: its instances are lines of a journal, in
-// a folder that any number of processes share. It can be told to fail, for good or
-// for the moment, to hang, to lie, to be slow, and to die in the middle of a start.
-//
-// No product links it; tests of the provisioner and of plugins import it.
+// Package dummy is a provider for tests. Its instances are lines of a journal in a directory that any
+// number of processes can share. It can be ordered to fail, permanently or temporarily, to hang, to
+// lie, to be slow, and to die in the middle of a start.
 package dummy
 
 import (
@@ -23,10 +21,10 @@ import (
 	"bijou/provision/provider"
 )
 
-// Name is the provider's.
+// Name is the provider's name.
 const Name = "dummy"
 
-// Provider is one process's view of the folder.
+// Provider is one process's view of the directory.
 type Provider struct {
 	dir string
 	die func() // what a crash is
@@ -35,7 +33,7 @@ type Provider struct {
 	known known
 }
 
-// New returns the provider of that folder, which exists.
+// New returns the provider of an existing directory.
 func New(dir string) *Provider {
 	return &Provider{dir: dir, known: newKnown(), die: func() {
 		_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
@@ -43,8 +41,8 @@ func New(dir string) *Provider {
 	}}
 }
 
-// Make returns the provider for an environment whose setting dummy.dir names the
-// folder; without it the folder is below the environment's, and is made.
+// Make returns the provider for an environment. The setting dummy.dir names the directory. Without it,
+// Make makes one below the environment's directory.
 func Make(e provider.Environment) (provider.Provider, error) {
 	dir := e.Config["dir"]
 	if dir == "" {
@@ -56,12 +54,12 @@ func Make(e provider.Environment) (provider.Provider, error) {
 	return New(dir), nil
 }
 
-// Capabilities says that its machines are by themselves.
+// Capabilities reports that its machines are isolated.
 func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 	return provider.Capabilities{Name: Name, Isolated: true}, nil
 }
 
-// Start makes an instance, unless its orders say otherwise.
+// Start makes an instance, unless orders say otherwise.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
 	all, err := p.orders()
 	if err != nil {
@@ -89,7 +87,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 	return i, err
 }
 
-// prelude is what comes before the instance is there.
+// prelude carries out the orders that come before the instance exists.
 func (o StartOrder) prelude(ctx context.Context, boot io.Writer) error {
 	for _, line := range o.Boot {
 		fmt.Fprintln(boot, line)
@@ -126,7 +124,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// start is the instance of a token, and what is to be done for it to run.
+// start returns the instance of a token, and the events that make it run.
 func (k *known) start(spec provider.Spec) (provider.Instance, []event) {
 	i, there := k.instances[k.tokens[spec.Token]]
 	switch {
@@ -156,10 +154,10 @@ func (p *Provider) Stop(_ context.Context, id string) error {
 	return p.change(id, stopped)
 }
 
-// End ends an instance behind the provider's back; what it had is left.
+// End ends an instance without the provider's knowledge. Its remains stay.
 func (p *Provider) End(id string) error { return p.change(id, ended) }
 
-// change does something to an instance that there is.
+// change records an event of an existing instance.
 func (p *Provider) change(id, what string) error {
 	return p.do(func(k *known) []event {
 		i, there := k.instances[id]
@@ -171,7 +169,7 @@ func (p *Provider) change(id, what string) error {
 	})
 }
 
-// Instances lists what there is, unless its orders say otherwise.
+// Instances lists the instances, unless orders say otherwise.
 func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 	o, err := p.orders()
 	switch {
@@ -188,7 +186,7 @@ func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 	return append(have, o.List.Add...), err
 }
 
-// All lists what there is, whatever the orders say.
+// All lists the instances, whatever the orders say.
 func (p *Provider) All() (have []provider.Instance, err error) {
 	err = p.do(func(k *known) []event {
 		have = slices.SortedFunc(maps.Values(k.instances), func(a, b provider.Instance) int {
@@ -199,8 +197,8 @@ func (p *Provider) All() (have []provider.Instance, err error) {
 	return have, err
 }
 
-// Starts is how many instances were ever made, by token, by any process: one each,
-// if nothing was started twice.
+// Starts returns how many instances all processes have ever made, by token. It is one each if nothing
+// was started twice.
 func (p *Provider) Starts() (starts map[string]int, err error) {
 	err = p.do(func(k *known) []event {
 		starts = maps.Clone(k.starts)

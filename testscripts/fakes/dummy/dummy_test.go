@@ -21,7 +21,7 @@ func TestProvider(t *testing.T) {
 	})
 }
 
-// TestTwoProcessesShareInstances: what one has started the other finds.
+// TestTwoProcessesShareInstances checks that one process finds the instances that another has started.
 func TestTwoProcessesShareInstances(t *testing.T) {
 	dir := t.TempDir()
 	spec := provider.Spec{Environment: "e", Machine: "1", Token: "e-1"}
@@ -38,7 +38,7 @@ func TestTwoProcessesShareInstances(t *testing.T) {
 	}
 }
 
-// TestOrders: what it is told to do, it does.
+// TestOrders checks that the provider obeys its orders.
 func TestOrders(t *testing.T) {
 	dir := t.TempDir()
 	orders := Orders{

@@ -13,11 +13,11 @@ import (
 	"bijou/provision/provider"
 )
 
-// JournalFile is in the provider's folder. It only grows: a line for each thing
-// that was done, which all processes of the provider read on.
+// JournalFile is the journal in the provider's directory. It only grows, by a line for each event, and
+// all processes of the provider follow it.
 const JournalFile = "journal"
 
-// The events of the journal.
+// These are the events of the journal.
 const (
 	made    = "made"    // an instance, for its token
 	again   = "again"   // it had ended, and runs again
@@ -33,7 +33,7 @@ type event struct {
 	Instance provider.Instance `json:"instance"`
 }
 
-// known is what a process has read of the journal.
+// known is the knowledge that a process has read from the journal.
 type known struct {
 	offset    int64
 	instances map[string]provider.Instance // by id
@@ -49,7 +49,7 @@ func newKnown() known {
 	}
 }
 
-// take takes up one event.
+// take applies one event.
 func (k *known) take(e event) {
 	id := e.Instance.ID
 	switch e.What {
@@ -66,8 +66,8 @@ func (k *known) take(e event) {
 	}
 }
 
-// do calls f with all that any process has done, and adds to the journal what f
-// does. No other process does anything meanwhile.
+// do calls f with the events of all processes and appends the events that f returns to the journal. No
+// other process can act during that.
 func (p *Provider) do(f func(k *known) []event) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +97,7 @@ func (p *Provider) do(f func(k *known) []event) error {
 	return p.known.readOn(file)
 }
 
-// lock waits until no other process has the file.
+// lock waits until no other process holds the file.
 func lock(f *os.File) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
@@ -107,7 +107,7 @@ func lock(f *os.File) error {
 	}
 }
 
-// readOn takes up what the journal has more.
+// readOn reads the new lines of the journal.
 func (k *known) readOn(file io.ReaderAt) error {
 	more, err := io.ReadAll(io.NewSectionReader(file, k.offset, 1<<62))
 	if err != nil {

@@ -14,19 +14,19 @@ import (
 	"bijou/provision/provider"
 )
 
-// OrdersFile is in the provider's folder; without it the provider is honest.
+// OrdersFile is the file of orders in the provider's directory. Without it the provider is honest.
 const OrdersFile = "orders.json"
 
-// Orders say how the provider is to behave. They are read anew by each call.
+// Orders determine how the provider behaves. Each call reads them again.
 type Orders struct {
-	// Start is by machine; "*" is for those that are not named.
+	// Start is by machine. "*" is for all machines without an entry.
 	Start map[string]StartOrder `json:"start,omitempty"`
-	// Stop is why an instance cannot be stopped, by its id.
+	// Stop gives reasons why instances cannot be stopped, by instance id.
 	Stop map[string]string `json:"stop,omitempty"`
 	List ListOrder         `json:"list,omitzero"`
 }
 
-// StartOrder is for the starts of a machine.
+// StartOrder is an order for the starts of a machine.
 type StartOrder struct {
 	Boot   []string           `json:"boot,omitempty"`   // what it says meanwhile, a line each
 	Pause  time.Duration      `json:"pause,omitempty"`  // after each line, or once: it is slow
@@ -37,7 +37,7 @@ type StartOrder struct {
 	Answer *provider.Instance `json:"answer,omitempty"` // a lie
 }
 
-// ListOrder is for the list of instances.
+// ListOrder is an order for the list of instances.
 type ListOrder struct {
 	Fail string              `json:"fail,omitempty"`
 	Hang bool                `json:"hang,omitempty"` // until it is told to end
@@ -45,7 +45,7 @@ type ListOrder struct {
 	Add  []provider.Instance `json:"add,omitempty"`  // beside those that there are
 }
 
-// Give gives the provider of that folder its orders.
+// Give writes the orders of the provider in that directory.
 func Give(dir string, o Orders) error {
 	data, err := json.Marshal(o)
 	if err != nil {
@@ -54,7 +54,7 @@ func Give(dir string, o Orders) error {
 	return renameio.WriteFile(filepath.Join(dir, OrdersFile), data, 0o644)
 }
 
-// orders reads them.
+// orders reads the orders.
 func (p *Provider) orders() (o Orders, err error) {
 	data, err := os.ReadFile(filepath.Join(p.dir, OrdersFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -69,7 +69,7 @@ func (p *Provider) orders() (o Orders, err error) {
 	return o, nil
 }
 
-// start is the order for a machine.
+// start returns the order for a machine.
 func (o Orders) start(machine string) StartOrder {
 	if own, ok := o.Start[machine]; ok {
 		return own

@@ -9,11 +9,11 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// Version is the server's that the nested module testscripts/kit/etcdserver pins.
+// Version is the version of the server that the nested module testscripts/kit/etcdserver pins.
 const Version = "3.6.16"
 
-// Binary is the server to run: what BIJOU_ETCD names, or else what
-// testscripts/kit/etcdserver/build has built into the user's cache folder.
+// Binary returns the server to run: the one that BIJOU_ETCD names, or else the one that
+// testscripts/kit/etcdserver/build built into the user's cache directory.
 func Binary() (string, error) {
 	path := os.Getenv("BIJOU_ETCD")
 	if path == "" {

@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 )
 
-// Version35 is that of the nested module testscripts/kit/etcdserver35.
+// Version35 is the version of the nested module testscripts/kit/etcdserver35.
 const Version35 = "3.5.35"
 
-// Binary35 is the server of the release before, for tests that update a cluster:
-// what testscripts/kit/etcdserver/build etcdserver35 has built into the user's cache folder.
+// Binary35 returns the server of the previous release, for tests that update a cluster.
+// testscripts/kit/etcdserver/build etcdserver35 builds it into the user's cache directory.
 func Binary35() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Options are of a cluster; the zero value is one member that does not sync.
+// Options are the options of a cluster. The zero value is one member that does not sync to disk.
 type Options struct {
 	Members int      // 1 or 3; default 1
 	Sync    bool     // sync to disk, as in earnest; without it a kill is survived, a power cut is not
@@ -26,8 +26,8 @@ type Cluster struct {
 	once   sync.Once
 }
 
-// Start starts a cluster and returns when each member answers. The caller stops
-// it; its processes die with the test's process at the latest.
+// Start starts a cluster and returns when each member answers. The caller stops it. Its processes die
+// with the test's process at the latest.
 func Start(o Options) (*Cluster, error) {
 	binary, err := Binary()
 	if err != nil {
@@ -50,7 +50,7 @@ func Start(o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// For starts a cluster for one test, which is skipped if there is no server.
+// For starts a cluster for one test. It skips the test if there is no server.
 func For(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	Need(t)
@@ -80,7 +80,7 @@ func (c *Cluster) start() error {
 	return nil
 }
 
-// Sockets are the members' client sockets, by absolute path.
+// Sockets returns the absolute paths of the members' client sockets.
 func (c *Cluster) Sockets() []string {
 	var sockets []string
 	for _, m := range c.Members {
@@ -89,7 +89,7 @@ func (c *Cluster) Sockets() []string {
 	return sockets
 }
 
-// URL is the state URL of a place in the cluster; the prefix begins with a slash.
+// URL returns the state URL of a place in the cluster. The prefix begins with a slash.
 func (c *Cluster) URL(prefix string) string {
 	return "etcd+unix://" + strings.Join(c.Sockets(), ",") + "?prefix=" + prefix
 }
@@ -107,7 +107,7 @@ func (c *Cluster) Stop() error {
 	return err
 }
 
-// peers is what the members know of one another.
+// peers returns the list of members for etcd's flags.
 func (c *Cluster) peers() string {
 	var peers []string
 	for _, m := range c.Members {

@@ -6,7 +6,7 @@ import (
 	"bijou/testscripts/fakes/etcdtest"
 )
 
-// BenchmarkStart is how long a cluster of one and of three takes to answer.
+// BenchmarkStart measures the time until a cluster of one and of three answers.
 func BenchmarkStart(b *testing.B) {
 	for name, members := range map[string]int{"one": 1, "three": 3} {
 		b.Run(name, func(b *testing.B) {

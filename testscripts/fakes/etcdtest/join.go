@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Name is what the member calls itself.
+// Name returns the member's own name.
 func (m *Member) Name() string { return m.name }
 
-// Join starts another member in the place of one that was killed, with no data and these
-// flags instead of its own, and returns when it answers.
+// Join starts a new member in place of one that was killed, without data and with these flags in place
+// of its own. It returns when the member answers.
 func (m *Member) Join(flags ...string) error {
 	if err := os.RemoveAll(m.data()); err != nil {
 		return err

@@ -5,9 +5,8 @@ import (
 	"runtime"
 )
 
-// keeper starts processes from one operating system thread that lives until
-// its end. Linux kills a child with Pdeathsig when the thread that started it
-// ends, and Go ends threads as it likes.
+// keeper starts processes from one operating system thread that lives as long as the keeper. Linux
+// kills a child with Pdeathsig when the thread that started it ends, and Go ends threads at any time.
 type keeper struct {
 	jobs chan func()
 	done chan struct{}

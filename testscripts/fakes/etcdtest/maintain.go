@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Compact drops the history of the whole cluster up to its newest revision, also
-// on disk, and answers that revision. It returns when it is done, and is no error
-// if nothing has happened since the last time.
+// Compact drops the history of the whole cluster up to its newest revision, on disk too, and returns
+// that revision. It returns when that is done. It does not fail if nothing has happened since the last
+// time.
 func (m *Member) Compact() (revision string, err error) {
 	var now struct{ Header struct{ Revision string } }
 	if err := m.ask("/v3/kv/range", `{"key":"AA==","count_only":true}`, &now); err != nil {
@@ -28,11 +28,10 @@ func (m *Member) Compact() (revision string, err error) {
 	return revision, err
 }
 
-// Defragment rebuilds the member's database file; the member answers nobody
-// meanwhile.
+// Defragment rebuilds the member's database file. The member does not answer during that.
 func (m *Member) Defragment() error { return m.ask("/v3/maintenance/defragment", "{}", nil) }
 
-// ask calls etcd's own JSON gateway, which needs no client of etcd's.
+// ask calls etcd's own JSON gateway, which needs no etcd client.
 func (m *Member) ask(path, body string, into any) error { return m.askAs("", path, body, into) }
 
 // askAs is ask with the token of a login.
@@ -63,7 +62,7 @@ func (m *Member) askAs(token, path, body string, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// transport speaks HTTP over the member's client socket.
+// transport returns an HTTP transport over the member's client socket.
 func (m *Member) transport() *http.Transport {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", m.Socket())

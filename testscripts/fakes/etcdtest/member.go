@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Member is one server. Its methods may be called from several goroutines.
+// Member is one server. Several goroutines can call its methods.
 type Member struct {
 	name    string
 	binary  string
@@ -26,11 +26,11 @@ type Member struct {
 	gone chan struct{} // closed when cmd was waited for
 }
 
-// Socket is where the member listens for clients.
+// Socket returns the path of the member's client socket.
 func (m *Member) Socket() string { return m.path(m.name + ":1") }
 
-// The URLs name sockets as if they were host and port, relative to the folder
-// that the members run in: etcd's flags take no paths.
+// The URLs name sockets in the form of host and port, relative to the members' working directory,
+// because etcd's flags take no paths.
 func (m *Member) clientURL() string { return "unix://" + m.name + ":1" }
 func (m *Member) peerURL() string   { return "unix://" + m.name + ":2" }
 
@@ -47,8 +47,8 @@ func (m *Member) flags(o Options) []string {
 	return append(flags, o.Flags...)
 }
 
-// Start starts a member that was killed, with the data that it had, and returns
-// when it answers: it needs a quorum for that.
+// Start starts a member that was killed, with its existing data. It returns when the member answers,
+// which needs a quorum.
 func (m *Member) Start() error {
 	if err := m.spawn(); err != nil {
 		return err
@@ -103,11 +103,10 @@ func (m *Member) Kill() error {
 	return err
 }
 
-// Pause stops the member's process where it stands: it keeps its sockets and
-// connections, and answers nothing.
+// Pause stops the member's process. The process keeps its sockets and connections, and answers nothing.
 func (m *Member) Pause() error { return m.signal(syscall.SIGSTOP) }
 
-// Resume has a paused member go on.
+// Resume continues a paused member.
 func (m *Member) Resume() error { return m.signal(syscall.SIGCONT) }
 
 func (m *Member) signal(s syscall.Signal) error {
@@ -119,7 +118,7 @@ func (m *Member) signal(s syscall.Signal) error {
 	return m.cmd.Process.Signal(s)
 }
 
-// readyLimit is many times what a busy machine needs for a member's start.
+// readyLimit is many times longer than a member's start on a busy machine.
 const readyLimit = 2 * time.Minute
 
 // Ready waits until the member is healthy: it answers, and knows a leader.
@@ -140,7 +139,7 @@ func (m *Member) Ready() error {
 	}
 }
 
-// healthy asks the server's own health page, over its socket.
+// healthy asks the server's own health page over its socket.
 func (m *Member) healthy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Metrics are the member's own, by name; those of one name with several labels
-// are added up.
+// Metrics returns the member's metrics by name. It adds up those that differ only in labels.
 func (m *Member) Metrics() (map[string]float64, error) {
 	req, err := http.NewRequest(http.MethodGet, "http://etcd/metrics", nil)
 	if err != nil {

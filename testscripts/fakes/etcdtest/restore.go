@@ -4,7 +4,7 @@ import (
 	"os"
 )
 
-// Save notes the data that the members have, for Restore. Meanwhile none runs.
+// Save copies the members' data for Restore, while none of them runs.
 func (c *Cluster) Save() error {
 	return c.whileStopped(func(m *Member) error {
 		if err := os.RemoveAll(m.saved()); err != nil {
@@ -14,8 +14,8 @@ func (c *Cluster) Save() error {
 	})
 }
 
-// Restore has all members go on, at the same addresses, with the data that Save has
-// noted, as if nothing had happened since.
+// Restore restarts all members at the same addresses with the data of Save, as if nothing had happened
+// since.
 func (c *Cluster) Restore() error {
 	return c.whileStopped(func(m *Member) error {
 		if err := os.RemoveAll(m.data()); err != nil {
@@ -28,8 +28,7 @@ func (c *Cluster) Restore() error {
 func (m *Member) data() string  { return m.path(m.name + ".data") }
 func (m *Member) saved() string { return m.path(m.name + ".saved") }
 
-// whileStopped does something to each member while none runs, and returns when all
-// answer again.
+// whileStopped calls do for each member while none runs, and returns when all answer again.
 func (c *Cluster) whileStopped(do func(m *Member) error) error {
 	for _, m := range c.Members {
 		if err := m.Kill(); err != nil {

@@ -8,8 +8,8 @@ import (
 
 const rootPassword = "r00t"
 
-// EnableUsers has the cluster ask for users from now on: "bijou", with the password,
-// who may use what is below the prefix, and root. The prefix begins with a slash.
+// EnableUsers makes the cluster require users from now on: "bijou" with the password, who can use keys
+// below the prefix, and root. The prefix begins with a slash.
 func (c *Cluster) EnableUsers(prefix, password string) error {
 	end := strings.TrimSuffix(prefix, "/") + "0" // the key after all that begin with the prefix and a slash
 	key := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
@@ -30,7 +30,7 @@ func (c *Cluster) EnableUsers(prefix, password string) error {
 	return nil
 }
 
-// ChangePassword gives the user "bijou" another password.
+// ChangePassword gives the user "bijou" a new password.
 func (c *Cluster) ChangePassword(password string) error {
 	var login struct{ Token string }
 	m := c.Members[0]

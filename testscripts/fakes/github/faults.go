@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Fault is how the server misbehaves.
+// Fault is a way in which the server misbehaves.
 type Fault string
 
 // The faults.
@@ -37,7 +37,7 @@ func Faults() []Fault {
 	return []Fault{None, Broken, Denied, Gone, Busy, Nonsense, Hangup, Throttled, ErrorPage, Missing, Cut, Swapped, Page, Packages, Forged}
 }
 
-// Misbehave has the server do so from now on.
+// Misbehave turns the fault on.
 func (s *Server) Misbehave(f Fault) error {
 	if !slices.Contains(Faults(), f) {
 		return fmt.Errorf("there is no fault %q; there are %v", f, Faults())
@@ -50,7 +50,7 @@ func (s *Server) Misbehave(f Fault) error {
 
 const page = "<!DOCTYPE html><html><body><h1>Whoa there!</h1></body></html>\n"
 
-// spoiled answers a question to the API as the fault has it.
+// spoiled answers a request to the API according to the fault.
 func (s *Server) spoiled(w http.ResponseWriter) bool {
 	switch s.fault {
 	case Broken:
@@ -83,10 +83,10 @@ func answerMessage(w http.ResponseWriter, code int, message string) {
 	fmt.Fprintf(w, `{"message": %q}`, message)
 }
 
-// RetryAfter is in how many seconds who is throttled may come again.
+// RetryAfter is the number of seconds that a throttled client must wait.
 const RetryAfter = 2
 
-// file answers one file.
+// file serves one file.
 func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,7 +118,7 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// of is what becomes of that file.
+// of returns the fault that applies to that file.
 func (s *Server) of(name string) Fault {
 	sums := strings.HasPrefix(name, "SHA256SUMS")
 	switch {
@@ -136,8 +136,7 @@ func (s *Server) of(name string) Fault {
 	return s.fault
 }
 
-// half answers half of what is asked for, and cuts the connection; the last byte
-// comes whole.
+// half sends half of the requested bytes and cuts the connection. A last single byte is sent in full.
 func half(w http.ResponseWriter, r *http.Request, data []byte) {
 	from := 0
 	if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &from); err == nil && from < len(data) {
@@ -155,7 +154,7 @@ func half(w http.ResponseWriter, r *http.Request, data []byte) {
 	}
 }
 
-// head says of a file that it has as many bytes as its name. There is none to have.
+// head reports that a file has as many bytes as its name says. The file does not exist.
 func (s *Server) head(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", r.PathValue("size"))
 }

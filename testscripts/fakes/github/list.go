@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// releaseDoc and assetDoc are GitHub's words, as far as they are needed.
+// releaseDoc and assetDoc are GitHub's JSON, as far as it is needed.
 type releaseDoc struct {
 	TagName    string     `json:"tag_name"`
 	Draft      bool       `json:"draft"`
@@ -23,7 +23,7 @@ type assetDoc struct {
 	BrowserDownloadURL string `json:"browser_download_url"`
 }
 
-// list answers a page of the list of releases.
+// list sends a page of the list of releases.
 func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,8 +49,8 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, body)
 }
 
-// answer answers the body, or that it is what the client has already, which does
-// not count.
+// answer sends the body. If the client has it already, it says so, which does not count against the
+// limit.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	etag := fmt.Sprintf(`W/"%x"`, sha256.Sum256(body))
 	w.Header().Set("ETag", etag)
@@ -68,7 +68,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	w.Write(body)
 }
 
-// tell says how many requests are left.
+// tell reports how many requests are left.
 func (s *Server) tell(w http.ResponseWriter) {
 	if s.limit >= 0 {
 		w.Header().Set("X-RateLimit-Limit", "60")
@@ -77,7 +77,7 @@ func (s *Server) tell(w http.ResponseWriter) {
 	}
 }
 
-// exhausted refuses what is above the limit.
+// exhausted refuses requests above the limit.
 func (s *Server) exhausted(w http.ResponseWriter) bool {
 	if s.limit != 0 {
 		return false
@@ -90,7 +90,7 @@ func (s *Server) exhausted(w http.ResponseWriter) bool {
 	return true
 }
 
-// forbidden refuses whoever has not the token, as GitHub does: there is nothing.
+// forbidden refuses clients without the token as GitHub does: not found.
 func (s *Server) forbidden(w http.ResponseWriter, r *http.Request) bool {
 	if s.token == "" || r.Header.Get("Authorization") == "Bearer "+s.token {
 		return false
@@ -100,7 +100,7 @@ func (s *Server) forbidden(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// doc is a release in GitHub's words.
+// doc returns a release as GitHub's JSON.
 func (s *Server) doc(r Release) releaseDoc {
 	doc := releaseDoc{TagName: r.Tag, Draft: r.Draft, Prerelease: r.Pre}
 	for _, name := range names(r.Files) {

@@ -9,30 +9,30 @@ import (
 	"golang.org/x/crypto/blake2b"
 )
 
-// Signer signs as minisign does. Two of different names are different keys.
+// Signer signs as minisign does. Signers with different names have different keys.
 type Signer struct {
 	private ed25519.PrivateKey
 	id      string // eight bytes
 }
 
-// NewSigner makes the key of that name, which is always the same.
+// NewSigner returns a signer whose key depends only on its name.
 func NewSigner(name string) Signer {
 	seed := blake2b.Sum256([]byte(name))
 	return Signer{ed25519.NewKeyFromSeed(seed[:]), string(seed[:8])}
 }
 
-// PublicKey is the line that minisign shows.
+// PublicKey returns the line that minisign prints.
 func (s Signer) PublicKey() string {
 	return encode("Ed", s.id, string(s.private.Public().(ed25519.PublicKey)))
 }
 
-// Sign makes a signature file over the hash of data, as minisign does today.
+// Sign returns a signature file over the hash of data, as minisign makes it today.
 func (s Signer) Sign(data []byte) []byte {
 	sum := blake2b.Sum512(data)
 	return s.file("ED", sum[:])
 }
 
-// SignPlain makes one over the data itself, as minisign did before version 0.10.
+// SignPlain returns a signature file over the data itself, as minisign made it before version 0.10.
 func (s Signer) SignPlain(data []byte) []byte { return s.file("Ed", data) }
 
 func (s Signer) file(algorithm string, data []byte) []byte {

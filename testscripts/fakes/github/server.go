@@ -1,8 +1,7 @@
-// Package github is a server that answers as GitHub's API does about the releases
-// of one repository: in pages, with ETags, with rate limits, and with every
-// misbehaviour that a test asks for. Its files are served, too.
+// Package github is a server that imitates GitHub's API for the releases of one repository, with pages,
+// ETags and rate limits. It also serves the files. It can misbehave in every way that a test needs.
 //
-// It is no GitHub: what the updater does not ask, it does not know. Tests import it.
+// It imitates only the requests that the updater makes.
 package github
 
 import (
@@ -16,7 +15,7 @@ import (
 	"sync"
 )
 
-// Repository is the one whose releases there are.
+// Repository is the repository with the releases.
 const Repository = "bijou/boot"
 
 // Release is one release as its publisher makes it.
@@ -27,7 +26,7 @@ type Release struct {
 	Files map[string][]byte // SHA256SUMS is added, unless it is there
 }
 
-// Count is how often what was asked.
+// Count counts requests by kind.
 type Count struct {
 	Lists       int // pages of the list of releases
 	NotModified int // of them answered with 304
@@ -35,7 +34,7 @@ type Count struct {
 	Files       int // files, or parts of them
 }
 
-// Server is the server. Its methods may be called while it is being asked.
+// Server is the server. Its methods can be called while it serves requests.
 type Server struct {
 	http *httptest.Server
 
@@ -49,14 +48,14 @@ type Server struct {
 	count    Count
 }
 
-// New starts a server; the caller closes it.
+// New starts a server. The caller must close it.
 func New() *Server {
 	s := newServer()
 	s.http.Start()
 	return s
 }
 
-// On starts a server that listens there.
+// On starts a server on that listener.
 func On(l net.Listener) *Server {
 	s := newServer()
 	_ = s.http.Listener.Close()
@@ -77,16 +76,16 @@ func newServer() *Server {
 	return s
 }
 
-// URL is where its API is.
+// URL returns the address of its API.
 func (s *Server) URL() string { return s.http.URL + "/" }
 
-// Close ends it.
+// Close stops the server.
 func (s *Server) Close() {
 	s.http.CloseClientConnections()
 	s.http.Close()
 }
 
-// Publish adds a release, or replaces the one of that tag.
+// Publish adds a release or replaces the one with that tag.
 func (s *Server) Publish(r Release) {
 	files := map[string][]byte{}
 	for name, data := range r.Files {
@@ -102,14 +101,14 @@ func (s *Server) Publish(r Release) {
 	s.releases = slices.Insert(s.releases, 0, r)
 }
 
-// Delete removes the release of that tag.
+// Delete removes the release with that tag.
 func (s *Server) Delete(tag string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.releases = slices.DeleteFunc(s.releases, func(r Release) bool { return r.Tag == tag })
 }
 
-// Replace has the server have these releases only.
+// Replace makes these the server's only releases.
 func (s *Server) Replace(all []Release) {
 	s.mu.Lock()
 	s.releases = nil
@@ -119,7 +118,7 @@ func (s *Server) Replace(all []Release) {
 	}
 }
 
-// Change changes the files of a release that is published, as they are, sums too.
+// Change changes the files of a published release, including its sums.
 func (s *Server) Change(tag string, change func(files map[string][]byte)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +130,7 @@ func (s *Server) Change(tag string, change func(files map[string][]byte)) error 
 	return nil
 }
 
-// Sums is what sha256sum prints for files.
+// Sums returns what sha256sum prints for the files.
 func Sums(files map[string][]byte) []byte {
 	var b strings.Builder
 	for _, name := range names(files) {
@@ -140,22 +139,21 @@ func Sums(files map[string][]byte) []byte {
 	return []byte(b.String())
 }
 
-// Limit allows so many lists more, until the time (in Unix seconds) is there;
-// negative: any number.
+// Limit allows that many more lists until reset (in Unix seconds). A negative number removes the limit.
 func (s *Server) Limit(lists int, reset int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.limit, s.reset = lists, reset
 }
 
-// Private refuses whoever does not have the token.
+// Private refuses clients without the token.
 func (s *Server) Private(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.token = token
 }
 
-// Count is how often what was asked so far.
+// Count returns the number of requests so far.
 func (s *Server) Count() Count {
 	s.mu.Lock()
 	defer s.mu.Unlock()

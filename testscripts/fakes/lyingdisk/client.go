@@ -14,7 +14,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// Disk is a disk that a process of its own serves.
+// Disk is a disk that a separate process serves.
 type Disk struct {
 	Path string     // where it is mounted
 	Dice *rand.Rand // thrown by the disk's seed, for what the test chooses itself
@@ -24,7 +24,7 @@ type Disk struct {
 	answers *bufio.Reader
 }
 
-// New mounts a disk for the test, or skips it where there is no FUSE.
+// New mounts a disk for the test. It skips the test if there is no FUSE.
 func New(t testing.TB) *Disk {
 	t.Helper()
 	if _, err := os.Stat("/dev/fuse"); err != nil || os.Getuid() != 0 {
@@ -61,8 +61,8 @@ func New(t testing.TB) *Disk {
 	return d
 }
 
-// chooseSeed takes the seed of BIJOU_TEST_SEED, or any, and prints it. It repeats what a cut forgets, as
-// far as moments can be repeated.
+// chooseSeed returns the seed of BIJOU_TEST_SEED, or a random one, and prints it. The same seed forgets
+// the same data at a cut, as far as the timing is the same.
 func chooseSeed(t testing.TB) uint64 {
 	seed, err := strconv.ParseUint(os.Getenv("BIJOU_TEST_SEED"), 10, 64)
 	if err != nil {
@@ -88,26 +88,26 @@ func (d *Disk) order(want, format string, args ...any) {
 	d.await(want)
 }
 
-// Fail has "read", "write" or "sync" fail with EIO from now on.
+// Fail makes "read", "write" or "sync" fail with EIO from now on.
 func (d *Disk) Fail(what ...string) {
 	d.t.Helper()
 	d.order("done", "fail %s", strings.Join(what, " "))
 }
 
-// FailAt has the n-th "read", "write" or "sync" from now on fail, and no other.
+// FailAt makes only the n-th "read", "write" or "sync" from now on fail.
 func (d *Disk) FailAt(n int, what string) {
 	d.t.Helper()
 	d.order("done", "fail-at %d %s", n, what)
 }
 
-// FailFrom has that one fail, and all that follow. Of a read that fails alone nobody may hear: the kernel tries
-// it again.
+// FailFrom makes that one and all that follow fail. A single failed read can go unnoticed, because the
+// kernel retries it.
 func (d *Disk) FailFrom(n int, what string) {
 	d.t.Helper()
 	d.order("done", "fail-from %d %s", n, what)
 }
 
-// KillAtSync has the n-th sync from now on kill the process that asks for it, and sync nothing.
+// KillAtSync makes the n-th sync from now on kill the calling process and sync nothing.
 func (d *Disk) KillAtSync(n int) {
 	d.t.Helper()
 	d.order("done", "kill-at %d sync", n)
@@ -119,7 +119,7 @@ func (d *Disk) Heal() {
 	d.order("done", "heal")
 }
 
-// Failed returns how often something failed since the last cut.
+// Failed returns the number of failures of that kind since the last cut.
 func (d *Disk) Failed(what string) int {
 	d.t.Helper()
 	if _, err := fmt.Fprintf(d.orders, "failed %s\n", what); err != nil {
@@ -136,8 +136,8 @@ func (d *Disk) Failed(what string) int {
 	return n
 }
 
-// Cut has the power go, and come back: of what was not synced each page and each name survives with
-// that chance. No process may use the disk: KillUsers ends them.
+// Cut simulates a power cut: each page and each name that was not synced survives with that
+// probability. No process can use the disk during it; KillUsers ends them.
 func (d *Disk) Cut(survive float64) {
 	d.t.Helper()
 	d.order("cut", "cut %g", survive)

@@ -15,8 +15,8 @@ import (
 
 const pageSize = 4096
 
-// disk knows what would be lost if the power went now. It keeps, of all that was changed since it was
-// last synced, what was there before.
+// disk knows what a power cut would lose. Of everything that changed since its last sync, it keeps the
+// old content.
 type disk struct {
 	mu     sync.Mutex
 	files  map[uint64]*changed         // by inode
@@ -31,14 +31,14 @@ type disk struct {
 	kills bool   // that one kills its caller instead
 }
 
-// changed is what a file was when it was last synced, as far as it differs now.
+// changed is the last synced content of a file, as far as it differs from the current one.
 type changed struct {
 	size  int64
 	pages map[int64][]byte // by number; shorter at the end of the file
 	lost  map[int64][]byte // of these a sync has failed
 }
 
-// entry is what stood under a name. Inode 0 is nothing.
+// entry is the previous entry under a name. Inode 0 means none.
 type entry struct {
 	inode uint64
 	link  string // of a symlink
@@ -52,8 +52,8 @@ func newDisk(dice *rand.Rand) *disk {
 
 func (d *disk) survives(chance float64) bool { return d.dice.Float64() < chance }
 
-// failedSync returns EIO if this sync fails. If it is to kill its caller, it does, and syncs nothing: then
-// what it was for is not lost, as it is after a sync that failed.
+// failedSync returns EIO if this sync fails. With KillAtSync it kills the caller and syncs nothing. The
+// data is then not lost, unlike after a failed sync.
 func (d *disk) failedSync(ctx context.Context) (errno syscall.Errno, killed bool) {
 	errno = d.failure("sync")
 	if caller, ok := fuse.FromContext(ctx); ok && errno != 0 && d.kills {
@@ -62,7 +62,7 @@ func (d *disk) failedSync(ctx context.Context) (errno syscall.Errno, killed bool
 	return errno, false
 }
 
-// failure returns EIO if what is named fails now.
+// failure returns EIO if that kind of call fails now.
 func (d *disk) failure(what string) syscall.Errno {
 	if d.left > 0 && d.next == what {
 		d.left--
@@ -77,13 +77,13 @@ func (d *disk) failure(what string) syscall.Errno {
 	return syscall.EIO
 }
 
-// noteNew notes a file that was not there when it was last synced.
+// noteNew records a file that did not exist at the last sync.
 func (d *disk) noteNew(inode uint64) {
 	d.files[inode] = &changed{pages: map[int64][]byte{}, lost: map[int64][]byte{}}
 }
 
-// noteWrite keeps the pages of a file that are about to change: from the offset on, so many bytes, or
-// with a length below 0 all to the end.
+// noteWrite keeps the pages of a file that are about to change: length bytes from the offset, or up to
+// the end if length is negative.
 func (d *disk) noteWrite(inode uint64, path string, offset, length int64) syscall.Errno {
 	f, err := os.Open(path)
 	if err != nil {
@@ -112,7 +112,7 @@ func (d *disk) noteWrite(inode uint64, path string, offset, length int64) syscal
 	return 0
 }
 
-// keep keeps a page as it was synced, unless it is kept already.
+// keep keeps a page as it was last synced, unless it is kept already.
 func (c *changed) keep(f *os.File, page int64) error {
 	if old, ok := c.lost[page]; ok { // it is written again, and has a new chance
 		c.pages[page] = old
@@ -132,7 +132,7 @@ func (c *changed) keep(f *os.File, page int64) error {
 	return nil
 }
 
-// syncFile makes the contents last, or loses them.
+// syncFile makes the contents durable or loses them.
 func (d *disk) syncFile(ctx context.Context, inode uint64, size int64) syscall.Errno {
 	errno, killed := d.failedSync(ctx)
 	c := d.files[inode]
@@ -154,7 +154,7 @@ func (d *disk) syncFile(ctx context.Context, inode uint64, size int64) syscall.E
 	return errno
 }
 
-// noteName keeps what stands under a name that is about to change.
+// noteName keeps the entry under a name that is about to change.
 func (d *disk) noteName(directory uint64, name string, was entry) {
 	names := d.names[directory]
 	if names == nil {
@@ -166,7 +166,7 @@ func (d *disk) noteName(directory uint64, name string, was entry) {
 	}
 }
 
-// syncNames makes the names in a directory last.
+// syncNames makes the names in a directory durable.
 func (d *disk) syncNames(ctx context.Context, directory uint64) syscall.Errno {
 	if errno, _ := d.failedSync(ctx); errno != 0 {
 		return errno
@@ -175,8 +175,8 @@ func (d *disk) syncNames(ctx context.Context, directory uint64) syscall.Errno {
 	return 0
 }
 
-// contents returns what is left of a file after the power went: of each page that was not synced, and
-// of the size, what was or, with the chance to survive, what is.
+// contents returns a file's contents after a power cut. Each page that was not synced, and the size, is
+// the old or, with the probability survive, the new one.
 func (d *disk) contents(inode uint64, path string, survive float64) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	c := d.files[inode]
@@ -198,8 +198,7 @@ func (d *disk) contents(inode uint64, path string, survive float64) ([]byte, err
 	for page, old := range c.lost {
 		restore(left, page, old)
 	}
-	// What was written beyond the end that was synced, and is within the size that survives, may be
-	// there or be zeroes.
+	// Data beyond the synced end and within the surviving size can be there or be zeroes.
 	for page := (c.size + pageSize - 1) / pageSize; page*pageSize < size; page++ {
 		if !d.survives(survive) {
 			restore(left, page, nil)

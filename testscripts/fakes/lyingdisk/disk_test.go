@@ -13,7 +13,7 @@ import (
 	"bijou/testscripts/kit/applets"
 )
 
-// TestMain makes this binary a disk, too.
+// TestMain makes this binary also a disk.
 func TestMain(m *testing.M) {
 	applets.MainWith(m, multicall.Options{}, map[string]func(){Program: Main}, func() {})
 }
@@ -60,7 +60,7 @@ func wantNone(t *testing.T, path string) {
 	}
 }
 
-// TestWhatSurvives cuts the power after writes, names and removals that were synced, or not.
+// TestWhatSurvives cuts the power after writes, new names and removals, some of which were synced.
 func TestWhatSurvives(t *testing.T) {
 	d := New(t)
 	at := func(name string) string { return filepath.Join(d.Path, name) }
@@ -90,7 +90,7 @@ func TestWhatSurvives(t *testing.T) {
 		wantNone(t, at(name))
 	}
 
-	// The same again, synced as it must be.
+	// The same again, synced correctly.
 	write(t, at("changed"), "new", true)
 	write(t, at("next"), "new replaced", true)
 	check(t, os.Rename(at("next"), at("replaced")))
@@ -105,7 +105,8 @@ func TestWhatSurvives(t *testing.T) {
 	wantNone(t, at("next"))
 }
 
-// TestFailures has reads, writes and syncs fail. What a failed sync was for is lost, whatever a later one says.
+// TestFailures makes reads, writes and syncs fail. The data of a failed sync is lost, whatever a later
+// sync returns.
 func TestFailures(t *testing.T) {
 	d := New(t)
 	path := filepath.Join(d.Path, "file")
@@ -140,7 +141,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestTornWrites has some of the pages that were not synced survive.
+// TestTornWrites checks that some of the unsynced pages can survive.
 func TestTornWrites(t *testing.T) {
 	d := New(t)
 	path := filepath.Join(d.Path, "file")

@@ -1,10 +1,10 @@
-// Package lyingdisk is a file system for tests, over FUSE, that keeps what a disk promises and no
-// more: what was not synced before the power goes is lost, wholly or in part, and reads, writes and
-// syncs fail when told to.
+// Package lyingdisk is a file system for tests, over FUSE, that keeps what a disk promises and no more.
+// Data that was not synced before a power cut is lost, in full or in part. Reads, writes and syncs fail
+// on demand.
 //
-// A file's contents last once the file is synced, its name once its directory is. After a sync that
-// failed, what it was for is lost, and a later sync does not bring it back, as Linux has it.
+// A file's contents are durable once the file is synced, and its name once its directory is. After a
+// failed sync the data is lost, and a later sync does not bring it back, as on Linux.
 //
-// It is served by a process of its own: a process that serves files which it has mapped itself can
-// wait for itself.
+// A separate process serves it, because a process can wait for itself if it serves files that it has
+// mapped.
 package lyingdisk

@@ -12,7 +12,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// node is a file or directory: a loopback that tells the disk what changes.
+// node is a file or directory: a loopback that reports changes to the disk.
 type node struct {
 	fs.LoopbackNode
 	disk  *disk
@@ -32,7 +32,7 @@ func (n *node) path(names ...string) string {
 	return filepath.Join(parts...)
 }
 
-// stat returns what stands at a path.
+// stat returns the entry at a path.
 func stat(path string) (e entry, isDir bool) {
 	var st syscall.Stat_t
 	if syscall.Lstat(path, &st) != nil {
@@ -45,14 +45,14 @@ func stat(path string) (e entry, isDir bool) {
 	return e, st.Mode&syscall.S_IFMT == syscall.S_IFDIR
 }
 
-// changeName notes what a name was, with the disk locked.
+// changeName records the previous entry of a name. The caller has locked the disk.
 func (n *node) changeName(name string) {
 	directory, _ := stat(n.path())
 	was, _ := stat(n.path(name))
 	n.disk.noteName(directory.inode, name, was)
 }
 
-// bury keeps a file or directory whose name goes, and with it its inode's number.
+// bury keeps a file or directory whose name is removed, so that its inode number is not reused.
 func (n *node) bury(name string) syscall.Errno {
 	e, isDir := stat(n.path(name))
 	if e.inode == 0 {
@@ -69,7 +69,7 @@ func (n *node) bury(name string) syscall.Errno {
 	return 0
 }
 
-// Create makes a file that nothing of has been synced.
+// Create makes a file of which nothing has been synced.
 func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
 	n.disk.mu.Lock()
 	defer n.disk.mu.Unlock()
@@ -90,7 +90,7 @@ func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out 
 	return child, &file{handle.(*fs.LoopbackFile), n, now.inode, n.path(name)}, fuseFlags, 0
 }
 
-// Open opens a file. What it truncates is kept.
+// Open opens a file. It keeps the content that it truncates.
 func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	n.disk.mu.Lock()
 	defer n.disk.mu.Unlock()
@@ -107,7 +107,7 @@ func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, s
 	return &file{handle.(*fs.LoopbackFile), n, e.inode, n.path()}, fuseFlags, 0
 }
 
-// Setattr keeps what a truncation cuts off.
+// Setattr keeps the content that a truncation cuts off.
 func (n *node) Setattr(ctx context.Context, f fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	n.disk.mu.Lock()
 	defer n.disk.mu.Unlock()
@@ -126,7 +126,7 @@ func (n *node) Setattr(ctx context.Context, f fs.FileHandle, in *fuse.SetAttrIn,
 	return n.LoopbackNode.Setattr(ctx, nil, in, out)
 }
 
-// identify returns a file's inode and a path at which it is still there.
+// identify returns a file's inode and a path at which it still exists.
 func (n *node) identify(f fs.FileHandle) (inode uint64, path string) {
 	opened, ok := f.(*file)
 	if !ok {
@@ -136,7 +136,7 @@ func (n *node) identify(f fs.FileHandle) (inode uint64, path string) {
 	return opened.inode, opened.current()
 }
 
-// current returns a path of an open file, whose name may be a different one by now, or gone.
+// current returns a path of an open file, whose name may have changed or been removed.
 func (f *file) current() string {
 	for _, path := range []string{f.path, filepath.Join(f.node.grave, strconv.FormatUint(f.inode, 10))} {
 		if e, _ := stat(path); e.inode == f.inode {
@@ -146,7 +146,7 @@ func (f *file) current() string {
 	return f.node.path()
 }
 
-// Mkdir, Symlink, Mknod and Link make names.
+// Mkdir, Symlink, Mknod and Link add names.
 
 func (n *node) Mkdir(ctx context.Context, name string, mode uint32, out *fuse.EntryOut) (*fs.Inode, syscall.Errno) {
 	n.disk.mu.Lock()
@@ -239,7 +239,7 @@ func (n *node) Fsync(ctx context.Context, f fs.FileHandle, _ uint32) syscall.Err
 	return n.disk.syncFile(ctx, inode, info.Size())
 }
 
-// PassthroughFd keeps the kernel from going around this file system.
+// PassthroughFd stops the kernel from bypassing this file system.
 func (f *file) PassthroughFd() (int, bool) { return 0, false }
 
 func (f *file) Read(ctx context.Context, buffer []byte, offset int64) (fuse.ReadResult, syscall.Errno) {
@@ -264,7 +264,7 @@ func (f *file) Write(ctx context.Context, data []byte, offset int64) (uint32, sy
 	return f.LoopbackFile.Write(ctx, data, offset)
 }
 
-// Allocate makes a file longer: what was there stays.
+// Allocate makes a file longer. Existing content stays.
 func (f *file) Allocate(ctx context.Context, offset, size uint64, mode uint32) syscall.Errno {
 	f.node.disk.mu.Lock()
 	defer f.node.disk.mu.Unlock()

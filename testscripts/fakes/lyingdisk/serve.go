@@ -19,9 +19,10 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// Program is the name under which a test binary serves a disk: its arguments are the directory where
-// it is mounted, one where its files lie, and a seed. It takes orders on stdin, a line each, and answers each
-// with a line: "fail WHAT...", "fail-at N WHAT", "fail-from N WHAT", "kill-at N WHAT", "heal", "cut SURVIVE", "failed WHAT".
+// Program is the name under which a test binary serves a disk. Its arguments are the mount point, a
+// directory for the files, and a seed. It reads orders from stdin, one a line, and answers each with a
+// line: "fail WHAT...", "fail-at N WHAT", "fail-from N WHAT", "kill-at N WHAT", "heal", "cut SURVIVE",
+// "failed WHAT".
 const Program = "lying-disk"
 
 // Main serves a disk until stdin ends.
@@ -67,7 +68,7 @@ func (s *served) serve() error {
 	return s.server.Unmount()
 }
 
-// start mounts a disk on which all is synced.
+// start mounts a disk on which everything is synced.
 func (s *served) start() error {
 	if err := os.RemoveAll(s.grave()); err != nil {
 		return err
@@ -134,8 +135,8 @@ func (s *served) obey(words []string) (string, error) {
 	return "done", nil
 }
 
-// unmount tries for some seconds: a process that was killed lets go of its files a little later, and
-// for that the disk has to answer it.
+// unmount retries for some seconds, because a killed process closes its files a little later, for which
+// the disk has to answer it.
 func (s *served) unmount() (err error) {
 	for range 200 {
 		err = syscall.Unmount(s.mount, 0)
@@ -150,7 +151,7 @@ func (s *served) unmount() (err error) {
 	return err
 }
 
-// cut has the power go. Nobody may use the disk.
+// cut simulates a power cut. No process can use the disk during it.
 func (s *served) cut(survive float64) error {
 	if err := s.unmount(); err != nil {
 		return fmt.Errorf("cannot unmount: %w", err)
@@ -177,7 +178,7 @@ func (s *served) cut(survive float64) error {
 	return s.start()
 }
 
-// findInodes returns where each inode is, by a name that it has or in the grave.
+// findInodes returns the path of each inode, under one of its names or in the grave.
 func (s *served) findInodes() (places map[uint64]string, err error) {
 	places = map[uint64]string{}
 	for _, top := range []string{s.grave(), s.live()} {
@@ -195,7 +196,7 @@ func (s *served) findInodes() (places map[uint64]string, err error) {
 	return places, nil
 }
 
-// rebuild makes the target what is left of a directory.
+// rebuild fills target with what is left of a directory.
 func (s *served) rebuild(inode uint64, path, target string, places map[uint64]string, survive float64) error {
 	if err := os.Mkdir(target, 0o755); err != nil {
 		return err

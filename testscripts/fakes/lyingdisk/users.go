@@ -13,8 +13,8 @@ import (
 	"bijou/testscripts/kit/await"
 )
 
-// KillUsers kills every process that uses the disk, where it stands: first all are stopped, so that none
-// sees how another one ends. Nobody may start more of them.
+// KillUsers kills every process that uses the disk. It stops all of them first, so that none sees
+// another end. No more of them can start during that.
 func (d *Disk) KillUsers() {
 	d.t.Helper()
 	stopped := map[int]bool{}
@@ -37,8 +37,8 @@ func (d *Disk) KillUsers() {
 	})
 }
 
-// users are the processes that have a file of the disk open, were started from one, have it mapped, or
-// stand in one of its folders.
+// users returns the processes that have a file of the disk open or mapped, run a program from it, or
+// have their working directory on it.
 func (d *Disk) users() (pids []int) {
 	processes, _ := filepath.Glob("/proc/[0-9]*")
 	for _, process := range processes {

@@ -22,7 +22,7 @@ type data struct {
 	lost     func(key string) // of KeepFuture; nil: records are as they are written
 }
 
-// version is one key as one commit left it.
+// version is the value of one key after one commit.
 type version struct {
 	revision int64
 	value    []byte
@@ -69,7 +69,7 @@ func (d *data) condHolds(c store.Cond) bool {
 	})
 }
 
-// apply writes the operations as one revision, if they change anything.
+// apply writes the operations as one revision if they change anything.
 func (d *data) apply(ops []store.Op) {
 	next := d.revision + 1
 	batch := store.Batch{Revision: next}
@@ -104,7 +104,7 @@ func (d *data) putVersion(key string, v version) {
 	d.history[key] = append(d.history[key], v)
 }
 
-// versionAt returns the zero version and false if the key was absent.
+// versionAt returns the key's version at the revision. It returns false if the key was absent.
 func (d *data) versionAt(key string, revision int64) (version, bool) {
 	for _, v := range slices.Backward(d.history[key]) {
 		if v.revision > revision {

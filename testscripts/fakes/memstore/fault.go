@@ -6,7 +6,7 @@ import (
 	"bijou/state/store"
 )
 
-// Compact trims the history of s, which this package made, up to and with the revision.
+// Compact trims the history of s, which this package made, up to and including the revision.
 func Compact(s store.Store, revision int64) {
 	d := s.(*handle).d
 	d.mu.Lock()
@@ -15,13 +15,13 @@ func Compact(s store.Store, revision int64) {
 	d.log = d.logSince(d.trimmed)
 }
 
-// Expire ends one lease of s, which this package made, as an outage of its TTL would.
+// Expire ends one lease of s, which this package made, as an outage longer than its TTL would.
 func Expire(s store.Store, id store.LeaseID) {
 	s.(*handle).d.revokeLease(id)
 }
 
-// Abandon ends s, which this package made, as kill -9 would end its process: its leases
-// are not revoked, but expire when their TTLs have passed.
+// Abandon ends s, which this package made, as kill -9 would end its process: its leases are not
+// revoked, but expire after their TTLs.
 func Abandon(s store.Store) {
 	o := s.(*handle)
 	o.mu.Lock()

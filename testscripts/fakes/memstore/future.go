@@ -7,12 +7,12 @@ import (
 	"bijou/state/store"
 )
 
-// Future is the member that a newer binary has in each of its records, as far as KeepFuture knows.
+// Future is the member that a newer binary has in each of its records.
 const Future = `"x-future":{"since":["now"]}`
 
-// KeepFuture has each record from now on be as a newer binary leaves it: with the member Future. A
-// write without it, over a record that has it, is what drops it: lost is called with the key, and
-// must not use the store. Keys under leases, and blobs, are left alone.
+// KeepFuture gives each record from now on the member Future, as a newer binary would. It calls lost
+// with the key of each write that drops the member from a record that has it. lost must not use the
+// store. Keys under leases, and blobs, stay unchanged.
 func KeepFuture(s store.Store, lost func(key string)) {
 	d := s.(*handle).d
 	d.mu.Lock()
@@ -20,7 +20,8 @@ func KeepFuture(s store.Store, lost func(key string)) {
 	d.lost = lost
 }
 
-// addFuture puts the member also into the operations of the caller, who remembers what was written.
+// addFuture also adds the member to the caller's operations, since the caller remembers what was
+// written.
 func (d *data) addFuture(ops []store.Op) {
 	if d.lost == nil {
 		return

@@ -7,8 +7,8 @@ import (
 	"bijou/state/store"
 )
 
-// lease lives until it is revoked: the process that would keep it alive is
-// the one that has the data, so nothing needs refreshing.
+// lease lives until it is revoked. It needs no refreshing, because the process that would refresh it is
+// the one that has the data.
 type lease struct {
 	d    *data
 	id   store.LeaseID
@@ -55,7 +55,7 @@ func (d *data) revokeLease(id store.LeaseID) {
 	close(l.done)
 }
 
-// GrantLease grants a lease that does not end with the handle, but by its TTL.
+// GrantLease grants a lease that ends with its TTL, and not with the handle.
 func (o *handle) GrantLease(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
 	if err := o.checkUsable(ctx); err != nil {
 		return 0, err
@@ -67,7 +67,7 @@ func (o *handle) GrantLease(ctx context.Context, ttl time.Duration) (store.Lease
 	return l.id, nil
 }
 
-// RefreshLease gives a lease of GrantLease its TTL again.
+// RefreshLease restarts the TTL of a lease of GrantLease.
 func (o *handle) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, err error) {
 	o.d.mu.Lock()
 	defer o.d.mu.Unlock()
@@ -78,7 +78,7 @@ func (o *handle) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool
 	return l != nil, o.checkUsable(ctx)
 }
 
-// RevokeLease ends the lease, whoever has it.
+// RevokeLease ends the lease, whichever handle has it.
 func (o *handle) RevokeLease(ctx context.Context, id store.LeaseID) error {
 	if err := o.checkUsable(ctx); err != nil {
 		return err

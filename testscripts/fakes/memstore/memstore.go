@@ -1,8 +1,8 @@
 // Package memstore is a store in memory, for tests.
 //
-// It is not durable, keeps every version for ever and shares nothing between
-// processes; within one process Share opens a store a second time. It starts
-// no goroutines, so it lives well inside testing/synctest bubbles.
+// It is not durable, keeps every version forever and shares nothing between processes. Within one
+// process, Share opens a store a second time. It starts no goroutines, so it works well inside bubbles
+// of testing/synctest.
 package memstore
 
 import (
@@ -13,7 +13,7 @@ import (
 	"bijou/state/store"
 )
 
-// handle is one user of the data, as a process is of a store on disk.
+// handle is one user of the data, like a process that uses a store on disk.
 type handle struct {
 	d      *data
 	closed chan struct{}
@@ -22,13 +22,13 @@ type handle struct {
 	leases map[store.LeaseID]*lease // that end with the handle
 }
 
-// New returns a fresh, empty store.
+// New returns a new, empty store.
 func New() store.Store {
 	return newHandle(newData())
 }
 
-// Share opens the store behind s, which this package made, a second time, as another
-// process would: leases and watchers of each are its own.
+// Share opens the store behind s, which this package made, a second time, as a different process would,
+// with its own leases and watchers.
 func Share(s store.Store) store.Store {
 	return newHandle(s.(*handle).d)
 }

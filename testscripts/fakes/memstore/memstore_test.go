@@ -21,8 +21,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestBubble shows that waiting for a batch and for an abandoned lease takes
-// no time in a bubble, and that nothing outlives Close.
+// TestBubble checks that waiting for a batch and for an abandoned lease takes no time in a bubble, and
+// that nothing outlives Close.
 func TestBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := memstore.New()

@@ -19,7 +19,7 @@ type snapshot struct {
 	revision int64
 }
 
-// fixRevision fixes the revision at the first read. The caller holds the data's lock.
+// fixRevision sets the revision at the first read. The caller holds the data's lock.
 func (s *snapshot) fixRevision(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

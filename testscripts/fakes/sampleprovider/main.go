@@ -1,6 +1,6 @@
-// Command bijou-provider-sample is a provider of machines that shares no code with
-// bijou: it speaks the protocol of protocol/provider.proto, and may be copied to
-// begin another one. Its machines are processes of this host.
+// Command bijou-provider-sample is a provider of machines that shares no code with bijou. It speaks the
+// protocol of protocol/provider.proto, and can be copied as the start of a new provider. Its machines
+// are processes on this host.
 package main
 
 import (
@@ -30,8 +30,8 @@ func main() {
 	})
 }
 
-// provider keeps a file "sample.pid" in the folder of each machine that it has made:
-// its agent's process id, and when that began, since ids are used again.
+// provider keeps a file "sample.pid" in the directory of each machine that it has made. The file has
+// the agent's process id and start time, since ids are reused.
 type provider struct {
 	plugin.NetRPCUnsupportedPlugin
 	plugin.GRPCPlugin // of which this is the server's half
@@ -73,7 +73,7 @@ func (p *provider) Start(r *protocol.StartRequest, stream protocol.Provider_Star
 	return stream.Send(&protocol.StartResponse{Progress: &protocol.StartResponse_Instance{Instance: p.newInstance(r.Machine, true)}})
 }
 
-// The agent has a session of its own: it outlives this process.
+// startAgent starts the agent in its own session, so that the agent outlives this process.
 func (p *provider) startAgent(r *protocol.StartRequest, mark string, stream protocol.Provider_StartServer) error {
 	line := &protocol.StartResponse_Boot{Boot: "booting for " + p.boot.String()}
 	_ = stream.Send(&protocol.StartResponse{Progress: line}) // if nobody listens the context is done
@@ -129,7 +129,7 @@ func (p *provider) newInstance(machine string, runs bool) *protocol.Instance {
 	return &protocol.Instance{Id: "sample-" + machine, Environment: p.env.Uuid, Machine: machine, Running: runs}
 }
 
-// 0: the process has ended, or never was.
+// runningPID returns 0 if the process has ended or never was.
 func runningPID(mark string) (pid int) {
 	var began string
 	data, _ := os.ReadFile(mark)
@@ -139,7 +139,7 @@ func runningPID(mark string) (pid int) {
 	return pid
 }
 
-// Empty: there is no such process (proc(5)).
+// startTime returns "" if there is no such process (proc(5)).
 func startTime(pid int) string {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))

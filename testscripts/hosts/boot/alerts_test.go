@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// alerts is a webhook at port 8083 that writes down what it gets, and takes as long as such
-// places do: who kills a leader that has something to report is to be faster.
+// alerts is a webhook at port 8083 that records what it gets. It is as slow as real webhooks, so that a
+// test can kill a leader before its report is sent.
 func alerts() error {
 	return http.ListenAndServe(outside+":8083", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(r.Body)
@@ -26,21 +26,21 @@ func alerts() error {
 	}))
 }
 
-// alert is one that the webhook got.
+// alert is an alert that the webhook got.
 type alert struct {
 	ID, Kind, Version, Message string
 	Request                    int
 	Servers                    []int
 }
 
-// hears has alerts sent to the host outside, once for all cases.
+// hears configures alerts to the host outside, once for all cases.
 func (w *world) hears() {
 	w.t.Helper()
 	w.on(3, "systemctl is-active -q alerts || systemd-run -q --unit=alerts /usr/local/bin/standin alerts")
 	w.neco("config set notify.webhook http://" + outside + ":8083/")
 }
 
-// heard are the alerts that came about updates to that version.
+// heard returns the alerts about updates to that version.
 func (w *world) heard(version string) (all []alert) {
 	w.t.Helper()
 	for text := range strings.Lines(w.on(3, "cat "+logs+"/alerts 2>/dev/null || true")) {
@@ -53,7 +53,7 @@ func (w *world) heard(version string) (all []alert) {
 	return all
 }
 
-// request is an update, as status/current and history/N have it.
+// request is an update, as status/current and history/N contain it.
 type request struct {
 	ID        int
 	To        string
@@ -67,8 +67,9 @@ type request struct {
 	EndedAt   *time.Time `json:"ended-at"`
 }
 
-// reported holds the reports of updates to that version against the history: each
-// has ended once, as wanted, and came at least once, however often an attempt was retried.
+// reported compares the reports of updates to that version with the history. Each update must have
+// ended once with the wanted result. Its report must have come at least once, however often an attempt
+// was retried.
 func (w *world) reported(version string, results ...string) {
 	w.t.Helper()
 	var all []request
@@ -95,7 +96,7 @@ func (w *world) reported(version string, results ...string) {
 	}
 }
 
-// reports counts the reports of an update's end, by their kinds.
+// reports counts the reports of an update's end by kind.
 func (w *world) reports(version string, id int) map[string]int {
 	w.t.Helper()
 	kinds := map[string]int{}
@@ -107,13 +108,13 @@ func (w *world) reports(version string, id int) map[string]int {
 	return kinds
 }
 
-// look reads one of neco's keys; false: it is not there, or nobody can say.
+// look reads one of neco's keys. It returns false if the key is absent or cannot be read.
 func (w *world) look(key string, doc any) bool {
 	out, err := w.fleet.Host(3).Shell("standin get " + space + key + " " + strings.Join(members(), " "))
 	return err == nil && json.Unmarshal([]byte(out), doc) == nil
 }
 
-// leader is the host whose updater leads.
+// leader returns the host whose updater leads.
 func (w *world) leader() (host int) {
 	w.t.Helper()
 	var l leads

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// killed: each worker dies once in everything that it does.
+// killed kills each worker once in each of its actions.
 func killed(w *world, p *parts) {
 	for host := range 3 {
 		w.spawn(host, "standin kill /var/lib/neco/journal.json", "/root/killed")
@@ -22,7 +22,7 @@ func killed(w *world, p *parts) {
 	}
 }
 
-// begun publishes a release and waits until a server's worker has come to a step.
+// begun publishes a release and waits until a server's worker has reached a step.
 func (w *world) begun(p *parts, host, step int) {
 	w.t.Helper()
 	path, err := w.fleet.Host(host).Path("/var/lib/neco/journal.json")
@@ -42,14 +42,14 @@ func (w *world) begun(p *parts, host, step int) {
 	})
 }
 
-// The steps that begun is asked for.
+// These are the steps for begun.
 const (
 	installs   = 0
 	updatesCKE = 2
 	stopsVault = 3
 )
 
-// powerCut: a server loses power in the middle of its update.
+// powerCut cuts a server's power in the middle of its update.
 func powerCut(w *world, p *parts) {
 	w.begun(p.news(), 1, stopsVault)
 	w.check(w.fleet.Host(1).PowerCut())
@@ -57,7 +57,7 @@ func powerCut(w *world, p *parts) {
 	w.succeeds(p.version)
 }
 
-// partition: a server reaches nobody for a while.
+// partition cuts a server off from all others for a while.
 func partition(w *world, p *parts) {
 	w.begun(p.news(), 2, updatesCKE)
 	w.check(w.fleet.Host(2).Link(false))
@@ -66,7 +66,7 @@ func partition(w *world, p *parts) {
 	w.succeeds(p.version)
 }
 
-// leaderKilled: whichever updater leads dies.
+// leaderKilled kills the updater that leads.
 func leaderKilled(w *world, p *parts) {
 	w.begun(p.news(), 0, updatesCKE)
 	for host := range 3 {
@@ -75,13 +75,12 @@ func leaderKilled(w *world, p *parts) {
 	w.succeeds(p.version)
 }
 
-// fault has the server of releases misbehave.
+// fault makes the server of releases misbehave.
 func (w *world) fault(name string) {
 	w.on(3, "echo "+name+" >/srv/fault; while [ -e /srv/fault ]; do sleep 0.02; done")
 }
 
-// cut: for some seconds every answer ends half-way, to the leader first, and then to
-// workers.
+// cut makes every answer end halfway for some seconds, first to the leader, and then to workers.
 func cut(w *world, p *parts) {
 	w.neco("pause")
 	w.fault("cut")
@@ -94,8 +93,8 @@ func cut(w *world, p *parts) {
 	w.succeeds(p.version)
 }
 
-// refuses waits until the leader says why it does not take that release, and an alert
-// does; nothing has begun.
+// refuses waits until the leader and an alert report why that release is not taken. No update can have
+// begun.
 func (w *world) refuses(version string, words ...string) {
 	w.t.Helper()
 	var said struct{ Message, Refused string }
@@ -132,8 +131,8 @@ func (w *world) refuses(version string, words ...string) {
 	fmt.Printf("boot: %s: refused: %s\n", w.t.Name(), said.Message)
 }
 
-// spoils announces a release as it should be, and spoils it when the leader has seen
-// that, before an update to it begins: what workers refuse themselves.
+// spoils announces a correct release. It spoils the release after the leader has seen it, and before an
+// update to it begins. So the workers have to refuse it.
 func (w *world) spoils(p parts, spoil func()) {
 	w.t.Helper()
 	w.neco("pause")
@@ -144,7 +143,7 @@ func (w *world) spoils(p parts, spoil func()) {
 	w.neco("resume")
 }
 
-// swapped: what comes is not what was published.
+// swapped serves files that differ from the published ones.
 func swapped(w *world, p *parts) {
 	w.hears()
 	w.fault("swapped")
@@ -154,7 +153,7 @@ func swapped(w *world, p *parts) {
 	w.succeeds(p.version)
 }
 
-// unsigned: a key is configured, and the release is not signed.
+// unsigned publishes an unsigned release while a key is configured.
 func unsigned(w *world, p *parts) {
 	w.hears()
 	w.neco("config set minisign-public-key RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3")
@@ -164,7 +163,7 @@ func unsigned(w *world, p *parts) {
 	w.succeeds(p.version)
 }
 
-// diskFull: a server has no room for the release.
+// diskFull gives a server no space for the release.
 func diskFull(w *world, p *parts) {
 	w.on(0, "mount -t tmpfs -o size=1m tmpfs /var/lib/neco/releases")
 	w.publish(*p.next())
@@ -174,7 +173,8 @@ func diskFull(w *world, p *parts) {
 	w.succeeds(p.version)
 }
 
-// compaction: etcd forgets its history, and its members stand still, one by one.
+// compaction compacts etcd's history and defragments its members one by one, during which they do not
+// answer.
 func compaction(w *world, p *parts) {
 	w.begun(p.news(), 0, installs)
 	for range 3 {
@@ -183,8 +183,8 @@ func compaction(w *world, p *parts) {
 	w.succeeds(p.version)
 }
 
-// configSet: a change of configuration restarts nothing, and a systemd that executes
-// itself anew disturbs nothing.
+// configSet checks that a change of configuration restarts nothing, and that a reexecution of systemd
+// disturbs nothing.
 func configSet(w *world, p *parts) {
 	w.begun(p.news(), 0, updatesCKE)
 	before := w.on(0, "systemctl show -p MainPID --value neco-worker neco-updater")

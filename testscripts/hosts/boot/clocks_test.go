@@ -10,9 +10,9 @@ import (
 	"bijou/testscripts/kit/offclock"
 )
 
-// clocks: two servers' clocks are an hour off, one each way. All hosts share the
-// clock of this machine's kernel, so that this release's bijou has the difference
-// added, as a file on the host says, where Go's package time reads the clock.
+// clocks sets two servers' clocks off by an hour, one each way. All hosts share the clock of this
+// machine's kernel. So this release's bijou adds the difference, which a file on the host contains,
+// where Go's package time reads the clock.
 func clocks(w *world, p *parts) {
 	w.hears()
 	plain := w.path("bijou")
@@ -40,7 +40,7 @@ func clocks(w *world, p *parts) {
 	fmt.Printf("boot: clocks: %s\n", w.neco("history 2"))
 }
 
-// journaled is when a host's worker has last ended something, by its clock.
+// journaled returns the time at which a host's worker last ended an action, by its clock.
 func (w *world) journaled(host int) time.Time {
 	w.t.Helper()
 	data, err := os.ReadFile(w.fleet.Host(host).Disk("/var/lib/neco/journal.json"))

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// rejoins has another server take the place of the dead one, with a member of etcd that has
-// nothing of what that had.
+// rejoins replaces the dead server with a new one, whose member of etcd has none of the old one's data.
 func (w *world) rejoins(dead int) {
 	w.t.Helper()
 	flags := w.on((dead+1)%3, "NECO_STATE="+storage+" neco bootserver replace "+strconv.Itoa(10+dead)+" --why 'its disk' 2>/dev/null") // stderr says what to do with the flags
@@ -32,8 +31,8 @@ func (w *world) rejoins(dead int) {
 	}
 }
 
-// serverDead: the server whose updater leads dies in the middle of an update, and is
-// named by the next leader; the others go on without it; later another one takes its place.
+// serverDead kills the server whose updater leads in the middle of an update. The next leader must name
+// it, and the others must go on without it. Later a new server takes its place.
 func serverDead(w *world, p *parts) {
 	w.hears()
 	dead := w.leader()
@@ -70,7 +69,7 @@ func serverDead(w *world, p *parts) {
 	w.on(3, "rm "+logs+"/"+servingFile)
 }
 
-// allKilled: no daemon is left anywhere. Who asks is told so, and the heartbeat stays away.
+// allKilled kills all daemons. neco status must say so, and the heartbeat must stop.
 func allKilled(w *world, p *parts) {
 	w.hears()
 	w.neco("config set notify.heartbeat http://" + outside + ":8083/heartbeat")
@@ -103,5 +102,5 @@ func allKilled(w *world, p *parts) {
 	w.neco("config unset notify.heartbeat")
 }
 
-// heartbeat is how often one comes while somebody leads.
+// heartbeat is the interval of heartbeats while an updater leads.
 const heartbeat = time.Minute

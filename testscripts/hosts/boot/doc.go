@@ -1,9 +1,7 @@
-// Package boot proves the updater on real boot servers: three hosts with systemd,
-// whose etcd is the store and a component of the update at once, go from one
-// release to the next, unattended; and through everything that may break on the way.
+// Package boot tests the updater on real boot servers: three hosts with systemd, whose etcd is both the
+// store and a component of the update. They go from one release to the next, unattended, and through
+// every fault that can happen on the way.
 //
-// It is tests only and nothing imports it. They take some minutes, need what
-// testscripts/kit/fleet needs, and run only if BIJOU_TEST_LONG is set. Where a data
-// centre runs CKE, Vault and sabakan, stand-ins run: this test binary. Serf and Podman are
-// Debian's.
+// The tests take some minutes, need what testscripts/kit/fleet needs, and run only if BIJOU_TEST_LONG
+// is set. This test binary stands in for CKE, Vault and sabakan. Serf and Podman are Debian's.
 package boot

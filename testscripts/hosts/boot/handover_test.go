@@ -2,7 +2,7 @@ package boot
 
 import "fmt"
 
-// dpkgInUse: somebody else uses dpkg on a server when its release is to be installed.
+// dpkgInUse lets another process hold dpkg's lock on a server when its release is to be installed.
 func dpkgInUse(w *world, p *parts) {
 	w.on(1, "systemd-run --quiet --unit=other standin lock /var/lib/dpkg/lock-frontend")
 	w.publish(*p.next())
@@ -14,8 +14,8 @@ func dpkgInUse(w *world, p *parts) {
 	w.audited()
 }
 
-// neverComes: the worker of a release ends as soon as it begins, on one server, where
-// then nobody is left who could say so.
+// neverComes installs a release whose worker exits immediately on one server. No process is then left
+// there that could report it.
 func neverComes(w *world, p *parts) {
 	w.hears()
 	p.next()

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// hung: an image never comes on one server, and then, on another, a package's script never
-// ends. Each is ended after its time-out, twice, with all that it has started; who waited
-// is not blamed.
+// hung makes an image never arrive on one server, and then a package's script never end on another.
+// Each is killed twice after its timeout, with everything that it started. Servers that waited must not
+// be blamed.
 func hung(w *world, p *parts) {
 	w.hears()
 	w.on(3, "echo "+members()[1]+" >/srv/images/hang")
@@ -31,10 +31,10 @@ func hung(w *world, p *parts) {
 	w.audited()
 }
 
-// hangs is several times what either takes on a busy machine.
+// hangs is several times longer than either takes on a busy machine.
 const hangs = "15s"
 
-// blamed waits for an alert that an update was stopped for that server, and no other.
+// blamed waits for an alert that an update was stopped because of that server and no other.
 func (w *world) blamed(version string, lrn int) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("an alert blames server %d", lrn), func() bool {

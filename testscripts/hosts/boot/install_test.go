@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// install makes three boot servers of three hosts: an etcd that is there already, and
-// neco's first package, which is of the release as .ci/release packs it.
+// install turns three hosts into boot servers, with an existing etcd and neco's first package, which is
+// packed like a real release by .ci/release.
 func (w *world) install(first parts) {
 	w.t.Helper()
 	self, err := os.Executable()
@@ -45,7 +45,7 @@ func (w *world) install(first parts) {
 	w.announce(first)
 }
 
-// outside makes the host that serves releases.
+// outside sets up the host that serves releases.
 func (w *world) outside() {
 	w.put(3, w.path("bijou"), "/opt/bijou/bijou")
 	w.on(3, "ln -s /opt/bijou/bijou /usr/local/bin/neco; mkdir -p /srv/tags /srv/files /srv/images/blobs")
@@ -58,15 +58,15 @@ func (w *world) outside() {
 	w.spawn(3, "standin serf", "/var/log/watch-serf")
 }
 
-// service puts a unit file onto a host.
+// service installs a unit file on a host.
 func (w *world) service(host int, name, text string) {
 	w.t.Helper()
 	w.write("unit", text, 0o644)
 	w.put(host, w.path("unit"), "/etc/systemd/system/"+name+".service")
 }
 
-// container has a component run as a container on a host, by podman, which may make
-// neither control groups here nor keyrings, nor overlays on the host's disk.
+// container runs a component as a container on a host with podman. Podman cannot make control groups or
+// keyrings there, nor overlays on the host's disk.
 func (w *world) container(host int, name string) {
 	w.t.Helper()
 	env := "/var/lib/neco/components/" + name + ".env"
@@ -81,7 +81,7 @@ func (w *world) container(host int, name string) {
 	w.put(host, w.path("registries.conf"), "/etc/containers/registries.conf")
 }
 
-// bootServer puts onto a host what neco's package does not bring.
+// bootServer installs on a host what neco's package does not contain.
 func (w *world) bootServer(host int) {
 	for _, c := range []struct{ name, command string }{
 		{"cke", "standin service cke"}, {"vault", "standin service vault"}, {"sabakan", "standin sabakan"},

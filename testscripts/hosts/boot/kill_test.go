@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// doing is what a worker's journal says.
+// doing is the content of a worker's journal.
 type doing struct {
 	Request int    `json:"request"`
 	Step    int    `json:"step"`
@@ -19,8 +19,8 @@ type doing struct {
 	Phase   string `json:"phase"`
 }
 
-// kill kills the worker of this host with SIGKILL once in each thing that it does,
-// as soon as its journal says that it does it, and prints what.
+// kill kills the worker of this host with SIGKILL once in each action, as soon as its journal names the
+// action, and prints the action.
 func kill(journal string) error {
 	killed := map[doing]bool{}
 	for {
@@ -41,7 +41,7 @@ func kill(journal string) error {
 	}
 }
 
-// pidsOf are the processes that were called by that name.
+// pidsOf returns the processes that were started under that name.
 func pidsOf(name string) (pids []int) {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range files {

@@ -12,25 +12,25 @@ import (
 	"time"
 )
 
-// space is where neco's keys lie.
+// space is the prefix of neco's keys.
 const space = "/neco/"
 
-// kv is a key of etcd's, as its JSON gateway has it.
+// kv is a key of etcd in the form of its JSON gateway.
 type kv struct {
 	Key, Value []byte
 	Lease      string
 }
 
-// leads is what the leader's key says: who leads.
+// leads is the content of the leader's key.
 type leads struct {
 	Session string
 	Host    string
 	PID     int
 }
 
-// leaderKiller kills the updater that leads with SIGKILL, if that is on this host,
-// once in each state that the store shows, and then ends its lease, so that another
-// one leads at once: what a lease that expires by itself does is another case.
+// leaderKiller kills the leading updater with SIGKILL, if it is on this host, once in each state that
+// the store shows. It then ends the updater's lease, so that another one leads at once. Leases that
+// expire by themselves are a different case.
 type leaderKiller struct {
 	member string // of etcd
 	host   string
@@ -52,7 +52,7 @@ func killLeader(member string) error {
 	}
 }
 
-// watch reads who leads, and follows all that happens to neco's keys.
+// watch reads the leader and follows all changes of neco's keys.
 func (k *leaderKiller) watch() error {
 	var got struct {
 		Header struct {
@@ -87,7 +87,7 @@ func (k *leaderKiller) watch() error {
 	return lines.Err()
 }
 
-// follow is told of one commit.
+// follow processes one commit.
 func (k *leaderKiller) follow(line []byte) error {
 	var said struct {
 		Result struct {
@@ -118,7 +118,7 @@ func (k *leaderKiller) follow(line []byte) error {
 	return nil
 }
 
-// leads is told who leads now.
+// leads processes a change of the leader.
 func (k *leaderKiller) leads(kv kv) {
 	if json.Unmarshal(kv.Value, &k.leader) != nil {
 		return
@@ -138,7 +138,7 @@ func (k *leaderKiller) kill(states string) error {
 	return ask(members(), "/v3/lease/revoke", map[string]string{"ID": k.lease}, &none)
 }
 
-// state is which state of the leader's begins with that change; "" is none.
+// state returns the leader's state that begins with that change, or "".
 func state(key string, value []byte, gone bool) string {
 	report := strings.HasPrefix(key, "outbox/")
 	switch {
@@ -160,7 +160,7 @@ func state(key string, value []byte, gone bool) string {
 	return ""
 }
 
-// gateOf is which gate was opened.
+// gateOf returns the gate that was opened.
 func gateOf(value []byte) string {
 	var g struct{ Step, Waited int }
 	if json.Unmarshal(value, &g) != nil || g.Waited > 0 {
@@ -169,7 +169,7 @@ func gateOf(value []byte) string {
 	return fmt.Sprintf("gate %d", g.Step)
 }
 
-// stateOf is how far the request is.
+// stateOf returns the state of the request.
 func stateOf(value []byte) string {
 	var r request
 	switch err := json.Unmarshal(value, &r); {

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// leadersKilled: whoever leads dies in each state that the leader has, of updates
-// that succeed, that stop, and that are made again; another one leads, and each end
-// is reported.
+// leadersKilled kills the leader in each of its states, during updates that succeed, stop, or are
+// retried. Another one must lead, and each end must be reported.
 func leadersKilled(w *world, p *parts) {
 	w.hears()
 	for host := range 3 {

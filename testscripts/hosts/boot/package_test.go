@@ -11,7 +11,7 @@ import (
 	"bijou/testscripts/hosts/versions"
 )
 
-// parts is what a release brings: the version of each component's stand-in.
+// parts is the content of a release: the version of each component's stand-in.
 type parts struct {
 	version                        string
 	etcd                           string // 3.5 or 3.6
@@ -19,8 +19,7 @@ type parts struct {
 	timeout                        string // of what may hang; "": the default
 }
 
-// archive makes an archive that holds a version, and files that lie beside it, and
-// returns how a manifest names it.
+// archive makes an archive with a version and additional files, and returns its entry for a manifest.
 func (w *world) archive(component, version string, beside ...string) string {
 	w.t.Helper()
 	name := component + "-" + version
@@ -31,7 +30,7 @@ func (w *world) archive(component, version string, beside ...string) string {
 	return w.named(name+".tar", component)
 }
 
-// named is how a manifest names an archive that is served.
+// named returns a manifest's entry for a served archive.
 func (w *world) named(file, component string) string {
 	return fmt.Sprintf("{archive: {url: \"http://%s:8081/%s\", sha256: %s, to: /opt/%s}}", outside, file, w.sum("srv/files/"+file), component)
 }
@@ -43,14 +42,15 @@ func (w *world) sum(path string) string {
 	return fmt.Sprintf("%x", sha256.Sum256(data))
 }
 
-// small serves a file, and returns how a manifest names it.
+// small serves a file and returns its entry for a manifest.
 func (w *world) small(name, text string) string {
 	w.t.Helper()
 	w.write("srv/files/"+name, text, 0o644)
 	return fmt.Sprintf("{url: \"http://%s:8081/%s\", sha256: %s}", outside, name, w.sum("srv/files/"+name))
 }
 
-// manifest has the nine components of a data centre. Who packs it adds its version.
+// manifest returns a manifest with the nine components of a data centre, without a version, which is
+// added when it is packed.
 func (w *world) manifest(p parts) string {
 	w.t.Helper()
 	var b bytes.Buffer
@@ -76,7 +76,7 @@ func (w *world) manifest(p parts) string {
 	return b.String()
 }
 
-// agent makes the package of a component.
+// agent makes a component's package.
 func (w *world) agent(version string) string {
 	w.t.Helper()
 	dir := "agent-" + version
@@ -95,13 +95,13 @@ func control(name, version string) string {
 	return fmt.Sprintf("Package: %s\nVersion: %s\nArchitecture: amd64\nMaintainer: bijou <root@localhost>\nDescription: a package of the tests\n", name, version)
 }
 
-// unit is a unit file.
+// unit returns a unit file.
 func unit(name, command string, more ...string) string {
 	return fmt.Sprintf("[Unit]\nDescription=%s\nStartLimitIntervalSec=0\n[Service]\nExecStart=/usr/local/bin/%s\nRestart=always\nRestartSec=200ms\n%s\n[Install]\nWantedBy=multi-user.target\n",
 		name, command, strings.Join(more, "\n"))
 }
 
-// release packs neco's own package of that release, as it is released.
+// release makes neco's own package of that release, like a real one.
 func (w *world) release(p parts) (deb string) {
 	w.t.Helper()
 	w.write("manifest.yaml", w.manifest(p), 0o644)
@@ -109,23 +109,23 @@ func (w *world) release(p parts) (deb string) {
 	return filepath.Base(r.Debian(w.t))
 }
 
-// publish makes a release and lets the servers find it.
+// publish makes a release and announces it to the servers.
 func (w *world) publish(p parts) {
 	w.t.Helper()
 	w.offer(p)
 	w.announce(p)
 }
 
-// tag is the folder of a release, on the host that serves it.
+// tag returns the directory of a release on the host that serves it.
 func (w *world) tag(p parts) string { return "/srv/tags/release-" + p.version }
 
-// announce has the servers find a release as it lies there now, for the first time or anew.
+// announce publishes a release in its current form, for the first time or again.
 func (w *world) announce(p parts) {
 	w.t.Helper()
 	w.on(3, "touch "+w.tag(p)+"/published; while [ -e "+w.tag(p)+"/published ]; do sleep 0.02; done")
 }
 
-// offer makes a release and puts it to where it is served, once it is announced.
+// offer makes a release and copies it to the place from which it is served once it is announced.
 func (w *world) offer(p parts) {
 	w.t.Helper()
 	deb := w.release(p)

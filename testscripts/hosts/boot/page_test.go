@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// section returns the commands of one section of a page: its indented lines.
+// section returns the commands of one section of a page, which are its indented lines.
 func section(page, heading string) (lines []string) {
 	_, text, _ := strings.Cut(page, "\n## "+heading+"\n")
 	text, _, _ = strings.Cut(text, "\n## ")
@@ -20,9 +20,9 @@ func section(page, heading string) (lines []string) {
 	return lines
 }
 
-// TestPage sets boot servers up on hosts where nothing is, by the commands of docs/how-to/boot-servers.md,
-// word for word: but for addresses, each server's number, and the store for one machine
-// alone, which is the other way.
+// TestPage sets up boot servers on bare hosts by the commands of docs/how-to/boot-servers.md, word for
+// word. The exceptions are addresses, each server's number, and the store for a single machine, which
+// is the alternative.
 func TestPage(t *testing.T) {
 	w := newWorld(t)
 	page, err := os.ReadFile("../../../docs/how-to/boot-servers.md")

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// turn is whose turn it is at a rolling component.
+// turn names the server whose turn it is at a rolling component.
 type turn struct{ Server int }
 
-// partitionInTurn: the server whose updater leads reaches nobody while its etcd is
-// being restarted. Another one leads, and no other etcd is touched until it is back.
+// partitionInTurn cuts off the server whose updater leads while its etcd is being restarted. Another
+// updater must lead, and no other etcd can be touched until the server is back.
 func partitionInTurn(w *world, p *parts) {
 	w.hears()
 	w.otherEtcd(p.next())

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// powerCuts: servers lose power while a package is unpacked, while it is configured,
-// while their etcd is restarted, and while it is watched after that.
+// powerCuts cuts servers' power while a package is unpacked, while it is configured, while their etcd
+// is restarted, and while the worker checks etcd after that.
 func powerCuts(w *world, p *parts) {
 	w.otherEtcd(p.news())
 	w.publish(*p)
@@ -26,7 +26,7 @@ func powerCuts(w *world, p *parts) {
 	w.audited()
 }
 
-// cuts cuts a host's power once it does that, and starts it again.
+// cuts cuts a host's power once ok returns true, and starts the host again.
 func (w *world) cuts(host int, what string, ok func() bool) {
 	w.t.Helper()
 	w.soon(fmt.Sprintf("host %d: %s", host, what), ok)
@@ -34,13 +34,13 @@ func (w *world) cuts(host int, what string, ok func() bool) {
 	w.check(w.fleet.Host(host).Start())
 }
 
-// unpacks tells if dpkg is writing neco's binary.
+// unpacks reports whether dpkg is writing neco's binary.
 func (w *world) unpacks(host int) bool {
 	_, err := os.Stat(w.fleet.Host(host).Disk("/usr/lib/bijou/bijou.dpkg-new"))
 	return err == nil
 }
 
-// configures tells if the script of neco's package may run, as dpkg has journaled.
+// configures reports whether dpkg's journal allows the script of neco's package to run now.
 func (w *world) configures(host int) bool {
 	files, _ := filepath.Glob(w.fleet.Host(host).Disk("/var/lib/dpkg/updates/*"))
 	for _, f := range files {
@@ -52,8 +52,8 @@ func (w *world) configures(host int) bool {
 	return false
 }
 
-// watchesEtcd tells if the host's etcd is the new one and has said that it is ready,
-// and its worker goes on to look at it.
+// watchesEtcd reports whether the host's etcd is the new one and has reported that it is ready, while
+// its worker still checks it.
 func (w *world) watchesEtcd(host int) bool {
 	if !w.restartsEtcd(host) {
 		return false

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// registry serves container images as the OCI's distribution specification has it,
-// as far as podman asks: every image that is asked for is there, made of the file
-// "resident" in the folder. Tags differ in the file "image" that tells their names.
+// registry serves container images by the OCI's distribution specification, as far as podman needs it.
+// Every requested image exists. It consists of the file "resident" in the directory, and of a file
+// "image" with the name of its tag.
 func registry(dir string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v2/{$}", func(http.ResponseWriter, *http.Request) {})
@@ -42,7 +42,7 @@ func registry(dir string) http.Handler {
 	return hanging(filepath.Join(dir, "hang"), mux)
 }
 
-// hanging never answers the host whose address is in the file, when it wants setup-hw.
+// hanging never answers the host whose address is in the file if it asks for setup-hw.
 func hanging(file string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, _ := net.SplitHostPort(r.RemoteAddr)
@@ -60,7 +60,7 @@ const (
 	layerType    = "application/vnd.oci.image.layer.v1.tar"
 )
 
-// image makes an image of one layer, whose parts come to lie in the folder "blobs".
+// image makes an image of one layer. Its parts go into the directory "blobs".
 func image(dir, name, tag string) (manifest []byte, err error) {
 	program, err := os.ReadFile(filepath.Join(dir, "resident"))
 	if err != nil {
@@ -101,7 +101,7 @@ func tarOf(entries []entry) []byte {
 
 func digest(data []byte) string { return fmt.Sprintf("sha256:%x", sha256.Sum256(data)) }
 
-// keep writes a blob as a whole: three servers ask for it at once.
+// keep writes a blob in one step, because three servers ask for it at the same time.
 func keep(dir string, data []byte) error {
 	path := filepath.Join(dir, "blobs", digest(data))
 	if _, err := os.Stat(path); err == nil {

@@ -12,11 +12,10 @@ import (
 	"bijou/testscripts/fakes/github"
 )
 
-// releases serves what lies in a folder: below "tags", the files of each release,
-// by GitHub's API at port 8080; below "files", what components are made of, at port
-// 8081; and container images at port 8082. The file "fault" says how to misbehave.
-// A release is published, or published again, when there is a file "published" with
-// it. What was seen to is removed.
+// releases serves a directory. Below "tags" are the files of each release, served with GitHub's API at
+// port 8080. Below "files" are the files of components, served at port 8081. Container images are at
+// port 8082. The file "fault" contains a fault. A file "published" in a release publishes it, also
+// again. Both files are removed once they have been obeyed.
 func releases(dir string) error {
 	l, err := net.Listen("tcp", outside+":8080")
 	if err != nil {
@@ -51,7 +50,7 @@ func releases(dir string) error {
 	}
 }
 
-// misbehave does as the file says, if it is there.
+// misbehave turns on the fault in the file, if there is one.
 func misbehave(s *github.Server, path string) error {
 	fault, err := os.ReadFile(path)
 	if err != nil || len(fault) == 0 {
@@ -60,7 +59,7 @@ func misbehave(s *github.Server, path string) error {
 	return errors.Join(s.Misbehave(github.Fault(strings.TrimSpace(string(fault)))), os.Remove(path))
 }
 
-// read reads the release that lies in a folder named by its tag.
+// read reads a release from a directory that is named after its tag.
 func read(dir string) (github.Release, error) {
 	r := github.Release{Tag: filepath.Base(dir), Files: map[string][]byte{}}
 	files, err := os.ReadDir(dir)

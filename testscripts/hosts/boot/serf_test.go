@@ -15,10 +15,10 @@ import (
 	"bijou/updater/release"
 )
 
-// Serf is Debian's, in an archive of its own: what serves as a new version of it
-// tells so in a tag, which all of the cluster sees.
+// Serf is Debian's, in its own archive. A stand-in for a new version sets a tag with its version, which
+// the whole cluster sees.
 
-// serfArchive makes the archive of a version of Serf, and returns how a manifest names it.
+// serfArchive makes the archive of a version of Serf and returns its entry for a manifest.
 func (w *world) serfArchive(version string) string {
 	w.t.Helper()
 	tree, err := fleet.Tree()
@@ -28,12 +28,13 @@ func (w *world) serfArchive(version string) string {
 	return w.archive("serf", version, "serf", "agent.json")
 }
 
-// serfConfig has members that have lost one another meet again within seconds.
+// serfConfig returns a configuration with which members that have lost each other meet again within
+// seconds.
 func serfConfig(version string) string {
 	return fmt.Sprintf(`{"tags": {"version": %q}, "reconnect_interval": "2s", "retry_interval": "1s", "log_level": "warn", "rpc_addr": "0.0.0.0:7373"}`, version)
 }
 
-// serfAgent is the command line of a member, which joins all boot servers but itself.
+// serfAgent returns the command line of a member, which joins all other boot servers.
 func serfAgent(program, config, name, address string) string {
 	line := fmt.Sprintf("%s agent -config-file=%s -node=%s -bind=%s", program, config, name, address)
 	for _, m := range members() {
@@ -44,14 +45,14 @@ func serfAgent(program, config, name, address string) string {
 	return line
 }
 
-// serfUnit is the service of Serf on a boot server, as Debian's package has it:
-// told to end, the member leaves the cluster, which the others see at once.
+// serfUnit returns the service of Serf on a boot server, like that of Debian's package. When it is
+// stopped, the member leaves the cluster, which the others see at once.
 func serfUnit(host int) string {
 	agent := serfAgent("/opt/serf/serf", "/opt/serf/agent.json", fmt.Sprintf("boot-%d", 10+host), members()[host])
 	return strings.Replace(unit("serf", "serf", "KillSignal=SIGINT"), "/usr/local/bin/serf", agent, 1)
 }
 
-// serfChecks are the checks of Serf that stand in the manifest that is built in.
+// serfChecks returns the checks of Serf in the built-in manifest.
 func (w *world) serfChecks() string {
 	w.t.Helper()
 	m, err := release.DefaultManifest()
@@ -65,7 +66,7 @@ func (w *world) serfChecks() string {
 	return ""
 }
 
-// list is a list of strings in YAML.
+// list returns a YAML list of strings.
 func list(words []string) string {
 	var quoted []string
 	for _, word := range words {
@@ -74,7 +75,7 @@ func list(words []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// alive are the boot servers' members that live, as the member of this host sees them.
+// alive returns the boot servers' members that are alive, as this host's member sees them.
 func alive() (map[string]bool, error) {
 	out, err := exec.Command("serf", "members", "-status=alive", "-name=boot-.*").Output()
 	names := map[string]bool{}
@@ -86,9 +87,8 @@ func alive() (map[string]bool, error) {
 	return names, err
 }
 
-// answering are the boot servers' members that take connections. What others say of
-// them does not count here: where one is cut off, they may for a moment take one for
-// dead that a busy machine has kept waiting.
+// answering returns the boot servers' members that accept connections. It does not rely on the others'
+// view: when one is cut off, they can briefly take a member on a busy machine for dead.
 func answering() (addresses []string) {
 	var asked sync.WaitGroup
 	var mu sync.Mutex
@@ -108,8 +108,8 @@ func answering() (addresses []string) {
 	return addresses
 }
 
-// serving is how many boot servers there are to serve. Of three, one may be away at
-// a time, and of the two that a dead one has left, too.
+// serving returns the number of boot servers that must serve. One of three can be away at a time, and
+// so can one of the two that remain after a death.
 func serving() int {
 	data, err := os.ReadFile(filepath.Join(logs, servingFile))
 	if n, bad := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && bad == nil {
@@ -118,12 +118,11 @@ func serving() int {
 	return len(members())
 }
 
-// servingFile tells serving, where it is not all members.
+// servingFile contains that number if it is not the number of all members.
 const servingFile = "serving"
 
-// watchSerf looks at the cluster several times a second, once it is whole, and
-// writes down when more than one of its members that are to serve does not answer,
-// and who leaves.
+// watchSerf checks the cluster several times a second once it is complete. It records when more than
+// one of the serving members does not answer, and which members leave.
 func watchSerf() error {
 	before := map[string]bool{}
 	for n := 0; ; time.Sleep(150 * time.Millisecond) {
@@ -152,7 +151,7 @@ func watchSerf() error {
 	}
 }
 
-// clustered waits until all see that all members run this version.
+// clustered waits until all members see that all run this version.
 func (w *world) clustered(version string) {
 	w.t.Helper()
 	for host := range 4 {

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// says tells if a file on a host's disk holds the words, whether the host runs or not.
+// says reports whether a file on a host's disk contains the words, whether the host runs or not.
 func (w *world) says(host int, path, words string) bool {
 	data, err := os.ReadFile(w.fleet.Host(host).Disk(path))
 	return err == nil && strings.Contains(string(data), words)
 }
 
-// restartsEtcd tells if the host's member of etcd is being updated.
+// restartsEtcd reports whether the host's member of etcd is being updated.
 func (w *world) restartsEtcd(host int) bool {
 	return w.says(host, "/var/lib/neco/components/etcd.json", `"changing"`)
 }
 
-// otherEtcd makes p's etcd one that runs nowhere: the newer version, packed again.
+// otherEtcd gives p a version of etcd that runs nowhere yet: the newer version, packed again.
 func (w *world) otherEtcd(p *parts) {
 	w.t.Helper()
 	p.etcd = "3.6-" + p.version
@@ -25,7 +25,7 @@ func (w *world) otherEtcd(p *parts) {
 	w.run("tar", "-C", w.path(p.etcd), "-cf", w.path("srv/files", "etcd-"+p.etcd+".tar"), "etcd", "note")
 }
 
-// audited makes sure that dpkg has left nothing half-way.
+// audited checks that dpkg has left nothing half done.
 func (w *world) audited() {
 	w.t.Helper()
 	for host := range 3 {

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// standin is what runs on the hosts in place of what a data centre has.
+// standin runs on the hosts in place of the programs of a data centre.
 func standin(args []string) error {
 	if len(args) == 0 {
 		return errors.New("usage: standin WHAT ARG...")
@@ -53,7 +53,7 @@ func standin(args []string) error {
 	return fmt.Errorf("there is no stand-in %q", what)
 }
 
-// lock holds a file as dpkg does, until it is ended.
+// lock locks a file as dpkg does, until it is killed.
 func lock(file string) error {
 	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o640)
 	if err != nil {
@@ -68,7 +68,7 @@ func lock(file string) error {
 
 const logs = "/var/log/standin"
 
-// line appends one line to a log of its own.
+// line appends a line to a log.
 func line(name, format string, args ...any) error {
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return err
@@ -81,13 +81,13 @@ func line(name, format string, args ...any) error {
 	return errors.Join(err, f.Close())
 }
 
-// tell writes a number that can be read at any time.
+// tell writes a number to a file that can be read at any time.
 func tell(name string, n int) error {
 	path := filepath.Join(logs, name)
 	return errors.Join(os.WriteFile(path+".new", fmt.Append(nil, n), 0o644), os.Rename(path+".new", path))
 }
 
-// service lives, and writes down when: which version, at what nanosecond.
+// service runs and records its version and the times at which it runs, in nanoseconds.
 func service(name string) error {
 	version, err := os.ReadFile("/opt/" + name + "/version")
 	if errors.Is(err, os.ErrNotExist) {
@@ -100,7 +100,7 @@ func service(name string) error {
 	return err
 }
 
-// unseal takes one key from stdin, as `vault operator unseal` does.
+// unseal reads one key from stdin, as `vault operator unseal` does.
 func unseal() error {
 	if out, err := os.ReadFile("/proc/self/cmdline"); err == nil && bytes.Contains(out, []byte("key")) {
 		return errors.New("a key is in argv")
@@ -112,7 +112,7 @@ func unseal() error {
 	return line("unsealed", "%s", strings.TrimSpace(string(key)))
 }
 
-// sabakan is as much of sabakan's API as the updater needs.
+// sabakan is the part of sabakan's API that the updater needs.
 func sabakan() error {
 	var mu sync.Mutex
 	held := map[string]int{}
@@ -142,8 +142,7 @@ func sabakan() error {
 	}))
 }
 
-// probe asks all members of etcd ten times a second, and writes down when fewer
-// than two of three answer.
+// probe asks all members of etcd ten times a second, and records when fewer than two of three answer.
 func probe(members []string) error {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for n := 0; ; n++ {
@@ -176,7 +175,7 @@ func probe(members []string) error {
 	}
 }
 
-// ask calls etcd's JSON gateway at whichever member answers.
+// ask calls the JSON gateway of any member of etcd that answers.
 func ask(members []string, path string, question, answer any) error {
 	body, err := json.Marshal(question)
 	for _, m := range members {
@@ -198,8 +197,8 @@ func ask(members []string, path string, question, answer any) error {
 	return err
 }
 
-// load writes numbers to etcd without end; each that was acknowledged is written
-// down, and the one before must be there.
+// load writes numbers to etcd without end. It records each acknowledged one, and checks that the
+// previous one is there.
 func load(members []string) error {
 	key := base64.StdEncoding.EncodeToString([]byte("/load"))
 	last := ""
@@ -223,8 +222,8 @@ func load(members []string) error {
 	}
 }
 
-// write puts a value, unless it is first, only in the place of a lower one. A member that was cut off
-// may get a request long after its sender has given up on it, and must not put an old value back.
+// write writes a value. Unless it is the first, it replaces only a lower value. A member that was cut
+// off can get a request long after its sender has given up, and must not restore an old value.
 func write(members []string, key, value string, first bool) (written bool, err error) {
 	put := map[string]string{"key": key, "value": value}
 	if first {
@@ -241,7 +240,7 @@ func write(members []string, key, value string, first bool) (written bool, err e
 	return done.Succeeded, err
 }
 
-// compact drops etcd's history, and rebuilds each member's file, one by one.
+// compact drops etcd's history and defragments each member, one by one.
 func compact(members []string) error {
 	var now struct{ Header struct{ Revision string } }
 	var none struct{}
@@ -259,7 +258,7 @@ func compact(members []string) error {
 	return nil
 }
 
-// get prints one key of etcd's.
+// get prints one key of etcd.
 func get(key string, members []string) error {
 	var got struct{ Kvs []struct{ Value []byte } }
 	question := map[string]any{"key": base64.StdEncoding.EncodeToString([]byte(key))}

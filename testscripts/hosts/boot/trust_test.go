@@ -6,7 +6,7 @@ import (
 	"bijou/testscripts/fakes/github"
 )
 
-// sums puts the sums of a release beside it, signed, as its publisher does.
+// sums puts a release's signed sums beside it, as its publisher does.
 func (w *world) sums(p parts, sign func(data []byte) []byte) {
 	w.t.Helper()
 	deb := "neco_" + p.version + "_amd64.deb"
@@ -20,9 +20,9 @@ func (w *world) sums(p parts, sign func(data []byte) []byte) {
 	}
 }
 
-// trusted: with a key configured, a release that its owner has signed goes through,
-// in both of minisign's ways; what a forger has made does not, until the publisher
-// has put it right: neither is it taken, nor do workers that were asked to take it.
+// trusted checks releases while a key is configured. A release that its owner has signed succeeds, in
+// both of minisign's formats. A forged one does not until the publisher has corrected it: the leader
+// does not take it, and neither do workers that are asked to.
 func trusted(w *world, p *parts) {
 	w.hears()
 	publisher, forger := github.NewSigner("publisher"), github.NewSigner("forger")
@@ -54,8 +54,8 @@ func trusted(w *world, p *parts) {
 	w.neco("config unset minisign-public-key")
 }
 
-// wrongPackage: what comes in place of a package is another one, or a page of a web
-// server; in place of the release's own first, then of a component's.
+// wrongPackage serves a different package, or a page of a web server, in place of a package: first the
+// release's own, then a component's.
 func wrongPackage(w *world, p *parts) {
 	for _, wrong := range []struct{ fault, reason string }{{"forged", "its sum is "}, {"page", "it has "}} {
 		w.offer(*p.next())

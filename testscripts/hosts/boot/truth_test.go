@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// replaced: while a server's worker is away, and is named, the files of a release that the
-// others have installed are replaced. Nothing of either runs until an operator says which.
+// replaced replaces the files of a release that the other servers have installed while one server's
+// worker is away. Neither set of files must run there until an operator chooses one.
 func replaced(w *world, p *parts) {
 	w.hears()
 	before := *p
@@ -37,17 +37,17 @@ func replaced(w *world, p *parts) {
 	w.succeeds(p.version)
 }
 
-// firstImage is of what a server's first release has brought, but for etcd.
+// firstImage makes an image of everything that a server's first release installed, except etcd.
 const firstImage = `tar -C / -cf /root/image.tar --exclude=opt/etcd* opt usr/lib/bijou var/lib/neco var/lib/dpkg || [ $? = 1 ]` // 1: something was written meanwhile
 
-// reimage brings it back, as who reinstalls a server from an old image does; CKE and Vault
-// are not among what that starts.
+// reimage restores that image, as an operator who reinstalls a server from an old image would. That
+// does not start CKE and Vault.
 const reimage = `units="setup-hw serf ep-agent sabakan neco-worker neco-updater"
 	systemctl stop cke vault $units && rm -rf /opt/[!e]* /opt/ep-agent /usr/lib/bijou /var/lib/neco /var/lib/dpkg &&
 	tar -C / -xf /root/image.tar && systemctl daemon-reload && systemctl start $units`
 
-// reinstalled: a server comes back from the image of its first release, and on another one a
-// unit file is changed by hand. Both are named, and one repair puts them right.
+// reinstalled restores a server from the image of its first release, and changes a unit file on another
+// by hand. Both must be named, and one repair must correct both.
 func reinstalled(w *world, p *parts) {
 	w.hears()
 	w.on(1, reimage)
@@ -75,7 +75,7 @@ func reinstalled(w *world, p *parts) {
 	}
 }
 
-// shows waits until neco status says all that, and ends so.
+// shows waits until neco status prints all these words.
 func (w *world) shows(words ...string) {
 	w.t.Helper()
 	w.eventually("neco status says "+strings.Join(words, "; "), func() bool {

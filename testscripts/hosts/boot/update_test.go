@@ -11,14 +11,13 @@ import (
 	"bijou/testscripts/fakes/etcdtest"
 )
 
-// part is what happens to three boot servers, which are whole before and after it.
+// part is an event of three boot servers. They are complete before and after it.
 type part struct {
 	name string
 	run  func(w *world, p *parts)
 }
 
-// TestUpdates takes three boot servers from release to release, while servers, daemons and
-// links die.
+// TestUpdates takes three boot servers from release to release while servers, daemons and links die.
 func TestUpdates(t *testing.T) {
 	takeThrough(t, []part{
 		{"all components, etcd from 3.5 to 3.6", unattended},
@@ -33,8 +32,7 @@ func TestUpdates(t *testing.T) {
 	})
 }
 
-// TestBreaks takes three boot servers through what is wrong with releases, disks, commands,
-// clocks and servers.
+// TestBreaks takes three boot servers through faults of releases, disks, commands, clocks and servers.
 func TestBreaks(t *testing.T) {
 	takeThrough(t, []part{
 		{"all components, etcd from 3.5 to 3.6", unattended},
@@ -58,7 +56,7 @@ func TestBreaks(t *testing.T) {
 	})
 }
 
-// takeThrough installs a first release, and has one part follow the other.
+// takeThrough installs a first release and then runs the parts in order.
 func takeThrough(t *testing.T, all []part) {
 	t.Helper()
 	w := newWorld(t)
@@ -82,7 +80,7 @@ func takeThrough(t *testing.T, all []part) {
 	}
 }
 
-// next is the next release, of the same parts.
+// next makes p the next release with the same parts.
 func (p *parts) next() *parts {
 	major, _, _ := strings.Cut(p.version, "-")
 	n, _ := strconv.Atoi(strings.TrimPrefix(major, "1."))
@@ -90,7 +88,7 @@ func (p *parts) next() *parts {
 	return p
 }
 
-// news is the next release, of which all is new but etcd.
+// news makes p the next release, in which everything except etcd is new.
 func (p *parts) news() *parts {
 	p.next()
 	n := strings.TrimSuffix(strings.TrimPrefix(p.version, "1."), "-0")
@@ -98,13 +96,13 @@ func (p *parts) news() *parts {
 	return p
 }
 
-// whole holds all servers against the release that they should be at, and against
-// what was seen meanwhile.
+// whole compares all servers with the release that they should have, and checks what was recorded in
+// between.
 func (w *world) whole(p parts) {
 	w.t.Helper()
 	for host := range 3 {
 		w.eventually(fmt.Sprintf("all services of host %d are active", host), func() bool { // one may just have been killed
-			// systemctl is content with one of many.
+			// With several units, systemctl succeeds if one of them matches.
 			_, err := w.fleet.Host(host).Shell("for unit in cke vault etcd sabakan setup-hw serf ep-agent neco-worker neco-updater; do systemctl is-active -q $unit || exit; done")
 			return err == nil
 		})
@@ -135,8 +133,8 @@ func (w *world) whole(p parts) {
 	w.apart("vault")
 }
 
-// contained waits until the container of an image runs on a host, and makes sure
-// that what is in it is of that image.
+// contained waits until an image's container runs on a host, and checks that its content is the
+// image's.
 func (w *world) contained(host int, image string) {
 	w.t.Helper()
 	name, _, _ := strings.Cut(image, ":")
@@ -149,8 +147,7 @@ func (w *world) contained(host int, image string) {
 	}
 }
 
-// apart makes sure that no version of a component lived when the next one did, on
-// whatever servers.
+// apart checks that two versions of a component never ran at the same time, on any servers.
 func (w *world) apart(component string) {
 	w.t.Helper()
 	first, last := map[string]int64{}, map[string]int64{}
@@ -180,7 +177,7 @@ func (w *world) apart(component string) {
 	}
 }
 
-// unattended: all that is done is that a release appears.
+// unattended only publishes a release.
 func unattended(w *world, p *parts) {
 	p.news().etcd = "3.6"
 	w.publish(*p)
@@ -206,7 +203,7 @@ func unattended(w *world, p *parts) {
 	fmt.Printf("boot: %s looks at Serf, which saw leave: %s\n", w.on(3, "cat "+logs+"/serf-looks"), w.on(3, "sort "+logs+"/serf-left | uniq -c | tr '\\n' ' '"))
 }
 
-// pids are the processes of services that nothing should touch.
+// pids returns the processes of services that must not be restarted.
 func (w *world) pids() (all string) {
 	for host := range 3 {
 		all += w.on(host, "systemctl show -p MainPID --value etcd sabakan setup-hw serf ep-agent | tr '\\n' ' '")
@@ -214,7 +211,8 @@ func (w *world) pids() (all string) {
 	return all
 }
 
-// nothing: of a release that changes nothing, only what is always stopped is started again.
+// nothing publishes a release that changes nothing. Only the components that are always stopped can be
+// restarted.
 func nothing(w *world, p *parts) {
 	before := w.pids()
 	w.publish(*p.next())

@@ -24,10 +24,10 @@ const (
 	storage = "etcd://10.77.0.10:2379,10.77.0.11:2379,10.77.0.12:2379/neco"
 )
 
-// members are the boot servers' addresses; their LRNs are 10, 11 and 12.
+// members returns the boot servers' addresses. Their LRNs are 10, 11 and 12.
 func members() []string { return []string{"10.77.0.10", "10.77.0.11", "10.77.0.12"} }
 
-// world is three boot servers, and a host outside that serves releases, and probes.
+// world is three boot servers, and a host outside that serves releases and runs probes.
 type world struct {
 	t     *testing.T
 	fleet *fleet.Fleet
@@ -81,7 +81,7 @@ func (w *world) run(command ...string) {
 	}
 }
 
-// write writes a file below the test's folder.
+// write writes a file below the test's directory.
 func (w *world) write(path, text string, mode os.FileMode) {
 	w.t.Helper()
 	path = w.path(path)
@@ -90,13 +90,13 @@ func (w *world) write(path, text string, mode os.FileMode) {
 	w.check(os.Chmod(path, mode))
 }
 
-// put copies a file or folder to a host.
+// put copies a file or directory to a host.
 func (w *world) put(host int, from, to string) {
 	w.t.Helper()
 	w.fleet.Host(host).Put(w.t, from, to)
 }
 
-// on runs a shell's line on a host and returns what it prints.
+// on runs a shell command on a host and returns its output.
 func (w *world) on(host int, line string) string {
 	w.t.Helper()
 	out, err := w.fleet.Host(host).Shell(line)
@@ -106,8 +106,7 @@ func (w *world) on(host int, line string) string {
 	return strings.TrimSpace(out)
 }
 
-// spawn starts a command on a host that ends with the test; its output goes to a
-// file there.
+// spawn starts a command on a host that ends with the test. Its output goes to a file there.
 func (w *world) spawn(host int, command, log string) {
 	w.t.Helper()
 	c, err := w.fleet.Host(host).Command("bash", "-c", "echo $$ >"+log+".pid; exec "+command+" >"+log+" 2>&1")
@@ -116,7 +115,7 @@ func (w *world) spawn(host int, command, log string) {
 	w.alive = append(w.alive, c)
 }
 
-// end ends what was spawned.
+// end ends the spawned commands.
 func (w *world) end() {
 	for _, c := range w.alive {
 		_ = c.Process.Kill()
@@ -130,7 +129,7 @@ func (w *world) neco(args string) string {
 	return w.on(3, "NECO_STATE="+storage+" neco "+args)
 }
 
-// status is what `neco status` shows, as far as it matters here.
+// status is the part of `neco status` that the tests need.
 type status struct {
 	raw     string
 	Current struct {
@@ -142,7 +141,7 @@ type status struct {
 	}
 }
 
-// key reads one of neco's keys, from whichever member answers.
+// status reads the current request from any member of etcd that answers.
 func (w *world) status() (s status) {
 	w.t.Helper()
 	out, _ := w.fleet.Host(3).Shell("standin get /neco/status/current " + strings.Join(members(), " "))
@@ -151,8 +150,8 @@ func (w *world) status() (s status) {
 	return s
 }
 
-// await waits until the update to that version is as wanted: as long as a worker goes on
-// with it, however busy the machine is.
+// await waits until ok returns true for the update to that version. It waits as long as a worker makes
+// progress, however busy the machine is.
 func (w *world) await(version, what string, ok func(s status) bool) status {
 	w.t.Helper()
 	var s status
@@ -167,7 +166,7 @@ func (w *world) await(version, what string, ok func(s status) bool) status {
 	return s
 }
 
-// poll is how one waits.
+// poll returns the settings of all waits.
 func (w *world) poll() await.Poll {
 	return await.Poll{Limit: limit, Pause: 50 * time.Millisecond, Report: w.journals}
 }
@@ -177,7 +176,7 @@ func (w *world) eventually(what string, ok func() bool) {
 	await.Until(w.t, w.poll(), what, ok)
 }
 
-// soon waits for what lasts for a moment only.
+// soon waits for a condition that may last only for a moment.
 func (w *world) soon(what string, ok func() bool) {
 	w.t.Helper()
 	await.Until(w.t, await.Poll{Limit: limit, Pause: time.Millisecond, Report: w.journals}, what, ok)
@@ -187,7 +186,7 @@ func done(s status) bool { return s.Current.EndedAt != nil && !s.Current.Stop }
 
 func stopped(s status) bool { return s.Current.EndedAt != nil && s.Current.Stop }
 
-// succeeds waits for the update's success, and tells how long it took.
+// succeeds waits for the update's success and prints how long it took.
 func (w *world) succeeds(version string) {
 	w.t.Helper()
 	began := time.Now()
@@ -198,7 +197,7 @@ func (w *world) succeeds(version string) {
 	fmt.Printf("boot: %s: success, %.1f s\n", w.t.Name(), time.Since(began).Seconds())
 }
 
-// stops waits for the update's stop, whose reason must say all of that.
+// stops waits until the update stops for a reason that contains all these words.
 func (w *world) stops(version string, words ...string) {
 	w.t.Helper()
 	s := w.await(version, "stop", func(s status) bool { return done(s) || stopped(s) })
@@ -210,7 +209,7 @@ func (w *world) stops(version string, words ...string) {
 	fmt.Printf("boot: %s: stopped: %s\n", w.t.Name(), s.Current.Why)
 }
 
-// doings are what all workers have noted that they do.
+// doings returns the journals of all workers.
 func (w *world) doings() string {
 	var all []byte
 	for i := range 3 {
@@ -222,7 +221,7 @@ func (w *world) doings() string {
 	return string(all)
 }
 
-// journals are the ends of the daemons' logs.
+// journals returns the ends of the daemons' logs.
 func (w *world) journals() string {
 	return fleet.Report(w.fleet.Hosts()[:3], func(int) string {
 		return "journalctl --no-pager -n 40 -o cat -u 'neco-*' -u etcd -u vault -u cke"

@@ -11,7 +11,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// repository is the folder of packages that testscripts/hosts/containers/packages makes.
+// repository returns the directory of packages that testscripts/hosts/containers/packages makes.
 func repository(t *testing.T) string {
 	need.Long(t)
 	cache, err := os.UserCacheDir()
@@ -25,7 +25,7 @@ func repository(t *testing.T) string {
 	return folder
 }
 
-// TestBlog goes the whole way, on a state of one file.
+// TestBlog deploys, uses, kills and removes a blog and its database, with the state in a file.
 func TestBlog(t *testing.T) {
 	w := newWorld(t, "blog", "--config nspawn.apt-repository="+repository(t))
 	begun := time.Now()
@@ -39,19 +39,19 @@ func TestBlog(t *testing.T) {
 	if own := w.sh("juju run wordpress/0 -- 'unit-get private-address; unit-get public-address; hostname -I'"); own != blog+"\n"+blog+"\n"+blog {
 		t.Errorf("the blog's unit knows itself as %q; want %s", own, blog)
 	}
-	// Charm libraries ask there which Juju they run under.
+	// Charm libraries look there to find out which version of Juju they run under.
 	if said := w.sh("juju run wordpress/0 -- '/var/lib/juju/tools/machine-*/jujud version; stat -c %a / /etc /var/lib/juju'"); said != "3.6.27-bijou\n755\n755\n755" {
 		t.Errorf("libraries learn of Juju, and of the folders' modes: %q", said)
 	}
 	w.eventually("curl -sSL http://"+blog+"/", "five-minute WordPress installation")
 
-	// The page installs the blog: into the database that it is related to. It says
-	// that it had done so if the answer to the first request was lost.
+	// The page installs the blog into its related database. If the answer to the first request was
+	// lost, it says that this is done already.
 	form := "weblog_title=Gems&user_name=admin&admin_password=aVerySecretOne&admin_password2=aVerySecretOne&admin_email=a@example.com&language="
 	w.eventually(fmt.Sprintf("curl -sS 'http://%s/wp-admin/install.php?step=2' -d '%s'", blog, form), "Success!|already installed WordPress")
 	w.isThere(blog)
 
-	// Whatever dies is back, with all that it had.
+	// Everything that dies must return with all its data.
 	agent := w.agentIn("2")
 	w.sh("kill -9 " + agent)
 	w.sh("juju set wordpress upload-limit=16")
@@ -64,7 +64,7 @@ func TestBlog(t *testing.T) {
 
 	dead := w.init("1")
 	w.sh("kill -9 " + dead)
-	// It may be back before anybody has seen it down.
+	// It can be back before anybody has seen it down.
 	w.eventually(w.findInit("1")+" | grep -vx "+dead, `^\d+\n$`)
 	w.eventually("juju machines", `(?m)^1 +running +`+strings.ReplaceAll(database, ".", `\.`)+" ")
 	w.isThere(blog)
@@ -72,7 +72,7 @@ func TestBlog(t *testing.T) {
 	w.sh("juju destroy-environment -y blog")
 }
 
-// isThere holds the blog against its database.
+// isThere compares the blog with its database.
 func (w *world) isThere(blog string) {
 	w.t.Helper()
 	w.eventually("curl -sSL http://"+blog+"/", "<title>Gems")
@@ -80,7 +80,7 @@ func (w *world) isThere(blog string) {
 	w.eventually(fmt.Sprintf(`juju run mariadb/0 -- %q`, `mysql -N -e "`+query+`"`), `Gems\s+admin`)
 }
 
-// agentIn is the process id of a machine's agent, on this machine.
+// agentIn returns the process id of a machine's agent, on this machine.
 func (w *world) agentIn(machine string) string {
 	w.t.Helper()
 	return w.sh(`pgrep -f -- "machine-agent --machine ` + machine + ` --env ` + w.home + `"`)

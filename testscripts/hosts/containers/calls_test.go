@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestCalls has a unit called by juju-exec from processes of its container that no hook has started, as cron jobs
-// and daemons of charms call it. Its install hook takes a package without asking for an index of packages first.
+// TestCalls checks juju-exec from processes of a unit's container that no hook has started, such as
+// cron jobs and daemons of charms. The unit's install hook installs a package without updating the
+// package index first.
 func TestCalls(t *testing.T) {
 	packages := t.TempDir()
 	w := newWorld(t, "calls", "--config nspawn.apt-repository="+packages)
@@ -30,7 +31,7 @@ chmod 755 ` + charm + `/hooks/*`)
 	w.sh("juju deploy --series " + w.series + " " + charm)
 	w.eventually("juju status --wide", `called/0 \S* +started`)
 
-	// A process of systemd's, with nothing of a hook's environment, and not of the agent's service.
+	// This is a process of systemd's, without a hook's environment and outside the agent's service.
 	cron := "systemd-run --quiet --wait --pipe --collect "
 	if said := w.inside("1", cron+"/usr/bin/juju-exec called/0 'config-get word; pwd'"); !strings.HasPrefix(said, "hello\n") ||
 		!strings.HasSuffix(said, "/charm") {

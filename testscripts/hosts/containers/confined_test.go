@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestConfined: containers that reach the state by a gateway work as others do, and do not have it. The
-// gateway is killed, hangs and comes back meanwhile.
+// TestConfined checks that containers that reach the state through a gateway work like others, and have
+// no direct access to the state. During the test the gateway is killed, hangs, and comes back.
 func TestConfined(t *testing.T) {
 	w := newWorld(t, "trial", "--config nspawn.confined=true")
 	deploy := "juju deploy --series " + w.series + " testscripts/charms/trivial "
@@ -23,7 +23,7 @@ func TestConfined(t *testing.T) {
 		t.Errorf("the agent runs as: %s", said)
 	}
 
-	// Machine 0's process is killed, and the agents go on as after any outage of their store.
+	// After machine 0's process is killed, the agents must go on as after any outage of their store.
 	agents := w.inside("1", "systemctl show -p MainPID bijou-agent") + w.inside("2", "systemctl show -p MainPID bijou-agent")
 	process := `$(pgrep -f -- '^\S*machine-agent --machine 0 --env ` + env + `')`
 	w.sh("P=" + process + "; kill -9 $P; while kill -0 $P 2>/dev/null; do sleep 0.1; done; juju start && juju run one/0 two/0 -- true")
@@ -33,7 +33,7 @@ func TestConfined(t *testing.T) {
 		t.Errorf("an agent has ended with its gateway: %s, then %s", agents, now)
 	}
 
-	// What a machine had goes with it.
+	// A machine's files are removed with it.
 	w.sh("juju remove-unit two/0")
 	w.eventually("juju destroy-machine 2 >/dev/null 2>&1; juju machines", `(?s)^[^\n]*\n0 [^\n]*\n1 [^\n]*\n$`)
 	w.eventually("ls "+env+"/gateway", `\A1\n\z`)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestDied kills a container: it runs again soon after its agent's presence has ended.
+// TestDied checks that a killed container runs again soon after its agent's presence has ended.
 func TestDied(t *testing.T) {
 	w := newWorld(t, "died")
 	w.sh("juju add-machine")

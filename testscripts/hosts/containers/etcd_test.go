@@ -7,8 +7,8 @@ import (
 	"bijou/testscripts/fakes/etcdtest"
 )
 
-// TestEtcd: on a state that is no file, containers see the environment's folder and
-// cannot write into it. A machine that cannot be had says why.
+// TestEtcd checks that containers see the environment's directory and cannot write into it when the
+// state is in etcd. A machine that cannot be made must show the reason.
 func TestEtcd(t *testing.T) {
 	w := newWorld(t, "trial", "--state '"+etcdtest.For(t, etcdtest.Options{}).URL("/trial")+"'")
 	w.sh("juju deploy --series " + w.series + " testscripts/charms/trivial one && juju deploy --series " + w.series + " testscripts/charms/trivial two && juju add-relation one:server two:client")
@@ -24,7 +24,7 @@ func TestEtcd(t *testing.T) {
 		t.Errorf("containers do not reach each other: %s", said)
 	}
 
-	// What cannot be had is refused, and the next one is not held up.
+	// Impossible machines are refused, and the next one is not held up.
 	w.sh("juju add-machine --constraints 'arch=s390x tags=ssd' && juju add-machine && juju add-machine --constraints mem=256M")
 	w.sh(`! juju add-machine --series noble 2>refused && grep -q 'no machines of series "noble" here' refused`)
 	w.eventually("juju status --wide", `arch=s390x tags=ssd.*: it is `)

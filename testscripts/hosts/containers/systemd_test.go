@@ -11,9 +11,9 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestUnderSystemd: on a host that systemd manages, containers are its units: they go
-// on without the background process, and are gone with their machine. The host's own
-// system is the tree that they boot from.
+// TestUnderSystemd checks that containers are systemd's units on a host that runs systemd. They go on
+// without the background process, and are removed with their machine. They boot from the host's own
+// system.
 func TestUnderSystemd(t *testing.T) {
 	need.Long(t)
 	fleet.Need(t)
@@ -33,7 +33,7 @@ func TestUnderSystemd(t *testing.T) {
 	}
 	host.Put(t, program, "/usr/bin/systemd-nspawn")
 	host.Put(t, binary, "/opt/bijou/bijou")
-	// Its files are an overlay, over which there can be no second one.
+	// The host's files are an overlay, on which no second overlay can be mounted.
 	on("/opt/bijou/bijou install --dir /usr/local/bin && mkdir /root/.bijou && mount -t tmpfs tmpfs /root/.bijou")
 	on("juju bootstrap --provider nspawn --config nspawn.tree=/ && juju add-machine --constraints mem=300M")
 	eventually("juju machines | grep -c running", "2")

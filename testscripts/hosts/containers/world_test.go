@@ -19,10 +19,10 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// limit is several times what anything here takes.
+// limit is several times longer than anything here takes.
 const limit = 6 * time.Minute
 
-// world is one environment of the product's own binary.
+// world is one environment of the real binary.
 type world struct {
 	t      *testing.T
 	bin    string // the folder of the binary and its links
@@ -32,7 +32,7 @@ type world struct {
 	uuid   string // the environment's
 }
 
-// newWorld builds the binary and bootstraps; the environment ends with the test.
+// newWorld builds the binary and bootstraps an environment, which ends with the test.
 func newWorld(t *testing.T, name string, args ...string) *world {
 	need.Long(t)
 	fleet.Need(t)
@@ -51,8 +51,8 @@ func newWorld(t *testing.T, name string, args ...string) *world {
 	return w
 }
 
-// end takes the environment down, if the test has not, and holds this machine against
-// one that has never had it.
+// end destroys the environment, if the test has not, and checks that it has left nothing on this
+// machine.
 func (w *world) end(name string) {
 	if w.t.Failed() {
 		out, _ := w.command("juju status --format yaml; tail -n 50 " + w.home + "/" + name + "/machines/0/agent.log; juju debug-log | tail -n 40").CombinedOutput()
@@ -61,12 +61,12 @@ func (w *world) end(name string) {
 	if _, err := os.Stat(filepath.Join(w.home, name)); err == nil {
 		w.sh("juju destroy-environment -y --force " + name)
 	}
-	// The kernel takes a moment for links of a namespace that is gone.
+	// The kernel takes a moment to remove the links of a namespace that is gone.
 	await.Until(w.t, await.Poll{Limit: time.Minute, Pause: 50 * time.Millisecond}, "nothing is left on this machine", w.traces)
 }
 
-// traces is what the environment has on this machine: files, processes (with which
-// their namespaces go), mounts, links, control groups, sockets, units.
+// traces lists everything that the environment has on this machine: files, processes (with their
+// namespaces), mounts, links, control groups, sockets and units.
 func (w *world) traces() string {
 	return w.sh(fmt.Sprintf(`
 		ls "$BIJOU_HOME" 2>/dev/null | grep -v '^current$'
@@ -78,7 +78,7 @@ func (w *world) traces() string {
 		true`, w.short, w.uuid[:8]))
 }
 
-// command is a shell's line, run as a user with the binary on the PATH would.
+// command returns a shell command, as a user with the binary on the PATH would run it.
 func (w *world) command(line string) *exec.Cmd {
 	c := exec.Command("bash", "-c", line)
 	c.Dir = "../../.."
@@ -86,7 +86,7 @@ func (w *world) command(line string) *exec.Cmd {
 	return c
 }
 
-// sh runs a line that must succeed and returns what it prints.
+// sh runs a command that must succeed and returns its output.
 func (w *world) sh(line string) string {
 	w.t.Helper()
 	c := w.command(line)
@@ -99,7 +99,7 @@ func (w *world) sh(line string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// eventually waits until what the line prints matches, and returns it.
+// eventually repeats the command until its output matches, and returns the output.
 func (w *world) eventually(line, want string) string {
 	w.t.Helper()
 	expression := regexp.MustCompile(want)
@@ -111,19 +111,19 @@ func (w *world) eventually(line, want string) string {
 	return string(out)
 }
 
-// address is where the machine says that it is reached.
+// address returns the machine's address, as juju shows it.
 func (w *world) address(machine string) string {
 	w.t.Helper()
 	return w.sh(`juju machines | awk '$1 == "` + machine + `" { print $3 }'`)
 }
 
-// init is the process id of the container's first process, on this machine.
+// init returns the process id of the container's first process, on this machine.
 func (w *world) init(machine string) string {
 	w.t.Helper()
 	return w.sh(w.findInit(machine))
 }
 
-// findInit is the line that prints it. An agent may be at work before the provisioner has
+// findInit returns the command that prints that id. An agent can be at work before the provisioner has
 // recorded the container.
 func (w *world) findInit(machine string) string {
 	w.t.Helper()
@@ -132,7 +132,7 @@ func (w *world) findInit(machine string) string {
 	return `pgrep -P $(pgrep -f -- "^systemd-nspawn .*--machine=` + id + ` ")`
 }
 
-// inside runs a line in a machine's container, as its root.
+// inside runs a command in a machine's container, as its root.
 func (w *world) inside(machine, line string) string {
 	w.t.Helper()
 	return w.sh(fmt.Sprintf("nsenter -t %s -a -- env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin bash -c %q", w.init(machine), line))

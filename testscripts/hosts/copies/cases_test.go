@@ -8,7 +8,7 @@ import (
 	"bijou/testscripts/kit/judge"
 )
 
-// other is an agent that must not run: where it is started, and how.
+// other is an agent that must not run, with the place and the way in which it is started.
 type other struct {
 	name   string
 	unit   string // systemd's
@@ -18,8 +18,8 @@ type other struct {
 	tenths int    // how long the hook takes during which the store goes away: it may end meanwhile
 }
 
-// TestHosts has each agent that must not run started again and again, while the store
-// goes away for longer than a session lives, in the middle of a hook.
+// TestHosts repeatedly starts agents that must not run, while the store is away for longer than a
+// session lives, in the middle of a hook.
 func TestHosts(t *testing.T) {
 	p := newPair(t)
 	for _, o := range []other{
@@ -32,8 +32,8 @@ func TestHosts(t *testing.T) {
 	checkOrder(t, p.all())
 }
 
-// beside has one such agent insist, takes the store away, and holds what has run against
-// what is promised.
+// beside starts such an agent repeatedly and takes the store away. It then checks that every hook ran
+// in one place only.
 func (p *pair) beside(o other) {
 	p.t.Helper()
 	began := time.Now().UnixMicro()
@@ -63,7 +63,7 @@ func (p *pair) beside(o other) {
 	}
 }
 
-// since are the runs that have begun since then.
+// since returns the events from the first run that began at that time or later.
 func since(events []judge.Event, at int64) (later []judge.Event) {
 	for i, e := range events {
 		if e.At >= at && (e.Event == judge.Begin || len(later) > 0) {
@@ -73,7 +73,7 @@ func since(events []judge.Event, at int64) (later []judge.Event) {
 	return nil
 }
 
-// unpack makes the folder on its host, by way of this machine.
+// unpack makes the directory on its host, by way of this machine.
 func (p *pair) unpack(o other) {
 	p.t.Helper()
 	p.on(0, o.make+" >/root/folder.tar")
@@ -83,8 +83,8 @@ func (p *pair) unpack(o other) {
 	p.on(o.host, "mkdir -p "+o.folder+" && tar -C "+o.folder+" -x -f /root/folder.tar")
 }
 
-// insist starts the agent again and again, as a service manager does, until the function
-// is called, which says how often it was refused.
+// insist starts the agent again and again, as a service manager does, until stop is called. stop
+// returns how often the agent was refused.
 func (p *pair) insist(o other) (stop func() string) {
 	p.t.Helper()
 	p.on(o.host, "systemd-run --quiet --unit="+o.unit+" --property=Restart=always --property=RestartSec=3 --setenv=HOME=/root "+

@@ -12,7 +12,7 @@ import (
 	"bijou/testscripts/kit/judge"
 )
 
-// limit is several times what anything here takes to come true.
+// limit is several times longer than anything here takes.
 const limit = 3 * time.Minute
 
 func check(t *testing.T, err error) {
@@ -22,7 +22,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// product is the binary that is tested.
+// product returns the binary under test.
 func product(t *testing.T) string {
 	t.Helper()
 	if commit := os.Getenv("BIJOU_TEST_BINARY"); commit != "" {
@@ -31,9 +31,9 @@ func product(t *testing.T) string {
 	return versions.Current(t)
 }
 
-// slowly has a hook take as long as the file says: tenths of seconds, at least and at
-// most. With a file "stubborn" beside it, it does not end when it is told to; without
-// one, its exit code says that it was.
+// slowly makes a hook take as long as the file says: a minimum and a maximum in tenths of seconds. With
+// a file "stubborn" beside it, the hook ignores SIGTERM. Without one, its exit code shows that it got
+// SIGTERM.
 const slowly = `
 if [ -e %[1]s/stubborn ]; then trap '' TERM; else trap 'exit 143' TERM; fi
 read -r least most < %[1]s/tenths
@@ -43,8 +43,8 @@ for ((left = least + RANDOM %% (most - least + 1); left > 0; left -= 5)); do
 done
 `
 
-// makeCharm makes a charm whose units note their hooks in the file record, by the
-// orders in that folder.
+// makeCharm makes a charm whose units record their hooks in the file record. The directory orders
+// controls them.
 func makeCharm(t *testing.T, folder, orders, record string) {
 	t.Helper()
 	check(t, judge.Charm(folder, filepath.Join("..", "..", "charms", "recorder"), os.TempDir()))
@@ -56,8 +56,7 @@ func makeCharm(t *testing.T, folder, orders, record string) {
 	check(t, os.WriteFile(filepath.Join(folder, "control", "log"), []byte(record), 0o644))
 }
 
-// inFlight is the run that has noted last that it has long to go; ok is false if there is
-// none.
+// inFlight returns the last run in the record that still has long to go. ok is false if there is none.
 func inFlight(events []judge.Event) (s judge.Span, ok bool) {
 	const long = 200 // tenths of a second
 	if n := len(events); n == 0 || events[n-1].Event != judge.Lives || events[n-1].Left < long {
@@ -67,7 +66,7 @@ func inFlight(events []judge.Event) (s judge.Span, ok bool) {
 	return spans[len(spans)-1], true
 }
 
-// endedAfter counts the runs that have come to their end, but for the first ones.
+// endedAfter counts the runs that have ended, without the first ones.
 func endedAfter(first int, events []judge.Event) (n int) {
 	for _, s := range judge.Spans(events)[first:] {
 		if s.Over {
@@ -77,7 +76,7 @@ func endedAfter(first int, events []judge.Event) (n int) {
 	return n
 }
 
-// awaitHooks waits until so many more runs have ended, after those that have begun.
+// awaitHooks waits until n more runs have ended, after those that have begun.
 func awaitHooks(n int, events func() []judge.Event, eventually func(what string, not func() string)) {
 	had := len(judge.Spans(events()))
 	eventually("more hooks have ended", func() string {
@@ -85,7 +84,7 @@ func awaitHooks(n int, events func() []judge.Event, eventually func(what string,
 	})
 }
 
-// awaitLong waits until a hook runs that has long to go, and returns it.
+// awaitLong waits for a running hook that has long to go, and returns it.
 func awaitLong(events func() []judge.Event, eventually func(what string, not func() string)) (hook judge.Span) {
 	eventually("a hook runs that takes long", func() string {
 		var ok bool
@@ -95,7 +94,7 @@ func awaitLong(events func() []judge.Event, eventually func(what string, not fun
 	return hook
 }
 
-// checkRuns wants no two runs at a time, and none that was killed or has failed.
+// checkRuns checks that no two runs overlapped, and that none was killed or failed.
 func checkRuns(t *testing.T, name string, events []judge.Event) {
 	t.Helper()
 	overlaps, spans, bad := judge.Overlaps(events), judge.Spans(events), 0
@@ -115,8 +114,8 @@ func checkRuns(t *testing.T, name string, events []judge.Event) {
 	}
 }
 
-// checkOutlived wants a hook to have gone on all the time that the store was away, to its
-// end, and not to have run again.
+// checkOutlived checks that a hook ran through the whole outage of the store to its end, and did not
+// run again.
 func checkOutlived(t *testing.T, hook judge.Span, events []judge.Event) {
 	t.Helper()
 	for _, s := range judge.Spans(events) {
@@ -126,7 +125,7 @@ func checkOutlived(t *testing.T, hook judge.Span, events []judge.Event) {
 	}
 }
 
-// checkOrder holds the unit's whole record against the order that is promised.
+// checkOrder checks the unit's whole record against the promised order.
 func checkOrder(t *testing.T, events []judge.Event) {
 	t.Helper()
 	for _, wrong := range judge.Violations(judge.Merge(events)) {

@@ -1,12 +1,11 @@
-// Package copies proves that a unit's hooks run in one place at a time, whoever starts
-// an agent besides: from a copy of the environment's folder, on the same host or another
-// one, or with the number of a machine that is another host's; while the store is there
-// and while it is away; and what happens when a machine is given to another host.
+// Package copies tests that a unit's hooks run in one place at a time, even if somebody starts a second
+// agent: from a copy of the environment's directory, on the same host or a different one, or with the
+// number of a machine that is on a different host. It tests that with and without the store, and tests
+// that a machine can be given to a different host.
 //
-// It is tests only and nothing imports it. The unit's hooks take seconds and settings
-// change all the time, so that there is always one to overlap with. Each line
-// `copies: ...` says what was counted.
+// The unit's hooks take seconds and its settings change all the time, so that there is always one to
+// overlap with. Each line `copies: ...` shows what was counted.
 //
-// BIJOU_TEST_BINARY=COMMIT runs the same with that commit's binary: of one from before
-// machines had claims, to see that the tests can fail.
+// BIJOU_TEST_BINARY=COMMIT runs the same tests with that commit's binary. With one from before machines
+// had claims, the tests must fail.
 package copies

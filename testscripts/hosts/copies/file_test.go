@@ -20,8 +20,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestCopiedFolder has an agent started again and again from a copy of the folder of an
-// environment in a file, which names the same file.
+// TestCopiedFolder repeatedly starts an agent from a copy of an environment's directory. The copy names
+// the same file of state.
 func TestCopiedFolder(t *testing.T) {
 	need.Whole(t)
 	w := newFolder(t)
@@ -29,8 +29,8 @@ func TestCopiedFolder(t *testing.T) {
 	w.withCopy("a copy on the same host, over a file", func() { w.awaitHooks(8) })
 }
 
-// TestCopiedFolderLocked has another program lock the file meanwhile, with a hook in
-// flight that takes longer.
+// TestCopiedFolderLocked does the same while a separate program locks the file, and a hook runs longer
+// than that.
 func TestCopiedFolderLocked(t *testing.T) {
 	need.Long(t)
 	w := newFolder(t)
@@ -51,8 +51,8 @@ func TestCopiedFolderLocked(t *testing.T) {
 // outage is how long a store is away: four times as long as a session lives without it.
 const outage = 40 * time.Second
 
-// withCopy changes settings all the time and has an agent started from a copy again and
-// again, while f runs; at the end everything is held against what is promised.
+// withCopy constantly changes settings and starts an agent from a copy again and again, while f runs.
+// At the end it checks that every hook ran in one place only.
 func (w *folder) withCopy(name string, f func()) {
 	w.t.Helper()
 	defer func() { checkRuns(w.t, name, w.events()) }() // also if it never came to rest
@@ -74,7 +74,7 @@ func (w *folder) withCopy(name string, f func()) {
 	checkOrder(w.t, w.events())
 }
 
-// drive changes the unit's settings until the function is called.
+// drive changes the unit's settings until halt is called.
 func (w *folder) drive() (halt func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -92,8 +92,8 @@ func (w *folder) drive() (halt func()) {
 	return halt
 }
 
-// insist starts the agent of a folder again and again until stop is called. It counts
-// how often that was refused.
+// insist starts the agent of a directory again and again until stop is called. refused returns how
+// often the agent was refused.
 func (w *folder) insist(dir string) (stop func(), refused func() int64) {
 	w.t.Helper()
 	e, err := home.Load(dir)

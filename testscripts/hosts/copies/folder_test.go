@@ -14,7 +14,7 @@ import (
 	"bijou/testscripts/kit/localenv"
 )
 
-// folder is an environment in a file of this host, with one unit.
+// folder is an environment in a file on this host, with one unit.
 type folder struct {
 	*localenv.Env
 	t   *testing.T
@@ -37,7 +37,7 @@ func newFolder(t *testing.T) *folder {
 
 func (w *folder) record() string { return filepath.Join(w.dir, "record") }
 
-// order says how many tenths of a second hooks take from now on.
+// order sets how long hooks take from now on, in tenths of a second.
 func (w *folder) order(least, most int) {
 	w.t.Helper()
 	check(w.t, os.WriteFile(filepath.Join(w.dir, "tenths"), fmt.Appendf(nil, "%d %d\n", least, most), 0o644))
@@ -50,13 +50,13 @@ func (w *folder) events() []judge.Event {
 	return events
 }
 
-// awaitHooks waits until so many more runs have ended, after those that have begun.
+// awaitHooks waits until n more runs have ended, after those that have begun.
 func (w *folder) awaitHooks(n int) {
 	w.t.Helper()
 	awaitHooks(n, w.events, w.eventually)
 }
 
-// awaitLong waits until a hook runs that has long to go, and returns it.
+// awaitLong waits for a running hook that has long to go, and returns it.
 func (w *folder) awaitLong() judge.Span {
 	w.t.Helper()
 	return awaitLong(w.events, w.eventually)
@@ -67,7 +67,7 @@ func (w *folder) eventually(what string, not func() string) {
 	await.Until(w.t, await.Poll{Limit: limit, Pause: 20 * time.Millisecond, Report: w.Status}, what, not)
 }
 
-// missing is what the record lacks of what the state knows.
+// missing returns what the record lacks compared with the state.
 func (w *folder) missing() string {
 	w.t.Helper()
 	e, err := home.Load(w.Dir())

@@ -21,15 +21,14 @@ const (
 	record = "/root/record"
 )
 
-// pair is two hosts. The store is on host 0, and so is the environment's one machine,
-// with one unit.
+// pair is two hosts. The store and the environment's one machine, with one unit, are on host 0.
 type pair struct {
 	t     *testing.T
 	hosts []*fleet.Host
 	url   string // of the state
 }
 
-// newPair boots the hosts, and has the unit run on host 0.
+// newPair boots the hosts and starts the unit on host 0.
 func newPair(t *testing.T) *pair {
 	t.Helper()
 	need.Long(t)
@@ -55,7 +54,7 @@ func newPair(t *testing.T) *pair {
 	return p
 }
 
-// etcdUnit is the store as a service.
+// etcdUnit is the store's unit file.
 const etcdUnit = `[Unit]
 Description=etcd
 [Service]
@@ -73,25 +72,25 @@ func (p *pair) startEtcd() {
 	p.on(0, "systemctl daemon-reload && systemctl start etcd")
 }
 
-// copy copies a file or folder to a host.
+// copy copies a file or directory to a host.
 func (p *pair) copy(host int, from, to string) {
 	p.t.Helper()
 	p.hosts[host].Put(p.t, from, to)
 }
 
-// write writes a file of a host.
+// write writes a file on a host.
 func (p *pair) write(host int, path, content string) {
 	p.t.Helper()
 	p.hosts[host].Write(p.t, path, content, 0o644)
 }
 
-// on runs a shell's line on a host and returns what it prints.
+// on runs a shell command on a host and returns its output.
 func (p *pair) on(host int, line string) string {
 	p.t.Helper()
 	return p.hosts[host].On(p.t, line)
 }
 
-// order says how many tenths of a second hooks take from now on, on both hosts.
+// order sets how long hooks take from now on, in tenths of a second, on both hosts.
 func (p *pair) order(least, most int) {
 	p.t.Helper()
 	for i := range p.hosts {
@@ -99,7 +98,7 @@ func (p *pair) order(least, most int) {
 	}
 }
 
-// events are those of one host's record, which is not there before the first hook.
+// events returns the events of one host's record, which does not exist before the first hook.
 func (p *pair) events(host int) []judge.Event {
 	p.t.Helper()
 	events, err := judge.Read(p.hosts[host].Disk(record))
@@ -107,20 +106,19 @@ func (p *pair) events(host int) []judge.Event {
 	return events
 }
 
-// all are those of both, in their order.
+// all returns the events of both hosts in order.
 func (p *pair) all() []judge.Event {
 	p.t.Helper()
 	return judge.Merge(append(p.events(0), p.events(1)...))
 }
 
-// awaitHooks waits until so many more runs have ended on a host, after those that have
-// begun.
+// awaitHooks waits until n more runs have ended on a host, after those that have begun.
 func (p *pair) awaitHooks(host, n int) {
 	p.t.Helper()
 	awaitHooks(n, func() []judge.Event { return p.events(host) }, p.eventually)
 }
 
-// awaitLong waits until a hook runs on a host that has long to go, and returns it.
+// awaitLong waits for a running hook on a host that has long to go, and returns it.
 func (p *pair) awaitLong(host int) (hook judge.Span) {
 	p.t.Helper()
 	return awaitLong(func() []judge.Event { return p.events(host) }, p.eventually)
@@ -131,14 +129,14 @@ func (p *pair) eventually(what string, not func() string) {
 	await.Until(p.t, await.Poll{Limit: limit, Pause: 100 * time.Millisecond, Report: p.everything}, what, not)
 }
 
-// everything is what somebody wants to know when it went wrong.
+// everything returns all facts that help to find the cause of a failure.
 func (p *pair) everything() string {
 	return fleet.Report(p.hosts, func(int) string {
 		return "timeout 20 juju status; tail -n 30 " + env + "/machines/0/agent.log " + record + "; journalctl --no-pager -n 10 -u 'copy-*'"
 	})
 }
 
-// drive changes the unit's settings until the function is called.
+// drive changes the unit's settings until halt is called.
 func (p *pair) drive() (halt func()) {
 	stop := make(chan struct{})
 	var running sync.WaitGroup

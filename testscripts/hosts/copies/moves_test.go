@@ -9,7 +9,7 @@ import (
 	"bijou/testscripts/kit/judge"
 )
 
-// move is a machine that is given to another host with a hook in flight.
+// move gives a machine to a different host while a hook runs.
 type move struct {
 	name     string
 	from, to int
@@ -17,8 +17,8 @@ type move struct {
 	cut      bool // the first host cannot reach the store
 }
 
-// TestMoves gives the machine from host to host. Nobody can wait for the end of what
-// another host runs: how long two hooks ran at a time is printed.
+// TestMoves gives the machine from host to host. The new host cannot wait for the end of a hook on the
+// old one, so the test prints how long two hooks overlapped.
 func TestMoves(t *testing.T) {
 	p := newPair(t)
 	p.unpack(other{host: 1, folder: env, make: "tar -C " + env + " -c ."})
@@ -36,8 +36,8 @@ func TestMoves(t *testing.T) {
 	p.settle()
 }
 
-// move makes one, and wants the first to end its hook and itself, with the reason in its
-// log, and the second to run the hook again.
+// move carries out a move. The first agent must end its hook and itself, with the reason in its log,
+// and the second must run the hook again.
 func (p *pair) move(m move) {
 	p.t.Helper()
 	p.order(20, 30)
@@ -68,7 +68,7 @@ func (p *pair) move(m move) {
 	p.tell(m, hook, assigned)
 }
 
-// checkLog wants the first agent's log to say why it has ended.
+// checkLog checks that the first agent's log says why it has ended.
 func (p *pair) checkLog(m move, log string) {
 	p.t.Helper()
 	for _, want := range []string{`msg="another agent runs the machine: the hooks in flight end, and this agent"`, "the claim was lost: it was taken by"} {
@@ -78,9 +78,8 @@ func (p *pair) checkLog(m move, log string) {
 	}
 }
 
-// tell prints what became of the hook that was in flight, and holds it against what is
-// promised: a hook that listens was told to end, one that does not was killed, and nobody
-// counts it as done.
+// tell prints what happened to the running hook, and checks it: a hook that obeys SIGTERM was told to
+// end, one that ignores it was killed, and neither counts as successful.
 func (p *pair) tell(m move, hook judge.Span, assigned time.Time) {
 	p.t.Helper()
 	var first judge.Span

@@ -8,10 +8,10 @@ import (
 	"bijou/testscripts/kit/judge"
 )
 
-// TestWitness is called on a host.
+// TestWitness runs on a host.
 func TestWitness(t *testing.T) { judge.Witness(t) }
 
-// settle waits until all that hooks have done is in the state.
+// settle waits until the results of all hooks are in the state.
 func (p *pair) settle() {
 	p.t.Helper()
 	const merged = "/root/records/app-0"

@@ -19,7 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browser is one tab of chromium, without a window.
+// browser is one tab of chromium without a window.
 type browser struct {
 	t   *testing.T
 	ctx context.Context
@@ -77,7 +77,7 @@ func (b *browser) note(event any) {
 	}
 }
 
-// check wants requests to that place only, and no word on the console.
+// check checks that the page sent requests only to base and printed nothing on the console.
 func (b *browser) check(base string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -102,7 +102,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// await waits until an expression is true.
+// await waits until a JavaScript expression is true.
 func (b *browser) await(what, expression string) {
 	b.t.Helper()
 	_, err := chromedp.Run(b.ctx, chromedp.Poll[chromedp.Void](expression, chromedp.WithPollingTimeout(60*time.Second)))
@@ -112,7 +112,7 @@ func (b *browser) await(what, expression string) {
 	}
 }
 
-// evaluate returns what an expression is.
+// evaluate returns the value of a JavaScript expression.
 func evaluate[T any](b *browser, expression string) T {
 	b.t.Helper()
 	got, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
@@ -122,7 +122,7 @@ func evaluate[T any](b *browser, expression string) T {
 	return got
 }
 
-// click clicks what a selector finds, where a reader would.
+// click clicks the element of a selector, as a reader would.
 func (b *browser) click(selector string) {
 	b.t.Helper()
 	b.do(chromedp.ScrollIntoView(chromedp.CSS(selector)), chromedp.Click(chromedp.CSS(selector)))
@@ -131,8 +131,8 @@ func (b *browser) click(selector string) {
 // press presses a key.
 func (b *browser) press(key string) { b.do(chromedp.KeyEvent(key)) }
 
-// picture shows the page in both themes at two widths, which it must fit, and keeps the pictures in
-// $BIJOU_TEST_PICTURES.
+// picture takes pictures of the page in both themes at two widths, which the page must fit. It keeps
+// them in $BIJOU_TEST_PICTURES.
 func (b *browser) picture(name string, full bool) {
 	b.t.Helper()
 	for _, width := range []int64{1280, 390} {

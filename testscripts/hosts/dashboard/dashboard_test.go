@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// world is a host with an environment and boot servers, as an operator has it.
+// world is an operator's host with an environment and boot servers.
 type world struct {
 	t    *testing.T
 	bin  string
@@ -43,7 +43,7 @@ func (w *world) command(line string) *exec.Cmd {
 	return cmd
 }
 
-// run runs commands, one a line.
+// run runs commands, one on each line.
 func (w *world) run(lines string) {
 	w.t.Helper()
 	for line := range strings.Lines(lines) {
@@ -53,7 +53,7 @@ func (w *world) run(lines string) {
 	}
 }
 
-// serve runs a dashboard, and returns its link and what ends it.
+// serve runs a dashboard. It returns the dashboard's link and a function that ends it.
 func (w *world) serve(line string) (link string, end func()) {
 	w.t.Helper()
 	cmd := w.command(line)
@@ -77,7 +77,7 @@ func (w *world) serve(line string) (link string, end func()) {
 	return strings.TrimSpace(link), end
 }
 
-// TestDashboard deploys, relates, breaks and mends while a browser watches.
+// TestDashboard deploys, relates, breaks and repairs an environment while a browser watches.
 func TestDashboard(t *testing.T) {
 	b := openBrowser(t)
 	w := newWorld(t)
@@ -140,7 +140,8 @@ func TestDashboard(t *testing.T) {
 	end()
 }
 
-// testAttention finds what is wrong on top of the page, and sorts and filters the units.
+// testAttention checks that problems are at the top of the page, and that the units can be sorted and
+// filtered.
 func testAttention(b *browser) {
 	b.t.Helper()
 	b.await("it needs attention, with the reason and what to type", `(row => row && row.innerText.includes('no space left') && row.querySelector('[data-copy="juju resolved --retry db/0"]'))(document.querySelector('#attention tr'))`)
@@ -166,7 +167,7 @@ func testAttention(b *browser) {
 	}
 }
 
-// testOneRow changes one unit, and sees what changes on the page.
+// testOneRow changes one unit and checks what changes on the page.
 func testOneRow(w *world, b *browser) {
 	b.t.Helper()
 	evaluate[bool](b, `(window.changed = [], new MutationObserver(all => all.forEach(m => m.addedNodes.forEach(n => changed.push(n.id)))).observe(document.getElementById('units'), {childList: true}), true)`)
@@ -177,7 +178,7 @@ func testOneRow(w *world, b *browser) {
 	}
 }
 
-// testDetails opens a box by the mouse, and a unit by the keyboard.
+// testDetails opens a box with the mouse, and a unit with the keyboard.
 func testDetails(b *browser) {
 	b.t.Helper()
 	b.click(`.box[data-service=web] > a`)
@@ -199,7 +200,7 @@ func testDetails(b *browser) {
 	b.await("all units again", `document.querySelectorAll('#units tr:not([hidden])').length === 8`)
 }
 
-// testLog filters the log, and sees it go on.
+// testLog filters the log and checks that it continues.
 func testLog(w *world, b *browser) {
 	b.t.Helper()
 	b.do(chromedp.SendKeys(chromedp.CSS("#text"), "said-by-hand"))
@@ -208,7 +209,7 @@ func testLog(w *world, b *browser) {
 	b.await("the line", `document.querySelector('#log li') && [...document.querySelectorAll('#log li')].every(l => l.innerText.includes('said-by-hand'))`)
 }
 
-// testFleet looks at boot servers, which move while it looks.
+// testFleet checks the view of boot servers while they change.
 func testFleet(w *world, b *browser) {
 	b.t.Helper()
 	b.click(`.tab[href="#part=fleet"]`)

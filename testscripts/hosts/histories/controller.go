@@ -18,7 +18,7 @@ import (
 // program is the name under which a test binary is a worker.
 const program = "histories-worker"
 
-// play is one history in the making: workers that write to one store, and what they told.
+// play is a running history: workers that write to one store, and their reports.
 type play struct {
 	url   string
 	plant string
@@ -30,14 +30,14 @@ type play struct {
 	complain []string // what workers wrote to stderr
 }
 
-// session is a worker's. It ends after the worker has, or sooner if the worker was told so: an end
-// before that would take slots from a process that lives.
+// session is a worker's session. It ends after the worker, or earlier if the worker was told so:
+// otherwise it would take slots from a living process.
 type session struct {
 	id   string
 	ends int64 // not before
 }
 
-// start runs a worker as a process, which plays for that long. Its history is complete once the
+// start starts a worker as a process that plays for the time work. Its history is complete once the
 // returned channel is closed.
 func (p *play) start(seed uint64, work time.Duration) (*exec.Cmd, <-chan struct{}, error) {
 	p.mu.Lock()
@@ -79,7 +79,8 @@ func (p *play) start(seed uint64, work time.Duration) (*exec.Cmd, <-chan struct{
 	return cmd, done, nil
 }
 
-// record reads what a worker tells until it ends. What it had begun by then has no outcome.
+// record reads a worker's reports until the worker ends. An operation that has not ended by then has no
+// outcome.
 func (p *play) record(client int, id string, from io.Reader) {
 	var open *porcupine.Operation
 	own := session{id: id}
@@ -113,8 +114,8 @@ func (p *play) record(client int, id string, from io.Reader) {
 	}
 }
 
-// add completes an operation. One that was not told its outcome tells nothing if it only read, and
-// else may still happen at any later time.
+// add completes an operation. Without an outcome, a read proves nothing, and any other operation may
+// still happen at any later time.
 func (p *play) add(op porcupine.Operation, told outcome, at int64) {
 	kind := op.Input.(operation).Kind
 	if !told.Known {
@@ -131,7 +132,7 @@ func (p *play) add(op porcupine.Operation, told outcome, at int64) {
 	p.history = append(p.history, op)
 }
 
-// finish adds the end of each session, which came before now, when nobody holds a slot any more.
+// finish adds the end of each session. It was before now, since all slots are free by now.
 func (p *play) finish(at int64) []porcupine.Operation {
 	p.mu.Lock()
 	defer p.mu.Unlock()

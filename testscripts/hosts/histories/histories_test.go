@@ -21,7 +21,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestMain makes this binary a worker, too.
+// TestMain makes this binary also a worker.
 func TestMain(m *testing.M) {
 	applets.MainWith(m, multicall.Options{}, map[string]func(){program: Main}, func() {
 		if !need.LongRun() {
@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 const (
 	processes = 4
 	played    = 15 * time.Second
-	// checked bounds the checker's work for one history. It needs far less than a second, unless
-	// very many operations have no outcome.
+	// checked limits the checker's time for one history. It needs far less than a second, unless very
+	// many operations have no outcome.
 	checked = 2 * time.Minute
 )
 
@@ -53,7 +53,7 @@ func firstSeed(t *testing.T) uint64 {
 	return seed
 }
 
-// TestSQLite plays histories over a file, whose processes are killed every second or so.
+// TestSQLite plays histories over a file. One of the processes is killed about every second.
 func TestSQLite(t *testing.T) {
 	need.Long(t)
 	seed := firstSeed(t)
@@ -67,8 +67,8 @@ func TestSQLite(t *testing.T) {
 	}
 }
 
-// TestEtcd plays histories over three members. They are killed, too: one at a time, which nobody
-// should notice, and two at a time, so that the store is away.
+// TestEtcd plays histories over three members, which are killed too. One at a time must not be noticed,
+// and two at a time take the store away.
 func TestEtcd(t *testing.T) {
 	need.Long(t)
 	seed := firstSeed(t)
@@ -87,7 +87,7 @@ func TestEtcd(t *testing.T) {
 	}
 }
 
-// TestPlanted has workers with a fault each, which the checker must find.
+// TestPlanted gives workers one fault each, which the checker must find.
 func TestPlanted(t *testing.T) {
 	need.Long(t)
 	seed := firstSeed(t)
@@ -102,7 +102,7 @@ func TestPlanted(t *testing.T) {
 
 func sqliteURL(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "state.db") }
 
-// killMembers kills some members of etcd and starts them again.
+// killMembers kills n members of etcd and starts them again.
 func killMembers(t *testing.T, c *etcdtest.Cluster, random *rand.Rand, n int) {
 	t.Helper()
 	chosen := random.Perm(len(c.Members))[:n]
@@ -119,8 +119,8 @@ func killMembers(t *testing.T, c *etcdtest.Cluster, random *rand.Rand, n int) {
 	}
 }
 
-// run has the workers play for that long, kills one of them every second or so, calls strike after
-// that, and waits until all have ended. Without strike, nothing is killed.
+// run lets the workers play for that long. About every second it kills one of them and calls strike,
+// and at the end it waits until all have ended. Without strike, nothing is killed.
 func (p *play) run(t *testing.T, random *rand.Rand, length time.Duration, strike func()) {
 	t.Helper()
 	ends := time.Now().Add(length)
@@ -185,7 +185,7 @@ func awaitFreeSlots(t *testing.T, space *keyspace.Space) {
 	})
 }
 
-// check wants the history to be linearizable, or not to be.
+// check checks that the history is linearizable, or that it is not.
 func (p *play) check(t *testing.T, want bool) {
 	t.Helper()
 	history := p.finish(now())

@@ -11,14 +11,14 @@ const (
 	slots     = 4
 )
 
-// world is all that the processes share: registers with numbers, and slots that a session holds
-// as long as it lives. An empty holder is none.
+// world is the data that the processes share: registers with numbers, and slots that a session holds
+// while it lives. An empty holder means none.
 type world struct {
 	Registers [registers]int
 	Holders   [slots]string
 }
 
-// operation is what a process is about to do. Its kind is one of the words below.
+// operation is an operation that a process begins. Its kind is one of the words below.
 type operation struct {
 	Kind    string `json:"kind"`
 	From    int    `json:"from,omitempty"` // a register
@@ -37,14 +37,14 @@ const (
 	opEnd  = "end"  // a session ends by itself: all that it holds is free
 )
 
-// outcome is what a process was told. An operation without one may have happened, or may happen
-// at any later time, or never.
+// outcome is the result that a process got. An operation without one may have happened, or may happen
+// later, or never.
 type outcome struct {
 	Known bool  `json:"known"`
 	World world `json:"world"` // what was read
 }
 
-// model says which worlds an operation can lead to.
+// model defines which worlds an operation can lead to.
 func model() porcupine.Model {
 	m := porcupine.NondeterministicModel{
 		Init: func() []any { return []any{world{}} },

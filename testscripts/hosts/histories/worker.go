@@ -15,7 +15,7 @@ import (
 	"bijou/state/keyspace"
 )
 
-// event is a line that a worker writes: an operation that it begins, or how that ended.
+// event is a line from a worker: the beginning or the outcome of an operation.
 type event struct {
 	At        int64      `json:"at"` // on the clock of the host, which all processes share
 	Operation *operation `json:"operation,omitempty"`
@@ -25,7 +25,7 @@ type event struct {
 	Closing   bool       `json:"closing,omitempty"` // the session is being closed
 }
 
-// The faults that a worker can have, for a checker to find.
+// These are the faults that a worker can have for a checker to find.
 const (
 	tornView   = "torn-view"   // reads each key in a view of its own
 	blindMove  = "blind-move"  // reads in a view, and writes without conditions
@@ -43,8 +43,8 @@ type worker struct {
 	ends   int64 // when it is done
 }
 
-// Main runs a worker: its arguments are the store's URL, its id, a seed, how many milliseconds it
-// works, and the fault that it has.
+// Main runs a worker. Its arguments are the store's URL, its id, a seed, its time in milliseconds, and
+// its fault.
 func Main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -62,7 +62,8 @@ func run(args []string) error {
 		return err
 	}
 
-	// A store that is away for a moment is asked again: a member may be down when a worker starts.
+	// The worker retries a store that is away for a moment, since a member can be down when a worker
+	// starts.
 	ctx := context.Background()
 	var opened *keyspace.Space
 	for opened == nil {
@@ -87,7 +88,7 @@ func now() int64 {
 	return t.Nano()
 }
 
-// tell writes the event in one write, so that a killed worker has told it wholly or not at all.
+// tell writes the event in one write, so that a killed worker has reported it in full or not at all.
 func tell(e event) {
 	e.At = now()
 	line, err := json.Marshal(e)
@@ -99,7 +100,7 @@ func tell(e event) {
 	}
 }
 
-// work plays until the time is up or the session is lost, which the next worker goes on from.
+// work plays until the time is over or the session is lost.
 func (w *worker) work(ctx context.Context) error {
 	tell(event{Session: w.id})
 	session, err := w.space.NewSession(ctx)

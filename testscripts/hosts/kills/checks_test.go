@@ -13,7 +13,7 @@ import (
 	"bijou/testscripts/kit/judge"
 )
 
-// settle waits until everything has been told to everybody.
+// settle waits until every unit has been told everything.
 func (w *world) settle() {
 	w.t.Helper()
 	w.eventually("everything is told", func() string {
@@ -23,7 +23,7 @@ func (w *world) settle() {
 	})
 }
 
-// judge holds all records against the rules, and says what was counted.
+// judge checks all records against the rules and prints the counts.
 func (w *world) judge(suite, counted string) {
 	w.t.Helper()
 	records, hooks, again := w.records(), 0, 0
@@ -50,8 +50,8 @@ func (w *world) judge(suite, counted string) {
 	fmt.Printf("kills: %s: %s%d kills, %d units, %d hooks (%d began again), %d violations\n", suite, counted, w.kills, len(records), hooks, again, len(wrong))
 }
 
-// damaged are the units whose data are not what their hooks have left: the
-// number that they wrote last, or one more if that hook was killed.
+// damaged returns the units whose data differs from what their hooks left: the last number that they
+// wrote, or one more if that hook was killed.
 func (w *world) damaged(records map[string][]judge.Event) (all []string) {
 	for _, u := range w.units("") {
 		data, err := os.ReadFile(w.Unit(u.Name, "beat"))
@@ -69,9 +69,8 @@ func (w *world) damaged(records map[string][]judge.Event) (all []string) {
 	return all
 }
 
-// removeAll takes everything down, and wants nothing to be left of it: no file,
-// no record. Logs stay for a while, and so do settings of relations that are gone,
-// until they are swept.
+// removeAll removes everything, and checks that no file and no record is left. Logs stay for a while,
+// and settings of removed relations stay until they are swept.
 func (w *world) removeAll(services ...string) {
 	w.t.Helper()
 	w.wrong = append(w.wrong, w.damaged(w.records())...)
@@ -88,7 +87,7 @@ func (w *world) removeAll(services ...string) {
 	w.settle() // all that they had to be told before they went
 }
 
-// keys are those that begin with one of the prefixes.
+// keys returns the keys with one of the prefixes.
 func (w *world) keys(prefixes []string) (keys []string) {
 	w.t.Helper()
 	s, err := sqlite.Open(w.t.Context(), w.StateFile())

@@ -13,7 +13,7 @@ import (
 	"bijou/testscripts/kit/localenv"
 )
 
-// kill kills the background process where it stands, and starts it again.
+// kill kills the background process immediately and starts it again.
 func (w *world) kill() {
 	w.t.Helper()
 	pid := w.Agent()
@@ -22,8 +22,8 @@ func (w *world) kill() {
 	w.start("")
 }
 
-// bury waits for the death of a background process, and writes into the records
-// of all units what it had in flight.
+// bury waits until a background process is dead, and writes the hooks that it was running into the
+// records of all units.
 func (w *world) bury(pid int) {
 	w.t.Helper()
 	w.eventually("the agent is dead", func() string { return await.Unless(!localenv.Alive(pid), "it lives") })
@@ -38,7 +38,7 @@ func (w *world) bury(pid int) {
 	})
 }
 
-// noteDeath writes into one unit's record.
+// noteDeath records the death in one unit's record.
 func (w *world) noteDeath(unit string, op state.Op, inFlight bool) error {
 	e := judge.Event{Event: judge.Died}
 	_, err := os.Stat(w.Unit(unit, "charm", "hooks", op.Hook.Name))
@@ -55,8 +55,8 @@ func (w *world) noteDeath(unit string, op state.Op, inFlight bool) error {
 	return err
 }
 
-// start starts the background process, which dies at the fault, "point:n", if
-// there is one; that may be before it has answered.
+// start starts the background process. If there is a fault, "point:n", the process dies there, perhaps
+// before it has answered.
 func (w *world) start(fault string) {
 	w.t.Helper()
 	cmd := w.Command("start")

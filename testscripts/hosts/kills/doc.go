@@ -1,8 +1,6 @@
-// Package kills proves that units survive the death of their agents: the
-// product's own binary as child processes, killed with SIGKILL at every durable
-// step of an agent and at random moments, over units that relate, change, upgrade
-// and leave. Package judge says what of their records is wrong.
+// Package kills tests that units survive the death of their agents. It kills the real binary's
+// processes with SIGKILL at every durable step of an agent and at random moments, while units relate,
+// change, upgrade and leave. Package judge then checks their records.
 //
-// It is tests only and nothing imports it. Without BIJOU_TEST_LONG it has each point
-// once, always in the same order, and nothing that is random.
+// Without BIJOU_TEST_LONG it runs each point once, always in the same order, and nothing random.
 package kills

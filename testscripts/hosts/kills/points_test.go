@@ -20,11 +20,11 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// stimulus is what an operator does so that an agent comes to a point.
-// It is done again and again until the agent has died there.
+// stimulus is an operator's action that brings an agent to a point. It is repeated until the agent has
+// died there.
 type stimulus func(s *stage)
 
-// points are all points at which an agent can be killed, and what brings it there.
+// points returns all points at which an agent can be killed, each with its stimulus.
 func points() map[string]stimulus {
 	all := map[string]stimulus{}
 	add := func(do stimulus, points ...string) {
@@ -51,7 +51,7 @@ func points() map[string]stimulus {
 	return all
 }
 
-// TestPointsAreAll holds the list against the points that the agent's code has.
+// TestPointsAreAll compares the list with the points in the agent's code.
 func TestPointsAreAll(t *testing.T) {
 	var has []string
 	one := regexp.MustCompile(`[fF]ault(?:Point)?\("([a-z-]+)"\)`)
@@ -78,7 +78,7 @@ func TestPointsAreAll(t *testing.T) {
 	}
 }
 
-// names are those of all points, sorted.
+// names returns the names of all points, sorted.
 func names() (all []string) {
 	for p := range points() {
 		all = append(all, p)
@@ -87,8 +87,7 @@ func names() (all []string) {
 	return all
 }
 
-// TestPoints kills an agent at each of its points, with units at work that relate,
-// change, fail, upgrade and leave.
+// TestPoints kills an agent at each of its points while units relate, change, fail, upgrade and leave.
 func TestPoints(t *testing.T) {
 	need.Whole(t)
 	times := 1
@@ -114,7 +113,7 @@ func TestPoints(t *testing.T) {
 	}
 }
 
-// stage is an environment in which all that happens to units happens.
+// stage is an environment in which units go through everything that can happen to them.
 type stage struct {
 	*world
 	turn    int
@@ -135,7 +134,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// subordinate is such a charm whose records can be judged.
+// subordinate makes a subordinate charm whose records can be judged.
 func (s *stage) subordinate() string {
 	folder := s.newCharm("logger")
 	metadata := filepath.Join(folder, "metadata.yaml")
@@ -150,8 +149,7 @@ func (s *stage) subordinate() string {
 	return folder
 }
 
-// dieAt kills the agent, and then has the next one die at a point that it comes to
-// for the n-th time.
+// dieAt kills the agent, and then makes the next one die when it reaches a point for the n-th time.
 func (s *stage) dieAt(point string, n int) {
 	s.t.Helper()
 	if strings.HasSuffix(point, "-machine") || strings.HasSuffix(point, "-claim") {
@@ -175,7 +173,7 @@ func (s *stage) dieAt(point string, n int) {
 	s.start("")
 }
 
-// retry has every hook that has failed run again.
+// retry retries every failed hook.
 func (s *stage) retry() {
 	for _, u := range s.failed() {
 		if u.unit == "east/0" && s.failing {
@@ -185,13 +183,14 @@ func (s *stage) retry() {
 	}
 }
 
-// trouble is a unit with a failed hook; in relations, if it is not the unit's own.
+// trouble is a unit with a failed hook. relations is set if the hook is of relations and not the unit's
+// own.
 type trouble struct {
 	unit      string
 	relations []string
 }
 
-// failed are the units in error.
+// failed returns the units in error.
 func (s *stage) failed() (all []trouble) {
 	s.view(func(v *state.View) error {
 		units, err := v.Units("")
@@ -214,8 +213,8 @@ func (s *stage) failed() (all []trouble) {
 	return all
 }
 
-// until waits for something that may need hooks to be run again; not forever,
-// since the agent may be dead.
+// until waits until so returns true, and retries failed hooks during that. It has a limit, because the
+// agent may be dead.
 func (s *stage) until(so func() bool) (came bool) {
 	pid := s.Agent()
 	s.retryUntil(2*time.Minute, func() bool {
@@ -225,7 +224,7 @@ func (s *stage) until(so func() bool) (came bool) {
 	return came
 }
 
-// retryUntil has hooks run again until something is so, or the time is over.
+// retryUntil retries failed hooks until so returns true or the time is over.
 func (s *stage) retryUntil(limit time.Duration, so func() bool) {
 	_, _ = await.Try(await.Poll{Limit: limit, Pause: 20 * time.Millisecond}, func() bool {
 		if so() {
@@ -236,7 +235,7 @@ func (s *stage) retryUntil(limit time.Duration, so func() bool) {
 	})
 }
 
-// started says if all units of a service have started, at least so many.
+// started returns a condition: all units of a service, and at least that many, have started.
 func (s *stage) started(service string, least int) func() bool {
 	return func() bool {
 		units := s.units(service)
@@ -259,13 +258,13 @@ func (s *stage) started(service string, least int) func() bool {
 
 func (s *stage) nothing() {}
 
-// change has the hubs write, which the others are told of.
+// change makes the hubs write settings, which the other units must learn of.
 func (s *stage) change() {
 	s.turn++
 	s.Juju("set", "hub", fmt.Sprintf("set=turn=%d", s.turn))
 }
 
-// failNext says if config-changed of east/0 is to fail.
+// failNext sets whether config-changed of east/0 fails.
 func (s *stage) failNext(fails bool) {
 	file := s.Unit("east/0", "control", "fail-config-changed")
 	if s.failing = fails; fails {
@@ -275,7 +274,7 @@ func (s *stage) failNext(fails bool) {
 	check(s.t, os.Remove(file))
 }
 
-// fail has a hook of a unit fail.
+// fail makes a hook of a unit fail.
 func (s *stage) fail() {
 	s.failNext(true)
 	s.turn++
@@ -284,12 +283,12 @@ func (s *stage) fail() {
 	s.failNext(false)
 }
 
-// inError says if the unit that is to fail has failed.
+// inError reports whether the unit that was made to fail has failed.
 func (s *stage) inError() bool {
 	return slices.ContainsFunc(s.failed(), func(u trouble) bool { return u.unit == "east/0" && u.relations == nil })
 }
 
-// resolve lets a failed hook count as done.
+// resolve resolves a failed hook, so that it counts as done.
 func (s *stage) resolve() {
 	s.failNext(true)
 	s.turn++
@@ -308,7 +307,7 @@ func (s *stage) resolve() {
 	s.failNext(false)
 }
 
-// upgrade has a service go over to a newer charm.
+// upgrade upgrades a service to a newer charm.
 func (s *stage) upgrade() {
 	s.turn++
 	check(s.t, os.WriteFile(filepath.Join(s.charm, "turn"), []byte(fmt.Sprint(s.turn)), 0o644))
@@ -316,13 +315,13 @@ func (s *stage) upgrade() {
 	s.Try("upgrade-charm", "hub")
 }
 
-// relate adds a relation, or removes it.
+// relate adds a relation or removes it.
 func (s *stage) relate() {
 	s.turn++
 	s.Try([]string{"add-relation", "destroy-relation"}[s.turn%2], "hub:client", "north:server")
 }
 
-// retire takes the subordinate's units from the service that they came to.
+// retire removes the subordinate's units from the service that they were added to.
 func (s *stage) retire() {
 	s.Try("add-relation", "logger:info", "east")
 	if s.until(s.started("logger", 2)) {
@@ -352,7 +351,7 @@ func (s *stage) update(f func(tx *state.Tx) error) {
 	check(s.t, st.Update(s.t.Context(), f))
 }
 
-// act has a unit run a command.
+// act makes a unit run a command.
 func (s *stage) act() {
 	s.update(func(tx *state.Tx) error {
 		_, err := actions.Add(tx, actions.Action{Unit: "east/1", Command: []string{"true"}}, time.Now())
@@ -360,7 +359,7 @@ func (s *stage) act() {
 	})
 }
 
-// debug leaves a debug session behind that is over, which the next hook finds.
+// debug leaves behind the record of a debug session that is over. The next hook finds it.
 func (s *stage) debug() {
 	s.update(func(tx *state.Tx) error {
 		return actions.SetDebug(tx, "east/0", actions.Debug{Socket: filepath.Join(s.Home, "no-tmux")})
@@ -369,8 +368,7 @@ func (s *stage) debug() {
 	s.Juju("set", "east", fmt.Sprintf("set=turn=%d", s.turn))
 }
 
-// end brings all to rest, holds the records against the rules, and takes
-// everything down.
+// end waits until everything has settled, checks the records against the rules, and removes everything.
 func (s *stage) end(died int) {
 	s.Juju("set-environment", "automatically-retry-hooks=true")
 	s.eventually("nothing has failed", func() string {

@@ -14,8 +14,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestRandom kills the agents of twenty units at random moments, while they
-// relate, change, upgrade and leave.
+// TestRandom kills the agents of twenty units at random moments while the units relate, change, upgrade
+// and leave.
 func TestRandom(t *testing.T) {
 	need.Long(t)
 	const kills, units = 300, 4
@@ -34,7 +34,7 @@ func TestRandom(t *testing.T) {
 	f.judge("random", "")
 }
 
-// fleet is some services whose units are all related to the first.
+// fleet is a number of services whose units are all related to the first service.
 type fleet struct {
 	*world
 	services []string
@@ -54,8 +54,8 @@ func newFleet(t *testing.T, units int) *fleet {
 	return f
 }
 
-// dice are thrown by a seed, which BIJOU_TEST_SEED repeats as far as moments can
-// be repeated.
+// dice returns random numbers from a seed. BIJOU_TEST_SEED sets the seed, which repeats a run as far as
+// the timing is the same.
 func dice(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed, err := strconv.ParseUint(os.Getenv("BIJOU_TEST_SEED"), 10, 64)
@@ -72,12 +72,12 @@ func (f *fleet) intn(n int) int {
 	return f.dice.IntN(n)
 }
 
-// sleep lets the units work for a random time up to that.
+// sleep lets the units work for a random time, at most most.
 func (f *fleet) sleep(most time.Duration) {
 	<-time.After(time.Duration(f.intn(int(most))))
 }
 
-// drive has an operator at work until halt is called.
+// drive makes an operator work until halt is called.
 func (f *fleet) drive() (halt func()) {
 	stop := make(chan struct{})
 	var working sync.WaitGroup
@@ -96,8 +96,8 @@ func (f *fleet) drive() (halt func()) {
 	return halt
 }
 
-// operate does one thing. What is refused has been refused rightly: a relation
-// that is still on its way out, say.
+// operate runs one command. It can be refused for a good reason, for example because a relation is
+// still being removed.
 func (f *fleet) operate(n int) {
 	service := f.services[f.intn(len(f.services))]
 	switch f.intn(7) {
@@ -116,8 +116,7 @@ func (f *fleet) operate(n int) {
 	}
 }
 
-// scale removes a unit of a service, or adds one, so that there are about as many
-// as before.
+// scale removes a unit of a service or adds one, so that their number stays about the same.
 func (f *fleet) scale(service string) {
 	s, err := state.Open(f.t.Context(), "sqlite:"+f.StateFile())
 	if err != nil {

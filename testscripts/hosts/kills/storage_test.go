@@ -11,7 +11,7 @@ import (
 	"bijou/state"
 )
 
-// keeper is a recorder with storage.
+// keeper makes a recorder charm with storage.
 func (s *stage) keeper() string {
 	folder := s.newCharm("keeper")
 	metadata := filepath.Join(folder, "metadata.yaml")
@@ -23,7 +23,7 @@ func (s *stage) keeper() string {
 	return folder
 }
 
-// store has storage made, given from one unit to the other, and removed.
+// store makes storage, moves it from one unit to the other, and removes it.
 func (s *stage) store() {
 	s.markStorage()
 	s.turn++
@@ -49,7 +49,7 @@ func (s *stage) storages() (all []state.Storage) {
 	return all
 }
 
-// markStorage writes the id of each storage into it, where its unit finds it.
+// markStorage writes each storage's id into the storage, where its unit finds it.
 func (s *stage) markStorage() {
 	for _, one := range s.storages() {
 		if one.State == state.StorageAttached && !s.marked[one.ID] {
@@ -63,8 +63,8 @@ func (s *stage) markStorage() {
 	}
 }
 
-// checkStorage wants each storage to hold what was written into it, and no other's; and nothing to
-// be left of those that were removed.
+// checkStorage checks that each storage contains what was written into it and nothing else, and that
+// nothing is left of removed ones.
 func (s *stage) checkStorage() {
 	var left []string
 	s.eventually("storage is at rest", func() string {

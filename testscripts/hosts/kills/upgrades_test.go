@@ -13,9 +13,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestUpgrades takes ten units through five upgrades while their agents are killed
-// at random moments. They all end on the last revision, and each has run
-// upgrade-charm of every one.
+// TestUpgrades takes ten units through five upgrades while their agents are killed at random moments.
+// All units must end on the last revision, and each must have run every upgrade-charm.
 func TestUpgrades(t *testing.T) {
 	need.Long(t)
 	const units, kills, upgrades = 10, 8, 5 // so many kills in each upgrade
@@ -48,8 +47,7 @@ func TestUpgrades(t *testing.T) {
 	f.judge("upgrades", fmt.Sprintf("%d upgrades, ", upgrades))
 }
 
-// alone takes the peer relation from the charm: ten units would mostly talk to
-// each other.
+// alone removes the peer relation from the charm, because ten units would mostly talk to each other.
 func (f *fleet) alone() {
 	metadata := filepath.Join(f.charm, "metadata.yaml")
 	data, err := os.ReadFile(metadata)
@@ -58,7 +56,7 @@ func (f *fleet) alone() {
 	check(f.t, os.WriteFile(metadata, []byte(text), 0o644))
 }
 
-// behind are the units that have not come to rest after so many upgrades.
+// behind returns the units that have not settled after that many upgrades.
 func (f *fleet) behind(upgrades int) string {
 	want := fmt.Sprint("-", 1+upgrades)
 	var late []string

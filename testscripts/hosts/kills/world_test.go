@@ -11,8 +11,8 @@ import (
 	"bijou/testscripts/kit/localenv"
 )
 
-// world is one BIJOU_HOME with the applets of this test binary around it, and
-// one environment in it, in a SQLite file.
+// world is one BIJOU_HOME with the applets of this test binary, and one environment in it, in a SQLite
+// file.
 type world struct {
 	*localenv.Env
 	t     *testing.T
@@ -55,7 +55,7 @@ func (w *world) view(f func(v *state.View) error) {
 	check(w.t, s.View(w.t.Context(), f))
 }
 
-// units are all units, or a service's.
+// units returns all units, or those of a service.
 func (w *world) units(service string) (all []state.Unit) {
 	w.t.Helper()
 	w.view(func(v *state.View) (err error) {
@@ -65,7 +65,7 @@ func (w *world) units(service string) (all []state.Unit) {
 	return all
 }
 
-// records are those of all units that are or were, by unit.
+// records returns the records of all present and past units, by unit.
 func (w *world) records() map[string][]judge.Event {
 	w.t.Helper()
 	all, err := judge.ReadAll(filepath.Join(w.gone, "*"), w.Unit("*", "recorder.log"))
@@ -73,8 +73,7 @@ func (w *world) records() map[string][]judge.Event {
 	return all
 }
 
-// eventually waits until there is no reason any more why something is not so,
-// far longer than it should need.
+// eventually waits until not returns no reason to wait any longer. Its limit is far longer than needed.
 func (w *world) eventually(what string, not func() string) {
 	w.t.Helper()
 	await.Until(w.t, await.Poll{Limit: 4 * time.Minute, Pause: 50 * time.Millisecond, Report: w.Status}, what, not)

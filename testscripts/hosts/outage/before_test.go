@@ -14,8 +14,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestBeforeItsStore ends an agent while its store is away, and starts it again
-// before the store is back, as when a host comes up first.
+// TestBeforeItsStore ends an agent while its store is away, and starts it before the store is back, as
+// when a host comes up first.
 func TestBeforeItsStore(t *testing.T) {
 	need.Long(t)
 	c := etcdtest.For(t, etcdtest.Options{})
@@ -40,12 +40,12 @@ func TestBeforeItsStore(t *testing.T) {
 	w.judge("agent before its store", "1 kill")
 }
 
-// lacks is the text unless it has the words.
+// lacks returns "" if the text contains the words. Otherwise it returns a message with the text.
 func lacks(text, words string) string {
 	return await.Unless(strings.Contains(text, words), "no %q in:\n%s", words, text)
 }
 
-// endAgent tells the background process to end, which it must also without its store.
+// endAgent stops the background process, which must also end without its store.
 func (w *world) endAgent() {
 	w.t.Helper()
 	pid := w.Agent()
@@ -53,7 +53,7 @@ func (w *world) endAgent() {
 	w.eventually("the agent ends", time.Minute, func() string { return await.Unless(!localenv.Alive(pid), "it lives") })
 }
 
-// startAgent starts the agent as a service manager would, without asking first.
+// startAgent starts the agent as a service manager would, without a check.
 func (w *world) startAgent() {
 	w.t.Helper()
 	log, err := os.OpenFile(w.Machine("agent.log"), os.O_APPEND|os.O_WRONLY, 0)

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// soon is the most that a command may take to say that the store is away: a few
-	// seconds, with slack for a busy machine.
+	// soon is the longest time in which a command must report that the store is away: a few seconds,
+	// with slack for a busy machine.
 	soon = 15 * time.Second
-	// patient is the same for a command that has reached the store before it went: it
-	// waits half a minute for it to be back (state/store/etcd), mostly with success.
+	// patient is the same limit for a command that reached the store before it went away. The command
+	// waits half a minute for the store's return (state/store/etcd), mostly with success.
 	patient = 90 * time.Second
 )
 
@@ -27,7 +27,7 @@ func refusals(all []answer) (refused []answer) {
 	return refused
 }
 
-// checkRefusal wants one clear error, exit code 1, and that within a time.
+// checkRefusal checks that a command failed in time, with one clear error and exit code 1.
 func (w *world) checkRefusal(a answer, within time.Duration) {
 	w.t.Helper()
 	errors := 0
@@ -44,7 +44,7 @@ func (w *world) checkRefusal(a answer, within time.Duration) {
 	}
 }
 
-// trouble is what the agents have warned of since the mark, and how often.
+// trouble returns the agents' warnings since the mark, and how often each came.
 func (w *world) trouble(mark int) map[string]int {
 	seen := map[string]int{}
 	for line := range strings.Lines(w.log(mark)) {
@@ -56,15 +56,15 @@ func (w *world) trouble(mark int) map[string]int {
 	return seen
 }
 
-// tellTrouble prints what the agents have warned of since the mark, each thing once.
+// tellTrouble prints the agents' warnings since the mark, each once.
 func (w *world) tellTrouble(mark int) {
 	for line, n := range w.trouble(mark) {
 		w.t.Logf("%d × %s", n, line)
 	}
 }
 
-// cpuTime is what a process has used so far (proc(5), fields 14 and 15, in the
-// hundredths of a second that Linux counts in).
+// cpuTime returns a process's CPU time so far (proc(5), fields 14 and 15, in hundredths of a second on
+// Linux).
 func cpuTime(t *testing.T, pid int) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -15,8 +15,8 @@ import (
 	"bijou/testscripts/kit/offclock"
 )
 
-// TestClock has the clock of a fleet at work jump by an hour, forth and back, over both
-// stores: nobody loses a session, nothing is told twice or not at all.
+// TestClock sets the clock of a working fleet an hour forward and back, over both stores. No session
+// can be lost. Each change must reach its hooks once.
 func TestClock(t *testing.T) {
 	need.Long(t)
 	dir := t.TempDir()
@@ -66,14 +66,14 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// isClosedConnection reports whether an agent says that gRPC has closed its connection: a
-// commit that was under way then is made again, and nothing else happens. gRPC measures a
-// connection's silence by the machine's clock, and takes one that was set back for silence.
+// isClosedConnection reports whether a line is the agent's message that gRPC has closed its connection.
+// A commit that was running is then made again, and nothing else happens. gRPC measures silence with
+// the machine's clock, so a jump of the clock looks like silence.
 func isClosedConnection(line string) bool {
 	return strings.Contains(line, "cannot go on; trying again until it succeeds") && strings.Contains(line, "keepalive ping failed to receive ACK")
 }
 
-// setOff sets the clock off by that many seconds, in one write.
+// setOff sets the clock off by that many seconds in one write.
 func setOff(t *testing.T, file string, seconds int) {
 	t.Helper()
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
@@ -82,8 +82,8 @@ func setOff(t *testing.T, file string, seconds int) {
 	check(t, errors.Join(err, f.Close()))
 }
 
-// checkFarApart wants the log to have been written by clocks two hours apart: else the
-// clock has not jumped.
+// checkFarApart checks that the log was written by clocks two hours apart, because otherwise the clock
+// has not jumped.
 func (w *world) checkFarApart(mark int) {
 	w.t.Helper()
 	var first, last time.Time

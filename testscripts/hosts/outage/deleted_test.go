@@ -16,8 +16,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestDeleted deletes the file under a fleet at work: the agents say so and end,
-// their hooks end, nothing is written any more, and commands say what to do.
+// TestDeleted deletes the file under a working fleet. The agents must report it and end with their
+// hooks. Nothing can be written any more, and commands must say what to do.
 func TestDeleted(t *testing.T) {
 	need.Long(t)
 	w := newWorld(t, "")
@@ -52,8 +52,8 @@ func (w *world) deleteState() {
 	}
 }
 
-// checkSilence wants the agent to have said that the store is gone, no hook done
-// since, and no new file in its place.
+// checkSilence checks that the agent has reported that the store is gone, that no hook has been done
+// since, and that no new file is in its place.
 func (w *world) checkSilence(deleted time.Time, mark int) {
 	w.t.Helper()
 	said := w.log(mark)
@@ -72,7 +72,7 @@ func (w *world) checkSilence(deleted time.Time, mark int) {
 	}
 }
 
-// checkAdvice wants a command to say that the store is gone, and what to do.
+// checkAdvice checks that a command reports that the store is gone, and what to do.
 func (w *world) checkAdvice(args ...string) {
 	w.t.Helper()
 	a := w.ask(args...)
@@ -81,7 +81,7 @@ func (w *world) checkAdvice(args ...string) {
 	}
 }
 
-// hookProcesses describes the processes that the agents' hooks have left running.
+// hookProcesses describes the processes that the agents' hooks left running.
 func (w *world) hookProcesses() (found []string) {
 	for _, pid := range w.hookPIDs() {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
@@ -90,7 +90,7 @@ func (w *world) hookProcesses() (found []string) {
 	return found
 }
 
-// hookPIDs are the processes of hooks, known by their environment.
+// hookPIDs returns the processes of hooks, which it finds by their environment.
 func (w *world) hookPIDs() (pids []int) {
 	word := []byte("JUJU_UNIT_DIR=" + w.Machine("agents"))
 	environments, _ := filepath.Glob("/proc/[0-9]*/environ")

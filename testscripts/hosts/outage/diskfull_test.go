@@ -13,8 +13,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestDiskFull fills the disk under the state of a fleet at work, and makes room
-// again.
+// TestDiskFull fills the disk under the state of a working fleet, and frees space again.
 func TestDiskFull(t *testing.T) {
 	need.Long(t)
 	disk := tmpfs(t, "48m")
@@ -47,7 +46,7 @@ func TestDiskFull(t *testing.T) {
 	sound(t, w.StateFile())
 }
 
-// checkFull wants what writes to be refused, and what reads to go on.
+// checkFull checks that commands that write are refused and commands that read work.
 func (w *world) checkFull() {
 	w.t.Helper()
 	for _, args := range [][]string{{"deploy", w.charm, "late"}, {"add-unit", "east", "-n", "20"}} {
@@ -61,7 +60,7 @@ func (w *world) checkFull() {
 	}
 }
 
-// tmpfs mounts a small disk for the test, or skips it with one line.
+// tmpfs mounts a small disk for the test. If it cannot, it skips the test with one line.
 func tmpfs(t *testing.T, size string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -76,7 +75,7 @@ func tmpfs(t *testing.T, size string) string {
 	return dir
 }
 
-// fill makes a file that takes all the room there is.
+// fill makes a file that takes all free space.
 func fill(t *testing.T, disk string) string {
 	t.Helper()
 	path := filepath.Join(disk, "filler")

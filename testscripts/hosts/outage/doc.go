@@ -1,8 +1,7 @@
-// Package outage proves that nothing is lost when a store goes away under a real
-// workload: the product's own binary as child processes, real etcd members that
-// are killed, SQLite files that are locked, deleted, or on a full disk.
+// Package outage tests that nothing is lost when a store goes away under a real workload. It runs the
+// real binary's processes over real etcd members that are killed, and over SQLite files that are
+// locked, deleted, or on a full disk.
 //
-// It is tests only and nothing imports it. What a store promises by itself is
-// tested beside it (state/store/sqlite, state/store/etcd); here is what users
-// see. Most take minutes, and run only if BIJOU_TEST_LONG is set.
+// The promises of each store are tested beside it (state/store/sqlite, state/store/etcd). This package
+// tests what users see. Most tests take minutes, and run only if BIJOU_TEST_LONG is set.
 package outage

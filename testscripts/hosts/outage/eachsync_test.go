@@ -29,18 +29,19 @@ import (
 	"bijou/updater/release"
 )
 
-// operationProgram is the name under which this binary does one operation, so that it can be killed in it.
+// operationProgram is the name under which this binary carries out one operation, so that it can be
+// killed in the middle.
 const operationProgram = "lying-operation"
 
-// operation is something that is done on a disk, from version 0 to version 1, and done again if it was cut
-// short.
+// operation is an action on a disk that leads from version 0 to version 1, and is repeated if it was
+// interrupted.
 type operation struct {
 	name  string
 	run   func(ctx context.Context, j job) error
 	check func(t *testing.T, j job) // that version 1 is there, whole
 }
 
-// job is what an operation is told.
+// job describes an operation to the process that carries it out.
 type job struct {
 	Operation string
 	Folder    string // on the disk
@@ -56,12 +57,12 @@ func (j job) at(parts ...string) string {
 	return filepath.Join(append([]string{j.Folder}, parts...)...)
 }
 
-// content is a large file of a version.
+// content returns the large file of a version.
 func content(version int) []byte {
 	return bytes.Repeat(fmt.Appendf(nil, "version %d\n", version), 10_000)
 }
 
-// released are the files of a version's release. Its program runs as whatever it is called.
+// released returns the files of a version's release. Its program runs under any name.
 func released(version int) map[string][]byte {
 	return map[string][]byte{
 		"bijou":         append([]byte("#!/bin/sh\nexit 0\n"), content(version)...),
@@ -75,7 +76,7 @@ func (j job) file(name string) release.File {
 	return release.File{URL: fmt.Sprintf("%s/%s-%d", j.URL, name, j.Version), SHA256: hex.EncodeToString(sum[:]), To: j.at("opt", "tool")}
 }
 
-// operationFiles are what is downloaded, by name and version.
+// operationFiles returns the files that are downloaded, by name and version.
 func operationFiles() map[string][]byte {
 	all := map[string][]byte{}
 	for version := range 2 {
@@ -168,7 +169,7 @@ func putCharm(ctx context.Context, j job) error {
 	return unitdir.PutCharm(ctx, st, j.Charms[j.Version], f, nil, func(string) {})
 }
 
-// inspectRelease looks at the release as an updater does, again and again until it is known what it is.
+// inspectRelease inspects the release as an updater does, and repeats that until it has a result.
 func inspectRelease(ctx context.Context, j job) error {
 	s, err := release.NewSource(record.Config{Env: "production", GitHubURL: j.Releases, GitHubRepository: github.Repository})
 	if err != nil {
@@ -205,7 +206,7 @@ func checkInspection(t *testing.T, j job) {
 	}
 }
 
-// madeByHook are the files that hooks have made in the charm's folder.
+// madeByHook returns the files that hooks have made in the charm's directory.
 func madeByHook() []string { return []string{"data", "lib/database", "made/deep/file"} }
 
 func checkCharm(t *testing.T, j job) {
@@ -233,7 +234,7 @@ func runOperation() {
 	}
 }
 
-// do does the operation in a process of its own.
+// do carries out the operation in a separate process.
 func (j job) do(t *testing.T) (said string, err error) {
 	t.Helper()
 	executable, err := os.Executable()
@@ -246,7 +247,7 @@ func (j job) do(t *testing.T) (said string, err error) {
 	return string(out), err
 }
 
-// interruption is how an operation is cut short.
+// interruption is a way to interrupt an operation.
 type interruption struct {
 	name  string
 	what  string // "read", "write" or "sync"
@@ -266,8 +267,8 @@ func interruptions() []interruption {
 	}
 }
 
-// TestEachSync cuts operations short at each of their reads, writes and syncs. Each is done again then, as its
-// caller does; once it has been acknowledged it outlasts a power cut.
+// TestEachSync interrupts operations at each of their reads, writes and syncs. Each is then repeated,
+// as its caller would do. Once it has been acknowledged, it must survive a power cut.
 func TestEachSync(t *testing.T) {
 	need.Long(t)
 	d := lyingdisk.New(t)
@@ -320,8 +321,8 @@ func cutShortOften(t *testing.T, d *lyingdisk.Disk, o operation, j job, how inte
 	return true
 }
 
-// cutShort cuts an operation short at its n-th read, write or sync, and does it again. It reports whether
-// there is such a one.
+// cutShort interrupts an operation at its n-th read, write or sync, and repeats it. It returns false if
+// there is no n-th one.
 func cutShort(t *testing.T, d *lyingdisk.Disk, o operation, j job, how interruption, n int) bool {
 	t.Helper()
 	prepareOperation(t, j)
@@ -363,7 +364,7 @@ func cutShort(t *testing.T, d *lyingdisk.Disk, o operation, j job, how interrupt
 	return reached
 }
 
-// prepareOperation makes what is there before: version 0, and what hooks have made beside it.
+// prepareOperation makes the initial files: version 0, and what hooks have made beside it.
 func prepareOperation(t *testing.T, j job) {
 	t.Helper()
 	check(t, os.RemoveAll(j.Folder))

@@ -11,16 +11,15 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// away is how long the store is gone altogether.
+// away is how long the whole store is away.
 const away = 2 * time.Minute
 
-// mostAttempts is how often a unit's agent may try to go on meanwhile: at first
-// soon, then every half minute.
+// mostAttempts limits how often a unit's agent can retry during that: soon at first, then every half
+// minute.
 const mostAttempts = 15
 
-// TestEtcd has a fleet of twenty units at work over three members, while they are
-// killed one after the other, compacted and defragmented, and all away for two
-// minutes.
+// TestEtcd runs a fleet of twenty units over three members. The members are killed one after the other,
+// compacted and defragmented, and all away for two minutes.
 func TestEtcd(t *testing.T) {
 	need.Long(t)
 	c := etcdtest.For(t, etcdtest.Options{Members: 3})
@@ -59,7 +58,7 @@ func (w *world) killEach(c *etcdtest.Cluster) string {
 	return fmt.Sprintf("%d kills", len(c.Members))
 }
 
-// maintain drops history again and again, and rebuilds each member's file.
+// maintain compacts the history again and again, and defragments each member.
 func (w *world) maintain(c *etcdtest.Cluster) string {
 	compactions, defragmentations := 0, 0
 	for range 3 {
@@ -77,7 +76,7 @@ func (w *world) maintain(c *etcdtest.Cluster) string {
 	return fmt.Sprintf("%d compactions, %d defragmentations", compactions, defragmentations)
 }
 
-// loseAll kills all members at once, and has them back two minutes later.
+// loseAll kills all members at once, and starts them two minutes later.
 func (w *world) loseAll(c *etcdtest.Cluster) string {
 	rest(5 * time.Second)
 	mark := w.mark()
@@ -104,7 +103,7 @@ func (w *world) loseAll(c *etcdtest.Cluster) string {
 	return fmt.Sprintf("%v away, %d commands refused, %d attempts of the agents with %v of CPU meanwhile", away, refused, attempts, spent)
 }
 
-// startAll starts all members at once: none is ready without others.
+// startAll starts all members at once, because none is ready without the others.
 func (w *world) startAll(c *etcdtest.Cluster) {
 	w.t.Helper()
 	var starting sync.WaitGroup
@@ -118,7 +117,7 @@ func (w *world) startAll(c *etcdtest.Cluster) {
 	starting.Wait()
 }
 
-// askAround asks commands of several kinds, all of which must be refused.
+// askAround runs commands of several kinds, all of which must be refused.
 func (w *world) askAround() int {
 	w.t.Helper()
 	commands := [][]string{
@@ -136,7 +135,7 @@ func (w *world) askAround() int {
 	return len(commands)
 }
 
-// checkSaid wants one line when the store went away and one when it came back.
+// checkSaid checks that the log has one line when the store went away and one when it came back.
 func (w *world) checkSaid(meanwhile, all string) {
 	w.t.Helper()
 	for line, want := range map[string][2]int{

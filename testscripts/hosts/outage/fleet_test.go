@@ -11,7 +11,7 @@ import (
 	"bijou/testscripts/kit/judge"
 )
 
-// unitsOf are a service's units that live.
+// unitsOf returns a service's living units.
 func (w *world) unitsOf(service string) (names []string, err error) {
 	err = w.view(func(v *state.View) error {
 		units, err := v.Units(service)
@@ -25,7 +25,7 @@ func (w *world) unitsOf(service string) (names []string, err error) {
 	return names, err
 }
 
-// records are those of all units that are or were, by unit.
+// records returns the records of all present and past units, by unit.
 func (w *world) records() map[string][]judge.Event {
 	w.t.Helper()
 	all, err := judge.ReadAll(w.recorderLogs(), filepath.Join(w.gone, "*"))
@@ -33,7 +33,7 @@ func (w *world) records() map[string][]judge.Event {
 	return all
 }
 
-// settle waits until everything has been told to everybody.
+// settle waits until every unit has been told everything.
 func (w *world) settle(what string) {
 	w.t.Helper()
 	w.eventually("everything is told after "+what, 4*time.Minute, func() string {
@@ -45,7 +45,7 @@ func (w *world) settle(what string) {
 	})
 }
 
-// judge holds all records against the rules, and says what was counted.
+// judge checks all records against the rules and prints the counts.
 func (w *world) judge(suite string, counted string) {
 	w.t.Helper()
 	units, hooks, failed, wrong := 0, 0, 0, 0

@@ -16,14 +16,14 @@ import (
 	"bijou/testscripts/kit/await"
 )
 
-// commands are the operator's that run. While everything is frozen none begins:
-// one that did would write to a file that is being copied.
+// commands are the operator's running commands. None starts while everything is frozen, because it
+// could write to a file that is being copied.
 type commands struct {
 	beginning sync.Mutex // held while everything is frozen
 	pids      map[int]bool
 }
 
-// run is cmd.Run.
+// run runs a command as cmd.Run does.
 func (c *commands) run(cmd *exec.Cmd) error {
 	if err := c.begin(cmd); err != nil {
 		return err
@@ -48,8 +48,8 @@ func (c *commands) begin(cmd *exec.Cmd) error {
 	return nil
 }
 
-// freeze stops every process that has the state open or comes to open it, wherever
-// it stands, and answers how to let them go on, which the test's end does, too.
+// freeze stops every process that has the state open or opens it. It returns a function that lets them
+// go on, which the test's end also does.
 func (w *world) freeze() (cont func()) {
 	w.t.Helper()
 	w.commands.beginning.Lock()
@@ -62,7 +62,7 @@ func (w *world) freeze() (cont func()) {
 	})
 	w.t.Cleanup(cont)
 	await.Until(w.t, await.Poll{Limit: 2 * time.Minute, Pause: time.Millisecond}, "the processes stop", func() string {
-		// Whoever stands starts nobody: who is not found after that is not there.
+		// Stopped processes start no others, so this search finds all that exist.
 		moving := moving(stopped)
 		fresh := w.stop(stopped)
 		return await.Unless(len(moving) == 0 && fresh == 0, "%d were found, and these move:\n%s", fresh, strings.Join(moving, "\n"))
@@ -70,9 +70,9 @@ func (w *world) freeze() (cont func()) {
 	return cont
 }
 
-// stop stops the processes that were not stopped yet, and answers how many. A child
-// that has not come to its program has all files of its parent, and is none: the
-// parent's thread waits for that program, and would for ever if the child stood.
+// stop stops the processes that are not stopped yet, and returns their number. It leaves out a child
+// that has not executed its program yet: it has all files of its parent, and the parent's thread would
+// wait for it forever.
 func (w *world) stop(stopped map[int]bool) (fresh int) {
 	for _, pid := range slices.AppendSeq(w.users(), maps.Keys(w.commands.pids)) {
 		if !stopped[pid] && !beforeProgram(pid) {
@@ -84,7 +84,7 @@ func (w *world) stop(stopped map[int]bool) (fresh int) {
 	return fresh
 }
 
-// users are the processes that have the state open.
+// users returns the processes that have the state open.
 func (w *world) users() (pids []int) {
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, link := range links {
@@ -96,7 +96,7 @@ func (w *world) users() (pids []int) {
 	return slices.Compact(pids)
 }
 
-// moving describes the threads of the processes that do not stand.
+// moving describes the threads of the processes that are not stopped yet.
 func moving(pids map[int]bool) (found []string) {
 	for pid := range pids {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
@@ -110,8 +110,8 @@ func moving(pids map[int]bool) (found []string) {
 	return found
 }
 
-// beforeProgram is true for a process that was forked and has not come to its
-// program yet (proc(5), field 9; PF_FORKNOEXEC of Linux's include/linux/sched.h).
+// beforeProgram reports whether a process was forked and has not executed its program yet (proc(5),
+// field 9; PF_FORKNOEXEC in Linux's include/linux/sched.h).
 func beforeProgram(pid int) bool {
 	const forkNoExec = 0x40
 	s := stat(fmt.Sprintf("/proc/%d", pid))
@@ -122,8 +122,8 @@ func beforeProgram(pid int) bool {
 	return flags&forkNoExec != 0
 }
 
-// stat are the fields of a process or a thread from its state on (proc(5), field 3
-// and so on); none if it is gone.
+// stat returns the fields of a process or thread from its state on (proc(5), from field 3). It returns
+// none if the process is gone.
 func stat(folder string) []string {
 	data, err := os.ReadFile(folder + "/stat")
 	if err != nil {

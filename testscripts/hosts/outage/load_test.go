@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// load keeps an environment moving: it changes configurations, which makes units
-// write into their relations, and adds and removes relations and units.
+// load keeps an environment busy. It changes configurations, which makes units write into their
+// relations, and adds and removes relations and units.
 type load struct {
 	w        *world
 	services []string
@@ -20,7 +20,7 @@ type load struct {
 	answers []answer
 }
 
-// deployFleet deploys services of a few units each, all related to the first.
+// deployFleet deploys services with a few units each, all related to the first service.
 func (w *world) deployFleet(services []string, units int) {
 	w.t.Helper()
 	for _, s := range services {
@@ -31,8 +31,7 @@ func (w *world) deployFleet(services []string, units int) {
 	}
 }
 
-// newLoad is a load that does nothing yet. It has ended before the test has, however
-// that ends.
+// newLoad returns an idle load. It ends before the test does, however the test ends.
 func newLoad(w *world, services []string) *load {
 	l := &load{w: w, services: services, stop: make(chan struct{})}
 	l.end = sync.OnceFunc(func() {
@@ -43,7 +42,7 @@ func newLoad(w *world, services []string) *load {
 	return l
 }
 
-// drive begins the load; its halt ends it.
+// drive starts the load. halt ends it.
 func (w *world) drive(services []string) *load {
 	l := newLoad(w, services)
 	l.running.Go(func() { l.repeat(700*time.Millisecond, l.change) })
@@ -52,7 +51,7 @@ func (w *world) drive(services []string) *load {
 	return l
 }
 
-// halt ends the load and answers what came of its commands.
+// halt ends the load and returns the results of its commands.
 func (l *load) halt() []answer {
 	l.end()
 	return l.answers
@@ -78,19 +77,19 @@ func (l *load) ask(args ...string) {
 	l.answers = append(l.answers, a)
 }
 
-// change has all units of one service write.
+// change makes all units of one service write.
 func (l *load) change(n int) {
 	l.ask("set", l.services[n%len(l.services)], fmt.Sprintf("set=turn=%d", n))
 }
 
-// relate adds the relation of the last two services, or removes it.
+// relate adds the relation of the last two services or removes it.
 func (l *load) relate(n int) {
 	command := []string{"add-relation", "destroy-relation"}[n%2]
 	last := len(l.services) - 1
 	l.ask(command, l.services[last]+":client", l.services[last-1]+":server")
 }
 
-// scale adds a unit to the second service, or removes the one before.
+// scale adds a unit to the second service or removes the previous one.
 func (l *load) scale(n int) {
 	service := l.services[1]
 	if n%2 == 0 {

@@ -11,11 +11,11 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// locked is how long another program has the file.
+// locked is how long a separate program locks the file.
 const locked = 30 * time.Second
 
-// TestLocked has another program lock the file under a fleet at work: agents and
-// commands wait, or say so, and go on.
+// TestLocked makes a separate program lock the file under a working fleet. Agents and commands must
+// wait or report the lock, and then go on.
 func TestLocked(t *testing.T) {
 	need.Long(t)
 	w := newWorld(t, "")
@@ -44,13 +44,13 @@ func TestLocked(t *testing.T) {
 	w.tellTrouble(mark)
 }
 
-// refusedByRule is true for a command that came too early or too late: the load
-// adds and removes without asking what is there.
+// refusedByRule reports whether a command came too early or too late, since the load adds and removes
+// without a check.
 func refusedByRule(a answer) bool {
 	return strings.Contains(a.err, "related already") || strings.Contains(a.err, "not found")
 }
 
-// checkSaidAtMostOnce wants what an outage is to be said: once that it began, once that it is over.
+// checkSaidAtMostOnce checks that the log reports the beginning and the end of an outage once at most.
 func (w *world) checkSaidAtMostOnce(mark int) {
 	w.t.Helper()
 	for _, line := range []string{`msg="cannot go on;`, `msg="going on again"`, `msg="the session was lost;`} {

@@ -26,10 +26,11 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// bootFleet is two boot servers on a disk that loses and fails: their programs, their workers' folders, and
-// what the components install. Neco's keys, the releases and the services are elsewhere.
+// bootFleet is two boot servers on a disk that loses and fails. On the disk are their programs, their
+// workers' directories, and the files of the components. Neco's keys, the releases and the services are
+// elsewhere.
 //
-// A server's archives go below the folder in which its worker stands, so that one plan does for both.
+// A server's archives go below its worker's working directory, so that one plan fits both.
 type bootFleet struct {
 	t         *testing.T
 	disk      *lyingdisk.Disk
@@ -44,7 +45,7 @@ type bootFleet struct {
 	running sync.WaitGroup
 }
 
-// bootVersion is one release, and what it puts on a server's disk.
+// bootVersion is one release, and the files that it installs on a server's disk.
 type bootVersion struct {
 	name     string
 	manifest string
@@ -52,17 +53,17 @@ type bootVersion struct {
 	archives map[string]bootArchive // by component
 }
 
-// bootArchive is what a component installs.
+// bootArchive is the archive that a component installs.
 type bootArchive struct {
 	sum    string
 	packed []byte
 	files  map[string][]byte
 }
 
-// bootServers are their numbers.
+// bootServers returns the servers' numbers.
 func bootServers() []string { return []string{"1", "2"} }
 
-// bootSystemctl plays systemctl, and has each service look at its own files before it starts.
+// bootSystemctl imitates systemctl. Each service checks its own files before it starts.
 const bootSystemctl = `#!/bin/bash
 name=${2%.service}
 mark=$ELSEWHERE/run/$2.$LRN
@@ -87,7 +88,7 @@ const bootComponents = `components:
 - {name: last, strategy: any, services: [last.service]}
 `
 
-// bootSteps are that plan's, in order.
+// bootSteps returns the plan's steps in order.
 func bootSteps() []string {
 	return []string{"install", "hand over", "tool/stop", "tool/update", "data/update", "last/update"}
 }
@@ -130,12 +131,13 @@ func (f *bootFleet) onDisk(parts ...string) string {
 	return filepath.Join(append([]string{f.disk.Path}, parts...)...)
 }
 
-// server is a file of a server's own folder: its program, and what its components install.
+// server returns the path of a file in a server's own directory, which contains its program and its
+// components' files.
 func (f *bootFleet) server(lrn string, parts ...string) string {
 	return f.onDisk(append([]string{"s" + lrn}, parts...)...)
 }
 
-// worker is a file of a worker's folder.
+// worker returns the path of a file in a worker's directory.
 func (f *bootFleet) worker(lrn string, parts ...string) string {
 	return f.onDisk(append([]string{"w" + lrn}, parts...)...)
 }
@@ -161,7 +163,7 @@ func (f *bootFleet) makeVersion(n int) bootVersion {
 	return v
 }
 
-// makeArchive makes one of many small files and a large one, whose sums are in it.
+// makeArchive makes an archive of many small files and a large one, and their sums.
 func (f *bootFleet) makeArchive(component, version string) (a bootArchive) {
 	f.t.Helper()
 	a.files = map[string][]byte{"large": bytes.Repeat([]byte(component+version+"\n"), 100_000)}
@@ -186,7 +188,7 @@ func packFiles(t *testing.T, files map[string][]byte) []byte {
 	return packed
 }
 
-// packSorted packs files as they are: compressing them would take longer than all else.
+// packSorted packs files without compression, which would take longer than everything else.
 func packSorted(files map[string][]byte) ([]byte, error) {
 	var packed bytes.Buffer
 	z, err := gzip.NewWriterLevel(&packed, gzip.NoCompression)
@@ -219,7 +221,7 @@ func (f *bootFleet) installByHand(lrn string) {
 	check(f.t, os.WriteFile(f.server(lrn, "manifest.yaml"), []byte(f.versions[0].manifest), 0o644))
 }
 
-// neco runs a command, and returns what it says whatever comes of it.
+// neco runs a command and returns its output, whatever its result.
 func (f *bootFleet) neco(words ...string) string {
 	cmd := exec.Command("neco", words...)
 	cmd.Env = append(os.Environ(), "NECO_STATE="+f.state, "NO_COLOR=1")
@@ -227,7 +229,7 @@ func (f *bootFleet) neco(words ...string) string {
 	return string(out)
 }
 
-// start starts all daemons, each of which is started again when it ends, as systemd does.
+// start starts all daemons. Each is restarted when it ends, as systemd does.
 func (f *bootFleet) start() {
 	f.mu.Lock()
 	f.halted = false
@@ -264,7 +266,7 @@ func (f *bootFleet) keepRunning(lrn string, words ...string) {
 	}
 }
 
-// halt kills whatever runs on the servers, where it stands.
+// halt kills everything that runs on the servers.
 func (f *bootFleet) halt() {
 	f.t.Helper()
 	f.mu.Lock()
@@ -275,7 +277,8 @@ func (f *bootFleet) halt() {
 	f.disk.KillUsers() // what came to be while those were waited for
 }
 
-// cut cuts the power of both servers. What they have then must be whole, and all that their records say.
+// cut cuts the power of both servers. Their files must then be complete and contain everything that
+// their records claim.
 func (f *bootFleet) cut(survive float64) {
 	f.t.Helper()
 	f.halt()
@@ -293,7 +296,7 @@ func (f *bootFleet) cut(survive float64) {
 	f.checkTorn()
 }
 
-// checkTorn wants no service to have started from files that are not whole.
+// checkTorn checks that no service has started from incomplete files.
 func (f *bootFleet) checkTorn() {
 	f.t.Helper()
 	if torn, err := os.ReadFile(f.at("torn")); err == nil {
@@ -301,7 +304,7 @@ func (f *bootFleet) checkTorn() {
 	}
 }
 
-// bootStatus is what neco status tells.
+// bootStatus is the output of neco status.
 type bootStatus struct {
 	State   string `json:"state"`
 	Why     string `json:"why"`
@@ -333,7 +336,7 @@ func (f *bootFleet) isSetUp() bool {
 	return err == nil
 }
 
-// checkServer holds a server's disk after a cut against what was recorded before it.
+// checkServer compares a server's disk after a cut with what was recorded before it.
 func (f *bootFleet) checkServer(lrn string, status bootStatus) {
 	f.t.Helper()
 	program := f.installedProgram(lrn)
@@ -370,7 +373,8 @@ func (f *bootFleet) checkServer(lrn string, status bootStatus) {
 	}
 }
 
-// installedProgram is the number of the version whose program a server has, which must be whole.
+// installedProgram returns the number of the version whose program a server has. The program must be
+// complete.
 func (f *bootFleet) installedProgram(lrn string) int {
 	f.t.Helper()
 	program, err := os.ReadFile(f.server(lrn, "bijou"))
@@ -378,8 +382,8 @@ func (f *bootFleet) installedProgram(lrn string) int {
 	return slices.IndexFunc(f.versions, func(v bootVersion) bool { return bytes.Equal(v.program, program) })
 }
 
-// checkComponent returns which archive a component has, by the beginning of its sum; "" is none. What the
-// component is linked to must be whole, and be there if the worker's own record says so.
+// checkComponent returns the archive of a component by the beginning of its sum, or "". The target of
+// the component's symlink must be complete, and must exist if the worker's own record says so.
 func (f *bootFleet) checkComponent(lrn, name string) (sum string) {
 	f.t.Helper()
 	link, err := os.Readlink(f.server(lrn, "opt", name))
@@ -420,7 +424,7 @@ func (f *bootFleet) checkWhole(component, dir, sum string) {
 	f.t.Errorf("%s is of no release", dir)
 }
 
-// publish publishes the version of that number.
+// publish publishes the version with that number.
 func (f *bootFleet) publish(n int) {
 	v := f.versions[n]
 	f.releases.Publish(github.Release{Tag: "release-" + v.name, Files: map[string][]byte{
@@ -429,7 +433,7 @@ func (f *bootFleet) publish(n int) {
 	}})
 }
 
-// reached reports whether both servers have that version and all its steps are done.
+// reached returns "" if both servers have finished all steps of that version, or else what is missing.
 func (f *bootFleet) reached(n int) string {
 	s := f.status()
 	want := f.versions[n].name
@@ -441,10 +445,10 @@ func (f *bootFleet) reached(n int) string {
 	return await.Unless(s.State == "up to date" && s.Version == want && len(s.Servers) == len(bootServers()), "%s", f.neco("status"))
 }
 
-// diskTrouble is how a refusal names a file and its cause.
+// diskTrouble matches the file and the cause in a refusal.
 var diskTrouble = regexp.MustCompile(`(` + regexp.QuoteMeta(os.TempDir()) + `|/proc/self/cwd)/[^ ]+.*: (input/output error|Input/output error)`)
 
-// retryStopped does what neco status says to do about an update that the disk has stopped.
+// retryStopped follows the hint of neco status about an update that the disk has stopped.
 func (f *bootFleet) retryStopped() (retried bool) {
 	f.t.Helper()
 	if f.status().State != "stopped" {
@@ -461,7 +465,7 @@ func (f *bootFleet) retryStopped() (retried bool) {
 	return true
 }
 
-// TestWorkersUnsyncedIsLost cuts the power under workers that install releases, from a disk that keeps only
+// TestWorkersUnsyncedIsLost cuts the power while workers install releases, on a disk that keeps only
 // what was synced, or that and some of the rest.
 func TestWorkersUnsyncedIsLost(t *testing.T) {
 	f := newBootFleet(t, 4)
@@ -495,8 +499,8 @@ func (f *bootFleet) awaitVersion(n int) (retries int) {
 	return retries
 }
 
-// TestWorkersFailingDisk has syncs, writes and reads of the disk fail under workers that install releases, for
-// moments. What is refused says why, and what to do; once the disk answers all goes on.
+// TestWorkersFailingDisk makes syncs, writes and reads of the disk fail briefly while workers install
+// releases. Refusals must say why and what to do. Once the disk works again, everything must go on.
 func TestWorkersFailingDisk(t *testing.T) {
 	kinds := []string{"sync", "write", "read"}
 	f := newBootFleet(t, 1+len(kinds))
@@ -507,7 +511,7 @@ func TestWorkersFailingDisk(t *testing.T) {
 	}
 }
 
-// failUnder has the disk fail while the fleet takes that version.
+// failUnder makes the disk fail while the fleet installs that version.
 func (f *bootFleet) failUnder(n int, what string) {
 	f.t.Helper()
 	f.publish(n)
@@ -535,7 +539,7 @@ func (f *bootFleet) failUnder(n int, what string) {
 	fmt.Printf("outage: workers' failing disk: %d failures to %s, %d retries of an operator\n", failed, what, retries)
 }
 
-// awaitWorkers waits until both servers' workers are at work with that version.
+// awaitWorkers waits until both servers' workers run that version.
 func (f *bootFleet) awaitWorkers(n int) {
 	f.t.Helper()
 	await.Until(f.t, await.Poll{Limit: 90 * time.Second, Pause: 300 * time.Millisecond}, "the workers are at work", func() string {

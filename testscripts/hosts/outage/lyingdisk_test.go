@@ -14,7 +14,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// lyingWorld is a fleet whose state lies on a disk that loses and fails.
+// lyingWorld is a fleet whose state is on a disk that loses and fails.
 type lyingWorld struct {
 	*world
 	disk     *lyingdisk.Disk
@@ -31,7 +31,7 @@ func newLyingWorld(t *testing.T) *lyingWorld {
 	return w
 }
 
-// write begins a load that counts what it was promised.
+// write starts a load that counts its acknowledged writes.
 func (w *lyingWorld) write() *load {
 	l := newLoad(w.world, w.services)
 	from := w.promises.begun.Load() + 1
@@ -40,8 +40,8 @@ func (w *lyingWorld) write() *load {
 	return l
 }
 
-// loseUnsynced cuts the power: every process ends where it stands, and of what was not synced each
-// page and each name survives with that chance. What was promised must be there afterwards.
+// loseUnsynced cuts the power. Every process ends at once, and each page and each name that was not
+// synced survives with that probability. Acknowledged writes must be there afterwards.
 func (w *lyingWorld) loseUnsynced(l *load, survive float64) {
 	w.t.Helper()
 	cont := w.freeze()
@@ -60,7 +60,7 @@ func (w *lyingWorld) loseUnsynced(l *load, survive float64) {
 	w.Juju("start")
 }
 
-// checkPromises wants the last turn that was promised, or one that had begun by then.
+// checkPromises checks that the state has the last acknowledged turn, or one that had begun by then.
 func (w *lyingWorld) checkPromises() {
 	w.t.Helper()
 	kept, begun := w.promises.kept.Load(), w.promises.begun.Load()
@@ -79,7 +79,7 @@ func (w *lyingWorld) checkPromises() {
 	}
 }
 
-// TestUnsyncedIsLost cuts the power under a fleet at work whose disk keeps only what was synced, or
+// TestUnsyncedIsLost cuts the power under a working fleet whose disk keeps only what was synced, or
 // that and some of the rest.
 func TestUnsyncedIsLost(t *testing.T) {
 	w := newLyingWorld(t)
@@ -95,8 +95,8 @@ func TestUnsyncedIsLost(t *testing.T) {
 	w.judge("unsynced is lost", fmt.Sprintf("%d cuts, %d turns", len(chances), w.promises.kept.Load()))
 }
 
-// TestFailingDisk has syncs, writes and reads of the state fail under a fleet at work, for a while. What
-// is refused says why; what was promised outlives a power cut; then all goes on.
+// TestFailingDisk makes syncs, writes and reads of the state fail under a working fleet for a while.
+// Refusals must say why. Acknowledged writes must survive a power cut. Then everything must go on.
 func TestFailingDisk(t *testing.T) {
 	w := newLyingWorld(t)
 	for _, what := range []string{"sync", "write", "read"} {

@@ -17,9 +17,9 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// lyingUnits is a fleet whose BIJOU_HOME lies on a disk that loses and fails: the environment's record, the
-// tools, the machine's folder, the units' folders with their charms. Its state is elsewhere and forgets nothing,
-// and so are the records of what hooks have seen.
+// lyingUnits is a fleet whose BIJOU_HOME is on a disk that loses and fails. On the disk are the
+// environment's record, the tools, the machine's directory, and the units' directories with their
+// charms. The state and the hooks' records are elsewhere, where nothing is lost.
 type lyingUnits struct {
 	*world
 	disk      *lyingdisk.Disk
@@ -30,8 +30,9 @@ type lyingUnits struct {
 	revision int // of the charm in its folder
 }
 
-// wholeCharm is run by each hook before anything else: all of the charm must be there, of one revision, and
-// what its install hook has made beside it. A hook that cannot read its charm fails before it notes that it begins.
+// wholeCharm runs at the start of each hook. All files of the charm must be there, from one revision,
+// and so must the files that its install hook made beside them. A hook that cannot read its charm fails
+// before it records its beginning.
 const wholeCharm = `
 revision=$(cat revision) || exit 1
 whole=$(sha256sum --quiet -c sums 2>&1 && cat made 2>&1) || {
@@ -40,7 +41,7 @@ whole=$(sha256sum --quiet -c sums 2>&1 && cat made 2>&1) || {
 }
 `
 
-// madeByInstall is a file that a hook makes in its charm, and has outlast a power cut.
+// madeByInstall makes a file in the charm that must survive a power cut.
 const madeByInstall = "\necho made >made; sync made .\n"
 
 func newLyingUnits(t *testing.T) *lyingUnits {
@@ -64,7 +65,8 @@ func newLyingUnits(t *testing.T) *lyingUnits {
 	return u
 }
 
-// writeElsewhere has the charm's hooks write what a test needs where nothing is lost, and look at their charm.
+// writeElsewhere makes the charm's hooks write the test's records where nothing is lost, and check
+// their charm.
 func (u *lyingUnits) writeElsewhere() {
 	u.t.Helper()
 	own := u.elsewhere + `/${JUJU_UNIT_NAME/\//-}/`
@@ -84,7 +86,7 @@ func (u *lyingUnits) writeElsewhere() {
 	}
 }
 
-// revise makes another revision of the charm: all its own files differ.
+// revise makes a new revision of the charm, in which all its own files differ.
 func (u *lyingUnits) revise() {
 	u.t.Helper()
 	u.mu.Lock()
@@ -103,7 +105,7 @@ func (u *lyingUnits) revise() {
 	check(u.t, os.WriteFile(filepath.Join(u.charm, "sums"), []byte(sums.String()), 0o644))
 }
 
-// work begins a load: configurations change, relations come and go, charms are upgraded.
+// work starts a load: configurations change, relations come and go, and charms are upgraded.
 func (u *lyingUnits) work() *load {
 	l := newLoad(u.world, u.services)
 	l.running.Go(func() { l.repeat(400*time.Millisecond, l.change) })
@@ -117,7 +119,7 @@ func (u *lyingUnits) work() *load {
 	return l
 }
 
-// showLogs prints what the hooks have said, if the test has failed.
+// showLogs prints the output of the hooks if the test has failed.
 func (u *lyingUnits) showLogs() {
 	logs, _ := filepath.Glob(u.Unit("*", "hooks.log"))
 	for _, log := range logs {
@@ -127,7 +129,7 @@ func (u *lyingUnits) showLogs() {
 	}
 }
 
-// cut cuts the power: whoever uses the disk ends where it stands, and what was not synced is lost.
+// cut cuts the power. Processes that use the disk end at once, and what was not synced is lost.
 func (u *lyingUnits) cut(l *load, survive float64) {
 	u.t.Helper()
 	u.disk.KillUsers()
@@ -146,7 +148,8 @@ func (u *lyingUnits) checkTorn() {
 	}
 }
 
-// settleUnits waits until everything has been told to everybody, and holds every record against the rules.
+// settleUnits waits until every unit has been told everything, and checks every record against the
+// rules.
 func (u *lyingUnits) settleUnits(what, counted string) {
 	u.t.Helper()
 	u.Juju("set", "hub", "set=turn=last-"+strconv.Itoa(u.revision))
@@ -155,8 +158,8 @@ func (u *lyingUnits) settleUnits(what, counted string) {
 	u.checkTorn()
 }
 
-// TestUnitsUnsyncedIsLost cuts the power under units at work whose folders, charms and tools are on a disk that
-// keeps only what was synced, or that and some of the rest.
+// TestUnitsUnsyncedIsLost cuts the power under working units. Their directories, charms and tools are
+// on a disk that keeps only what was synced, or that and some of the rest.
 func TestUnitsUnsyncedIsLost(t *testing.T) {
 	u := newLyingUnits(t)
 	chances := []float64{0, 0.5, 0, 0.9}
@@ -169,8 +172,8 @@ func TestUnitsUnsyncedIsLost(t *testing.T) {
 	u.settleUnits("units' unsynced is lost", fmt.Sprintf("%d cuts, %d revisions of the charm", len(chances), u.revision))
 }
 
-// TestUnitsFailingDisk has syncs, writes and reads of the units' folders fail for moments. Afterwards all goes on
-// by itself.
+// TestUnitsFailingDisk makes syncs, writes and reads of the units' directories fail briefly. Afterwards
+// everything must go on by itself.
 func TestUnitsFailingDisk(t *testing.T) {
 	u := newLyingUnits(t)
 	for _, what := range []string{"sync", "write", "read"} {

@@ -23,8 +23,9 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestOldEtcd: bootstrap, migrate-state and an agent that starts warn of an etcd whose roles
-// separate nothing. No other command asks for its version, and one that cannot be asked stops nobody.
+// TestOldEtcd checks that bootstrap, migrate-state and a starting agent warn of an etcd whose roles do
+// not separate users. No other command asks for etcd's version, and an etcd that does not tell its
+// version stops nothing.
 func TestOldEtcd(t *testing.T) {
 	need.Whole(t)
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
@@ -66,8 +67,8 @@ func TestOldEtcd(t *testing.T) {
 	}
 }
 
-// TestOldEtcdOfBootServers: neco's daemons warn of such an etcd once each when they start. One that does
-// not say its version stops neither of them.
+// TestOldEtcdOfBootServers checks that each of neco's daemons warns of such an etcd once when it
+// starts. An etcd that does not tell its version stops neither.
 func TestOldEtcdOfBootServers(t *testing.T) {
 	need.Whole(t)
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
@@ -133,7 +134,7 @@ func TestOldEtcdOfBootServers(t *testing.T) {
 	}
 }
 
-// oldEtcd stands before an etcd, and says that it is of another version.
+// oldEtcd is a proxy in front of an etcd that reports a different version.
 type oldEtcd struct {
 	socket  string
 	version string
@@ -164,7 +165,7 @@ func serveOldEtcd(t *testing.T, c *etcdtest.Cluster, version string) *oldEtcd {
 	return o
 }
 
-// forward passes one call on, both ways.
+// forward forwards one call in both directions.
 func (o *oldEtcd) forward(_ any, client grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(client)
 	isStatus := method == "/etcdserverpb.Maintenance/Status"
@@ -211,7 +212,7 @@ func (o *oldEtcd) forward(_ any, client grpc.ServerStream) error {
 	}
 }
 
-// rawCodec leaves messages as the bytes that they are.
+// rawCodec passes messages on as bytes.
 type rawCodec struct{}
 
 func (rawCodec) Name() string                        { return "proto" }

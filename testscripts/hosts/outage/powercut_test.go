@@ -22,16 +22,16 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// cuts is how often the power is cut.
+// cuts is the number of power cuts.
 const cuts = 25
 
-// soundProgram asks SQLite itself, another one than ours.
+// soundProgram checks the file with a different SQLite from ours.
 const soundProgram = `
 import sqlite3, sys
 print(*[row[0] for row in sqlite3.connect(sys.argv[1]).execute("PRAGMA integrity_check")], sep="\n")
 `
 
-// sound wants a SQLite file to be whole.
+// sound checks that a SQLite file is intact.
 func sound(t *testing.T, path string) {
 	t.Helper()
 	out, err := localenv.Python(t, soundProgram, path).CombinedOutput()
@@ -40,14 +40,13 @@ func sound(t *testing.T, path string) {
 	}
 }
 
-// promises are what has been promised when the power goes: the operator's turn
-// that is surely in the state, and the one that may be.
+// promises are the operator's turns at a power cut: kept is the last turn that must be in the state,
+// and begun is the last that can be.
 type promises struct{ kept, begun atomic.Int64 }
 
-// TestPowerCut copies the files as they are at random moments under a fleet at
-// work, and wants each copy to open, to be whole and to hold all that had been
-// promised until then, and nothing that had not begun. The last cut is in
-// earnest: every process dies, and the environment goes on from the copy.
+// TestPowerCut copies the files at random moments under a working fleet. Each copy must open, be
+// intact, and contain everything that had been acknowledged by then, and nothing that had not begun.
+// The last cut is real: every process dies, and the environment goes on from the copy.
 func TestPowerCut(t *testing.T) {
 	need.Long(t)
 	w := newWorld(t, "")
@@ -72,7 +71,7 @@ func TestPowerCut(t *testing.T) {
 	w.judge("power cut", fmt.Sprintf("%d cuts, %d turns", cuts+1, p.kept.Load()))
 }
 
-// turn is one write of the operator's.
+// turn makes one write of the operator.
 func (p *promises) turn(w *world, n int64) {
 	p.begun.Store(n)
 	if a := w.ask("set", "hub", fmt.Sprintf("set=turn=%d", n)); a.code == 0 {
@@ -80,8 +79,8 @@ func (p *promises) turn(w *world, n int64) {
 	}
 }
 
-// cut stops everybody who writes to the file, copies it, and lets them go on. It
-// answers the copy's revision, which is not below the one before.
+// cut stops every process that writes to the file, copies it, and lets them go on. It returns the
+// copy's revision, which is not lower than the previous one.
 func (w *world) cut(p *promises, before int64) int64 {
 	w.t.Helper()
 	cont := w.freeze()
@@ -108,7 +107,7 @@ func (w *world) cut(p *promises, before int64) int64 {
 	return revision
 }
 
-// checkPrefix holds a copy against what had been promised.
+// checkPrefix compares a copy with what had been acknowledged.
 func (w *world) checkPrefix(v *state.View, kept, begun int64, done map[string]int) {
 	w.t.Helper()
 	c, err := v.Config("hub")
@@ -134,8 +133,7 @@ func (w *world) checkPrefix(v *state.View, kept, begun int64, done map[string]in
 	}
 }
 
-// doneConfig is how many config-changed hooks of each unit are done, as the agent
-// has said.
+// doneConfig returns how many config-changed hooks of each unit are done by the agent's log.
 func (w *world) doneConfig() map[string]int {
 	done := map[string]int{}
 	for _, m := range regexp.MustCompile(`msg="hook is done".* unit=(\S+) .*hook=config-changed`).FindAllStringSubmatch(w.log(0), -1) {
@@ -144,7 +142,7 @@ func (w *world) doneConfig() map[string]int {
 	return done
 }
 
-// copyState copies the files as they are.
+// copyState copies the files as they are now.
 func (w *world) copyState(to string) {
 	w.t.Helper()
 	for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -167,8 +165,7 @@ func copyFile(t *testing.T, from, to string) {
 	check(t, out.Close())
 }
 
-// cutInEarnest kills every process of the environment where it stands, and puts
-// copies of the files in their place.
+// cutInEarnest kills every process of the environment at once, and replaces the files with copies.
 func (w *world) cutInEarnest() {
 	w.t.Helper()
 	cont := w.freeze()
@@ -198,7 +195,7 @@ func (w *world) killAll() {
 	})
 }
 
-// noteKill writes into every record that the unit's hooks were killed there.
+// noteKill records in every unit's record that its hooks were killed at this point.
 func (w *world) noteKill() {
 	w.t.Helper()
 	logs, err := filepath.Glob(w.recorderLogs())

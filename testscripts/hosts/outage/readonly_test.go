@@ -16,9 +16,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestReadOnly has the file system under the state of a fleet at work become read-only,
-// as Linux does with one in which it finds an error; then it is checked, mounted again,
-// and the agents are started.
+// TestReadOnly makes the file system under the state of a working fleet read-only, as Linux does after
+// an error in it. The file system is then checked and mounted again, and the agents are started.
 func TestReadOnly(t *testing.T) {
 	need.Long(t)
 	d := newDisk(t)
@@ -63,16 +62,16 @@ func TestReadOnly(t *testing.T) {
 	sound(t, w.StateFile())
 }
 
-// disk is a file system of its own in a file. It is mounted below a folder that shares
-// its mounts: a container that begins meanwhile has a copy of all mounts, which would keep
-// the file system in use after it is unmounted here.
+// disk is a separate file system in a file. It is mounted below a directory with shared mounts.
+// Otherwise a container that starts in between would have a copy of the mount, which would keep the
+// file system in use after its unmount here.
 type disk struct {
 	t      *testing.T
 	image  string
 	folder string
 }
 
-// newDisk makes and mounts one, or skips the test with one line.
+// newDisk makes and mounts a disk. If it cannot, it skips the test with one line.
 func newDisk(t *testing.T) *disk {
 	t.Helper()
 	shared := t.TempDir()
@@ -99,7 +98,7 @@ func (d *disk) mount() ([]byte, error) {
 	return exec.Command("mount", "-o", "loop,errors=remount-ro", d.image, d.folder).CombinedOutput()
 }
 
-// damage has Linux find an error in the file system.
+// damage makes Linux find an error in the file system.
 func (d *disk) damage() {
 	d.t.Helper()
 	check(d.t, os.WriteFile(filepath.Join(d.kernelFolder(), "trigger_fs_error"), []byte("1"), 0))
@@ -108,14 +107,14 @@ func (d *disk) damage() {
 	}
 }
 
-// kernelFolder is there as long as the kernel has the file system mounted anywhere.
+// kernelFolder returns a directory that exists as long as the file system is mounted anywhere.
 func (d *disk) kernelFolder() string {
 	device, err := exec.Command("findmnt", "-no", "SOURCE", d.folder).Output()
 	check(d.t, err)
 	return filepath.Join("/sys/fs/ext4", filepath.Base(strings.TrimSpace(string(device))))
 }
 
-// repair does what an operator does before the file system is used again.
+// repair does what an operator does before using the file system again.
 func (d *disk) repair() {
 	d.t.Helper()
 	known := d.kernelFolder()

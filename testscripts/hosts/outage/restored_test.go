@@ -10,9 +10,9 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestRestored restores etcd from older data at the same addresses, under an agent
-// that waits: it says so once, what was deployed since is gone, and what is asked
-// for then is done, without a restart.
+// TestRestored restores etcd from older data at the same addresses while an agent waits. The agent must
+// report that once, what was deployed since must be gone, and new requests must be carried out without
+// a restart.
 func TestRestored(t *testing.T) {
 	need.Long(t)
 	for _, members := range []int{1, 3} {
@@ -43,7 +43,7 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// awaitStarted waits until the unit has run its hooks.
+// awaitStarted waits until the unit has run its start hooks.
 func (w *world) awaitStarted(unit string) {
 	w.t.Helper()
 	w.eventually(unit+" starts", time.Minute, func() string {

@@ -17,20 +17,20 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// soaked is after how many hooks the state is measured: by the first, all that is kept of
-// each unit is full.
+// soaked is the number of hooks after which the state is measured first. By then all records that are
+// kept of each unit are full.
 const soaked = 5_000
 
-// soakCharm prints in each update-status, and sets something in each tenth. It starts no
-// program for the former, so that ten thousand take a minute and not ten.
+// soakCharm returns a hook that prints in each update-status, and sets something in each tenth. It
+// starts no program for printing, so that ten thousand take one minute and not ten.
 func soakCharm() string {
 	return "#!/bin/sh\necho " + strings.Repeat("so-much-that-the-log-of-its-unit-is-soon-full-", 40) + `
 case $$ in *7) relation-set -r "$(relation-ids ring)" password="$$"; status-set active "$$" ;; esac
 `
 }
 
-// TestSoak runs 10,000 hooks on each store, with actions and upgrades between them, and
-// wants what the state holds after the second half to be what it held after the first.
+// TestSoak runs 10,000 hooks on each store, with actions and upgrades between them. The size of the
+// state must be the same after the second half as after the first.
 func TestSoak(t *testing.T) {
 	need.Long(t)
 	t.Run("sqlite", func(t *testing.T) {
@@ -84,7 +84,7 @@ func (w *world) read(f func(v *state.View) error) {
 	check(w.t, s.View(w.t.Context(), f))
 }
 
-// hooksRun is how many hooks all units have run.
+// hooksRun returns the number of hooks that all units have run.
 func (w *world) hooksRun() (n int) {
 	w.read(func(v *state.View) error {
 		for i := range 3 {
@@ -99,7 +99,7 @@ func (w *world) hooksRun() (n int) {
 	return n
 }
 
-// charms is how many revisions the environment has.
+// charms returns the number of revisions in the environment.
 func (w *world) charms() (n int) {
 	w.read(func(v *state.View) error {
 		all, err := v.Charms()
@@ -109,7 +109,7 @@ func (w *world) charms() (n int) {
 	return n
 }
 
-// held is how much the store holds, in bytes of keys and values.
+// held returns the size of the store's keys and values in bytes.
 func (w *world) held(open func() (store.Store, error)) (n int) {
 	w.t.Helper()
 	s, err := open()

@@ -17,8 +17,7 @@ import (
 	"bijou/testscripts/kit/localenv"
 )
 
-// world is one BIJOU_HOME with the applets of this test binary around it, and
-// one environment in it.
+// world is one BIJOU_HOME with the applets of this test binary, and one environment in it.
 type world struct {
 	*localenv.Env
 	t    *testing.T
@@ -26,14 +25,14 @@ type world struct {
 	url  string // the state's
 
 	charm string
-	// recorded is where units keep their records, each in a folder of its name; empty: in the unit's own folder.
+	// recorded is the directory with the units' records, each in a subdirectory with the unit's name.
+	// If empty, they are in the units' own directories.
 	recorded string
 
 	commands commands // that run
 }
 
-// newWorld bootstraps an environment whose state is at the URL; "" is the
-// default, a SQLite file.
+// newWorld bootstraps an environment whose state is at the URL. "" is the default, a SQLite file.
 func newWorld(t *testing.T, url string) *world {
 	t.Helper()
 	w := prepareWorld(t, t.TempDir(), url)
@@ -41,7 +40,7 @@ func newWorld(t *testing.T, url string) *world {
 	return w
 }
 
-// prepareWorld makes one in that home that is not bootstrapped yet.
+// prepareWorld makes a world in that BIJOU_HOME that is not bootstrapped yet.
 func prepareWorld(t *testing.T, home, url string) *world {
 	t.Helper()
 	w := &world{Env: localenv.New(t, home, "BIJOU_DEBUG=uniter", "BIJOU_STATE="+url), t: t, gone: t.TempDir(), url: url}
@@ -58,7 +57,7 @@ func (w *world) bootstrap() {
 	w.url = w.recordedURL()
 }
 
-// recorderLogs is a pattern of the units' records.
+// recorderLogs returns a pattern that matches the units' records.
 func (w *world) recorderLogs() string {
 	if w.recorded != "" {
 		return filepath.Join(w.recorded, "*", "recorder.log")
@@ -66,7 +65,7 @@ func (w *world) recorderLogs() string {
 	return w.Unit("*", "recorder.log")
 }
 
-// recordedURL is where bootstrap has put the state.
+// recordedURL returns the place where bootstrap put the state.
 func (w *world) recordedURL() string {
 	w.t.Helper()
 	data, err := os.ReadFile(filepath.Join(w.Dir(), "environment.yaml"))
@@ -79,10 +78,10 @@ func (w *world) recordedURL() string {
 	return record.State
 }
 
-// StateFile is the file of a SQLite state, wherever it is.
+// StateFile returns the file of a SQLite state.
 func (w *world) StateFile() string { return strings.TrimPrefix(w.url, "sqlite:") }
 
-// answer is how a command ended.
+// answer is the result of a command.
 type answer struct {
 	args   []string
 	code   int
@@ -95,7 +94,7 @@ func (a answer) String() string {
 	return fmt.Sprintf("juju %s: exit %d after %v\n%s%s", strings.Join(a.args, " "), a.code, a.lasted.Round(time.Millisecond), a.out, a.err)
 }
 
-// ask runs a command, whatever comes of it.
+// ask runs a command, whatever its result.
 func (w *world) ask(args ...string) answer {
 	w.t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -109,8 +108,7 @@ func (w *world) ask(args ...string) answer {
 	return answer{args, cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), time.Since(began)}
 }
 
-// log is what the background process has said, from a place of its log on,
-// without the lines for developers.
+// log returns the background process's log from an offset on, without the lines for developers.
 func (w *world) log(from int) string {
 	w.t.Helper()
 	var said strings.Builder
@@ -129,7 +127,7 @@ func (w *world) fullLog(from int) string {
 	return string(data[min(from, len(data)):])
 }
 
-// mark is where the log ends now.
+// mark returns the current end of the log.
 func (w *world) mark() int {
 	w.t.Helper()
 	return len(w.fullLog(0))
@@ -145,13 +143,11 @@ func (w *world) view(f func(v *state.View) error) error {
 	return s.View(w.t.Context(), f)
 }
 
-// eventually waits until there is no reason any more why something is not so,
-// far longer than it should need.
+// eventually waits until not returns no reason to wait any longer. Its limit is far longer than needed.
 func (w *world) eventually(what string, limit time.Duration, not func() string) {
 	w.t.Helper()
 	await.Until(w.t, await.Poll{Limit: limit, Pause: 100 * time.Millisecond, Report: func() string { return w.ask("status").String() }}, what, not)
 }
 
-// rest is a time in which the workload goes on: it is not for anything to have
-// happened.
+// rest lets the workload go on for a while. Tests do not use it to wait for an event.
 func rest(d time.Duration) { <-time.After(d) }

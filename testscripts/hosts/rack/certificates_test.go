@@ -41,7 +41,7 @@ func certificate(name string) *x509.Certificate {
 	}
 }
 
-// issue makes a certificate and key for a host, for clients and members to talk to.
+// issue makes a certificate and key for a host, for its clients and its etcd member.
 func (a *authority) issue(t *testing.T, address string) (cert, key []byte) {
 	t.Helper()
 	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

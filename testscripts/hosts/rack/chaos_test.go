@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// services are those of the environment: each has a unit on each machine.
+// services are the services of the environment. Each has a unit on each machine.
 var services = []string{"hub", "east", "west"}
 
-// TestChaos takes the power, the link and the leading provisioner away, one after the
-// other, from an environment of three hosts whose units relate all the time.
+// TestChaos takes power, link and leading provisioner away, one after the other, from an environment of
+// three hosts whose units relate all the time.
 func TestChaos(t *testing.T) {
 	w := newWorld(t)
 	w.startEtcd()
@@ -38,8 +38,8 @@ func TestChaos(t *testing.T) {
 	w.destroy()
 }
 
-// destroy takes the environment down, and holds that nothing of it is left on the
-// hosts but what was put there by hand.
+// destroy destroys the environment, and checks that only the files that were put on the hosts by hand
+// are left.
 func (w *world) destroy() {
 	w.t.Helper()
 	w.juju("destroy-environment -y")
@@ -55,7 +55,7 @@ func (w *world) destroy() {
 	}
 }
 
-// upgrade has all hosts go over to a binary that host 0 alone has.
+// upgrade upgrades all hosts to a binary that only host 0 has.
 func (w *world) upgrade() {
 	w.t.Helper()
 	w.on(0, "mkdir /opt/newer && cp /opt/bijou/bijou /opt/newer/ && echo newer >>/opt/newer/bijou")
@@ -76,7 +76,7 @@ func (w *world) upgrade() {
 	fmt.Printf("rack: all hosts run a newer binary %.1f s after upgrade-juju was called\n", time.Since(began).Seconds())
 }
 
-// bootstrap makes machine 0 of host 0, and has ssh make the others.
+// bootstrap makes host 0 machine 0, and makes the others with ssh.
 func (w *world) bootstrap() {
 	w.t.Helper()
 	w.write(0, "/root/password", password+"\n")
@@ -88,7 +88,7 @@ func (w *world) bootstrap() {
 		known := fmt.Sprintf("%s %s\n", h.Address, w.on(i, "cut -d' ' -f1,2 /etc/ssh/ssh_host_ed25519_key.pub"))
 		w.on(0, fmt.Sprintf("echo '%s' >>/root/.ssh/known_hosts", strings.TrimSpace(known)))
 	}
-	// Machine 1 hosts a provisioner, too, which must get into machine 2's host.
+	// Machine 1 hosts a provisioner too, which must reach machine 2's host.
 	for _, file := range []string{"id_ed25519", "known_hosts"} {
 		w.copy(1, w.hosts[0].Disk("/root/.ssh/"+file), "/root/.ssh/"+file)
 	}
@@ -108,7 +108,7 @@ func (w *world) bootstrap() {
 	})
 }
 
-// deploy has three units on each machine.
+// deploy puts three units on each machine.
 func (w *world) deploy() {
 	w.t.Helper()
 	for _, s := range services {
@@ -121,10 +121,9 @@ func (w *world) deploy() {
 	}
 	w.eventually("all units have started", func() string { return w.untrue("") })
 	w.findRecords(9)
-	// A service that is killed is started again later than usual, so that what was
-	// killed can be noted in the records before anything goes on there, and that it is
-	// another provisioner that leads next: twice what that may take, so that the
-	// machine is down still when the status is held against it.
+	// A killed service is restarted later than usual, so that its death can be recorded before anything
+	// goes on there, and so that the other provisioner leads next. The delay is twice the time that
+	// this can take, so that the machine is still down when its status is checked.
 	for i := range w.hosts {
 		w.on(i, `for u in /etc/systemd/system/bijou-machine-*.service; do
 			mkdir -p "$u.d" && printf '[Service]\nRestartSec=60\nRestartSteps=0\n' >"$u.d/rack.conf"
@@ -132,10 +131,10 @@ func (w *world) deploy() {
 	}
 }
 
-// pause is how long the load goes on between faults.
+// pause is the time between faults.
 const pause = 4 * time.Second
 
-// cutPower takes the power of a host, and gives it back.
+// cutPower cuts a host's power, and restores it.
 func (w *world) cutPower(host int) {
 	w.t.Helper()
 	time.Sleep(pause)
@@ -147,7 +146,7 @@ func (w *world) cutPower(host int) {
 	time.Sleep(pause)
 }
 
-// cutLink takes the network of a host, and gives it back.
+// cutLink cuts a host's network, and restores it.
 func (w *world) cutLink(host int) {
 	w.t.Helper()
 	time.Sleep(pause)
@@ -159,12 +158,12 @@ func (w *world) cutLink(host int) {
 	time.Sleep(pause)
 }
 
-// killLeader kills the process of the provisioner that leads, with what its hooks
-// have started, and waits for the other to lead.
+// killLeader kills the process of the leading provisioner and what its hooks have started, and waits
+// until the other leads.
 func (w *world) killLeader() {
 	w.t.Helper()
 	time.Sleep(pause)
-	// Who leads has said so last.
+	// The leader is the one that has logged it last.
 	leader, other := 0, 1
 	if w.lastLed(1) > w.lastLed(0) {
 		leader, other = 1, 0
@@ -183,7 +182,7 @@ func (w *world) killLeader() {
 	time.Sleep(pause)
 }
 
-// lastLed is when the host's provisioner has last begun to lead, in seconds.
+// lastLed returns the time in seconds when the host's provisioner last began to lead.
 func (w *world) lastLed(host int) (at float64) {
 	out := w.on(host, "journalctl --no-pager -o short-unix -u 'bijou-*' | grep 'provisioner leads' | tail -n 1 || true")
 	if out == "" {

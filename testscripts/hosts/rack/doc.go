@@ -1,7 +1,7 @@
-// Package rack is hosts of their own with everything that an environment of many
-// machines has: etcd on each, with TLS and a user, machines that the provider ssh
-// has made of them, provisioners on two. It takes power, links and leaders away
-// from them while units relate, and holds what their hooks saw against docs/reference/hooks.md.
+// Package rack tests an environment of many machines on its own hosts: etcd on each, with TLS and a
+// user, machines that the provider ssh made from the hosts, and provisioners on two of them. It takes
+// power, links and leaders away while units relate, and checks what their hooks saw against
+// docs/reference/hooks.md.
 //
-// It is tests only; BIJOU_TEST_LONG=1 runs them, as root.
+// BIJOU_TEST_LONG=1 runs the tests, as root.
 package rack

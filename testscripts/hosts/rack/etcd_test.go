@@ -8,7 +8,7 @@ import (
 	"bijou/testscripts/fakes/etcdtest"
 )
 
-// etcdUnit is one member as a service. It syncs to its disk, as in earnest.
+// etcdUnit is one member's unit file. The member syncs to its disk, as in production.
 const etcdUnit = `[Unit]
 Description=etcd
 After=fleet-network.service
@@ -27,11 +27,11 @@ StartLimitIntervalSec=0
 WantedBy=multi-user.target
 `
 
-// password is the etcd user's.
+// password is the password of etcd's user.
 const password = "Pa55 of bijou"
 
-// startEtcd makes a cluster of a member a host, which speaks TLS only, and where
-// the user bijou has the keys below /rack/.
+// startEtcd starts a cluster with a member on each host. It uses only TLS, and its user bijou has the
+// keys below /rack/.
 func (w *world) startEtcd() {
 	w.t.Helper()
 	binary, err := etcdtest.Binary()
@@ -56,7 +56,7 @@ func (w *world) startEtcd() {
 	w.addUsers()
 }
 
-// addUsers turns etcd's users on, by its gateway.
+// addUsers enables etcd's users through its JSON gateway.
 func (w *world) addUsers() {
 	w.t.Helper()
 	b64 := base64.StdEncoding.EncodeToString
@@ -78,7 +78,7 @@ func (w *world) addUsers() {
 	}
 }
 
-// stateURL is where the environment's state is; the files are host 0's.
+// stateURL returns the URL of the environment's state. The files that it names are host 0's.
 func (w *world) stateURL() string {
 	var members []string
 	for _, h := range w.hosts {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// load has units change the settings of their relations all the time.
+// load makes units change the settings of their relations all the time.
 type load struct {
 	stop    chan struct{}
 	running sync.WaitGroup
@@ -14,7 +14,7 @@ type load struct {
 	refused int
 }
 
-// drive begins it.
+// drive starts a load.
 func (w *world) drive() *load {
 	l := &load{stop: make(chan struct{})}
 	l.running.Go(func() {
@@ -36,7 +36,7 @@ func (w *world) drive() *load {
 	return l
 }
 
-// halt ends it.
+// halt ends the load.
 func (l *load) halt(during string) {
 	close(l.stop)
 	l.running.Wait()

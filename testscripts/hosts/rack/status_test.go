@@ -8,7 +8,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// status is what juju status says of states.
+// status is the states in juju status.
 type status struct {
 	Machines map[string]struct {
 		State string
@@ -19,7 +19,7 @@ type status struct {
 	}
 }
 
-// status asks for it.
+// status runs juju status.
 func (w *world) status() (s status, err error) {
 	out, err := w.hosts[0].Shell("juju status --format yaml 2>/dev/null")
 	if err == nil {
@@ -28,8 +28,8 @@ func (w *world) status() (s status, err error) {
 	return s, err
 }
 
-// untrue is what the status says, unless exactly the machine down, or none, and its
-// units are down.
+// untrue returns the status, unless exactly the machine down and its units are down. With "" none can
+// be down.
 func (w *world) untrue(down string) string {
 	s, err := w.status()
 	if err != nil {
@@ -52,21 +52,21 @@ func (w *world) untrue(down string) string {
 }
 
 const (
-	// truthful is what docs/reference/provisioning.md allows for the status, and for another
+	// truthful is the limit that docs/reference/provisioning.md sets for the status, and for another
 	// provisioner to lead.
 	truthful = 15 * time.Second
-	// slack is one term of a lease: this machine may be busy with anything.
+	// slack is one term of a lease, because this machine may be busy.
 	slack = 10 * time.Second
 )
 
-// tell waits until the status tells of the machine that is down ("": none), and says
-// how long that took.
+// tell waits until the status shows that only that machine is down ("" means none), and prints how long
+// it took.
 func (w *world) tell(what, down string) {
 	w.t.Helper()
 	w.within(what, w.eventually(what, func() string { return w.untrue(down) }))
 }
 
-// within prints how long something took, and holds it against the promise.
+// within prints how long something took, and checks it against the promise.
 func (w *world) within(what string, took time.Duration) {
 	w.t.Helper()
 	fmt.Printf("rack: %s: %.1f s\n", what, took.Seconds())
@@ -75,12 +75,11 @@ func (w *world) within(what string, took time.Duration) {
 	}
 }
 
-// agents holds the agents that run against the machines that there are: one each,
-// on its own host.
+// agents checks that each machine has one running agent, on its own host.
 func (w *world) agents() {
 	w.t.Helper()
 	for i := range w.hosts {
-		// The brackets keep the shell from finding itself.
+		// The brackets stop pgrep from finding its own shell.
 		got := w.on(i, "pgrep -a -f '[m]achine-agent --machine' | grep -o -- '--machine [0-9]*' | sort | tr '\\n' ';'")
 		if want := fmt.Sprintf("--machine %d;", i); got != want {
 			w.t.Errorf("on %s run the agents %q, want %q", w.hosts[i].Name, got, want)

@@ -10,10 +10,10 @@ import (
 	"bijou/testscripts/kit/judge"
 )
 
-// TestWitness is called on a host.
+// TestWitness runs on a host.
 func TestWitness(t *testing.T) { judge.Witness(t) }
 
-// settle waits until everything has been told to everybody.
+// settle waits until every unit has been told everything.
 func (w *world) settle(after string) {
 	w.t.Helper()
 	took := w.eventually("everything is told after "+after, func() string {
@@ -30,7 +30,7 @@ func (w *world) settle(after string) {
 	w.judge()
 }
 
-// judge holds the records against the rules.
+// judge checks the records against the rules.
 func (w *world) judge() {
 	w.t.Helper()
 	all := map[string][]judge.Event{}
@@ -44,7 +44,7 @@ func (w *world) judge() {
 	}
 }
 
-// findRecords finds where the units' recorders write.
+// findRecords finds the files of the units' recorders.
 func (w *world) findRecords(units int) {
 	w.t.Helper()
 	for i := range w.hosts {
@@ -58,8 +58,8 @@ func (w *world) findRecords(units int) {
 	}
 }
 
-// bury notes in the records of a host's units that all of it was killed. It is over
-// before anything there is started again.
+// bury records in the records of a host's units that everything there was killed. It finishes before
+// anything there restarts.
 func (w *world) bury(host int) {
 	w.t.Helper()
 	for _, r := range w.records {

@@ -14,7 +14,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// limit is several times what anything here takes to come true.
+// limit is several times longer than anything here takes.
 const limit = 2 * time.Minute
 
 // world is three hosts with bijou and etcd on each.
@@ -24,13 +24,13 @@ type world struct {
 	records map[string]record // by unit
 }
 
-// record is where a unit's recorder writes.
+// record is the file of a unit's recorder.
 type record struct {
 	host int
 	path string
 }
 
-// newWorld boots the hosts, with the product's own binary on the first.
+// newWorld boots the hosts, with the real binary on the first.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	need.Long(t)
@@ -55,43 +55,44 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// copy copies a file or folder to a host.
+// copy copies a file or directory to a host.
 func (w *world) copy(host int, from, to string) {
 	w.t.Helper()
 	w.hosts[host].Put(w.t, from, to)
 }
 
-// write writes a file of a host, readable by root only.
+// write writes a file on a host that only root can read.
 func (w *world) write(host int, path, content string) {
 	w.t.Helper()
 	w.hosts[host].Write(w.t, path, content, 0o600)
 }
 
-// on runs a shell's line on a host and returns what it prints.
+// on runs a shell command on a host and returns its output.
 func (w *world) on(host int, line string) string {
 	w.t.Helper()
 	return w.hosts[host].On(w.t, line)
 }
 
-// juju runs a command of the operator, who sits at host 0.
+// juju runs a command of the operator, who works on host 0.
 func (w *world) juju(args string) string {
 	w.t.Helper()
 	return w.on(0, "juju "+args)
 }
 
-// lacks is what a line prints, unless that is or ends with what is wanted.
+// lacks returns "" if a command's output is want or ends with it. Otherwise it returns a message with
+// the output.
 func (w *world) lacks(host int, line, want string) string {
 	out, err := w.hosts[host].Shell(line)
 	return await.Unless(out == want || err == nil && strings.HasSuffix("\n"+out, "\n"+want), "on %s: %s: %s %v", w.hosts[host].Name, line, out, err)
 }
 
-// eventually waits until there is no reason any more why something is not so.
+// eventually waits until not returns no reason to wait any longer.
 func (w *world) eventually(what string, not func() string) (took time.Duration) {
 	w.t.Helper()
 	return await.Until(w.t, await.Poll{Limit: limit, Pause: 250 * time.Millisecond, Report: w.everything}, what, not) // each look is a log-in
 }
 
-// everything is what somebody wants to know when it went wrong.
+// everything returns all facts that help to find the cause of a failure.
 func (w *world) everything() string {
 	return fleet.Report(w.hosts, func(i int) string {
 		line := "journalctl --no-pager -n 40 -u 'bijou-*' -u etcd"

@@ -1,4 +1,4 @@
-// Package released runs hooks by the binary as it is released, whose tools do their work before Go's
-// runtime, and kills tools and agents in the middle. Other suites run the binary of `go test`,
-// in which tools go the ordinary road, unless they take testscripts/hosts/versions.
+// Package released runs hooks with the released binary, whose tools do their work before Go's runtime
+// starts. It kills tools and agents in the middle. Other suites run the binary of `go test`, in which
+// tools take the ordinary path, unless they use testscripts/hosts/versions.
 package released

@@ -16,12 +16,12 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// turns is how often a setting is changed and an agent is killed.
+// turns is the number of times that a setting is changed and an agent is killed.
 const turns = 5
 
-// config is what a hook does: forty tools are killed at any moment of theirs; then comes a setting
-// that must be there after the hook, and not before; then tools are called until the agent is dead,
-// or the test has seen enough.
+// config is the hook's script. It kills forty tools at random moments. It then changes a setting that
+// must be visible only after the hook. Finally it calls tools until the agent is dead or the test has
+// seen enough.
 const config = `#!/usr/bin/env bash
 record=%[1]s/record
 turn=$(config-get turn)

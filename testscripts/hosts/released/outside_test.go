@@ -13,8 +13,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestOutsideDryRun goes through .ci/outside as far as that goes without a machine of its own: once
-// well, and once with a charm that the store does not have, which must not keep the rest from being tried.
+// TestOutsideDryRun runs .ci/outside as far as it goes without its own machine. One run succeeds. The
+// other has a charm that the store does not have, which must not prevent the rest.
 func TestOutsideDryRun(t *testing.T) {
 	need.Whole(t)
 	for _, program := range []string{"python3", "curl"} {
@@ -65,7 +65,7 @@ func TestOutsideDryRun(t *testing.T) {
 	}
 }
 
-// dryRun returns the report of one.
+// dryRun returns the report of a dry run.
 func dryRun(t *testing.T, deb, plain string) (string, error) {
 	t.Helper()
 	dir := t.TempDir()

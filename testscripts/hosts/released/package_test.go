@@ -14,7 +14,7 @@ import (
 	"bijou/updater/release"
 )
 
-// commands are the names that a package puts into /usr/bin.
+// commands are the names of a package's commands in /usr/bin.
 var commands = []string{"bijou", "charm", "juju", "machine-agent", "neco", "neco-updater", "neco-worker", "provisioner", "unit-agent"}
 
 // packed is a release in both of its forms, unpacked.
@@ -26,7 +26,7 @@ type packed struct {
 	tarball string   // the tarball's
 }
 
-// TestPackage has all in a release that is promised, where it is looked for.
+// TestPackage checks that a release contains everything that is promised, in the right places.
 func TestPackage(t *testing.T) {
 	need.Whole(t)
 	p := unpack(t, newRelease(t))
@@ -38,7 +38,7 @@ func TestPackage(t *testing.T) {
 	}
 }
 
-// TestPackageOfARM64 runs that of another architecture under an emulator.
+// TestPackageOfARM64 runs the release for arm64 under an emulator.
 func TestPackageOfARM64(t *testing.T) {
 	need.Long(t)
 	emulator, err := exec.LookPath("qemu-aarch64")
@@ -63,7 +63,7 @@ func newRelease(t *testing.T) versions.Release {
 	return versions.Release{Version: "2026.11.24-1", Arch: runtime.GOARCH, Binary: versions.Current(t), Folder: t.TempDir()}
 }
 
-// unpack makes both forms, under the names that are asked for, and unpacks them.
+// unpack makes and unpacks both forms under their usual names.
 func unpack(t *testing.T, r versions.Release) packed {
 	t.Helper()
 	p := packed{t: t, arch: r.Arch, deb: t.TempDir(), tarball: t.TempDir()}
@@ -83,7 +83,7 @@ func unpack(t *testing.T, r versions.Release) packed {
 	return p
 }
 
-// run returns what a command prints.
+// run returns a command's output.
 func (p packed) run(command ...string) string {
 	p.t.Helper()
 	out, err := exec.Command(command[0], command[1:]...).CombinedOutput()
@@ -93,13 +93,13 @@ func (p packed) run(command ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// program runs a name of the package by its binary.
+// program runs a name of the package with its binary.
 func (p packed) program(path string, args ...string) string {
 	p.t.Helper()
 	return p.run(slices.Concat(p.call, []string{filepath.Join(p.deb, path)}, args)...)
 }
 
-// hasNames looks for the links of all applets, and for what is in /usr/bin and nothing more.
+// hasNames checks the links of all applets, and that /usr/bin contains the commands and nothing else.
 func (p packed) hasNames() {
 	p.t.Helper()
 	binary := filepath.Join(p.deb, "usr/lib/bijou/bijou")
@@ -123,8 +123,8 @@ func (p packed) hasNames() {
 	}
 }
 
-// hasProgram runs the binary as an operator's command, a boot server's and a hook tool, and looks
-// for what is read beside it.
+// hasProgram runs the binary as an operator's command, a boot server's command and a hook tool, and
+// checks the files beside it.
 func (p packed) hasProgram() {
 	p.t.Helper()
 	for _, tt := range []struct {
@@ -168,7 +168,7 @@ func (p packed) hasProgram() {
 	}
 }
 
-// isAlike holds what both forms have against each other.
+// isAlike compares the content of both forms.
 func (p packed) isAlike() {
 	p.t.Helper()
 	for _, name := range []string{"bijou", "manifest.yaml"} {
@@ -177,8 +177,8 @@ func (p packed) isAlike() {
 	p.run("diff", "-r", "--exclude=doc", filepath.Join(p.tarball, "share"), filepath.Join(p.deb, "usr/share"))
 }
 
-// What a shell is asked that has loaded completion from where a package has it: is it there for
-// each command, and what does it make of half a word?
+// These scripts ask a shell with completion from a package's place whether each command has completion,
+// and how it completes half a word.
 const (
 	askBash = `for name in "$@"; do
 	complete -r
@@ -199,7 +199,7 @@ end
 complete -C 'juju remove-u' | cut -f1`
 )
 
-// completes has a shell find the completion of all commands in the package.
+// completes checks that a shell finds the completion of all commands in the package.
 func (p packed) completes(t *testing.T, shell, script string) {
 	program, err := exec.LookPath(shell)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestPackage has Debian's package of a release installed, upgraded while units work and a
-// boot server's daemons run, and removed without a trace.
+// TestPackage installs Debian's package of a release, upgrades it while units work and a boot server's
+// daemons run, and removes it without a trace.
 func TestPackage(t *testing.T) {
 	need.Long(t)
 	fleet.Need(t)
@@ -61,16 +61,16 @@ func TestPackage(t *testing.T) {
 	w.refused("ls " + strings.Join(completions, " ") + " | grep .")
 }
 
-// completions are where shells look for them.
+// completions are the places where shells look for completion.
 var completions = []string{
 	"/usr/share/bash-completion/completions/juju", "/usr/share/zsh/vendor-completions/_bijou", "/usr/share/fish/vendor_completions.d/juju.fish",
 }
 
-// askBash loads what there is for juju, as bash-completion does, and asks for units.
+// askBash loads the completion for juju as bash-completion does, and completes a unit.
 const askBash = `source /usr/share/bash-completion/completions/juju
 	COMP_WORDS=(juju remove-unit wordp) COMP_CWORD=2; _bijou; echo "${COMPREPLY[@]}"`
 
-// files lists what the host's disk holds, but for what dpkg and the journal keep for themselves.
+// files lists the files on the host's disk, except those that dpkg and the journal keep for themselves.
 func (w *world) files() string {
 	w.t.Helper()
 	w.on("[ ! -e /root/before ] || list=/root/after; find / -xdev -not -path '/var/lib/dpkg/*' -not -path '/var/log/*' -not -path '/var/cache/*' -not -path '/tmp/*' -not -path '/proc/*' -not -path '/sys/*' " +

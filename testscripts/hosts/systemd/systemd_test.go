@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestService takes one environment through all that may happen to its service.
+// TestService takes one environment through everything that can happen to its service.
 func TestService(t *testing.T) {
 	w := newWorld(t)
 	w.install()
@@ -29,8 +29,8 @@ func TestService(t *testing.T) {
 	}
 }
 
-// install bootstraps without systemd, deploys two units that are related, one with a
-// daemon, and gives the environment's process to systemd.
+// install bootstraps without systemd, deploys two related units, one with a daemon, and hands the
+// environment's process over to systemd.
 func (w *world) install() {
 	w.t.Helper()
 	w.on("juju bootstrap")
@@ -58,10 +58,10 @@ func (w *world) install() {
 	w.change("one", 1)
 }
 
-// daemon is the process id of what the charm has left running.
+// daemon returns the process id of the charm's daemon.
 func (w *world) daemon() string { return w.on("cat " + unitDir("one/0") + "/daemon.pid") }
 
-// goesOn says that the daemon was left alone, and that the units still work.
+// goesOn checks that the daemon was left alone, and that the units still work.
 func (w *world) goesOn(daemon string, number int) {
 	w.t.Helper()
 	w.on("kill -0 " + daemon)
@@ -70,7 +70,7 @@ func (w *world) goesOn(daemon string, number int) {
 	fmt.Printf("systemd: %s: %d hooks done, nothing lost\n", w.t.Name(), w.whole("one/0")+w.whole("two/0"))
 }
 
-// held begins a hook that waits, and returns once it does.
+// held starts a hook that waits, and returns once it waits.
 func (w *world) held(number int) {
 	w.t.Helper()
 	control := unitDir("one/0") + "/control"
@@ -79,13 +79,13 @@ func (w *world) held(number int) {
 	w.eventually("tail -n 1 "+unitDir("one/0")+"/recorder.log", fmt.Sprintf(`"big":%d`, number))
 }
 
-// let lets it, and all after it, end.
+// let lets that hook and all later ones end.
 func (w *world) let() {
 	w.t.Helper()
 	w.on("rm " + unitDir("one/0") + "/control/hold-config-changed; touch " + unitDir("one/0") + "/control/go-config-changed")
 }
 
-// restart: a hook in flight is let end.
+// restart checks that a restart lets a running hook end.
 func restart(w *world) {
 	daemon, pid := w.daemon(), w.main()
 	w.held(10)
@@ -102,7 +102,8 @@ func restart(w *world) {
 	w.goesOn(daemon, 11)
 }
 
-// stop: nothing of bijou runs, the charm's daemon does; juju start has systemd start it.
+// stop checks that no process of bijou runs after a stop, while the charm's daemon does, and that juju
+// start starts the service through systemd.
 func stop(w *world) {
 	daemon := w.daemon()
 	w.on("systemctl stop " + machine)
@@ -116,7 +117,7 @@ func stop(w *world) {
 	w.goesOn(daemon, 21)
 }
 
-// crash: a hook in flight counts as failed, and is run again.
+// crash checks that a running hook counts as failed after a crash, and runs again.
 func crash(w *world) {
 	daemon := w.daemon()
 	for i := range 3 {
@@ -131,14 +132,14 @@ func crash(w *world) {
 	w.goesOn(daemon, 39)
 }
 
-// another waits until another process is the service's.
+// another waits until the service has a different process.
 func (w *world) another(pid string) {
 	w.t.Helper()
 	w.eventually("p=$(systemctl show -p MainPID --value "+machine+"); [ $p != 0 ] && [ $p != "+pid+" ] && echo another", "another")
 	w.ready()
 }
 
-// watchdog: a process that lives and does nothing is killed and started again.
+// watchdog checks that a process that hangs is killed and restarted.
 func watchdog(w *world) {
 	daemon, pid := w.daemon(), w.main()
 	w.on("kill -STOP " + pid)
@@ -147,7 +148,7 @@ func watchdog(w *world) {
 	w.goesOn(daemon, 40)
 }
 
-// handover: a newer binary is the same service, in the same process.
+// handover checks that a newer binary continues the service in the same process.
 func handover(w *world) {
 	daemon, pid, restarts := w.daemon(), w.main(), w.restarts()
 	w.on("mkdir -p /opt/new && cp /opt/bijou/bijou /opt/new/bijou && echo newer >>/opt/new/bijou && /opt/new/bijou juju upgrade-juju")
@@ -158,7 +159,7 @@ func handover(w *world) {
 	}
 	w.goesOn(daemon, 50)
 
-	// The unit file still names the old binary, which goes over at once.
+	// The unit file still names the old binary, which switches to the new one at once.
 	w.on("systemctl restart " + machine)
 	w.on("[ $(readlink /proc/" + w.ready() + "/exe) = " + newest + "bijou ]")
 	w.goesOn(daemon, 51)
@@ -168,7 +169,7 @@ func handover(w *world) {
 	}
 }
 
-// powerCut: the host loses all processes at any moment, and boots again.
+// powerCut kills all processes of the host at random moments, and boots it again.
 func powerCut(w *world) {
 	for i := range 3 {
 		number := 60 + i
@@ -182,7 +183,7 @@ func powerCut(w *world) {
 	w.goesOn(w.daemon(), 69)
 }
 
-// alone: a unit by itself, while the machine's agent is stopped.
+// alone runs a unit by itself while the machine's agent is stopped.
 func alone(w *world) {
 	w.on("systemctl stop " + machine)
 	w.on("systemctl start bijou-unit-default@two-0.service bijou-provisioner-default.service")
@@ -197,7 +198,7 @@ func alone(w *world) {
 	w.whole("two/0")
 }
 
-// end: an environment that goes takes its unit files along, and nothing starts again.
+// end checks that a destroyed environment removes its unit files, and that nothing starts again.
 func end(w *world) {
 	w.on("juju destroy-environment -y default")
 	if left := w.on("ls /etc/systemd/system | grep '^bijou-.*service$' || true"); left != "" {

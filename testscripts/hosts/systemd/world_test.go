@@ -26,7 +26,7 @@ type world struct {
 	host *fleet.Host
 }
 
-// newWorld boots a host and installs the product's own binary on it.
+// newWorld boots a host and installs the real binary on it.
 func newWorld(t *testing.T) *world {
 	need.Long(t)
 	fleet.Need(t)
@@ -45,13 +45,13 @@ func (w *world) check(err error) {
 	}
 }
 
-// on runs a shell's line on the host and returns what it prints.
+// on runs a shell command on the host and returns its output.
 func (w *world) on(line string) string {
 	w.t.Helper()
 	return w.host.On(w.t, line)
 }
 
-// refused runs a line that must fail, and returns what it says.
+// refused runs a command that must fail, and returns its output.
 func (w *world) refused(line string) string {
 	w.t.Helper()
 	out, err := w.host.Shell(line)
@@ -61,13 +61,13 @@ func (w *world) refused(line string) string {
 	return out
 }
 
-// eventually waits until the line prints what is wanted.
+// eventually waits until the command prints want.
 func (w *world) eventually(line, want string) {
 	w.t.Helper()
 	w.host.Await(w.t, w.poll("journalctl --no-pager -n 60 -u 'bijou-*'"), line, want)
 }
 
-// poll is how one waits; when it is in vain a line says more.
+// poll returns the settings of all waits. If a wait fails, the output of the command is shown.
 func (w *world) poll(line string) await.Poll {
 	return await.Poll{Limit: limit, Pause: 100 * time.Millisecond, Report: func() string {
 		out, _ := w.host.Shell(line)
@@ -85,7 +85,7 @@ func (w *world) ready() string {
 
 func (w *world) main() string { return w.on("systemctl show -p MainPID --value " + machine) }
 
-// restarts is how often systemd has started the service again by itself.
+// restarts returns how often systemd has restarted the service by itself.
 func (w *world) restarts() string { return w.on("systemctl show -p NRestarts --value " + machine) }
 
 // event is a line of the recorder's log.
@@ -119,21 +119,21 @@ func unitDir(unit string) string {
 	return env + "/machines/0/units/" + strings.ReplaceAll(unit, "/", "-")
 }
 
-// change sets an option, and waits until the unit's hook has seen it to its end.
+// change sets an option, and waits until the unit's hook has seen it and ended.
 func (w *world) change(service string, number int) {
 	w.t.Helper()
 	w.on(fmt.Sprintf("juju set %s big=%d", service, number))
 	w.seen(service+"/0", number)
 }
 
-// seen waits until a config-changed with that number has ended well.
+// seen waits until a config-changed with that number has succeeded.
 func (w *world) seen(unit string, number int) {
 	w.t.Helper()
 	w.seenTimes(unit, number, 1)
 }
 
-// seenTimes waits until the config-changed that was the n-th to begin with that number, or
-// a later one, has ended well.
+// seenTimes waits until the n-th config-changed that began with that number, or a later one, has
+// succeeded.
 func (w *world) seenTimes(unit string, number, n int) {
 	w.t.Helper()
 	more := w.poll("juju status; tail -n 4 " + unitDir(unit) + "/recorder.log")
@@ -153,8 +153,8 @@ func (w *world) seenTimes(unit string, number, n int) {
 	})
 }
 
-// whole holds a unit's record against what no interruption may change: hooks never
-// overlap, install and start are run to their end once, install first.
+// whole checks a unit's record after any interruptions: hooks never overlap, and install and start have
+// each succeeded once, install first.
 func (w *world) whole(unit string) (hooks int) {
 	w.t.Helper()
 	done := map[string]int{}

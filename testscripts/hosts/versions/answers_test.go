@@ -9,12 +9,12 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// otherAnswers is the last binary that knows no resolved-skips, and keeps no charms.
+// otherAnswers is the last binary that does not know resolved-skips and keeps no charms.
 const otherAnswers = "3441857ea1bf9ab71483e374525926277c2fc56f"
 
-// TestAnswers has this binary count a failed hook as done in an environment of that one, as it always has
-// been, and run it again in one of its own. Then both upgrade the service: what this one has kept to go
-// back to, that one leaves alone.
+// TestAnswers checks how this binary resolves a failed hook. In an environment of the former binary the
+// hook counts as done, as before. In an environment of its own it runs again. Then both upgrade the
+// service. The former binary must leave alone the charms that this one has kept.
 func TestAnswers(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()

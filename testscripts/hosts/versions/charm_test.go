@@ -9,9 +9,10 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestCharm takes a unit, whose charm runs from venv and has a revision and a version, from the binary
-// that landed before to this one. Its directory, which .jujuignore says half of is not packed, is the
-// charm that it runs still; what is changed then comes whole, and counts on.
+// TestCharm takes a unit from the previous binary to this one. Its charm runs from venv and has a
+// revision and a version, and .jujuignore says that half of its directory is not packed. The directory
+// must still count as the charm that the unit runs. Later changes must be packed in full, and the
+// revision must count on.
 func TestCharm(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -61,7 +62,7 @@ func TestCharm(t *testing.T) {
 		}
 	}
 
-	// The binary of before reads what this one has packed.
+	// The previous binary must be able to read what this one has packed.
 	w.juju(former, "upgrade-juju", "--allow-downgrade", "--wait", "3m")
 	w.current = former
 	w.juju(former, "add-unit", "today")

@@ -12,8 +12,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestForward has agents of what landed before beside agents of this, and all go over
-// to this.
+// TestForward runs agents of the previous binary beside agents of this one, and then upgrades all to
+// this one.
 func TestForward(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -23,8 +23,8 @@ func TestForward(t *testing.T) {
 	w.claimed(1, w.far.Process.Pid)
 }
 
-// TestBack has all go back to what landed before, and forward again. The claims that
-// this one has left behind keep nobody out.
+// TestBack takes all agents back to the previous binary, and forward again. The claims that this binary
+// left behind must not keep any of them out.
 func TestBack(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestBack(t *testing.T) {
 	w.claimed(1, w.far.Process.Pid)
 }
 
-// newPair is an environment of two hosts, with a unit on each that relate.
+// newPair returns an environment of two hosts, with a unit on each. The units are related.
 func newPair(t *testing.T, binary string) *world {
 	t.Helper()
 	cluster := etcdtest.For(t, etcdtest.Options{})
@@ -55,7 +55,7 @@ func newPair(t *testing.T, binary string) *world {
 	return w
 }
 
-// addFar adds machine 1 and starts its agent on a host of its own.
+// addFar adds machine 1 and starts its agent on its own host.
 func (w *world) addFar() {
 	w.t.Helper()
 	w.juju(w.current, "add-machine")
@@ -68,7 +68,7 @@ func (w *world) addFar() {
 	w.startFar()
 }
 
-// startFar starts machine 1's agent as its host has it.
+// startFar starts machine 1's agent as its host would.
 func (w *world) startFar() {
 	w.t.Helper()
 	agent := filepath.Join(w.env(1), "tools", w.tools(1), "machine-agent")
@@ -82,7 +82,7 @@ func (w *world) startFar() {
 	check(w.t, w.far.Start())
 }
 
-// stopFar ends it in good order.
+// stopFar ends machine 1's agent in an orderly way.
 func (w *world) stopFar() {
 	w.t.Helper()
 	check(w.t, w.far.Process.Signal(syscall.SIGTERM))
@@ -90,8 +90,8 @@ func (w *world) stopFar() {
 	w.far = nil
 }
 
-// goOver has the environment run another binary, while machine 1 is away. It comes back
-// as it was, and works beside machine 0 before it goes over, too.
+// goOver switches the environment to a different binary while machine 1 is away. Machine 1 comes back
+// with the old binary, and works beside machine 0 before it switches too.
 func (w *world) goOver(to string) {
 	w.t.Helper()
 	from, was := w.current, w.tools(0)
@@ -124,8 +124,8 @@ func (w *world) goOver(to string) {
 	w.settle()
 }
 
-// refuseTools has machine 1's host refuse a binary until the function is called: its
-// folder, which may be there from an earlier time, is a file.
+// refuseTools makes machine 1's host refuse a binary until allow is called. It puts a file in place of
+// the binary's directory, which may be there from before.
 func (w *world) refuseTools(name string) (allow func()) {
 	w.t.Helper()
 	path := filepath.Join(w.env(1), "tools", name)
@@ -137,8 +137,8 @@ func (w *world) refuseTools(name string) (allow func()) {
 	}
 }
 
-// change has both units write another number into their relation: an operator with one
-// binary sets the one, another with the other the other.
+// change makes both units write a new number into their relation. An operator with one binary sets the
+// one number, and an operator with the other binary sets the other.
 func (w *world) change(near, far string) {
 	w.t.Helper()
 	w.turn++

@@ -9,12 +9,13 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// otherFolders is the last binary that has units' folders at units/SERVICE-N.
+// otherFolders is the last binary that has units' directories at units/SERVICE-N.
 const otherFolders = "9138b84f34be35570f045053a5a2a0008b5aa135"
 
-// TestFolder takes a unit whose hooks have written down where they are, and whose daemon runs from
-// there, over to this binary, which has its folder elsewhere, then back and forward again: what was
-// written leads there still, the daemon lives, and hooks are told the place of whoever runs them.
+// TestFolder takes a unit to this binary, which keeps the unit's directory in a different place, then
+// back and forward again. The unit's hooks have written down their place, and its daemon runs from
+// there. The written path must still work, the daemon must survive, and hooks must be told the place of
+// the binary that runs them.
 func TestFolder(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()

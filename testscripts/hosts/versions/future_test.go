@@ -16,24 +16,25 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// What a newer binary is taken to have stored: a member in each record, and a setting.
+// A newer binary has stored a member in each record, and a setting.
 const (
 	futureMember  = `"x-future":{"list":[1,{"a":null}]}`
 	futureSetting = "future-setting"
-	// futureOfProvider is one of the provider's own, which a binary before settings were checked only as
-	// they are given refuses to work with.
+	// futureOfProvider is a setting of the provider's own. A binary from before settings were checked
+	// only when they are set refuses to work with it.
 	futureOfProvider = "local.future-setting"
 )
 
 func formerIgnoresSettings() bool { return FormerHas("multicall/providers/settings_test.go") }
 
-// TestFuture has an environment go back from a newer binary, which has stored what neither this one
-// nor the former knows. Both work with it, and what is there when it goes forward again is what was.
+// TestFuture takes an environment back from a newer binary, which has stored members and a setting that
+// neither this binary nor the former one knows. Both must work with them, and everything must still be
+// there when the environment goes forward again.
 //
-// This binary is held to all of it, and so is the former once it has package jsonfile, the last part
-// of that. One that has not drops the members of records that it writes, and refuses
-// set-environment: then only the setting has to be there in the end, and the members of records that
-// it never writes.
+// This is checked in full for this binary, and for the former one once it has package jsonfile, the
+// last part of it. An older one drops the members of records that it writes, and refuses
+// set-environment. Then only the setting must be there in the end, and the members of records that it
+// never writes.
 func TestFuture(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -87,8 +88,8 @@ func goThroughFuture(t *testing.T, former, current, url string) {
 	})
 }
 
-// operate has an operator and the hooks that follow write most records. knows is false for a binary
-// that refuses to set anything beside a setting that it does not know.
+// operate makes an operator and the hooks that follow write most records. knows is false for a binary
+// that refuses to set anything beside an unknown setting.
 func (w *world) operate(binary string, knows bool) {
 	w.t.Helper()
 	for range 2 {
@@ -106,8 +107,8 @@ func (w *world) operate(binary string, knows bool) {
 	}
 }
 
-// addFuture stores what a newer binary would, and returns the keys that have it. Keys under leases
-// are their sessions' alone.
+// addFuture stores what a newer binary would, and returns the keys that have it. It leaves out keys
+// under leases, which only their sessions write.
 func (w *world) addFuture() (had []string) {
 	w.t.Helper()
 	s, err := state.Open(w.t.Context(), w.state())
@@ -154,8 +155,8 @@ func addFuture(tx *state.Tx, key string) error {
 	return tx.Keys().Put(key, json.RawMessage(next))
 }
 
-// keepsFuture wants the setting, and the member in those of the records that are there and wanted,
-// unless others are in their place.
+// keepsFuture checks that the setting is there, and the member in each of the wanted records that still
+// exists and was not replaced.
 func (w *world) keepsFuture(had []string, wanted func(key string) bool) {
 	w.t.Helper()
 	n := 0

@@ -11,8 +11,8 @@ import (
 	"bijou/testscripts/kit/applets"
 )
 
-// TestMain makes this binary a provider whose machines are nothing: what runs on
-// machine 1 is started by hand.
+// TestMain makes this binary a provider whose machines do nothing: the test starts machine 1's agent
+// itself.
 func TestMain(m *testing.M) {
 	applets.MainWith(m, multicall.Options{}, map[string]func(){plugin.Prefix + dummy.Name: serveDummy}, func() {})
 }

@@ -7,24 +7,25 @@ import (
 	"testing"
 )
 
-// Release is what a release's package is made of.
+// Release is the input of a release's package.
 type Release struct {
 	Version, Arch string
 	Binary        string // its path
 	Manifest      string // its path; "": the one that is built in
-	// Folder is where the package goes. What is alike for all of a test's packages is kept
-	// there, too; the first one's Binary must run here.
+	// Folder is the package's directory. It also keeps what all packages of a test share. The first
+	// package's Binary must run here.
 	Folder string
 }
 
-// Debian packs the release as .ci/release does, but less tightly, and returns the package's path.
+// Debian packs the release as .ci/release does, but with less compression, and returns the package's
+// path.
 func (r Release) Debian(t testing.TB) (deb string) {
 	t.Helper()
 	r.pack(t, "debian")
 	return filepath.Join(r.Folder, "neco_"+r.Version+"_"+r.Arch+".deb")
 }
 
-// Tarball does so with the other form of a release.
+// Tarball does the same with the other form of a release.
 func (r Release) Tarball(t testing.TB) (path string) {
 	t.Helper()
 	r.pack(t, "tarball")

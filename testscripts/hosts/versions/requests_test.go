@@ -10,8 +10,9 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestBothRequest has units of machine 1 under one binary while a provisioner of the other leads: each
-// makes subordinates, and removes units, relations and services. Then machine 1 goes over, too.
+// TestBothRequest runs units of machine 1 under one binary while a provisioner of the other binary
+// leads. Each makes subordinates, and removes units, relations and services. Then machine 1 switches
+// too.
 func TestBothRequest(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -52,8 +53,8 @@ func TestBothRequest(t *testing.T) {
 	}
 }
 
-// liveAndEnd deploys a service to machine 1 with a subordinate and a peer at machine 0, and destroys all
-// of it. Nothing is left, and no request.
+// liveAndEnd deploys a service to machine 1, with a subordinate, and with a peer on machine 0. It then
+// destroys everything, and checks that nothing is left, not even a request.
 func (w *world) liveAndEnd(app string) {
 	w.t.Helper()
 	logging := filepath.Join(w.dir, "logging-"+app)

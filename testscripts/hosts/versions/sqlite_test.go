@@ -11,8 +11,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestFile has an environment in a file go over to this binary, whose process is then
-// killed: the one that is started next holds the claim.
+// TestFile switches an environment in a file to this binary and then kills its process. The next
+// process must hold the claim.
 func TestFile(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -44,8 +44,9 @@ func TestFile(t *testing.T) {
 	w.settle()
 }
 
-// TestFileOfBoth has this binary and the former one write the same file, one as the agent and the other
-// as an operator's command, across checkpoints: nobody takes the other's commits for a replaced file.
+// TestFileOfBoth makes this binary and the former one write the same file, one as the agent and the
+// other as an operator's command, across checkpoints. Neither can take the other's commits for a
+// replaced file.
 func TestFileOfBoth(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()

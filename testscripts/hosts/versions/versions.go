@@ -1,7 +1,7 @@
-// Package versions has the binary that landed before this one, and this one, for tests
-// of what becomes of an environment whose agents are of both.
+// Package versions provides the previous binary and this one, for tests of environments whose agents
+// are of both.
 //
-// It knows nothing of what the binaries do. Tests import it.
+// It knows nothing of what the binaries do.
 package versions
 
 import (
@@ -17,13 +17,13 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// commit is what landed last before this. It moves on with each landing.
+// commit is the commit that landed before this one. It moves with each landing.
 //
 //go:embed former
 var commit string
 
-// Need skips the test with one line if the former binary is not there and cannot be
-// built here, or fails it if BIJOU_TEST_REQUIRE names former.
+// Need skips the test with one line if the former binary does not exist and cannot be built here. If
+// BIJOU_TEST_REQUIRE names former, the test fails.
 func Need(t testing.TB) {
 	t.Helper()
 	if _, err := findBinary(commit); err != nil {
@@ -31,15 +31,15 @@ func Need(t testing.TB) {
 	}
 }
 
-// Former is the path of the binary that landed before. The test is skipped as by Need.
+// Former returns the path of the previous binary. It skips the test as Need does.
 func Former(t testing.TB) string {
 	t.Helper()
 	Need(t)
 	return At(t, commit)
 }
 
-// FormerHas reports whether the file is in the tree that the former binary was built of. Where git's
-// history has no such commit, it is taken to be there: what is said of the file is then held.
+// FormerHas reports whether the file was in the tree of the former binary. If git's history lacks that
+// commit, it returns true.
 func FormerHas(path string) bool {
 	root, err := findRoot()
 	if err != nil {
@@ -52,7 +52,7 @@ func FormerHas(path string) bool {
 	return exec.Command("git", "-C", root, "cat-file", "-e", at+":"+path).Run() == nil
 }
 
-// At is the path of the binary of another commit in git's history.
+// At returns the path of the binary of a commit in git's history.
 func At(t testing.TB, commit string) string {
 	t.Helper()
 	path, err := findBinary(commit)
@@ -62,14 +62,14 @@ func At(t testing.TB, commit string) string {
 	return path
 }
 
-// Current builds this binary, as it is released, and returns its path.
+// Current builds this binary like a released one, and returns its path.
 func Current(t testing.TB) string {
 	t.Helper()
 	return Build(t, nil)
 }
 
-// Build builds a program of this tree, or if none is named the binary, as it is released, with
-// these variables besides, and returns its path.
+// Build builds a program of this tree like a released one, with these additional variables, and returns
+// its path. Without a name it builds the binary.
 func Build(t testing.TB, vars []string, program ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bijou")
@@ -81,7 +81,7 @@ func Build(t testing.TB, vars []string, program ...string) string {
 	return path
 }
 
-// findBuild returns the script of this checkout.
+// findBuild returns the build script of this checkout.
 func findBuild(t testing.TB) string {
 	t.Helper()
 	root, err := findRoot()
@@ -109,7 +109,7 @@ func findRoot() (string, error) {
 	}
 }
 
-// findBinary returns the path of a commit's binary, which is built if need be.
+// findBinary returns the path of a commit's binary, and builds it if needed.
 func findBinary(commit string) (string, error) {
 	commit = strings.TrimSpace(commit)
 	cache, err := os.UserCacheDir()

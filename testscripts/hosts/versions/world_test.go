@@ -17,8 +17,7 @@ import (
 	"bijou/testscripts/kit/localenv"
 )
 
-// world is an environment whose machines 0 and 1 are of two hosts: each has a
-// BIJOU_HOME of its own.
+// world is an environment whose machines 0 and 1 are on different hosts: each has its own BIJOU_HOME.
 type world struct {
 	t       *testing.T
 	url     string // of the state; "": a file
@@ -42,7 +41,7 @@ func newWorld(t *testing.T, binary, url string, args ...string) *world {
 	return w
 }
 
-// destroy takes all down that may be left.
+// destroy removes everything that may be left.
 func (w *world) destroy() {
 	if w.t.Failed() {
 		for id := range 2 {
@@ -59,24 +58,24 @@ func (w *world) destroy() {
 	}
 }
 
-// env is the environment's folder on the host of that machine.
+// env returns the environment's directory on that machine's host.
 func (w *world) env(id int) string {
 	return filepath.Join(w.dir, "host-"+strconv.Itoa(id), "default")
 }
 
-// machine is a file of a machine's folder.
+// machine returns the path of a file in a machine's directory.
 func (w *world) machine(id int, parts ...string) string {
 	return filepath.Join(append([]string{w.env(id), "machines", strconv.Itoa(id)}, parts...)...)
 }
 
-// command is an operator's, by that binary.
+// command returns an operator's command with that binary.
 func (w *world) command(binary string, args ...string) *exec.Cmd {
 	cmd := exec.Command(binary, append([]string{"juju"}, args...)...)
 	cmd.Env = append(os.Environ(), "BIJOU_HOME="+filepath.Dir(w.env(0)), "NO_COLOR=1", "BIJOU_STATE="+w.url)
 	return cmd
 }
 
-// juju runs a command that must succeed, by that binary.
+// juju runs a command with that binary, which must succeed.
 func (w *world) juju(binary string, args ...string) {
 	w.t.Helper()
 	if out, err := w.command(binary, args...).CombinedOutput(); err != nil {
@@ -91,8 +90,7 @@ func (w *world) deploy(service string, id int) {
 	w.records[service+"/0"] = w.machine(id, "units", service+"-0", "recorder.log")
 }
 
-// tools is the name of the binary that the environment runs, as that machine's host
-// has noted it.
+// tools returns the name of the binary that the environment runs by the record on that machine's host.
 func (w *world) tools(id int) string {
 	w.t.Helper()
 	e, err := home.Load(w.env(id))
@@ -100,7 +98,7 @@ func (w *world) tools(id int) string {
 	return e.Tools
 }
 
-// state is where the environment's state is.
+// state returns the URL of the environment's state.
 func (w *world) state() string {
 	w.t.Helper()
 	e, err := home.Load(w.env(0))
@@ -117,7 +115,7 @@ func (w *world) view(f func(v *state.View) error) {
 	check(w.t, s.View(w.t.Context(), f))
 }
 
-// ran is the binary that a machine's agent runs.
+// ran returns the binary that a machine's agent runs.
 func (w *world) ran(id int) (tools string) {
 	w.t.Helper()
 	w.view(func(v *state.View) error {
@@ -128,8 +126,7 @@ func (w *world) ran(id int) (tools string) {
 	return tools
 }
 
-// settle waits until everybody was told everything, and holds all records against
-// the rules.
+// settle waits until every unit has been told everything, and checks all records against the rules.
 func (w *world) settle() {
 	w.t.Helper()
 	all := map[string][]judge.Event{}
@@ -148,7 +145,7 @@ func (w *world) settle() {
 	}
 }
 
-// runs counts the hooks that a unit has run to their end.
+// runs counts the hooks that a unit has finished.
 func (w *world) runs(unit string) (n int) {
 	w.t.Helper()
 	events, err := judge.Read(w.records[unit])
@@ -161,8 +158,7 @@ func (w *world) runs(unit string) (n int) {
 	return n
 }
 
-// eventually waits until there is no reason any more why something is not so, far
-// longer than it should need.
+// eventually waits until not returns no reason to wait any longer. Its limit is far longer than needed.
 func (w *world) eventually(what string, not func() string) {
 	w.t.Helper()
 	await.Until(w.t, await.Poll{Limit: 3 * time.Minute, Pause: 50 * time.Millisecond, Report: func() string {
@@ -171,13 +167,13 @@ func (w *world) eventually(what string, not func() string) {
 	}}, what, not)
 }
 
-// agent is the process of machine 0.
+// agent returns the process of machine 0.
 func (w *world) agent() int {
 	w.t.Helper()
 	return localenv.PID(w.t, w.machine(0, "agent.pid"))
 }
 
-// claimed wants the machine's claim to be held by that process.
+// claimed checks that the process holds the machine's claim.
 func (w *world) claimed(id, pid int) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("the claim of machine %d is process %d's", id, pid), func() (why string) {

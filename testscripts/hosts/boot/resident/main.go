@@ -1,6 +1,5 @@
-// Program resident is all that is in the container images of the tests of boot
-// servers: it does nothing until it is told to end. It is linked statically, by
-// them. Nothing imports it.
+// Program resident is the only content of the container images in the tests of boot servers, which link
+// it statically. It does nothing until it is stopped.
 package main
 
 import (

@@ -17,8 +17,9 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/attacker.txt anew")
 
-// TestAttacker holds what somebody with machine 1's certificate could do against the file, of which each line is a
-// promise. Whoever changes one says why in the commit: go test ./state/access -update
+// TestAttacker lists everything that an attacker with machine 1's certificate can do, and compares it
+// with the file. Each line of the file is a promise. A commit that changes one gives the reason in its
+// message: go test ./state/access -update
 func TestAttacker(t *testing.T) {
 	got := attackerTable()
 	if *update {
@@ -394,7 +395,7 @@ func writeCommits(b *strings.Builder, w world) {
 	}
 }
 
-// writeGains lists the keys that can be read in the second world and not in the first.
+// writeGains lists the keys that can be read in the second world but not in the first.
 func writeGains(b *strings.Builder, before, after world) {
 	for _, key := range slices.Sorted(maps.Keys(after)) {
 		if ask1(after, Get, key, after[key], "") == nil && (before[key] == "" || ask1(before, Get, key, before[key], "") != nil) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestHubFitsOneTransaction has the hook of a hub, which writes in 250 relations at once, need no conditions but those
-// that it makes itself, and its unit's record: a transaction holds 512.
+// TestHubFitsOneTransaction checks that the hook of a hub, which writes in 250 relations at once, needs
+// only its own conditions and its unit's record. A transaction holds 512.
 func TestHubFitsOneTransaction(t *testing.T) {
 	w := newWorld()
 	var commit []Write
@@ -28,7 +28,7 @@ func TestHubFitsOneTransaction(t *testing.T) {
 	}
 }
 
-// TestPlacementErrors has nobody allowed anything by a placement that could not be read.
+// TestPlacementErrors checks that a placement that cannot be read allows nothing.
 func TestPlacementErrors(t *testing.T) {
 	p := NewPlacement(broken{})
 	for _, op := range Ops() {

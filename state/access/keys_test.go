@@ -10,8 +10,8 @@ import (
 	"bijou/state/keyspace"
 )
 
-// examples has a key, or a prefix, for each name that package keys exports, but for those of predicates and parts of
-// keys.
+// examples returns a key, or a prefix, for each name that package keys exports, except for predicates
+// and parts of keys.
 func examples() map[string]string {
 	return map[string]string{
 		"Format": "format", "Environment": "environment", "CopyLock": "migrating", "Moved": "moved", "PartialCopy": "migration",
@@ -46,7 +46,7 @@ func examples() map[string]string {
 	}
 }
 
-// moreKeys are of patterns that a name of package keys has beside its example.
+// moreKeys returns keys of patterns that a name of package keys covers beside its example.
 func moreKeys() []string {
 	return []string{
 		"presence/machine-1", "leaders/provisioner", "leaders/else", "machines/1/", "secret-keys/newest", "uniters/mysql/0/services/0/wordpress",
@@ -54,8 +54,8 @@ func moreKeys() []string {
 	}
 }
 
-// TestEveryKeyHasARow goes through the source of package keys, so that a key that is new there is refused to agents
-// until somebody has thought about it.
+// TestEveryKeyHasARow reads the source of package keys. A key that is new there must fail the test
+// until the table has a row for it. Until then it is refused to agents.
 func TestEveryKeyHasARow(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../keys/keys.go", nil, 0)
 	if err != nil {
@@ -101,7 +101,8 @@ func exported(file *ast.File) (names []string) {
 	return names
 }
 
-// TestRowsAreOfKeys has a key for each row, that no other row takes, but those that take what is left.
+// TestRowsAreOfKeys checks that each row matches a key that no other row matches, except for the rows
+// that match all that is left.
 func TestRowsAreOfKeys(t *testing.T) {
 	all := moreKeys()
 	for _, key := range examples() {

@@ -31,7 +31,7 @@ func TestIsPlain(t *testing.T) {
 	}
 }
 
-// TestPrefixesOfNames: the beginning of a name is no prefix that an agent may watch.
+// TestPrefixesOfNames checks that an agent cannot watch a prefix that is the beginning of a name.
 func TestPrefixesOfNames(t *testing.T) {
 	for _, prefix := range []string{"secrets/o", "machines/1", "units/wordpress/0", "services/wordpress", ""} {
 		err := MayWatchPrefix(Agent("1"), NewPlacement(newWorld()), prefix)
@@ -45,7 +45,8 @@ func TestPrefixesOfNames(t *testing.T) {
 	}
 }
 
-// TestContentsLeftBehind: nobody takes over what a secret has left behind by making one of its id.
+// TestContentsLeftBehind checks that nobody can take over the contents that a secret left behind by
+// making a secret with its id.
 func TestContentsLeftBehind(t *testing.T) {
 	w := newWorld()
 	own := []byte(w["secrets/own"])

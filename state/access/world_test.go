@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// world is a state by its keys. Its machine 1 is the attacker's. It has
+// world is a state as a map of its keys. The attacker has its machine 1. It has
 //
 //   - wordpress/0, which leads its service, with the subordinate logging/0, and blog/0, which is dying;
-//   - relation 0 with mysql on machine 2, relation 1 of container scope with logging, peer relation 2 with
-//     wordpress/1 on machine 2, and nothing to do with relation 3, of mysql and vault on machine 3;
-//   - secrets: own and ours (the service's), granted by mysql, revoked by mysql, theirs (of vault), and the
-//     operators' shared, which they have granted wordpress.
+//   - relation 0 with mysql on machine 2, relation 1 of container scope with logging, and the peer
+//     relation 2 with wordpress/1 on machine 2. Relation 3, of mysql and vault on machine 3, does not
+//     concern it;
+//   - secrets: own and ours (the service's), granted by mysql, revoked by mysql, theirs (of vault), and
+//     shared, an operators' secret that is granted to wordpress.
 type world map[string]string
 
 func (w world) Get(key string) ([]byte, error) {
@@ -32,7 +33,7 @@ func (w world) List(prefix string) (map[string][]byte, error) {
 	return all, nil
 }
 
-// with returns the world as changed; an empty value removes a key.
+// with returns the changed world. An empty value removes a key.
 func (w world) with(changes world) world {
 	next := maps.Clone(w)
 	for key, value := range changes {
@@ -119,7 +120,8 @@ func newWorld() world {
 		"secrets/revoked": aSecret(`{"unit":"mysql/0"}`, `,"consumers":{"wordpress/0":{"revision":1}}`),
 		"secrets/theirs":  aSecret(`{"unit":"vault/0"}`, `,"grants":[{"relation":3,"service":"mysql"}]`),
 		"secrets/shared":  aSecret(`{}`, `,"grants":[{"relation":-1,"service":"wordpress"}]`),
-		// Of a service of the name before, which is swept later: the index does not name it.
+		// This secret belongs to an earlier service with the same name, and is swept later: the index
+		// does not name it.
 		"secrets/former":                         aSecret(`{"service":"wordpress"}`, ``),
 		"secrets/credential0000000000":           aSecret(`{}`, ``),
 		"secret-contents/own/2":                  `{"key":"k"}`,
@@ -183,7 +185,7 @@ var (
 	sumAbsent = strings.Repeat("e", 64)
 )
 
-// usual returns the value that the agent of the thing would put at the key, as it changes what it may.
+// usual returns the value that the rightful agent would put at the key.
 func usual(key, old string) string {
 	switch parts := strings.Split(key, "/"); {
 	case strings.HasPrefix(key, "claims/"):

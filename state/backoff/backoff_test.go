@@ -48,7 +48,7 @@ func TestSleepSaysWhyCtxIsDone(t *testing.T) {
 	}
 }
 
-// TestUntil holds that a wait ends with what it waits for, at the time, or when its caller is done.
+// TestUntil checks that a wait ends with its event, at its time, or when its caller is done.
 func TestUntil(t *testing.T) {
 	broken := errors.New("broken")
 	ever := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// small is a backup with a key, a blob and a folder.
+// small returns a backup with a key, a blob and a directory.
 func small(t testing.TB) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -62,8 +62,8 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestDamaged cuts a backup at each byte, and changes each: it is refused, or says
-// what it said before.
+// TestDamaged cuts a backup at each byte, and changes each byte. The result must be refused or have the
+// same content.
 func TestDamaged(t *testing.T) {
 	whole := small(t)
 	want, err := open(whole)
@@ -83,7 +83,7 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestRefused builds archives that are none of ours.
+// TestRefused checks that archives that are not backups are refused.
 func TestRefused(t *testing.T) {
 	header := `{"format":1,"kind":"environment","keys":1}`
 	keys := `{"key":"a","value":1}`
@@ -150,7 +150,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// FuzzOpen reads whatever bytes there are: what is taken has all that it says.
+// FuzzOpen reads random bytes. A backup that is accepted must contain everything that it lists.
 func FuzzOpen(f *testing.F) {
 	f.Add(small(f))
 	f.Add([]byte("PK\x05\x06"))
@@ -170,8 +170,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// TestKeysAreBounded has a file of some KiB with a key of 400 MiB, and one with very many keys: neither is
-// in memory before it is refused.
+// TestKeysAreBounded checks a file of some KiB with a key of 400 MiB, and one with very many keys.
+// Neither must be in memory before it is refused.
 func TestKeysAreBounded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		keys func(w io.Writer) error
@@ -210,7 +210,8 @@ func TestKeysAreBounded(t *testing.T) {
 	}
 }
 
-// TestScanKeepsNoKeys scans what Open reads.
+// TestScanKeepsNoKeys checks that a scan keeps no keys in memory, and that it refuses a backup that was
+// cut anywhere.
 func TestScanKeepsNoKeys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backup")
 	scan := func(data []byte) (n int, err error) {

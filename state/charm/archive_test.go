@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pack archives dir, which must work.
+// pack archives dir, which must succeed.
 func pack(t testing.TB, dir string, opts ArchiveOptions) ([]byte, ArchiveInfo) {
 	t.Helper()
 	var buf bytes.Buffer
@@ -122,8 +122,8 @@ func TestArchiveRefuses(t *testing.T) {
 	}
 }
 
-// TestArchiveLeavesOut packs an author's directory, what was unpacked from an archive, and a directory
-// as binaries did that knew no .jujuignore.
+// TestArchiveLeavesOut packs an author's directory, a directory that was unpacked from an archive, and
+// a directory as older binaries without .jujuignore packed it.
 func TestArchiveLeavesOut(t *testing.T) {
 	dir := makeDir(t, map[string]string{
 		".jujuignore": "/venv\n/revision\nversion\n*.log\n!keep.log\nmetadata.yaml\n", "revision": "7", "version": "v7", "venv/lib.py": "", "venv/x.log": "",
@@ -207,7 +207,7 @@ func makeSocket(t *testing.T, dir string) {
 	t.Cleanup(func() { l.Close() })
 }
 
-// noise does not compress.
+// noise returns a text that does not compress.
 func noise(n int) string {
 	b := make([]byte, n)
 	rand.New(rand.NewSource(1)).Read(b)

@@ -83,7 +83,8 @@ func TestBaseOfSeries(t *testing.T) {
 	}
 }
 
-// A tree of which charmcraft would make a charm gets the file that charmcraft would add.
+// TestSourceTree checks that a tree from which charmcraft would make a charm gets the file that
+// charmcraft would add.
 func TestSourceTree(t *testing.T) {
 	program := map[string]string{"metadata.yaml": "name: tiny", "src/charm.py": "#!/usr/bin/python3\n"}
 	for name, tt := range map[string]struct {
@@ -109,7 +110,7 @@ func TestSourceTree(t *testing.T) {
 	}
 }
 
-// TestArchivedSeries: each is one that a base of a charm can name.
+// TestArchivedSeries checks that a charm's base can name each archived series.
 func TestArchivedSeries(t *testing.T) {
 	for _, series := range ArchivedSeries() {
 		t.Run(series, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// BenchmarkUnpack unpacks a charm of the usual size: some twenty small files.
+// BenchmarkUnpack unpacks a charm of the usual size: about twenty small files.
 func BenchmarkUnpack(b *testing.B) {
 	files := make([]zipped, 20)
 	for i := range files {
@@ -24,7 +24,7 @@ func BenchmarkUnpack(b *testing.B) {
 	}
 }
 
-// BenchmarkMeta reads the document of a million laughs.
+// BenchmarkMeta parses a "billion laughs" document.
 func BenchmarkMeta(b *testing.B) {
 	data := []byte(bomb())
 	for b.Loop() {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// zipped is a file of an archive made by hand; sane archivers make no such ones.
+// zipped is a file of a hand-made archive, which can be invalid in ways that archivers avoid.
 type zipped struct {
 	name    string
 	mode    fs.FileMode // 0 means 0644
@@ -18,7 +18,7 @@ type zipped struct {
 
 const tiny = "name: tiny\n"
 
-// makeZip makes an archive, with metadata unless files have some.
+// makeZip makes an archive, and adds metadata unless files contain some.
 func makeZip(t testing.TB, files ...zipped) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -41,8 +41,8 @@ func makeZip(t testing.TB, files ...zipped) []byte {
 	return buf.Bytes()
 }
 
-// makeDir makes a charm's directory: contents by name; what ends in "/" is a folder,
-// what begins with "->" is a link, and files in hooks/ are executable.
+// makeDir makes a charm's directory from contents by name. A name that ends in "/" makes a directory,
+// and a content that begins with "->" a symlink. Files in hooks/ are executable.
 func makeDir(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -53,7 +53,8 @@ func TestDialect(t *testing.T) {
 	}
 }
 
-// A charm's source may say one part in charmcraft.yaml and the other in metadata.yaml.
+// TestTwoFilesOfMetadata checks a charm's source with one part of its metadata in charmcraft.yaml and
+// the rest in metadata.yaml.
 func TestTwoFilesOfMetadata(t *testing.T) {
 	c, err := ReadDir(makeDir(t, map[string]string{
 		"metadata.yaml":   "name: tiny\nsummary: s\nprovides: {site: http}\n",

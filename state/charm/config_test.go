@@ -192,7 +192,7 @@ func TestEffective(t *testing.T) {
 	}
 }
 
-// check compares a result, or an error by a part of it.
+// check compares a result, or an error with a part of its text.
 func check(t *testing.T, what string, want, got any, complaint string, err error) {
 	t.Helper()
 	if complaint != "" {

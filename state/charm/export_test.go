@@ -9,5 +9,5 @@ func ParseMeta(data []byte) (*Meta, error) {
 	return raw.toMeta()
 }
 
-// HasHook reports whether the charm has a file (or link) hooks/NAME.
+// HasHook reports whether the charm has a file or symlink hooks/NAME.
 func (c *Charm) HasHook(name string) bool { return c.hasFile("hooks/" + name) }

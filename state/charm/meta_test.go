@@ -75,7 +75,7 @@ func TestOldMeta(t *testing.T) {
 	}
 }
 
-// What charms have that are in use, and Juju takes.
+// TestMetaThatIsOddAndTaken checks odd metadata of charms that are in use and that Juju accepts.
 func TestMetaThatIsOddAndTaken(t *testing.T) {
 	for text, ok := range map[string]func(m *Meta) bool{
 		"name: a\nensemble: formula\nrevision: 201105311725": func(m *Meta) bool { return *m.revision == 201105311725 },
@@ -143,7 +143,7 @@ func TestMetaIsRefused(t *testing.T) {
 	}
 }
 
-// bomb is the document of a million laughs.
+// bomb returns a "billion laughs" document.
 func bomb() string {
 	text := "a0: &a0 [x]\n"
 	for i := 1; i < 10; i++ {

@@ -116,8 +116,7 @@ func TestRefs(t *testing.T) {
 	}
 }
 
-// TestNameForms holds the forms of names against what they are, written as regular
-// expressions.
+// TestNameForms compares the checks of names with regular expressions.
 func TestNameForms(t *testing.T) {
 	forms := []struct {
 		is   func(string) bool

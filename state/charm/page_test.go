@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPageHasEveryKey wants each key that is read of a charm's files in the tables of
-// docs/reference/charms.md.
+// TestPageHasEveryKey checks that the tables of docs/reference/charms.md contain each key that is read
+// from a charm's files.
 func TestPageHasEveryKey(t *testing.T) {
 	data, err := os.ReadFile("../../docs/reference/charms.md")
 	must(t, err)

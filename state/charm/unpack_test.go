@@ -57,7 +57,7 @@ func TestUnpackRefuses(t *testing.T) {
 	}
 }
 
-// tryUnpack unpacks; if that fails nothing may be left, and nothing outside at all.
+// tryUnpack unpacks an archive. After a failure nothing can be left, and nothing can ever be outside.
 func tryUnpack(t *testing.T, data []byte, l limits) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -120,7 +120,7 @@ func TestUnpackHoldsItsLimits(t *testing.T) {
 	}
 }
 
-// understate replaces a size in the archive's list of files.
+// understate replaces a size in the archive's central directory.
 func understate(t *testing.T, data []byte, from, to uint32) {
 	t.Helper()
 	was, is := binary.LittleEndian.AppendUint32(nil, from), binary.LittleEndian.AppendUint32(nil, to)
@@ -131,7 +131,7 @@ func understate(t *testing.T, data []byte, from, to uint32) {
 	copy(data[at:], is)
 }
 
-// broken is an archive whose last file has another checksum than its list says.
+// broken returns an archive whose last file has a different checksum from the central directory's.
 func broken(t *testing.T) []byte {
 	t.Helper()
 	data := makeZip(t, zipped{name: "file", content: "x"})
@@ -141,7 +141,8 @@ func broken(t *testing.T) []byte {
 }
 
 func TestUnpackCountsWhatItWrites(t *testing.T) {
-	// An archive whose list of files is right, but the limit holds for what is written.
+	// The central directory of this archive is correct, but the limit also applies to the files as they
+	// are written.
 	data := makeZip(t, zipped{name: "a", content: strings.Repeat("x", 600)}, zipped{name: "b", content: strings.Repeat("x", 600)})
 	tr, res, err := checkArchive(bytes.NewReader(data), int64(len(data)), nil, defaultLimits())
 	must(t, err)
@@ -176,7 +177,7 @@ func TestListOfFilesTooBig(t *testing.T) {
 	var buf bytes.Buffer
 	w := zip.NewWriter(&buf)
 	for i := range 600 {
-		// A comment stands in the list only.
+		// A comment is only in the central directory.
 		_, err := w.CreateHeader(&zip.FileHeader{Name: fmt.Sprint(i), Comment: strings.Repeat("x", 60_000)})
 		must(t, err)
 	}
@@ -212,8 +213,8 @@ func TestUnpackKeepsPermissions(t *testing.T) {
 	}
 }
 
-// TestUnpackMends has archives of programs that know neither permissions nor slashes, and programs
-// that lost the permission to run.
+// TestUnpackMends checks archives of programs that know neither permissions nor slashes, and programs
+// that lost their executable bit.
 func TestUnpackMends(t *testing.T) {
 	link := fs.ModeSymlink | 0o777
 	tests := []struct {
@@ -256,7 +257,7 @@ func TestUnpackMends(t *testing.T) {
 	}
 }
 
-// makeBareZip makes an archive that says nothing of permissions.
+// makeBareZip makes an archive without permissions.
 func makeBareZip(t *testing.T, dos bool, files ...zipped) []byte {
 	t.Helper()
 	var buf bytes.Buffer

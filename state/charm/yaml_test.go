@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// keys is a dictionary of n keys, each with that value.
+// keys returns a dictionary of n keys with the same value.
 func keys(n int, value string) string {
 	var b strings.Builder
 	for i := range n {
@@ -15,7 +15,7 @@ func keys(n int, value string) string {
 	return b.String()
 }
 
-// letters is a number written with letters, as names want it.
+// letters writes a number with letters, which names allow.
 func letters(n int) string {
 	return string(rune('a'+n/676%26)) + string(rune('a'+n/26%26)) + string(rune('a'+n%26))
 }

@@ -23,7 +23,8 @@ func ubuntu(version, arch string) charmhub.Base {
 	return charmhub.Base{Architecture: arch, Name: "ubuntu", Channel: version}
 }
 
-// newStore has a charm whose default track is not latest, one for another architecture only, and a bundle.
+// newStore returns a store with a charm whose default track is not latest, one for another architecture
+// only, and a bundle.
 func newStore(t *testing.T) *charmhub.Server {
 	t.Helper()
 	s := charmhub.New()
@@ -54,7 +55,7 @@ func newStore(t *testing.T) *charmhub.Server {
 	return s
 }
 
-// client notes the waits, and does not wait.
+// client records the waits and does not wait.
 type client struct {
 	*charmsource.Charmhub
 	waits *[]time.Duration
@@ -126,7 +127,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// Answers come in any order, and of several wishes each has its own.
+// TestResolveMany checks that each of several wishes gets its own answer, although answers come in any
+// order.
 func TestResolveMany(t *testing.T) {
 	s := newStore(t)
 	id := s.Charm("db").ID
@@ -174,7 +176,8 @@ func TestResolveResources(t *testing.T) {
 	}
 }
 
-// What is asked says nothing of who asks, and has what the API wants.
+// TestRequests checks that requests contain everything that the API needs, and nothing about the
+// client.
 func TestRequests(t *testing.T) {
 	s := newStore(t)
 	c := newClient(t, s)
@@ -218,7 +221,8 @@ func TestFindAndInfo(t *testing.T) {
 	}
 }
 
-// Each fault of the API: what is tried again, and what is said where that does not help.
+// TestFaults checks for each fault of the API which requests are retried, and which error comes if that
+// does not help.
 func TestFaults(t *testing.T) {
 	sec := time.Second
 	for _, tt := range []struct {
@@ -267,7 +271,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Each fault of a download. What is not whole is not there, nor is a part of it.
+// TestFetch checks each fault of a download. An incomplete file must not exist, not even in part.
 func TestFetch(t *testing.T) {
 	for _, tt := range []struct {
 		fault  charmhub.Fault

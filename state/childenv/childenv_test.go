@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestNew says of each variable which children get it.
+// TestNew checks which children get each variable.
 func TestNew(t *testing.T) {
 	all := []Child{Machine, Background, Provider, Program, Tour}
 	for _, test := range []struct {
@@ -74,7 +74,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestNewKeepsTheRest: what a child gets is as it was, in the same order, and the caller's is left alone.
+// TestNewKeepsTheRest checks that the variables that a child gets keep their order, and that the
+// caller's environment does not change.
 func TestNewKeepsTheRest(t *testing.T) {
 	environ := strings.Fields("B=1 BIJOU_METRICS=:1 A= NOTIFY_SOCKET=/run/s C=x=y")
 	before := slices.Clone(environ)
@@ -87,7 +88,8 @@ func TestNewKeepsTheRest(t *testing.T) {
 	}
 }
 
-// TestSettings is for the law in testscripts, by which it knows each variable that the program reads.
+// TestSettings checks the function with which a law in testscripts checks each variable that the
+// program reads.
 func TestSettings(t *testing.T) {
 	for _, name := range []string{"BIJOU_METRICS", "NECO_STATE", "JUJU_ENV"} {
 		if !IsKnown(name) {

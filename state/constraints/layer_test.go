@@ -89,7 +89,7 @@ func TestAsks(t *testing.T) {
 	}
 }
 
-// What holds of all sets of constraints.
+// TestProperties checks the laws of all sets of constraints.
 func TestProperties(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
@@ -138,7 +138,7 @@ func parse(t testing.TB, text string) Value {
 	return v
 }
 
-// random is a set of constraints as operators may write it.
+// random returns a random set of constraints.
 func random(r *rand.Rand) (v Value) {
 	for _, try := range []struct {
 		name   string

@@ -8,8 +8,7 @@ import (
 	"bijou/state/storeurl"
 )
 
-// Everything reads all keys of the store at a URL that a migration takes along, and
-// the format.
+// Everything reads the format and all keys that a migration copies, from the store at a URL.
 func Everything(ctx context.Context, url string) (map[string]string, error) {
 	st, err := storeurl.Open(ctx, url)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// dumpStore reads all keys of a store, blobs included.
+// dumpStore reads all keys of a store, including blobs.
 func dumpStore(t *testing.T, st store.Store) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -42,8 +42,8 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// newPopulated is an environment with keys of every length around the batches', and
-// blobs of several chunks.
+// newPopulated returns an environment with keys of every length around the size of a batch, and blobs
+// of several chunks.
 func newPopulated(t *testing.T) *state.State {
 	t.Helper()
 	s, err := state.CreateIn(t.Context(), memstore.New(), statetest.Environment())
@@ -65,8 +65,8 @@ func newPopulated(t *testing.T) *state.State {
 	return s
 }
 
-// failingStore is a store whose n-th commit fails, before or after it was written, as does
-// every one after it.
+// failingStore is a store whose n-th commit and all later ones fail, either before or after they are
+// written.
 type failingStore struct {
 	store.Store
 	left  int
@@ -87,7 +87,7 @@ func (c *failingStore) Commit(ctx context.Context, txn store.Txn) (int64, error)
 	return revision, err
 }
 
-// migrateStores is Migrate between stores that are open.
+// migrateStores is Migrate between open stores.
 func migrateStores(ctx context.Context, m Migration, from, to store.Store) (CopySummary, error) {
 	source, err := lockSource(ctx, from, m.To)
 	if err != nil {
@@ -97,8 +97,8 @@ func migrateStores(ctx context.Context, m Migration, from, to store.Store) (Copy
 	return c, errors.Join(err, source.release(ctx))
 }
 
-// TestMigrateCutOff interrupts a migration at each of its commits: the environment
-// is whole, in one place, all the time, and the next migration ends well.
+// TestMigrateCutOff interrupts a migration at each of its commits. The environment must be complete in
+// one place all the time, and the next migration must succeed.
 func TestMigrateCutOff(t *testing.T) {
 	ctx := t.Context()
 	for n := 0; ; n++ {
@@ -135,7 +135,7 @@ func TestMigrateCutOff(t *testing.T) {
 	}
 }
 
-// withoutStoreLocal drops what stays behind.
+// withoutStoreLocal drops the keys that are not copied.
 func withoutStoreLocal(all map[string]string) map[string]string {
 	kept := map[string]string{}
 	for key, value := range all {
@@ -153,8 +153,8 @@ func checkIs(t *testing.T, err, want error) {
 	}
 }
 
-// TestMigrateWhileOthersWrite has an operator change the environment as it is
-// copied: what was committed arrives, and afterwards nothing can be.
+// TestMigrateWhileOthersWrite changes the environment while it is copied. Committed changes must
+// arrive, and none can be committed after the move.
 func TestMigrateWhileOthersWrite(t *testing.T) {
 	ctx := t.Context()
 	s, to := newPopulated(t), memstore.New()
@@ -176,7 +176,7 @@ func TestMigrateWhileOthersWrite(t *testing.T) {
 	checkIs(t, put("services/too-late"), state.ErrStoreGone)
 }
 
-// TestMigrateRefuses what would lose something.
+// TestMigrateRefuses checks that a migration that would lose something is refused.
 func TestMigrateRefuses(t *testing.T) { synctest.Test(t, migrateRefuses) }
 
 func migrateRefuses(t *testing.T) {
@@ -212,7 +212,7 @@ func migrateRefuses(t *testing.T) {
 	_, err = migrateStores(ctx, m, other.Store(), to)
 	check(t, err) // of the same environment: goes on
 
-	// While it is copied, no agent begins, and no other migration.
+	// During a migration no agent and no other migration can begin.
 	held, err := lockSource(ctx, s.Store(), "mem:x")
 	check(t, err)
 	session, err = s.NewSession(ctx)
@@ -231,7 +231,7 @@ func migrateRefuses(t *testing.T) {
 // emptySum is the sha256 of nothing.
 const emptySum = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// TestMigrateBack takes an environment to where it came from, which was kept.
+// TestMigrateBack takes an environment back to its first store, which was kept.
 func TestMigrateBack(t *testing.T) {
 	ctx := t.Context()
 	s, to := newPopulated(t), memstore.New()
@@ -258,7 +258,7 @@ func TestMigrateBack(t *testing.T) {
 	checkIs(t, moved.View(ctx, state.CheckFormat), state.ErrMoved)
 }
 
-// TestRewriteKeepsWhatItDoesNotKnow is about records in a newer binary's backup.
+// TestRewriteKeepsWhatItDoesNotKnow checks records in a newer binary's backup.
 func TestRewriteKeepsWhatItDoesNotKnow(t *testing.T) {
 	const was = `{"series":"noble","life":"alive","future":[1],"instance-id":"i-1","status":"running","addresses":{"private":"a","future":2}}`
 	got, err := rewriteRecord(keyspace.KeyValue{Key: keys.Machine("0"), Value: []byte(was)}, func(m *state.Machine) { holdWithoutInstance("0", m) })

@@ -19,9 +19,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestMigrateThousandUnits takes an environment of a thousand units, which are
-// members of a relation, from SQLite to etcd and back. Each time it is interrupted
-// again and again; what arrives is what was there, key by key.
+// TestMigrateThousandUnits migrates an environment with a thousand related units from SQLite to etcd
+// and back. Each migration is interrupted again and again. All keys must arrive unchanged.
 func TestMigrateThousandUnits(t *testing.T) {
 	need.Whole(t)
 	etcdtest.Need(t)
@@ -53,7 +52,7 @@ func TestMigrateThousandUnits(t *testing.T) {
 	}
 }
 
-// interrupt begins the migration, and ends it after so many reports of progress.
+// interrupt starts the migration and ends it after that many reports of progress.
 func interrupt(t *testing.T, m copying.Migration, reports int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -27,8 +27,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// newWithHistory is an environment with units, one in a relation that is dying, an action that
-// runs, a blob of several chunks, and all that belongs to who is at work.
+// newWithHistory returns an environment with units, a dying relation with one of them, a running
+// action, a blob of several chunks, and everything that belongs to running agents.
 func newWithHistory(t *testing.T) *state.State {
 	t.Helper()
 	s, err := state.CreateIn(t.Context(), memstore.New(), statetest.Environment())
@@ -82,7 +82,7 @@ func newWithHistory(t *testing.T) *state.State {
 	return s
 }
 
-// backUpArchive is a backup of it, with the folders of those units.
+// backUpArchive returns a backup with the directories of those units.
 func backUpArchive(t testing.TB, s *state.State, folders ...string) *backupfile.Reader {
 	t.Helper()
 	var b bytes.Buffer
@@ -103,7 +103,7 @@ func backUpArchive(t testing.TB, s *state.State, folders ...string) *backupfile.
 
 func renameEnvironment(e *state.Environment) { e.Name, e.UUID = "another", "v" }
 
-// restoreArchive is Restore to a store that is open.
+// restoreArchive is Restore to an open store.
 func restoreArchive(t *testing.T, r Restoration, a *backupfile.Reader, to store.Store) error {
 	t.Helper()
 	b, err := checkBackup(a)
@@ -112,7 +112,8 @@ func restoreArchive(t *testing.T, r Restoration, a *backupfile.Reader, to store.
 	return err
 }
 
-// TestRestoreAnew makes another environment: what was of the old one's hosts is gone.
+// TestRestoreAnew restores a backup as a new environment. Everything that belonged to the old one's
+// hosts must be gone.
 func TestRestoreAnew(t *testing.T) {
 	s, to := newWithHistory(t), memstore.New()
 	check(t, restoreArchive(t, Restoration{URL: "mem:to", Change: renameEnvironment}, backUpArchive(t, s), to))
@@ -161,7 +162,7 @@ func TestRestoreAnew(t *testing.T) {
 	}))
 }
 
-// TestRestoreStorage has the content of some storages be put back.
+// TestRestoreStorage restores the content of some storages.
 func TestRestoreStorage(t *testing.T) {
 	to := memstore.New()
 	r := Restoration{URL: "mem:to", Change: renameEnvironment, Storage: []string{"data/0", "data/1"}}
@@ -182,7 +183,7 @@ func TestRestoreStorage(t *testing.T) {
 	}))
 }
 
-// TestRestoreFolders keeps what is of a unit whose folder is in the backup.
+// TestRestoreFolders checks that a unit whose directory is in the backup keeps its records.
 func TestRestoreFolders(t *testing.T) {
 	s, to := newWithHistory(t), memstore.New()
 	check(t, restoreArchive(t, Restoration{URL: "mem:to", Change: renameEnvironment}, backUpArchive(t, s, "mysql-0"), to))
@@ -197,8 +198,8 @@ func TestRestoreFolders(t *testing.T) {
 	}
 }
 
-// TestRestoreReplaces puts an environment back while an agent works: it writes nothing
-// any more, and no id is given again.
+// TestRestoreReplaces restores an environment under a running agent. The agent must not be able to
+// write any more, and no id can be given twice.
 func TestRestoreReplaces(t *testing.T) {
 	ctx := t.Context()
 	s := newWithHistory(t)
@@ -250,8 +251,8 @@ func TestRestoreReplaces(t *testing.T) {
 	}
 }
 
-// TestRestoreLost puts an environment back into an empty store: nobody knows which ids
-// were given since.
+// TestRestoreLost restores an environment into an empty store, where the ids that were given since the
+// backup are unknown.
 func TestRestoreLost(t *testing.T) {
 	to := memstore.New()
 	check(t, restoreArchive(t, Restoration{URL: "mem:to", Replace: true, Adopt: true}, backUpArchive(t, newWithHistory(t)), to))
@@ -264,8 +265,8 @@ func TestRestoreLost(t *testing.T) {
 	}
 }
 
-// TestRestoreCutOff interrupts a restoration at each of its commits: half of it is no
-// environment, and the next one ends well.
+// TestRestoreCutOff interrupts a restoration at each of its commits. Half of it must not count as an
+// environment, and the next restoration must succeed.
 func TestRestoreCutOff(t *testing.T) {
 	for _, r := range []Restoration{{URL: "mem:to", Change: renameEnvironment}, {URL: "mem:to", Replace: true}} {
 		a := backUpArchive(t, newWithHistory(t))
@@ -315,8 +316,8 @@ func TestRestoreRefuses(t *testing.T) {
 	check(t, hold.release(ctx))
 }
 
-// TestBackupIsWhole refuses archives whose sums are right and which are none of an
-// environment's.
+// TestBackupIsWhole checks that archives with correct sums that are not backups of an environment are
+// refused.
 func TestBackupIsWhole(t *testing.T) {
 	good := backUpArchive(t, newWithHistory(t))
 	blob := keyspace.BlobHeadsPrefix + (sha256Hex(bytes.Repeat([]byte("blob"), keyspace.ChunkSize)))
@@ -347,8 +348,8 @@ func TestBackupIsWhole(t *testing.T) {
 	}
 }
 
-// FuzzRestored has any key with any value in a backup: it is refused, or what is to be
-// written is in its order, each key once, and decodes again.
+// FuzzRestored puts any key with any value into a backup. Either the backup is refused, or the keys to
+// write are in order, each once, and can be decoded.
 func FuzzRestored(f *testing.F) {
 	f.Add("units/mysql/0", `{"machine":"0"}`, true)
 	f.Add("machines/7", `{}`, false)
@@ -378,7 +379,7 @@ func FuzzRestored(f *testing.F) {
 	})
 }
 
-// TestBackupIsTheState holds what a backup has against what a migration takes along.
+// TestBackupIsTheState checks that a backup has the same keys as a migration copies.
 func TestBackupIsTheState(t *testing.T) {
 	s := newWithHistory(t)
 	got := map[string]string{}

@@ -22,7 +22,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// backUp is a backup of an environment.
+// backUp returns a backup of an environment.
 func backUp(ctx context.Context, s *state.State) (*backupfile.Reader, error) {
 	var b bytes.Buffer
 	w := backupfile.NewWriter(&b)
@@ -33,9 +33,9 @@ func backUp(ctx context.Context, s *state.State) (*backupfile.Reader, error) {
 	return backupfile.Open(bytes.NewReader(b.Bytes()), int64(b.Len()), backupfile.Environment)
 }
 
-// TestBackupUnderLoad backs an environment up while operators change it, on each store,
-// and restores it on each: nothing is missing that was acknowledged before the backup
-// began, and nothing is there that no one had begun when it ended.
+// TestBackupUnderLoad backs up an environment on each store while operators change it, and restores it
+// on each. Everything that was acknowledged before the backup began must be there, and nothing that
+// began after its end.
 func TestBackupUnderLoad(t *testing.T) {
 	need.Whole(t)
 	etcdtest.Need(t)
@@ -71,7 +71,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	}
 }
 
-// restorable leaves out what is not in both.
+// restorable drops the keys that are not in both.
 func restorable(all map[string]string) map[string]string {
 	maps.DeleteFunc(all, func(key, _ string) bool {
 		return key == "format" || key == "environment" || slices.ContainsFunc([]string{"blobs/", "claims/", "counters/"}, func(p string) bool { return strings.HasPrefix(key, p) })
@@ -79,7 +79,7 @@ func restorable(all map[string]string) map[string]string {
 	return all
 }
 
-// load is operators who set numbers that grow.
+// load is a number of operators who set numbers that grow.
 type load struct {
 	t     *testing.T
 	state *state.State
@@ -88,7 +88,7 @@ type load struct {
 	acknowledged [3]int
 }
 
-// taken is a backup, and what was acknowledged when it began.
+// taken is a backup, with what was acknowledged when it began.
 type taken struct {
 	*backupfile.Reader
 	before [3]int
@@ -96,8 +96,8 @@ type taken struct {
 
 func (b taken) sum() int { return b.before[0] + b.before[1] + b.before[2] }
 
-// run makes so many backups while three operators are at work, each of whom sets a
-// number in a unit's settings, and a value that is a blob.
+// run makes n backups while three operators work. Each operator sets a number in a unit's settings, and
+// a value that is a blob.
 func (l *load) run(n int) (backups []taken) {
 	ctx, cancel := context.WithCancel(l.t.Context())
 	var operators sync.WaitGroup
@@ -136,7 +136,7 @@ func (l *load) set(ctx context.Context, i, number int) error {
 	})
 }
 
-// missing counts the operators whose last number before the backup is not there.
+// missing counts the operators whose last number before the backup is missing.
 func (l *load) missing(s *state.State, b taken) (n int) {
 	for i := range b.before {
 		settings := statetest.Read(l.t, s, func(v *state.View) (map[string]string, error) {

@@ -39,7 +39,7 @@ func (r ownOnly) MayCommit(_ context.Context, ops []store.Op) (err error) {
 	return err
 }
 
-// FuzzRequests has any bytes as each of the requests: none changes or shows what is not the identity's.
+// FuzzRequests sends any bytes as each of the requests. None can change or show other identities' keys.
 func FuzzRequests(f *testing.F) {
 	add := func(m proto.Message) {
 		data, err := proto.Marshal(m)
@@ -105,7 +105,7 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// others lists what is not the identity's, nor the gateway's own.
+// others lists the keys that are neither the identity's nor the gateway's own.
 func others(t *testing.T, s store.Store) (kvs []store.KV) {
 	snap, err := s.Snapshot(t.Context())
 	if err != nil {

@@ -19,10 +19,9 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// listed is an access that lets an identity do everything below the prefixes that the key
-// rights/IDENTITY lists, and nothing else.
+// listed is an access with full rights to the prefixes in the key rights/IDENTITY, and no others.
 type listed struct {
-	// between, if it is set, is called once a commit was decided on.
+	// between, if it is set, runs after the decision about a commit.
 	between func()
 }
 
@@ -75,7 +74,7 @@ func (r *listedRights) MayCommit(_ context.Context, ops []store.Op) error {
 	return nil
 }
 
-// world is a gateway before a store in memory.
+// world is a gateway in front of a store in memory.
 type world struct {
 	*testing.T
 	base   store.Store
@@ -115,7 +114,7 @@ func (w *world) equal(got, want any) {
 	}
 }
 
-// put writes keys and values in turn, behind the gateway's back.
+// put writes alternating keys and values directly to the store.
 func (w *world) put(pairs ...string) int64 {
 	w.Helper()
 	var txn store.Txn
@@ -184,7 +183,7 @@ func (w *world) watch(s store.Store, after int64, scope store.Scope) store.Watch
 	return watcher
 }
 
-// sees checks the watcher's next batch, where -KEY is a deletion.
+// sees checks the watcher's next batch. -KEY is a deletion.
 func (w *world) sees(watcher store.Watcher, revision int64, want ...string) {
 	w.Helper()
 	b, err := watcher.Next(w.Context())
@@ -245,7 +244,7 @@ func TestCommitsAreHeldToRights(t *testing.T) {
 	w.ok(err)
 }
 
-// TestRightsAreConditions takes the rights away between the decision and the commit.
+// TestRightsAreConditions removes the rights between the decision and the commit.
 func TestRightsAreConditions(t *testing.T) {
 	w := newWorld(t)
 	s := w.as("machine-1", "a/")
@@ -315,7 +314,7 @@ func TestLeasesAreBounded(t *testing.T) {
 	w.equal(granted, 64)
 }
 
-// TestEndpointEnds has a closed socket end what goes on behind it, at once, and nothing else.
+// TestEndpointEnds checks that closing a socket immediately ends all requests behind it, and no others.
 func TestEndpointEnds(t *testing.T) {
 	w := newWorld(t)
 	w.put("rights/machine-1", "a/", "rights/machine-2", "a/")
@@ -347,7 +346,8 @@ func TestEndpointEnds(t *testing.T) {
 	w.equal(w.keys(s, "a/"), []string{"a/1", "a/2", "a/4"})
 }
 
-// TestOlderCopy: what a client knows of a store is not true of an older copy of it.
+// TestOlderCopy checks that a client's knowledge does not count after the store is replaced by an older
+// copy.
 func TestOlderCopy(t *testing.T) {
 	w := newWorld(t)
 	e, socket := w.listen("machine-1")
@@ -368,7 +368,7 @@ func TestOlderCopy(t *testing.T) {
 	w.is(err, store.ErrStoreGone)
 }
 
-// TestLongPath: a socket's address has room for 107 bytes only.
+// TestLongPath checks a path that is too long for a socket's address, which holds only 107 bytes.
 func TestLongPath(t *testing.T) {
 	w := newWorld(t)
 	w.dir = filepath.Join(w.dir, strings.Repeat("d", 200))

@@ -12,7 +12,7 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// racing is a store that does something else before each commit.
+// racing is a store that runs a function before each commit.
 type racing struct {
 	store.Store
 	store.LeaseGranter
@@ -26,8 +26,8 @@ func (r *racing) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return r.Store.Commit(ctx, txn)
 }
 
-// TestTable has the agent of machine 1 at its socket: what state/access has in its own tests, here from the
-// call to the store.
+// TestTable checks the rights of machine 1's agent through its socket. state/access has its own tests
+// of them.
 func TestTable(t *testing.T) {
 	base := memstore.New()
 	w := &world{T: t, base: base, dir: t.TempDir()}

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWrite keeps what a newer binary has put into a file.
+// TestWrite checks that a write keeps the members that a newer binary has put into a file.
 func TestWrite(t *testing.T) {
 	type document struct {
 		Name  string `json:"name,omitempty"`

@@ -31,7 +31,8 @@ func TestDamagedBlobIsNotHandedOutAsWhole(t *testing.T) {
 	}
 }
 
-// A lease that the store has ended, while its process thinks otherwise.
+// TestExpiredLeaseIsALostSession checks a lease that the store has ended while its process does not
+// know it.
 func TestExpiredLeaseIsALostSession(t *testing.T) {
 	s := New(memstore.New(), nil)
 	defer s.Close()
@@ -51,7 +52,7 @@ func TestExpiredLeaseIsALostSession(t *testing.T) {
 	<-session.Done()
 }
 
-// A blob that was swept between its PutBlob and the commit that refers to it.
+// TestReferenceToASweptBlob checks a commit that refers to a blob that was swept after its PutBlob.
 func TestReferenceToASweptBlob(t *testing.T) {
 	s := New(memstore.New(), nil)
 	defer s.Close()
@@ -77,7 +78,8 @@ func TestReferenceToASweptBlob(t *testing.T) {
 	}
 }
 
-// A sweep and a commit that refers to the blob at the same moment: one fails.
+// TestSweepMeetsAReference checks that either a sweep or a commit fails if the commit refers to a blob
+// that is swept at the same moment.
 func TestSweepMeetsAReference(t *testing.T) {
 	s := New(memstore.New(), nil)
 	defer s.Close()

@@ -15,7 +15,7 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// newerRecord is what a newer binary stores.
+// newerRecord is a record of a newer binary.
 const newerRecord = `{"future":{"list":[1,2]},"name":"a","place":{"future":2,"host":"h"}}`
 
 type olderRecord struct {
@@ -25,8 +25,8 @@ type olderRecord struct {
 	} `json:"place,omitzero"`
 }
 
-// TestKeepsWhatItDoesNotKnow is about records that a newer binary has written: each way of writing
-// one, over each store.
+// TestKeepsWhatItDoesNotKnow checks that each way of writing a record keeps a newer binary's members,
+// over each store.
 func TestKeepsWhatItDoesNotKnow(t *testing.T) {
 	t.Run("memory", func(t *testing.T) { keepsWhatItDoesNotKnow(t, memstore.New()) })
 	t.Run("sqlite", func(t *testing.T) { keepsWhatItDoesNotKnow(t, createStore(t, "sqlite:"+t.TempDir()+"/state.db")) })
@@ -129,7 +129,7 @@ func keepsWhatItDoesNotKnow(t *testing.T, st store.Store) {
 	t.Run("a blob's head", func(t *testing.T) { checkBlobHeadKeeps(t, st, s) })
 }
 
-// checkNoops also has the order of members be another than the program's.
+// checkNoops also checks a value whose members have a different order from the program's.
 func checkNoops(t *testing.T, st store.Store, s *Space) {
 	for _, value := range []string{newerRecord, `{"place":{"host":"h"},"name":"a"}`} {
 		storeAs(t, st, "noop", value)
@@ -153,8 +153,8 @@ func checkNoops(t *testing.T, st store.Store, s *Space) {
 	}
 }
 
-// checkClaimKeeps: what is known of a claim stays with the next holder, what is known of its holder
-// does not.
+// checkClaimKeeps checks that the next holder keeps unknown members of a claim, but not those of the
+// previous holder.
 func checkClaimKeeps(t *testing.T, st store.Store, s *Space) {
 	storeAs(t, st, "claims/x", `{"epoch":3,"future":1,"holder":{"host":"h","folder":"/f","name":"n","since":"2020-01-01T00:00:00Z","future":2}}`)
 	by := Holder{Host: "h", Folder: "/f", Name: "n", Boot: "b", PID: 1}
@@ -189,7 +189,7 @@ func checkBlobHeadKeeps(t *testing.T, st store.Store, s *Space) {
 	}
 }
 
-// storeAs writes a value as another binary would.
+// storeAs writes a value as a different binary would.
 func storeAs(t *testing.T, st store.Store, key, value string) {
 	t.Helper()
 	if _, err := st.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: key, Value: []byte(value)}}}); err != nil {

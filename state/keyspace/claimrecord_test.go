@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestDecideClaim holds who gets a claim that somebody has, or had: its own place, also if its folder was
-// moved and the process before is gone, and nobody else.
+// TestDecideClaim checks who can get a claim that has or had a holder: only a process of the same place
+// whose predecessor is gone, even if its directory was moved.
 func TestDecideClaim(t *testing.T) {
 	holder := Holder{Host: "h", Folder: "/var/lib/neco", Boot: "b1", PIDNamespace: "n", PID: 1, Start: "10"}
 	another := func(change func(c *Claimant)) Claimant {

@@ -15,7 +15,7 @@ import (
 
 const testPrefix = "/neco/"
 
-// Where keys lie: an etcd without a prefix means the default one.
+// TestKeyspacePlace checks where keys are: an etcd without a prefix gets the default one.
 func TestKeyspacePlace(t *testing.T) {
 	for _, tt := range []struct {
 		url, complete string
@@ -92,7 +92,8 @@ func checkKeys(ctx context.Context, t *testing.T, k *Space) {
 	checkPutIf(ctx, t, k)
 }
 
-// checkPutIf writes under the guard of a key that has changed, and of one that has not.
+// checkPutIf writes on the condition that a key is unchanged: one that has changed, and one that has
+// not.
 func checkPutIf(ctx context.Context, t *testing.T, k *Space) {
 	var at int64
 	read := func(v *View) (err error) {
@@ -114,7 +115,7 @@ func checkPutIf(ctx context.Context, t *testing.T, k *Space) {
 	}
 }
 
-// checkLeaders has two processes campaign, and the first one end.
+// checkLeaders runs two processes that campaign, and ends the first.
 func checkLeaders(ctx context.Context, t *testing.T, k *Space, url string) {
 	other, err := Open(ctx, url, testPrefix)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// countedReads is a store that counts the keys which are read one by one, and may be away for them.
+// countedReads is a store that counts the keys that are read one by one. It can be away for them.
 type countedReads struct {
 	store.Store
 	reads int
@@ -47,8 +47,9 @@ func (s *countedRead) Prefetch(ctx context.Context, keys ...string) error {
 	return s.Snapshot.Prefetch(ctx, keys...)
 }
 
-// TestOwnKeysAreReadOnce: what a process's updates have read or written of its own keys is not read again,
-// and whatever another process does to them meanwhile, no update rests on what was.
+// TestOwnKeysAreReadOnce checks that a process does not read its own keys again after its updates have
+// read or written them. No update can rest on outdated values, whatever another process does to the
+// keys.
 func TestOwnKeysAreReadOnce(t *testing.T) {
 	errGone := errors.New("it is gone")
 	var seen []int // by the runs of an update
@@ -117,8 +118,8 @@ func TestOwnKeysAreReadOnce(t *testing.T) {
 	}
 }
 
-// TestNoWriteRestsOnAFailedRead: after a read that has failed nothing is committed, though what is read next is
-// remembered, and though nobody looks at the error.
+// TestNoWriteRestsOnAFailedRead checks that nothing is committed after a failed read, even if the next
+// read is answered from memory and the update ignores the error.
 func TestNoWriteRestsOnAFailedRead(t *testing.T) {
 	st := &countedReads{Store: memstore.New()}
 	s := New(st, func(key string) bool { return key == "own" })
@@ -139,8 +140,8 @@ func TestNoWriteRestsOnAFailedRead(t *testing.T) {
 	}
 }
 
-// TestTooLargeIsNoVerdictOnWhatWas: an update that would be too large with a value that is remembered runs
-// again with the one that is there.
+// TestTooLargeIsNoVerdictOnWhatWas checks that an update that is too large with a remembered value runs
+// again with the current one.
 func TestTooLargeIsNoVerdictOnWhatWas(t *testing.T) {
 	st := memstore.New()
 	s := New(st, func(key string) bool { return key == "own" })
@@ -161,7 +162,8 @@ func TestTooLargeIsNoVerdictOnWhatWas(t *testing.T) {
 	}
 }
 
-// TestRememberedKeysAreBounded: a process that lives long does not keep all that it has ever written.
+// TestRememberedKeysAreBounded checks that a long-lived process does not remember everything that it
+// has ever written.
 func TestRememberedKeysAreBounded(t *testing.T) {
 	s := New(memstore.New(), func(string) bool { return true })
 	defer s.Close()
@@ -176,8 +178,8 @@ func TestRememberedKeysAreBounded(t *testing.T) {
 	}
 }
 
-// TestRestoredEtcdIsReadAgain: an older copy of etcd takes its place, and somebody writes a remembered key at
-// the very revision at which the process had written it.
+// TestRestoredEtcdIsReadAgain replaces etcd by an older copy. Another process then writes a remembered
+// key at the same revision at which this process had written it.
 func TestRestoredEtcdIsReadAgain(t *testing.T) {
 	etcdtest.Need(t)
 	c := etcdtest.For(t, etcdtest.Options{Members: 1})
@@ -221,8 +223,9 @@ func TestRestoredEtcdIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestUpdatesFromMemory has processes with and without a memory write, remove, list and look at once: own/a and
-// own/b together are always what plain is, and no update rests on less than was committed before it.
+// TestUpdatesFromMemory lets processes with and without a memory write, remove, list and check keys at
+// the same time. own/a and own/b together must always equal plain, and no update can rest on older
+// values than were committed before it.
 func TestUpdatesFromMemory(t *testing.T) {
 	base := memstore.New()
 	errUnequal := errors.New("keys do not fit together")

@@ -9,7 +9,7 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// readsOnce is a store whose second read fails, and of which nothing is read after that.
+// readsOnce is a store whose second read fails. Nothing can be read after that.
 type readsOnce struct {
 	store.Store
 	reads int

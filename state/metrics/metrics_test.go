@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWrite has each kind written as Prometheus reads it, and of what was replaced or removed nothing.
+// TestWrite checks that each kind of metric is written in Prometheus' format, and that replaced or
+// removed ones are not written.
 func TestWrite(t *testing.T) {
 	r := NewRegistry()
 	r.Set(2, "units", "unit", "x/1", "state", `a "b"`)
@@ -65,7 +66,7 @@ fleet{lrn="1"} 1
 	}
 }
 
-// TestLabels has any text in a label's value written as Prometheus' text format has it.
+// TestLabels checks that any text in a label's value is written in Prometheus' format.
 func TestLabels(t *testing.T) {
 	for _, test := range []struct{ name, value, want string }{
 		{"plain", "blog/0", `blog/0`},

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMkdirAll says which folders are synced, in order, and that each is before the
-// next is made.
+// TestMkdirAll checks which directories are synced, in which order, and that each is synced before the
+// next one is made.
 func TestMkdirAll(t *testing.T) {
 	for _, test := range []struct {
 		name, path string
@@ -52,8 +52,8 @@ func TestMkdirAll(t *testing.T) {
 	}
 }
 
-// TestMkdirAllFails: a folder that could not be synced is no success, but where
-// nothing was made there; nor is a file in the way.
+// TestMkdirAllFails checks that a failed sync is an error, unless the directory cannot be read and
+// nothing was made in it. A file in the way is an error too.
 func TestMkdirAllFails(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
@@ -103,7 +103,7 @@ func TestSyncAll(t *testing.T) {
 	}
 }
 
-// TestRemove: a file that is gone already is removed, too, and so is one in a folder that is gone.
+// TestRemove checks that removing a file succeeds if the file or its directory is already gone.
 func TestRemove(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// openProgram makes a program, and leaves it open for writing.
+// openProgram makes a program and leaves it open for writing.
 func openProgram(t *testing.T) *os.File {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(t.TempDir(), "program"), os.O_CREATE|os.O_WRONLY, 0o755)

@@ -29,8 +29,8 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// TestWriteFileSyncs: the folder is synced once the file is in its place; until then no child can be forked
-// that would inherit an executable open for writing.
+// TestWriteFileSyncs checks that the directory is synced once the file is in place. Until then no child
+// can be forked that would inherit an executable that is open for writing.
 func TestWriteFileSyncs(t *testing.T) {
 	for _, test := range []struct {
 		name       string
@@ -73,7 +73,7 @@ func TestWriteFileSyncs(t *testing.T) {
 	}
 }
 
-// TestWriteFileMode says which mode a file has, under a umask that takes all from others.
+// TestWriteFileMode checks the mode of a file under a umask that removes all permissions of others.
 func TestWriteFileMode(t *testing.T) {
 	old := syscall.Umask(0o077)
 	defer syscall.Umask(old)
@@ -114,7 +114,8 @@ func TestWriteFileMode(t *testing.T) {
 	}
 }
 
-// TestCreate: a file appears with its commit, and one that is discarded leaves nothing behind.
+// TestCreate checks that a file appears with its commit, and that a discarded one leaves nothing
+// behind.
 func TestCreate(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -156,7 +157,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestSymlink: links replace what has their names, and each folder is synced once.
+// TestSymlink checks that symlinks replace files with their names, and that each directory is synced
+// once.
 func TestSymlink(t *testing.T) {
 	dir := t.TempDir()
 	links := []string{filepath.Join(dir, "a", "one"), filepath.Join(dir, "b", "two"), filepath.Join(dir, "a", "three")}

@@ -47,7 +47,8 @@ func TestTryLock(t *testing.T) {
 	}
 }
 
-// TestRemovedMeanwhile: who waited for a holder that has removed the file has no lock.
+// TestRemovedMeanwhile checks that a process gets no lock if the holder removed the file while it
+// waited.
 func TestRemovedMeanwhile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	f, err := os.Create(path)

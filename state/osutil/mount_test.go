@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestFolderStopsAtTheFirstFailure: where a note cannot be released, nothing that follows is done or said.
+// TestFolderStopsAtTheFirstFailure checks that nothing else is done or reported if a note cannot be
+// released.
 func TestFolderStopsAtTheFirstFailure(t *testing.T) {
 	dir := t.TempDir()
 	folder, location := filepath.Join(dir, "folder"), filepath.Join(dir, "location")
@@ -33,7 +34,7 @@ func TestFolderStopsAtTheFirstFailure(t *testing.T) {
 	}
 }
 
-// TestFolderMovesItsNote: the note of a location that is no more is taken away, and says the new one.
+// TestFolderMovesItsNote checks that the note of an old location is replaced by that of the new one.
 func TestFolderMovesItsNote(t *testing.T) {
 	dir := t.TempDir()
 	note, location := filepath.Join(dir, "notes", "data-0"), filepath.Join(dir, "new")

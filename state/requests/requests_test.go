@@ -18,9 +18,9 @@ func run(ctx context.Context, st *state.State, update state.Updater) error {
 	return requests.Run(ctx, st, update, slog.New(slog.DiscardHandler))
 }
 
-// fleet is an environment in which agents have requested all that they can. wordpress/0 wants its
-// subordinate; the units of mysql are dead, in a relation that ends with them as their dying service
-// does; and the last member of another relation has left.
+// fleet makes an environment in which agents have made every possible request. wordpress/0 wants its
+// subordinate. The units of mysql are dead, in a relation that ends with them, and so does their dying
+// service. The last member of another relation has left.
 func fleet(t *testing.T, st *state.State) {
 	t.Helper()
 	statetest.AddService(t, st, statetest.WordPress(), 1)
@@ -59,7 +59,7 @@ func fleet(t *testing.T, st *state.State) {
 	}
 }
 
-// outcome is what is there of a fleet, and what waits.
+// outcome returns the remaining parts of a fleet, and the waiting requests.
 func outcome(v *state.View) (all []string, err error) {
 	services, err := v.Services()
 	if err != nil {
@@ -103,8 +103,8 @@ func isDone(v *state.View) (bool, error) {
 	return slices.Equal(all, wantOutcome()), err
 }
 
-// TestLeadersInTurn kills the leader after each number of commits that it makes: the next one, which
-// leads after it, finishes all. No write of the first comes after that.
+// TestLeadersInTurn kills the leader after each possible number of commits. The next leader must finish
+// everything, and no write of the first one can come after that.
 func TestLeadersInTurn(t *testing.T) {
 	for commits := 0; ; commits++ {
 		st := statetest.New(t)
@@ -162,7 +162,7 @@ func leads(t *testing.T, st *state.State) *state.Leadership {
 	return l
 }
 
-// TestWithoutRequests has a leader find what a binary that makes no requests has left.
+// TestWithoutRequests checks that a leader finds the work that a binary without requests left.
 func TestWithoutRequests(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		fleet(t, st)

@@ -14,7 +14,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// Whatever changes, a status that was brought up to date is the one that is read anew.
+// TestRefreshed checks that a refreshed status equals one that is read from scratch, whatever has
+// changed.
 func TestRefreshed(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		r := statetest.Pair(t, st)
@@ -54,11 +55,11 @@ func TestRefreshed(t *testing.T) {
 	})
 }
 
-// changeSomething makes a change of that kind, which no other step makes.
+// changeSomething makes a change of that kind, different in each step.
 func changeSomething(tx *state.Tx, kind, relation, step int) error {
 	unit, message := []string{"mysql/0", "wordpress/0"}[step%2], fmt.Sprint("step ", step)
 	failure := &state.Failure{Message: message, Hook: state.Hook{Name: "install"}, Since: time.Unix(int64(step), 0).UTC()}
-	// What is rewritten is read first, so that it keeps what this binary does not know of it.
+	// Rewritten records are read first, so that they keep members that this binary does not know.
 	for _, key := range []string{keys.RelationState(unit, relation), keys.MemberState(unit, relation, "mysql/9")} {
 		if _, _, err := tx.Keys().Get(key); err != nil {
 			return err

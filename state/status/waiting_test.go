@@ -10,8 +10,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestWaitsForProvisioner has two dead units that nobody removes. The status says so after half a
-// minute, unless there is a leader that will.
+// TestWaitsForProvisioner checks that the status reports after half a minute that two dead units wait
+// for their removal, unless a leader will remove them.
 func TestWaitsForProvisioner(t *testing.T) {
 	const removals = "2 requests wait for a provisioner (removal of mysql/0, removal of mysql/1): "
 

@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWriter has lines handed on without their ends, long ones split, the last one by Close, and nothing after that.
+// TestWriter checks that lines are emitted without their ends, that long ones are split, that Close
+// emits the last one, and that nothing comes after that.
 func TestWriter(t *testing.T) {
 	var got []string
 	w := &LineWriter{Max: 8, Emit: func(line string) { got = append(got, line) }}

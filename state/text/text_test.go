@@ -111,7 +111,7 @@ func TestNamesOfSecrets(t *testing.T) {
 	}
 }
 
-// Each form hides what stands beside the name of a secret, and nothing beside others.
+// TestForms checks that each form hides values of secrets by their names, and no others.
 func TestForms(t *testing.T) {
 	for _, form := range []string{
 		`setting changed: "NAME"="VALUE" (was unset)`,
@@ -173,8 +173,8 @@ func TestHideSecrets(t *testing.T) {
 	}
 }
 
-// TestHiddenAndShown has what charms and programs print. In what must be hidden the secret is s3cr3t; each
-// line of it says all that is shown. What must be shown is as it was.
+// TestHiddenAndShown checks output of charms and programs. In text that must be hidden the secret is
+// s3cr3t, and want is the whole result. Text that must be shown stays as it is.
 func TestHiddenAndShown(t *testing.T) {
 	hidden := []struct{ text, want string }{
 		// URLs
@@ -287,7 +287,7 @@ func TestHiddenAndShown(t *testing.T) {
 	}
 }
 
-// TestKeyBlock has lines as a hook prints them, one by one.
+// TestKeyBlock checks lines as a hook prints them, one by one.
 func TestKeyBlock(t *testing.T) {
 	for name, test := range map[string]struct{ lines, want []string }{
 		"a key": {
@@ -348,7 +348,8 @@ func TestShownAsItIs(t *testing.T) {
 	}
 }
 
-// What is hidden stays so when it is hidden again, as where a log's file is shown.
+// TestHidingTwiceChangesNothing checks that hiding secrets again changes nothing, for example when a
+// log file is shown.
 func TestHidingTwiceChangesNothing(t *testing.T) {
 	for _, text := range []string{`password=x y`, `"password"="x" (was "y")`, `a://u:p@h/?token=x&b=c`, `password: x`, `--password x`} {
 		once := HideSecrets(text)
@@ -372,7 +373,7 @@ func BenchmarkHideSecrets(b *testing.B) {
 	}
 }
 
-// Whatever hooks print is taken, and comes out harmless.
+// FuzzSanitize checks that any output of hooks is accepted and becomes harmless.
 func FuzzSanitize(f *testing.F) {
 	for _, seed := range []string{`"password"="x" (was "y")`, `a://u:p@h`, "password: x\n", `"{\"token\": \"x\"}"`, `x;pwd=y`, `--key 'v`, "\x1b\u202e\xff"} {
 		f.Add(seed)

@@ -22,7 +22,7 @@ func TestDeployReplacesTheCharmAndKeepsTheRest(t *testing.T) {
 	old["old"], old["revision"] = "x", "1\n"
 	fresh["fresh"] = "x"
 	for _, c := range []state.Charm{statetest.AddCharm(t, st, old), statetest.AddCharm(t, st, fresh)} {
-		// What a deploy that was killed may have left:
+		// A killed deploy may have left these:
 		if err := os.MkdirAll(f.Path("charm.new/half"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -79,8 +79,8 @@ func TestToolsLinkFollowsTheAgent(t *testing.T) {
 	}
 }
 
-// TestFailedSwapKeepsTheList has a swap fail: the files of the charm that is still in place go on
-// counting as a charm's, so that the next deploy removes them.
+// TestFailedSwapKeepsTheList makes a swap fail. The files of the charm that is still in place must
+// count as a charm's, so that the next deploy removes them.
 func TestFailedSwapKeepsTheList(t *testing.T) {
 	st := statetest.New(t)
 	f := Of(t.TempDir(), "mysql/0")
@@ -122,8 +122,8 @@ func TestFailedSwapKeepsTheList(t *testing.T) {
 	}
 }
 
-// TestOneStorageDoesNotReleaseAnother has two units' storages be wanted at one place: the one that cannot be
-// bound leaves the other one there as it goes.
+// TestOneStorageDoesNotReleaseAnother requests storages of two units at the same place. The one that
+// cannot be bound must leave the other in place when it is released.
 func TestOneStorageDoesNotReleaseAnother(t *testing.T) {
 	machine, location := t.TempDir(), filepath.Join(t.TempDir(), "data")
 	storage := func(id string) Storage {

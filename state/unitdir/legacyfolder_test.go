@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a binary of before has made, and each place at which taking it over may have been cut
-// off: a lock later the folder is here with all that it holds, and its old path leads to it.
+// TestTakeOver checks a directory of an older binary at each point at which its takeover can have been
+// interrupted. After a lock the directory must be in its new place with everything in it, and a symlink
+// must lead to it from its old path.
 func TestTakeOver(t *testing.T) {
 	for name, cut := range map[string]func(f Folder) error{
 		"not begun": func(Folder) error { return nil },

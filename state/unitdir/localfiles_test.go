@@ -12,7 +12,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// tree returns the contents of a folder: a file's text, a link's target, "/" for a folder.
+// tree returns the contents of a directory: a file's text, a symlink's target, and "/" for a directory.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -38,7 +38,7 @@ func tree(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// lay makes files, folders and links.
+// lay makes files, directories and symlinks.
 func lay(t *testing.T, dir string, all map[string]string) {
 	t.Helper()
 	for name, text := range all {
@@ -159,7 +159,7 @@ func TestWhatHooksHaveMadeOutlivesADeployKilledAnywhere(t *testing.T) {
 	}
 }
 
-// deployKilled deploys until it is killed at the point.
+// deployKilled deploys until it is killed at that point.
 func deployKilled(t *testing.T, st *state.State, c state.Charm, f Folder, point string) {
 	t.Helper()
 	type killed struct{}

@@ -36,7 +36,8 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// TestWriteKeepsWhatItDoesNotKnow: a newer binary may have more in the file.
+// TestWriteKeepsWhatItDoesNotKnow checks that a write keeps unknown members of the file, which a newer
+// binary may have added.
 func TestWriteKeepsWhatItDoesNotKnow(t *testing.T) {
 	f := In(t.TempDir())
 	one := secret.Key{ID: "aaaaaaa1", Key: secret.NewKey().Key} // an id of digits alone is quoted in YAML

@@ -11,7 +11,7 @@ import (
 	"bijou/testscripts/fakes/etcdtest"
 )
 
-// clusterOptions are the clusters that figures are taken of.
+// clusterOptions returns the clusters that are measured.
 func clusterOptions() map[string]etcdtest.Options {
 	return map[string]etcdtest.Options{
 		"one": {Sync: true}, "three": {Members: 3, Sync: true}, "one-nosync": {}, "three-nosync": {Members: 3},
@@ -28,7 +28,7 @@ func benchEachCluster(b *testing.B, run func(b *testing.B, s store.Store)) {
 	}
 }
 
-// BenchmarkCommit is one put, conditional on its key.
+// BenchmarkCommit measures one put that is conditional on its key.
 func BenchmarkCommit(b *testing.B) {
 	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		value, last := make([]byte, 300), int64(0)
@@ -62,7 +62,7 @@ func BenchmarkCommitPrefix(b *testing.B) {
 	})
 }
 
-// BenchmarkCommitParallel is 32 goroutines that commit at once: time a commit.
+// BenchmarkCommitParallel measures the time of each commit while 32 goroutines commit in parallel.
 func BenchmarkCommitParallel(b *testing.B) {
 	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		var group sync.WaitGroup
@@ -82,7 +82,7 @@ func BenchmarkCommitParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkGet is a snapshot of one read.
+// BenchmarkGet measures a snapshot with one read.
 func BenchmarkGet(b *testing.B) {
 	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		put(b, s, "k")
@@ -96,8 +96,8 @@ func BenchmarkGet(b *testing.B) {
 	})
 }
 
-// BenchmarkWake is from before a commit until another handle's watcher of two
-// prefixes has been told, among 500 watchers of others.
+// BenchmarkWake measures the time from before a commit until another handle's watcher of two prefixes
+// gets it, among 500 other watchers.
 func BenchmarkWake(b *testing.B) {
 	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		other := openAt(b, etcd.URL(s))
@@ -132,9 +132,8 @@ func heapSize() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// BenchmarkWatchPast is from a snapshot until a watcher opened after it is told of
-// a commit that came about the same time: etcd tells of the past at its next tenth
-// of a second only.
+// BenchmarkWatchPast measures the time from a snapshot until a watcher that is opened after it gets a
+// commit of about the same time. Etcd reports past events only at its next tenth of a second.
 func BenchmarkWatchPast(b *testing.B) {
 	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		for b.Loop() {
@@ -169,7 +168,7 @@ func BenchmarkList10000(b *testing.B) {
 	})
 }
 
-// BenchmarkOpen is a command's share: open, one read, close.
+// BenchmarkOpen measures what a command does: open, one read, close.
 func BenchmarkOpen(b *testing.B) {
 	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		url := etcd.URL(s)

@@ -19,9 +19,9 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// clusterPool is the clusters that tests use one after the other: a revision counts
-// everybody's commits, and a compaction hits everybody, so that no two tests use
-// one at the same time. There are as many as tests run at once.
+// clusterPool holds the clusters that tests use one after the other. Two tests never use one cluster at
+// the same time, because revisions and compactions affect all its users. There are as many clusters as
+// tests run in parallel.
 type clusterPool struct {
 	mu      sync.Mutex
 	idle    map[int][]*etcdtest.Cluster // by their number of members
@@ -31,8 +31,8 @@ type clusterPool struct {
 
 var clusters = &clusterPool{idle: map[int][]*etcdtest.Cluster{}}
 
-// TestMain has twice as many tests run at a time as there are CPUs, unless the command
-// line says otherwise: they wait more than they work.
+// TestMain runs twice as many tests in parallel as there are CPUs, unless the command line says
+// otherwise, because they wait more than they work.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// borrow lends the test a cluster that it does not harm.
+// borrow lends a cluster to a test that does not damage it.
 func (p *clusterPool) borrow(t testing.TB, members int) *etcdtest.Cluster {
 	t.Helper()
 	etcdtest.Need(t)
@@ -79,7 +79,7 @@ func (p *clusterPool) popIdle(members int) *etcdtest.Cluster {
 	return idle[0]
 }
 
-// newURL is a new place in a cluster.
+// newURL returns a new place in a cluster.
 func (p *clusterPool) newURL(c *etcdtest.Cluster) string {
 	return c.URL(fmt.Sprintf("/test/%d", p.numURLs.Add(1)))
 }

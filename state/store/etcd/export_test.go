@@ -8,7 +8,7 @@ import (
 	"bijou/state/store"
 )
 
-// URL is where s, which Open made, is.
+// URL returns the URL of s, which Open made.
 func URL(s store.Store) string {
 	d := s.(*db)
 	url := "etcd+unix://"
@@ -21,19 +21,18 @@ func URL(s store.Store) string {
 	return url + "?prefix=" + d.config.prefix
 }
 
-// Client is etcd's client below s.
+// Client returns the etcd client of s.
 func Client(s store.Store) *clientv3.Client { return s.(*db).client }
 
-// Root is where the keys of s lie.
+// Root returns the root of the keys of s.
 func Root(s store.Store) string { return s.(*db).keys.root }
 
-// Kill stops s as kill -9 would stop its process: its leases are neither
-// refreshed nor revoked any more.
+// Kill stops s as kill -9 would stop its process: its leases are no longer refreshed or revoked.
 func Kill(s store.Store) {
 	s.(*db).AbandonLeases()
 }
 
-// Epoch is how often s has found that etcd's history went back.
+// Epoch returns how often s has found that etcd's history went back.
 func Epoch(s store.Store) int { return s.(*db).history.lastSeen().epoch }
 
 // Sweep sweeps tombstones up to the revision, whatever their number.
@@ -41,7 +40,7 @@ func Sweep(ctx context.Context, s store.Store, upto int64) error {
 	return s.(*db).sweeper.sweepUpTo(ctx, upto)
 }
 
-// Marks is how many tombstones there are.
+// Marks returns the number of tombstones.
 func Marks(ctx context.Context, s store.Store) (int64, error) {
 	d := s.(*db)
 	tombstones := d.keys.tombstoneRange("")
@@ -55,7 +54,7 @@ func Marks(ctx context.Context, s store.Store) (int64, error) {
 // AdvisoriesFor is advisoriesFor.
 var AdvisoriesFor = advisoriesFor
 
-// AskAdvisories asks the servers at the URL, whatever they hold.
+// AskAdvisories asks the servers at the URL, whatever they contain.
 func AskAdvisories(ctx context.Context, url string) ([]string, error) {
 	p, err := parseURL(url)
 	if err != nil {

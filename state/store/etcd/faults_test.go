@@ -18,9 +18,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestStorms has watchers follow writers while something happens to the
-// cluster: nothing may be lost, doubled or told out of order, whoever's
-// connection breaks, and leases that are refreshed live on.
+// TestStorms makes watchers follow writers while something happens to the cluster. No event can be
+// lost, doubled or out of order, whichever connection breaks, and refreshed leases must survive.
 func TestStorms(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -78,14 +77,15 @@ func TestStorms(t *testing.T) {
 	}
 }
 
-// steadyTTL is a lease's that outlives a standstill of the machine of ten seconds at
-// any moment: it is refreshed each third.
+// steadyTTL is the TTL of a lease that survives a standstill of ten seconds at any moment, since it is
+// refreshed every third of the TTL.
 const steadyTTL = 18 * time.Second
 
-// waitFault is how long a fault lasts: it is not for anything to have happened.
+// waitFault lets a fault last. Tests do not use it to wait for an event.
 func waitFault(d time.Duration) { <-time.After(d) }
 
-// forAllMembers does something to all members at once: none may be ready without others.
+// forAllMembers calls do for all members in parallel, because a member may not be ready without the
+// others.
 func forAllMembers(t *testing.T, c *etcdtest.Cluster, do func(*etcdtest.Member) error) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -99,7 +99,7 @@ func forAllMembers(t *testing.T, c *etcdtest.Cluster, do func(*etcdtest.Member) 
 	group.Wait()
 }
 
-// checkWatchersDuring writes before, while and after the strike, and checks what watchers are told.
+// checkWatchersDuring writes before, during and after the strike, and checks what watchers get.
 func checkWatchersDuring(t *testing.T, s store.Store, strike func()) {
 	const writers = 4
 	other := openAt(t, etcd.URL(s))
@@ -135,7 +135,7 @@ func checkWatchersDuring(t *testing.T, s store.Store, strike func()) {
 	t.Logf("%v commits of the writers, %d batches", count, len(told[0]))
 }
 
-// writeUntil commits a key of its own and a common one, again and again.
+// writeUntil repeatedly commits its own key and a common one.
 func writeUntil(t *testing.T, s store.Store, me int, stop <-chan struct{}) (n int) {
 	for {
 		select {
@@ -169,8 +169,8 @@ func batchesUntilEnd(t *testing.T, w store.Watcher) (got []store.Batch) {
 	}
 }
 
-// checkComplete checks that the batches are whole and rise, and that each writer's
-// keys are all there: more than once only where its commit was repeated.
+// checkComplete checks that the batches are complete and in order, and that each writer's keys are all
+// there. A key can come twice only if its commit was repeated.
 func checkComplete(t *testing.T, told []store.Batch, count []int) {
 	seen := map[string]bool{}
 	last := int64(0)
@@ -192,8 +192,8 @@ func checkComplete(t *testing.T, told []store.Batch, count []int) {
 	}
 }
 
-// TestOutage: with nobody there, calls end with their contexts and say why;
-// short leases are done by this process's own clock; and all is well after.
+// TestOutage checks that calls end with their contexts and a reason when no member answers. Short
+// leases end by this process's own clock. Everything works again afterwards.
 func TestOutage(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -235,7 +235,7 @@ func TestOutage(t *testing.T) {
 		for told := (store.Batch{}); told.Revision != committed; {
 			told, err = w.Next(t.Context())
 			check(t, err)
-			// A commit of before, of which nothing was heard in time, may have been written as well.
+			// An earlier commit whose result did not arrive in time may have been written too.
 			if diff := cmp.Diff([]store.Event{{Key: "new"}}, told.Events); diff != "" || told.Revision > committed {
 				t.Fatalf("told of revision %d, want %d: %s", told.Revision, committed, diff)
 			}
@@ -252,8 +252,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestCompactedWhileAway: history went while there was no connection, so that
-// watchers must be told to look afresh, and fresh ones go on.
+// TestCompactedWhileAway compacts the history while the watchers have no connection. They must be told
+// to read again, and new watchers must work.
 func TestCompactedWhileAway(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -272,7 +272,7 @@ func TestCompactedWhileAway(t *testing.T) {
 	forAllMembers(t, c, (*etcdtest.Member).Start)
 	helper := openAt(t, etcd.URL(s))
 	defer helper.Close()
-	// Whether the watcher's connection is back before the history goes is a race.
+	// The watcher's connection may or may not be back before the history is compacted.
 	for range 5 {
 		put(t, helper, "a")
 	}

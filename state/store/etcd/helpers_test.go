@@ -20,7 +20,7 @@ func wantError(t testing.TB, err, want error) {
 	}
 }
 
-// put commits the keys at once.
+// put commits the keys in one transaction.
 func put(t testing.TB, s store.Store, keys ...string) int64 {
 	t.Helper()
 	var txn store.Txn
@@ -57,8 +57,7 @@ func revision(t testing.TB, s store.Store) int64 {
 	return r
 }
 
-// commitUntilKnown commits until it is known to be written: the transaction must be one
-// that can be repeated.
+// commitUntilKnown commits until the result is known. The transaction must be repeatable.
 func commitUntilKnown(ctx context.Context, s store.Store, txn store.Txn) (int64, error) {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, 3*time.Second)

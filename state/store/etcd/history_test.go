@@ -8,7 +8,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestHistory says which answers end an epoch, in whatever order they come.
+// TestHistory checks which answers end an epoch, in any order.
 func TestHistory(t *testing.T) {
 	need.Whole(t)
 	type event struct {

@@ -16,8 +16,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// A refused password is tried again later and later, another one at once; an empty file
-// is no password.
+// TestLogins checks that a refused password is retried at growing intervals, and a new one at once. An
+// empty file counts as no password.
 func TestLogins(t *testing.T) {
 	need.Whole(t)
 	file := filepath.Join(t.TempDir(), "password")

@@ -73,7 +73,7 @@ func TestCreateAndOpen(t *testing.T) {
 	}
 }
 
-// TestNeighbours has stores whose prefixes begin like one another's.
+// TestNeighbours checks stores whose prefixes begin with each other's.
 func TestNeighbours(t *testing.T) {
 	need.Whole(t)
 	c := clusters.borrow(t, 1)
@@ -108,7 +108,7 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// TestDeadEndpoint: nobody listens there, and whoever opens is told so in time.
+// TestDeadEndpoint checks that opening a store where nobody listens fails in time.
 func TestDeadEndpoint(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()

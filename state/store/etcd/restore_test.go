@@ -14,11 +14,11 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// mayRestore reports whether the test restores clusters: of all others no store may find that
+// mayRestore reports whether the test restores clusters. In all other tests no store can find that
 // history went back.
 func mayRestore(t testing.TB) bool { return strings.HasPrefix(t.Name(), "TestRestored") }
 
-// captureLog returns what is logged during a test. Tests that run at the same time log, too.
+// captureLog returns the log during a test, including lines of parallel tests.
 func captureLog(t *testing.T) func() string {
 	var mu sync.Mutex
 	var text bytes.Buffer
@@ -40,9 +40,9 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestRestored has a cluster be restored from older data, at the same addresses and
-// as the same cluster: watchers, leases and snapshots of before end by themselves,
-// it is logged once, and reads and watches then are of what is there.
+// TestRestored restores a cluster from older data at the same addresses and as the same cluster. Old
+// watchers, leases and snapshots must end by themselves, the log must report it once, and new reads and
+// watches must show the restored data.
 func TestRestored(t *testing.T) {
 	need.Whole(t)
 	for name, members := range map[string]int{"one": 1, "three": 3} {
@@ -80,7 +80,7 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// usedStore is what a store was used for before the cluster was restored.
+// usedStore is the use of a store before the cluster was restored.
 type usedStore struct {
 	revision int64
 	watchers []store.Watcher
@@ -88,7 +88,7 @@ type usedStore struct {
 	snapshot store.Snapshot
 }
 
-// useAll writes and follows, and holds a lease and a snapshot.
+// useAll writes and watches, and holds a lease and a snapshot.
 func useAll(t *testing.T, s, idle store.Store) (u usedStore) {
 	t.Helper()
 	for _, s := range []store.Store{s, idle} {
@@ -119,7 +119,7 @@ func useAll(t *testing.T, s, idle store.Store) (u usedStore) {
 	return u
 }
 
-// checkEnded holds all to end by themselves.
+// checkEnded checks that all of them end by themselves.
 func (u usedStore) checkEnded(t *testing.T) {
 	t.Helper()
 	for _, w := range u.watchers {
@@ -135,7 +135,7 @@ func (u usedStore) checkEnded(t *testing.T) {
 	wantError(t, err, store.ErrHistoryLost)
 }
 
-// checkFollows holds a new watch to see what is written.
+// checkFollows checks that a new watch sees new writes.
 func checkFollows(t *testing.T, s store.Store, after int64) {
 	t.Helper()
 	w, err := s.Watch(t.Context(), after, store.Below("a/"))
@@ -148,7 +148,7 @@ func checkFollows(t *testing.T, s store.Store, after int64) {
 	commit(t, s, store.Txn{Ops: []store.Op{{Key: "a/later", Delete: true}}})
 }
 
-// checkRefuses holds a watch after a revision that never was to end.
+// checkRefuses checks that a watch from a revision that never existed ends.
 func checkRefuses(t *testing.T, s store.Store, after int64) {
 	t.Helper()
 	w, err := s.Watch(t.Context(), after, store.Below("a/"))
@@ -158,8 +158,8 @@ func checkRefuses(t *testing.T, s store.Store, after int64) {
 	wantError(t, err, store.ErrHistoryLost)
 }
 
-// TestRestoredAgain: each time is noticed, also by a store that does nothing else
-// than watch, and what was committed in between is followed.
+// TestRestoredAgain checks that each restore is noticed, even by a store that only watches, and that
+// commits in between are followed.
 func TestRestoredAgain(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -185,9 +185,9 @@ func TestRestoredAgain(t *testing.T) {
 	}
 }
 
-// TestNothingRestored has a cluster restart, change its leader, stand still and be
-// compacted, while many ask at once: nobody may take that for a restored snapshot.
-// (Of the other tests, too, openAt wants that.)
+// TestNothingRestored makes a cluster restart, change its leader, stand still and be compacted while
+// many requests run. None of that must count as a restored snapshot. (openAt checks the same in the
+// other tests.)
 func TestNothingRestored(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -220,7 +220,7 @@ func TestNothingRestored(t *testing.T) {
 	}
 }
 
-// askUntil reads and writes, whatever becomes of it.
+// askUntil reads and writes, whatever the results.
 func askUntil(t *testing.T, s store.Store, stop <-chan struct{}) {
 	for {
 		select {

@@ -16,10 +16,10 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// One member is silent: it accepts connections and calls, and never answers, as one does
-// that is cut off from the others. Whoever opens the store and reads asks another one long
-// before it would give that one up: where the machine has so much other work that all
-// answer late, one of ten may come to that all the same.
+// TestSilentMember checks a store with one silent member, which accepts connections and calls and never
+// answers, like one that is cut off. Opening and reading must ask a different member long before this
+// one's timeout. On a machine that is so busy that all answer late, one in ten can still reach the
+// timeout.
 func TestSilentMember(t *testing.T) {
 	need.Whole(t)
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 3})

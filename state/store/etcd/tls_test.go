@@ -22,7 +22,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestTLS has a member that speaks TLS, and wants its clients' certificates.
+// TestTLS checks a member that uses TLS and requires clients' certificates.
 func TestTLS(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -65,8 +65,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestTLSRenewed has certificates expire, be renewed and be signed by another
-// authority under an open store: it and its watchers go on, and nobody opens it again.
+// TestTLSRenewed checks that an open store and its watchers go on when certificates expire, are
+// renewed, and are signed by a new authority.
 func TestTLSRenewed(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -122,7 +122,8 @@ func TestTLSRenewed(t *testing.T) {
 	follows("a new authority")
 }
 
-// tlsFlags have a member speak TLS at the address, and want its clients' certificates.
+// tlsFlags returns the flags of a member that uses TLS at the address and requires clients'
+// certificates.
 func tlsFlags(dir, address string) []string {
 	return []string{
 		"--listen-client-urls=unix://m0:1,https://" + address, "--advertise-client-urls=https://" + address,
@@ -131,8 +132,8 @@ func tlsFlags(dir, address string) []string {
 	}
 }
 
-// loopback is an address of this host where nobody but this process's children listens:
-// a port that is free there stays free.
+// loopback returns an address of this host that only this process's children use, so that a free port
+// on it stays free.
 func loopback() net.IP {
 	pid := os.Getpid() // of 22 bits
 	return net.IPv4(127, 64|byte(pid>>16), byte(pid>>8), byte(pid))
@@ -146,7 +147,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// authority signs certificates into a folder.
+// authority signs certificates into a directory.
 type authority struct {
 	dir  string
 	key  *ecdsa.PrivateKey
@@ -162,13 +163,13 @@ func newAuthority(t *testing.T, dir, name string) *authority {
 	return a
 }
 
-// issue makes a certificate for servers and clients alike.
+// issue makes a certificate for servers and clients.
 func (a *authority) issue(t *testing.T, name string) {
 	t.Helper()
 	a.issueUntil(t, name, time.Now().Add(time.Hour))
 }
 
-// issueUntil makes one that expires.
+// issueUntil makes a certificate that expires.
 func (a *authority) issueUntil(t *testing.T, name string, end time.Time) {
 	t.Helper()
 	template := template()
@@ -186,7 +187,7 @@ func template() *x509.Certificate {
 	}
 }
 
-// write signs with the authority's key, or the certificate's own if there is none.
+// write signs a certificate with the authority's key. Without one, the certificate signs itself.
 func (a *authority) write(t *testing.T, name string, template *x509.Certificate) (*ecdsa.PrivateKey, *x509.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

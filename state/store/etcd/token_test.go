@@ -13,8 +13,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestUnknownToken has members that are behind not know a log-in yet: reads and
-// commits are repeated until one does, and given up as an absence.
+// TestUnknownToken checks members that are behind and do not know a login yet. Reads and commits are
+// retried until a member does, and fail as an outage otherwise.
 func TestUnknownToken(t *testing.T) {
 	need.Whole(t)
 	synctest.Test(t, func(t *testing.T) {

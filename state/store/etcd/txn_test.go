@@ -10,7 +10,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestLimits fills transactions with what costs etcd most.
+// TestLimits fills transactions with the most expensive contents for etcd.
 func TestLimits(t *testing.T) {
 	need.Whole(t)
 	s := newStore(t, clusters.borrow(t, 1))
@@ -37,7 +37,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("%d keys are left", n)
 	}
 
-	// Each of the conditions counts, wherever it stands.
+	// Each condition counts, wherever it is.
 	for i := range txn.Conds {
 		if i != 7 {
 			txn.Conds[i].Revision = revision(t, s)
@@ -55,8 +55,8 @@ func TestLimits(t *testing.T) {
 	commit(t, s, txn)
 }
 
-// TestPrefixLeases: what came under a lease, or went with one, breaks a prefix
-// condition, whether its handle has listed the prefix or not.
+// TestPrefixLeases checks that keys that came or went with a lease break a prefix condition, whether
+// its handle has listed the prefix or not.
 func TestPrefixLeases(t *testing.T) {
 	need.Whole(t)
 	for _, listed := range []bool{false, true} {
@@ -127,7 +127,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestManyPages lists more than one page, of keys of all sizes.
+// TestManyPages lists keys of all sizes that need more than one page.
 func TestManyPages(t *testing.T) {
 	need.Whole(t)
 	s := newStore(t, clusters.borrow(t, 1))

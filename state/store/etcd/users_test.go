@@ -23,8 +23,8 @@ func writeSecret(t *testing.T, content string, mode os.FileMode) string {
 	return url.QueryEscape(path)
 }
 
-// TestUsers has etcd ask for users, one of whom may use a single prefix only,
-// with tokens that expire while the store is open.
+// TestUsers checks an etcd with users, one of whom can use only one prefix, with tokens that expire
+// while the store is open.
 func TestUsers(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -75,8 +75,8 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestPasswordChanges has the password become another under an open store: it says so, and
-// goes on with its watchers once the file has the new one.
+// TestPasswordChanges changes the password under an open store. The store must report it, and go on
+// with its watchers once the file has the new password.
 func TestPasswordChanges(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()

@@ -44,7 +44,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// fake is a store's side of a lease. Its time is a bubble's.
+// fake is the store's side of a lease, with a bubble's clock.
 type fake struct {
 	answer    func(n int64) (lives bool, err error) // to the n-th refresh
 	refreshed atomic.Int64
@@ -63,7 +63,7 @@ func (f *fake) term() handle.GrantedLease {
 
 var errAway = errors.New("nobody answers")
 
-// TestKeep has a lease live for two TTLs, or end when it must.
+// TestKeep checks that a lease lives for two TTLs, or ends when it must.
 func TestKeep(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -11,7 +11,7 @@ import (
 	"bijou/state/store/handle"
 )
 
-// TestWatch has a wait end by each of what ends it, and by nothing else.
+// TestWatch checks that each event that can end a wait does, and nothing else.
 func TestWatch(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -2,9 +2,8 @@ package remote
 
 import "bijou/state/store"
 
-// Kill stops s as kill -9 would stop its process: its leases are neither
-// refreshed nor revoked any more.
+// Kill stops s as kill -9 would stop its process: its leases are no longer refreshed or revoked.
 func Kill(s store.Store) { s.(*db).AbandonLeases() }
 
-// Socket is where the gateway of s is.
+// Socket returns the path of the gateway's socket.
 func Socket(s store.Store) string { return s.(*db).socket }

@@ -12,7 +12,7 @@ import (
 	"bijou/state/store/remote/protocol"
 )
 
-// told is a gateway that answers each snapshot with the revision that comes next.
+// told is a gateway that answers each snapshot with the next revision in the channel.
 type told struct {
 	protocol.UnimplementedStoreServer
 	revisions chan int64
@@ -25,8 +25,8 @@ func (g *told) Read(stream protocol.Store_ReadServer) error {
 	return stream.Send(&protocol.ReadResponse{Revision: <-g.revisions})
 }
 
-// TestOlderAnswers: one answer at an older revision than one that is known is asked for again. The store
-// is gone, for ever, once the second answer is older too.
+// TestOlderAnswers checks that one answer at an older revision than a known one is asked for again. The
+// store is gone forever once the second answer is older too.
 func TestOlderAnswers(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "socket")

@@ -27,12 +27,12 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// childRole in the environment makes the test binary a gateway before the file that is its last
-// argument but one, at the socket that is its last.
+// childRole is a variable that makes the test binary a gateway. Its last two arguments are the file
+// behind the gateway and its socket.
 const childRole = "BIJOU_REMOTE_TEST_GATEWAY"
 
-// TestMain has four times as many tests run at a time as there are CPUs, unless the
-// command line says otherwise: those of leases wait, mostly.
+// TestMain runs four times as many tests in parallel as there are CPUs, unless the command line says
+// otherwise, because tests of leases mostly wait.
 func TestMain(m *testing.M) {
 	if os.Getenv(childRole) != "" {
 		if err := serve(os.Args[len(os.Args)-2], os.Args[len(os.Args)-1]); err != nil {
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve is a gateway until its stdin ends.
+// serve runs a gateway until its stdin ends.
 func serve(file, socket string) error {
 	s, err := sqlite.Open(context.Background(), file)
 	if err != nil {
@@ -68,7 +68,7 @@ func serve(file, socket string) error {
 	return nil
 }
 
-// process is a gateway that is a process of its own.
+// process is a gateway in a separate process.
 type process struct {
 	testing.TB
 	file, socket string
@@ -96,7 +96,7 @@ func (p *process) signal(s syscall.Signal) {
 	check(p, p.cmd.Process.Signal(s))
 }
 
-// kill is kill -9, and waits for the end.
+// kill kills the process with SIGKILL, and waits for its end.
 func (p *process) kill() {
 	p.cmd.Process.Kill()
 	p.cmd.Wait()
@@ -112,11 +112,11 @@ func newProcess(t testing.TB) *process {
 	return p
 }
 
-// waitFault is how long a fault lasts: it is not for anything to have happened.
+// waitFault lets a fault last. Tests do not use it to wait for an event.
 func waitFault(d time.Duration) { <-time.After(d) }
 
-// TestOutages has watchers follow writers while something happens to the gateway: nothing is lost,
-// doubled or told out of order, and leases that are refreshed live on.
+// TestOutages makes watchers follow writers while something happens to the gateway. No event can be
+// lost, doubled or out of order, and refreshed leases must survive.
 func TestOutages(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -176,8 +176,8 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// checkWatchersDuring writes before, while and after the strike, and compares what watchers are told
-// with what the file itself tells.
+// checkWatchersDuring writes before, during and after the strike, and compares what watchers get with
+// the file's own events.
 func checkWatchersDuring(t *testing.T, p *process, both []store.Store, strike func()) {
 	const writers = 4
 	direct, err := sqlite.Open(t.Context(), p.file)
@@ -247,8 +247,8 @@ func untilEnd(t *testing.T, w store.Watcher) (all []store.Batch) {
 	}
 }
 
-// writeUntil counts the key up, as its only writer, and returns how far it has come. After each commit
-// whose end is unknown it looks.
+// writeUntil counts the key up as its only writer, and returns the last number. After each commit with
+// an unknown result it reads the key.
 func writeUntil(t *testing.T, s store.Store, key string, stop chan struct{}) (count int) {
 	for {
 		select {
@@ -301,7 +301,7 @@ func readCount(ctx context.Context, s store.Store, key string) (count int, revis
 	}
 }
 
-// TestAway: nobody at the socket, a socket that nobody serves, and one behind which nobody answers.
+// TestAway checks a missing socket, a socket that nobody serves, and one that nobody answers.
 func TestAway(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()

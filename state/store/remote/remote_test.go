@@ -16,8 +16,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestConformance holds what an operator has of a gateway before an SQLite file against what any
-// store must do.
+// TestConformance runs the suite of stores over an operator's gateway in front of an SQLite file.
 func TestConformance(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -45,7 +44,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// world is a gateway before an SQLite file, and a socket at which it can stand still.
+// world is a gateway in front of an SQLite file, with a socket that can stall.
 type world struct {
 	file, behind, socket string
 	stall                sync.RWMutex // held while nothing gets through
@@ -81,7 +80,7 @@ func (w *world) end() {
 	w.base.Close()
 }
 
-// forward passes on what comes at the socket, unless it is to stand still.
+// forward forwards connections from the socket, unless it must stall.
 func (w *world) forward(t testing.TB) {
 	l, err := net.Listen("unix", w.socket)
 	check(t, err)
@@ -124,8 +123,8 @@ func (w *world) pump(to io.WriteCloser, from io.Reader) {
 	}
 }
 
-// compact trims the file's history while there is no gateway: one that has watchers remembers what it
-// has told them.
+// compact trims the file's history while there is no gateway, because a gateway with watchers remembers
+// what it has sent them.
 func (w *world) compact(t testing.TB, revision int64) {
 	w.end()
 	db, err := sql.Open("sqlite", w.file)

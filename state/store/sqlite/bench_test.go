@@ -10,8 +10,7 @@ import (
 	"bijou/state/store/sqlite"
 )
 
-// BenchmarkOpen is the cost of a one-shot process beside one that runs: open,
-// one read, close.
+// BenchmarkOpen measures a short process beside a running one: open, one read, close.
 func BenchmarkOpen(b *testing.B) {
 	path := newStorePath(b)
 	put(b, openWith(b, path, sqlite.Options{}), "a", "1")
@@ -27,8 +26,8 @@ func BenchmarkOpen(b *testing.B) {
 	b.ReportMetric(float64(opened.Microseconds())/float64(b.N), "µs/open-alone")
 }
 
-// BenchmarkOpenAlone is the same when no other process has the file open: its
-// Close writes the log back.
+// BenchmarkOpenAlone measures the same while no other process has the file open: Close then writes the
+// log back.
 func BenchmarkOpenAlone(b *testing.B) {
 	path := newStorePath(b)
 	for b.Loop() {
@@ -39,7 +38,7 @@ func BenchmarkOpenAlone(b *testing.B) {
 	}
 }
 
-// BenchmarkCommit is one goroutine's latency.
+// BenchmarkCommit measures the latency of one goroutine.
 func BenchmarkCommit(b *testing.B) {
 	s := openWith(b, newStorePath(b), sqlite.Options{})
 	for b.Loop() {
@@ -47,7 +46,7 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkCommitTogether is the throughput of 64 goroutines.
+// BenchmarkCommitTogether measures the throughput of 64 goroutines.
 func BenchmarkCommitTogether(b *testing.B) {
 	s := openWith(b, newStorePath(b), sqlite.Options{})
 	b.SetParallelism(32)
@@ -58,7 +57,7 @@ func BenchmarkCommitTogether(b *testing.B) {
 	})
 }
 
-// BenchmarkGet is a snapshot with one read.
+// BenchmarkGet measures a snapshot with one read.
 func BenchmarkGet(b *testing.B) {
 	s := openWith(b, newStorePath(b), sqlite.Options{})
 	put(b, s, "a", "1")
@@ -67,7 +66,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// BenchmarkList is of 10,000 keys.
+// BenchmarkList measures a list of 10,000 keys.
 func BenchmarkList(b *testing.B) {
 	s := openWith(b, newStorePath(b), sqlite.Options{})
 	for i := 0; i < 10_000; i += 100 {
@@ -90,9 +89,8 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// BenchmarkDelivery is a round trip: a commit here, its delivery to another
-// process, that one's commit, and its delivery here. The commits alone are
-// BenchmarkCommit.
+// BenchmarkDelivery measures a round trip: a commit here, its delivery to another process, that
+// process's commit, and its delivery here. BenchmarkCommit measures the commits alone.
 func BenchmarkDelivery(b *testing.B) {
 	path := newStorePath(b)
 	s := openWith(b, path, sqlite.Options{})
@@ -104,8 +102,7 @@ func BenchmarkDelivery(b *testing.B) {
 	}
 }
 
-// BenchmarkManyWatchers is a commit that concerns one of 500 live watchers,
-// until that one has it.
+// BenchmarkManyWatchers measures a commit for one of 500 live watchers, until that watcher gets it.
 func BenchmarkManyWatchers(b *testing.B) {
 	s := openWith(b, newStorePath(b), sqlite.Options{})
 	got := make(chan bool)

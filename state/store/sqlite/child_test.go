@@ -20,12 +20,12 @@ import (
 	"bijou/state/store/sqlite"
 )
 
-// childRole in the environment makes the test binary another process on the
-// store whose path is its last argument.
+// childRole is a variable that makes the test binary a second process on the store at the path in its
+// last argument.
 const childRole = "BIJOU_SQLITE_TEST_ROLE"
 
-// TestMain has four times as many tests run at a time as there are CPUs, unless the
-// command line says otherwise: those of leases wait, mostly.
+// TestMain runs four times as many tests in parallel as there are CPUs, unless the command line says
+// otherwise, because tests of leases mostly wait.
 func TestMain(m *testing.M) {
 	role := os.Getenv(childRole)
 	if role == "" {
@@ -40,8 +40,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// roles are the things that a child process can do. Each prints lines, and mostly waits to
-// be killed.
+// roles are the actions of a child process. Each prints lines, and usually waits to be killed.
 var roles = map[string]func(path string) error{
 	"saturate":  commitWithoutEnd,
 	"lease":     holdLease,
@@ -52,7 +51,7 @@ var roles = map[string]func(path string) error{
 	"list":      listKeys,
 }
 
-// child is another process of a test.
+// child is a test's second process.
 type child struct {
 	*exec.Cmd
 	in    io.WriteCloser
@@ -82,14 +81,14 @@ func (c *child) read(out io.Reader) {
 	}
 }
 
-// kill is kill -9, and waits for the end.
+// kill kills the child with SIGKILL, and waits for its end.
 func (c *child) kill() {
 	c.Process.Signal(syscall.SIGCONT)
 	c.Process.Kill()
 	c.Wait()
 }
 
-// line is the next line that the child prints.
+// line returns the next line of the child's output.
 func (c *child) line(t testing.TB) string {
 	t.Helper()
 	select {
@@ -104,7 +103,7 @@ func (c *child) line(t testing.TB) string {
 	return ""
 }
 
-// waitForLine waits for a line on stdin, or its end.
+// waitForLine waits for a line or the end of stdin.
 func waitForLine() { bufio.NewReader(os.Stdin).ReadString('\n') }
 
 // commitWithoutEnd writes as fast as it can, and prints the number of each commit.
@@ -123,8 +122,8 @@ func commitWithoutEnd(path string) error {
 	}
 }
 
-// holdLease puts a key under a lease whose TTL is the first line of stdin, and
-// says when that is done, and when the lease is.
+// holdLease writes a key under a lease whose TTL is the first line of stdin. It prints when the key is
+// written, and when the lease ends.
 func holdLease(path string) error {
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, path)
@@ -149,7 +148,7 @@ func holdLease(path string) error {
 	select {}
 }
 
-// commitMutely commits without a ring, and dies.
+// commitMutely commits without ringing the doorbell, and exits.
 func commitMutely(path string) error {
 	s, err := sqlite.Open(context.Background(), path)
 	if err != nil {
@@ -164,7 +163,7 @@ func commitMutely(path string) error {
 	return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 }
 
-// lockFile holds the write lock until it is told to let go.
+// lockFile holds the write lock until a line comes on stdin.
 func lockFile(path string) error {
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
@@ -183,7 +182,7 @@ func lockFile(path string) error {
 	select {}
 }
 
-// incrementMany counts a key up a hundred times.
+// incrementMany increments a key a hundred times.
 func incrementMany(path string) error {
 	s, err := sqlite.Open(context.Background(), path)
 	if err != nil {
@@ -198,7 +197,7 @@ func incrementMany(path string) error {
 	return s.Close()
 }
 
-// answerPings puts a pong for every ping.
+// answerPings writes a pong for every ping.
 func answerPings(path string) error {
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, path)
@@ -220,7 +219,7 @@ func answerPings(path string) error {
 	}
 }
 
-// listKeys prints the keys of the store, or why it cannot.
+// listKeys prints the keys of the store, or the reason why it cannot.
 func listKeys(path string) error {
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, path)

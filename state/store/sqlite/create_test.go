@@ -44,8 +44,7 @@ func TestCreate(t *testing.T) {
 	wantErrorText(t, sqlite.Create(t.Context(), filepath.Join(folder, "none", "store")), "cannot create store", "no such file")
 }
 
-// TestCreateOverRemains: the log of a store that was deleted must not be
-// replayed into its successor.
+// TestCreateOverRemains checks that the log of a deleted store is not replayed into its successor.
 func TestCreateOverRemains(t *testing.T) {
 	need.Whole(t)
 	path := newStorePath(t)

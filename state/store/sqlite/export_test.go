@@ -12,7 +12,7 @@ func OpenWith(ctx context.Context, path string, options Options) (store.Store, e
 	return openWith(ctx, path, options)
 }
 
-// Compact trims the history up to and with the revision.
+// Compact trims the history up to and including the revision.
 func Compact(s store.Store, revision int64) error {
 	_, err := s.(*db).writer.runJob(context.Background(), func(t *writeTxn) (int64, error) {
 		t.changed = true
@@ -21,7 +21,7 @@ func Compact(s store.Store, revision int64) error {
 	return err
 }
 
-// Expire ends a lease behind its holder's back.
+// Expire ends a lease without its holder's knowledge.
 func Expire(s store.Store, id store.LeaseID) error {
 	_, err := s.(*db).writer.runJob(context.Background(), func(t *writeTxn) (int64, error) { return 0, t.endLease(id) })
 	return err
@@ -33,12 +33,13 @@ func Kill(s store.Store) {
 	s.Close()
 }
 
-// Mute makes the handle's commits ring no doorbell, as if it were killed before it could.
+// Mute stops the handle's commits from ringing the doorbell, as if the process were killed before it
+// could.
 func Mute(s store.Store) {
 	s.(*db).doorbell.path = "/nonexistent/bell"
 }
 
-// LimitPages makes the disk full at so many pages.
+// LimitPages limits the file to that many pages, like a full disk.
 func LimitPages(s store.Store, pages string) error {
 	_, err := s.(*db).writer.runJob(context.Background(), func(t *writeTxn) (int64, error) {
 		return t.c.exec("PRAGMA max_page_count = " + pages)
@@ -46,7 +47,7 @@ func LimitPages(s store.Store, pages string) error {
 	return err
 }
 
-// OpenReaders returns how many connections for reading count as open.
+// OpenReaders returns the number of read connections that count as open.
 func OpenReaders(s store.Store) int {
 	p := s.(*db).readers
 	p.mu.Lock()
@@ -54,13 +55,13 @@ func OpenReaders(s store.Store) int {
 	return p.open
 }
 
-// BreakSnapshot makes the connection of a snapshot one that cannot be used again.
+// BreakSnapshot makes a snapshot's connection unusable.
 func BreakSnapshot(s store.Snapshot) error {
 	_, err := s.(*snapshot).conn.exec("ROLLBACK")
 	return err
 }
 
-// QueryPlan is SQLite's plan for the query that reads the log.
+// QueryPlan returns SQLite's plan for the query that reads the log.
 func QueryPlan(s store.Store) (plan string, err error) {
 	err = s.(*db).readers.withConn(context.Background(), func(c *conn) error {
 		return c.queryRows("EXPLAIN QUERY PLAN "+logSQL, []any{5}, func(rows *sql.Rows) (bool, error) {
@@ -74,10 +75,11 @@ func QueryPlan(s store.Store) (plan string, err error) {
 	return plan, err
 }
 
-// Path is where the store's file is.
+// Path returns the path of the store's file.
 func Path(s store.Store) string { return s.(*db).file.path }
 
-// DiscardSnapshot discards the connection of a snapshot within its transaction, as an error of the disk does.
+// DiscardSnapshot discards a snapshot's connection within its transaction, as an error of the disk
+// would.
 func DiscardSnapshot(snap store.Snapshot) {
 	s := snap.(*snapshot)
 	s.d.readers.discard(s.conn)

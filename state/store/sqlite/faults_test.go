@@ -21,7 +21,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// wantErrorText checks that the error says these words.
+// wantErrorText checks that the error contains these words.
 func wantErrorText(t testing.TB, err error, words ...string) {
 	t.Helper()
 	for _, w := range words {
@@ -82,8 +82,8 @@ func testGone(t *testing.T, remove func(t *testing.T, path string)) {
 	}
 }
 
-// TestPowerCut stops a process in the midst of writing, copies its files as
-// they are, and wants a sound store that holds everything it had promised.
+// TestPowerCut stops a process while it writes, and copies its files. The copy must be a sound store
+// that contains every acknowledged commit.
 func TestPowerCut(t *testing.T) {
 	need.Whole(t)
 	path := newStorePath(t)
@@ -102,7 +102,7 @@ func TestPowerCut(t *testing.T) {
 	}
 }
 
-// pause stops the child and returns when all its threads stand.
+// pause stops the child. It returns when all its threads have stopped.
 func (c *child) pause(t testing.TB) {
 	t.Helper()
 	check(t, c.Process.Signal(syscall.SIGSTOP))
@@ -169,8 +169,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestTrimmed: the log stays bounded, a watcher that keeps up sees everything,
-// one that comes late is told.
+// TestTrimmed checks that the log stays bounded, that a watcher that keeps up sees everything, and that
+// a late one learns that it is too late.
 func TestTrimmed(t *testing.T) {
 	need.Whole(t)
 	const keep = 50
@@ -195,7 +195,7 @@ func TestTrimmed(t *testing.T) {
 	}
 }
 
-// TestLogIsSearched: every wake of the tailer costs what is new, not the log.
+// TestLogIsSearched checks that a wake of the tailer reads only the new part of the log.
 func TestLogIsSearched(t *testing.T) {
 	need.Whole(t)
 	plan, err := sqlite.QueryPlan(openWith(t, newStorePath(t), sqlite.Options{}))

@@ -16,7 +16,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// execSQL has another program change the file, which knows no generation.
+// execSQL changes the file with a separate program that does not know generations.
 func execSQL(t testing.TB, path string, statements ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -29,7 +29,7 @@ func execSQL(t testing.TB, path string, statements ...string) {
 	}
 }
 
-// checkpoint writes the log into the file, and leaves none of it.
+// checkpoint writes the whole log into the file.
 func checkpoint(t testing.TB, path string) {
 	t.Helper()
 
@@ -38,7 +38,7 @@ func checkpoint(t testing.TB, path string) {
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 
-	// Somebody who reads keeps a part of the log: SQLite reports that in the answer, and not as an error.
+	// A reader keeps a part of the log. SQLite reports that in the result and not as an error.
 	await.Until(t, await.Poll{Limit: time.Minute}, "the log is in the file", func() bool {
 		var busy, pages, moved int
 		check(t, db.QueryRow("PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &moved))
@@ -46,7 +46,7 @@ func checkpoint(t testing.TB, path string) {
 	})
 }
 
-// commitAsFormer is what a binary from before the generation does.
+// commitAsFormer commits as a binary from before generations does.
 func commitAsFormer(t testing.TB, path string) {
 	t.Helper()
 	execSQL(t, path, "BEGIN IMMEDIATE",
@@ -54,7 +54,7 @@ func commitAsFormer(t testing.TB, path string) {
 		"UPDATE head SET revision = revision + 1, trimmed = trimmed", "COMMIT")
 }
 
-// cp copies a file as an operator does. For this process to read it would drop SQLite's locks.
+// cp copies a file in a separate process, because a read in this process would drop SQLite's locks.
 func cp(t testing.TB, from, to string) {
 	t.Helper()
 	if out, err := exec.Command("cp", from, to).CombinedOutput(); err != nil {
@@ -69,13 +69,13 @@ func putMany(t testing.TB, s store.Store, n int) {
 	}
 }
 
-// quick has the content looked at all the time.
+// quick checks the content all the time.
 var quick = sqlite.Options{PollInterval: 5 * time.Millisecond}
 
-// awaitLooks returns when the store was looked at a few times.
+// awaitLooks returns after the store has been checked a few times.
 func awaitLooks() { time.Sleep(60 * quick.PollInterval) }
 
-// TestStays does what others may do to a store: nobody takes it for replaced.
+// TestStays checks that permitted actions of other programs do not make a store count as replaced.
 func TestStays(t *testing.T) {
 	need.Whole(t)
 	for name, change := range map[string]func(t *testing.T, path string){
@@ -101,7 +101,8 @@ func TestStays(t *testing.T) {
 			check(t, s.Close())
 		},
 		"the same content, written over the file": func(t *testing.T, path string) {
-			// Not by cp, which empties the file first: who looks at that moment sees other content.
+			// It does not use cp, which empties the file first: a check at that moment would see
+			// different content.
 			content, err := os.ReadFile(path)
 			check(t, err)
 			file, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -144,8 +145,8 @@ func testStays(t *testing.T, change func(t *testing.T, path string)) {
 	}
 }
 
-// TestFormerStore: a store from before the generation has one with the first commit, and
-// stays of that format.
+// TestFormerStore checks that a store from before generations gets one with the first commit, and keeps
+// its format.
 func TestFormerStore(t *testing.T) {
 	need.Whole(t)
 	path := newStorePath(t)
@@ -172,7 +173,7 @@ func TestFormerStore(t *testing.T) {
 	}
 }
 
-// replacement is a way in which a store is replaced under those who have it open.
+// replacement is a way to replace a store under the processes that have it open.
 type replacement struct {
 	name    string
 	prepare func(t *testing.T, path string) // before the commits that are lost
@@ -223,11 +224,12 @@ func replacements() []replacement {
 	}
 }
 
-// writing has the content looked at so seldom that a commit is mostly the first to notice.
+// writing checks the content so rarely that a commit is usually the first to notice.
 var writing = sqlite.Options{PollInterval: 300 * time.Millisecond}
 
-// TestReplaced replaces a store under a process that only looks, one that has no poll, and one that
-// writes: each notices, nobody writes any more, and nobody opens it until somebody has looked.
+// TestReplaced replaces a store under a process that only reads, one that does not poll, and one that
+// writes. Each must notice it and write nothing more. Nobody can open the store until an operator has
+// looked at it.
 func TestReplaced(t *testing.T) {
 	need.Whole(t)
 	for _, r := range replacements() {
@@ -301,7 +303,8 @@ func testReplaced(t *testing.T, r replacement, options sqlite.Options) {
 	}
 }
 
-// TestMarkGoes with the store, and another store begins without.
+// TestMarkGoes checks that a new store begins without the mark of a replaced one, and that removing a
+// store removes its mark.
 func TestMarkGoes(t *testing.T) {
 	need.Whole(t)
 	path := filepath.Join(t.TempDir(), "store")

@@ -11,7 +11,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// newTestTailer has a watcher of "a" that joined at revision 5.
+// newTestTailer returns a tailer with a watcher of "a" that joined at revision 5.
 func newTestTailer(t *testing.T) (*logTailer, *watcher) {
 	tailer := newLogTailer(&db{guard: &guard{}, doorbell: newDoorbell(t.TempDir() + "/store")})
 	t.Cleanup(tailer.d.doorbell.close)
@@ -34,8 +34,8 @@ func newBatch(revision int64, keys ...string) store.Batch {
 	return b
 }
 
-// TestJoinWhileRead: a watcher that joins between the tailer's read and its
-// handing out gets what it has not read itself, and nothing twice.
+// TestJoinWhileRead checks that a watcher that joins between the tailer's read and its delivery gets
+// everything that it has not read itself, and nothing twice.
 func TestJoinWhileRead(t *testing.T) {
 	need.Whole(t)
 	tailer, first := newTestTailer(t)
@@ -60,8 +60,8 @@ func TestJoinWhileRead(t *testing.T) {
 	}
 }
 
-// TestJoinBehind: a watcher that is behind gets what the tailer remembers, if that is all
-// that it lacks.
+// TestJoinBehind checks that a watcher that is behind gets what the tailer remembers, if it misses
+// nothing else.
 func TestJoinBehind(t *testing.T) {
 	need.Whole(t)
 	tailer, _ := newTestTailer(t)
@@ -85,8 +85,8 @@ func TestJoinBehind(t *testing.T) {
 	}
 }
 
-// TestSlowWatcherIsDropped: its queue stays without gap up to its position, and
-// the others go on.
+// TestSlowWatcherIsDropped checks that a slow watcher's queue has no gap up to its position, and that
+// other watchers go on.
 func TestSlowWatcherIsDropped(t *testing.T) {
 	need.Whole(t)
 	tailer, slow := newTestTailer(t)
@@ -108,8 +108,8 @@ func TestSlowWatcherIsDropped(t *testing.T) {
 	}
 }
 
-// TestHubBehindTheLog: if the log was trimmed beyond the tailer, everybody reads
-// for himself, and finds out.
+// TestHubBehindTheLog checks that all watchers read by themselves, and notice the loss, if the log was
+// trimmed beyond the tailer.
 func TestHubBehindTheLog(t *testing.T) {
 	need.Whole(t)
 	tailer, w := newTestTailer(t)

@@ -58,8 +58,8 @@ func TestDeadFor(t *testing.T) {
 	}
 }
 
-// TestSight: only what was seen counts. A process that stood still must not
-// take the others, that may have stood still with it, for lost.
+// TestSight checks that only observed time counts. A process that stood still must not take others for
+// lost, since they may have stood still too.
 func TestSight(t *testing.T) {
 	need.Whole(t)
 	s := &leaseSweeper{&db{options: Options{}.withDefaults()}, map[store.LeaseID]observation{}}

@@ -12,7 +12,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestReadersShareConnections has many readers at once, as when an agent of many units begins.
+// TestReadersShareConnections checks many readers in parallel, as when an agent of many units starts.
 func TestReadersShareConnections(t *testing.T) {
 	need.Whole(t)
 	s := newStore(t)
@@ -29,7 +29,7 @@ func TestReadersShareConnections(t *testing.T) {
 	}
 }
 
-// TestReadersThatHold has more snapshots open than connections are kept: none waits for ever.
+// TestReadersThatHold opens more snapshots than there are kept connections. None can wait forever.
 func TestReadersThatHold(t *testing.T) {
 	need.Whole(t)
 	s := newStore(t)
@@ -39,7 +39,7 @@ func TestReadersThatHold(t *testing.T) {
 	}
 }
 
-// TestReadersThatAreClosed holds that connections which were closed count no more: others are opened in their
+// TestReadersThatAreClosed checks that closed connections no longer count: others are opened in their
 // place at once.
 func TestReadersThatAreClosed(t *testing.T) {
 	s := newStore(t)
@@ -61,7 +61,8 @@ func TestReadersThatAreClosed(t *testing.T) {
 	awaitOpen(t, s, 8)
 }
 
-// awaitOpen waits until so many connections count as open: the store itself reads now and then.
+// awaitOpen waits until that many connections count as open, since the store itself also reads now and
+// then.
 func awaitOpen(t *testing.T, s store.Store, want int) {
 	t.Helper()
 	for range 500 {
@@ -81,7 +82,7 @@ func newStore(t *testing.T) store.Store {
 	return s
 }
 
-// read returns a snapshot from which a key was read so often.
+// read returns a snapshot from which a key was read that many times.
 func read(t *testing.T, s store.Store, times int) store.Snapshot {
 	snap, err := s.Snapshot(t.Context())
 	if err != nil {
@@ -107,7 +108,8 @@ func openFiles(t *testing.T, path string) (n int) {
 	return n
 }
 
-// TestDiscardedWithinTransaction: nobody gets a connection that still reads what there was before.
+// TestDiscardedWithinTransaction checks that no reader gets a connection that still reads an earlier
+// state.
 func TestDiscardedWithinTransaction(t *testing.T) {
 	s := newStore(t)
 	sqlite.DiscardSnapshot(read(t, s, 1))

@@ -15,7 +15,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// long is a poll that never comes in a test's life.
+// long is a poll interval that is longer than any test.
 const long = time.Hour
 
 func newStorePath(t testing.TB) string {
@@ -59,7 +59,7 @@ func watch(t testing.TB, s store.Store, prefix string) store.Watcher {
 	return w
 }
 
-// next is the watcher's next batch within a minute.
+// next returns the watcher's next batch within a minute.
 func next(t testing.TB, w store.Watcher) store.Batch {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -108,7 +108,7 @@ func TestProcessesCountTogether(t *testing.T) {
 	}
 }
 
-// TestBellWakes has no poll: what another process commits comes by the bell.
+// TestBellWakes checks without a poll that the bell announces commits of another process.
 func TestBellWakes(t *testing.T) {
 	need.Whole(t)
 	path := newStorePath(t)
@@ -121,8 +121,8 @@ func TestBellWakes(t *testing.T) {
 	}
 }
 
-// TestKilledBeforeBell: the poll finds what a writer has committed that was
-// killed before it could ring.
+// TestKilledBeforeBell checks that a poll finds the commits of a writer that was killed before it could
+// ring.
 func TestKilledBeforeBell(t *testing.T) {
 	need.Whole(t)
 	path := newStorePath(t)
@@ -138,8 +138,8 @@ func TestKilledBeforeBell(t *testing.T) {
 	}
 }
 
-// TestStarvingWriter: one process writes as fast as it can; the commits of
-// another complete.
+// TestStarvingWriter checks that commits of one process complete while another writes as fast as it
+// can.
 func TestStarvingWriter(t *testing.T) {
 	need.Whole(t)
 	path := newStorePath(t)
@@ -175,8 +175,8 @@ func TestKilledHolder(t *testing.T) {
 	}
 }
 
-// TestOpenAfterKill: a process that opens the store right after a kill -9
-// reads the truth, before any poll.
+// TestOpenAfterKill checks that a process that opens the store right after a kill -9 reads the current
+// state, before any poll.
 func TestOpenAfterKill(t *testing.T) {
 	need.Whole(t)
 	path := newStorePath(t)
@@ -190,12 +190,12 @@ func TestOpenAfterKill(t *testing.T) {
 	}
 }
 
-// steadyTTL is a lease's that outlives a standstill of the machine of ten seconds at
-// any moment: it is refreshed each third.
+// steadyTTL is the TTL of a lease that survives a standstill of ten seconds at any moment, since it is
+// refreshed every third of the TTL.
 const steadyTTL = 18 * time.Second
 
-// TestStoppedHolder: a process that stands still loses its lease after the
-// TTL, and hears of it when it goes on.
+// TestStoppedHolder checks that a process that stands still loses its lease after the TTL, and notices
+// when it goes on.
 func TestStoppedHolder(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -261,8 +261,8 @@ func TestLockedTooLong(t *testing.T) {
 	wantError(t, err, store.ErrAway)
 }
 
-// TestLeaseThatWaited is made while another process has the file locked for
-// longer than the lease's TTL: it lives when it is there at last.
+// TestLeaseThatWaited makes a lease while another process locks the file for longer than the lease's
+// TTL. The lease must be alive once it is made.
 func TestLeaseThatWaited(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// A traced store is a store like any other.
+// TestConformance runs the suite of stores over a traced store.
 func TestConformance(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	wrap := func(s store.Store) store.Store { return New(t.Context(), s, log) }
@@ -56,7 +56,7 @@ func TestTells(t *testing.T) {
 	}
 }
 
-// readAll reads what there is, by key and by prefix.
+// readAll reads existing keys, by key and by prefix.
 func readAll(t *testing.T, s store.Store) {
 	snap, err := s.Snapshot(t.Context())
 	if err != nil {
@@ -71,7 +71,7 @@ func readAll(t *testing.T, s store.Store) {
 	}
 }
 
-// healthy is a store that has endpoints.
+// healthy is a store with endpoints.
 type healthy struct{ store.Store }
 
 func (healthy) Health(context.Context) map[string]string { return map[string]string{"a:1": "healthy"} }

@@ -14,7 +14,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// hub is mysql related to n services, mysql/0 in every relation.
+// hub relates mysql to n services, with mysql/0 in every relation.
 func hub(t *testing.T, st *state.State, n int) (ids []int) {
 	t.Helper()
 	statetest.AddService(t, st, statetest.MySQL(), 1)
@@ -29,7 +29,7 @@ func hub(t *testing.T, st *state.State, n int) (ids []int) {
 	return ids
 }
 
-// What concerns one unit or relation of a hub fits into one transaction.
+// TestHub checks that every change of one unit or relation of a hub fits in one transaction.
 func TestHub(t *testing.T) {
 	st := statetest.New(t)
 	ids := hub(t, st, 200)
@@ -67,8 +67,8 @@ func TestHub(t *testing.T) {
 	}
 }
 
-// A crowd leaves a dying relation at once: each finds its way out, and the last
-// one takes the relation and the service along.
+// TestCrowdLeavesAtOnce checks that all members can leave a dying relation at the same time, and that
+// the last one removes the relation and the service.
 func TestCrowdLeavesAtOnce(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		units := statetest.AddService(t, st, statetest.MySQL(), 60)
@@ -92,7 +92,7 @@ func TestCrowdLeavesAtOnce(t *testing.T) {
 		if left := remaining(t, st); len(left) != 0 {
 			t.Errorf("left over: %q", left)
 		}
-		// Settings that did not fit into the last transaction go with a sweep.
+		// A sweep removes settings that did not fit in the last transaction.
 		if err := sweep.Run(t.Context(), st, later()); err != nil {
 			t.Fatal(err)
 		}

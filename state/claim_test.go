@@ -14,7 +14,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// first is a process of one place; the others differ from it by what their names say.
+// first returns a process in one place. The names of the others say how they differ.
 func first() state.Claimant {
 	return state.Claimant{
 		Holder: state.Holder{Host: "h1", Folder: "/env/machines/0", Name: "one", Boot: "b1", PIDNamespace: "p1", PID: 100, Start: "5"},
@@ -29,7 +29,8 @@ func another(change func(c *state.Claimant)) state.Claimant {
 	return c
 }
 
-// TestWhoMayTakeAClaim has one process after another take the claim that the first has.
+// TestWhoMayTakeAClaim checks for various processes whether they can take the claim that the first one
+// has.
 func TestWhoMayTakeAClaim(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -68,8 +69,8 @@ func TestWhoMayTakeAClaim(t *testing.T) {
 	}
 }
 
-// TestClonedHost has two boots of one disk take the claim from each other: the one that
-// was there before does not come back.
+// TestClonedHost lets two boots of one disk take the claim from each other. The earlier one must not
+// get it back.
 func TestClonedHost(t *testing.T) {
 	st := statetest.New(t)
 	clone := another(func(c *state.Claimant) { c.Boot = "b2" })
@@ -83,7 +84,7 @@ func TestClonedHost(t *testing.T) {
 	}
 }
 
-// TestHolderThatCannotBeSeen is of another process namespace: its session decides.
+// TestHolderThatCannotBeSeen checks a holder in another PID namespace: its session decides.
 func TestHolderThatCannotBeSeen(t *testing.T) {
 	for _, lives := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -115,7 +116,8 @@ func TestHolderThatCannotBeSeen(t *testing.T) {
 	}
 }
 
-// TestClaimFences has an agent commit that was succeeded, before and in the middle.
+// TestClaimFences checks that an agent whose claim was taken cannot commit, whether that happened
+// before or during its update.
 func TestClaimFences(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		statetest.AddService(t, st, statetest.MySQL(), 1)
@@ -159,7 +161,7 @@ func TestClaimFences(t *testing.T) {
 	})
 }
 
-// TestClaimOutlivesTheSession has an agent commit while no session of its stands.
+// TestClaimOutlivesTheSession checks that an agent can commit without a session.
 func TestClaimOutlivesTheSession(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, statetest.MySQL(), 1)
@@ -195,7 +197,8 @@ func TestAgentOfARemovedUnit(t *testing.T) {
 	}
 }
 
-// TestAssignedClaim gives the claim to another place, as an operator does who has moved it.
+// TestAssignedClaim checks a claim that an operator reassigns to the place to which the machine was
+// moved.
 func TestAssignedClaim(t *testing.T) {
 	st := statetest.New(t)
 	old, err := st.TakeClaim(t.Context(), "0", first())
@@ -217,7 +220,8 @@ func TestAssignedClaim(t *testing.T) {
 	}
 }
 
-// TestClaimOfAnotherInstance: the provider has started a machine anew.
+// TestClaimOfAnotherInstance checks the claim after the provider has started a new instance of the
+// machine.
 func TestClaimOfAnotherInstance(t *testing.T) {
 	for _, test := range []struct {
 		name, old string
@@ -257,7 +261,7 @@ func TestClaimOfAnotherInstance(t *testing.T) {
 	}
 }
 
-// TestFirstClaimOfAnInstance is taken before the instance is recorded, and stays.
+// TestFirstClaimOfAnInstance checks that a claim that is taken before the instance is recorded stays.
 func TestFirstClaimOfAnInstance(t *testing.T) {
 	st := statetest.New(t)
 	statetest.Update(t, st, func(tx *state.Tx) error { _, err := tx.AddMachine(state.Machine{}); return err })
@@ -273,7 +277,7 @@ func TestFirstClaimOfAnInstance(t *testing.T) {
 	}
 }
 
-// TestJoinedClaim has a unit's agent work beside that of its machine, which restarts.
+// TestJoinedClaim checks a unit's agent beside the machine's agent, which restarts.
 func TestJoinedClaim(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, statetest.MySQL(), 1)
@@ -304,8 +308,8 @@ func TestJoinedClaim(t *testing.T) {
 	}
 }
 
-// TestClaimOfAnEarlierStore is one that was put back to when nobody held it: whoever
-// did takes it again, however many of its agents find that out at once.
+// TestClaimOfAnEarlierStore restores the store to a time before the claim was taken. The former holder
+// must take it again, even if several of its agents notice at the same time.
 func TestClaimOfAnEarlierStore(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		c, err := st.TakeClaim(t.Context(), "0", first())

@@ -84,8 +84,8 @@ func TestEnvironmentIsChecked(t *testing.T) {
 	}
 }
 
-// TestUnknownSettingsAreKept is about what a newer binary has set: it stays whatever this one sets,
-// and keeps it from nothing.
+// TestUnknownSettingsAreKept checks that a newer binary's setting survives when this one sets others,
+// and does not stop this one.
 func TestUnknownSettingsAreKept(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		statetest.Update(t, st, func(tx *state.Tx) error {

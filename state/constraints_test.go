@@ -21,14 +21,14 @@ func parsed(t testing.TB, text string) constraints.Value {
 	return v
 }
 
-// remote is an environment whose units have machines of their own.
+// remote returns an environment whose units have their own machines.
 func remote() state.Environment {
 	env := statetest.Environment()
 	env.Provider = "nspawn"
 	return env
 }
 
-// machines lists what the machines have to satisfy, as "1: mem=2048M".
+// machines lists the machines' constraints, as "1: mem=2048M".
 func machines(t testing.TB, st *state.State) (lines []string) {
 	t.Helper()
 	for _, m := range statetest.Read(t, st, (*state.View).Machines) {
@@ -37,7 +37,7 @@ func machines(t testing.TB, st *state.State) (lines []string) {
 	return lines
 }
 
-// placed adds a unit of mysql and answers its machine.
+// placed adds a unit of mysql and returns its machine.
 func placed(t testing.TB, st *state.State, to string) (machine string) {
 	t.Helper()
 	statetest.Update(t, st, func(tx *state.Tx) error {
@@ -48,8 +48,8 @@ func placed(t testing.TB, st *state.State, to string) (machine string) {
 	return machine
 }
 
-// What is asked is taken down when a unit is added, and
-// its machine copies it.
+// TestConstraintsAreTakenWhenAUnitIsAdded checks that a unit's machine gets the constraints that are in
+// force when the unit is added.
 func TestConstraintsAreTakenWhenAUnitIsAdded(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.SetConstraints(parsed(t, "cores=2 mem=1G")) })

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// cancelAfter is a context that ends when it was asked n times if it had, so that
-// a job that asks before each of its transactions is interrupted within.
+// cancelAfter returns a context that ends after n checks of its state. A job that checks it before each
+// transaction is so interrupted in between.
 func cancelAfter(t *testing.T, n int) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
@@ -28,7 +28,7 @@ func (c *countdown) Err() error {
 	return c.Context.Err()
 }
 
-// later is when all grace has passed.
+// later returns a time after all grace periods.
 func later() time.Time { return time.Now().Add(30 * 24 * time.Hour) }
 
 func check(t *testing.T, err error) {

@@ -12,8 +12,9 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestHookRunsAreSmall has a hook say a megabyte. Its unit's status is as ever, and what is remembered of the
-// hook stays small on every store, with no half of a character or of a URL with a password.
+// TestHookRunsAreSmall runs a hook that prints a megabyte. Its unit's status must be as usual, and the
+// record of the hook must stay small on every store, without half a character or half a URL with a
+// password.
 func TestHookRunsAreSmall(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		st, _ := statetest.SQLite(t)

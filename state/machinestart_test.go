@@ -8,8 +8,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestSetStarted of a machine whose start was said to have failed: its agent, once it
-// is there, has said that it runs, and does not say so again.
+// TestSetStarted checks the start of a machine that had failed to start. The machine counts as running
+// if its agent is there, and as pending otherwise. The message of the failure is gone.
 func TestSetStarted(t *testing.T) {
 	for name, c := range map[string]struct {
 		present bool
@@ -47,7 +47,8 @@ func TestSetStarted(t *testing.T) {
 	}
 }
 
-// TestStartFailuresAreCut: many of them fit in one transaction, whatever providers say.
+// TestStartFailuresAreCut checks that long messages of providers are cut, so that many fit in one
+// transaction.
 func TestStartFailuresAreCut(t *testing.T) {
 	st := statetest.New(t)
 	statetest.Update(t, st, func(tx *state.Tx) error {
@@ -58,7 +59,7 @@ func TestStartFailuresAreCut(t *testing.T) {
 	}
 }
 
-// machine reads one.
+// machine reads a machine.
 func machine(t *testing.T, st *state.State, id string) (m state.Machine) {
 	t.Helper()
 	statetest.View(t, st, func(v *state.View) (err error) {

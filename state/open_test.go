@@ -53,7 +53,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// Two openers of one file are as two processes: what one commits wakes the other.
+// TestTwoOpeners checks that two handles on one file work like two processes: a commit of one wakes the
+// other.
 func TestTwoOpeners(t *testing.T) {
 	a, url := statetest.SQLite(t)
 	b := statetest.Open(t, url)

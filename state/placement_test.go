@@ -15,7 +15,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// A machine that was added is taken by the first unit that it fits, and by no other.
+// TestSpareMachines checks that the first unit that fits takes a machine that was added, and that no
+// other does.
 func TestSpareMachines(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -74,8 +75,9 @@ func TestSpareMachines(t *testing.T) {
 	}
 }
 
-// A unit that leaves before anything was installed leaves its machine as if it had never been
-// there: not to be started, if there is no instance yet; else spare, whatever it was made for.
+// TestMachineOfAUnitThatNeverWas checks the machine of a unit that leaves before anything was
+// installed. A machine without an instance is not started. Any other becomes spare, whatever it was
+// made for.
 func TestMachineOfAUnitThatNeverWas(t *testing.T) {
 	dead := func(tx *state.Tx) error {
 		return errors.Join(tx.DestroyUnit("mysql/0"), tx.SetUnitDead("mysql/0"), tx.RemoveUnit("mysql/0"))
@@ -119,8 +121,8 @@ func TestMachineOfAUnitThatNeverWas(t *testing.T) {
 	}
 }
 
-// In the order of their numbers, also within one transaction; a machine for a unit
-// is no spare one after it.
+// TestSpareMachinesInOrder checks that spare machines are taken in the order of their numbers, even in
+// one transaction, and that a machine that was made for a unit does not become spare after it.
 func TestSpareMachinesInOrder(t *testing.T) {
 	st := statetest.NewOf(t, remote())
 	statetest.AddService(t, st, statetest.MySQL(), 1) // machine 1
@@ -139,7 +141,8 @@ func TestSpareMachinesInOrder(t *testing.T) {
 	}
 }
 
-// Units that come at the same time never get the same spare machine.
+// TestSpareMachinesAtOnce checks that units that are added at the same time never get the same spare
+// machine.
 func TestSpareMachinesAtOnce(t *testing.T) {
 	env := remote()
 	url := "sqlite:" + filepath.Join(t.TempDir(), "state.db")
@@ -204,7 +207,7 @@ func TestMachinePlacement(t *testing.T) {
 	}
 }
 
-// TestMachineSeries: which series machines can have, and which of a charm's is taken.
+// TestMachineSeries checks which series machines can have, and which of a charm's series is chosen.
 func TestMachineSeries(t *testing.T) {
 	made := []string{"resolute", "noble", "jammy", "focal", "bionic", "trixie", "bookworm", "bullseye"}
 	with := func(series string) []string {

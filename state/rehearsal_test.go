@@ -13,8 +13,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestRehearse: what is written in a rehearsal is seen by what comes after it there, and by nobody else; an
-// update that fails leaves nothing behind.
+// TestRehearse checks that later updates of a rehearsal see its writes, that nothing else does, and
+// that an update that fails leaves nothing behind.
 func TestRehearse(t *testing.T) {
 	s := statetest.New(t)
 	ctx := t.Context()
@@ -58,7 +58,8 @@ func TestRehearse(t *testing.T) {
 	}
 }
 
-// TestRehearseBlobs: a blob is there in the rehearsal in which it was put, and is not stored.
+// TestRehearseBlobs checks that a blob exists only in the rehearsal in which it was put, and is not
+// stored.
 func TestRehearseBlobs(t *testing.T) {
 	s := statetest.New(t)
 	ctx := t.Context()
@@ -110,7 +111,7 @@ func TestRehearseBlobs(t *testing.T) {
 	}
 }
 
-// TestRehearseGuarded: what may not be written to is refused in a rehearsal, too.
+// TestRehearseGuarded checks that a rehearsal refuses the same writes as the state.
 func TestRehearseGuarded(t *testing.T) {
 	s := statetest.New(t)
 	ctx := t.Context()

@@ -13,7 +13,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// charms of the endpoint tests, by service.
+// endpointCharms returns the charms of the endpoint tests by service.
 func endpointCharms() map[string]statetest.Files {
 	return map[string]statetest.Files{
 		"mysql":     statetest.MySQL(),
@@ -104,7 +104,8 @@ func TestAddRelation(t *testing.T) {
 	})
 }
 
-// A modern charm may say how many relations it takes; of a classic one it is a remark.
+// TestLimit checks that a modern charm can limit its number of relations, and that a classic charm's
+// limit has no effect.
 func TestLimit(t *testing.T) {
 	st := statetest.New(t)
 	for _, f := range []statetest.Files{
@@ -225,7 +226,8 @@ func TestRelationThatNobodyEnteredGoesAtOnce(t *testing.T) {
 	}
 }
 
-// The two last members leave in the same moment: one of them must notice.
+// TestTwoLastMembersLeaveAtOnce checks that one of the last two members notices that it is the last if
+// both leave at the same moment.
 func TestTwoLastMembersLeaveAtOnce(t *testing.T) {
 	st := statetest.New(t)
 	r := statetest.Pair(t, st)
@@ -249,8 +251,8 @@ func TestTwoLastMembersLeaveAtOnce(t *testing.T) {
 	})
 }
 
-// TestPortsKeepWhatTheyDoNotKnow: a list of records is one record, whose elements are told apart by
-// what is known of them.
+// TestPortsKeepWhatTheyDoNotKnow checks unknown members in a list of ports. The list is one record, and
+// its elements are matched by their known members.
 func TestPortsKeepWhatTheyDoNotKnow(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		statetest.AddService(t, st, statetest.MySQL(), 1)

@@ -9,7 +9,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// leaders are who may lead the provisioners while agents work, and whether that one serves requests.
+// leaders returns the possible leaders of the provisioners while agents work, and whether each serves
+// requests.
 func leaders() []struct {
 	name   string
 	lead   func(t *testing.T, st *state.State)
@@ -45,8 +46,8 @@ func requestsOf(t *testing.T, st *state.State) (kinds []state.RequestKind) {
 	return kinds
 }
 
-// TestAgentsLeaveWhatIsNotTheirs has units enter, leave and end under each leader: an agent requests
-// what a leader does, and does itself what one of a former binary does not.
+// TestAgentsLeaveWhatIsNotTheirs makes units enter, leave and end under each leader. An agent requests
+// what a current leader does, and does itself what a leader of a former binary does not do.
 func TestAgentsLeaveWhatIsNotTheirs(t *testing.T) {
 	for _, l := range leaders() {
 		t.Run(l.name, func(t *testing.T) {

@@ -48,7 +48,8 @@ func TestServiceIsRefused(t *testing.T) {
 	}
 }
 
-// What is asked of the service's machines, or of all, decides which architecture they have.
+// TestArchitectureIsRefused checks that a service is refused if its charm does not support the
+// architecture in the constraints of the service or, without any, of the environment.
 func TestArchitectureIsRefused(t *testing.T) {
 	st := statetest.New(t)
 	host, other := constraints.HostArch(), "riscv64"
@@ -145,7 +146,8 @@ func TestDestroyServiceWaitsForMembers(t *testing.T) {
 	})
 }
 
-// A service of many units, whose agents never came, goes in batches.
+// TestDestroyServiceOfAThousandUnits checks that a service of many units whose agents never came is
+// removed in batches.
 func TestDestroyServiceOfAThousandUnits(t *testing.T) {
 	env := statetest.Environment()
 	env.Provider = "nspawn"

@@ -50,7 +50,8 @@ func TestServiceLeader(t *testing.T) {
 	})
 }
 
-// A service may have any name, also that of something else that is led.
+// TestServiceLeadersAreTheirOwn checks that a service can have the same name as something else that has
+// a leader.
 func TestServiceLeadersAreTheirOwn(t *testing.T) {
 	st := statetest.New(t)
 	s := statetest.Session(t, st)
@@ -92,7 +93,7 @@ func TestLeaderSettings(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	// Deposed between the read and the commit: the commit itself must fail.
+	// The leader is deposed between the read and the commit, so the commit must fail.
 	deposed := false
 	err = st.Update(t.Context(), func(tx *state.Tx) error {
 		if err := tx.CheckLeader("mysql", "mysql/0"); err != nil {

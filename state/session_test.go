@@ -95,7 +95,7 @@ func TestLeadership(t *testing.T) {
 	})
 }
 
-// A leader that is deposed between its read and its commit.
+// TestLeaderDeposedInMidUpdate checks a leader that is deposed between its read and its commit.
 func TestLeaderDeposedInMidUpdate(t *testing.T) {
 	st := statetest.New(t)
 	s := statetest.Session(t, st)
@@ -130,7 +130,8 @@ func TestCampaignEndsWithItsContextAndItsSession(t *testing.T) {
 	}
 }
 
-// kill -9 of a process: its agents and leaderships end when the TTL has passed.
+// TestAbandonedSessionExpires checks that the agents and leaderships of a killed process end after the
+// TTL.
 func TestAbandonedSessionExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := statetest.New(t)

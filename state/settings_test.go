@@ -67,7 +67,8 @@ func TestSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// Large nodes are blobs; merging into one, and back to a small one, is the same.
+// TestLargeSettings checks that large nodes are blobs, and that merging works in them and back to small
+// ones.
 func TestLargeSettings(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		r := statetest.Pair(t, st)

@@ -11,8 +11,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestProcessHasOneSession has two roles share it: who campaigns waits until who
-// announces agents has done so, at first and after each loss.
+// TestProcessHasOneSession checks a session that two roles share. The campaign waits until the agents
+// are announced, at first and after each loss.
 func TestProcessHasOneSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st, err := state.CreateIn(t.Context(), memstore.New(), statetest.Environment())
@@ -63,7 +63,7 @@ func TestProcessHasOneSession(t *testing.T) {
 	})
 }
 
-// TestStandingEndsWithItsContext is about a process whose agents are never announced.
+// TestStandingEndsWithItsContext checks a process whose agents are never announced.
 func TestStandingEndsWithItsContext(t *testing.T) {
 	st := statetest.New(t)
 	p := state.NewSharedSession(st, true)
@@ -81,7 +81,7 @@ func TestStandingEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestAnnounceAll announces more than one transaction holds, with one that is gone.
+// TestAnnounceAll announces more agents than fit in one transaction, one of which is gone.
 func TestAnnounceAll(t *testing.T) {
 	st := statetest.New(t)
 	c := statetest.AddCharm(t, st, statetest.Meta("app", "provides: {}\n"))

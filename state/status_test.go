@@ -16,7 +16,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// blogs is two blogs and a database, in several states of health.
+// blogs makes two blogs and a database, in several states of health.
 func blogs(t *testing.T, st *state.State) {
 	t.Helper()
 	statetest.AddService(t, st, statetest.MySQL(), 1)
@@ -220,8 +220,8 @@ func TestStatusOfMachines(t *testing.T) {
 	}
 }
 
-// BenchmarkStatus is the status of 10,000 units, related, on SQLite; or in the environment at
-// $BIJOU_MEASURE, for commands to be measured there afterwards.
+// BenchmarkStatus measures the status of 10,000 related units on SQLite. $BIJOU_MEASURE names a
+// different environment, in which commands can then be measured too.
 func BenchmarkStatus(b *testing.B) {
 	var st *state.State
 	if url := os.Getenv("BIJOU_MEASURE"); url != "" {

@@ -9,8 +9,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestMachineForgetsItsOwnStorage has a machine that is removed take only the storage along that is on it,
-// whatever its agent has listed.
+// TestMachineForgetsItsOwnStorage checks that removing a machine removes only the storage that is on
+// it, whatever its agent has listed.
 func TestMachineForgetsItsOwnStorage(t *testing.T) {
 	st := statetest.New(t)
 	var id string

@@ -40,7 +40,7 @@ func TestSubordinatesComeAndGoWithTheirPrincipal(t *testing.T) {
 			t.Errorf("each principal has one (-want +got):\n%s", d)
 		}
 
-		// What enters with a subordinate is told apart by its principal.
+		// Members of subordinates are distinguished by their principals.
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.EnterRelation(r.ID, "logger/0", nil) })
 		m := statetest.Read(t, st, func(v *state.View) (state.Member, error) {
 			m, _, err := v.Member(r.ID, "logger/0")
@@ -50,8 +50,8 @@ func TestSubordinatesComeAndGoWithTheirPrincipal(t *testing.T) {
 			t.Errorf("logger/0 is in with principal %q", m.Principal)
 		}
 
-		// A relation holds it; without one it is dying. One that goes takes itself
-		// out of its principal's record.
+		// A relation keeps a subordinate alive: without one, it is dying. A removed subordinate removes
+		// itself from its principal's record.
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyIfUnrelated("logger/0") })
 		if life := lifeOf(t, st, "logger/0"); life != state.Alive {
 			t.Errorf("a subordinate that is held is %s", life)
@@ -67,7 +67,7 @@ func TestSubordinatesComeAndGoWithTheirPrincipal(t *testing.T) {
 			t.Errorf("its principal still has %q", p.Subordinates)
 		}
 
-		// A principal takes its own along.
+		// A removed principal removes its subordinates.
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.PutWorkflow("wordpress/0", state.Workflow{State: "started"}) })
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.PutWorkflow("logger/1", state.Workflow{State: "started"}) })
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyUnit("wordpress/0") })

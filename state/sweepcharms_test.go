@@ -13,7 +13,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// revisions are those of mysql that the environment has, and whether their archives are there.
+// revisions returns mysql's revisions in the environment, and whether their archives exist.
 func revisions(t *testing.T, st *state.State) string {
 	var all []string
 	charms := statetest.Read(t, st, (*state.View).Charms)
@@ -92,7 +92,8 @@ func TestSweepCharmsKeepsWhatIsUsed(t *testing.T) {
 	})
 }
 
-// Two services of one charm: what one has left the other may run.
+// TestSweepCharmsLooksAtAllServices checks that a charm that one service has left is kept while another
+// runs it.
 func TestSweepCharmsLooksAtAllServices(t *testing.T) {
 	st := statetest.New(t)
 	first := statetest.AddCharm(t, st, revision10(0))
@@ -110,8 +111,8 @@ func TestSweepCharmsLooksAtAllServices(t *testing.T) {
 	}
 }
 
-// TestKeptCharms has a service leave charms with which units were active, and others: five stay, and the
-// others go with what nobody runs.
+// TestKeptCharms upgrades a service away from charms with which units were active, and from others.
+// Five must stay, and the rest must be removed with those that nobody runs.
 func TestKeptCharms(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		charms := []state.Charm{statetest.AddCharm(t, st, revision10(0))}
@@ -155,7 +156,7 @@ func TestKeptCharms(t *testing.T) {
 			t.Error(diff)
 		}
 
-		// An older binary has removed one.
+		// An older binary has removed one of them.
 		statetest.Update(t, st, func(tx *state.Tx) error {
 			tx.Keys().Remove("charms/" + charms[7].URL.String())
 			return nil
@@ -164,7 +165,7 @@ func TestKeptCharms(t *testing.T) {
 			t.Error(diff)
 		}
 
-		// It goes back, and what it goes back to is no longer one to go back to.
+		// The service goes back to a kept charm, which then no longer counts as a charm to go back to.
 		statetest.Update(t, st, func(tx *state.Tx) error {
 			return tx.UpgradeService("mysql", state.UpgradeSpec{Charm: charms[6].URL, At: time.Now()})
 		})

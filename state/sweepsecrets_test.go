@@ -15,7 +15,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// keysOfSecrets lists what the store has of secrets, contents included.
+// keysOfSecrets lists the keys of secrets and their contents.
 func keysOfSecrets(t *testing.T, st *state.State) string {
 	kvs := statetest.Read(t, st, func(v *state.View) ([]keyspace.KeyValue, error) { return v.Keys().List("secret") })
 	var all []string
@@ -25,7 +25,7 @@ func keysOfSecrets(t *testing.T, st *state.State) string {
 	return strings.Join(all, " ")
 }
 
-// TestSecretsGoWithTheirOwner: what is left of secrets, of units that read them, and of grants.
+// TestSecretsGoWithTheirOwner checks what is left of secrets, of units that read them, and of grants.
 func TestSecretsGoWithTheirOwner(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		ring := secret.Keyring{secret.NewKey()}

@@ -68,7 +68,8 @@ func TestSubordinateHasNoUnitsOfItsOwn(t *testing.T) {
 	}
 }
 
-// What no agent has touched goes at once; what one might have, waits for it.
+// TestDestroyUnit checks that a unit that no agent has touched is removed at once, and that one that an
+// agent may have touched waits for it.
 func TestDestroyUnit(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -216,8 +217,8 @@ func TestPortsAreSortedAndPrinted(t *testing.T) {
 	}
 }
 
-// TestRemoveUnitSaysWhatFailed removes a unit of a damaged environment: that a storage of its list
-// is gone, which is no failure where units are removed, does not hide what failed before.
+// TestRemoveUnitSaysWhatFailed removes a unit of a damaged environment. A missing storage does not
+// count as a failure there, and must not hide an earlier failure.
 func TestRemoveUnitSaysWhatFailed(t *testing.T) {
 	st := statetest.New(t)
 	u := statetest.AddService(t, st, statetest.MySQL(), 1)[0]

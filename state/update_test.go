@@ -106,7 +106,8 @@ func TestUpdateIsRerunOnConflict(t *testing.T) {
 	})
 }
 
-// A phantom: what was listed gets one more between the list and the commit.
+// TestUpdateIsConditionalOnWhatItListed checks that an update runs again if a key is added to a list
+// between the list and the commit.
 func TestUpdateIsConditionalOnWhatItListed(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		runs, seen := 0, 0

@@ -58,7 +58,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// events collects n keys, and what else comes before a last one that is made here.
+// events collects n keys and any others before a last key that it makes itself.
 func events(t *testing.T, st *state.State, after int64, scope state.Scope, n int) (keys []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -112,7 +112,7 @@ func TestWatcherEnds(t *testing.T) {
 	})
 }
 
-// TestWatchMachineAgents tells who comes and goes, of machines and not of units.
+// TestWatchMachineAgents checks that the watch reports agents of machines, and not those of units.
 func TestWatchMachineAgents(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		statetest.AddService(t, st, statetest.WordPress(), 1)

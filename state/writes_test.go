@@ -11,8 +11,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestWritesBringRecordsUpToDate compares what Apply makes of what was read
-// before each update with what is read after it.
+// TestWritesBringRecordsUpToDate compares what Apply makes of the records before each update with the
+// records after it.
 func TestWritesBringRecordsUpToDate(t *testing.T) {
 	st := statetest.New(t)
 	statetest.Pair(t, st)

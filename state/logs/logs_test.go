@@ -84,7 +84,8 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// TestLongestLineOfAHookIsUncut: the outputs of hooks come in lines of at most hookexec.MaxLine.
+// TestLongestLineOfAHookIsUncut checks that the log keeps a hook's longest possible line,
+// hookexec.MaxLine, in full.
 func TestLongestLineOfAHookIsUncut(t *testing.T) {
 	st := statetest.New(t)
 	long := strings.Repeat("x", 60<<10)

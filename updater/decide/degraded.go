@@ -36,18 +36,19 @@ func (s Snapshot) Findings(now time.Time) []record.Finding {
 	}
 
 	for _, lrn := range s.Servers {
-		p, alive := s.Present[lrn]
+		p, isAlive := s.Present[lrn]
 		r := s.Current
-		since, absent := s.Absent[lrn]
-		gone := absent && !now.Before(since.Add(absenceTimeout))
+		since, isAbsent := s.Absent[lrn]
+		isGone := isAbsent && !now.Before(since.Add(absenceTimeout))
 
 		switch {
-		case gone && slices.Contains(s.Unseen, lrn):
+		case isGone && slices.Contains(s.Unseen, lrn):
 			add(lrn, "", "no worker was ever seen")
-		case gone:
+		case isGone:
 			add(lrn, "", "no worker is alive")
 		case r == nil || !r.Succeeded() || !slices.Contains(r.Servers, lrn):
-		case !alive: // perhaps for a moment: earlier findings stay
+			// The last update has left no state to compare with on this server.
+		case !isAlive: // perhaps for a moment: earlier findings stay
 			found = append(found, s.findingsOfComponents(lrn, nil)...)
 		case !release.Same(p.Version, r.Version):
 			add(lrn, "", "its worker is of %s, not of %s", p.Version, r.Version)

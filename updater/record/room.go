@@ -82,7 +82,7 @@ func (l Lack) String() string {
 // maxLacks is how many lacks a text has.
 const maxLacks = 3
 
-// JoinLacks makes one text of them: the first ones in full, and the servers of the others.
+// JoinLacks returns one text about the lacks: the first ones in full, and only the servers of the others.
 func JoinLacks(all []Lack) string {
 	text := ""
 	var left []int

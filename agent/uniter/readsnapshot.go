@@ -68,14 +68,16 @@ func readSurroundings(
 	}
 	if asked, ok, err := actions.Next(v, name); err != nil {
 		return s, err
-	} else if ok {
-		s.Action = &asked
+	}
+	if hasAction {
+		s.Action = &action
 	}
 
 	if session, ok, err := actions.ReadDebug(v, name); err != nil {
 		return s, err
-	} else if ok {
-		s.Debug = &session
+	}
+	if hasDebug {
+		s.Debug = &debug
 	}
 
 	if s.Relations, err = readRelations(v, s.Unit); err != nil {

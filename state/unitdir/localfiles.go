@@ -25,8 +25,8 @@ type charmManifest struct {
 
 func (f Folder) charmFileListPath() string { return f.Path("charm.files") }
 
-// readCharmFileList returns an empty set where there is no manifest, so that all files count as
-// made by hooks: one too many does less harm than one that is lost.
+// readCharmFileList returns the files that came with the charm. The set is empty if there is no list. Then
+// all files count as made by hooks, since it is worse to lose such a file than to keep one too many.
 func (f Folder) readCharmFileList() (fileSet, error) {
 	var m charmManifest
 	if _, err := jsonfile.Read(f.charmFileListPath(), &m); err != nil {

@@ -379,7 +379,7 @@ func bind(path, target string) error {
 	return nil
 }
 
-// makeDirectory makes one with this very mode, whatever the umask.
+// makeDirectory makes a directory with exactly this mode, whatever the umask is.
 func makeDirectory(path string, mode fs.FileMode) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 	"bijou/state/charm"
 )
 
-// Level is how bad it is what was found.
+// Level says how serious a finding is.
 type Level string
 
 // The levels.

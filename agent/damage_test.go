@@ -16,7 +16,7 @@ type hiding struct {
 	store.Store
 	key    string
 	hides  atomic.Bool
-	looked chan struct{} // buffered: one word that the key was asked for is enough
+	looked chan struct{} // buffered: one note that the key was read is enough
 }
 
 type hidingSnapshot struct {

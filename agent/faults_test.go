@@ -101,7 +101,7 @@ func TestAgentEndsWhileItsStoreStalls(t *testing.T) {
 		t.Run(stalling, func(t *testing.T) {
 			r := newRig(t, statetest.New(t))
 			var stalls atomic.Bool
-			stalled := make(chan struct{}, 2) // buffered: nobody waits for who asks
+			stalled := make(chan struct{}, 2) // buffered, because the asking goroutine must not wait
 			stall := func(ctx context.Context, _ int) error {
 				if !stalls.Load() {
 					return nil
@@ -167,7 +167,7 @@ func TestPairOverAStoreThatFails(t *testing.T) {
 // skipped, and that none ran again after it had succeeded.
 func (r *rig) wholeLife() {
 	t := r.t
-	r.recordPair(map[string]string{ // a tool that fails would be the hook's failure, which is another matter
+	r.recordPair(map[string]string{ // a failed tool would fail the hook, which is a different test
 		"server-relation-joined": "until relation-set user=root password=s3cret; do sleep 0.02; done",
 		"db-relation-changed":    `until user=$(relation-get user) && relation-set got="$user"; do sleep 0.02; done`,
 	})

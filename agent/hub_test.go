@@ -45,14 +45,14 @@ func TestHub(t *testing.T) {
 			r.end()
 			open()
 			r.start()
-			for n := 20; n <= tc.relations; n += 20 { // a tool for each: no one limit fits all of them
+			for n := 20; n <= tc.relations; n += 20 { // a tool for each, since no single timeout fits all of them
 				r.eventually(fmt.Sprintf("the hook has written in %d relations", n), func() bool {
 					data, _ := os.ReadFile(written)
 					return strings.Count(string(data), "\n") >= n
 				})
 			}
 			r.eventually("config-changed has run again", func() bool {
-				begun := len(r.noted("hub/0")) == 4 // looked at first: what is seen of the unit then is from after that
+				begun := len(r.noted("hub/0")) == 4 // read first, so that the unit is read after it
 				return begun && r.uniter("hub/0").Op == nil
 			})
 			r.hubWrote(tc.failure)

@@ -81,7 +81,7 @@ func TestLeadershipGoesFromProcessToProcess(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := session.Close(t.Context()); err != nil { // as when the process dies
+		if err := session.Close(t.Context()); err != nil { // as if the process had died
 			t.Fatal(err)
 		}
 		statetest.Eventually(t, st, func(v *state.View) (bool, error) {
@@ -173,7 +173,7 @@ touch %s; until [ -e %s ]; do sleep 0.05; done`, begun, gate)
 		files := r.recorder(statetest.Meta("app", ""), hooks(), map[string]string{"config-changed": wait})
 		files["config.yaml"] = "options:\n  x: {type: int, default: 0}\n"
 		statetest.AddService(r.t, r.st, files, 2)
-		two := "2" // the other's hook runs beside the leader's, on any host
+		two := "2" // the other unit's hook runs beside the leader's, on any host
 		r.update(func(tx *state.Tx) error { return tx.SetEnvironment(map[string]*string{state.HookConcurrency: &two}) })
 		r.start()
 		r.awaitState("app/0", "started")

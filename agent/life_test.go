@@ -166,7 +166,7 @@ func TestFoldersOfGoneUnitsAreSwept(t *testing.T) {
 				r.t.Fatal(err)
 			}
 		}
-		if err := os.Symlink("../agents/unit-old-5", filepath.Join(r.dir, "units/old-5")); err != nil { // of a removal that was cut off
+		if err := os.Symlink("../agents/unit-old-5", filepath.Join(r.dir, "units/old-5")); err != nil { // left by an interrupted removal
 			r.t.Fatal(err)
 		}
 		r.start()

@@ -76,7 +76,7 @@ func TestTroubleIsShown(t *testing.T) {
 	a := tr.agentReporter("unit-a-0")
 	tell := func(err error) { a(t.Context(), err, time.Now()) }
 	full, link := errors.New("no space left\nin detail"), errors.New("a link")
-	tell(full) // passes by itself
+	tell(full) // this error clears by itself
 	tell(nil)
 	tell(full)
 	tell(full)

@@ -21,7 +21,7 @@ type stuck struct {
 
 func (s *stuck) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	if s.now.Load() {
-		<-s.free // whatever ctx says: a hang
+		<-s.free // it ignores ctx, like a hang
 	}
 	return s.Store.Commit(ctx, txn)
 }

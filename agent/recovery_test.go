@@ -25,7 +25,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 		t.Run(point, func(t *testing.T) {
 			once(t, func(r *rig) {
 				var crashed atomic.Bool
-				r.fault = func(at string) { // the loop's goroutine: as if it were killed, and started again
+				r.fault = func(at string) { // ends the loop's goroutine, as if it were killed and started again
 					if at == point && crashed.CompareAndSwap(false, true) {
 						panic("killed at " + at)
 					}
@@ -196,7 +196,7 @@ func TestSecondAgentWaitsForTheUnit(t *testing.T) {
 		go func() {
 			second <- RunUnit(ctx, UnitOptions{Unit: "app/0", Options: Options{State: statetest.Share(r.st), Dir: r.dir, Tools: r.tools, Log: r.log()}})
 		}()
-		r.end() // the first ends: the second takes over
+		r.end() // the first ends, and the second takes over
 		r.eventually("the second runs config-changed", func() bool { return len(r.noted("app/0")) == len(before)+1 })
 		cancel()
 		if err := receive(t, "the second ends", second); err != nil {

@@ -26,10 +26,10 @@ import (
 type rig struct {
 	t      testing.TB
 	st     *state.State
-	agents *state.State // what the agent is given; nil: st
+	agents *state.State // the agent's state; nil means st
 	dir    string       // the machine's
 	tools  string
-	notes  string // what recorder hooks have noted
+	notes  string // the notes of recorder hooks
 	fault  Fault
 	pulse  *pulse.Watchdog // may be nil
 
@@ -106,7 +106,7 @@ func hooks(relations ...string) []string {
 func (r *rig) recorder(f statetest.Files, names []string, bodies map[string]string) statetest.Files {
 	for _, name := range names {
 		f["hooks/"+name] = fmt.Sprintf("#!/bin/bash\n"+
-			"export GORACE=atexit_sleep_ms=0\n"+ // or else every tool would take a second under the race detector
+			"export GORACE=atexit_sleep_ms=0\n"+ // otherwise every tool takes a second under the race detector
 			`echo "$JUJU_UNIT_NAME $JUJU_HOOK_NAME${JUJU_REMOTE_UNIT:+ $JUJU_REMOTE_UNIT}${JUJU_RELATION:+ [$JUJU_MEMBERS]}" >> %s`+"\n%s\n",
 			r.notes, bodies[name])
 	}

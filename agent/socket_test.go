@@ -85,7 +85,7 @@ func TestSocketBaseIsTaken(t *testing.T) {
 			if err := tt.take(t, taken); err != nil {
 				t.Fatal(err)
 			}
-			if err := giveAwayIfRoot(taken+"-0", 0o777); err != nil { // the names that follow can be taken, too
+			if err := giveAwayIfRoot(taken+"-0", 0o777); err != nil { // the following names can be taken too
 				t.Fatal(err)
 			}
 

@@ -33,7 +33,7 @@ func TestAgentThatComesUp(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() }) // or it was waited for already
+		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() }) // or it was reaped already
 		return cmd
 	}
 	start("2")

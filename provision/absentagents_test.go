@@ -15,8 +15,8 @@ import (
 func TestAbsences(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		gone []int // when the agent of a machine went
-		back int   // when the first came back; 0: it did not
+		gone []int // when the machines' agents left
+		back int   // when the first returned; 0 if it did not
 		want []int
 	}{
 		{"nobody is gone", nil, 0, nil},

@@ -16,7 +16,7 @@ import (
 func TestPlanConverges(t *testing.T) {
 	for seed := range uint64(3000) {
 		s := newSim(seed)
-		lies := s.r.IntN(3) * 4 // rounds in which it lies
+		lies := s.r.IntN(3) * 4 // rounds in which the provider lies
 		for round := range lies {
 			s.round(t, s.lie(), fmt.Sprintf("seed %d, lying round %d", seed, round))
 		}
@@ -172,7 +172,7 @@ func (s *sim) start(machine string) string {
 
 func (s *sim) stop(t *testing.T, instance, when string) {
 	t.Helper()
-	if slices.Contains(s.answered, instance) { // the loop knows, too
+	if slices.Contains(s.answered, instance) { // the loop knows it too
 		return
 	}
 	for _, w := range s.machines {
@@ -202,7 +202,7 @@ func (s *sim) atEnd(t *testing.T, seed uint64, lied bool) {
 		}
 	}
 	stray := slices.ContainsFunc(s.have, func(i provider.Instance) bool { return i.ID == "never" })
-	if stray == s.harvest.StopsUnknown() && !lied { // else it may have been told to be somebody's
+	if stray == s.harvest.StopsUnknown() && !lied { // otherwise the provider may have listed it as some machine's
 		t.Errorf("seed %d: the stray instance is there: %t, mode %s", seed, stray, s.harvest)
 	}
 	if !slices.Contains(s.have, s.foreign[0]) {

@@ -160,7 +160,7 @@ func TestRunAbandonsStartsOfMachinesThatWereDestroyed(t *testing.T) {
 		w.wantGone(id)
 		w.wantInstances()
 		w.order(startOrder(dummy.StartOrder{Pause: time.Minute}))
-		w.wantInstance(w.add(), "dummy-2-1") // there is room
+		w.wantInstance(w.add(), "dummy-2-1") // there is a free slot
 	})
 }
 

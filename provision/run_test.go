@@ -30,7 +30,7 @@ func TestRunTakesDeadMachinesDown(t *testing.T) {
 		id := w.add()
 		w.wantInstance(id, "dummy-1-1")
 		w.update(func(tx *state.Tx) error { return tx.DestroyMachine(id) })
-		w.wantInstance(id, "dummy-1-1") // its agent has not said good-bye
+		w.wantInstance(id, "dummy-1-1") // its agent has not withdrawn its presence
 		w.update(func(tx *state.Tx) error { return tx.SetMachineDead(id) })
 		w.wantGone(id)
 		w.wantInstances()

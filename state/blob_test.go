@@ -72,7 +72,7 @@ func TestSameBlobFromSeveralWriters(t *testing.T) {
 func TestSweepTakesUnreferencedBlobs(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		c := statetest.AddCharm(t, st, statetest.MySQL())
-		statetest.AddServiceOf(t, st, c, "mysql", 0) // a charm that nobody runs goes, too
+		statetest.AddServiceOf(t, st, c, "mysql", 0) // a charm that nobody runs is removed too
 		stray, _, err := st.PutBlob(t.Context(), strings.NewReader("stray"))
 		if err != nil {
 			t.Fatal(err)

@@ -35,7 +35,7 @@ func TestWhoMayTakeAClaim(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		by   state.Claimant
-		want string // of the refusal; empty: granted at once
+		want string // of the refusal; empty if it is granted at once
 	}{
 		{"the same process, after exec", first(), ""},
 		{"the next process, the first is gone", another(func(*state.Claimant) {}), ""},

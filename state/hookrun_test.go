@@ -40,7 +40,7 @@ func saysMegabyte(t *testing.T, st *state.State) {
 			return tx.AddHookRun("mysql/0", state.HookRun{Seq: int64(seq), Hook: "start", Said: &said})
 		})
 		u := statetest.Read(t, st, func(v *state.View) (state.Unit, error) { return v.Unit("mysql/0") })
-		hidden := strings.ReplaceAll(message, secret, "(hidden)") // no password is cut in two there, either
+		hidden := strings.ReplaceAll(message, secret, "(hidden)") // there too, no password is cut in half
 		kept, cut, isCut := strings.Cut(u.Status.Message, "...")
 		if isCut != (len(hidden) > 4<<10) || isCut && cut != fmt.Sprintf(" (%d bytes cut off)", len(hidden)-len(kept)) ||
 			!strings.HasPrefix(hidden, kept) || len(u.Status.Message) < min(len(hidden), 4<<10-10) || len(u.Status.Message) > 4<<10 {

@@ -42,7 +42,7 @@ func TestSpareMachines(t *testing.T) {
 		{"is asked for by another before", state.Machine{}, func(tx *state.Tx) error {
 			_, err := tx.AddUnit("mysql", state.Placement{Machine: "1"})
 			return errors.Join(err, tx.DestroyUnit("mysql/0"))
-		}, "", "1"}, // which has left before anything was installed
+		}, "", "1"}, // it has left before anything was installed
 		{"is asked for by two before", state.Machine{}, func(tx *state.Tx) error {
 			_, errA := tx.AddUnit("mysql", state.Placement{Machine: "1"})
 			_, errB := tx.AddUnit("mysql", state.Placement{Machine: "1"})
@@ -86,7 +86,7 @@ func TestMachineOfAUnitThatNeverWas(t *testing.T) {
 		name    string
 		started bool
 		leaves  func(tx *state.Tx) error
-		machine bool   // is there still
+		machine bool   // whether it still exists
 		next    string // the next unit's
 	}{
 		{"before there is an instance", false, func(tx *state.Tx) error { return tx.DestroyUnit("mysql/0") }, false, "2"},

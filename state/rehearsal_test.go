@@ -117,7 +117,7 @@ func TestRehearseGuarded(t *testing.T) {
 	ctx := t.Context()
 	add := func(tx *state.Tx) error { _, err := tx.AddMachine(state.Machine{}); return err }
 	statetest.Update(t, s, func(tx *state.Tx) error {
-		if _, _, err := tx.Keys().Get(keys.Moved); err != nil { // or the guard refuses this, too
+		if _, _, err := tx.Keys().Get(keys.Moved); err != nil { // otherwise the guard refuses this too
 			return err
 		}
 		return tx.Keys().Put(keys.Moved, state.MovedRecord{To: "sqlite:/elsewhere"})

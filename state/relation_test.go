@@ -33,7 +33,7 @@ func TestInferEndpoints(t *testing.T) {
 	}
 	for _, test := range []struct {
 		a, b string
-		want string // endpoints, or what the error has
+		want string // endpoints, or a part of the error
 	}{
 		{"wordpress", "mysql", "wordpress:db mysql:server"},
 		{"mysql", "wordpress", "mysql:server wordpress:db"},

@@ -91,7 +91,7 @@ func TestDestroyServiceWithoutAgents(t *testing.T) {
 			if err := st.DestroyService(t.Context(), name); err != nil {
 				t.Fatal(err)
 			}
-			for _, u := range units { // on machine 0, which is provisioned: an agent takes them down
+			for _, u := range units { // on machine 0, which is provisioned, so an agent removes them
 				if err := state.RemoveUnit(t.Context(), st.Update, u.Name); err != nil {
 					t.Fatal(err)
 				}

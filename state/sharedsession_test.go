@@ -45,7 +45,7 @@ func TestProcessHasOneSession(t *testing.T) {
 			default:
 			}
 			if last != nil {
-				p.MarkAnnounced(last) // late, and of no use
+				p.MarkAnnounced(last) // late and useless
 			}
 			p.MarkAnnounced(s)
 			p.MarkAnnounced(s)

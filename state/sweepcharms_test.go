@@ -77,7 +77,7 @@ func TestSweepCharmsKeepsWhatIsUsed(t *testing.T) {
 			}
 			return err
 		})
-		upgrade(charms[5]) // once more, for units that were in error: the one before is still 14
+		upgrade(charms[5]) // once more, for units that were in error: the previous one is still 14
 		if diff := cmp.Diff("14 15", sweep(soon)); diff != "" {
 			t.Error("after the units have gone over: ", diff)
 		}
@@ -85,7 +85,7 @@ func TestSweepCharmsKeepsWhatIsUsed(t *testing.T) {
 		if diff := cmp.Diff("14 15", sweep(soon)); diff != "" {
 			t.Error("after going back: ", diff)
 		}
-		statetest.AddCharm(t, st, revision10(3)) // and what was swept can come again
+		statetest.AddCharm(t, st, revision10(3)) // and a swept one can come back
 		if diff := cmp.Diff("13 14 15", sweep(time.Now())); diff != "" {
 			t.Error(diff)
 		}

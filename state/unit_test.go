@@ -16,7 +16,7 @@ import (
 func TestPlacement(t *testing.T) {
 	for _, test := range []struct {
 		provider, to string
-		want         string // the unit's machine, or what the error has
+		want         string // the unit's machine, or a part of the error
 		machines     int
 	}{
 		{"local", "", "0", 1},
@@ -195,7 +195,7 @@ func TestMachines(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return tx.DestroyMachine("3") // not provisioned: gone at once
+		return tx.DestroyMachine("3") // not provisioned, so it is removed at once
 	})
 }
 
@@ -225,7 +225,7 @@ func TestRemoveUnitSaysWhatFailed(t *testing.T) {
 	u.Life = state.Dead
 	u.Subordinates = []string{"logger/0"}
 	statetest.Update(t, st, func(tx *state.Tx) error {
-		if _, err := tx.Unit(u.Name); err != nil { // or the write would drop what it does not know
+		if _, err := tx.Unit(u.Name); err != nil { // otherwise the write would drop what it does not know
 			return err
 		}
 		for key, record := range map[string]any{

@@ -147,7 +147,7 @@ exec ls -l /proc/self/fd
 	if diff := cmp.Diff([]string{"empty", "leader", "0", "1 /tools"}, out[:4]); diff != "" {
 		t.Error(diff, c.got[Stderr])
 	}
-	if diff := cmp.Diff([]string{"0", "1", "2", "3"}, fds); diff != "" { // 3 is the folder that ls reads
+	if diff := cmp.Diff([]string{"0", "1", "2", "3"}, fds); diff != "" { // descriptor 3 is the directory that ls reads
 		t.Error(diff, out)
 	}
 }
@@ -167,7 +167,7 @@ echo $! > `+pidfile, 0o755)
 	pid := readPID(t, pidfile)
 	t.Cleanup(func() { _ = unix.Kill(pid, unix.SIGKILL) })
 	grows(t, c.dir+"/alive")
-	c.runner.Close() // the agent ends: the daemon writes into its own pipe
+	c.runner.Close() // after the agent's end, the daemon writes into its own pipe
 	grows(t, c.dir+"/alive")
 }
 
@@ -327,9 +327,9 @@ done`, 0o755)
 		if err := os.WriteFile(c.dir+"/"+line, nil, 0o600); err != nil {
 			t.Error(err)
 		}
-		if n, _ := strconv.Atoi(line); n%2 == 1 { // the other output's next line waits already
+		if n, _ := strconv.Atoi(line); n%2 == 1 { // the other output's next line is already there
 			eventually(t, "the other output has its next line", func() bool { _, err := os.Stat(fmt.Sprintf("%s/said-%d", c.dir, n+1)); return err == nil })
-			time.Sleep(20 * time.Millisecond) // time for who must not come
+			time.Sleep(20 * time.Millisecond) // time in which it must not come
 		}
 	}
 	c.runner.Run(t.Context(), s)

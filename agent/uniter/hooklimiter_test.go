@@ -13,7 +13,7 @@ func TestHookLimiter(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		do   func()
-		want []bool // who has been granted one
+		want []bool // the holders of slots
 	}{
 		{"one slot", func() {}, []bool{true, false, false, false}},
 		{"who waits goes", func() { s.release(tickets[1]) }, []bool{true, false, false, false}},
@@ -54,9 +54,9 @@ func TestTurns(t *testing.T) {
 // other slot. So a hub does not finish last.
 func TestWhoOwesMost(t *testing.T) {
 	s := NewHookLimiter(2)
-	running := []*ticket{s.request(nil, 1), s.request(nil, 1)} // the first has the slot for who owes most
+	running := []*ticket{s.request(nil, 1), s.request(nil, 1)} // the first has the slot for the unit that owes most
 	early, hub, second := s.request(nil, 2), s.request(nil, 1), s.request(nil, 40)
-	s.request(hub, 50) // it has heard of more
+	s.request(hub, 50) // it has learned of more hooks
 	s.release(running[0])
 	granted := func() []bool { return []bool{early.isGranted(), hub.isGranted(), second.isGranted()} }
 	if got, want := granted(), []bool{false, true, false}; !slices.Equal(got, want) {

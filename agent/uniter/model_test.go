@@ -13,15 +13,15 @@ import (
 // and words for the rest. It knows nothing of how the agent stores them.
 type model struct {
 	queue []waiting
-	told  map[string]bool  // by relation and member: it is in, as hooks know
-	owed  map[string]bool  // its joined has run, its first changed has not been done
-	known map[string]int64 // the newest version of its settings that is queued or was told
+	told  map[string]bool  // by relation and member: the hooks know it as a member
+	owed  map[string]bool  // its joined has run, and its first changed has not
+	known map[string]int64 // the newest version of its settings that is queued or was seen
 
 	installed, started, stopped bool
 	upgrade, configure          bool // upgrade-charm, config-changed are owed
-	configured                  int  // how often the configuration was changed
+	configured                  int  // how often the configuration has changed
 	failed                      map[int]state.Hook
-	leaving                     map[int]bool // the unit is in the relation, and it or the unit goes
+	leaving                     map[int]bool // the unit is in the relation, and the relation or the unit is dying
 	dying                       bool
 }
 
@@ -61,7 +61,7 @@ func (m *model) look(relation hook.Relation, member string, in bool, version int
 		kind = m.queue[i].kind
 	}
 	switch {
-	case kind == hook.Joined && !in: // joined, departed: nothing
+	case kind == hook.Joined && !in: // joined and departed cancel out
 		m.queue = slices.Delete(m.queue, i, i+1)
 	case kind == hook.Changed && !in:
 		m.queue = slices.Delete(m.queue, i, i+1)
@@ -69,7 +69,7 @@ func (m *model) look(relation hook.Relation, member string, in bool, version int
 	case kind == hook.Departed && in:
 		m.queue = slices.Delete(m.queue, i, i+1)
 		arrives(hook.Changed)
-	case kind != "": // its place is kept
+	case kind != "": // its place in the queue is kept
 	case in && !m.told[key]:
 		arrives(hook.Joined)
 	case !in && m.told[key]:

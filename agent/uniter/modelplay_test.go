@@ -85,8 +85,8 @@ type life struct {
 	m      *model
 	script []byte
 
-	flight     *runningHook // nil: no hook is in flight
-	begun      bool         // its process was let go
+	flight     *runningHook // nil if no hook is running
+	begun      bool         // its process has been started
 	configured int          // of the model, when the hook began
 	gone       bool
 	events     []judge.Event
@@ -160,7 +160,7 @@ func (l *life) pick(n int) int {
 
 // snapshot returns the agent's view.
 func (l *life) snapshot() decide.Snapshot {
-	synctest.Wait() // for what the watch tells
+	synctest.Wait() // for the watch's event
 	s, err := l.u.takeSnapshot(l.t.Context())
 	l.must(err)
 	s.Now, s.LastHook, s.Running = now(), now(), l.flight != nil

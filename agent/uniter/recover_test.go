@@ -83,7 +83,7 @@ func TestFailuresInARow(t *testing.T) {
 	var f *state.Failure
 	for i, want := range []time.Duration{5, 5, 10, 20, 20, 40, 80, 160, 300, 300} {
 		r := newRunRecord(state.Op{}, "exit code 1")
-		r.orphaned = i == 0 || i == 4 // which makes no wait longer
+		r.orphaned = i == 0 || i == 4 // which does not lengthen the backoff
 		f = newFailure(f, h, r, true, at)
 		if got := f.RetryAt.Sub(at); got != want*time.Second {
 			t.Errorf("attempt %d: the next is due in %s, want %s", f.Attempts, got, want*time.Second)

@@ -17,8 +17,8 @@ import (
 func TestCompareRestored(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		note    string // the run that the folder notes; empty: none
-		charm   bool   // is in the folder
+		note    string // the run that the directory notes; empty means none
+		charm   bool   // whether the directory has the charm
 		action  bool   // was the last to end
 		flight  bool   // a hook has begun
 		differs string

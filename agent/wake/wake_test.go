@@ -13,7 +13,7 @@ func TestFallenBehind(t *testing.T) {
 	st := statetest.New(t)
 	var w Watch
 	defer w.Close()
-	for range 100 { // who ends first, the watcher or its collector, is not to matter
+	for range 100 { // it must not matter whether the watcher or its collector ends first
 		if err := w.Renew(t.Context(), st, 0, nil, state.WatchEnvironment()); err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func TestEnded(t *testing.T) {
 	}
 	w.watcher.Close()
 	var lost bool
-	for !lost { // the watch may first tell of the environment's creation
+	for !lost { // the watch may first report the environment's creation
 		var err error
 		<-w.Events()
 		if _, lost, err = w.Take(); lost && err == nil {

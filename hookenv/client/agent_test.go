@@ -142,7 +142,7 @@ func TestNonBlockingDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	set := make(chan error, 1) // one result, whether or not the client has come this far
+	set := make(chan error, 1) // one result, even if the client never reads it
 	env := agent(t, func(conn net.Conn) {
 		set <- syscall.SetNonblock(int(w.Fd()), true)
 		conn.Write([]byte(box("want", "-")))

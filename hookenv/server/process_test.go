@@ -46,7 +46,7 @@ func start(t testing.TB) *server.Server {
 // which hookenv/client handles before any test runs.
 type hook struct {
 	socket, id, directory string
-	program               []string // another binary; before it, what runs it, with TOOL for the tool's name
+	program               []string // a different binary, after the command that runs it; TOOL stands for the tool's name
 }
 
 // openHook returns a running hook behind a socket.

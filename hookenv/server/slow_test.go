@@ -76,7 +76,7 @@ func TestDribblingClientIsCutOff(t *testing.T) {
 	go func() {
 		defer close(done)
 		box := amp.Append(nil, "_command", string(make([]byte, 4000)))
-		for i := 0; ; i = (i + 1) % len(box) { // for ever, or until it is cut off
+		for i := 0; ; i = (i + 1) % len(box) { // forever, or until it is cut off
 			if _, err := c.Write(box[i : i+1]); err != nil {
 				return
 			}
@@ -183,7 +183,7 @@ func TestIdleClientsMakeRoom(t *testing.T) {
 // count as idle.
 func TestUnreadWordsAreNotIdle(t *testing.T) {
 	s := startWithLimits(t, limits{maxConns: 4, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
-	listener, err := net.Listen("unix", s.Path()+"2") // whom nobody reads
+	listener, err := net.Listen("unix", s.Path()+"2") // which nobody accepts from
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -170,7 +170,7 @@ func TestReaderThatDoesNotRead(t *testing.T) {
 	id := register(s, r)
 	p := connect(t, s.Path())
 	p.send("_command", "tool", "_ask", "1", "client_id", id, "argv", "relation-get\x00large\x00wordpress/0", "stdin", "none")
-	s.Unregister(id) // the call is over, or cancelled; its answer does not hold this up
+	s.Unregister(id) // the call has ended or was cancelled; its answer does not block this
 	if box := p.receive(); box.Value("stdout") != large+"\n" && box["_error_code"] != "UNKNOWN_CLIENT" {
 		t.Errorf("got %d bytes of stdout, error %q", len(box.Value("stdout")), box["_error_code"])
 	}
@@ -239,7 +239,7 @@ func TestCloseWithCallsInFlight(t *testing.T) {
 	s := start(t)
 	slow := stuck{r, make(chan struct{})}
 	h := hook{socket: s.Path(), id: register(s, slow), directory: t.TempDir()}
-	tool := make(chan recorded.Outcome, 1) // its answer is read after Close
+	tool := make(chan recorded.Outcome, 1) // the answer is read after Close
 	go func() { tool <- h.call(t, nil, "relation-get", "user") }()
 	<-slow.asked
 	if err := s.Close(); err != nil {

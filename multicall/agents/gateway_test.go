@@ -95,7 +95,7 @@ func TestMachinesHaveTheirSockets(t *testing.T) {
 		t.Fatal("the machine's agent is not announced")
 	}
 
-	stop() // and another process follows, to which the session goes over
+	stop() // a different process then continues the session
 	stop = w.serve()
 	statetest.Update(t, s, func(tx *state.Tx) error { return tx.SetMachineStatus(id, state.MachineRunning, "") })
 	select {
@@ -128,7 +128,7 @@ func TestSocketsAreForConfinedMachines(t *testing.T) {
 	w := newConfinedWorld(t, nil)
 	first, second := w.addMachine(), w.addMachine()
 	w.ok(os.MkdirAll(provider.GatewayDir(w.env.Dir, first), 0o700))
-	w.ok(os.MkdirAll(provider.GatewayDir(w.env.Dir, "77"), 0o700)) // of a machine that went while nobody served
+	w.ok(os.MkdirAll(provider.GatewayDir(w.env.Dir, "77"), 0o700)) // of a machine that was removed while no gateway ran
 	defer w.serve()()
 	w.awaitSocket(first, true)
 	await.Until(t, await.Poll{Limit: time.Minute}, "what was left is removed", func() bool {

@@ -16,7 +16,7 @@ import (
 func TestOnlyABinaryThatRunsIsGoneOverTo(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
-		ended  bool // the agent is to end
+		ended  bool // the agent is stopped
 		want   bool
 	}{
 		"works":  {script: "#!/bin/sh\nexit 0\n", want: true},

@@ -190,5 +190,5 @@ func TestOrphanStopsWaiting(t *testing.T) {
 	defer read.Close()
 	defer write.Close()
 	looks := 0
-	awaitUnread(int(write.Fd()), int(write.Fd()), func() bool { looks++; return looks == 2 }) // or else the test would hang
+	awaitUnread(int(write.Fd()), int(write.Fd()), func() bool { looks++; return looks == 2 }) // otherwise the test would hang
 }

@@ -32,7 +32,7 @@ func TestToldWhileHandingOver(t *testing.T) {
 					if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
 						t.Fatal(err)
 					}
-					<-ctx.Done() // it came: another thread may get it
+					<-ctx.Done() // it has come, but another thread may get it
 				}
 				return fakeReexec{&ran}
 			})

@@ -25,7 +25,7 @@ func listenNotify(t *testing.T, watchdog string) <-chan string {
 	t.Setenv("NOTIFY_SOCKET", path)
 	t.Setenv("WATCHDOG_USEC", watchdog)
 	t.Setenv("WATCHDOG_PID", strconv.Itoa(os.Getpid()))
-	told := make(chan string, 1000) // more than any test tells: it must not hold up the teller
+	told := make(chan string, 1000) // more than any test sends, so that the sender never blocks
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -61,7 +61,7 @@ func TestManagerIsTold(t *testing.T) {
 	m := newServiceNotifier()
 	ctx, cancel := context.WithCancel(t.Context())
 	err := m.runNotifying(ctx, func() error {
-		awaitNotification(t, told, "WATCHDOG=1") // before it is ready, too: the successor of a hand-over is watched
+		awaitNotification(t, told, "WATCHDOG=1") // before it is ready too, because the successor of a handover is watched
 		m.NotifyReady()
 		awaitNotification(t, told, "READY=1")
 		awaitNotification(t, told, "WATCHDOG=1")

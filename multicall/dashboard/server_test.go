@@ -289,7 +289,7 @@ func TestHangs(t *testing.T) {
 type hungStore struct {
 	store.Store
 	mu   sync.Mutex
-	gate chan struct{} // closed when it answers again; nil: it does
+	gate chan struct{} // closed when it answers again; nil while it answers
 }
 
 func (h *hungStore) hang() {
@@ -369,7 +369,7 @@ func TestAttention(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request.Header.Set("Accept-Encoding", "gzip") // so that the client leaves it as it comes
+	request.Header.Set("Accept-Encoding", "gzip") // so that the client does not decompress it
 	resp, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -618,10 +618,10 @@ func TestGuard(t *testing.T) {
 		{"GET", "/", "", cookie, 421, "localhost"},
 		{"POST", "/", "127.0.0.1:8080", cookie, 405, "changes nothing"},
 		{"DELETE", "/", "127.0.0.1:8080", cookie, 405, "changes nothing"},
-		{"HEAD", "/?token=" + g.token, "127.0.0.1:8080", nil, 403, ""}, // uses nothing up
+		{"HEAD", "/?token=" + g.token, "127.0.0.1:8080", nil, 403, ""}, // which consumes nothing
 		{"GET", "/?token=" + g.token, "127.0.0.1:8080", nil, 200, `content="0;url=/"`},
 		{"GET", "/?token=" + g.token, "127.0.0.1:8080", nil, 403, "this link was used already"},
-		{"GET", "/?token=" + g.token, "127.0.0.1:8080", cookie, 200, `content="0;url=/"`}, // by a browser that is in
+		{"GET", "/?token=" + g.token, "127.0.0.1:8080", cookie, 200, `content="0;url=/"`}, // by a browser with the cookie
 		{"GET", "/", "127.0.0.1:8080", cookie, 200, "the page"},
 		{"GET", "/log", "localhost:9999", cookie, 200, "the page"}, // through ssh -L
 		{"GET", "/", "[::1]:8080", cookie, 200, "the page"},

@@ -128,7 +128,7 @@ func (w bundleWorld) fill(s *state.State, r *rand.Rand) {
 	for range r.IntN(12) {
 		service := services[r.IntN(len(services))]
 		p := state.Placement{Machine: []string{"", state.PlaceNew, "0", "1", "2"}[r.IntN(5)]}
-		_, _ = s.AddUnits(w.t.Context(), service, 1, p) // machine 2 may not be there yet
+		_, _ = s.AddUnits(w.t.Context(), service, 1, p) // machine 2 may not exist yet
 		other := services[r.IntN(len(services))]
 		_ = s.Update(w.t.Context(), func(tx *state.Tx) error {
 			_, err := tx.AddRelation(state.Endpoint{Service: service, Name: "out", Role: "provides"}, state.Endpoint{Service: other, Name: "in", Role: "requires"})

@@ -13,7 +13,7 @@ import (
 func TestMachineNeeds(t *testing.T) {
 	for _, test := range []struct {
 		file, text string
-		want       map[string]bool // what the charm does
+		want       map[string]bool // the charm's actions
 	}{
 		{"src/charm.py", "from charms.operator_libs_linux.v2 import snap", map[string]bool{"installs snaps": true}},
 		{"src/charm.py", "from charmlibs import snap", map[string]bool{"installs snaps": true}},

@@ -31,7 +31,7 @@ type runningCommand struct {
 func (w *testEnv) startCommand(args ...string) *runningCommand {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	read, write := io.Pipe()
-	f := &runningCommand{t: w.t, lines: bufio.NewScanner(read), cancel: cancel, code: make(chan int, 1)} // one: nobody may ask
+	f := &runningCommand{t: w.t, lines: bufio.NewScanner(read), cancel: cancel, code: make(chan int, 1)} // one, because nobody may read it
 	go func() {
 		code := Main(ctx, console.Streams{In: strings.NewReader(""), Out: write, Err: &f.errs}, w.parts, args)
 		write.Close()
@@ -85,10 +85,10 @@ func TestDebugLogFollows(t *testing.T) {
 		}
 	}
 	take(2)
-	w.appendLog("c/0", "INFO", 40, 1) // not asked for
+	w.appendLog("c/0", "INFO", 40, 1) // not requested
 	w.appendLog("b/0", "INFO", 41, 1)
 	take(1)
-	w.appendLog("a/0", "INFO", 42, 1) // of which no line was in the last two
+	w.appendLog("a/0", "INFO", 42, 1) // none of the last two lines is from it
 	take(1)
 	if diff := cmp.Diff([]string{"b/0 m31", "b/0 m32", "b/0 m41", "a/0 m42"}, got); diff != "" {
 		t.Error(diff)

@@ -194,7 +194,7 @@ func TestRoad(t *testing.T) {
 	}
 	w.mustFail(1, "Relation not found", "resolved", "blog/0", "nosuch")
 	w.mustFail(1, "nosuch/0", "remove-unit", "nosuch/0")
-	w.mustRun("remove-unit", "server/2") // nobody knows it yet: gone at once, and with it the machine that was to be started for it
+	w.mustRun("remove-unit", "server/2") // no agent knows it yet, so it is removed at once, with the machine that was to be started for it
 	w.mustFail(1, "not found", "destroy-machine", "1")
 	w.mustRun("destroy-relation", "server", "blog")
 	w.mustFail(1, "not found", "destroy-relation", "relation-0")
@@ -255,7 +255,7 @@ func TestStartBesideAnother(t *testing.T) {
 
 	for _, tt := range []struct {
 		name string
-		then func() // after some looks at it
+		then func() // after it was checked a few times
 		want string
 	}{
 		{"it comes up", func() {

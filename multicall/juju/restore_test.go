@@ -78,7 +78,7 @@ func TestSetAsideAllOrNone(t *testing.T) {
 		}
 	}
 	link("a-0", "../agents/unit-a-0")
-	link("c-0", "c-0")                // it leads round in a circle
+	link("c-0", "c-0")                // it is a cycle
 	link("d-0", "../agents/unit-d-0") // nothing is left of it
 	said := bytes.Buffer{}
 	r := &restore{archive: a, o: &operator{streams: console.Streams{Err: &said}}}

@@ -38,7 +38,7 @@ func TestScopeShowsTheSame(t *testing.T) {
 		})
 	}
 	if _, err := st.Store().Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: "machines/0", Delete: true}}}); err != nil {
-		t.Fatal(err) // its units are there still
+		t.Fatal(err) // its units still exist
 	}
 	whole, err := read(nil)
 	if err != nil {
@@ -54,7 +54,7 @@ func TestScopeShowsTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(allUnits(part)) > 0 && !slices.Equal(part.Damage, damage) { // else it concerns nothing that is shown
+		if len(allUnits(part)) > 0 && !slices.Equal(part.Damage, damage) { // otherwise it concerns nothing that is shown
 			t.Errorf("%q: damage %q, want %q", patterns, part.Damage, damage)
 		}
 		part.Damage = nil

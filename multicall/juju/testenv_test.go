@@ -23,10 +23,10 @@ type testEnv struct {
 	home  home.Home
 	parts Parts
 
-	backgrounds  map[string]*background // by machine folder
+	backgrounds  map[string]*background // by the machine's directory
 	startErr     error
-	exitsAtStart bool        // the process that is started says nothing and ends
-	about        func() bool // another process is about to run machine 0, or to end; nil: none is
+	exitsAtStart bool        // the started process prints nothing and ends
+	about        func() bool // a different process is about to run machine 0, or to end; nil if none is
 	swept        []string
 }
 

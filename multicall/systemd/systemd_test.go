@@ -125,7 +125,7 @@ func TestNecosUnits(t *testing.T) {
 		t.Skip("systemd-analyze is not here: nobody has read the unit files")
 	}
 	out, err := exec.Command(analyze, append([]string{"verify", "--man=no"}, files...)...).CombinedOutput()
-	for line := range strings.Lines(string(out)) { // it has to say about other units, too
+	for line := range strings.Lines(string(out)) { // it also prints messages about other units
 		newer := strings.Contains(line, "RestartSteps") || strings.Contains(line, "RestartMaxDelaySec")
 		if strings.Contains(line, dir) && !newer {
 			t.Errorf("systemd-analyze verify: %s", line)

@@ -57,7 +57,7 @@ func TestKilledStarts(t *testing.T) {
 			_, err := os.Lstat(p.dir)
 			return err == nil
 		})
-		time.Sleep(delay * time.Millisecond) // the moment of its death; whichever it is, all must hold
+		time.Sleep(delay * time.Millisecond) // the moment of the kill; everything must hold for any of them
 		if err := errors.Join(child.Process.Signal(syscall.SIGKILL), ignored(child.Wait())); err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func reached(t *testing.T, address string) {
 // TestLinkThatLingers checks that the network link of a removed container does not block the next
 // start, even if the name was too long for a link.
 func TestLinkThatLingers(t *testing.T) {
-	testTree(t) // it takes root, too
+	testTree(t) // it needs root too
 	p := newProvider(t, nil)
 	for _, machine := range []string{"1", "123456789"} {
 		link := p.namePrefix + "-l"

@@ -170,7 +170,7 @@ func TestArgs(t *testing.T) {
 // TestOtherSeriesBoots makes a real tree of another release of Debian than the host's, from the mirror
 // of the host's apt, and boots a machine from it.
 func TestOtherSeriesBoots(t *testing.T) {
-	testTree(t) // it takes root, too
+	testTree(t) // it needs root too
 	own, err := provider.SeriesOf("/")
 	if err != nil {
 		t.Fatal(err)

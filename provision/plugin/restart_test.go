@@ -35,7 +35,7 @@ func TestKilledIsStartedAgain(t *testing.T) {
 	}
 	await.Until(t, await.Poll{Limit: time.Minute}, "another answers", func() bool {
 		_, err := c.Instances(t.Context())
-		if err != nil && !errors.Is(err, provider.ErrTransient) { // who asks before its end is noticed is told so
+		if err != nil && !errors.Is(err, provider.ErrTransient) { // a call before its end is noticed gets that error
 			t.Fatal(err)
 		}
 		return err == nil && !before.Alive()
@@ -47,7 +47,7 @@ func TestKilledIsStartedAgain(t *testing.T) {
 
 func TestStoppedProcessIsGivenUp(t *testing.T) {
 	c, _ := fakeClient(t, Options{}, map[string]string{"instances": "hang"})
-	if _, err := c.Capabilities(t.Context()); err != nil { // it has begun, with all the time that it needs
+	if _, err := c.Capabilities(t.Context()); err != nil { // it has begun, and has all the time that it needs
 		t.Fatal(err)
 	}
 	c.options.CallTimeout = 100 * time.Millisecond
@@ -97,7 +97,7 @@ func TestTroubleAtStart(t *testing.T) {
 	need.Whole(t)
 	for _, tt := range []struct {
 		how, want string
-		timeout   time.Duration // for the process's begin, too
+		timeout   time.Duration // also for the start of the process
 	}{
 		{how: "refuse", want: `provider "fake": it does not start: there is no such region`},
 		{how: "crash", want: `provider "fake": it does not start: it ended unexpectedly (exit status 3); it said: no room on the moon`},

@@ -20,7 +20,7 @@ func hangingAgent(t *testing.T) (asked chan net.Conn) {
 	l, err := net.Listen("unix", path)
 	check(t, err)
 	t.Setenv("SSH_AUTH_SOCK", path)
-	asked = make(chan net.Conn, 16) // more than are made, so that nobody has to take them
+	asked = make(chan net.Conn, 16) // more than there are connections, so that the sender never blocks
 	var listening sync.WaitGroup
 	listening.Go(func() {
 		for {

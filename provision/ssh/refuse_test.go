@@ -22,7 +22,7 @@ type refusal struct {
 	arrange   func(r *rig, spec *provider.Spec)
 	want      []string // in the error
 	transient bool
-	kept      bool // what was on the host stays, and is not looked for
+	kept      bool // files that were on the host before stay, and are not checked
 }
 
 func config(key, value string) func(*rig, *provider.Spec) {

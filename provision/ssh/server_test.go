@@ -27,8 +27,8 @@ type server struct {
 	mu      sync.Mutex
 	key     ssh.Signer // the host's
 	accepts ssh.PublicKey
-	secret  string                      // the password; "" takes none
-	edit    func(command string) string // what becomes of commands; may be nil
+	secret  string                      // the accepted password; "" accepts none
+	edit    func(command string) string // edits commands; may be nil
 	path    string                      // goes before the PATH of commands
 	wires   sync.Map                    // net.Conn
 }

@@ -42,7 +42,7 @@ func (r *rig) put(path, text string, mode os.FileMode) string {
 	r.t.Helper()
 	path = filepath.Join(r.dir, path)
 	check(r.t, os.MkdirAll(filepath.Dir(path), 0o755))
-	_ = os.Remove(path) // it may have another mode
+	_ = os.Remove(path) // it may exist with a different mode
 	check(r.t, os.WriteFile(path, []byte(text), mode))
 	return path
 }
@@ -68,7 +68,7 @@ func newRig(t *testing.T, hosts int) *rig {
 		"pool": "[" + strings.Join(pool, ", ") + "]",
 	}})
 	check(t, err)
-	p.hostTimeout, p.pollTimeout = time.Minute, time.Minute // a host here is slow when the machine is busy, and no other
+	p.hostTimeout, p.pollTimeout = time.Minute, time.Minute // hosts are slow here only when the machine is busy
 	r.Provider = p
 	return r
 }

@@ -65,7 +65,7 @@ func TestEveryKeyHasARow(t *testing.T) {
 	known := examples()
 	for _, name := range exported(file) {
 		switch name {
-		case "ServiceLeaderName", "IsOfAgent", "CutInt": // they are no keys
+		case "ServiceLeaderName", "IsOfAgent", "CutInt": // they are not keys
 			continue
 		}
 

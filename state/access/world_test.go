@@ -75,7 +75,7 @@ func newWorld() world {
 		"leaders/services/wordpress": `{"session":"S1","unit":"wordpress/0"}`,
 		"leaders/services/mysql":     `{"session":"S2","unit":"mysql/0"}`,
 		"leaders/services/logging":   `{"session":"S2","unit":"logging/1"}`,
-		"leaders/services/gone":      `{"session":"S2","unit":"gone/0"}`, // which is not there any more
+		"leaders/services/gone":      `{"session":"S2","unit":"gone/0"}`, // which no longer exists
 
 		"charms/local:trusty/wordpress-3": `{"sha256":"w"}`, "charms/local:trusty/mysql-1": `{"sha256":"m"}`,
 		"charms/local:trusty/wordpress-4": `{"sha256":"w4"}`,
@@ -211,5 +211,5 @@ func usual(key, old string) string {
 		return strings.TrimSuffix(strings.Replace(old, `"wordpress/0":{"revision":1}`, `"wordpress/0":{"revision":2}`, 1), "}") + `}`
 	}
 
-	return old // by what is there already: it is the key that decides
+	return old // by existing content: the key decides
 }

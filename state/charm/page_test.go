@@ -26,7 +26,7 @@ func TestPageHasEveryKey(t *testing.T) {
 			switch {
 			case key == nil, strings.HasSuffix(file, "_test.go"), key[2] != "" && file != "relation.go":
 			default:
-				keys[key[1]+key[2]] = true // tags, and what relations are read by
+				keys[key[1]+key[2]] = true // tags, and the keys with which relations are read
 			}
 		}
 	}

@@ -86,7 +86,7 @@ func TestUnpackOfManyFiles(t *testing.T) {
 	for _, scratch := range []bool{false, true} {
 		to := filepath.Join(t.TempDir(), "charm")
 		must(t, Unpack(bytes.NewReader(data), int64(len(data)), to, UnpackOptions{Scratch: scratch}))
-		if n := len(listing(t, to)); n != len(files)+3 { // metadata, "d" and the folder itself
+		if n := len(listing(t, to)); n != len(files)+3 { // metadata, "d" and the directory itself
 			t.Errorf("scratch %t: %d files", scratch, n)
 		}
 	}
@@ -136,7 +136,7 @@ func broken(t *testing.T) []byte {
 	t.Helper()
 	data := makeZip(t, zipped{name: "file", content: "x"})
 	header := bytes.LastIndex(data, []byte("PK\x01\x02"))
-	data[header+16] ^= 0xff // where the checksum stands
+	data[header+16] ^= 0xff // the position of the checksum
 	return data
 }
 
@@ -219,8 +219,8 @@ func TestUnpackMends(t *testing.T) {
 	link := fs.ModeSymlink | 0o777
 	tests := []struct {
 		name  string
-		raw   bool // the archive says Unix, and no permissions
-		dos   bool // it says DOS
+		raw   bool // the archive claims to be from Unix, and has no permissions
+		dos   bool // it claims to be from DOS
 		files []zipped
 		want  map[string]string // beside metadata.yaml
 	}{

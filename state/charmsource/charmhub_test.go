@@ -229,7 +229,7 @@ func TestFaults(t *testing.T) {
 		fault  charmhub.Fault
 		times  int
 		waits  []time.Duration
-		failed string // a part of the error; empty: it works
+		failed string // a part of the error; empty if it succeeds
 	}{
 		{charmhub.Throttled, 2, []time.Duration{sec, sec}, ""},
 		{charmhub.Throttled, -1, []time.Duration{sec, sec}, `answers "429 Too Many Requests"`},
@@ -361,7 +361,7 @@ func TestFetchRefuses(t *testing.T) {
 func TestParseChannel(t *testing.T) {
 	for _, test := range []struct {
 		followed, text string
-		want           string // empty: it is refused
+		want           string // empty if it is refused
 	}{
 		{"", "", "stable"},
 		{"", "14", "14/stable"},

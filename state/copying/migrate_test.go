@@ -208,9 +208,9 @@ func migrateRefuses(t *testing.T) {
 	env := statetest.Environment()
 	env.UUID = "another"
 	_, err = state.CreateIn(ctx, to, env)
-	checkIs(t, err, state.ErrFormat) // bootstrap leaves half a copy alone
+	checkIs(t, err, state.ErrFormat) // bootstrap does not touch half a copy
 	_, err = migrateStores(ctx, m, other.Store(), to)
-	check(t, err) // of the same environment: goes on
+	check(t, err) // the same environment: it continues
 
 	// During a migration no agent and no other migration can begin.
 	held, err := lockSource(ctx, s.Store(), "mem:x")

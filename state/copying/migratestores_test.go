@@ -35,7 +35,7 @@ func TestMigrateThousandUnits(t *testing.T) {
 	for _, way := range [][2]string{{file, cluster}, {cluster, file}} {
 		m := copying.Migration{From: way[0], To: way[1], Switch: func() error { return nil }}
 		for n := range 4 {
-			interrupt(t, m, (n+1)*len(want)/4+3) // the last as it compares
+			interrupt(t, m, (n+1)*len(want)/4+3) // the last is during the comparison
 		}
 		began := time.Now()
 		copied, err := copying.Migrate(t.Context(), m)
@@ -67,7 +67,7 @@ func interrupt(t *testing.T, m copying.Migration, reports int) {
 		t.Fatalf("interrupted: %v", err)
 	}
 	s, err := state.Open(t.Context(), m.From)
-	check(t, err) // the truth still
+	check(t, err) // still the current one
 	check(t, s.Close())
 	if _, err := state.Open(t.Context(), m.To); !errors.Is(err, state.ErrFormat) {
 		t.Fatalf("half a copy: %v", err)

@@ -94,7 +94,7 @@ func FuzzRequests(f *testing.F) {
 		if proto.Unmarshal(data, watch) == nil {
 			ctx, cancel := context.WithCancel(t.Context())
 			_ = s.watch(ctx, watch, func(r *protocol.WatchResponse) error {
-				cancel() // at its first message: what there is to filter comes later
+				cancel() // at its first message, because the others come later
 				return nil
 			})
 			cancel()

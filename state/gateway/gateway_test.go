@@ -341,7 +341,7 @@ func TestEndpointEnds(t *testing.T) {
 	w.sees(stays, from+1, "a/2")
 	w.sees(stays, missed, "a/4")
 
-	w.listen("machine-1") // and whoever is there again is told what was missed
+	w.listen("machine-1") // a returning client gets what it missed
 	w.sees(watcher, missed, "a/4")
 	w.equal(w.keys(s, "a/"), []string{"a/1", "a/2", "a/4"})
 }

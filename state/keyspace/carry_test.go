@@ -111,11 +111,11 @@ func keepsWhatItDoesNotKnow(t *testing.T, st store.Store) {
 			return tx.Put(key, "b")
 		}, `"b"`},
 	} {
-		for _, prefix := range []string{"others/", "own/"} { // an own one is remembered
+		for _, prefix := range []string{"others/", "own/"} { // its own one is remembered
 			key := prefix + strings.ReplaceAll(c.name, " ", "-") + "/1"
 			t.Run(c.name+" "+prefix, func(t *testing.T) {
 				storeAs(t, st, key, newerRecord)
-				for range 2 { // the second time it is as it is to be
+				for range 2 { // the second time nothing changes
 					mustUpdate(t, s, func(tx *Tx) error { return c.change(tx, key) })
 				}
 				if diff := cmp.Diff(c.want, stored(t, st, key)); diff != "" {
@@ -173,7 +173,7 @@ func checkBlobHeadKeeps(t *testing.T, st store.Store, s *Space) {
 		t.Fatal(err)
 	}
 	key := BlobHeadsPrefix + sum
-	old := strings.Replace(stored(t, st, key), `"touched":"20`, `"future":1,"touched":"19`, 1) // long ago: it is touched
+	old := strings.Replace(stored(t, st, key), `"touched":"20`, `"future":1,"touched":"19`, 1) // long ago, so it is touched
 	storeAs(t, st, key, old)
 	mustUpdate(t, s, func(tx *Tx) error {
 		if err := tx.ReferToBlob(sum); err != nil {

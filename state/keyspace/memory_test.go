@@ -64,7 +64,7 @@ func TestOwnKeysAreReadOnce(t *testing.T) {
 		n, err := read(tx)
 		return errors.Join(err, tx.Put("own/n", n+1))
 	}
-	compare := func(tx *Tx) error { // with what a list has of it
+	compare := func(tx *Tx) error { // with the list's values
 		n, err := read(tx)
 		kvs, errList := tx.List("own/")
 		return errors.Join(err, errList, tx.Put("equal", len(kvs) == 1 && string(kvs[0].Value) == strconv.Itoa(n)))
@@ -81,7 +81,7 @@ func TestOwnKeysAreReadOnce(t *testing.T) {
 	}
 	for _, step := range []struct {
 		name   string
-		before func(tx *Tx) error // by the other process; nil: nothing
+		before func(tx *Tx) error // by the other process; nil for nothing
 		update func(tx *Tx) error
 		err    error
 		reads  int
@@ -129,7 +129,7 @@ func TestNoWriteRestsOnAFailedRead(t *testing.T) {
 	}
 	st.away = true
 	err := s.Update(t.Context(), func(tx *Tx) error {
-		a, _, _ := Load[int](tx, "a") // whoever reads several things may look at the last error only
+		a, _, _ := Load[int](tx, "a") // a caller that reads several things may check only the last error
 		_, _, err := Load[int](tx, "own")
 		return errors.Join(err, tx.Put("b", a+1))
 	})
@@ -279,7 +279,7 @@ func playUpdate(ctx context.Context, s *Space, r *rand.Rand, committed *atomic.I
 			return errUnequal
 		}
 		switch move {
-		case 0: // only looks
+		case 0: // only reads
 			return nil
 		case 1:
 			tx.Remove("own/a")

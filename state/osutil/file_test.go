@@ -79,7 +79,7 @@ func TestWriteFileMode(t *testing.T) {
 	defer syscall.Umask(old)
 	for _, test := range []struct {
 		name    string
-		before  fs.FileMode // 0: there is no file
+		before  fs.FileMode // 0 if there is no file
 		mode    fs.FileMode
 		options []Option
 		want    fs.FileMode

@@ -19,7 +19,7 @@ func TestWaitsForProvisioner(t *testing.T) {
 		name  string
 		lead  func(t *testing.T, st *state.State)
 		after time.Duration
-		want  string // the provisioner's message
+		want  string // the expected message of the provisioner
 	}{
 		{"at once", nil, time.Second, ""},
 		{"nobody leads", nil, time.Minute, removals + "juju start on the host of machine 0 starts one"},

@@ -71,7 +71,7 @@ func TestTakeOverWaitsAndRefuses(t *testing.T) {
 	if err := os.MkdirAll(string(f.Legacy()), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	before, err := f.Legacy().tryLockFile() // as an agent of before
+	before, err := f.Legacy().tryLockFile() // as an older agent
 	if err != nil {
 		t.Fatal(err)
 	}

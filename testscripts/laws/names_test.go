@@ -19,8 +19,8 @@ func TestNamesOfCommands(t *testing.T) {
 	for _, a := range multicall.Applets() {
 		switch {
 		case a.Summary == "": // a hook tool
-		case strings.HasPrefix(a.Name, "bijou-provider-"): // the provisioner calls them
-		case slices.Contains([]string{"juju-exec", "juju-run", "jujud"}, a.Name): // charms call them
+		case strings.HasPrefix(a.Name, "bijou-provider-"): // called by the provisioner
+		case slices.Contains([]string{"juju-exec", "juju-run", "jujud"}, a.Name): // called by charms
 		default:
 			want = append(want, a.Name)
 		}

@@ -121,7 +121,7 @@ type program struct {
 	packages  []checkedPackage
 	functions map[string]function
 	once      map[string]function // package variables made by sync.OnceValue, by path and name
-	pure      map[string]bool     // by full name; what is not there was not asked for
+	pure      map[string]bool     // by full name; a missing one was not judged yet
 
 	looked  int             // calls of errors.Join and cmp.Or
 	cleaned map[string]bool // the clean-ups among their arguments, by full name
@@ -408,7 +408,7 @@ func (p *program) judge(name string, of function) bool {
 	if p.firstWork(of.info, of.decl, of.body, none) == "" {
 		return true
 	}
-	maps.DeleteFunc(p.pure, func(_ string, pure bool) bool { return pure }) // some may rest on this one
+	maps.DeleteFunc(p.pure, func(_ string, pure bool) bool { return pure }) // others may depend on this one
 	p.pure[name] = false
 	return false
 }
@@ -560,7 +560,7 @@ func planted(err error, errs []error, f *os.File, c *counter, names []string, va
 }
 `
 	p := newProgram(t, "cmp", "errors", "fmt", "io", "os", "slices", "strings", "sync")
-	for _, test := range []struct{ expression, calls string }{ // calls: "" is none
+	for _, test := range []struct{ expression, calls string }{ // calls; "" means none
 		{`other.Join(err, write())`, "planted.write"},
 		{`other.Join(write(), err)`, "planted.write"},
 		{`cmp.Or(err, write())`, "planted.write"},

@@ -19,7 +19,7 @@ func TestTestsWaitByAwait(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (path == "../../testscripts/kit/await" || path == "../../testscripts/fakes/sampleprovider" || d.Name() == ".git"): // the sample is no test, and shares no code with bijou
+		case d.IsDir() && (path == "../../testscripts/kit/await" || path == "../../testscripts/fakes/sampleprovider" || d.Name() == ".git"): // the sample is not a test, and shares no code with bijou
 			return filepath.SkipDir
 		case !strings.HasSuffix(path, "_test.go") && !strings.HasPrefix(path, "../../testscripts/"), !strings.HasSuffix(path, ".go"):
 			return nil

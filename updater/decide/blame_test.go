@@ -92,7 +92,7 @@ func TestSlow(t *testing.T) {
 	if a = Next(s, now.Add(time.Minute)); a.Verb != Note || !a.Changes[0].Value.(record.Gate).Slow {
 		t.Errorf("a minute later: %s %v", a.Verb, a.Changes)
 	}
-	s.StageSince, s.WaitedBefore, s.Witnessed = t0().Add(3*time.Hour), 5*time.Minute, false // another leader, with another clock
+	s.StageSince, s.WaitedBefore, s.Witnessed = t0().Add(3*time.Hour), 5*time.Minute, false // a new leader with a different clock
 	if a = Next(s, s.StageSince.Add(time.Second)); a.Verb != Wait {
 		t.Errorf("another leader: %s %s", a.Verb, a.Why)
 	}

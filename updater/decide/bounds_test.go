@@ -270,7 +270,7 @@ func TestDegradedOfMany(t *testing.T) {
 	}
 
 	applyTo(&s, Next(s, t0()).Changes)
-	a := Next(s, t0().Add(time.Minute)) // which tells all
+	a := Next(s, t0().Add(time.Minute)) // which contains all of them
 	applyTo(&s, a.Changes)
 	if size := writtenSize(t, a.Changes); a.Verb != Warn || len(a.Changes) != 2 || size > maxDecision || s.Degraded.Count() != 600 || s.Degraded.More == 0 {
 		t.Fatalf("%s: %d bytes, %d findings and %d more", a.Verb, size, len(s.Degraded.Findings), s.Degraded.More)

@@ -112,7 +112,7 @@ func TestCondition(t *testing.T) {
 func TestLeaderIsDueBy(t *testing.T) {
 	for what, tt := range map[string]struct {
 		ago  time.Duration
-		want time.Duration // from now on; 0: no leader is due
+		want time.Duration // from now on; 0 if no leader is due
 	}{
 		"just now":                      {0, 10 * time.Second},
 		"a moment ago":                  {9 * time.Second, time.Second},

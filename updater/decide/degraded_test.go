@@ -43,7 +43,7 @@ func TestFindings(t *testing.T) {
 	for what, tt := range map[string]struct {
 		change func(*Snapshot)
 		want   string
-		repair string // its components, or why there is none
+		repair string // its components, or why there is no repair
 	}{
 		"all is well":         {func(*Snapshot) {}, "", "none"},
 		"digests are unknown": {func(s *Snapshot) { present(s, record.Presence{Version: "1.1"}) }, "", "none"},

@@ -49,7 +49,7 @@ func TestHungCommand(t *testing.T) {
 	hang := "echo layer 3 of 7; echo x >>" + tries + "; sleep 1000 & echo $! >" + child + "; wait\n"
 	program(t, filepath.Join(dir, "podman"), "[ $1 = pull ] || exit 1\n"+hang)
 	c := release.Component{
-		Name: "cke", Services: []string{"cke.service"}, Artifact: &release.Artifact{Image: "example/cke:1"}, Timeout: release.Duration(5 * time.Second), // in which a busy machine starts it
+		Name: "cke", Services: []string{"cke.service"}, Artifact: &release.Artifact{Image: "example/cke:1"}, Timeout: release.Duration(5 * time.Second), // time for a busy machine to start it
 	}
 	log := &activity.Log{}
 	ended := make(chan error, 1)

@@ -76,9 +76,9 @@ func TestExamine(t *testing.T) {
 		artifact *release.Artifact
 		breaks   func(t *testing.T)
 		want     string
-		runs     bool // though it is ill
+		runs     bool // although it is ill
 		mends    func(t *testing.T)
-		did      string // to bring it back
+		did      string // in order to restore it
 	}{
 		"a service has died": {nil, stops, "a.service does not run", false, nil, "start a.service"},
 		"it answers 500":     {nil, func(*testing.T) { answer.Store(500) }, "answers 500 Internal Server Error", true, func(*testing.T) { answer.Store(200) }, ""},

@@ -28,7 +28,7 @@ type units struct {
 	mu   sync.Mutex
 	runs map[string]bool
 	did  []string
-	fail string // what fails, as it would be in did
+	fail string // the calls that fail, as they would be in did
 	file string // every unit's
 }
 

@@ -233,7 +233,7 @@ func TestServiceCommandWithChildren(t *testing.T) {
 	}
 	defer os.Remove(lives)
 	s := host.ServiceCommand{Path: path}
-	ended := make(chan error, 1) // the test may have given up
+	ended := make(chan error, 1) // the test may have ended
 	go func() {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := s.Start(ctx, "a.service")

@@ -25,7 +25,7 @@ func TestTerminal(t *testing.T) {
 	}
 	got := filepath.Join(t.TempDir(), "got")
 	t.Setenv("BIJOU_TEST_GOT", got)
-	line := "a key \x03\x15\x7f\x16\x11=" // with what means something at other terminals
+	line := "a key \x03\x15\x7f\x16\x11=" // with characters that have a meaning on other terminals
 	for _, way := range []string{"password", "raw", "flush", "pipe", "none"} {
 		t.Setenv("BIJOU_TEST_ASK", way)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

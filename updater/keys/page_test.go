@@ -81,7 +81,7 @@ func allKeys(t *testing.T) (keys []string) {
 		t.Fatalf("functionKeys has %v, and there are %v", known, names)
 	}
 	keys = slices.Collect(maps.Values(functions))
-	check := types.Config{Error: func(error) {}} // imports are not there, and of no use
+	check := types.Config{Error: func(error) {}} // imports are missing and not needed
 	p, _ := check.Check("keys", files, []*ast.File{file}, nil)
 	for _, name := range p.Scope().Names() {
 		c, ok := p.Scope().Lookup(name).(*types.Const)

@@ -46,7 +46,7 @@ func TestManyFailures(t *testing.T) {
 		})
 
 		r.updater(nil)
-		r.Eventually("a stop", func() bool { // what it is like before that would fill pages
+		r.Eventually("a stop", func() bool { // the earlier log would fill pages
 			var q *record.Request
 			_ = r.Store.View(t.Context(), func(v *keyspace.View) (err error) {
 				q, err = updater.LoadRequest(v)

@@ -156,7 +156,7 @@ func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var a struct{ ID, Text string }
-	_ = json.Unmarshal(body, &a) // what it is not stays empty, and shows
+	_ = json.Unmarshal(body, &a) // a wrong value stays empty and visible
 	i.got = append(i.got, r.URL.Path+" "+a.ID+a.Text)
 }
 

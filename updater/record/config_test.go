@@ -49,7 +49,7 @@ func TestCheck(t *testing.T) {
 		{"check-update-interval", "10", "", "a number with a unit"},
 		{"worker-timeout", "60m", "60m", ""},
 		{"worker-timeout", "1m", "1m", ""},
-		{"worker-timeout", "59s", "", "at least 1m0s"}, // upstream's fault 20
+		{"worker-timeout", "59s", "", "at least 1m0s"}, // upstream failed on this
 		{"worker-timeout", "0s", "", "at least 1m0s"},
 		{"worker-timeout", "-1h", "", "at least 1m0s"},
 		{"github-repository", "cybozu-go/neco", "cybozu-go/neco", ""},

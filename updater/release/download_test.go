@@ -34,7 +34,7 @@ func TestResumeOfAnotherFile(t *testing.T) {
 			if got, err := os.ReadFile(path); !bytes.Equal(got, data) {
 				t.Errorf("size %d, %d bytes left: %d other bytes, %v", size, left, len(got), err)
 			}
-			d.SHA256 = sha256.Sum256(nil) // what is wrong stays wrong
+			d.SHA256 = sha256.Sum256(nil) // wrong bytes stay wrong
 			if err := d.Get(t.Context()); err == nil {
 				t.Error("another file was taken")
 			}

@@ -10,7 +10,7 @@ func TestParseIndex(t *testing.T) {
 	for _, tt := range []struct {
 		name, text string
 		kind       Kind
-		want       string // of the error; "": it is read
+		want       string // of the error; "" if it is read
 	}{
 		{"nothing published", `{"format": 1, "releases": []}`, "", ""},
 		{"a field of a later version", `{"format": 1, "made-by": "x", "releases": [{"tag": "release-1.0", "files": [{"name": "a", "size": 1, "x": 2}]}]}`, "", ""},

@@ -87,8 +87,8 @@ func TestInspect(t *testing.T) {
 		key     bool
 		others  []release.Package
 		running string
-		refused string // "": it is taken
-		passes  string // an error that is no refusal
+		refused string // "" if it is accepted
+		passes  string // an error that is not a refusal
 	}{
 		"good":                          {files: packed("version: 2.0\n" + goodPlan)},
 		"good, and its file agrees":     {files: with(packed("version: 2.0\n"+goodPlan), release.ManifestFile, "# ours\n"+goodPlan)},

@@ -41,7 +41,7 @@ func TestNewerAndSame(t *testing.T) {
 	}{
 		{"1.2.3-2", "1.2.3-1", true, false},
 		{"1.2.3-1", "1.2.3-1", false, true},
-		{"2018.9.30-1", "2018.11.07-1", false, false}, // 9 is before 11
+		{"2018.9.30-1", "2018.11.07-1", false, false}, // 9 comes before 11
 		{"1.07", "1.7", false, true},
 		{"1", "", true, false},
 		{"", "", false, true},

@@ -149,7 +149,7 @@ func (w *world) hear() {
 	for _, h := range w.servers {
 		epoch := h.worker.epoch
 		w.after(w.between(0, 200*time.Millisecond), func() {
-			if h.worker.up && h.worker.epoch == epoch && !h.cut && !h.hung.After(w.now) { // else it will, of everything
+			if h.worker.up && h.worker.epoch == epoch && !h.cut && !h.hung.After(w.now) { // otherwise it will read everything
 				w.see(h)
 				w.wakeAt(h, &h.worker, w.now, w.work)
 			}

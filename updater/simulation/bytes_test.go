@@ -24,7 +24,7 @@ type build struct {
 // simPlan determines which components a build contains, and their order, for a server's form of
 // installation.
 type simPlan struct {
-	build   int // every third build of a version has the plan of the one before
+	build   int // every third build of a version has the previous one's plan
 	version string
 	tarball bool // of a build that is split
 }

@@ -29,7 +29,7 @@ func (w *world) inventories(r *record.Request) map[int]record.Inventory {
 	for _, h := range w.servers {
 		if r == nil || !h.worker.up || h.effect != nil || h.status == nil || !h.status.IsFor(*r) || !h.status.Finished {
 			if w.registered(h.lrn) && h.inventory.Request != 0 {
-				all[h.lrn] = h.inventory // what it has written last
+				all[h.lrn] = h.inventory // its last record
 			}
 			continue
 		}

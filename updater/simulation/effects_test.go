@@ -14,7 +14,7 @@ import (
 // off, or stopped.
 type effect struct {
 	task      worker.Task
-	request   record.Request // as its worker knew it at the beginning
+	request   record.Request // as its worker knew it at the start
 	stage     int
 	cancelled bool
 }

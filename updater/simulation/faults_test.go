@@ -127,7 +127,7 @@ func (w *world) hang(h *host) {
 	w.faults["processes hung"]++
 	h.hungSince, h.hung = w.now, w.now.Add(w.between(time.Second, time.Minute))
 	w.logf("server %d hangs until %.2f", h.lrn, h.hung.Sub(simStart()).Seconds())
-	w.after(h.hung.Sub(w.now), func() { // whoever watches hears of all that was
+	w.after(h.hung.Sub(w.now), func() { // watchers get all past changes
 		if h.worker.up && !h.cut {
 			w.after(w.between(0, 200*time.Millisecond), func() {
 				if h.worker.up && !h.cut {

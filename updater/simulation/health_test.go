@@ -25,10 +25,10 @@ const (
 )
 
 const (
-	simSurvey      = 5 * time.Second  // between two looks of a worker
-	simMaxCheckAge = 30 * time.Second // for how long looks for releases may fail
-	simCheck       = 8 * time.Second  // between two of them
-	noticing       = time.Minute      // how long it takes at most until something is recorded of what is ill
+	simSurvey      = 5 * time.Second  // between two checks of a worker
+	simMaxCheckAge = 30 * time.Second // how long lookups for releases can fail
+	simCheck       = 8 * time.Second  // between two lookups
+	noticing       = time.Minute      // the longest time until an illness is recorded
 )
 
 // sicken ends a component on a server between updates, of a kind that is restarted without regard to

@@ -21,35 +21,35 @@ type world struct {
 	store    *simStore
 	now      time.Time
 	servers  []*host
-	leader   *host // who leads the updaters; nil is nobody
+	leader   *host // the leader of the updaters; nil if there is none
 	memory   *decide.Observations
-	steady   time.Duration // how far the leader's time is off while an update runs
+	steady   time.Duration // how far the leader's clock is off while an update runs
 	present  map[int]record.Presence
 	manifest release.Manifest
 	events   []*event
-	calm     bool // nothing breaks any more
+	calm     bool // faults have ended
 
-	builds map[string]build // what tags have, but for the first build of each
-	blind  bool             // nobody knows digests
+	builds map[string]build // the builds of tags, except the first of each
+	blind  bool             // digests are unknown
 
-	mutation    string    // which promise the product breaks; "": none
-	sourceDown  time.Time // until when no releases can be looked for
-	outageTold  bool      // it was reported that they cannot
-	lookedBy    *host     // who has looked in vain since then, without another one, and without its clock set
+	mutation    string    // the promise that the product breaks; "" for none
+	sourceDown  time.Time // until when lookups for releases fail
+	outageTold  bool      // their failure was reported
+	lookedBy    *host     // the leader that has failed to look since then, if it is still the same and its clock was not set
 	lookedSkew  time.Duration
 	lookedSince time.Time
 
-	once        map[string]lock // who does contents
+	once        map[string]lock // the server that brings contents
 	ran         map[string]string
-	reached     map[[2]int]int // how far servers have come, by request and server
+	reached     map[[2]int]int // the servers' progress, by request and server
 	reports     map[string]int // terminal alerts by request and attempt
 	attempts    map[string]bool
-	downgrades  map[string]bool // versions to go back to that were asked for
-	movedAt     time.Time       // when a server or the leader has got further
-	changedAt   time.Time       // since when no worker may go on with an older request
+	downgrades  map[string]bool // requested downgrades
+	movedAt     time.Time       // when a server or the leader last made progress
+	changedAt   time.Time       // since when no worker can go on with an older request
 	ends        int             // terminal reports
 	steprun     int             // steps begun
-	faults      map[string]int  // what broke, for the report
+	faults      map[string]int  // the faults, for the report
 	violations  []string
 	trace       []string
 	tracing     bool
@@ -60,26 +60,26 @@ type world struct {
 type host struct {
 	lrn       int
 	installed build // on the disk
-	byHand    bool  // by somebody else than its worker
+	byHand    bool  // by an operator, and not its worker
 	form      string
-	inventory record.Inventory // as its worker has written it last
-	former    bool             // its worker does not look at what is ill
-	dead      bool             // for good
+	inventory record.Inventory // its worker's last record
+	former    bool             // its worker does not check health
+	dead      bool             // permanently
 	cut       bool             // from the store
 	cutSince  time.Time
-	connected time.Time     // since when it has reached the store
+	connected time.Time     // since when it can reach the store
 	hung      time.Time     // until when its processes hang
 	hungSince time.Time     // and since when
-	skew      time.Duration // its clock's
+	skew      time.Duration // the error of its clock
 	journal   worker.Journal
-	disk      worker.Journal // what of it is on the disk
+	disk      worker.Journal // the part of the journal that is on the disk
 	members   map[string]*member
 
 	worker  process
 	updater process
 	effect  *effect
 
-	current *record.Request // as far as its worker has heard
+	current *record.Request // as far as its worker knows
 	gate    record.Gate
 	status  *record.Status
 	timeout time.Duration
@@ -94,10 +94,10 @@ type host struct {
 type process struct {
 	up bool
 	build
-	epoch int // counts its starts; what an earlier one has begun is void
+	epoch int // counts its starts; actions of earlier ones are void
 	wake  *event
 	began time.Time     // by the world's clock
-	off   time.Duration // its own time goes on evenly from where its server's clock was then
+	off   time.Duration // its own time runs steadily from its server's clock at that moment
 }
 
 // member is a component on one server.
@@ -105,10 +105,10 @@ type member struct {
 	version   string
 	up        bool
 	updating  bool      // down because of an update
-	ill       bool      // down, and not by an update
-	told      bool      // that was reported
-	seenSince time.Time // since when the leader can know that
-	given     bool      // up: its server was unregistered meanwhile, and its turn is nobody's
+	ill       bool      // down, but not because of an update
+	told      bool      // and was reported
+	seenSince time.Time // since when the leader can know of it
+	given     bool      // up: its server was unregistered in between, so its turn is gone
 }
 
 // lock is held by a server until it dies or is cut off for a lease's length.
@@ -126,7 +126,7 @@ type event struct {
 const (
 	leaseTTL   = 10 * time.Second
 	simTimeout = 3 * time.Minute
-	hearing    = time.Second // how long changes take to be heard of, at most
+	hearing    = time.Second // the longest time until a change is known
 )
 
 // after schedules an action for later.

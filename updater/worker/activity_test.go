@@ -26,7 +26,7 @@ func TestActivity(t *testing.T) {
 			hung[lrn] = &updatertest.Server{Hang: map[string]bool{"etcd/update": true}, Needs: map[string]bool{"etcd": true}}
 		}
 		second := r.T.TempDir()
-		if err := r.worker(2, second, hung[2], Options{})(); err != nil { // it was seen, and is away
+		if err := r.worker(2, second, hung[2], Options{})(); err != nil { // it was present and is away
 			r.T.Fatal(err)
 		}
 		r.worker(1, r.T.TempDir(), hung[1], Options{})

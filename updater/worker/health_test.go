@@ -22,9 +22,9 @@ import (
 // after the previous one: w is well, d is down, and s runs with a failing check.
 func TestHealthMemory(t *testing.T) {
 	for what, tt := range map[string]struct {
-		before bool // the worker before has found it ill
+		before bool // the previous worker has found it ill
 		looks  string
-		want   string // by look: . is well, i is ill, ? is not known yet
+		want   string // for each look: . is well, i is ill, ? is unknown
 	}{
 		"well":                        {false, "www", "..."},
 		"restarted":                   {false, "wdw", "..."},

@@ -56,7 +56,7 @@ func TestFleetOfWorkers(t *testing.T) {
 					down++
 					most = max(most, down)
 					mu.Unlock()
-					r.rest() // for another to come, if it could
+					r.rest() // time in which another could come
 					mu.Lock()
 					down--
 				}

@@ -41,7 +41,7 @@ func TestNextTask(t *testing.T) {
 		s     Snapshot
 		after time.Duration
 		job   Job
-		until time.Duration // after t0; 0: no time
+		until time.Duration // after t0; 0 for no time
 		why   string
 	}{
 		{"no request", seated(2, func(s *Snapshot) { s.Current = nil }), 0, Idle, 0, "nothing to do"},

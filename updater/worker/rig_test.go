@@ -20,7 +20,7 @@ type rig struct {
 	*updatertest.Rig
 	manifest release.Manifest
 	clock    clock.Clock // of the next worker; zero: the machine's
-	rest     func()      // gives others time to do what they must not do
+	rest     func()      // gives others time for a forbidden action
 }
 
 // overStores runs a test over each store that processes can share.

@@ -61,7 +61,7 @@ func TestTwelveMembers(t *testing.T) {
 				now := down.Add(1)
 				for was := most.Load(); now > was && !most.CompareAndSwap(was, now); was = most.Load() {
 				}
-				for range 20 { // another would come meanwhile, if it could
+				for range 20 { // time in which another could come
 					_ = r.Store.View(t.Context(), func(v *keyspace.View) error { _, err := v.List(""); return err })
 				}
 				all.Add(1)

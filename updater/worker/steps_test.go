@@ -45,7 +45,7 @@ func measure(t *testing.T, workers, steps int) (c cost) {
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
 	r := newRig(t, cluster.URL("/neco"))
 	r.manifest = emptySteps(steps)
-	disk, err := os.MkdirTemp("/dev/shm", "bijou-steps-") // each server has a disk of its own; these share one
+	disk, err := os.MkdirTemp("/dev/shm", "bijou-steps-") // each server has its own disk; these share one
 	if errors.Is(err, os.ErrNotExist) {
 		disk, err = os.MkdirTemp("", "bijou-steps-")
 	}
@@ -106,7 +106,7 @@ func (r *rig) ends() {
 		} else if err == nil && q.Succeeded() {
 			return
 		}
-		if err != nil && failures < 10 { // others may keep etcd from its work for as long as it is waited for
+		if err != nil && failures < 10 { // a busy machine can delay etcd beyond its timeout
 			failures++
 			continue
 		}

@@ -35,7 +35,7 @@ type agent struct {
 	answers  [2]string // to the first box, and to the second, which has a file
 	done     chan struct{}
 	heard    []byte // all that the client has sent
-	pid      int    // of the client, which is looked at before it is answered
+	pid      int    // the client's, read before it gets its answer
 	resident int    // KiB
 	started  chan struct{}
 	before   func() // called before the first answer

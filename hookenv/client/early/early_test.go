@@ -136,7 +136,7 @@ func countCalls(t *testing.T, cmd *exec.Cmd) (calls int) {
 	if err := cmd.Start(); err != nil {
 		need.Skip(t, "ptrace", err)
 	}
-	stops := 0 // before and behind each call of the first thread
+	stops := 0 // before and after each call of the first thread
 	var status syscall.WaitStatus
 	for {
 		if _, err := syscall.Wait4(cmd.Process.Pid, &status, 0, nil); err != nil {

@@ -91,7 +91,7 @@ func TestBreakages(t *testing.T) {
 	const metadata = "name: blog\nsummary: A blog\ndescription: A blog.\nhook-dialect: modern\nrequires:\n  db: mysql\nstorage:\n  data:\n    type: filesystem\n"
 	tests := []struct {
 		name, file, text string // a text of "" removes the file
-		want             string // what a line says, from its beginning to "..."
+		want             string // the expected line, or its beginning before "..."
 	}{
 		{"a misspelt key of the metadata", "metadata.yaml", strings.Replace(metadata, "requires", "requries", 1), `metadata.yaml:5: warning: unknown key "requries" is ignored; did you mean "requires"?`},
 		{"a misspelt key of a relation", "metadata.yaml", strings.Replace(metadata, "db: mysql", "db: {interface: mysql, scpoe: container}", 1), `metadata.yaml:6: warning: unknown key "scpoe" is ignored; did you mean "scope"?`},

@@ -71,7 +71,7 @@ func TestDyingHolder(t *testing.T) {
 		if _, err := Holder(dir); !errors.Is(err, ErrGone) {
 			t.Errorf("it was killed: %v", err)
 		}
-		_ = cmd.Wait() // it says that it was killed
+		_ = cmd.Wait() // its exit status shows that it was killed
 	}
 }
 

@@ -41,7 +41,7 @@ func TestStorms(t *testing.T) {
 			check(t, c.Members[1].Resume())
 		}},
 		{"history is compacted", func(t *testing.T, s store.Store, _ *etcdtest.Cluster) {
-			waitFault(500 * time.Millisecond) // who begins in the past may meet the end of history
+			waitFault(500 * time.Millisecond) // a watcher from the past may meet the end of history
 			for range 10 {
 				_, err := etcd.Client(s).Compact(t.Context(), revision(t, s))
 				check(t, err)
@@ -224,7 +224,7 @@ func TestOutage(t *testing.T) {
 	_, err = w.Next(ctx)
 	wantError(t, err, context.DeadlineExceeded)
 	<-short.Done()
-	late, err := s.Watch(t.Context(), before, store.Below("new")) // opened while nobody is there
+	late, err := s.Watch(t.Context(), before, store.Below("new")) // opened while no member answers
 	check(t, err)
 	defer late.Close()
 

@@ -64,7 +64,7 @@ func TestHistory(t *testing.T) {
 					}
 				}
 			}
-			h.recordRevision(h.lastSeen().epoch-1, 1000) // of a stream of before
+			h.recordRevision(h.lastSeen().epoch-1, 1000) // from an earlier stream
 			if got := h.lastSeen(); got != test.want {
 				t.Errorf("seen %+v, want %+v", got, test.want)
 			}

@@ -46,7 +46,7 @@ func TestLogins(t *testing.T) {
 		t.Fatal(err)
 	}
 	right = "new"
-	for range 100 { // a hundred seconds: after 1, 3, 7, 15, 31, 61, 91 more
+	for range 100 { // a hundred seconds: retries after 1, 3, 7, 15, 31, 61, 91 more
 		if err := login(); !errors.Is(rpctypes.Error(err), rpctypes.ErrAuthFailed) || !l.isRefused() {
 			t.Fatal(err)
 		}

@@ -117,7 +117,7 @@ func TestDeadEndpoint(t *testing.T) {
 	} {
 		t.Run(url, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // time to try, and to be refused, also for a busy machine
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // time for attempts and refusals, even on a busy machine
 			defer cancel()
 			_, err := etcd.Open(ctx, url)
 			if err == nil || !strings.Contains(err.Error(), "does not answer") || !strings.Contains(err.Error(), "onnect") {

@@ -73,7 +73,7 @@ func TestRestored(t *testing.T) {
 					t.Errorf("history went back %d times", n)
 				}
 			}
-			if n := strings.Count(text(), "everything is read afresh"); n != 2 { // one a store
+			if n := strings.Count(text(), "everything is read afresh"); n != 2 { // one for each store
 				t.Errorf("it was said %d times:\n%s", n, text())
 			}
 		})
@@ -92,7 +92,7 @@ type usedStore struct {
 func useAll(t *testing.T, s, idle store.Store) (u usedStore) {
 	t.Helper()
 	for _, s := range []store.Store{s, idle} {
-		for _, prefix := range []string{"a/", "b/"} { // of which nothing is told
+		for _, prefix := range []string{"a/", "b/"} { // which have no events
 			w, err := s.Watch(t.Context(), revision(t, s), store.Below(prefix))
 			check(t, err)
 			t.Cleanup(w.Close)

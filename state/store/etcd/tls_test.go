@@ -76,7 +76,7 @@ func TestTLSRenewed(t *testing.T) {
 	ca.issue(t, "server")
 	address := freeAddress(t)
 	c := etcdtest.For(t, etcdtest.Options{Flags: tlsFlags(dir, address)})
-	end := time.Now().Add(30 * time.Second) // a busy machine has opened the store by then
+	end := time.Now().Add(30 * time.Second) // even a busy machine has opened the store by then
 	ca.issueUntil(t, "client", end)
 	url := "etcd://" + address + "/a?ca=" + dir + "/ca.pem&cert=" + dir + "/client.pem&key=" + dir + "/client.key"
 	check(t, etcd.Create(t.Context(), url))
@@ -101,7 +101,7 @@ func TestTLSRenewed(t *testing.T) {
 		}
 	}
 	follows("at first")
-	waitFault(time.Until(end) + time.Second) // certificates count in seconds
+	waitFault(time.Until(end) + time.Second) // certificates have times in seconds
 	follows("the connection of before")
 	reconnect()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -31,7 +31,7 @@ func TestLimits(t *testing.T) {
 		txn.Conds = append(txn.Conds, store.Cond{Prefix: fmt.Sprintf("p/%d/", i), Revision: base})
 		txn.Ops = append(txn.Ops, store.Op{Key: fmt.Sprintf("leased/%d", i), Delete: true})
 	}
-	txn.Conds[7].Prefix = "leased/" // leased keys count, too
+	txn.Conds[7].Prefix = "leased/" // leased keys count too
 	commit(t, s, txn)
 	if n := len(list(t, s, "leased/")); n != leased-store.MaxOps {
 		t.Errorf("%d keys are left", n)
@@ -117,7 +117,7 @@ func TestSweep(t *testing.T) {
 		want error
 	}{
 		{store.Cond{Prefix: "p/", Revision: base}, store.ErrConflict},    // broken
-		{store.Cond{Prefix: "r/", Revision: base}, store.ErrConflict},    // nobody can tell
+		{store.Cond{Prefix: "r/", Revision: base}, store.ErrConflict},    // unknown
 		{store.Cond{Prefix: "p/", Revision: deleted}, nil},               // not after the sweep
 		{store.Cond{Prefix: "q/", Revision: deleted}, store.ErrConflict}, // its mark was kept
 		{store.Cond{Prefix: "q/", Revision: later}, nil},

@@ -46,7 +46,7 @@ func TestUsers(t *testing.T) {
 		commit(t, s, store.Txn{Ops: []store.Op{{Key: "k", Lease: l.ID()}}})
 		_, err := w.Next(t.Context())
 		check(t, err)
-		waitFault(steadyTTL / 2) // in all longer than the lease lives unless it is refreshed
+		waitFault(steadyTTL / 2) // longer in total than a lease lives without a refresh
 	}
 	list(t, s, "")
 

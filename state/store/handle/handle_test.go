@@ -68,12 +68,12 @@ func TestKeep(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		answer func(n int64) (bool, error)
-		done   time.Duration // 0: it lives on
+		done   time.Duration // 0 if it lives on
 		asked  int64
 	}{
 		{"refreshed", func(int64) (bool, error) { return true, nil }, 0, 5},
 		{"lost", func(n int64) (bool, error) { return n < 3, nil }, ttl, 3},
-		{"away for ever", func(int64) (bool, error) { return false, errAway }, ttl, 15}, // at 20 s, then each 3 s up to 60 s
+		{"away for ever", func(int64) (bool, error) { return false, errAway }, ttl, 15}, // at 20 s, then every 3 s up to 60 s
 		{"away for a while", func(n int64) (bool, error) { return n > 10, nilIf(n > 10) }, 0, 14},
 		{"a refresh that takes the TTL", func(int64) (bool, error) { time.Sleep(ttl); return true, nil }, ttl * 4 / 3, 1},
 	} {

@@ -276,7 +276,7 @@ func writeUntil(t *testing.T, s store.Store, key string, stop chan struct{}) (co
 		case err == nil:
 			count++
 		case errors.Is(err, store.ErrAway):
-		case errors.Is(err, store.ErrConflict): // one before it, of which nobody had heard, was late
+		case errors.Is(err, store.ErrConflict): // an earlier one, with an unknown result, was late
 		default:
 			t.Error(err)
 			return count

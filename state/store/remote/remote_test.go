@@ -47,7 +47,7 @@ func TestConformance(t *testing.T) {
 // world is a gateway in front of an SQLite file, with a socket that can stall.
 type world struct {
 	file, behind, socket string
-	stall                sync.RWMutex // held while nothing gets through
+	stall                sync.RWMutex // held while the connection is blocked
 
 	base     store.Store
 	endpoint *gateway.Endpoint

@@ -179,7 +179,7 @@ type replacement struct {
 	prepare func(t *testing.T, path string) // before the commits that are lost
 	replace func(t *testing.T, path string)
 
-	left string // the keys that are there when the files are removed that the error names
+	left string // the keys that remain when the files in the error are removed
 }
 
 func replacements() []replacement {
@@ -235,7 +235,7 @@ func TestReplaced(t *testing.T) {
 	for _, r := range replacements() {
 		t.Run(r.name, func(t *testing.T) {
 			t.Run("looking", func(t *testing.T) { testReplaced(t, r, quick) })
-			if r.name != "log removed" { // only polls look at that: each commit writes it
+			if r.name != "log removed" { // only polls notice that, since each commit writes it
 				t.Run("told", func(t *testing.T) { testReplaced(t, r, sqlite.Options{PollInterval: long}) })
 			}
 			t.Run("writing", func(t *testing.T) { testReplaced(t, r, writing) })

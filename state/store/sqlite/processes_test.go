@@ -129,7 +129,7 @@ func TestKilledBeforeBell(t *testing.T) {
 	s := openWith(t, path, sqlite.Options{})
 	w := watch(t, s, "w/")
 	put(t, s, "w/first", "")
-	next(t, w) // it is live now, and waits for the bell
+	next(t, w) // it is live now and waits for the bell
 	c := start(t, "mute", path)
 	c.line(t)
 	fmt.Fprintln(c.in)

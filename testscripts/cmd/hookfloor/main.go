@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		return nil
 	}
-	if err := hook(); err != nil { // connected, and all is warm
+	if err := hook(); err != nil { // connected and warmed up
 		return err
 	}
 	begun, before := time.Now(), cpu()

@@ -15,7 +15,7 @@ import (
 type figures struct {
 	files, lines     int
 	functions        int
-	bodyLines        int // of functions of several lines, without the first and the last
+	bodyLines        int // of functions with several lines, without the first and last lines
 	blank            int // of those
 	comments         int // of those, lines that are nothing else
 	long             int // functions above 15 lines

@@ -56,7 +56,7 @@ func findSource(dir string) (string, error) {
 func generate(dir, source string) ([]string, error) {
 	compiler := protocompile.Compiler{
 		Resolver:       &protocompile.SourceResolver{ImportPaths: []string{dir}},
-		SourceInfoMode: protocompile.SourceInfoStandard, // comments go along
+		SourceInfoMode: protocompile.SourceInfoStandard, // with comments
 	}
 	files, err := compiler.Compile(context.Background(), source)
 	if err != nil {

@@ -20,8 +20,8 @@ type memoryHook struct {
 	ids             map[string][]int
 	nodes           map[hookapi.Node]*memoryNode
 	ports           []portChange
-	leader          *bool // nil: nobody has asked yet
-	asLeader        bool  // it has written what only a leader may
+	leader          *bool // nil if it was not read yet
+	asLeader        bool  // it has written something that only a leader can write
 }
 
 // memoryNode is a settings node as the hook read it, and as it is after the hook's writes.

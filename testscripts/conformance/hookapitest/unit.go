@@ -167,7 +167,7 @@ func closeOverlapping(s suite) {
 	}
 	s.port(next, hookapi.Port{From: 150, To: 150, Protocol: "udp"}, false)
 	s.port(next, hookapi.Port{From: 201, To: 299, Protocol: "tcp"}, false)
-	s.port(next, hookapi.Port{From: 305, To: 305, Protocol: "tcp"}, false) // of what this hook has opened
+	s.port(next, hookapi.Port{From: 305, To: 305, Protocol: "tcp"}, false) // which this hook has opened
 	s.port(next, block, false)
 	s.port(next, hookapi.Port{From: 150, To: 150, Protocol: "tcp"}, false)
 }
@@ -198,7 +198,7 @@ func (s suite) status(h hookapi.Hook, ofService bool) hookapi.Status {
 	s.Helper()
 	got, err := h.Status(s.ctx(), ofService)
 	s.fails("Status", nil, err)
-	if got.Status == "unknown" { // or nothing: nobody has set one
+	if got.Status == "unknown" { // or empty, if nobody has set one
 		got.Status = ""
 	}
 	return hookapi.Status{Status: got.Status, Message: got.Message}

@@ -22,7 +22,7 @@ type World struct {
 	PrivateAddress, PublicAddress string
 	Config                        map[string]any // nil values: unset, without default
 	Leader                        bool           // it leads its service
-	Bindings                      []string       // endpoints that no relation is named after
+	Bindings                      []string       // endpoints without a relation of their name
 	// Action is the action that the hooks run as, or nil. Resources are files by name. Only a Memory
 	// uses them.
 	Action    *hookapi.Action

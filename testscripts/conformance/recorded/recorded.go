@@ -58,7 +58,7 @@ type Context struct {
 	RemoteUnit string `json:"remote-unit"`
 	Broken     bool   `json:"broken"`
 	NoUnit     bool   `json:"no-unit"` // juju do without --unit
-	Leader     bool   `json:"leader"`  // the local unit leads, whatever the fixture says
+	Leader     bool   `json:"leader"`  // the local unit is the leader, whatever the fixture says
 }
 
 // Case is one hook and the commands it calls.

@@ -31,8 +31,8 @@ const (
 
 	FilesAbsent Fault = "files-absent" // 404
 	FilesPage   Fault = "files-page"   // a web page, with 200
-	FilesOther  Fault = "files-other"  // as many other bytes
-	FilesCut    Fault = "files-cut"    // half of what is asked for
+	FilesOther  Fault = "files-other"  // the same number of different bytes
+	FilesCut    Fault = "files-cut"    // half of the requested bytes
 )
 
 // RetryAfter is how long a source with a rate limit asks clients to wait.

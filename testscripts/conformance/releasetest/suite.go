@@ -210,7 +210,7 @@ func fetched(f *fixture) {
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
 			f.Fatalf("%d bytes, %v", len(got), err)
 		}
-		f.place.Break(f.T, FilesPage) // what is there is not asked for again
+		f.place.Break(f.T, FilesPage) // an existing file is not requested again
 	}
 }
 

@@ -22,7 +22,7 @@ func awayAndBack(f *fixture) {
 	back := sync.OnceFunc(f.o.Away(f.T, f.s))
 	defer back()
 	var err error
-	for err == nil { // who is stopped may answer once more
+	for err == nil { // a stopped process may answer once more
 		short, cancel := context.WithTimeout(f.ctx, time.Second)
 		_, err = f.s.Commit(short, store.Txn{Ops: []store.Op{put("called off", "1")}})
 		cancel()

@@ -30,7 +30,7 @@ func prefixHolds(f *fixture) {
 	f.write(put("p", "1"), put("p.", "1"), put("p0", "1"), put("o", "1"), put("q", "1"), put("p\xff", "1"), del("p/none"))
 	f.share().write(del("p"), del("p0"))
 	f.commit(below("p/", base))
-	f.commit(below("p/", base+1000000)) // of a revision that is yet to come
+	f.commit(below("p/", base+1000000)) // of a future revision
 
 	inside := below("p/", base)
 	inside.Ops = append(inside.Ops, put("p/c", "1"), del("p/a"))
@@ -62,7 +62,7 @@ func prefixBroken(f *fixture) {
 	}
 	base = f.write(put("p/brief", "1")) - 1
 	f.write(del("p/brief"))
-	f.refused(store.ErrConflict, below("p/b", base)) // it has come and gone
+	f.refused(store.ErrConflict, below("p/b", base)) // the revision is in the past now
 	f.refused(store.ErrConflict, below("p/", 0))
 	f.has("out")
 }

@@ -73,14 +73,14 @@ type Resource struct {
 // Server is the server. Its methods can be called while it serves requests.
 type Server struct {
 	http  *httptest.Server
-	other *httptest.Server // a host of its own for files
+	other *httptest.Server // a separate host for files
 
 	mu       sync.Mutex
 	charms   []Charm
 	fault    Fault
-	left     int // how often it is still; negative: always
+	left     int // how many more times; negative means always
 	requests []Request
-	gate     chan struct{} // of the fault Stopped: closed once downloads go on
+	gate     chan struct{} // of the fault Stopped; closed when downloads go on
 }
 
 // Request is a request that the server got.

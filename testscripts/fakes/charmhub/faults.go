@@ -12,22 +12,22 @@ type Fault string
 // The faults.
 const (
 	None         Fault = "none"
-	Throttled    Fault = "throttled"     // 429, come again in a second
-	Unavailable  Fault = "unavailable"   // 503 and a web page, come again in a second
+	Throttled    Fault = "throttled"     // 429 with a retry after a second
+	Unavailable  Fault = "unavailable"   // 503 and a web page, with a retry after a second
 	Unexplained  Fault = "unexplained"   // 503 and a web page
-	Closed       Fault = "closed"        // 429, come again in an hour
+	Closed       Fault = "closed"        // 429 with a retry after an hour
 	Hangup       Fault = "hangup"        // connections are closed without a byte
 	WrongURL     Fault = "wrong-url"     // 404 in plain text
 	Nonsense     Fault = "nonsense"      // a web page, with 200
-	Cut          Fault = "cut"           // files end half-way
-	WrongSum     Fault = "wrong-sum"     // files have another sum than is said
-	WrongSize    Fault = "wrong-size"    // files are a byte shorter than is said
-	UnknownField Fault = "unknown-field" // answers have fields that nobody knows
-	NullCharm    Fault = "null-charm"    // answers have no charm, and no error
-	OtherHost    Fault = "other-host"    // files are on another host
+	Cut          Fault = "cut"           // files end halfway
+	WrongSum     Fault = "wrong-sum"     // files have a different sum from the announced one
+	WrongSize    Fault = "wrong-size"    // files are a byte shorter than announced
+	UnknownField Fault = "unknown-field" // answers have unknown fields
+	NullCharm    Fault = "null-charm"    // answers have neither a charm nor an error
+	OtherHost    Fault = "other-host"    // files are on a different host
 	Slow         Fault = "slow"          // files come piece by piece
-	Stopped      Fault = "stopped"       // files stop half-way until Release
-	OldHashes    Fault = "old-hashes"    // the sums' keys are those of 2020
+	Stopped      Fault = "stopped"       // files stop halfway until Release
+	OldHashes    Fault = "old-hashes"    // the keys of sums are those of 2020
 )
 
 // Faults lists them.

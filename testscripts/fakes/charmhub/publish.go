@@ -17,13 +17,13 @@ import (
 type Publication struct {
 	Dir      string // of a charm, or with bundle.yaml of a bundle
 	Name     string
-	Track    string // the default one from now on; empty: as it was
+	Track    string // the default track from now on; empty keeps the old one
 	Channel  string // latest/stable
 	Bases    []string
 	Arch     string
 	Revision int
 
-	Resource string // that goes with it as a new revision; empty: none
+	Resource string // published with it as a new revision; empty for none
 	Content  []byte // of the resource
 }
 

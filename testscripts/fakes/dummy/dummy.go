@@ -27,7 +27,7 @@ const Name = "dummy"
 // Provider is one process's view of the directory.
 type Provider struct {
 	dir string
-	die func() // what a crash is
+	die func() // a crash
 
 	mu    sync.Mutex
 	known known

@@ -20,8 +20,8 @@ const JournalFile = "journal"
 // These are the events of the journal.
 const (
 	made    = "made"    // an instance, for its token
-	again   = "again"   // it had ended, and runs again
-	ended   = "ended"   // it does not run any more
+	again   = "again"   // it had ended and runs again
+	ended   = "ended"   // it no longer runs
 	stopped = "stopped" // nothing is left of it
 	crash   = "crash"   // the process dies
 )

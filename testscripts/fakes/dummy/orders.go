@@ -28,21 +28,21 @@ type Orders struct {
 
 // StartOrder is an order for the starts of a machine.
 type StartOrder struct {
-	Boot   []string           `json:"boot,omitempty"`   // what it says meanwhile, a line each
-	Pause  time.Duration      `json:"pause,omitempty"`  // after each line, or once: it is slow
-	Hang   bool               `json:"hang,omitempty"`   // until it is told to end
-	Fail   string             `json:"fail,omitempty"`   // for good
-	Busy   string             `json:"busy,omitempty"`   // for the moment
-	Crash  int                `json:"crash,omitempty"`  // so many times the process dies once the instance is there
-	Answer *provider.Instance `json:"answer,omitempty"` // a lie
+	Boot   []string           `json:"boot,omitempty"`   // its output, a line each
+	Pause  time.Duration      `json:"pause,omitempty"`  // after each line, or once
+	Hang   bool               `json:"hang,omitempty"`   // until it is cancelled
+	Fail   string             `json:"fail,omitempty"`   // permanently
+	Busy   string             `json:"busy,omitempty"`   // temporarily
+	Crash  int                `json:"crash,omitempty"`  // how many times the process dies once the instance exists
+	Answer *provider.Instance `json:"answer,omitempty"` // a false answer
 }
 
 // ListOrder is an order for the list of instances.
 type ListOrder struct {
 	Fail string              `json:"fail,omitempty"`
-	Hang bool                `json:"hang,omitempty"` // until it is told to end
+	Hang bool                `json:"hang,omitempty"` // until it is cancelled
 	Omit []string            `json:"omit,omitempty"` // ids
-	Add  []provider.Instance `json:"add,omitempty"`  // beside those that there are
+	Add  []provider.Instance `json:"add,omitempty"`  // in addition to the real ones
 }
 
 // Give writes the orders of the provider in that directory.

@@ -13,8 +13,8 @@ import (
 // Options are the options of a cluster. The zero value is one member that does not sync to disk.
 type Options struct {
 	Members int      // 1 or 3; default 1
-	Sync    bool     // sync to disk, as in earnest; without it a kill is survived, a power cut is not
-	Flags   []string // more of the server's flags, for each member
+	Sync    bool     // sync to disk, as in production; without it, data survives a kill but not a power cut
+	Flags   []string // additional flags for each member
 }
 
 // Cluster is a running cluster.

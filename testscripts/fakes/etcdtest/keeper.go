@@ -16,7 +16,7 @@ func newKeeper() *keeper {
 	k := &keeper{jobs: make(chan func()), done: make(chan struct{})}
 	go func() {
 		defer close(k.done)
-		runtime.LockOSThread() // for ever: the thread ends with the goroutine
+		runtime.LockOSThread() // forever: the thread ends with the goroutine
 		for job := range k.jobs {
 			job()
 		}

@@ -23,7 +23,7 @@ type Member struct {
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd
-	gone chan struct{} // closed when cmd was waited for
+	gone chan struct{} // closed when cmd has ended
 }
 
 // Socket returns the path of the member's client socket.
@@ -81,7 +81,7 @@ func (m *Member) spawn() error {
 	}
 	m.cmd, m.gone = cmd, make(chan struct{})
 	go func(gone chan struct{}) {
-		_ = cmd.Wait() // it is killed, which is no news
+		_ = cmd.Wait() // it is killed, which is expected
 		close(gone)
 	}(m.gone)
 	return nil

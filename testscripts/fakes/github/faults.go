@@ -25,11 +25,11 @@ const (
 	Throttled Fault = "throttled"  // the API asks to come again in RetryAfter seconds: its secondary rate limit
 	ErrorPage Fault = "error-page" // files are a web page, with 200
 	Missing   Fault = "missing"    // files answer 404
-	Cut       Fault = "cut"        // each answer of a file ends half-way of what is left
-	Swapped   Fault = "swapped"    // files have the right size and another content
+	Cut       Fault = "cut"        // each answer with a file ends halfway through the rest
+	Swapped   Fault = "swapped"    // files have the right size and different content
 	Page      Fault = "page"       // packages and manifests are a web page, with 200; sums and signatures are as published
-	Packages  Fault = "packages"   // so are packages only
-	Forged    Fault = "forged"     // they have the right size and another content
+	Packages  Fault = "packages"   // the same for packages only
+	Forged    Fault = "forged"     // packages have the right size and different content
 )
 
 // Faults lists them.

@@ -41,7 +41,7 @@ type Server struct {
 	mu       sync.Mutex
 	releases []Release // the newest first, as GitHub lists them
 	pageSize int
-	limit    int // requests that are still allowed; negative: any number
+	limit    int // remaining requests; negative means any number
 	reset    int64
 	token    string
 	fault    Fault

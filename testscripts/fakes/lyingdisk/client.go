@@ -17,7 +17,7 @@ import (
 // Disk is a disk that a separate process serves.
 type Disk struct {
 	Path string     // where it is mounted
-	Dice *rand.Rand // thrown by the disk's seed, for what the test chooses itself
+	Dice *rand.Rand // from the disk's seed, for the test's own choices
 
 	t       testing.TB
 	orders  io.WriteCloser

@@ -20,22 +20,22 @@ const pageSize = 4096
 type disk struct {
 	mu     sync.Mutex
 	files  map[uint64]*changed         // by inode
-	names  map[uint64]map[string]entry // by inode of the directory: what each changed name was
-	fails  map[string]bool             // "read", "write", "sync": they fail
-	counts map[string]int              // how often each did
+	names  map[uint64]map[string]entry // by inode of the directory: the previous entry of each changed name
+	fails  map[string]bool             // the kinds of calls that fail: "read", "write", "sync"
+	counts map[string]int              // how often each has failed
 	dice   *rand.Rand
 
-	next  string // "read", "write", "sync": one of them is to fail,
-	left  int    // after so many; 0: none is
-	stays bool   // and all that follow
-	kills bool   // that one kills its caller instead
+	next  string // the kind of the next call that fails,
+	left  int    // after that many; 0 means none
+	stays bool   // and all later ones
+	kills bool   // instead, that call kills its caller
 }
 
 // changed is the last synced content of a file, as far as it differs from the current one.
 type changed struct {
 	size  int64
 	pages map[int64][]byte // by number; shorter at the end of the file
-	lost  map[int64][]byte // of these a sync has failed
+	lost  map[int64][]byte // pages for which a sync has failed
 }
 
 // entry is the previous entry under a name. Inode 0 means none.
@@ -114,7 +114,7 @@ func (d *disk) noteWrite(inode uint64, path string, offset, length int64) syscal
 
 // keep keeps a page as it was last synced, unless it is kept already.
 func (c *changed) keep(f *os.File, page int64) error {
-	if old, ok := c.lost[page]; ok { // it is written again, and has a new chance
+	if old, ok := c.lost[page]; ok { // it is written again, and can survive again
 		c.pages[page] = old
 		delete(c.lost, page)
 		return nil

@@ -16,7 +16,7 @@ import (
 type node struct {
 	fs.LoopbackNode
 	disk  *disk
-	grave string // where files are kept whose last name was removed, by inode
+	grave string // files whose last name was removed, by inode
 }
 
 // file is an open file.
@@ -214,7 +214,7 @@ func (n *node) Rename(ctx context.Context, name string, parent fs.InodeEmbedder,
 	n.changeName(name)
 	to.changeName(newName)
 	_, isDir := stat(to.path(newName))
-	if flags == 0 && !isDir { // what is replaced goes; a directory is replaced only if it is empty
+	if flags == 0 && !isDir { // the replaced entry is removed; a directory is replaced only if it is empty
 		if errno := to.bury(newName); errno != 0 && errno != syscall.ENOENT {
 			return errno
 		}

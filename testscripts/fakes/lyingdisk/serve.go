@@ -247,7 +247,7 @@ func (s *served) rebuildEntry(e entry, target string, places map[uint64]string, 
 			return s.rebuild(e.inode, path, target, places, survive)
 		}
 		if !info.Mode().IsRegular() {
-			return nil // a socket ends with who served it
+			return nil // a socket ends with its server
 		}
 		data, err := s.disk.contents(e.inode, path, survive)
 		if err != nil {

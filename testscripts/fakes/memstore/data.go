@@ -16,10 +16,10 @@ type data struct {
 	history  map[string][]version // of each key, oldest first
 	log      []store.Batch        // commits after trimmed, oldest first
 	trimmed  int64
-	leases   map[store.LeaseID]*lease // those that live
+	leases   map[store.LeaseID]*lease // the living ones
 	lastID   store.LeaseID
 	changed  chan struct{}    // closed and replaced by each commit
-	lost     func(key string) // of KeepFuture; nil: records are as they are written
+	lost     func(key string) // of KeepFuture; nil leaves records as they are written
 }
 
 // version is the value of one key after one commit.

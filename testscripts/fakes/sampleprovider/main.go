@@ -76,14 +76,14 @@ func (p *provider) Start(r *protocol.StartRequest, stream protocol.Provider_Star
 // startAgent starts the agent in its own session, so that the agent outlives this process.
 func (p *provider) startAgent(r *protocol.StartRequest, mark string, stream protocol.Provider_StartServer) error {
 	line := &protocol.StartResponse_Boot{Boot: "booting for " + p.boot.String()}
-	_ = stream.Send(&protocol.StartResponse{Progress: line}) // if nobody listens the context is done
+	_ = stream.Send(&protocol.StartResponse{Progress: line}) // if nobody listens, the context is done
 	select {
 	case <-time.After(p.boot):
 	case <-stream.Context().Done():
 		return stream.Context().Err()
 	}
 	dir := filepath.Dir(mark)
-	if err := os.MkdirAll(dir, 0o755); err != nil { // which the agent wants to be there
+	if err := os.MkdirAll(dir, 0o755); err != nil { // which the agent needs
 		return err
 	}
 	tool := filepath.Join(p.env.Dir, "tools", r.Tools, "machine-agent")
@@ -93,7 +93,7 @@ func (p *provider) startAgent(r *protocol.StartRequest, mark string, stream prot
 		return err
 	}
 	began := startTime(agent.Process.Pid)
-	go agent.Wait() // or else it would stay as a zombie
+	go agent.Wait() // otherwise it would stay as a zombie
 	return os.WriteFile(mark, fmt.Appendf(nil, "%d %s\n", agent.Process.Pid, began), 0o600)
 }
 
@@ -106,7 +106,7 @@ func (p *provider) Stop(_ context.Context, r *protocol.StopRequest) (*protocol.S
 		if time.Now().After(end) {
 			signal = syscall.SIGKILL
 		}
-		_ = syscall.Kill(pid, signal) // if it has just gone, so much the better
+		_ = syscall.Kill(pid, signal) // it may just have ended
 		time.Sleep(10 * time.Millisecond)
 	}
 	return &protocol.StopResponse{}, os.RemoveAll(filepath.Dir(mark))

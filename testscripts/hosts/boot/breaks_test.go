@@ -101,7 +101,7 @@ func (w *world) refuses(version string, words ...string) {
 	w.eventually("the leader refuses release "+version, func() bool {
 		said.Message, said.Refused = "", ""
 		if w.look("info/check-failure", &said) && said.Refused == version {
-			return true // it cannot be had now
+			return true // it is unavailable now
 		}
 		var refusals struct {
 			Releases []struct{ Version, Why string }

@@ -24,10 +24,10 @@ func clocks(w *world, p *parts) {
 		w.spawn(host, "standin kill-leader "+members()[host], "/root/leaders")
 	}
 	defer w.end()
-	w.publish(*p.news()) // its workers come with clocks that are off, in the middle of it
+	w.publish(*p.news()) // in the middle of it, its workers get clocks that are off
 	w.succeeds(p.version)
 	w.reported(p.version, "succeeded")
-	w.publish(*p.next()) // all is off from the beginning
+	w.publish(*p.next()) // all clocks are off from the start
 	w.succeeds(p.version)
 	w.reported(p.version, "succeeded")
 	for host := range 3 {

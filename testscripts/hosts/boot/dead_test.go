@@ -13,7 +13,7 @@ import (
 // rejoins replaces the dead server with a new one, whose member of etcd has none of the old one's data.
 func (w *world) rejoins(dead int) {
 	w.t.Helper()
-	flags := w.on((dead+1)%3, "NECO_STATE="+storage+" neco bootserver replace "+strconv.Itoa(10+dead)+" --why 'its disk' 2>/dev/null") // stderr says what to do with the flags
+	flags := w.on((dead+1)%3, "NECO_STATE="+storage+" neco bootserver replace "+strconv.Itoa(10+dead)+" --why 'its disk' 2>/dev/null") // stderr says how to use the flags
 	cluster, _, _ := strings.Cut(flags, " ")
 	unit := w.fleet.Host(dead).Disk("/etc/systemd/system/etcd.service")
 	text, err := os.ReadFile(unit)

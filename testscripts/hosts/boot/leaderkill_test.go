@@ -37,7 +37,7 @@ type leaderKiller struct {
 	leader leads
 	lease  string
 	seen   map[string]bool
-	killed string // where the last leader of this host was killed; "": another leads
+	killed string // where the previous leader on this host was killed; "" if another leads
 }
 
 // killLeader runs until it is killed, and prints what it does.

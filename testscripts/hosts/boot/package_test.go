@@ -16,7 +16,7 @@ type parts struct {
 	version                        string
 	etcd                           string // 3.5 or 3.6
 	cke, vault, sabakan, serf, deb string
-	timeout                        string // of what may hang; "": the default
+	timeout                        string // of commands that may hang; "" is the default
 }
 
 // archive makes an archive with a version and additional files, and returns its entry for a manifest.
@@ -131,6 +131,6 @@ func (w *world) offer(p parts) {
 	deb := w.release(p)
 	files, err := w.fleet.Host(3).Path("/srv/files")
 	w.check(err)
-	w.run("cp", "-a", "-u", "-T", w.path("srv/files"), files) // what is there already is not copied again
+	w.run("cp", "-a", "-u", "-T", w.path("srv/files"), files) // existing files are not copied again
 	w.put(3, w.path(deb), w.tag(p)+"/"+deb)
 }

@@ -54,7 +54,7 @@ func releases(dir string) error {
 func misbehave(s *github.Server, path string) error {
 	fault, err := os.ReadFile(path)
 	if err != nil || len(fault) == 0 {
-		return nil // nothing is asked, or not yet
+		return nil // there is no fault, or not yet
 	}
 	return errors.Join(s.Misbehave(github.Fault(strings.TrimSpace(string(fault)))), os.Remove(path))
 }

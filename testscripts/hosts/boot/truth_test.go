@@ -38,7 +38,7 @@ func replaced(w *world, p *parts) {
 }
 
 // firstImage makes an image of everything that a server's first release installed, except etcd.
-const firstImage = `tar -C / -cf /root/image.tar --exclude=opt/etcd* opt usr/lib/bijou var/lib/neco var/lib/dpkg || [ $? = 1 ]` // 1: something was written meanwhile
+const firstImage = `tar -C / -cf /root/image.tar --exclude=opt/etcd* opt usr/lib/bijou var/lib/neco var/lib/dpkg || [ $? = 1 ]` // 1 if something was written in between
 
 // reimage restores that image, as an operator who reinstalls a server from an old image would. That
 // does not start CKE and Vault.

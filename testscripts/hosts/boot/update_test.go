@@ -75,7 +75,7 @@ func takeThrough(t *testing.T, all []part) {
 			w.whole(p)
 		})
 		if !ok {
-			return // where the servers are now is no beginning for another case
+			return // the servers are in no state for another case
 		}
 	}
 }

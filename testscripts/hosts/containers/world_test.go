@@ -28,7 +28,7 @@ type world struct {
 	bin    string // the folder of the binary and its links
 	home   string // BIJOU_HOME
 	series string // of the machines
-	short  string // begins the names of what the environment has on this machine
+	short  string // begins all names that the environment has on this machine
 	uuid   string // the environment's
 }
 

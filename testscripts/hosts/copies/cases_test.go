@@ -14,8 +14,8 @@ type other struct {
 	unit   string // systemd's
 	host   int
 	folder string
-	make   string // on host 0, prints what host unpacks as the folder
-	tenths int    // how long the hook takes during which the store goes away: it may end meanwhile
+	make   string // printed on host 0, and unpacked by host as the directory
+	tenths int    // how long the hook takes that runs when the store goes away; it may end before the store is back
 }
 
 // TestHosts repeatedly starts agents that must not run, while the store is away for longer than a
@@ -37,7 +37,7 @@ func TestHosts(t *testing.T) {
 func (p *pair) beside(o other) {
 	p.t.Helper()
 	began := time.Now().UnixMicro()
-	defer func() { checkRuns(p.t, o.name, since(p.all(), began)) }() // also if it never came to rest
+	defer func() { checkRuns(p.t, o.name, since(p.all(), began)) }() // even if it never settled
 	p.order(20, 50)
 	halt := p.drive()
 	p.unpack(o)

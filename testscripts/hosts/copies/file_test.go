@@ -55,7 +55,7 @@ const outage = 40 * time.Second
 // At the end it checks that every hook ran in one place only.
 func (w *folder) withCopy(name string, f func()) {
 	w.t.Helper()
-	defer func() { checkRuns(w.t, name, w.events()) }() // also if it never came to rest
+	defer func() { checkRuns(w.t, name, w.events()) }() // even if it never settled
 	halt := w.drive()
 	copied := filepath.Join(w.dir, "copy")
 	if out, err := exec.Command("cp", "-a", w.Dir(), copied).CombinedOutput(); err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	env    = "/root/.bijou/default" // the environment's folder, on each host that has one
+	env    = "/root/.bijou/default" // the environment's directory on each host that has one
 	orders = "/root/orders"
 	record = "/root/record"
 )

@@ -13,7 +13,7 @@ import (
 type move struct {
 	name     string
 	from, to int
-	stubborn bool // the hook does not end when it is told to
+	stubborn bool // the hook ignores SIGTERM
 	cut      bool // the first host cannot reach the store
 }
 

@@ -25,8 +25,8 @@ type browser struct {
 	ctx context.Context
 
 	mu        sync.Mutex
-	requests  []string // what it has asked for
-	complains []string // what it has written to its console
+	requests  []string // its requests
+	complains []string // its output on the console
 }
 
 func openBrowser(t *testing.T) *browser {

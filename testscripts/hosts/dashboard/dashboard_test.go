@@ -187,7 +187,7 @@ func testDetails(b *browser) {
 	b.await("the details are closed, and the box has the focus again", `document.querySelector('#detail[hidden]') && document.activeElement.closest('.box')`)
 	b.press("/")
 	b.await("the filter has the focus", `document.activeElement.id === 'filter'`)
-	evaluate[string](b, `document.getElementById('filter').value = ''`) // the driver types the key, too
+	evaluate[string](b, `document.getElementById('filter').value = ''`) // the driver also types the key
 	b.do(chromedp.SendKeys(chromedp.CSS("#filter"), "web/0"))
 	b.await("one unit is left", `document.querySelectorAll('#units tr:not([hidden])').length === 1 && document.querySelectorAll('.lane:not([hidden])').length === 1`)
 	b.press(kb.Tab)

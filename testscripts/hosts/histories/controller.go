@@ -27,14 +27,14 @@ type play struct {
 	history  []porcupine.Operation
 	sessions []session
 	workers  int
-	complain []string // what workers wrote to stderr
+	complain []string // the workers' stderr
 }
 
 // session is a worker's session. It ends after the worker, or earlier if the worker was told so:
 // otherwise it would take slots from a living process.
 type session struct {
 	id   string
-	ends int64 // not before
+	ends int64 // not earlier
 }
 
 // start starts a worker as a process that plays for the time work. Its history is complete once the
@@ -68,7 +68,7 @@ func (p *play) start(seed uint64, work time.Duration) (*exec.Cmd, <-chan struct{
 		defer close(done)
 		p.record(client, id, out)
 		said, _ := io.ReadAll(errs)
-		_ = cmd.Wait() // killed, mostly
+		_ = cmd.Wait() // usually killed
 
 		if len(said) > 0 {
 			p.mu.Lock()
@@ -97,7 +97,7 @@ func (p *play) record(client int, id string, from io.Reader) {
 		case e.Session != "":
 			begun = e.At
 		case e.Lost:
-			own.ends = begun // at some time before the worker noticed
+			own.ends = begun // some time before the worker noticed
 		case e.Operation != nil:
 			open = &porcupine.Operation{ClientId: client, Input: *e.Operation, Call: e.At}
 		case e.Outcome != nil && open != nil:

@@ -32,9 +32,9 @@ const (
 	opView = "view" // reads everything
 	opMove = "move" // takes N from a register and adds it to another
 	opPut  = "put"  // writes N into a register, without reading
-	opHold = "hold" // takes a slot for a session, if nobody holds it
-	opDrop = "drop" // gives a slot back, if the session holds it
-	opEnd  = "end"  // a session ends by itself: all that it holds is free
+	opHold = "hold" // takes a slot for a session if it is free
+	opDrop = "drop" // gives a slot back if the session holds it
+	opEnd  = "end"  // a session ends by itself, which frees all its slots
 )
 
 // outcome is the result that a process got. An operation without one may have happened, or may happen

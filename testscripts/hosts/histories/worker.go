@@ -21,15 +21,15 @@ type event struct {
 	Operation *operation `json:"operation,omitempty"`
 	Outcome   *outcome   `json:"outcome,omitempty"`
 	Session   string     `json:"session,omitempty"` // begun
-	Lost      bool       `json:"lost,omitempty"`    // the session was, while the worker lived
+	Lost      bool       `json:"lost,omitempty"`    // the session was lost while the worker lived
 	Closing   bool       `json:"closing,omitempty"` // the session is being closed
 }
 
 // These are the faults that a worker can have for a checker to find.
 const (
-	tornView   = "torn-view"   // reads each key in a view of its own
+	tornView   = "torn-view"   // reads each key in a separate view
 	blindMove  = "blind-move"  // reads in a view, and writes without conditions
-	emptyReply = "empty-reply" // says of some writes that they are done, and does not write
+	emptyReply = "empty-reply" // reports some writes as done and does not write them
 	stolenSlot = "stolen-slot" // takes a slot that a different session holds
 	freedSlot  = "freed-slot"  // gives back a slot that a different session holds, which lives
 )
@@ -121,7 +121,7 @@ func (w *worker) work(ctx context.Context) error {
 		tell(event{Operation: &op})
 		told, err := w.do(ctx, op, session)
 		if err != nil {
-			told = outcome{} // who reads nothing has seen nothing, and a write may have been done
+			told = outcome{} // a failed read has seen nothing, and a failed write may have happened
 		}
 		tell(event{Outcome: &told})
 		if errors.Is(err, keyspace.ErrSessionLost) {

@@ -84,7 +84,7 @@ func (w *world) removeAll(services ...string) {
 		keys := w.keys(left)
 		return await.Unless(len(folders) == 0 && len(keys) == 0, "folders %v, keys %q", folders, keys)
 	})
-	w.settle() // all that they had to be told before they went
+	w.settle() // all that they must have been told before they left
 }
 
 // keys returns the keys with one of the prefixes.

@@ -118,7 +118,7 @@ type stage struct {
 	*world
 	turn    int
 	failing bool
-	marked  map[string]bool // storage that keeps a file of its own
+	marked  map[string]bool // storage that keeps its own file
 }
 
 func newStage(t *testing.T) *stage {
@@ -153,7 +153,7 @@ func (s *stage) subordinate() string {
 func (s *stage) dieAt(point string, n int) {
 	s.t.Helper()
 	if strings.HasSuffix(point, "-machine") || strings.HasSuffix(point, "-claim") {
-		n = 1 // it comes there once
+		n = 1 // it gets there only once
 	}
 	fault := fmt.Sprintf("%s:%d", point, n)
 	s.t.Log(fault)
@@ -337,7 +337,7 @@ func (s *stage) scale() {
 		return
 	}
 	for _, u := range s.units("north")[1:] {
-		if u.Life == state.Alive { // one of the round before may go at any moment
+		if u.Life == state.Alive { // a unit of the previous round can leave at any moment
 			s.Juju("remove-unit", u.Name)
 		}
 	}

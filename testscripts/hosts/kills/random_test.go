@@ -19,7 +19,7 @@ import (
 func TestRandom(t *testing.T) {
 	need.Long(t)
 	const kills, units = 300, 4
-	const rounds = 5 // after each everything comes to rest
+	const rounds = 5 // after each, everything settles
 	f := newFleet(t, units)
 	for range rounds {
 		halt := f.drive()

@@ -54,7 +54,7 @@ func (s *stage) markStorage() {
 	for _, one := range s.storages() {
 		if one.State == state.StorageAttached && !s.marked[one.ID] {
 			err := os.WriteFile(filepath.Join(one.Location, "id"), []byte(one.ID), 0o644)
-			if errors.Is(err, fs.ErrNotExist) { // it has gone meanwhile
+			if errors.Is(err, fs.ErrNotExist) { // it has been removed in between
 				continue
 			}
 			check(s.t, err)

@@ -17,7 +17,7 @@ import (
 // All units must end on the last revision, and each must have run every upgrade-charm.
 func TestUpgrades(t *testing.T) {
 	need.Long(t)
-	const units, kills, upgrades = 10, 8, 5 // so many kills in each upgrade
+	const units, kills, upgrades = 10, 8, 5 // kills in each upgrade
 	f := &fleet{world: newWorld(t), dice: dice(t)}
 	f.alone()
 	f.Juju("deploy", f.charm, "app", "-n", fmt.Sprint(units))
@@ -30,7 +30,7 @@ func TestUpgrades(t *testing.T) {
 			f.kill()
 		}
 		f.eventually("all have upgraded", func() string {
-			f.Try("upgrade-charm", "app") // marks those again that were in error
+			f.Try("upgrade-charm", "app") // marks units again that were in error
 			return f.behind(n)
 		})
 	}

@@ -20,7 +20,7 @@ type world struct {
 	charm string
 
 	kills int
-	wrong []string // what was found so far, beside the records
+	wrong []string // what was found so far apart from the records
 }
 
 func newWorld(t *testing.T) *world {

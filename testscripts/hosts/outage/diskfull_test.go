@@ -24,7 +24,7 @@ func TestDiskFull(t *testing.T) {
 	mark := w.mark()
 	l := w.drive(services)
 	filler := fill(t, disk)
-	rest(5 * time.Second) // for what was set aside to be used up
+	rest(5 * time.Second) // to use up reserved space
 	appendUntilFull(t, filler)
 	w.eventually("the agents say that the disk is full", time.Minute, func() string { return lacks(w.log(mark), "the disk is full") })
 	w.checkFull()

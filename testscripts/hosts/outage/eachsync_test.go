@@ -38,7 +38,7 @@ const operationProgram = "lying-operation"
 type operation struct {
 	name  string
 	run   func(ctx context.Context, j job) error
-	check func(t *testing.T, j job) // that version 1 is there, whole
+	check func(t *testing.T, j job) // checks that version 1 is complete
 }
 
 // job describes an operation to the process that carries it out.
@@ -48,7 +48,7 @@ type job struct {
 	Elsewhere string
 	Version   int
 	URL       string // of the files of both versions
-	Releases  string // where releases are asked for
+	Releases  string // the address of releases
 	State     string
 	Charms    [2]string
 }
@@ -251,9 +251,9 @@ func (j job) do(t *testing.T) (said string, err error) {
 type interruption struct {
 	name  string
 	what  string // "read", "write" or "sync"
-	stays bool   // all that follow fail, too
+	stays bool   // all later ones fail too
 	kills bool
-	power int // how often it is tried what is left after a power cut; 0: there is none
+	power int // how many power cuts are tried; 0 for none
 }
 
 func interruptions() []interruption {

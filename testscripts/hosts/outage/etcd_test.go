@@ -63,7 +63,7 @@ func (w *world) maintain(c *etcdtest.Cluster) string {
 	compactions, defragmentations := 0, 0
 	for range 3 {
 		for _, m := range c.Members {
-			for range 8 { // often: a reader is hit between two reads, or is not
+			for range 8 { // often, because it is random whether it comes between two reads
 				rest(120 * time.Millisecond)
 				_, err := m.Compact()
 				check(w.t, err)
@@ -84,7 +84,7 @@ func (w *world) loseAll(c *etcdtest.Cluster) string {
 		check(w.t, m.Kill())
 	}
 	began, spent := time.Now(), cpuTime(w.t, w.Agent())
-	rest(10 * time.Second) // until everybody has noticed
+	rest(10 * time.Second) // until everyone has noticed
 	refused := w.askAround()
 	rest(time.Until(began.Add(away)))
 	spent = cpuTime(w.t, w.Agent()) - spent
@@ -147,7 +147,7 @@ func (w *world) checkSaid(meanwhile, all string) {
 			w.t.Errorf("%s was said %d times while the store was away and %d times in all, want %v", line, got[0], got[1], want)
 		}
 	}
-	if n := strings.Count(all, `msg="provisioner begins anew"`); n > 2 { // why it ended, and why it waits
+	if n := strings.Count(all, `msg="provisioner begins anew"`); n > 2 { // the reason why it ended, and the reason why it waits
 		w.t.Errorf("the provisioner said %d times that it begins anew, want at most 2", n)
 	}
 }

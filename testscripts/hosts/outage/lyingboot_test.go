@@ -41,7 +41,7 @@ type bootFleet struct {
 
 	mu      sync.Mutex
 	halted  bool
-	said    []string // what daemons have said when they ended
+	said    []string // the output of daemons when they ended
 	running sync.WaitGroup
 }
 
@@ -115,7 +115,7 @@ func newBootFleet(t *testing.T, versions int) *bootFleet {
 	for _, lrn := range bootServers() {
 		f.installByHand(lrn)
 	}
-	f.cut(1) // what was there before the test has long been synced
+	f.cut(1) // what was there before the test was synced long ago
 	for _, words := range []string{
 		"init", "config set github-url " + f.releases.URL(), "config set github-repository " + github.Repository,
 		"config set env production", "config set check-update-interval 1s", "bootserver add 1 2",
@@ -147,7 +147,7 @@ func (f *bootFleet) makeVersion(n int) bootVersion {
 	v := bootVersion{name: fmt.Sprintf("1.%d-1", n), archives: map[string]bootArchive{}}
 	binary, err := os.ReadFile("/proc/self/exe")
 	check(f.t, err)
-	v.program = append(binary, "version "+v.name...) // behind what ELF knows of
+	v.program = append(binary, "version "+v.name...) // after the end of the ELF file
 
 	var archives []any
 	components := map[string][]byte{}
@@ -274,7 +274,7 @@ func (f *bootFleet) halt() {
 	f.mu.Unlock()
 	f.disk.KillUsers()
 	f.running.Wait()
-	f.disk.KillUsers() // what came to be while those were waited for
+	f.disk.KillUsers() // which have started while the others were waited for
 }
 
 // cut cuts the power of both servers. Their files must then be complete and contain everything that
@@ -324,7 +324,7 @@ func (f *bootFleet) status() (s bootStatus) {
 	f.t.Helper()
 	cmd := exec.Command("neco", "status", "--format", "json")
 	cmd.Env = append(os.Environ(), "NECO_STATE="+f.state)
-	out, _ := cmd.Output() // its exit code says how things are
+	out, _ := cmd.Output() // its exit code shows the state
 	if err := json.Unmarshal(out, &s); err != nil && len(f.versions) > 0 && f.isSetUp() {
 		f.t.Fatalf("%v: %s", err, out)
 	}

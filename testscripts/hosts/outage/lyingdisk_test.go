@@ -48,7 +48,7 @@ func (w *lyingWorld) loseUnsynced(l *load, survive float64) {
 	for _, pid := range w.users() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	cont() // what is dead stays so
+	cont() // dead processes stay dead
 	l.halt()
 	w.killAll()
 	w.noteKill()

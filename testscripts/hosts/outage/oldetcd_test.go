@@ -138,8 +138,8 @@ func TestOldEtcdOfBootServers(t *testing.T) {
 type oldEtcd struct {
 	socket  string
 	version string
-	asked   atomic.Int64 // how often for the version
-	refuses atomic.Bool  // to say which version it is
+	asked   atomic.Int64 // how often the version was asked for
+	refuses atomic.Bool  // the version that it reports
 	server  *grpc.ClientConn
 }
 
@@ -203,7 +203,7 @@ func (o *oldEtcd) forward(_ any, client grpc.ServerStream) error {
 		case err != nil:
 			return err
 		}
-		if isStatus { // field 2 is the version; of a field that is there twice the last counts
+		if isStatus { // field 2 is the version; if a field is there twice, the last one counts
 			message = fmt.Appendf(message, "\x12%c%s", len(o.version), o.version)
 		}
 		if err := client.SendMsg(&message); err != nil {

@@ -64,7 +64,7 @@ func TestPowerCut(t *testing.T) {
 	}
 	l.halt()
 	w.Juju("set", "hub", "set=turn=last")
-	rest(time.Second) // hooks are at it
+	rest(time.Second) // hooks are running
 	w.cutInEarnest()
 	w.Juju("start")
 	w.settle("the power cut")
@@ -174,7 +174,7 @@ func (w *world) cutInEarnest() {
 	for _, pid := range w.users() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	cont() // what is dead stays so
+	cont() // dead processes stay dead
 	w.killAll()
 	w.deleteState()
 	for _, suffix := range []string{"", "-wal", "-shm"} {

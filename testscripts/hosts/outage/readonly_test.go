@@ -54,7 +54,7 @@ func TestReadOnly(t *testing.T) {
 		t.Error("a deploy that was refused has left a service")
 	}
 	w.judge("read-only file system", fmt.Sprintf("%d commands refused", len(refused)))
-	for line, n := range w.trouble(mark) { // first that the disk has errors, then that it may not be written
+	for line, n := range w.trouble(mark) { // first that the disk has errors, then that it cannot be written
 		if n > 1 {
 			t.Errorf("said %d times in one outage: %s", n, line)
 		}

@@ -59,7 +59,7 @@ func (w *world) soak(kind string, open func() (store.Store, error)) {
 	var sizes [2]int
 	for half := range sizes {
 		for done := 0; done < soaked*(half+1); {
-			for n := range 4 { // of what is kept besides hooks
+			for n := range 4 { // of records other than those of hooks
 				check(w.t, os.WriteFile(filepath.Join(dir, "padding"), []byte(strings.Repeat(strconv.Itoa(n), 5000)), 0o644))
 				w.Juju("run", "soak/0", "soak/1", "soak/2", "--", "echo done")
 			}

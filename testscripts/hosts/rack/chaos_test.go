@@ -44,7 +44,7 @@ func (w *world) destroy() {
 	w.t.Helper()
 	w.juju("destroy-environment -y")
 	for i := range w.hosts {
-		units := "" // host 0's own was put there by hand, like what is beside the others'
+		units := "" // host 0's own was installed by hand, like the files beside the others'
 		if i > 0 {
 			units = "find /etc/systemd/system -name 'bijou*' ! -name '*.d';"
 		}

@@ -89,7 +89,7 @@ func (w *world) lacks(host int, line, want string) string {
 // eventually waits until not returns no reason to wait any longer.
 func (w *world) eventually(what string, not func() string) (took time.Duration) {
 	w.t.Helper()
-	return await.Until(w.t, await.Poll{Limit: limit, Pause: 250 * time.Millisecond, Report: w.everything}, what, not) // each look is a log-in
+	return await.Until(w.t, await.Poll{Limit: limit, Pause: 250 * time.Millisecond, Report: w.everything}, what, not) // each check is a login
 }
 
 // everything returns all facts that help to find the cause of a failure.

@@ -21,7 +21,7 @@ var commands = []string{"bijou", "charm", "juju", "machine-agent", "neco", "neco
 type packed struct {
 	t       *testing.T
 	arch    string
-	call    []string // what its binary is run by; empty: itself
+	call    []string // the command that runs its binary; empty for none
 	deb     string   // the tree of Debian's package
 	tarball string   // the tarball's
 }
@@ -46,7 +46,7 @@ func TestPackageOfARM64(t *testing.T) {
 		need.Skip(t, "qemu", err)
 	}
 	r := newRelease(t)
-	r.Tarball(t) // what is alike for all is made by a binary that runs here
+	r.Tarball(t) // a binary that runs here makes the shared files
 	r.Arch, r.Binary = "arm64", versions.Build(t, []string{"GOARCH=arm64"})
 	p := unpack(t, r)
 	p.call = []string{emulator}

@@ -22,7 +22,7 @@ func TestPackage(t *testing.T) {
 	w.host.Put(t, first, "/root/first.deb")
 	w.host.Put(t, second, "/root/second.deb")
 	w.host.Put(t, "../../../multicall/tour/charms", "/root/charms")
-	w.on("ldconfig; systemd-sysusers; true") // what dpkg's triggers do anyway
+	w.on("ldconfig; systemd-sysusers; true") // dpkg's triggers do that anyway
 	before := w.files()
 
 	w.on("dpkg -i /root/first.deb")

@@ -46,7 +46,7 @@ func (w *world) install() {
 	w.on("mkdir -p /etc/systemd/system/" + machine + ".d; printf '[Service]\\nWatchdogSec=3\\nTimeoutAbortSec=2\\n' >/etc/systemd/system/" + machine + ".d/test.conf; systemctl daemon-reload")
 	w.on("systemctl enable --now " + machine)
 	pid := w.ready()
-	w.refused("readlink /proc/" + before + "/exe") // the process of before, be it a zombie, runs nothing
+	w.refused("readlink /proc/" + before + "/exe") // the previous process runs nothing, even as a zombie
 	if said := w.on("juju start"); !strings.Contains(said, "process id "+pid+", as systemd's "+machine) {
 		w.t.Errorf("juju start says %q", said)
 	}
@@ -126,7 +126,7 @@ func crash(w *world) {
 		w.on("kill -9 " + pid)
 		w.let()
 		w.another(pid)
-		w.seenTimes("one/0", 30+i, 2) // the one whose agent was killed may end well, too
+		w.seenTimes("one/0", 30+i, 2) // the one whose agent was killed can also succeed
 	}
 	w.eventually("juju status --wide", "one/0")
 	w.goesOn(daemon, 39)
@@ -163,7 +163,7 @@ func handover(w *world) {
 	w.on("systemctl restart " + machine)
 	w.on("[ $(readlink /proc/" + w.ready() + "/exe) = " + newest + "bijou ]")
 	w.goesOn(daemon, 51)
-	w.on("sleep 4") // longer than the watchdog waits
+	w.on("sleep 4") // longer than the watchdog's timeout
 	if now := w.restarts(); now != "0" {
 		w.t.Errorf("after a hand-over and a restart it was started again %s times", now)
 	}

@@ -104,7 +104,7 @@ func (w *world) events(unit string) (all []event) {
 	w.check(err)
 	for line := range strings.Lines(string(data)) {
 		if !strings.HasSuffix(line, "\n") {
-			break // it is being written
+			break // it is still being written
 		}
 		var e event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
@@ -162,7 +162,7 @@ func (w *world) whole(unit string) (hooks int) {
 	for _, e := range w.events(unit) {
 		switch e.Event {
 		case "begin":
-			running = e.Hook // one before that has no end was killed
+			running = e.Hook // an earlier one without an end was killed
 		case "end":
 			if e.Hook != running {
 				w.t.Errorf("%s: %s ends in the middle of %s", unit, e.Hook, running)

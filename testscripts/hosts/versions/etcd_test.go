@@ -102,7 +102,7 @@ func (w *world) goOver(to string) {
 	if was == next {
 		w.t.Fatalf("both binaries are %s", next)
 	}
-	w.change(from, to) // machine 1 does not see it now, and must in the end
+	w.change(from, to) // machine 1 does not see it now, and must see it in the end
 	allow := w.refuseTools(next)
 	w.startFar()
 	for range 3 {
@@ -113,7 +113,7 @@ func (w *world) goOver(to string) {
 		w.t.Fatalf("machines 0 and 1 run %s and %s, want %s and %s", zero, one, next, was)
 	}
 	w.change(from, to)
-	allow() // hooks may be in flight now
+	allow() // hooks can be running now
 	w.eventually("machine 1 goes over", func() string {
 		if ran := w.ran(1); ran != next {
 			return "it runs " + ran

@@ -78,7 +78,7 @@ func goThroughFuture(t *testing.T, former, current, url string) {
 		return formerKeeps || strings.HasPrefix(key, keys.Charms) || strings.HasPrefix(key, keys.BelowService("near")+"relations/")
 	})
 
-	w.juju(current, "set-environment", futureSetting+"=") // an operator can take it away
+	w.juju(current, "set-environment", futureSetting+"=") // an operator can remove it
 	w.view(func(v *state.View) error {
 		e, err := v.Environment()
 		if len(e.UnknownSettings()) != 0 {

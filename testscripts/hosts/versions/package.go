@@ -11,7 +11,7 @@ import (
 type Release struct {
 	Version, Arch string
 	Binary        string // its path
-	Manifest      string // its path; "": the one that is built in
+	Manifest      string // its path; "" for the built-in one
 	// Folder is the package's directory. It also keeps what all packages of a test share. The first
 	// package's Binary must run here.
 	Folder string

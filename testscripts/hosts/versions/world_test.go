@@ -21,10 +21,10 @@ import (
 type world struct {
 	t       *testing.T
 	url     string // of the state; "": a file
-	dir     string // of everything
+	dir     string // the test's directory
 	charm   string
-	path    string            // where programs are looked for
-	current string            // the binary that operators call
+	path    string            // the PATH
+	current string            // the binary of operators
 	records map[string]string // by unit
 	turn    int               // how often settings were changed
 	far     *exec.Cmd         // machine 1's agent; nil: it does not run

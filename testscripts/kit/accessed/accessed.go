@@ -152,7 +152,7 @@ func (a *asked) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 
 	revision, err := a.Store.Commit(ctx, whole)
 	if errors.Is(err, store.ErrConflict) {
-		return revision, err // it was asked about what is not so any more
+		return revision, err // the decision was about an older state
 	}
 
 	for _, v := range verdicts {

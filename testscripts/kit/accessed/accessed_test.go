@@ -149,7 +149,7 @@ func TestFilters(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	commit(t, operator, put("units/wordpress/0/else", `{}`)) // which has no row
+	commit(t, operator, put("units/wordpress/0/else", `{}`)) // it has no row
 	commit(t, operator, store.Op{Key: "units/wordpress/0/ports", Delete: true})
 	b, err := w.Next(t.Context())
 	if err != nil || len(b.Events) != 1 || b.Events[0].Key != "units/wordpress/0/ports" {

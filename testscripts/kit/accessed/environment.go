@@ -66,7 +66,7 @@ func (n *notes) note(file, line string) {
 
 	n.noted[file+line] = true
 	if err := appendLine(filepath.Join(n.dir, file+strconv.Itoa(os.Getpid())), line); err != nil {
-		panic(err) // a test that cannot note a refusal must not pass
+		panic(err) // a test that cannot record a refusal must not pass
 	}
 }
 

@@ -10,7 +10,7 @@ func TestParseFault(t *testing.T) {
 	tests := []struct {
 		value   string
 		reached []string
-		dies    int // when this many points were reached; 0: never
+		dies    int // after how many points it kills; 0 for never
 	}{
 		{"after-exit", []string{"before-spawn", "after-exit"}, 2},
 		{"after-exit:1", []string{"after-exit"}, 1},

@@ -11,10 +11,10 @@ import (
 
 // Poll sets how to wait. Its limit is several times the need of a busy machine.
 type Poll struct {
-	Limit  time.Duration // after it nothing is waited for any more
+	Limit  time.Duration // after which it stops waiting
 	Pause  time.Duration // between two looks; 0 is 10 ms
-	Looks  int           // there are more than so many, whatever the limit: a machine may have stood still
-	Report func() string // what else a failure prints; nil is nothing
+	Looks  int           // at least this many looks, whatever the limit: the machine may have stood still
+	Report func() string // additional text for a failure; can be nil
 }
 
 // Condition is a condition to wait for. One form returns whether it holds. The other returns the reason

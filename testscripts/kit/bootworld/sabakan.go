@@ -60,7 +60,7 @@ func (d *depot) list(w http.ResponseWriter, below string) {
 			ids = append(ids, path.Base(what))
 		}
 	}
-	_ = json.NewEncoder(w).Encode(ids) // whoever hangs up does not read it
+	_ = json.NewEncoder(w).Encode(ids) // a client that hangs up does not read it
 }
 
 // sabakan VERB: a server that acts as sabakan.

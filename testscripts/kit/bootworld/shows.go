@@ -46,7 +46,7 @@ func shows(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.WaitDelay = time.Second
 	seen := &frames{want: want, found: cancel}
 	cmd.Stdout, cmd.Stderr = seen, seen
-	err = cmd.Run() // it ends by being killed: what it has shown tells
+	err = cmd.Run() // it is always killed: its output counts
 	if !seen.matched() {
 		ts.Fatalf("within %s, the status did not come to match %q: %v; it was\n%s", limit, args[1], err, seen.last())
 	}
@@ -58,7 +58,7 @@ type frames struct {
 	found func()
 
 	mu   sync.Mutex
-	text []byte // from the beginning of the last state
+	text []byte // from the start of the last state
 	ok   bool
 }
 

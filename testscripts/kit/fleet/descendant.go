@@ -24,7 +24,7 @@ func descendant(pid, generations int) (int, error) {
 // childOf returns the child of a process with the smallest id. It ignores zombies.
 func childOf(parent int) (int, error) {
 	found := 0
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is right
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
 	for _, path := range stats {
 		data, err := os.ReadFile(path)
 		if err != nil {

@@ -19,12 +19,12 @@ var worldScript string
 // Fleet is a number of hosts on their own network. Its methods belong to the test's goroutine. A host's
 // methods can run in parallel with those of other hosts.
 type Fleet struct {
-	dir    string   // everything of it
+	dir    string   // everything that belongs to it
 	tree   string   // that hosts boot from
-	groups []string // the control groups that hosts get theirs in
+	groups []string // the control groups above those of the hosts
 	world  int      // process id of the world's first process
 	alive  io.Closer
-	keeper *exec.Cmd // who cleans up after the world
+	keeper *exec.Cmd // the process that cleans up after the world
 	hosts  []*Host
 }
 

@@ -48,7 +48,7 @@ func (h *Host) Start() error {
 	h.ended = make(chan struct{})
 	go func(boot *exec.Cmd, ended chan struct{}) { // close of the fleet waits for it
 		defer close(ended)
-		_ = boot.Wait() // a power cut is no failure of the test's
+		_ = boot.Wait() // a power cut is not a failure of the test
 	}(h.boot, h.ended)
 	return h.awaitUp()
 }

@@ -117,7 +117,7 @@ func TestOwedAndLeaked(t *testing.T) {
 		{left, "has not been told that relation 1 is broken"},
 		{left + "broken:1::! KILLED", "has not been told that relation 1 is broken"},
 		{left + "broken:1::", ""},
-		{left + "broken:1:: KILLED", ""}, // its outcome is recorded, or it comes again
+		{left + "broken:1:: KILLED", ""}, // its result is recorded, or it runs again
 		{left + "broken:1:: KILLED broken:1::", ""},
 	} {
 		got := strings.Join(Missing(End{units: []string{"u/0"}}, map[string][]Event{"u/0": played(c.words)}), "\n")

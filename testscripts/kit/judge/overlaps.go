@@ -10,9 +10,9 @@ import (
 // Span is one hook's run with its times, from any host.
 type Span struct {
 	Event               // its begin
-	Over  bool          // it has noted its end
+	Over  bool          // it has recorded its end
 	Exit  int           // of one that has
-	Lasts time.Duration // until the last line that it has noted
+	Lasts time.Duration // until its last recorded line
 }
 
 func (s Span) String() string {

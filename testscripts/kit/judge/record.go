@@ -139,6 +139,6 @@ func Append(path string, e Event) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString("\n" + string(line) + "\n") // what stands there may be torn
+	_, err = f.WriteString("\n" + string(line) + "\n") // the previous line may be torn
 	return errors.Join(err, f.Close())
 }

@@ -24,19 +24,19 @@ func hearAll(events []Event) *judge {
 type judge struct {
 	members map[string]*member // by relation and name
 	broken  map[int]ending     // by relation
-	failed  map[int]string     // by relation (-1: the unit): the hook that must be run again first
+	failed  map[int]string     // by relation (-1 is the unit): the hook that must run again first
 	clients map[string]bool
 	before  []string // the unit's own hooks that have succeeded
-	unsure  bool     // the last of them may come again: the power went before it was surely recorded
+	unsure  bool     // the last of them can come again, because the power went before it was surely recorded
 	stopped bool
 	wrong   []string
 
 	revision  int          // of the charm that ran last
-	excused   bool         // the operator has, its install: the charm may be another one since it failed
+	excused   bool         // the operator has resolved install: the charm may have changed since it failed
 	upgraded  map[int]bool // the revisions whose upgrade-charm has succeeded
 	configure bool         // upgrade-charm has succeeded: config-changed comes next
-	early     []string     // what came before that, which is wrong if it comes
-	restarted bool         // the agent has: a config-changed is owed
+	early     []string     // the hook before that, which is wrong if it comes
+	restarted bool         // the agent has restarted, so a config-changed is owed
 }
 
 // ending is the knowledge of a relation's end. told: the unit was told, which a power cut can make it
@@ -50,7 +50,7 @@ type member struct {
 	in       bool
 	told     bool   // changed has succeeded since it joined
 	owed     bool   // joined has succeeded: changed directly follows
-	passed   string // what ran in that relation before it did
+	passed   string // a hook in that relation that ran before it
 	failed   string // the kind of the last run, if it has failed
 	beat     int    // the newest that was seen
 }
@@ -137,7 +137,7 @@ func (j *judge) hearRevision(r Run, again bool) {
 	j.revision, j.excused = r.Revision, false
 	switch {
 	case r.Hook != "config-changed" && r.Hook != "upgrade-charm":
-		if j.configure { // a unit that leaves is configured no more
+		if j.configure { // a unit that leaves is no longer configured
 			j.early = append(j.early, fmt.Sprintf("%s %s (%s): comes between upgrade-charm and config-changed", r.Hook, r.Remote, r.ID))
 		}
 		return

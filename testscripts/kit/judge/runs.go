@@ -45,7 +45,7 @@ func (e Event) process() process { return process{e.Host, e.PID} }
 type places struct {
 	all   []Run
 	open  map[process]int // place in all
-	dead  string          // the client id of the hook that was in flight when the last agent died
+	dead  string          // the client id of the hook that was running when the last agent died
 	wrong []string
 }
 
@@ -53,7 +53,7 @@ func (p *places) take(e Event) {
 	i, here := p.open[e.process()]
 	switch {
 	case e.Event == Killed:
-		p.open = nil // what was open has not ended, and that is no wonder
+		p.open = nil // open runs have not ended, which is expected
 		if n := len(p.all); n > 0 {
 			p.all[n-1].Cut = true
 		}
@@ -65,7 +65,7 @@ func (p *places) take(e Event) {
 		p.begin(e)
 	case !here:
 		p.wrong = append(p.wrong, e.Hook+" went on after its successor had begun")
-	case e.Event == Lives: // which it was to begin with
+	case e.Event == Lives: // the hook that it should begin with
 	case e.Event == Wrote:
 		p.all[i].Wrote = e.Beat
 		for _, id := range strings.Fields(e.IDs) {

@@ -15,7 +15,7 @@ type End struct {
 	relations map[int]state.Relation
 	members   map[int][]string
 	beats     map[int]map[string]int // what each member has written
-	busy      []string               // units with a hook in flight, or in error
+	busy      []string               // units with a running hook or in error
 }
 
 // EndOf reads the state's content.

@@ -25,7 +25,7 @@ type Env struct {
 	Home string                    // BIJOU_HOME
 	Vars []string                  // of commands
 	Call []string                  // how juju is called
-	Run  func(cmd *exec.Cmd) error // what Juju and Try run a command by
+	Run  func(cmd *exec.Cmd) error // how Juju and Try run a command
 }
 
 // New returns an environment in that BIJOU_HOME that is not bootstrapped yet. Its commands have these
@@ -64,7 +64,7 @@ func (e *Env) StateFile() string { return filepath.Join(e.Dir(), "state", "state
 // Command returns an operator's command that is not started yet.
 func (e *Env) Command(args ...string) *exec.Cmd {
 	cmd := exec.Command(e.Call[0], append(e.Call[1:len(e.Call):len(e.Call)], args...)...)
-	cmd.Env = slices.Clip(e.Vars) // who adds to it adds to a copy
+	cmd.Env = slices.Clip(e.Vars) // so that additions go to a copy
 	return cmd
 }
 

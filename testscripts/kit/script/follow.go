@@ -19,7 +19,7 @@ type example struct {
 	heading string
 	command string
 	want    string // "..." stands for anything in a line, or alone for any lines
-	bare    bool   // it is to succeed, whatever it prints
+	bare    bool   // it must succeed, whatever it prints
 }
 
 // readExamples reads the fenced console blocks of a page: "$ " begins a command, "> " continues it, and

@@ -35,7 +35,7 @@ func Main(m *testing.M, perCPU int, more map[string]func()) {
 // Extras are the additional features of one package's scripts. The zero value adds nothing.
 type Extras struct {
 	Commands map[string]Command
-	Setup    func(*testscript.Env) // called last, before a script begins
+	Setup    func(*testscript.Env) // called last before a script begins
 	// Asked makes the agents over SQLite ask state/access about everything that they do. A script fails
 	// if an agent was refused. With BIJOU_TEST_ACCESS_ALL this applies to all suites, over each store.
 	Asked bool
@@ -132,7 +132,7 @@ func askAccess(env *testscript.Env) error {
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		return err
 	}
-	if err := os.Chmod(dir, 0o777); err != nil { // some scripts' agents are another user's
+	if err := os.Chmod(dir, 0o777); err != nil { // agents of some scripts run as a different user
 		return err
 	}
 

@@ -72,8 +72,8 @@ func run(file string, argv []string) (exit int, err error) {
 	}
 	inner.Close()
 	const endOfInput = 4
-	go func() { _, _ = outer.Write(append(typed, endOfInput)) }()          // it may end before it has read all
-	if _, err := io.Copy(os.Stdout, outer); !errors.Is(err, syscall.EIO) { // as when nobody has it open any more
+	go func() { _, _ = outer.Write(append(typed, endOfInput)) }()          // it can end before it has read everything
+	if _, err := io.Copy(os.Stdout, outer); !errors.Is(err, syscall.EIO) { // as when nobody has it open any longer
 		return 0, err
 	}
 	err = cmd.Wait()

@@ -13,9 +13,9 @@ import (
 // records are rewritten and keep members that the binary does not know.
 func replaced() []string {
 	return []string{
-		keys.Workers,    // what a worker says of its step
+		keys.Workers,    // a worker's report about its step
 		keys.Activities, // what a worker is doing
-		keys.Gate,       // one a step
+		keys.Gate,       // one for each step
 		keys.Inventories,
 	}
 }

@@ -20,7 +20,7 @@ type Server struct {
 	NoCheck bool // of members
 	Ill     map[int]error
 	Rooms   []record.Room
-	IsIll   map[string]error // components, and what is the matter
+	IsIll   map[string]error // components, with the reason
 	Running map[string]bool  // of them, those whose services run
 }
 

@@ -19,7 +19,7 @@ func TestActionFaults(t *testing.T) {
 	need.Whole(t)
 	for _, tc := range []struct {
 		point, status string
-		ran           int // how many times at most its process was let go
+		ran           int // how many times its process has started at most
 	}{
 		{"before-spawn", "failed", 0},
 		{"after-let-go", "failed", 1},
@@ -33,11 +33,11 @@ func TestActionFaults(t *testing.T) {
 func surviveInAction(t *testing.T, point, status string, ran int) {
 	w := newWorld(t)
 	w.Juju("bootstrap")
-	w.Juju("deploy", "../../charms/actor") // one unit, which meets nobody: no other hook passes the points
+	w.Juju("deploy", "../../charms/actor") // one unit without relations: no other hook passes the points
 	w.eventually("it has started", func() bool { return strings.Contains(w.Juju("status", "--wide"), "started") })
 	w.kill()
 
-	w.Vars = append(w.Vars, "BIJOU_FAULT="+point+":2") // the first one is the config-changed that a restart owes
+	w.Vars = append(w.Vars, "BIJOU_FAULT="+point+":2") // the first is the config-changed that is owed after a restart
 	w.Juju("start")
 	pid := w.Agent()
 	id := strings.TrimSpace(w.Juju("run-action", "actor/0", "publish", "word=set"))

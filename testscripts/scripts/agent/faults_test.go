@@ -103,7 +103,7 @@ func checkRecord(t *testing.T, unit, side string, events []judge.Event) (repeate
 		if e.Event != "begin" || strings.HasPrefix(e.Hook, "ring") {
 			continue
 		}
-		if begun[e.Hook]++; begun[e.Hook] == 1 && !strings.HasPrefix(e.Hook, "leader-") { // whose place depends on who leads when
+		if begun[e.Hook]++; begun[e.Hook] == 1 && !strings.HasPrefix(e.Hook, "leader-") { // its place depends on the timing of the election
 			order = append(order, e.Hook)
 		}
 	}

@@ -94,7 +94,7 @@ func newerBinary(t *testing.T, n int) string {
 	}
 	defer from.Close()
 	path := filepath.Join(t.TempDir(), "bijou")
-	syscall.ForkLock.RLock() // nobody inherits it while it is written
+	syscall.ForkLock.RLock() // so that no child inherits it while it is written
 	defer syscall.ForkLock.RUnlock()
 	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
 	if err == nil {

@@ -34,7 +34,7 @@ type endpoints struct {
 	dir   string
 	alive []string // sockets
 
-	asked, givenUp atomic.Int64 // calls to the one that is cut off; and those that waited until their time was up
+	asked, givenUp atomic.Int64 // calls to the endpoint that is cut off, and those that waited for their timeout
 }
 
 func newEndpoints(t *testing.T) *endpoints {
@@ -120,7 +120,7 @@ func TestOneEndpointDead(t *testing.T) {
 	for _, line := range []string{"neco status", "juju status"} {
 		took := map[string][]time.Duration{}
 		const times = 5
-		for range times { // side by side, since the machine's other work changes
+		for range times { // interleaved, since the machine's other work changes
 			took["none"] = append(took["none"], e.run(line))
 			for which := range e.alive {
 				for _, way := range []string{hangs, cutOff} {

@@ -82,7 +82,7 @@ func TestRoomOfBoth(t *testing.T) {
 			start("w/neco-worker", "--lrn", "1", "--dir", filepath.Join(dir, "state"), "--services", "/bin/true")
 			start("l/neco-updater")
 			shows("l", "\n1       1.0-1")
-			if c.worker == current || knows { // else no worker ever says so
+			if c.worker == current || knows { // otherwise no worker ever reports it
 				await.Until(t, await.Poll{Limit: time.Minute}, "the worker says how much room there is", func() bool {
 					return strings.Contains(neco("w", "status --format json"), `"room":[`)
 				})

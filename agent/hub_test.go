@@ -12,8 +12,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestHub has one hook of a hub write in all of its relations: all of it is one
-// transaction, or the hook fails and says why.
+// TestHub runs one hook of a hub that writes in all of the hub's relations. All writes must be one
+// transaction, or the hook must fail with the reason.
 func TestHub(t *testing.T) {
 	need.Whole(t)
 	for _, tc := range []struct {

@@ -81,9 +81,9 @@ func (c *countingStore) Commit(ctx context.Context, txn store.Txn) (int64, error
 	return c.Store.Commit(ctx, txn)
 }
 
-// TestRoundTrips checks the round trips of a hook to its store: up to three to see the changes, two to
-// queue and begin the hook, two to record its outcome, and one for each settings node that it reads. A
-// hook that follows another begins with the commit that ends the first.
+// TestRoundTrips checks the round trips of a hook to its store. A hook makes up to three to see the
+// changes, two to queue and begin, and two to record its outcome. It makes one more for each settings
+// node that it reads. A hook that follows another begins with the commit that ends the first.
 func TestRoundTrips(t *testing.T) {
 	once(t, func(r *rig) {
 		c := &countingStore{}

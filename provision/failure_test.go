@@ -186,8 +186,8 @@ func TestRunStopsWhatWasDestroyedWhileItStarted(t *testing.T) {
 	})
 }
 
-// TestRunRepeatsLessAndLess checks that an action that does not help is repeated less and less often:
-// on an instance that ends at once, one that is not listed, and one that cannot be stopped.
+// TestRunRepeatsLessAndLess checks that an action that does not help is repeated less and less often.
+// The cases are an instance that ends at once, one that is not listed, and one that cannot be stopped.
 func TestRunRepeatsLessAndLess(t *testing.T) {
 	t.Run("not told", func(t *testing.T) {
 		inWorld(t, func(w *world) {

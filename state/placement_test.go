@@ -122,7 +122,7 @@ func TestMachineOfAUnitThatNeverWas(t *testing.T) {
 }
 
 // TestSpareMachinesInOrder checks that spare machines are taken in the order of their numbers, even in
-// one transaction, and that a machine that was made for a unit does not become spare after it.
+// one transaction. A machine that was made for a unit must not become spare after it.
 func TestSpareMachinesInOrder(t *testing.T) {
 	st := statetest.NewOf(t, remote())
 	statetest.AddService(t, st, statetest.MySQL(), 1) // machine 1

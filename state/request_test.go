@@ -46,8 +46,9 @@ func requestsOf(t *testing.T, st *state.State) (kinds []state.RequestKind) {
 	return kinds
 }
 
-// TestAgentsLeaveWhatIsNotTheirs makes units enter, leave and end under each leader. An agent requests
-// what a current leader does, and does itself what a leader of a former binary does not do.
+// TestAgentsLeaveWhatIsNotTheirs makes units enter, leave and end under each leader. Under a current
+// leader an agent requests the work that belongs to the leader. Under a leader of a former binary the
+// agent does that work itself.
 func TestAgentsLeaveWhatIsNotTheirs(t *testing.T) {
 	for _, l := range leaders() {
 		t.Run(l.name, func(t *testing.T) {

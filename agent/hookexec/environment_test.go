@@ -36,9 +36,9 @@ func TestEnvironmentOfARelationHook(t *testing.T) {
 	}
 }
 
-// TestMembersBeyondAVariable checks the limit of JUJU_MEMBERS. Linux starts no process with a variable
-// of 128 KiB. A hook gets the longest list that fits; with one more member it gets none, and a message
-// says so.
+// TestMembersBeyondAVariable checks the limit of JUJU_MEMBERS, since Linux starts no process with a
+// variable of 128 KiB. A hook gets the longest list that fits. With one more member it gets no list,
+// and a message says so.
 func TestMembersBeyondAVariable(t *testing.T) {
 	r := &RelationFacts{Members: []string{strings.Repeat("m", maxVariableSize-len("JUJU_MEMBERS=")-1)}}
 	start := func() (out string, err error) {

@@ -28,7 +28,8 @@ func TestSSHAccessLeavesTheShellToSSHD(t *testing.T) {
 	}
 }
 
-// TestLoginShell provides a database of users that names the user's shell.
+// TestLoginShell checks that a command runs in the shell from the database of users. If that shell is
+// missing or refuses logins, it must run in /bin/sh.
 func TestLoginShell(t *testing.T) {
 	dir := t.TempDir()
 	own := filepath.Join(dir, "own")

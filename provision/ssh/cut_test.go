@@ -128,7 +128,7 @@ func TestSilent(t *testing.T) {
 }
 
 // TestManySilent checks that Instances stays within its timeout when more hosts are silent than it asks
-// in parallel, and that it lists the recorded instances of hosts whose turn never came.
+// in parallel. It must also list the recorded instances of hosts whose turn never came.
 func TestManySilent(t *testing.T) {
 	r := newRig(t, 0)
 	var pool []string
@@ -150,7 +150,7 @@ func TestManySilent(t *testing.T) {
 	}
 }
 
-// TestSudo logs in as a user who becomes root by sudo, or cannot.
+// TestSudo checks logins as a user who becomes root through sudo, and as one who cannot.
 func TestSudo(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 1)

@@ -224,7 +224,7 @@ func TestRestoredEtcdIsReadAgain(t *testing.T) {
 }
 
 // TestUpdatesFromMemory lets processes with and without a memory write, remove, list and check keys at
-// the same time. own/a and own/b together must always equal plain, and no update can rest on older
+// the same time. The keys own/a and own/b together must always equal plain. No update can rest on older
 // values than were committed before it.
 func TestUpdatesFromMemory(t *testing.T) {
 	base := memstore.New()

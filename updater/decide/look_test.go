@@ -11,7 +11,7 @@ import (
 )
 
 // TestNoteLook checks that lookups for releases that fail for too long are reported once, and their end
-// too if they were. Each letter is a lookup, one hour after the previous one: f fails, w succeeds, m
+// too if they were. Each letter is a lookup, one hour after the previous one. f fails and w succeeds. m
 // fails for a release that servers would take. l is a new leader whose clock is an hour ahead.
 func TestNoteLook(t *testing.T) {
 	for what, tt := range map[string]struct {

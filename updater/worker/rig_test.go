@@ -29,7 +29,8 @@ func overStores(t *testing.T, test func(r *rig)) {
 }
 
 // overStoresAndTime is overStores plus a run in memory with a fake clock. There, a rest ends once
-// nothing has been left to do for a while: what has not come by then would never come.
+// nothing has been left to do for a while, because anything that has not happened by then would never
+// happen.
 func overStoresAndTime(t *testing.T, test func(r *rig)) {
 	overStores(t, test)
 	t.Run("mem", func(t *testing.T) {

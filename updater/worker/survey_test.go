@@ -11,7 +11,8 @@ import (
 	"bijou/updater/record"
 )
 
-// TestIsNews limits how often a worker writes its inventory, since free space changes all the time.
+// TestIsNews checks how often a worker writes its inventory. There is a limit, since free space changes
+// all the time.
 func TestIsNews(t *testing.T) {
 	const gib = 1 << 30
 	of := func(request int, free int64, differs ...string) record.Inventory {

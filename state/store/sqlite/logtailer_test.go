@@ -60,8 +60,8 @@ func TestJoinWhileRead(t *testing.T) {
 	}
 }
 
-// TestJoinBehind checks that a watcher that is behind gets what the tailer remembers, if it misses
-// nothing else.
+// TestJoinBehind checks that a watcher that is behind gets the batches that the tailer remembers, if it
+// misses no others.
 func TestJoinBehind(t *testing.T) {
 	need.Whole(t)
 	tailer, _ := newTestTailer(t)

@@ -78,8 +78,8 @@ func (p *pair) checkLog(m move, log string) {
 	}
 }
 
-// tell prints what happened to the running hook, and checks it: a hook that obeys SIGTERM was told to
-// end, one that ignores it was killed, and neither counts as successful.
+// tell prints what happened to the running hook, and checks it. A hook that obeys SIGTERM must have
+// been told to end, and one that ignores it must have been killed. Neither counts as successful.
 func (p *pair) tell(m move, hook judge.Span, assigned time.Time) {
 	p.t.Helper()
 	var first judge.Span

@@ -1,7 +1,7 @@
 // Package versions provides the previous binary and this one, for tests of environments whose agents
 // are of both.
 //
-// It knows nothing of what the binaries do.
+// It does not know how the binaries behave.
 package versions
 
 import (

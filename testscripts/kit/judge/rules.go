@@ -39,8 +39,8 @@ type judge struct {
 	restarted bool         // the agent has restarted, so a config-changed is owed
 }
 
-// ending is the knowledge of a relation's end. told: the unit was told, which a power cut can make it
-// forget, so that it is told again. final: it was told for good.
+// ending is the knowledge of a relation's end. With told, the unit was told, which a power cut can make
+// it forget, so that it is told again. With final, it was told for good.
 type ending struct{ told, final bool }
 
 // member is the state of one remote unit as the unit has seen it.

@@ -1,5 +1,5 @@
-// Package localenv is one environment on this host in a test's own BIJOU_HOME, as an operator at a
-// shell has it: the commands, the agent's process and log, and the state's file.
+// Package localenv is one environment on this host in a test's own BIJOU_HOME. It has what an operator
+// at a shell has: the commands, the agent's process and log, and the state's file.
 //
 // It imports nothing of bijou except other packages for tests.
 package localenv

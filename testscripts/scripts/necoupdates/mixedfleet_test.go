@@ -119,8 +119,7 @@ func TestHealthInAMixedFleet(t *testing.T) {
 	check(t, server.Misbehave(github.None))
 	shows("today", "state     degraded: server 1, a: a.service does not run; to put that right: neco repair")
 
-	// Back to the former worker: what it carries over from the other one is not what it has seen
-	// itself.
+	// The former worker again: it must not report the other worker's findings as its own.
 	stopWorker()
 	worker("former", 1)
 	shows("today", "state     up to date: 1.0-1")

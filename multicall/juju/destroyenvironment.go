@@ -147,13 +147,11 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, lock *h
 	}
 
 	o.note("ending the processes of environment %q", e.Name)
-	for _, dir := range dirs {
-		if err := o.parts.Processes.Halt(ctx, dir, haltTimeout); err != nil {
-			return err
-		}
+	if err := o.haltMachines(ctx, dirs); err != nil {
+		return err
 	}
 
-	if err := o.parts.Providers.FreeInstances(ctx, e); err != nil {
+	if err := o.parts.Providers.FreeInstances(ctx, e, o.reportSteps); err != nil {
 		return err
 	}
 	if err := o.parts.Hooks.EndStrays(ctx, "JUJU_ENV_UUID="+e.UUID); err != nil {

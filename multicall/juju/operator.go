@@ -130,6 +130,28 @@ func (o *operator) reportSteps(s state.Steps) {
 	}
 }
 
+// reportInterval is short enough for a bar to appear, and to go on, as soon as somebody looks for it.
+const reportInterval = 100 * time.Millisecond
+
+// reportDuring takes one step of a long job, and shows meanwhile how far the job is, since a step may take
+// longer than an operator looks at a still terminal.
+func (o *operator) reportDuring(s state.Steps, step func() error) error {
+	ended := make(chan error, 1) // or else the step could not end after a panic here
+	go func() { ended <- step() }()
+
+	again := time.NewTicker(reportInterval)
+	defer again.Stop()
+
+	for {
+		o.reportSteps(s)
+		select {
+		case err := <-ended:
+			return err
+		case <-again.C:
+		}
+	}
+}
+
 // silenced returns an operator that prints nothing, for rehearsals.
 func (o *operator) silenced() *operator {
 	silent := *o

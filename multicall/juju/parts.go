@@ -103,8 +103,9 @@ type Providers interface {
 	CheckSeries(e home.Environment, env state.Environment, series string) error
 	// Access returns how to get onto a machine that has an instance, or is machine 0.
 	Access(e home.Environment, env state.Environment, m state.Machine) (Access, error)
-	// FreeInstances stops what the environment's provider has made. No provisioner runs meanwhile.
-	FreeInstances(ctx context.Context, e home.Environment) error
+	// FreeInstances stops what the environment's provider has made. No provisioner runs meanwhile. It calls
+	// progress again and again while instances are stopped, from its own goroutine.
+	FreeInstances(ctx context.Context, e home.Environment, progress func(state.Steps)) error
 }
 
 // Provider describes a provider to bootstrap.

@@ -157,7 +157,9 @@ func (testProviders) Inspect(_ context.Context, e home.Environment, _ map[string
 	return Provider{}, console.Usage(fmt.Errorf("there is no provider %q", e.Provider))
 }
 
-func (testProviders) FreeInstances(context.Context, home.Environment) error { return nil }
+func (testProviders) FreeInstances(context.Context, home.Environment, func(state.Steps)) error {
+	return nil
+}
 
 // run runs a command with that answer on stdin.
 func (w *testEnv) run(stdin string, args ...string) (code int, stdout, stderr string) {

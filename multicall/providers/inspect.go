@@ -179,9 +179,9 @@ func firstChild(pid string) (int, error) {
 // environment can be taken down without it.
 const stateTimeout = 5 * time.Second
 
-// FreeInstances stops all that the environment's provider has made. Machines of the
-// provider "local" are folders of the environment itself.
-func (All) FreeInstances(ctx context.Context, e home.Environment) error {
+// FreeInstances stops all that the environment's provider has made, and reports how many instances have
+// stopped. Machines of the provider "local" are folders of the environment itself.
+func (All) FreeInstances(ctx context.Context, e home.Environment, progress func(state.Steps)) error {
 	if e.Provider == state.ProviderLocal {
 		return nil
 	}
@@ -199,20 +199,20 @@ func (All) FreeInstances(ctx context.Context, e home.Environment) error {
 	})
 	defer p.Close()
 
-	return stopInstances(ctx, p, e.UUID)
+	return stopInstances(ctx, p, e.UUID, progress)
 }
 
 // maxStopPasses is how often instances are listed and stopped: a provisioner of another host, which
 // does not know yet that the environment is being removed, may start some again.
 const maxStopPasses, maxConcurrentStops = 5, 8
 
-func stopInstances(ctx context.Context, p provider.Provider, uuid string) error {
+func stopInstances(ctx context.Context, p provider.Provider, uuid string, progress func(state.Steps)) error {
 	for range maxStopPasses {
 		left, err := listInstances(ctx, p, uuid)
 		if err != nil || len(left) == 0 {
 			return err
 		}
-		if err := stopConcurrently(ctx, p, left); err != nil {
+		if err := stopConcurrently(ctx, p, left, progress); err != nil {
 			return err
 		}
 	}
@@ -240,22 +240,50 @@ func listInstances(ctx context.Context, p provider.Provider, uuid string) ([]pro
 	}), err
 }
 
-// stopConcurrently continues after an instance that it cannot stop.
-func stopConcurrently(ctx context.Context, p provider.Provider, instances []provider.Instance) error {
+// progressInterval is how often progress is reported while no instance has stopped.
+const progressInterval = 100 * time.Millisecond
+
+// stopConcurrently continues after an instance that it cannot stop. That one counts as done in the progress.
+func stopConcurrently(ctx context.Context, p provider.Provider, instances []provider.Instance, progress func(state.Steps)) error {
 	errs := make([]error, len(instances))
-	slots := make(chan struct{}, maxConcurrentStops)
+	next := make(chan int)
+	ended := make(chan struct{})
 	var stops sync.WaitGroup
-	for n, i := range instances {
-		slots <- struct{}{}
+	defer stops.Wait()
+
+	for range min(maxConcurrentStops, len(instances)) {
 		stops.Go(func() {
-			defer func() { <-slots }()
-			if err := p.Stop(ctx, i.ID); err != nil {
-				errs[n] = fmt.Errorf("machine %s: %w", i.Machine, err)
+			for n := range next {
+				i := instances[n]
+				if err := p.Stop(ctx, i.ID); err != nil {
+					errs[n] = fmt.Errorf("machine %s: %w", i.Machine, err)
+				}
+				ended <- struct{}{}
 			}
 		})
 	}
 
-	stops.Wait()
+	stops.Go(func() {
+		defer close(next)
+		for n := range instances {
+			next <- n
+		}
+	})
+
+	again := time.NewTicker(progressInterval)
+	defer again.Stop()
+
+	steps := state.Steps{What: "instances stopped", Total: len(instances)}
+	progress(steps)
+	for steps.Done < steps.Total {
+		select {
+		case <-ended:
+			steps.Done++
+		case <-again.C:
+		}
+		progress(steps)
+	}
+
 	return errors.Join(errs...)
 }
 

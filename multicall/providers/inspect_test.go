@@ -2,14 +2,18 @@ package providers
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/provision/provider"
+	"bijou/state"
 )
 
 // restartingProvider is a provider whose instances somebody restarts that many times.
@@ -59,7 +63,8 @@ func TestStopAll(t *testing.T) {
 			p := &restartingProvider{again: c.again, listed: []provider.Instance{
 				{ID: "a", Machine: "1", Environment: "ours"}, {ID: "b", Machine: "1", Environment: "theirs"}, {Machine: "2", Environment: "ours"},
 			}}
-			if err := stopInstances(t.Context(), p, "ours"); (err != nil) != c.fails {
+			ignored := func(state.Steps) {}
+			if err := stopInstances(t.Context(), p, "ours", ignored); (err != nil) != c.fails {
 				t.Errorf("fails: %v, want %v: %v", err != nil, c.fails, err)
 			}
 			if diff := cmp.Diff(c.stopped, p.stopped); diff != "" {
@@ -67,4 +72,57 @@ func TestStopAll(t *testing.T) {
 			}
 		})
 	}
+}
+
+// slowProvider is a provider whose instances stop one by one, as a test lets them.
+type slowProvider struct {
+	provider.Provider
+	mayStop chan struct{}
+}
+
+func (s *slowProvider) Stop(context.Context, string) error {
+	<-s.mayStop
+	return nil
+}
+
+// TestStopsAreReported holds that each stop is reported, and that reports go on while no instance stops: a bar
+// appears and a line is printed although nothing has ended yet.
+func TestStopsAreReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const total = 20
+		p := &slowProvider{mayStop: make(chan struct{})}
+		var all []provider.Instance
+		for n := range total {
+			all = append(all, provider.Instance{ID: fmt.Sprint(n)})
+		}
+
+		go func() {
+			for range total {
+				time.Sleep(progressInterval * 5 / 2)
+				p.mayStop <- struct{}{}
+			}
+		}()
+
+		reports := map[int]int{}
+		last := -1
+		err := stopConcurrently(t.Context(), p, all, func(s state.Steps) {
+			if s.What != "instances stopped" || s.Total != total || s.Done < last {
+				t.Errorf("reported %+v after %d", s, last)
+			}
+			last = s.Done
+			reports[s.Done]++
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for done := range total {
+			if reports[done] < 3 {
+				t.Errorf("%d of %d reported %d times, want at least 3", done, total, reports[done])
+			}
+		}
+		if reports[total] != 1 {
+			t.Errorf("the end is reported %d times, want once", reports[total])
+		}
+	})
 }

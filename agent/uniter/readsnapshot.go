@@ -66,14 +66,17 @@ func readSurroundings(
 			return s, err
 		}
 	}
-	if asked, ok, err := actions.Next(v, name); err != nil {
+
+	action, hasAction, err := actions.Next(v, name)
+	if err != nil {
 		return s, err
 	}
 	if hasAction {
 		s.Action = &action
 	}
 
-	if session, ok, err := actions.ReadDebug(v, name); err != nil {
+	debug, hasDebug, err := actions.ReadDebug(v, name)
+	if err != nil {
 		return s, err
 	}
 	if hasDebug {

@@ -173,7 +173,7 @@ func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, e
 		return a, err
 	}
 
-	if a.action.Status != state.ActionPending {
+	if a.action.Status != actions.Pending {
 		return a, nil
 	}
 	trouble, err := v.Trouble(state.UnitAgent(a.action.Unit))

@@ -175,6 +175,22 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, lock *h
 	return nil
 }
 
+// haltMachines ends the processes of machines of this host, one machine after the other, and shows how many
+// have ended.
+func (o *operator) haltMachines(ctx context.Context, dirs []string) error {
+	halted := state.Steps{What: "machines ended", Total: len(dirs)}
+	for _, dir := range dirs {
+		err := o.reportDuring(halted, func() error { return o.parts.Processes.Halt(ctx, dir, haltTimeout) })
+		if err != nil {
+			return err
+		}
+		halted.Done++
+	}
+
+	o.reportSteps(halted) // or else the bar would stay
+	return nil
+}
+
 // cleanupContext returns a context for clean-up work, which an interruption of the command does not end.
 func (o *operator) cleanupContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(o.ctx), 2*time.Minute)

@@ -37,11 +37,11 @@ func (c showActionOutputCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		one := awaitedAction{action: actions.Action{ID: id}}
 		err := s.View(o.ctx, func(v *state.View) (err error) {
-			if one.action, err = actions.Get(v, id); err == nil {
-				one.output, err = actions.ReadOutput(v, one.action)
+			if one.action, err = actions.Get(v, id); err != nil {
+				return err
 			}
 
-			one.output, err = v.Output(one.action)
+			one.output, err = actions.ReadOutput(v, one.action)
 			return err
 		})
 		if err != nil {

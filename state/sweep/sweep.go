@@ -37,28 +37,16 @@ func Run(ctx context.Context, s *state.State, now time.Time) error {
 		what string
 		do   func() error
 	}{
-		{"the store", func(ctx context.Context, s *state.State) error { return s.Keys().SweepStore(ctx) }},
-		{"services", sweepServices},
-		{"relations", func(ctx context.Context, s *state.State) error {
-			return removeStray(ctx, s,
-				strayRelationKeys)
-		}},
-		{"resources", sweepResources},
-		{"tools", sweepTools},
-		{"secrets", sweepSecrets},
-		{"charms", func(ctx context.Context, s *state.State) error { return Charms(ctx, s, now) }},
-		{"actions", func(ctx context.Context, s *state.State) error {
-			return removeStray(ctx, s, func(v *state.View) ([]string, error) {
-				return oldActions(v, now.Add(-LogGrace))
-			})
-		}},
-		{"blobs", func(ctx context.Context, s *state.State) error {
-			return sweepBlobs(ctx, s, now.Add(-keyspace.BlobGrace), nil)
-		}},
-		{"logs", func(ctx context.Context, s *state.State) error {
-			return sweepLogs(ctx, s,
-				now.Add(-LogGrace))
-		}},
+		{"the store", func() error { return s.Keys().SweepStore(ctx) }},
+		{"services", func() error { return sweepServices(ctx, s) }},
+		{"relations", func() error { return removeStray(ctx, s, strayRelationKeys) }},
+		{"resources", func() error { return sweepResources(ctx, s) }},
+		{"tools", func() error { return sweepTools(ctx, s) }},
+		{"secrets", func() error { return sweepSecrets(ctx, s) }},
+		{"charms", func() error { return Charms(ctx, s, now) }},
+		{"actions", func() error { return removeStray(ctx, s, findOldActions) }},
+		{"blobs", func() error { return sweepBlobs(ctx, s, now.Add(-keyspace.BlobGrace), nil) }},
+		{"logs", func() error { return sweepLogs(ctx, s, beforeLogGrace) }},
 	} {
 		if err := step.do(); err != nil {
 			return fmt.Errorf("cannot sweep %s: %w", step.what, err)

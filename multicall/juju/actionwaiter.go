@@ -169,13 +169,10 @@ func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, e
 	if !a.absentSince.IsZero() && now.Sub(a.absentSince) >= agentDownTimeout {
 		a.stuckReason = "its agent went down"
 	}
-	if err != nil || a.action.Status != actions.Pending {
-		return a, err
-	}
-
 	if a.action.Status != actions.Pending {
 		return a, nil
 	}
+
 	trouble, err := v.Trouble(state.UnitAgent(a.action.Unit))
 	if trouble != nil && now.Sub(trouble.Since) >= agentDownTimeout {
 		a.stuckReason = "its agent cannot go on: " + trouble.Message

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -54,15 +56,39 @@ func (s *session) decide(ctx context.Context, txn store.Txn) ([]store.Cond, erro
 		}
 	}
 
-	if err := v.rights.MayCommit(ctx, txn.Ops); err != nil {
-		return nil, err
+	refusal := v.rights.MayCommit(ctx, txn.Ops)
+	if refusal != nil && !errors.Is(refusal, store.ErrDenied) {
+		return nil, refusal
 	}
 	decidedBy := slices.Clone(v.conds)
 
 	if err := v.mayDependOn(ctx, txn.Conds); err != nil {
 		return nil, err
 	}
-	return decidedBy, nil
+	if refusal == nil {
+		return decidedBy, nil
+	}
+
+	// What the identity had a right to when it read may be refused by now: it is to read again.
+	changed, err := v.hasChanged(ctx, txn.Conds)
+	if err == nil && changed {
+		err = store.ErrConflict
+	}
+	return nil, cmp.Or(err, refusal)
+}
+
+// hasChanged reports whether the condition of a key does not hold. The identity may read all of the keys.
+func (v *view) hasChanged(ctx context.Context, conds []store.Cond) (bool, error) {
+	for _, c := range conds {
+		if c.Key == "" {
+			continue
+		}
+		kv, _, err := v.snap.Get(ctx, c.Key)
+		if err != nil || kv.Revision != c.Revision {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // mayDependOn asks the rights for what a commit is conditional on, as for a read: whether something

@@ -256,6 +256,21 @@ func TestRightsAreConditions(t *testing.T) {
 	w.equal(len(w.keys(w.base, "a/")), 0)
 }
 
+// TestRightsOfBefore: a commit that was made when the identity had the right is to be made again, and not refused.
+func TestRightsOfBefore(t *testing.T) {
+	w := newWorld(t)
+	s := w.as("machine-1", "a/")
+	w.put("a/1", "1")
+	read := w.put("a/1", "2")
+	txn := store.Txn{Conds: []store.Cond{{Key: "a/1", Revision: read}}, Ops: []store.Op{{Key: "b/1"}}}
+	_, err := s.Commit(t.Context(), txn)
+	w.is(err, store.ErrDenied)
+	w.put("a/1", "3")
+	_, err = s.Commit(t.Context(), txn)
+	w.is(err, store.ErrConflict)
+	w.equal(len(w.keys(w.base, "b/")), 0)
+}
+
 func TestWatchesAreFiltered(t *testing.T) {
 	w := newWorld(t)
 	s := w.as("machine-1", "a/ m/1")

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,16 +106,22 @@ func listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// boundedListener accepts so many connections at once; others wait in the kernel.
+// boundedListener accepts so many connections at once; others wait in the kernel. Closing it closes them: the
+// server would wait for one that has said nothing yet.
 type boundedListener struct {
 	net.Listener
 	slots     chan struct{} // buffered: one for each connection
 	closeOnce sync.Once
 	closed    chan struct{}
+
+	mu    sync.Mutex
+	conns map[*boundedConn]bool
 }
 
 func newBoundedListener(l net.Listener, conns int) *boundedListener {
-	return &boundedListener{Listener: l, slots: make(chan struct{}, conns), closed: make(chan struct{})}
+	return &boundedListener{
+		Listener: l, slots: make(chan struct{}, conns), closed: make(chan struct{}), conns: map[*boundedConn]bool{},
+	}
 }
 
 func (l *boundedListener) Accept() (net.Conn, error) {
@@ -129,12 +137,47 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 
-	return &boundedConn{Conn: conn, release: sync.OnceFunc(func() { <-l.slots })}, nil
+	c := &boundedConn{Conn: conn}
+	c.release = sync.OnceFunc(func() { l.remove(c) })
+	if err := l.add(c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// add returns net.ErrClosed, and closes the connection, if the listener was closed meanwhile.
+func (l *boundedListener) add(c *boundedConn) error {
+	l.mu.Lock()
+	l.conns[c] = true
+	l.mu.Unlock()
+
+	select {
+	case <-l.closed:
+		_ = c.Close()
+		return net.ErrClosed
+	default:
+		return nil
+	}
+}
+
+func (l *boundedListener) remove(c *boundedConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.conns, c)
+	<-l.slots
 }
 
 func (l *boundedListener) Close() error {
 	l.closeOnce.Do(func() { close(l.closed) })
-	return l.Listener.Close()
+	err := l.Listener.Close()
+
+	l.mu.Lock()
+	conns := slices.Collect(maps.Keys(l.conns))
+	l.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+	}
+	return err
 }
 
 type boundedConn struct {

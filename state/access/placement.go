@@ -100,6 +100,9 @@ func (a *ask) hosts(unit string) bool {
 	return ok && u.Machine == a.me
 }
 
+// isPresent reports whether the machine that asks was not removed.
+func (a *ask) isPresent() bool { return a.get(keys.Machine(a.me)) != nil }
+
 // isGone reports whether there is no such unit. Its name is never given again.
 func (a *ask) isGone(unit string) bool { return a.get(keys.Unit(unit)) == nil }
 

@@ -2,6 +2,7 @@ package access
 
 import (
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -45,8 +46,27 @@ func TestPrefixesOfNames(t *testing.T) {
 	}
 }
 
-// TestContentsLeftBehind checks that nobody can take over the contents that a secret left behind by
-// making a secret with its id.
+// TestRemovedMachine checks that a machine which goes on after its removal writes nothing.
+func TestRemovedMachine(t *testing.T) {
+	w := newWorld()
+	for key := range w {
+		r, _ := find(key)
+		gone := w.with(world{"machines/1": "", "units/wordpress/0": "", "units/logging/0": "", "units/blog/0": ""})
+		for prefix := range gone {
+			if strings.HasPrefix(prefix, "machines/1/") {
+				delete(gone, prefix)
+			}
+		}
+		for _, op := range []Op{Put, Lease} {
+			if err := ask1(gone, op, key, gone[key], usual(key, w[key])); err == nil {
+				t.Errorf("%s of %s (%s) is allowed", op, key, r.pattern)
+			}
+		}
+	}
+}
+
+// TestContentsLeftBehind checks that nobody can take over the contents that a secret left behind by making a
+// secret with its id.
 func TestContentsLeftBehind(t *testing.T) {
 	w := newWorld()
 	own := []byte(w["secrets/own"])

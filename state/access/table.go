@@ -42,7 +42,7 @@ func table() []*row {
 		{pattern: keys.PartialCopy, get: anybody, why: "only operators copy an environment"},
 		{pattern: keys.Provisioner, why: "it is the provisioner's trouble"},
 
-		{pattern: "presence/machine-{machine}", max: record, get: ownMachine, lease: ownMachine,
+		{pattern: "presence/machine-{machine}", max: record, get: ownMachine, lease: presentMachine,
 			why: "a machine says that its own agent lives, under its lease"},
 		{pattern: "presence/unit-{tag}", max: record, get: peer("tag"), del: unit("tag"), lease: unit("tag"),
 			why: "a machine says that its units' agents live, under its lease; units of its services may know of one another"},
@@ -185,6 +185,9 @@ func anybody(*ask) bool { return true }
 
 func ownMachine(a *ask) bool { return a.vars["machine"] == a.me }
 
+// presentMachine is for what a machine that was removed may do no more.
+func presentMachine(a *ask) bool { return ownMachine(a) && a.isPresent() }
+
 // unit is for what the agent of the unit that the key names may.
 func unit(name string) rule { return func(a *ask) bool { return a.hosts(a.vars[name]) } }
 
@@ -210,7 +213,7 @@ func charm(a *ask) bool   { return a.runsCharm(a.vars["charm"]) }
 func claims(a *ask) bool {
 	before, _ := decode[claimRecord](a.old)
 	after, ok := decode[claimRecord](a.new)
-	return ok && a.vars["machine"] == a.me && after.Epoch > before.Epoch
+	return ok && presentMachine(a) && after.Epoch > before.Epoch
 }
 
 // takesLead lets a unit follow another one of the same machine, and one that is gone.
@@ -484,7 +487,7 @@ func storageHere(a *ask) bool {
 
 func changesStorage(a *ask) bool {
 	is, ok := decode[storageRecord](a.new)
-	if !ok || is.Machine != a.me {
+	if !ok || is.Machine != a.me || !a.isPresent() {
 		return false
 	}
 	if a.old == nil {
@@ -514,7 +517,7 @@ func changesMachine(a *ask) bool {
 func listsMachineStorage(a *ask) bool {
 	before, _ := decode[machineStorage](a.old)
 	after, ok := decode[machineStorage](a.new)
-	return ok && ownMachine(a) && !slices.ContainsFunc(added(before.All, after.All), func(id string) bool {
+	return ok && presentMachine(a) && !slices.ContainsFunc(added(before.All, after.All), func(id string) bool {
 		s, _ := decode[storageRecord](a.after(keys.Storage(id)))
 		return s.Machine != a.me
 	})
@@ -598,7 +601,7 @@ func (a *ask) logSource() (source string, ok bool) {
 	if unit := a.vars["unit"]; unit != "" {
 		return unit, a.hosts(unit)
 	}
-	return "machine-" + a.vars["machine"], ownMachine(a)
+	return "machine-" + a.vars["machine"], presentMachine(a)
 }
 
 // maxLogBatches is how many batches of a log there are.
@@ -648,7 +651,7 @@ func requests(a *ask) bool {
 func headsBlob(a *ask) bool {
 	before, _ := decode[blobHead](a.old)
 	after, ok := decode[blobHead](a.new)
-	return ok && len(a.vars["sum"]) == 64 && strings.Trim(a.vars["sum"], "0123456789abcdef") == "" &&
+	return ok && a.isPresent() && len(a.vars["sum"]) == 64 && strings.Trim(a.vars["sum"], "0123456789abcdef") == "" &&
 		(a.old == nil || before.Size == after.Size) && (after.Complete || !before.Complete)
 }
 
@@ -656,7 +659,7 @@ func headsBlob(a *ask) bool {
 func writesBlob(a *ask) bool {
 	head, there := load[blobHead](a.Placement, "blob-heads/"+a.vars["sum"])
 	n, err := strconv.ParseInt(a.vars["chunk"], 10, 64)
-	if !there || err != nil || fmt.Sprintf("%04d", n) != a.vars["chunk"] || n*huge >= head.Size {
+	if !there || !a.isPresent() || err != nil || fmt.Sprintf("%04d", n) != a.vars["chunk"] || n*huge >= head.Size {
 		return false
 	}
 	return !head.Complete || a.old != nil && string(a.old) == string(a.new)

@@ -167,6 +167,7 @@ var (
 	ErrNoStore     = keyspace.ErrNoStore
 	ErrStoreExists = keyspace.ErrStoreExists
 	ErrTooLarge    = keyspace.ErrTooLarge
+	ErrDenied      = keyspace.ErrDenied
 	ErrClosed      = keyspace.ErrClosed
 )
 

@@ -101,6 +101,8 @@ func explainRefusal(r *runningHook, err error) string {
 			"about %d are possible; change fewer in one hook", r.ctx.CountChangedNodes(), state.MaxNodesPerUpdate)
 	case errors.Is(err, state.ErrNotLeader):
 		return "it wrote what only the leader may, and its unit does not lead the service any more: nothing of it is kept"
+	case errors.Is(err, state.ErrDenied):
+		return fmt.Sprintf("it wrote what its machine has no right to, and nothing of it is kept: %s", err)
 	}
 
 	return ""

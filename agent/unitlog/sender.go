@@ -136,7 +136,13 @@ func (s *Sender) send(group []*Log) error {
 		counts[i] = len(batch)
 	}
 
-	if err := logs.AppendAll(s.ctx, s.State, lines); err != nil {
+	err := logs.AppendAll(s.ctx, s.State, lines)
+	if errors.Is(err, state.ErrDenied) && len(group) == 1 {
+		// The machine does not have the unit any more. Its file has the lines.
+		s.Log.Debug("a log's lines are dropped: the machine has no right to it", "unit", group[0].Unit, "error", err)
+		err = nil
+	}
+	if err != nil {
 		return err
 	}
 

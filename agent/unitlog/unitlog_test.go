@@ -1,6 +1,7 @@
 package unitlog
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -259,4 +260,50 @@ func TestLogsOfManyUnitsShareCommits(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 	})
+}
+
+// denying refuses commits to one unit's log.
+type denying struct {
+	store.Store
+	unit string
+
+	mu      sync.Mutex
+	refused int
+}
+
+func (d *denying) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	for _, o := range txn.Ops {
+		if strings.HasPrefix(o.Key, keys.LogHead(d.unit)) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.refused++
+			return 0, fmt.Errorf("%w: it is another machine's", store.ErrDenied)
+		}
+	}
+	return d.Store.Commit(ctx, txn)
+}
+
+// TestRefusedLinesAreDropped: the log of a unit that a machine has lost is sent once, and holds up no other's.
+func TestRefusedLinesAreDropped(t *testing.T) {
+	d := &denying{Store: statetest.New(t).Store(), unit: "lost/0"}
+	st := state.OpenIn(d)
+	s := NewSender(st, slog.New(slog.DiscardHandler))
+	t.Cleanup(s.Close)
+	lost, kept := s.Open("lost/0", ""), s.Open("kept/0", "")
+	lost.Write("INFO", "stop", "the last words")
+	kept.Write("INFO", "start", "the first")
+	lost.Close()
+	kept.Close()
+
+	select {
+	case <-lost.sent:
+	default:
+		t.Error("the refused lines still wait to be sent")
+	}
+	awaitStored(t, st, func(lines []state.LogLine) bool { return len(lines) == 1 && lines[0].Source == "kept/0" })
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.refused < 1 || d.refused > 2 { // with others, and alone
+		t.Errorf("they were sent %d times", d.refused)
+	}
 }

@@ -161,6 +161,7 @@ var (
 	ErrTooLarge    = store.ErrTooLarge
 	ErrClosed      = store.ErrClosed
 	ErrConflict    = store.ErrConflict
+	ErrDenied      = store.ErrDenied
 )
 
 // Replaced is a store that was replaced while it was open; it is an ErrStoreGone.

@@ -11,7 +11,7 @@ import (
 
 	"bijou/agent/pulse"
 	"bijou/state"
-	"bijou/state/secret/keyfile"
+	"bijou/state/secret"
 )
 
 // Fault is called at named points of an agent's work, so that a test main can
@@ -77,7 +77,7 @@ type Options struct {
 	// Watchdog watches the agent's loops; may be nil.
 	Watchdog *pulse.Watchdog
 
-	SecretKeys keyfile.File // opens and seals the environment's secrets
+	SecretKeys secret.Keeper // opens and seals the environment's secrets
 
 	// Drain, when it is closed, lets no hook begin any more, and ends the agent
 	// once those in flight have ended, however long they take. nil: never.

@@ -21,6 +21,7 @@ import (
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
+	"bijou/state/secret"
 	"bijou/state/store"
 	"bijou/state/storeurl"
 	"bijou/state/text"
@@ -102,6 +103,15 @@ func CreateIn(ctx context.Context, st store.Store, env Environment) (*State, err
 
 // OpenIn returns the environment that is in the store, unchecked.
 func OpenIn(st store.Store) *State { return &State{keyspace.New(st, keys.IsOfAgent, guards()...)} }
+
+// SecretKeeper returns the keeper of the keys that seal secrets, if the store is a gateway's; nil if the process has
+// to have them itself.
+func (s *State) SecretKeeper() secret.Keeper {
+	if h, ok := s.Store().(store.SecretHolder); ok {
+		return h.SecretKeeper()
+	}
+	return nil
+}
 
 // Keys returns the keys themselves, for the packages below state.
 func (v *View) Keys() *keyspace.View { return v.keys }

@@ -26,7 +26,7 @@ import (
 	"bijou/hookenv/tools"
 	"bijou/state"
 	"bijou/state/charm"
-	"bijou/state/secret/keyfile"
+	"bijou/state/secret"
 )
 
 // Options say what is run, as what, and where.
@@ -49,7 +49,7 @@ type Options struct {
 	Folder func(uuid string) (string, error)
 	// MachineDir is a machine's folder on this host; nil: it has none.
 	MachineDir func(id string) string
-	SecretKeys keyfile.File
+	SecretKeys secret.Keeper
 }
 
 // Links stand first on a command's PATH: names, and the binary that all of them link to.
@@ -154,7 +154,7 @@ func (r *run) warnShellFailed(exit int) {
 func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, err error) {
 	var changes []hookctx.Change
 	err = r.State.Update(ctx, func(tx *state.Tx) (err error) {
-		changes, err = hook.AddTo(tx)
+		changes, err = hook.AddTo(ctx, tx)
 		return err
 	})
 	if errors.Is(err, state.ErrTooLarge) {

@@ -14,12 +14,14 @@ import (
 
 // CloudSpec returns the values that the operators have given of the cloud.
 func (c *Context) CloudSpec(ctx context.Context) (map[string]any, error) {
-	return answer(ctx, c, func() (map[string]any, error) { return view(ctx, c, c.readCloudSpec) })
+	return answer(ctx, c, func() (map[string]any, error) {
+		return view(ctx, c, func(v *state.View) (map[string]any, error) { return c.readCloudSpec(ctx, v) })
+	})
 }
 
 // readCloudSpec returns the cloud's credential. It returns [hookapi.ErrSecretDenied] if the service is not
 // trusted, or if the operators have given no credential.
-func (c *Context) readCloudSpec(v *state.View) (spec map[string]any, err error) {
+func (c *Context) readCloudSpec(ctx context.Context, v *state.View) (spec map[string]any, err error) {
 	s, err := v.Service(c.opts.Facts.Service)
 	if err != nil {
 		return nil, err
@@ -36,11 +38,11 @@ func (c *Context) readCloudSpec(v *state.View) (spec map[string]any, err error) 
 		return nil, err
 	}
 
-	ring, err := c.opts.SecretKeys.Read()
+	sealer, err := secret.SealerOf(ctx, c.opts.SecretKeys)
 	if err != nil {
 		return nil, err
 	}
-	content, err := record.Open(v, ring, r, r.Latest)
+	content, err := record.Open(v, sealer, r, r.Latest)
 	if err != nil {
 		return nil, err
 	}

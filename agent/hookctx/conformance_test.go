@@ -228,7 +228,7 @@ func (r *running) Network(ctx context.Context, binding string, relation int) (ho
 
 func (r *running) Commit(ctx context.Context) error {
 	return r.w.st.Update(ctx, func(tx *state.Tx) error {
-		_, err := r.Context.AddTo(tx)
+		_, err := r.Context.AddTo(ctx, tx)
 		return err
 	})
 }

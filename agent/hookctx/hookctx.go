@@ -16,7 +16,7 @@ import (
 
 	"bijou/hookenv/hookapi"
 	"bijou/state"
-	"bijou/state/secret/keyfile"
+	"bijou/state/secret"
 	"bijou/state/text"
 )
 
@@ -39,7 +39,7 @@ type Options struct {
 	// Resources is the folder that resources are fetched into; empty: none are.
 	Resources string
 	// SecretKeys opens and seals secrets.
-	SecretKeys keyfile.File
+	SecretKeys secret.Keeper
 }
 
 // Context is one running hook. Its methods may be called from several goroutines.
@@ -182,11 +182,12 @@ type Change struct {
 // AddTo adds all writes of the hook to the transaction that marks the hook as done, and returns the changes
 // to settings. It ignores relations that are gone. The hook ends with the call, as by Close. A transaction
 // that runs again may call AddTo again.
-func (c *Context) AddTo(tx *state.Tx) ([]Change, error) {
+func (c *Context) AddTo(ctx context.Context, tx *state.Tx) ([]Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
-	for _, add := range []func(*state.Tx) error{c.addUnitAndLeaderState, c.addSecrets, c.addStorage} {
+	addSecrets := func(tx *state.Tx) error { return c.addSecrets(ctx, tx) }
+	for _, add := range []func(*state.Tx) error{c.addUnitAndLeaderState, addSecrets, c.addStorage} {
 		if err := add(tx); err != nil {
 			return nil, err
 		}

@@ -57,7 +57,7 @@ func TestCommitSaysWhatChanged(t *testing.T) {
 	var got []string
 	statetest.Update(t, st, func(tx *state.Tx) error {
 		got = nil
-		changes, err := c.AddTo(tx)
+		changes, err := c.AddTo(t.Context(), tx)
 		for _, ch := range changes {
 			got = append(got, text.HideSecrets(ch.String()))
 		}
@@ -110,7 +110,7 @@ func TestPortsOfAnotherUnit(t *testing.T) {
 	if err := c.SetPort(t.Context(), "mysql/9", http, true); !errors.Is(err, hookapi.ErrUnknownUnit) {
 		t.Errorf("unknown unit: %v", err)
 	}
-	statetest.Update(t, st, func(tx *state.Tx) error { _, err := c.AddTo(tx); return err })
+	statetest.Update(t, st, func(tx *state.Tx) error { _, err := c.AddTo(t.Context(), tx); return err })
 	got := statetest.Read(t, st, func(v *state.View) ([]state.Port, error) { return v.Ports("mysql/0") })
 	if diff := cmp.Diff([]state.Port{{From: 80, To: 80, Protocol: "tcp"}}, got); diff != "" {
 		t.Error(diff)

@@ -73,5 +73,5 @@ func runHook(t *testing.T, st *state.State, id int, unit string, i int) error {
 			return err
 		}
 	}
-	return st.Update(t.Context(), func(tx *state.Tx) error { _, err := c.AddTo(tx); return err })
+	return st.Update(t.Context(), func(tx *state.Tx) error { _, err := c.AddTo(t.Context(), tx); return err })
 }

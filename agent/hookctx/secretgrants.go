@@ -134,7 +134,7 @@ func (c *Context) SecretInfos(ctx context.Context) (infos []hookapi.SecretInfo, 
 }
 
 // addSecrets adds the hook's changes of secrets to the transaction. It ignores secrets that are gone.
-func (c *Context) addSecrets(tx *state.Tx) error {
+func (c *Context) addSecrets(ctx context.Context, tx *state.Tx) error {
 	if c.secrets == nil {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (c *Context) addSecrets(tx *state.Tx) error {
 		if len(s.changes)+len(s.removed) == 0 || s.added && s.isGone() {
 			continue
 		}
-		if err := c.commitSecret(tx, id, s); err != nil && !errors.Is(err, state.ErrNotFound) {
+		if err := c.commitSecret(ctx, tx, id, s); err != nil && !errors.Is(err, state.ErrNotFound) {
 			return err
 		}
 	}
@@ -154,7 +154,7 @@ func (c *Context) addSecrets(tx *state.Tx) error {
 
 // commitSecret applies the hook's changes to a secret's stored record, seals its new content, and removes
 // the revisions that the hook removed.
-func (c *Context) commitSecret(tx *state.Tx, id string, s *cachedSecret) error {
+func (c *Context) commitSecret(ctx context.Context, tx *state.Tx, id string, s *cachedSecret) error {
 	r := secret.Record{ID: id, Origin: s.record.Origin, Owner: s.record.Owner, Created: s.record.Created}
 	if !s.added {
 		var err error
@@ -168,11 +168,11 @@ func (c *Context) commitSecret(tx *state.Tx, id string, s *cachedSecret) error {
 	}
 
 	if s.content != nil && !s.isGone() {
-		ring, err := c.opts.SecretKeys.Read()
+		sealer, err := secret.SealerOf(ctx, c.opts.SecretKeys)
 		if err != nil {
 			return err
 		}
-		if err := record.PutContent(tx, ring, r, s.content); err != nil {
+		if err := record.PutContent(tx, sealer, r, s.content); err != nil {
 			return err
 		}
 	}

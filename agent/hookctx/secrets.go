@@ -117,7 +117,10 @@ func (c *Context) findSecret(ctx context.Context, id, label string) (*cachedSecr
 			err = c.secrets.add(v, c.opts.Facts.Unit, r)
 			return r, err
 		})
-		if err != nil {
+		switch {
+		case errors.Is(err, state.ErrDenied): // a gateway does not show the records of others' secrets
+			return nil, hookapi.ErrSecretDenied
+		case err != nil:
 			return nil, err
 		}
 	}
@@ -183,7 +186,7 @@ func (c *Context) AddSecret(ctx context.Context, ofUnit bool, change hookapi.Sec
 		return "", err
 	}
 
-	_, err = c.opts.SecretKeys.Read() // or nothing could be sealed at the end
+	_, err = secret.SealerOf(ctx, c.opts.SecretKeys) // or nothing could be sealed at the end
 	if err != nil {
 		return "", err
 	}
@@ -270,16 +273,19 @@ func (c *Context) openSecret(ctx context.Context, s *cachedSecret, revision int)
 	if content, ok := s.opened[revision]; ok {
 		return content, nil
 	}
-	ring, err := c.opts.SecretKeys.Read()
+	sealer, err := secret.SealerOf(ctx, c.opts.SecretKeys)
 	if err != nil {
 		return nil, err
 	}
 
 	content, err := view(ctx, c, func(v *state.View) (secret.Content, error) {
-		return record.Open(v, ring, s.record, revision)
+		return record.Open(v, sealer, s.record, revision)
 	})
-	if err != nil {
-		return content, err
+	switch {
+	case errors.Is(err, state.ErrDenied): // it was revoked since the record was read
+		return nil, hookapi.ErrSecretDenied
+	case err != nil:
+		return nil, err
 	}
 
 	s.opened[revision] = content

@@ -137,7 +137,7 @@ func (u *uniter) commitActionEnd(
 		}
 
 		if o.write {
-			if changes, err = r.ctx.AddTo(tx); err != nil {
+			if changes, err = r.ctx.AddTo(ctx, tx); err != nil {
 				return err
 			}
 		}

@@ -127,7 +127,7 @@ func (u *uniter) commitSuccess(
 		if err := clearOp(tx, u.Unit, r.op); err != nil {
 			return err
 		}
-		if changes, err = r.ctx.AddTo(tx); err != nil {
+		if changes, err = r.ctx.AddTo(ctx, tx); err != nil {
 			return err
 		}
 		if err := u.addRunRecord(tx, record.withChanges(changes)); err != nil {

@@ -25,7 +25,7 @@ import (
 	"bijou/hookenv/server"
 	"bijou/state"
 	"bijou/state/backoff"
-	"bijou/state/secret/keyfile"
+	"bijou/state/secret"
 	"bijou/state/secret/record"
 	"bijou/state/unitdir"
 )
@@ -47,7 +47,7 @@ type Options struct {
 	// nil after every success.
 	NoteAttempt func(ctx context.Context, err error, next time.Time)
 	Loop        *pulse.Loop // may be nil
-	SecretKeys  keyfile.File
+	SecretKeys  secret.Keeper
 	Environment state.Environment // as it was when the agent began: its name and uuid
 	// Nominate is called after each snapshot: the unit may lead its service. stays is false
 	// for a unit that is to leave.
@@ -163,7 +163,7 @@ func (u *uniter) run(ctx context.Context) error {
 			return err
 		case err == nil:
 			retry.Reset()
-			u.NoteAttempt(ctx, u.checkSecretKeys(), time.Time{})
+			u.NoteAttempt(ctx, u.checkSecretKeys(ctx), time.Time{})
 		default:
 			pause := retry.Next()
 			u.NoteAttempt(ctx, err, now().Add(pause))
@@ -199,11 +199,11 @@ func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 }
 
 // checkSecretKeys returns why the unit's secrets cannot be opened here.
-func (u *uniter) checkSecretKeys() error {
+func (u *uniter) checkSecretKeys(ctx context.Context) error {
 	if len(u.cache.snap.Secrets.Records) == 0 {
 		return nil
 	}
-	_, err := u.SecretKeys.Read()
+	_, err := secret.SealerOf(ctx, u.SecretKeys)
 	return err
 }
 

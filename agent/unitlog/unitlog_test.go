@@ -300,7 +300,7 @@ func TestRefusedLinesAreDropped(t *testing.T) {
 	default:
 		t.Error("the refused lines still wait to be sent")
 	}
-	awaitStored(t, st, func(lines []state.LogLine) bool { return len(lines) == 1 && lines[0].Source == "kept/0" })
+	awaitStored(t, st, func(lines []logs.Line) bool { return len(lines) == 1 && lines[0].Source == "kept/0" })
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.refused < 1 || d.refused > 2 { // with others, and alone

@@ -24,6 +24,7 @@ import (
 	"bijou/provision/local"
 	"bijou/provision/local/process"
 	"bijou/state"
+	"bijou/state/secret"
 )
 
 type machineAgentGrammar struct {
@@ -95,8 +96,17 @@ func (p *daemonFlags) agentOptions(d daemon.Daemon, h *handover, s *state.State,
 	claimant, err := daemon.NewClaimant(dir)
 	return agent.Options{
 		State: s, Claimant: claimant, Dir: dir, Tools: p.Tools, Drain: h.drain, Fault: d.Call.Fault,
-		Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: h.env.SecretKeys(),
+		Ready: d.Notifier.NotifyReady, Watchdog: d.Notifier.Pulse, SecretKeys: secretKeeper(s, h.env),
 	}, err
+}
+
+// secretKeeper returns the gateway that serves the state, which has the keys of secrets, or the file of an agent that
+// has the state itself.
+func secretKeeper(s *state.State, e home.Environment) secret.Keeper {
+	if k := s.SecretKeeper(); k != nil {
+		return k
+	}
+	return e.SecretKeys()
 }
 
 // endSession leaves the session to expire if the store is away.

@@ -42,6 +42,7 @@ func newGatewayRole(s *state.State, e home.Environment) daemon.Role {
 		if err != nil {
 			return fmt.Errorf("cannot serve the state: %w", err)
 		}
+		g.ServeSecrets(e.SecretKeys())
 		r := &gatewayRole{state: s, dir: e.Dir, gateway: g, endpoints: map[string]*gateway.Endpoint{}}
 		defer r.close()
 		r.run(ctx)

@@ -9,12 +9,13 @@
 // It knows keys only, no entities. The client is state/store/remote.
 //
 // How it works, file by file: access (what an Access is asked), endpoint (one socket), view (what an
-// Access reads), and what is asked for: read, commit, watch and lease.
+// Access reads), and what is asked for: read, commit, watch, lease and secret.
 package gateway
 
 import (
 	"errors"
 
+	"bijou/state/secret"
 	"bijou/state/store"
 )
 
@@ -23,6 +24,8 @@ type Gateway struct {
 	store  store.Store
 	leases store.LeaseGranter
 	access Access
+
+	secrets secret.Keeper // nil: it seals and opens none
 }
 
 // New returns a gateway before the store, which must be a store.LeaseGranter. Both outlive all

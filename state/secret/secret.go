@@ -5,6 +5,7 @@ package secret
 
 import (
 	"bytes"
+	"context"
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/base32"
@@ -212,6 +213,28 @@ func (k Key) newAEAD() (cipher.AEAD, error) {
 		return nil, fmt.Errorf("the key %q for secrets is damaged", k.ID)
 	}
 	return chacha20poly1305.NewX(key)
+}
+
+// Sealer seals and opens the contents of secrets: a [Keyring], or the gateway that has one.
+type Sealer interface {
+	// Seal seals the content of a secret's revision.
+	Seal(r *Record, revision int, c Content) (Sealed, error)
+	// Open decrypts the sealed content of a secret's revision. It returns ErrNoKey if the key is not at hand.
+	Open(r *Record, revision int, s Sealed) (Content, error)
+}
+
+// Keeper has the keys of secrets, or knows who has.
+type Keeper interface {
+	// Sealer returns what seals and opens as long as ctx is not done. It returns ErrNoKey if there are no keys.
+	Sealer(ctx context.Context) (Sealer, error)
+}
+
+// SealerOf returns the keeper's sealer, and ErrNoKey without a keeper.
+func SealerOf(ctx context.Context, k Keeper) (Sealer, error) {
+	if k == nil {
+		return nil, fmt.Errorf("%w: there is no folder of the environment here", ErrNoKey)
+	}
+	return k.Sealer(ctx)
 }
 
 // Keyring is the keys that open, the newest last: that one seals.

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"bijou/state/secret"
 )
 
 // Store is one key-value store with revisions. Every commit makes one new
@@ -54,6 +56,11 @@ type Store interface {
 // HealthReporter is a store that has endpoints, and knows how each of them is.
 type HealthReporter interface {
 	Health(ctx context.Context) map[string]string
+}
+
+// SecretHolder is a store whose server has the keys that seal secrets, for processes that do not have them.
+type SecretHolder interface {
+	SecretKeeper() secret.Keeper // nil: there is none
 }
 
 // Adviser is a store whose servers can have faults that an operator must know.

@@ -3,6 +3,7 @@
 package keyfile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,6 +51,15 @@ func (f File) Read() (secret.Keyring, error) {
 	}
 
 	return Parse(data)
+}
+
+// Sealer returns the keys as they are in the file now. It returns secret.ErrNoKey if there is no file.
+func (f File) Sealer(context.Context) (secret.Sealer, error) {
+	ring, err := f.Read()
+	if err != nil {
+		return nil, err
+	}
+	return ring, nil
 }
 
 // maxFile is in bytes: an operator may name any file.

@@ -195,8 +195,8 @@ const (
 )
 
 // PutContent seals the content of the newest revision of a record that Put is to write.
-func PutContent(tx *state.Tx, ring secret.Keyring, r secret.Record, c secret.Content) error {
-	s, err := ring.Seal(&r, r.Latest, c)
+func PutContent(tx *state.Tx, by secret.Sealer, r secret.Record, c secret.Content) error {
+	s, err := by.Seal(&r, r.Latest, c)
 	if err != nil {
 		return err
 	}
@@ -245,7 +245,7 @@ func Reseal(tx *state.Tx, ring secret.Keyring, id string) (n int, err error) {
 }
 
 // Open reads and opens the content of a revision. state.ErrNotFound, secret.ErrNoKey.
-func Open(v *state.View, ring secret.Keyring, r secret.Record, revision int) (secret.Content, error) {
+func Open(v *state.View, by secret.Sealer, r secret.Record, revision int) (secret.Content, error) {
 	s, err := keyspace.LoadExisting[secret.Sealed](v.Keys(), keys.SecretContent(r.ID, revision),
 		"secret %q revision %d not found", r.ID, revision)
 	if err == nil && s.Blob != "" {
@@ -257,5 +257,5 @@ func Open(v *state.View, ring secret.Keyring, r secret.Record, revision int) (se
 		return nil, err
 	}
 
-	return ring.Open(&r, revision, s)
+	return by.Open(&r, revision, s)
 }

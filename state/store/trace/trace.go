@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"bijou/state/secret"
 	"bijou/state/store"
 )
 
@@ -80,6 +81,14 @@ func (t *traced) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 func (t *traced) Health(ctx context.Context) map[string]string {
 	if h, ok := t.Store.(store.HealthReporter); ok {
 		return h.Health(ctx)
+	}
+	return nil
+}
+
+// SecretKeeper returns the traced store's keeper of secrets, or nil if it has none.
+func (t *traced) SecretKeeper() secret.Keeper {
+	if h, ok := t.Store.(store.SecretHolder); ok {
+		return h.SecretKeeper()
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"bijou/state/secret"
 	"bijou/state/store"
 )
 
@@ -29,6 +30,7 @@ func failures() []failure {
 		{store.ErrDenied, codes.PermissionDenied},
 		{store.ErrAway, codes.Unavailable},
 		{store.ErrClosed, codes.Unavailable}, // the gateway ends: another one will come
+		{secret.ErrNoKey, codes.NotFound},
 	}
 }
 

@@ -877,6 +877,238 @@ func (*RevokeResponse) Descriptor() ([]byte, []int) {
 	return file_store_proto_rawDescGZIP(), []int{15}
 }
 
+type SealRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // of the secret
+	Revision      int64                  `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	Origin        string                 `protobuf:"bytes,3,opt,name=origin,proto3" json:"origin,omitempty"` // of the secret, if there is none yet
+	Plain         []byte                 `protobuf:"bytes,4,opt,name=plain,proto3" json:"plain,omitempty"`   // a JSON object: the values by key
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SealRequest) Reset() {
+	*x = SealRequest{}
+	mi := &file_store_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SealRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SealRequest) ProtoMessage() {}
+
+func (x *SealRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_store_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SealRequest.ProtoReflect.Descriptor instead.
+func (*SealRequest) Descriptor() ([]byte, []int) {
+	return file_store_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *SealRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *SealRequest) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *SealRequest) GetOrigin() string {
+	if x != nil {
+		return x.Origin
+	}
+	return ""
+}
+
+func (x *SealRequest) GetPlain() []byte {
+	if x != nil {
+		return x.Plain
+	}
+	return nil
+}
+
+type SealResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"` // which has sealed it, by its id
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SealResponse) Reset() {
+	*x = SealResponse{}
+	mi := &file_store_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SealResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SealResponse) ProtoMessage() {}
+
+func (x *SealResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_store_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SealResponse.ProtoReflect.Descriptor instead.
+func (*SealResponse) Descriptor() ([]byte, []int) {
+	return file_store_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *SealResponse) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *SealResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type OpenRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"` // of the secret
+	Revision      int64                  `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
+	Key           string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	Data          []byte                 `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpenRequest) Reset() {
+	*x = OpenRequest{}
+	mi := &file_store_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenRequest) ProtoMessage() {}
+
+func (x *OpenRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_store_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenRequest.ProtoReflect.Descriptor instead.
+func (*OpenRequest) Descriptor() ([]byte, []int) {
+	return file_store_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *OpenRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *OpenRequest) GetRevision() int64 {
+	if x != nil {
+		return x.Revision
+	}
+	return 0
+}
+
+func (x *OpenRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *OpenRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type OpenResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Plain         []byte                 `protobuf:"bytes,1,opt,name=plain,proto3" json:"plain,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpenResponse) Reset() {
+	*x = OpenResponse{}
+	mi := &file_store_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenResponse) ProtoMessage() {}
+
+func (x *OpenResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_store_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenResponse.ProtoReflect.Descriptor instead.
+func (*OpenResponse) Descriptor() ([]byte, []int) {
+	return file_store_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *OpenResponse) GetPlain() []byte {
+	if x != nil {
+		return x.Plain
+	}
+	return nil
+}
+
 var File_store_proto protoreflect.FileDescriptor
 
 const file_store_proto_rawDesc = "" +
@@ -935,14 +1167,31 @@ const file_store_proto_rawDesc = "" +
 	"\x05lives\x18\x01 \x01(\bR\x05lives\"%\n" +
 	"\rRevokeRequest\x12\x14\n" +
 	"\x05lease\x18\x01 \x01(\x03R\x05lease\"\x10\n" +
-	"\x0eRevokeResponse2\xba\x03\n" +
+	"\x0eRevokeResponse\"g\n" +
+	"\vSealRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x16\n" +
+	"\x06origin\x18\x03 \x01(\tR\x06origin\x12\x14\n" +
+	"\x05plain\x18\x04 \x01(\fR\x05plain\"4\n" +
+	"\fSealResponse\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"_\n" +
+	"\vOpenRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
+	"\brevision\x18\x02 \x01(\x03R\brevision\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\x12\x12\n" +
+	"\x04data\x18\x04 \x01(\fR\x04data\"$\n" +
+	"\fOpenResponse\x12\x14\n" +
+	"\x05plain\x18\x01 \x01(\fR\x05plain2\xc0\x04\n" +
 	"\x05Store\x12E\n" +
 	"\x04Read\x12\x1b.bijou.store.v1.ReadRequest\x1a\x1c.bijou.store.v1.ReadResponse(\x010\x01\x12G\n" +
 	"\x06Commit\x12\x1d.bijou.store.v1.CommitRequest\x1a\x1e.bijou.store.v1.CommitResponse\x12F\n" +
 	"\x05Watch\x12\x1c.bijou.store.v1.WatchRequest\x1a\x1d.bijou.store.v1.WatchResponse0\x01\x12D\n" +
 	"\x05Grant\x12\x1c.bijou.store.v1.GrantRequest\x1a\x1d.bijou.store.v1.GrantResponse\x12J\n" +
 	"\aRefresh\x12\x1e.bijou.store.v1.RefreshRequest\x1a\x1f.bijou.store.v1.RefreshResponse\x12G\n" +
-	"\x06Revoke\x12\x1d.bijou.store.v1.RevokeRequest\x1a\x1e.bijou.store.v1.RevokeResponseB#Z!bijou/state/store/remote/protocolb\x06proto3"
+	"\x06Revoke\x12\x1d.bijou.store.v1.RevokeRequest\x1a\x1e.bijou.store.v1.RevokeResponse\x12A\n" +
+	"\x04Seal\x12\x1b.bijou.store.v1.SealRequest\x1a\x1c.bijou.store.v1.SealResponse\x12A\n" +
+	"\x04Open\x12\x1b.bijou.store.v1.OpenRequest\x1a\x1c.bijou.store.v1.OpenResponseB#Z!bijou/state/store/remote/protocolb\x06proto3"
 
 var (
 	file_store_proto_rawDescOnce sync.Once
@@ -956,7 +1205,7 @@ func file_store_proto_rawDescGZIP() []byte {
 	return file_store_proto_rawDescData
 }
 
-var file_store_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_store_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_store_proto_goTypes = []any{
 	(*KeyValue)(nil),        // 0: bijou.store.v1.KeyValue
 	(*ReadRequest)(nil),     // 1: bijou.store.v1.ReadRequest
@@ -974,6 +1223,10 @@ var file_store_proto_goTypes = []any{
 	(*RefreshResponse)(nil), // 13: bijou.store.v1.RefreshResponse
 	(*RevokeRequest)(nil),   // 14: bijou.store.v1.RevokeRequest
 	(*RevokeResponse)(nil),  // 15: bijou.store.v1.RevokeResponse
+	(*SealRequest)(nil),     // 16: bijou.store.v1.SealRequest
+	(*SealResponse)(nil),    // 17: bijou.store.v1.SealResponse
+	(*OpenRequest)(nil),     // 18: bijou.store.v1.OpenRequest
+	(*OpenResponse)(nil),    // 19: bijou.store.v1.OpenResponse
 }
 var file_store_proto_depIdxs = []int32{
 	0,  // 0: bijou.store.v1.ReadResponse.found:type_name -> bijou.store.v1.KeyValue
@@ -986,14 +1239,18 @@ var file_store_proto_depIdxs = []int32{
 	10, // 7: bijou.store.v1.Store.Grant:input_type -> bijou.store.v1.GrantRequest
 	12, // 8: bijou.store.v1.Store.Refresh:input_type -> bijou.store.v1.RefreshRequest
 	14, // 9: bijou.store.v1.Store.Revoke:input_type -> bijou.store.v1.RevokeRequest
-	2,  // 10: bijou.store.v1.Store.Read:output_type -> bijou.store.v1.ReadResponse
-	6,  // 11: bijou.store.v1.Store.Commit:output_type -> bijou.store.v1.CommitResponse
-	9,  // 12: bijou.store.v1.Store.Watch:output_type -> bijou.store.v1.WatchResponse
-	11, // 13: bijou.store.v1.Store.Grant:output_type -> bijou.store.v1.GrantResponse
-	13, // 14: bijou.store.v1.Store.Refresh:output_type -> bijou.store.v1.RefreshResponse
-	15, // 15: bijou.store.v1.Store.Revoke:output_type -> bijou.store.v1.RevokeResponse
-	10, // [10:16] is the sub-list for method output_type
-	4,  // [4:10] is the sub-list for method input_type
+	16, // 10: bijou.store.v1.Store.Seal:input_type -> bijou.store.v1.SealRequest
+	18, // 11: bijou.store.v1.Store.Open:input_type -> bijou.store.v1.OpenRequest
+	2,  // 12: bijou.store.v1.Store.Read:output_type -> bijou.store.v1.ReadResponse
+	6,  // 13: bijou.store.v1.Store.Commit:output_type -> bijou.store.v1.CommitResponse
+	9,  // 14: bijou.store.v1.Store.Watch:output_type -> bijou.store.v1.WatchResponse
+	11, // 15: bijou.store.v1.Store.Grant:output_type -> bijou.store.v1.GrantResponse
+	13, // 16: bijou.store.v1.Store.Refresh:output_type -> bijou.store.v1.RefreshResponse
+	15, // 17: bijou.store.v1.Store.Revoke:output_type -> bijou.store.v1.RevokeResponse
+	17, // 18: bijou.store.v1.Store.Seal:output_type -> bijou.store.v1.SealResponse
+	19, // 19: bijou.store.v1.Store.Open:output_type -> bijou.store.v1.OpenResponse
+	12, // [12:20] is the sub-list for method output_type
+	4,  // [4:12] is the sub-list for method input_type
 	4,  // [4:4] is the sub-list for extension type_name
 	4,  // [4:4] is the sub-list for extension extendee
 	0,  // [0:4] is the sub-list for field type_name
@@ -1010,7 +1267,7 @@ func file_store_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_store_proto_rawDesc), len(file_store_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -31,6 +31,8 @@ const (
 	Store_Grant_FullMethodName   = "/bijou.store.v1.Store/Grant"
 	Store_Refresh_FullMethodName = "/bijou.store.v1.Store/Refresh"
 	Store_Revoke_FullMethodName  = "/bijou.store.v1.Store/Revoke"
+	Store_Seal_FullMethodName    = "/bijou.store.v1.Store/Seal"
+	Store_Open_FullMethodName    = "/bijou.store.v1.Store/Open"
 )
 
 // StoreClient is the client API for Store service.
@@ -52,6 +54,10 @@ type StoreClient interface {
 	Grant(ctx context.Context, in *GrantRequest, opts ...grpc.CallOption) (*GrantResponse, error)
 	Refresh(ctx context.Context, in *RefreshRequest, opts ...grpc.CallOption) (*RefreshResponse, error)
 	Revoke(ctx context.Context, in *RevokeRequest, opts ...grpc.CallOption) (*RevokeResponse, error)
+	// Seal and Open are of the content of a secret, which the caller has no key for. Neither
+	// reads or writes the content in the store.
+	Seal(ctx context.Context, in *SealRequest, opts ...grpc.CallOption) (*SealResponse, error)
+	Open(ctx context.Context, in *OpenRequest, opts ...grpc.CallOption) (*OpenResponse, error)
 }
 
 type storeClient struct {
@@ -134,6 +140,26 @@ func (c *storeClient) Revoke(ctx context.Context, in *RevokeRequest, opts ...grp
 	return out, nil
 }
 
+func (c *storeClient) Seal(ctx context.Context, in *SealRequest, opts ...grpc.CallOption) (*SealResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SealResponse)
+	err := c.cc.Invoke(ctx, Store_Seal_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *storeClient) Open(ctx context.Context, in *OpenRequest, opts ...grpc.CallOption) (*OpenResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OpenResponse)
+	err := c.cc.Invoke(ctx, Store_Open_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // StoreServer is the server API for Store service.
 // All implementations must embed UnimplementedStoreServer
 // for forward compatibility.
@@ -153,6 +179,10 @@ type StoreServer interface {
 	Grant(context.Context, *GrantRequest) (*GrantResponse, error)
 	Refresh(context.Context, *RefreshRequest) (*RefreshResponse, error)
 	Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error)
+	// Seal and Open are of the content of a secret, which the caller has no key for. Neither
+	// reads or writes the content in the store.
+	Seal(context.Context, *SealRequest) (*SealResponse, error)
+	Open(context.Context, *OpenRequest) (*OpenResponse, error)
 	mustEmbedUnimplementedStoreServer()
 }
 
@@ -180,6 +210,12 @@ func (UnimplementedStoreServer) Refresh(context.Context, *RefreshRequest) (*Refr
 }
 func (UnimplementedStoreServer) Revoke(context.Context, *RevokeRequest) (*RevokeResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method Revoke not implemented")
+}
+func (UnimplementedStoreServer) Seal(context.Context, *SealRequest) (*SealResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Seal not implemented")
+}
+func (UnimplementedStoreServer) Open(context.Context, *OpenRequest) (*OpenResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Open not implemented")
 }
 func (UnimplementedStoreServer) mustEmbedUnimplementedStoreServer() {}
 func (UnimplementedStoreServer) testEmbeddedByValue()               {}
@@ -292,6 +328,42 @@ func _Store_Revoke_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Store_Seal_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SealRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StoreServer).Seal(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Store_Seal_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StoreServer).Seal(ctx, req.(*SealRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Store_Open_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(OpenRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(StoreServer).Open(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Store_Open_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(StoreServer).Open(ctx, req.(*OpenRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Store_ServiceDesc is the grpc.ServiceDesc for Store service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -314,6 +386,14 @@ var Store_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Revoke",
 			Handler:    _Store_Revoke_Handler,
+		},
+		{
+			MethodName: "Seal",
+			Handler:    _Store_Seal_Handler,
+		},
+		{
+			MethodName: "Open",
+			Handler:    _Store_Open_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,0 +1,130 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"bijou/state/keys"
+	"bijou/state/secret"
+	"bijou/state/store"
+	"bijou/state/store/remote/protocol"
+)
+
+// ServeSecrets has the gateway seal and open secrets with the keeper's keys. It is called before Listen.
+func (g *Gateway) ServeSecrets(k secret.Keeper) { g.secrets = k }
+
+// Seal seals a content of a secret that the identity may write, or of one that does not exist yet.
+func (s *session) Seal(ctx context.Context, request *protocol.SealRequest) (*protocol.SealResponse, error) {
+	sealed, err := s.seal(ctx, request)
+	if err != nil {
+		return nil, protocol.ToStatus(err)
+	}
+	return &protocol.SealResponse{Key: sealed.Key, Data: sealed.Data}, nil
+}
+
+func (s *session) seal(ctx context.Context, request *protocol.SealRequest) (sealed secret.Sealed, err error) {
+	var content secret.Content
+	if err := json.Unmarshal(request.GetPlain(), &content); err != nil {
+		return sealed, errors.New("cannot seal a content that is no JSON") // the error may quote it
+	}
+	if err := content.Check(); err != nil {
+		return sealed, err
+	}
+
+	v, closeView, err := s.openView(ctx)
+	if err != nil {
+		return sealed, err
+	}
+	defer closeView()
+
+	r, there, err := v.readSecret(ctx, request.GetId())
+	if err != nil {
+		return sealed, err
+	}
+	by, err := secret.SealerOf(ctx, s.g.secrets)
+	if err != nil {
+		return sealed, err
+	}
+
+	revision := int(request.GetRevision())
+	if !there {
+		// The commit decides whether the identity may make it. What is sealed for it opens at no other place.
+		return by.Seal(&secret.Record{ID: r.ID, Origin: request.GetOrigin()}, revision, content)
+	}
+
+	if sealed, err = by.Seal(&r, revision, content); err != nil {
+		return sealed, err
+	}
+	return sealed, v.mayWriteContent(ctx, r.ID, revision, sealed)
+}
+
+// maxProof is how much of a content the rights are asked with: all of a large one is a blob by then.
+const maxProof = 1 << 10
+
+func (v *view) mayWriteContent(ctx context.Context, id string, revision int, sealed secret.Sealed) error {
+	sealed.Data = sealed.Data[:min(len(sealed.Data), maxProof)]
+	value, err := json.Marshal(sealed)
+	if err != nil {
+		return err
+	}
+	return v.rights.MayCommit(ctx, []store.Op{{Key: keys.SecretContent(id, revision), Value: value}})
+}
+
+// Open opens a content that the identity may read now.
+func (s *session) Open(ctx context.Context, request *protocol.OpenRequest) (*protocol.OpenResponse, error) {
+	content, err := s.open(ctx, request)
+	if err != nil {
+		return nil, protocol.ToStatus(err)
+	}
+
+	plain, err := json.Marshal(content)
+	if err != nil {
+		return nil, protocol.ToStatus(err)
+	}
+	return &protocol.OpenResponse{Plain: plain}, nil
+}
+
+func (s *session) open(ctx context.Context, request *protocol.OpenRequest) (secret.Content, error) {
+	v, closeView, err := s.openView(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer closeView()
+
+	r, there, err := v.readSecret(ctx, request.GetId())
+	if err != nil {
+		return nil, err
+	}
+	revision := int(request.GetRevision())
+
+	// Anybody may be told that there is no content. What is sealed for one that has gone must not be opened.
+	_, has, err := v.get(ctx, keys.SecretContent(r.ID, revision))
+	if err != nil {
+		return nil, err
+	}
+	if !there || !has {
+		return nil, fmt.Errorf("cannot open revision %d of secret %q: it is not there", revision, r.ID)
+	}
+
+	by, err := secret.SealerOf(ctx, s.g.secrets)
+	if err != nil {
+		return nil, err
+	}
+	return by.Open(&r, revision, secret.Sealed{Key: request.GetKey(), Data: request.GetData()})
+}
+
+// readSecret reads the record of a secret, for the gateway itself; there is false if there is none of that id.
+func (v *view) readSecret(ctx context.Context, id string) (r secret.Record, there bool, err error) {
+	if parsed, err := secret.ParseID(id); err != nil || parsed != id {
+		return r, false, fmt.Errorf("%w: %q is no secret's id", store.ErrDenied, id)
+	}
+
+	kv, there, err := v.snap.Get(ctx, keys.Secret(id))
+	if err == nil && there {
+		err = json.Unmarshal(kv.Value, &r)
+	}
+	r.ID = id
+	return r, there, err
+}

@@ -101,6 +101,10 @@ func (e Environment) ProviderConfig() map[string]string {
 	return own
 }
 
+// IsConfined reports whether machines reach the state by a gateway, each with the rights of its units, from their next
+// start on.
+func (e Environment) IsConfined() bool { return e.ProviderConfig()["confined"] == "true" }
+
 // RetryHooks reports whether failed hooks are retried by themselves.
 func (e Environment) RetryHooks() bool { return e.Config[RetryHooks] != "false" }
 

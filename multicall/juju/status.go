@@ -109,6 +109,9 @@ func damageLines(damage []string) (lines []string) {
 // shows them.
 func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
 	s, err := c.readSelected(v)
+	if err == nil && len(s.Machines) > 0 {
+		err = s.AddConfinement(v)
+	}
 	if err != nil {
 		return s, err
 	}

@@ -195,6 +195,9 @@ func machineMessage(m status.Machine) string {
 	if !m.NextRetry.IsZero() {
 		shown += retryText(m.NextRetry)
 	}
+	if shown == "" && m.AwaitsConfinement() {
+		shown = "not confined before its next start"
+	}
 	return shown
 }
 

@@ -45,6 +45,15 @@ type Machine struct {
 	NextRetry time.Time `yaml:"next-retry,omitempty" json:"next-retry,omitzero"` // zero: not by itself
 
 	Trouble *state.Trouble `yaml:"agent-trouble,omitempty" json:"agent-trouble,omitempty"` // what its agent cannot do
+
+	// Confined is whether its agent has the state by a gateway; nil: its environment is not confined, or it is not known.
+	Confined *bool `yaml:"confined,omitempty" json:"confined,omitempty"`
+}
+
+// AwaitsConfinement reports whether a machine of a confined environment still has the state itself. Machine 0, which serves
+// it to the others, always does.
+func (m Machine) AwaitsConfinement() bool {
+	return m.Confined != nil && !*m.Confined && m.InstanceID != "localhost"
 }
 
 // Service is a service in Status. Life is left out while it is alive.

@@ -1,0 +1,34 @@
+package status
+
+import (
+	"slices"
+	"strings"
+
+	"bijou/state"
+	"bijou/state/keys"
+	"bijou/state/keyspace"
+)
+
+// AddConfinement says of each running machine of an environment that is confined whether its agent has the state by a
+// gateway, as the leases tell that this one has granted.
+func (s *Status) AddConfinement(v *state.View) error {
+	env, err := v.Environment()
+	if err != nil || !env.IsConfined() {
+		return err
+	}
+	leases, err := v.Keys().List(keys.GatewayLeases)
+	if err != nil {
+		return err
+	}
+
+	for id, m := range s.Machines {
+		if m.State != state.MachineRunning {
+			continue
+		}
+		own := keys.GatewayLeasesOf(state.MachineAgent(id))
+		confined := slices.ContainsFunc(leases, func(kv keyspace.KeyValue) bool { return strings.HasPrefix(kv.Key, own) })
+		m.Confined = &confined
+		s.Machines[id] = m
+	}
+	return nil
+}

@@ -17,7 +17,6 @@ import (
 	"bijou/state"
 	"bijou/state/backoff"
 	"bijou/state/gateway"
-	"bijou/state/osutil"
 )
 
 // gatewayRole serves the state to machines that do not have it themselves: one socket a machine, in a
@@ -37,8 +36,7 @@ func newGatewayRole(s *state.State, e home.Environment) daemon.Role {
 	}
 
 	return func(ctx context.Context) error {
-		// gateway.Table once agents write only what is theirs.
-		g, err := gateway.New(s.Store(), gateway.Unrestricted{})
+		g, err := gateway.New(s.Store(), gateway.Table{})
 		if err != nil {
 			return fmt.Errorf("cannot serve the state: %w", err)
 		}
@@ -102,7 +100,7 @@ func readWanted(v *state.View) (w wanted, err error) {
 		return w, err
 	}
 
-	w.confined = provider.IsConfined(env.ProviderConfig())
+	w.confined = env.IsConfined()
 	machines, err := v.Machines()
 	for _, m := range machines {
 		if m.ID != "0" {
@@ -128,7 +126,7 @@ func (r *gatewayRole) reconcile(ctx context.Context, w wanted) error {
 	}
 
 	for _, id := range w.machines {
-		if !w.confined && !slices.Contains(made, id) || r.endpoints[id] != nil {
+		if !w.confined && !slices.Contains(made, id) {
 			continue
 		}
 		if err := r.add(id); err != nil {
@@ -139,9 +137,10 @@ func (r *gatewayRole) reconcile(ctx context.Context, w wanted) error {
 	return nil
 }
 
+// add has the folder of a machine's gateway as it should be, with a socket that is served.
 func (r *gatewayRole) add(id string) error {
-	if err := osutil.MkdirAll(provider.GatewayDir(r.dir, id), 0o700); err != nil {
-		return fmt.Errorf("cannot make the gateway of machine %s: %w", id, err)
+	if err := provider.MakeGatewayDir(r.dir, id); err != nil || r.endpoints[id] != nil {
+		return err
 	}
 
 	e, err := r.gateway.Listen(gateway.Agent(id), provider.GatewaySocket(r.dir, id))

@@ -3,10 +3,13 @@ package agents
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -29,7 +32,10 @@ func newConfinedWorld(t *testing.T, config map[string]string) *confinedWorld {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "state.db")
-	w := &confinedWorld{T: t, env: home.Environment{Dir: dir, Record: home.Record{State: "sqlite:" + file}}}
+	w := &confinedWorld{T: t, env: home.Environment{Dir: dir, Record: home.Record{
+		Name: "a", UUID: "u", Provider: "nspawn", Tools: "1-a", State: "sqlite:" + file,
+	}}}
+	w.ok(w.env.Save())
 	w.ok(sqlite.Create(t.Context(), file))
 	w.ok(state.Create(t.Context(), w.env.State, state.Environment{Name: "a", UUID: "u", Provider: "nspawn", DefaultSeries: "noble", Config: config}))
 	var err error
@@ -122,8 +128,76 @@ func TestMachinesHaveTheirSockets(t *testing.T) {
 	stop()
 }
 
-// TestSocketsAreForConfinedMachines checks that machines have no sockets by default, and that a machine
-// that started with one keeps it.
+// TestSocketsAreHeldToTheTable: what a machine's agent asks for at its socket is decided by what the state says of its units.
+func TestSocketsAreHeldToTheTable(t *testing.T) {
+	w := newConfinedWorld(t, map[string]string{"nspawn.confined": "true"})
+	stop := w.serve()
+	own, other := w.addMachine(), w.addMachine()
+	w.awaitSocket(own, true)
+	s, err := state.Open(t.Context(), provider.GatewayURL(w.env.Dir, own))
+	w.ok(err)
+	defer s.Close()
+
+	statetest.Update(t, s, func(tx *state.Tx) error { return tx.SetMachineStatus(own, state.MachineRunning, "") })
+	for name, f := range map[string]func(tx *state.Tx) error{
+		"another's status": func(tx *state.Tx) error { return tx.SetMachineStatus(other, state.MachineRunning, "") },
+		"a setting": func(tx *state.Tx) error {
+			v := "false"
+			return tx.SetEnvironment(map[string]*string{"nspawn.confined": &v})
+		},
+		"a machine": func(tx *state.Tx) error {
+			_, err := tx.AddMachine(state.Machine{Series: "noble", Jobs: []string{state.JobUnits}})
+			return err
+		},
+	} {
+		if err := s.Update(t.Context(), f); !errors.Is(err, state.ErrDenied) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+
+	record, err := home.Load(provider.GatewayDir(w.env.Dir, own))
+	w.ok(err)
+	if record.State != provider.GatewayURL(w.env.Dir, own) || record.Tools != "1-a" {
+		t.Errorf("the machine's record is %+v", record.Record)
+	}
+	stop()
+}
+
+// TestRemovedMachineIsShutOut: a connection that stands ends with the machine, and whoever keeps trying gets nothing.
+func TestRemovedMachineIsShutOut(t *testing.T) {
+	w := newConfinedWorld(t, map[string]string{"nspawn.confined": "true"})
+	stop := w.serve()
+	id := w.addMachine()
+	w.awaitSocket(id, true)
+	s, err := state.Open(t.Context(), provider.GatewayURL(w.env.Dir, id))
+	w.ok(err)
+	defer s.Close()
+	session, err := s.NewSession(t.Context())
+	w.ok(err)
+	w.ok(state.Announce(t.Context(), session, s.Update, state.MachineAgent(id)))
+	kept, err := net.Dial("unix", provider.GatewaySocket(w.env.Dir, id)) // by hand, with nothing said yet
+	w.ok(err)
+	defer kept.Close()
+
+	statetest.Update(t, w.state, func(tx *state.Tx) error { return tx.DestroyMachine(id) })
+	w.awaitSocket(id, false)
+	if _, err := io.Copy(io.Discard, kept); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("a connection that stood: %v", err)
+	}
+	if _, err := net.Dial("unix", provider.GatewaySocket(w.env.Dir, id)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a new connection: %v", err)
+	}
+
+	short, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err = state.Announce(short, session, s.Update, state.MachineAgent(id))
+	if err == nil || statetest.Read(t, w.state, func(v *state.View) (bool, error) { return v.IsPresent(state.MachineAgent(id)) }) {
+		t.Errorf("a replay has announced an agent: %v", err)
+	}
+	stop()
+}
+
+// TestSocketsAreForConfinedMachines: by default there are none; a machine that has begun with one keeps it.
 func TestSocketsAreForConfinedMachines(t *testing.T) {
 	w := newConfinedWorld(t, nil)
 	first, second := w.addMachine(), w.addMachine()

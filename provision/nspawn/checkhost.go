@@ -162,7 +162,7 @@ func (l *launch) resolveAgent() error {
 		return err
 	}
 	if provider.IsConfined(l.provider.env.Config) {
-		if err := l.confine(r, l.hostFolders); err != nil {
+		if err := l.confine(r); err != nil {
 			return err
 		}
 		l.hostFolders = nil

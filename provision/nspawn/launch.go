@@ -38,9 +38,8 @@ type launch struct {
 	tools       string   // the folder of the agent's binary
 	hostFolders []string // that are in the container, too, at the same place
 
-	gateway       string   // the folder of the machine's gateway; empty: it has the state itself
-	hiddenFolders []string // of the environment's folder, that are empty in the container
-	state         string   // the state's URL, unless it is as environment.yaml says
+	gateway string // the folder of the machine's gateway; empty: it has the state itself
+	state   string // the state's URL, unless it is as environment.yaml says
 }
 
 func (l launch) id() string  { return l.provider.instanceID(l.spec.Machine) }
@@ -151,19 +150,14 @@ func (l launch) warnUnlimited(unlimited []string) {
 // commandArgs returns the command line of systemd-nspawn for the machine.
 func (l launch) commandArgs() []string {
 	p := l.provider
-	env := l.provider.env.Dir
 	args := []string{
 		"systemd-nspawn", "--quiet", "--boot", "--directory=" +
 			filepath.Join(l.dir(), "root"), "--machine=" + l.id(),
 		"--network-bridge=" + p.bridgeName(), "--timezone=off", "--link-journal=no", "--register=no", "--keep-unit",
 		"--console=pipe", "--notify-ready=yes",
-		// The environment as it is at any time, but for others' machines. Its agent
-		// writes into its own machine's folder, and into a state that is a file.
-		mountOption("--bind-ro=", env, env), mountOption("--bind=", filepath.Join(l.dir(), "machines"), filepath.Join(env, "machines")),
-		"--tmpfs=" + escapeMount(p.dir) + ":mode=0700,size=4k",
 	}
 
-	args = append(args, l.gatewayArgs()...)
+	args = append(args, l.environmentArgs()...)
 	for _, folder := range l.hostFolders {
 		args = append(args, mountOption("--bind=", folder, folder))
 	}

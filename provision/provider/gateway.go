@@ -1,6 +1,15 @@
 package provider
 
-import "path/filepath"
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"gopkg.in/yaml.v3"
+
+	"bijou/state/osutil"
+)
 
 // GatewayFolder is where an environment's folder has the sockets by which machines reach the state
 // without having it: one a machine, each in a folder of its own, which that machine alone is given.
@@ -9,6 +18,61 @@ const GatewayFolder = "gateway"
 // ConfinedSetting is the provider's setting that has machines of this host reach the state by such a
 // socket only.
 const ConfinedSetting = "confined"
+
+// makeGatewayFolders makes the folder of a machine's gateway, and those in it that others are mounted over.
+func makeGatewayFolders(dir, machine string) error {
+	if err := osutil.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+
+	for _, folder := range []string{"", "machines", "tools", GatewayFolder, filepath.Join(GatewayFolder, machine)} {
+		if err := makePassable(filepath.Join(dir, folder)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MakeGatewayDir makes the folder that a confined machine has in place of its environment's. Of environment.yaml it holds
+// what an agent needs. It has nothing by which the state or its secrets are reached but the machine's own socket.
+// MakeGatewayDir may be repeated: then the folder follows the environment's record.
+func MakeGatewayDir(environment, machine string) error {
+	dir := GatewayDir(environment, machine)
+	if err := makeGatewayFolders(dir, machine); err != nil {
+		return fmt.Errorf("cannot make the folder of machine %s's gateway: %w", machine, err)
+	}
+
+	record := struct {
+		Name     string `yaml:"name"`
+		UUID     string `yaml:"uuid"`
+		State    string `yaml:"state"`
+		Provider string `yaml:"provider"`
+		Tools    string `yaml:"tools"`
+		Phase    string `yaml:"phase,omitempty"`
+	}{}
+	if err := (Environment{Dir: environment}).ReadRecord(&record); err != nil {
+		return err
+	}
+	record.State = GatewayURL(environment, machine)
+
+	data, err := yaml.Marshal(record)
+	if err != nil {
+		return fmt.Errorf("cannot write the record of machine %s's gateway: %w", machine, err)
+	}
+	path := filepath.Join(dir, "environment.yaml")
+	if before, err := os.ReadFile(path); err == nil && bytes.Equal(before, data) {
+		return nil
+	}
+	return osutil.WriteFile(path, data, 0o600)
+}
+
+// makePassable makes a directory that what charms run as other users can pass through, for any umask.
+func makePassable(dir string) error {
+	if err := osutil.MkdirAll(dir, 0o711); err != nil {
+		return err
+	}
+	return os.Chmod(dir, 0o711)
+}
 
 // IsConfined reports whether a provider's settings say so.
 func IsConfined(config map[string]string) bool { return config[ConfinedSetting] == "true" }

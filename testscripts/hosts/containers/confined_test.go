@@ -15,10 +15,22 @@ func TestConfined(t *testing.T) {
 	w.eventually("juju do --unit two/0 relation-get -r client private-address one/0", w.address("1"))
 
 	env := w.home + "/trial"
-	if said := w.inside("1", "ls "+env+"/state "+env+"/gateway "+env+"/gateway/1; touch "+env+"/gateway/1/x 2>&1; ls "+env+"/gateway/2 2>&1; true"); said !=
-		env+"/gateway:\n1\n\n"+env+"/gateway/1:\nsocket\n\n"+env+"/state:\ntouch: cannot touch '"+env+"/gateway/1/x': Read-only file system\nls: cannot access '"+env+"/gateway/2': No such file or directory" {
+	own := "environment.yaml\ngateway\nmachines\nsocket\ntools\n"
+	if said := w.inside("1", "ls "+env+" "+env+"/gateway "+env+"/gateway/1; touch "+env+"/gateway/1/x 2>&1; true"); said !=
+		env+":\n"+own+"\n"+env+"/gateway:\n1\n\n"+env+"/gateway/1:\n"+own+"touch: cannot touch '"+env+"/gateway/1/x': Read-only file system" {
 		t.Errorf("a container has not its own gateway, or has more: %s", said)
 	}
+	for _, others := range []string{"state", "secret-keys.yaml", "credentials", "gateway/2", "current"} {
+		if said := w.inside("1", "ls -d "+env+"/"+others+" 2>&1; true"); !strings.Contains(said, "No such file or directory") {
+			t.Errorf("a container sees %s: %s", others, said)
+		}
+	}
+	if said := w.inside("1", "cat "+env+"/environment.yaml"); !strings.Contains(said, "state: bijou+unix://"+env+"/gateway/1/socket") || strings.Contains(said, "sqlite") {
+		t.Errorf("a container's environment.yaml is %s", said)
+	}
+	w.eventually("juju status --format yaml", `(?s)"0":.*confined: false.*"1":.*confined: true.*"2":.*confined: true`)
+	w.sh("juju run one/0 -- 'id=$(secret-add --owner unit password=s3cr3t) && secret-get $id | grep -x \"password: s3cr3t\"'")
+
 	if said := w.inside("1", "pgrep -a machine-agent || ps -eo args | grep [m]achine-agent"); !strings.Contains(said, "--state bijou+unix://"+env+"/gateway/1/socket") {
 		t.Errorf("the agent runs as: %s", said)
 	}

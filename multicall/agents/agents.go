@@ -73,16 +73,17 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 
 		session := state.NewSharedSession(s, true)
 		manages := slices.Contains(machine.Jobs, state.JobManage)
-		if manages { // it campaigns for the provisioner, too
-			session = state.NewSharedSession(opened, true)
-		}
 		defer endSession(ctx, session)
 
 		roles := []daemon.Role{func(ctx context.Context) error {
 			return agent.RunMachine(ctx, agent.MachineOptions{Machine: g.Machine, Process: session, Options: o})
 		}}
 		if manages {
-			roles = append(roles, newProvisionerRole(d, opened, session, e))
+			shared := session // among all roles that have the same state, of which its lease is
+			if s != opened {
+				shared = nil
+			}
+			roles = append(roles, newProvisionerRole(d, opened, shared, e))
 			if serve := newGatewayRole(opened, e); serve != nil {
 				roles = append(roles, serve)
 			}

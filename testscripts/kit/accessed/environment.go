@@ -70,6 +70,12 @@ func (n *notes) note(file, line string) {
 	}
 }
 
+// NoteRefusals returns a function that notes a refusal for [Refused] of that directory.
+func NoteRefusals(dir string) func(refusal string) {
+	n := &notes{dir: dir, noted: map[string]bool{}}
+	return func(refusal string) { n.note(refusedFile, refusal) }
+}
+
 // appendLine appends with one write, so that lines of different goroutines do not mix.
 func appendLine(path, line string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)

@@ -7,8 +7,7 @@ import (
 	"bijou/state/access"
 )
 
-// exception is a request that agents still make although the table refuses it, with the reason. Each
-// must go.
+// exception is a request that agents still make although the table refuses it, with the reason.
 type exception struct {
 	name string
 	has  func(op access.Op, parts []string, isGone func(unit string) bool) bool
@@ -24,9 +23,9 @@ func exceptions() []exception {
 	return []exception{
 		{"others' secrets", func(op access.Op, p []string, _ func(string) bool) bool {
 			return op == access.Get && p[0] == "secrets"
-		}, "secret-get reads the record of a secret to say that it was not granted: the refusal is to say so"},
+		}, "secret-get asks for the record of a secret that was not granted: the refusal is its answer"},
 		{"last lines", func(_ access.Op, p []string, isGone func(string) bool) bool {
 			return (p[0] == "logs" || p[0] == "log") && len(p) > 2 && isGone(p[1]+"/"+p[2])
-		}, "a unit that was removed by force may have lines that are not sent yet: an agent that is refused is to drop them"},
+		}, "a unit that was removed by force may have lines that are not sent yet: an agent that is refused drops them"},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -15,21 +16,32 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"bijou/multicall"
+	"bijou/state"
 	"bijou/state/osutil"
 	"bijou/testscripts/fakes/etcdtest"
 	"bijou/testscripts/kit/accessed"
 	"bijou/testscripts/kit/applets"
+	"bijou/testscripts/kit/confined"
 )
 
 // Main is the test main of a package of scripts. Its binary is every applet, and also the programs in
 // more, by name. Scripts wait more than they work, so perCPU of them run at a time on each CPU, unless
 // the command line sets a different number. It does not return.
 func Main(m *testing.M, perCPU int, more map[string]func()) {
-	applets.MainWith(m, multicall.Options{Fault: applets.Fault(), AgentState: accessed.AgentState()}, more, func() {
+	applets.MainWith(m, multicall.Options{Fault: applets.Fault(), AgentState: agentState()}, more, func() {
 		if err := flag.Set("test.parallel", strconv.Itoa(perCPU*runtime.GOMAXPROCS(0))); err != nil {
 			panic(err)
 		}
 	})
+}
+
+// agentState returns a function that wraps the state of this process's agents, or nil to leave it as it was
+// opened.
+func agentState() func(opened *state.State, machine string) *state.State {
+	if s := confined.AgentState(); s != nil {
+		return s
+	}
+	return accessed.AgentState()
 }
 
 // Extras are the additional features of one package's scripts. The zero value adds nothing.
@@ -39,6 +51,10 @@ type Extras struct {
 	// Asked makes the agents over SQLite ask state/access about everything that they do. A script fails
 	// if an agent was refused. With BIJOU_TEST_ACCESS_ALL this applies to all suites, over each store.
 	Asked bool
+	// Confined makes the agents reach the state through a gateway, which refuses what state/access refuses. A
+	// refusal fails its script, unless Refused has a substring of it for that script.
+	Confined bool
+	Refused  map[string][]string
 }
 
 // asksAccess reports whether agents over that store ask state/access.
@@ -63,6 +79,11 @@ func Run(t *testing.T, x Extras) {
 		}
 	}
 
+	runOverStores(t, x, files)
+}
+
+// runOverStores runs those scripts, or all, over SQLite and, unless -short was given, over etcd.
+func runOverStores(t *testing.T, x Extras, files []string) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		runScripts(t, x, "sqlite", files, func() string { return "" })
@@ -75,8 +96,26 @@ func Run(t *testing.T, x Extras) {
 		t.Parallel()
 		cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
 		var scripts atomic.Int64
-		runScripts(t, x, "etcd", nil, func() string { return cluster.URL(fmt.Sprintf("/script-%d", scripts.Add(1))) })
+		runScripts(t, x, "etcd", files, func() string { return cluster.URL(fmt.Sprintf("/script-%d", scripts.Add(1))) })
 	})
+}
+
+// RunConfined runs scripts as Run does, with agents that reach the state through a gateway. It also runs the
+// scripts of other suites that are named, such as ../units/hooks. With -short it skips all.
+func RunConfined(t *testing.T, x Extras, elsewhere ...string) {
+	if testing.Short() {
+		t.Skip("-short runs a dozen scripts, and none of these")
+	}
+	files, err := filepath.Glob("*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range elsewhere {
+		files = append(files, name+".txtar")
+	}
+
+	x.Confined = true
+	runOverStores(t, x, files)
 }
 
 // RunOnce runs scripts that do not depend on the store, over SQLite only. With -short it skips them.
@@ -107,8 +146,13 @@ func runScripts(t *testing.T, x Extras, store string, files []string, stateURL f
 			if url := stateURL(); url != "" {
 				env.Vars = append(env.Vars, "BIJOU_STATE="+url)
 			}
-			if x.asksAccess(store) {
-				if err := askAccess(env); err != nil {
+			switch {
+			case x.Confined || os.Getenv("BIJOU_TEST_CONFINED_ALL") != "":
+				if err := watchRefusals(env, confined.Variable, x.Refused); err != nil {
+					return err
+				}
+			case x.asksAccess(store):
+				if err := watchRefusals(env, accessed.Variable, nil); err != nil {
 					return err
 				}
 			}
@@ -125,9 +169,9 @@ func runScripts(t *testing.T, x Extras, store string, files []string, stateURL f
 	})
 }
 
-// askAccess makes the script's agents ask state/access. Refusals fail the script at its end, after all
-// its processes have ended.
-func askAccess(env *testscript.Env) error {
+// watchRefusals makes the script's agents note the refusals of state/access, in the directory that the variable
+// names. An unexpected refusal fails the script at its end, after all its processes have ended.
+func watchRefusals(env *testscript.Env, variable string, expected map[string][]string) error {
 	dir := env.WorkDir + "-access"
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		return err
@@ -136,7 +180,8 @@ func askAccess(env *testscript.Env) error {
 		return err
 	}
 
-	env.Vars = append(env.Vars, accessed.Variable+"="+dir)
+	name := strings.TrimPrefix(filepath.Base(env.WorkDir), "script-")
+	env.Vars = append(env.Vars, variable+"="+dir)
 	env.Defer(func() {
 		refused, err := accessed.Refused(dir)
 		if err == nil {
@@ -145,6 +190,10 @@ func askAccess(env *testscript.Env) error {
 		if err != nil {
 			env.T().Fatal(err)
 		}
+
+		refused = slices.DeleteFunc(refused, func(line string) bool {
+			return slices.ContainsFunc(expected[name], func(part string) bool { return strings.Contains(line, part) })
+		})
 		if len(refused) > 0 {
 			env.T().Fatal("state/access refuses what agents did:\n  " + strings.Join(refused, "\n  "))
 		}

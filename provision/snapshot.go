@@ -3,6 +3,7 @@ package provision
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ type snapshot struct {
 	environment state.Environment
 	next        int // the number of the next machine
 	machines    []state.Machine
+	unreadable  []string       // machines whose records do not decode: their instances are left alone
 	units       map[string]int // by machine that is not alive
 	trouble     state.ProvisionerTrouble
 }
@@ -39,11 +41,23 @@ func readSnapshot(ctx context.Context, st *state.State) (s snapshot, err error) 
 			return err
 		}
 
+		if s.unreadable, err = listUnreadable(v, s.machines); err != nil {
+			return err
+		}
+
 		s.units, err = countUnits(v, s.machines)
 		return err
 	})
 
 	return s, err
+}
+
+// listUnreadable lists the machines that are not among those that were read.
+func listUnreadable(v *state.View, read []state.Machine) (ids []string, err error) {
+	ids, err = v.MachineIDs()
+	return slices.DeleteFunc(ids, func(id string) bool {
+		return slices.ContainsFunc(read, func(m state.Machine) bool { return m.ID == id })
+	}), err
 }
 
 // countUnits counts the units of machines that are not alive; the plan needs no others.
@@ -79,6 +93,9 @@ func (s snapshot) newWant(now time.Time) Want {
 		})
 	}
 
+	for _, id := range s.unreadable {
+		w.Machines = append(w.Machines, Wanted{ID: id, Life: state.Alive, Unmanaged: true})
+	}
 	return w
 }
 

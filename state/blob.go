@@ -46,6 +46,9 @@ func (v *View) ReferencedBlobs() (map[string]bool, error) {
 				continue
 			}
 			record, err := keyspace.Decode[blobReferences](kv)
+			if isAgentsWord(prefix) && v.keys.Skips(err) {
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -57,6 +60,12 @@ func (v *View) ReferencedBlobs() (map[string]bool, error) {
 	}
 
 	return used, nil
+}
+
+// isAgentsWord reports whether agents write the records below the prefix that refer to blobs. A damaged record
+// of operators is an error, since its blob would be removed.
+func isAgentsWord(prefix string) bool {
+	return prefix != keys.Charms && prefix != keys.Resources && prefix != keys.Tools
 }
 
 // blobReferences has the sums in any record that refers to a blob: of a charm, resource or

@@ -69,7 +69,7 @@ func (tx *Tx) wasActive(s Service) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	units, err := DecodeUnits(kvs)
+	units, err := tx.DecodeUnits(kvs)
 	if err != nil {
 		return false, err
 	}
@@ -98,5 +98,8 @@ func (tx *Tx) worksWith(u Unit, charmURL string) (bool, error) {
 		return false, err
 	}
 	w, err := keyspace.Decode[Workflow](kv)
+	if tx.keys.Skips(err) {
+		return false, nil
+	}
 	return w.Failure == nil && w.State == UnitStarted && w.Charm == charmURL, err
 }

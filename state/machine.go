@@ -82,6 +82,18 @@ func (v *View) Machines() ([]Machine, error) {
 	return machines, err
 }
 
+// MachineIDs lists all machines, also one whose record does not decode, by number.
+func (v *View) MachineIDs() (ids []string, err error) {
+	kvs, err := v.keys.List(keys.Machines)
+	for _, kv := range kvs {
+		if id := kv.Key[len(keys.Machines):]; !strings.Contains(id, "/") {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, CompareIDs)
+	return ids, err
+}
+
 // CompareIDs orders ids by number where they are numbers.
 func CompareIDs(a, b string) int {
 	an, _ := strconv.Atoi(a)

@@ -137,6 +137,9 @@ func (v *View) machinePorts(machine string) (open []PortInUse, err error) {
 				continue
 			}
 			ports, err := keyspace.Decode[[]Port](kv)
+			if v.keys.Skips(err) {
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -65,7 +65,14 @@ func (v *View) requestsBelow(prefix string) ([]Request, error) {
 	err := ReadBelow(v, prefix, func(key string, r Request) {
 		service, rest, _ := strings.Cut(key[len(keys.Requests):], "/")
 		number, _, _ := strings.Cut(rest, "/")
-		if r.Unit = service + "/" + number; charm.IsUnit(r.Unit) {
+		r.Unit = service + "/" + number
+
+		switch {
+		case !charm.IsUnit(r.Unit):
+			// It is none of a unit's.
+		case r.key() != key:
+			v.keys.Skips(keyspace.NewDamage(key, "its value is the request %q", strings.TrimPrefix(r.key(), keys.UnitRequests(r.Unit))))
+		default:
 			all = append(all, r)
 		}
 	})

@@ -32,6 +32,16 @@ func (s *State) SetMetrics(r *metrics.Registry) { s.space.Metrics = r }
 // the State is shared.
 func (s *State) SetProgress(p keyspace.Progress) { s.space.Progress = p }
 
+// Damaged returns what SetDamaged has set; nil: the default logger.
+func (s *State) Damaged() func(err error) { return s.space.Damaged }
+
+// SetDamaged sets the function that hears of each record which a list has passed over, as [keyspace.Space]
+// describes. It must be called before the State is shared.
+func (s *State) SetDamaged(f func(err error)) { s.space.Damaged = f }
+
+// Skips does what [keyspace.Space.Skips] does.
+func (s *State) Skips(err error) bool { return s.space.Skips(err) }
+
 // NewSession does what [keyspace.Space.NewSession] does.
 func (s *State) NewSession(ctx context.Context) (*Session, error) { return s.space.NewSession(ctx) }
 

@@ -103,17 +103,21 @@ func (v *View) Units(service string) ([]Unit, error) {
 		return nil, err
 	}
 
-	return DecodeUnits(kvs)
+	return v.DecodeUnits(kvs)
 }
 
-// DecodeUnits picks the units among all keys below unitsPrefix, and sorts them.
-func DecodeUnits(kvs []keyspace.KeyValue) (units []Unit, err error) {
+// DecodeUnits picks the units among keys below keys.Units that the view has read, and sorts them. It goes on without a
+// record that does not decode.
+func (v *View) DecodeUnits(kvs []keyspace.KeyValue) (units []Unit, err error) {
 	for _, kv := range kvs {
 		service, number, err := charm.ParseUnit(kv.Key[len(keys.Units):])
 		if err != nil {
 			continue
 		}
 		u, err := keyspace.Decode[Unit](kv)
+		if v.keys.Skips(err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

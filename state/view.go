@@ -63,7 +63,8 @@ func Read[T any](ctx context.Context, s Viewer, f func(v *View) (T, error)) (res
 	return result, err
 }
 
-// ReadBelow calls take with each record below the prefix, by key.
+// ReadBelow calls take with each record below the prefix, by key. It goes on without a record that does not
+// decode.
 func ReadBelow[T any](v *View, prefix string, take func(key string, record T)) error {
 	kvs, err := v.keys.List(prefix)
 	if err != nil {
@@ -72,6 +73,9 @@ func ReadBelow[T any](v *View, prefix string, take func(key string, record T)) e
 
 	for _, kv := range kvs {
 		record, err := keyspace.Decode[T](kv)
+		if v.keys.Skips(err) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -80,6 +84,12 @@ func ReadBelow[T any](v *View, prefix string, take func(key string, record T)) e
 
 	return nil
 }
+
+// Skips does what [keyspace.View.Skips] does.
+func (v *View) Skips(err error) bool { return v.keys.Skips(err) }
+
+// TakeDamage does what [keyspace.View.TakeDamage] does.
+func (v *View) TakeDamage() map[string]error { return v.keys.TakeDamage() }
 
 // Revision is the revision of all reads: a watch continues after it.
 func (v *View) Revision() (int64, error) { return v.keys.Revision() }

@@ -219,13 +219,20 @@ func readMember(v *state.View, s *decide.Snapshot, of decide.Member) error {
 }
 
 // readMembership reads one unit's membership, or a service's for its own settings: a
-// service is in once it has had any.
+// service is in once it has had any. One whose record does not decode is not in: others write it.
 func readMembership(v *state.View, id int, name string) (m state.Member, in bool, err error) {
 	if hook.IsUnit(name) {
-		return v.Member(id, name)
+		m, in, err = v.Member(id, name)
+	} else {
+		m.Unit = name
+		m.Version, err = v.AppVersion(id, name)
+		in = m.Version > 0
 	}
-	version, err := v.AppVersion(id, name)
-	return state.Member{Unit: name, Version: version}, version > 0, err
+
+	if v.Skips(err) {
+		return m, false, nil
+	}
+	return m, in, err
 }
 
 // concernsUnit reports whether m is a member at the other end (in a peer relation: a peer), or a
@@ -243,6 +250,9 @@ func readLeader(v *state.View, s *decide.Snapshot) (err error) {
 		return err
 	}
 	s.Leader.Version, err = v.LeaderSettingsVersion(s.Unit.Service)
+	if v.Skips(err) {
+		return nil // the leader writes them
+	}
 	return err
 }
 

@@ -118,6 +118,7 @@ func (o *operator) openUnchecked(e home.Environment, f func(s *state.State) erro
 		return err
 	}
 	s.SetProgress(o.reportSteps)
+	s.SetDamaged(func(err error) { o.note("warning: the state is damaged: %v", err) })
 
 	err = f(s)
 	return errors.Join(err, s.Close())

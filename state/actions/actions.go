@@ -5,7 +5,6 @@ package actions
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -110,10 +109,10 @@ func Get(v *state.View, id int) (Action, error) {
 		return a, nil
 	}
 
-	if _, err = v.Unit(a.Unit); errors.Is(err, state.ErrNotFound) {
+	_, there, err := v.Keys().Get(keys.Unit(a.Unit))
+	if err == nil && !there {
 		a.Status = Cancelled
 		a.Message = "its unit is gone"
-		err = nil
 	}
 
 	return a, err
@@ -129,6 +128,9 @@ func List(v *state.View, unit string) ([]Action, error) {
 	actions := make([]Action, 0, len(ids))
 	for _, id := range ids {
 		a, err := Get(v, id)
+		if v.Keys().Skips(err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -2,6 +2,7 @@ package copying
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -67,9 +68,15 @@ func listContentsInUse(v *state.View) ([]keyspace.KeyValue, error) {
 		return nil, err
 	}
 
+	// A blob that is not whole is of no use to what refers to it, and a backup with it would be refused. A value that
+	// is no JSON nobody can read, and neither a backup can hold it.
 	unused := func(kv keyspace.KeyValue) bool {
 		sum, ok := strings.CutPrefix(kv.Key, keyspace.BlobHeadsPrefix)
-		return ok && !used[sum]
+		if !ok {
+			return !json.Valid(kv.Value) && v.Skips(keyspace.NewDamage(kv.Key, "its value is no JSON, and not in the backup"))
+		}
+		head, err := keyspace.DecodeBlobHead(kv)
+		return v.Skips(err) || !used[sum] || !head.Complete
 	}
 
 	return slices.DeleteFunc(all, unused), nil

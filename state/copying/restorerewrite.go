@@ -2,6 +2,7 @@ package copying
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -69,6 +70,9 @@ func (w *rewriter) sortUnits() error {
 			continue
 		}
 		u, err := keyspace.Decode[state.Unit](kv)
+		if errors.Is(err, keyspace.ErrDamaged) {
+			continue // it is restored as it is: whoever reads it then says so
+		}
 		if err != nil {
 			return err
 		}
@@ -135,8 +139,12 @@ func (w *rewriter) rewriteValue(kv keyspace.KeyValue, there []keyspace.KeyValue)
 	return kv.Value, nil
 }
 
+// rewriteRecord leaves a record as it is that does not decode.
 func rewriteRecord[T any](kv keyspace.KeyValue, f func(doc *T)) ([]byte, error) {
 	doc, err := keyspace.Decode[T](kv)
+	if errors.Is(err, keyspace.ErrDamaged) {
+		return kv.Value, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -211,6 +219,9 @@ func raiseClaims(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, error)
 			epochs[key] = max(epochs[key], time.Now().Unix())
 		case isClaimKey(kv.Key):
 			c, err := keyspace.Decode[keyspace.ClaimRecord](kv)
+			if errors.Is(err, keyspace.ErrDamaged) {
+				continue // the machine's own record has it raised
+			}
 			if err != nil {
 				return nil, err
 			}

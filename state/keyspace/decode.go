@@ -34,6 +34,7 @@ func Decode[T any](kv store.KV) (doc T, err error) {
 type Reader interface {
 	Get(key string) (value []byte, ok bool, err error)
 	List(prefix string) ([]store.KV, error)
+	Skips(err error) bool
 }
 
 // Load reads a key, as View.Get does.
@@ -66,7 +67,7 @@ func LoadExisting[T any](r Reader, key, format string, args ...any) (T, error) {
 }
 
 // LoadChildren reads the records directly below the prefix, sorted by key. For each record it calls name,
-// which puts the rest of the key into it.
+// which puts the rest of the key into it. It goes on without a record that does not decode.
 func LoadChildren[T any](r Reader, prefix string, name func(doc *T, rest string)) ([]T, error) {
 	kvs, err := r.List(prefix)
 	if err != nil {
@@ -80,6 +81,9 @@ func LoadChildren[T any](r Reader, prefix string, name func(doc *T, rest string)
 			continue
 		}
 		doc, err := Decode[T](kv)
+		if r.Skips(err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -91,11 +95,11 @@ func LoadChildren[T any](r Reader, prefix string, name func(doc *T, rest string)
 	return all, nil
 }
 
-// DecodeInto decodes the value into doc. Where doc has the type any, numbers keep the form in which they were
-// written.
+// DecodeInto decodes a value into a document. It returns [ErrDamaged] if the value is no such document. Numbers
+// in a field of type any stay as they were written.
 func DecodeInto(kv store.KV, doc any) error {
 	if err := number.Unmarshal(kv.Value, doc); err != nil {
-		return fmt.Errorf("cannot decode %q: %w", kv.Key, err)
+		return &decodeError{kv.Key, err}
 	}
 
 	return nil

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"bijou/state/metrics"
@@ -33,6 +34,11 @@ type Space struct {
 	// report whose Done is Total, or when it returns. The reports come one after another. Progress must be
 	// set before the space is shared.
 	Progress Progress
+
+	// Damaged is told of each record that a list has passed over since it does not decode, once for each key.
+	// It is set before the space is shared; nil: the default logger is told.
+	Damaged  func(err error)
+	reported sync.Map // the keys of which Damaged was told
 }
 
 // Progress takes reports of how far a long job is. A nil Progress takes none.

@@ -77,6 +77,7 @@ func (s *Space) runOnce(ctx context.Context, f func(tx *Tx) error, finish func(b
 		},
 	}
 	defer v.close()
+	defer s.reportSkipped(v)
 
 	if err := f(&Tx{v}); err != nil {
 		if reader.err == nil {

@@ -16,7 +16,8 @@ import (
 type View struct {
 	ctx    context.Context
 	snap   store.Snapshot
-	buffer *txBuffer // what an Update has read and will write; nil in a View
+	buffer *txBuffer        // what an Update has read and will write; nil in a View
+	damage map[string]error // of records that lists have passed over, by key
 	closed bool
 }
 
@@ -51,6 +52,7 @@ func (s *Space) viewOnce(ctx context.Context, f func(v *View) error) (err error)
 
 	v := &View{ctx: ctx, snap: &failingSnapshot{Snapshot: snap}}
 	defer v.close()
+	defer s.reportSkipped(v)
 
 	return f(v)
 }

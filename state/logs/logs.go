@@ -256,13 +256,16 @@ func Sources(v *state.View, asked []string) ([]string, error) {
 // backwards, and stops when it has enough lines.
 func readSource(v *state.View, source string, level int, f Filter) ([]Line, error) {
 	head, _, err := keyspace.Load[logHead](v.Keys(), keys.LogHead(source))
-	if err != nil {
+	if err != nil && !v.Keys().Skips(err) {
 		return nil, err
 	}
 	var lines []Line // the newest first
 
 	for n := head.Batch; n > 0 && n > head.Batch-maxLogBatches; n-- {
 		batch, ok, err := keyspace.Load[logBatch](v.Keys(), keys.LogBatch(source, n))
+		if v.Keys().Skips(err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -314,6 +317,10 @@ func levelRank(level string) int {
 // Remove removes all lines of a unit's or machine's log.
 func Remove(tx *state.Tx, source string) error {
 	head, _, err := keyspace.Load[logHead](tx.Keys(), keys.LogHead(source))
+	if tx.Keys().Skips(err) {
+		// It does not say which batches there are.
+		_, err = tx.Keys().RemoveBelow(strings.TrimSuffix(keys.LogBatch(source, 0), "0000000000"), maxLogBatches)
+	}
 	if err != nil {
 		return err
 	}

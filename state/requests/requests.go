@@ -143,7 +143,9 @@ func (l *loop) carryOutAll(ctx context.Context, cases []Case) error {
 	for i, c := range cases {
 		places <- struct{}{}
 		wg.Go(func() {
-			errs[i] = l.carryOut(ctx, c)
+			if err := l.carryOut(ctx, c); !l.Skips(err) {
+				errs[i] = err
+			}
 			<-places
 		})
 	}

@@ -206,7 +206,7 @@ func (w *input) readMachines(v *state.View) error {
 	var agents selection
 	for id := range on {
 		m, err := v.Machine(id)
-		if errors.Is(err, state.ErrNotFound) {
+		if errors.Is(err, state.ErrNotFound) || v.Keys().Skips(err) {
 			continue // findMissing says so
 		}
 		if err != nil {
@@ -234,13 +234,13 @@ func (w *input) readAllMachines(v *state.View) error {
 
 // decode passes each list of records to take. It reads one list at a time, since all records may not fit into
 // memory.
-func (w *input) decode(v *state.View, s selection, take func(kvs []keyspace.KeyValue) error) error {
+func (w *input) decode(v *state.View, s selection, take func(v *state.View, kvs []keyspace.KeyValue) error) error {
 	for _, prefix := range s.prefixes {
 		kvs, err := v.Keys().List(prefix)
 		if err != nil {
 			return err
 		}
-		if err := take(kvs); err != nil {
+		if err := take(v, kvs); err != nil {
 			return err
 		}
 	}
@@ -261,5 +261,5 @@ func (w *input) decode(v *state.View, s selection, take func(kvs []keyspace.KeyV
 		}
 	}
 
-	return take(kvs)
+	return take(v, kvs)
 }

@@ -46,6 +46,7 @@ func Read(v *state.View, o Options) (Status, error) {
 	}
 
 	s := in.buildViews()
+	in.addSkipped(v.TakeDamage())
 	s.Damage = in.damage
 	s.Unmatched = in.globs.Unmatched(o.Globs)
 	if in.chosen == nil {
@@ -211,6 +212,13 @@ func (w *input) addDamage(format string, args ...any) {
 	w.damage = append(w.damage, fmt.Sprintf(format, args...))
 }
 
+// addSkipped notes the records that do not decode, by key.
+func (w *input) addSkipped(damage map[string]error) {
+	for _, key := range slices.Sorted(maps.Keys(damage)) {
+		w.addDamage("%v", damage[key])
+	}
+}
+
 // readServices reads all services and their relations. It notes as damage each relation whose record is
 // missing.
 func (w *input) readServices(v *state.View) error {
@@ -219,7 +227,7 @@ func (w *input) readServices(v *state.View) error {
 		return err
 	}
 	for _, kv := range kvs {
-		if err := w.decodeService(kv); err != nil {
+		if err := w.decodeService(v, kv); err != nil {
 			return err
 		}
 	}
@@ -245,13 +253,16 @@ func (w *input) readServices(v *state.View) error {
 
 // decodeService takes a service's record or workload status from its key. It notes the service's name even
 // for keys that status does not show.
-func (w *input) decodeService(kv keyspace.KeyValue) error {
+func (w *input) decodeService(v *state.View, kv keyspace.KeyValue) error {
 	name, rest, below := strings.Cut(kv.Key[len(keys.Services):], "/")
 	w.named[name] = true
 
 	switch {
 	case !below:
 		service, err := keyspace.Decode[state.Service](kv)
+		if v.Keys().Skips(err) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -259,6 +270,9 @@ func (w *input) decodeService(kv keyspace.KeyValue) error {
 		w.services[name] = service
 	case rest == "status":
 		status, err := keyspace.Decode[state.WorkloadStatus](kv)
+		if v.Keys().Skips(err) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -270,8 +284,8 @@ func (w *input) decodeService(kv keyspace.KeyValue) error {
 
 // decodeUnits takes the units that the globs select from their keys, and then the ports and other details below
 // them.
-func (w *input) decodeUnits(kvs []keyspace.KeyValue) error {
-	units, err := state.DecodeUnits(kvs)
+func (w *input) decodeUnits(v *state.View, kvs []keyspace.KeyValue) error {
+	units, err := v.DecodeUnits(kvs)
 	if err != nil {
 		return err
 	}
@@ -283,28 +297,29 @@ func (w *input) decodeUnits(kvs []keyspace.KeyValue) error {
 	for _, u := range units {
 		w.unitsOf[u.Service] = append(w.unitsOf[u.Service], u.Name)
 	}
-	return w.decodeUnitDetails(kvs)
+	return w.decodeUnitDetails(v, kvs)
 }
 
 // decodeUniters takes the running operation, the workflow and the states of relations from the keys of units'
 // agents: uniters/SERVICE/NUMBER/op, …/workflow and …/relations/ID. It skips all others.
-func (w *input) decodeUniters(kvs []keyspace.KeyValue) (err error) {
+func (w *input) decodeUniters(v *state.View, kvs []keyspace.KeyValue) error {
 	for _, kv := range kvs {
 		parts := strings.Split(kv.Key, "/")
 		if len(parts) < 4 {
 			continue
 		}
 
+		var err error
 		unit := parts[1] + "/" + parts[2]
 		switch rest := parts[3:]; {
 		case rest[0] == "op":
-			w.ops[unit], err = keyspace.Decode[state.Op](kv)
+			err = takeRecord(v, kv, w.ops, unit)
 		case rest[0] == "workflow":
-			w.workflows[unit], err = keyspace.Decode[condition](kv)
+			err = takeRecord(v, kv, w.workflows, unit)
 		case rest[0] == "relations" && len(rest) == 2: // longer ones are of the relation's members
 			id, parseErr := strconv.Atoi(rest[1])
 			if parseErr == nil {
-				w.relationStates[unitRelation{unit, id}], err = keyspace.Decode[condition](kv)
+				err = takeRecord(v, kv, w.relationStates, unitRelation{unit, id})
 			}
 		}
 		if err != nil {
@@ -315,7 +330,20 @@ func (w *input) decodeUniters(kvs []keyspace.KeyValue) (err error) {
 	return nil
 }
 
-// machineView returns what the status shows of a machine. A machine whose agent is not present is down.
+// takeRecord puts the record into a map, unless it does not decode.
+func takeRecord[K comparable, T any](v *state.View, kv keyspace.KeyValue, records map[K]T, name K) error {
+	record, err := keyspace.Decode[T](kv)
+	if v.Keys().Skips(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+
+	records[name] = record
+	return nil
+}
+
 func (w *input) machineView(m state.Machine) Machine {
 	view := Machine{
 		InstanceID:  m.InstanceID,

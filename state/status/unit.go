@@ -12,13 +12,14 @@ import (
 )
 
 // decodeUnitDetails takes ports and the marks of restored units from the keys below the units' records.
-func (w *input) decodeUnitDetails(kvs []keyspace.KeyValue) (err error) {
+func (w *input) decodeUnitDetails(v *state.View, kvs []keyspace.KeyValue) error {
 	for _, kv := range kvs {
+		var err error
 		below := strings.TrimPrefix(kv.Key, keys.Units)
 		if unit, ok := strings.CutSuffix(below, "/ports"); ok {
-			w.ports[unit], err = keyspace.Decode[[]state.Port](kv)
+			err = takeRecord(v, kv, w.ports, unit)
 		} else if unit, ok := strings.CutSuffix(below, "/restored"); ok {
-			w.restored[unit], err = keyspace.Decode[state.Restored](kv)
+			err = takeRecord(v, kv, w.restored, unit)
 		}
 		if err != nil {
 			return err
@@ -28,11 +29,12 @@ func (w *input) decodeUnitDetails(kvs []keyspace.KeyValue) (err error) {
 	return nil
 }
 
-// decodePresence takes the present agents and the leaders of services from the keys that their sessions hold.
-func (w *input) decodePresence(kvs []keyspace.KeyValue) error {
+// decodePresence takes the present agents and the leaders of services from the keys that their sessions hold. An
+// agent whose record does not decode is present: its session lives.
+func (w *input) decodePresence(v *state.View, kvs []keyspace.KeyValue) error {
 	for _, kv := range kvs {
 		p, err := keyspace.Decode[state.AgentPresence](kv)
-		if err != nil {
+		if err != nil && !v.Keys().Skips(err) {
 			return err
 		}
 

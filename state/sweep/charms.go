@@ -55,7 +55,7 @@ func unusedCharms(tx *state.Tx, before time.Time) (unused []state.Charm, err err
 	}
 
 	used := map[string]bool{}
-	if err := addUsedCharms(slices.Concat(services, units, uniters), used); err != nil {
+	if err := addUsedCharms(tx.View, slices.Concat(services, units, uniters), used); err != nil {
 		return nil, err
 	}
 
@@ -81,8 +81,9 @@ type charmNames struct {
 	Kept      []struct{ Charm string }
 }
 
-// addUsedCharms adds the charms that services, their upgrade marks, units and agents name.
-func addUsedCharms(kvs []keyspace.KeyValue, used map[string]bool) error {
+// addUsedCharms adds the charms that services, their upgrade marks, units and agents name. A damaged record of a
+// service is an error, since its charm would be removed. Damaged records that agents write are passed over.
+func addUsedCharms(v *state.View, kvs []keyspace.KeyValue, used map[string]bool) error {
 	for _, kv := range kvs {
 		depth := strings.Count(kv.Key, "/")
 		isService := depth == 1
@@ -93,6 +94,9 @@ func addUsedCharms(kvs []keyspace.KeyValue, used map[string]bool) error {
 		}
 
 		record, err := keyspace.Decode[charmNames](kv)
+		if !strings.HasPrefix(kv.Key, keys.Services) && v.Keys().Skips(err) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -191,9 +195,14 @@ func unreferencedBlobs(v *state.View) (map[string]keyspace.BlobHead, error) {
 		if used[sum] {
 			continue
 		}
-		if heads[sum], err = keyspace.DecodeBlobHead(kv); err != nil {
+		head, err := keyspace.DecodeBlobHead(kv)
+		if v.Keys().Skips(err) {
+			continue
+		}
+		if err != nil {
 			return nil, err
 		}
+		heads[sum] = head
 	}
 
 	return heads, nil

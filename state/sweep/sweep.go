@@ -67,7 +67,7 @@ func sweepServices(ctx context.Context, s *state.State) error {
 		if sv.Life == state.Alive {
 			continue
 		}
-		if err := s.DestroyService(ctx, sv.Name); err != nil && !errors.Is(err, state.ErrNotFound) {
+		if err := s.DestroyService(ctx, sv.Name); err != nil && !errors.Is(err, state.ErrNotFound) && !s.Skips(err) {
 			return err
 		}
 	}
@@ -149,6 +149,9 @@ func oldActions(v *state.View, before time.Time) (stale []string, err error) {
 
 	for _, kv := range kvs {
 		a, err := keyspace.Decode[actions.Action](kv)
+		if v.Keys().Skips(err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -230,7 +233,8 @@ func sweepSecrets(ctx context.Context, s *state.State) error {
 	}
 
 	for _, r := range all {
-		if err := s.Update(ctx, func(tx *state.Tx) error { return sweepSecret(tx, r.ID) }); err != nil {
+		err := s.Update(ctx, func(tx *state.Tx) error { return sweepSecret(tx, r.ID) })
+		if err != nil && !s.Skips(err) {
 			return err
 		}
 	}

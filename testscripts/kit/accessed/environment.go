@@ -37,6 +37,7 @@ func AgentState() func(opened *state.State, machine string) *state.State {
 	return func(opened *state.State, machine string) *state.State {
 		s := state.OpenIn(New(opened.Store(), access.Agent(machine), n.report))
 		s.SetMetrics(opened.Metrics())
+		s.SetDamaged(opened.Damaged())
 		return s
 	}
 }

@@ -65,7 +65,7 @@ func confine(opened *state.State, machine, dir string) (*state.State, error) {
 	}
 
 	s := state.OpenIn(&noting{st, accessed.NoteRefusals(dir)})
-	s.Metrics = opened.Metrics
+	s.SetMetrics(opened.Metrics())
 	return s, nil
 }
 

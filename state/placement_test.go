@@ -94,6 +94,9 @@ func TestMachineOfAUnitThatNeverWas(t *testing.T) {
 		{"after", true, func(tx *state.Tx) error {
 			return errors.Join(tx.PutWorkflow("mysql/0", state.Workflow{State: "installed", Charm: "local:jammy/mysql-3"}), dead(tx))
 		}, true, "2"},
+		{"after, and its agent takes that back", true, func(tx *state.Tx) error {
+			return errors.Join(tx.SetUnitCharm("mysql/0", "local:jammy/mysql-3"), tx.PutWorkflow("mysql/0", state.Workflow{}), dead(tx))
+		}, true, "2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			st := statetest.NewOf(t, remote())

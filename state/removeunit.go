@@ -112,7 +112,7 @@ func (tx *Tx) releaseUntouched(u Unit) error {
 	}
 
 	w, err := tx.Workflow(u.Name)
-	if err != nil || w.Charm != "" || w.State != "" {
+	if err != nil || w.Charm != "" || w.State != "" || u.Charm != "" {
 		return err
 	}
 

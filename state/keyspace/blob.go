@@ -97,12 +97,15 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 		return BlobHead{}, err
 	}
 
+	// Whoever has begun it may have told a size that it has not.
+	wrong := head.Revision != 0 && head.Size != c.size
+	head.Complete = head.Complete && !wrong
 	stale := time.Since(head.Touched) > MinBlobGrace/4
 	if head.Complete && !stale {
 		return head, nil
 	}
 
-	if head.Revision == 0 || stale {
+	if head.Revision == 0 || stale || wrong {
 		head, err = s.putBlobHead(ctx, sum, c.size, head)
 		if err != nil || head.Complete {
 			return head, err

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"bijou/state/osutil"
 	"bijou/state/store"
 	"bijou/testscripts/fakes/memstore"
 )
@@ -27,6 +29,31 @@ func TestDamagedBlobIsNotHandedOutAsWhole(t *testing.T) {
 		err := s.View(t.Context(), func(v *View) error { _, err := v.ReadBlob(sum); return err })
 		if err == nil {
 			t.Errorf("%s: it was read", name)
+		}
+	}
+}
+
+// TestBlobBegunWithAnotherSize checks that a blob is stored whole although another writer has begun it with a wrong
+// size, and has marked it as complete.
+func TestBlobBegunWithAnotherSize(t *testing.T) {
+	data := strings.Repeat("x", ChunkSize+1)
+	for _, complete := range []bool{false, true} {
+		s := New(memstore.New(), nil)
+		defer s.Close()
+		sum := osutil.Digest([]byte(data))
+		err := s.Update(t.Context(), func(tx *Tx) error {
+			return tx.Put(BlobHeadsPrefix+sum, BlobHead{Size: 1, Complete: complete, Touched: time.Now().UTC()})
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if _, _, err := s.PutBlob(t.Context(), strings.NewReader(data)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Read(t.Context(), s, func(v *View) ([]byte, error) { return v.ReadBlob(sum) })
+		if err != nil || string(got) != data {
+			t.Errorf("complete %t: %d bytes, %v", complete, len(got), err)
 		}
 	}
 }

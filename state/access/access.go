@@ -108,6 +108,9 @@ func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 		if !r.raw && !isPlain(new, r.record) {
 			return refuse("its value names a member twice, which readers take for different values")
 		}
+		if !r.shape(new) {
+			return refuse("its value is no such record")
+		}
 	}
 
 	a := &ask{Placement: p, me: id.machine, vars: v, old: old, new: new}
@@ -137,6 +140,7 @@ type Write struct {
 	Value  []byte
 	Delete bool
 	Leased bool // the value is put under a lease
+	Quiet  bool // watchers need not be told
 }
 
 // Op returns which operation the write is.
@@ -155,6 +159,10 @@ func (w Write) Op() Op {
 func MayWrite(id Identity, p *Placement, w Write, commit []Write) error {
 	if id.operator {
 		return nil
+	}
+
+	if r, _ := find(w.Key); w.Quiet && r != nil && !r.quiet {
+		return &Refusal{Identity: id, Op: w.Op(), Key: w.Key, Why: "those who watch such a key are told of each change"}
 	}
 
 	p.writes = commit
@@ -275,6 +283,8 @@ type row struct {
 	max     int    // bytes of a value
 	raw     bool   // the value is bytes, and no JSON
 	record  bool   // the value is a record whose members some rule tells apart
+	quiet   bool   // watchers need not be told: nobody watches such a key
+	shape   shape  // of a value; nil: no agent writes one
 
 	get, list, watch, put, del, lease rule
 
@@ -299,8 +309,16 @@ func (r *row) rule(op Op) rule {
 	return nil
 }
 
+// maxKey bounds a key, in bytes. It has several names of at most 255.
+const maxKey = 2 << 10
+
 // find returns the row of a key, with what its pattern has found; nil if it has none.
+// A key with anything but printable ASCII has no row: no backup can have one.
 func find(key string) (*row, vars) {
+	if len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return nil, nil
+	}
+
 	parts := strings.Split(key, "/")
 	for _, r := range rows() {
 		if first := r.segments[0]; first.name == "" && first.literal != parts[0] {

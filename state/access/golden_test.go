@@ -51,10 +51,21 @@ func attackerTable() string {
 	writeValues(&b, w.with(world{"secrets/" + secret.CredentialID: ""}), newKeys())
 	b.WriteString("\n== Values: what a put may make of what is there ==\n")
 	writeValues(&b, w, newValues(w))
+	b.WriteString("\n== Values of another shape: what a put of its own keys takes of them ==\n")
+	writeShapes(&b, w)
+	b.WriteString("\n== After relation 1 is gone, which held logging/0 to its principal ==\n")
+	free := w.with(world{"relations/1": "", "services/wordpress/relations/1": "", "services/logging/relations/1": ""})
+	writeValues(&b, free, []attempt{{"units/logging/0", "life alive to dying, of a subordinate", strings.Replace(w["units/logging/0"], alive, dying, 1)}})
 	b.WriteString("\n== Commits: several writes at once ==\n")
 	writeCommits(&b, w)
 	b.WriteString("\n== A classic charm on machine 1, which finds its way through the topology, reads these keys beside ==\n")
 	writeGains(&b, w, w.with(world{"services/blog": strings.Replace(w["services/blog"], "modern", "classic", 1)}))
+	before := w.with(world{"charms/local:trusty/wordpress-2": `{"sha256":"w2","dialect":"classic"}`})
+	older := before.with(world{"units/wordpress/0": strings.Replace(w["units/wordpress/0"], "wordpress-3", "wordpress-2", 1)})
+	b.WriteString("\n== A unit that says that it runs an older, classic revision of its charm reads these keys beside ==\n")
+	writeGains(&b, before, older)
+	b.WriteString("\n== After an upgrade from that revision, which the unit has not followed, it reads these keys beside ==\n")
+	writeGains(&b, before, older.with(world{"services/wordpress/upgrade": `{"charm":"local:trusty/wordpress-3","before":"local:trusty/wordpress-2"}`}))
 	b.WriteString("\n== A service of machine 1 that is trusted reads these keys beside ==\n")
 	writeGains(&b, w, w.with(world{"services/blog": strings.TrimSuffix(w["services/blog"], "}") + `,"trusted":true}`}))
 	b.WriteString("\n== After relation 0 is gone, machine 1 reads these keys no more ==\n")
@@ -99,7 +110,7 @@ func writeKeys(b *strings.Builder, w world) {
 }
 
 func abbreviate(key string) string {
-	return strings.NewReplacer(idMine, "MINE", sumBegun, "BEGUN", sumDone, "COMPLETE", sumAbsent, "ABSENT").Replace(key)
+	return strings.NewReplacer("\n", `\n`, idMine, "MINE", sumBegun, "BEGUN", sumDone, "COMPLETE", sumAbsent, "ABSENT", sumTrue, "TRUE").Replace(key)
 }
 
 func mark(err error, word string) string {
@@ -193,12 +204,14 @@ func newKeys() []attempt {
 		{"storage/data/4", "storage on another machine", `{"machine":"2","unit":"wordpress/0","life":"alive","state":"pending"}`},
 		{"storage/data/4", "storage of another's unit", `{"machine":"1","unit":"mysql/0","life":"alive","state":"pending"}`},
 		{"secrets/" + idMine, "a secret of its unit", `{"owner":{"unit":"wordpress/0"}}`},
+		{"secrets/" + idMine, "a secret of its unit, with another's unit named as its reader", `{"owner":{"unit":"wordpress/0"},"consumers":{"vault/0":{"revision":1}}}`},
 		{"secrets/" + idMine, "a secret of its service, which it leads", `{"owner":{"service":"wordpress"}}`},
 		{"secrets/" + idMine, "a secret of a service that it does not lead", `{"owner":{"service":"logging"}}`},
 		{"secrets/" + idMine, "a secret of another's unit", `{"owner":{"unit":"mysql/0"}}`},
 		{"secrets/" + idMine, "a secret of the operators", `{"owner":{}}`},
 		{"secrets/mine", "a secret whose id is no secret's", `{"owner":{"unit":"wordpress/0"}}`},
 		{"secrets/" + secret.CredentialID, "the operators' credential, where there is none", `{"owner":{"unit":"wordpress/0"}}`},
+		{"secret-contents/own/7", "content of a revision that its secret has not", `{"key":"k"}`},
 		{"secret-contents/granted/3", "content of another's secret", `{"key":"k"}`},
 		{"leaders/services/blog", "its unit leads", `{"session":"S1","unit":"blog/0"}`},
 		{"leaders/services/vault", "its unit leads another service", `{"session":"S1","unit":"wordpress/0"}`},
@@ -208,16 +221,21 @@ func newKeys() []attempt {
 		{"log/wordpress/0/0000000003", "the next batch of its log", `{}`},
 		{"log/wordpress/0/0000000009", "a batch of its log out of turn", `{}`},
 		{"log/wordpress/0/3", "a batch of its log by another name", `{}`},
-		{"requests/blog/0/remove", "its unit asks for its removal", `{"kind":"remove"}`},
-		{"requests/wordpress/0/end-0", "its unit asks for the end of its relation", `{"kind":"end"}`},
-		{"requests/wordpress/0/end-3", "its unit asks for the end of others' relation", `{"kind":"end"}`},
+		{"requests/blog/0/remove", "its unit asks for its removal", `{"kind":"remove","relation":-1}`},
+		{"requests/blog/0/remove", "its unit asks for something else than the key says", `{"kind":"end","relation":0}`},
+		{"requests/wordpress/0/end-0", "its unit asks for the end of its relation", `{"kind":"end","relation":0}`},
+		{"requests/wordpress/0/end-0", "its unit asks for the end of another than the key says", `{"kind":"end","relation":3}`},
+		{"requests/wordpress/0/end-3", "its unit asks for the end of others' relation", `{"kind":"end","relation":3}`},
 		{"requests/wordpress/0/else-0", "its unit asks for what there is not", `{}`},
-		{"requests/vault/0/remove", "another's unit asks for its removal", `{"kind":"remove"}`},
+		{"requests/vault/0/remove", "another's unit asks for its removal", `{"kind":"remove","relation":-1}`},
 		{"blob-heads/" + sumAbsent, "a blob begun", `{"size":3}`},
+		{"blob-heads/" + sumAbsent, "a blob complete at once", `{"size":3,"complete":true}`},
+		{"blob-heads/" + sumAbsent, "a blob larger than any", `{"size":9007199254740993}`},
 		{"blob-heads/short", "a blob whose name is no sum", `{"size":3}`},
 		{"blobs/" + sumAbsent + "/0000", "a chunk of a blob that is not begun", `abc`},
 		{"blobs/" + sumBegun + "/0001", "a chunk beyond a blob's end", `abc`},
 		{"anything", "a key of its own", `{}`},
+		{"uniters/wordpress/0/relations/0/my\nsql/0", "a key that no backup can have", `{}`},
 	}
 }
 
@@ -241,6 +259,10 @@ func newValues(w world) (all []attempt) {
 	change(m, "attempts raised", `"attempts":1`, `"attempts":7`)
 	change(m, "message cleared", `,"message":"starts"`, ``)
 	change(m, "addresses and binary", `"series"`, `"tools":"1-a","addresses":{"private":"10.0.0.9"},"series"`)
+	change(m, "an address of IP version 6 and a host's name", `"series"`, `"addresses":{"private":"fd00::1","public":"db.example.com"},"series"`)
+	change(m, "an address that is an option of ssh", `"series"`, `"addresses":{"private":"-oProxyCommand=x"},"series"`)
+	change(m, "an address that is more than one word", `"series"`, `"addresses":{"public":"10.0.0.9 root@10.0.0.1"},"series"`)
+	change(m, "a binary whose name is none", `"series"`, `"tools":"../1-a","series"`)
 	change(m, "instance id once more, in other letters", `"series"`, `"Instance-ID":"i-2","series"`)
 	change(m, "a member that no binary knows", `"series"`, `"new":1,"series"`)
 	all = append(all, attempt{m, "no object", `[]`}, attempt{m, "too long", `{"message":"` + strings.Repeat("x", record) + `"}`})
@@ -274,6 +296,7 @@ func newValues(w world) (all []attempt) {
 	change("environment", "which binary agents run", `1-a`, `2-b`)
 
 	change("claims/machine-1", "epoch that grows", `3`, `4`)
+	change("claims/machine-1", "epoch after which there is no next", `3`, `9223372036854775807`)
 	change("claims/machine-1", "epoch that stays", `"h1"`, `"h9"`)
 	change("claims/machine-1", "epoch that falls", `3`, `2`)
 	change("claims/machine-2", "epoch of another machine", `5`, `6`)
@@ -285,10 +308,13 @@ func newValues(w world) (all []attempt) {
 	change(s, "owner: to another", `"wordpress/0"`, `"mysql/0"`)
 	change(s, "owner: to its service", `"unit":"wordpress/0"`, `"service":"wordpress"`)
 	change(s, "label, of its own", `"latest"`, `"label":"x","latest"`)
+	change(s, "another's unit named as its reader", `"mysql/0":{"revision":1}`, `"mysql/0":{"revision":1},"vault/0":{"revision":1}`)
+	change(s, "a reader forgotten, of its own", `"mysql/0":{"revision":1}`, ``)
 	change(s, "a grant, of its own", `"latest"`, `"grants":[{"relation":0,"service":"mysql"}],"latest"`)
 	change("secrets/granted", "owner: taken", `"unit":"mysql/0"`, `"unit":"wordpress/0"`)
 	change("secrets/granted", "a grant of another's", `"relation":0`, `"relation":1`)
 	change("secrets/granted", "its own reading noted", `"wordpress/0":{"revision":1}`, `"wordpress/0":{"revision":2}`)
+	change("secrets/granted", "its own reading noted, with a label that fills the record", `"wordpress/0":{"revision":1}`, `"wordpress/0":{"revision":2,"label":"`+strings.Repeat("x", 2<<10)+`"}`)
 	change("secrets/granted", "another's reading noted", `"consumers":{`, `"consumers":{"vault/0":{"revision":1},`)
 	change("secrets/granted", "a revision removed that it reads", `"1":{"created":"2026-01-01T00:00:00Z"},`, ``)
 	change("secrets/granted", "latest", `"latest":2`, `"latest":3`)
@@ -307,6 +333,7 @@ func newValues(w world) (all []attempt) {
 	change("storage/data/0", "unit: given back", `"unit":"wordpress/0",`, ``)
 	change("storage/data/0", "unit: to another", `"wordpress/0"`, `"blog/0"`)
 	change("storage/data/0", "life", `"dying"`, `"alive"`)
+	change("storage/data/0", "made: taken back, so that it may go", `"made":true`, `"made":false`)
 	change("machines/1/storage", "another's storage in its list", `"data/0"`, `"data/0","data/1"`)
 	change("machines/1/storage", "storage that is not there yet in its list", `"data/0"`, `"data/0","data/9"`)
 	change("units/wordpress/0/storage", "another's storage in its list", `"data/0"`, `"data/0","data/1"`)
@@ -315,11 +342,21 @@ func newValues(w world) (all []attempt) {
 	change("counters/storage", "fewer", `4`, `1`)
 	change("counters/storage", "thousands more", `4`, `9999`)
 	change("counters/actions", "one more", `3`, `4`)
+	w0 := "uniters/wordpress/0/workflow"
+	change(w0, "that another hook is done", `"started"`, `"stopped"`)
+	change(w0, "that no charm was installed", `,"charm":"local:trusty/wordpress-3"`, ``)
+	change(w0, "that nothing has begun", `"started"`, `""`)
+	change("log/wordpress/0/0000000002", "a line more", `}]`, `},{"message":"more"}]`)
+	change("log/wordpress/0/0000000002", "a line less", `{"message":"done"}`, ``)
+	change("log/wordpress/0/0000000002", "another line in place of one", `done`, `nothing`)
 	change("logs/wordpress/0", "the next batch", `2`, `3`)
 	change("logs/wordpress/0", "a batch out of turn", `2`, `9`)
 	change("counters/machines", "one more", `4`, `5`)
 	change("blob-heads/"+sumBegun, "completed", `"size":3`, `"size":3,"complete":true`)
 	change("blob-heads/"+sumBegun, "another size", `"size":3`, `"size":4`)
+	change("blob-heads/"+sumTrue, "completed, with the bytes there", `"size":3`, `"size":3,"complete":true`)
+	change("blob-heads/"+sumTrue, "completed, with another size", `"size":3`, `"size":4,"complete":true`)
+	change("blob-heads/"+sumDone, "another size, of what is complete", `"size":3`, `"size":4`)
 	change("blob-heads/"+sumDone, "touched", `2026-01-01`, `2026-02-02`)
 	change("blob-heads/"+sumDone, "not complete any more", `"complete":true,`, ``)
 	change("blobs/"+sumBegun+"/0000", "other bytes, of what is not complete", `abc`, `xyz`)
@@ -349,11 +386,13 @@ func writeCommits(b *strings.Builder, w world) {
 		}},
 		{"a number taken for nothing", []Write{put("counters/actions", `4`)}},
 		{"a secret that a hook makes, with its content and the list of its unit", []Write{
-			put("secrets/"+idMine, `{"owner":{"unit":"wordpress/0"}}`), put("secret-contents/"+idMine+"/1", `{}`),
+			put("secrets/"+idMine, `{"owner":{"unit":"wordpress/0"},"latest":1,"revisions":{"1":{"created":"2026-01-01T00:00:00Z"}}}`),
+			put("secret-contents/"+idMine+"/1", `{}`),
 			change("units/wordpress/0/secrets", `"own"`, `"own","`+idMine+`"`),
 		}},
 		{"a secret that a leader makes, with its content and the list of its service", []Write{
-			put("secrets/"+idMine, `{"owner":{"service":"wordpress"}}`), put("secret-contents/"+idMine+"/1", `{}`),
+			put("secrets/"+idMine, `{"owner":{"service":"wordpress"},"latest":1,"revisions":{"1":{"created":"2026-01-01T00:00:00Z"}}}`),
+			put("secret-contents/"+idMine+"/1", `{}`),
 			change("services/wordpress/secrets", `"ours"`, `"ours","`+idMine+`"`),
 		}},
 		{"a secret of its unit in the list of its service", []Write{
@@ -381,25 +420,74 @@ func writeCommits(b *strings.Builder, w world) {
 			put("relations/2/members/wordpress/0", `{"version":1}`), put("relations/2/settings/wordpress/0", `{"version":1}`),
 		}},
 		{"a relation left, which asks the provisioner to end it", []Write{
-			{Key: "relations/0/members/wordpress/0", Delete: true}, put("requests/wordpress/0/end-0", `{"kind":"end"}`),
+			{Key: "relations/0/members/wordpress/0", Delete: true}, put("requests/wordpress/0/end-0", `{"kind":"end","relation":0}`),
 		}},
 		{"a relation left, and ended with the others' settings", []Write{
 			{Key: "relations/0/members/wordpress/0", Delete: true}, {Key: "relations/0", Delete: true},
 			{Key: "relations/0/settings/mysql/0", Delete: true},
 		}},
 		{"a unit that is dying: dead, with the request to remove it", []Write{
-			change("units/blog/0", `"dying"`, `"dead"`), put("requests/blog/0/remove", `{"kind":"remove"}`),
+			change("units/blog/0", `"dying"`, `"dead"`), put("requests/blog/0/remove", `{"kind":"remove","relation":-1}`),
+		}},
+		{"a chunk of a blob, of which no watcher is told", []Write{{Key: "blobs/" + sumTrue + "/0000", Value: []byte("abc"), Quiet: true}}},
+		{"its ports, of which no watcher is told", []Write{{Key: "units/wordpress/0/ports", Value: []byte("[]"), Quiet: true}}},
+		{"its ports removed, of which no watcher is told", []Write{{Key: "units/wordpress/0/ports", Delete: true, Quiet: true}}},
+		{"its own secret removed, and the list of a reader filled with another", []Write{
+			{Key: "secrets/own", Delete: true}, change("units/wordpress/0/secrets", `"own"`, ``),
+			change("units/mysql/0/secrets", `["granted","revoked"],"consumed":["own"]`, `["granted","revoked"],"consumed":["own","own"]`),
+		}},
+		{"a batch of a log removed that is not the oldest, with the next", []Write{
+			put("logs/machine-1", `{"batch":3}`), put("log/machine-1/0000000003", `{}`), {Key: "log/machine-1/0000000002", Delete: true},
 		}},
 	} {
 		fmt.Fprintf(b, "  %-97s %s\n", c.what, verdict(MayCommit(Agent("1"), NewPlacement(w), c.writes)))
 	}
 }
 
+// writeShapes writes which values of a wrong shape machine 1 can put under its keys.
+func writeShapes(b *strings.Builder, w world) {
+	patterns := map[string]bool{}
+	for _, key := range slices.Sorted(maps.Keys(w)) {
+		r, _ := find(key)
+		if r == nil || r.put == nil && r.lease == nil || patterns[r.pattern] {
+			continue
+		}
+		op := Put
+		if r.lease != nil {
+			op = Lease
+		}
+		if ask1(w, op, key, w[key], usual(key, w[key])) != nil {
+			continue
+		}
+
+		patterns[r.pattern] = true
+		var taken []string
+		for _, value := range []string{`x`, ` `, `null`, `"text"`, `[]`, `[{}]`, `{}`, `7`, `-1.5`, usual(key, w[key]) + `{}`} {
+			if ask1(w, op, key, w[key], value) == nil {
+				taken = append(taken, value)
+			}
+		}
+		fmt.Fprintf(b, "  %-48s %s\n", r.pattern, orNone(strings.Join(taken, "  ")))
+	}
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
 // writeGains lists the keys that can be read in the second world but not in the first.
 func writeGains(b *strings.Builder, before, after world) {
+	none := true
 	for _, key := range slices.Sorted(maps.Keys(after)) {
 		if ask1(after, Get, key, after[key], "") == nil && (before[key] == "" || ask1(before, Get, key, before[key], "") != nil) {
 			fmt.Fprintf(b, "  %s\n", abbreviate(key))
+			none = false
 		}
+	}
+	if none {
+		b.WriteString("  none\n")
 	}
 }

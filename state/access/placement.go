@@ -24,6 +24,13 @@ type (
 		Dialect     string `json:"dialect"`
 		HookDialect string `json:"hook-dialect"`
 		Trusted     bool   `json:"trusted"`
+		Kept        []struct {
+			Charm string `json:"charm"`
+		} `json:"kept"`
+	}
+	upgradeRecord struct {
+		Charm  string `json:"charm"`
+		Before string `json:"before"`
 	}
 	relationRecord struct {
 		Life      string     `json:"life"`
@@ -69,9 +76,7 @@ type (
 		Size     int64 `json:"size"`
 		Complete bool  `json:"complete"`
 	}
-	logHead struct {
-		Batch int64 `json:"batch"`
-	}
+	logHead = logHeadShape
 )
 
 const (
@@ -163,14 +168,26 @@ func (a *ask) walks() bool {
 			continue
 		}
 
-		// It still runs the charm of before an upgrade.
+		// It still runs the charm of before an upgrade. Operators have said which that was: the unit's agent may
+		// name any.
 		before, _ := load[serviceRecord](a.Placement, keys.Charm(u.Charm))
-		if before.Dialect == classic {
+		if before.Dialect == classic && a.wasCharm(serviceOf(unit), s, u.Charm) {
 			return true
 		}
 	}
 
 	return false
+}
+
+// wasCharm reports whether the service has left that charm.
+func (a *ask) wasCharm(service string, s serviceRecord, url string) bool {
+	for _, kept := range s.Kept {
+		if kept.Charm == url {
+			return true
+		}
+	}
+	mark, _ := load[upgradeRecord](a.Placement, keys.Upgrade(service))
+	return mark.Before == url
 }
 
 // leads reports whether a unit of the machine that asks leads the service.

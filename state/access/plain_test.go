@@ -75,3 +75,16 @@ func TestContentsLeftBehind(t *testing.T) {
 		t.Errorf("a secret over the contents of another one: %v", err)
 	}
 }
+
+// TestLogLosesItsOldestBatch has a log of as many batches as there may be grow: the oldest goes, and no other.
+func TestLogLosesItsOldestBatch(t *testing.T) {
+	w := newWorld().with(world{"logs/machine-1": `{"batch":64}`, "log/machine-1/0000000001": `{}`, "log/machine-1/0000000002": `{}`})
+	for key, allowed := range map[string]bool{"log/machine-1/0000000001": true, "log/machine-1/0000000002": false} {
+		err := MayCommit(Agent("1"), NewPlacement(w), []Write{
+			{Key: "logs/machine-1", Value: []byte(`{"batch":65}`)}, {Key: "log/machine-1/0000000065", Value: []byte(`{}`)}, {Key: key, Delete: true},
+		})
+		if (err == nil) != allowed {
+			t.Errorf("%s removed: %v", key, err)
+		}
+	}
+}

@@ -1,8 +1,12 @@
 package access
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,15 +46,15 @@ func table() []*row {
 		{pattern: keys.PartialCopy, get: anybody, why: "only operators copy an environment"},
 		{pattern: keys.Provisioner, why: "it is the provisioner's trouble"},
 
-		{pattern: "presence/machine-{machine}", max: record, get: ownMachine, lease: presentMachine,
+		{pattern: "presence/machine-{machine}", max: record, shape: objectOf[presenceShape], get: ownMachine, lease: presentMachine,
 			why: "a machine says that its own agent lives, under its lease"},
-		{pattern: "presence/unit-{tag}", max: record, get: peer("tag"), del: unit("tag"), lease: unit("tag"),
+		{pattern: "presence/unit-{tag}", max: record, shape: objectOf[presenceShape], get: peer("tag"), del: unit("tag"), lease: unit("tag"),
 			why: "a machine says that its units' agents live, under its lease; units of its services may know of one another"},
-		{pattern: "claims/machine-{machine}", record: true, max: record, get: ownMachine, watch: ownMachine, put: claims,
+		{pattern: "claims/machine-{machine}", record: true, max: record, shape: objectOf[claimShape], get: ownMachine, watch: ownMachine, put: claims,
 			why: "a machine is claimed from itself, with an epoch that grows"},
 		{pattern: keys.Leader("provisioner"), get: anybody,
 			why: "provisioners have the store itself; agents ask if one is there"},
-		{pattern: "leaders/services/{service}", max: record, get: seesLeader, watch: service, del: resigns, lease: takesLead,
+		{pattern: "leaders/services/{service}", max: record, shape: objectOf[presenceShape], get: seesLeader, watch: service, del: resigns, lease: takesLead,
 			why: "a service is led by a unit of it, of the machine that asks, once no other leads it"},
 		{pattern: "leaders/{rest}", why: "no agent leads anything but its services"},
 
@@ -63,55 +67,55 @@ func table() []*row {
 		{pattern: "services/{service}/", watch: service, why: "a unit hears of its own service"},
 		{pattern: "services/{service}/config", get: service,
 			why: "operators configure a service, for its units"},
-		{pattern: "services/{service}/status", max: record, get: service, put: leads,
+		{pattern: "services/{service}/status", max: record, shape: objectOf[statusShape], get: service, put: leads,
 			why: "its leader sets a service's status"},
 		{pattern: "services/{service}/upgrade", get: service, why: "operators upgrade a service"},
-		{pattern: "services/{service}/leader-settings", max: large, get: service, put: leads,
+		{pattern: "services/{service}/leader-settings", max: large, shape: objectOf[settingsShape], get: service, put: leads,
 			why: "its leader tells a service's units"},
 		{pattern: "services/{service}/relations/", list: seesRelations,
 			why: "a unit sees the relations of its service"},
 		{pattern: "services/{service}/relations/{relation}", get: seesRelations,
 			why: "operators relate services"},
-		{pattern: "services/{service}/secrets", record: true, max: record, get: service, put: listsServiceSecrets,
+		{pattern: "services/{service}/secrets", record: true, max: record, shape: objectOf[secretIndex], get: service, put: listsServiceSecrets,
 			why: "its leader lists the secrets that it makes for a service; operators grant theirs"},
 
-		{pattern: "units/{unit}", record: true, max: record, get: seesUnit, watch: unitOrGone("unit"), put: changesUnit,
+		{pattern: "units/{unit}", record: true, max: record, shape: objectOf[unitShape], get: seesUnit, watch: unitOrGone("unit"), put: changesUnit,
 			why: "of its units' records a machine changes charm, status and workload, clears what operators have resolved, and ends a unit that is dying or a subordinate that nothing holds"},
 		{pattern: "units/{service}/", list: seesUnits,
 			why: "units see those of their services, and of services related to them"},
 		{pattern: "units/{unit}/", watch: unitOrGone("unit"), why: "a unit hears of itself"},
-		{pattern: "units/{unit}/ports", max: record, get: unit("unit"), put: unit("unit"), del: unit("unit"),
+		{pattern: "units/{unit}/ports", max: record, shape: listOf[portShape], get: unit("unit"), put: unit("unit"), del: unit("unit"),
 			why: "a unit opens its own ports"},
-		{pattern: "units/{unit}/actions", max: small, get: unit("unit"), put: unit("unit"),
+		{pattern: "units/{unit}/actions", max: small, shape: objectOf[queueShape], get: unit("unit"), put: unit("unit"),
 			why: "a unit's agent takes what waits for it"},
 		{pattern: "units/{unit}/debug", get: unit("unit"), del: unit("unit"),
 			why: "operators debug; a session that is over is ended by the unit's agent"},
-		{pattern: "units/{unit}/secrets", record: true, max: record, get: seesSecrets, put: listsSecrets,
+		{pattern: "units/{unit}/secrets", record: true, max: record, shape: objectOf[secretIndex], get: seesSecrets, put: listsSecrets,
 			why: "a unit lists the secrets that it makes and reads; the owner of a secret takes it from the lists of those who have read it, as it removes it"},
-		{pattern: "units/{unit}/storage", max: small, get: unit("unit"), put: listsStorage, del: unit("unit"),
+		{pattern: "units/{unit}/storage", max: small, shape: listOf[string], get: unit("unit"), put: listsStorage, del: unit("unit"),
 			why: "a unit lists the storage that it has"},
-		{pattern: "units/{unit}/state", max: large, get: unit("unit"), put: unit("unit"),
+		{pattern: "units/{unit}/state", max: large, shape: objectOf[settingsShape], get: unit("unit"), put: unit("unit"),
 			why: "a unit's own notes"},
-		{pattern: "units/{unit}/restored", max: record, get: unit("unit"), put: replaces("unit"), del: unit("unit"),
+		{pattern: "units/{unit}/restored", max: record, shape: objectOf[restoredShape], get: unit("unit"), put: replaces("unit"), del: unit("unit"),
 			why: "a restored unit's agent says how its folder differs"},
 
-		{pattern: "actions/{n}", record: true, max: huge, get: action, watch: action, put: runsAction, del: forgetsAction,
+		{pattern: "actions/{n}", record: true, max: huge, shape: objectOf[actionShape], get: action, watch: action, put: runsAction, del: forgetsAction,
 			why: "operators ask for actions, and programs of a machine for commands to its units; the unit's agent says what became of them"},
 		{pattern: "resources/{service}/{name}", get: service, why: "operators give a service its resources"},
 
-		{pattern: "secrets/{id}", record: true, max: record, get: seesSecret, watch: seesSecret, put: changesSecret, del: removesSecret,
+		{pattern: "secrets/{id}", record: true, max: record, shape: objectOf[secretShape], get: seesSecret, watch: seesSecret, put: changesSecret, del: removesSecret,
 			why: "a secret is its owner's: a unit's, or its service's through the leader; who may read it notes that among its readers"},
-		{pattern: "secret-contents/{id}/{revision}", max: large, get: readsSecret, put: sealsSecret, del: prunesSecret,
+		{pattern: "secret-contents/{id}/{revision}", max: large, shape: objectOf[sealedShape], get: readsSecret, put: sealsSecret, del: prunesSecret,
 			why: "the owner writes a secret, and it is read by whom it was granted to, as long as it is"},
 		{pattern: "secret-keys/{rest}", why: "no agent has the keys that seal secrets from the store"},
 
-		{pattern: "storage/{storage}", record: true, max: small, get: storageHere, watch: storageHere, put: changesStorage, del: endsStorage,
+		{pattern: "storage/{storage}", record: true, max: small, shape: objectOf[storageShape], get: storageHere, watch: storageHere, put: changesStorage, del: endsStorage,
 			why: "a machine's agents make, bind, release and remove the storage on it, for its units"},
 
-		{pattern: "machines/{machine}", record: true, max: record, get: ownMachine, watch: ownMachine, put: changesMachine,
+		{pattern: "machines/{machine}", record: true, max: record, shape: objectOf[machineShape], get: ownMachine, watch: ownMachine, put: changesMachine,
 			why: "of its own record a machine changes addresses, binary and that it runs, and it ends once it is dying"},
 		{pattern: "machines/{machine}/", watch: ownMachine, why: "a machine hears of itself"},
-		{pattern: "machines/{machine}/storage", max: record, get: ownMachine, put: listsMachineStorage, del: ownMachine,
+		{pattern: "machines/{machine}/storage", max: record, shape: objectOf[machineStorageShape], get: ownMachine, put: listsMachineStorage, del: ownMachine,
 			why: "a machine lists the storage on it"},
 		{pattern: "machines/{machine}/units/", list: ownMachine, why: "a machine sees its units"},
 		{pattern: "machines/{machine}/units/{unit}", get: ownMachine,
@@ -127,55 +131,55 @@ func table() []*row {
 			why: "units see who is in their relations"},
 		{pattern: "relations/{relation}/members/{service}/", list: relationOrGone, watch: relationOrGone,
 			why: "units see who is in their relations"},
-		{pattern: "relations/{relation}/members/{member}", max: small, get: seesRelation, put: entersRelation, del: unit("member"),
+		{pattern: "relations/{relation}/members/{member}", max: small, shape: objectOf[memberShape], get: seesRelation, put: entersRelation, del: unit("member"),
 			why: "a unit enters and leaves the relations of its service"},
-		{pattern: "relations/{relation}/settings/{member}", max: large, get: readsSettings, put: writesSettings,
+		{pattern: "relations/{relation}/settings/{member}", max: large, shape: objectOf[settingsShape], get: readsSettings, put: writesSettings,
 			why: "a unit writes its own settings; those in the relation read them, in container scope those of one principal"},
-		{pattern: "relations/{relation}/apps/{service}", max: large, get: readsApp, watch: relationOrGone, put: writesApp,
+		{pattern: "relations/{relation}/apps/{service}", max: large, shape: objectOf[settingsShape], get: readsApp, watch: relationOrGone, put: writesApp,
 			why: "a service's leader writes its settings; the other end reads them, and in a peer relation all"},
 
 		{pattern: "uniters/{unit}/", list: unitOrGone("unit"), why: "a unit's agent has its own records"},
-		{pattern: "uniters/{unit}/op", max: record, get: unit("unit"), put: unit("unit"), del: unit("unit"),
+		{pattern: "uniters/{unit}/op", max: record, shape: objectOf[opShape], get: unit("unit"), put: unit("unit"), del: unit("unit"),
 			why: "a unit's agent has its own records"},
-		{pattern: "uniters/{unit}/workflow", max: record, get: unit("unit"), put: unit("unit"),
+		{pattern: "uniters/{unit}/workflow", max: record, shape: objectOf[workflowShape], get: unit("unit"), put: progresses,
+			why: "a unit's agent has its own records; a unit that was installed stays so, since its machine is no longer as good as new"},
+		{pattern: "uniters/{unit}/relations/{relation}", max: record, shape: objectOf[relationStateShape], get: unit("unit"), put: unit("unit"), del: unit("unit"),
 			why: "a unit's agent has its own records"},
-		{pattern: "uniters/{unit}/relations/{relation}", max: record, get: unit("unit"), put: unit("unit"), del: unit("unit"),
+		{pattern: "uniters/{unit}/relations/{relation}/{member}", max: small, shape: objectOf[memberStateShape], get: unit("unit"), put: unit("unit"), del: unit("unit"),
 			why: "a unit's agent has its own records"},
-		{pattern: "uniters/{unit}/relations/{relation}/{member}", max: small, get: unit("unit"), put: unit("unit"), del: unit("unit"),
-			why: "a unit's agent has its own records"},
-		{pattern: "uniters/{unit}/services/{relation}/{service}", max: small, get: unit("unit"), put: unit("unit"), del: unit("unit"),
+		{pattern: "uniters/{unit}/services/{relation}/{service}", max: small, shape: objectOf[memberStateShape], get: unit("unit"), put: unit("unit"), del: unit("unit"),
 			why: "a unit's agent has its own records"},
 
 		{pattern: "history/{unit}/", list: unitOrGone("unit"),
 			why: "a unit's agent knows what hooks it has run"},
-		{pattern: "history/{unit}/{slot}", max: record, get: unit("unit"), put: notesHook,
+		{pattern: "history/{unit}/{slot}", max: record, shape: objectOf[hookRunShape], get: unit("unit"), put: notesHook,
 			why: "a unit's agent notes its last hooks, in as many places as there are"},
 
-		{pattern: "logs/machine-{machine}", max: small, get: ownMachine, put: logsHead,
+		{pattern: "logs/machine-{machine}", max: small, shape: objectOf[logHeadShape], get: ownMachine, put: logsHead,
 			why: "a machine logs for itself and its units"},
-		{pattern: "logs/{unit}", max: small, get: unit("unit"), put: logsHead,
+		{pattern: "logs/{unit}", max: small, shape: objectOf[logHeadShape], get: unit("unit"), put: logsHead,
 			why: "a machine logs for itself and its units"},
-		{pattern: "log/machine-{machine}/{seq}", max: large, get: ownMachine, put: logsNext, del: ownMachine,
-			why: "a log grows at its end"},
-		{pattern: "log/{unit}/{seq}", max: large, get: unit("unit"), put: logsNext, del: unit("unit"),
-			why: "a log grows at its end"},
+		{pattern: "log/machine-{machine}/{seq}", max: large, shape: objectOf[logBatchShape], get: ownMachine, put: logsNext, del: dropsOldest,
+			why: "a log grows at its end, and loses its oldest batch"},
+		{pattern: "log/{unit}/{seq}", max: large, shape: objectOf[logBatchShape], get: unit("unit"), put: logsNext, del: dropsOldest,
+			why: "a log grows at its end, and loses its oldest batch"},
 
 		{pattern: keys.MachineCounter, why: "operators add machines"},
 		{pattern: keys.RelationCounter, why: "operators relate services"},
-		{pattern: keys.ActionCounter, max: small, get: anybody, put: gives(keys.Actions),
+		{pattern: keys.ActionCounter, max: small, shape: number, get: anybody, put: gives(keys.Actions),
 			why: "a program of a machine asks its unit for a command, which takes the next number"},
-		{pattern: keys.StorageCounter, max: small, get: anybody, put: gives(keys.Storages),
+		{pattern: keys.StorageCounter, max: small, shape: number, get: anybody, put: gives(keys.Storages),
 			why: "a hook adds storage, which takes the next number"},
 		{pattern: "counters/units/{service}", why: "operators and the provisioner add units"},
 
-		{pattern: "requests/{unit}/{what}", max: small, get: unit("unit"), put: requests,
+		{pattern: "requests/{unit}/{what}", max: small, shape: objectOf[requestShape], get: unit("unit"), put: requests,
 			why: "a unit's agent asks the provisioner for what is not its own; the provisioner takes the request away"},
 
 		{pattern: "gateway-leases/{who}/{id}", why: "a gateway notes whose a lease is; no agent has to do with its notes"},
 
-		{pattern: "blob-heads/{sum}", max: small, get: anybody, put: headsBlob,
+		{pattern: "blob-heads/{sum}", quiet: true, max: small, shape: objectOf[blobHeadShape], get: anybody, put: headsBlob,
 			why: "who knows the sum of bytes was told it by a record; what is complete stays as it is"},
-		{pattern: "blobs/{sum}/{chunk}", raw: true, max: huge, get: anybody, put: writesBlob,
+		{pattern: "blobs/{sum}/{chunk}", raw: true, quiet: true, max: huge, shape: anyBytes, get: anybody, put: writesBlob,
 			why: "who knows the sum of bytes was told it by a record; what is complete stays as it is"},
 	}
 }
@@ -210,10 +214,15 @@ func service(a *ask) bool { return a.hasService(a.vars["service"]) }
 func leads(a *ask) bool   { return a.leads(a.vars["service"]) }
 func charm(a *ask) bool   { return a.runsCharm(a.vars["charm"]) }
 
+// maxEpoch is above all that a claim is given: a restored one has the Unix time. Above it, epochs grow one by one, so
+// that there is always a next.
+const maxEpoch = 1 << 40
+
 func claims(a *ask) bool {
 	before, _ := decode[claimRecord](a.old)
 	after, ok := decode[claimRecord](a.new)
-	return ok && presentMachine(a) && after.Epoch > before.Epoch
+	isNext := after.Epoch == before.Epoch+1 || after.Epoch <= maxEpoch
+	return ok && presentMachine(a) && after.Epoch > before.Epoch && isNext
 }
 
 // takesLead lets a unit follow another one of the same machine, and one that is gone.
@@ -277,14 +286,43 @@ func changesUnit(a *ask) bool {
 	return a.hosts(name) &&
 		a.keeps("charm", "status", "active-with", "workload", "life", "resolved", "resolved-relations") &&
 		a.isKeptOrCleared("resolved") && a.loses("resolved-relations") &&
-		a.isKeptOr("charm", func(before, after string) bool {
-			same := before != "" && withoutRevision(before) == withoutRevision(after)
-			return (same || a.servesCharm(serviceOf(name), after)) && a.get(keys.Charm(after)) != nil
-		}) &&
+		a.isKeptOr("charm", func(before, after string) bool { return a.deploys(serviceOf(name), before, after) }) &&
 		a.isKeptOr("active-with", func(_, after string) bool { return after == u.Charm }) &&
 		a.isKeptOr("life", func(before, after string) bool {
-			return after == dying && before == alive && u.Principal != "" || after == dead && before == dying
+			return after == dying && before == alive && u.Principal != "" && !a.isHeld(name, u.Principal) ||
+				after == dead && before == dying
 		})
+}
+
+// deploys reports whether a unit goes over to the charm of its service, or to that of the upgrade that is under way.
+// None goes back from the charm of its service: an older one may see more.
+func (a *ask) deploys(service, before, after string) bool {
+	if a.get(keys.Charm(after)) == nil {
+		return false
+	}
+	s, _ := load[serviceRecord](a.Placement, keys.Service(service))
+	if after == s.Charm {
+		return true
+	}
+
+	mark, _ := load[upgradeRecord](a.Placement, keys.Upgrade(service))
+	return before != s.Charm && (after == mark.Before || after == mark.Charm)
+}
+
+// isHeld reports whether an alive relation of container scope holds a subordinate to its principal.
+func (a *ask) isHeld(unit, principal string) bool {
+	prefix := keys.ServiceRelations(serviceOf(unit))
+	for key, value := range a.list(prefix) {
+		index, ok := decode[relationIndex](value)
+		if !ok || !strings.HasPrefix(index.Other, serviceOf(principal)+":") {
+			continue
+		}
+		if r, _ := a.relation(strings.TrimPrefix(key, prefix)); r.Life == alive && r.Scope == "container" {
+			return true
+		}
+	}
+
+	return false
 }
 
 func seesSecrets(a *ask) bool { return a.hosts(a.vars["unit"]) || a.isReadBy(a.vars["unit"]) }
@@ -301,6 +339,7 @@ func listsSecrets(a *ask) bool {
 		taken := added(after.Consumed, before.Consumed)
 		return slices.Equal(before.Owned, after.Owned) &&
 			len(added(before.Consumed, after.Consumed)) == 0 && len(taken) > 0 &&
+			len(after.Consumed) == len(before.Consumed)-len(taken) &&
 			!slices.ContainsFunc(taken, func(id string) bool { return !a.isRemoving(id) })
 	}
 
@@ -377,7 +416,7 @@ func changesSecret(a *ask) bool {
 	}
 	if a.old == nil {
 		// Contents that a secret of that id has left behind are somebody else's.
-		return isSecretID(id) && a.makes(is) && len(a.list(keys.ContentsOfSecret(id))) == 0
+		return isSecretID(id) && a.makes(is) && a.notesReaders(secret.Record{}, is) && len(a.list(keys.ContentsOfSecret(id))) == 0
 	}
 
 	was, ok := loadSecret(a.old, id)
@@ -385,11 +424,11 @@ func changesSecret(a *ask) bool {
 		return false
 	}
 	if a.manages(was) {
-		return true
+		return a.notesReaders(was, is)
 	}
 
 	return a.reads(was) && a.keeps("consumers", "revisions") &&
-		a.notesReaders(was, is) && isPruned(was, is)
+		a.notesReaders(was, is) && a.forgetsReaders(was, is) && isPruned(was, is)
 }
 
 // isSecretID reports whether a secret of an agent's can have that id. The operators' credential has one that everybody
@@ -415,13 +454,26 @@ func (a *ask) makes(r secret.Record) bool {
 	return r.Owner.Service != "" && a.leads(r.Owner.Service)
 }
 
-// notesReaders reports whether of the readers only those of the machine that asks have changed.
+// maxLabel bounds what a reader calls a secret, in bytes: the record is its owner's.
+const maxLabel = 1 << 10
+
+// notesReaders reports whether of the readers only those of the machine that asks are new or have changed. Who could
+// name others would read their lists of secrets.
 func (a *ask) notesReaders(was, is secret.Record) bool {
 	for unit, c := range is.Consumers {
-		if was.Consumers[unit] != c && !a.hosts(unit) {
+		before, there := was.Consumers[unit]
+		if there && before == c {
+			continue
+		}
+		if !a.hosts(unit) || len(c.Label) > maxLabel {
 			return false
 		}
 	}
+	return true
+}
+
+// forgetsReaders reports whether of the readers only those of the machine that asks have gone.
+func (a *ask) forgetsReaders(was, is secret.Record) bool {
 	for unit := range was.Consumers {
 		if _, there := is.Consumers[unit]; !there && !a.hosts(unit) {
 			return false
@@ -454,11 +506,16 @@ func removesSecret(a *ask) bool {
 
 func sealsSecret(a *ask) bool {
 	id := a.vars["id"]
-	if r, ok := loadSecret(a.get(keys.Secret(id)), id); ok {
-		return a.manages(r)
+	is, ok := loadSecret(a.after(keys.Secret(id)), id)
+	n, _ := strconv.Atoi(a.vars["revision"])
+	if _, there := is.Revisions[n]; !ok || !there {
+		return false
 	}
-	r, ok := loadSecret(a.after(keys.Secret(id)), id)
-	return ok && a.makes(r)
+
+	if was, ok := loadSecret(a.get(keys.Secret(id)), id); ok {
+		return a.manages(was)
+	}
+	return a.makes(is)
 }
 
 // prunesSecret also lets a reader take away the content of a revision that its record, which the same commit writes,
@@ -496,7 +553,8 @@ func changesStorage(a *ask) bool {
 	}
 
 	was, _ := decode[storageRecord](a.old)
-	return was.Machine == a.me && a.keeps("made", "bound", "unit", "state", "location", "since") && a.isKeptOrCleared("unit")
+	return was.Machine == a.me && a.keeps("made", "bound", "unit", "state", "location", "since") && a.isKeptOrCleared("unit") &&
+		(is.Made || !was.Made) // what was never made, an agent may end
 }
 
 // endsStorage is for what an operator has told to go and no unit has, and for what was never made.
@@ -509,7 +567,32 @@ func changesMachine(a *ask) bool {
 	return ownMachine(a) && a.keeps("status", "message", "attempts", "retry-at", "addresses", "tools", "life") &&
 		a.isKeptOrCleared("message", "attempts", "retry-at") &&
 		a.isKeptOr("status", func(_, after string) bool { return after == "running" }) &&
+		a.isKeptOr("tools", func(_, after string) bool { return isToolName(after) }) && a.namesHosts() &&
 		a.isKeptOr("life", func(before, after string) bool { return before == dying && after == dead })
+}
+
+// isToolName takes VERSION-SHA8, the name of a binary.
+func isToolName(text string) bool {
+	return len(text) <= 100 && strings.Trim(strings.ToLower(text), "0123456789abcdefghijklmnopqrstuvwxyz.+~_-") == ""
+}
+
+// namesHosts reports whether the machine's addresses are such: operators and other units connect to them.
+func (a *ask) namesHosts() bool {
+	m, _ := decode[machineShape](a.new)
+	before, _ := decode[machineShape](a.old)
+	return m.Addresses == before.Addresses || isHost(m.Addresses.Private) && isHost(m.Addresses.Public)
+}
+
+// isHost takes an IP address or the name of a host, or nothing.
+func isHost(text string) bool {
+	if ip, err := netip.ParseAddr(text); err == nil {
+		text = ip.Zone()
+	}
+
+	odd := func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_')
+	}
+	return len(text) <= 253 && !strings.HasPrefix(text, "-") && !strings.ContainsFunc(text, odd)
 }
 
 // listsMachineStorage lists only what is on the machine after the commit: whoever removes a machine forgets all
@@ -588,6 +671,14 @@ func writesApp(a *ask) bool {
 	return r.has(a.vars["service"]) && a.leads(a.vars["service"])
 }
 
+// progresses keeps a unit from taking back that something was installed: whoever removes it would give its machine to
+// another service.
+func progresses(a *ask) bool {
+	before, _ := decode[workflowShape](a.old)
+	after, ok := decode[workflowShape](a.new)
+	return ok && a.hosts(a.vars["unit"]) && (after.Charm != "" || before.Charm == "") && (after.State != "" || before.State == "")
+}
+
 // maxSlots is how many hooks of a unit are remembered.
 const maxSlots = 50
 
@@ -612,7 +703,7 @@ func logsHead(a *ask) bool {
 	source, own := a.logSource()
 	before, _ := decode[logHead](a.old)
 	after, ok := decode[logHead](a.new)
-	if !own || !ok || after.Batch < before.Batch || after.Batch > before.Batch+1 {
+	if !own || !ok || after.Batch < before.Batch || after.Batch > before.Batch+1 || after.Lines < before.Lines {
 		return false
 	}
 	return after.Batch <= maxLogBatches || a.after(keys.LogBatch(source, after.Batch-maxLogBatches)) == nil
@@ -627,19 +718,47 @@ func logsNext(a *ask) bool {
 
 	head, _ := load[logHead](a.Placement, keys.LogHead(source))
 	seq, err := strconv.ParseInt(a.vars["seq"], 10, 64)
-	return err == nil && fmt.Sprintf("%010d", seq) == a.vars["seq"] && (seq == head.Batch || seq == head.Batch+1)
+	if err != nil || fmt.Sprintf("%010d", seq) != a.vars["seq"] || seq != head.Batch && seq != head.Batch+1 {
+		return false
+	}
+	return a.old == nil || a.appends()
 }
 
-// requests takes no more of them than there can be: one for the unit, and two for each of its relations.
+// appends reports whether a batch keeps the lines that it has.
+func (a *ask) appends() bool {
+	type batch struct {
+		First int64             `json:"first"`
+		Lines []json.RawMessage `json:"lines"`
+	}
+	before, _ := decode[batch](a.old)
+	after, ok := decode[batch](a.new)
+	if !ok || after.First != before.First || len(after.Lines) < len(before.Lines) {
+		return false
+	}
+
+	return slices.EqualFunc(before.Lines, after.Lines[:len(before.Lines)], isSame)
+}
+
+// dropsOldest takes away a batch that is too old for the log as the commit leaves it.
+func dropsOldest(a *ask) bool {
+	source, own := a.logSource()
+	head, _ := decode[logHead](a.after(keys.LogHead(source)))
+	seq, err := strconv.ParseInt(a.vars["seq"], 10, 64)
+	return own && err == nil && seq <= head.Batch-maxLogBatches
+}
+
+// requests takes no more of them than there can be: one for the unit, and two for each of its relations. The value is
+// what the key says: the leader removes what it finds by the value.
 func requests(a *ask) bool {
 	name := a.vars["unit"]
 	kind, relation, _ := strings.Cut(a.vars["what"], "-")
+	is, _ := decode[requestShape](a.new)
 	switch {
-	case !a.hosts(name):
+	case !a.hosts(name) || is.Kind != kind:
 		return false
 	case kind == "remove":
-		return relation == ""
-	case kind != "end" && kind != "subordinate" || !isNumber(relation):
+		return relation == "" && is.Relation == secret.NoRelation
+	case kind != "end" && kind != "subordinate" || relation != strconv.Itoa(is.Relation) || is.Relation < 0:
 		return false
 	}
 
@@ -647,20 +766,49 @@ func requests(a *ask) bool {
 	return r.has(serviceOf(name))
 }
 
-// headsBlob lets a blob be begun, completed and touched.
+// maxBlob is the largest blob that an agent writes, in bytes.
+const maxBlob = 64 << 20
+
+// headsBlob lets a blob be begun, completed and touched. Until it is complete, whoever has its bytes corrects a size that
+// another has told. It is complete once its chunks have its sum.
 func headsBlob(a *ask) bool {
 	before, _ := decode[blobHead](a.old)
 	after, ok := decode[blobHead](a.new)
-	return ok && a.isPresent() && len(a.vars["sum"]) == 64 && strings.Trim(a.vars["sum"], "0123456789abcdef") == "" &&
-		(a.old == nil || before.Size == after.Size) && (after.Complete || !before.Complete)
+	isSum := len(a.vars["sum"]) == 64 && strings.Trim(a.vars["sum"], "0123456789abcdef") == ""
+	switch {
+	case !ok || !a.isPresent() || !isSum || after.Size < 0 || after.Size > maxBlob:
+		return false
+	case before.Complete:
+		return after.Complete && before.Size == after.Size
+	}
+
+	return !after.Complete || a.hasChunks(a.vars["sum"], after.Size)
 }
 
-// writesBlob takes the chunks of a blob that is begun, and those that are there already.
+// hasChunks reports whether the chunks of a blob are there, and have that sum and size.
+func (a *ask) hasChunks(sum string, size int64) bool {
+	hash := sha256.New()
+	read := int64(0)
+	for n := int64(0); n*huge < size; n++ {
+		chunk := a.after(chunkKey(sum, n))
+		if chunk == nil {
+			return false
+		}
+		hash.Write(chunk)
+		read += int64(len(chunk))
+	}
+
+	return read == size && hex.EncodeToString(hash.Sum(nil)) == sum
+}
+
+func chunkKey(sum string, n int64) string { return fmt.Sprintf("blobs/%s/%04d", sum, n) }
+
+// writesBlob takes the chunks of a blob that is begun. Whoever writes one that is there writes the same bytes.
 func writesBlob(a *ask) bool {
 	head, there := load[blobHead](a.Placement, "blob-heads/"+a.vars["sum"])
 	n, err := strconv.ParseInt(a.vars["chunk"], 10, 64)
 	if !there || !a.isPresent() || err != nil || fmt.Sprintf("%04d", n) != a.vars["chunk"] || n*huge >= head.Size {
 		return false
 	}
-	return !head.Complete || a.old != nil && string(a.old) == string(a.new)
+	return a.old == nil && !head.Complete || a.old != nil && bytes.Equal(a.old, a.new)
 }

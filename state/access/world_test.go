@@ -160,20 +160,21 @@ func newWorld() world {
 		"relations/1/apps/logging": `{"version":1}`, "relations/2/apps/wordpress": `{"version":1}`, "relations/3/apps/mysql": `{"version":1}`,
 
 		"uniters/wordpress/0/op": `{"id":"R"}`, "uniters/mysql/0/op": `{"id":"R"}`,
-		"uniters/wordpress/0/workflow": `{}`, "uniters/mysql/0/workflow": `{}`,
+		"uniters/wordpress/0/workflow": `{"state":"started","charm":"local:trusty/wordpress-3"}`, "uniters/mysql/0/workflow": `{}`,
 		"uniters/wordpress/0/relations/0": `{}`, "uniters/mysql/0/relations/0": `{}`,
 		"uniters/wordpress/0/relations/0/mysql/0": `{}`, "uniters/mysql/0/relations/0/wordpress/0": `{}`,
 		"uniters/wordpress/0/services/0/mysql": `{}`, "uniters/mysql/0/services/0/wordpress": `{}`,
 		"history/wordpress/0/49": `{"seq":49}`, "history/mysql/0/0": `{"seq":0}`,
 		"logs/machine-1": `{"batch":2}`, "logs/machine-2": `{"batch":2}`, "logs/wordpress/0": `{"batch":2}`, "logs/mysql/0": `{"batch":2}`,
-		"log/machine-1/0000000002": `{}`, "log/machine-2/0000000002": `{}`, "log/wordpress/0/0000000002": `{}`, "log/wordpress/0/0000000001": `{}`,
+		"log/machine-1/0000000002": `{}`, "log/machine-2/0000000002": `{}`, "log/wordpress/0/0000000002": `{"first":1,"lines":[{"message":"done"}]}`, "log/wordpress/0/0000000001": `{}`,
 		"log/mysql/0/0000000002": `{}`,
 
 		"counters/machines": `4`, "counters/relations": `4`, "counters/actions": `3`, "counters/storage": `4`, "counters/units/wordpress": `2`,
 
-		"requests/wordpress/0/end-0": `{"kind":"end"}`, "requests/mysql/0/end-0": `{"kind":"end"}`,
+		"requests/wordpress/0/end-0": `{"kind":"end","relation":0}`, "requests/mysql/0/end-0": `{"kind":"end","relation":0}`,
 
 		"blob-heads/" + sumBegun: `{"size":3,"touched":"2026-01-01T00:00:00Z"}`, "blobs/" + sumBegun + "/0000": `abc`,
+		"blob-heads/" + sumTrue: `{"size":3,"touched":"2026-01-01T00:00:00Z"}`, "blobs/" + sumTrue + "/0000": `abc`,
 		"blob-heads/" + sumDone: `{"size":3,"complete":true,"touched":"2026-01-01T00:00:00Z"}`, "blobs/" + sumDone + "/0000": `abc`,
 	}
 }
@@ -183,6 +184,8 @@ var (
 	sumDone  = strings.Repeat("d", 64)
 
 	sumAbsent = strings.Repeat("e", 64)
+
+	sumTrue = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // of abc
 )
 
 // usual returns the value that the rightful agent would put at the key.

@@ -57,7 +57,7 @@ func (r *tableRights) MayWatchPrefix(_ context.Context, prefix string) error {
 func (r *tableRights) MayCommit(_ context.Context, ops []store.Op) error {
 	writes := make([]access.Write, len(ops))
 	for i, o := range ops {
-		writes[i] = access.Write{Key: o.Key, Value: present(o.Value), Delete: o.Delete, Leased: o.Lease != 0}
+		writes[i] = access.Write{Key: o.Key, Value: present(o.Value), Delete: o.Delete, Leased: o.Lease != 0, Quiet: o.Quiet}
 	}
 	return toDenied(access.MayCommit(r.who, r.placement, writes))
 }

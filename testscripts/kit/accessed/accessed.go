@@ -172,7 +172,7 @@ type verdict struct {
 func (a *asked) askCommit(p *placed, txn store.Txn) (all []verdict, err error) {
 	writes := make([]access.Write, len(txn.Ops))
 	for i, op := range txn.Ops {
-		writes[i] = access.Write{Key: op.Key, Value: op.Value, Delete: op.Delete, Leased: op.Lease != 0}
+		writes[i] = access.Write{Key: op.Key, Value: op.Value, Delete: op.Delete, Leased: op.Lease != 0, Quiet: op.Quiet}
 		if !op.Delete && op.Value == nil {
 			writes[i].Value = []byte{}
 		}

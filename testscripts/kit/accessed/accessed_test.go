@@ -84,18 +84,18 @@ func TestReports(t *testing.T) {
 			return err
 		}, []string{"watch units/mysql/0", "watch "}},
 		{"commit", func(ctx context.Context, s store.Store, _ store.Snapshot) error {
-			_, err := s.Commit(ctx, store.Txn{Ops: []store.Op{put("units/wordpress/0/ports", `[1]`), put("units/mysql/0/ports", `[1]`)}})
+			_, err := s.Commit(ctx, store.Txn{Ops: []store.Op{put("units/wordpress/0/ports", `[{"from":1,"to":1,"protocol":"tcp"}]`), put("units/mysql/0/ports", `[{"from":1,"to":1,"protocol":"tcp"}]`)}})
 			return err
 		}, []string{"put units/mysql/0/ports"}},
 		{"condition", func(ctx context.Context, s store.Store, _ store.Snapshot) error {
 			_, err := s.Commit(ctx, store.Txn{
-				Conds: []store.Cond{{Key: "units/mysql/0", Revision: 1}}, Ops: []store.Op{put("units/wordpress/0/ports", `[1]`)},
+				Conds: []store.Cond{{Key: "units/mysql/0", Revision: 1}}, Ops: []store.Op{put("units/wordpress/0/ports", `[{"from":1,"to":1,"protocol":"tcp"}]`)},
 			})
 			return err
 		}, []string{"get units/mysql/0"}},
 		{"commit that fails", func(ctx context.Context, s store.Store, _ store.Snapshot) error {
 			_, err := s.Commit(ctx, store.Txn{
-				Conds: []store.Cond{{Key: "units/wordpress/0", Revision: 9}}, Ops: []store.Op{put("units/mysql/0/ports", `[1]`)},
+				Conds: []store.Cond{{Key: "units/wordpress/0", Revision: 9}}, Ops: []store.Op{put("units/mysql/0/ports", `[{"from":1,"to":1,"protocol":"tcp"}]`)},
 			})
 			if !errors.Is(err, store.ErrConflict) {
 				return err
@@ -182,7 +182,7 @@ func TestRightsAreConditions(t *testing.T) {
 		}
 	})
 
-	_, err := agent.Commit(t.Context(), store.Txn{Ops: []store.Op{put("units/wordpress/0/ports", `[1]`)}})
+	_, err := agent.Commit(t.Context(), store.Txn{Ops: []store.Op{put("units/wordpress/0/ports", `[{"from":1,"to":1,"protocol":"tcp"}]`)}})
 	if !errors.Is(err, store.ErrConflict) {
 		t.Errorf("got %v, want a conflict", err)
 	}

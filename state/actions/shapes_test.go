@@ -1,0 +1,13 @@
+package actions
+
+import (
+	"testing"
+
+	"bijou/testscripts/kit/shapes"
+)
+
+// TestShapes checks that the table of rights takes exactly the records of actions that their readers can decode.
+func TestShapes(t *testing.T) {
+	shapes.Check[queue](t, nil, "units/app/0/actions")
+	shapes.Check[Action](t, nil, "actions/0")
+}

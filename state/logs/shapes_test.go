@@ -1,0 +1,13 @@
+package logs
+
+import (
+	"testing"
+
+	"bijou/testscripts/kit/shapes"
+)
+
+// TestShapes checks that the table of rights takes exactly the records of logs that their readers can decode.
+func TestShapes(t *testing.T) {
+	shapes.Check[logHead](t, nil, "logs/app/0", "logs/machine-1")
+	shapes.Check[logBatch](t, nil, "log/app/0/0000000001", "log/machine-1/0000000001")
+}

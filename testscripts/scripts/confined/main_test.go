@@ -15,8 +15,8 @@ func TestMain(m *testing.M) {
 // that processes can share.
 func TestScripts(t *testing.T) {
 	script.RunConfined(t, script.Extras{
-		Refused: map[string][]string{"secrets-by-agents": {"get secrets/"}},
-	}, "../agent/leader", "../hooktools/run", "../relations/application-settings", "../relations/relation-membership",
+		Refused: map[string][]string{"secrets-by-agents": {"get secrets/"}, "machines-apart": {"get secrets/"}},
+	}, "../agent/leader", "../hooktools/run", "../relations/application-settings", "../relations/machines-apart",
 		"../relations/subordinate", "../units/actions", "../units/resources", "../units/secrets", "../units/storage",
 		"../upgrades/upgrade-charm")
 }

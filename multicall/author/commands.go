@@ -27,6 +27,9 @@ var (
 	stubHook string
 )
 
+// settledTimeout is how long a script waits for hooks if it does not say how long.
+const settledTimeout = 30 * time.Second
+
 // command is one that scripts may call, with what the script says after its name. It returns what
 // it prints; an error ends the script, unless that wrote "!" before it.
 type command func(s *script.State, args []string) (string, error)
@@ -48,7 +51,7 @@ func (r *scriptRun) commands() map[string]script.Cmd {
 
 	add("eventually", "DURATION [!] REGEXP PROGRAM [args...]", 3, awaitOutput)
 	add("settled", "[DURATION]", 0, func(s *script.State, args []string) (string, error) {
-		return outputOf(s, "juju", "wait", "--timeout", append(args, "30s")[0])
+		return outputOf(s, "juju", "wait", "--timeout", append(args, settledTimeout.String())[0])
 	})
 	add("journal", "[UNIT...]", 0, printJournal)
 	add("fake", "[exit=N] NAME...", 1, makeFakes)

@@ -53,8 +53,12 @@ func (c replayCmd) Run(a *author) error {
 	}
 
 	name := scriptName(c.AsTest)
-	fmt.Fprintf(a.streams.Out, "wrote %s: hook %q of %s\nrun it with: charm test %s -run '^%s$'\n",
-		c.AsTest, r.run.Hook, c.Unit, dir, name)
+	force := ""
+	if r.series != "" && !r.meta.Supports(r.series) {
+		force = " --force"
+	}
+	fmt.Fprintf(a.streams.Out, "wrote %s: hook %q of %s\nrun it with: charm test %s%s -run '^%s$'\n",
+		c.AsTest, r.run.Hook, c.Unit, dir, force, name)
 	return nil
 }
 
@@ -93,6 +97,13 @@ func (c replayCmd) readUnit(a *author, r *replay) error {
 	if err := c.ask(a, &units, "show-unit", c.Unit); err != nil {
 		return err
 	}
+	var found struct {
+		Applications map[string]struct{ Series string }
+	}
+	if err := c.ask(a, &found, "status", r.service); err != nil {
+		return err
+	}
+	r.series = found.Applications[r.service].Series
 	r.name = c.Unit
 	r.unit = units[c.Unit]
 	r.unit.HideSettings()

@@ -23,6 +23,7 @@ type replay struct {
 	meta    charm.Meta
 	name    string // the unit's
 	service string
+	series  string // of the service's machines
 	unit    status.UnitDetail
 	run     status.HookRun
 	earlier []status.HookRun
@@ -116,6 +117,22 @@ func (r *replay) writeHead() {
 
 func (r *replay) hookAndRemote() string {
 	return strings.TrimSpace(r.run.Hook + " " + r.run.Remote)
+}
+
+// settle waits until the hooks that are due have run. The script's own limit is too short for hooks that took
+// longer in the unit: a host under load, or one that installs packages.
+func (r *replay) settle() {
+	took := time.Duration(0)
+	for _, run := range slices.Concat(r.earlier, []status.HookRun{r.run}, r.later) {
+		took += time.Duration(run.Seconds * float64(time.Second))
+	}
+
+	limit := (3 * took).Truncate(time.Minute) + time.Minute
+	if 3*took <= settledTimeout {
+		r.call("settled")
+		return
+	}
+	r.call("settled", fmt.Sprintf("%dm", limit/time.Minute))
 }
 
 // relationHooks are how the names of hooks of relations end.
@@ -296,7 +313,7 @@ func (r *replay) prepare(withOptions bool, except *status.RelationDetail) {
 		r.relate(rel)
 	}
 	r.addPeers()
-	r.call("settled")
+	r.settle()
 
 	said := false
 	for _, rel := range r.unit.Relations {
@@ -307,7 +324,7 @@ func (r *replay) prepare(withOptions bool, except *status.RelationDetail) {
 		said = r.say(rel, "units") || said
 	}
 	if said {
-		r.call("settled")
+		r.settle()
 	}
 }
 
@@ -463,7 +480,7 @@ func (r *replay) peerEvent(kind string) {
 
 	// The one that has left is no longer among the units that there are.
 	r.call("juju", "add-unit", r.service)
-	r.call("settled")
+	r.settle()
 	r.writeHook()
 	r.call("juju", "remove-unit", r.service+"/1")
 }
@@ -484,13 +501,13 @@ func (r *replay) relationEvent(rel status.RelationDetail, kind string) {
 	}
 
 	r.relate(rel)
-	r.call("settled")
+	r.settle()
 	if rel.ID == 0 && len(rel.RelatedUnits) == 0 {
 		r.line("# What the other side had said is not known: the relation is gone.")
 	}
 	app := r.say(rel, "app")
 	if r.say(rel, "units") || app {
-		r.call("settled")
+		r.settle()
 	}
 
 	r.writeHook()
@@ -512,9 +529,9 @@ func (r *replay) changedEvent(rel status.RelationDetail) {
 	}
 
 	r.relate(rel)
-	r.call("settled")
+	r.settle()
 	if r.say(rel, first) {
-		r.call("settled")
+		r.settle()
 	}
 	r.writeHook()
 	if !r.say(rel, last) {
@@ -537,7 +554,7 @@ func (r *replay) writeHook() { r.line("\n# %s", r.hookAndRemote()) }
 // settings.
 func (r *replay) writeEnd() {
 	remove := r.run.Hook == "stop" || r.run.Hook == "remove"
-	r.call("settled")
+	r.settle()
 	r.call("journal", r.service+"/0")
 	r.call("stdout", "^"+r.regexpOfRun())
 

@@ -177,3 +177,28 @@ stdout '^web/0 install'
 		})
 	}
 }
+
+// TestReplayedHooksHaveTime holds that a script waits longer for hooks that have taken long.
+func TestReplayedHooksHaveTime(t *testing.T) {
+	for what, tt := range map[string]struct {
+		seconds []float64
+		want    string
+	}{
+		"quick hooks":      {[]float64{0.1, 2, 3}, "settled\n"},
+		"a little slower":  {[]float64{4, 5, 4}, "settled 1m\n"},
+		"a long install":   {[]float64{240, 5, 4}, "settled 13m\n"},
+		"no known history": {[]float64{0}, "settled\n"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := replay{run: status.HookRun{Seconds: tt.seconds[0]}}
+			for _, seconds := range tt.seconds[1:] {
+				r.earlier = append(r.earlier, status.HookRun{Seconds: seconds})
+			}
+
+			r.settle()
+			if got := r.commands.String(); got != tt.want {
+				t.Errorf("%q, want %q", got, tt.want)
+			}
+		})
+	}
+}

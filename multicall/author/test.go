@@ -44,6 +44,9 @@ type testCmd struct {
 // probe is no script: it only finds out if there can be isolation.
 const probe = "probe"
 
+// otherSeries stands in what a script prints if deploy has refused a charm for its series.
+const otherSeries = "and machines of this environment have "
+
 // Run runs the scripts in parallel, each in a process of its own, two for each CPU.
 func (c testCmd) Run(a *author) error {
 	if c.Script != "" {
@@ -85,6 +88,7 @@ func (c testCmd) Run(a *author) error {
 
 	found := touched{}
 	var failed []string
+	isForeign := false
 	var printing sync.Mutex
 	var running sync.WaitGroup
 	slots := make(chan struct{}, 2*runtime.NumCPU())
@@ -105,6 +109,7 @@ func (c testCmd) Run(a *author) error {
 			if err != nil {
 				result = "FAIL"
 				failed = append(failed, name)
+				isForeign = isForeign || bytes.Contains(out, []byte(otherSeries))
 			}
 			fmt.Fprintf(a.streams.Out, "%s %s (%.2fs)\n%s", result, name, time.Since(began).Seconds(), out)
 		})
@@ -115,7 +120,11 @@ func (c testCmd) Run(a *author) error {
 		printCoverage(a.streams.Out, all, found)
 	}
 	if len(failed) > 0 {
-		return fmt.Errorf("%d of %d scripts failed: %s", len(failed), len(scripts), strings.Join(failed, ", "))
+		err := fmt.Errorf("%d of %d scripts failed: %s", len(failed), len(scripts), strings.Join(failed, ", "))
+		if isForeign {
+			return console.Hint(err, "charm test --force runs a charm of another series here")
+		}
+		return err
 	}
 
 	return a.ctx.Err()

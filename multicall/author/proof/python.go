@@ -130,7 +130,7 @@ func (p *proofer) addImport(file string, line int, name string) {
 		p.add(Info, file, line, "neither the charm nor this host has a Python module %q: its build must bring it", name)
 	default:
 		p.add(Warning, file, line, "neither the charm nor this host has a Python module %q%s", name,
-			suggest(name, p.pythonNames(build)))
+			suggest(name, slices.DeleteFunc(p.pythonNames(build), func(other string) bool { return other == name })))
 	}
 }
 

@@ -52,7 +52,8 @@ type Extras struct {
 	// if an agent was refused. With BIJOU_TEST_ACCESS_ALL this applies to all suites, over each store.
 	Asked bool
 	// Confined makes the agents reach the state through a gateway, which refuses what state/access refuses. A
-	// refusal fails its script, unless Refused has a substring of it for that script.
+	// refusal fails its script, unless Refused has a substring of it for that script. With
+	// BIJOU_TEST_CONFINED_ALL this applies to all suites.
 	Confined bool
 	Refused  map[string][]string
 }

@@ -36,6 +36,7 @@ type hookRun struct {
 	begun      time.Time
 	place      string // where a traceback ended, or a shell's last message was about
 	reason     string // the last line of that
+	complaint  string // the last line that it wrote to stderr
 }
 
 // describeEnds describes each hook that failed, with the line of its file if it printed one, and each hook
@@ -70,6 +71,9 @@ func describeEnds(lines []string, now time.Time, trace func(unit, hook, failure 
 			}
 			delete(running, unit)
 		default:
+			if m[3] == "ERROR" {
+				run.complaint = said
+			}
 			run.note(said)
 		}
 	}
@@ -102,9 +106,13 @@ func (r *hookRun) note(line string) {
 }
 
 func (r *hookRun) describeFailure(failure string) string {
-	if r.place == "" {
+	switch {
+	case r.place == "" && r.complaint != "":
+		return fmt.Sprintf("%s %s failed: %s: %s", r.unit, r.hook, failure, r.complaint)
+	case r.place == "":
 		return fmt.Sprintf("%s %s failed: %s", r.unit, r.hook, failure)
 	}
+
 	return fmt.Sprintf("%s %s failed at %s: %s (%s)", r.unit, r.hook, r.place, r.reason, failure)
 }
 

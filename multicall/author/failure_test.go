@@ -36,6 +36,11 @@ ERROR start: hook "start" failed after 1ms: exit code 127`,
 		{"nothing printed", `INFO start: hook "start" begins
 ERROR start: hook "start" failed after 1ms: exit code 1`,
 			"blog/0 start failed: exit code 1"},
+		{"a message without a place", `INFO start: hook "start" begins
+ERROR start: cannot find the disk
+INFO start: giving up
+ERROR start: hook "start" failed after 1ms: exit code 1`,
+			"blog/0 start failed: exit code 1: cannot find the disk"},
 		{"nothing printed, and traced", `INFO start: hook "start" begins
 ERROR start: hook "start" failed after 1ms: exit code 9`,
 			"blog/0 start failed at hooks/start:7: false (exit code 9)"},

@@ -240,22 +240,29 @@ func (c *Comparison) machineSpec(id string) (state.Machine, error) {
 	if series != "" && seriesErr == nil {
 		series, seriesErr = c.env.ChooseSeries(series, nil, c.force.Series)
 	}
-	err = errors.Join(err, seriesErr)
+	if err := errors.Join(err, seriesErr); err != nil {
+		return state.Machine{}, err
+	}
+
+	spec := state.Machine{Constraints: asked, Series: series}
+	if c.machines[id] != "" { // the machine exists, and keeps its series
+		return spec, nil
+	}
 
 	for _, name := range c.names {
 		other := c.wanted[name].series
-		if !slices.Contains(c.places[name], id) || c.machines[id] != "" || err != nil || other == "" {
+		if other == "" || !slices.Contains(c.places[name], id) {
 			continue
 		}
 
-		if series != "" && series != other {
-			err = fmt.Errorf("it is to have series %q, and application %q, which is put there, %q",
-				series, name, other)
+		if spec.Series != "" && spec.Series != other {
+			return state.Machine{}, fmt.Errorf(
+				"it is to have series %q, and application %q, which is put there, %q", spec.Series, name, other)
 		}
-		series = other
+		spec.Series = other
 	}
 
-	return state.Machine{Constraints: asked, Series: series}, err
+	return spec, nil
 }
 
 // findRelated returns what [state.InferEndpoints] asks of the application in an endpoint APPLICATION[:NAME].

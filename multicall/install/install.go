@@ -42,9 +42,13 @@ func (p places) visit(
 	units func(console.Streams) error,
 	links func(s console.Streams, dir string, names []string) error,
 ) error {
-	if p.Systemd || p.Env != "" || p.SystemdDir != "" || p.Machine != "" || p.Neco {
-		if err := units(c.Streams); err != nil || p.Dir == "" {
+	isAboutUnits := p.Systemd || p.Env != "" || p.SystemdDir != "" || p.Machine != "" || p.Neco
+	if isAboutUnits {
+		if err := units(c.Streams); err != nil {
 			return err
+		}
+		if p.Dir == "" {
+			return nil
 		}
 	}
 
@@ -52,10 +56,11 @@ func (p places) visit(
 		if err := links(c.Streams, jujudDir, []string{"jujud"}); err != nil {
 			return err
 		}
-
-		err := links(c.Streams, jujuExecDir, []string{"juju-exec", "juju-run"})
-		if err != nil || p.Dir == "" {
+		if err := links(c.Streams, jujuExecDir, []string{"juju-exec", "juju-run"}); err != nil {
 			return err
+		}
+		if p.Dir == "" {
+			return nil
 		}
 	}
 
@@ -63,11 +68,13 @@ func (p places) visit(
 	if dir == "" {
 		var err error
 		dir, err = defaultDir()
-		if err == nil && !p.Yes {
-			err = confirmDir(c.Streams, fmt.Sprintf(question, dir), dir)
-		}
 		if err != nil {
 			return err
+		}
+		if !p.Yes {
+			if err := confirmDir(c.Streams, fmt.Sprintf(question, dir), dir); err != nil {
+				return err
+			}
 		}
 	}
 

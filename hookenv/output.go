@@ -126,8 +126,7 @@ func renderSmart(value any) ([]byte, error) {
 	return []byte(text + "\n"), nil
 }
 
-// renderJSON prints one line. "<", ">" and "&" come as \u003c and the like, as charms know it from
-// Juju.
+// renderJSON returns the value as one line of JSON. It escapes "<", ">" and "&", as Juju does.
 func renderJSON(value any) ([]byte, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {

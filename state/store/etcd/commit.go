@@ -94,7 +94,8 @@ type request struct {
 	ops   []clientv3.Op
 }
 
-// compile asks etcd only where a prefix's leased keys are not known.
+// compile returns the transaction as a request of etcd. It asks etcd only for the leased keys below a prefix,
+// if they are not cached.
 func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
 	var r request
 	for _, c := range txn.Conds {

@@ -65,7 +65,8 @@ func (t *writeTxn) runJobs(group []*job) error {
 	return nil
 }
 
-// commit makes every check before the first write, so that a refusal has written nothing.
+// commit checks the transaction's conditions and leases, and then writes. It does all checks before the first
+// write, so that a refused transaction has written nothing.
 func (t *writeTxn) commit(txn store.Txn) (int64, error) {
 	for _, c := range txn.Conds {
 		if holds, err := t.condHolds(c); err != nil || !holds {

@@ -32,22 +32,24 @@ func TestActionsAndCommands(t *testing.T) {
 		{"a program", "", []string{"echo", "a b", "$HOME", "--", ""}, Outcome{}, "a b $HOME -- \n"},
 		{"no such program", "", []string{"no-such-program", "x"}, Outcome{Failure: "exit code 127", Code: 127}, ""},
 	} {
-		s := c.spec(tc.name)
-		s.Action, s.Command = tc.action, tc.command
-		s.Env = append(s.Env, "JUJU_ACTION_NAME="+tc.action)
-		var mu sync.Mutex
-		var out bytes.Buffer
-		s.Raw = func(stream Stream, data []byte) {
-			mu.Lock()
-			defer mu.Unlock()
-			if stream == Stdout {
-				out.Write(data)
+		t.Run(tc.name, func(t *testing.T) {
+			s := c.spec(tc.name)
+			s.Action, s.Command = tc.action, tc.command
+			s.Env = append(s.Env, "JUJU_ACTION_NAME="+tc.action)
+			var mu sync.Mutex
+			var out bytes.Buffer
+			s.Raw = func(stream Stream, data []byte) {
+				mu.Lock()
+				defer mu.Unlock()
+				if stream == Stdout {
+					out.Write(data)
+				}
 			}
-		}
-		got := c.runner.Run(t.Context(), s)
-		if diff := cmp.Diff(tc.want, got); diff != "" || out.String() != tc.output {
-			t.Errorf("%s: output %q, outcome (-want +got):\n%s", tc.name, out.String(), diff)
-		}
+			got := c.runner.Run(t.Context(), s)
+			if diff := cmp.Diff(tc.want, got); diff != "" || out.String() != tc.output {
+				t.Errorf("%s: output %q, outcome (-want +got):\n%s", tc.name, out.String(), diff)
+			}
+		})
 	}
 }
 

@@ -96,9 +96,11 @@ func TestOutcomes(t *testing.T) {
 		{"lost", Outcome{Failure: `exit code 127: hooks/lost wants the interpreter "/no-such-program", which is not there`, Code: 127}},
 		{"found-env", Outcome{Failure: "exit code 127", Code: 127}},
 	} {
-		if diff := cmp.Diff(tc.want, c.run(tc.hook)); diff != "" {
-			t.Errorf("%s: %s", tc.hook, diff)
-		}
+		t.Run(tc.hook, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, c.run(tc.hook)); diff != "" {
+				t.Errorf("%s: %s", tc.hook, diff)
+			}
+		})
 	}
 }
 

@@ -33,37 +33,39 @@ func TestCompareRestored(t *testing.T) {
 		{"nothing has run", "", true, false, false, "no hook that has run"},
 		{"no charm", "two", false, false, false, "its charm is not in its folder"},
 	} {
-		st := statetest.New(t)
-		statetest.AddService(t, st, statetest.MySQL(), 1)
-		at := time.Date(2014, 6, 1, 12, 0, 0, 0, time.UTC)
-		statetest.Update(t, st, func(tx *state.Tx) error {
-			err := errors.Join(
-				tx.PutWorkflow("mysql/0", state.Workflow{State: "started", Charm: "local:noble/mysql-1"}),
-				tx.AddHookRun("mysql/0", state.HookRun{ID: "one", Seq: 0, Ended: at}),
-				tx.AddHookRun("mysql/0", state.HookRun{ID: "two", Seq: 1, Ended: at.Add(time.Second)}))
-			if test.flight {
-				err = errors.Join(err, tx.PutOp("mysql/0", state.Op{ID: "three"}))
+		t.Run(test.name, func(t *testing.T) {
+			st := statetest.New(t)
+			statetest.AddService(t, st, statetest.MySQL(), 1)
+			at := time.Date(2014, 6, 1, 12, 0, 0, 0, time.UTC)
+			statetest.Update(t, st, func(tx *state.Tx) error {
+				err := errors.Join(
+					tx.PutWorkflow("mysql/0", state.Workflow{State: "started", Charm: "local:noble/mysql-1"}),
+					tx.AddHookRun("mysql/0", state.HookRun{ID: "one", Seq: 0, Ended: at}),
+					tx.AddHookRun("mysql/0", state.HookRun{ID: "two", Seq: 1, Ended: at.Add(time.Second)}))
+				if test.flight {
+					err = errors.Join(err, tx.PutOp("mysql/0", state.Op{ID: "three"}))
+				}
+				return err
+			})
+			known := statetest.Read(t, st, func(v *state.View) (knownRuns, error) { return readKnownRuns(v, "mysql/0") })
+			if test.action {
+				known.last, known.ended["act"] = "act", true
 			}
-			return err
+			folder := unitdir.Folder(t.TempDir())
+			if test.charm {
+				if err := os.Mkdir(folder.Charm(), 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if test.note != "" {
+				if err := os.WriteFile(folder.ProcessPath(), []byte(`{"id":"`+test.note+`","pid":1,"start":"1","boot":"b"}`), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := known.compareFolder(folder)
+			if err != nil || (got == "") != (test.differs == "") || !strings.Contains(got, test.differs) {
+				t.Errorf("%s: %q, %v, want %q", test.name, got, err, test.differs)
+			}
 		})
-		known := statetest.Read(t, st, func(v *state.View) (knownRuns, error) { return readKnownRuns(v, "mysql/0") })
-		if test.action {
-			known.last, known.ended["act"] = "act", true
-		}
-		folder := unitdir.Folder(t.TempDir())
-		if test.charm {
-			if err := os.Mkdir(folder.Charm(), 0o755); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if test.note != "" {
-			if err := os.WriteFile(folder.ProcessPath(), []byte(`{"id":"`+test.note+`","pid":1,"start":"1","boot":"b"}`), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got, err := known.compareFolder(folder)
-		if err != nil || (got == "") != (test.differs == "") || !strings.Contains(got, test.differs) {
-			t.Errorf("%s: %q, %v, want %q", test.name, got, err, test.differs)
-		}
 	}
 }

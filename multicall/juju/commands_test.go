@@ -83,9 +83,11 @@ func TestEnvironmentSettings(t *testing.T) {
 	for _, tt := range []struct{ key, want string }{
 		{"update-status-interval", "90s"}, {"hook-concurrency", "3"}, {"automatically-retry-hooks", "true"}, {"name", "default"},
 	} {
-		if got := w.mustRun("get-environment", tt.key); got != tt.want+"\n" {
-			t.Errorf("%s is %q", tt.key, got)
-		}
+		t.Run(tt.key, func(t *testing.T) {
+			if got := w.mustRun("get-environment", tt.key); got != tt.want+"\n" {
+				t.Errorf("%s is %q", tt.key, got)
+			}
+		})
 	}
 	w.mustRun("set-environment", "update-status-interval=", "hook-concurrency=")
 	if got := w.mustRun("get-environment"); !strings.Contains(got, "update-status-interval: 5m\n") || !strings.Contains(got, "hook-concurrency: default\n") ||

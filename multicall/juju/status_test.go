@@ -161,13 +161,15 @@ func TestDot(t *testing.T) {
 		{"nothing", status.Status{}, "digraph environment {\n  node [shape=box];\n}\n"},
 	}
 	for _, tt := range tests {
-		var b strings.Builder
-		if err := writeDot(&b, tt.status); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(tt.want, b.String()); diff != "" {
-			t.Error(tt.name, diff)
-		}
+		t.Run(tt.name, func(t *testing.T) {
+			var b strings.Builder
+			if err := writeDot(&b, tt.status); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, b.String()); diff != "" {
+				t.Error(tt.name, diff)
+			}
+		})
 	}
 }
 

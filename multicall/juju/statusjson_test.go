@@ -77,10 +77,12 @@ func TestUnitStatusOfJuju(t *testing.T) {
 		{"down", status.Unit{State: state.UnitDown, Workload: says, Info: down}, "unknown: agent lost, see: juju status", "lost: its agent is gone"},
 		{"in trouble", status.Unit{State: state.UnitStarted, Workload: says, Trouble: &state.Trouble{Message: "disk full"}}, "active: ready", "failed: disk full"},
 	} {
-		text := func(s status.Info) string { return strings.TrimSuffix(s.Current+": "+s.Message, ": ") }
-		if workload, agent := text(tc.unit.WorkloadInfo()), text(tc.unit.AgentInfo()); workload != tc.workload || agent != tc.agent {
-			t.Errorf("%s: workload %q, agent %q", tc.name, workload, agent)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			text := func(s status.Info) string { return strings.TrimSuffix(s.Current+": "+s.Message, ": ") }
+			if workload, agent := text(tc.unit.WorkloadInfo()), text(tc.unit.AgentInfo()); workload != tc.workload || agent != tc.agent {
+				t.Errorf("%s: workload %q, agent %q", tc.name, workload, agent)
+			}
+		})
 	}
 }
 

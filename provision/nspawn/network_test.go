@@ -26,10 +26,12 @@ func TestChoose(t *testing.T) {
 		{"x", "want one like"},
 		{"127.0.0.0/24", "choose another"},
 	} {
-		n, err := newProvider(t, map[string]string{"network": c.asked}).chooseNetwork()
-		if c.want == "" && (err != nil || n.Subnet.String() != c.asked) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
-			t.Errorf("%s: network %v, error %v", c.asked, n.Subnet, err)
-		}
+		t.Run(c.asked, func(t *testing.T) {
+			n, err := newProvider(t, map[string]string{"network": c.asked}).chooseNetwork()
+			if c.want == "" && (err != nil || n.Subnet.String() != c.asked) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%s: network %v, error %v", c.asked, n.Subnet, err)
+			}
+		})
 	}
 }
 

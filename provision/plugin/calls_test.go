@@ -48,10 +48,12 @@ func TestErrorsKeepTheirText(t *testing.T) {
 		{"impossible", "no such place: 100% full", false},
 	}
 	for _, tt := range tests {
-		_, err := c.Start(t.Context(), fakeSpec(tt.placement), io.Discard)
-		if err == nil || err.Error() != tt.text || errors.Is(err, provider.ErrTransient) != tt.transient {
-			t.Errorf("%s: error %v", tt.placement, err)
-		}
+		t.Run(tt.placement, func(t *testing.T) {
+			_, err := c.Start(t.Context(), fakeSpec(tt.placement), io.Discard)
+			if err == nil || err.Error() != tt.text || errors.Is(err, provider.ErrTransient) != tt.transient {
+				t.Errorf("%s: error %v", tt.placement, err)
+			}
+		})
 	}
 }
 

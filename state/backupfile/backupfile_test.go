@@ -111,18 +111,20 @@ func TestRefused(t *testing.T) {
 		"no order": {map[string]string{headerFile: header, keysFile: keys + keys},
 			sums(map[string]string{headerFile: header, keysFile: keys + keys}), "out of its order"},
 	} {
-		var b bytes.Buffer
-		z := zip.NewWriter(&b)
-		for name, text := range tt.files {
-			f, _ := z.Create(name)
-			_, _ = io.WriteString(f, text)
-		}
-		f, _ := z.Create(sumsFile)
-		_, _ = io.WriteString(f, tt.sums)
-		_ = z.Close()
-		if _, err := open(b.Bytes()); err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			z := zip.NewWriter(&b)
+			for name, text := range tt.files {
+				f, _ := z.Create(name)
+				_, _ = io.WriteString(f, text)
+			}
+			f, _ := z.Create(sumsFile)
+			_, _ = io.WriteString(f, tt.sums)
+			_ = z.Close()
+			if _, err := open(b.Bytes()); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
 	}
 }
 
@@ -191,22 +193,24 @@ func TestKeysAreBounded(t *testing.T) {
 			return nil
 		}, "it has more than 1 keys"},
 	} {
-		var b bytes.Buffer
-		w := NewWriter(&b)
-		if err := errors.Join(w.Add(keysFile, tt.keys), w.Close(Header{Kind: Environment, Keys: 1})); err != nil {
-			t.Fatal(err)
-		}
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			w := NewWriter(&b)
+			if err := errors.Join(w.Add(keysFile, tt.keys), w.Close(Header{Kind: Environment, Keys: 1})); err != nil {
+				t.Fatal(err)
+			}
 
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		_, err := open(b.Bytes())
-		runtime.ReadMemStats(&after)
-		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if cost := after.TotalAlloc - before.TotalAlloc; cost > 64<<20 {
-			t.Errorf("%s: a file of %d bytes costs %d", name, b.Len(), cost)
-		}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := open(b.Bytes())
+			runtime.ReadMemStats(&after)
+			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if cost := after.TotalAlloc - before.TotalAlloc; cost > 64<<20 {
+				t.Errorf("%s: a file of %d bytes costs %d", name, b.Len(), cost)
+			}
+		})
 	}
 }
 

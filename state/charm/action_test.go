@@ -94,16 +94,18 @@ func TestActionParameters(t *testing.T) {
 		{"open", "open-one", map[string]any{"y": []any{1}}, map[string]any{"y": []any{json.Number("1")}}, ""},
 		{"no JSON", "open-one", map[string]any{"y": map[any]any{1: 2}}, nil, "JSON cannot say"},
 	} {
-		got, err := actions[tc.action].Check(tc.given)
-		if tc.err != "" {
-			if err == nil || !strings.Contains(err.Error(), tc.err) {
-				t.Errorf("%s: error %v, want %q", tc.name, err, tc.err)
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := actions[tc.action].Check(tc.given)
+			if tc.err != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.err) {
+					t.Errorf("%s: error %v, want %q", tc.name, err, tc.err)
+				}
+				return
 			}
-			continue
-		}
-		if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
-			t.Errorf("%s: %v (-want +got):\n%s", tc.name, err, diff)
-		}
+			if diff := cmp.Diff(tc.want, got); err != nil || diff != "" {
+				t.Errorf("%s: %v (-want +got):\n%s", tc.name, err, diff)
+			}
+		})
 	}
 }
 
@@ -148,10 +150,12 @@ func TestParseActionsRefuses(t *testing.T) {
 		{"dotted", "a: {params: {p.q: {}}}\n", "invalid parameter name"},
 		{"params", "a: {params: [1]}\n", `action "a"`},
 	} {
-		_, err := parseActions([]byte(tc.yaml), "")
-		if err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: error %v, want %q", tc.name, err, tc.want)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			_, err := parseActions([]byte(tc.yaml), "")
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: error %v, want %q", tc.name, err, tc.want)
+			}
+		})
 	}
 	bomb := "a: {params: {p: {enum: &b [" + strings.Repeat("x, ", 1000) + "]}}}\nb: {params: {"
 	for i := range 100 {
@@ -194,10 +198,12 @@ func TestResourceFile(t *testing.T) {
 		{"image", "", `of type "oci-image": only files`},
 		{"other", "", "it has image, plain, site"},
 	} {
-		got, err := m.ResourceFile(tc.name)
-		if got != tc.want || (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {
-			t.Errorf("%s: %q, %v", tc.name, got, err)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			got, err := m.ResourceFile(tc.name)
+			if got != tc.want || (tc.err == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("%s: %q, %v", tc.name, got, err)
+			}
+		})
 	}
 	for _, bad := range []string{"resources: {'../x': {}}", "resources: {x: {filename: ..}}"} {
 		if _, err := ParseMeta([]byte("name: app\n" + bad + "\n")); err == nil {

@@ -45,21 +45,23 @@ func TestPlatforms(t *testing.T) {
 		},
 		"platforms without a base": {map[string]string{"charmcraft.yaml": "platforms: {amd64: }"}, nil, nil},
 	} {
-		files := map[string]string{"metadata.yaml": "name: tiny\n"}
-		for file, text := range tt.files {
-			files[file] += text + "\n"
-		}
-		c, err := ReadDir(makeDir(t, files))
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		if diff := cmp.Diff(tt.series, c.Meta.Series); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", name, diff)
-		}
-		if diff := cmp.Diff(tt.archs, c.Meta.Archs); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", name, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{"metadata.yaml": "name: tiny\n"}
+			for file, text := range tt.files {
+				files[file] += text + "\n"
+			}
+			c, err := ReadDir(makeDir(t, files))
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				return
+			}
+			if diff := cmp.Diff(tt.series, c.Meta.Series); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", name, diff)
+			}
+			if diff := cmp.Diff(tt.archs, c.Meta.Archs); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", name, diff)
+			}
+		})
 	}
 	m := Meta{Archs: map[string][]string{"jammy": {"amd64"}, "focal": {anyArch}}}
 	if !m.SupportsArch("jammy", "amd64") || m.SupportsArch("jammy", "arm64") || !m.SupportsArch("focal", "arm64") || !m.SupportsArch("noble", "arm64") {
@@ -92,21 +94,23 @@ func TestSourceTree(t *testing.T) {
 		want bool
 	}{"nothing": {"README.md", true}, "its own": {"dispatch", false}, "hooks": {"hooks/install", false},
 		"hooks, and what charmcraft builds": {"hooks/install charmcraft.yaml", true}, "a folder": {"dispatch/x", false}} {
-		files := map[string]string{}
-		for file := range strings.FieldsSeq(tt.more) {
-			files[file] = "own: 1"
-		}
-		for file, text := range program {
-			files[file] = text
-		}
-		data, _ := pack(t, makeDir(t, files), ArchiveOptions{})
-		dir := filepath.Join(t.TempDir(), "charm")
-		must(t, Unpack(bytes.NewReader(data), int64(len(data)), dir, UnpackOptions{}))
-		text, _ := os.ReadFile(filepath.Join(dir, "dispatch"))
-		info, err := os.Stat(filepath.Join(dir, "dispatch"))
-		if isMade := string(text) == dispatchText && err == nil && info.Mode().Perm() == 0o755; isMade != tt.want {
-			t.Errorf("%s: dispatch is %q, %v", name, text, info)
-		}
+		t.Run(name, func(t *testing.T) {
+			files := map[string]string{}
+			for file := range strings.FieldsSeq(tt.more) {
+				files[file] = "own: 1"
+			}
+			for file, text := range program {
+				files[file] = text
+			}
+			data, _ := pack(t, makeDir(t, files), ArchiveOptions{})
+			dir := filepath.Join(t.TempDir(), "charm")
+			must(t, Unpack(bytes.NewReader(data), int64(len(data)), dir, UnpackOptions{}))
+			text, _ := os.ReadFile(filepath.Join(dir, "dispatch"))
+			info, err := os.Stat(filepath.Join(dir, "dispatch"))
+			if isMade := string(text) == dispatchText && err == nil && info.Mode().Perm() == 0o755; isMade != tt.want {
+				t.Errorf("%s: dispatch is %q, %v", name, text, info)
+			}
+		})
 	}
 }
 

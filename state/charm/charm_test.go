@@ -118,10 +118,12 @@ func TestReadRefuses(t *testing.T) {
 		"metadata gone": {map[string]string{"metadata.yaml": "->nowhere"}, "metadata.yaml: "},
 		"revision":      {map[string]string{"revision": "-1"}, "revision: revision -1 is out of range"},
 	} {
-		_, err := ReadDir(makeDir(t, c.files))
-		if err == nil || !strings.Contains(err.Error(), c.complaint) || !strings.Contains(err.Error(), "cannot read charm") {
-			t.Errorf("%s: got %v, want an error with %q", name, err, c.complaint)
-		}
+		t.Run(name, func(t *testing.T) {
+			_, err := ReadDir(makeDir(t, c.files))
+			if err == nil || !strings.Contains(err.Error(), c.complaint) || !strings.Contains(err.Error(), "cannot read charm") {
+				t.Errorf("%s: got %v, want an error with %q", name, err, c.complaint)
+			}
+		})
 	}
 	if _, err := ReadDir(t.TempDir() + "/nosuch"); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no directory: %v", err)

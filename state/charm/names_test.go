@@ -22,16 +22,18 @@ func TestNames(t *testing.T) {
 		{"interface", CheckInterface, []string{"mysql", "http", "rec-ring", "ceph_client", "a.b", "X", "_mysql_router", "_"}, []string{"", "-", "a ", "a/b", ".a", "a\n"}},
 		{"series", CheckSeries, []string{"precise", "win2012r2", "centos7"}, []string{"", "Precise", "../x", "a/b"}},
 	} {
-		for _, name := range c.good {
-			if err := c.check(name); err != nil {
-				t.Errorf("%s %q: %v", c.what, name, err)
+		t.Run(c.what, func(t *testing.T) {
+			for _, name := range c.good {
+				if err := c.check(name); err != nil {
+					t.Errorf("%s %q: %v", c.what, name, err)
+				}
 			}
-		}
-		for _, name := range c.bad {
-			if err := c.check(name); err == nil || !strings.Contains(err.Error(), c.what+" name") {
-				t.Errorf("%s %q: error %v, want one that says so", c.what, name, err)
+			for _, name := range c.bad {
+				if err := c.check(name); err == nil || !strings.Contains(err.Error(), c.what+" name") {
+					t.Errorf("%s %q: error %v, want one that says so", c.what, name, err)
+				}
 			}
-		}
+		})
 	}
 }
 

@@ -37,13 +37,15 @@ func TestMetadataThatIsRefusedInPlainWords(t *testing.T) {
 		"not UTF-8":        {tiny + "maintainer: \xe9\n", "UTF-8"},
 		"NUL":              {tiny + "maintainer: a\x00b\n", "control characters are not allowed"},
 	} {
-		_, err := ParseMeta([]byte(c.text))
-		if err == nil || !strings.Contains(err.Error(), c.complaint) {
-			t.Errorf("%s: got %v, want an error with %q", name, err, c.complaint)
-		}
-		if err != nil && (strings.Contains(err.Error(), "\n") || len(err.Error()) > maxErrorText+10) {
-			t.Errorf("%s: the error is no line: %q", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseMeta([]byte(c.text))
+			if err == nil || !strings.Contains(err.Error(), c.complaint) {
+				t.Errorf("%s: got %v, want an error with %q", name, err, c.complaint)
+			}
+			if err != nil && (strings.Contains(err.Error(), "\n") || len(err.Error()) > maxErrorText+10) {
+				t.Errorf("%s: the error is no line: %q", name, err)
+			}
+		})
 	}
 }
 

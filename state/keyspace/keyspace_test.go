@@ -30,10 +30,12 @@ func TestKeyspacePlace(t *testing.T) {
 		{"etcd+unix:///s?user=u", "etcd+unix:///s?user=u&prefix=/neco", false},
 		{"etcd+unix:///s?prefix=/x", "etcd+unix:///s?prefix=/x", false},
 	} {
-		complete, below := storeurl.WithPrefix(tt.url, testPrefix)
-		if complete != tt.complete || below != tt.below {
-			t.Errorf("%s: %q, %t", tt.url, complete, below)
-		}
+		t.Run(tt.url, func(t *testing.T) {
+			complete, below := storeurl.WithPrefix(tt.url, testPrefix)
+			if complete != tt.complete || below != tt.below {
+				t.Errorf("%s: %q, %t", tt.url, complete, below)
+			}
+		})
 	}
 }
 

@@ -55,31 +55,33 @@ func TestReadUnit(t *testing.T) {
 		{"a hook has failed", state.Workflow{State: "start-error", Failure: failure}, "", "your answer, or its retry at ", "juju resolved --retry mysql/0 runs it again", "idle"},
 		{"nobody leads", state.Workflow{State: "installed"}, "", "a unit that leads its service", "", "idle"},
 	} {
-		statetest.Update(t, st, func(tx *state.Tx) error {
-			return tx.ChangeWorkflow("mysql/0", func(now *state.Workflow) { *now = tc.flow })
+		t.Run(tc.name, func(t *testing.T) {
+			statetest.Update(t, st, func(tx *state.Tx) error {
+				return tx.ChangeWorkflow("mysql/0", func(now *state.Workflow) { *now = tc.flow })
+			})
+			d := statetest.Read(t, st, func(v *state.View) (status.UnitDetail, error) {
+				return status.ReadUnit(v, "mysql/0", status.Options{Now: at}, func(*state.View, string) (string, error) { return tc.owed, nil })
+			})
+			if d.Next != tc.owed || !strings.HasPrefix(d.WaitsFor, tc.waitsFor) || (tc.waitsFor == "") != (d.WaitsFor == "") || !strings.Contains(strings.Join(d.ToDo, "\n"), tc.toDo) || d.Agent.Current != tc.agent {
+				t.Errorf("%s: next %q, waits for %q, to do %q, agent %q", tc.name, d.Next, d.WaitsFor, d.ToDo, d.Agent.Current)
+			}
+			if diff := cmp.Diff([]string{"server-relation-departed of relation-1, for wordpress/1", "server-relation-joined of relation-1, for wordpress/0"}, d.Queue); diff != "" {
+				t.Errorf("%s: queue (-want +got):\n%s", tc.name, diff)
+			}
+			if d.LastFailed == nil || d.LastFailed.Failure != "exit code 2" || cmp.Diff([]string{"password=(hidden)"}, d.LastFailed.Lines) != "" {
+				t.Errorf("%s: the last that failed is %+v", tc.name, d.LastFailed)
+			}
+			if !d.Agent.Since.Equal(at.Add(2 * time.Minute)) {
+				t.Errorf("%s: idle since %v", tc.name, d.Agent.Since)
+			}
+			shown := d.Relations[slices.IndexFunc(d.Relations, func(of status.RelationDetail) bool { return of.ID == r.ID })]
+			if shown.LocalUnit.Data["password"] != "hunter2" || shown.RelatedUnits["wordpress/0"].Data["url"] == "" {
+				t.Errorf("%s: settings are not as they are: %+v", tc.name, shown)
+			}
+			d.HideSettings()
+			if shown.LocalUnit.Data["password"] != "(hidden)" || shown.LocalUnit.Data["user"] != "anna" || strings.Contains(shown.RelatedUnits["wordpress/0"].Data["url"], "hunter2") {
+				t.Errorf("%s: passwords are shown: %+v", tc.name, shown)
+			}
 		})
-		d := statetest.Read(t, st, func(v *state.View) (status.UnitDetail, error) {
-			return status.ReadUnit(v, "mysql/0", status.Options{Now: at}, func(*state.View, string) (string, error) { return tc.owed, nil })
-		})
-		if d.Next != tc.owed || !strings.HasPrefix(d.WaitsFor, tc.waitsFor) || (tc.waitsFor == "") != (d.WaitsFor == "") || !strings.Contains(strings.Join(d.ToDo, "\n"), tc.toDo) || d.Agent.Current != tc.agent {
-			t.Errorf("%s: next %q, waits for %q, to do %q, agent %q", tc.name, d.Next, d.WaitsFor, d.ToDo, d.Agent.Current)
-		}
-		if diff := cmp.Diff([]string{"server-relation-departed of relation-1, for wordpress/1", "server-relation-joined of relation-1, for wordpress/0"}, d.Queue); diff != "" {
-			t.Errorf("%s: queue (-want +got):\n%s", tc.name, diff)
-		}
-		if d.LastFailed == nil || d.LastFailed.Failure != "exit code 2" || cmp.Diff([]string{"password=(hidden)"}, d.LastFailed.Lines) != "" {
-			t.Errorf("%s: the last that failed is %+v", tc.name, d.LastFailed)
-		}
-		if !d.Agent.Since.Equal(at.Add(2 * time.Minute)) {
-			t.Errorf("%s: idle since %v", tc.name, d.Agent.Since)
-		}
-		shown := d.Relations[slices.IndexFunc(d.Relations, func(of status.RelationDetail) bool { return of.ID == r.ID })]
-		if shown.LocalUnit.Data["password"] != "hunter2" || shown.RelatedUnits["wordpress/0"].Data["url"] == "" {
-			t.Errorf("%s: settings are not as they are: %+v", tc.name, shown)
-		}
-		d.HideSettings()
-		if shown.LocalUnit.Data["password"] != "(hidden)" || shown.LocalUnit.Data["user"] != "anna" || strings.Contains(shown.RelatedUnits["wordpress/0"].Data["url"], "hunter2") {
-			t.Errorf("%s: passwords are shown: %+v", tc.name, shown)
-		}
 	}
 }

@@ -32,21 +32,23 @@ func TestStatusOfWhatRuns(t *testing.T) {
 		{"an action", state.Op{Hook: state.Hook{Kind: state.KindAction, Name: "backup", Action: 3, Relation: state.NoRelation}, Started: noon}, 0, false, nil, "action 3 (backup)", ""},
 		{"a command", state.Op{Hook: state.Hook{Kind: state.KindCommand, Name: "juju-run", Action: 4, Relation: state.NoRelation}, Started: noon}, 0, false, nil, "command 4", ""},
 	} {
-		w := &input{Options: Options{Now: noon.Add(tc.after)}, ops: map[string]state.Op{"a/0": tc.op}, present: map[string]*state.Trouble{state.UnitAgent("a/0"): nil}}
-		if tc.gone {
-			w.present = nil
-		}
-		view := Unit{Info: tc.info}
-		w.addRunning("a/0", &view)
-		running, message := "", ""
-		if view.Running != nil {
-			running = view.Running.Name
-		}
-		if view.Info != nil {
-			message = view.Info.Message
-		}
-		if running != tc.running || message != tc.message {
-			t.Errorf("%s: runs %q, %q", tc.name, running, message)
-		}
+		t.Run(tc.name, func(t *testing.T) {
+			w := &input{Options: Options{Now: noon.Add(tc.after)}, ops: map[string]state.Op{"a/0": tc.op}, present: map[string]*state.Trouble{state.UnitAgent("a/0"): nil}}
+			if tc.gone {
+				w.present = nil
+			}
+			view := Unit{Info: tc.info}
+			w.addRunning("a/0", &view)
+			running, message := "", ""
+			if view.Running != nil {
+				running = view.Running.Name
+			}
+			if view.Info != nil {
+				message = view.Info.Message
+			}
+			if running != tc.running || message != tc.message {
+				t.Errorf("%s: runs %q, %q", tc.name, running, message)
+			}
+		})
 	}
 }

@@ -23,17 +23,19 @@ func TestMetricsOfUpdates(t *testing.T) {
 		"stopped": {&record.Request{Version: "2", Stop: true}, [4]string{"0", "1", "0", "2"}},
 		"ended":   {&record.Request{Version: "2", EndedAt: &ended}, [4]string{"0", "0", "0", "2"}},
 	} {
-		m := metrics.NewRegistry()
-		measureFleet(m, decide.Snapshot{Servers: []int{0, 1}, Release: "3", Current: test.current})
-		var text strings.Builder
-		m.Write(&text)
-		for _, line := range []string{
-			"neco_updater_servers 2", "neco_updater_running " + test.want[0], "neco_updater_stopped " + test.want[1],
-			"neco_updater_missing_servers " + test.want[2], `neco_updater_version_info{release="3",current="` + test.want[3] + `"} 1`,
-		} {
-			if !strings.Contains(text.String(), "\n"+line+"\n") {
-				t.Errorf("%s: there is no line %q in:\n%s", name, line, text.String())
+		t.Run(name, func(t *testing.T) {
+			m := metrics.NewRegistry()
+			measureFleet(m, decide.Snapshot{Servers: []int{0, 1}, Release: "3", Current: test.current})
+			var text strings.Builder
+			m.Write(&text)
+			for _, line := range []string{
+				"neco_updater_servers 2", "neco_updater_running " + test.want[0], "neco_updater_stopped " + test.want[1],
+				"neco_updater_missing_servers " + test.want[2], `neco_updater_version_info{release="3",current="` + test.want[3] + `"} 1`,
+			} {
+				if !strings.Contains(text.String(), "\n"+line+"\n") {
+					t.Errorf("%s: there is no line %q in:\n%s", name, line, text.String())
+				}
 			}
-		}
+		})
 	}
 }

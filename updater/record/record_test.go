@@ -23,9 +23,11 @@ func TestServerOfKey(t *testing.T) {
 		{keys.Workers + "-1", 0, false}, {keys.Workers + "1000000", 0, false}, {keys.BootServer(1), 0, false},
 	}
 	for _, tt := range tests {
-		if lrn, ok := ParseServerKey(keys.Workers, tt.key); ok != tt.ok || ok && lrn != tt.lrn {
-			t.Errorf("%q: %d, %t", tt.key, lrn, ok)
-		}
+		t.Run(tt.key, func(t *testing.T) {
+			if lrn, ok := ParseServerKey(keys.Workers, tt.key); ok != tt.ok || ok && lrn != tt.lrn {
+				t.Errorf("%q: %d, %t", tt.key, lrn, ok)
+			}
+		})
 	}
 }
 

@@ -45,19 +45,21 @@ func TestManifestOfAPackage(t *testing.T) {
 		{"1.0-1", "gzip", "", ""}, {"1.0-2", "xz", "", ""}, {"1.0-3", "zstd", "", ""}, {"1.0-4", "none", "", ""},
 		{"1.0-5", "gzip", strings.Repeat("0", 64) + "  neco_1.0-5_" + runtime.GOARCH + ".deb\n", "cannot be had"},
 	} {
-		name := "neco_" + tt.version + "_" + runtime.GOARCH + ".deb"
-		files := map[string][]byte{name: deb(t, tt.packing)}
-		if tt.sums != "" {
-			files[release.SumsFile] = []byte(tt.sums)
-		}
-		server.Publish(github.Release{Tag: "release-" + tt.version, Files: files})
-		m, err := source.Manifest(t.Context(), tt.version, t.TempDir())
-		switch {
-		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
-			t.Errorf("%s: %v; want %q", tt.packing, err, tt.want)
-		case tt.want == "" && (err != nil || len(m.Components) != 1 || m.Components[0].Name != "only"):
-			t.Errorf("%s: %v, %v", tt.packing, m.Components, err)
-		}
+		t.Run(tt.version, func(t *testing.T) {
+			name := "neco_" + tt.version + "_" + runtime.GOARCH + ".deb"
+			files := map[string][]byte{name: deb(t, tt.packing)}
+			if tt.sums != "" {
+				files[release.SumsFile] = []byte(tt.sums)
+			}
+			server.Publish(github.Release{Tag: "release-" + tt.version, Files: files})
+			m, err := source.Manifest(t.Context(), tt.version, t.TempDir())
+			switch {
+			case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+				t.Errorf("%s: %v; want %q", tt.packing, err, tt.want)
+			case tt.want == "" && (err != nil || len(m.Components) != 1 || m.Components[0].Name != "only"):
+				t.Errorf("%s: %v, %v", tt.packing, m.Components, err)
+			}
+		})
 	}
 }
 

@@ -256,15 +256,17 @@ func TestWhereTheAPIIs(t *testing.T) {
 		{"http://api.example.ghe.com", "api.example.ghe.com/repos/a/b/releases"},
 		{"http://api.github.com/", "api.github.com/repos/a/b/releases"},
 	} {
-		asked = nil
-		source, err := release.NewSource(record.Config{Env: record.EnvProduction, GitHubRepository: "a/b", GitHubURL: tt.url, Proxy: server.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = source.Releases(t.Context())
-		source.Close()
-		if err != nil || len(asked) != 1 || asked[0] != tt.want {
-			t.Errorf("%s: asked for %q, %v; want %q", tt.url, asked, err, tt.want)
-		}
+		t.Run(tt.url, func(t *testing.T) {
+			asked = nil
+			source, err := release.NewSource(record.Config{Env: record.EnvProduction, GitHubRepository: "a/b", GitHubURL: tt.url, Proxy: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = source.Releases(t.Context())
+			source.Close()
+			if err != nil || len(asked) != 1 || asked[0] != tt.want {
+				t.Errorf("%s: asked for %q, %v; want %q", tt.url, asked, err, tt.want)
+			}
+		})
 	}
 }

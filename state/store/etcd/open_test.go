@@ -36,13 +36,15 @@ func TestURLs(t *testing.T) {
 		{"etcd+unix:///run/sock", "prefix"},
 		{"zk://h:1/a", "want etcd://"},
 	} {
-		_, err := etcd.Open(t.Context(), c.url)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: got %v, want an error about %q", c.url, err, c.want)
-		}
-		if err != nil && strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%q: the error tells the password: %v", c.url, err)
-		}
+		t.Run(c.url, func(t *testing.T) {
+			_, err := etcd.Open(t.Context(), c.url)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%q: got %v, want an error about %q", c.url, err, c.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("%q: the error tells the password: %v", c.url, err)
+			}
+		})
 	}
 }
 

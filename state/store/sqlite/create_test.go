@@ -107,8 +107,10 @@ func TestOpenRefuses(t *testing.T) {
 		{table("foreign", "CREATE TABLE t (a)"), "it is not a bijou store"},
 		{newer, "it has format 99, and this bijou knows format 1 only"},
 	} {
-		_, err := sqlite.Open(t.Context(), c.path)
-		wantErrorText(t, err, fmt.Sprintf("cannot open store %q: ", c.path), c.want)
+		t.Run(c.path, func(t *testing.T) {
+			_, err := sqlite.Open(t.Context(), c.path)
+			wantErrorText(t, err, fmt.Sprintf("cannot open store %q: ", c.path), c.want)
+		})
 	}
 	_, err := sqlite.Open(t.Context(), filepath.Join(folder, "none"))
 	wantError(t, err, store.ErrNoStore)

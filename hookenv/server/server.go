@@ -78,6 +78,7 @@ func listen(path string, l limits) (*Server, error) {
 	return s, s.Renew()
 }
 
+// newServer returns a server that does not listen yet.
 func newServer(path string, l limits) *Server {
 	s := &Server{
 		path:   path,

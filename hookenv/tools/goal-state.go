@@ -26,6 +26,7 @@ func printGoals(ctx context.Context, inv *hookenv.Invocation) error {
 	return inv.Print(map[string]any{"units": goalDictionary(goals.Units), "relations": relations})
 }
 
+// goalDictionary returns the goals under Juju's keys.
 func goalDictionary(goals map[string]hookapi.Goal) map[string]any {
 	all := map[string]any{}
 	for name, goal := range goals {

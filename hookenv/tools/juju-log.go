@@ -25,6 +25,7 @@ type jujuLogger struct {
 	debug         bool
 }
 
+// run writes the arguments to the unit's log.
 func (l *jujuLogger) run(_ context.Context, inv *hookenv.Invocation) error {
 	inv.DeprecateFormat(l.format)
 	level, known := l.parseLevel()

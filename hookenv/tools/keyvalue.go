@@ -87,6 +87,7 @@ func keyArgument(inv *hookenv.Invocation) string {
 	return inv.Args[0]
 }
 
+// printLeaderSettings prints all of the leader's settings, or one.
 func printLeaderSettings(ctx context.Context, inv *hookenv.Invocation) error {
 	key := keyArgument(inv)
 	if strings.Contains(key, "=") {

@@ -25,6 +25,7 @@ type networkGetter struct {
 	primary, bind, ingress, egress bool
 }
 
+// run prints the addresses of a binding that the options ask for.
 func (g *networkGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	binding, err := g.bindingArgument(inv)
 	if err != nil {

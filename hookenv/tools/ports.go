@@ -193,6 +193,7 @@ func checkPort(p hookapi.Port) error {
 	return nil
 }
 
+// prepareOpenedPorts declares the options of opened-ports, which prints the open ranges of the unit.
 func prepareOpenedPorts(f *hookenv.FlagSet) hookenv.Runner {
 	endpoints := false
 	f.AddBool(&endpoints, "print the endpoints of each range too", "endpoints")

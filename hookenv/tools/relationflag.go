@@ -20,6 +20,7 @@ type relationFlag struct {
 	byID   bool // --relation-id was given
 }
 
+// addFlags declares the options that name a relation.
 func (r *relationFlag) addFlags(f *hookenv.FlagSet) {
 	take := func(isGiven *bool) func(name, value string) error {
 		return func(name, value string) error {

@@ -7,6 +7,7 @@ import (
 	"bijou/hookenv"
 )
 
+// getResource prints the path of a resource's file, which it downloads if need be.
 func getResource(ctx context.Context, inv *hookenv.Invocation) error {
 	if err := inv.CheckUnitCall(1); err != nil {
 		return err

@@ -23,6 +23,7 @@ type secretFlags struct {
 	expire, owner, file string
 }
 
+// addFlags declares the options that describe a secret.
 func (s *secretFlags) addFlags(f *hookenv.FlagSet) {
 	f.AddString(&s.change.Description, "what it is for", "TEXT", "description")
 	f.AddString(&s.expire, "when it expires: a duration (720h) or a time (RFC 3339)", "WHEN", "expire")

@@ -17,6 +17,7 @@ func prepareStatusGet(f *hookenv.FlagSet) hookenv.Runner {
 
 type statusGetter struct{ data, application bool }
 
+// run prints the status of the unit, or of its service with --application.
 func (g *statusGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	status, err := inv.Hook.Status(ctx, g.application)
 	if err != nil {

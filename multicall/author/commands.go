@@ -147,6 +147,7 @@ func readLog(ctx context.Context, s *script.State) ([]string, error) {
 	return lines, err
 }
 
+// formatJournal returns the journal's lines about the units, or about all.
 func formatJournal(lines, units []string) (journal string) {
 	seen := map[string]bool{}
 	for _, line := range lines {

@@ -74,6 +74,8 @@ func Load(dir string) (Environment, error) {
 	return e, err
 }
 
+// readRecord reads the record of the environment in a directory. It returns ErrNoEnvironment if there is
+// none.
 func readRecord(dir string) (r Record, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, recordFile))
 	if errors.Is(err, fs.ErrNotExist) {

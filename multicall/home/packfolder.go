@@ -116,6 +116,7 @@ func UnpackFolder(r io.Reader, dir string, without ...string) error {
 	return osutil.SyncDir(filepath.Dir(dir))
 }
 
+// unpackBeside unpacks the archive into a new directory, without the entries named in without.
 func unpackBeside(r io.Reader, beside string, without []string) error {
 	if err := osutil.MkdirAll(beside, 0o755); err != nil {
 		return err

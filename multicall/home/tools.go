@@ -35,6 +35,7 @@ func ToolsName(version string) (string, error) {
 	return name, err
 }
 
+// readTools returns the running binary, its sum, and the name of its tools' directory.
 func readTools(version string) (name, sum string, binary []byte, err error) {
 	binary, err = os.ReadFile("/proc/self/exe")
 	if err != nil {
@@ -71,6 +72,7 @@ func PutTools(dir string, f Fetched, content io.Reader) error {
 	return keepTools(dir, f, data, failure)
 }
 
+// keepTools writes the binary into a directory below tools, and links the applets to it.
 func keepTools(dir string, f Fetched, data []byte, failure string) error {
 	folder := filepath.Join(dir, "tools", f.Name)
 	if err := osutil.MkdirAll(folder, 0o755); err != nil {
@@ -120,6 +122,7 @@ var toolsPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`-[0-9a-f]{8}$`)
 })
 
+// linkApplets links the names of the applets to the binary beside them.
 func linkApplets(folder string, applets []string) error {
 	var links []string
 	for _, a := range applets {

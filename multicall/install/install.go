@@ -116,6 +116,8 @@ func defaultDir() (string, error) {
 	return filepath.Join(user, ".local", "bin"), err
 }
 
+// confirmDir asks the question about the directory. It returns an error if the answer is no, or if there is
+// no terminal.
 func confirmDir(s console.Streams, question, dir string) error {
 	if !console.IsTerminal(s.In) {
 		return console.Hint(fmt.Errorf("nothing was done: nobody is there to be asked about %s", dir),
@@ -128,15 +130,18 @@ func confirmDir(s console.Streams, question, dir string) error {
 	return nil
 }
 
+// hintIfNotOnPath prints a hint if shells do not look into the directory.
 func hintIfNotOnPath(s console.Streams, dir string) {
-	if dir != jujudDir && !slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(p string) bool {
-		return applet.IsSameFile(
-			p,
-			dir,
-		)
-	}) {
-		fmt.Fprintf(s.Err, "hint: %s is not on your PATH: export PATH=\"%s:$PATH\"\n", dir, dir)
+	if dir == jujudDir {
+		return // charms call it by its path
 	}
+	for _, onPath := range filepath.SplitList(os.Getenv("PATH")) {
+		if applet.IsSameFile(onPath, dir) {
+			return
+		}
+	}
+
+	fmt.Fprintf(s.Err, "hint: %s is not on your PATH: export PATH=\"%s:$PATH\"\n", dir, dir)
 }
 
 // makeLinks makes a link to this binary for each name in dir, and removes links for names that are left
@@ -194,6 +199,7 @@ func (i Command) removeLeftOut(target, dir string) error {
 	return nil
 }
 
+// describeOutcomes returns in brackets how many links were made, replaced or left.
 func describeOutcomes(outcomes map[string]int) string {
 	var texts []string
 	for _, done := range []string{linked, linkedAnew, linkReplaced, linkedAlready} {
@@ -233,6 +239,8 @@ const (
 	linkedAlready = "there already"
 )
 
+// makeLink makes one link, and reports what it did. It returns an error if a file of another program is in
+// the way, unless --force is given.
 func (i Command) makeLink(target, link string) (done string, err error) {
 	if applet.IsSameFile(target, link) {
 		return i.updateLink(target, link)
@@ -316,6 +324,7 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 	return err
 }
 
+// removeUnitFiles removes the unit files that the flags name, and prints each.
 func (r Removal) removeUnitFiles(s console.Streams) error {
 	set, err := r.selectUnits()
 	if err != nil {

@@ -68,6 +68,7 @@ func (i Command) installUnitFiles(s console.Streams) error {
 	return systemd.Reload()
 }
 
+// selectUnits returns the unit files that the flags name: those of neco's daemons, or of an environment.
 func (p places) selectUnits() (unitSet, error) {
 	if !p.Systemd {
 		return unitSet{}, console.Usage(errors.New("--env, --machine, --neco and --systemd-dir go with --systemd"))
@@ -88,6 +89,7 @@ func (p places) selectUnits() (unitSet, error) {
 	return unitSet{owner: e.Dir, units: units, start: units[0].Name}, nil
 }
 
+// necoUnits returns the unit files of neco's daemons.
 func (p places) necoUnits() (unitSet, error) {
 	if p.Env != "" || p.Machine != "" {
 		return unitSet{}, console.Usage(errors.New("--neco is about no environment: --env and --machine do not go with it"))
@@ -124,6 +126,7 @@ func (p places) environmentUnits(e home.Environment) ([]systemd.Unit, error) {
 	return systemd.AgentUnits(e, p.Machine)
 }
 
+// chooseEnvironment returns the environment of --env, or the one in use.
 func (p places) chooseEnvironment() (home.Environment, error) {
 	if p.Env != "" {
 		return home.Load(p.Env)
@@ -136,6 +139,7 @@ func (p places) chooseEnvironment() (home.Environment, error) {
 	return h.Choose("")
 }
 
+// unitFileHints returns hints for an error about unit files.
 func unitFileHints(err error) []string {
 	switch {
 	case errors.Is(err, systemd.ErrForeign):

@@ -88,6 +88,8 @@ func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 	}
 }
 
+// awaitBackground waits until the environment's process has announced itself, and returns its id. It returns
+// an error if the process ends, or takes longer than startTimeout.
 func (o *operator) awaitBackground(s *state.State, e home.Environment, alive func() bool) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
 	defer cancel()

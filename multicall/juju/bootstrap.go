@@ -260,6 +260,7 @@ func (b *bootstrap) clearFolder() error {
 	return b.lock.Clear()
 }
 
+// environmentRecord returns the record of the new environment.
 func (b *bootstrap) environmentRecord() state.Environment {
 	return state.Environment{
 		Name:          b.env.Name,

@@ -30,7 +30,8 @@ func (c runCmd) Run(o *operator) error {
 			fmt.Sprintf("juju run %s/leader %s", app, quoteShellWords(c.Units[1:])),
 			fmt.Sprintf("a command, if it is no action: juju exec --application %s -- %s", app, quoteShellWords(c.Units[1:])))
 	}
-	if len(o.command) > 0 || !slices.ContainsFunc(c.Units, func(w string) bool { return !isUnitWord(w) }) {
+	isOther := func(word string) bool { return !isUnitWord(word) }
+	if len(o.command) > 0 || !slices.ContainsFunc(c.Units, isOther) {
 		return c.execCmd.Run(o)
 	}
 

@@ -16,6 +16,7 @@ type lrnArgs struct {
 	LRN []string `arg:"" name:"lrn" help:"Logical rack numbers."`
 }
 
+// parse parses the servers' numbers (LRN).
 func (l lrnArgs) parse() (all []int, err error) {
 	for _, word := range l.LRN {
 		n, err := record.ParseLRN(word)

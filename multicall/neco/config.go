@@ -23,6 +23,7 @@ type configCmd struct {
 	Unset configUnsetCmd `cmd:"" help:"Put one key back to its default."`
 }
 
+// keyHelp returns the help on all settings.
 func keyHelp() string {
 	var b strings.Builder
 	for _, s := range record.Settings() {
@@ -54,6 +55,7 @@ func (o *operator) noteFirstUpdate(c record.Config, now bool) {
 		when, cmp.Or(strings.Join(all, ", "), "nothing"))
 }
 
+// previousValue returns a setting's value before a change, as the audit record shows it.
 func previousValue(v *keyspace.View, key string) string {
 	value, ok, err := keyspace.Load[string](v, keys.Config(key))
 	setting, unknown := record.FindSetting(key)

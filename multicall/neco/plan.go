@@ -73,6 +73,7 @@ func planTable(m release.Manifest) (table *console.Table, steps []stepDoc) {
 	return table, steps
 }
 
+// artifactName returns the artifact's name for the table of steps.
 func artifactName(a *release.Artifact) string {
 	if files := a.Files(); len(files) > 0 {
 		return files[0].String()
@@ -116,6 +117,7 @@ func (c planCmd) comparePlans(o *operator) error {
 	return err
 }
 
+// fetchPlan downloads the manifest of a release.
 func (c planCmd) fetchPlan(o *operator) (m release.Manifest, err error) {
 	err = c.withSource(o, func(s *release.Source, dir string) (err error) {
 		m, err = s.Manifest(o.ctx, c.Version, dir)

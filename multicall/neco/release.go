@@ -124,6 +124,7 @@ func (c releaseCmd) readKey() (*release.SecretKey, error) {
 	return &key, err
 }
 
+// writeIndex writes the index of the releases in a directory.
 func (c releaseCmd) writeIndex(o *operator, dir string) error {
 	tags, err := release.WriteIndex(dir)
 	if err != nil {

@@ -45,6 +45,7 @@ func (All) Access(e home.Environment, env state.Environment, m state.Machine) (j
 	return sshAccess(ssh.Client{Destination: m.Addresses.Public}, "."), nil
 }
 
+// accessLocal returns the way to a machine that is a directory of this host.
 func accessLocal(e home.Environment, m state.Machine) (juju.Access, error) {
 	dir := e.MachineDir(m.ID)
 	if _, err := os.Stat(dir); err != nil {
@@ -71,6 +72,7 @@ export SHELL
 [ -n "$2" ] || exec "$SHELL"
 exec "$SHELL" -c "$2"`
 
+// accessSSHHost returns the way to a machine that is a host reached by ssh.
 func accessSSHHost(e home.Environment, env state.Environment, m state.Machine) (juju.Access, error) {
 	p, err := ssh.New(providerWanted(e, env).Environment)
 	if err != nil {
@@ -84,6 +86,7 @@ func accessSSHHost(e home.Environment, env state.Environment, m state.Machine) (
 	return sshAccess(c, home.Environment{Dir: c.Dir}.MachineDir(m.ID)), nil
 }
 
+// sshAccess returns the way to a host by the programs ssh and scp.
 func sshAccess(c ssh.Client, dir string) juju.Access {
 	user, host, ok := strings.Cut(c.Destination, "@")
 	if strings.Contains(host, ":") && ok {
@@ -160,6 +163,7 @@ func containerInitPID(name string) (int, error) {
 	return 0, fmt.Errorf("the container %q does not run", name)
 }
 
+// firstChild returns the first child process of a process.
 func firstChild(pid string) (int, error) {
 	data, err := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
 	if err != nil {
@@ -367,6 +371,7 @@ func jujuProvider(c provider.Capabilities) juju.Provider {
 	return juju.Provider{Isolated: c.Isolated, Remote: c.Remote}
 }
 
+// inspectPlugin starts the plugin, and returns what it says of its capabilities.
 func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted) (found juju.Provider, err error) {
 	path, err := findPlugin(e)
 	if err != nil {
@@ -397,6 +402,7 @@ func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted
 	return found, err
 }
 
+// findPlugin returns the path of the provider's executable, or an error that lists the providers there are.
 func findPlugin(e home.Environment) (string, error) {
 	folders := providerFolders(e)
 	if providerName().MatchString(e.Provider) {

@@ -49,6 +49,7 @@ type builtinProvider struct {
 // All are the providers, built in or plugins, as the operator's commands use them.
 type All struct{}
 
+// builtinProviders returns the providers inside this binary.
 func builtinProviders() []builtinProvider {
 	return []builtinProvider{
 		{
@@ -91,6 +92,7 @@ func checkLocalSettings(config map[string]string) error {
 	return nil
 }
 
+// newLocal returns the provider local, whose machines run the environment's own tools.
 func newLocal(env provider.Environment) (provider.Provider, error) {
 	return local.New(local.Options{
 		Dir:         filepath.Join(env.Dir, "machines"),
@@ -143,6 +145,7 @@ const providerSummary = `The provider %s: %s. The provisioner starts it and spea
 Examples:
   juju bootstrap --provider %s`
 
+// serveProvider runs a builtin provider's applet. If a person calls it, it prints a hint.
 func serveProvider(c applet.Call, b builtinProvider) int {
 	var grammar struct{}
 	command := console.Command{
@@ -198,6 +201,8 @@ func NewClient(ctx context.Context, s *state.State, e home.Environment) (*plugin
 	}), nil
 }
 
+// providerWanted returns the environment as the provider's process gets it, and the sum that a plugin's
+// executable must have.
 func providerWanted(e home.Environment, env state.Environment) plugin.Wanted {
 	w := plugin.Wanted{Environment: provider.Environment{
 		UUID:   env.UUID,
@@ -213,6 +218,8 @@ func providerWanted(e home.Environment, env state.Environment) plugin.Wanted {
 	return w
 }
 
+// readDemand returns how much the environment needs its provider: it has machines, it had some, or it never
+// had any.
 func readDemand(v *state.View) (plugin.Demand, error) {
 	machines, err := v.Machines()
 	if err != nil {

@@ -117,6 +117,7 @@ func readMounts() (paths []string, err error) {
 	return slices.Compact(paths), nil
 }
 
+// startLoopback brings the loopback interface up.
 func startLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -102,6 +102,7 @@ func (l *layout) lay(path, target string) error {
 	return nil
 }
 
+// mountsBelow returns the mounts below a path.
 func (l *layout) mountsBelow(path string) (below []string) {
 	prefix := strings.TrimSuffix(path, "/") + "/"
 	for _, mount := range l.mounts {

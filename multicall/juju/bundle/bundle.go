@@ -153,6 +153,7 @@ func Parse(files Files, paths ...string) (*Bundle, error) {
 	return p.Bundle, errors.Join(p.errs...)
 }
 
+// overlay lays one document of a bundle over those before it.
 func (p *parser) overlay(doc *yaml.Node) {
 	var d document
 	if err := charm.DecodeYAML(doc, &d); err != nil {

@@ -252,6 +252,7 @@ func readService(v *state.View, s state.Service) (Service, error) {
 	return all, nil
 }
 
+// describe returns the service as juju diff-bundle compares it.
 func (s Service) describe() map[string]any {
 	sums := map[string]any{}
 	for name, r := range s.Resources {

@@ -156,6 +156,7 @@ func (c *Comparison) planUnits(name string, isBeside bool) (steps []Step) {
 	return steps
 }
 
+// describePlace returns in words where the bundle puts a unit.
 func (c *Comparison) describePlace(place string) string {
 	switch at := c.machines[place]; {
 	case place == "":
@@ -282,6 +283,8 @@ func (e Environment) match(b *Bundle, places map[string][]string) matching {
 	return m
 }
 
+// takeMachines assigns the units' machines to places of the bundle, by the number that numberOf returns. It
+// skips machines and places that are assigned already.
 func (m matching) takeMachines(
 	name string,
 	units []state.Unit,

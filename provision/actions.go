@@ -14,6 +14,7 @@ import (
 // sweepState is the one job that is not Plan's: it removes what nothing in state refers to any more.
 const sweepState Verb = "sweep"
 
+// newJob returns the job that carries out the action, and logs it.
 func (l *leader) newJob(a Action) job {
 	return job{a, func(ctx context.Context) error {
 		log := l.Log.With("action", a.Verb, "machine", a.Machine, "instance", a.Instance)
@@ -93,6 +94,7 @@ func (l *leader) stopInstance(ctx context.Context, a Action) error {
 	return errors.Join(err, unnoted)
 }
 
+// removeMachine removes the record of a machine. It does nothing if the machine has units again.
 func (l *leader) removeMachine(ctx context.Context, a Action) error {
 	if a.Instance != "" {
 		l.Log.Info("a machine's instance is left to run: "+state.HarvestMode,
@@ -172,6 +174,7 @@ func (r *recorder) record(ctx context.Context, write func(tx *state.Tx) error) e
 	}
 }
 
+// run writes entries as they come, in batches, until ctx is done.
 func (r *recorder) run(ctx context.Context) {
 	for {
 		select {
@@ -183,6 +186,7 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
+// collectBatch returns the first entry and those that wait, at most maxBatch.
 func (r *recorder) collectBatch(first entry) []entry {
 	batch := []entry{first}
 	for len(batch) < maxBatch {
@@ -210,6 +214,7 @@ func (r *recorder) writeBatch(ctx context.Context, batch []entry) {
 	}
 }
 
+// commit writes a batch in one transaction. It ignores entries about machines that are gone.
 func (r *recorder) commit(ctx context.Context, batch []entry) error {
 	return r.update(ctx, func(tx *state.Tx) error {
 		for _, e := range batch {

@@ -88,6 +88,7 @@ type recordIndex struct {
 	instances map[string][]string // the machines that have it: one, if all is well
 }
 
+// newRecordIndex returns the index of the recorded machines and instances.
 func newRecordIndex(want Want) recordIndex {
 	r := recordIndex{machines: map[string]Wanted{}, instances: map[string][]string{}}
 	for _, w := range want.Machines {

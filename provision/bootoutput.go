@@ -56,6 +56,7 @@ func newBootOutput(ctx context.Context, l *leader, machine string) *bootOutput {
 	return b
 }
 
+// close passes on the remaining output, and an error of the start.
 func (b *bootOutput) close(ctx context.Context, failure error) {
 	b.stop()
 	b.flusher.Wait()

@@ -123,6 +123,7 @@ func (p *jobPool) releaseSlot(ctx context.Context) {
 	}
 }
 
+// noteEnded records a job's outcome, and wakes the leader.
 func (p *jobPool) noteEnded(j job, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,6 +137,7 @@ func (p *jobPool) noteEnded(j job, err error) {
 	}
 }
 
+// cancelUnwantedStarts cancels the starts of machines that are no longer wanted.
 func (p *jobPool) cancelUnwantedStarts(wanted func(machine string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -38,6 +38,7 @@ type plan struct {
 	nextRetry    time.Time // when the first failed start is tried again; zero: none is
 }
 
+// run plans and acts, round after round, until ctx is done or the leadership is lost.
 func (l *leader) run(ctx context.Context) error {
 	for {
 		begin := time.Now()
@@ -188,6 +189,8 @@ func (l *leader) awaitChange(ctx context.Context) error {
 	}
 }
 
+// untilNextPlan returns how long the leader may wait for a change: until the first backoff, retry or interval
+// ends.
 func (l *leader) untilNextPlan() time.Duration {
 	now := l.Now()
 	wait := l.backoffs.untilDue(l.last.actions, now, planInterval-now.Sub(l.last.at))

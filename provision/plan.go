@@ -136,6 +136,8 @@ func (a *assignment) takeDown(w Wanted, have []provider.Instance) []Action {
 	return []Action{{Verb: Remove, Machine: w.ID, Instance: strings.Join(left, " ")}}
 }
 
+// stopSurplus returns the actions that stop a machine's other instances. If the harvest mode leaves unknown
+// instances alone, it only notes them as problems.
 func (a *assignment) stopSurplus(w Wanted, keep *provider.Instance, rest []provider.Instance) []Action {
 	if a.harvest.StopsUnknown() {
 		return stopActions(w.ID, rest)

@@ -138,6 +138,7 @@ func (o *instanceOwners) setRecorded(recorded []Wanted) {
 	}
 }
 
+// reserve reserves an instance for a machine. ok is false if the instance is that of the machine other.
 func (o *instanceOwners) reserve(instance, machine string) (other string, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

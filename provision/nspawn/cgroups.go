@@ -179,6 +179,7 @@ func (m *cgroupManager) kill(ctx context.Context, id string) error {
 	}
 }
 
+// removeGroups removes the container's control groups in all hierarchies.
 func (m *cgroupManager) removeGroups(id string) error {
 	folders := slices.Clone(m.folders)
 	for _, l := range []*limiter{m.mem, m.cpu} {
@@ -196,6 +197,7 @@ func (m *cgroupManager) removeGroups(id string) error {
 
 func (m *cgroupManager) close() error { return m.removeGroups("") }
 
+// removeGroup removes a control group and those below it.
 func removeGroup(dir string) error {
 	found, err := listGroups(dir)
 	if err != nil {
@@ -249,6 +251,8 @@ func (m *cgroupManager) setLimits(id string, asked constraints.Hardware) (in, un
 	return in, unlimited
 }
 
+// enableControllers makes the limiter's directory, and enables the controllers of memory and processors for
+// the groups in it.
 func (l *limiter) enableControllers() error {
 	if err := os.MkdirAll(l.folder, 0o755); err != nil || l.v1 {
 		return err
@@ -272,6 +276,7 @@ func limitMemory(dir string, mb uint64, old bool) error {
 	return writeLimit(dir, file, strconv.FormatUint(mb<<20, 10))
 }
 
+// limitCores limits a control group to a number of processors. old says that it is of cgroups v1.
 func limitCores(dir string, cores uint64, old bool) error {
 	const period = 100_000 // microseconds
 	if !old {

@@ -48,6 +48,7 @@ func storageFolders(config map[string]string) ([]string, error) {
 	return folders, nil
 }
 
+// checkHost returns an error if this process cannot start containers on this host.
 func checkHost() error {
 	if os.Geteuid() != 0 {
 		return errors.New("containers need root: call it by sudo")
@@ -99,6 +100,7 @@ type environmentRecord struct {
 	Tools string `yaml:"tools"`
 }
 
+// readEnvironment reads what a container needs of the environment's record. Its store's path is absolute.
 func (p *Provider) readEnvironment() (r environmentRecord, err error) {
 	if err := p.env.ReadRecord(&r); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, err
@@ -153,6 +155,8 @@ func isLoopback(hostPort string) bool {
 	return host == "localhost" || err == nil && a.IsLoopback()
 }
 
+// resolveAgent finds the host's directories that the container needs for its agent and storage, and the
+// agent's tools. A confined container gets a gateway instead of the store's directories.
 func (l *launch) resolveAgent() error {
 	r, err := l.provider.readEnvironment()
 	if err != nil {

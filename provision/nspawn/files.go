@@ -104,6 +104,7 @@ func (l launch) makeFolder(path string) error {
 
 func (l launch) hostname() string { return l.provider.hostPrefix() + l.spec.Machine }
 
+// hostPrefix returns the part of the machines' host names that comes from the environment's name.
 func (p *Provider) hostPrefix() string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {

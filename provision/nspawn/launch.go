@@ -134,6 +134,7 @@ func (l launch) runContainer(ctx context.Context) error {
 	return l.awaitReady(ctx, ready, console)
 }
 
+// warnUnlimited prints the constraints that are not enforced.
 func (l launch) warnUnlimited(unlimited []string) {
 	asked := l.spec.Constraints.Hardware()
 	if asked.RootDisk > 0 {

@@ -94,6 +94,7 @@ func (p *Provider) chooseNetwork() (network, error) {
 	return network{}, errors.New("no /24 of 10.64.0.0/10 is free on this host: name another by nspawn.network")
 }
 
+// parseNetwork parses the configured network, which must be a free IPv4 /24.
 func parseNetwork(asked string, taken []netip.Prefix) (network, error) {
 	subnet, err := netip.ParsePrefix(asked)
 	if err != nil || subnet.Bits() != 24 || !subnet.Addr().Is4() {

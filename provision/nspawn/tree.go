@@ -33,6 +33,7 @@ const (
 
 func isSeparator(r rune) bool { return r == ',' || unicode.IsSpace(r) }
 
+// extraPackages returns the packages that nspawn.packages adds to the tree, sorted.
 func extraPackages(config map[string]string) ([]string, error) {
 	names := strings.FieldsFunc(config["packages"], isSeparator)
 	slices.Sort(names)
@@ -130,6 +131,7 @@ func checkTree(dir, series string) error {
 	return nil
 }
 
+// treeHas reports whether the tree has the file.
 func treeHas(dir, file string) bool {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -251,6 +253,7 @@ func runDebootstrap(ctx context.Context, dir string, r release, mirror string, a
 	return cleanTree(dir)
 }
 
+// printProgress prints every tenth line of debootstrap's output to boot, and returns the last line.
 func printProgress(out io.Reader, boot io.Writer) (last string) {
 	steps := 0
 	for lines := bufio.NewScanner(out); lines.Scan(); {

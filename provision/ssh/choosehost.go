@@ -44,6 +44,8 @@ func instanceHost(spec provider.Spec) (target, bool) {
 	return t, err == nil && machine == spec.Machine
 }
 
+// withSpecKey returns the target with the fingerprint of its host's key, from the ledger or from the
+// placement.
 func withSpecKey(t target, spec provider.Spec, records map[string]hostRecord) target {
 	if r := records[spec.Machine]; r.Host == t.String() {
 		t.Fingerprint = r.Fingerprint
@@ -162,6 +164,7 @@ func joinReasons(reasons []error) error {
 	return err
 }
 
+// takeHost connects to a host, and claims it for the machine.
 func (p *Provider) takeHost(ctx context.Context, s *startRun, m member) (*conn, error) {
 	s.printf("connecting to %s", m.target)
 	c, err := p.dial(ctx, m.target)

@@ -93,6 +93,7 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 // The library has no error value for a host that has no key of that kind.
 const noCommonKeyText = "no common algorithm for host key"
 
+// explainDial returns the error of a login with advice.
 func explainDial(t target, l loginMethods, err error) error {
 	switch {
 	case strings.Contains(err.Error(), "unable to authenticate"):
@@ -126,6 +127,7 @@ func (p *Provider) connect(ctx context.Context, t target, config *ssh.ClientConf
 	return ssh.NewClient(c, channels, requests), nil
 }
 
+// explainHandshake returns the error of a handshake. A host that does not answer is a transient error.
 func explainHandshake(ctx context.Context, t target, err error) error {
 	var network net.Error
 	switch {

@@ -118,6 +118,7 @@ func explainVerdict(t target, file string, key ssh.PublicKey, verdict error) err
 	return fmt.Errorf("cannot check the key of host %q: %w", t, verdict)
 }
 
+// unknownKeyError returns the error about a key that nobody has vouched for, with the ways to do that.
 func unknownKeyError(t target, key ssh.PublicKey, file string) error {
 	fingerprint := ssh.FingerprintSHA256(key)
 	kind := cmp.Or(map[string]string{ssh.KeyAlgoED25519: "ed25519", ssh.KeyAlgoRSA: "rsa"}[key.Type()], "ecdsa")

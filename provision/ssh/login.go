@@ -184,6 +184,7 @@ func (p *Provider) addPassword(l *loginMethods) error {
 	return nil
 }
 
+// readPrivate reads a file that no other user may read.
 func readPrivate(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

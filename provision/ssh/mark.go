@@ -41,6 +41,7 @@ var markWord = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]*\z`)
 })
 
+// readMark parses the mark on a host.
 func readMark(text string) (m mark, err error) {
 	err = json.Unmarshal([]byte(text), &m)
 	if err != nil {
@@ -57,6 +58,7 @@ func readMark(text string) (m mark, err error) {
 // errTaken: the host is a machine already.
 var errTaken = errors.New("one host is one machine's")
 
+// takenError returns the error about a host that is a machine already.
 func (p *Provider) takenError(t target, m mark) error {
 	if m.Environment == p.env.UUID {
 		return withHints(fmt.Errorf("host %q is machine %s already: %w", t, m.Machine, errTaken),
@@ -112,6 +114,7 @@ func (p *Provider) inspectHost(ctx context.Context, c *conn) (h hostFacts, err e
 	return h, nil
 }
 
+// newInstance returns the instance that a host is.
 func (p *Provider) newInstance(t target, machine string, running bool) provider.Instance {
 	return provider.Instance{
 		ID:          t.String() + "/" + machine,
@@ -135,6 +138,7 @@ type hostRecord struct {
 	unreadable error // why nobody knows which host it is
 }
 
+// parseHost returns the host of the record, with the fingerprint of its key.
 func (r hostRecord) parseHost() (target, error) {
 	if r.unreadable != nil {
 		return target{}, r.unreadable
@@ -245,6 +249,7 @@ func (p *Provider) removeRecord(t target, machine string) error {
 	return nil
 }
 
+// writeFile writes a file, and makes its directory.
 func writeFile(path string, data []byte) error {
 	err := osutil.MkdirAll(filepath.Dir(path), 0o700)
 	if err != nil {

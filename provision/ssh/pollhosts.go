@@ -121,6 +121,7 @@ func (p *Provider) presumeRunning(a polledHost) *provider.Instance {
 	return new(p.newInstance(a.target, a.record.Machine, true))
 }
 
+// dialAndInspect connects to the host, and reads its mark and state.
 func (p *Provider) dialAndInspect(ctx context.Context, t target) (hostFacts, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.hostTimeout)
 	defer cancel()
@@ -183,6 +184,7 @@ func (p *Provider) noteAnswer(t target) {
 	delete(p.silentSince, t.String())
 }
 
+// noteSilence notes that the host does not answer, and warns the first time.
 func (p *Provider) noteSilence(a polledHost, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

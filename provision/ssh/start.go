@@ -114,6 +114,7 @@ func (p *Provider) copyBinary(ctx context.Context, s *startRun, c *conn, path st
 	return nil
 }
 
+// hostError returns an error about a step on a host, with advice if the host's disk is full.
 func hostError(verb string, t target, err error) error {
 	err = fmt.Errorf("cannot %s host %q: %w", verb, t, err)
 	var f scriptError

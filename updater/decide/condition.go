@@ -192,6 +192,7 @@ func leaderless() Trouble {
 	}
 }
 
+// describeFindings returns all findings as one text.
 func describeFindings(found record.Degraded) string {
 	var reasons []record.Reason
 	for _, f := range found.Findings {
@@ -431,6 +432,7 @@ func diagnoseHint(lrns []int) string {
 // maxArgs is how many servers a command in a hint has.
 const maxArgs = 20
 
+// argsOf returns the servers as arguments of a command, or LRN... if they are many.
 func argsOf(lrns []int) string {
 	if len(lrns) > maxArgs {
 		return "LRN..."

@@ -67,6 +67,8 @@ func NoteLook(was *record.CheckFailure, l Look) []updater.Change {
 	return append([]updater.Change{updater.Put(keys.CheckFailure, f)}, alerts...)
 }
 
+// endFailure returns the changes that end a failure to look for releases. If an alert was sent about the
+// failure, they include one about its end.
 func endFailure(was *record.CheckFailure, l Look) []updater.Change {
 	if was == nil {
 		return nil

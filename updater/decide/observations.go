@@ -91,6 +91,8 @@ func newStage(s Snapshot) stage {
 	return stage{id: r.ID, attempt: r.Attempt, gate: s.Gate.OpenStep(*r), progress: r.Progress(s.Workers)}
 }
 
+// updateStage notes when the update has come to its present stage. After a new leader's first look, the time
+// that was recorded as waited counts, too.
 func (m *Observations) updateStage(s Snapshot, at time.Time) {
 	switch now := newStage(s); {
 	case now == stage{}:
@@ -124,6 +126,7 @@ func trackSince(since map[int]time.Time, lrns []int, now time.Time, holds func(l
 	return since
 }
 
+// trackHandovers tracks since when servers hand over to another binary.
 func trackHandovers(s Snapshot, handing map[int]time.Time, now time.Time) map[int]time.Time {
 	var lrns []int
 	if s.Current != nil {

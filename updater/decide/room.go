@@ -146,6 +146,7 @@ type roomUse struct {
 	most map[int]int64
 }
 
+// newRoomUse returns the use of the places, which is none at first.
 func newRoomUse(rooms []record.Room) roomUse {
 	u := roomUse{at: map[string]int{}, used: map[int]int64{}, most: map[int]int64{}}
 	for i, r := range rooms {

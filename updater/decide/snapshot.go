@@ -164,6 +164,7 @@ func registeredServers(infos []keyspace.KeyValue) (lrns []int) {
 	return record.SortServers(lrns)
 }
 
+// readContents reads the contents' records by name.
 func (r *snapshotReader) readContents() map[string]record.Contents {
 	found := map[string]record.Contents{}
 	for _, kv := range r.list(keys.AllContents) {

@@ -217,6 +217,7 @@ const (
 	maxDescription = 256
 )
 
+// describeServers returns the first servers' parts of the message about a stall, and counts the others.
 func (s Snapshot) describeServers(lrns []int) string {
 	var words []string
 	for i, lrn := range lrns {
@@ -249,6 +250,8 @@ func (s Snapshot) describeServer(lrn int) string {
 	return word
 }
 
+// describeStall returns the servers at fault for a stall, and a message about these and those that wait for
+// them.
 func (s Snapshot) describeStall() (atFault []int, why string) {
 	late := s.lateServers()
 	atFault = s.ServersAtFault(late)

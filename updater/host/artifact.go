@@ -15,6 +15,7 @@ import (
 	"bijou/updater/release"
 )
 
+// artifactID returns a text that differs for different artifacts.
 func artifactID(a *release.Artifact) string {
 	switch {
 	case a == nil:
@@ -28,6 +29,7 @@ func artifactID(a *release.Artifact) string {
 	return "image " + a.Image
 }
 
+// fetchArtifact downloads the component's artifact.
 func (h *Host) fetchArtifact(ctx context.Context, c release.Component) error {
 	a := c.Artifact
 	switch {
@@ -43,6 +45,7 @@ func (h *Host) fetchArtifact(ctx context.Context, c release.Component) error {
 	return pullImage(ctx, a.Image)
 }
 
+// installArtifact installs the downloaded artifact of the component.
 func (h *Host) installArtifact(ctx context.Context, c release.Component) error {
 	a := c.Artifact
 	switch {

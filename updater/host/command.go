@@ -170,6 +170,7 @@ func (t *terminal) openTTY() error {
 	return nil
 }
 
+// setLineMode makes a terminal pass on lines unchanged, without echo.
 func setLineMode(fd int) error {
 	mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
@@ -272,6 +273,7 @@ func retryCommand(ctx context.Context, within time.Duration, command []string, l
 	})
 }
 
+// runWithLine runs a command with the line as its input on a terminal, or without input if line is nil.
 func runWithLine(ctx context.Context, command []string, line []byte) error {
 	if line == nil {
 		return runOnce(ctx, command, nil)

@@ -165,6 +165,7 @@ func addFile(w *tar.Writer, name, path string) error {
 	return err
 }
 
+// uploadIgnition uploads an ignition file to sabakan, unless it has that.
 func (h *Host) uploadIgnition(ctx context.Context, s sabakan, i release.Ignition) error {
 	ids, err := s.listIDs(ctx, "ignitions/"+i.Role)
 	if err != nil || ids[i.ID] {
@@ -184,6 +185,7 @@ type sabakan struct {
 	client *http.Client
 }
 
+// call sends a request to sabakan.
 func (s sabakan) call(ctx context.Context, method, path string, body io.Reader, size int64) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.url+path, body)
 	if err != nil {

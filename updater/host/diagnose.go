@@ -69,6 +69,7 @@ func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []record.D
 	return append(all, checkClock(ctx))
 }
 
+// checkDisk reports how much room the directory's disk has.
 func checkDisk(dir string) record.Diagnosis {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -83,6 +84,7 @@ func checkDisk(dir string) record.Diagnosis {
 	}
 }
 
+// checkClock reports whether the clock is synchronised.
 func checkClock(ctx context.Context) record.Diagnosis {
 	f := record.Diagnosis{What: "clock", How: time.Now().UTC().Format(time.RFC3339)}
 	out, err := exec.CommandContext(ctx, "timedatectl", "show", "--property=NTPSynchronized", "--value").Output()
@@ -90,7 +92,7 @@ func checkClock(ctx context.Context) record.Diagnosis {
 	case err != nil:
 		f.How += "; cannot ask timedatectl if it is synchronised: " + err.Error()
 	case strings.TrimSpace(string(out)) != "yes":
-		f.How = f.How + "; it is not synchronised"
+		f.How += "; it is not synchronised"
 		f.Bad = true
 	default:
 		f.How += ", synchronised"
@@ -228,6 +230,7 @@ func (h *Host) IsRunning(ctx context.Context, c release.Component) bool {
 	return h.checkActive(ctx, c.Services) == nil
 }
 
+// probe returns an error unless the component's services run and its health check succeeds.
 func (h *Host) probe(ctx context.Context, c release.Component) error {
 	if err := h.checkActive(ctx, c.Services); err != nil {
 		return err
@@ -263,6 +266,7 @@ func (h *Host) CheckMembers(ctx context.Context, c release.Component, lrns []int
 	return ill, true
 }
 
+// memberCheck returns the health check for the member on that server.
 func memberCheck(m release.Health, lrn int) release.Health {
 	fill := func(s string) string { return strings.ReplaceAll(s, "{lrn}", strconv.Itoa(lrn)) }
 	m.HTTP = fill(m.HTTP)

@@ -53,6 +53,7 @@ func (h *Host) checkArtifact(ctx context.Context, c release.Component) error {
 	return checkImage(ctx, c.Artifact.Image)
 }
 
+// checkArchive returns an error if files of an unpacked archive, or the link to them, are gone.
 func checkArchive(f release.File, unpacked []string) error {
 	if _, err := os.Stat(releaseDir(f)); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s, into which its archive was unpacked, is gone", releaseDir(f))

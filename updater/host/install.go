@@ -109,6 +109,7 @@ func checkVersion(manifest, version string) error {
 	return nil
 }
 
+// installFile copies a file into its place.
 func installFile(from, to string, mode fs.FileMode) error {
 	data, err := os.ReadFile(from)
 	if err != nil {

@@ -59,6 +59,7 @@ func forEachUnit(ctx context.Context, units []string, do func(ctx context.Contex
 	return nil
 }
 
+// checkActive returns an error unless all units run.
 func (h *Host) checkActive(ctx context.Context, units []string) error {
 	for _, u := range units {
 		runs, err := h.services.IsActive(ctx, u)

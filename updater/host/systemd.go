@@ -142,6 +142,7 @@ func reloadIfStale(ctx context.Context, c *sd.Conn, unit string) error {
 	return nil
 }
 
+// awaitJob waits until systemd's job for the unit has ended. It returns an error if the unit has failed.
 func awaitJob(ctx context.Context, c *sd.Conn, unit string) error {
 	return poll(ctx, func() (bool, error) {
 		f, err := readState(ctx, c, unit)

@@ -33,6 +33,7 @@ func tryProgram(ctx context.Context, program string) error {
 	return nil
 }
 
+// tryAs runs the program with these arguments, the first of which is its name, and returns its output.
 func tryAs(ctx context.Context, program string, args []string) (out []byte, err error) {
 	err = osutil.RetryBusy(tryTimeout, func() (err error) {
 		c := exec.CommandContext(ctx, program)

@@ -212,6 +212,7 @@ func (l leader) sendHeartbeats(ctx context.Context) error {
 // sweepInterval is how often the leader has the store remove what it does not need any more.
 const sweepInterval = 10 * time.Minute
 
+// sweepStore sweeps the store at intervals.
 func (l leader) sweepStore(ctx context.Context) error {
 	for {
 		if err := l.Store.SweepStore(ctx); err != nil && ctx.Err() == nil {

@@ -182,6 +182,7 @@ type receiver struct {
 	body    func(record.Alert) any
 }
 
+// configuredReceivers returns the receivers of alerts that the configuration names.
 func configuredReceivers(c record.Config) (all []receiver) {
 	if c.NotifySlack != "" {
 		all = append(all, receiver{name: "notify.slack", address: c.NotifySlack, body: slackBody})

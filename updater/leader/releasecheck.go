@@ -111,6 +111,7 @@ func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q
 // counts, too: the check of that source fails.
 func namesSource(c record.Config) bool { return c.HasSource() || c.SourceFault != "" }
 
+// newQuery returns the part of a query that the configuration decides.
 func newQuery(c record.Config) query {
 	return query{
 		fault:      c.SourceFault,

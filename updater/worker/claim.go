@@ -69,6 +69,7 @@ func (o Options) publishTwin(ctx context.Context, session *keyspace.SharedSessio
 	})
 }
 
+// awaitClaim waits until the claim's key has changed, at most for claimInterval.
 func (o Options) awaitClaim(ctx context.Context, key string) {
 	ctx, cancel := context.WithTimeout(ctx, claimInterval)
 	defer cancel()

@@ -226,6 +226,7 @@ func (w *worker) wait(ctx context.Context, at time.Time) error {
 // has decided on.
 var errStale = errors.New("the request has changed")
 
+// checkUnchanged returns errStale if the current update is no longer r.
 func checkUnchanged(v *keyspace.View, r record.Request) error {
 	now, err := updater.LoadRequest(v)
 	if err != nil {

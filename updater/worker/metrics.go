@@ -9,6 +9,7 @@ const (
 	tasksMetric = "neco_worker_steps_total"
 )
 
+// measureSnapshot sets the metrics about this worker's step.
 func measureSnapshot(r *metrics.Registry, s Snapshot) {
 	step := 0
 	if s.Current != nil && s.Status != nil && s.Status.IsFor(*s.Current) && !s.Status.Finished {

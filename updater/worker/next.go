@@ -210,6 +210,7 @@ func (s Snapshot) nextStep(now time.Time) Task {
 	return Task{Job: RunStep, Step: step, Journal: s.newJournal(now, number, step.Name), Why: step.Name}
 }
 
+// advance returns the task that records the next step, or the end of this server's part.
 func (s Snapshot) advance(now time.Time) Task {
 	number := s.Status.Step
 	if number < len(s.Steps) {
@@ -233,6 +234,7 @@ func (s Snapshot) isJournaled(step int) bool {
 	return !passing || j.Attempt == s.Current.Attempt
 }
 
+// newJournal returns the journal of a task that begins.
 func (s Snapshot) newJournal(now time.Time, step int, name string) Journal {
 	return Journal{
 		Request: s.Current.ID,

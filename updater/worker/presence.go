@@ -11,6 +11,7 @@ import (
 	"bijou/updater/record"
 )
 
+// ownPresence returns this worker's presence.
 func (w *worker) ownPresence() record.Presence {
 	by := w.o.Claimant
 	return record.Presence{
@@ -105,6 +106,7 @@ func (w *worker) checkPublished(ctx context.Context, s *keyspace.Session) (revis
 	return revision, stands, err
 }
 
+// publishPresence writes this worker's presence under the session.
 func (w *worker) publishPresence(ctx context.Context, s *keyspace.Session) error {
 	err := w.claim.Update(ctx, func(tx *keyspace.Tx) error {
 		return tx.PutLeased(keys.Presence(w.o.LRN), w.ownPresence(), s)

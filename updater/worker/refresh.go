@@ -23,6 +23,7 @@ func (w *worker) refresh(ctx context.Context) error {
 // staleParts names the parts that a worker has to read again.
 type staleParts struct{ all, request, config bool }
 
+// applyChanges applies the changes to the snapshot, and returns the parts that must be read again.
 func (w *worker) applyChanges(n keyspace.ChangeSet) (old staleParts) {
 	old.all = n.All
 	for _, c := range n.Changes {
@@ -111,10 +112,14 @@ func (w *worker) readOwnStatus(v *keyspace.View) error {
 	return err
 }
 
+// retryStore calls f until it succeeds, and takes note of an outage of the store.
 func (w *worker) retryStore(ctx context.Context, f func() error) error {
 	began := time.Now()
 	tries := 0
-	err := retryStore(ctx, func() error { tries++; return f() })
+	err := retryStore(ctx, func() error {
+		tries++
+		return f()
+	})
 	if err != nil {
 		return err
 	}

@@ -95,6 +95,7 @@ func ScanFile(path, kind string, f func(*Reader) error) error {
 	})
 }
 
+// withFile opens the file, and calls f with it and its size.
 func withFile(path string, f func(file *os.File, size int64) error) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -133,6 +133,7 @@ func ReadArchive(r io.ReaderAt, size int64) (_ *Charm, err error) {
 	return newCharm(tree.fileModes(), tree.readFile)
 }
 
+// newCharm returns the charm of these files, whose contents read returns.
 func newCharm(files map[string]fs.FileMode, read func(name string) ([]byte, error)) (*Charm, error) {
 	c := &Charm{files: files, Config: &Config{Options: map[string]Option{}}}
 	for _, readPart := range []func(func(string) ([]byte, error)) error{c.readMeta, c.readConfig, c.readActions, c.readRevision, c.makeFiles} {
@@ -246,6 +247,7 @@ func (c *Charm) Hooks() []string {
 	return names
 }
 
+// readBounded reads a file of YAML, at most MaxYAML bytes.
 func readBounded(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxYAML+1))
 	if err != nil {

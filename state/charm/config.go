@@ -124,6 +124,7 @@ func (c *Config) Effective(set map[string]any) map[string]any {
 	return values
 }
 
+// findOption returns the option with that name, or an error that lists all.
 func (c *Config) findOption(name string) (Option, error) {
 	opt, ok := c.Options[name]
 	if ok {

@@ -58,6 +58,8 @@ func (c *copier) copyAll(ctx context.Context, all []keyspace.KeyValue) (CopySumm
 	return back, nil
 }
 
+// makeAlike makes the target's contents those in all: it removes other keys, writes those that differ, and
+// copies blobs.
 func (c *copier) makeAlike(ctx context.Context, all []keyspace.KeyValue) error {
 	there, err := readContents(ctx, c.to)
 	if err != nil {
@@ -145,6 +147,7 @@ func (c *copier) reportStep() {
 	c.progress.Report(c.steps)
 }
 
+// put adds a write to the batch. It commits the batch first if that is full.
 func (c *copier) put(ctx context.Context, op store.Op) error {
 	size := len(op.Key) + len(op.Value)
 	if len(c.batch) == maxCopyOps || c.size+size > maxCopyBytes {
@@ -154,10 +157,11 @@ func (c *copier) put(ctx context.Context, op store.Op) error {
 	}
 
 	c.batch = append(c.batch, op)
-	c.size = c.size + size
+	c.size += size
 	return nil
 }
 
+// flush commits the batch. It returns errCopyLockLost if the lock was lost.
 func (c *copier) flush(ctx context.Context) error {
 	if len(c.batch) == 0 {
 		return nil

@@ -98,6 +98,8 @@ func callFault(fault func(point string), point string) {
 // maxCopyRounds bounds how often what operators change meanwhile is copied after.
 const maxCopyRounds = 20
 
+// moveTo copies the environment to the other store, again while operators change it meanwhile. Then it makes
+// the copy the environment.
 func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Store) (c CopySummary, err error) {
 	if err := s.prepareTarget(ctx, m, to); err != nil {
 		return c, err
@@ -129,6 +131,7 @@ func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Stor
 	return c, nil
 }
 
+// finishMove removes the old store, unless it is kept, and the note about the migration.
 func (m Migration) finishMove(ctx context.Context, to store.Store) error {
 	if !m.Keep {
 		if err := removeMovedStore(ctx, m.From); err != nil {
@@ -140,6 +143,7 @@ func (m Migration) finishMove(ctx context.Context, to store.Store) error {
 	return err
 }
 
+// removeMovedStore removes the store at the URL if it is marked as moved.
 func removeMovedStore(ctx context.Context, url string) error {
 	st, err := storeurl.Open(ctx, url)
 	if errors.Is(err, state.ErrNoStore) {

@@ -178,6 +178,8 @@ func FindRestored(
 	return env, found && err == nil, err
 }
 
+// checkTarget returns ErrStoreExists if the store holds anything but leftovers of this restoration, or the
+// environment to replace.
 func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) error {
 	left, half, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
 	if err != nil {
@@ -234,6 +236,7 @@ func endAgents(ctx context.Context, s *state.State, all []keyspace.KeyValue) err
 	return c.flush(ctx)
 }
 
+// finishTarget makes the restored store a whole environment.
 func (r Restoration) finishTarget(ctx context.Context, s *state.State) error {
 	if !r.Replace {
 		if err := endLeftovers(ctx, s); err != nil {

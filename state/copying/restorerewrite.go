@@ -187,6 +187,8 @@ func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, there []keyspace.Key
 	})
 }
 
+// holdWithoutInstance resets a machine's record to one without an instance, which waits for the operator.
+// Machine 0 is this host, and begins by itself.
 func holdWithoutInstance(id string, m *state.Machine) {
 	m.Addresses = state.Addresses{}
 	m.Tools = ""
@@ -238,6 +240,8 @@ func isCounterKey(key string) bool { return strings.HasPrefix(key, keys.Counters
 // was made: none is ever given twice.
 const skippedIDs = 100
 
+// raiseCounters returns the counters of backup and store, each at the higher number. If the store has no
+// counter, it skips numbers that may have been used since the backup.
 func raiseCounters(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
 	next := map[string]int{}
 	for i, kvs := range [][]keyspace.KeyValue{backup, there} {
@@ -260,6 +264,7 @@ func raiseCounters(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, erro
 	return encodeAll(next, func(n int) any { return n })
 }
 
+// encodeAll returns the entries of the documents by key.
 func encodeAll[T any](docs map[string]T, doc func(T) any) (all []keyspace.KeyValue, err error) {
 	for key, d := range docs {
 		kv := keyspace.KeyValue{Key: key}

@@ -63,6 +63,7 @@ func (s *Space) PutBlob(ctx context.Context, r io.Reader) (sum string, size int6
 	return sum, int64(len(data)), nil
 }
 
+// readBlob reads a blob's content into memory, and returns its sum.
 func readBlob(r io.Reader) (data []byte, sum string, err error) {
 	data, err = io.ReadAll(io.LimitReader(r, MaxBlob+1))
 	if err != nil {
@@ -142,6 +143,7 @@ func (s *Space) putBlobHead(ctx context.Context, sum string, size int64, old Blo
 	return head, err
 }
 
+// blobHeadOp returns the write of a blob's head.
 func blobHeadOp(sum string, head BlobHead) (store.Op, error) {
 	key := BlobHeadsPrefix + sum
 	value, err := Encode(key, head)

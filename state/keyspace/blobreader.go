@@ -74,6 +74,7 @@ type blobReader struct {
 	err   error
 }
 
+// Read reads the blob chunk by chunk.
 func (r *blobReader) Read(p []byte) (int, error) {
 	for r.rest.Len() == 0 && r.err == nil {
 		r.err = r.nextChunk()
@@ -180,6 +181,7 @@ func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 	return sum, size, nil
 }
 
+// sumFile returns the sum and size of a file, at most MaxFile.
 func sumFile(r io.ReaderAt) (sum string, size int64, err error) {
 	sum, size, err = osutil.DigestReader(io.NewSectionReader(r, 0, MaxFile+1))
 	if err != nil {

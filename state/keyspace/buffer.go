@@ -38,6 +38,7 @@ type memory struct {
 // maxRemembered keys, of some 300 bytes each, are added before all are forgotten.
 const maxRemembered = 50_000
 
+// get returns a key's value: the transaction's own read, the process's memory, or the store's.
 func (b *txBuffer) get(v *View, key string) (store.KV, error) {
 	if kv, ok := b.cachedRead(key); ok {
 		return kv, nil
@@ -143,6 +144,7 @@ func (b *txBuffer) current(key string) []byte {
 // CompareKey compares an entry's key with key, for a binary search in the result of List.
 func CompareKey(kv store.KV, key string) int { return cmp.Compare(kv.Key, key) }
 
+// list returns the keys below a prefix, and lists each prefix once.
 func (b *txBuffer) list(v *View, prefix string) ([]store.KV, error) {
 	if kvs, ok := b.lists[prefix]; ok {
 		return kvs, nil

@@ -60,6 +60,8 @@ func (s *Space) JoinClaim(ctx context.Context, t ClaimTarget, by Claimant) (*Cla
 	return c, c.acquire(ctx)
 }
 
+// acquire takes the claim. If nobody can tell whether its holder lives, it gives the holder claimDoubtTimeout
+// to show that.
 func (c *Claim) acquire(ctx context.Context) error {
 	doubt, err := c.acquireOnce(ctx, false)
 	if err != nil || !doubt {
@@ -123,6 +125,8 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 	return false, c.adoptRevision(ctx)
 }
 
+// settleDoubt decides about a holder that cannot be seen from here. After the wait, the holder lives if its
+// presence is in the store.
 func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why string, err error) {
 	if !waited {
 		return claimDoubtful, "", nil
@@ -146,6 +150,7 @@ func (c *Claim) current() claimState {
 	return c.state
 }
 
+// adoptRevision reads the claim's record, and makes its revision the one that writes are conditional on.
 func (c *Claim) adoptRevision(ctx context.Context) error {
 	kv, d, err := c.readRecord(ctx)
 	if err != nil {
@@ -168,6 +173,7 @@ func (c *Claim) isOwner(d ClaimRecord) bool {
 		(c.joining || d.Holder.sameProcess(c.claimant.Holder))
 }
 
+// readRecord reads the claim's record, and its entry in the store.
 func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d ClaimRecord, err error) {
 	err = c.space.View(ctx, func(v *View) (err error) {
 		d = ClaimRecord{}
@@ -182,6 +188,7 @@ func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d ClaimRecord, err
 	return kv, d, err
 }
 
+// markLost records that the claim was lost, and returns why.
 func (c *Claim) markLost(d ClaimRecord) error {
 	why := "it was given away by an operator"
 	if d.Holder != nil {
@@ -270,6 +277,7 @@ func (c *Claim) Watch(ctx context.Context) error {
 // maxBackOffAttempt is the attempt from which on backOff's waits do not grow.
 const maxBackOffAttempt = 8
 
+// awaitChange waits until the claim's record is written by anybody.
 func (c *Claim) awaitChange(ctx context.Context) error {
 	kv, _, err := c.readRecord(ctx)
 	if err != nil {

@@ -68,6 +68,7 @@ func (s *Session) withSession(ctx context.Context) (context.Context, context.Can
 	return ctx, func() { cancel(nil) }
 }
 
+// registerCampaign notes that the session campaigns at a key. It returns false if it does already.
 func (s *Session) registerCampaign(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

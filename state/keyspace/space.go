@@ -86,6 +86,8 @@ func Create(ctx context.Context, url, prefix string) (*Space, error) {
 	return open(ctx, url, prefix, storeurl.Create)
 }
 
+// open opens the store at the URL by the function opened. Keys are below the prefix if the URL has none of
+// its own.
 func open(
 	ctx context.Context,
 	url, prefix string,

@@ -220,6 +220,7 @@ func (p *prefixed) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return &prefixedSnapshot{Snapshot: s, prefix: p.prefix}, nil
 }
 
+// Commit commits the transaction with all of its keys below the prefix.
 func (p *prefixed) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	whole := store.Txn{Conds: slices.Clone(txn.Conds), Ops: slices.Clone(txn.Ops)}
 	for i := range whole.Conds {

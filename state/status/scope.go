@@ -220,6 +220,7 @@ func (w *input) readMachines(v *state.View) error {
 	return w.decode(v, agents, w.decodePresence)
 }
 
+// readAllMachines reads all machines.
 func (w *input) readAllMachines(v *state.View) error {
 	machines, err := v.Machines()
 	if err != nil {

@@ -428,6 +428,7 @@ func viewWorkload(w state.WorkloadStatus) *Workload {
 	return &Workload{Current: w.Status, Message: w.Message, Since: w.Since}
 }
 
+// relationView returns what the status shows of a relation, without its units.
 func relationView(r state.Relation) Relation {
 	view := Relation{
 		Interface: r.Interface,

@@ -115,6 +115,7 @@ func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit 
 	return view
 }
 
+// addRunning adds the hook that runs to the unit's view.
 func (w *input) addRunning(unit string, view *Unit) {
 	op, runs := w.ops[unit]
 	if !runs || !w.isPresent(state.UnitAgent(unit)) {
@@ -129,6 +130,7 @@ func (w *input) addRunning(unit string, view *Unit) {
 	}
 }
 
+// stateInfo returns what the status shows of a failure, or nil.
 func stateInfo(u *state.Unit, f *state.Failure) *UnitStateInfo {
 	if f == nil {
 		return nil

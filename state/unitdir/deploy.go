@@ -33,6 +33,8 @@ func PutCharm(
 	return nil
 }
 
+// putCharm puts the charm of that URL in place of the unit's charm. It may be repeated after it was killed at
+// any point.
 func (f Folder) putCharm(
 	ctx context.Context,
 	st *state.State,
@@ -56,6 +58,7 @@ func (f Folder) putCharm(
 	return f.replaceCharm(fault)
 }
 
+// unpackBeside downloads the charm, and unpacks it into charm.new.
 func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder, tools []string) error {
 	if err := os.RemoveAll(f.Path("charm.new")); err != nil {
 		return err
@@ -190,6 +193,7 @@ func (f Folder) removeReplaced(old string) error {
 	return os.RemoveAll(old)
 }
 
+// restoreOldCharm puts charm.old back if a swap was cut off when no charm was in place.
 func (f Folder) restoreOldCharm() error {
 	if _, err := os.Lstat(f.Charm()); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -40,6 +40,7 @@ func (f Folder) readCharmFileList() (fileSet, error) {
 	return b, nil
 }
 
+// writeCharmFileList writes the list of files that came with the charm.
 func (f Folder) writeCharmFileList(all ...fileSet) error {
 	var m charmManifest
 	for _, b := range all {
@@ -55,6 +56,7 @@ func (f Folder) writeCharmFileList(all ...fileSet) error {
 	return nil
 }
 
+// unpackedFiles returns the files in charm.new.
 func (f Folder) unpackedFiles() (fileSet, error) {
 	b := fileSet{}
 	err := fs.WalkDir(os.DirFS(string(f)), "charm.new", func(name string, _ fs.DirEntry, err error) error {
@@ -167,6 +169,7 @@ func (p *preserver) preserveEntry(name string, e fs.DirEntry) error {
 	return nil
 }
 
+// ensureDir makes a directory and its parents in the new charm, unless they exist.
 func (p *preserver) ensureDir(dir string) error {
 	if _, err := p.root.Lstat(newPath(dir)); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -181,6 +184,8 @@ func (p *preserver) ensureDir(dir string) error {
 	return p.root.Mkdir(newPath(dir), 0o700)
 }
 
+// linkOrCopy brings a file of the old charm into the new one. It makes a hard link, or a copy if the file
+// system has no links.
 func (p *preserver) linkOrCopy(name string, kind fs.FileMode) error {
 	if err := p.root.Link(oldPath(name), newPath(name)); err == nil || errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -200,6 +205,7 @@ func (p *preserver) linkOrCopy(name string, kind fs.FileMode) error {
 	return nil // a socket or the like: who made it makes it again
 }
 
+// copyFile copies a file of the old charm into the new one.
 func (p *preserver) copyFile(name string) error {
 	src, err := p.root.Open(oldPath(name))
 	if err != nil {
@@ -224,6 +230,7 @@ func (p *preserver) copyFile(name string) error {
 	return errors.Join(err, dst.Close())
 }
 
+// fillFile writes the content and mode of a file, and syncs it.
 func fillFile(dst *os.File, src io.Reader, mode fs.FileMode) error {
 	if _, err := io.Copy(dst, src); err != nil {
 		return err
@@ -235,6 +242,7 @@ func fillFile(dst *os.File, src io.Reader, mode fs.FileMode) error {
 	return dst.Sync()
 }
 
+// restoreDirModes gives directories that were made owners and modes of those in the old charm.
 func (p *preserver) restoreDirModes() error {
 	for i := len(p.madeDirs) - 1; i >= 0; i-- {
 		info, err := p.root.Lstat(oldPath(p.madeDirs[i]))

@@ -43,6 +43,7 @@ func Create(ctx context.Context, url string) error {
 	return nil
 }
 
+// withConnection calls f with a handle of the store, and closes that afterwards.
 func withConnection(ctx context.Context, p config, f func(ctx context.Context, d *db) error) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

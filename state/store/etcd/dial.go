@@ -109,6 +109,7 @@ func (p config) readPassword() (string, error) {
 	return string(data), nil
 }
 
+// checkPrivate returns an error if other users may read the file.
 func checkPrivate(file string) error {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -124,6 +125,7 @@ func checkPrivate(file string) error {
 // healthTimeout bounds the answer of one endpoint.
 const healthTimeout = 2 * time.Second
 
+// queryStatus asks all endpoints for their status at once.
 func (d *db) queryStatus(ctx context.Context, endpoints []string) ([]*clientv3.StatusResponse, []error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()

@@ -225,6 +225,7 @@ func parseOptions(query string) (map[string]string, error) {
 	return options, nil
 }
 
+// splitEndpoints returns the endpoints of a list of addresses.
 func splitEndpoints(list, scheme string, tls bool, check func(address string) error) ([]string, error) {
 	if tls {
 		scheme += "s"

@@ -246,6 +246,7 @@ func grpcCode(err error) codes.Code {
 	return status.Code(err)
 }
 
+// unreachableError returns the error that no member of etcd answers, with the reason.
 func unreachableError(ctx context.Context, p config, err error) error {
 	text := status.Convert(err).Message() // without gRPC's words around it
 	why := fmt.Sprintf("etcd at %s does not answer: %s", p.endpointList(), text)

@@ -112,6 +112,8 @@ func (d *db) startEpoch(before historyState, answer *pb.ResponseHeader) {
 	d.LoseLeases()
 }
 
+// endEpoch ends all watches, since the cluster's revisions have gone back. The watchers return
+// ErrHistoryLost.
 func (m *watchMux) endEpoch() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -70,6 +70,7 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	}
 }
 
+// popBatch takes the first batch from the queue. If that is empty, it returns the watcher's error.
 func (w *watcher) popBatch() (b store.Batch, ok bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,6 +83,7 @@ func (w *watcher) popBatch() (b store.Batch, ok bool, err error) {
 	return store.Batch{}, false, w.err
 }
 
+// ensureRegistered adds the watcher to the mux, unless it is registered, replays, or has failed.
 func (w *watcher) ensureRegistered() {
 	w.mu.Lock()
 	idle := !w.registered && w.replayUntil == 0 && w.err == nil && len(w.Spans) > 0
@@ -146,6 +148,7 @@ func (w *watcher) pushReplayed(b store.Batch) {
 	}
 }
 
+// finishReplay ends the replay, and queues the batches that have come since.
 func (w *watcher) finishReplay() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -261,6 +264,8 @@ func (r *replay) commitComplete(g commitEvents) {
 	r.position = g.revision
 }
 
+// progressReached notes that all changes up to the revision have come. At the replay's end it finishes the
+// replay.
 func (r *replay) progressReached(revision int64) {
 	if r.finished {
 		return

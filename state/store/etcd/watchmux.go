@@ -208,6 +208,7 @@ func (m *watchMux) commitComplete(c commitEvents) {
 	m.position = c.revision
 }
 
+// toBatch converts the events of a commit. It leaves out the marker.
 func (d *db) toBatch(c commitEvents) store.Batch {
 	b := store.Batch{Revision: c.revision}
 	for key, e := range c.events {
@@ -223,6 +224,7 @@ func (d *db) toBatch(c commitEvents) store.Batch {
 	return b
 }
 
+// progressReached notes that all changes up to the revision have come.
 func (m *watchMux) progressReached(revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -225,6 +225,7 @@ func (s *watchStream) dispatchResponse(resp *pb.WatchResponse) error {
 	return nil
 }
 
+// confirmCreated tells the listener that etcd has created a watch, and from which revision it delivers.
 func (s *watchStream) confirmCreated(resp *pb.WatchResponse) {
 	s.mu.Lock()
 	from := s.creating[resp.WatchId] - 1

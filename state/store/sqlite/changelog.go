@@ -77,6 +77,7 @@ func (d *db) readLog(ctx context.Context, after int64, wanted func(key string) b
 	return s, d.explain(err)
 }
 
+// addEvent adds an event to the batch of its revision.
 func (s *logSegment) addEvent(revision int64, e store.Event) {
 	n := len(s.batches)
 	if n == 0 || s.batches[n-1].Revision != revision {

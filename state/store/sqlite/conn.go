@@ -59,6 +59,7 @@ func newConn(ctx context.Context, from *sql.DB) (*conn, error) {
 	return &conn{c, map[string]*sql.Stmt{}}, nil
 }
 
+// prepare returns the prepared statement of a query, each of which the connection prepares once.
 func (c *conn) prepare(query string) (*sql.Stmt, error) {
 	if s := c.statements[query]; s != nil {
 		return s, nil
@@ -72,6 +73,7 @@ func (c *conn) prepare(query string) (*sql.Stmt, error) {
 	return s, nil
 }
 
+// exec executes a statement, and returns the number of changed rows.
 func (c *conn) exec(query string, args ...any) (int64, error) {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -195,6 +197,7 @@ func (p *connPool) release() {
 	p.open--
 }
 
+// put gives a connection back. It closes the connection if enough are idle.
 func (p *connPool) put(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -224,6 +227,7 @@ func (p *connPool) withConn(ctx context.Context, f func(*conn) error) error {
 	return f(c)
 }
 
+// close closes all idle connections, and those that are given back later.
 func (p *connPool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

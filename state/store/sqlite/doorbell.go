@@ -23,6 +23,7 @@ type doorbell struct {
 
 func newDoorbell(storePath string) *doorbell { return &doorbell{path: storePath + "-bell"} }
 
+// ring writes to the bell's file, which wakes other processes that have the store open.
 func (b *doorbell) ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -103,6 +104,7 @@ func forwardEvents(w *fsnotify.Watcher, bell string, heard, touched func()) {
 	}
 }
 
+// close ends the watch of the bell's file.
 func (b *doorbell) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

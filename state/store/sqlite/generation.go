@@ -28,6 +28,7 @@ type generation struct {
 
 const generationSize = 8 * (1 + rememberedIDs)
 
+// parseGeneration parses the generation in a store. An empty blob is the zero generation.
 func parseGeneration(blob []byte) (g generation, err error) {
 	if len(blob) == 0 {
 		return generation{}, nil

@@ -180,6 +180,7 @@ func (s *leaseSweeper) observeLease(r leaseRow, now time.Time) observation {
 	return observation{counter: r.counter, age: before.age + between, last: now}
 }
 
+// endUnlessRefreshed ends the lease if its counter is still that of the row.
 func (s *leaseSweeper) endUnlessRefreshed(ctx context.Context, r leaseRow) error {
 	_, err := s.d.writer.runJob(ctx, func(t *writeTxn) (int64, error) {
 		var found int
@@ -195,6 +196,7 @@ func (s *leaseSweeper) endUnlessRefreshed(ctx context.Context, r leaseRow) error
 	return err
 }
 
+// readLeases reads all leases with their owners.
 func readLeases(c *conn) ([]leaseRow, error) {
 	var all []leaseRow
 	err := c.queryRows("SELECT id, ttl_ms, counter, pid, start, pidns, boot FROM lease", nil, func(rows *sql.Rows) (bool, error) {
@@ -219,6 +221,7 @@ type leaseOwner struct {
 	boot  string
 }
 
+// currentOwner returns this process as the owner of leases.
 func currentOwner() leaseOwner {
 	o := leaseOwner{pid: os.Getpid()}
 	o.pidns, _ = os.Readlink("/proc/self/ns/pid")

@@ -38,6 +38,7 @@ type Options struct {
 	LockTimeout time.Duration
 }
 
+// withDefaults returns the options with defaults for those that are not set.
 func (o Options) withDefaults() Options {
 	if o.KeepCommits <= 0 {
 		o.KeepCommits = 10_000

@@ -83,6 +83,7 @@ func (w *writer) overdueMessage() string {
 		w.d.file.path)
 }
 
+// run commits jobs in groups until the store is closed.
 func (w *writer) run() {
 	for {
 		select {
@@ -94,6 +95,7 @@ func (w *writer) run() {
 	}
 }
 
+// gatherJobs returns the first job and those that wait, at most maxGroupJobs.
 func (w *writer) gatherJobs(first *job) []*job {
 	group := []*job{first}
 	for len(group) < maxGroupJobs {
@@ -221,6 +223,7 @@ func (w *writer) acquireLock() error {
 	}
 }
 
+// tryBegin begins a write transaction, and opens the connection if there is none.
 func (w *writer) tryBegin() error {
 	if w.conn == nil {
 		if err := w.connect(); err != nil {
@@ -232,6 +235,7 @@ func (w *writer) tryBegin() error {
 	return err
 }
 
+// connect opens the writer's connection.
 func (w *writer) connect() (err error) {
 	if w.sql == nil {
 		if w.sql, err = openSQL(w.d.file.path, writerPragmas); err != nil {

@@ -162,7 +162,7 @@ func (c testCmd) fetchCharms(a *author, scripts []string) (map[string]string, er
 	return folders, osutil.WriteFile(path, append(data, '\n'), 0o644)
 }
 
-// readPins reads the file of pinned charms.
+// readPins reads the file of pinned charms. It returns no pins if there is no file.
 func readPins(path string) (map[string]pin, error) {
 	pins := map[string]pin{}
 	data, err := os.ReadFile(path)

@@ -54,7 +54,7 @@ func FromYAML(n *yaml.Node) (any, error) {
 	return fromYAML(n, &left)
 }
 
-// fromYAML decodes a node. left bounds the number of nodes that aliases can stand for.
+// fromYAML decodes a node. left is how many values may still be decoded: aliases can repeat a node often.
 func fromYAML(n *yaml.Node, left *int) (any, error) {
 	if *left--; *left < 0 {
 		return nil, fmt.Errorf("too big: more than %d values", maxValues)

@@ -58,7 +58,7 @@ func (f Folder) putCharm(
 	return f.replaceCharm(fault)
 }
 
-// unpackBeside downloads the charm, and unpacks it into charm.new.
+// unpackBeside downloads the charm, and unpacks it into the directory charm.new, beside the charm in use.
 func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder, tools []string) error {
 	if err := os.RemoveAll(f.Path("charm.new")); err != nil {
 		return err

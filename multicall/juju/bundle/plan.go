@@ -77,57 +77,74 @@ func (c *Comparison) Plan() []Step {
 // plan returns the steps for one application. A new service is deployed with all settings, and exposed
 // after that. For an existing one, one step changes all settings that differ.
 func (w *wanted) plan(name string) (steps []Step) {
-	change := Step{Action: Change, What: name, Options: map[string]any{}}
-	how := []string{}
-	for _, option := range slices.Sorted(maps.Keys(w.options)) {
-		if value := w.options[option]; w.have.Options[option] != value {
-			change.Options[option] = value
-			how = append(how, "option "+option)
-		}
-	}
-
-	for _, resource := range slices.Sorted(maps.Keys(w.Found.Resources)) {
-		if w.have.Resources[resource].SHA256 != w.Found.Resources[resource].SHA256 {
-			change.Resources = append(change.Resources, resource)
-			how = append(how, "resource "+resource)
-		}
-	}
-
-	if w.constraints != nil && w.constraints.String() != w.have.Constraints.String() {
-		change.Constraints, how = w.constraints, append(how, "constraints "+w.constraints.String())
-	}
-	if !maps.Equal(w.storage, w.have.Storage) {
-		change.Storage = w.storage
-		for _, name := range slices.Sorted(maps.Keys(w.Application.Storage)) {
-			how = append(how, "storage "+name+"="+w.storage[name].String())
-		}
-	}
-
+	change := Step{Action: Change, What: name}
+	var how []string
 	if !w.isThere {
-		change.Action = Deploy
-		change.Series = w.series
-		change.How = strings.Join(append([]string{w.Charm + " on " + w.series}, how...), ", ")
-		steps = append(steps, change)
-		how = nil
-		change = Step{Action: Change, What: name}
-	} else if !w.IsSame {
-		steps = append(steps, Step{Action: Upgrade, What: name, How: w.have.Service.Charm + " to " + w.Charm})
+		deploy := Step{Action: Deploy, What: name, Series: w.series}
+		settings := w.addSettings(&deploy)
+		deploy.How = strings.Join(append([]string{w.Charm + " on " + w.series}, settings...), ", ")
+		steps = append(steps, deploy)
+	} else {
+		if !w.IsSame {
+			steps = append(steps, Step{Action: Upgrade, What: name, How: w.have.Service.Charm + " to " + w.Charm})
+		}
+		how = w.addSettings(&change)
 	}
 
-	if w.Expose != nil && *w.Expose != w.have.Exposed {
-		change.Exposed = w.Expose
-		how = append(how, "exposed: "+strconv.FormatBool(*w.Expose))
-	}
-	if w.Trust != nil && *w.Trust != w.have.Trusted {
-		change.Trusted = w.Trust
-		how = append(how, "trusted: "+strconv.FormatBool(*w.Trust))
-	}
+	how = append(how, w.addAccess(&change)...)
 	change.How = strings.Join(how, ", ")
 	if len(how) > 0 {
 		steps = append(steps, change)
 	}
 
 	return steps
+}
+
+// addSettings adds the settings that differ from the service's to a step: options, resources, constraints
+// and storage. It returns a text for each.
+func (w *wanted) addSettings(step *Step) (how []string) {
+	step.Options = map[string]any{}
+	for _, option := range slices.Sorted(maps.Keys(w.options)) {
+		if value := w.options[option]; w.have.Options[option] != value {
+			step.Options[option] = value
+			how = append(how, "option "+option)
+		}
+	}
+
+	for _, resource := range slices.Sorted(maps.Keys(w.Found.Resources)) {
+		if w.have.Resources[resource].SHA256 != w.Found.Resources[resource].SHA256 {
+			step.Resources = append(step.Resources, resource)
+			how = append(how, "resource "+resource)
+		}
+	}
+
+	if w.constraints != nil && w.constraints.String() != w.have.Constraints.String() {
+		step.Constraints = w.constraints
+		how = append(how, "constraints "+w.constraints.String())
+	}
+	if !maps.Equal(w.storage, w.have.Storage) {
+		step.Storage = w.storage
+		for _, name := range slices.Sorted(maps.Keys(w.Application.Storage)) {
+			how = append(how, "storage "+name+"="+w.storage[name].String())
+		}
+	}
+
+	return how
+}
+
+// addAccess adds to a step whether the service is exposed and trusted, where that differs. It returns a
+// text for each.
+func (w *wanted) addAccess(step *Step) (how []string) {
+	if w.Expose != nil && *w.Expose != w.have.Exposed {
+		step.Exposed = w.Expose
+		how = append(how, "exposed: "+strconv.FormatBool(*w.Expose))
+	}
+	if w.Trust != nil && *w.Trust != w.have.Trusted {
+		step.Trusted = w.Trust
+		how = append(how, "trusted: "+strconv.FormatBool(*w.Trust))
+	}
+
+	return how
 }
 
 // planUnits returns the steps that add units. With isBeside it plans those that go beside another unit,

@@ -57,20 +57,8 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 	unit := "" // the unit's name, if it is one
 	err = o.openState(e, func(s *state.State) error {
 		return s.View(o.ctx, func(v *state.View) error {
-			machine := name
-			if strings.Contains(name, "/") {
-				unit, err = findUnitName(v, name)
-				if err != nil {
-					return err
-				}
-				u, err := v.Unit(unit)
-				if err != nil {
-					return err
-				}
-				machine = u.Machine
-			}
-
-			m, err = v.Machine(machine)
+			var err error
+			m, unit, err = findMachine(v, name)
 			if err != nil {
 				return err
 			}
@@ -95,6 +83,25 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 		to.dir = string(unitdir.Of(to.Dir, unit).Legacy())
 	}
 	return to, nil
+}
+
+// findMachine returns the machine of that id, or of the unit of that name. unit is the unit's name, or "".
+func findMachine(v *state.View, name string) (m state.Machine, unit string, err error) {
+	machine := name
+	if strings.Contains(name, "/") {
+		unit, err = findUnitName(v, name)
+		if err != nil {
+			return m, "", err
+		}
+		u, err := v.Unit(unit)
+		if err != nil {
+			return m, "", err
+		}
+		machine = u.Machine
+	}
+
+	m, err = v.Machine(machine)
+	return m, unit, err
 }
 
 // runForeground runs a program with juju's own streams, and returns the program's exit code as juju's.

@@ -207,11 +207,12 @@ func (p *Provider) claimHost(ctx context.Context, s *startRun, c *conn, m member
 			return err
 		}
 	}
-	if h.mark != own { // somebody's, perhaps since just now
+	if h.mark != own { // another's mark, which may have come while this function ran
 		return errors.Join(p.takenError(c.target, h.mark), p.removeRecord(c.target, s.spec.Machine))
 	}
 
-	return p.writeRecord(c.target, s.spec.Machine, s.spec.Token) // another process may have doubted it
+	// The record is written once more: another process may have marked it as doubtful meanwhile.
+	return p.writeRecord(c.target, s.spec.Machine, s.spec.Token)
 }
 
 // minSpareDisk must be left on a host's disk beside the binary, in MB: charms and their units come

@@ -57,10 +57,13 @@ func (d Download) Get(ctx context.Context) error {
 // whenever more of the file has come than ever before.
 func (d Download) retryUntilDone(ctx context.Context) error {
 	if d.isThere() {
-		return osutil.SyncDir(filepath.Dir(d.Path)) // who has put it there may have been killed before that
+		// The process that put it there may have been killed before it synced the folder.
+		return osutil.SyncDir(filepath.Dir(d.Path))
 	}
-	gap, resumed := minRetryDelay, d.partialSize() > 0
-	most := d.partialSize() // that ever was there: a file that ends early comes again and again
+
+	gap := minRetryDelay
+	resumed := d.partialSize() > 0 // the download goes on with bytes of an earlier call
+	most := d.partialSize()        // the largest size so far: a file can end early, and begin anew, many times
 
 	for n := 1; ; n++ {
 		err := d.tryOnce(ctx)
@@ -69,7 +72,7 @@ func (d Download) retryUntilDone(ctx context.Context) error {
 			if err == nil || !resumed {
 				return err
 			}
-			resumed = false // what lay there may be of another file: once more, all of it
+			resumed = false // the earlier bytes may be of another file: all of it is read once more
 			most = 0
 			continue
 		}

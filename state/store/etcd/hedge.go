@@ -32,7 +32,8 @@ const (
 // not say so. The delay before each further call doubles. It also grows with the time of the last read,
 // since more calls would not help if all members are slow.
 func hedgeRead[T any](ctx context.Context, d *db, f func(ctx context.Context) (T, error)) (value T, err error) {
-	maxAsked := len(d.config.endpoints) + 1 // a new connection may make it one's turn twice
+	// It is one more than there are members, since a new connection can ask the same member twice.
+	maxAsked := len(d.config.endpoints) + 1
 	if maxAsked == 2 {
 		return f(ctx)
 	}
@@ -41,7 +42,7 @@ func hedgeRead[T any](ctx context.Context, d *db, f func(ctx context.Context) (T
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer cancel()
-	answers := make(chan error, maxAsked) // nobody listens to those that come late
+	answers := make(chan error, maxAsked) // with room for late answers, which nobody receives
 	var once sync.Once
 
 	ask := func() {
@@ -73,7 +74,11 @@ func hedgeRead[T any](ctx context.Context, d *db, f func(ctx context.Context) (T
 			if err == nil && asked > 1 {
 				d.lastHedge.Store(time.Now().UnixNano())
 			}
-			if failed++; err == nil || failed == asked {
+			if err == nil {
+				return value, nil
+			}
+			failed++
+			if failed == asked {
 				return value, err
 			}
 		case <-time.After(delay << (asked - 1)):

@@ -42,6 +42,8 @@ func begin(stack unsafe.Pointer) {
 
 // findVariable returns the value of an environment variable, or "". The name ends with "=". If there are two,
 // the first counts, as in Go.
+//
+//go:nosplit
 func findVariable(stack unsafe.Pointer, argc int, name string) string {
 	for i := argc + 2; wordAt(stack, i) != nil; i++ {
 		if variable := wordAt(stack, i); hasPrefix(cString(variable), name) {
@@ -179,6 +181,8 @@ type answer struct {
 
 // parseAnswer parses the agent's answer. It accepts an answer only if each pair is there once and complete,
 // none is empty, and stdout is the last.
+//
+//go:nosplit
 func parseAnswer() answer {
 	a := answer{exit: -1}
 	for at := 0; ; {

@@ -81,6 +81,8 @@ func wordAt(stack unsafe.Pointer, i int) unsafe.Pointer {
 }
 
 // stringAt does what unsafe.String does, without its call of the runtime.
+//
+//go:nosplit
 func stringAt(p unsafe.Pointer, n int) string {
 	return *(*string)(unsafe.Pointer(&[2]uintptr{uintptr(p), uintptr(n)}))
 }

@@ -78,6 +78,22 @@ func namespaceOptions() []string {
 	return []string{"-n", "--namespace", "--context", "-p", "--project-name"}
 }
 
+// countIgnored returns how many words at the beginning of args are an option of Juju's that changes nothing,
+// with its value.
+func countIgnored(args []string) int {
+	option, _, joined := strings.Cut(args[0], "=")
+	switch {
+	case slices.Contains([]string{"--debug", "-v", "--verbose", "-q", "--quiet", "--show-log"}, option):
+		return 1
+	case option != "--logging-config":
+		return 0
+	case joined:
+		return 1
+	}
+
+	return min(2, len(args))
+}
+
 // behindCommand moves options of Juju's that change nothing from before the command to after it, where each
 // command accepts them. A namespace of kubectl's or a project of compose's there names a model.
 func behindCommand(args []string) []string {
@@ -89,35 +105,29 @@ func behindCommand(args []string) []string {
 	var moved []string
 	at := 0
 	for at < len(args) {
-		option, _, joined := strings.Cut(args[at], "=")
-		n := 0
-		switch {
-		case slices.Contains([]string{"--debug", "-v", "--verbose", "-q", "--quiet", "--show-log"}, option):
-			n = 1
-		case option == "--logging-config" && joined:
-			n = 1
-		case option == "--logging-config":
-			n = min(2, len(args)-at)
-		case slices.Contains(namespaceOptions(), option) && joined:
-			args[at] = "--model" + args[at][len(option):]
-			at++
-			continue
-		case slices.Contains(namespaceOptions(), option):
-			args[at] = "-m"
-			continue
-		case slices.Contains(modelOptions(), option) && !joined && at+1 < len(args):
-			at += 2
-			continue
-		case strings.HasPrefix(option, "-") && option != "--":
-			at++
+		if n := countIgnored(args[at:]); n > 0 {
+			moved = append(moved, args[at:at+n]...)
+			args = slices.Concat(args[:at], args[at+n:])
 			continue
 		}
 
-		if n == 0 {
-			break
+		option, _, joined := strings.Cut(args[at], "=")
+		if !strings.HasPrefix(option, "-") || option == "--" {
+			break // it is the command
 		}
-		moved = append(moved, args[at:at+n]...)
-		args = slices.Concat(args[:at], args[at+n:])
+
+		switch isNamespace := slices.Contains(namespaceOptions(), option); {
+		case isNamespace && joined:
+			args[at] = "--model" + args[at][len(option):]
+		case isNamespace:
+			option = "-m"
+			args[at] = option
+		}
+
+		at++
+		if slices.Contains(modelOptions(), option) && !joined && at < len(args) {
+			at++ // the model's name
+		}
 	}
 
 	if at == len(args) {

@@ -350,18 +350,18 @@ func isOwnAddress(name string) bool {
 // application if who is "app", and otherwise those of its units. It reports whether there are any.
 func (r *replay) say(rel status.RelationDetail, who string) bool {
 	if who == "app" {
-		return r.sayAs(rel, "--app", rel.Service+"/0", rel.AppData)
+		return r.sayAs(rel, byApplication, rel.Service+"/0", rel.AppData)
 	}
 
 	names := slices.Sorted(maps.Keys(rel.RelatedUnits))
 	if len(names) > 0 && haveSameSettings(rel, names) {
-		return r.sayAs(rel, "", rel.Service+"/0", rel.RelatedUnits[names[0]].Data)
+		return r.sayAs(rel, byAllUnits, rel.Service+"/0", rel.RelatedUnits[names[0]].Data)
 	}
 
 	said := false
 	for i, name := range names {
 		unit := fmt.Sprintf("%s/%d", rel.Service, i)
-		if r.sayAs(rel, "unit", unit, rel.RelatedUnits[name].Data) {
+		if r.sayAs(rel, byOneUnit, unit, rel.RelatedUnits[name].Data) {
 			said = true
 		}
 	}
@@ -386,9 +386,19 @@ func ownSettings(rel status.RelationDetail, unit string) map[string]string {
 	return data
 }
 
-// sayAs writes the lines by which a unit writes settings. as is --app for the application's settings, "unit" if
-// only this unit writes them, and "" if all units do. It reports whether there are any.
-func (r *replay) sayAs(rel status.RelationDetail, as, unit string, data map[string]string) bool {
+// settingsWriter is who writes the settings of the other side of a relation again. Its text is a part of the
+// names of files.
+type settingsWriter string
+
+const (
+	byApplication settingsWriter = "--app" // the leader, for the application
+	byOneUnit     settingsWriter = "unit"  // one unit, for itself
+	byAllUnits    settingsWriter = ""      // each unit, with the same settings
+)
+
+// sayAs writes the lines by which the other side of a relation writes settings: those of one line as
+// arguments, and the others in a file. unit is a unit of that side. It reports whether there are any.
+func (r *replay) sayAs(rel status.RelationDetail, as settingsWriter, unit string, data map[string]string) bool {
 	pairs := []string{}
 	lines := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(data)) {
@@ -403,19 +413,23 @@ func (r *replay) sayAs(rel status.RelationDetail, as, unit string, data map[stri
 		}
 	}
 
-	if len(pairs) > 0 && as == "unit" {
+	if len(pairs) > 0 && as == byOneUnit {
 		r.call(append([]string{"juju", "do", "--unit", unit, "relation-set", "--relation", rel.RelatedEndpoint}, pairs...)...)
 	}
-	if len(pairs) > 0 && as != "unit" {
-		words := append([]string{"stub", "set", as, rel.Service, rel.RelatedEndpoint}, pairs...)
-		r.call(slices.DeleteFunc(words, func(w string) bool { return w == "" })...)
+	if len(pairs) > 0 && as != byOneUnit {
+		words := []string{"stub", "set"}
+		if as == byApplication {
+			words = append(words, "--app")
+		}
+		words = append(words, rel.Service, rel.RelatedEndpoint)
+		r.call(append(words, pairs...)...)
 	}
 
 	if len(lines) > 0 {
 		file := strings.Trim(fmt.Sprintf("replay-%s-%s%s.yaml", strings.ReplaceAll(unit, "/", "-"), rel.RelatedEndpoint, as), "-")
 		r.addFile(file, lines)
 		words := []string{"juju", "do", "--unit", unit, "relation-set", "--relation", rel.RelatedEndpoint, "--file", file}
-		if as == "--app" {
+		if as == byApplication {
 			words = append(words, "--app")
 		}
 		r.call(words...)

@@ -95,6 +95,13 @@ func secretForm(text string, begin, end int) *form {
 	return f
 }
 
+// The most bytes before a name that are read to find its form.
+const (
+	nearLine   = 99 // for what stands before it in its line
+	nearHeader = 20 // for an option such as --header
+	nearField  = 9  // for a semicolon and spaces
+)
+
 // formAround returns the form in which the name at text[begin:end] stands, judged by the characters around
 // it; nil if it stands in none.
 func (p *patternSet) formAround(text string, begin, end int) *form {
@@ -109,23 +116,23 @@ func (p *patternSet) formAround(text string, begin, end int) *form {
 	quoted := before == '"' || before == '\''
 
 	switch {
-	case quoted && after == before && isInMapping(text[max(0, begin-99):begin-1]):
+	case quoted && after == before && isInMapping(text[max(0, begin-nearLine):begin-1]):
 		return p.quotedKey
 	case quoted && after == before:
 		return p.quotedName
 	case quoted && after == '=':
 		return p.quotedPair[before]
-	case after == ':' && p.beforeHeader().MatchString(text[max(0, begin-20):begin]):
+	case after == ':' && p.beforeHeader().MatchString(text[max(0, begin-nearHeader):begin]):
 		return p.header
 	case after == '=' && strings.IndexByte("?&#", before) >= 0:
 		return p.parameter
-	case strings.HasSuffix(strings.TrimRight(text[max(0, begin-9):begin], " "), ";"):
+	case strings.HasSuffix(strings.TrimRight(text[max(0, begin-nearField):begin], " "), ";"):
 		return p.field
 	case after == '=':
 		return p.assignment
 	case after == ' ' && strings.HasPrefix(text[begin:end], "--"):
 		return p.option
-	case (after == ':' || after == ' ' || after == '\t') && isLineStart(text[max(0, begin-99):begin]):
+	case (after == ':' || after == ' ' || after == '\t') && isLineStart(text[max(0, begin-nearLine):begin]):
 		return p.line
 	}
 

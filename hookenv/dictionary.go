@@ -185,7 +185,7 @@ func checkSurrogates(data []byte) error {
 
 		first := parseCodeUnit(data[i:])
 		if !utf16.IsSurrogate(first) {
-			i++ // what is escaped may be a backslash
+			i++ // skips the escaped character too, which may be a backslash
 			continue
 		}
 		if utf16.DecodeRune(first, parseCodeUnit(data[i+6:])) == unicode.ReplacementChar {

@@ -73,8 +73,8 @@ func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
 	return inv.makeResult(err), true
 }
 
-// Invocation is one tool at work: what it was called with, whom it asks, and what it
-// prints. One goroutine uses it.
+// Invocation is one call of a tool: its arguments, the hook that answers its questions, and its output. One
+// goroutine uses it.
 type Invocation struct {
 	Call
 	Hook  hookapi.Hook

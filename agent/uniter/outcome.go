@@ -324,13 +324,17 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 	}
 
 	return tx.ChangeWorkflow(unit, func(w *state.Workflow) {
+		// Hooks of storage run before install, which is still owed if one of them fails.
 		w.Uninstalled = h.Storage != "" && (w.State == "" || w.Uninstalled)
 		w.State = st
 		w.Failure = newFailure(w.Failure, h, r, retry, now())
 		w.Failure.Charm = w.Charm
 		w.Failure.Interrupted = interrupted
 		w.Failure.ClientID = op.ClientID
-		switch h.Kind { // a newer one is owed a hook, even if the operator lets this one count as done
+
+		// The failed hook has seen this version. An operator may let the hook count as done, and only a newer
+		// version needs a further one then.
+		switch h.Kind {
 		case hook.ConfigChanged:
 			w.ConfigVersion = op.Version
 		case hook.LeaderSettingsChanged:

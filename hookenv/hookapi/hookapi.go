@@ -209,10 +209,11 @@ type Unit interface {
 	Config(ctx context.Context) (map[string]any, error)
 	// Address returns the unit's private or public address; empty if it has none.
 	Address(ctx context.Context, public bool) (string, error)
-	// SetPort opens (or closes) a range, with the hook's success. Opening what is open and closing
-	// what is not are no errors. A range that overlaps what another unit of the same machine has
-	// open is refused with a *PortConflict; an equal one may be let in, where machines are none. So is opening
-	// a range that overlaps another one of the unit's own, and closing one that overlaps what it had open before the hook.
+	// SetPort opens or closes a range of ports, which takes effect if the hook succeeds. It is no error to open
+	// an open range, or to close a closed one. SetPort returns a *PortConflict if the range overlaps one that
+	// another unit of the same machine has open; an equal range may be allowed where units have no machines. It
+	// returns one too if a range to be opened overlaps another of the unit's own, or if a range to be closed
+	// only overlaps one that the unit had open before the hook.
 	SetPort(ctx context.Context, unit string, port Port, open bool) error
 	// Ports returns what is open, own changes applied; icmp first, then by protocol and number.
 	Ports(ctx context.Context) ([]Port, error)
@@ -269,7 +270,7 @@ type Secrets interface {
 	SecretContent(ctx context.Context, q SecretQuery) (map[string][]byte, error)
 	// GrantSecret lets the other service of a relation, or one unit of it, read the secret.
 	GrantSecret(ctx context.Context, id string, g SecretGrant) error
-	// RevokeSecret ends the grants that g names; what is empty names any.
+	// RevokeSecret ends the grants that g names. An empty field of g matches every grant.
 	RevokeSecret(ctx context.Context, id string, g SecretGrant) error
 	// RemoveSecret removes a revision, or with 0 the secret.
 	RemoveSecret(ctx context.Context, id string, revision int) error

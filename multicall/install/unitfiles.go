@@ -50,7 +50,7 @@ func (i Command) installUnitFiles(s console.Streams) error {
 		return console.Hint(err, unitFileHints(err)...)
 	}
 	if i.SystemdDir != "" && i.SystemdDir != systemd.Dir {
-		return nil // what they are for is not known
+		return nil // systemd does not read that folder, so there is nothing to start
 	}
 
 	if i.Neco {

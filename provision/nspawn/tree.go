@@ -187,7 +187,7 @@ func (p *Provider) makeTree(ctx context.Context, dir, series string, added []str
 	defer lock.Close()
 
 	if _, err := os.Stat(dir); err == nil {
-		return osutil.SyncDir(parent) // the process that made it may have been killed before it did
+		return osutil.SyncDir(parent) // the process that made it may have been killed before it synced the folder
 	}
 
 	draft := filepath.Join(parent, ".draft")

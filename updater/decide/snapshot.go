@@ -67,7 +67,8 @@ type Verb string
 const (
 	Wait  Verb = "wait"  // until something changes, or the time has come
 	Start Verb = "start" // make a request
-	// Open the gate of a step; conditional on Current only: who has come to a step has come.
+	// Open the gate of a step. It is conditional on Current only, since a server that has come to a step
+	// stays there.
 	Open   Verb = "open"
 	Stop   Verb = "stop"   // stop the request, and report that
 	Warn   Verb = "warn"   // report servers that are missing or back, or what is degraded

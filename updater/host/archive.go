@@ -29,7 +29,8 @@ func releaseDir(f release.File) string { return filepath.Join(releasesDir(f), f.
 func unpackBeside(ctx context.Context, archive string, f release.File, entries []string) error {
 	into := releaseDir(f)
 	if _, err := os.Stat(into); err == nil && lostEntries(into, entries) == "" {
-		return osutil.SyncDir(releasesDir(f)) // who has put it there may have been killed before that
+		// The process that put it there may have been killed before it synced the folder.
+		return osutil.SyncDir(releasesDir(f))
 	}
 
 	draft := into + ".draft"
@@ -74,7 +75,8 @@ func switchTo(f release.File) error {
 
 	before, _ := os.Readlink(f.To)
 	if before == releaseDir(f) {
-		err := osutil.SyncDir(filepath.Dir(f.To)) // who has replaced the link may have been killed before that
+		// The process that replaced the link may have been killed before it synced the folder.
+		err := osutil.SyncDir(filepath.Dir(f.To))
 		if err != nil {
 			return fmt.Errorf("cannot switch %s: %w", f.To, err)
 		}

@@ -43,10 +43,11 @@ type Detached struct {
 	Command []string
 	Env     []string
 	Log     string // file
-	// Resume takes the failure of one of that title that ran before for its own:
-	// what it did may have ended its caller before that could see it.
+	// Resume takes the failure of an earlier command of the same title for its own. That command may have
+	// ended its caller before the caller could see the failure.
 	Resume bool
-	// Join takes the result of one of that title for its own that runs already, if it can be known.
+	// Join waits for a command of the same title that runs already, and takes its result for its own, if the
+	// result can be known.
 	Join bool
 }
 

@@ -34,9 +34,9 @@ type Publisher interface {
 	Close()
 }
 
-// Source has the releases of one place, as the configuration says: what it says of them is held
-// against sums, signature and plan. It remembers the answers that it got, so keep one as long as the
-// configuration stays. It is for one goroutine at a time.
+// Source reads the releases of one place, which the configuration names. It checks them against their sums,
+// signature and plan. It remembers the place's answers, so keep one Source as long as the configuration
+// stays. One goroutine at a time may use it.
 type Source struct {
 	Publisher
 	config record.Config

@@ -173,8 +173,8 @@ type Server interface {
 	Update(ctx context.Context, c release.Component) error
 	// CheckHealth returns what is the matter with the component; nil if it is healthy.
 	CheckHealth(ctx context.Context, c release.Component) error
-	// Examine returns what is the matter with the component, whose files may be gone, too; nil if it is
-	// well. If runs, it may be about to be well.
+	// Examine returns what is the matter with the component, such as a missing file; nil if it is well.
+	// runs reports whether its services run: then it may become healthy soon.
 	Examine(ctx context.Context, c release.Component) (ill error, runs bool)
 	// IsRunning reports whether the component's services run, healthy or not.
 	IsRunning(ctx context.Context, c release.Component) bool

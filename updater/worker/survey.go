@@ -151,7 +151,7 @@ func (w *worker) takeInventory(ctx context.Context, request int, health *healthM
 	i = record.Inventory{At: time.Now().UTC(), Request: request, Differs: map[string][]string{}}
 	i.Room, i.Installed, err = w.o.Server.Room(w.o.Manifest)
 	if err != nil {
-		slog.Warn("cannot see how much room there is", "error", err) // nobody has to know
+		slog.Warn("cannot see how much room there is", "error", err) // the update goes on without it
 	}
 	if request == 0 {
 		return i, nil

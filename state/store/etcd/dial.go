@@ -61,11 +61,11 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 		Logger:      zap.NewNop(),
 		DialOptions: options,
 		DialTimeout: max(patience, time.Millisecond),
-		// The first is what gRPC allows at least. It measures by the machine's clock: where that
-		// is set back, it takes a connection for silent, and makes another.
+		// The keep-alive time is the shortest that gRPC allows. gRPC measures it by the machine's clock. If
+		// that is set back, gRPC takes the connection for silent, and makes another.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
-		MaxUnaryRetries:      2, // one more after a token has expired; the rest is retry's
+		MaxUnaryRetries:      2, // one more after a token has expired; retry makes all others
 	})
 
 	switch {

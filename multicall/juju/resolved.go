@@ -247,8 +247,8 @@ func (c resolvedCmd) print(o *operator, s *state.State, one resolution) error {
 	return nil
 }
 
-// noteRelationErrors names the relations of a unit that are in error, since a unit that is not may have been
-// meant for one of them.
+// noteRelationErrors notes which relations of a unit are in error, if the operator named only the unit. The
+// unit itself is not in error, so one of the relations may have been meant.
 func noteRelationErrors(o *operator, s *state.State, of errorOf) error {
 	if of.relation != "" {
 		return nil

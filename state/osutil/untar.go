@@ -122,6 +122,7 @@ func (u *unpacker) fill(f *os.File, mode fs.FileMode, content io.Reader) error {
 	return f.Sync()
 }
 
+// writeLink makes a symbolic link. Unless the archive is one of bijou's own, the link must not lead out of it.
 func (u *unpacker) writeLink(name, target string) error {
 	if u.own {
 		return u.root.Symlink(target, name)

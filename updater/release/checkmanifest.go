@@ -160,7 +160,8 @@ func checkImage(image string) error {
 
 // checkFile returns an error unless a file has one source, for each architecture or for all, and a sum.
 func checkFile(f File) error {
-	if f.ByArch != nil && f.URL+f.Name+f.SHA256 != "" {
+	hasSource := f.URL != "" || f.Name != "" || f.SHA256 != ""
+	if f.ByArch != nil && hasSource {
 		return errors.New("an artifact has url and sha256, or by-arch")
 	}
 

@@ -277,10 +277,10 @@ func (g *guard) compareContent(ctx context.Context, now fileStamps) (compared bo
 		return false, err
 	}
 
-	// The order matters: what was seen before the read begins must be in what it finds.
+	// The order matters: the read must find all content that was seen before it began.
 	before := g.lastSeen()
 	main := g.lastMain()
-	if _, err := g.anchor.exec("PRAGMA shrink_memory"); err != nil { // no page that was read before
+	if _, err := g.anchor.exec("PRAGMA shrink_memory"); err != nil { // the read is not to find pages in its cache
 		return false, nil
 	}
 

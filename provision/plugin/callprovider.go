@@ -113,21 +113,9 @@ func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 	if err := c.backoff.awaitRetry(ctx, time.Now()); err != nil {
 		return err
 	}
-	sockets, err := c.options.Sockets()
-	path := ""
 
-	if err == nil {
-		path, err = c.options.Find(wanted.SHA256)
-	}
-	if err == nil {
-		c.current, err = startSession(ctx, sessionOptions{
-			path:    path,
-			wanted:  wanted,
-			sockets: sockets,
-			timeout: c.options.CallTimeout,
-			log:     c.options.Log,
-		})
-	}
+	var err error
+	c.current, err = c.findAndStart(ctx, wanted)
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
@@ -137,6 +125,26 @@ func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 	now := time.Now()
 	c.backoff.noteEnd(now, now, err)
 	return err
+}
+
+// findAndStart starts a provider process from the program of the wanted sum.
+func (c *Client) findAndStart(ctx context.Context, wanted Wanted) (*session, error) {
+	sockets, err := c.options.Sockets()
+	if err != nil {
+		return nil, err
+	}
+	path, err := c.options.Find(wanted.SHA256)
+	if err != nil {
+		return nil, err
+	}
+
+	return startSession(ctx, sessionOptions{
+		path:    path,
+		wanted:  wanted,
+		sockets: sockets,
+		timeout: c.options.CallTimeout,
+		log:     c.options.Log,
+	})
 }
 
 // noteCrash logs that the session has ended without being told to, and delays the next one.

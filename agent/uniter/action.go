@@ -48,7 +48,7 @@ type actionOutput struct {
 	out actions.Output
 }
 
-// write keeps the first state.MaxOutput bytes of each stream, and counts the rest.
+// write adds output of the action. It keeps the first state.MaxOutput bytes of each stream, and counts the rest.
 func (o *actionOutput) write(s hookexec.Stream, data []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

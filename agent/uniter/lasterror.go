@@ -15,7 +15,7 @@ type lastError struct {
 	line string
 }
 
-// note keeps the last line of an error message that says something.
+// note keeps the last telling line of a message, if its level is that of an error.
 func (l *lastError) note(level, message string) {
 	if level != "ERROR" && level != "CRITICAL" {
 		return

@@ -257,7 +257,7 @@ func (u *uniter) beginTurn() (bool, error) {
 	return true, nil
 }
 
-// endTurn lets a backup lock the unit's hooks out.
+// endTurn gives back the lock of the unit's hooks, so that a backup of its storage can take it.
 func (u *uniter) endTurn() {
 	if u.turnBegan.IsZero() {
 		return

@@ -147,7 +147,7 @@ func hideSecrets(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// logHandler lets debug lines of the enabled parts through.
+// logHandler passes log lines on to a handler. It drops debug lines, except those of the enabled parts.
 type logHandler struct {
 	slog.Handler
 	parts map[string]bool // that are to talk

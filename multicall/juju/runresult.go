@@ -83,7 +83,8 @@ func (r runResult) printOutput(a *awaitedAction) error {
 	return nil
 }
 
-// unitError returns nil if the command succeeded, or if the exit code of the only unit says it all.
+// unitError returns the error of one unit. It returns nil if the command succeeded there, or if it is the only
+// unit, whose exit code becomes that of juju run.
 func (r runResult) unitError(a *awaitedAction) error {
 	why := cmp.Or(a.stuckReason, r.cancelReason)
 	switch {

@@ -36,7 +36,8 @@ type cloudSpec struct {
 	Regions          map[string]yaml.Node `yaml:"regions" json:"-"` // with endpoints of their own
 }
 
-// readSpec shows nothing of the file in its errors.
+// readSpec reads the cloud, its region and the credential from the file, as the flags choose them. Its errors
+// show nothing of the file.
 func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 	var file struct {
 		Clouds      map[string]cloudSpec            `yaml:"clouds"`

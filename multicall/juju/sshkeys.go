@@ -43,7 +43,8 @@ func sshKeys(e state.Environment) []string {
 	return strings.FieldsFunc(e.Config[state.AuthorizedKeys], func(r rune) bool { return r == '\n' })
 }
 
-// joinSSHKeys returns nil, the default, for no keys.
+// joinSSHKeys returns the keys, one a line, as the environment's setting holds them. It returns nil, the
+// default, for no keys.
 func joinSSHKeys(keys []string) *string {
 	if len(keys) == 0 {
 		return nil

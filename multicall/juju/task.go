@@ -72,7 +72,7 @@ func taskResults(of map[string]any, code *int, stdout, stderr []byte) map[string
 	return results
 }
 
-// formatTime returns "" for a time that is not known.
+// formatTime returns the time in UTC by RFC 3339, or "" for a time that is not known.
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -20,7 +20,8 @@ type secretFlags struct {
 	Content []string `arg:"" optional:"" name:"key=value" help:"KEY=VALUE, KEY#base64=VALUE or KEY#file=PATH."`
 }
 
-// readContent returns nil if there is none. Errors show no value.
+// readContent reads the secret's content from the file and the arguments of the command. It returns nil if
+// there is none. Its errors show no value.
 func (f secretFlags) readContent() (secret.Content, error) {
 	read := func(path string) ([]byte, error) { return readFile(path, secret.MaxContent) }
 	pairs := map[string]string{}

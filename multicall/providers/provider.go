@@ -76,7 +76,7 @@ func builtinProviders() []builtinProvider {
 	}
 }
 
-// hostSeries returns "" if it cannot be told.
+// hostSeries returns the series of this host's system, or "" if it is unknown.
 func hostSeries(map[string]string) (string, error) {
 	series, err := provider.SeriesOf("/")
 	if err != nil || charm.CheckSeries(series) != nil {

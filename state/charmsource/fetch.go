@@ -154,7 +154,8 @@ func (c *Charmhub) download(ctx context.Context, f File, to *os.File) (sha384 st
 	return sha384, err
 }
 
-// writeVerified returns an error unless all that was read is the file.
+// writeVerified writes the body to a file, and returns its sha256. It returns an error unless the body has the
+// size and the sum of f.
 func (c *Charmhub) writeVerified(f File, body io.Reader, to *os.File) (string, error) {
 	if err := to.Truncate(0); err != nil {
 		return "", err

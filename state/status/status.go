@@ -420,7 +420,7 @@ func (w *input) relatedServices(service string) map[string][]string {
 	return names
 }
 
-// viewWorkload returns nil if the workload has never set its status.
+// viewWorkload returns a workload's status as juju status shows it, or nil if it was never set.
 func viewWorkload(w state.WorkloadStatus) *Workload {
 	if w.Status == "" && w.Message == "" {
 		return nil

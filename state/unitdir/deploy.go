@@ -167,8 +167,8 @@ func (f Folder) swapCharm(fault func(point string)) error {
 	return nil
 }
 
-// swapByRename needs two renames. If the second fails it puts the old charm back. If it is
-// killed between them, the next deploy does so (restoreOldCharm).
+// swapByRename replaces the charm's directory by charm.new with two renames. If the second fails it puts the
+// old charm back. If it is killed between them, the next deploy does so (restoreOldCharm).
 func (f Folder) swapByRename() error {
 	aside := f.Path("charm.old")
 	if err := os.RemoveAll(aside); err != nil {

@@ -93,7 +93,8 @@ func joinArgs(stack unsafe.Pointer) string {
 	return stringAt(first, int(uintptr(end)-uintptr(first))-1)
 }
 
-// workingDirectory returns "" for one that is gone or out of reach. received is still free.
+// workingDirectory returns the working directory, or "" if it is gone or out of reach. It uses the buffer
+// received, in which nothing was received yet.
 //
 //go:nosplit
 func workingDirectory() string {
@@ -118,7 +119,8 @@ func stdinKind() string {
 	return wire.StdinNone
 }
 
-// connect leaves a name that is no path to Go, and a closed one of the first descriptors, which Go opens.
+// connect connects to the agent's socket, and reports whether it could. It leaves to Go a name that is no path,
+// and a process with a closed descriptor among the first three, which Go opens.
 //
 //go:nosplit
 func connect(path string) bool {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// traceTimeout bounds how long a hook may take that runs again to be traced.
-const traceTimeout = 5 * time.Second
+// traceTimeout bounds how long a hook may take that runs again to be traced. A host under load takes its time.
+const traceTimeout = 30 * time.Second
 
 // traceProgram has bash print each command before it runs it, with its file and line.
 const traceProgram = "PS4='+charm-test-trace:${BASH_SOURCE}:${LINENO}:'\nset -x\n"

@@ -88,7 +88,7 @@ func Report(ctx context.Context, s *Session, update Updater, agent string, t *Tr
 	})
 
 	if err := IgnoreNotFound(err); err != nil {
-		return fmt.Errorf("cannot tell of agent %q: %w", agent, err)
+		return fmt.Errorf("cannot find out if agent %q lives: %w", agent, err)
 	}
 
 	return nil

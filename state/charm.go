@@ -130,7 +130,7 @@ func (v *View) StoreCharm(id string, revision int) (Charm, error) {
 			return c, nil
 		}
 	}
-	return Charm{}, refuse(ErrNotFound, "the environment has no revision %d of that charm", revision)
+	return Charm{}, refuse(ErrNotFound, "the model has no revision %d of that charm", revision)
 }
 
 // Charms reads all charms, by URL.

@@ -146,8 +146,8 @@ func checkConfigSize(service string, c Config, written int) error {
 	largest := slices.MaxFunc(slices.Sorted(maps.Keys(doc.Values)), func(a, b string) int {
 		return cmp.Compare(len(doc.Values[a]), len(doc.Values[b]))
 	})
-	return fmt.Errorf("cannot set the options of service %q: they have %d bytes, and a transaction has room for %d: "+
-		"the largest is %q with %d; give what is large as a resource, or put it where the unit can fetch it",
+	return fmt.Errorf("cannot set the options of application %q: they have %d bytes, and a transaction has room for %d: "+
+		"the largest is %q with %d; attach large data as a resource, or put them where the unit can fetch them",
 		service, len(data), max(0, maxTogether-written), largest, len(doc.Values[largest]))
 }
 
@@ -190,7 +190,7 @@ func (v *View) CheckSecretOption(service, name string, value any, isNew bool) er
 		return err
 	}
 
-	return charm.Invalidf("cannot set option %q: service %q may not read secret %q: juju grant-secret %s %s",
+	return charm.Invalidf("cannot set option %q: application %q may not read secret %q: juju grant-secret %s %s",
 		name, service, id, id, service)
 }
 

@@ -66,7 +66,7 @@ func TestEnvironmentIsChecked(t *testing.T) {
 		{state.StatusInterval, "-5m", "want a duration"},
 		{state.HookConcurrency, "4", ""},
 		{state.HookConcurrency, "0", "want a number from 1"},
-		{"colour", "red", `unknown environment setting "colour"`},
+		{"colour", "red", `unknown model setting "colour"`},
 	} {
 		err := st.Update(t.Context(), func(tx *state.Tx) error {
 			return tx.SetEnvironment(map[string]*string{test.key: &test.value})
@@ -107,8 +107,8 @@ func TestUnknownSettingsAreKept(t *testing.T) {
 		}{
 			{state.HookConcurrency, new("3"), ""},
 			{state.RetryHooks, new("false"), ""},
-			{"colour", new("blue"), `unknown environment setting "colour"`},
-			{"shape", new("round"), `unknown environment setting "shape"`},
+			{"colour", new("blue"), `unknown model setting "colour"`},
+			{"shape", new("round"), `unknown model setting "shape"`},
 			{state.HarvestMode, new("gently"), "want destroyed"},
 			{state.StatusInterval, nil, ""},
 		} {

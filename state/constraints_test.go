@@ -169,7 +169,7 @@ func TestProviderConfig(t *testing.T) {
 		}
 	}
 	for _, key := range []string{"ssh.pool", "nspawn.", "nspawn.A", "nspawn. x", "nspawn", "nspawn.a..b", "nosuch"} {
-		if err := set(key, "7"); err == nil || !strings.Contains(err.Error(), "unknown environment setting") || !strings.Contains(err.Error(), "nspawn.KEY") {
+		if err := set(key, "7"); err == nil || !strings.Contains(err.Error(), "unknown model setting") || !strings.Contains(err.Error(), "nspawn.KEY") {
 			t.Errorf("%s: %v", key, err)
 		}
 	}

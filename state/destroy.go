@@ -45,7 +45,7 @@ func (s *State) destroyService(
 		return err
 	}
 	if err := destroyParts(relations, units); err != nil {
-		return fmt.Errorf("cannot destroy service %q: %w", name, err)
+		return fmt.Errorf("cannot destroy application %q: %w", name, err)
 	}
 
 	return s.Update(ctx, func(tx *Tx) error { return tx.removeServiceIfDone(name) })
@@ -111,7 +111,7 @@ func (tx *Tx) DestroyRelation(id int) error {
 		return err
 	}
 	if r.IsPeer() {
-		return refuse(ErrInUse, "cannot destroy %s: it is a peer relation of service %q, and goes with it", r,
+		return refuse(ErrInUse, "cannot destroy %s: it is a peer relation of application %q, and goes with it", r,
 			r.Endpoints[0].Service)
 	}
 

@@ -87,7 +87,7 @@ func (r Related) candidateEndpoints(text string) ([]charmEndpoint, error) {
 	}
 
 	if len(out) == 0 {
-		return nil, refuse(ErrNotFound, "service %q has no relation %q: it has %s", service, name,
+		return nil, refuse(ErrNotFound, "application %q has no relation %q: it has %s", service, name,
 			charmRelationNames(r.Meta))
 	}
 
@@ -153,9 +153,9 @@ func inferPair(as, bs []charmEndpoint) ([]Endpoint, error) {
 	case len(explicit) == 0 && len(all) == 1:
 		return all[0], nil
 	case len(all) == 0 && as[0].Service == bs[0].Service:
-		return nil, errors.New("a service cannot be related to itself")
+		return nil, errors.New("an application cannot be related to itself")
 	case len(all) == 0:
-		return nil, fmt.Errorf("nothing that one provides is required by the other: %s; %s",
+		return nil, fmt.Errorf("neither provides what the other requires: %s; %s",
 			describeEndpoints(as), describeEndpoints(bs))
 	}
 

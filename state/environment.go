@@ -57,18 +57,18 @@ type EnvironmentSetting struct {
 // EnvironmentSettings lists the keys, sorted.
 func EnvironmentSettings() []EnvironmentSetting {
 	return []EnvironmentSetting{
-		{AllowOtherSeries, "true or false", "false", "charms run on machines of a series that they do not support"},
-		{RetryHooks, "true or false", "true", "a failed hook is tried again by itself"},
-		{CharmhubURL, "a URL", "https://api.charmhub.io", "where the store of charms is asked: Charmhub, or a mirror of it"},
-		{HookConcurrency, "a number from 1", "its CPUs on local, else 1", "how many hooks run at a time on one machine"},
+		{AllowOtherSeries, "true or false", "false", "let charms run on machines of a series that they do not support"},
+		{RetryHooks, "true or false", "true", "retry a failed hook automatically"},
+		{CharmhubURL, "a URL", "https://api.charmhub.io", "the URL of the store of charms: Charmhub, or a mirror of it"},
+		{HookConcurrency, "a number from 1", "its CPUs on local, else 1", "how many hooks can run at a time on one machine"},
 		{CharmFTPProxy, "a URL", "none", "the proxy for FTP that charms see as JUJU_CHARM_FTP_PROXY"},
-		{CharmHTTPProxy, "a URL", "none", "the proxy for HTTP that charms see as JUJU_CHARM_HTTP_PROXY, and that the store of charms is asked through"},
-		{CharmHTTPSProxy, "a URL", "none", "the proxy for HTTPS that charms see as JUJU_CHARM_HTTPS_PROXY, and that the store of charms is asked through"},
-		{CharmNoProxy, "hosts with commas between", "none", "the hosts that charms reach without a proxy, as JUJU_CHARM_NO_PROXY"},
-		{HookTimeout, "a duration, 0 is never", "0", "the time after which a hook that runs is ended, and has failed"},
-		{ProviderSHA256, "64 hexadecimal digits", "what bootstrap found", "the sha256 that the provider's executable must have"},
-		{HarvestMode, strings.Join(harvestModes(), ", "), string(HarvestDestroyed), "which instances are stopped: of machines that are gone, those that nobody knows, both, none"},
-		{ResolvedSkips, "true or false", "true; bootstrap sets false", "juju resolved counts a failed hook as done, unless told --retry; false: it runs again, unless told --no-retry"},
+		{CharmHTTPProxy, "a URL", "none", "the proxy for HTTP that charms see as JUJU_CHARM_HTTP_PROXY, and that bijou uses to reach the store of charms"},
+		{CharmHTTPSProxy, "a URL", "none", "the proxy for HTTPS that charms see as JUJU_CHARM_HTTPS_PROXY, and that bijou uses to reach the store of charms"},
+		{CharmNoProxy, "hosts, separated by commas", "none", "the hosts that charms reach without a proxy, as JUJU_CHARM_NO_PROXY"},
+		{HookTimeout, "a duration, 0 is never", "0", "how long a hook can run before bijou ends it and counts it as failed"},
+		{ProviderSHA256, "64 hexadecimal digits", "set by bootstrap", "the sha256 that the provider's executable must have"},
+		{HarvestMode, strings.Join(harvestModes(), ", "), string(HarvestDestroyed), "which instances the provisioner stops: those of removed machines, unknown ones, both, or none"},
+		{ResolvedSkips, "true or false", "true; bootstrap sets false", "whether juju resolved skips a failed hook, unless given --retry; false: it runs the hook again, unless given --no-retry"},
 		{StatusInterval, "a duration, 0 is never", "5m", "the time between two update-status hooks of an idle unit"},
 	}
 }
@@ -135,7 +135,7 @@ func (e Environment) HookConcurrency() int {
 
 // Environment reads the environment's record.
 func (v *View) Environment() (Environment, error) {
-	return keyspace.LoadExisting[Environment](v.keys, keys.Environment, "the environment has no record")
+	return keyspace.LoadExisting[Environment](v.keys, keys.Environment, "the model has no record")
 }
 
 // SetEnvironment changes configuration values; nil puts one back to its default. It returns an error for an
@@ -157,7 +157,7 @@ func (tx *Tx) SetEnvironment(changes map[string]*string) error {
 			continue
 		}
 		if err := e.checkSetting(key, *value); err != nil {
-			return fmt.Errorf("cannot set environment: %w", err)
+			return fmt.Errorf("cannot change the model's settings: %w", err)
 		}
 		config[key] = *value
 	}
@@ -220,12 +220,12 @@ func (e Environment) checkSetting(key, value string) error {
 
 	switch key {
 	case "name", "uuid", "provider", "default-series":
-		return charm.Invalidf("%s cannot be set: bootstrap has decided it", key)
+		return charm.Invalidf("%s cannot be set: bootstrap decides it", key)
 	}
 
 	ok, want := checkSettingValue(key, value)
 	if want == "" {
-		return charm.Invalidf("unknown environment setting %q: there are %s, and %s.KEY for the provider",
+		return charm.Invalidf("unknown model setting %q: there are %s, and %s.KEY for the provider",
 			key, strings.Join(settingNames(), ", "), e.Provider)
 	}
 	if !ok {
@@ -277,9 +277,9 @@ const maxProxyValue = 16 << 10
 func CheckDefault(key, value string) error {
 	switch {
 	case key == ProviderSHA256:
-		return charm.Invalidf("%s cannot have a default: bootstrap finds it", key)
+		return charm.Invalidf("%s cannot have a default: bootstrap decides it", key)
 	case strings.Contains(key, "."):
-		return charm.Invalidf("%s cannot have a default: say it to bootstrap, as --config %s=VALUE", key, key)
+		return charm.Invalidf("%s cannot have a default: give it to juju bootstrap, as --config %s=VALUE", key, key)
 	case value == "" && slices.Contains(settingNames(), key):
 		return nil
 	}

@@ -31,7 +31,7 @@ func TestCompactedPassesThrough(t *testing.T) {
 
 func TestFormatIsChecked(t *testing.T) {
 	for name, test := range map[string]struct{ value, want string }{
-		"none":  {"", "it holds no bijou environment"},
+		"none":  {"", "it does not hold a bijou model"},
 		"newer": {`{"format":2}`, "its format is 2, and this bijou knows 1 only"},
 	} {
 		s := OpenIn(memstore.New())

@@ -39,7 +39,7 @@ func (tx *Tx) CheckLeader(service, unit string) error {
 		return err
 	}
 	if leader != unit {
-		return refuse(ErrNotLeader, "unit %q does not lead service %q", unit, service)
+		return refuse(ErrNotLeader, "unit %q does not lead application %q", unit, service)
 	}
 
 	return nil

@@ -110,7 +110,7 @@ func (tx *Tx) DestroyMachine(id string) error {
 		return err
 	case id == "0":
 		return refuse(ErrInUse,
-			"cannot destroy machine 0: it hosts the environment; destroy-environment takes both down")
+			"cannot destroy machine 0: it hosts the model; juju destroy-model removes both")
 	case len(units) > 0:
 		return refuse(
 			ErrInUse,
@@ -121,7 +121,7 @@ func (tx *Tx) DestroyMachine(id string) error {
 	}
 
 	if s, err := tx.MachineStorage(id); err != nil || len(s.All) > 0 {
-		return cmp.Or(err, refuse(ErrInUse, "cannot destroy machine %s: it has storage, which would go with it: %s; remove that first, or use --force",
+		return cmp.Or(err, refuse(ErrInUse, "cannot destroy machine %s: it has storage, which would be lost with it: %s; remove the storage first, or use --force",
 			id, strings.Join(s.All, ", ")))
 	}
 	if m.InstanceID == "" {

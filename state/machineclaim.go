@@ -61,7 +61,7 @@ func (v *View) CheckPlace(machine string, here Holder) error {
 	if err != nil || !held || h.SamePlace(here) {
 		return err
 	}
-	return refuse(ErrClaimed, "machine %s is that of %s", machine, h)
+	return refuse(ErrClaimed, "machine %s belongs to %s", machine, h)
 }
 
 // ClaimEpoch returns how often the machine was claimed; 0: never.

@@ -63,7 +63,7 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 	}
 
 	if _, ok := r.Endpoint(u.Service); !ok {
-		return fmt.Errorf("cannot enter %s: service %q is no part of it", r, u.Service)
+		return fmt.Errorf("cannot enter %s: application %q is not part of it", r, u.Service)
 	}
 	if r.Life != Alive || u.Life != Alive {
 		return refuse(ErrDead, "cannot enter %s with unit %q: the relation is %s, the unit %s", r, unit,

@@ -68,7 +68,7 @@ func (tx *Tx) occupyHost(u Unit, env Environment, id string) error {
 	case !slices.Contains(m.Jobs, JobUnits):
 		return fmt.Errorf("machine %s does not host units", m.ID)
 	case m.Series != u.Series && (id != "0" || env.Provider != ProviderLocal):
-		return fmt.Errorf("machine %s has series %q, the service %q", m.ID, m.Series, u.Series)
+		return fmt.Errorf("machine %s has series %q, the application has %q", m.ID, m.Series, u.Series)
 	}
 
 	return tx.occupyMachine(id)
@@ -80,7 +80,7 @@ func (tx *Tx) occupyHost(u Unit, env Environment, id string) error {
 func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("cannot add unit to service %q: %w", service, err)
+			err = fmt.Errorf("cannot add unit to application %q: %w", service, err)
 		}
 	}()
 
@@ -89,7 +89,7 @@ func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 		return Unit{}, err
 	}
 	if s.Subordinate {
-		return Unit{}, errors.New("it is a subordinate: its units come with those of the service that it is related to")
+		return Unit{}, errors.New("it is a subordinate: its units come with those of a related application")
 	}
 
 	env, err := tx.Environment()
@@ -230,7 +230,7 @@ func (e Environment) ChooseSeries(wanted string, supported []string, force bool)
 		return e.DefaultSeries, nil
 	}
 
-	return "", &SeriesError{fmt.Sprintf("want series %s, and machines of this environment have %s",
+	return "", &SeriesError{fmt.Sprintf("want series %s, and machines of this model have %s",
 		strings.Join(candidates, " or "), strings.Join(has, " or "))}
 }
 
@@ -281,7 +281,7 @@ func (tx *Tx) SetServiceConstraints(service string, c constraints.Value) error {
 
 	s.Constraints = c
 	if err := s.checkConstraints(); err != nil {
-		return fmt.Errorf("cannot set constraints of service %q: %w", service, err)
+		return fmt.Errorf("cannot set constraints of application %q: %w", service, err)
 	}
 
 	return tx.keys.Put(keys.Service(service), s)
@@ -290,7 +290,7 @@ func (tx *Tx) SetServiceConstraints(service string, c constraints.Value) error {
 // checkConstraints refuses constraints of a subordinate, whose units have no choice of machines.
 func (s Service) checkConstraints() error {
 	if s.Subordinate && s.Constraints != (constraints.Value{}) {
-		return errors.New("a subordinate cannot have constraints: its units live where their principals do")
+		return errors.New("a subordinate cannot have constraints: its units run on their principals' machines")
 	}
 	return nil
 }

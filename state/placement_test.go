@@ -180,14 +180,14 @@ func TestMachinePlacement(t *testing.T) {
 	for _, test := range []struct{ provider, placement, where, refusal string }{
 		{"ssh", "ssh:me@host:22", "me@host:22", ""},
 		{"ssh", "ssh:me@[::1]:22", "me@[::1]:22", ""},
-		{"ssh", "nspawn:x", "", `placement "nspawn:x" is for the provider "nspawn", and this environment has "ssh"`},
+		{"ssh", "nspawn:x", "", `placement "nspawn:x" is for the provider "nspawn", and this model has "ssh"`},
 		{"ssh", "host", "", `invalid placement "host": want PROVIDER:WHERE, as in ssh:user@host`},
 		{"ssh", "ssh:", "", "invalid placement"},
 		{"ssh", ":host", "", "invalid placement"},
 		{"ssh", "ssh:a b", "", "invalid placement"},
 		{"ssh", "ssh:a\x1b", "", "invalid placement"},
 		{"ssh", "ssh:taken", "", `machine 1 is at "ssh:taken" already`},
-		{"local", "ssh:host", "", `is for the provider "ssh", and this environment has "local"`},
+		{"local", "ssh:host", "", `is for the provider "ssh", and this model has "local"`},
 		{"local", "local:x", "", `the machines of the provider "local" are all on this host`},
 	} {
 		env := statetest.Environment()

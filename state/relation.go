@@ -122,11 +122,11 @@ func checkContainer(a, b charmEndpoint) error {
 		return nil
 	case a.series != b.series:
 		return fmt.Errorf(
-			"the relation has container scope, and the services have different series, %q and %q",
+			"the relation has container scope, and the applications have different series, %q and %q",
 			a.series, b.series,
 		)
 	case !a.subordinate && !b.subordinate:
-		return errors.New("the relation has container scope, and neither service is a subordinate")
+		return errors.New("the relation has container scope, and neither application is a subordinate")
 	}
 
 	return nil
@@ -140,7 +140,7 @@ func (tx *Tx) checkUnrelated(a, b Endpoint) error {
 
 	for index := range maps.Values(all) {
 		if index.Name == a.Name && index.Other == b.String() {
-			return refuse(ErrExists, "they are related already, or their relation is still being destroyed")
+			return refuse(ErrExists, "they are already related, or their relation is still being destroyed")
 		}
 	}
 
@@ -167,7 +167,7 @@ func (tx *Tx) checkLimit(d charmEndpoint) error {
 		return nil
 	}
 
-	return fmt.Errorf("the charm of %q takes %d at %q, and it has, or still has, that with %s",
+	return fmt.Errorf("the charm of %q allows %d at %q, and there is one, or one still being removed, with %s",
 		d.Service, d.limit, d.Name, strings.Join(others, ", "))
 }
 

@@ -45,14 +45,14 @@ func TestInferEndpoints(t *testing.T) {
 		{"both", "wordpress", "both:info wordpress:juju-info"},
 		{"both:info", "mysql", "both:info mysql:juju-info"},
 		{"logger", "wordpress", "logger:logging wordpress:juju-info"},
-		{"wordpress", "twice", "nothing that one provides is required by the other: wordpress has db (requires mysql), website (provides http); twice has backup (requires mysql), db (requires mysql)"},
-		{"mysql", "mysql", "a service cannot be related to itself"},
-		{"proxy", "proxy", "a service cannot be related to itself"},
+		{"wordpress", "twice", "neither provides what the other requires: wordpress has db (requires mysql), website (provides http); twice has backup (requires mysql), db (requires mysql)"},
+		{"mysql", "mysql", "an application cannot be related to itself"},
+		{"proxy", "proxy", "an application cannot be related to itself"},
 		{"proxy", "mysql", "proxy:in mysql:server"},
 		{"proxy", "wordpress", "proxy:out wordpress:db"},
-		{"mysql:cluster", "wordpress", "nothing that one provides"},
-		{"mysql:nope", "wordpress", `service "mysql" has no relation "nope": it has cluster, juju-info, server`},
-		{"nobody", "mysql", `service "nobody" not found`},
+		{"mysql:cluster", "wordpress", "neither provides what the other requires"},
+		{"mysql:nope", "wordpress", `application "mysql" has no relation "nope": it has cluster, juju-info, server`},
+		{"nobody", "mysql", `application "nobody" not found`},
 	} {
 		got := statetest.Read(t, st, func(v *state.View) (string, error) {
 			eps, err := v.InferEndpoints(test.a, test.b)
@@ -119,7 +119,7 @@ func TestLimit(t *testing.T) {
 		{"old", "mysql", ""},
 		{"old", "other", ""},
 		{"new:db", "mysql", ""},
-		{"new:db", "other", `the charm of "new" takes 1 at "db", and it has, or still has, that with mysql:server`},
+		{"new:db", "other", `the charm of "new" allows 1 at "db", and there is one, or one still being removed, with mysql:server`},
 		{"new:more", "mysql", ""},
 		{"new:more", "other", ""},
 	} {
@@ -150,7 +150,7 @@ func TestFindRelation(t *testing.T) {
 		{"mysql:server", "twice:backup", "relation-3"},
 		{"twice", "mysql", "ambiguous: it could be relation-2 (mysql:server twice:db), relation-3 (mysql:server twice:backup)"},
 		{"twice", "wordpress", `relation between "twice" and "wordpress" not found`},
-		{"nobody", "wordpress", `service "nobody" not found`},
+		{"nobody", "wordpress", `application "nobody" not found`},
 	} {
 		got := statetest.Read(t, st, func(v *state.View) (string, error) {
 			r, err := v.FindRelation(test.a, test.b)

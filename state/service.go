@@ -97,7 +97,7 @@ func (s Service) CheckMissing(c Charm) error {
 func (tx *Tx) AddService(s Service, config map[string]any) (_ Service, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("cannot add service %q: %w", s.Name, err)
+			err = fmt.Errorf("cannot add application %q: %w", s.Name, err)
 		}
 	}()
 
@@ -151,7 +151,7 @@ func (tx *Tx) checkNameFree(name string) error {
 
 // Service reads a service. ErrNotFound.
 func (v *View) Service(name string) (Service, error) {
-	s, err := keyspace.LoadExisting[Service](v.keys, keys.Service(name), "service %q not found", name)
+	s, err := keyspace.LoadExisting[Service](v.keys, keys.Service(name), "application %q not found", name)
 	s.Name = name
 	return s, err
 }
@@ -168,7 +168,7 @@ func (v *View) AliveService(name string) (Service, error) {
 		return s, err
 	}
 	if s.Life != Alive {
-		return s, refuse(ErrDead, "service %q is %s", name, s.Life)
+		return s, refuse(ErrDead, "application %q is %s", name, s.Life)
 	}
 
 	return s, nil

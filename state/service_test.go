@@ -36,7 +36,7 @@ func TestServiceIsRefused(t *testing.T) {
 	statetest.AddServiceOf(t, st, c, "taken", 0)
 	for want, s := range map[string]state.Service{
 		"exists already":            {Name: "taken", Charm: c.URL.String()},
-		"invalid service name":      {Name: "Taken/1", Charm: c.URL.String()},
+		"invalid application name":  {Name: "Taken/1", Charm: c.URL.String()},
 		"does not support series":   {Name: "b", Charm: c.URL.String(), Series: "precise"},
 		"unknown option":            {Name: "b", Charm: c.URL.String()},
 		`charm "local:jammy/db-77"`: {Name: "b", Charm: "local:jammy/db-77"},

@@ -83,7 +83,7 @@ func (tx *Tx) MergeAppSettings(id int, service string, changes map[string]*strin
 		return nil, err
 	}
 	if _, ok := r.Endpoint(service); !ok {
-		return nil, refuse(ErrNotFound, "service %q is no part of %s", service, r)
+		return nil, refuse(ErrNotFound, "application %q is not part of %s", service, r)
 	}
 
 	return tx.mergeSettingsNode(keys.AppSettings(id, service), changes)

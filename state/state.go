@@ -53,7 +53,7 @@ func Open(ctx context.Context, url string) (*State, error) {
 // by a Create that died half-way is taken.
 func Create(ctx context.Context, url string, env Environment) error {
 	if err := env.validate(); err != nil {
-		return fmt.Errorf("cannot create environment: %w", err)
+		return fmt.Errorf("cannot create model: %w", err)
 	}
 	st, err := storeurl.Create(ctx, url)
 	if err != nil {
@@ -67,7 +67,7 @@ func Create(ctx context.Context, url string, env Environment) error {
 func (s *State) initialise(ctx context.Context, env Environment) error {
 	return s.Update(ctx, func(tx *Tx) error {
 		if _, ok, err := tx.keys.Get(keys.Format); err != nil || ok {
-			return cmp.Or(err, refuse(ErrStoreExists, "there is an environment already"))
+			return cmp.Or(err, refuse(ErrStoreExists, "there is a model already"))
 		}
 		if err := tx.checkNotPartial(); err != nil {
 			return err
@@ -249,7 +249,7 @@ func CheckFormat(v *View) error {
 	case err != nil:
 		return err
 	case !ok:
-		return refuse(ErrFormat, "it holds no bijou environment")
+		return refuse(ErrFormat, "it does not hold a bijou model")
 	case doc.Format != FormatVersion:
 		return refuse(
 			ErrFormat,
@@ -275,7 +275,7 @@ func explainMoved(kv keyspace.KeyValue) error {
 	if err != nil {
 		return err
 	}
-	return refuse(ErrMoved, "the environment has moved to %q", to.To)
+	return refuse(ErrMoved, "the model has moved to %q", to.To)
 }
 
 // checkNotPartial returns ErrFormat if a migration or a restoration to this store was not finished.
@@ -284,7 +284,7 @@ func (v *View) checkNotPartial() error {
 	if err != nil || !ok {
 		return err
 	}
-	return refuse(ErrFormat, "it holds a part only of what is to be copied from %q", left.From)
+	return refuse(ErrFormat, "it holds an incomplete copy of %q", left.From)
 }
 
 // PartialCopy is written before anything is copied to a store, and goes when the old
@@ -322,6 +322,6 @@ func explainCopyLock(kv keyspace.KeyValue) error {
 	if err != nil {
 		return err
 	}
-	return refuse(ErrRunning, "the environment is being copied to %q, by process %d on host %q", by.To,
+	return refuse(ErrRunning, "the model is being copied to %q, by process %d on host %q", by.To,
 		by.PID, by.Host)
 }

@@ -245,7 +245,7 @@ func (tx *Tx) ForgetStorage(id string) error {
 	case s.Unit != "":
 		return refuse(ErrInUse, "cannot forget storage %q: unit %q has it; detach it first", id, s.Unit)
 	case s.Pool == charm.PoolTmpFS:
-		return refuse(ErrInUse, "cannot forget storage %q: it is memory, which would stay taken", id)
+		return refuse(ErrInUse, "cannot forget storage %q: it is memory, which would stay in use", id)
 	}
 
 	return tx.EndStorage(id)
@@ -363,7 +363,7 @@ func ChooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]c
 		case err != nil:
 			return nil, err
 		case d.Count < wants.Minimum:
-			return nil, fmt.Errorf("each unit needs %d of storage %q at least", wants.Minimum, name)
+			return nil, fmt.Errorf("each unit needs at least %d of storage %q", wants.Minimum, name)
 		}
 
 		if err := wants.CheckCount(name, d.Count); err != nil {
@@ -384,12 +384,12 @@ func (tx *Tx) SetServiceStorage(service string, asked map[string]charm.Directive
 
 	c, err := tx.Charm(s.Charm)
 	if err != nil {
-		return fmt.Errorf("cannot set storage of service %q: %w", service, err)
+		return fmt.Errorf("cannot set storage of application %q: %w", service, err)
 	}
 
 	s.Storage, err = ChooseStorage(c.Meta, asked)
 	if err != nil {
-		return fmt.Errorf("cannot set storage of service %q: %w", service, err)
+		return fmt.Errorf("cannot set storage of application %q: %w", service, err)
 	}
 
 	return tx.keys.Put(keys.Service(service), s)
@@ -406,7 +406,7 @@ func noStorageError(m charm.Meta, name string) error {
 func completeDirective(name string, wants charm.Storage, d charm.Directive) (charm.Directive, error) {
 	d.Pool, d.Size = cmp.Or(d.Pool, charm.PoolRootFS), cmp.Or(d.Size, wants.Size)
 	if d.Size < wants.Size {
-		return d, fmt.Errorf("storage %q has to have %dM at least", name, wants.Size)
+		return d, fmt.Errorf("storage %q must have at least %dM", name, wants.Size)
 	}
 	if d.Pool == charm.PoolTmpFS && d.Size == 0 {
 		return d, fmt.Errorf("storage %q needs a size in pool %s: %s=%s,256M", name, d.Pool, name, d.Pool)

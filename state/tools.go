@@ -38,7 +38,7 @@ func (tx *Tx) AddTools(t Tools) error {
 
 // Tools reads the tools of that name. ErrNotFound.
 func (v *View) Tools(name string) (Tools, error) {
-	t, err := keyspace.LoadExisting[Tools](v.keys, keys.Tool(name), "the environment keeps no tools %q", name)
+	t, err := keyspace.LoadExisting[Tools](v.keys, keys.Tool(name), "the model has no tools %q", name)
 	t.Name = name
 	return t, err
 }

@@ -137,7 +137,7 @@ func (tx *Tx) AddMachine(m Machine) (Machine, error) {
 		return Machine{}, err
 	}
 	if has := env.MachineSeries(); m.Series != "" && len(has) > 0 && !slices.Contains(has, m.Series) {
-		return Machine{}, RefuseSeries(fmt.Errorf("there are no machines of series %q here: they have %q", m.Series, has))
+		return Machine{}, RefuseSeries(fmt.Errorf("machines of this model cannot have series %q: they have %q", m.Series, has))
 	}
 	if m.Placement, err = tx.checkPlacement(env, m.Placement); err != nil {
 		return Machine{}, err
@@ -180,7 +180,7 @@ func (tx *Tx) checkPlacement(env Environment, text string) (where string, err er
 		return "", fmt.Errorf("invalid placement %q: want PROVIDER:WHERE, as in ssh:user@host", text)
 	case name != env.Provider:
 		return "", refuse(ErrOtherProvider,
-			"placement %q is for the provider %q, and this environment has %q", text, name, env.Provider)
+			"placement %q is for the provider %q, and this model has %q", text, name, env.Provider)
 	case name == ProviderLocal:
 		return "", fmt.Errorf("placement %q: the machines of the provider %q are all on this host", text, name)
 	}

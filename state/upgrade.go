@@ -56,7 +56,7 @@ type UpgradeSpec struct {
 func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("cannot upgrade service %q to charm %q: %w", name, spec.Charm, err)
+			err = fmt.Errorf("cannot upgrade application %q to charm %q: %w", name, spec.Charm, err)
 		}
 	}()
 
@@ -104,11 +104,11 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 // charms may have different names.
 func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
 	if fresh.Meta.Name != old.Meta.Name && !other {
-		return fmt.Errorf("its name is %q, the service runs %q: use --switch for another charm",
+		return fmt.Errorf("its name is %q, the application runs %q: use --switch for another charm",
 			fresh.Meta.Name, old.Meta.Name)
 	}
 	if fresh.Meta.Subordinate != s.Subordinate {
-		return errors.New("one of them is a subordinate and the other is not: deploy it as a service of its own")
+		return errors.New("one of them is a subordinate and the other is not: deploy it as a separate application")
 	}
 	if err := tx.checkSeries(s, fresh); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
 func checkStorageKept(s Service, old, fresh Charm) error {
 	for _, name := range slices.Sorted(maps.Keys(fresh.Meta.Storage)) {
 		if !s.Force && fresh.Meta.Storage[name].Minimum > old.Meta.Storage[name].Minimum {
-			return &MissingError{fmt.Sprintf("it needs storage %q, which units of the service do not have", name)}
+			return &MissingError{fmt.Sprintf("it needs storage %q, which the application's units do not have", name)}
 		}
 	}
 	return nil
@@ -148,9 +148,9 @@ func (tx *Tx) checkRelationsKept(service string, old, fresh Charm) error {
 
 		switch {
 		case !ok && was.Role == charm.Peers:
-			return fmt.Errorf("it drops peer relation %q, which goes with the service only", name)
+			return fmt.Errorf("it drops peer relation %q, which can end only with the application", name)
 		case !ok:
-			return fmt.Errorf("it drops relation %q, which is in use: destroy the relation first", name)
+			return fmt.Errorf("it drops relation %q, which is in use: remove the relation first", name)
 		case is.Role != was.Role:
 			return fmt.Errorf("it changes the role of relation %q from %s to %s, and the relation is in use",
 				name, was.Role, is.Role)

@@ -90,9 +90,9 @@ func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 	refuse := func(why string) error { return &Refusal{Identity: id, Op: op, Key: key, Why: why} }
 	switch {
 	case id.machine == "":
-		return refuse("nobody is asking")
+		return refuse("no agent is asking")
 	case r == nil:
-		return refuse("no agent has to do with such a key")
+		return refuse("agents cannot use such a key")
 	case op == Get && old == nil:
 		return nil
 	}
@@ -103,7 +103,7 @@ func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 	}
 	if op == Put || op == Lease {
 		if size := len(new); size > r.max {
-			return refuse(fmt.Sprintf("its value has %d bytes, and %d are possible", size, r.max))
+			return refuse(fmt.Sprintf("its value has %d bytes, at most %d are possible", size, r.max))
 		}
 		if !r.raw && !isPlain(new, r.record) {
 			return refuse("its value names a member twice, which readers take for different values")

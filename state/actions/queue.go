@@ -88,7 +88,7 @@ func enqueue(tx *state.Tx, a Action) error {
 	if len(q.Waiting) >= MaxWaiting {
 		return keyspace.Refuse(
 			state.ErrInUse,
-			"unit %q has %d actions and commands waiting already, which is the most; is its agent there?",
+			"unit %q already has %d waiting actions and commands, the most that one can have: see that its agent runs",
 			a.Unit,
 			len(q.Waiting),
 		)

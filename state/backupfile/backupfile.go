@@ -59,7 +59,7 @@ type Header struct {
 }
 
 // ErrDamaged: the file is no backup, or not the one that was written.
-var ErrDamaged = errors.New("it is no whole backup")
+var ErrDamaged = errors.New("it is not a complete backup")
 
 const (
 	keysFile   = "keys.jsonl"
@@ -113,7 +113,7 @@ func NewWriter(w io.Writer) *Writer { return &Writer{zip: zip.NewWriter(w)} }
 // Add adds a file, and calls content to write it.
 func (w *Writer) Add(name string, content func(io.Writer) error) error {
 	if !fileNamePattern().MatchString(name) {
-		return fmt.Errorf("cannot back up %q: a backup has no file of that name", name)
+		return fmt.Errorf("cannot back up %q: backups do not have files of that name", name)
 	}
 	return w.addFile(name, content)
 }

@@ -57,7 +57,7 @@ func TestWhole(t *testing.T) {
 	if _, err := r.ReadAll(FolderName("0", "mysql-0"), 2); !errors.Is(err, ErrDamaged) {
 		t.Error(err)
 	}
-	if _, err := Open(bytes.NewReader(small(t)), int64(len(small(t))), Keyspace); err == nil || !strings.Contains(err.Error(), `kind "environment", and not "neco"`) {
+	if _, err := Open(bytes.NewReader(small(t)), int64(len(small(t))), Keyspace); err == nil || !strings.Contains(err.Error(), `kind "environment", not "neco"`) {
 		t.Error(err)
 	}
 }
@@ -103,13 +103,13 @@ func TestRefused(t *testing.T) {
 		"another format": {map[string]string{headerFile: `{"format":2,"kind":"environment","bijou":"9.0"}`}, "", "the bijou that wrote it, 9.0"},
 		"no header":      {map[string]string{keysFile: keys}, "", "no \"header.json\""},
 		"a wrong sum":    {good, sums(map[string]string{headerFile: header, keysFile: "x"}), "keys.jsonl\" has the sum"},
-		"no sum":         {good, sums(map[string]string{headerFile: header}), "the sums of 1"},
+		"no sum":         {good, sums(map[string]string{headerFile: header}), "sums of 1"},
 		"another file":   {map[string]string{headerFile: header, "x": "x"}, sums(map[string]string{headerFile: header, "x": "x"}), "has the line"},
 		"a false blob": {map[string]string{headerFile: header, keysFile: keys, blob: "x"},
 			sums(map[string]string{headerFile: header, keysFile: keys, blob: "x"}), "has the sum"},
-		"fewer keys": {map[string]string{headerFile: header, keysFile: ""}, sums(map[string]string{headerFile: header, keysFile: ""}), "0 keys, and not 1"},
+		"fewer keys": {map[string]string{headerFile: header, keysFile: ""}, sums(map[string]string{headerFile: header, keysFile: ""}), "0 keys, not 1"},
 		"no order": {map[string]string{headerFile: header, keysFile: keys + keys},
-			sums(map[string]string{headerFile: header, keysFile: keys + keys}), "out of its order"},
+			sums(map[string]string{headerFile: header, keysFile: keys + keys}), "out of order"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer

@@ -178,7 +178,7 @@ func (r *Reader) readHeader(kind string) error {
 			r.Format, Format, r.Bijou,
 		)
 	case r.Kind != kind:
-		return fmt.Errorf("it is a backup of the kind %q, and not %q", r.Kind, kind)
+		return fmt.Errorf("it is a backup of the kind %q, not %q", r.Kind, kind)
 	}
 
 	return nil
@@ -202,7 +202,7 @@ func (r *Reader) checkSums() error {
 	}
 
 	if len(wanted) != len(r.files)-1 {
-		return damagedError("it has %d files, and the sums of %d", len(r.files)-1, len(wanted))
+		return damagedError("it has %d files, and sums of %d", len(r.files)-1, len(wanted))
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
@@ -227,7 +227,7 @@ func (r *Reader) checkSum(name, want string) error {
 		return damagedError("%q: %w", name, err)
 	}
 	if own, blob := strings.CutPrefix(name, BlobName("")); got != want || blob && got != own {
-		return damagedError("%q has the sum %s, and not %s", name, got, want)
+		return damagedError("%q has the sum %s, not %s", name, got, want)
 	}
 
 	return nil
@@ -257,7 +257,7 @@ func (r *Reader) EachKey(take func(Key) error) error {
 			return damagedError("%s: after the key %q: %w", keysFile, last, err)
 		}
 		if k.Key == "" || k.Value == nil || n > 0 && k.Key <= last {
-			return damagedError("%s has the key %q out of its order", keysFile, k.Key)
+			return damagedError("%s has the key %q out of order", keysFile, k.Key)
 		}
 		if n == r.Header.Keys {
 			return damagedError("it has more than %d keys", n)
@@ -271,7 +271,7 @@ func (r *Reader) EachKey(take func(Key) error) error {
 	}
 
 	if n != r.Header.Keys {
-		return damagedError("it has %d keys, and not %d", n, r.Header.Keys)
+		return damagedError("it has %d keys, not %d", n, r.Header.Keys)
 	}
 
 	return nil

@@ -144,7 +144,7 @@ func TestParseActionsRefuses(t *testing.T) {
 		{"name", "'../x': {}\n", `invalid action name "../x"`},
 		{"type", "a: {params: {p: {type: int}}}\n", `"p": unknown type "int"`},
 		{"pattern", "a: {params: {p: {pattern: '('}}}\n", "pattern"},
-		{"no JSON", "a: {params: {p: {default: .nan}}}\n", "cannot be said in JSON"},
+		{"no JSON", "a: {params: {p: {default: .nan}}}\n", "JSON cannot express it"},
 		{"no number", "a: {params: {p: {maximum: many}}}\n", `maximum: "many" is not a number`},
 		{"no list", "a: {params: {p: {enum: many}}}\n", `enum: "many" is not a list`},
 		{"dotted", "a: {params: {p.q: {}}}\n", "invalid parameter name"},

@@ -226,7 +226,7 @@ func (l *itemLister) newItem(name string, d fs.DirEntry) (item, error) {
 		return item{}, fmt.Errorf("file %q: %w", name, err)
 	}
 	if hasForeignSeparator(name) {
-		return item{}, fmt.Errorf("file %q: its name has a backslash where a slash should be", name)
+		return item{}, fmt.Errorf("file %q: its name has a backslash instead of a slash", name)
 	}
 	info, err := d.Info()
 	if err != nil {

@@ -100,7 +100,7 @@ func TestArchiveRefuses(t *testing.T) {
 		"no charm":             {spoil: func(t *testing.T, dir string) { must(t, os.Remove(dir+"/metadata.yaml")) }, complaint: "neither metadata.yaml nor charmcraft.yaml"},
 		"bad revision":         {files: map[string]string{"revision": "x"}, complaint: `revision: "x" is not a number`},
 		"folder as revision":   {files: map[string]string{"revision/x": ""}, complaint: `"revision" is a folder`},
-		"backslash":            {files: map[string]string{`hooks\install`: ""}, complaint: `file "hooks\\install": its name has a backslash where a slash should be`},
+		"backslash":            {files: map[string]string{`hooks\install`: ""}, complaint: `file "hooks\\install": its name has a backslash instead of a slash`},
 		"rule of .jujuignore":  {files: map[string]string{".jujuignore": "x\n[a"}, complaint: `.jujuignore: line 2: pattern "[a": a [ has no ]`},
 		"not UTF-8":            {files: map[string]string{"\xff": ""}, complaint: `file "\xff": its name is not UTF-8`},
 		"pipe":                 {spoil: func(t *testing.T, dir string) { must(t, syscall.Mkfifo(dir+"/p", 0o644)) }, complaint: `file "p" cannot be in a charm: it is a named pipe`},

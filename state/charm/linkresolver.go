@@ -56,7 +56,7 @@ func (r *linkResolver) resolve(name string) (string, error) {
 
 	for len(todo) > 0 {
 		if r.steps--; r.steps < 0 {
-			return "", errors.New("the charm's links are too long-winded")
+			return "", errors.New("following the charm's links takes too many steps")
 		}
 
 		part := todo[0]
@@ -87,7 +87,7 @@ func (r *linkResolver) resolve(name string) (string, error) {
 		case r.isTool(next), strings.HasPrefix(target, "/"):
 			return "", errOutside
 		case target == "" || strings.ContainsRune(target, 0):
-			return "", errors.New("its target is no path")
+			return "", errors.New("its target is not a path")
 		}
 
 		if hops++; hops > maxHops {

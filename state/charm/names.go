@@ -78,7 +78,7 @@ func CheckName(name string) error {
 // CheckService returns an error unless name can be a service's: as a charm's, but parts
 // may be numbers ("blog-0").
 func CheckService(name string) error {
-	err := checkName("service", name, isDashedName,
+	err := checkName("application", name, isDashedName,
 		`lower-case letters, digits and single dashes, as in "my-blog"`)
 	if err != nil {
 		return Invalidf("%v", err)
@@ -141,7 +141,7 @@ func invalidUnitError(name string) error {
 	if len(name) > 2*maxName {
 		name = name[:2*maxName] + "..."
 	}
-	return Invalidf("invalid unit name %q: want SERVICE/NUMBER, as in \"mysql/0\"", name)
+	return Invalidf("invalid unit name %q: want APPLICATION/NUMBER, as in \"mysql/0\"", name)
 }
 
 // IsUnit reports whether name is a unit's.
@@ -167,7 +167,7 @@ func ParseUnitTag(tag string) (name string, err error) {
 		name = rest[:dash] + "/" + rest[dash+1:]
 	}
 	if !IsUnit(name) {
-		return "", fmt.Errorf("invalid unit tag %q: want unit-SERVICE-NUMBER", tag)
+		return "", fmt.Errorf("invalid unit tag %q: want unit-APPLICATION-NUMBER", tag)
 	}
 
 	return name, nil

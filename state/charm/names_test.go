@@ -17,7 +17,7 @@ func TestNames(t *testing.T) {
 	}{
 		{"charm", CheckName, []string{"mysql", "my-blog", "a", "cs2-b3", long},
 			[]string{"", "Mysql", "mysql-2", "-a", "a-", "a--b", "a_b", "1a", "a/b", "a b", "a\n", "..", long + "a", "müller"}},
-		{"service", CheckService, []string{"mysql", "blog-0", "a-0-b"}, []string{"", "blog-", "0", "Blog", "blog/0", "a\x00", long + "a"}},
+		{"application", CheckService, []string{"mysql", "blog-0", "a-0-b"}, []string{"", "blog-", "0", "Blog", "blog/0", "a\x00", long + "a"}},
 		{"relation", CheckRelation, []string{"db", "shared-db", "db_admin", "ring", "relation-x"}, []string{"", "relation-7", "Db", "db-", "db--x", "a/b", "0"}},
 		{"interface", CheckInterface, []string{"mysql", "http", "rec-ring", "ceph_client", "a.b", "X", "_mysql_router", "_"}, []string{"", "-", "a ", "a/b", ".a", "a\n"}},
 		{"series", CheckSeries, []string{"precise", "win2012r2", "centos7"}, []string{"", "Precise", "../x", "a/b"}},

@@ -291,13 +291,13 @@ func ParseDirective(text string) (name string, d Directive, err error) {
 		case sizeErr == nil && size > 0 && d.Size == 0:
 			d.Size = size
 		case d.Pool != "":
-			return "", d, Invalidf("storage %q: %q is no size (10G) or count, and the pool is given", name, word)
+			return "", d, Invalidf("storage %q: %q is neither a size (10G) nor a count, and the pool is given already", name, word)
 		case word == PoolRootFS, word == PoolTmpFS, kind == PoolHost && path.IsAbs(folder) &&
 			path.Clean(folder) == folder:
 			d.Pool = word
 		default:
 			return "", d, Invalidf(
-				"storage %q: %q is no pool, size or count: want rootfs, tmpfs or host:/FOLDER, a size like 10G, a count from 1 on",
+				"storage %q: %q is neither a pool, a size nor a count: want rootfs, tmpfs or host:/FOLDER, a size like 10G, a count from 1 on",
 				name,
 				word,
 			)

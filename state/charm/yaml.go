@@ -62,7 +62,7 @@ func parseDocument(data []byte) (*yaml.Node, error) {
 		return nil, err
 	}
 	if len(docs) > 1 {
-		return nil, fmt.Errorf("line %d: a second document begins; there may be one", docs[1].Line)
+		return nil, fmt.Errorf("line %d: a second document begins; want only one", docs[1].Line)
 	}
 
 	return docs[0], nil

@@ -264,7 +264,7 @@ func (c *Charmhub) refresh(ctx context.Context, wishes map[int]Wish, answers []A
 		answers[i] = Answer{release, err}
 	}
 	if len(keys) > 0 {
-		return awayf("its answer leaves out %d of %d questions", len(keys), len(wishes))
+		return awayf("its answer lacks %d of %d results", len(keys), len(wishes))
 	}
 	return nil
 }
@@ -366,7 +366,7 @@ func (c *Charmhub) readAnswer(resp *http.Response, into any) error {
 	}
 
 	if err := json.Unmarshal(data, into); err != nil {
-		return awayf("what %s answers is not what a charm store does", c.base)
+		return awayf("%s does not answer as a charm store", c.base)
 	}
 	return nil
 }

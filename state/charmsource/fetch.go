@@ -82,9 +82,9 @@ func (c *Charmhub) checkFile(f File) error {
 	case err != nil || at.Host == "":
 		return awayf("its answer has the URL %q", f.URL)
 	case at.Scheme != c.base.Scheme && at.Scheme != "https":
-		return awayf("it wants %s asked, which is not encrypted", f.URL)
+		return awayf("it refers to %s, which is not encrypted", f.URL)
 	case !isNear(at.Hostname(), c.base.Hostname()):
-		return awayf("%s wants a different host asked, %s", c.base.Host, at.Host)
+		return awayf("%s refers to a different host, %s", c.base.Host, at.Host)
 	}
 	return nil
 }

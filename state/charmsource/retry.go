@@ -92,7 +92,7 @@ func (c *Charmhub) retry(ctx context.Context, f func(ctx context.Context) error)
 		case !passes || n == maxTries:
 			return err
 		case delay > maxRetryAfter:
-			return fmt.Errorf("%w, and wants to be asked again at %s", err,
+			return fmt.Errorf("%w; retry at %s", err,
 				time.Now().Add(delay).Format("15:04:05 on 2006-01-02"))
 		}
 

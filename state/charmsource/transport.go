@@ -375,7 +375,7 @@ func (e errorJSON) explain(name string, w Wish) error {
 	case "invalid-channel":
 		return fmt.Errorf("charm %q cannot have a channel %q", name, w.Channel)
 	case "refresh-bundle-not-supported":
-		return fmt.Errorf("%q is a bundle, which is deployed again instead", name)
+		return fmt.Errorf("%q is a bundle: deploy it again instead", name)
 	}
 	return errorList{e}.explain()
 }
@@ -394,10 +394,10 @@ func (l errorList) explain() error {
 	case has("rate-limit-exceeded"):
 		return awayf("it was asked too often; try again later")
 	case has("remote-service-unavailable", "api-error", "endpoint-disabled"):
-		return awayf("it has trouble of its own (%q); try again later", l[0].Code)
+		return awayf("it failed (%q); try again later", l[0].Code)
 	case has("access-by-revision-not-allowed", "store-disallowed", "payment-required", "macaroon-permission-required",
 		"user-authentication-required", "user-authorization-needs-refresh", "device-authentication-required"):
-		return fmt.Errorf("the store does not give it to everybody (%q)", l[0].Code)
+		return fmt.Errorf("the store does not give it to you (%q)", l[0].Code)
 	case has("invalid-unbound-empty-search"):
 		return fmt.Errorf("no words to search for given")
 	}

@@ -41,7 +41,7 @@ func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfi
 		return err
 	})
 	if err != nil {
-		return h, fmt.Errorf("cannot read the environment: %w", err)
+		return h, fmt.Errorf("cannot read the model: %w", err)
 	}
 
 	list := make([]backupfile.Key, len(all))
@@ -191,7 +191,7 @@ func (c *backupCheck) take(k backupfile.Key) error {
 	if sum, _, ok := blobOf(kv); ok || strings.HasPrefix(k.Key, keyspace.BlobHeadsPrefix) {
 		head, err := keyspace.Decode[keyspace.BlobHead](kv)
 		if err != nil || !head.Complete || head.Size != c.archive.Size(backupfile.BlobName(sum)) {
-			return fmt.Errorf("%w: its blob %q is not whole", backupfile.ErrDamaged, sum)
+			return fmt.Errorf("%w: its blob %q is incomplete", backupfile.ErrDamaged, sum)
 		}
 	}
 
@@ -204,7 +204,7 @@ func (c *backupCheck) take(k backupfile.Key) error {
 // checkEnvironment checks that the backup has an environment. It is called after all keys.
 func (c *backupCheck) checkEnvironment() error {
 	if c.environment == nil {
-		return fmt.Errorf("%w: it has no environment", backupfile.ErrDamaged)
+		return fmt.Errorf("%w: it holds no model", backupfile.ErrDamaged)
 	}
 
 	record, err := keyspace.Decode[state.Environment](*c.environment)
@@ -212,7 +212,7 @@ func (c *backupCheck) checkEnvironment() error {
 		return err
 	}
 	if record.UUID != c.archive.UUID || record.Name != c.archive.Name {
-		return fmt.Errorf("%w: its header is of another environment", backupfile.ErrDamaged)
+		return fmt.Errorf("%w: its header is of another model", backupfile.ErrDamaged)
 	}
 
 	return nil

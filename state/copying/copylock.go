@@ -28,7 +28,7 @@ func acquireCopyLock(ctx context.Context, st store.Store, to string, prefixes []
 	s := state.OpenIn(st)
 	session, err := s.NewSession(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("cannot hold the environment: %w", err)
+		return nil, fmt.Errorf("cannot lock the model: %w", err)
 	}
 
 	l := &copyLock{
@@ -79,7 +79,7 @@ func (l *copyLock) release(ctx context.Context) error {
 	defer cancel()
 
 	if err := l.session.Close(ctx); err != nil && !errors.Is(err, store.ErrStoreGone) {
-		return fmt.Errorf("cannot let go of the environment; it is free in %s: %w", state.SessionTTL, err)
+		return fmt.Errorf("cannot unlock the model; its lock expires in %s: %w", state.SessionTTL, err)
 	}
 
 	return nil
@@ -117,7 +117,7 @@ func checkUnused(tx *state.Tx, prefixes []string) error {
 		return nil
 	}
 	if isOnlyCopy {
-		return keyspace.Refuse(errOtherCopyRuns, "there still runs: %s", strings.Join(programs, ", "))
+		return keyspace.Refuse(errOtherCopyRuns, "still running: %s", strings.Join(programs, ", "))
 	}
 
 	const maxShown = 10
@@ -125,7 +125,7 @@ func checkUnused(tx *state.Tx, prefixes []string) error {
 	if more := len(programs) - maxShown; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return keyspace.Refuse(state.ErrRunning, "there still run: %s", text)
+	return keyspace.Refuse(state.ErrRunning, "still running: %s", text)
 }
 
 // describeProgram returns the words for the program that holds one of the keys of [occupantPrefixes].
@@ -142,7 +142,7 @@ func describeProgram(key string) string {
 
 // errCopyLockLost is returned if the lock's lease has expired during a copy: agents may have begun again.
 var errCopyLockLost = fmt.Errorf(
-	"the store did not answer for %s, so the hold on the environment was lost: nothing has moved, do it again",
+	"the store did not answer for %s, so the lock on the model was lost; nothing was moved: run the command again",
 	state.SessionTTL,
 )
 

@@ -82,7 +82,7 @@ func FinishMigration(ctx context.Context, url string) (err error) {
 		return err
 	}
 	if !ok {
-		return keyspace.Refuse(state.ErrNotFound, "there is no migration to %q under way", url)
+		return keyspace.Refuse(state.ErrNotFound, "no migration to %q is under way", url)
 	}
 
 	m := Migration{From: draft.From, To: url, Keep: draft.Keep}
@@ -114,12 +114,12 @@ func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Stor
 	}
 
 	if err != nil {
-		return c, fmt.Errorf("cannot copy the environment: %w", err)
+		return c, fmt.Errorf("cannot copy the model: %w", err)
 	}
 
 	callFault(m.Fault, "migrate-moved")
 	if _, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: keys.Format, Value: s.format}}}); err != nil {
-		return c, fmt.Errorf("cannot make the copy an environment: %w", err)
+		return c, fmt.Errorf("cannot make the copy a model: %w", err)
 	}
 
 	callFault(m.Fault, "migrate-founded")
@@ -209,7 +209,7 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 	}
 	if same && own.Session == s.record.Session {
 		return keyspace.Refuse(state.ErrStoreExists,
-			"cannot migrate to %q: the environment lies there already", m.To)
+			"cannot migrate to %q: the model is there already", m.To)
 	}
 
 	there, err := readContents(ctx, to)
@@ -245,11 +245,11 @@ func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) erro
 		return err
 	case draftThere && left.Environment != s.uuid:
 		return keyspace.Refuse(state.ErrStoreExists,
-			"cannot migrate to %q: there lies half of another environment, from %q", url, left.From)
+			"cannot migrate to %q: it holds an incomplete copy of a different model, from %q", url, left.From)
 	case draftThere, movedThere && env.UUID == s.uuid, empty:
 		return nil
 	case env.Name != "":
-		return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it holds the environment %q", url,
+		return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it holds the model %q", url,
 			env.Name)
 	}
 

@@ -117,7 +117,7 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 	callFault(r.Fault, "restore-begun")
 	all, err := r.rewriteKeys(from, there)
 	if err != nil {
-		return c, fmt.Errorf("cannot restore the environment: %w", err)
+		return c, fmt.Errorf("cannot restore the model: %w", err)
 	}
 
 	if r.Replace {
@@ -134,7 +134,7 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 		lockLost: lock.session.Done(),
 	}
 	if c, err = copier.copyAll(ctx, all); err != nil {
-		return c, fmt.Errorf("cannot restore the environment: %w", err)
+		return c, fmt.Errorf("cannot restore the model: %w", err)
 	}
 
 	callFault(r.Fault, "restore-copied")
@@ -195,12 +195,12 @@ func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) e
 		return err
 	case half && left.From != from.String() && !(r.Replace && left.Environment == from.header.UUID):
 		return keyspace.Refuse(state.ErrStoreExists,
-			"cannot restore to %q: there lies half of another environment, from %q", r.URL, left.From)
+			"cannot restore to %q: it holds an incomplete copy of a different model, from %q", r.URL, left.From)
 	case half, empty, r.Replace && env.UUID == from.header.UUID:
 		return nil
 	case env.Name != "":
 		return keyspace.Refuse(state.ErrStoreExists,
-			"cannot restore to %q: it holds the environment %q, with the uuid %s", r.URL, env.Name, env.UUID)
+			"cannot restore to %q: it holds the model %q, with the uuid %s", r.URL, env.Name, env.UUID)
 	}
 
 	return keyspace.Refuse(state.ErrStoreExists, "cannot restore to %q: it is not empty", r.URL)
@@ -240,10 +240,10 @@ func endAgents(ctx context.Context, s *state.State, all []keyspace.KeyValue) err
 func (r Restoration) finishTarget(ctx context.Context, s *state.State) error {
 	if !r.Replace {
 		if err := endLeftovers(ctx, s); err != nil {
-			return fmt.Errorf("cannot end what ran in the old environment: %w", err)
+			return fmt.Errorf("cannot end what ran in the old model: %w", err)
 		}
 		if err := r.renewStorages(ctx, s); err != nil {
-			return fmt.Errorf("cannot have storage made again: %w", err)
+			return fmt.Errorf("cannot mark storage to be made again: %w", err)
 		}
 	}
 
@@ -278,7 +278,7 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 		}
 	}
 
-	end := actions.Outcome{Message: "it ran when the backup was made: nobody knows how far it came"}
+	end := actions.Outcome{Message: "it ran when the backup was made, so its outcome is unknown"}
 	for _, a := range all {
 		if a.Status != actions.Running {
 			continue

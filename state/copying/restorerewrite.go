@@ -198,7 +198,7 @@ func holdWithoutInstance(id string, m *state.Machine) {
 		return
 	}
 
-	why := fmt.Sprintf("restored: its instance is the old environment's; juju resolved %s starts another", id)
+	why := fmt.Sprintf("restored: its instance is the old model's; juju resolved %s starts another", id)
 	m.InstanceID = ""
 	m.Status = state.MachineError
 	m.Message = why

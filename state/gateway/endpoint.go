@@ -62,7 +62,7 @@ func (g *Gateway) Listen(who Identity, path string) (*Endpoint, error) {
 	e.served.Go(func() {
 		err := e.server.Serve(newBoundedListener(l, maxConns))
 		if err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-			slog.Error("the gateway's socket is served no longer", "identity", string(who), "error", err)
+			slog.Error("the gateway's socket is no longer served", "identity", string(who), "error", err)
 		}
 	})
 

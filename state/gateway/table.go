@@ -28,7 +28,7 @@ func (Table) Rights(ctx context.Context, v View, who Identity) (Rights, error) {
 
 	machine, ok := strings.CutPrefix(string(who), machineIdentity)
 	if !ok {
-		return nil, fmt.Errorf("internal error: %q is no identity", who)
+		return nil, fmt.Errorf("internal error: %q is not an identity", who)
 	}
 	return &tableRights{access.Agent(machine), access.NewPlacement(placementReader{ctx, v})}, nil
 }

@@ -62,7 +62,7 @@ func (b *txBuffer) get(v *View, key string) (store.KV, error) {
 
 // errRecalled: what a run of an update has come to rests on what was recalled, and no commit has shown that
 // it is so. It runs again, and reads.
-var errRecalled = errors.New("keys are to be read again")
+var errRecalled = errors.New("keys must be read again")
 
 func (m *memory) recall(key string) (kv store.KV, ok bool) {
 	value, ok := m.kvs.Load(key)

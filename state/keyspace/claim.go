@@ -133,7 +133,7 @@ func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why 
 	}
 	_, lives, err := tx.Get(c.target.Presence)
 	if lives {
-		return claimRefused, "it is held by " + h.String() + ", which cannot be seen from here, and lives", err
+		return claimRefused, "it is held by " + h.String() + ", which lives, and cannot be seen from here", err
 	}
 
 	return claimGranted, "", err
@@ -190,7 +190,7 @@ func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d ClaimRecord, err
 
 // markLost records that the claim was lost, and returns why.
 func (c *Claim) markLost(d ClaimRecord) error {
-	why := "it was given away by an operator"
+	why := "an operator gave it away"
 	if d.Holder != nil {
 		why = "it was taken by " + d.Holder.String()
 	}

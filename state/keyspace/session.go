@@ -121,7 +121,7 @@ func (s *Session) updateFenced(ctx context.Context, key string, f func(tx *Tx) e
 			return err
 		}
 		if !ok || !s.Wrote(p) {
-			return Refuse(ErrSessionLost, "session lost: %s is not held by it any more", key)
+			return Refuse(ErrSessionLost, "session lost: it no longer holds %s", key)
 		}
 
 		return f(tx)

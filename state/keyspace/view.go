@@ -116,7 +116,7 @@ func (v *View) close() {
 
 func (v *View) checkOpen() {
 	if v.closed {
-		panic("internal error: a View or Tx was used after the call that it was made for")
+		panic("internal error: a View or Tx was used after its call had ended")
 	}
 }
 

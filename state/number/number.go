@@ -23,7 +23,7 @@ import (
 )
 
 // ErrNotJSON is the error for a value that JSON cannot express.
-var ErrNotJSON = errors.New("it cannot be said in JSON")
+var ErrNotJSON = errors.New("JSON cannot express it")
 
 // Unmarshal does what [json.Unmarshal] does, but decodes numbers into [json.Number] where doc has the type
 // any.
@@ -38,7 +38,7 @@ func Unmarshal(data []byte, doc any) error {
 	}
 
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("more than one value of JSON")
+		return errors.New("more than one JSON value")
 	}
 	return nil
 }

@@ -113,7 +113,7 @@ func bindFolder(folder, location string, readOnly bool) error {
 		return err
 	}
 	if !empty {
-		return fmt.Errorf("%s is not empty, and would be hidden: move what is in it away", location)
+		return fmt.Errorf("%s is not empty, and mounting would hide its content: move the content away", location)
 	}
 
 	err = unix.Mount(folder, location, "", unix.MS_BIND, "")

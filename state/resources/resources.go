@@ -42,7 +42,7 @@ func (r Resource) Identity() any { return r.Version }
 func Put(tx *state.Tx, service string, r Resource) (_ Resource, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("cannot give service %q resource %q: %w", service, r.Name, err)
+			err = fmt.Errorf("cannot give application %q resource %q: %w", service, r.Name, err)
 		}
 	}()
 
@@ -74,7 +74,7 @@ func Put(tx *state.Tx, service string, r Resource) (_ Resource, err error) {
 		return r, err
 	}
 	if !there && len(all) >= MaxPerService {
-		return r, fmt.Errorf("it has %d resources already, which is the most", len(all))
+		return r, fmt.Errorf("it already has %d resources, the most that one can have", len(all))
 	}
 
 	r.Version = old.Version + 1
@@ -92,7 +92,7 @@ func Put(tx *state.Tx, service string, r Resource) (_ Resource, err error) {
 // Get reads a service's resource. state.ErrNotFound.
 func Get(v *state.View, service, name string) (Resource, error) {
 	r, err := keyspace.LoadExisting[Resource](v.Keys(), keys.Resource(service, name),
-		"service %q was given no resource %q", service, name)
+		"application %q has no resource %q attached", service, name)
 	r.Name = name
 	return r, err
 }

@@ -93,7 +93,7 @@ func (c Content) Add(key, value string, read func(path string) ([]byte, error)) 
 		c[name] = []byte(value)
 	default:
 		if c[name], err = base64.StdEncoding.DecodeString(value); err != nil {
-			err = fmt.Errorf("value of key %q is no base64", name)
+			err = fmt.Errorf("value of key %q is not base64", name)
 		}
 	}
 

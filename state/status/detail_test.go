@@ -53,7 +53,7 @@ func TestReadUnit(t *testing.T) {
 		{"nothing is owed", state.Workflow{State: "started"}, "", "", "", "idle"},
 		{"something is", state.Workflow{State: "started"}, "run server-relation-joined", "", "", "idle"},
 		{"a hook has failed", state.Workflow{State: "start-error", Failure: failure}, "", "your answer, or its retry at ", "juju resolved --retry mysql/0 runs it again", "idle"},
-		{"nobody leads", state.Workflow{State: "installed"}, "", "a unit that leads its service", "", "idle"},
+		{"nobody leads", state.Workflow{State: "installed"}, "", "a unit that leads its application", "", "idle"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			statetest.Update(t, st, func(tx *state.Tx) error {

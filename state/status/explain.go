@@ -58,7 +58,7 @@ func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 	switch {
 	case m.State == state.MachineError:
 		d.waitFor("machine %s, which is in error: %s", d.Machine, m.Error)
-		d.advise(Advice{"juju resolved " + d.Machine, "has its start tried again"})
+		d.advise(Advice{"juju resolved " + d.Machine, "retries its start"})
 	case m.State == state.MachinePending:
 		d.waitFor("machine %s, which is pending%s", d.Machine, strings.TrimSuffix(": "+m.Message, ": "))
 	case d.Machine == "":
@@ -68,7 +68,7 @@ func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 		d.advise(Advice{"juju start", "on the host of machine " + d.Machine + "; its agent.log says more"})
 	case d.Trouble != nil:
 		d.waitFor("its agent, which cannot go on: %s", text.FirstLine(d.Trouble.Message))
-		d.advise(Advice{Effect: "see to what it says: the next try is at " + formatLocal(d.Trouble.NextRetry)})
+		d.advise(Advice{Effect: "mend that: the next attempt is at " + formatLocal(d.Trouble.NextRetry)})
 	case d.Running != nil:
 		d.waitFor("the end of %s, which has been running since %s%s", d.Running.Name,
 			formatLocal(d.Running.Since), d.Running.HeldBy())
@@ -86,7 +86,7 @@ func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 		// It waits for nothing: its agent is about to act.
 	case d.State != state.UnitStarted && d.Life == state.Alive:
 		// Before start, the agent's decision (agent/uniter/decide) waits only for a leader of the service.
-		d.waitFor("a unit that leads its service")
+		d.waitFor("a unit that leads its application")
 	case d.Life != state.Alive:
 		d.waitFor("the end of its relations and subordinates")
 	case d.Workload.Current == "blocked" || d.Workload.Current == "waiting":

@@ -204,7 +204,7 @@ func (w *input) findMissing() {
 		w.addDamage("the record of machine %s is missing, and it has units", id)
 	}
 	for _, service := range slices.Sorted(maps.Keys(missing)) {
-		w.addDamage("the record of service %q is missing", service)
+		w.addDamage("the record of application %q is missing", service)
 	}
 }
 

@@ -78,7 +78,7 @@ func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
 		}
 
 		if !said {
-			log.Warn("another agent runs this unit; waiting for its end", "folder", string(f))
+			log.Warn("another agent runs this unit; waiting until it ends", "folder", string(f))
 			said = true
 		}
 
@@ -175,7 +175,7 @@ func (f Folder) moveFromLegacy() error {
 	}
 	defer lock.Close()
 	if info, err := os.Lstat(string(f)); err == nil && info.IsDir() {
-		return fmt.Errorf("the unit has another folder, %q: move away the one that is not the unit's", former)
+		return fmt.Errorf("the unit has a second directory, %q: move away the one that is not the unit's", former)
 	}
 
 	// The link waits where the folder goes, so that they change places at once.

@@ -47,7 +47,7 @@ func (l *HookLock) Close() error { return l.file.Close() }
 var (
 	ErrHookRuns = errors.New("a hook runs")
 	// ErrAgentUnaware also is true for an instant while an agent starts.
-	ErrAgentUnaware = errors.New("its agent cannot be asked to run no hook")
+	ErrAgentUnaware = errors.New("cannot ask its agent to stop running hooks")
 )
 
 // Quiesced keeps an agent from beginning a hook of the unit until it is closed.

@@ -30,7 +30,7 @@ func (f Folder) charmFileListPath() string { return f.Path("charm.files") }
 func (f Folder) readCharmFileList() (fileSet, error) {
 	var m charmManifest
 	if _, err := jsonfile.Read(f.charmFileListPath(), &m); err != nil {
-		return nil, fmt.Errorf("cannot read what the charm has brought: %w", err)
+		return nil, fmt.Errorf("cannot read the list of the charm's files: %w", err)
 	}
 
 	b := make(fileSet, len(m.Files))
@@ -50,7 +50,7 @@ func (f Folder) writeCharmFileList(all ...fileSet) error {
 	}
 
 	if err := jsonfile.Write(f.charmFileListPath(), m); err != nil {
-		return fmt.Errorf("cannot note what the charm has brought: %w", err)
+		return fmt.Errorf("cannot write the list of the charm's files: %w", err)
 	}
 
 	return nil
@@ -81,7 +81,7 @@ func (f Folder) preserveLocalFiles(old fileSet) error {
 
 	m := &preserver{root: root, shipped: old, changedDirs: map[string]bool{}}
 	if err := m.preserveDir("."); err != nil {
-		return fmt.Errorf("cannot take along what the charm has made: %w", osutil.InFolder(err, string(f)))
+		return fmt.Errorf("cannot keep the files that hooks have made: %w", osutil.InFolder(err, string(f)))
 	}
 	if err := m.syncDirs(); err != nil {
 		return osutil.InFolder(err, string(f))

@@ -38,13 +38,13 @@ type entry struct {
 // Read returns the keys. It returns secret.ErrNoKey if there is no file.
 func (f File) Read() (secret.Keyring, error) {
 	if f == "" {
-		return nil, fmt.Errorf("%w: there is no folder of the environment here", secret.ErrNoKey)
+		return nil, fmt.Errorf("%w: this host has no directory of the model", secret.ErrNoKey)
 	}
 
 	data, err := osutil.ReadUpTo(string(f), maxFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: %s is missing here: copy it from another host of the environment",
+		return nil, fmt.Errorf("%w: %s is missing here: copy it from a different host of the model",
 			secret.ErrNoKey, f)
 	case err != nil:
 		return nil, fmt.Errorf("cannot read the keys for secrets: %w", err)

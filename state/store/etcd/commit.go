@@ -180,7 +180,7 @@ func (r request) splitBundles(s keyCodec) (request, error) {
 	r.ops = then
 	if len(then) > maxRootOps {
 		return request{}, fmt.Errorf(
-			"%w: too many keys stand under leases below the prefixes that it is conditional on",
+			"%w: too many keys have leases below the prefixes in its conditions",
 			store.ErrTooLarge,
 		)
 	}

@@ -73,7 +73,7 @@ func (d *db) checkNotNested(ctx context.Context) error {
 			return err
 		}
 		if resp.Count > 0 {
-			return fmt.Errorf("prefix %q lies in the store at %q: stores lie beside one another",
+			return fmt.Errorf("prefix %q is inside the store at %q: stores cannot be nested",
 				d.config.prefix, prefix)
 		}
 	}
@@ -111,7 +111,7 @@ func (d *db) writeMarker(ctx context.Context) error {
 		return store.ErrExists
 	}
 
-	return fmt.Errorf("other keys lie below %q: take a prefix of its own", d.keys.root)
+	return fmt.Errorf("there are other keys below %q: choose an empty prefix", d.keys.root)
 }
 
 // readMarker returns the revision at which the store was created. It returns [store.ErrNoStore] if there is

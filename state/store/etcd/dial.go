@@ -116,7 +116,7 @@ func checkPrivate(file string) error {
 		return err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("file %q may be read by others: chmod 600 it", file)
+		return fmt.Errorf("file %q can be read by others: chmod 600 it", file)
 	}
 
 	return nil
@@ -315,7 +315,7 @@ func (l *tlsReloader) reload() *tls.Config {
 		l.warned = ""
 	} else if l.warned != err.Error() {
 		l.warned = err.Error()
-		slog.Warn("etcd's credentials cannot be read again: those of before are used", "error", err)
+		slog.Warn("cannot read etcd's credentials again: using the previous ones", "error", err)
 	}
 
 	return l.lastGood

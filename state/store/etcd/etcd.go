@@ -203,7 +203,7 @@ func parseURL(raw string) (_ config, err error) {
 func parseOptions(query string) (map[string]string, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, errors.New("its options are no query: want ?NAME=VALUE&NAME=VALUE")
+		return nil, errors.New("its options are not a query: want ?NAME=VALUE&NAME=VALUE")
 	}
 
 	known := []string{"ca", "cert", "key", "user", "password-file", "tls", "prefix"}
@@ -219,7 +219,7 @@ func parseOptions(query string) (map[string]string, error) {
 	}
 
 	if tls := options["tls"]; tls != "" && tls != "true" {
-		return nil, errors.New("option tls is true, or is left out")
+		return nil, errors.New("option tls must be true, or left out")
 	}
 
 	return options, nil
@@ -244,14 +244,14 @@ func splitEndpoints(list, scheme string, tls bool, check func(address string) er
 func checkHost(host string) error {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil || name == "" || port == "" {
-		return fmt.Errorf("%q is no HOST:PORT: %s", host, wantURL)
+		return fmt.Errorf("%q is not HOST:PORT: %s", host, wantURL)
 	}
 	return nil
 }
 
 func checkSocket(socket string) error {
 	if !filepath.IsAbs(socket) {
-		return fmt.Errorf("socket %q is no absolute path: %s", socket, wantURL)
+		return fmt.Errorf("socket %q is not an absolute path: %s", socket, wantURL)
 	}
 	return nil
 }
@@ -266,15 +266,15 @@ func (p config) validate() error {
 	}
 
 	if (p.cert == "") != (p.key == "") {
-		return errors.New("options cert and key go together")
+		return errors.New("options cert and key must be given together")
 	}
 	if (p.user == "") != (p.passwordFile == "") {
-		return errors.New("options user and password-file go together")
+		return errors.New("options user and password-file must be given together")
 	}
 
 	for _, file := range []string{p.ca, p.cert, p.key, p.passwordFile} {
 		if file != "" && !filepath.IsAbs(file) {
-			return fmt.Errorf("file %q is no absolute path", file)
+			return fmt.Errorf("file %q is not an absolute path", file)
 		}
 	}
 

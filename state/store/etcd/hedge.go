@@ -211,7 +211,7 @@ func mapKnownError(err error) error {
 		{rpctypes.ErrTooManyOps, fmt.Errorf("%w: etcd runs with a --max-txn-ops below its default of 128", store.ErrTooLarge)},
 		{rpctypes.ErrRequestTooLarge, fmt.Errorf("%w: etcd runs with a --max-request-bytes below its default of 1.5 MiB", store.ErrTooLarge)},
 		{rpctypes.ErrNoSpace, fmt.Errorf("etcd's database is full: compact it, defragment it, then disarm its alarm: %w", rpctypes.ErrNoSpace)},
-		{rpctypes.ErrPermissionDenied, fmt.Errorf("etcd's user may not read and write the whole prefix: %w", rpctypes.ErrPermissionDenied)},
+		{rpctypes.ErrPermissionDenied, fmt.Errorf("etcd's user cannot read and write the whole prefix: %w", rpctypes.ErrPermissionDenied)},
 		{rpctypes.ErrAuthFailed, fmt.Errorf("etcd refuses the login: wrong user or password: %w", rpctypes.ErrAuthFailed)},
 		{rpctypes.ErrUserEmpty, fmt.Errorf("etcd wants a user: give ?user=NAME&password-file=FILE: %w", rpctypes.ErrUserEmpty)},
 	} {

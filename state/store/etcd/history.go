@@ -102,9 +102,9 @@ func (d *db) observeResponse(before historyState, answer *pb.ResponseHeader) (ep
 // startEpoch makes all parts of this process read everything again after etcd's history was replaced.
 // Watchers end as if they had missed changes. Leases count as lost, since their keys may be missing.
 func (d *db) startEpoch(before historyState, answer *pb.ResponseHeader) {
-	what := "etcd's data are older than they were, as after a snapshot was restored: everything is read afresh"
+	what := "etcd's data are older than before, as after restoring a snapshot: reading everything again"
 	if answer.ClusterId != before.cluster {
-		what = "another etcd cluster answers than before: everything is read afresh"
+		what = "a different etcd cluster answers: reading everything again"
 	}
 	slog.Warn(what,
 		"members", d.config.endpointList(), "revision", answer.Revision, "seen before", before.revision)

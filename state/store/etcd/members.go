@@ -48,7 +48,7 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 		}
 	case peer == "":
 		return "", fmt.Errorf(
-			"etcd has no member %s; if it was taken out already, give --peer URL, at which the new one meets the others",
+			"etcd has no member %s; if it was removed already, give --peer URL, the new member's peer URL",
 			member,
 		)
 	}
@@ -56,7 +56,7 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 	members, err := d.addMember(ctx, list.Members, peers)
 	if err != nil {
 		return "", fmt.Errorf(
-			"the dead member of etcd is out, but the new one is not in; repeat it with --peer %s: %w",
+			"etcd's dead member was removed, but the new one was not added; repeat with --peer %s: %w",
 			strings.Join(peers, ","), err,
 		)
 	}

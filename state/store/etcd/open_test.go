@@ -22,17 +22,17 @@ func TestURLs(t *testing.T) {
 		{"etcd://h:2379/a b", "prefix"},
 		{"etcd://h:2379/\x00store", "prefix"},
 		{"etcd://h:2379/a?prefix=/b", "into the path"},
-		{"etcd://h/a", "no HOST:PORT"},
-		{"etcd:///a", "no HOST:PORT"},
-		{"etcd://h:2379,/a", "no HOST:PORT"},
+		{"etcd://h/a", "not HOST:PORT"},
+		{"etcd:///a", "not HOST:PORT"},
+		{"etcd://h:2379,/a", "not HOST:PORT"},
 		{"etcd://root:hunter2@h:2379/a", "must not hold a user"},
 		{"etcd://h:2379/a?password=hunter2", "unknown option"},
-		{"etcd://h:2379/a?user=root", "go together"},
-		{"etcd://h:2379/a?cert=/c", "go together"},
-		{"etcd://h:2379/a?ca=ca.pem", "no absolute path"},
+		{"etcd://h:2379/a?user=root", "must be given together"},
+		{"etcd://h:2379/a?cert=/c", "must be given together"},
+		{"etcd://h:2379/a?ca=ca.pem", "not an absolute path"},
 		{"etcd://h:2379/a?ca=/a&ca=/b", "twice"},
 		{"etcd://h:2379/a?tls=yes", "tls"},
-		{"etcd+unix://run/sock?prefix=/a", "no absolute path"},
+		{"etcd+unix://run/sock?prefix=/a", "not an absolute path"},
 		{"etcd+unix:///run/sock", "prefix"},
 		{"zk://h:1/a", "want etcd://"},
 	} {
@@ -60,11 +60,11 @@ func TestCreateAndOpen(t *testing.T) {
 	defer s.Close()
 	put(t, s, "services/mysql")
 
-	if err := etcd.Create(t.Context(), url+"/inner"); err == nil || !strings.Contains(err.Error(), "lies in the store") {
+	if err := etcd.Create(t.Context(), url+"/inner"); err == nil || !strings.Contains(err.Error(), "is inside the store") {
 		t.Errorf("a store within a store: %v", err)
 	}
 	outer := url[:strings.LastIndex(url, "/")]
-	if err := etcd.Create(t.Context(), outer); err == nil || !strings.Contains(err.Error(), "other keys lie below") {
+	if err := etcd.Create(t.Context(), outer); err == nil || !strings.Contains(err.Error(), "there are other keys below") {
 		t.Errorf("a store around a store: %v", err)
 	}
 	_, err = etcd.Client(s).Put(t.Context(), "/foreign/key", "1")

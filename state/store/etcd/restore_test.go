@@ -73,7 +73,7 @@ func TestRestored(t *testing.T) {
 					t.Errorf("history went back %d times", n)
 				}
 			}
-			if n := strings.Count(text(), "everything is read afresh"); n != 2 { // one for each store
+			if n := strings.Count(text(), "reading everything again"); n != 2 { // one for each store
 				t.Errorf("it was said %d times:\n%s", n, text())
 			}
 		})

@@ -136,7 +136,7 @@ func (w *watcher) followOnce() error {
 
 		b := response.Batch()
 		if b.Revision <= w.position {
-			return fmt.Errorf("the gateway tells of revision %d after %d", b.Revision, w.position)
+			return fmt.Errorf("the gateway sent revision %d after %d", b.Revision, w.position)
 		}
 		if err := w.enqueue(b); err != nil {
 			return err

@@ -277,17 +277,17 @@ var troubles = map[int]trouble{
 		hint:    "look for the disk's errors in dmesg; agents go on by themselves once it answers",
 	},
 	codes.SQLITE_READONLY: {
-		meaning: "the file or its folder may not be written",
-		hint:    "run this as the file's owner, and see that its disk is mounted for writing",
+		meaning: "no permission to write the file or its directory",
+		hint:    "run this as the file's owner, and check that its disk is mounted for writing",
 	},
 	codes.SQLITE_CANTOPEN: {
-		meaning: "the file or its folder cannot be opened",
+		meaning: "cannot open the file or its directory",
 		hint:    "run this as the file's owner",
 	},
 	codes.SQLITE_NOTADB: {meaning: "it is not a bijou store", hint: "check the path of the state"},
 	codes.SQLITE_CORRUPT: {
 		meaning: "the file is damaged",
-		hint:    "if that stays, stop the agents and restore a backup: juju restore FILE --replace",
+		hint:    "if the error persists, stop the agents and restore a backup: juju restore FILE --replace",
 	},
 }
 

@@ -34,7 +34,7 @@ func parseGeneration(blob []byte) (g generation, err error) {
 		return generation{}, nil
 	}
 	if len(blob) != generationSize {
-		return generation{}, fmt.Errorf("its generation has %d bytes, and not %d", len(blob), generationSize)
+		return generation{}, fmt.Errorf("its generation has %d bytes, not %d", len(blob), generationSize)
 	}
 
 	g.counter = int64(binary.LittleEndian.Uint64(blob))

@@ -21,7 +21,7 @@ const (
 func prepareRelationList(f *hookenv.FlagSet) hookenv.Runner {
 	l := &relationLister{}
 	l.relationFlag.addFlags(f)
-	f.AddBool(&l.app, "list the service instead of its units", "app")
+	f.AddBool(&l.app, "list the application instead of its units", "app")
 
 	f.AddChoice(&l.listed, "what to list; unit is the default", "type", typeRelationID, typeRelationName,
 		typeService, typeUnit)

@@ -14,7 +14,7 @@ import (
 func prepareRelationSet(f *hookenv.FlagSet) hookenv.Runner {
 	s := &relationSetter{}
 	s.relationFlag.addFlags(f)
-	f.AddBool(&s.app, "change the settings of the service, not of the unit", "app")
+	f.AddBool(&s.app, "change the settings of the application, not of the unit", "app")
 	f.AddString(&s.file, "read settings from a YAML or JSON file; - is stdin", "FILE", "file")
 	f.AddString(&s.format, "accepted and ignored", "FORMAT", "format")
 	return s.run

@@ -190,7 +190,7 @@ func (t Target) rewordNotFound(h hookapi.Hook, err error) error {
 func prepareRelationGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &relationGetter{}
 	g.relationFlag.addFlags(f)
-	f.AddBool(&g.app, "print the settings of the service, not of a unit", "app")
+	f.AddBool(&g.app, "print the settings of the application, not of a unit", "app")
 	f.AddFormat()
 	return g.run
 }

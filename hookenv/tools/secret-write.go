@@ -30,7 +30,7 @@ func (s *secretFlags) addFlags(f *hookenv.FlagSet) {
 	f.AddString(&s.change.Label, "how this charm calls it", "LABEL", "label")
 	f.AddString(&s.change.Rotate, "never, hourly, daily, weekly, monthly, quarterly or yearly", "POLICY",
 		"rotate")
-	f.AddChoice(&s.owner, "whose it is: the service's (default), or the unit's", "owner", "application", "unit")
+	f.AddChoice(&s.owner, "whose it is: the application's (default), or the unit's", "owner", "application", "unit")
 	f.AddString(&s.file, "a YAML file with keys and values; - is stdin", "FILE", "file")
 }
 
@@ -190,7 +190,7 @@ func (g *secretGrantee) findRelation(ctx context.Context, inv *hookenv.Invocatio
 func prepareSecretRevoke(f *hookenv.FlagSet) hookenv.Runner {
 	g := &secretGrantee{grant: hookapi.SecretGrant{Relation: hookapi.NoRelation}}
 	g.relationFlag.addFlags(f)
-	f.AddString(&g.grant.Service, "all grants of this service", "SERVICE", "app", "application")
+	f.AddString(&g.grant.Service, "all grants of this application", "APPLICATION", "app", "application")
 	f.AddString(&g.grant.Unit, "all grants of this unit alone", "UNIT", "unit")
 
 	return func(ctx context.Context, inv *hookenv.Invocation) error {

@@ -10,7 +10,7 @@ import (
 func prepareStatusGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &statusGetter{}
 	f.AddBool(&g.data, "print message and data too", "include-data")
-	f.AddBool(&g.application, "print the status of the service, not of the unit", "application")
+	f.AddBool(&g.application, "print the status of the application, not of the unit", "application")
 	f.AddFormat()
 	return g.run
 }

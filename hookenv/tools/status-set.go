@@ -20,7 +20,7 @@ func checkStatusWord(word string) error {
 
 func prepareStatusSet(f *hookenv.FlagSet) hookenv.Runner {
 	ofService := false
-	f.AddBool(&ofService, "set the status of the service, not of the unit", "application")
+	f.AddBool(&ofService, "set the status of the application, not of the unit", "application")
 
 	return func(ctx context.Context, inv *hookenv.Invocation) error {
 		if err := inv.CheckUnitCall(2); err != nil {

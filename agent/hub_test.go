@@ -23,7 +23,7 @@ func TestHub(t *testing.T) {
 	}{
 		{250, "a=1", ""},
 		{40, "a=$(head -c 60000 /dev/zero | tr '\\0' x)$r", ""}, // 2.4 MB in all
-		{260, "a=1", "it changed settings in 260 places at once, which is more than one transaction holds: about 250 are possible; change fewer in one hook"},
+		{260, "a=1", "it changed settings in 260 places at once, more than one transaction can hold: about 250 are possible; change fewer in one hook"},
 	} {
 		t.Run(fmt.Sprint(tc.relations), func(t *testing.T) {
 			r := newRig(t, statetest.New(t))

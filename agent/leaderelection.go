@@ -149,7 +149,7 @@ func (e *leaderElection) campaignAndLead(ctx context.Context, service, unit stri
 		return err
 	}
 
-	e.log.Info("unit leads its service", "service", service, "unit", unit)
+	e.log.Info("unit leads its application", "service", service, "unit", unit)
 	return e.holdLeadership(ctx, lead, service, unit, c)
 }
 
@@ -230,7 +230,7 @@ func (e *leaderElection) holdLeadership(
 				resignErr := e.resign(ctx, lead)
 				return errors.Join(err, resignErr)
 			}
-			e.log.Info("unit leads its service", "service", service, "unit", next)
+			e.log.Info("unit leads its application", "service", service, "unit", next)
 			leader = next
 		case known && !e.hasOtherCandidates(ctx, service, c):
 			c.waitForChange(ctx, lead.Done(), recheckInterval)

@@ -33,7 +33,7 @@ func (m *machineAgent) removeStaleFolders(units []string) error {
 
 			folder := unitdir.Of(m.host.Dir, unit)
 			if err := folder.Remove(); err != nil {
-				m.Log.Warn("cannot remove the folder of a unit that is gone", "folder", folder, "error", err)
+				m.Log.Warn("cannot remove the directory of a removed unit", "folder", folder, "error", err)
 			}
 		}
 	}

@@ -62,7 +62,7 @@ func (l *outageLog) note(agent string, err error, next time.Time) outage {
 
 	why := rootCause(err)
 	if !l.isLogged(why) {
-		l.log.Warn("cannot go on; trying again until it succeeds", "agent", agent, "error", err)
+		l.log.Warn("cannot continue; retrying until it succeeds", "agent", agent, "error", err)
 	}
 
 	if !had || o.cause != why {
@@ -116,11 +116,11 @@ func (l *outageLog) updateStatus(ctx context.Context, agent string, o outage) {
 		line.Message = ""
 	default:
 		line.Level = "WARNING"
-		line.Message = "cannot go on, and tries again: " + o.Message
+		line.Message = "cannot continue, and retries: " + o.Message
 	}
 
 	if err := l.report(ctx, agent, fails, line); err != nil {
-		l.log.Debug("cannot tell of an agent's trouble", "agent", agent, "error", err)
+		l.log.Debug("cannot record an agent's trouble", "agent", agent, "error", err)
 		return // the next turn tries again
 	}
 

@@ -32,7 +32,7 @@ func TestTroubleIsSaidOncePerCause(t *testing.T) {
 	b(fmt.Errorf("cannot begin session: %w", store.AwayError("nobody answers", context.DeadlineExceeded)))
 	a(nil)
 	b(nil)
-	const cannot = "cannot go on; trying again until it succeeds"
+	const cannot = "cannot continue; retrying until it succeeds"
 	if want := []string{cannot, cannot, "going on again", cannot, "going on again"}; !slices.Equal(lines, want) {
 		t.Errorf("said %q", lines)
 	}
@@ -91,9 +91,9 @@ func TestTroubleIsShown(t *testing.T) {
 	tell(nil)
 	tell(nil)
 	want := []string{
-		"unit-a-0: no space left, attempt 2; cannot go on, and tries again: no space left",
+		"unit-a-0: no space left, attempt 2; cannot continue, and retries: no space left",
 		"unit-a-0: no space left, attempt 3; ",
-		"unit-a-0: a link, attempt 2; cannot go on, and tries again: a link",
+		"unit-a-0: a link, attempt 2; cannot continue, and retries: a link",
 		"unit-a-0: nothing; goes on again",
 	}
 	if !slices.Equal(r.said, want) {

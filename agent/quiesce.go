@@ -72,7 +72,7 @@ func tryQuiesce(folder unitdir.Folder) (*unitdir.Quiesced, error) {
 	runs, err := hookexec.StillRuns(q.Folder().ProcessPath())
 	if err != nil {
 		_ = q.Close()
-		return nil, fmt.Errorf("cannot tell whether a hook runs: %w", err)
+		return nil, fmt.Errorf("cannot find out whether a hook runs: %w", err)
 	}
 	if runs {
 		_ = q.Close()

@@ -147,7 +147,7 @@ type host struct {
 func newHost(o Options, env state.Environment, claim *state.Claim) (*host, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("cannot find the machine's folder: %w", err)
+		return nil, fmt.Errorf("cannot find the machine's directory: %w", err)
 	}
 
 	o.Dir = dir
@@ -191,7 +191,7 @@ func (h *host) runWhileClaimed(ctx context.Context, work func(ctx context.Contex
 
 	wg.Go(func() {
 		if err := h.claim.Watch(working); err != nil {
-			h.Log.Error("another agent runs the machine: the hooks in flight end, and this agent", "error", err)
+			h.Log.Error("another agent runs the machine: this agent ends, with its hooks in flight", "error", err)
 			stop(err)
 		}
 	})
@@ -215,7 +215,7 @@ func (h *host) drainOnRequest(ctx context.Context, stop func()) {
 		return
 	}
 
-	h.Log.Info("no hook begins any more; the agent ends with those in flight")
+	h.Log.Info("no more hooks begin; the agent ends once those in flight have ended")
 	select {
 	case <-h.limiter.Drain():
 		stop()

@@ -135,7 +135,7 @@ func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 	defer stop()
 	n, err := r.commit(ctx, hook)
 	if err != nil {
-		return Outcome{Exit: 1}, fmt.Errorf("cannot write what the command has changed: %w", err)
+		return Outcome{Exit: 1}, fmt.Errorf("cannot write the command's changes: %w", err)
 	}
 
 	return Outcome{Changed: n}, nil
@@ -145,7 +145,7 @@ func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 // written. Operators overlook that exit code, such as the one of the last command or of ctrl-C.
 func (r *run) warnShellFailed(exit int) {
 	if r.Command == nil && exit != 0 {
-		fmt.Fprintf(r.Streams.Err, "the shell ended with exit code %d: what was set in it is not written\n", exit)
+		fmt.Fprintf(r.Streams.Err, "the shell ended with exit code %d: its settings are not written\n", exit)
 	}
 }
 
@@ -158,7 +158,7 @@ func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, e
 		return err
 	})
 	if errors.Is(err, state.ErrTooLarge) {
-		return 0, fmt.Errorf("it changed settings in %d places at once, which is more than one transaction holds: "+
+		return 0, fmt.Errorf("it changed settings in %d places at once, more than one transaction can hold: "+
 			"about %d are possible; change fewer at a time", hook.CountChangedNodes(), state.MaxNodesPerUpdate)
 	}
 	if err != nil {
@@ -185,7 +185,7 @@ func (r *run) parseRelation() (int, error) {
 
 	id, ok := tools.RelationID(r.Relation)
 	if !ok {
-		return 0, charm.Invalidf("%q is no relation id: they are written relation-1, 1 or db:1", r.Relation)
+		return 0, charm.Invalidf("%q is not a relation id: want one like relation-1, 1 or db:1", r.Relation)
 	}
 
 	return id, nil
@@ -205,7 +205,7 @@ func (h auditedHook) SetStatus(ctx context.Context, ofService bool, s hookapi.St
 
 	what := "status"
 	if ofService {
-		what = "status of the service"
+		what = "status of the application"
 	}
 	h.Log("INFO", fmt.Sprintf("%s set: %s %q, by %s", what, s.Status, s.Message, h.run.operator))
 	return nil

@@ -232,9 +232,9 @@ func (f *hookFacts) readRelation(v *state.View, id int) error {
 	at := slices.IndexFunc(members, func(m state.Member) bool { return m.Unit == f.unit.Name })
 	switch {
 	case !ok:
-		return fmt.Errorf("unit %q has no part in %s, which is between %v", f.unit.Name, r, r.Endpoints)
+		return fmt.Errorf("unit %q is not part of %s, which is between %v", f.unit.Name, r, r.Endpoints)
 	case at < 0:
-		return fmt.Errorf("unit %q is not in %s: it has not entered it yet, or has left it", f.unit.Name, r)
+		return fmt.Errorf("unit %q is not in %s: it has not yet entered the relation, or has left it", f.unit.Name, r)
 	}
 
 	f.relationName = end.Name

@@ -99,7 +99,7 @@ func explainStartError(argv []string, err error) (int, error) {
 	case exit == exitNotFound && charm.IsUnit(name) && len(argv) == 1:
 		err = errors.New("there is no such unit, and no such file")
 	case exit == exitNotFound && charm.IsUnit(name):
-		err = fmt.Errorf("there is no such file; to run a command as a unit say --unit %s", name)
+		err = fmt.Errorf("there is no such file; to run a command as a unit, give --unit %s", name)
 	case errors.As(err, &cause):
 		err = cause.Err
 	case errors.As(err, &at):

@@ -45,7 +45,7 @@ func (c *Context) SetResults(ctx context.Context, results map[string]any) error 
 		}
 		if len(data) > actions.MaxText {
 			return fmt.Errorf(
-				"cannot set results: they have %d bytes together, at most %d: write what is large into a file, and set its name",
+				"cannot set results: they have %d bytes together, at most %d: write large results into a file, and set its name",
 				len(data), actions.MaxText,
 			)
 		}

@@ -32,7 +32,7 @@ func (c *Context) readCloudSpec(ctx context.Context, v *state.View) (spec map[st
 
 	r, err := record.Get(v, secret.CredentialID)
 	if errors.Is(err, state.ErrNotFound) {
-		return nil, fmt.Errorf("%w: the operators have given none: juju set-credential", hookapi.ErrSecretDenied)
+		return nil, fmt.Errorf("%w: the operators have set none: juju set-credential", hookapi.ErrSecretDenied)
 	}
 	if err != nil {
 		return nil, err

@@ -35,14 +35,14 @@ func (c *Context) Resource(ctx context.Context, name string) (string, error) {
 func (c *Context) readResource(ctx context.Context, name string) (resources.Resource, error) {
 	return answer(ctx, c, func() (r resources.Resource, err error) {
 		if c.opts.Resources == "" {
-			return r, errors.New("cannot get resources: there is no folder for them outside of a unit's agent")
+			return r, errors.New("cannot get resources: only a unit's agent has a directory for them")
 		}
 
 		r, err = view(ctx, c, func(v *state.View) (resources.Resource, error) {
 			return resources.Get(v, c.opts.Facts.Service, name)
 		})
 		if errors.Is(err, state.ErrNotFound) {
-			err = fmt.Errorf("%w %q: it was not given: juju attach-resource %s %s=FILE",
+			err = fmt.Errorf("%w %q: no file attached: juju attach-resource %s %s=FILE",
 				hookapi.ErrUnknownResource, name, c.opts.Facts.Service, name)
 		}
 

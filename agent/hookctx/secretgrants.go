@@ -41,7 +41,7 @@ func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGr
 	}
 
 	if !isIn || g.Unit != "" && !strings.HasPrefix(g.Unit, g.Service+"/") {
-		return fmt.Errorf("cannot grant secret %q to unit %q: relation %d is of services %q and %q",
+		return fmt.Errorf("cannot grant secret %q to unit %q: relation %d is between applications %q and %q",
 			id, g.Unit, g.Relation, own, g.Service)
 	}
 

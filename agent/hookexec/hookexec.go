@@ -233,12 +233,12 @@ func (o Outcome) explainFailure(s Spec, path string) Outcome {
 
 	if strings.HasSuffix(line, "\r") {
 		o.Failure += fmt.Sprintf(
-			": the lines of %s end in CRLF, so that it wants the interpreter %q: save it with LF alone",
+			": the lines of %s end in CRLF, so it names the interpreter %q: save it with LF only",
 			name, line[2:],
 		)
 	} else if words := strings.Fields(line[2:]); len(words) > 0 && (o.Code == 126 || o.Code == 127) {
 		if _, err := os.Stat(words[0]); err != nil { // of what env does not find it says so itself
-			o.Failure += fmt.Sprintf(": %s wants the interpreter %q, which is not there", name, words[0])
+			o.Failure += fmt.Sprintf(": %s needs the interpreter %q, which does not exist", name, words[0])
 		}
 	}
 

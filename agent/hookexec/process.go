@@ -119,7 +119,7 @@ func killGroup(pgid int) error {
 			return fmt.Errorf("cannot kill the hook's process group %d: %w", pgid, err)
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("cannot kill the hook's process group %d: it does not die", pgid)
+			return fmt.Errorf("cannot kill the hook's process group %d: it does not end", pgid)
 		}
 	}
 
@@ -218,8 +218,8 @@ func findRun(path, id string) (r record, lives bool, err error) {
 		return r, false, fmt.Errorf("cannot read the note about the last hook: %w", err)
 	}
 	if err := json.Unmarshal(data, &r); err != nil {
-		return r, false, fmt.Errorf("cannot tell if the last hook still runs, since the note %q about its process is damaged: "+
-			"end what still runs of it, then remove that file: %w", path, err)
+		return r, false, fmt.Errorf("cannot find out if the last hook still runs, since the note %q about its process is damaged: "+
+			"end its remaining processes, then remove that file: %w", path, err)
 	}
 
 	return r, r.ID == id && r.Boot == osutil.BootID() && r.alive(), nil

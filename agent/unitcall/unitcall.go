@@ -43,8 +43,8 @@ type End struct {
 // Errors of [Run] and [CheckHook], for hints.
 var (
 	ErrNotFound  = errors.New("not found on this machine")
-	ErrAmbiguous = errors.New("several environments of this machine have it")
-	ErrInHook    = errors.New("it would wait for the hook's end")
+	ErrAmbiguous = errors.New("several models on this machine have it")
+	ErrInHook    = errors.New("it would wait for that very hook to end")
 )
 
 const (
@@ -134,7 +134,7 @@ func chooseAgent(r Request, found []unitAgent) (unitAgent, error) {
 	case len(found) == 0 && r.Unit == "":
 		return unitAgent{}, fmt.Errorf("a unit was %w", ErrNotFound)
 	case len(found) == 0 && r.Environment != "":
-		return unitAgent{}, fmt.Errorf("unit %q of environment %q %w", r.Unit, r.Environment, ErrNotFound)
+		return unitAgent{}, fmt.Errorf("unit %q of model %q %w", r.Unit, r.Environment, ErrNotFound)
 	case len(found) == 0:
 		return unitAgent{}, fmt.Errorf("unit %q %w", r.Unit, ErrNotFound)
 	}
@@ -146,7 +146,7 @@ func chooseAgent(r Request, found []unitAgent) (unitAgent, error) {
 	if r.Unit == "" {
 		return unitAgent{}, fmt.Errorf("no unit given, and this machine has several: %s", strings.Join(names, ", "))
 	}
-	return unitAgent{}, fmt.Errorf("cannot tell which unit %q is meant: %w: %s", r.Unit, ErrAmbiguous, strings.Join(names, ", "))
+	return unitAgent{}, fmt.Errorf("ambiguous unit %q: %w: %s", r.Unit, ErrAmbiguous, strings.Join(names, ", "))
 }
 
 // await polls the agent until the command has ended. It waits until awayTimeout for an agent that does not
@@ -158,9 +158,9 @@ func await(ctx context.Context, a unitAgent, id string) (End, error) {
 		var refused refusal
 		switch {
 		case errors.As(err, &refused):
-			return End{}, fmt.Errorf("cannot learn what became of command %s of unit %q: %w", id, a.unit, err)
+			return End{}, fmt.Errorf("cannot find out the result of command %s of unit %q: %w", id, a.unit, err)
 		case err != nil && time.Since(heard) > awayTimeout:
-			return End{}, fmt.Errorf("cannot learn what became of command %s of unit %q: its agent is away: %w",
+			return End{}, fmt.Errorf("cannot find out the result of command %s of unit %q: its agent is away: %w",
 				id, a.unit, err)
 		case err != nil:
 			_ = backoff.Sleep(ctx, 100*time.Millisecond)
@@ -185,7 +185,7 @@ func decodeEnd(box amp.Box) (End, error) {
 	}
 	dropped, err := strconv.ParseInt(box.Value(wire.KeyDropped), 10, 64)
 	if err != nil {
-		return End{}, fmt.Errorf("the agent's answer does not say how much of the output is missing: %w", err)
+		return End{}, fmt.Errorf("the agent's answer lacks the number of missing bytes of output: %w", err)
 	}
 
 	return End{

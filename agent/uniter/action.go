@@ -16,8 +16,8 @@ import (
 
 const (
 	whyKilled  = "its agent died while it ran, and it was ended"
-	whyUnknown = "its agent died before its end was recorded: nobody knows how far it came"
-	whyEnding  = "its agent was told to end, and it did not end in time"
+	whyUnknown = "its agent died before its end was recorded, so its outcome is unknown"
+	whyEnding  = "its agent was stopped, and it did not end in time"
 )
 
 func actionFacts(a *actions.Action) *hookapi.Action {

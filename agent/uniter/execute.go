@@ -359,7 +359,7 @@ func (u *uniter) clearFolder() {
 	u.output.Close()
 	u.faultPoint("before-clear")
 	if err := u.Folder.RemoveAll(); err != nil {
-		u.Log.Error("cannot remove the unit's folder", "error", err)
+		u.Log.Error("cannot remove the unit's directory", "error", err)
 	}
 	u.faultPoint("after-clear")
 	u.cleared = true

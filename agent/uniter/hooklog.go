@@ -55,11 +55,11 @@ func (u *uniter) logEnd(r *runningHook, failure string) {
 
 	name := r.op.Hook.Name
 	if o := r.outcome; o.Held > 0 {
-		text := fmt.Sprintf("waited %s longer than the hook for a process of it that held its output open",
+		text := fmt.Sprintf("waited %s after the hook for its process that held the output open",
 			formatDuration(o.Held))
 		if o.Left {
 			text = fmt.Sprintf("the hook has left a process behind that holds its output open: waited %s for it; "+
-				"what it prints from now on is in no log", formatDuration(o.Held))
+				"its later output is not logged", formatDuration(o.Held))
 		}
 		u.output.Write("WARNING", name, text)
 	}
@@ -77,7 +77,7 @@ func (u *uniter) logEnd(r *runningHook, failure string) {
 func (u *uniter) logUnrecordedEnd(op state.Op) {
 	if id, err := hookexec.LastRun(u.Folder.ProcessPath()); err == nil && id == op.ID {
 		u.output.Write("WARNING", op.Hook.Name,
-			fmt.Sprintf("%s has ended; no agent has recorded with what, and it runs again", op.Hook))
+			fmt.Sprintf("%s has ended; no agent has recorded its outcome, so it runs again", op.Hook))
 	}
 }
 

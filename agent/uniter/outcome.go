@@ -97,12 +97,12 @@ func (u *uniter) finishOutcome(ctx context.Context, err error, next *runningHook
 func explainRefusal(r *runningHook, err error) string {
 	switch {
 	case errors.Is(err, state.ErrTooLarge):
-		return fmt.Sprintf("it changed settings in %d places at once, which is more than one transaction holds: "+
+		return fmt.Sprintf("it changed settings in %d places at once, more than one transaction can hold: "+
 			"about %d are possible; change fewer in one hook", r.ctx.CountChangedNodes(), state.MaxNodesPerUpdate)
 	case errors.Is(err, state.ErrNotLeader):
-		return "it wrote what only the leader may, and its unit does not lead the service any more: nothing of it is kept"
+		return "it changed settings that only the leader can change, and its unit no longer leads the application: its changes are dropped"
 	case errors.Is(err, state.ErrDenied):
-		return fmt.Sprintf("it wrote what its machine has no right to, and nothing of it is kept: %s", err)
+		return fmt.Sprintf("it changed records that its machine may not change, so its changes are dropped: %s", err)
 	}
 
 	return ""

@@ -148,7 +148,7 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 		differs = describeMissing(differs, missing)
 	}
 	if differs != "" {
-		u.Log.Warn("the folder is not as the restored records say; waiting for an operator",
+		u.Log.Warn("the directory differs from the restored records; waiting for an operator",
 			"difference", differs)
 	}
 
@@ -229,7 +229,7 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 // not.
 func (k knownRuns) compareFolder(f unitdir.Folder) (differs string, err error) {
 	if _, err := os.Stat(f.Charm()); k.charm != "" && errors.Is(err, fs.ErrNotExist) {
-		return "its charm is not in its folder", nil
+		return "its directory does not have its charm", nil
 	}
 
 	id, err := hookexec.LastRun(f.ProcessPath())
@@ -239,10 +239,10 @@ func (k knownRuns) compareFolder(f unitdir.Folder) (differs string, err error) {
 	case id == k.running && id != "", id == k.last:
 		return "", nil
 	case id == "":
-		return "its folder knows of no hook that has run", nil
+		return "its directory has no record of any hook", nil
 	case k.ended[id]:
-		return "its folder is older than its records", nil
+		return "its directory is older than its records", nil
 	}
 
-	return "a hook has run in its folder that its records do not know", nil
+	return "its directory has a hook that its records do not have", nil
 }

@@ -29,9 +29,9 @@ func TestCompareRestored(t *testing.T) {
 		{"an action was the last", "act", true, true, false, ""},
 		{"older", "one", true, false, false, "older than its records"},
 		{"older than an action", "two", true, true, false, "older than its records"},
-		{"further", "four", true, false, true, "that its records do not know"},
-		{"nothing has run", "", true, false, false, "no hook that has run"},
-		{"no charm", "two", false, false, false, "its charm is not in its folder"},
+		{"further", "four", true, false, true, "that its records do not have"},
+		{"nothing has run", "", true, false, false, "no record of any hook"},
+		{"no charm", "two", false, false, false, "its directory does not have its charm"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			st := statetest.New(t)

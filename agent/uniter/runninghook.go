@@ -79,7 +79,7 @@ func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Sn
 func (u *uniter) logLeftOver(s decide.RunHook, snap decide.Snapshot) {
 	left := hookexec.LeftOver(previousClient(s, snap))
 	if len(left) > 0 {
-		u.output.Write("WARNING", s.Hook.Name, fmt.Sprintf("hook %q runs again beside what its last attempt has left running: %s",
+		u.output.Write("WARNING", s.Hook.Name, fmt.Sprintf("hook %q runs again beside processes that its last attempt left running: %s",
 			s.Hook.Name, strings.Join(left, ", ")))
 	}
 }
@@ -294,7 +294,7 @@ func (u *uniter) killHook() {
 func (u *uniter) dropHook(stop context.CancelFunc) {
 	stop()
 	<-u.running.done
-	u.logEnd(u.running, "it is killed, since its agent ends here; it runs again")
+	u.logEnd(u.running, "killed because its agent ends; it runs again")
 	u.clearRunning()
 }
 
@@ -319,7 +319,7 @@ func (u *uniter) endHook(why error) error {
 	case <-u.running.done:
 	case <-timer.C:
 		if !hook.IsAction(u.running.op.Hook) {
-			u.Log.Warn("the hook in flight does not end; it is killed, and will be run again",
+			u.Log.Warn("the hook in flight does not end; killing it; it will run again",
 				"hook", u.running.op.Hook.Name)
 			return nil // killHook kills it
 		}

@@ -53,7 +53,7 @@ func (u *uniter) rebindStorage(snap decide.Snapshot) error {
 
 		err := u.Folder.BindStorage(u.Folder.StorageOf(snap.Environment.Name, s))
 		if err != nil && (s.State == state.StorageDetaching || snap.Unit.Life != state.Alive) {
-			u.Log.Warn("storage that the unit is to give back is not there", "storage", s.ID, "error", err)
+			u.Log.Warn("storage that the unit must release is missing", "storage", s.ID, "error", err)
 		} else if err != nil {
 			return fmt.Errorf("cannot attach storage %q: %w", s.ID, err)
 		}

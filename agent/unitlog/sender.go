@@ -88,7 +88,7 @@ func (s *Sender) run() {
 			s.cancel()
 			return
 		case err != nil:
-			s.Log.Debug("cannot send logs; it is tried again", "error", err)
+			s.Log.Debug("cannot send logs; retrying", "error", err)
 			_ = retry.Wait(s.ctx)
 		default:
 			retry.Reset()

@@ -201,7 +201,7 @@ func (a *assignment) preferAlive(i provider.Instance, has []string, r recordInde
 func (a *assignment) noteForeign(i provider.Instance, r recordIndex) {
 	for _, id := range r.instances[i.ID] {
 		a.recordedElsewhere[id] = true
-		a.problemf("instance %q of machine %s says it is of environment %q: it is left alone", i.ID, id,
+		a.problemf("instance %q of machine %s belongs to model %q, by its own record: bijou leaves it alone", i.ID, id,
 			i.Environment)
 	}
 }

@@ -227,10 +227,10 @@ func TestRunRepeatsLessAndLess(t *testing.T) {
 // no instance because of it.
 func TestRunRefusesFalseAnswers(t *testing.T) {
 	tests := map[string]provider.Instance{
-		`the provider answers with an instance without an id`:                  {Environment: "u", Machine: "1"},
-		`the provider answers with instance "dummy-2-1" of machine "2"`:        {ID: "dummy-2-1", Environment: "u", Machine: "2"},
-		`the provider answers with instance "dummy-1-1" of environment "x"`:    {ID: "dummy-1-1", Environment: "x", Machine: "1"},
-		`the provider answers with instance "dummy-2-1", which is machine 2's`: {ID: "dummy-2-1", Environment: "u", Machine: "1"},
+		`the provider answers with an instance without an id`:                        {Environment: "u", Machine: "1"},
+		`the provider answers with instance "dummy-2-1" of machine "2"`:              {ID: "dummy-2-1", Environment: "u", Machine: "2"},
+		`the provider answers with instance "dummy-1-1" of model "x"`:                {ID: "dummy-1-1", Environment: "x", Machine: "1"},
+		`the provider answers with instance "dummy-2-1", which belongs to machine 2`: {ID: "dummy-2-1", Environment: "u", Machine: "1"},
 	}
 	for message, answer := range tests {
 		t.Run(message, func(t *testing.T) {
@@ -272,8 +272,8 @@ func TestRunOnNoKnowledge(t *testing.T) {
 		list dummy.ListOrder
 		want string
 	}{
-		{dummy.ListOrder{Fail: "401 unauthorized"}, "cannot list instances, so none is started or stopped: 401 unauthorized"},
-		{dummy.ListOrder{Hang: true}, "cannot list instances, so none is started or stopped: the provider has not answered for 1m0s"},
+		{dummy.ListOrder{Fail: "401 unauthorized"}, "cannot list instances, so none are started or stopped: 401 unauthorized"},
+		{dummy.ListOrder{Hang: true}, "cannot list instances, so none are started or stopped: the provider has not answered for 1m0s"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.want, func(t *testing.T) {

@@ -73,7 +73,7 @@ func Plan(want Want, have []provider.Instance) (actions []Action, wrong []string
 	} else {
 		for _, i := range assigned.unknown {
 			assigned.problemf(
-				"instance %q says it is of machine %q, which this environment never had: it is left alone",
+				"instance %q belongs to machine %q, by its own record, which this model never had: bijou leaves it alone",
 				i.ID,
 				i.Machine,
 			)
@@ -144,7 +144,7 @@ func (a *assignment) stopSurplus(w Wanted, keep *provider.Instance, rest []provi
 	}
 
 	for _, i := range rest {
-		a.problemf("instance %q says it is of machine %s, whose instance is %q: it is left alone", i.ID, w.ID,
+		a.problemf("instance %q belongs to machine %s, by its own record, whose instance is %q: bijou leaves it alone", i.ID, w.ID,
 			keep.ID)
 	}
 

@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) error {
 		case errors.Is(err, state.ErrStoreGone), errors.Is(err, state.ErrClosed):
 			return fmt.Errorf("cannot provision: %w", err)
 		case err != nil && errorCause(err) != said: // what lasts is said once
-			o.Log.Warn("provisioner begins anew", "error", err)
+			o.Log.Warn("provisioner starts again", "error", err)
 		}
 
 		said = errorCause(err)

@@ -187,7 +187,7 @@ func (l *leader) listInstances(ctx context.Context) ([]provider.Instance, error)
 	n := l.listFailure.attempts
 	l.listFailure = listFailure{
 		retryBackoff{n + 1, l.Now().Add(min(retryDelay(n), planInterval))},
-		fmt.Errorf("cannot list instances, so none is started or stopped: %w", err),
+		fmt.Errorf("cannot list instances, so none are started or stopped: %w", err),
 	}
 
 	return nil, l.listFailure.err

@@ -109,11 +109,11 @@ func (l *leader) checkInstance(spec provider.Spec, i provider.Instance) error {
 	case i.Machine != spec.Machine:
 		return fmt.Errorf("the provider answers with instance %q of machine %q", i.ID, i.Machine)
 	case i.Environment != spec.Environment:
-		return fmt.Errorf("the provider answers with instance %q of environment %q", i.ID, i.Environment)
+		return fmt.Errorf("the provider answers with instance %q of model %q", i.ID, i.Environment)
 	}
 
 	if other, ok := l.owners.reserve(i.ID, spec.Machine); !ok {
-		return fmt.Errorf("the provider answers with instance %q, which is machine %s's", i.ID, other)
+		return fmt.Errorf("the provider answers with instance %q, which belongs to machine %s", i.ID, other)
 	}
 
 	return nil

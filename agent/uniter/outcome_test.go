@@ -20,7 +20,7 @@ func TestExplainRefusal(t *testing.T) {
 		"away":       {state.ErrAway, ""},
 		"another":    {errors.New("disk full"), ""},
 		"not leader": {state.ErrNotLeader, "only the leader may"},
-		"refused":    {fmt.Errorf("%w: machine 1 cannot put %q", state.ErrDenied, "units/a/0/state"), `has no right to, and nothing of it is kept: permission denied: machine 1 cannot put "units/a/0/state"`},
+		"refused":    {fmt.Errorf("%w: machine 1 cannot put %q", state.ErrDenied, "units/a/0/state"), `may not change, so its changes are dropped: permission denied: machine 1 cannot put "units/a/0/state"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := explainRefusal(&runningHook{}, test.err)

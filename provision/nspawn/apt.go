@@ -24,7 +24,7 @@ const (
 
 // repositorySource is the only source of packages then: an environment that names a folder has no
 // way out to others.
-const repositorySource = "# The folder that the environment's nspawn.apt-repository names.\ndeb [trusted=yes] file:" + repositoryRoot + " ./\n"
+const repositorySource = "# The folder that the model's nspawn.apt-repository names.\ndeb [trusted=yes] file:" + repositoryRoot + " ./\n"
 
 func (p *Provider) aptRepository() string { return p.env.Config["apt-repository"] }
 

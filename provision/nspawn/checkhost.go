@@ -131,7 +131,7 @@ func (r environmentRecord) stateFolders() ([]string, error) {
 		}
 	}
 
-	return nil, fmt.Errorf("the environment's state is at %s, which is another place in a container: "+
+	return nil, fmt.Errorf("the model's state is at %s, which is a different place in a container: "+
 		"let etcd listen at an address of this host, and bootstrap with --state etcd://ADDRESS:PORT", hosts)
 }
 

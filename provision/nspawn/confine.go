@@ -20,7 +20,7 @@ func checkConfined(config map[string]string) error {
 func (l *launch) confine(r environmentRecord) error {
 	env := l.provider.env.Dir
 	if !strings.HasPrefix(r.State, "sqlite:") {
-		return fmt.Errorf("%s.%s is for a state in a file of this host, which this environment's is not",
+		return fmt.Errorf("%s.%s needs a state in a file of this host, and this model's state is elsewhere",
 			Name, provider.ConfinedSetting)
 	}
 

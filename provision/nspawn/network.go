@@ -91,7 +91,7 @@ func (p *Provider) chooseNetwork() (network, error) {
 		}
 	}
 
-	return network{}, errors.New("no /24 of 10.64.0.0/10 is free on this host: name another by nspawn.network")
+	return network{}, errors.New("no /24 of 10.64.0.0/10 is free on this host: set a different network with nspawn.network")
 }
 
 // parseNetwork parses the configured network, which must be a free IPv4 /24.
@@ -198,7 +198,7 @@ func (p *Provider) nextAddress(n network) (netip.Addr, error) {
 	}
 
 	return netip.Addr{}, fmt.Errorf(
-		"the network %s is full: %d machines are all that one environment can have on a host",
+		"the network %s is full: a model can have at most %d machines on a host",
 		n.Subnet, count,
 	)
 }
@@ -218,7 +218,7 @@ func (p *Provider) createBridge(n network) error {
 		}
 		if other := findOverlap(n.Subnet, taken); other != nil { // since the host was booted again
 			return fmt.Errorf(
-				"the environment's network %s is in use by another link of this host (%s): take that down",
+				"the model's network %s is in use by a different link of this host (%s): remove that link",
 				n.Subnet, other,
 			)
 		}

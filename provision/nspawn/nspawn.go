@@ -151,7 +151,7 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	}()
 
 	if !idForm().MatchString(id) {
-		return errors.New("that is no instance of this provider")
+		return errors.New("that is not an instance of this provider")
 	}
 
 	dir := filepath.Join(p.dir, id)
@@ -212,7 +212,7 @@ func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 
 func withAdvice(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("%w: free some space, then let it be tried again", err)
+		return fmt.Errorf("%w: free some space, then retry", err)
 	}
 	return err
 }

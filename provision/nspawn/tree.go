@@ -148,7 +148,7 @@ func treeHas(dir, file string) bool {
 
 func refuseSeries(series, own string) error {
 	return fmt.Errorf(
-		"there are machines of the series %q only, not %q: deploy with --series %s, or bootstrap with --default-series %s",
+		"machines can only have the series %q, not %q: deploy with --series %s, or bootstrap with --default-series %s",
 		own, series, own, own,
 	)
 }
@@ -160,7 +160,7 @@ func lockTrees(ctx context.Context, folder string, boot io.Writer) (*os.File, er
 		return lock, err
 	}
 
-	fmt.Fprintln(boot, "waiting for the tree that another start makes")
+	fmt.Fprintln(boot, "waiting for the tree that a different start makes")
 	return osutil.LockDir(ctx, folder)
 }
 

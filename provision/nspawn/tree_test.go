@@ -37,7 +37,7 @@ func TestTree(t *testing.T) {
 	}
 	refused("bookworm", "it has no lib/systemd/systemd")
 	write("usr/lib/systemd/systemd", "")
-	refused("noble", `"bookworm" only, not "noble": deploy with --series bookworm`)
+	refused("noble", `"bookworm", not "noble": deploy with --series bookworm`)
 	if err := checkTree(dir, "bookworm"); err != nil {
 		t.Error(err)
 	}

@@ -31,7 +31,7 @@ func (c *Client) callProvider(
 	defer cancel()
 	err = s.explainCall(ctx, limited, call(limited, s.client))
 	if err != nil && ctx.Err() == nil && s.hasEnded() {
-		return c.transientError(err.Error() + "; it is started again")
+		return c.transientError(err.Error() + "; restarting it")
 	}
 
 	return err // what a provider itself says stands as it is
@@ -150,7 +150,7 @@ func (c *Client) findAndStart(ctx context.Context, wanted Wanted) (*session, err
 // noteCrash logs that the session has ended without being told to, and delays the next one.
 func (c *Client) noteCrash(s *session) {
 	err := c.transientError("it ended unexpectedly (" + s.exitReason() + ")" + s.lastOutput() +
-		"; it is started again")
+		"; restarting it")
 	c.options.Log.Warn("provider ended unexpectedly", "error", err)
 	c.backoff.noteEnd(s.startedAt, time.Now(), err)
 }

@@ -100,7 +100,7 @@ func TestCrashedStartIsTransient(t *testing.T) {
 	need.Whole(t)
 	c, _ := fakeClient(t, Options{}, nil)
 	_, err := c.Start(t.Context(), fakeSpec("crash once"), io.Discard)
-	want := `provider "fake": it ended unexpectedly (exit status 4); it said: panic: the moon is down; it is started again`
+	want := `provider "fake": it ended unexpectedly (exit status 4); it said: panic: the moon is down; restarting it`
 	if err == nil || err.Error() != want || !errors.Is(err, provider.ErrTransient) {
 		t.Errorf("error %v", err)
 	}

@@ -136,7 +136,7 @@ func receiveStart(
 		}
 
 		if _, err := fmt.Fprintln(boot, r.GetBoot()); err != nil {
-			return provider.Instance{}, fmt.Errorf("cannot tell what the instance prints: %w", err)
+			return provider.Instance{}, fmt.Errorf("cannot read the instance's output: %w", err)
 		}
 	}
 }

@@ -70,7 +70,7 @@ type MismatchError struct {
 }
 
 func (e *MismatchError) Error() string {
-	return fmt.Sprintf("%s is another file than was accepted: its sha256 is %s, not %s", e.Path, e.Got, e.Want)
+	return fmt.Sprintf("%s differs from the accepted file: its sha256 is %s, not %s", e.Path, e.Got, e.Want)
 }
 
 // CheckSum refuses a file of another sha256; an empty one accepts any.

@@ -124,7 +124,7 @@ func TestWhatIsNoProvider(t *testing.T) {
 		{want: "it did not begin within 2s", script: "exec sleep 60", timeout: 2 * time.Second},
 		{want: "it does not speak the providers' protocol (", script: "echo hello; exec sleep 60"},
 		{want: "only unix sockets are for their owner alone", script: "echo '1|1|tcp|127.0.0.1:1|grpc|'; exec sleep 60"},
-		{want: "it speaks another version of the protocol (", script: "echo '1|9|unix|/nowhere|grpc|'; exec sleep 60"},
+		{want: "it speaks a different version of the protocol (", script: "echo '1|9|unix|/nowhere|grpc|'; exec sleep 60"},
 	} {
 		t.Run(tt.script, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), Prefix+"odd")

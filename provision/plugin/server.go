@@ -139,7 +139,7 @@ func (s *server) Instances(ctx context.Context, _ *protocol.InstancesRequest) (*
 }
 
 // ErrByHand: the executable was not started by a provisioner.
-var ErrByHand = errors.New("a provider is started by the provisioner, and says nothing to anybody else")
+var ErrByHand = errors.New("only the provisioner can start a provider")
 
 // shutdownTimeout bounds the calls that were cut off.
 const shutdownTimeout = 10 * time.Second

@@ -133,7 +133,7 @@ func (s *session) explainStart(err error, limit time.Duration) error {
 	case strings.Contains(why, "timeout while waiting"):
 		return fmt.Errorf("it did not begin within %s%s", limit, last)
 	case strings.Contains(why, "incompatible"):
-		return fmt.Errorf("it speaks another version of the protocol (%s)", why)
+		return fmt.Errorf("it speaks a different version of the protocol (%s)", why)
 	case strings.Contains(why, "exited before"), strings.Contains(why, "failed to read any lines"):
 		select {
 		case <-s.process.exited:

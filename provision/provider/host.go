@@ -38,7 +38,7 @@ func ThisHost(dir string) (h constraints.Hardware, free uint64, err error) {
 // machines are all on one host.
 func CheckFit(h constraints.Hardware, spec Spec) error {
 	if spec.Placement != "" {
-		return fmt.Errorf("machines are on this host, and go to no other place, as %q: leave that out",
+		return fmt.Errorf("machines are on this host and cannot go anywhere else: leave out %q",
 			spec.Placement)
 	}
 	if unmet := spec.Constraints.Unmet(h); len(unmet) > 0 {
@@ -91,7 +91,7 @@ func SeriesOf(root string) (string, error) {
 	}
 
 	return "", fmt.Errorf(
-		"cannot tell of which series the system in %q is: its os-release has neither VERSION_CODENAME nor ID",
+		"cannot find out the series of the system in %q: its os-release has neither VERSION_CODENAME nor ID",
 		root,
 	)
 }

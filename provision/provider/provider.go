@@ -79,10 +79,10 @@ type Environment struct {
 func (e Environment) ReadRecord(into any) error {
 	data, err := os.ReadFile(filepath.Join(e.Dir, "environment.yaml"))
 	if err != nil {
-		return fmt.Errorf("cannot read the environment's record: %w", err)
+		return fmt.Errorf("cannot read the model's record: %w", err)
 	}
 	if err := yaml.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("cannot read the environment's record: %w", err)
+		return fmt.Errorf("cannot read the model's record: %w", err)
 	}
 
 	return nil

@@ -65,7 +65,7 @@ func (p *Provider) keepHost(spec provider.Spec, m member) (member, error) {
 	if p.isGivenUp(spec.Machine) {
 		return m, withHints(fmt.Errorf("host %q was given up: the file %q is empty",
 			m.target, p.ledgerPath(spec.Machine)),
-			"to have another host be the machine: juju resolved "+spec.Machine)
+			"to use a different host for the machine: juju resolved "+spec.Machine)
 	}
 	return m, p.writeRecord(m.target, spec.Machine, spec.Token)
 }
@@ -115,7 +115,7 @@ func freeMembers(pool []member, records map[string]hostRecord) (unused []member,
 	case len(unused) == 0:
 		return nil, withHints(fmt.Errorf("all %d hosts of the pool are machines already: %w",
 			len(pool), provider.ErrTransient),
-			"add hosts to ssh.pool, or destroy machines: juju destroy-machine ID")
+			"add hosts to ssh.pool, or remove machines: juju remove-machine ID")
 	}
 
 	return unused, nil
@@ -154,7 +154,7 @@ func joinReasons(reasons []error) error {
 		transient = transient || errors.Is(r, provider.ErrTransient) || errors.Is(r, errTaken)
 	}
 
-	err := fmt.Errorf("of the pool's free hosts none will do:%s", text.String())
+	err := fmt.Errorf("none of the pool's free hosts is suitable:%s", text.String())
 	if len(reasons) == 1 {
 		err = reasons[0]
 	}
@@ -226,13 +226,13 @@ func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
 	switch {
 	case h.arch != constraints.HostArch():
 		return withHints(
-			fmt.Errorf("host %q is %s, and the environment's binary is for %s",
+			fmt.Errorf("host %q is %s, and the model's binary is for %s",
 				m.target, h.arch, constraints.HostArch()),
 			"name a host of the same architecture",
 		)
 	case h.free < need:
 		return withHints(
-			fmt.Errorf("the disk of host %q is full: %d MB are free below %s, and %d are needed",
+			fmt.Errorf("the disk of host %q is full: %d MB are free below %s, %d are needed",
 				m.target, h.free, p.root, need),
 			"make room there; then: juju resolved "+s.spec.Machine,
 		)
@@ -243,7 +243,7 @@ func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
 		return err
 	}
 	if unmet := s.spec.Constraints.Unmet(facts); len(unmet) > 0 {
-		return fmt.Errorf("host %q has not: %s", m.target, strings.Join(unmet, " "))
+		return fmt.Errorf("host %q lacks: %s", m.target, strings.Join(unmet, " "))
 	}
 
 	return nil

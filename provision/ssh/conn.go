@@ -97,9 +97,9 @@ const noCommonKeyText = "no common algorithm for host key"
 func explainDial(t target, l loginMethods, err error) error {
 	switch {
 	case strings.Contains(err.Error(), "unable to authenticate"):
-		return withHints(fmt.Errorf("cannot log in to %q: the host takes none of: %s",
+		return withHints(fmt.Errorf("cannot log in to %q: the host accepts none of: %s",
 			t, strings.Join(l.tried, ", ")),
-			"let the host take one of them (ssh-copy-id), or: "+loginAdvice)
+			"make the host accept one of them (ssh-copy-id), or: "+loginAdvice)
 	case strings.Contains(err.Error(), "no common algorithm"):
 		return fmt.Errorf("cannot log in to %q: %w", t, err)
 	}

@@ -122,19 +122,19 @@ func explainVerdict(t target, file string, key ssh.PublicKey, verdict error) err
 func unknownKeyError(t target, key ssh.PublicKey, file string) error {
 	fingerprint := ssh.FingerprintSHA256(key)
 	kind := cmp.Or(map[string]string{ssh.KeyAlgoED25519: "ed25519", ssh.KeyAlgoRSA: "rsa"}[key.Type()], "ecdsa")
-	return withHints(fmt.Errorf("cannot trust host %q: nobody has vouched for its key, %s %s",
+	return withHints(fmt.Errorf("cannot trust host %q: its key is unknown, %s %s",
 		t, key.Type(), fingerprint),
 		"compare it at the host's own console: ssh-keygen -lf /etc/ssh/ssh_host_"+kind+"_key.pub",
 		fmt.Sprintf(
-			"if it is the same, say so: juju add-machine 'ssh:%s#%s', or that fingerprint in ssh.pool, or the host's key in %s",
+			"if it is the same, confirm it: juju add-machine 'ssh:%s#%s', or that fingerprint in ssh.pool, or the host's key in %s",
 			t, fingerprint, file,
 		))
 }
 
 func changedKeyError(t target, key ssh.PublicKey, want string) error {
-	return withHints(fmt.Errorf("HOST %q SHOWS ANOTHER KEY THAN IT SHOULD: %s %s, but %s; somebody may be in between, and nothing was sent to it",
+	return withHints(fmt.Errorf("HOST %q HAS A DIFFERENT KEY THAN EXPECTED: %s %s, but %s; this may be an attack, and nothing was sent to it",
 		t, key.Type(), ssh.FingerprintSHA256(key), want),
-		"if the host was installed anew: check its new fingerprint at its own console, then take the old key out and the new one in (ssh-keygen -R, or the pool's fingerprint)")
+		"if the host was reinstalled: check its new fingerprint at its own console, then replace the old key (ssh-keygen -R, or the pool's fingerprint)")
 }
 
 // saveHostKey saves the key of a host that a fingerprint vouches for, so that juju ssh can check it too.

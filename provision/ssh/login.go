@@ -57,7 +57,7 @@ func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, err
 	}
 	if len(l.methods) == 0 {
 		return l, withHints(
-			fmt.Errorf("cannot log in to %q: there is no key and no password to do it with", t),
+			fmt.Errorf("cannot log in to %q: no key and no password given", t),
 			loginAdvice,
 		)
 	}
@@ -113,7 +113,7 @@ func readIdentity(path string) (ssh.Signer, error) {
 		return nil, withHints(fmt.Errorf("the key %q has a passphrase", path),
 			"give it to an ssh-agent: ssh-add "+path)
 	case err != nil:
-		return nil, fmt.Errorf("%q holds no private key: %w", path, err)
+		return nil, fmt.Errorf("%q does not hold a private key: %w", path, err)
 	}
 
 	return signer, nil
@@ -191,7 +191,7 @@ func readPrivate(path string) ([]byte, error) {
 		return nil, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("file %q may be read by others: chmod 600 it", path)
+		return nil, fmt.Errorf("file %q can be read by others: chmod 600 it", path)
 	}
 
 	return os.ReadFile(path)

@@ -49,7 +49,7 @@ func readMark(text string) (m mark, err error) {
 	}
 	if !(markWord().MatchString(m.Environment) && markWord().MatchString(m.Name) &&
 		markWord().MatchString(m.Machine)) {
-		return m, fmt.Errorf("cannot read the host's mark %q: it names no machine of an environment", text)
+		return m, fmt.Errorf("cannot read the host's mark %q: it does not name a machine of a model", text)
 	}
 
 	return m, nil
@@ -61,14 +61,14 @@ var errTaken = errors.New("one host is one machine's")
 // takenError returns the error about a host that is a machine already.
 func (p *Provider) takenError(t target, m mark) error {
 	if m.Environment == p.env.UUID {
-		return withHints(fmt.Errorf("host %q is machine %s already: %w", t, m.Machine, errTaken),
-			"name another host, or put units on that machine: juju deploy --to "+m.Machine)
+		return withHints(fmt.Errorf("host %q is already machine %s: %w", t, m.Machine, errTaken),
+			"name a different host, or put units on that machine: juju deploy --to "+m.Machine)
 	}
 
-	return withHints(fmt.Errorf("host %q is managed already: it is machine %s of environment %q (uuid %s): %w",
+	return withHints(fmt.Errorf("host %q is already managed: it is machine %s of model %q (uuid %s): %w",
 		t, m.Machine, m.Name, m.Environment, errTaken),
-		"name another host, or destroy that machine there: juju destroy-machine -e "+m.Name+" "+m.Machine,
-		"if that environment is gone for good, remove "+p.root+"/managed-by.json on the host, and "+p.root+
+		"name a different host, or remove that machine there: juju remove-machine -e "+m.Name+" "+m.Machine,
+		"if that model is gone for good, remove "+p.root+"/managed-by.json on the host, and "+p.root+
 			"/"+m.Environment)
 }
 

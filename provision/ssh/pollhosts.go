@@ -144,7 +144,7 @@ func (p *Provider) readAnswer(a polledHost, h hostFacts) *provider.Instance {
 
 	if a.record.Machine != h.mark.Machine {
 		if err := p.writeRecord(a.target, h.mark.Machine, h.mark.Token); err != nil {
-			p.log.Warn("cannot write down which host is the machine", "machine", h.mark.Machine, "error", err)
+			p.log.Warn("cannot record the machine's host", "machine", h.mark.Machine, "error", err)
 		}
 	}
 

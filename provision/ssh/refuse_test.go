@@ -48,26 +48,26 @@ func marked(m mark) func(*rig, *provider.Spec) {
 
 func refusals() []refusal {
 	return []refusal{
-		{name: "an unknown key", want: []string{"nobody has vouched for its key, ssh-ed25519 SHA256:", "hint: compare it", "#SHA256:"},
+		{name: "an unknown key", want: []string{"its key is unknown, ssh-ed25519 SHA256:", "hint: compare it", "#SHA256:"},
 			arrange: func(r *rig, _ *provider.Spec) { r.put("known_hosts", "", 0o600) }},
 		{name: "no known hosts", want: []string{"nobody has vouched"},
 			arrange: func(r *rig, _ *provider.Spec) { r.env.Config["known-hosts"] = "/nowhere/known_hosts" }},
-		{name: "a changed key", want: []string{"SHOWS ANOTHER KEY THAN IT SHOULD: ssh-ed25519 SHA256:", "known_hosts:1 has another", "ssh-keygen -R"},
+		{name: "a changed key", want: []string{"HAS A DIFFERENT KEY THAN EXPECTED: ssh-ed25519 SHA256:", "known_hosts:1 has another", "ssh-keygen -R"},
 			arrange: func(r *rig, _ *provider.Spec) { r.hosts[0].set(func(s *server) { s.key, _ = newKey(r.t) }) }},
-		{name: "another fingerprint", want: []string{"SHOWS ANOTHER KEY", "the fingerprint given for it is SHA256:other"},
+		{name: "another fingerprint", want: []string{"HAS A DIFFERENT KEY", "the fingerprint given for it is SHA256:other"},
 			arrange: func(r *rig, s *provider.Spec) { s.Placement = "root@" + r.hosts[0].address + "#SHA256:other" }},
 		{name: "a revoked key", want: []string{"IS REVOKED by", "known_hosts:1"},
 			arrange: func(r *rig, _ *provider.Spec) {
 				r.put("known_hosts", "@revoked "+knownhosts.Line([]string{r.hosts[0].address}, r.hosts[0].key.PublicKey())+"\n", 0o600)
 			}},
-		{name: "another user's key", want: []string{"cannot log in to", "the host takes none of: the key of", "hint: let the host take one"},
+		{name: "another user's key", want: []string{"cannot log in to", "the host accepts none of: the key of", "hint: make the host accept one"},
 			arrange: func(r *rig, _ *provider.Spec) { r.hosts[0].set(func(s *server) { s.accepts = nil }) }},
-		{name: "a wrong password", want: []string{"takes none of: the key of", "the password of"},
+		{name: "a wrong password", want: []string{"accepts none of: the key of", "the password of"},
 			arrange: func(r *rig, _ *provider.Spec) {
 				r.hosts[0].set(func(s *server) { s.accepts, s.secret = nil, "right" })
 				r.env.Config["password-file"] = r.put("password", "s3cret\n", 0o600)
 			}},
-		{name: "nothing to log in with", want: []string{"there is no key and no password", "hint: name a key"},
+		{name: "nothing to log in with", want: []string{"no key and no password given", "hint: name a key"},
 			arrange: func(r *rig, _ *provider.Spec) { delete(r.env.Config, "identity"); r.t.Setenv("HOME", r.t.TempDir()) }},
 		{name: "a password that others read", want: []string{"ssh.password-file", "may be read by others: chmod 600"},
 			arrange: func(r *rig, _ *provider.Spec) { r.env.Config["password-file"] = r.put("password", "s3cret", 0o644) }},
@@ -75,16 +75,16 @@ func refusals() []refusal {
 			arrange: func(r *rig, _ *provider.Spec) { r.env.Config["password-file"] = r.put("password", "\n", 0o600) }},
 		{name: "a key that others read", want: []string{"ssh.identity", "chmod 600"},
 			arrange: func(r *rig, _ *provider.Spec) { check(r.t, os.Chmod(r.env.Config["identity"], 0o644)) }},
-		{name: "a key that is none", want: []string{"ssh.identity", "holds no private key"},
+		{name: "a key that is none", want: []string{"ssh.identity", "does not hold a private key"},
 			arrange: func(r *rig, _ *provider.Spec) { r.put("id", "nonsense", 0o600) }},
 		{name: "a relative path", want: []string{"want an absolute path, or ~/FILE"}, arrange: config("identity", "id")},
 		{name: "a full disk", want: []string{"the disk of host", "is full: 3 MB are free", "hint: make room"}, arrange: edit(`df -Pm "$place"`, `printf "x\nx 100 97 3 97%% /\n"`)},
 		{name: "a disk that is full half-way", want: []string{"cannot copy the binary", "No space left on device", "hint: its disk is full"}, kept: true,
 			arrange: edit(`cat >"$part"`, `head -c 10 >"$part"; echo "cat: write error: No space left on device" >&2; exit 1`)},
 		{name: "a copy that arrives half", want: []string{"cannot copy the binary", "its sha256 is"}, kept: true, arrange: edit(`cat >"$part"`, `head -c 10 >"$part"`)},
-		{name: "another architecture", want: []string{"is s390x, and the environment's binary is for"}, arrange: edit("uname -m", "echo s390x")},
+		{name: "another architecture", want: []string{"is s390x, and the model's binary is for"}, arrange: edit("uname -m", "echo s390x")},
 		{name: "another environment's host", kept: true, transient: true, arrange: marked(mark{"e0b2", "prod", "7", "e0b2-7"}),
-			want: []string{"is managed already: it is machine 7 of environment \"prod\" (uuid e0b2)", "juju destroy-machine -e prod 7", "managed-by.json"}},
+			want: []string{"is already managed: it is machine 7 of model \"prod\" (uuid e0b2)", "juju remove-machine -e prod 7", "managed-by.json"}},
 		{name: "another machine's host", kept: true, transient: true, arrange: marked(mark{"e0a1", "test", "7", "e0a1-7"}), want: []string{"is machine 7 already", "juju deploy --to 7"}},
 		{name: "a mark that is none", kept: true, arrange: marked(mark{"e0a1", "$(rm -rf /)", "7", ""}), want: []string{"cannot read the host's mark"}},
 		{name: "a constraint that it does not satisfy", want: []string{"has not: mem=1073741824M tags=ssd"},
@@ -98,7 +98,7 @@ func refusals() []refusal {
 		{name: "a host that is none", want: []string{"want USER@HOST"}, arrange: func(_ *rig, s *provider.Spec) { s.Placement = "h1" }},
 		{name: "no host at all", want: []string{"there are no hosts to choose from", "juju add-machine ssh:USER@HOST"}, arrange: config("pool", "")},
 		{name: "a pool that is none", want: []string{"cannot read ssh.pool", "unknown key \"adress\""}, arrange: config("pool", "[{adress: root@h}]")},
-		{name: "a state in a file", want: []string{"other hosts cannot reach it", "hint: take the state to an etcd", "juju migrate-state"},
+		{name: "a state in a file", want: []string{"other hosts cannot reach it", "hint: move the state to an etcd", "juju migrate-state"},
 			arrange: func(r *rig, _ *provider.Spec) { r.put("environment.yaml", "state: sqlite:/x\ntools: 1-x\n", 0o600) }},
 	}
 }

@@ -180,7 +180,7 @@ func parseTarget(text string) (target, error) {
 	switch {
 	case !ok || user == "" || t.Host == "" || odd || err != nil || port == 0,
 		user[0] == '-' || t.Host[0] == '-' || strings.ContainsAny(t.Host, "@[]"):
-		return target{}, fmt.Errorf("cannot understand host %q: %w", text, errTarget)
+		return target{}, fmt.Errorf("cannot parse host %q: %w", text, errTarget)
 	case pinned && !strings.HasPrefix(fingerprint, "SHA256:"):
 		return target{}, fmt.Errorf(
 			"cannot use fingerprint %q of host %q: want SHA256:..., as ssh-keygen -l prints it",
@@ -200,7 +200,7 @@ func parseID(id string) (t target, machine string, err error) {
 	where, machine, ok := strings.Cut(id, "/")
 	t, err = parseTarget(where)
 	if err != nil || !ok {
-		return target{}, "", fmt.Errorf("%q is no instance of this provider", id)
+		return target{}, "", fmt.Errorf("%q is not an instance of this provider", id)
 	}
 	return t, machine, provider.CheckMachine(machine)
 }

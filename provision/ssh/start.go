@@ -121,7 +121,7 @@ func hostError(verb string, t target, err error) error {
 	if errors.As(err, &f) && strings.Contains(f.stderr, "No space left on device") {
 		return withHints(
 			err,
-			"its disk is full, and nothing of what was copied half was left there; make room, then: juju resolved MACHINE",
+			"its disk is full, and partial copies were removed; make room, then: juju resolved MACHINE",
 		)
 	}
 
@@ -151,7 +151,7 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 		return p.removeRecord(t, machine)
 	}
 	if err != nil {
-		hint := fmt.Sprintf("it is tried again; if the host is gone for good, empty this file: truncate -s 0 %q",
+		hint := fmt.Sprintf("bijou retries it; if the host is gone for good, empty this file: truncate -s 0 %q",
 			p.ledgerPath(machine))
 		unnoted := p.recordDoubt(t, machine)
 		return errors.Join(withHints(err, hint), unnoted)
@@ -219,7 +219,7 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	}
 	l.tools, _ = record["tools"].(string)
 	if l.tools == "" || filepath.Base(l.tools) != l.tools {
-		return l, fmt.Errorf("the environment's record names no tools, but %q", l.tools)
+		return l, fmt.Errorf("the model's record does not name tools, but %q", l.tools)
 	}
 
 	at, _ := record["state"].(string)
@@ -232,12 +232,12 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 	case err == nil:
 		l.files = append(l.files, bundleFile{path: keyfile.FileName, mode: "600", data: keys})
 	case !errors.Is(err, fs.ErrNotExist): // an environment of before has none
-		return l, fmt.Errorf("cannot take along the keys for secrets: %w", err)
+		return l, fmt.Errorf("cannot copy the keys for secrets: %w", err)
 	}
 
 	text, err := yaml.Marshal(record)
 	if err != nil {
-		return l, fmt.Errorf("cannot write the environment's record: %w", err)
+		return l, fmt.Errorf("cannot write the model's record: %w", err)
 	}
 	keeper, err := scripts.ReadFile("scripts/keep.sh")
 	if err != nil {
@@ -262,8 +262,8 @@ func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
 func (p *Provider) packCredentials(at string) (there string, files []bundleFile, err error) {
 	scheme, _, _ := strings.Cut(at, ":")
 	if p.env.Shared || scheme == "sqlite" || scheme == "etcd+unix" {
-		return "", nil, withHints(errors.New("the environment's state is on this host only, and other hosts cannot reach it"),
-			"take the state to an etcd that they reach: juju migrate-state etcd://HOST:PORT,.../PREFIX")
+		return "", nil, withHints(errors.New("the model's state is on this host only, and other hosts cannot reach it"),
+			"move the state to an etcd that they can reach: juju migrate-state etcd://HOST:PORT,.../PREFIX")
 	}
 
 	base, query, asks := strings.Cut(at, "?")
@@ -272,7 +272,7 @@ func (p *Provider) packCredentials(at string) (there string, files []bundleFile,
 	}
 	options, err := url.ParseQuery(query)
 	if err != nil {
-		return "", nil, errors.New("the options of the state's URL are no query")
+		return "", nil, errors.New("the options of the state's URL are not a query")
 	}
 
 	for _, option := range []string{"ca", "cert", "key", "password-file"} {
@@ -286,7 +286,7 @@ func (p *Provider) packCredentials(at string) (there string, files []bundleFile,
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {
-			return "", nil, fmt.Errorf("cannot take along what the state's URL names as %s: %w", option, err)
+			return "", nil, fmt.Errorf("cannot copy the file that the state's URL names as %s: %w", option, err)
 		}
 
 		f := bundleFile{path: "credentials/" + option, mode: "600", data: data}

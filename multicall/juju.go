@@ -114,7 +114,7 @@ func (claims) IsStopped(h state.Holder) bool { return daemon.IsStopped(h) }
 // this user may not remove are harmless, since their service finds no environment.
 func removeAgentFiles(e home.Environment) error {
 	if err := systemd.RemoveEnvironment(e); err != nil {
-		slog.Warn("the environment's unit files stay", "error", err)
+		slog.Warn("the model's unit files stay", "error", err)
 	}
 
 	// One that cannot be removed keeps no other from being removed.

@@ -16,10 +16,10 @@ import (
 
 type jujuExecGrammar struct {
 	Unit            string   `short:"u" default:"-" placeholder:"UNIT" help:"Run the command on this unit; empty: on the only one of this machine."`
-	Env             string   `short:"e" placeholder:"ENVIRONMENT" help:"Name the unit's environment, or its uuid, where several have such a unit."`
+	Env             string   `short:"e" placeholder:"MODEL" help:"Use this model, by name or uuid, if several have such a unit."`
 	Relation        string   `short:"r" placeholder:"RELATION" help:"Run the command as a hook of this relation would run: an id, or a name."`
 	RemoteUnit      string   `placeholder:"UNIT" help:"With --relation: the unit that caused the hook; default: the only one."`
-	RemoteApp       string   `placeholder:"SERVICE" help:"With --relation: the service at the other end."`
+	RemoteApp       string   `placeholder:"APPLICATION" help:"Use this application at the other end of --relation."`
 	ForceRemoteUnit bool     `help:"With --relation: take a remote unit that is not in the relation, or none."`
 	NoContext       bool     `help:"Run the command at once, for no unit and without hook tools."`
 	Words           []string `arg:"" optional:"" passthrough:"partial" name:"unit command" help:"The unit, unless --unit names it, and a line for a shell; several words make one line."`
@@ -119,7 +119,7 @@ func explainExec(name string, err error) error {
 	case errors.Is(err, unitcall.ErrNotFound):
 		return console.Hint(err, "its agent must run here as this user; juju status shows the units")
 	case errors.Is(err, unitcall.ErrAmbiguous):
-		return console.Hint(err, name+" --env ENVIRONMENT says which, by name or uuid")
+		return console.Hint(err, name+" --env MODEL chooses one, by name or uuid")
 	}
 
 	return err

@@ -142,10 +142,10 @@ func TestDaemonsRefuse(t *testing.T) {
 	}{
 		{"machine-agent", nil, 2, "machine"},
 		{"machine-agent", []string{"--machine", "0"}, 2, "hint: give --env DIR"},
-		{"machine-agent", []string{"--machine", "0", "--env", "/nonexistent"}, 1, "there is no environment"},
+		{"machine-agent", []string{"--machine", "0", "--env", "/nonexistent"}, 1, "there is no model"},
 		{"machine-agent", []string{"--machine", "0", "--state", "sqlite:/nonexistent/x.db"}, 2, "--dir"},
 		{"unit-agent", []string{"--unit", "x/0", "--state", "sqlite:/nonexistent/x.db"}, 1, "no store"},
-		{"provisioner", []string{"--env", "/nonexistent"}, 1, "there is no environment"},
+		{"provisioner", []string{"--env", "/nonexistent"}, 1, "there is no model"},
 	}
 	for _, tt := range tests {
 		code, _, errs := runApplet(t, tt.applet, tt.args...)

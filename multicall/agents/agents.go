@@ -178,7 +178,7 @@ func holdMachineFolder(ctx context.Context, d daemon.Daemon, dir string) (*proce
 }
 
 type unitAgentGrammar struct {
-	Unit string `required:"" placeholder:"UNIT" help:"The unit to run, SERVICE/N."`
+	Unit string `required:"" placeholder:"UNIT" help:"Run this unit, APPLICATION/N."`
 	daemonFlags
 }
 
@@ -221,7 +221,7 @@ func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) error
 }
 
 type provisionerGrammar struct {
-	Env     string `required:"" placeholder:"DIR" type:"path" help:"The environment's folder, as bootstrap made it."`
+	Env     string `required:"" placeholder:"DIR" type:"path" help:"Use the model in this directory, which bootstrap has made."`
 	Metrics string `env:"BIJOU_METRICS" placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address, as 127.0.0.1:9300."`
 }
 

@@ -23,8 +23,8 @@ var helpFiles embed.FS
 // daemonFlags say where a daemon finds its environment: a folder of BIJOU_HOME, or the
 // parts of one by themselves.
 type daemonFlags struct {
-	Env     string `placeholder:"DIR" type:"path" help:"The environment's folder, as bootstrap made it."`
-	State   string `placeholder:"URL" help:"The environment's state; default: as --env says."`
+	Env     string `placeholder:"DIR" type:"path" help:"Use the model in this directory, which bootstrap has made."`
+	State   string `placeholder:"URL" help:"Use the model's state at this URL; default: that of --env."`
 	Dir     string `placeholder:"DIR" type:"path" help:"The machine's folder; default: below --env."`
 	Tools   string `placeholder:"DIR" type:"path" help:"The folder of hook tools; default: as --env says, else this binary's."`
 	Metrics string `env:"BIJOU_METRICS" placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address, as 127.0.0.1:9300."`
@@ -42,7 +42,7 @@ func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 			return e, err
 		}
 		if e.Phase == home.Removing {
-			return e, fmt.Errorf("cannot run for environment %q: %w", e.Name, home.ErrRemoving)
+			return e, fmt.Errorf("cannot run for model %q: %w", e.Name, home.ErrRemoving)
 		}
 		if p.Tools == "" && !applet.IsSameFile("/proc/self/exe", filepath.Join(e.ToolsDir(), "bijou")) {
 			return e, toolsReexec{e.ToolsDir()}
@@ -50,7 +50,7 @@ func (p *daemonFlags) loadEnvironment() (home.Environment, error) {
 		p.State, p.Tools = cmp.Or(p.State, e.State), cmp.Or(p.Tools, e.ToolsDir())
 	}
 	if p.State == "" {
-		return e, console.Hint(console.Usage(errors.New("it is not said where the environment is")),
+		return e, console.Hint(console.Usage(errors.New("no model given")),
 			"give --env DIR, or --state URL")
 	}
 

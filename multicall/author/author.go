@@ -26,7 +26,7 @@ var helpFiles embed.FS
 type grammar struct {
 	Create createCmd `cmd:"" help:"Begin a charm that deploys."`
 	Test   testCmd   `cmd:"" help:"Run the charm's tests, with real agents and real hooks. Exit code: 1 if one fails."`
-	Replay replayCmd `cmd:"" help:"Make a test of a hook that a unit has run: it brings a fresh environment to where that unit is."`
+	Replay replayCmd `cmd:"" help:"Make a test of a hook that a unit has run: it brings a fresh model to that unit's state."`
 	Proof  proofCmd  `cmd:"" help:"Say what is wrong with a charm, by file and line. Exit code: 1 if there is an error."`
 }
 

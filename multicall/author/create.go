@@ -23,7 +23,7 @@ type createCmd struct {
 	Lang        string     `enum:"bash,python" default:"bash" placeholder:"LANGUAGE" help:"What its hooks are written in: bash or python; default bash."`
 	Provides    []relation `sep:"none" placeholder:"RELATION:INTERFACE" help:"What others may be related to; may be repeated."`
 	Requires    []relation `sep:"none" placeholder:"RELATION:INTERFACE" help:"What it needs of others; may be repeated."`
-	Subordinate bool       `help:"Its units stand beside those of another service."`
+	Subordinate bool       `help:"Make a subordinate, whose units run beside those of a different application."`
 }
 
 type relation struct{ Name, Interface string }

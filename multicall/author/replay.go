@@ -20,7 +20,7 @@ type replayCmd struct {
 	Unit        string `arg:"" help:"The unit."`
 	Number      int64  `arg:"" help:"The hook's number, as juju hook-history shows it."`
 	AsTest      string `name:"as-test" required:"" placeholder:"FILE" help:"Write the script there: CHARM/tests/NAME.txtar."`
-	Environment string `short:"e" placeholder:"NAME" help:"The environment (model); default: as juju chooses it."`
+	Environment string `short:"e" placeholder:"NAME" help:"Read from the model NAME; default: the model that juju uses."`
 }
 
 // Run writes a script that brings a fresh environment to the unit's state and then makes the hook run. It

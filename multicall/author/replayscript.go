@@ -110,7 +110,7 @@ func (r *replay) writeHead() {
 		}
 	}
 	if !r.unit.Leader {
-		r.line("# %s does not lead its service; the unit here does.", r.name)
+		r.line("# %s does not lead its application; the unit here does.", r.name)
 	}
 	r.line("")
 }

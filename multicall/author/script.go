@@ -69,7 +69,7 @@ func (c testCmd) runScript(a *author) error {
 		return fmt.Errorf("cannot copy the charm: %w", err)
 	}
 	if err := r.setUp(archive); err != nil {
-		return fmt.Errorf("cannot make an environment: %w\n%s", err, &r.log)
+		return fmt.Errorf("cannot make a model: %w\n%s", err, &r.log)
 	}
 
 	if c.OnHost || c.State != "" {

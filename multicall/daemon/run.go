@@ -185,7 +185,7 @@ func (n *ServiceNotifier) notifyStopping() {
 func (n *ServiceNotifier) notify(words string) (heard bool) {
 	heard, err := sd.SdNotify(false, words)
 	if err != nil {
-		slog.Warn("cannot tell the service manager", "words", words, "error", err)
+		slog.Warn("cannot notify the service manager", "words", words, "error", err)
 	}
 	return heard
 }
@@ -218,7 +218,7 @@ func (n *ServiceNotifier) feedWatchdog(ctx context.Context) {
 
 	for {
 		if loop := n.Pulse.HungLoop(hangTimeout); loop != "" {
-			slog.Error("a loop hangs: the service manager's watchdog is not fed any more", "loop", loop)
+			slog.Error("a loop hangs: no longer notifying the service manager's watchdog", "loop", loop)
 			return
 		}
 

@@ -134,7 +134,7 @@ func readOfStatus(v *state.View, service, relation string) (detail, error) {
 
 	r, ok := all.Relations[relation]
 	if !ok || service != "" {
-		return detail{}, fmt.Errorf("there is no service %q, and no %s: %w", service, relation, state.ErrNotFound)
+		return detail{}, fmt.Errorf("there is no application %q, and no %s: %w", service, relation, state.ErrNotFound)
 	}
 
 	said := map[string]map[string]string{}

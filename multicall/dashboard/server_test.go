@@ -528,7 +528,7 @@ func TestDamage(t *testing.T) {
 	})
 	events := openStream(t, serveEnvironment(t, st).URL+"/environment")
 	note := readUntil(t, events, "env/damage", 1)["env/damage"]
-	if !strings.Contains(note.HTML, "the record of service &#34;mysql&#34; is missing") {
+	if !strings.Contains(note.HTML, "the record of application &#34;mysql&#34; is missing") {
 		t.Errorf("%+v", note)
 	}
 }
@@ -747,7 +747,7 @@ func TestServe(t *testing.T) {
 		_, _ = text.ReadFrom(resp.Body)
 		resp.Body.Close()
 	}
-	if !strings.Contains(text.String(), "<h2>Services</h2>") {
+	if !strings.Contains(text.String(), "<h2>Applications</h2>") {
 		t.Error(text.String())
 	}
 	stop()

@@ -54,7 +54,7 @@ func (h Home) Environment(name string) (Environment, error) {
 
 	if e.Name != name {
 		return e, fmt.Errorf(
-			"cannot use %q as environment %q: it is that of environment %q, by which name its folder has to go",
+			"cannot use %q as model %q: it is the directory of model %q, and must have that name",
 			e.Dir, name, e.Name,
 		)
 	}
@@ -82,7 +82,7 @@ func readRecord(dir string) (r Record, err error) {
 		return r, fmt.Errorf("%w %q in %s", ErrNoEnvironment, filepath.Base(dir), filepath.Dir(dir))
 	}
 	if err != nil {
-		return r, fmt.Errorf("cannot read the environment: %w", err)
+		return r, fmt.Errorf("cannot read the model: %w", err)
 	}
 
 	err = yaml.Unmarshal(data, &r)
@@ -104,10 +104,10 @@ func (e Environment) Save() error {
 
 	data, err := yaml.Marshal(record)
 	if err != nil {
-		return fmt.Errorf("cannot write the environment: %w", err)
+		return fmt.Errorf("cannot write the model: %w", err)
 	}
 	if err := osutil.WriteFile(filepath.Join(e.Dir, recordFile), data, 0o600); err != nil {
-		return fmt.Errorf("cannot write the environment: %w", err)
+		return fmt.Errorf("cannot write the model: %w", err)
 	}
 
 	return nil
@@ -220,7 +220,7 @@ func (e Environment) DropCredentials() error {
 func (e Environment) LocateState(state string) (string, error) {
 	dir, err := filepath.Abs(e.Dir)
 	if err != nil {
-		return "", fmt.Errorf("cannot find the environment's folder: %w", err)
+		return "", fmt.Errorf("cannot find the model's directory: %w", err)
 	}
 	if path, file := strings.CutPrefix(state, sqliteScheme); file && path != "" && !filepath.IsAbs(path) {
 		return sqliteScheme + filepath.Join(dir, path), nil

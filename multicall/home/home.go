@@ -27,7 +27,7 @@ import (
 
 var (
 	// ErrNoEnvironment means that there is no environment of that name, or none at all.
-	ErrNoEnvironment = errors.New("there is no environment")
+	ErrNoEnvironment = errors.New("there is no model")
 	// ErrRemoving means that the environment is being removed, so that no daemon may run for it.
 	ErrRemoving = errors.New("it is being destroyed")
 	// ErrBusy means that another process bootstraps or destroys that environment just now.
@@ -73,7 +73,7 @@ func Find() (Home, error) {
 func CheckName(name string) error {
 	if name == currentFile || len(name) > 63 || !namePattern().MatchString(name) {
 		return charm.Invalidf(
-			"%q cannot name an environment: it takes letters, digits, '-', '_' and '.', a letter or digit first, 63 at most",
+			"%q cannot name a model: want at most 63 letters, digits, '-', '_' and '.', a letter or digit first",
 			name,
 		)
 	}
@@ -88,7 +88,7 @@ func (h Home) Path(name string) string { return filepath.Join(h.Dir, name) }
 func (h Home) Names() ([]string, error) {
 	entries, err := os.ReadDir(h.Dir) // no glob: the folder's own name may have * or [
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("cannot list environments in %q: %w", h.Dir, err)
+		return nil, fmt.Errorf("cannot list models in %q: %w", h.Dir, err)
 	}
 
 	var names []string
@@ -139,7 +139,7 @@ func (h Home) Choose(name string) (Environment, error) {
 	case len(names) == 1:
 		return h.Environment(names[0])
 	case len(names) > 1:
-		return Environment{}, fmt.Errorf("cannot choose an environment: there are %s", strings.Join(names, ", "))
+		return Environment{}, fmt.Errorf("no model given: there are %s", strings.Join(names, ", "))
 	}
 
 	return Environment{}, fmt.Errorf("%w in %s", ErrNoEnvironment, h.Dir)
@@ -199,7 +199,7 @@ func (h Home) Lock(name string) (*FolderLock, error) {
 		// Others may pass through, so that what a charm runs as another user finds
 		// the charm, but not look around; what is secret has modes of its own.
 		if err := osutil.MkdirAll(path, 0o711); err != nil {
-			return nil, fmt.Errorf("cannot make the folder of environment %q: %w", name, err)
+			return nil, fmt.Errorf("cannot make the directory of model %q: %w", name, err)
 		}
 
 		l, err := lockFolder(path)

@@ -26,8 +26,8 @@ type places struct {
 	Yes   bool   `short:"y" help:"Without --dir: do not ask."`
 	Jujud bool   `help:"As root: the links /var/lib/juju/tools/machine-0/jujud, /usr/bin/juju-exec and /usr/bin/juju-run, which charms call; other links only with --dir."`
 
-	Systemd    bool   `help:"systemd's unit files of an environment; links only with --dir."`
-	Env        string `type:"path" placeholder:"DIR" help:"The environment's folder, for --systemd; default: that of the one in use."`
+	Systemd    bool   `help:"Write systemd's unit files of a model; make links only with --dir."`
+	Env        string `type:"path" placeholder:"DIR" help:"Use the model in this directory, with --systemd; default: the model in use."`
 	Machine    string `placeholder:"ID" help:"For --systemd: only the unit file of this machine's agent, on a host of its own."`
 	Neco       bool   `help:"For --systemd: the unit files of neco-updater and neco-worker, whose links are beside this binary or in --dir."`
 	SystemdDir string `type:"path" placeholder:"DIR" help:"Where the unit files are; default: /etc/systemd/system."`
@@ -177,7 +177,7 @@ func (i Command) makeLinks(s console.Streams, dir string, names []string) error 
 	fmt.Fprintf(s.Out, "%s: %d names lead to %s%s\n", dir, len(names), target, describeOutcomes(outcomes))
 	if dir != jujudDir && dir != jujuExecDir {
 		i.printJuju(s, dir)
-		fmt.Fprintln(s.Out, "next: bijou quickstart shows it all on this host; bijou juju bootstrap makes an environment")
+		fmt.Fprintln(s.Out, "next: bijou quickstart shows everything on this host; bijou juju bootstrap makes a model")
 	}
 	return nil
 }

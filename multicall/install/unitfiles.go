@@ -79,7 +79,7 @@ func (p places) selectUnits() (unitSet, error) {
 
 	e, err := p.chooseEnvironment()
 	if err != nil {
-		return unitSet{}, console.Hint(err, "--env DIR names an environment's folder, as ~/.bijou/default")
+		return unitSet{}, console.Hint(err, "--env DIR names a model's directory, as ~/.bijou/default")
 	}
 	units, err := p.environmentUnits(e)
 	if err != nil {
@@ -92,7 +92,7 @@ func (p places) selectUnits() (unitSet, error) {
 // necoUnits returns the unit files of neco's daemons.
 func (p places) necoUnits() (unitSet, error) {
 	if p.Env != "" || p.Machine != "" {
-		return unitSet{}, console.Usage(errors.New("--neco is about no environment: --env and --machine do not go with it"))
+		return unitSet{}, console.Usage(errors.New("--neco cannot be used with --env or --machine: it has no model"))
 	}
 
 	bin := p.Dir

@@ -13,10 +13,10 @@ import (
 )
 
 type actionsCmd struct {
-	Service    string `arg:"" help:"The service."`
-	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json (with the schemas of the parameters); default tabular."`
+	Service    string `arg:"" name:"application" help:"The application."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml or json (with the schemas of the parameters); default tabular."`
 	outputFlag `embed:""`
-	Schema     bool `help:"Show the schemas of the parameters: as --format yaml does."`
+	Schema     bool `help:"Show the schemas of the parameters, as --format yaml does."`
 }
 
 type actionInfo struct {
@@ -48,7 +48,7 @@ func (c actionsCmd) Run(o *operator) error {
 	}
 
 	if len(actions) == 0 && c.Format == "tabular" {
-		o.note("the charm of service %q has no actions", c.Service)
+		o.note("the charm of application %q has no actions", c.Service)
 	}
 	docs := map[string]actionInfo{}
 	t := console.NewTable("ACTION", "PARAMETERS", "DESCRIPTION")

@@ -279,10 +279,10 @@ func (w *actionWaiter) outcomeError(timeout time.Duration) error {
 		case a.stuckReason != "":
 			errs = append(errs, fmt.Errorf("%s is %s: %s", what, a.action.Status, a.stuckReason))
 		case w.o.ctx.Err() != nil:
-			errs = append(errs, fmt.Errorf("%s is %s still, and goes on", what, a.action.Status))
+			errs = append(errs, fmt.Errorf("%s is still %s, and goes on", what, a.action.Status))
 		default:
 			errs = append(errs,
-				fmt.Errorf("%s is %s still after %s, and goes on", what, a.action.Status, timeout))
+				fmt.Errorf("%s is still %s after %s, and goes on", what, a.action.Status, timeout))
 		}
 
 		hints = append(hints,

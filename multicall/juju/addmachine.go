@@ -11,11 +11,11 @@ import (
 )
 
 type addMachineCmd struct {
-	Placement   string   `arg:"" optional:"" help:"Where, as PROVIDER:WHERE: ssh:user@host or ssh:user@host:port."`
-	Number      int      `short:"n" default:"1" placeholder:"N" help:"How many machines; default 1."`
-	Series      string   `aliases:"base" placeholder:"SERIES" help:"Their series, or base (ubuntu@24.04); default: the environment's."`
-	Constraints []string `sep:"none" placeholder:"\"K=V ...\"" help:"What they have to satisfy, over the environment's."`
-	Provisioner bool     `help:"Their agents host a provisioner, too: one takes over when the leader's host dies."`
+	Placement   string   `arg:"" optional:"" help:"The place, as PROVIDER:WHERE: ssh:user@host or ssh:user@host:port."`
+	Number      int      `short:"n" default:"1" placeholder:"N" help:"Add N machines; default 1."`
+	Series      string   `aliases:"base" placeholder:"SERIES" help:"Set the machines' series, or base (ubuntu@24.04); default: the model's."`
+	Constraints []string `sep:"none" placeholder:"\"K=V ...\"" help:"Set constraints for the machines, which override the model's."`
+	Provisioner bool     `help:"Also run a provisioner on the machines: one takes over when the leader's host dies."`
 }
 
 // Run adds the machines and prints their ids.
@@ -31,7 +31,7 @@ func (c addMachineCmd) Run(o *operator) error {
 		}
 	}
 	if c.Placement != "" && c.Number != 1 {
-		return console.Usage(fmt.Errorf("cannot add %d machines at %q: it is one place", c.Number, c.Placement))
+		return console.Usage(fmt.Errorf("cannot add %d machines at %q: that is a single place", c.Number, c.Placement))
 	}
 
 	if isContainer(c.Placement) {
@@ -59,13 +59,13 @@ func (c addMachineCmd) Run(o *operator) error {
 			fmt.Fprintln(o.streams.Out, m.ID)
 		}
 		if _, other := errors.AsType[*state.SeriesError](err); other {
-			return console.Hint(err, "of the series that they have: juju add-machine",
-				"a model of containers, which can have others: juju bootstrap nspawn")
+			return console.Hint(err, "to add one of their series: juju add-machine",
+				"to make a model of containers, which can have other series: juju bootstrap nspawn")
 		}
 		if errors.Is(err, state.ErrOtherProvider) {
 			return console.Hint(
 				err,
-				"juju bootstrap ssh -e NAME --state etcd://HOST:PORT/PREFIX makes an environment of hosts",
+				"to make a model of hosts: juju bootstrap ssh -e NAME --state etcd://HOST:PORT/PREFIX",
 			)
 		}
 

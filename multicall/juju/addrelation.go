@@ -10,8 +10,8 @@ import (
 )
 
 type addRelationCmd struct {
-	A string `arg:"" help:"SERVICE or SERVICE:RELATION."`
-	B string `arg:"" optional:"" help:"SERVICE or SERVICE:RELATION."`
+	A string `arg:"" help:"APPLICATION or APPLICATION:RELATION."`
+	B string `arg:"" optional:"" help:"APPLICATION or APPLICATION:RELATION."`
 	waitFlags
 }
 

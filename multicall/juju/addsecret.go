@@ -11,7 +11,7 @@ import (
 )
 
 type addSecretCmd struct {
-	Name string `arg:"" help:"What operators call it."`
+	Name string `arg:"" help:"The operators' name for it."`
 	secretFlags
 }
 
@@ -22,7 +22,7 @@ func (c addSecretCmd) Run(o *operator) error {
 		return err
 	}
 	if content == nil {
-		return console.Usage(errors.New("it is not said what the secret is: give KEY=VALUE, or --file FILE"))
+		return console.Usage(errors.New("no content given: give KEY=VALUE, or --file FILE"))
 	}
 
 	now := time.Now().UTC()

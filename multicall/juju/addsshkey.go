@@ -7,7 +7,7 @@ import (
 )
 
 type addSSHKeyCmd struct {
-	Keys []string `arg:"" name:"key" help:"Public keys, each as in a file *.pub."`
+	Keys []string `arg:"" name:"key" help:"Public keys, in the form of a *.pub file."`
 }
 
 // Run adds the keys to those that the environment keeps, all or none.

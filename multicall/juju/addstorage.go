@@ -10,7 +10,7 @@ import (
 
 type addStorageCmd struct {
 	Unit    string   `arg:"" help:"The unit."`
-	Storage []string `arg:"" name:"name[=pool,size,count]" help:"Storage of its charm, with a pool, a size and a count of each, in any order."`
+	Storage []string `arg:"" name:"name[=pool,size,count]" help:"Storage of its charm, with a pool, a size and a count, in any order."`
 	waitFlags
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 type addUnitCmd struct {
-	Service string `arg:"" help:"The service."`
+	Service string `arg:"" name:"application" help:"The application."`
 	placementFlags
 	waitFlags
 }

@@ -9,7 +9,7 @@ import (
 )
 
 type attachResourceCmd struct {
-	Service   string   `arg:"" help:"The service."`
+	Service   string   `arg:"" name:"application" help:"The application."`
 	Resources []string `arg:"" name:"name=file" help:"Resources of its charm, each with a file."`
 }
 

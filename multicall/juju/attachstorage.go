@@ -4,7 +4,7 @@ import "bijou/state"
 
 type attachStorageCmd struct {
 	Unit    string   `arg:"" help:"The unit."`
-	Storage []string `arg:"" help:"Ids of storage that no unit has, on the unit's machine."`
+	Storage []string `arg:"" help:"Ids of detached storage on the unit's machine."`
 	waitFlags
 }
 

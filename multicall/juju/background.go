@@ -82,7 +82,7 @@ func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 		}
 
 		return 0, console.Hint(
-			fmt.Errorf("process %d is about to run machine 0, or to end, and does neither", other),
+			fmt.Errorf("process %d neither runs machine 0 nor ends", other),
 			fmt.Sprintf("kill -9 %d ends it", other),
 		)
 	}
@@ -127,7 +127,7 @@ func (o *operator) explainStart(e home.Environment, pid int, lives bool) error {
 		return fmt.Errorf("the background process does not come up: %w", err)
 	}
 
-	how := "it has not yet taken the machine's folder"
+	how := "it has not yet locked the machine's directory"
 	if pid != 0 {
 		how = fmt.Sprintf("process %d runs, and has not yet announced machine 0 in the state", pid)
 	}

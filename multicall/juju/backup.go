@@ -21,12 +21,12 @@ import (
 )
 
 type backupCmd struct {
-	File            string        `arg:"" help:"Where it is written, readable by you only; - is stdout."`
-	WithCredentials bool          `help:"Also the files that the state's URL names, keys and passwords, and the keys that open secrets."`
-	WithUnits       bool          `help:"Also the units' folders on this host."`
-	WithStorage     bool          `help:"Also copy what storage on this host holds. While a unit's storage is copied, its agent starts no hook; programs that the charm has started go on writing."`
-	Timeout         time.Duration `default:"10m" placeholder:"DURATION" help:"With --with-storage: wait no longer for a hook of a unit to end (30s, 10m). 0 waits without end. Default 10m."`
-	Force           bool          `help:"Replace a file that is there."`
+	File            string        `arg:"" help:"The file to write, readable only by you; - is stdout."`
+	WithCredentials bool          `help:"Include the files that the state's URL names, keys and passwords, and the keys that open secrets."`
+	WithUnits       bool          `help:"Include the units' directories on this host."`
+	WithStorage     bool          `help:"Include the content of storage on this host. While a unit's storage is copied, its agent starts no hook; programs that the charm has started go on writing."`
+	Timeout         time.Duration `default:"10m" placeholder:"DURATION" help:"Wait at most this long for a unit's hook to end, with --with-storage (30s, 10m). 0 waits forever. Default 10m."`
+	Force           bool          `help:"Replace an existing file."`
 }
 
 // maxBackupAttempts is how often a backup is begun again because something it reads was
@@ -59,7 +59,7 @@ func (c backupCmd) Run(o *operator) error {
 		err = console.Hint(err, "--force replaces it")
 	}
 	if err != nil {
-		return fmt.Errorf("cannot back up environment %q: %w", e.Name, err)
+		return fmt.Errorf("cannot back up model %q: %w", e.Name, err)
 	}
 
 	b.noteOutcome()
@@ -84,7 +84,7 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 
 	h.Bijou = b.o.parts.Version
 	h.Has = []string{"all keys of the state", "charms, resources, and settings of every size"}
-	h.Lacks = []string{"what hooks have made outside of units' folders (packages, databases, files of hosts)", "the provider's own files and keys"}
+	h.Lacks = []string{"what hooks have made outside of units' directories (packages, databases, files of hosts)", "the provider's own files and keys"}
 	b.header = h
 	if err := b.addCredentials(w); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (b *backup) addCredentials(w *backupfile.Writer) (err error) {
 	}
 	if !b.cmd.WithCredentials {
 		b.header.Lacks = append(b.header.Lacks,
-			"credentials of the state's URL (--with-credentials takes them along)")
+			"credentials of the state's URL (--with-credentials includes them)")
 		return nil
 	}
 	b.header.Has = append(b.header.Has, "credentials of the state's URL")
@@ -149,7 +149,7 @@ func (b *backup) addSecretKeys(w *backupfile.Writer) error {
 		return err
 	case !b.cmd.WithCredentials:
 		b.header.Lacks = append(b.header.Lacks,
-			"the keys that open secrets (--with-credentials takes them along)")
+			"the keys that open secrets (--with-credentials includes them)")
 		return nil
 	}
 
@@ -165,7 +165,7 @@ func (b *backup) addSecretKeys(w *backupfile.Writer) error {
 func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 	if !b.cmd.WithStorage {
 		b.header.Lacks = append(b.header.Lacks,
-			"what storage holds (--with-storage takes along that of this host)")
+			"the content of storage (--with-storage includes that of this host)")
 		return nil
 	}
 
@@ -207,7 +207,7 @@ func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 }
 
 // errStorageMoved has the backup begin again: a storage was copied while hooks may have run.
-var errStorageMoved = errors.New("storage came to another unit while it was copied")
+var errStorageMoved = errors.New("storage moved to a different unit while it was copied")
 
 // addUnitStorage adds the content of storages that one unit has, or that no unit has, and returns their
 // ids. No hook of the unit runs meanwhile.
@@ -220,7 +220,7 @@ func (b *backup) addUnitStorage(
 	for _, one := range storages {
 		folder, why := b.storageFolder(one)
 		if why != "" {
-			b.header.Lacks = append(b.header.Lacks, fmt.Sprintf("what storage %s holds: %s", one.ID, why))
+			b.header.Lacks = append(b.header.Lacks, fmt.Sprintf("the content of storage %s: %s", one.ID, why))
 			continue
 		}
 
@@ -329,7 +329,7 @@ func (b *backup) storageFolder(s state.Storage) (folder, why string) {
 	case s.Pool == charm.PoolTmpFS:
 		return "", "it is memory"
 	case s.Machine != "0" && b.env.Provider != state.ProviderLocal:
-		return "", "it is on machine " + s.Machine + ", and not on this host"
+		return "", "it is on machine " + s.Machine + ", not on this host"
 	case !s.Made:
 		return "", "it was not made yet"
 	}
@@ -346,7 +346,7 @@ func (b *backup) storageFolder(s state.Storage) (folder, why string) {
 // leaves out.
 func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 	if !b.cmd.WithUnits {
-		b.header.Lacks = append(b.header.Lacks, "units' folders (--with-units takes along those of this host)")
+		b.header.Lacks = append(b.header.Lacks, "units' directories (--with-units includes those of this host)")
 		return nil
 	}
 	units, err := state.Read(b.o.ctx, s, func(v *state.View) ([]state.Unit, error) { return v.Units("") })
@@ -357,7 +357,7 @@ func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 	packed := 0
 	var changed []string // files that changed while they were read
 	for i, u := range units {
-		b.o.reportSteps(state.Steps{What: "units' folders backed up", Done: i + 1, Total: len(units)})
+		b.o.reportSteps(state.Steps{What: "units' directories backed up", Done: i + 1, Total: len(units)})
 		dir := string(unitdir.Of(b.env.MachineDir(u.Machine), u.Name).Legacy())
 		folder, err := filepath.EvalSymlinks(dir)
 		if err != nil {
@@ -375,10 +375,10 @@ func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 		}
 	}
 
-	b.header.Has = append(b.header.Has, "the folders of "+formatCount(packed, "unit"))
+	b.header.Has = append(b.header.Has, "the directories of "+formatCount(packed, "unit"))
 	if rest := len(units) - packed; rest > 0 {
 		b.header.Lacks = append(b.header.Lacks,
-			"the folders of "+formatCount(rest, "unit")+" that are not on this host")
+			"the directories of "+formatCount(rest, "unit")+" that are not on this host")
 	}
 
 	if len(changed) > 0 {
@@ -391,7 +391,7 @@ func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 
 func (b *backup) noteOutcome() {
 	h := b.header
-	b.o.note("environment %q is backed up to %s, as of revision %d: %s, %s",
+	b.o.note("model %q is backed up to %s, as of revision %d: %s, %s",
 		b.env.Name, b.cmd.File, h.Revision, formatCount(h.Keys, "key"), formatCount(h.Blobs, "blob"))
 	b.o.note("  in it: %s", strings.Join(h.Has, "; "))
 	b.o.note("  not in it: %s", strings.Join(h.Lacks, "; "))

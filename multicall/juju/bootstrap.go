@@ -28,15 +28,15 @@ const defaultEnvironment = "default"
 const defaultSeries = "noble"
 
 type bootstrapCmd struct {
-	First         string   `arg:"" optional:"" name:"provider" help:"The same as --provider; add-model wants the name first."`
+	First         string   `arg:"" optional:"" name:"provider" help:"The same as --provider; add-model takes the name first."`
 	Second        string   `arg:"" optional:"" name:"name" help:"The same as -e."`
-	Provider      string   `default:"local" placeholder:"NAME" help:"Who makes machines; \"local\": folders and processes of this host. Others are executables bijou-provider-NAME on BIJOU_PLUGIN_PATH or PATH."`
-	State         string   `env:"BIJOU_STATE" placeholder:"URL" help:"Where the state is kept: sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX; default: a file in the environment's folder."`
-	DefaultSeries string   `placeholder:"SERIES" help:"The series of charms that support it, or name none; default: the one that the provider has, or noble."`
-	Config        []string `sep:"none" placeholder:"KEY=VALUE|FILE" help:"A value of the environment, as set-environment takes it, or a YAML file of such; may be repeated."`
-	Constraints   []string `sep:"none" placeholder:"\"K=V ...\"" help:"What machines have to satisfy, as set-constraints takes it."`
-	Controller    string   `short:"c" hidden:"" enum:",bijou" default:"" help:"The one that juju show-model names."`
-	NoSwitch      bool     `help:"Commands without -e go on to use the environment that they do now."`
+	Provider      string   `default:"local" placeholder:"NAME" help:"Make machines with this provider. \"local\" uses directories and processes of this host. Others are executables bijou-provider-NAME on BIJOU_PLUGIN_PATH or PATH."`
+	State         string   `env:"BIJOU_STATE" placeholder:"URL" help:"Keep the state at this URL: sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX; default: a file in the model's directory."`
+	DefaultSeries string   `placeholder:"SERIES" help:"Use this series for charms that support it, or name none; default: the provider's, or noble."`
+	Config        []string `sep:"none" placeholder:"KEY=VALUE|FILE" help:"Set a setting of the model, as set-environment does, or those of a YAML file; can be repeated."`
+	Constraints   []string `sep:"none" placeholder:"\"K=V ...\"" help:"Set constraints for machines, as set-constraints does."`
+	Controller    string   `short:"c" hidden:"" enum:",bijou" default:"" help:"Name the controller that juju show-model prints."`
+	NoSwitch      bool     `help:"Keep the present model as the one that commands without -e use."`
 
 	config map[string]string // what Config says, by the environment's keys
 }
@@ -68,26 +68,26 @@ func (c bootstrapCmd) Run(o *operator) error {
 	}
 	lock, err := o.home.Lock(e.Name)
 	if err != nil {
-		return fmt.Errorf("cannot bootstrap environment %q: %w", e.Name, err)
+		return fmt.Errorf("cannot bootstrap model %q: %w", e.Name, err)
 	}
 	defer lock.Release()
 
 	if lock.Bootstrapped() {
-		return console.Hint(fmt.Errorf("cannot bootstrap environment %q: there is one in %s already",
+		return console.Hint(fmt.Errorf("cannot bootstrap model %q: it already exists in %s",
 			e.Name, e.Dir),
-			"juju status -e "+e.Name+" shows it; juju destroy-environment "+e.Name+
-				" removes it; -e NAME makes another one")
+			"juju status -e "+e.Name+" shows it; juju destroy-model "+e.Name+
+				" removes it; -e NAME makes a different one")
 	}
 
 	b := bootstrap{o: o, cmd: c, lock: lock, env: e, constraints: asked}
 	if b.defaults, err = o.home.Defaults(); err != nil {
-		return errors.Join(fmt.Errorf("cannot bootstrap environment %q: %w", e.Name, err), lock.Remove())
+		return errors.Join(fmt.Errorf("cannot bootstrap model %q: %w", e.Name, err), lock.Remove())
 	}
 	if err := b.checkProvider(); err != nil {
 		return errors.Join(err, lock.Remove())
 	}
 	if err := b.run(); err != nil {
-		return fmt.Errorf("cannot bootstrap environment %q: %w", e.Name, errors.Join(err, b.undo()))
+		return fmt.Errorf("cannot bootstrap model %q: %w", e.Name, errors.Join(err, b.undo()))
 	}
 
 	return nil
@@ -96,7 +96,7 @@ func (c bootstrapCmd) Run(o *operator) error {
 // checkCloud replaces Juju's name of this host by the provider local. It returns an error for the names of
 // Juju's other clouds.
 func (c *bootstrapCmd) checkCloud(o *operator) error {
-	nspawn := "containers of this host: juju bootstrap nspawn"
+	nspawn := "to use containers of this host: juju bootstrap nspawn"
 	cloud, _, _ := strings.Cut(c.Provider, "/") // from its region
 	switch cloud {
 	case "localhost":
@@ -106,8 +106,8 @@ func (c *bootstrapCmd) checkCloud(o *operator) error {
 		return console.Hint(console.Usage(fmt.Errorf("there is no provider %q", cloud)), nspawn)
 	case "manual", "maas", "aws", "azure", "gce", "google", "openstack", "vsphere", "oracle", "equinix",
 		"k8s", "kubernetes", "microk8s", "aks", "eks", "gke":
-		return console.Hint(console.Usage(fmt.Errorf("there is no provider %q: no cloud and no cluster makes machines", cloud)),
-			"hosts that are there are reached by ssh: juju bootstrap ssh --state etcd://HOST:PORT/PREFIX")
+		return console.Hint(console.Usage(fmt.Errorf("there is no provider %q: bijou has no clouds and no clusters", cloud)),
+			"to use existing hosts by ssh: juju bootstrap ssh --state etcd://HOST:PORT/PREFIX")
 	}
 
 	return nil
@@ -127,10 +127,10 @@ func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 	if strings.Contains(o.home.Dir, ":") {
 		return home.Environment{}, console.Hint(
 			fmt.Errorf(
-				"cannot bootstrap in %q: hooks could not find their tools, since a colon ends a folder's name in PATH",
+				"cannot bootstrap in %q: hooks could not find their tools, since PATH cannot have a directory with a colon",
 				o.home.Dir,
 			),
-			"set BIJOU_HOME to a folder without a colon in its path")
+			"set BIJOU_HOME to a directory without a colon in its path")
 	}
 
 	e := home.Environment{
@@ -215,7 +215,7 @@ func (b *bootstrap) run() error {
 	}
 	b.o.warnOfStore(b.env.State)
 	if err := osutil.MkdirAll(b.env.MachineDir("0"), 0o755); err != nil {
-		return fmt.Errorf("cannot make the machine's folder: %w", err)
+		return fmt.Errorf("cannot make the machine's directory: %w", err)
 	}
 	if err := b.env.Save(); err != nil {
 		return err
@@ -235,9 +235,9 @@ func (b *bootstrap) run() error {
 	}
 
 	if b.provider.Isolated {
-		b.o.note("environment %q is ready", b.env.Name)
+		b.o.note("model %q is ready", b.env.Name)
 	} else {
-		b.o.note("environment %q is ready; units run on this host without isolation", b.env.Name)
+		b.o.note("model %q is ready; units run on this host without isolation", b.env.Name)
 	}
 
 	b.o.noteReboot(b.env)
@@ -248,11 +248,11 @@ func (b *bootstrap) run() error {
 // folders.
 func (b *bootstrap) clearFolder() error {
 	if b.restore == nil {
-		b.o.note("bootstrapping environment %q in %s", b.env.Name, b.env.Dir)
+		b.o.note("bootstrapping model %q in %s", b.env.Name, b.env.Dir)
 		return b.lock.Clear()
 	}
 
-	b.o.note("restoring environment %q in %s", b.env.Name, b.env.Dir)
+	b.o.note("restoring model %q in %s", b.env.Name, b.env.Dir)
 	if b.restore.cmd.Replace {
 		return nil
 	}
@@ -278,7 +278,7 @@ func (b *bootstrap) environmentRecord() state.Environment {
 // given, it restores that into the store.
 func (b *bootstrap) createState() error {
 	if err := osutil.MkdirAll(filepath.Dir(b.env.StateFile()), 0o700); err != nil {
-		return fmt.Errorf("cannot make the state's folder: %w", err)
+		return fmt.Errorf("cannot make the state's directory: %w", err)
 	}
 	exists, err := storeurl.Exists(b.o.ctx, b.env.State)
 	if err != nil {
@@ -359,32 +359,32 @@ func (b *bootstrap) undo() error {
 func (b *bootstrap) checkProvider() error {
 	if b.restore == nil { // a backup has what an environment had, and a newer binary may have set it
 		if err := b.o.parts.Providers.CheckSettings(b.env.Provider, b.cmd.config); err != nil {
-			return fmt.Errorf("cannot bootstrap environment %q: %w", b.env.Name, err)
+			return fmt.Errorf("cannot bootstrap model %q: %w", b.env.Name, err)
 		}
 	}
 
 	var err error
 	b.provider, err = b.o.parts.Providers.Inspect(b.o.ctx, b.env, b.cmd.config)
 	if err != nil {
-		return fmt.Errorf("cannot bootstrap environment %q: %w", b.env.Name, err)
+		return fmt.Errorf("cannot bootstrap model %q: %w", b.env.Name, err)
 	}
 
 	if _, err := b.environmentRecord().ChooseSeries(b.cmd.DefaultSeries, nil, false); err != nil {
 		return console.Hint(
 			console.Usage(fmt.Errorf(
-				"cannot bootstrap environment %q with the default series %q: machines of the provider %q have %q here",
+				"cannot bootstrap model %q with the default series %q: machines of the provider %q have %q here",
 				b.env.Name, b.cmd.DefaultSeries, b.env.Provider, b.provider.Series,
 			)),
-			"leave --default-series out, or allow others with --config "+state.AllowOtherSeries+"=true")
+			"leave out --default-series, or allow others with --config "+state.AllowOtherSeries+"=true")
 	}
 
 	if b.provider.Remote && strings.HasPrefix(b.env.State, "sqlite:") {
 		return console.Hint(
 			fmt.Errorf(
-				"cannot bootstrap environment %q: machines of the provider %q are other hosts, which cannot reach a state in a file of this one",
+				"cannot bootstrap model %q: machines of the provider %q are other hosts, which cannot reach a state in a file of this one",
 				b.env.Name, b.env.Provider,
 			),
-			"--state etcd://HOST:PORT/PREFIX keeps it where they can; juju migrate-state takes an environment there that began in a file")
+			"--state etcd://HOST:PORT/PREFIX keeps it where they can reach it; juju migrate-state moves an existing model there")
 	}
 
 	return nil

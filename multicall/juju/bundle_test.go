@@ -351,7 +351,7 @@ func TestPlanRefuses(t *testing.T) {
 		app(", num_units: 1, to: b/1") + "  b: {charm: ./x, num_units: 1}\n":                                `"b" has 1 units`,
 		app("") + "  b: {charm: ./x, series: precise}\nrelations: [[a:in, b:out], [b:out, a:in], [a, a]]\n": "cannot be related to itself",
 		app("") + "relations: [[a, a]]\n":                                                                   "cannot be related to itself",
-		app(", num_units: 1, to: \"1\"") + "machines: {1: {series: noble}}\n":                               `it is to have series "noble"`,
+		app(", num_units: 1, to: \"1\"") + "machines: {1: {series: noble}}\n":                               `the bundle wants series "noble"`,
 		app(", num_units: 1, to: \"1\"") + "machines: {1: {constraints: mem=x}}\n":                          `bad "mem" constraint`,
 	} {
 		text = strings.ReplaceAll(text, "./x", w.charms+"/b")

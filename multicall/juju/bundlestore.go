@@ -120,7 +120,7 @@ func (c deployCmd) describeStoreCharm(
 		return found, err
 	}
 	if f.release.Type != charmsource.TypeCharm {
-		return found, fmt.Errorf("%q is a bundle, and a bundle has charms", f.name)
+		return found, fmt.Errorf("%q is a bundle: a bundle can only have charms", f.name)
 	}
 	f.noteBase(f.release, f.wish)
 	if err := f.describe(scratch); err != nil {

@@ -30,6 +30,6 @@ func (c cancelActionCmd) Run(o *operator) error {
 		}
 
 		return c.removeAll(o, s,
-			removalKind{name: "action", outcome: "does not begin, or is told to end", check: cancel}, ids)
+			removalKind{name: "action", outcome: "is cancelled, or told to end", check: cancel}, ids)
 	})
 }

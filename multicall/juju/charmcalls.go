@@ -104,7 +104,7 @@ func (o *operator) noteCalls(charmDir string) {
 		links, _ := filepath.Glob(call.paths)
 		names, _ := findInCode(charmDir, call.pattern, call.pattern, 1)
 		if provider == state.ProviderLocal && len(links) == 0 && len(names) > 0 {
-			o.note("warning: the charm's %s calls %s, which is not on this host: sudo bijou install --jujud puts it there",
+			o.note("warning: the charm's %s calls %s, which is not on this host: sudo bijou install --jujud installs it",
 				names[0], call.shown)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 
 type charmResourcesCmd struct {
 	Name       string `arg:"" help:"A charm of the store."`
-	Channel    string `placeholder:"CHANNEL" help:"The channel whose release is meant; default: stable of the charm's default track."`
-	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Channel    string `placeholder:"CHANNEL" help:"Use the release in this channel; default: stable of the charm's default track."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml or json; default tabular."`
 	outputFlag `embed:""`
 }
 

@@ -46,9 +46,9 @@ func (c charmSource) storeName(verb string) (name string, isStore bool, err erro
 
 	_, isBundle := findBundle(c.name)
 	if isBundle || charm.IsCharm(c.name) || isZip(c.name) {
-		err := fmt.Errorf("cannot %s %q: it is a file or folder here, and may be a charm of the store", verb, c.name)
+		err := fmt.Errorf("cannot %s %q: it could be the file or directory here, or a charm of the store", verb, c.name)
 		return "", false, console.Usage(console.Hint(err,
-			fmt.Sprintf("for what is here: juju %s ./%s", verb, c.name),
+			fmt.Sprintf("for the one here: juju %s ./%s", verb, c.name),
 			fmt.Sprintf("for the store's: juju %s ch:%s", verb, c.name)))
 	}
 	return c.name, true, nil
@@ -75,15 +75,15 @@ func (c charmSource) find(scratch string) (charm.Found, state.Origin, error) {
 	}
 	ref, err := charm.ParseRef(c.name)
 
-	const where = "say where charms are: --repository DIR (or JUJU_REPOSITORY)"
+	const where = "give the repository: --repository DIR (or JUJU_REPOSITORY)"
 	switch {
 	case c.repository == "" && !strings.Contains(c.name, ":"):
-		err = console.Hint(fmt.Errorf("cannot find charm %q: there is no such folder", c.name),
-			"give a charm's folder, or "+where)
+		err = console.Hint(fmt.Errorf("cannot find charm %q: no such directory", c.name),
+			"give a charm's directory, or "+where)
 	case err == nil && c.repository == "":
-		err = console.Hint(fmt.Errorf("cannot find charm %q: no repository is given", c.name), where)
+		err = console.Hint(fmt.Errorf("cannot find charm %q: no repository given", c.name), where)
 	case err == nil && ref.Series != "" && c.series != "" && ref.Series != c.series:
-		err = fmt.Errorf("cannot use charm %q for series %q: it is one for %q", c.name, c.series, ref.Series)
+		err = fmt.Errorf("cannot use charm %q for series %q: it is for %q", c.name, c.series, ref.Series)
 	}
 	if err != nil {
 		return charm.Found{}, state.Origin{}, err

@@ -240,11 +240,11 @@ func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*st
 		return nil, state.RefuseSeries(err)
 	}
 	if ok {
-		return nil, console.Hint(err, "its channels are in: juju info "+quoteShellWords([]string{w.Name}))
+		return nil, console.Hint(err, "to see its channels: juju info "+quoteShellWords([]string{w.Name}))
 	}
 	if err != nil {
 		if errors.Is(err, charmsource.ErrNotFound) {
-			err = console.Hint(err, "juju find WORD searches the store; a folder is deployed as a path, like ./"+w.Name)
+			err = console.Hint(err, "juju find WORD searches the store; to deploy a directory, give its path, like ./"+w.Name)
 		}
 		return nil, err
 	}
@@ -263,14 +263,14 @@ func (st *charmStore) noteBase(r *storeRelease, w charmsource.Wish) {
 	}
 	isTaken := func(b charmsource.Base) bool { return b.String() == r.Base.String() }
 	if len(st.env.MachineSeries()) > 0 && !slices.ContainsFunc(w.Also, isTaken) {
-		st.o.note("the release for %s is taken: there is none for %s, which this environment's machines have", r.Base, w.Base)
+		st.o.note("using the release for %s: there is none for %s, which this model's machines have", r.Base, w.Base)
 	}
 }
 
 // read returns the charm as the store describes it, without downloading it.
 func (r *storeRelease) read() (charm.Found, error) {
 	if r.File.Size > charm.MaxPacked {
-		return charm.Found{}, fmt.Errorf("revision %d of charm %q has %d MiB, and at most %d MiB can be kept",
+		return charm.Found{}, fmt.Errorf("revision %d of charm %q has %d MiB, at most %d MiB can be kept",
 			r.Revision, r.Name, r.File.Size>>20, charm.MaxPacked>>20)
 	}
 

@@ -29,7 +29,7 @@ func TestExpose(t *testing.T) {
 	}
 	w.mustFail(1, "nosuch", "expose", "nosuch")
 	w.mustFail(1, "nosuch", "unexpose", "nosuch")
-	w.mustFail(2, "service", "expose")
+	w.mustFail(2, "application", "expose")
 }
 
 func TestUnset(t *testing.T) {
@@ -60,7 +60,7 @@ func TestAddMachine(t *testing.T) {
 		t.Errorf("machines %q", got)
 	}
 	w.mustFail(2, "0 machines", "add-machine", "-n", "0")
-	w.mustFail(1, `no machines of series "jammy" here`, "add-machine", "--series", "jammy")
+	w.mustFail(1, `machines of this model cannot have series "jammy"`, "add-machine", "--series", "jammy")
 	w.mustFail(2, "No Series", "add-machine", "--series", "No Series")
 	if got := w.mustRun("machines"); strings.Count(got, "noble") != 13 || strings.Count(got, "pending") != 13 {
 		t.Errorf("machines:\n%s", got)
@@ -96,7 +96,7 @@ func TestEnvironmentSettings(t *testing.T) {
 	}
 	w.mustFail(1, "there are allow-other-series, automatically-retry-hooks, default-series,", "get-environment", "nosuch")
 	w.mustFail(2, "there are allow-other-series, automatically-retry-hooks, charmhub-url, hook-concurrency", "set-environment", "nosuch=1")
-	w.mustFail(2, "bootstrap has decided it", "set-environment", "name=other")
+	w.mustFail(2, "bootstrap decides it", "set-environment", "name=other")
 	w.mustFail(2, "want a duration", "set-environment", "update-status-interval=soon")
 	w.mustFail(2, "want true or false", "set-environment", "hook-concurrency=2", "automatically-retry-hooks=yes")
 	w.mustFail(2, "key=value", "set-environment", "hook-concurrency")
@@ -132,8 +132,8 @@ func TestUnknownSettings(t *testing.T) {
 	}
 
 	w.mustRun("set-environment", "hook-concurrency=3")
-	w.mustFail(2, `unknown environment setting "colour"`, "set-environment", "colour=blue")
-	if _, out, errs := w.run("", "get-environment"); !strings.Contains(out, "\ncolour: red\n") || !strings.Contains(errs, "unknown to this version, and kept: colour") {
+	w.mustFail(2, `unknown model setting "colour"`, "set-environment", "colour=blue")
+	if _, out, errs := w.run("", "get-environment"); !strings.Contains(out, "\ncolour: red\n") || !strings.Contains(errs, "unknown to this version, but kept: colour") {
 		t.Errorf("got %s%s", out, errs)
 	}
 	if got := w.mustRun("get-environment", "colour"); got != "red\n" {
@@ -157,7 +157,7 @@ func TestSwitch(t *testing.T) {
 	w.mustFail(2, "../one", "switch", "../one")
 	w.mustRun("switch", "one")
 	t.Setenv("JUJU_ENV", "two")
-	if code, _, errs := w.run("", "switch", "one"); code != 0 || !strings.Contains(errs, "JUJU_ENV=two goes before it") {
+	if code, _, errs := w.run("", "switch", "one"); code != 0 || !strings.Contains(errs, "JUJU_ENV=two takes precedence over it") {
 		t.Errorf("exit %d, %q", code, errs)
 	}
 	if got := w.mustRun("switch"); got != "two\n" {

@@ -43,7 +43,7 @@ type optionChange struct {
 // showHistory prints the changes, the latest first.
 func (c configCmd) showHistory(o *operator) error {
 	if len(c.Words) > 0 || len(c.File)+len(c.Reset) > 0 {
-		return console.Usage(fmt.Errorf("--history shows who has set options of %q, and sets none", c.Service))
+		return console.Usage(fmt.Errorf("--history only shows who has set options of %q, and cannot set any", c.Service))
 	}
 	config, err := readChosen(o, func(v *state.View) (state.Config, error) { return v.Config(c.Service) })
 	if err != nil {
@@ -56,7 +56,7 @@ func (c configCmd) showHistory(o *operator) error {
 	}
 
 	if len(changes) == 0 {
-		o.note("no change of options of %q is remembered", c.Service)
+		o.note("no changes of options of %q are recorded", c.Service)
 	}
 	return o.encode(c.Format, changes)
 }

@@ -147,8 +147,8 @@ func TestReadersOfDamagedStates(t *testing.T) {
 // missingOf returns records that others refer to, and the message for each if it is missing.
 func missingOf() map[string]string {
 	return map[string]string{
-		"services/web": `the state is damaged: the record of service "web" is missing`,
-		"services/db":  `the state is damaged: the record of service "db" is missing`,
+		"services/web": `the state is damaged: the record of application "web" is missing`,
+		"services/db":  `the state is damaged: the record of application "db" is missing`,
 		"machines/0":   `the state is damaged: the record of machine 0 is missing, and it has units`,
 		"relations/1":  `the record of relation-1 is missing`,
 	}
@@ -194,7 +194,7 @@ func TestDamageIsShownEverywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	const said = `the state is damaged: the record of service "web" is missing`
+	const said = `the state is damaged: the record of application "web" is missing`
 	for _, command := range []string{"status", "status --format yaml", "status --format json", "status --format dot", "machines", "show-machine 0", "show-unit db/0", "show-application web", "wait"} {
 		t.Run(command, func(t *testing.T) {
 			_, out, errs := w.run("", strings.Fields(command)...)

@@ -16,8 +16,8 @@ import (
 
 type debugHooksCmd struct {
 	Unit     string   `arg:"" help:"The unit, on this host."`
-	Hooks    []string `arg:"" optional:"" name:"hook" help:"Only these hooks; default: all that its charm has."`
-	Detached bool     `help:"Only make the session, and say how to attach to it."`
+	Hooks    []string `arg:"" optional:"" name:"hook" help:"Only these hooks; default: all hooks of its charm."`
+	Detached bool     `help:"Only make the session, and print how to attach to it."`
 }
 
 // Run starts the session and attaches to it.
@@ -27,7 +27,7 @@ func (c debugHooksCmd) Run(o *operator) error {
 			"install it, on Debian with: apt install tmux")
 	}
 	if !c.Detached && !console.IsTerminal(o.streams.In) {
-		return console.Hint(errors.New("cannot debug hooks: stdin is no terminal"),
+		return console.Hint(errors.New("cannot debug hooks: stdin is not a terminal"),
 			"use --detached, and attach from a terminal")
 	}
 	if err := c.checkUnitIsLocal(o); err != nil {

@@ -19,21 +19,21 @@ import (
 )
 
 type debugLogCmd struct {
-	Of      []string `arg:"" optional:"" name:"unit or service" help:"Only these, as with --unit."`
-	Follow  bool     `short:"f" help:"Go on printing what comes, as on a terminal."`
-	Tail    tailFlag `help:"The same; with a number, as --tail 20: the last lines, and then end."`
-	NoTail  bool     `help:"End after what there is, on a terminal as well."`
-	Replay  bool     `help:"All lines, on a terminal as well."`
-	Lines   *int     `short:"n" placeholder:"N" help:"The last N lines; 0 is all. Default: all, and while more are followed 10."`
-	Limit   *int     `placeholder:"N" help:"The last N lines, and then end."`
-	Unit    []string `short:"u" sep:"none" placeholder:"NAME" help:"Only this unit, application or machine (web/0, web, machine-0; unit-web-0 as Juju has it), or those that a pattern matches; may be repeated."`
-	Include []string `short:"i" sep:"none" placeholder:"NAME" help:"The same, by Juju's name."`
-	Exclude []string `short:"x" sep:"none" placeholder:"NAME" help:"Not this one, or those that a pattern matches; may be repeated."`
-	Level   string   `short:"l" placeholder:"LEVEL" help:"This level and those above: TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL."`
-	Since   string   `placeholder:"TIME" help:"Not older: so long ago (90s, 10m, 2h), or a time ('2026-02-28 17:00', '17:00:30', or as RFC 3339 has it)."`
-	Format  string   `enum:"text,json" default:"text" placeholder:"FORMAT" help:"text, or json (one object a line); default text."`
-	UTC     bool     `name:"utc" help:"Times are UTC's instead of this host's."`
-	Secrets bool     `name:"show-secrets" help:"Show passwords and other secrets, too."`
+	Of      []string `arg:"" optional:"" name:"unit or application" help:"Only these, as with --unit."`
+	Follow  bool     `short:"f" help:"Follow the log, as on a terminal."`
+	Tail    tailFlag `help:"Follow the log; with a number, as in --tail 20, print the last lines and end."`
+	NoTail  bool     `help:"End after the present lines, even on a terminal."`
+	Replay  bool     `help:"Print all lines, even on a terminal."`
+	Lines   *int     `short:"n" placeholder:"N" help:"Print the last N lines; 0 prints all. Default: all, or 10 while following."`
+	Limit   *int     `placeholder:"N" help:"Print the last N lines and end."`
+	Unit    []string `short:"u" sep:"none" placeholder:"NAME" help:"Show only this unit, application or machine (web/0, web, machine-0; unit-web-0 as in Juju), or those that match a pattern; can be repeated."`
+	Include []string `short:"i" sep:"none" placeholder:"NAME" help:"Show only this one; the same as --unit, by Juju's name."`
+	Exclude []string `short:"x" sep:"none" placeholder:"NAME" help:"Hide this one, or those that match a pattern; can be repeated."`
+	Level   string   `short:"l" placeholder:"LEVEL" help:"Show this level and those above: TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL."`
+	Since   string   `placeholder:"TIME" help:"Show only lines that are newer: a duration (90s, 10m, 2h), or a time ('2026-02-28 17:00', '17:00:30', or RFC 3339)."`
+	Format  string   `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Print as text, or as json (one object a line); default text."`
+	UTC     bool     `name:"utc" help:"Show times in UTC."`
+	Secrets bool     `name:"show-secrets" help:"Also show passwords and other secrets."`
 
 	colourFlags  `embed:""`
 	jujuLogFlags `embed:""`
@@ -51,7 +51,7 @@ type jujuLogFlags struct {
 	IncludeLabel  []string `hidden:"" aliases:"include-labels" help:"There are no labels."`
 	ExcludeLabel  []string `hidden:"" aliases:"exclude-labels" help:"There are no labels."`
 	Location      bool     `hidden:"" help:"There are no locations."`
-	Firehose      bool     `hidden:"" help:"There is one environment at a time."`
+	Firehose      bool     `hidden:"" help:"There is one model at a time."`
 }
 
 // noteIgnored prints which options have no effect.
@@ -60,12 +60,12 @@ func (f jujuLogFlags) noteIgnored(o *operator) {
 		given     bool
 		flag, why string
 	}{
-		{given: len(f.IncludeModule) > 0, flag: "include-module", why: "lines here have a unit and a hook, and no module"},
-		{given: len(f.ExcludeModule) > 0, flag: "exclude-module", why: "lines here have a unit and a hook, and no module"},
-		{given: len(f.IncludeLabel) > 0, flag: "include-label", why: "lines here have no labels"},
-		{given: len(f.ExcludeLabel) > 0, flag: "exclude-label", why: "lines here have no labels"},
-		{given: f.Location, flag: "location", why: "lines here have a hook, and no place in a source"},
-		{given: f.Firehose, flag: "firehose", why: "it is one environment's log: choose another with -m"},
+		{given: len(f.IncludeModule) > 0, flag: "include-module", why: "lines have a unit and a hook, but no module"},
+		{given: len(f.ExcludeModule) > 0, flag: "exclude-module", why: "lines have a unit and a hook, but no module"},
+		{given: len(f.IncludeLabel) > 0, flag: "include-label", why: "lines have no labels"},
+		{given: len(f.ExcludeLabel) > 0, flag: "exclude-label", why: "lines have no labels"},
+		{given: f.Location, flag: "location", why: "lines have a hook, but no source location"},
+		{given: f.Firehose, flag: "firehose", why: "it shows the log of one model: choose a different one with -m"},
 	} {
 		if ignored.given {
 			o.note("note: --%s has no effect: %s", ignored.flag, ignored.why)

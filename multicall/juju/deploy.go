@@ -18,28 +18,28 @@ import (
 )
 
 type deployCmd struct {
-	Charm       string   `arg:"" help:"A charm or bundle of the store: NAME or ch:NAME; a charm's folder (./DIR, DIR/) or zip archive; with a repository NAME or SERIES/NAME; or a bundle: a file *.yaml, or a folder with bundle.yaml."`
-	Service     string   `arg:"" optional:"" help:"The service's name; default: the charm's."`
-	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME)."`
-	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"YAML file of options ({SERVICE: {OPTION: VALUE}}, or what juju get prints; - is stdin), or an option, whose VALUE may be @FILE; may be repeated, a later one wins."`
-	Series      string   `aliases:"base" placeholder:"SERIES" help:"The series of its machines, or base (ubuntu@24.04); default: that of the repository's folder or of SERIES/NAME, else the environment's default if the charm supports it, else the first of the charm's that machines can have."`
-	ForceSeries bool     `aliases:"force-base" help:"Also on machines whose series, or architecture, the charm does not support; upgrades and units to come ask no more."`
+	Charm       string   `arg:"" help:"A charm or bundle of the store: NAME or ch:NAME; a charm's directory (./DIR, DIR/) or zip archive; with a repository NAME or SERIES/NAME; or a bundle: a file *.yaml, or a directory with bundle.yaml."`
+	Service     string   `arg:"" name:"application" optional:"" help:"The application's name; default: the charm's."`
+	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"Take charms from this directory (SERIES/NAME or NAME)."`
+	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"Set options from a YAML file ({APPLICATION: {OPTION: VALUE}}, or the output of juju get; - is stdin), or one option, whose VALUE can be @FILE. Can be repeated; later ones override."`
+	Series      string   `aliases:"base" placeholder:"SERIES" help:"Use this series, or base (ubuntu@24.04), for its machines; default: that of the repository's directory or of SERIES/NAME, else the model's default if the charm supports it, else the charm's first that machines can have."`
+	ForceSeries bool     `aliases:"force-base" help:"Deploy even if the charm does not support the machines' series or architecture. Also applies to later upgrades and units."`
 	Force       bool     `help:"Deploy a charm for other series, as --force-series does, or one that needs what bijou does not have (block devices, a newer Juju). Also applies to later upgrades."`
-	Trust       bool     `help:"Let its units have the cloud's credential (juju set-credential); juju trust --remove ends that."`
-	JujuVersion string   `placeholder:"VERSION" help:"What its hooks are told that Juju's version is; default: what bijou behaves like."`
-	HookDialect string   `placeholder:"DIALECT" help:"What its hooks speak, classic or modern; default: as the charm looks."`
-	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm, or of a charm of the store the number of a revision; may be repeated."`
-	Storage     []string `sep:"none" placeholder:"NAME=POOL,SIZE,COUNT" help:"Storage of the charm that each unit gets: of pool rootfs, tmpfs or host:/FOLDER, with a size like 10G, so many of each; may be repeated."`
-	Constraints []string `sep:"none" placeholder:"\"K=V ...\"" help:"What its units' machines have to satisfy, over the environment's."`
-	Channel     string   `placeholder:"CHANNEL" help:"Of a charm of the store: the channel to take and follow, as 14/stable; default: stable of the charm's default track."`
-	Revision    int      `placeholder:"N" help:"Of a charm of the store: take that revision."`
+	Trust       bool     `help:"Give its units the cloud's credential (juju set-credential); juju trust --remove ends that."`
+	JujuVersion string   `placeholder:"VERSION" help:"Report this version of Juju to its hooks; default: the version that bijou behaves like."`
+	HookDialect string   `placeholder:"DIALECT" help:"Use this dialect for its hooks, classic or modern; default: detected from the charm."`
+	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"Attach a file as a resource of the charm, or, for a charm of the store, the number of a revision; can be repeated."`
+	Storage     []string `sep:"none" placeholder:"NAME=POOL,SIZE,COUNT" help:"Give each unit storage of the charm: COUNT of it, of pool rootfs, tmpfs or host:/FOLDER, with a size like 10G; can be repeated."`
+	Constraints []string `sep:"none" placeholder:"\"K=V ...\"" help:"Set constraints for its units' machines, which override the model's."`
+	Channel     string   `placeholder:"CHANNEL" help:"Take and follow this channel of a charm of the store, as 14/stable; default: stable of the charm's default track."`
+	Revision    int      `placeholder:"N" help:"Take this revision of a charm of the store."`
 	placementFlags
 	waitFlags
 
-	Overlay      []string `sep:"none" type:"existingfile" placeholder:"FILE" help:"Of a bundle: a file that is laid over it; may be repeated."`
-	DryRun       bool     `help:"Of a bundle: only show what would be done."`
-	AllowOutside bool     `help:"Of a bundle: also use files outside of its folder for options and resources; --dry-run names them."`
-	Format       string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"How the steps of a bundle are shown: tabular, yaml or json; default tabular."`
+	Overlay      []string `sep:"none" type:"existingfile" placeholder:"FILE" help:"Lay this file over a bundle; can be repeated."`
+	DryRun       bool     `help:"Only print the steps of a bundle."`
+	AllowOutside bool     `help:"Also use files outside of a bundle's directory for options and resources; --dry-run names them."`
+	Format       string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print the steps of a bundle as tabular, yaml or json; default tabular."`
 }
 
 // Run reads and checks the charm, stores its archive, and adds the service with its units.
@@ -166,7 +166,7 @@ func (c deployCmd) prepare(
 	}
 	if found.Meta.Subordinate && (c.NumUnits != 1 || c.To != "" || len(c.AttachStorage) > 0) {
 		return nil, fmt.Errorf(
-			"cannot deploy %q with -n, --to or --attach-storage: it is a subordinate, its units come with those of the service that it is related to",
+			"cannot deploy %q with -n, --to or --attach-storage: it is a subordinate, whose units come with those of a related application",
 			c.Charm,
 		)
 	}
@@ -230,7 +230,7 @@ func (d *deployment) run() error {
 		return err
 	}
 
-	d.o.note("deployed %s as service %q", d.describeCharm(), d.service.Name)
+	d.o.note("deployed %s as application %q", d.describeCharm(), d.service.Name)
 	d.o.note("%s", d.dialectNote)
 	d.o.noteUnsupported(d.found.Charm, cmp.Or(d.service.JujuVersion, charm.JujuVersion))
 	d.o.noteCalls(d.found.Path)
@@ -257,7 +257,7 @@ func (d *deployment) charmURL() (charm.URL, error) {
 	env, err := state.Read(d.o.ctx, d.state, func(v *state.View) (state.Environment, error) {
 		env, err := v.Environment()
 		if _, missing := v.Service(d.service.Name); err == nil && missing == nil {
-			err = fmt.Errorf("there is a service %q already; give another name behind the charm's",
+			err = fmt.Errorf("there is already an application %q; give a different name after the charm's",
 				d.service.Name)
 		}
 		return env, err
@@ -322,12 +322,12 @@ func (o *operator) withForceHint(err error) error {
 	called := quoteShellWords(slices.DeleteFunc(slices.Clone(o.args), isDryRun))
 	if _, missing := errors.AsType[*state.MissingError](err); missing {
 		return console.Hint(err,
-			fmt.Sprintf("juju %s --force runs it all the same; its tools for that fail", called))
+			fmt.Sprintf("juju %s --force runs it anyway, but its tools for that fail", called))
 	}
 	if _, other := errors.AsType[*state.SeriesError](err); other {
 		return console.Hint(err,
-			fmt.Sprintf("juju %s --force runs it there all the same%s", called, o.describeHookUser()),
-			fmt.Sprintf("juju model-config %s=true allows that for all of this environment, juju model-defaults %[1]s=true for new ones",
+			fmt.Sprintf("juju %s --force runs it there anyway%s", called, o.describeHookUser()),
+			fmt.Sprintf("juju model-config %s=true allows it for this whole model, juju model-defaults %[1]s=true for new ones",
 				state.AllowOtherSeries))
 	}
 

@@ -22,7 +22,7 @@ import (
 func (c deployCmd) refuseBundleFlags() error {
 	if len(c.Overlay) > 0 || c.DryRun || c.AllowOutside || c.Format != "tabular" {
 		return console.Usage(fmt.Errorf(
-			"--overlay, --dry-run and --format are of bundles, as is --allow-outside, and %q is none: that is a file *.yaml, or a folder with bundle.yaml",
+			"--overlay, --dry-run, --format and --allow-outside are for bundles, and %q is not one: a bundle is a file *.yaml, or a directory with bundle.yaml",
 			c.Charm,
 		))
 	}
@@ -53,7 +53,7 @@ func (c deployCmd) checkStepSeries(o *operator, s *state.State, steps []bundle.S
 func (c deployCmd) deployBundle(o *operator, path string) error {
 	if c.Service+c.Series+c.JujuVersion+c.HookDialect+c.To != "" ||
 		len(c.Config)+len(c.Constraints)+len(c.Resource)+len(c.Storage)+len(c.AttachStorage) > 0 || c.NumUnits != 1 {
-		return console.Usage(errors.New("a bundle is deployed with --overlay, --repository, --force, --force-series, --trust, --allow-outside, --dry-run and --format only: what else there is stands in it, or in an overlay"))
+		return console.Usage(errors.New("a bundle takes only --overlay, --repository, --force, --force-series, --trust, --allow-outside, --dry-run and --format: put everything else into it, or into an overlay"))
 	}
 
 	return o.withForceHint(c.openBundle(o, path, func(s *state.State, b *bundle.Comparison) error {
@@ -82,7 +82,7 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 			Comparison: b,
 		}
 		if err := e.executeAll(steps); err != nil {
-			return console.Hint(err, "what was done stays; the same command does the rest")
+			return console.Hint(err, "the finished steps stay; run the same command again to continue")
 		}
 
 		if slices.ContainsFunc(steps, func(s bundle.Step) bool { return s.Action == bundle.Upgrade }) {
@@ -111,7 +111,7 @@ func (c deployCmd) rehearseBundle(o *operator, s *state.State, b *bundle.Compari
 // showSteps prints the steps as --dry-run does.
 func (o *operator) showSteps(format string, steps []bundle.Step) error {
 	if len(steps) == 0 && format == "tabular" {
-		o.note("all is as the bundle says: there is nothing to do")
+		o.note("the model has everything in the bundle; nothing to do")
 	}
 	t := console.NewTable("ACTION", "WHAT", "HOW")
 	for _, step := range steps {
@@ -378,7 +378,7 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 	}
 
 	if len(b.Ignored) > 0 {
-		o.note("warning: what has no effect of the bundle: %s", strings.Join(b.Ignored, ", "))
+		o.note("warning: these parts of the bundle have no effect: %s", strings.Join(b.Ignored, ", "))
 	}
 	lifted := liftedBy(c.Force, c.ForceSeries)
 	lifted.Trust = c.Trust
@@ -393,17 +393,17 @@ func (c deployCmd) checkOutside(o *operator, b *bundle.Bundle) error {
 	}
 	if c.DryRun {
 		for _, file := range b.Outside {
-			o.note("warning: outside of the bundle's folder, and so refused without --allow-outside: %s", file)
+			o.note("warning: outside of the bundle's directory, so refused without --allow-outside: %s", file)
 		}
 		return nil
 	}
 
 	errs := []error{}
 	for _, file := range b.Outside {
-		errs = append(errs, fmt.Errorf("cannot use a file outside of the bundle's folder: %s", file))
+		errs = append(errs, fmt.Errorf("cannot use a file outside of the bundle's directory: %s", file))
 	}
 	return console.Hint(errors.Join(errs...),
-		fmt.Sprintf("if its charms may have these files: juju %s --allow-outside", quoteShellWords(o.args)))
+		fmt.Sprintf("to allow its charms to have these files: juju %s --allow-outside", quoteShellWords(o.args)))
 }
 
 // resolveSymlinks returns the path itself, without the symlinks of the folders above it that are

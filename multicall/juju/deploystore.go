@@ -22,8 +22,8 @@ func (c deployCmd) refuseStoreFlags() error {
 	if c.Channel == "" && c.Revision == 0 {
 		return nil
 	}
-	err := fmt.Errorf("--channel and --revision are of charms of the store, and %q is none", c.Charm)
-	return console.Usage(console.Hint(err, "a charm of the store is named without a path, or as ch:NAME"))
+	err := fmt.Errorf("--channel and --revision are for charms of the store, and %q is not one", c.Charm)
+	return console.Usage(console.Hint(err, "name a charm of the store without a path, or as ch:NAME"))
 }
 
 // deployFromStore finds the charm or bundle with that name in the store, and deploys it. It checks all that
@@ -134,7 +134,7 @@ func (f *storeFinder) downloadFound(scratch string) (charm.Found, error) {
 
 	found.Series = f.found.Series
 	if found.Meta.Subordinate != f.found.Meta.Subordinate || found.Meta.Name != f.found.Meta.Name {
-		return found, fmt.Errorf("what was downloaded is not the charm %q that the store describes", f.name)
+		return found, fmt.Errorf("the download is not the charm %q that the store describes", f.name)
 	}
 	return found, nil
 }
@@ -191,7 +191,7 @@ func (f *storeFinder) find(service state.Service) error {
 	f.release, err = f.resolve(f.wish)
 	if err != nil && kept != nil && errors.Is(err, charmsource.ErrAway) {
 		f.o.note("warning: %v", err)
-		f.o.note("revision %d is taken, which this environment has", kept.Revision)
+		f.o.note("using revision %d, which this model has", kept.Revision)
 		f.release = kept
 		err = nil
 	}
@@ -320,7 +320,7 @@ func (f *storeFinder) checkGiven() error {
 			return err
 		}
 		if err := checkResourceFile(f.given[name]); err != nil {
-			return charm.Invalidf("cannot give resource %q: %w", name, err)
+			return charm.Invalidf("cannot attach resource %q: %w", name, err)
 		}
 	}
 	return nil
@@ -397,7 +397,7 @@ func (f *storeFinder) releasedResources() ([]charmsource.Resource, error) {
 		err = answers[0].Err
 	}
 	if err != nil {
-		f.o.note("warning: the resources that go with it are not known: %v", err)
+		f.o.note("warning: cannot find out which resources go with it: %v", err)
 		return f.release.Resources, nil
 	}
 

@@ -19,10 +19,10 @@ import (
 )
 
 type destroyEnvironmentCmd struct {
-	Name    string        `arg:"" optional:"" help:"The environment, if not given by -e."`
+	Name    string        `arg:"" optional:"" help:"The model, if not given by -e."`
 	Yes     bool          `short:"y" aliases:"no-prompt" help:"Do not ask."`
-	Force   bool          `help:"Do not let units run their stop hooks first."`
-	Timeout time.Duration `default:"2m" help:"How long to wait for anything to go on; default 2m. A hook that runs takes its time: 0 waits without end."`
+	Force   bool          `help:"Skip the units' stop hooks."`
+	Timeout time.Duration `default:"2m" help:"Wait at most this long without progress; 0 waits forever; default 2m. The time of a running hook does not count."`
 
 	DestroyStorage bool `hidden:"" aliases:"release-storage" help:"As it is: there is no storage that could stay."`
 	NoWait         bool `hidden:"" help:"As it is with --force."`
@@ -40,7 +40,7 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 
 	lock, err := o.home.Lock(e.Name)
 	if err != nil {
-		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
+		return fmt.Errorf("cannot destroy model %q: %w", e.Name, err)
 	}
 	defer lock.Release()
 
@@ -49,13 +49,13 @@ func (c destroyEnvironmentCmd) Run(o *operator) error {
 	}
 	folders := findHostFolders(o, e)
 	if err := c.destroy(o, e, lock); err != nil {
-		return fmt.Errorf("cannot destroy environment %q: %w", e.Name, err)
+		return fmt.Errorf("cannot destroy model %q: %w", e.Name, err)
 	}
 
 	for _, f := range folders {
-		o.note("what units have stored stays: %s", f)
+		o.note("the content of storage stays: %s", f)
 	}
-	o.note("environment %q is gone", e.Name)
+	o.note("model %q is gone", e.Name)
 	return nil
 }
 
@@ -94,7 +94,7 @@ func (c destroyEnvironmentCmd) destroy(o *operator, chosen home.Environment, loc
 		return err
 	}
 	if e.UUID != chosen.UUID {
-		return fmt.Errorf("it is another one by now, with the uuid %s", e.UUID)
+		return fmt.Errorf("it has been replaced by a different one, with the uuid %s", e.UUID)
 	}
 	if err := o.checkOriginal(e); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (c destroyEnvironmentCmd) destroy(o *operator, chosen home.Environment, loc
 
 	if !c.Force && e.Phase != home.Removing { // or an earlier, interrupted destroy-environment has passed this
 		if err := c.drain(o, e); err != nil {
-			return console.Hint(err, "--force takes it down without stop hooks")
+			return console.Hint(err, "--force removes it without stop hooks")
 		}
 	}
 	return c.takeDown(o, e, lock)
@@ -116,7 +116,7 @@ func (c destroyEnvironmentCmd) confirm(o *operator, e home.Environment) error {
 	}
 
 	fmt.Fprintf(
-		o.streams.Err, "This destroys environment %q in %s with all its services and data.\nType its name to go on: ",
+		o.streams.Err, "This destroys model %q in %s with all its applications and data.\nType its name to go on: ",
 		e.Name, e.Dir,
 	)
 
@@ -146,7 +146,7 @@ func (c destroyEnvironmentCmd) takeDown(o *operator, e home.Environment, lock *h
 		return err
 	}
 
-	o.note("ending the processes of environment %q", e.Name)
+	o.note("ending the processes of model %q", e.Name)
 	if err := o.haltMachines(ctx, dirs); err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (c destroyEnvironmentCmd) drain(o *operator, e home.Environment) error {
 		if err == nil && len(left.pending) > 0 {
 			pid, err := o.parts.Processes.Running(e.MachineDir("0"))
 			if err == nil && pid == 0 { // without it nobody runs the stop hooks
-				o.note("starting the background process of environment %q, for its units' stop hooks", e.Name)
+				o.note("starting the background process of model %q, for its units' stop hooks", e.Name)
 				err = o.startBackground(e)
 			}
 			if err != nil {
@@ -226,7 +226,7 @@ func (c destroyEnvironmentCmd) drain(o *operator, e home.Environment) error {
 		}
 
 		if len(left.failed) > 0 {
-			o.note("%s in error will not run any more hooks: %s",
+			o.note("%s in error will not run hooks: %s",
 				formatCount(len(left.failed), "unit"), listReasons(left.failed))
 		}
 

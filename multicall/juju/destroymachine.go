@@ -10,7 +10,7 @@ import (
 
 type destroyMachineCmd struct {
 	Machines []string `arg:"" name:"machine" help:"The machines' ids."`
-	Force    bool     `help:"Take units that are on it along, whatever they do."`
+	Force    bool     `help:"Also remove units on it, in any state."`
 	removalFlags
 	promptFlags
 
@@ -20,14 +20,14 @@ type destroyMachineCmd struct {
 // Run marks the machines as dying, all or none.
 func (c destroyMachineCmd) Run(o *operator) error {
 	if c.KeepInstance {
-		return console.Hint(console.Usage(errors.New("cannot keep the instance of one machine: a setting says which stay")),
+		return console.Hint(console.Usage(errors.New("cannot keep the instance of one machine: the setting harvest-mode decides which instances stay")),
 			"juju model-config "+state.HarvestMode+"="+string(state.HarvestNone))
 	}
 
 	return o.openChosen(func(s *state.State) error {
 		k := removalKind{
 			name:    "machine",
-			outcome: "goes, once its agent has ended and its instance is stopped",
+			outcome: "is removed, once its agent has ended and its instance is stopped",
 			check:   (*state.Tx).DestroyMachine,
 		}
 		if c.Force {

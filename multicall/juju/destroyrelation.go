@@ -11,10 +11,10 @@ import (
 )
 
 type destroyRelationCmd struct {
-	A string `arg:"" help:"SERVICE, SERVICE:RELATION, or the relation's id."`
-	B string `arg:"" optional:"" help:"SERVICE or SERVICE:RELATION; not with an id."`
+	A string `arg:"" help:"APPLICATION, APPLICATION:RELATION, or the relation's id."`
+	B string `arg:"" optional:"" help:"APPLICATION or APPLICATION:RELATION; not with an id."`
 
-	Force bool `help:"At once; units that have an agent still run their last hooks of it."`
+	Force bool `help:"Remove it at once; units with a live agent still run their last hooks of it."`
 	waitFlags
 }
 
@@ -67,7 +67,7 @@ func (c destroyRelationCmd) find(tx *state.Tx) (state.Relation, error) {
 	id, err := strconv.Atoi(strings.TrimPrefix(c.A, "relation-"))
 	if err != nil {
 		return state.Relation{}, console.Usage(fmt.Errorf(
-			"%q is not a relation's id: give an id, or two services",
+			"%q is not a relation's id: give an id, or two applications",
 			c.A,
 		))
 	}

@@ -7,8 +7,8 @@ import (
 )
 
 type destroyServiceCmd struct {
-	Services []string `arg:"" name:"service" help:"The services."`
-	Force    bool     `help:"At once, without its units' hooks, whatever their agents do."`
+	Services []string `arg:"" name:"application" help:"The applications."`
+	Force    bool     `help:"Remove them at once, without their units' hooks."`
 	unitRemovalFlags
 	waitFlags
 }
@@ -21,8 +21,9 @@ func (c destroyServiceCmd) Run(o *operator) error {
 			return err
 		}
 		k := removalKind{
-			name:        "service",
-			outcome:     "goes with its relations and units, once these have run their stop hooks",
+			name:        "application",
+			key:         "services",
+			outcome:     "is removed with its relations and units, once the units have run their stop hooks",
 			check:       exists,
 			remove:      s.DestroyService,
 			awaitsHooks: true,

@@ -3,7 +3,7 @@ package juju
 import "bijou/state"
 
 type detachStorageCmd struct {
-	Storage []string `arg:"" help:"Ids. What they hold stays on the machine."`
+	Storage []string `arg:"" help:"Ids of storage. Its content stays on the machine."`
 	waitFlags
 }
 

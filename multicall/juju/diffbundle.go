@@ -9,17 +9,17 @@ import (
 )
 
 type diffBundleCmd struct {
-	Bundle     string   `arg:"" help:"The bundle's file, or a folder with bundle.yaml."`
-	Overlay    []string `sep:"none" type:"existingfile" placeholder:"FILE" help:"A file that is laid over it; may be repeated."`
-	Repository string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME)."`
-	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	Bundle     string   `arg:"" help:"The bundle's file, or a directory with bundle.yaml."`
+	Overlay    []string `sep:"none" type:"existingfile" placeholder:"FILE" help:"Lay this file over the bundle; can be repeated."`
+	Repository string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"Take charms from this directory (SERIES/NAME or NAME)."`
+	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json; default yaml."`
 }
 
 // Run prints the differences.
 func (c diffBundleCmd) Run(o *operator) error {
 	path, isBundle := findBundle(c.Bundle)
 	if !isBundle {
-		return console.Usage(fmt.Errorf("%q is no bundle: that is a file *.yaml, or a folder with bundle.yaml",
+		return console.Usage(fmt.Errorf("%q is not a bundle: a bundle is a file *.yaml, or a directory with bundle.yaml",
 			c.Bundle))
 	}
 

@@ -12,11 +12,11 @@ import (
 )
 
 type doCmd struct {
-	Unit        string   `placeholder:"UNIT" help:"Act as this unit; without it every tool is told its unit."`
+	Unit        string   `placeholder:"UNIT" help:"Act as this unit; without it, give each tool its unit."`
 	RelationID  string   `name:"relation-id" placeholder:"ID" help:"Act as a hook of this relation."`
-	HookDialect string   `placeholder:"DIALECT" help:"What the tools speak, classic or modern; default: what the unit's charm does, else classic."`
-	State       string   `placeholder:"URL" help:"The environment's state, where there is no folder of the environment; default: $$JUJU_STATE."`
-	Command     []string `arg:"" passthrough:"partial" help:"The command with its arguments; or one unit: a shell as that unit."`
+	HookDialect string   `placeholder:"DIALECT" help:"Use this dialect for the tools, classic or modern; default: that of the unit's charm, else classic."`
+	State       string   `placeholder:"URL" help:"Use the model's state at this URL, if this host has no directory of the model; default: $$JUJU_STATE."`
+	Command     []string `arg:"" passthrough:"partial" help:"The command with its arguments; or one unit, to open a shell as that unit."`
 }
 
 // HookCommand is a command to be run as a hook.
@@ -44,7 +44,7 @@ func (c doCmd) Run(o *operator) error {
 
 	words := trimDashes(c.Command)
 	if len(words) == 0 {
-		return console.Hint(console.Usage(errors.New("it is not said what to do")), "see: juju do --help")
+		return console.Hint(console.Usage(errors.New("no command given")), "see: juju do --help")
 	}
 
 	command := HookCommand{

@@ -18,14 +18,14 @@ import (
 
 type downloadCmd struct {
 	Name       string   `arg:"" help:"A charm or bundle of the store."`
-	Pipe       string   `arg:"" optional:"" name:"stdout" help:"-: write it to stdout."`
-	Channel    string   `placeholder:"CHANNEL" help:"The channel to take; default: stable of the charm's default track."`
-	Revision   int      `placeholder:"N" help:"Take a revision."`
-	Base       string   `aliases:"series" placeholder:"BASE" help:"The base that it is for (ubuntu@24.04); default: the newest Ubuntu LTS that has a release, else the newest base."`
-	Arch       string   `placeholder:"ARCH" help:"The architecture that it is for; default: this host's."`
-	Filepath   string   `placeholder:"FILE" help:"Where to put it; default: NAME_rREVISION.charm here."`
-	Resources  bool     `help:"Download the resources of the release, too, beside it."`
-	Resource   []string `sep:"none" placeholder:"NAME=N" help:"Take that revision of a resource; may be repeated."`
+	Pipe       string   `arg:"" optional:"" name:"stdout" help:"- writes it to stdout."`
+	Channel    string   `placeholder:"CHANNEL" help:"Take the release in this channel; default: stable of the charm's default track."`
+	Revision   int      `placeholder:"N" help:"Take this revision."`
+	Base       string   `aliases:"series" placeholder:"BASE" help:"Take the release for this base (ubuntu@24.04); default: the newest Ubuntu LTS that has a release, else the newest base."`
+	Arch       string   `placeholder:"ARCH" help:"Take the release for this architecture; default: this host's."`
+	Filepath   string   `placeholder:"FILE" help:"Write to this file; default: NAME_rREVISION.charm here."`
+	Resources  bool     `help:"Also download the release's resources, beside it."`
+	Resource   []string `sep:"none" placeholder:"NAME=N" help:"Take this revision of a resource; can be repeated."`
 	NoProgress bool     `help:"Show no progress."`
 }
 
@@ -78,7 +78,7 @@ func (c downloadCmd) wish() (w charmsource.Wish, err error) {
 	case c.Revision < 0:
 		err = fmt.Errorf("invalid --revision %d: want a number from 1", c.Revision)
 	case c.Revision > 0 && c.Channel+c.Base+c.Arch != "":
-		err = errors.New("--revision cannot be used with --channel, --base or --arch: a revision says them itself")
+		err = errors.New("--revision cannot be used with --channel, --base or --arch: a revision implies them")
 	case c.Pipe != "" && (c.Resources || c.Filepath != ""):
 		err = errors.New("--resources and --filepath cannot be used with stdout")
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 type environmentsCmd struct {
-	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml or json; default tabular."`
 	outputFlag `embed:""`
 }
 
@@ -53,7 +53,7 @@ type modelRow struct {
 // printModels prints a table of the environments. It reads all of them at once, since each may be slow.
 func (o *operator) printModels(names []string, current string) error {
 	if len(names) == 0 {
-		o.note("there is no environment; juju bootstrap makes one")
+		o.note("there is no model; juju bootstrap makes one")
 		return nil
 	}
 

@@ -13,21 +13,21 @@ import (
 )
 
 type execCmd struct {
-	Units      []string      `arg:"" optional:"" name:"unit" help:"The units; SERVICE/leader is the one that leads."`
-	Unit       []string      `short:"u" placeholder:"UNIT" help:"A unit, too; several with commas."`
-	Service    []string      `short:"a" aliases:"application,app" placeholder:"SERVICE" help:"All units of a service; several with commas."`
-	All        bool          `help:"All units of the environment."`
-	Machine    []string      `placeholder:"ID" help:"On a machine instead, in its folder and without an agent; several with commas."`
-	Timeout    time.Duration `aliases:"wait,max-wait" default:"5m" placeholder:"TIME" help:"How long to wait, as in 90s; a command that has not ended by then is ended. 0: without end. Default 5m."`
-	Format     string        `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
+	Units      []string      `arg:"" optional:"" name:"unit" help:"The units; APPLICATION/leader is the leader."`
+	Unit       []string      `short:"u" placeholder:"UNIT" help:"Run on this unit; several with commas."`
+	Service    []string      `short:"a" aliases:"application,app" placeholder:"APPLICATION" help:"Run on all units of an application; several with commas."`
+	All        bool          `help:"Run on all units of the model."`
+	Machine    []string      `placeholder:"ID" help:"Run on this machine, in its directory and without an agent; several with commas."`
+	Timeout    time.Duration `aliases:"wait,max-wait" default:"5m" placeholder:"TIME" help:"End a command that has not ended after this time, as in 90s. 0 waits forever. Default 5m."`
+	Format     string        `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"Print as plain, yaml or json; default plain."`
 	outputFlag `embed:""`
 
-	Background bool `help:"Only queue it, and print the ids: juju show-operation ID shows what comes of it."`
+	Background bool `help:"Only queue it, and print the ids; juju show-operation ID shows the result."`
 	In         bool `short:"i" name:"stdin" aliases:"interactive" hidden:"" help:"With a terminal, or stdin: by juju ssh, outside of the unit's turn."`
 	Terminal   bool `short:"t" name:"tty" hidden:"" help:"The same."`
 
 	Detach  bool     `short:"d" hidden:"" help:"As --background."`
-	Index   int      `hidden:"" help:"Of a service's units, as compose counts them."`
+	Index   int      `hidden:"" help:"Of an application's units, as compose counts them."`
 	Env     []string `hidden:"" sep:"none" help:"A variable of the command, as compose has it; cutCommand takes it off."`
 	Workdir string   `short:"w" hidden:"" help:"The directory that it runs in; cutCommand takes it off."`
 }
@@ -38,7 +38,7 @@ func (c execCmd) Run(o *operator) error {
 	case len(o.command) > 0 && c.wantsShell(o):
 		return c.openShell(o)
 	case len(o.command) == 0:
-		return console.Hint(console.Usage(errors.New("it is not said what to run")),
+		return console.Hint(console.Usage(errors.New("no command given")),
 			"put the command behind two dashes: juju exec UNIT... -- COMMAND [ARG...]",
 			"an action of a charm is run with: juju run UNIT ACTION")
 	case len(c.Machine) > 0 && len(c.Units)+len(c.Unit)+len(c.Service) == 0 && !c.All:
@@ -129,7 +129,7 @@ func (c execCmd) refuseUnit(v *state.View, word string, command []string) error 
 
 	line = quoteShellWords([]string{word}) + " " + line
 	return console.Hint(console.Usage(fmt.Errorf("%q is neither a unit nor an application", word)),
-		"on all units: juju exec --all -- "+line)
+		"to run on all units: juju exec --all -- "+line)
 }
 
 // appOfWord returns NAME of kubectl's deployment/NAME; other words as they are.
@@ -144,8 +144,8 @@ func appOfWord(word string) string {
 func hintUnit(name, command string) error {
 	name = appOfWord(name)
 	return console.Hint(console.Usage(fmt.Errorf("%q is not a unit", name)),
-		fmt.Sprintf("on all units of an application: juju exec --application %s -- %s", quoteShellWords([]string{name}), command),
-		fmt.Sprintf("on one of them, in a shell: juju ssh %s/leader %s", quoteShellWords([]string{name}), command))
+		fmt.Sprintf("to run on all units of an application: juju exec --application %s -- %s", quoteShellWords([]string{name}), command),
+		fmt.Sprintf("to run on one of them, in a shell: juju ssh %s/leader %s", quoteShellWords([]string{name}), command))
 }
 
 // runTargets are the units to run on, sorted and without repetitions, and why others that
@@ -160,7 +160,7 @@ type runTargets struct {
 func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err error) {
 	names := append(slices.Clone(c.Units), c.Unit...)
 	if len(names)+len(c.Service) == 0 && !c.All {
-		return to, console.Usage(errors.New("it is not said where to run: give units, --service or --all"))
+		return to, console.Usage(errors.New("no unit given: give units, --application or --all"))
 	}
 
 	err = s.View(o.ctx, func(v *state.View) (err error) {
@@ -223,7 +223,7 @@ func unitNames(v *state.View, service string) (names []string, err error) {
 		return names, err
 	}
 	if len(names) == 0 && service != "" {
-		return names, fmt.Errorf("service %q has no units", service)
+		return names, fmt.Errorf("application %q has no units", service)
 	}
 
 	return names, nil

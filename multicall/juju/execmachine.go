@@ -66,7 +66,7 @@ func (r *machineRun) run(timeout time.Duration) {
 	timer := time.AfterFunc(cmp.Or(timeout, math.MaxInt64), func() { _ = r.command.Process.Kill() })
 	_ = r.command.Wait()
 	if !timer.Stop() {
-		err := fmt.Errorf("on machine %s it had not ended after %s: it was ended", r.machine, timeout)
+		err := fmt.Errorf("on machine %s it had not ended after %s, so bijou ended it", r.machine, timeout)
 		r.err = taskError(err, true)
 	}
 }

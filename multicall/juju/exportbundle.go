@@ -18,10 +18,10 @@ import (
 )
 
 type exportBundleCmd struct {
-	Filename string `placeholder:"FILE" help:"Write the bundle there; default: print it."`
-	Charms   string `placeholder:"DIR" help:"Write it as DIR/bundle.yaml, with its charms and resources below DIR; default: it names the files that they were taken from."`
+	Filename string `placeholder:"FILE" help:"Write the bundle to this file; default: print it."`
+	Charms   string `placeholder:"DIR" help:"Write DIR/bundle.yaml, with its charms and resources below DIR; default: name their original files."`
 
-	IncludeCharmDefaults bool `help:"Write options that nobody has set, too, with the charms' values."`
+	IncludeCharmDefaults bool `help:"Include options that nobody has set, with the charms' values."`
 }
 
 // Run writes the bundle, and warns of all that it lacks.
@@ -33,7 +33,7 @@ func (c exportBundleCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		env, err := state.Read(o.ctx, s, bundle.ReadEnvironment)
 		if err != nil {
-			return fmt.Errorf("cannot export the environment: %w", err)
+			return fmt.Errorf("cannot export the model: %w", err)
 		}
 
 		if c.IncludeCharmDefaults {
@@ -50,16 +50,16 @@ func (c exportBundleCmd) Run(o *operator) error {
 		o.noteDamage(now.Damage)
 		b, unsaid := bundle.Export(env)
 		for _, text := range unsaid {
-			o.note("warning: the bundle does not say this: %s", text)
+			o.note("warning: the bundle does not include this: %s", text)
 		}
 
 		if secrets := b.SecretOptions(); len(secrets) > 0 {
-			o.note("warning: the bundle has options as they are that are secret by their name or value: %s",
+			o.note("warning: the bundle has options in plain text that look secret: %s",
 				strings.Join(secrets, ", "))
 		}
 
 		if c.Charms == "" {
-			o.note("its charms and resources are where they were taken from, and may be others by now: --charms DIR writes those of the environment, " +
+			o.note("it names the original files of charms and resources, which may have changed: --charms DIR writes those of the model, " +
 				"and deploying resources from elsewhere needs --allow-outside")
 		} else if err := c.writeFiles(o, s, b, env); err != nil {
 			return fmt.Errorf("cannot write charms: %w", err)

@@ -3,7 +3,7 @@ package juju
 import "bijou/state"
 
 type exposeCmd struct {
-	Service string `arg:"" help:"The service."`
+	Service string `arg:"" name:"application" help:"The application."`
 }
 
 // Run marks the service; one that is exposed already stays so.
@@ -16,6 +16,6 @@ func (c exposeCmd) setExposed(o *operator, exposed bool, is string) error {
 		return err
 	}
 
-	o.note("%s %s marked as to be reached from outside; no firewall is changed by that", c.Service, is)
+	o.note("%s %s marked as reachable from outside; no firewall changes", c.Service, is)
 	return nil
 }

@@ -9,13 +9,13 @@ import (
 )
 
 type findCmd struct {
-	Query      string `arg:"" optional:"" help:"Words to search for; without any, those that the store features."`
-	Category   string `placeholder:"NAME" help:"Only those of a category: databases, monitoring."`
-	Channel    string `placeholder:"CHANNEL" help:"Only those with a release in a channel."`
-	Type       string `enum:",charm,bundle" default:"" placeholder:"TYPE" help:"Only charms, or only bundles: charm or bundle."`
-	Requires   string `placeholder:"INTERFACE" help:"Only charms that require an interface."`
-	Provides   string `placeholder:"INTERFACE" help:"Only charms that provide an interface."`
-	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Query      string `arg:"" optional:"" help:"Words to search for; without any, the charms that the store features."`
+	Category   string `placeholder:"NAME" help:"Show only this category, such as databases or monitoring."`
+	Channel    string `placeholder:"CHANNEL" help:"Show only charms with a release in this channel."`
+	Type       string `enum:",charm,bundle" default:"" placeholder:"TYPE" help:"Show only charms, or only bundles: charm or bundle."`
+	Requires   string `placeholder:"INTERFACE" help:"Show only charms that require this interface."`
+	Provides   string `placeholder:"INTERFACE" help:"Show only charms that provide this interface."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml or json; default tabular."`
 	outputFlag `embed:""`
 }
 

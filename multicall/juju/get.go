@@ -14,12 +14,12 @@ import (
 )
 
 type configCmd struct {
-	Service    string   `arg:"" help:"The service."`
-	Words      []string `arg:"" optional:"" name:"option" help:"Print this option's value only; with OPTION=VALUE, or OPTION=@FILE, set options."`
-	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	Service    string   `arg:"" name:"application" help:"The application."`
+	Words      []string `arg:"" optional:"" name:"option" help:"Print only this option's value; with OPTION=VALUE, or OPTION=@FILE, set options."`
+	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json; default yaml."`
 	outputFlag `embed:""`
-	File       []string `sep:"none" placeholder:"FILE" help:"Set what this YAML file says, as deploy --config takes it, or what get has printed; - is stdin, and what is given by name wins."`
-	History    bool     `help:"Show who has set which options lately, and when; not to what."`
+	File       []string `sep:"none" placeholder:"FILE" help:"Set the options in this YAML file, in the form of deploy --config or of the output of get; - is stdin, and options on the command line override."`
+	History    bool     `help:"Show who last set which options, and when, without the values."`
 	resetFlags
 	waitFlags
 }
@@ -72,7 +72,7 @@ func (c configCmd) show(o *operator) error {
 
 		trust := setting{
 			Type:        "bool",
-			Description: "Do its units get the cloud's credential",
+			Description: "Whether its units get the cloud's credential",
 			Value:       s.Trusted,
 			Source:      settingSource(s.Trusted),
 		}
@@ -93,7 +93,7 @@ func (c configCmd) show(o *operator) error {
 
 	found, ok := doc.Settings[c.Words[0]]
 	if !ok {
-		return console.Hint(fmt.Errorf("service %q has no option %q", c.Service, c.Words[0]),
+		return console.Hint(fmt.Errorf("application %q has no option %q", c.Service, c.Words[0]),
 			"juju get "+c.Service+" shows all")
 	}
 

@@ -9,8 +9,8 @@ import (
 )
 
 type getConstraintsCmd struct {
-	Service    string `arg:"" optional:"" help:"Of this service, instead of the environment."`
-	Format     string `enum:"text,yaml,json" default:"text" placeholder:"FORMAT" help:"text, yaml or json; default text."`
+	Service    string `arg:"" name:"application" optional:"" help:"The application; default: the model itself."`
+	Format     string `enum:"text,yaml,json" default:"text" placeholder:"FORMAT" help:"Print as text, yaml or json; default text."`
 	outputFlag `embed:""`
 }
 

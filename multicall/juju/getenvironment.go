@@ -10,8 +10,8 @@ import (
 )
 
 type getEnvironmentCmd struct {
-	Key        string `arg:"" optional:"" help:"Print this value only."`
-	Format     string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Of all values: yaml or json; default yaml."`
+	Key        string `arg:"" optional:"" help:"The only setting to print."`
+	Format     string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print all values as yaml or json; default yaml."`
 	outputFlag `embed:""`
 }
 
@@ -25,7 +25,7 @@ func (c getEnvironmentCmd) Run(o *operator) error {
 	values := environmentValues(e)
 	unknown := e.UnknownSettings()
 	if len(unknown) > 0 && (c.Key == "" || slices.Contains(unknown, c.Key)) {
-		o.note("unknown to this version, and kept: %s", strings.Join(unknown, ", "))
+		o.note("unknown to this version, but kept: %s", strings.Join(unknown, ", "))
 	}
 	if c.Key == "" {
 		return o.encode(c.Format, values)
@@ -33,11 +33,11 @@ func (c getEnvironmentCmd) Run(o *operator) error {
 
 	value, ok := values[c.Key]
 	if !ok && state.IsJujuSetting(c.Key) {
-		o.note("%s is not set; it would change nothing here", c.Key)
+		o.note("%s is not set, and has no effect here", c.Key)
 		return nil
 	}
 	if !ok {
-		return fmt.Errorf("unknown environment setting %q: there are %s",
+		return fmt.Errorf("unknown model setting %q: there are %s",
 			c.Key, strings.Join(slices.Sorted(maps.Keys(values)), ", "))
 	}
 	_, err = fmt.Fprintln(o.streams.Out, value)

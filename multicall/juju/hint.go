@@ -20,28 +20,28 @@ func withHint(err error) error {
 	case errors.Is(err, home.ErrNoEnvironment):
 		return console.Hint(err, noEnvironmentHint)
 	case errors.Is(err, home.ErrBusy):
-		return console.Hint(err, "wait until it has finished, then look at: juju environments")
+		return console.Hint(err, "wait until it has finished, then look at: juju models")
 	case errors.Is(err, context.Canceled):
 		return console.Hint(err, "it was interrupted; look at juju status before you repeat it")
 	case errors.Is(err, state.ErrAway):
 		return console.Hint(
 			err,
-			"see that the environment's store can be reached and nobody keeps it locked; look at juju status before you repeat a change",
+			"check that the model's store is reachable and not locked; look at juju status before you repeat a change",
 		)
 	case errors.Is(err, state.ErrMoved):
 		return console.Hint(
 			err,
-			"a migration was cut off: repeat juju migrate-state with that URL; elsewhere than where it began, take environment.yaml from there",
+			"a migration was interrupted: repeat juju migrate-state with that URL, or on a different host copy environment.yaml from where it began",
 		)
 	case errors.Is(err, state.ErrNoStore), errors.Is(err, state.ErrStoreGone):
 		return console.Hint(err,
-			"the environment's store is gone; juju destroy-environment --force removes what is left")
+			"the model's store is gone; juju destroy-model --force removes the rest")
 	}
 
 	return err
 }
 
-const noEnvironmentHint = "juju bootstrap makes one; juju environments lists those there are"
+const noEnvironmentHint = "juju bootstrap makes one; juju models lists the existing ones"
 
 // withHint adds hints to an error. It also tells an operator who has no environment at all where
 // controllers of Canonical's are.
@@ -63,7 +63,7 @@ func (o *operator) withHint(err error) error {
 // hintReplaced adds to the error the two ways to continue after a store was replaced while agents used it.
 func hintReplaced(err error, r *state.Replaced) error {
 	return console.Hint(err,
-		"nothing is written any more and its agents end; see docs/how-to/back-up.md, \"A state file that was replaced\"",
+		"nothing is written to it any longer, and its agents end; see docs/how-to/back-up.md, \"A state file that was replaced\"",
 		"to put a backup in its place: juju stop; juju restore --replace FILE",
-		"to go on with what the file holds now: juju stop; rm -f "+strings.Join(r.Remove, " ")+"; juju start")
+		"to go on with the file's present content: juju stop; rm -f "+strings.Join(r.Remove, " ")+"; juju start")
 }

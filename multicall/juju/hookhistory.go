@@ -15,9 +15,9 @@ import (
 
 type hookHistoryCmd struct {
 	Unit    string `arg:"" help:"The unit."`
-	Count   int    `short:"n" default:"50" help:"At most so many, the last ones."`
-	Format  string `enum:"tabular,yaml,json" default:"tabular" help:"How to print: ${enum}."`
-	Secrets bool   `name:"show-secrets" help:"Show passwords and other secrets, too, that they wrote."`
+	Count   int    `short:"n" default:"50" help:"Show at most the last N."`
+	Format  string `enum:"tabular,yaml,json" default:"tabular" help:"Print as one of: ${enum}."`
+	Secrets bool   `name:"show-secrets" help:"Also show passwords and other secrets that hooks wrote."`
 }
 
 // Run prints the hooks, the oldest first.
@@ -68,7 +68,7 @@ func (c hookHistoryCmd) checkUnit(v *state.View) error {
 		return errors.Join(err, lerr)
 	}
 
-	return console.Hint(fmt.Errorf("unit %q was removed, and what hooks it has run went with it", c.Unit),
+	return console.Hint(fmt.Errorf("unit %q was removed, with the history of its hooks", c.Unit),
 		"its log is still there: juju debug-log --unit "+c.Unit)
 }
 

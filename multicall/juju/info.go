@@ -16,11 +16,11 @@ import (
 
 type infoCmd struct {
 	Name       string `arg:"" help:"A charm or bundle of the store."`
-	Channel    string `placeholder:"CHANNEL" help:"The channel whose release is described; default: the store's choice."`
-	Arch       string `placeholder:"ARCH" help:"Only channels with a release for an architecture; default: all."`
-	Base       string `aliases:"series" placeholder:"BASE" help:"Only channels with a release for a base (ubuntu@24.04)."`
+	Channel    string `placeholder:"CHANNEL" help:"Describe the release in this channel; default: the store's choice."`
+	Arch       string `placeholder:"ARCH" help:"Show only channels with a release for this architecture; default: all."`
+	Base       string `aliases:"series" placeholder:"BASE" help:"Show only channels with a release for this base (ubuntu@24.04)."`
 	Config     bool   `help:"Also show the charm's options."`
-	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml or json; default tabular."`
 	outputFlag `embed:""`
 }
 

@@ -14,7 +14,7 @@ import (
 
 type interruptCmd struct {
 	Unit    string        `arg:"" help:"The unit."`
-	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"How long to wait for its end; default 1m."`
+	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"Wait at most this long for it to end; default 1m."`
 }
 
 // Run requests the end of the running hook, and waits for it.
@@ -26,7 +26,7 @@ func (c interruptCmd) Run(o *operator) error {
 			return err
 		})
 		if err != nil {
-			return console.Hint(err, "juju status shows what units run")
+			return console.Hint(err, "juju status shows the hooks that units run")
 		}
 
 		what := op.Running().Name + " of " + c.Unit
@@ -36,7 +36,7 @@ func (c interruptCmd) Run(o *operator) error {
 			return errors.Join(err, o.ctx.Err())
 		case end == "":
 			return console.Hint(fmt.Errorf("%s has not ended after %s", what, c.Timeout),
-				"it will, once its agent is there: juju status "+c.Unit)
+				"it will end once its agent is back: juju status "+c.Unit)
 		}
 
 		fmt.Fprintln(o.streams.Out, what, end)
@@ -87,10 +87,10 @@ func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 
 	for _, r := range runs {
 		if r.ID == op.ID && r.Failure == "" {
-			return "had ended by itself before that, with success", nil
+			return "had already succeeded before that", nil
 		}
 	}
 
-	return strings.TrimSpace("is ended and has failed; to run it again: juju resolved --retry " + c.Unit +
+	return strings.TrimSpace("was ended and counts as failed; to run it again: juju resolved --retry " + c.Unit +
 		" " + op.Running().Relation), nil
 }

@@ -48,7 +48,7 @@ func TestBootstrapRefuses(t *testing.T) {
 	w := newTestEnv(t)
 	for _, name := range []string{"../x", "a\nb", "current", ""} {
 		if name != "" {
-			w.mustFail(2, "cannot name an environment", "bootstrap", "-e", name)
+			w.mustFail(2, "cannot name a model", "bootstrap", "-e", name)
 		}
 	}
 	w.mustFail(2, "no provider", "bootstrap", "--provider", "ec2")
@@ -123,7 +123,7 @@ func TestDeployRefuses(t *testing.T) {
 	w := newTestEnv(t)
 	w.mustRun("bootstrap")
 	trivial := w.writeCharm("trivial", "provides: {server: {interface: i}}\n")
-	w.mustFail(1, "no such folder", "deploy", "no/thing-here")
+	w.mustFail(1, "no such directory", "deploy", "no/thing-here")
 	w.mustFail(1, "nothing-here", "deploy", "./nothing-here")
 	w.mustFail(2, "bad name", "deploy", trivial, "bad name")
 	w.mustFail(2, "0 units", "deploy", trivial, "-n", "0")
@@ -235,7 +235,7 @@ func TestDebugLog(t *testing.T) {
 	if got := w.mustRun("debug-log", "--color", "--level", "ERROR"); got != "2026-01-02 03:04:06.000 a/0 \x1b[31mERROR\x1b[0m install: mERROR\n" {
 		t.Errorf("log %q", got)
 	}
-	if _, _, errs := w.run("", "debug-log", "--include-module", "unit"); errs != "note: --include-module has no effect: lines here have a unit and a hook, and no module\n" {
+	if _, _, errs := w.run("", "debug-log", "--include-module", "unit"); errs != "note: --include-module has no effect: lines have a unit and a hook, but no module\n" {
 		t.Errorf("noted %q", errs)
 	}
 	w.mustFail(2, "noisy", "debug-log", "--level", "noisy")
@@ -300,9 +300,9 @@ func TestStartSaysHowFarItIs(t *testing.T) {
 		want  string
 		hint  bool
 	}{
-		{0, true, "it has not yet taken the machine's folder", true},
+		{0, true, "it has not yet locked the machine's directory", true},
 		{7, true, "process 7 runs, and has not yet announced machine 0 in the state", true},
-		{0, false, "it has not yet taken the machine's folder", false},
+		{0, false, "it has not yet locked the machine's directory", false},
 	} {
 		var said strings.Builder
 		console.Report(&said, o.explainStart(e, tt.pid, tt.lives))

@@ -28,7 +28,7 @@ func (o *operator) noteJujuSettings(given map[string]string) {
 		return !state.IsJujuSetting(key)
 	})
 	if len(unused) > 0 {
-		o.note("note: %s: kept and shown, and changes nothing here", strings.Join(unused, ", "))
+		o.note("note: %s: kept and shown, but has no effect here", strings.Join(unused, ", "))
 	}
 }
 

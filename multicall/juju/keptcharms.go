@@ -53,7 +53,7 @@ func (o *operator) withKeptHint(s state.Writer, service string, refused error) e
 		return refused
 	}
 
-	return console.Hint(refused, fmt.Sprintf("kept of before are %s: juju rollback %s goes back to the first",
+	return console.Hint(refused, fmt.Sprintf("earlier charms kept: %s; juju rollback %s goes back to the first",
 		describeKept(kept), service))
 }
 

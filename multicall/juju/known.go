@@ -16,20 +16,21 @@ func (o *operator) listKnown(err error) error {
 	if !errors.Is(err, state.ErrNotFound) {
 		return err
 	}
-	missing := regexp.MustCompile(`\b(unit|machine|service|storage) "[^"]*" not found`).FindStringSubmatch(err.Error())
+	missing := regexp.MustCompile(`\b(unit|machine|application|storage) "[^"]*" not found`).FindStringSubmatch(err.Error())
 	if missing == nil {
 		return err
 	}
 
-	what := missing[1] + "s"
-	names := o.known(what)
-	switch what {
-	case "services":
-		what = "applications"
+	kind := missing[1] + "s"
+	what := kind
+	switch kind {
+	case "applications":
+		kind = "services"
 	case "storages":
 		what = "storage"
 	}
-	return console.Hint(err, listHint(what, names))
+
+	return console.Hint(err, listHint(what, o.known(kind)))
 }
 
 // known returns the names that there are, of services, units, machines or storages; none if they cannot be read.

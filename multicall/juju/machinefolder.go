@@ -71,8 +71,8 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 	}
 
 	if m.InstanceID == "" && m.ID != "0" {
-		return to, console.Hint(fmt.Errorf("machine %s is not there yet: it has no instance", m.ID),
-			"juju machines says how far it is")
+		return to, console.Hint(fmt.Errorf("machine %s does not exist yet: it has no instance", m.ID),
+			"juju machines shows its progress")
 	}
 	if to.Access, err = o.parts.Providers.Access(e, env, m); err != nil {
 		return to, err

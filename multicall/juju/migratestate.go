@@ -15,8 +15,8 @@ import (
 )
 
 type migrateStateCmd struct {
-	To   string `arg:"" name:"url" help:"Where the state is to be: etcd://HOST:PORT,.../PREFIX?ca=FILE&cert=FILE&key=FILE&user=NAME&password-file=FILE (the options as needed), or sqlite:PATH; \"sqlite:\" is a file in the environment's folder."`
-	Keep bool   `help:"Leave the old store where it is, marked as moved; otherwise it goes once the new one is in use."`
+	To   string `arg:"" name:"url" help:"The new store: etcd://HOST:PORT,.../PREFIX?ca=FILE&cert=FILE&key=FILE&user=NAME&password-file=FILE (options as needed), or sqlite:PATH; \"sqlite:\" is a file in the model's directory."`
+	Keep bool   `help:"Keep the old store, marked as moved; by default it is removed once the new one is in use."`
 }
 
 // Run moves the environment's state to another store.
@@ -28,7 +28,7 @@ func (c migrateStateCmd) Run(o *operator) error {
 
 	lock, err := o.home.Lock(e.Name)
 	if err != nil {
-		return fmt.Errorf("cannot migrate environment %q: %w", e.Name, err)
+		return fmt.Errorf("cannot migrate model %q: %w", e.Name, err)
 	}
 	defer lock.Release()
 	if e, err = o.home.Environment(e.Name); err != nil { // somebody else may have been at work
@@ -40,7 +40,7 @@ func (c migrateStateCmd) Run(o *operator) error {
 		err = c.migrate(o, e)
 	}
 	if err != nil { // until it is finished the old store's credentials are needed
-		return withMigrationHint(fmt.Errorf("cannot migrate environment %q: %w", e.Name, err), e)
+		return withMigrationHint(fmt.Errorf("cannot migrate model %q: %w", e.Name, err), e)
 	}
 
 	now, err := home.Load(e.Dir)
@@ -49,7 +49,7 @@ func (c migrateStateCmd) Run(o *operator) error {
 	}
 	if err != nil {
 		return fmt.Errorf(
-			"environment %q has its state there, but cannot drop the credentials of the old store: %w",
+			"model %q has its state there, but cannot drop the credentials of the old store: %w",
 			e.Name, err,
 		)
 	}
@@ -65,7 +65,7 @@ func withMigrationHint(err error, e home.Environment) error {
 			" ends those of this host, and systemctl stop 'bijou-*' those of another",
 			"one that has died is gone "+state.SessionTTL.String()+" later")
 	case errors.Is(err, state.ErrStoreExists):
-		return console.Hint(err, "give a place of its own: another prefix, or another file")
+		return console.Hint(err, "give a place of its own: a different prefix or file")
 	}
 
 	return err
@@ -85,7 +85,7 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 		return err
 	}
 
-	o.note("copying the state of environment %q from %s to %s", e.Name, e.State, to)
+	o.note("copying the state of model %q from %s to %s", e.Name, e.State, to)
 	old := e.State
 	copied, err := copying.Migrate(o.ctx, copying.Migration{
 		From:     old,
@@ -108,7 +108,7 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	if c.Keep {
 		o.note("  the old store stays, marked as moved: %s", old)
 	}
-	o.note("environment %q has its state in %s; go on with: juju start -e %s", e.Name, to, e.Name)
+	o.note("model %q has its state in %s; go on with: juju start -e %s", e.Name, to, e.Name)
 	return nil
 }
 
@@ -116,14 +116,14 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error {
 	err := copying.FinishMigration(o.ctx, e.State)
 	if errors.Is(err, state.ErrNotFound) {
-		o.note("environment %q has its state in %s already", e.Name, e.State)
+		o.note("model %q has its state in %s already", e.Name, e.State)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 
-	o.note("environment %q has its state in %s; the migration that was cut off is finished", e.Name, e.State)
+	o.note("model %q has its state in %s; the interrupted migration is finished", e.Name, e.State)
 	return nil
 }
 
@@ -135,7 +135,7 @@ func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 		return e.KeepCredentials(c.To)
 	}
 	if e.Provider == "ssh" {
-		return "", console.Usage(errors.New("machines of the provider \"ssh\" are on other hosts, which cannot read a file of this one"))
+		return "", console.Usage(errors.New("machines of the provider \"ssh\" are on other hosts, which cannot read a file of this host"))
 	}
 
 	path, err := filepath.Abs(cmp.Or(path, e.StateFile()))

@@ -211,7 +211,7 @@ func runImageHint(words []string, _ givenNames) string {
 	if i < 0 || i+1 == len(words) {
 		return ""
 	}
-	return "on all units that there are: juju exec --all -- " + quoteShellWords(words[i+1:])
+	return "to run on all units: juju exec --all -- " + quoteShellWords(words[i+1:])
 }
 
 // createNamespaceHint returns the juju command for kubectl's create namespace NAME.
@@ -258,7 +258,7 @@ func upHint(words []string, _ givenNames) string {
 			joined = true
 		}
 		if joined {
-			return "units of an application: juju scale " + quoteShellWords([]string{scale})
+			return "to change the number of units: juju scale " + quoteShellWords([]string{scale})
 		}
 	}
 

@@ -9,10 +9,10 @@ import (
 )
 
 type modelConfigCmd struct {
-	Words      []string `arg:"" optional:"" name:"key=value" help:"Values to set. One key alone: print its value. None: show all."`
-	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	Words      []string `arg:"" optional:"" name:"key=value" help:"Settings to set. A single key prints its value. Without any, all are shown."`
+	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json; default yaml."`
 	outputFlag `embed:""`
-	File       []string `sep:"none" placeholder:"FILE" help:"Set what this YAML file says, {KEY: VALUE}; what is given by name wins."`
+	File       []string `sep:"none" placeholder:"FILE" help:"Set the settings in this YAML file, {KEY: VALUE}; those on the command line override."`
 	resetFlags
 }
 

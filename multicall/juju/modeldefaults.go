@@ -11,8 +11,8 @@ import (
 )
 
 type modelDefaultsCmd struct {
-	Words      []string `arg:"" optional:"" name:"key=value" help:"Values to set. One key alone: show it only. None: show all."`
-	Format     string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Words      []string `arg:"" optional:"" name:"key=value" help:"Settings to set. A single key shows only that. Without any, all are shown."`
+	Format     string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml or json; default tabular."`
 	outputFlag `embed:""`
 	Cloud      string `hidden:"" help:"As it is: the defaults are this host's."`
 	Region     string `hidden:"" help:"As it is: the defaults are this host's."`
@@ -29,7 +29,7 @@ type modelDefault struct {
 // none.
 func (c modelDefaultsCmd) Run(o *operator) error {
 	if c.Cloud+c.Region != "" {
-		o.note("bijou has no clouds: the defaults are those of all environments that this host makes")
+		o.note("bijou has no clouds: the defaults are those of all models that this host makes")
 	}
 
 	defaults, err := o.home.Defaults()
@@ -48,7 +48,7 @@ func (c modelDefaultsCmd) Run(o *operator) error {
 		return fmt.Errorf("cannot set defaults: %w", err)
 	}
 
-	o.note("environments that are made from now on begin with %s", describeDefaults(changed))
+	o.note("new models begin with %s", describeDefaults(changed))
 	return nil
 }
 
@@ -90,7 +90,7 @@ func nativeSetting(key string) string {
 // describeDefaults returns the defaults in one line of KEY=VALUE.
 func describeDefaults(defaults map[string]string) string {
 	if len(defaults) == 0 {
-		return "no defaults of this host's"
+		return "this host has no defaults"
 	}
 
 	var pairs []string
@@ -116,7 +116,7 @@ func (c modelDefaultsCmd) show(o *operator, defaults map[string]string) error {
 		key := nativeSetting(c.Words[0])
 		one, ok := all[key]
 		if !ok {
-			return fmt.Errorf("unknown environment setting %q: there are %s",
+			return fmt.Errorf("unknown model setting %q: there are %s",
 				c.Words[0], strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 		}
 		all = map[string]modelDefault{key: one}

@@ -54,9 +54,9 @@ func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
 		return err
 	}
 
-	return console.Hint(fmt.Errorf("environment %q in %s is a copy, or was moved: %v", e.Name, e.Dir, err),
+	return console.Hint(fmt.Errorf("model %q in %s is a copy, or was moved: %v", e.Name, e.Dir, err),
 		"if that one is gone for good: juju start --moved -e "+e.Name,
-		"if it is not: leave this folder alone, or remove it")
+		"if it is not: leave this directory alone, or remove it")
 }
 
 // checkOriginal does what refuseCopy does, for commands that do not open the store. It ignores a store that
@@ -154,7 +154,7 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 		return err
 	}
 
-	o.note("machine %s is that of %s now, and was that of %s", id, here.Folder, old)
+	o.note("machine %s now belongs to %s; it belonged to %s", id, here.Folder, old)
 	return o.awaitHolderEnd(old)
 }
 
@@ -180,7 +180,7 @@ func (o *operator) awaitHolderEnd(old state.Holder) error {
 	}
 
 	state, hint := o.describeHolder(old)
-	o.note("warning: %s %s; nothing of it is written any more, but a hook that it has begun may go on",
+	o.note("warning: %s %s; it can no longer write, but a hook that it has begun may go on",
 		old, state)
 	o.note("hint: %s", hint)
 	return nil

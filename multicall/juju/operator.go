@@ -61,7 +61,7 @@ func encode(format string, data any) (encoded []byte, err error) {
 	if format == "json" {
 		encoded, err = json.Marshal(data)
 		if text.LosesBytes(encoded) {
-			return nil, console.Hint(errors.New("cannot print JSON: a value is not UTF-8"), "--format yaml has it in base64")
+			return nil, console.Hint(errors.New("cannot print JSON: a value is not UTF-8"), "--format yaml prints it in base64")
 		}
 		encoded = append([]byte(text.EscapeJSON(string(encoded))), '\n')
 	} else {
@@ -182,7 +182,7 @@ func readChosen[T any](o *operator, read func(v *state.View) (T, error)) (found 
 func (o *operator) warnIfDown(e home.Environment) {
 	if pid, err := o.parts.Processes.Running(e.MachineDir("0")); pid == 0 && err == nil {
 		o.note(
-			"warning: the background process of environment %q is not running: nothing will happen until it does",
+			"warning: the background process of model %q is not running, so nothing will happen",
 			e.Name,
 		)
 		o.note("hint: start it again with: juju start -e %s", e.Name)

@@ -32,9 +32,9 @@ func TestAdvise(t *testing.T) {
 		err  error
 		want string
 	}{
-		{state.ErrAway, "hint: see that the environment's store can be reached"},
-		{state.ErrStoreGone, "hint: the environment's store is gone"},
-		{state.ErrNoStore, "hint: the environment's store is gone"},
+		{state.ErrAway, "hint: see that the model's store can be reached"},
+		{state.ErrStoreGone, "hint: the model's store is gone"},
+		{state.ErrNoStore, "hint: the model's store is gone"},
 	} {
 		var out bytes.Buffer
 		code := console.Report(&out, withHint(fmt.Errorf("cannot deploy: %w", c.err)))

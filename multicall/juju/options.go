@@ -106,7 +106,7 @@ func (r *optionReader) readInput(path string, maxSize int64) ([]byte, error) {
 		return readFile(path, maxSize)
 	}
 	if r.stdin == nil {
-		return nil, console.Usage(fmt.Errorf("%q is given twice: stdin has one content", path))
+		return nil, console.Usage(fmt.Errorf("%q is given twice: stdin can be read only once", path))
 	}
 
 	data, err := osutil.ReadAllUpTo(r.stdin, "stdin", maxSize)

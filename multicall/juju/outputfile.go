@@ -15,7 +15,7 @@ import (
 
 // outputFlag is of commands that print data, as Juju has it.
 type outputFlag struct {
-	Output string `short:"o" placeholder:"FILE" help:"Write there instead of to stdout; a file is replaced whole."`
+	Output string `short:"o" placeholder:"FILE" help:"Write to this file instead of stdout, replacing it as a whole."`
 }
 
 func (f outputFlag) outputFile() string { return f.Output }
@@ -78,10 +78,10 @@ func refuseFormat(output string, args []string) error {
 		others = slices.Insert(others, min(len(others), commandAt(others)+1), "--format="+format)
 	}
 
-	err := fmt.Errorf("cannot write to %q: -o names a file, and this is a format", output)
+	err := fmt.Errorf("cannot write to %q: -o takes a file, and this is a format", output)
 	return console.Hint(console.Usage(err),
 		"juju "+quoteShellWords(others),
-		"a file of that name is: -o ./"+quoteShellWords([]string{output}))
+		"for a file of that name: -o ./"+quoteShellWords([]string{output}))
 }
 
 // writeOutput writes the data to where -o says. A regular file is replaced by rename, so

@@ -12,15 +12,15 @@ import (
 
 // placementFlags say how many new units there are to be, and where.
 type placementFlags struct {
-	NumUnits      int      `short:"n" default:"1" placeholder:"N" help:"How many units; default 1."`
-	AttachStorage []string `placeholder:"ID,..." help:"Give the one new unit this storage, which no unit has, in place of new storage; it goes to that machine."`
-	To            string   `placeholder:"MACHINE" help:"Put them on this machine, or on one of their own: \"new\"; as many with commas as there are units: each on its own."`
+	NumUnits      int      `short:"n" default:"1" placeholder:"N" help:"Add N units; default 1."`
+	AttachStorage []string `placeholder:"ID,..." help:"Give the new unit this detached storage instead of new storage; the unit goes to that machine."`
+	To            string   `placeholder:"MACHINE" help:"Put the units on this machine, or each on a new one with \"new\"; several with commas put one unit on each."`
 }
 
 // check returns a usage error if the flags contradict each other.
 func (p placementFlags) check() error {
 	if len(p.AttachStorage) > 0 && p.NumUnits != 1 {
-		return console.Usage(errors.New("--attach-storage is for one unit: leave -n out"))
+		return console.Usage(errors.New("--attach-storage is for one unit: leave out -n"))
 	}
 	for word := range strings.SplitSeq(p.To, ",") {
 		if zone, ok := strings.CutPrefix(word, "zone="); ok {
@@ -29,7 +29,7 @@ func (p placementFlags) check() error {
 		}
 		if isContainer(word) {
 			return console.Hint(console.Usage(fmt.Errorf("cannot put a unit on %q: containers are machines of the provider nspawn", word)),
-				"a machine of its own: --to new; a model of containers: juju bootstrap nspawn")
+				"for a machine of its own: --to new; for a model of containers: juju bootstrap nspawn")
 		}
 	}
 	if n := len(p.placements()); n > 1 && (n != p.NumUnits || strings.Contains(","+p.To+",", ",,")) {
@@ -45,7 +45,7 @@ func (p placementFlags) noteTogether(o *operator) {
 	if p.NumUnits < 2 || p.To == "" || p.To == state.PlaceNew || strings.Contains(p.To, ",") {
 		return
 	}
-	o.note("note: all %d units go to machine %s; one there and the others elsewhere: --to %s%s",
+	o.note("note: all %d units go to machine %s; to put one there and the others elsewhere: --to %s%s",
 		p.NumUnits, p.To, p.To, strings.Repeat(","+state.PlaceNew, p.NumUnits-1))
 }
 
@@ -65,7 +65,7 @@ func checkCount(n int, thing string) error {
 	case n < 1:
 		return console.Usage(fmt.Errorf("cannot add %d %ss", n, thing))
 	case n > maxAtOnce:
-		return console.Usage(fmt.Errorf("cannot add %s at once: %d is the most",
+		return console.Usage(fmt.Errorf("cannot add %s at once: at most %d",
 			formatCount(n, thing), maxAtOnce))
 	}
 

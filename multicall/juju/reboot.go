@@ -18,9 +18,9 @@ func (o *operator) noteReboot(e home.Environment) {
 	case starts:
 		o.note("systemd starts it again after a reboot: %s", service)
 	case service != "":
-		o.note("it does not come back by itself after a reboot; systemd starts it with: %sbijou install --systemd --env %s && %[1]ssystemctl enable --now %s",
+		o.note("it does not start automatically after a reboot; for that: %sbijou install --systemd --env %s && %[1]ssystemctl enable --now %s",
 			sudo, quoteShellWords([]string{e.Dir}), service)
 	default:
-		o.note("it does not come back by itself after a reboot; start it then with: juju start -e %s", e.Name)
+		o.note("it does not start automatically after a reboot; start it then with: juju start -e %s", e.Name)
 	}
 }

@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,24 +17,25 @@ import (
 
 // removalFlags are those of all commands that remove several things.
 type removalFlags struct {
-	DryRun bool   `help:"Only say what would be done."`
-	Format string `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
+	DryRun bool   `help:"Only print the changes."`
+	Format string `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"Print as plain, yaml or json; default plain."`
 }
 
 // promptFlags are those of the commands that ask on a terminal, as Juju 3 does.
 type promptFlags struct {
-	NoPrompt bool `aliases:"yes" short:"y" help:"Do not ask; only a terminal is asked."`
+	NoPrompt bool `aliases:"yes" short:"y" help:"Skip the question, which is only asked on a terminal."`
 }
 
 // unitRemovalFlags are those of the commands that units leave by.
 type unitRemovalFlags struct {
-	DestroyStorage bool `help:"Remove their storage, too, with all that it holds; without it that stays, detached."`
+	DestroyStorage bool `help:"Also remove their storage with its content; by default it stays, detached."`
 	removalFlags
 	promptFlags
 }
 
 type removalKind struct {
 	name    string // "unit"
+	key     string // of the names in JSON and YAML, if it is not the name's plural
 	outcome string // what happens to one, by and by
 	// check refuses what cannot be removed. If remove is nil, check itself removes, all names
 	// in one transaction.
@@ -137,7 +139,7 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 	o.noteErrors(s, services, func(name string, u status.Unit, relation string) bool {
 		going := leaves(name) || leaves(u.Principal)
 		if going && relation == "" && u.Info.Hook == "install" {
-			o.note("%s goes without hooks: its install has failed", name)
+			o.note("%s is removed without hooks: its install has failed", name)
 			return false
 		}
 		return going
@@ -181,10 +183,10 @@ func (r unitRemovalFlags) describeStorage(all []state.Storage, names []string) (
 		case !one.Made || !slices.Contains(names, one.Unit) && !slices.Contains(names, service):
 			// These units do not have it, or it was never made.
 		case r.DestroyStorage:
-			lines = append(lines, fmt.Sprintf("storage %s goes with it, and all that it holds", one.ID))
+			lines = append(lines, fmt.Sprintf("storage %s is removed with it, with its content", one.ID))
 		default:
 			lines = append(lines, fmt.Sprintf(
-				"storage %s stays on machine %s with what it holds; juju remove-storage %[1]s removes it", one.ID, one.Machine))
+				"storage %s stays on machine %s with its content; juju remove-storage %[1]s removes it", one.ID, one.Machine))
 		}
 	}
 
@@ -230,7 +232,7 @@ func describeMachines(units []state.Unit, names []string) (lines []string) {
 // printRemoved prints the entities that the command removes, or would remove.
 func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) error {
 	if r.Format != "plain" {
-		return o.encode(r.Format, map[string]any{k.name + "s": names, "dry-run": r.DryRun})
+		return o.encode(r.Format, map[string]any{cmp.Or(k.key, k.name+"s"): names, "dry-run": r.DryRun})
 	}
 
 	to := o.streams.Err

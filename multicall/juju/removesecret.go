@@ -8,8 +8,8 @@ import (
 )
 
 type removeSecretCmd struct {
-	Secrets  []string `arg:"" name:"secret" help:"Names, or URIs; all are removed, or none."`
-	Revision int      `placeholder:"N" help:"This revision only."`
+	Secrets  []string `arg:"" name:"secret" help:"Names, or URIs; all are removed or none."`
+	Revision int      `placeholder:"N" help:"Remove only this revision."`
 }
 
 // Run removes the secrets.

@@ -8,7 +8,7 @@ import (
 )
 
 type removeSSHKeyCmd struct {
-	IDs []string `arg:"" name:"key" help:"Keys by fingerprint, by comment, or whole."`
+	IDs []string `arg:"" name:"key" help:"Keys: fingerprints, comments, or whole keys."`
 }
 
 // Run removes the keys, all or none.

@@ -10,9 +10,9 @@ import (
 )
 
 type removeUnitCmd struct {
-	Units    []string `arg:"" name:"unit" help:"The units; with --num-units, services."`
-	NumUnits int      `placeholder:"N" help:"Of each service that many units, the newest."`
-	Force    bool     `help:"At once, without hooks, whatever the agent does."`
+	Units    []string `arg:"" name:"unit" help:"The units; with --num-units, applications."`
+	NumUnits int      `placeholder:"N" help:"Remove the N newest units of each application."`
+	Force    bool     `help:"Remove them at once, without hooks."`
 	unitRemovalFlags
 	waitFlags
 }
@@ -22,7 +22,7 @@ func (c removeUnitCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		k := removalKind{
 			name:        "unit",
-			outcome:     "leaves its relations, runs its stop hook, and goes",
+			outcome:     "leaves its relations, runs its stop hook, and is removed",
 			check:       c.destroyUnit,
 			awaitsHooks: true,
 		}
@@ -64,7 +64,7 @@ func (c removeUnitCmd) chooseUnits(v *state.View) (chosen []string, err error) {
 
 		units = slices.DeleteFunc(units, func(u state.Unit) bool { return u.Life != state.Alive })
 		if c.NumUnits < 0 || c.NumUnits > len(units) {
-			return nil, fmt.Errorf("cannot remove %s of service %q: it has %d",
+			return nil, fmt.Errorf("cannot remove %s of application %q: it has %d",
 				formatCount(c.NumUnits, "unit"), service, len(units))
 		}
 
@@ -100,7 +100,7 @@ func checkUnitRemovable(tx *state.Tx, name string) error {
 	if u.Principal != "" && u.Life == state.Alive {
 		return console.Hint(fmt.Errorf("cannot remove unit %q: it is a subordinate of %q and leaves with it",
 			name, u.Principal),
-			fmt.Sprintf("remove %s, or end the relation between the two services", u.Principal))
+			fmt.Sprintf("remove %s, or end the relation between the two applications", u.Principal))
 	}
 
 	return nil

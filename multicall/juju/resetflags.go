@@ -4,7 +4,7 @@ import "strings"
 
 // resetFlags put values back to their defaults beside those that are set.
 type resetFlags struct {
-	Reset []string `placeholder:"KEY,..." help:"Put these back to their defaults."`
+	Reset []string `placeholder:"KEY,..." help:"Reset these to their defaults."`
 }
 
 // asks reports whether the call changes nothing.

@@ -17,11 +17,11 @@ import (
 )
 
 type resolvedCmd struct {
-	Targets     []string `arg:"" optional:"" name:"unit" help:"Units; or one unit, and one of its relations by name or id; or machines by id, whose start is tried again."`
-	All         bool     `help:"All units in error, and all relations of units."`
-	Retry       bool     `short:"r" xor:"answer" help:"Run the failed hook again; the default, unless the environment says resolved-skips=true."`
+	Targets     []string `arg:"" optional:"" name:"unit" help:"Units; or one unit, and one of its relations by name or id; or ids of machines, whose start is retried."`
+	All         bool     `help:"Answer all units in error, and all relations in error."`
+	Retry       bool     `short:"r" xor:"answer" help:"Run the failed hook again; the default, unless the model sets resolved-skips=true."`
 	NoRetry     bool     `xor:"answer" help:"Count the failed hook as done, and do not run it again."`
-	Constraints *string  `placeholder:"\"K=V ...\"" help:"What the machines have to satisfy from now on, instead of all they had to."`
+	Constraints *string  `placeholder:"\"K=V ...\"" help:"Replace the machines' constraints."`
 }
 
 // errorOf names an error that an operator answers: a unit's own or, with a relation, that of the unit's relation.
@@ -45,7 +45,7 @@ func (c resolvedCmd) Run(o *operator) error {
 		return c.retryMachines(o)
 	case c.Constraints != nil:
 		return console.Usage(fmt.Errorf(
-			"--constraints is for machines, and %q is not the id of one: a unit's never change",
+			"--constraints is for machines, and %q is not a machine's id: a unit's constraints cannot change",
 			strings.Join(c.Targets, " "),
 		))
 	}
@@ -80,7 +80,7 @@ func (c resolvedCmd) retryMachines(o *operator) error {
 	if c.NoRetry {
 		return console.Hint(
 			console.Usage(fmt.Errorf("--no-retry is for units, and %s is a machine: its start cannot count as done", id)),
-			"juju resolved "+id+" has it tried again; juju remove-machine "+id+" removes it",
+			"juju resolved "+id+" retries it; juju remove-machine "+id+" removes it",
 		)
 	}
 
@@ -96,7 +96,7 @@ func (c resolvedCmd) subjects() (all []errorOf, err error) {
 
 	for i, word := range c.Targets {
 		if i > 0 && !charm.IsUnit(word) {
-			return nil, console.Usage(fmt.Errorf("%q is not a unit: a relation stands behind one unit, alone", word))
+			return nil, console.Usage(fmt.Errorf("%q is not a unit: give a relation after a single unit", word))
 		}
 		if one := (errorOf{unit: word}); !slices.Contains(all, one) {
 			all = append(all, one)
@@ -218,9 +218,9 @@ func refuseSkipped(tx *state.Tx, of errorOf) error {
 	}
 
 	return console.Hint(
-		fmt.Errorf("cannot retry %s of %s: it has failed at %s and counts as done since, so that nothing waits for an answer",
+		fmt.Errorf("cannot retry %s of %s: it failed at %s and counts as done, so nothing waits for an answer",
 			skipped.Hook, of.unit, skipped.Ended.Local().Format(time.DateTime)),
-		fmt.Sprintf("juju hook-history %s shows it; juju do %[1]s opens a shell as that unit, to do what it has not", of.unit),
+		fmt.Sprintf("juju hook-history %s shows it; juju do %[1]s opens a shell as that unit, to finish its work", of.unit),
 	)
 }
 
@@ -262,7 +262,7 @@ func noteRelationErrors(o *operator, s *state.State, of errorOf) error {
 
 		for _, id := range slices.Sorted(maps.Keys(inside.Relations)) {
 			if r := inside.Relations[id]; r.Failure != nil {
-				o.note("its %s is in error; for that: juju resolved --retry %s %s (or --no-retry)",
+				o.note("its %s is in error; to answer that: juju resolved --retry %s %s (or --no-retry)",
 					state.Relation{ID: id}, of.unit, r.Name)
 			}
 		}
@@ -335,7 +335,7 @@ func (o *operator) noteErrors(
 func (o *operator) noteError(what, where, why string, retry time.Time) {
 	byItself := ""
 	if !retry.IsZero() {
-		byItself = ", or a retry by itself that succeeds, the next at " + retry.Local().Format(time.TimeOnly)
+		byItself = ", or an automatic retry that succeeds, the next at " + retry.Local().Format(time.TimeOnly)
 	}
 	o.note("%s is in error (%s): its hooks wait for juju resolved --retry %s (it runs again), or juju resolved --no-retry %[3]s (it counts as done)%s",
 		what, why, where, byItself)

@@ -26,7 +26,7 @@ func parseResourceFiles(meta *charm.Meta, words []string) (map[string]string, er
 			return nil, err
 		}
 		if err := checkResourceFile(files[name]); err != nil {
-			return nil, charm.Invalidf("cannot give resource %q: %w", name, err)
+			return nil, charm.Invalidf("cannot attach resource %q: %w", name, err)
 		}
 	}
 
@@ -62,7 +62,7 @@ func (o *operator) storeResources(s state.Writer, files map[string]string) (all 
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		r, err := o.storeResource(s, name, files[name])
 		if err != nil {
-			return nil, charm.Invalidf("cannot give resource %q: %w", name, err)
+			return nil, charm.Invalidf("cannot attach resource %q: %w", name, err)
 		}
 		all = append(all, r)
 	}
@@ -108,7 +108,7 @@ func (o *operator) noteMissingResources(meta *charm.Meta, service string, files 
 	for _, name := range slices.Sorted(maps.Keys(meta.Resources)) {
 		_, err := meta.ResourceFile(name)
 		if _, given := files[name]; !given && err == nil {
-			o.note("hint: the charm may want its resource %q: juju attach-resource %s %s=FILE",
+			o.note("hint: the charm may need its resource %q: juju attach-resource %s %s=FILE",
 				name, service, name)
 		}
 	}

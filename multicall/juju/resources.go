@@ -14,8 +14,8 @@ import (
 )
 
 type resourcesCmd struct {
-	Service    string `arg:"" help:"The service, or one of its units."`
-	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Service    string `arg:"" name:"application" help:"The application, or one of its units."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml or json; default tabular."`
 	outputFlag `embed:""`
 }
 
@@ -53,7 +53,7 @@ func (c resourcesCmd) Run(o *operator) error {
 	}
 
 	if len(infos) == 0 && c.Format == "tabular" {
-		o.note("the charm of service %q has no resources", c.Service)
+		o.note("the charm of application %q has no resources", c.Service)
 	}
 
 	t := console.NewTable("RESOURCE", "VERSION", "BYTES", "FILE", "GIVEN AS", "DESCRIPTION")

@@ -26,11 +26,11 @@ import (
 
 type restoreCmd struct {
 	File    string `arg:"" help:"The backup."`
-	State   string `placeholder:"URL" help:"Where the state is to be kept, as bootstrap takes it; with --replace it is where it was."`
-	Replace bool   `help:"Put the same environment back, in place of what is left of it. Agents that run end."`
-	Adopt   bool   `help:"Take units' folders to be as the backup says: a unit waits only if the folder of its storage is gone."`
-	Key     string `placeholder:"FILE" help:"The keys that open its secrets: a secret-keys.yaml. Default: those in the backup."`
-	Check   bool   `help:"Only check the file, and print what is in it."`
+	State   string `placeholder:"URL" help:"Keep the state at this URL, as for bootstrap; with --replace it stays where it was."`
+	Replace bool   `help:"Restore the same model in place of its remains, and end its running agents."`
+	Adopt   bool   `help:"Accept units' directories as the backup describes them: a unit waits only if the directory of its storage is gone."`
+	Key     string `placeholder:"FILE" help:"Open its secrets with these keys, a secret-keys.yaml; default: those in the backup."`
+	Check   bool   `help:"Only check the file, and print its content."`
 }
 
 // Run restores the environment and starts its background process.
@@ -48,7 +48,7 @@ func (c restoreCmd) Run(o *operator) error {
 		switch {
 		case errors.Is(err, state.ErrStoreExists):
 			err = console.Hint(err,
-				"--state URL names another place; --replace puts the same environment back in its place")
+				"--state URL names a different place; --replace restores the same model in its place")
 		case errors.Is(err, state.ErrRunning):
 			err = console.Hint(err, "juju stop ends the agents of this host")
 		}
@@ -73,7 +73,7 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error 
 
 	lock, err := o.home.Lock(e.Name)
 	if err != nil {
-		return fmt.Errorf("cannot restore environment %q: %w", e.Name, err)
+		return fmt.Errorf("cannot restore model %q: %w", e.Name, err)
 	}
 	defer lock.Release()
 
@@ -83,14 +83,14 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error 
 		done, derr := r.finishInterrupted(e.Dir)
 		if done || derr != nil {
 			if derr != nil {
-				return fmt.Errorf("cannot restore environment %q: %w", e.Name, derr)
+				return fmt.Errorf("cannot restore model %q: %w", e.Name, derr)
 			}
 
 			return nil
 		}
 
 		err = console.Hint(fmt.Errorf("there is one in %s already", e.Dir),
-			"-e NAME restores it under another name; --replace puts it back if it is the same")
+			"-e NAME restores it under a different name; --replace restores it in place, if it is the same")
 	case lock.Bootstrapped():
 		err = r.replaceInPlace()
 	default:
@@ -107,7 +107,7 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error 
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("cannot restore environment %q: %w", e.Name, err)
+		return fmt.Errorf("cannot restore model %q: %w", e.Name, err)
 	}
 
 	return nil
@@ -132,7 +132,7 @@ func (r *restore) finishInterrupted(dir string) (done bool, err error) {
 		return false, nil // it is another, whatever it is
 	}
 
-	r.o.note("environment %q was restored from this backup already, and is whole: only its start was missing",
+	r.o.note("model %q was already restored from this backup completely; starting it",
 		e.Name)
 	if err := r.o.startBackground(e); err != nil {
 		return true, err
@@ -151,12 +151,12 @@ func (r *restore) findWhole(e home.Environment) (uuid string, err error) {
 		return "", err
 	}
 
-	next := "it is used as it is"
+	next := "using it as it is"
 	if r.cmd.Replace {
-		next = "it is made again"
+		next = "making it again"
 	}
 	r.o.note(
-		"  the state in %s is whole already, since a restoration of this backup was cut off after that; %s",
+		"  the state in %s is already complete, from an interrupted restoration of this backup; %s",
 		e.State, next,
 	)
 
@@ -171,9 +171,9 @@ func (r *restore) replaceInPlace() error {
 	}
 	if now.UUID != r.archive.UUID {
 		return console.Hint(
-			fmt.Errorf("the one in %s is another, with the uuid %s, and not %s",
+			fmt.Errorf("the one in %s is different, with the uuid %s, not %s",
 				now.Dir, now.UUID, r.archive.UUID),
-			"-e NAME restores it under another name",
+			"-e NAME restores it under a different name",
 		)
 	}
 
@@ -190,7 +190,7 @@ func (r *restore) replaceInPlace() error {
 
 	r.env = now
 	if err := os.MkdirAll(filepath.Dir(now.StateFile()), 0o700); err != nil {
-		return fmt.Errorf("cannot make the state's folder: %w", err)
+		return fmt.Errorf("cannot make the state's directory: %w", err)
 	}
 	if _, err := r.findWhole(now); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (r *restore) replaceInPlace() error {
 		ctx, cancel := context.WithTimeout(r.o.ctx, openTimeout)
 		defer cancel()
 		if err := copying.MarkStoreMoved(ctx, old, now.UUID, now.State); err != nil {
-			r.o.note("warning: the old store cannot be marked as left: agents that reach it go on there: %v", err)
+			r.o.note("warning: cannot mark the old store as moved, so agents that reach it still use it: %v", err)
 		}
 	}
 
@@ -261,7 +261,7 @@ func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) err
 		Storage:  kept,
 		Progress: r.o.reportSteps,
 		SetAside: func(folder string) {
-			r.o.note("  the state that was there was replaced while it was open: its files are in %s now", folder)
+			r.o.note("  the former state was replaced while it was open: its files are now in %s", folder)
 		},
 		Change: func(env *state.Environment) {
 			env.Name = e.Name
@@ -293,11 +293,11 @@ func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) err
 func (r *restore) noteOutcome() {
 	if r.cmd.Replace {
 		r.o.note("  no instance is stopped until provisioner-harvest-mode is set again: some may be newer than the backup")
-		r.o.note("  units whose folders are not as the backup says wait for: juju resolved UNIT")
+		r.o.note("  units whose directories differ from the backup wait for: juju resolved UNIT")
 	} else {
-		r.o.note("  it is another environment, with the uuid %s; no machine of the old one is its own",
+		r.o.note("  it is a different model, with the uuid %s; it owns none of the old one's machines",
 			r.env.UUID)
-		r.o.note("  units whose folders are not in the backup begin anew; other machines than 0 wait for: juju resolved MACHINE")
+		r.o.note("  units whose directories are not in the backup begin again; machines except 0 wait for: juju resolved MACHINE")
 	}
 }
 
@@ -386,17 +386,17 @@ func (r *restore) unpackStorage(e home.Environment, mayBeThere bool) (kept []str
 
 		place := unitdir.StorageOf(e.MachineDir(s.Machine), e.Name, s)
 		if _, err := os.Stat(place.Base); place.Base != "" && err != nil {
-			r.o.note("warning: what storage %s holds is not put back: the folder %s is not there", id, place.Base)
+			r.o.note("warning: the content of storage %s is not restored: the directory %s is missing", id, place.Base)
 			continue
 		}
 		if err := r.unpackOne(name, place.Folder, mayBeThere); err != nil {
-			return nil, fmt.Errorf("cannot put back what storage %s holds: %w", id, err)
+			return nil, fmt.Errorf("cannot restore the content of storage %s: %w", id, err)
 		}
 		kept = append(kept, id)
 	}
 
 	if len(kept) > 0 {
-		r.o.note("  put back, or there already: what storage %s holds", strings.Join(kept, ", "))
+		r.o.note("  restored, or already there: the content of storage %s", strings.Join(kept, ", "))
 	}
 	return kept, nil
 }
@@ -412,7 +412,7 @@ func (r *restore) unpackOne(name, folder string, mayBeThere bool) error {
 
 		if !empty && !mayBeThere {
 			return console.Hint(fmt.Errorf("%s has files already", folder),
-				"move it away, or remove it if a restoration that was cut off has left it")
+				"move it away, or remove it if an interrupted restoration left it")
 		}
 		if !empty {
 			return nil
@@ -454,7 +454,7 @@ func (all asideFolders) undo(o *operator) error {
 			errs = append(errs, err)
 			continue
 		}
-		o.note("  nothing was restored: the folder %s is back in its place", a.name)
+		o.note("  nothing was restored: the directory %s is back in its place", a.name)
 	}
 
 	return errors.Join(errs...)
@@ -463,7 +463,7 @@ func (all asideFolders) undo(o *operator) error {
 // undo moves a unit's directory back to its place, and makes the symlink to it again.
 func (a asideFolder) undo() error {
 	if err := os.Rename(a.kept, a.own); err != nil {
-		return fmt.Errorf("cannot put back the folder %s of the unit: %w", a.kept, err)
+		return fmt.Errorf("cannot put back the unit's directory %s: %w", a.kept, err)
 	}
 	if a.link == "" {
 		return nil
@@ -506,7 +506,7 @@ func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 			aside := freeName(fmt.Sprintf("%s/set-aside/%s-%s", dir, filepath.Base(folder), r.archive.Sum[:8]))
 			one, err := setAside(name, folder, aside)
 			if err != nil {
-				err = console.Hint(fmt.Errorf("cannot set the unit's folder %s aside: %w", folder, err),
+				err = console.Hint(fmt.Errorf("cannot set the unit's directory %s aside: %w", folder, err),
 					"nothing was restored: make room for it there, or move it away, and restore again")
 				return nil, errors.Join(err, all.undo(r.o))
 			}
@@ -515,7 +515,7 @@ func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 				continue
 			}
 
-			r.o.note("  the backup has no unit of the folder %s, which is %s now", name, aside)
+			r.o.note("  the backup has no unit for the directory %s, which is now %s", name, aside)
 			all = append(all, one)
 		}
 	}
@@ -622,7 +622,7 @@ func (r *restore) noteStorage(e home.Environment) error {
 		}
 
 		if r.cmd.Replace && len(all) > 0 {
-			r.o.note("  units whose storage is not there wait, too: juju resolved UNIT makes it again, empty")
+			r.o.note("  units whose storage is missing also wait: juju resolved UNIT makes it again, empty")
 		}
 		if !r.cmd.Replace && len(renewed) > 0 {
 			r.o.note("  made again, empty: storage %s", strings.Join(renewed, ", "))
@@ -664,7 +664,7 @@ func (r *restore) noteSealed(e home.Environment) error {
 		}
 
 		r.o.note("warning: nothing here opens these secrets: %s", strings.Join(sealed, ", "))
-		r.o.note("hint: restore with --key FILE, the %s of a host of the environment that was backed up",
+		r.o.note("hint: restore with --key FILE, the %s of a host of the model that was backed up",
 			keyfile.FileName)
 		return nil
 	})

@@ -11,8 +11,8 @@ import (
 
 type retryProvisioningCmd struct {
 	Machines    []string `arg:"" optional:"" name:"machine" help:"The machines' ids."`
-	All         bool     `help:"All machines in an error state."`
-	Constraints *string  `placeholder:"\"K=V ...\"" help:"What they have to satisfy from now on, instead of all they had to."`
+	All         bool     `help:"Retry all machines in an error state."`
+	Constraints *string  `placeholder:"\"K=V ...\"" help:"Replace the machines' constraints."`
 }
 
 // Run marks the machines, all or none. A machine that needs no retry is a line of output,

@@ -8,8 +8,8 @@ import (
 )
 
 type rollbackCmd struct {
-	Service string `arg:"" help:"The service."`
-	DryRun  bool   `help:"Only say what would be done."`
+	Service string `arg:"" name:"application" help:"The application."`
+	DryRun  bool   `help:"Only print the changes."`
 	waitFlags
 }
 
@@ -18,11 +18,11 @@ type rollbackCmd struct {
 func (c rollbackCmd) Run(o *operator) error {
 	kept, err := readChosen(o, func(v *state.View) ([]state.KeptCharm, error) { return v.KeptCharms(c.Service) })
 	if err != nil {
-		return fmt.Errorf("cannot roll back service %q: %w", c.Service, err)
+		return fmt.Errorf("cannot roll back application %q: %w", c.Service, err)
 	}
 	if len(kept) == 0 {
 		return console.Hint(
-			fmt.Errorf("cannot roll back service %q: no charm is kept that a unit of it was active with before", c.Service),
+			fmt.Errorf("cannot roll back application %q: none of its earlier charms is kept with which a unit was active", c.Service),
 			"juju upgrade-charm "+c.Service+" --switch CHARM, or --revision N, goes over to any charm",
 		)
 	}

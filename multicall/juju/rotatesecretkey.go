@@ -9,7 +9,7 @@ import (
 )
 
 type rotateSecretKeyCmd struct {
-	Forget bool `help:"Instead, remove the keys of before, once nothing is sealed with them: backups of that time cannot be opened any more."`
+	Forget bool `help:"Remove former keys instead, once nothing is sealed with them. Backups from that time can no longer be opened."`
 }
 
 // Run makes a new key, gives it to all machines, and then seals all secrets with it. It may be killed at
@@ -45,7 +45,7 @@ func (c rotateSecretKeyCmd) Run(o *operator) error {
 			return err
 		case c.Forget && n > 0:
 			return fmt.Errorf(
-				"%s were sealed with an older key, and are sealed anew now: a hook may still use it; run this again later",
+				"%s were sealed with an older key, and are now sealed again: a hook may still use the older key, so run this again later",
 				formatCount(n, "content"),
 			)
 		case c.Forget:
@@ -53,7 +53,7 @@ func (c rotateSecretKeyCmd) Run(o *operator) error {
 		}
 
 		o.note(
-			"secrets are sealed with a new key, %s anew; those of before stay, for backups: juju rotate-secret-key --forget removes them",
+			"secrets are sealed with a new key, %s again; earlier keys stay, for backups: juju rotate-secret-key --forget removes them",
 			formatCount(n, "content"),
 		)
 

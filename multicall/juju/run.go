@@ -9,9 +9,9 @@ import (
 
 type runCmd struct {
 	execCmd
-	Params string `placeholder:"FILE" help:"YAML file with an action's parameters; those of the command line win."`
+	Params string `placeholder:"FILE" help:"Read an action's parameters from this YAML file; those on the command line override."`
 
-	StringArgs bool `help:"Take the values of an action's parameters as texts, whatever they look like."`
+	StringArgs bool `help:"Treat all values of an action's parameters as text."`
 }
 
 // Run runs an action if there is no command.
@@ -24,11 +24,11 @@ func (c runCmd) Run(o *operator) error {
 		}
 		err := console.Usage(fmt.Errorf("%q is not a unit", c.Units[0]))
 		if slices.Contains([]string{"sh", "bash", "/bin/sh", "/bin/bash"}, c.Units[1]) {
-			return console.Hint(err, fmt.Sprintf("a shell on its unit's machine: juju ssh %s/leader", app))
+			return console.Hint(err, fmt.Sprintf("for a shell on its unit's machine: juju ssh %s/leader", app))
 		}
 		return console.Hint(err,
 			fmt.Sprintf("juju run %s/leader %s", app, quoteShellWords(c.Units[1:])),
-			fmt.Sprintf("a command, if it is no action: juju exec --application %s -- %s", app, quoteShellWords(c.Units[1:])))
+			fmt.Sprintf("for a command instead of an action: juju exec --application %s -- %s", app, quoteShellWords(c.Units[1:])))
 	}
 	isOther := func(word string) bool { return !isUnitWord(word) }
 	if len(o.command) > 0 || !slices.ContainsFunc(c.Units, isOther) {

@@ -99,7 +99,7 @@ func TestTargetsOfRun(t *testing.T) {
 		{execCmd{Units: []string{"mysql/1"}}, nil, nil, "its agent is down"},
 		{execCmd{Units: []string{"mysql/0", "mysql/7", "mysql/8"}}, nil, nil, "unit \"mysql/7\" not found\nerror: unit \"mysql/8\" not found"},
 		{execCmd{Service: []string{"nosuch"}}, nil, nil, "nosuch"},
-		{execCmd{}, nil, nil, "where to run"},
+		{execCmd{}, nil, nil, "no unit given"},
 	} {
 		to, err := tc.cmd.findTargets(&operator{ctx: t.Context()}, st)
 		if tc.err != "" {

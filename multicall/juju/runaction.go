@@ -16,10 +16,10 @@ import (
 
 type runActionCmd struct {
 	Words      []string `arg:"" name:"unit action key=value" help:"Units, the action, and its parameters."`
-	Params     string   `placeholder:"FILE" help:"YAML file with parameters; those of the command line win."`
-	StringArgs bool     `help:"Take the values of parameters as texts, whatever they look like."`
-	Wait       waitFlag `placeholder:"TIME" help:"Wait for the end and show the results; --wait=30s: not longer."`
-	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"With --wait: yaml or json; default yaml."`
+	Params     string   `placeholder:"FILE" help:"Read parameters from this YAML file; those on the command line override."`
+	StringArgs bool     `help:"Treat all values of parameters as text."`
+	Wait       waitFlag `placeholder:"TIME" help:"Wait for the end and show the results; --wait=30s waits at most that long."`
+	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json, with --wait; default yaml."`
 }
 
 // Run queues the action on each unit and, with --wait, waits for the end.
@@ -67,7 +67,7 @@ func (c runActionCmd) parseWords() (call actionRequest, err error) {
 	case i == 0:
 		return call, fmt.Errorf("%q is not a unit's name", c.Words[0])
 	case i < 0:
-		return call, errors.New("it is not said which action")
+		return call, errors.New("no action given")
 	}
 
 	call = actionRequest{units: c.Words[:i], action: c.Words[i], pairs: c.Words[i+1:], texts: c.StringArgs}
@@ -114,7 +114,7 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (all []actions.Ac
 	})
 	if errors.Is(err, state.ErrNotFound) && strings.Contains(err.Error(), "no action") {
 		app, _, _ := strings.Cut(call.units[0], "/")
-		err = console.Hint(err, "juju actions "+app+" lists what there is",
+		err = console.Hint(err, "juju actions "+app+" lists them",
 			"put the command behind two dashes if it is one: juju exec UNIT... -- COMMAND")
 	}
 
@@ -171,7 +171,7 @@ func (call actionRequest) reportQueued(o *operator, s *state.State, queued []act
 	}
 	call.warnQueued(o, s, queued)
 	if len(queued) == 1 {
-		o.note("hint: juju show-action-output --wait %d shows what comes of it", queued[0].ID)
+		o.note("hint: juju show-action-output --wait %d shows its result", queued[0].ID)
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (call actionRequest) warnQueued(o *operator, s *state.State, queued []actio
 			}
 
 			if !present {
-				o.note("warning: the agent of unit %q is not there: the action waits until it is", a.Unit)
+				o.note("warning: the agent of unit %q is away: the action waits until it is back", a.Unit)
 			}
 		}
 
@@ -196,7 +196,7 @@ func (call actionRequest) warnQueued(o *operator, s *state.State, queued []actio
 		}
 
 		for _, name := range schemas[call.action].Undescribed(queued[0].Parameters) {
-			o.note("warning: the charm says nothing about a parameter %q", name)
+			o.note("warning: the charm does not declare a parameter %q", name)
 		}
 		return nil
 	})

@@ -97,12 +97,12 @@ func (r runResult) unitError(a *awaitedAction) error {
 	case a.action.Status == actions.Failed || why == "":
 		return fmt.Errorf("cannot run on unit %q: %s", a.action.Unit, a.action.Message)
 	case a.action.Status == actions.Cancelled && a.action.Started.IsZero():
-		return fmt.Errorf("cannot run on unit %q: %s: it was not begun, and will not be", a.action.Unit, why)
+		return fmt.Errorf("cannot run on unit %q: %s: it has not begun, and will not", a.action.Unit, why)
 	case a.action.Status == actions.Cancelled:
-		return fmt.Errorf("cannot run on unit %q: %s: it was ended", a.action.Unit, why)
+		return fmt.Errorf("cannot run on unit %q: %s: bijou ended it", a.action.Unit, why)
 	}
 
-	return fmt.Errorf("cannot run on unit %q: %s: what comes of it is shown by: juju show-action-output %d",
+	return fmt.Errorf("cannot run on unit %q: %s: to see its result: juju show-action-output %d",
 		a.action.Unit, why, a.action.ID)
 }
 

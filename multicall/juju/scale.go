@@ -12,8 +12,8 @@ import (
 )
 
 type scaleCmd struct {
-	Words    []string `arg:"" name:"app=n" help:"An application and how many units it must have."`
-	Replicas *int     `placeholder:"N" help:"How many, where no word says it."`
+	Words    []string `arg:"" name:"app=n" help:"An application, and the number of its units."`
+	Replicas *int     `placeholder:"N" help:"Set the number of units, if no word gives it."`
 	To       string   `placeholder:"MACHINE" help:"Put new units on this machine, as juju add-unit does."`
 	unitRemovalFlags
 	waitFlags
@@ -56,7 +56,7 @@ func (c scaleCmd) Run(o *operator) error {
 		}.Run(o)
 	}
 
-	o.note("%s has %s already", app, formatCount(want, "unit"))
+	o.note("%s already has %s", app, formatCount(want, "unit"))
 	return nil
 }
 

@@ -13,8 +13,8 @@ import (
 )
 
 type scpCmd struct {
-	Recursive bool     `short:"r" help:"Copy folders with all that is in them."`
-	Words     []string `arg:"" name:"from to" help:"Files of this host, or UNIT:FILE, or MACHINE:FILE; last, where they go."`
+	Recursive bool     `short:"r" help:"Copy directories with their content."`
+	Words     []string `arg:"" name:"from to" help:"Files of this host, or UNIT:FILE, or MACHINE:FILE; the last one is the destination."`
 	containerFlags
 }
 
@@ -43,8 +43,8 @@ func (c scpCmd) Run(o *operator) error {
 	if len(to.Copy) == 0 {
 		return console.Hint(
 			fmt.Errorf("cannot copy: %s", to.NoCopy),
-			"let it go by a pipe: juju ssh "+place+" 'cat FILE' >FILE; juju ssh "+place+
-				" 'cat >FILE' <FILE; of a folder: tar -c, tar -x",
+			"use a pipe: juju ssh "+place+" 'cat FILE' >FILE; juju ssh "+place+
+				" 'cat >FILE' <FILE; for a directory: tar -c, tar -x",
 		)
 	}
 
@@ -84,7 +84,7 @@ func (c scpCmd) readPlaces(o *operator, words []string) (place string, files []c
 		at, name, fromMachine := o.cutRemote(word)
 		switch {
 		case fromMachine && toMachine:
-			return "", nil, console.Usage(errors.New("cannot copy from one machine to another: copy it here first"))
+			return "", nil, console.Usage(errors.New("cannot copy between machines: copy it here first"))
 		case !fromMachine && !toMachine:
 			err := console.Usage(errors.New("cannot copy: neither is on a machine: want UNIT:FILE, or MACHINE:FILE"))
 			return "", nil, console.Hint(err, hintCopy(words)...)
@@ -114,7 +114,7 @@ func hintCopy(words []string) (hints []string) {
 	if slices.Equal(meant, words) {
 		return nil
 	}
-	return []string{"of an application's units: juju scp " + quoteShellWords(meant)}
+	return []string{"for an application's units: juju scp " + quoteShellWords(meant)}
 }
 
 // cutRemote cuts UNIT:FILE or MACHINE:FILE; a colon after anything else belongs to a local

@@ -9,7 +9,7 @@ import (
 
 type secretGrantArgs struct {
 	Secret   string `arg:"" help:"Its name, or its URI."`
-	Services string `arg:"" name:"service,..." help:"The services, all or none."`
+	Services string `arg:"" name:"application,..." help:"The applications; either all succeed or none."`
 }
 
 // setGranted grants the secret to the services, separated by commas, or revokes those grants.

@@ -56,7 +56,7 @@ func (o *operator) giveSecretKeys(e home.Environment, s *state.State, ring secre
 		}
 		if err != nil {
 			return console.Hint(fmt.Errorf("cannot give machine %s the keys for secrets: %w", m.ID, err),
-				"nothing is sealed with a key that it does not have; run this again once it is reached")
+				"no secret is sealed with a key that it lacks; run this again once it is reachable")
 		}
 	}
 

@@ -100,9 +100,9 @@ func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 }
 
 type secretsCmd struct {
-	Owner      string `placeholder:"NAME" help:"Only those of this service or unit; <model>: the operators'."`
+	Owner      string `placeholder:"NAME" help:"Show only secrets of this application or unit; <model> stands for the operators."`
 	Revisions  bool   `help:"Show all revisions, in yaml and json."`
-	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml or json; default tabular."`
 	outputFlag `embed:""`
 }
 

@@ -12,9 +12,9 @@ import (
 )
 
 type setCmd struct {
-	Service string   `arg:"" help:"The service."`
-	Options []string `arg:"" optional:"" name:"option=value" help:"Options; VALUE may be @FILE, and @- is stdin."`
-	Config  []string `sep:"none" placeholder:"FILE" help:"Set what this YAML file says, as deploy --config takes it; - is stdin, and what is given by name wins."`
+	Service string   `arg:"" name:"application" help:"The application."`
+	Options []string `arg:"" optional:"" name:"option=value" help:"Options; VALUE can be @FILE, and @- is stdin."`
+	Config  []string `sep:"none" placeholder:"FILE" help:"Set the options in this YAML file, in the form of deploy --config; - is stdin, and options on the command line override."`
 	reset   []string
 	waitFlags
 }
@@ -39,7 +39,7 @@ func (c setCmd) Run(o *operator) error {
 
 	for _, option := range c.reset {
 		if _, isSet := pairs[option]; isSet {
-			return console.Usage(fmt.Errorf("%q is both set and put back", option))
+			return console.Usage(fmt.Errorf("%q is both set and reset", option))
 		}
 		if _, isGiven := changes[option]; !isGiven {
 			changes[option] = nil
@@ -47,7 +47,7 @@ func (c setCmd) Run(o *operator) error {
 	}
 
 	if len(changes) == 0 {
-		return console.Usage(errors.New("no option is given"))
+		return console.Usage(errors.New("no option given"))
 	}
 
 	return setConfig(o, c.Service, changes)
@@ -67,7 +67,7 @@ func setConfig(o *operator, service string, changes map[string]any) error {
 		case err != nil:
 			return err
 		case len(changed) == 0:
-			o.note("%s has these values already: nothing follows", service)
+			o.note("%s already has these values; nothing to do", service)
 			return nil
 		}
 

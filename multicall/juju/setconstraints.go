@@ -11,8 +11,8 @@ import (
 )
 
 type setConstraintsCmd struct {
-	Values  []string `arg:"" optional:"" name:"key=value" help:"All constraints there are to be; none: no constraints. A first word without \"=\" names a service."`
-	Service string   `placeholder:"SERVICE" help:"Of this service, instead of the environment."`
+	Values  []string `arg:"" optional:"" name:"key=value" help:"The new constraints; without any, all are removed. A first word without \"=\" names an application."`
+	Service string   `placeholder:"APPLICATION" help:"Set those of this application, instead of the model's."`
 }
 
 // Run replaces the constraints.
@@ -20,7 +20,7 @@ func (c setConstraintsCmd) Run(o *operator) error {
 	words := c.Values
 	if len(c.Values) > 0 && c.Values[0] != "" && !strings.ContainsAny(c.Values[0], "= ") {
 		if c.Service != "" || slices.Contains(o.args, "set-model-constraints") {
-			return console.Usage(errors.New("cannot set constraints: two names given, want KEY=VALUE behind the first"))
+			return console.Usage(errors.New("cannot set constraints: two names given, want KEY=VALUE after the first"))
 		}
 		c.Service = c.Values[0]
 		c.Values = c.Values[1:]
@@ -44,11 +44,11 @@ func (c setConstraintsCmd) Run(o *operator) error {
 		return err
 	}
 
-	of := cmp.Or(c.Service, "the environment")
+	of := cmp.Or(c.Service, "the model")
 	shown := v.String()
 	if shown == "" {
 		shown = "none"
 	}
-	o.note("constraints of %s are %s; they are for machines to come", of, shown)
+	o.note("constraints of %s are now %s; they apply to machines added later", of, shown)
 	return nil
 }

@@ -16,10 +16,10 @@ import (
 )
 
 type setCredentialCmd struct {
-	Cloud      string `arg:"" help:"The cloud, as the file names it."`
-	Credential string `arg:"" help:"One of its credentials in the file."`
-	File       string `required:"" placeholder:"FILE" help:"A YAML file with the credentials of clouds, as Juju's credentials.yaml; clouds, as in its clouds.yaml, can stand beside them."`
-	Region     string `placeholder:"REGION" help:"The cloud's region; default: the file's default-region for the cloud."`
+	Cloud      string `arg:"" help:"The cloud's name in the file."`
+	Credential string `arg:"" help:"The credential's name in the file."`
+	File       string `required:"" placeholder:"FILE" help:"Read the credentials of clouds from this YAML file, in the form of Juju's credentials.yaml; it can also have clouds, as in clouds.yaml."`
+	Region     string `placeholder:"REGION" help:"Set the cloud's region; default: the file's default-region for the cloud."`
 }
 
 // cloudSpec is read as clouds.yaml has a cloud, and written as Juju's hooks get it.

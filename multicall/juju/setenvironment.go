@@ -9,7 +9,7 @@ import (
 )
 
 type setEnvironmentCmd struct {
-	Values []string `arg:"" name:"key=value" help:"Values; an empty one goes back to the default."`
+	Values []string `arg:"" name:"key=value" help:"Settings; an empty value resets to the default."`
 }
 
 // Run sets the values, all or none.
@@ -37,7 +37,7 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 			return err
 		}
 		if err := o.parts.Providers.CheckSettings(env.Provider, given); err != nil {
-			return fmt.Errorf("cannot set environment: %w", err)
+			return fmt.Errorf("cannot change the model's settings: %w", err)
 		}
 
 		changed = nil
@@ -53,10 +53,10 @@ func (c setEnvironmentCmd) Run(o *operator) error {
 	case err != nil:
 		return err
 	case len(changed) == 0:
-		o.note("the environment has these values already: nothing follows")
+		o.note("the model already has these values; nothing to do")
 	default:
 		slices.Sort(changed)
-		o.note("the environment's %s changed", strings.Join(changed, ", "))
+		o.note("the model's %s changed", strings.Join(changed, ", "))
 	}
 	o.noteJujuSettings(given)
 	return nil

@@ -12,10 +12,10 @@ import (
 )
 
 type showActionOutputCmd struct {
-	Words      []string `arg:"" name:"id" help:"The action's id. Of a service and one of its charm's actions: what that is."`
-	Wait       waitFlag `placeholder:"TIME" help:"Wait for its end; --wait=30s: not longer."`
-	Watch      bool     `help:"Wait for its end, however long that takes."`
-	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	Words      []string `arg:"" name:"id" help:"The action's id. An application and one of its actions describe the action."`
+	Wait       waitFlag `placeholder:"TIME" help:"Wait for its end; --wait=30s waits at most that long."`
+	Watch      bool     `help:"Wait for its end without a limit."`
+	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json; default yaml."`
 	outputFlag `embed:""`
 }
 
@@ -30,8 +30,8 @@ func (c showActionOutputCmd) Run(o *operator) error {
 	case len(c.Words) == 2 && notANumber != nil:
 		return c.showSchema(o, c.Words[0], c.Words[1])
 	case len(c.Words) > 1 || notANumber != nil:
-		return console.Hint(console.Usage(errors.New("cannot show an action: want one id, or a service and an action")),
-			"juju operations lists the ids, juju actions SERVICE the actions")
+		return console.Hint(console.Usage(errors.New("cannot show an action: want one id, or an application and an action")),
+			"juju operations lists the ids, juju actions APPLICATION the actions")
 	}
 
 	return o.openChosen(func(s *state.State) error {
@@ -65,7 +65,7 @@ func (c showActionOutputCmd) showSchema(o *operator, service, name string) error
 
 		action, ok := ch.Actions[name]
 		if !ok {
-			return action, console.Hint(fmt.Errorf("the charm of service %q has no action %q", service, name),
+			return action, console.Hint(fmt.Errorf("the charm of application %q has no action %q", service, name),
 				"juju actions "+service+" lists them")
 		}
 		return action, nil

@@ -17,13 +17,13 @@ import (
 
 type showActionStatusCmd struct {
 	Which      []string `arg:"" optional:"" name:"id or unit" help:"Only these actions, or those of these units."`
-	Apps       []string `aliases:"applications" placeholder:"SERVICE,..." help:"Only those of units of these services."`
-	Units      []string `placeholder:"UNIT,..." help:"Only those of these units."`
-	Names      []string `name:"actions" aliases:"name" placeholder:"ACTION,..." help:"Only actions of these names."`
-	Status     []string `placeholder:"STATUS,..." help:"Only those that are so far: pending, running, completed, failed, cancelled."`
-	Limit      int      `default:"0" placeholder:"N" help:"The first N only; 0: all."`
-	Offset     int      `default:"0" placeholder:"N" help:"Leave the first N out."`
-	Format     string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Apps       []string `aliases:"applications" placeholder:"APPLICATION,..." help:"Show only actions of units of these applications."`
+	Units      []string `placeholder:"UNIT,..." help:"Show only actions of these units."`
+	Names      []string `name:"actions" aliases:"name" placeholder:"ACTION,..." help:"Show only actions of these names."`
+	Status     []string `placeholder:"STATUS,..." help:"Show only actions with this status: pending, running, completed, failed, cancelled."`
+	Limit      int      `default:"0" placeholder:"N" help:"Show only the first N; 0 shows all."`
+	Offset     int      `default:"0" placeholder:"N" help:"Skip the first N."`
+	Format     string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml or json; default tabular."`
 	outputFlag `embed:""`
 }
 

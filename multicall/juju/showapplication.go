@@ -13,8 +13,8 @@ import (
 )
 
 type showApplicationCmd struct {
-	Services   []string `arg:"" name:"service" help:"The services."`
-	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	Services   []string `arg:"" name:"application" help:"The applications."`
+	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json; default yaml."`
 	outputFlag `embed:""`
 }
 
@@ -39,7 +39,7 @@ func (c showApplicationCmd) Run(o *operator) error {
 	shown := map[string]shownApplication{}
 	for _, name := range c.Services {
 		if _, there := s.Services[name]; !there {
-			return console.Hint(fmt.Errorf("service %q not found", name), "juju status lists them")
+			return console.Hint(fmt.Errorf("application %q not found", name), "juju status lists them")
 		}
 		shown[name] = shownApplication{newJujuStatus(s).Applications[name], newKeptCharms(kept[name])}
 	}

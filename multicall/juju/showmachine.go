@@ -14,7 +14,7 @@ import (
 
 type showMachineCmd struct {
 	Machines   []string `arg:"" optional:"" name:"machine" help:"The machines' ids; default: all."`
-	Format     string   `enum:"yaml,json,tabular" default:"yaml" placeholder:"FORMAT" help:"yaml, json or tabular; default yaml."`
+	Format     string   `enum:"yaml,json,tabular" default:"yaml" placeholder:"FORMAT" help:"Print as yaml, json or tabular; default yaml."`
 	outputFlag `embed:""`
 }
 

@@ -7,8 +7,8 @@ import (
 )
 
 type showModelCmd struct {
-	Name       string `arg:"" optional:"" help:"The environment, if not given by -e."`
-	Format     string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	Name       string `arg:"" optional:"" help:"The model, if not given by -e."`
+	Format     string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json; default yaml."`
 	outputFlag `embed:""`
 }
 

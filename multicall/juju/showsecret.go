@@ -10,10 +10,10 @@ import (
 
 type showSecretCmd struct {
 	Secret     string `arg:"" help:"Its name, or its URI."`
-	Reveal     bool   `help:"Show its content, too."`
-	Revision   int    `placeholder:"N" help:"The content of this revision; default: of the newest."`
+	Reveal     bool   `help:"Also show its content."`
+	Revision   int    `placeholder:"N" help:"Show the content of this revision; default: the newest."`
 	Revisions  bool   `help:"Show all revisions."`
-	Format     string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	Format     string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json; default yaml."`
 	outputFlag `embed:""`
 }
 

@@ -14,14 +14,14 @@ import (
 
 type showStatusLogCmd struct {
 	Unit       string `arg:"" help:"The unit."`
-	Count      *int   `short:"n" placeholder:"N" help:"At most so many, the last ones; default 50."`
-	Days       int    `placeholder:"N" help:"Those of so many days; not with -n or --from-date."`
-	FromDate   string `placeholder:"DATE" help:"Those since that day, as 2026-02-28; not with -n or --days."`
-	Type       string `enum:"unit,juju-unit,workload,application,container,filesystem,juju-container,juju-machine,machine,model,saas,task,volume" default:"unit" placeholder:"TYPE" help:"unit, or only those of its agent (juju-unit) or of its charm (workload)."`
-	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml or json; default tabular."`
+	Count      *int   `short:"n" placeholder:"N" help:"Show at most the last N; default 50."`
+	Days       int    `placeholder:"N" help:"Show those of the last N days; not with -n or --from-date."`
+	FromDate   string `placeholder:"DATE" help:"Show those since this day, as 2026-02-28; not with -n or --days."`
+	Type       string `enum:"unit,juju-unit,workload,application,container,filesystem,juju-container,juju-machine,machine,model,saas,task,volume" default:"unit" placeholder:"TYPE" help:"Show unit, or only statuses of its agent (juju-unit) or of its charm (workload)."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml or json; default tabular."`
 	outputFlag `embed:""`
-	UTC        bool `name:"utc" help:"Times are UTC's instead of this host's."`
-	Secrets    bool `name:"show-secrets" help:"Show passwords and other secrets, too, that hooks wrote."`
+	UTC        bool `name:"utc" help:"Show times in UTC."`
+	Secrets    bool `name:"show-secrets" help:"Also show passwords and other secrets that hooks wrote."`
 	Updates    bool `name:"include-status-updates" hidden:"" help:"They are always included."`
 
 	colourFlags `embed:""`
@@ -94,7 +94,7 @@ func (c showStatusLogCmd) since(now time.Time) (time.Time, error) {
 	case c.Days < 0:
 		return time.Time{}, fmt.Errorf("cannot show %d days", c.Days)
 	case !ofUnit:
-		return time.Time{}, fmt.Errorf("no past status is kept of type %q: there is unit, juju-unit and workload", c.Type)
+		return time.Time{}, fmt.Errorf("no past statuses are kept of type %q: there are unit, juju-unit and workload", c.Type)
 	case c.Days > 0:
 		return now.AddDate(0, 0, -c.Days), nil
 	case c.FromDate == "":

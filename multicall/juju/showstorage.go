@@ -4,7 +4,7 @@ import "bijou/state"
 
 type showStorageCmd struct {
 	Storage    []string `arg:"" help:"Ids, as data/0."`
-	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"yaml or json; default yaml."`
+	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json; default yaml."`
 	outputFlag `embed:""`
 }
 

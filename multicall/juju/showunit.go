@@ -12,13 +12,13 @@ import (
 )
 
 type showUnitCmd struct {
-	Units       []string `arg:"" name:"unit" help:"The units; SERVICE/leader is the one that leads."`
-	App         bool     `help:"Of relations only what services have said, not their units."`
-	Endpoint    string   `placeholder:"NAME" help:"Of relations only those of this endpoint."`
-	Related     string   `name:"related-unit" placeholder:"UNIT" help:"Of relations only what this unit has said."`
-	Format      string   `enum:"auto,text,yaml,smart,json" default:"auto" placeholder:"FORMAT" help:"text, yaml or json; default text on a terminal, else yaml."`
+	Units       []string `arg:"" name:"unit" help:"The units; APPLICATION/leader is the leader."`
+	App         bool     `help:"Show only applications' settings of relations, not units'."`
+	Endpoint    string   `placeholder:"NAME" help:"Show only relations of this endpoint."`
+	Related     string   `name:"related-unit" placeholder:"UNIT" help:"Show only this unit's settings of relations."`
+	Format      string   `enum:"auto,text,yaml,smart,json" default:"auto" placeholder:"FORMAT" help:"Print as text, yaml or json; default text on a terminal, else yaml."`
 	outputFlag  `embed:""`
-	UTC         bool `name:"utc" help:"Times are UTC's instead of this host's."`
+	UTC         bool `name:"utc" help:"Show times in UTC."`
 	colourFlags `embed:""`
 }
 

@@ -18,8 +18,8 @@ type containerFlags struct {
 type sshCmd struct {
 	containerFlags
 	Forward []string `hidden:"" sep:"none" aliases:"L,R,D,W,w"`
-	Target  string   `arg:"" help:"A unit (SERVICE/leader: the one that leads), or a machine's number."`
-	Command []string `arg:"" optional:"" passthrough:"partial" help:"What to run there; default: a shell."`
+	Target  string   `arg:"" help:"A unit (APPLICATION/leader is the leader), or a machine's number."`
+	Command []string `arg:"" optional:"" passthrough:"partial" help:"The command to run there; default: a shell."`
 }
 
 // Run opens the shell, or runs the command, and returns its exit code.
@@ -49,8 +49,8 @@ func (c sshCmd) cutOptions(o *operator) (command []string, err error) {
 	})
 	if forwards || len(c.Forward) > 0 {
 		return nil, console.Hint(
-			console.Usage(errors.New("cannot forward ports: the provider makes the way to its machines")),
-			"a unit's address and ports are in: juju show-unit "+quoteShellWords([]string{c.Target}),
+			console.Usage(errors.New("cannot forward ports: the provider decides how to reach its machines")),
+			"to see a unit's address and ports: juju show-unit "+quoteShellWords([]string{c.Target}),
 		)
 	}
 
@@ -76,7 +76,7 @@ func cutOptions(words []string, letters string) (options, rest []string) {
 // noteOptions prints the options of ssh or scp that have no effect with this provider.
 func (o *operator) noteOptions(options []string) {
 	if len(options) > 0 {
-		o.note("note: %s changes nothing: the provider knows the way to its machines", quoteShellWords(options))
+		o.note("note: %s has no effect: the provider decides how to reach its machines", quoteShellWords(options))
 	}
 }
 
@@ -87,7 +87,7 @@ func (o *operator) cutUser(target string) string {
 		return user
 	}
 
-	o.note("note: %s@ changes nothing: the provider says as which user it comes to its machines", user)
+	o.note("note: %s@ has no effect: the provider decides the user on its machines", user)
 	return target
 }
 
@@ -97,5 +97,5 @@ func hintTarget(target string, err error) error {
 	if !errors.Is(err, state.ErrNotFound) || strings.ContainsAny(target, "/0123456789") {
 		return err
 	}
-	return console.Hint(err, "of an application's units: juju ssh "+quoteShellWords([]string{target})+"/leader")
+	return console.Hint(err, "for an application's units: juju ssh "+quoteShellWords([]string{target})+"/leader")
 }

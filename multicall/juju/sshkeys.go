@@ -24,7 +24,7 @@ func (c sshKeysCmd) Run(o *operator) error {
 
 	keys := sshKeys(env)
 	if len(keys) == 0 {
-		o.note("no keys were added; juju ssh needs none")
+		o.note("no keys were added; juju ssh does not need any")
 	}
 	for _, line := range keys {
 		key, err := parseSSHKey(line)

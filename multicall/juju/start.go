@@ -8,8 +8,8 @@ import (
 )
 
 type startCmd struct {
-	Moved   bool   `help:"The environment runs from this folder and host from now on: what ran it from another one is gone for good, or ends."`
-	Machine string `placeholder:"ID" help:"With --moved: let whoever comes first run this machine, instead of this environment's own."`
+	Moved   bool   `help:"Run the model from this directory and host from now on. Confirms that its former place is gone for good, or ends."`
+	Machine string `placeholder:"ID" help:"Let the first agent that comes run this machine, with --moved, instead of this model's own."`
 }
 
 // Run starts the background process if it does not run.
@@ -21,7 +21,7 @@ func (c startCmd) Run(o *operator) error {
 
 	switch {
 	case c.Machine != "" && !c.Moved:
-		return console.Usage(errors.New("--machine says which machine has moved: give --moved, too"))
+		return console.Usage(errors.New("--machine names the machine that has moved: also give --moved"))
 	case c.Machine != "":
 		return o.openState(e, func(s *state.State) error {
 			return s.Update(o.ctx, func(tx *state.Tx) error { return tx.ReassignClaim(c.Machine, nil) })
@@ -37,7 +37,7 @@ func (c startCmd) Run(o *operator) error {
 		return err
 	}
 	if pid != 0 {
-		o.note("the background process of environment %q runs already, %s", e.Name, o.describeProcess(pid))
+		o.note("the background process of model %q already runs, %s", e.Name, o.describeProcess(pid))
 		return nil
 	}
 

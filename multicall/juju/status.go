@@ -25,15 +25,15 @@ import (
 
 type statusCmd struct {
 	Selectors   []string `arg:"" optional:"" name:"selector" help:"Only these units: by their names or their application's (web/0, mysql, 'wordpress/*'), machine (0) or status (blocked), with their machines and relations."`
-	Format      string   `enum:"tabular,yaml,json,dot,oneline,short,line,summary" default:"tabular" placeholder:"FORMAT" help:"tabular, yaml, json, dot (for graphviz), oneline (short and line are the same) or summary; default tabular."`
+	Format      string   `enum:"tabular,yaml,json,dot,oneline,short,line,summary" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml, json, dot (for graphviz), oneline (short and line are the same) or summary; default tabular."`
 	outputFlag  `embed:""`
-	Wide        bool      `help:"Tabular: each machine, relations among peers, and more columns."`
-	Relations   bool      `aliases:"integrations" help:"Tabular: every unit of every relation, instead of one line a relation."`
-	Storage     bool      `help:"Tabular: storage, too."`
-	UTC         bool      `name:"utc" help:"Times are UTC's instead of this host's."`
-	Secrets     bool      `name:"show-secrets" help:"Show passwords and other secrets, too, in what charms say."`
-	Store       bool      `help:"Ask the store of charms, in one request, what is newer than what its charms' services run."`
-	Watch       watchFlag `short:"w" help:"Show it again whenever it changes, until interrupted; --watch 1s also looks every second."`
+	Wide        bool      `help:"Show each machine, relations among peers, and more columns."`
+	Relations   bool      `aliases:"integrations" help:"Show every unit of every relation, instead of one line a relation."`
+	Storage     bool      `help:"Also show storage."`
+	UTC         bool      `name:"utc" help:"Show times in UTC."`
+	Secrets     bool      `name:"show-secrets" help:"Also show passwords and other secrets in statuses of charms."`
+	Store       bool      `help:"Ask the store of charms, in one request, for newer releases of the applications' charms."`
+	Watch       watchFlag `short:"w" help:"Show it again after every change, until interrupted; --watch 1s also looks every second."`
 	colourFlags `embed:""`
 }
 
@@ -47,7 +47,7 @@ func (c statusCmd) Run(o *operator) error {
 		time.Local = time.UTC // of this process, which shows the status and ends
 	}
 	if c.Watch.set && c.Store {
-		return console.Usage(errors.New("--store asks once: it does not go with --watch"))
+		return console.Usage(errors.New("--store cannot be used with --watch: it asks only once"))
 	}
 	if c.Watch.set {
 		return c.watch(o)
@@ -100,7 +100,7 @@ func damageLines(damage []string) (lines []string) {
 		lines = append(lines, "warning: the state is damaged: "+what)
 	}
 	if len(damage) > 0 {
-		lines = append(lines, "hint: juju restore --replace FILE puts a backup in its place")
+		lines = append(lines, "hint: to restore a backup in its place: juju restore --replace FILE")
 	}
 	return lines
 }

@@ -18,7 +18,7 @@ import (
 // dotted.
 func writeDot(w io.Writer, s status.Status) error {
 	var b strings.Builder
-	b.WriteString("digraph environment {\n  node [shape=box];\n")
+	b.WriteString("digraph model {\n  node [shape=box];\n")
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
 		writeBox(&b, name, s.Services[name])
 	}

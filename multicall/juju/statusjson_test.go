@@ -154,7 +154,7 @@ func TestNamesOfJuju(t *testing.T) {
 		t.Errorf("in use is %q", got)
 	}
 	w.mustFail(2, "four", "bootstrap", "local", "three", "four")
-	w.mustFail(2, "cannot name an environment", "add-model", "else:admin/one")
+	w.mustFail(2, "cannot name a model", "add-model", "else:admin/one")
 	w.mustFail(2, "must be one of", "add-model", "three", "--controller", "else")
 	if got := w.mustRun("show-model", "--format", "json", "admin/two"); !strings.HasPrefix(got, `{"two":{"name":"admin/two"`) {
 		t.Errorf("model %s", got)
@@ -171,8 +171,8 @@ func TestNamesOfJuju(t *testing.T) {
 	w.mustFail(1, "nosuch", "deploy", trivial, "x", "--config", "nosuch=1")
 	w.mustFail(2, "nosuch.yaml", "deploy", trivial, "x", "--config", "nosuch.yaml")
 	w.mustFail(2, "key=value", "config", "trivial", "title=x", "else")
-	w.mustFail(2, "not said what to run", "run", "trivial/0")
+	w.mustFail(2, "no command given", "run", "trivial/0")
 	w.mustFail(2, "--machine cannot be used with units", "exec", "trivial/0", "--machine", "0", "--", "true")
 	w.mustRun("destroy-model", "bijou:admin/two", "--no-prompt", "--destroy-storage", "--force", "--no-wait", "--timeout", "5.0s")
-	w.mustFail(1, "there is no environment", "status", "--model", "two")
+	w.mustFail(1, "there is no model", "status", "--model", "two")
 }

@@ -41,7 +41,7 @@ func (o *operator) addNewer(s status.Status) error {
 
 		for i, name := range names {
 			if answers[i].Err != nil {
-				o.note("warning: what is newer for service %q is not known: %v", name, answers[i].Err)
+				o.note("warning: cannot find out if application %q has a newer release: %v", name, answers[i].Err)
 				continue
 			}
 
@@ -49,7 +49,7 @@ func (o *operator) addNewer(s status.Status) error {
 			if r := answers[i].Release; r.Revision != service.Source.Revision {
 				service.Newer = fmt.Sprintf("ch:%s/%s/%s-%d", wishes[i].Arch, service.Series, r.Name, r.Revision)
 				s.Services[name] = service
-				o.note("hint: service %q can go over to revision %d of %s, from %d: juju upgrade-charm %s",
+				o.note("hint: application %q can be upgraded to revision %d of %s, from %d: juju upgrade-charm %s",
 					name, r.Revision, source(service), service.Source.Revision, name)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 func serviceTable(s status.Status) *console.Table {
-	t := console.NewTable("SERVICE", "VERSION", "CHARM", "EXPOSED", "UNITS", "STATUS", "MESSAGE")
+	t := console.NewTable("APPLICATION", "VERSION", "CHARM", "EXPOSED", "UNITS", "STATUS", "MESSAGE")
 	t.PaintOnly("STATUS")
 	for _, name := range slices.Sorted(maps.Keys(s.Services)) {
 		sv := s.Services[name]

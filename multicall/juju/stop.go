@@ -14,13 +14,13 @@ func (stopCmd) Run(o *operator) error {
 
 	stopped, err := o.stopAgents(e)
 	if err != nil {
-		return fmt.Errorf("cannot stop environment %q: %w", e.Name, err)
+		return fmt.Errorf("cannot stop model %q: %w", e.Name, err)
 	}
 	if stopped == 0 {
-		o.note("no process of environment %q runs on this host", e.Name)
+		o.note("no process of model %q runs on this host", e.Name)
 		return nil
 	}
 
-	o.note("environment %q: %s ended; juju start goes on", e.Name, formatCount(stopped, "agent"))
+	o.note("model %q: %s ended; juju start starts them again", e.Name, formatCount(stopped, "agent"))
 	return nil
 }

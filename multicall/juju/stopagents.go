@@ -21,7 +21,7 @@ func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
 		}
 	}
 
-	return stopped, errors.New("there were agents again each time: a provisioner of another host may start them")
+	return stopped, errors.New("agents came back each time: a provisioner on a different host may start them")
 }
 
 // stopOnce stops each agent that runs at the moment, and its systemd service so that systemd does not start

@@ -28,7 +28,7 @@ func parseDirectives(words []string) (map[string]charm.Directive, error) {
 func (d *deployment) noteSizes() {
 	for _, name := range slices.Sorted(maps.Keys(d.storage)) {
 		if s := d.storage[name]; s.Size > 0 && s.Pool != charm.PoolTmpFS {
-			d.o.note("storage %q: pool %s has no way to hold it to its size of %dM", name, s.Pool, s.Size)
+			d.o.note("storage %q: pool %s cannot enforce its size of %dM", name, s.Pool, s.Size)
 		}
 	}
 }

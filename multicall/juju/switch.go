@@ -12,7 +12,7 @@ import (
 )
 
 type switchCmd struct {
-	Name string `arg:"" optional:"" help:"The environment; without it the one in use is printed."`
+	Name string `arg:"" optional:"" help:"The model; without it the command prints the one in use."`
 }
 
 // Run makes the environment the one in use. $JUJU_ENV and $JUJU_MODEL take precedence over it.
@@ -29,7 +29,7 @@ func (c switchCmd) Run(o *operator) error {
 
 	if c.Name == "-" {
 		names, _ := o.home.Names()
-		return console.Hint(console.Usage(errors.New("no environment given: bijou does not keep which was in use before")),
+		return console.Hint(console.Usage(errors.New("no model given: bijou does not remember the previous one")),
 			"juju switch NAME; "+listHint("models", names))
 	}
 	if controller, name, ok := strings.Cut(home.EnvironmentName(c.Name), ":"); ok {
@@ -47,10 +47,10 @@ func (c switchCmd) Run(o *operator) error {
 		if os.Getenv(variable) == "" {
 			variable = "JUJU_MODEL"
 		}
-		o.note("warning: %s=%s goes before it, in this shell", variable, shell)
+		o.note("warning: %s=%s takes precedence over it, in this shell", variable, shell)
 	}
 	if o.home.Current() == "" {
-		o.note("environment %q is in use now", e.Name)
+		o.note("model %q is now in use", e.Name)
 	}
 	return o.setCurrent(e.Name)
 }
@@ -65,9 +65,9 @@ func (o *operator) setCurrent(name string) error {
 	switch before {
 	case "":
 	case name:
-		o.note("environment %q is in use already", name)
+		o.note("model %q is already in use", name)
 	default:
-		o.note("environment %q is in use now, instead of %q", name, before)
+		o.note("model %q is now in use, instead of %q", name, before)
 	}
 	return nil
 }

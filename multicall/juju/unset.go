@@ -1,8 +1,8 @@
 package juju
 
 type unsetCmd struct {
-	Service string   `arg:"" help:"The service."`
-	Options []string `arg:"" name:"option" help:"The options; each goes back to the charm's default."`
+	Service string   `arg:"" name:"application" help:"The application."`
+	Options []string `arg:"" name:"option" help:"The options to reset to the charm's defaults."`
 	waitFlags
 }
 

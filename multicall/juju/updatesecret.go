@@ -11,8 +11,8 @@ import (
 
 type updateSecretCmd struct {
 	Secret    string `arg:"" help:"Its name, or its URI."`
-	Name      string `placeholder:"NAME" help:"What operators call it from now on."`
-	AutoPrune *bool  `negatable:"" help:"Remove revisions that nobody reads any more."`
+	Name      string `placeholder:"NAME" help:"Rename it."`
+	AutoPrune *bool  `negatable:"" help:"Remove revisions that nobody reads any longer."`
 	secretFlags
 }
 

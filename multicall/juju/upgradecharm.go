@@ -18,21 +18,21 @@ import (
 )
 
 type upgradeCharmCmd struct {
-	Service     string   `arg:"" help:"The service."`
-	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"A folder of charms (SERIES/NAME or NAME); default: where the charm came from."`
-	Switch      string   `aliases:"path" placeholder:"CHARM" help:"Go over to another charm: ch:NAME of the store, a folder (./DIR), an archive, or a name in the repository."`
-	Channel     string   `placeholder:"CHANNEL" help:"Of a charm of the store: the channel to follow from now on, as 14/stable."`
-	Revision    *int     `placeholder:"N" help:"Go over to that revision, older ones too, which juju show-application lists; default: the greatest."`
-	Force       bool     `help:"Also units in an error state, as --force-units; a charm for other series, as --force-series; and one that needs what bijou does not have."`
-	ForceUnits  bool     `help:"Also units in an error state, at once, which stay in it."`
-	ForceSeries bool     `aliases:"force-base" help:"Also a charm that does not support the series of the service's machines, or their architecture."`
-	Retry       bool     `help:"Also units in an error state, at once; what has failed runs again, of the new charm."`
-	Base        string   `placeholder:"BASE" help:"The base of its machines (ubuntu@24.04), which they keep: another one is refused."`
-	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"YAML file of options, as deploy takes it, or an option, to be set with it; may be repeated, a later one wins."`
-	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"A file for a resource of the charm; may be repeated."`
-	Trust       bool     `help:"Let its units have the cloud's credential, as juju trust does."`
+	Service     string   `arg:"" name:"application" help:"The application."`
+	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"Take charms from this directory (SERIES/NAME or NAME); default: where the charm came from."`
+	Switch      string   `aliases:"path" placeholder:"CHARM" help:"Switch to a different charm: ch:NAME of the store, a directory (./DIR), an archive, or a name in the repository."`
+	Channel     string   `placeholder:"CHANNEL" help:"Follow this channel of the store from now on, as 14/stable."`
+	Revision    *int     `placeholder:"N" help:"Use this revision, even an older one; juju show-application lists them. Default: the greatest."`
+	Force       bool     `help:"Also upgrade units in an error state, as --force-units does, and accept a charm for other series, as --force-series does, or one that needs what bijou lacks."`
+	ForceUnits  bool     `help:"Also upgrade units in an error state, at once; they stay in that state."`
+	ForceSeries bool     `aliases:"force-base" help:"Accept a charm that does not support the series or architecture of the application's machines."`
+	Retry       bool     `help:"Also upgrade units in an error state, at once; the failed hook runs again, from the new charm."`
+	Base        string   `placeholder:"BASE" help:"Check the base of its machines (ubuntu@24.04), which cannot change."`
+	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"Set options with the upgrade, from a YAML file as for deploy, or one option. Can be repeated; later ones override."`
+	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"Attach a file as a resource of the charm; can be repeated."`
+	Trust       bool     `help:"Give its units the cloud's credential, as juju trust does."`
 	Storage     []string `hidden:"" sep:"none" placeholder:"NAME=POOL,SIZE,COUNT"`
-	DryRun      bool     `help:"Only say what would be done."`
+	DryRun      bool     `help:"Only print the changes."`
 	waitFlags
 
 	back *state.KeptCharm // the charm that the service goes back to; nil: what the flags say
@@ -41,13 +41,13 @@ type upgradeCharmCmd struct {
 // Run finds the charm, stores it, and points the service at it.
 func (c upgradeCharmCmd) Run(o *operator) error {
 	if c.Switch != "" && c.Revision != nil {
-		return console.Usage(errors.New("--switch and --revision cannot be used together: a charm to switch to says its own revision"))
+		return console.Usage(errors.New("--switch and --revision cannot be used together: the charm to switch to has its own revision"))
 	}
 
 	if len(c.Storage) > 0 {
 		name, _, _ := strings.Cut(c.Storage[0], "=")
 		return console.Hint(console.Usage(errors.New("cannot change storage with a charm: units keep the storage that they have")),
-			fmt.Sprintf("give a unit more: juju add-storage %s", quoteShellWords([]string{c.Service + "/0", name})))
+			fmt.Sprintf("to give a unit more: juju add-storage %s", quoteShellWords([]string{c.Service + "/0", name})))
 	}
 
 	return o.openChosen(func(s *state.State) error {
@@ -67,7 +67,7 @@ func (c upgradeCharmCmd) Run(o *operator) error {
 // sweepCharms removes the revisions that an upgrade leaves behind, and that no unit runs.
 func (o *operator) sweepCharms(s *state.State) {
 	if err := sweep.Charms(o.ctx, s, time.Now()); err != nil {
-		o.note("warning: revisions that nobody runs any more are left for later: %v", err)
+		o.note("warning: revisions that no unit runs are left for later: %v", err)
 	}
 }
 
@@ -85,7 +85,7 @@ func (c upgradeCharmCmd) settle(o *operator, base *state.State, s state.Writer) 
 func (c upgradeCharmCmd) upgrade(o *operator, base *state.State, s state.Writer) error {
 	scratch, err := os.MkdirTemp("", "bijou-charm-")
 	if err != nil {
-		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
+		return fmt.Errorf("cannot upgrade application %q: %w", c.Service, err)
 	}
 	defer os.RemoveAll(scratch)
 
@@ -107,7 +107,7 @@ func (c upgradeCharmCmd) upgrade(o *operator, base *state.State, s state.Writer)
 				quoteShellWords([]string{u.charmName(), c.Service + "-new"}), quoteShellWords([]string{c.Base})))
 	}
 	if err != nil {
-		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
+		return fmt.Errorf("cannot upgrade application %q: %w", c.Service, err)
 	}
 
 	u.target, err = u.findTarget(scratch)
@@ -115,10 +115,10 @@ func (c upgradeCharmCmd) upgrade(o *operator, base *state.State, s state.Writer)
 		return said.error
 	}
 	if err != nil {
-		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
+		return fmt.Errorf("cannot upgrade application %q: %w", c.Service, err)
 	}
 	if err := u.readGiven(scratch); err != nil {
-		return fmt.Errorf("cannot upgrade service %q: %w", c.Service, err)
+		return fmt.Errorf("cannot upgrade application %q: %w", c.Service, err)
 	}
 
 	return u.run()
@@ -135,7 +135,7 @@ func (u *upgrade) charmName() string {
 
 // errServiceMoved means that somebody else upgraded the service since it was read, so that
 // the target has to be found again.
-var errServiceMoved = errors.New("the service has gone over to another charm meanwhile")
+var errServiceMoved = errors.New("the application has switched to a different charm meanwhile")
 
 type upgrade struct {
 	o         *operator
@@ -198,14 +198,14 @@ func (u *upgrade) commit() error {
 		}
 
 		u.noteSkipped()
-		u.o.note("service %q is already running the latest charm", u.service.Name)
+		u.o.note("application %q is already running the latest charm", u.service.Name)
 		return nil
 	}
 
 	record := u.current
 	if u.target.isNew() && !same {
 		if record, err = u.storeCharm(); err != nil {
-			return fmt.Errorf("cannot upgrade service %q: %w", u.service.Name, err)
+			return fmt.Errorf("cannot upgrade application %q: %w", u.service.Name, err)
 		}
 	}
 	if err := u.state.Update(u.o.ctx, func(tx *state.Tx) error {
@@ -227,7 +227,7 @@ func (u *upgrade) commit() error {
 
 	u.writeRevision()
 	u.noteSkipped()
-	u.o.note("%s", u.describeMove("goes over"))
+	u.o.note("%s", u.describeMove("switches"))
 	return nil
 }
 
@@ -371,7 +371,7 @@ func (u *upgrade) noteSkipped() {
 
 	if len(u.skipped) > 0 {
 		u.o.note(
-			"hint: what has failed there runs again, of the new charm, with: juju upgrade-charm --retry %s",
+			"hint: to run the failed hooks again, from the new charm: juju upgrade-charm --retry %s",
 			u.service.Name,
 		)
 	}
@@ -385,13 +385,13 @@ func formatSkipped(b state.OutdatedUnit) string {
 func (u *upgrade) describeMove(goes string) string {
 	switch {
 	case u.target.url == u.current.URL && len(u.upgrading) == 0:
-		return fmt.Sprintf("service %q runs %s already, and follows channel %s",
+		return fmt.Sprintf("application %q already runs %s, and follows channel %s",
 			u.service.Name, u.current.URL, u.target.origin.Channel)
 	case u.target.url == u.current.URL:
-		return fmt.Sprintf("service %q runs %s already, and what is behind %s",
+		return fmt.Sprintf("application %q already runs %s, and its remaining units: %s",
 			u.service.Name, u.current.URL, goes)
 	}
-	return fmt.Sprintf("service %q %s from %s to %s", u.service.Name, goes, u.current.URL, u.target.url)
+	return fmt.Sprintf("application %q %s from %s to %s", u.service.Name, goes, u.current.URL, u.target.url)
 }
 
 // writeRevision writes the revision that the environment assigned into the charm's folder.
@@ -401,7 +401,7 @@ func (u *upgrade) writeRevision() {
 		return // an archive stays as it is
 	}
 	if err := charm.WriteRevision(dir, u.target.url.Revision); err != nil {
-		u.o.note("warning: revision %d stands in the environment's copy only: %v", u.target.url.Revision, err)
+		u.o.note("warning: revision %d is only in the model's copy: %v", u.target.url.Revision, err)
 		return
 	}
 	u.o.note("INFO setting %s to revision %d", dir, u.target.url.Revision)
@@ -412,9 +412,9 @@ func (u *upgrade) printPlan() {
 	out := u.o.streams.Out
 	follows := u.target.origin.Channel != u.service.Origin.Channel
 	if u.target.url == u.current.URL && len(u.upgrading) == 0 && !follows {
-		fmt.Fprintf(out, "service %q is already running the latest charm\n", u.service.Name)
+		fmt.Fprintf(out, "application %q is already running the latest charm\n", u.service.Name)
 	} else {
-		fmt.Fprintln(out, u.describeMove("would go over"))
+		fmt.Fprintln(out, u.describeMove("would switch"))
 	}
 
 	for _, b := range u.upgrading {
@@ -440,7 +440,7 @@ func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 		return u.findStoreTarget(name, scratch)
 	}
 	if c.Channel != "" {
-		return upgradeTarget{}, console.Usage(errors.New("its charm is not of the store, which alone has channels"))
+		return upgradeTarget{}, console.Usage(errors.New("its charm is not from the store, and only the store has channels"))
 	}
 
 	if c.Revision != nil {
@@ -467,7 +467,7 @@ func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
 	t := upgradeTarget{url: url, origin: origin, found: found}
 	switch {
 	case c.Revision != nil && found.Revision != *c.Revision:
-		err := fmt.Errorf("%s has revision %d of charm %q, and the environment has no revision %d",
+		err := fmt.Errorf("%s has revision %d of charm %q, and the model has no revision %d",
 			cmp.Or(found.Archive, found.Path), found.Revision, found.Meta.Name, *c.Revision)
 		return t, u.o.withKeptHint(u.state, u.service.Name, err)
 	case c.Revision != nil, url.Name != u.current.URL.Name, url.Revision > u.current.URL.Revision:

@@ -18,9 +18,9 @@ import (
 )
 
 type upgradeJujuCmd struct {
-	AllowDowngrade bool          `help:"Also go back to an older version."`
-	DryRun         bool          `help:"Only say what would be done."`
-	Wait           time.Duration `default:"1m" help:"How long to wait for the agents; 0 does not."`
+	AllowDowngrade bool          `help:"Allow a return to an older version."`
+	DryRun         bool          `help:"Only print the changes."`
+	Wait           time.Duration `default:"1m" help:"Wait this long for the agents; 0 does not wait."`
 }
 
 // Run installs the binary and waits for the agents.
@@ -47,9 +47,9 @@ func (c upgradeJujuCmd) Run(o *operator) error {
 		}
 
 		if before == e.Tools {
-			o.note("environment %q runs %s already", e.Name, e.Tools)
+			o.note("model %q already runs %s", e.Name, e.Tools)
 		} else {
-			o.note("environment %q goes over from %s to %s", e.Name, before, e.Tools)
+			o.note("model %q switches from %s to %s", e.Name, before, e.Tools)
 		}
 
 		o.warnIfDown(e)
@@ -69,10 +69,10 @@ func (c upgradeJujuCmd) printPlan(o *operator, e home.Environment) error {
 	}
 
 	if tools == e.Tools {
-		fmt.Fprintf(o.streams.Out, "environment %q runs %s already\n", e.Name, tools)
+		fmt.Fprintf(o.streams.Out, "model %q already runs %s\n", e.Name, tools)
 		return nil
 	}
-	fmt.Fprintf(o.streams.Out, "environment %q would go over from %s to %s\n", e.Name, e.Tools, tools)
+	fmt.Fprintf(o.streams.Out, "model %q would switch from %s to %s\n", e.Name, e.Tools, tools)
 	return nil
 }
 
@@ -117,7 +117,7 @@ func (c upgradeJujuCmd) refuseDowngrade(e home.Environment, version string) erro
 		return nil
 	}
 
-	return console.Hint(fmt.Errorf("cannot upgrade environment %q: it runs version %s, and this binary is %s",
+	return console.Hint(fmt.Errorf("cannot upgrade model %q: it runs version %s, and this binary is %s",
 		e.Name, now, version),
 		"call the newer binary, or give --allow-downgrade")
 }
@@ -137,7 +137,7 @@ func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) e
 	ctx, cancel := context.WithTimeout(o.ctx, c.Wait)
 	defer cancel()
 	seen := map[string]bool{}
-	const goneOver = "machines gone over"
+	const goneOver = "machines switched"
 	defer func() { o.reportSteps(state.Steps{What: goneOver, Done: 1, Total: 1}) }() // or else the bar would stay
 
 	for {
@@ -157,7 +157,7 @@ func (c upgradeJujuCmd) awaitAgents(o *operator, s *state.State, tools string) e
 			return o.ctx.Err()
 		}
 
-		o.note("machine %s still runs hooks with the old binary; it goes over when they have ended",
+		o.note("machine %s still runs hooks with the old binary; it switches when they have ended",
 			strings.Join(late, ", "))
 		return nil
 	}

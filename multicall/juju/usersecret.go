@@ -15,8 +15,8 @@ import (
 
 // secretFlags are the content of a secret, and what is said about it.
 type secretFlags struct {
-	Info    string   `placeholder:"TEXT" help:"What it is for."`
-	File    string   `placeholder:"FILE" help:"A YAML file with keys and values."`
+	Info    string   `placeholder:"TEXT" help:"Describe its purpose."`
+	File    string   `placeholder:"FILE" help:"Read keys and values from this YAML file."`
 	Content []string `arg:"" optional:"" name:"key=value" help:"KEY=VALUE, KEY#base64=VALUE or KEY#file=PATH."`
 }
 
@@ -126,7 +126,7 @@ func findOwnSecret(v *state.View, nameOrID string) (secret.Record, error) {
 		return r, err
 	}
 	if r.Owner != (secret.Owner{}) {
-		return r, fmt.Errorf("secret %q is that of %s, whose charm alone changes it", nameOrID, r.Owner)
+		return r, fmt.Errorf("secret %q belongs to %s, and only its charm can change it", nameOrID, r.Owner)
 	}
 
 	return r, nil

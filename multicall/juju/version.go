@@ -8,8 +8,8 @@ import (
 )
 
 type versionCmd struct {
-	All        bool   `help:"Of bijou, too."`
-	Format     string `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"plain, yaml or json; default plain."`
+	All        bool   `help:"Also print bijou's version."`
+	Format     string `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"Print as plain, yaml or json; default plain."`
 	outputFlag `embed:""`
 }
 

@@ -18,7 +18,7 @@ import (
 
 // waitFlags let a command return once what follows from it is done.
 type waitFlags struct {
-	Wait    bool          `help:"Return once what follows is done: as juju wait, with its exit codes."`
+	Wait    bool          `help:"Wait until the effects are done, with the exit codes of juju wait."`
 	Timeout time.Duration `placeholder:"DURATION" help:"Wait no longer than that; implies --wait."`
 }
 
@@ -44,8 +44,8 @@ func (o *operator) awaitAffected(w waitFlags) error {
 }
 
 type waitCmd struct {
-	Globs   []string      `arg:"" optional:"" name:"glob" help:"Only the services and units that match (mysql, 'wordpress/*'); default: all."`
-	For     string        `enum:"idle,active,blocked,waiting,maintenance,error,gone" default:"idle" placeholder:"STATE" help:"idle: started, and nothing is owed to any; active, blocked, waiting, maintenance: that, and each says so of its workload; error: each is in error; gone: they are no more. Default idle."`
+	Globs   []string      `arg:"" optional:"" name:"glob" help:"Only the applications and units that match (mysql, 'wordpress/*'); default: all."`
+	For     string        `enum:"idle,active,blocked,waiting,maintenance,error,gone" default:"idle" placeholder:"STATE" help:"Wait for this state. idle: started, with no hook left to run; active, blocked, waiting, maintenance: idle, and each with that status; error: each in error; gone: all removed. Default idle."`
 	Timeout time.Duration `placeholder:"DURATION" help:"Give up after that long (30s, 10m); default: never."`
 }
 
@@ -110,7 +110,7 @@ type settlement struct {
 const silenceTimeout = 5 * time.Second
 
 func (s settlement) String() string {
-	return fmt.Sprintf("%s of %s", formatCount(s.units, "unit"), formatCount(s.services, "service"))
+	return fmt.Sprintf("%s of %s", formatCount(s.units, "unit"), formatCount(s.services, "application"))
 }
 
 // wait waits until all units have reached the wanted state, and reports why some have not.
@@ -145,10 +145,10 @@ func (w *settleWaiter) wait() error {
 	case err != nil:
 		return err
 	case len(w.seen.unmatched) > 0:
-		return unmatchedError("service or unit", w.seen.unmatched)
+		return unmatchedError("application or unit", w.seen.unmatched)
 	case len(w.seen.failed) > 0 && !w.drains:
 		return console.Hint(fmt.Errorf("in error: %s", listReasons(w.seen.failed)),
-			"juju status says what each has said last, when it is tried again, and which command tells more")
+			"juju status shows each one's last message, its next retry, and the command that tells more")
 	case len(w.seen.pending) == 0 && !w.changed.IsZero():
 		return nil
 	case w.o.ctx.Err() != nil && w.changed.IsZero():
@@ -156,7 +156,7 @@ func (w *settleWaiter) wait() error {
 	case w.o.ctx.Err() != nil:
 		return fmt.Errorf("interrupted while it waited for %s", listReasons(w.seen.pending))
 	case w.drains:
-		return console.Hint(fmt.Errorf("nothing has gone on for %s, and there still are %s: %s",
+		return console.Hint(fmt.Errorf("no progress for %s, and still %s: %s",
 			w.timeout, w.seen, listReasons(w.seen.pending)),
 			"--timeout waits longer for the next change")
 	case w.changed.IsZero():
@@ -277,7 +277,7 @@ func (w *settleWaiter) addOwed(v *state.View, units map[string]status.Unit, now 
 
 func workloadReason(w *status.Workload) string {
 	if w == nil {
-		return "(it has not said how its workload is)"
+		return "(it has not set its status)"
 	}
 	return "(" + strings.TrimSuffix(w.Current+": "+text.FirstLine(w.Message), ": ") + ")"
 }

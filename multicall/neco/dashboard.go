@@ -25,7 +25,7 @@ func (c dashboardCmd) Run(o *operator) error {
 	}
 	e, err := o.parts.OpenEnvironment(o.ctx, o.streams)
 	if err != nil {
-		o.note("warning: the page does not show the environment: %v", err)
+		o.note("warning: the page does not show the model: %v", err)
 	}
 
 	return dashboard.Serve(o.ctx, dashboard.Options{Streams: o.streams, Flags: c.Flags, Environment: e, Fleet: f})

@@ -191,7 +191,7 @@ func (All) FreeInstances(ctx context.Context, e home.Environment, progress func(
 	}
 	wanted, err := readWanted(ctx, e)
 	if err != nil {
-		slog.Warn("the instances of the environment's provider stay", "provider", e.Provider, "error", err)
+		slog.Warn("the instances of the model's provider stay", "provider", e.Provider, "error", err)
 		return nil
 	}
 

@@ -161,7 +161,7 @@ func serveProvider(c applet.Call, b builtinProvider) int {
 	err := plugin.Serve(b.create)
 	if errors.Is(err, plugin.ErrByHand) {
 		err = console.Hint(console.Usage(err),
-			"juju bootstrap --provider "+b.name+" makes an environment with it")
+			"juju bootstrap --provider "+b.name+" makes a model with it")
 	}
 
 	return console.Report(c.Streams.Err, err)
@@ -181,7 +181,7 @@ func providerFolder(e home.Environment) func() (string, error) {
 // own. Its configuration is read again before each call.
 func NewClient(ctx context.Context, s *state.State, e home.Environment) (*plugin.Client, error) {
 	if e.Dir == "" {
-		return nil, errors.New("cannot provision: a provider needs the environment's folder: give --env DIR")
+		return nil, errors.New("cannot provision: no model's directory given: give --env DIR")
 	}
 	env, err := daemon.ReadRetrying(ctx, s, (*state.View).Environment)
 	if err != nil {
@@ -249,7 +249,7 @@ func findProvider(name, sum string, e home.Environment) (string, error) {
 
 	err = plugin.CheckSum(path, sum)
 	if other, ok := errors.AsType[*plugin.MismatchError](err); ok {
-		err = fmt.Errorf("%w; if it is meant to be: juju set-environment %s=%s",
+		err = fmt.Errorf("%w; to accept it: juju set-environment %s=%s",
 			err, state.ProviderSHA256, other.Got)
 	}
 

@@ -144,7 +144,7 @@ func isMadeFor(text, dir string) bool {
 const Dir = "/etc/systemd/system"
 
 // ErrForeign means that a file of that name was not made by bijou for this environment.
-var ErrForeign = errors.New("it is not of this environment")
+var ErrForeign = errors.New("it does not belong to this model")
 
 // Install writes the unit file into the folder by rename, and reports whether that changed
 // anything. A file that bijou has not made for the environment in env is ErrForeign,

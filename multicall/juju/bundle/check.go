@@ -28,7 +28,7 @@ const noEffect = "no effect"
 // foreignKeys returns the keys of Juju's bundles that have no effect here, with the reason. Keys that are
 // only for readers have no reason.
 func foreignKeys() map[string]string {
-	const kubernetes, offers = "there is no Kubernetes", "nothing is offered between environments"
+	const kubernetes, offers = "there is no Kubernetes", "models cannot offer anything to one another"
 	return map[string]string{
 		"name":              "",
 		"description":       "",
@@ -47,7 +47,7 @@ func foreignKeys() map[string]string {
 		"devices":           "there are none",
 		"saas":              offers,
 		"offers":            offers,
-		"exposed-endpoints": "a service is exposed whole",
+		"exposed-endpoints": "an application is exposed as a whole",
 	}
 }
 
@@ -80,7 +80,7 @@ func (p *parser) checkKeys(where string, rest map[string]yaml.Node, known any) {
 // check refuses parts of the bundle that contradict each other.
 func (p *parser) check() {
 	if len(p.Applications) == 0 {
-		p.refuse("there is no application in it")
+		p.refuse("it has no application")
 	}
 	used := map[string]bool{}
 	units := 0
@@ -96,7 +96,7 @@ func (p *parser) check() {
 			p.refuse("application %q: num_units is %d: want 0 to %d for all applications together", name,
 				a.NumUnits, maxUnits)
 		case len(a.To) > a.NumUnits:
-			p.refuse("application %q: to has %d places, and there are %d units (num_units)", name, len(a.To),
+			p.refuse("application %q: to has %d places for %d units (num_units)", name, len(a.To),
 				a.NumUnits)
 		}
 
@@ -131,7 +131,7 @@ func (p *parser) refuseStoreKeys(where string, a *Application) {
 		p.Ignored = append(p.Ignored, where+": revision")
 	}
 	for _, resource := range slices.Sorted(maps.Keys(a.Revisions)) {
-		p.Missing = append(p.Missing, fmt.Sprintf("%s: resource %q: revision %d is a store's; give a file",
+		p.Missing = append(p.Missing, fmt.Sprintf("%s: resource %q: revision %d belongs to a store; give a file",
 			where, resource, a.Revisions[resource]))
 	}
 	a.Channel = ""

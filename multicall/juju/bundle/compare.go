@@ -137,7 +137,7 @@ func (c *Comparison) checkApplication(name string, w *wanted) (errs []error) {
 	errs = append(errs, err)
 
 	if w.Trust != nil && *w.Trust && !w.have.Trusted && !c.force.Trust {
-		errs = append(errs, errors.New("it is to have the cloud's credential (--trust)"))
+		errs = append(errs, errors.New("it must get the cloud's credential (--trust)"))
 	}
 
 	if w.Meta.Subordinate && w.NumUnits > 0 {
@@ -212,7 +212,7 @@ func (c *Comparison) chooseSeries(w *wanted) (string, error) {
 	case err != nil:
 		return "", err
 	case w.isThere && w.have.Life != state.Alive:
-		return "", errors.New("the service is still being destroyed: wait until it is gone")
+		return "", errors.New("the application is still being destroyed: wait until it is gone")
 	case w.isThere && series == "":
 		return w.have.Series, nil
 	}
@@ -223,7 +223,7 @@ func (c *Comparison) chooseSeries(w *wanted) (string, error) {
 	}
 	if w.isThere && series != w.have.Series {
 		return series, fmt.Errorf(
-			"it has series %q, and is to have %q: that is decided when a service is deployed",
+			"it has series %q, and the bundle wants %q: an application's series cannot change",
 			w.have.Series, series,
 		)
 	}
@@ -257,7 +257,7 @@ func (c *Comparison) machineSpec(id string) (state.Machine, error) {
 
 		if spec.Series != "" && spec.Series != other {
 			return state.Machine{}, fmt.Errorf(
-				"it is to have series %q, and application %q, which is put there, %q", spec.Series, name, other)
+				"the bundle wants series %q for it, and application %q on it needs %q", spec.Series, name, other)
 		}
 		spec.Series = other
 	}

@@ -205,7 +205,7 @@ func (p placer) place(name string) ([]string, error) {
 		return places, nil
 	}
 	if p.busy[name] {
-		return nil, fmt.Errorf("application %q is to be put beside itself (to)", name)
+		return nil, fmt.Errorf("application %q cannot be placed beside itself (to)", name)
 	}
 
 	p.busy[name] = true

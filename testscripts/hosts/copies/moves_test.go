@@ -71,7 +71,7 @@ func (p *pair) move(m move) {
 // checkLog checks that the first agent's log says why it has ended.
 func (p *pair) checkLog(m move, log string) {
 	p.t.Helper()
-	for _, want := range []string{`msg="another agent runs the machine: the hooks in flight end, and this agent"`, "the claim was lost: it was taken by"} {
+	for _, want := range []string{`msg="another agent runs the machine: this agent ends, with its hooks in flight"`, "the claim was lost: it was taken by"} {
 		if !strings.Contains(log, want) {
 			p.t.Errorf("%s: the first agent's log does not say %q:\n%s", m.name, want, log)
 		}

@@ -70,7 +70,7 @@ func TestClock(t *testing.T) {
 // A commit that was running is then made again, and nothing else happens. gRPC measures silence with
 // the machine's clock, so a jump of the clock looks like silence.
 func isClosedConnection(line string) bool {
-	return strings.Contains(line, "cannot go on; trying again until it succeeds") && strings.Contains(line, "keepalive ping failed to receive ACK")
+	return strings.Contains(line, "cannot continue; retrying until it succeeds") && strings.Contains(line, "keepalive ping failed to receive ACK")
 }
 
 // setOff sets the clock off by that many seconds in one write.

@@ -76,7 +76,7 @@ func (w *world) checkSilence(deleted time.Time, mark int) {
 func (w *world) checkAdvice(args ...string) {
 	w.t.Helper()
 	a := w.ask(args...)
-	if a.code != 1 || strings.Count(a.err, "error: ") != 1 || !strings.Contains(a.err, "hint: the environment's store is gone") {
+	if a.code != 1 || strings.Count(a.err, "error: ") != 1 || !strings.Contains(a.err, "hint: the model's store is gone") {
 		w.t.Errorf("want one error, and a hint what to do: %s", a)
 	}
 }

@@ -147,7 +147,7 @@ func (w *world) checkSaid(meanwhile, all string) {
 			w.t.Errorf("%s was said %d times while the store was away and %d times in all, want %v", line, got[0], got[1], want)
 		}
 	}
-	if n := strings.Count(all, `msg="provisioner begins anew"`); n > 2 { // the reason why it ended, and the reason why it waits
+	if n := strings.Count(all, `msg="provisioner starts again"`); n > 2 { // the reason why it ended, and the reason why it waits
 		w.t.Errorf("the provisioner said %d times that it begins anew, want at most 2", n)
 	}
 }

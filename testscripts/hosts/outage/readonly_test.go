@@ -29,11 +29,11 @@ func TestReadOnly(t *testing.T) {
 	l := w.drive(services)
 	rest(5 * time.Second)
 	d.damage()
-	w.eventually("the agents say that they may not write", time.Minute, func() string { return lacks(w.log(mark), "may not be written") })
+	w.eventually("the agents say that they may not write", time.Minute, func() string { return lacks(w.log(mark), "no permission to write") })
 	for _, args := range [][]string{{"deploy", w.charm, "late"}, {"add-unit", "east", "-n", "20"}} {
 		a := w.ask(args...)
 		w.checkRefusal(a, patient)
-		if !strings.Contains(a.err, "may not be written") {
+		if !strings.Contains(a.err, "no permission to write") {
 			t.Errorf("want an error that says why: %s", a)
 		}
 	}

@@ -33,7 +33,7 @@ func TestRestored(t *testing.T) {
 			if status := w.Juju("status", "--wide"); strings.Contains(status, "lost") {
 				t.Errorf("what was deployed since is still there:\n%s", status)
 			}
-			if said := strings.Count(w.log(mark), "everything is read afresh"); said != 1 {
+			if said := strings.Count(w.log(mark), "reading everything again"); said != 1 {
 				t.Errorf("it was said %d times:\n%s", said, w.log(mark))
 			}
 			if now := w.Agent(); now != pid {

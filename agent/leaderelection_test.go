@@ -195,7 +195,7 @@ touch %s; until [ -e %s ]; do sleep 0.05; done`, begun, gate)
 			r.t.Fatal(err)
 		}
 		r.eventually("the hook runs again", func() bool {
-			return strings.Contains(r.logs(), "its unit does not lead the application any more")
+			return strings.Contains(r.logs(), "its unit no longer leads the application")
 		})
 		r.eventually("the unit has left", func() bool {
 			err := r.st.View(t.Context(), func(v *state.View) error { _, err := v.Unit(first); return err })

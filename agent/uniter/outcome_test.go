@@ -19,7 +19,7 @@ func TestExplainRefusal(t *testing.T) {
 		"none":       {nil, ""},
 		"away":       {state.ErrAway, ""},
 		"another":    {errors.New("disk full"), ""},
-		"not leader": {state.ErrNotLeader, "only the leader may"},
+		"not leader": {state.ErrNotLeader, "only the leader can change"},
 		"refused":    {fmt.Errorf("%w: machine 1 cannot put %q", state.ErrDenied, "units/a/0/state"), `may not change, so its changes are dropped: permission denied: machine 1 cannot put "units/a/0/state"`},
 	} {
 		t.Run(name, func(t *testing.T) {

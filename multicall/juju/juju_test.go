@@ -103,7 +103,7 @@ func TestBootstrapGoesOverWhatWasCutOff(t *testing.T) {
 func TestStart(t *testing.T) {
 	w := newTestEnv(t)
 	w.mustRun("bootstrap")
-	if _, _, errs := w.run("", "start"); !strings.Contains(errs, "runs already, with process id 1234") {
+	if _, _, errs := w.run("", "start"); !strings.Contains(errs, "already runs, with process id 1234") {
 		t.Errorf("said %q", errs)
 	}
 	dir := filepath.Join(w.home.Dir, "default", "machines", "0")
@@ -262,7 +262,7 @@ func TestStartBesideAnother(t *testing.T) {
 			if _, err := agents.Start(e); err != nil {
 				t.Error(err)
 			}
-		}, "runs already"},
+		}, "already runs"},
 		{"it ends", func() {}, "machine 0 runs"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

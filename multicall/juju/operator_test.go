@@ -32,7 +32,7 @@ func TestAdvise(t *testing.T) {
 		err  error
 		want string
 	}{
-		{state.ErrAway, "hint: see that the model's store can be reached"},
+		{state.ErrAway, "hint: check that the model's store is reachable"},
 		{state.ErrStoreGone, "hint: the model's store is gone"},
 		{state.ErrNoStore, "hint: the model's store is gone"},
 	} {

@@ -143,7 +143,7 @@ func TestDot(t *testing.T) {
 		status status.Status
 		want   string
 	}{
-		{"all", s, `digraph environment {
+		{"all", s, `digraph model {
   node [shape=box];
   "blog" [color="red", label="blog\nlocal:noble/wordpress-1\n2 units", style="dashed"];
   "db" [label="db\nlocal:noble/mysql-3\n1 unit", peripheries="2"];
@@ -151,14 +151,14 @@ func TestDot(t *testing.T) {
   "db" -> "db" [label="relation-0\nring\"\\x"];
 }
 `},
-		{"one", selectStatus(s, []string{"blog/2"}), `digraph environment {
+		{"one", selectStatus(s, []string{"blog/2"}), `digraph model {
   node [shape=box];
   "blog" [label="blog\nlocal:noble/wordpress-1\n1 unit", style="dashed"];
   "db" [label="db", style="dotted"];
   "blog" -> "db" [color="red", label="relation-3\ndb - server"];
 }
 `},
-		{"nothing", status.Status{}, "digraph environment {\n  node [shape=box];\n}\n"},
+		{"nothing", status.Status{}, "digraph model {\n  node [shape=box];\n}\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -50,7 +50,7 @@ func refusals() []refusal {
 	return []refusal{
 		{name: "an unknown key", want: []string{"its key is unknown, ssh-ed25519 SHA256:", "hint: compare it", "#SHA256:"},
 			arrange: func(r *rig, _ *provider.Spec) { r.put("known_hosts", "", 0o600) }},
-		{name: "no known hosts", want: []string{"nobody has vouched"},
+		{name: "no known hosts", want: []string{"its key is unknown"},
 			arrange: func(r *rig, _ *provider.Spec) { r.env.Config["known-hosts"] = "/nowhere/known_hosts" }},
 		{name: "a changed key", want: []string{"HAS A DIFFERENT KEY THAN EXPECTED: ssh-ed25519 SHA256:", "known_hosts:1 has another", "ssh-keygen -R"},
 			arrange: func(r *rig, _ *provider.Spec) { r.hosts[0].set(func(s *server) { s.key, _ = newKey(r.t) }) }},
@@ -69,7 +69,7 @@ func refusals() []refusal {
 			}},
 		{name: "nothing to log in with", want: []string{"no key and no password given", "hint: name a key"},
 			arrange: func(r *rig, _ *provider.Spec) { delete(r.env.Config, "identity"); r.t.Setenv("HOME", r.t.TempDir()) }},
-		{name: "a password that others read", want: []string{"ssh.password-file", "may be read by others: chmod 600"},
+		{name: "a password that others read", want: []string{"ssh.password-file", "can be read by others: chmod 600"},
 			arrange: func(r *rig, _ *provider.Spec) { r.env.Config["password-file"] = r.put("password", "s3cret", 0o644) }},
 		{name: "an empty password", want: []string{"holds no password"},
 			arrange: func(r *rig, _ *provider.Spec) { r.env.Config["password-file"] = r.put("password", "\n", 0o600) }},
@@ -85,9 +85,9 @@ func refusals() []refusal {
 		{name: "another architecture", want: []string{"is s390x, and the model's binary is for"}, arrange: edit("uname -m", "echo s390x")},
 		{name: "another environment's host", kept: true, transient: true, arrange: marked(mark{"e0b2", "prod", "7", "e0b2-7"}),
 			want: []string{"is already managed: it is machine 7 of model \"prod\" (uuid e0b2)", "juju remove-machine -e prod 7", "managed-by.json"}},
-		{name: "another machine's host", kept: true, transient: true, arrange: marked(mark{"e0a1", "test", "7", "e0a1-7"}), want: []string{"is machine 7 already", "juju deploy --to 7"}},
+		{name: "another machine's host", kept: true, transient: true, arrange: marked(mark{"e0a1", "test", "7", "e0a1-7"}), want: []string{"is already machine 7", "juju deploy --to 7"}},
 		{name: "a mark that is none", kept: true, arrange: marked(mark{"e0a1", "$(rm -rf /)", "7", ""}), want: []string{"cannot read the host's mark"}},
-		{name: "a constraint that it does not satisfy", want: []string{"has not: mem=1073741824M tags=ssd"},
+		{name: "a constraint that it does not satisfy", want: []string{"lacks: mem=1073741824M tags=ssd"},
 			arrange: func(r *rig, s *provider.Spec) {
 				var err error
 				s.Constraints, err = constraints.Parse("mem=1024T cpu-cores=1 tags=ssd")

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"strconv"
 
 	"bijou/state/keys"
 	"bijou/state/secret"
@@ -54,22 +56,62 @@ func (s *session) seal(ctx context.Context, request *protocol.SealRequest) (seal
 		return by.Seal(&secret.Record{ID: r.ID, Origin: request.GetOrigin()}, revision, content)
 	}
 
-	if sealed, err = by.Seal(&r, revision, content); err != nil {
+	sealed, err = by.Seal(&r, revision, content)
+	if err != nil {
 		return sealed, err
 	}
-	return sealed, v.mayWriteContent(ctx, r.ID, revision, sealed)
+	return sealed, v.mayAddContent(ctx, r, revision, sealed)
 }
 
-// maxProof is how much of a content the rights are asked with: all of a large one is a blob by then.
+// maxProof limits the part of a content that the rights are asked about. A large content is a blob by then.
 const maxProof = 1 << 10
 
-func (v *view) mayWriteContent(ctx context.Context, id string, revision int, sealed secret.Sealed) error {
+// mayAddContent asks the rights about a commit that gives the secret this content: with the record that names its
+// revision, as agents write it.
+func (v *view) mayAddContent(ctx context.Context, r secret.Record, revision int, sealed secret.Sealed) error {
 	sealed.Data = sealed.Data[:min(len(sealed.Data), maxProof)]
-	value, err := json.Marshal(sealed)
+	content, err := json.Marshal(sealed)
 	if err != nil {
 		return err
 	}
-	return v.rights.MayCommit(ctx, []store.Op{{Key: keys.SecretContent(id, revision), Value: value}})
+
+	kv, _, err := v.snap.Get(ctx, keys.Secret(r.ID))
+	if err != nil {
+		return err
+	}
+	record, err := addRevision(kv.Value, r, revision)
+	if err != nil {
+		return err
+	}
+
+	return v.rights.MayCommit(ctx, []store.Op{
+		{Key: keys.Secret(r.ID), Value: record},
+		{Key: keys.SecretContent(r.ID, revision), Value: content},
+	})
+}
+
+// addRevision returns the value of a secret's record with one more revision. All other members of the value stay.
+func addRevision(value []byte, r secret.Record, revision int) ([]byte, error) {
+	revisions := maps.Clone(r.Revisions)
+	if revisions == nil {
+		revisions = map[int]secret.Revision{}
+	}
+	if _, there := revisions[revision]; there {
+		return value, nil
+	}
+	revisions[revision] = secret.Revision{}
+
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(value, &members); err != nil {
+		return nil, err
+	}
+	encoded, err := json.Marshal(revisions)
+	if err != nil {
+		return nil, err
+	}
+	members["revisions"] = encoded
+	members["latest"] = strconv.AppendInt(nil, int64(max(r.Latest, revision)), 10)
+	return json.Marshal(members)
 }
 
 // Open opens a content that the identity may read now.

@@ -14,7 +14,7 @@ import (
 
 // command is one command as --help describes it.
 type command struct {
-	usage string   // juju deploy <charm> [<service>]
+	usage string   // juju deploy <charm> [<application>]
 	also  []string // its other names
 	text  []paragraph
 	args  []entry

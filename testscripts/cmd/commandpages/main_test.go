@@ -56,7 +56,7 @@ func TestManPages(t *testing.T) {
 		}
 	}
 	for page, wants := range map[string][]string{
-		"man1/juju.1":          {".SS juju deploy <charm> [<service>]", ".TP\n.B \\-e, \\-\\-environment=NAME\n", "Also called relate, integrate."},
+		"man1/juju.1":          {".SS juju deploy <charm> [<application>]", ".TP\n.B \\-e, \\-\\-environment=NAME\n", "Also called relate, integrate."},
 		"man1/neco.1":          {".SS neco config set <key> <value>"},
 		"man8/machine-agent.8": {".TP\n.B \\-\\-machine=ID\n"},
 		"man7/hook-tools.7":    {".SS relation\\-get\n"},

@@ -6,6 +6,9 @@ package await
 
 import (
 	"fmt"
+	"os"
+	"strconv"
+	"sync"
 	"time"
 )
 
@@ -50,7 +53,7 @@ func Try[C Condition](p Poll, holds C) (why string, ok bool) {
 	if p.Pause == 0 {
 		p.Pause = 10 * time.Millisecond
 	}
-	end := time.Now().Add(p.Limit)
+	end := time.Now().Add(p.Limit * patience())
 	for looked := 0; ; looked++ {
 		if why, ok = look(holds); ok {
 			return "", true
@@ -61,6 +64,16 @@ func Try[C Condition](p Poll, holds C) (why string, ok bool) {
 		time.Sleep(p.Pause)
 	}
 }
+
+// patience returns the factor by which all limits grow, from the variable BIJOU_TEST_PATIENCE. It is 1 unless .ci/run
+// finds that the machine takes long to start a process.
+var patience = sync.OnceValue(func() time.Duration {
+	n, err := strconv.Atoi(os.Getenv("BIJOU_TEST_PATIENCE"))
+	if err != nil || n < 1 {
+		return 1
+	}
+	return time.Duration(n)
+})
 
 // look checks the condition once.
 func look[C Condition](holds C) (why string, ok bool) {

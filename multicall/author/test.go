@@ -45,7 +45,7 @@ type testCmd struct {
 const probe = "probe"
 
 // otherSeries stands in what a script prints if deploy has refused a charm for its series.
-const otherSeries = "and machines of this environment have "
+const otherSeries = "and machines of this model have "
 
 // Run runs the scripts in parallel, each in a process of its own, two for each CPU.
 func (c testCmd) Run(a *author) error {

@@ -55,9 +55,15 @@ func readSnapshot(ctx context.Context, st *state.State) (s snapshot, err error) 
 // listUnreadable lists the machines that are not among those that were read.
 func listUnreadable(v *state.View, read []state.Machine) (ids []string, err error) {
 	ids, err = v.MachineIDs()
-	return slices.DeleteFunc(ids, func(id string) bool {
-		return slices.ContainsFunc(read, func(m state.Machine) bool { return m.ID == id })
-	}), err
+	if err != nil {
+		return nil, err
+	}
+
+	known := make(map[string]bool, len(read))
+	for _, m := range read {
+		known[m.ID] = true
+	}
+	return slices.DeleteFunc(ids, func(id string) bool { return known[id] }), nil
 }
 
 // countUnits counts the units of machines that are not alive; the plan needs no others.

@@ -137,7 +137,7 @@ func (r *gatewayRole) reconcile(ctx context.Context, w wanted) error {
 	return nil
 }
 
-// add has the folder of a machine's gateway as it should be, with a socket that is served.
+// add brings the directory of a machine's gateway up to date, and serves its socket.
 func (r *gatewayRole) add(id string) error {
 	if err := provider.MakeGatewayDir(r.dir, id); err != nil || r.endpoints[id] != nil {
 		return err

@@ -128,7 +128,7 @@ func TestMachinesHaveTheirSockets(t *testing.T) {
 	stop()
 }
 
-// TestSocketsAreHeldToTheTable: what a machine's agent asks for at its socket is decided by what the state says of its units.
+// TestSocketsAreHeldToTheTable checks that a machine's socket refuses changes of records that are not the machine's.
 func TestSocketsAreHeldToTheTable(t *testing.T) {
 	w := newConfinedWorld(t, map[string]string{"nspawn.confined": "true"})
 	stop := w.serve()
@@ -163,7 +163,7 @@ func TestSocketsAreHeldToTheTable(t *testing.T) {
 	stop()
 }
 
-// TestRemovedMachineIsShutOut: a connection that stands ends with the machine, and whoever keeps trying gets nothing.
+// TestRemovedMachineIsShutOut checks that a machine's connections end when it is removed, and that no new one is served.
 func TestRemovedMachineIsShutOut(t *testing.T) {
 	w := newConfinedWorld(t, map[string]string{"nspawn.confined": "true"})
 	stop := w.serve()
@@ -197,7 +197,8 @@ func TestRemovedMachineIsShutOut(t *testing.T) {
 	stop()
 }
 
-// TestSocketsAreForConfinedMachines: by default there are none; a machine that has begun with one keeps it.
+// TestSocketsAreForConfinedMachines checks that machines have no sockets by default, and that a machine that started with
+// one keeps it.
 func TestSocketsAreForConfinedMachines(t *testing.T) {
 	w := newConfinedWorld(t, nil)
 	first, second := w.addMachine(), w.addMachine()

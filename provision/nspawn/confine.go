@@ -29,9 +29,9 @@ func (l *launch) confine(r environmentRecord) error {
 	return provider.MakeGatewayDir(env, l.spec.Machine)
 }
 
-// environmentArgs mount the environment's folder as the container is to see it: as it is at any time, or, if
-// the container has a gateway, that of its gateway, which has nothing of the state. Below it is the machine's own folder,
-// which its agent writes into.
+// environmentArgs returns the mounts at the environment's path in the container. A container with a gateway gets the
+// gateway's directory there, which has nothing of the state. Other containers get the environment's directory, and see
+// its changes. Both can write only into their own machine's directory below it.
 func (l launch) environmentArgs() (args []string) {
 	env := l.provider.env.Dir
 	machines := mountOption("--bind=", filepath.Join(l.dir(), "machines"), filepath.Join(env, "machines"))
@@ -42,7 +42,7 @@ func (l launch) environmentArgs() (args []string) {
 		}
 	}
 
-	// It can replace nothing in the gateway's folder: the process that listens there is the host's.
+	// The container cannot replace anything in the gateway's directory, because a process of the host listens there.
 	return []string{
 		mountOption("--bind-ro=", l.gateway, env), machines,
 		mountOption("--bind-ro=", filepath.Join(env, "tools"), filepath.Join(env, "tools")),

@@ -33,9 +33,9 @@ func makeGatewayFolders(dir, machine string) error {
 	return nil
 }
 
-// MakeGatewayDir makes the folder that a confined machine has in place of its environment's. Of environment.yaml it holds
-// what an agent needs. It has nothing by which the state or its secrets are reached but the machine's own socket.
-// MakeGatewayDir may be repeated: then the folder follows the environment's record.
+// MakeGatewayDir makes the directory that a confined machine has in place of its environment's. Its environment.yaml has
+// only the members that an agent needs. The machine's own socket is the only way from there to the state and its secrets.
+// A repeated call brings the directory up to date with the environment's record.
 func MakeGatewayDir(environment, machine string) error {
 	dir := GatewayDir(environment, machine)
 	if err := makeGatewayFolders(dir, machine); err != nil {
@@ -66,7 +66,7 @@ func MakeGatewayDir(environment, machine string) error {
 	return osutil.WriteFile(path, data, 0o600)
 }
 
-// makePassable makes a directory that what charms run as other users can pass through, for any umask.
+// makePassable makes a directory that programs of other users can pass through, whatever the umask.
 func makePassable(dir string) error {
 	if err := osutil.MkdirAll(dir, 0o711); err != nil {
 		return err

@@ -168,8 +168,8 @@ func (a *ask) walks() bool {
 			continue
 		}
 
-		// It still runs the charm of before an upgrade. Operators have said which that was: the unit's agent may
-		// name any.
+		// The unit still runs its charm from before an upgrade. The operators' record of that charm counts, since
+		// the unit's agent could name any.
 		before, _ := load[serviceRecord](a.Placement, keys.Charm(u.Charm))
 		if before.Dialect == classic && a.wasCharm(serviceOf(unit), s, u.Charm) {
 			return true

@@ -671,8 +671,8 @@ func writesApp(a *ask) bool {
 	return r.has(a.vars["service"]) && a.leads(a.vars["service"])
 }
 
-// progresses keeps a unit from taking back that something was installed: whoever removes it would give its machine to
-// another service.
+// progresses refuses a workflow that takes back an installation. The machine of such a unit would count as unused once
+// the unit is removed, and go to another application.
 func progresses(a *ask) bool {
 	before, _ := decode[workflowShape](a.old)
 	after, ok := decode[workflowShape](a.new)
@@ -769,8 +769,8 @@ func requests(a *ask) bool {
 // maxBlob is the largest blob that an agent writes, in bytes.
 const maxBlob = 64 << 20
 
-// headsBlob lets a blob be begun, completed and touched. Until it is complete, whoever has its bytes corrects a size that
-// another has told. It is complete once its chunks have its sum.
+// headsBlob allows a write that begins, completes or touches a blob. A writer may correct the size that another writer
+// has recorded, as long as the blob is not complete. A blob may be completed once its chunks have its sum.
 func headsBlob(a *ask) bool {
 	before, _ := decode[blobHead](a.old)
 	after, ok := decode[blobHead](a.new)
@@ -803,7 +803,7 @@ func (a *ask) hasChunks(sum string, size int64) bool {
 
 func chunkKey(sum string, n int64) string { return fmt.Sprintf("blobs/%s/%04d", sum, n) }
 
-// writesBlob takes the chunks of a blob that is begun. Whoever writes one that is there writes the same bytes.
+// writesBlob allows the chunks of a blob that was begun. A chunk that exists may only be written with the same bytes.
 func writesBlob(a *ask) bool {
 	head, there := load[blobHead](a.Placement, "blob-heads/"+a.vars["sum"])
 	n, err := strconv.ParseInt(a.vars["chunk"], 10, 64)

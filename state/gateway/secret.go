@@ -14,7 +14,7 @@ import (
 	"bijou/state/store/remote/protocol"
 )
 
-// ServeSecrets has the gateway seal and open secrets with the keeper's keys. It is called before Listen.
+// ServeSecrets makes the gateway seal and open secrets with the keeper's keys. It must be called before Listen.
 func (g *Gateway) ServeSecrets(k secret.Keeper) { g.secrets = k }
 
 // Seal seals a content of a secret that the identity may write, or of one that does not exist yet.
@@ -157,7 +157,7 @@ func (s *session) open(ctx context.Context, request *protocol.OpenRequest) (secr
 	return by.Open(&r, revision, secret.Sealed{Key: request.GetKey(), Data: request.GetData()})
 }
 
-// readSecret reads the record of a secret, for the gateway itself; there is false if there is none of that id.
+// readSecret reads the record of a secret without asking the rights. there is false if no secret has that id.
 func (v *view) readSecret(ctx context.Context, id string) (r secret.Record, there bool, err error) {
 	if parsed, err := secret.ParseID(id); err != nil || parsed != id {
 		return r, false, fmt.Errorf("%w: %q is no secret's id", store.ErrDenied, id)

@@ -9,8 +9,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestClaimLostInMidHook checks that an agent whose machine is given to another host while a hook runs
-// ends the hook, commits nothing of it, and returns the reason.
+// TestClaimLostInMidHook moves a machine to another host while a hook runs. The agent must end the hook
+// without a commit, and return the reason.
 func TestClaimLostInMidHook(t *testing.T) {
 	once(t, func(r *rig) {
 		r.lonely(map[string]string{"install": `trap 'echo "$JUJU_UNIT_NAME told to end" >> ` + r.notes + `; exit 0' TERM; open-port 80; echo "$JUJU_UNIT_NAME ready" >> ` + r.notes + `; while :; do sleep 0.05; done`})

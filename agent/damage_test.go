@@ -11,12 +11,12 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// hiding is a store that can hide one key, as a damaged store would.
+// hiding is a store that hides one key on request, as a damaged store would.
 type hiding struct {
 	store.Store
 	key    string
 	hides  atomic.Bool
-	looked chan struct{} // buffered: one note that the key was read is enough
+	looked chan struct{} // buffered, since one message about a read of the key is enough
 }
 
 type hidingSnapshot struct {
@@ -40,8 +40,8 @@ func (s hidingSnapshot) Get(ctx context.Context, key string) (store.KV, bool, er
 	return store.KV{}, false, nil
 }
 
-// TestUnitIsGoneOnlyWithItsOwnRecord checks that an agent keeps a unit's directory when the store lacks
-// the record of the service but still has the unit's own. The directory holds all the charm's data.
+// TestUnitIsGoneOnlyWithItsOwnRecord checks that an agent keeps a unit's directory when the store lacks the
+// record of the service but still has the unit's own. The directory contains all the charm's data.
 func TestUnitIsGoneOnlyWithItsOwnRecord(t *testing.T) {
 	once(t, func(r *rig) {
 		h := &hiding{key: "services/app", looked: make(chan struct{}, 1)}
@@ -53,7 +53,7 @@ func TestUnitIsGoneOnlyWithItsOwnRecord(t *testing.T) {
 		off := "0"
 		r.update(func(tx *state.Tx) error { return tx.SetEnvironment(map[string]*string{state.StatusInterval: &off}) })
 		receive(t, "the service is looked for", h.looked)
-		receive(t, "it is looked for again, so that the first answer was acted on", h.looked)
+		receive(t, "it is succeed again, so that the first answer was acted on", h.looked)
 		if _, err := os.Stat(r.folder("app/0")); err != nil {
 			t.Error(err)
 		}

@@ -24,12 +24,12 @@ func (r *rig) resolve(unit, relation string, retry bool) {
 	r.update(func(tx *state.Tx) error { _, err := actions.SetResolved(tx, unit, relation, retry); return err })
 }
 
-// lonely deploys one unit of a charm without relations.
+// lonely deploys a charm without relations, with one unit.
 func (r *rig) lonely(bodies map[string]string) {
 	statetest.AddService(r.t, r.st, r.recorder(statetest.Meta("app", "provides: {}\n"), hooks(), bodies), 1)
 }
 
-// gate returns a hook's body that fails until the test calls open.
+// gate returns the body of a hook. The hook fails until the test calls open.
 func (r *rig) gate(name string) (body string, open func()) {
 	path := filepath.Join(r.t.TempDir(), name)
 	return "[ -e " + path + " ] || exit 7", func() {

@@ -17,8 +17,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// faulty is a store whose commits, snapshots and watches fail or stall on demand. It numbers the calls
-// from 0.
+// faulty is a store whose commits, snapshots and watches fail or hang on request. It numbers the calls from
+// 0.
 type faulty struct {
 	store.Store
 	// commit and read run before each call. The call returns their error, if any.
@@ -82,7 +82,7 @@ func (f *faulty) Lease(ctx context.Context, ttl time.Duration) (store.Lease, err
 	return l, err
 }
 
-// loseLeases ends all leases, as an outage longer than their TTL would.
+// loseLeases ends all leases, as an outage that is longer than their TTL would.
 func (f *faulty) loseLeases(t *testing.T) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -94,14 +94,14 @@ func (f *faulty) loseLeases(t *testing.T) {
 }
 
 // TestAgentEndsWhileItsStoreStalls checks that an agent can still be stopped when its store no longer
-// answers. The first call to stall is the announcement after a lost session.
+// answers. The first call that hangs is the announcement after a lost session.
 func TestAgentEndsWhileItsStoreStalls(t *testing.T) {
 	need.Whole(t)
 	for _, stalling := range []string{"commits", "everything"} {
 		t.Run(stalling, func(t *testing.T) {
 			r := newRig(t, statetest.New(t))
 			var stalls atomic.Bool
-			stalled := make(chan struct{}, 2) // buffered, because the asking goroutine must not wait
+			stalled := make(chan struct{}, 2) // buffered, because the calling goroutine must not wait
 			stall := func(ctx context.Context, _ int) error {
 				if !stalls.Load() {
 					return nil
@@ -136,8 +136,8 @@ func TestAgentEndsWhileItsStoreStalls(t *testing.T) {
 	}
 }
 
-// TestPairOverAStoreThatFails takes a pair of units through its life while one commit in ten and one
-// snapshot in twelve fail. Half of the failed commits have taken effect.
+// TestPairOverAStoreThatFails runs a pair of units from install to stop while one commit in ten and one
+// snapshot in twelve fail. Half of the failed commits have been carried out.
 func TestPairOverAStoreThatFails(t *testing.T) {
 	need.Whole(t)
 	for seed := range uint64(3) {
@@ -163,8 +163,8 @@ func TestPairOverAStoreThatFails(t *testing.T) {
 	}
 }
 
-// wholeLife takes a pair from install to stop. It checks that the hooks ran in order, that none was
-// skipped, and that none ran again after it had succeeded.
+// wholeLife runs a pair from install to stop. It checks that the hooks ran in order, that none was skipped,
+// and that none ran again after it had succeeded.
 func (r *rig) wholeLife() {
 	t := r.t
 	r.recordPair(map[string]string{ // a failed tool would fail the hook, which is a different test

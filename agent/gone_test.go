@@ -46,7 +46,7 @@ func TestMachineThatDoesNotExist(t *testing.T) {
 
 func TestDyingMachineIsMarkedDead(t *testing.T) {
 	env := statetest.Environment()
-	env.Provider = "nspawn" // each unit gets a machine of its own
+	env.Provider = "nspawn" // each unit gets its own machine
 	st := statetest.NewOf(t, env)
 	r := newRig(t, st)
 	r.lonely(nil)

@@ -23,7 +23,7 @@ func TestHub(t *testing.T) {
 	}{
 		{250, "a=1", ""},
 		{40, "a=$(head -c 60000 /dev/zero | tr '\\0' x)$r", ""}, // 2.4 MB in all
-		{260, "a=1", "it changed settings in 260 places at once, more than one transaction can hold: about 250 are possible; change fewer in one hook"},
+		{260, "a=1", "the hook changed settings in 260 places at once, but a transaction can hold only about 250: change fewer in one hook"},
 	} {
 		t.Run(fmt.Sprint(tc.relations), func(t *testing.T) {
 			r := newRig(t, statetest.New(t))
@@ -52,7 +52,7 @@ func TestHub(t *testing.T) {
 				})
 			}
 			r.eventually("config-changed has run again", func() bool {
-				begun := len(r.noted("hub/0")) == 4 // read first, so that the unit is read after it
+				begun := len(r.noted("hub/0")) == 4 // read before the unit, so that the unit's state is newer
 				return begun && r.uniter("hub/0").Op == nil
 			})
 			r.hubWrote(tc.failure)

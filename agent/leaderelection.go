@@ -13,8 +13,8 @@ import (
 	"bijou/state/charm"
 )
 
-// leaderElection gives each service of which this process runs units a leader. It runs one
-// campaign a service, however many units there are; the winner says which unit leads.
+// leaderElection campaigns for the leadership of each service of which this process runs units. It runs one
+// campaign for each service, regardless of the number of units. If it wins, it chooses the unit that leads.
 type leaderElection struct {
 	presence *presence
 	state    *state.State
@@ -25,22 +25,23 @@ type leaderElection struct {
 	wg       sync.WaitGroup
 }
 
-// candidates are the units of one service that this process runs: true for those that are to stay.
+// candidates are the units of one service that this process runs.
 type candidates struct {
-	units   map[string]bool
-	changed chan struct{} // buffered: one wake is as good as many
+	units   map[string]bool // true for a unit that stays, false for one that is being removed
+	changed chan struct{}   // buffered: one pending wake-up is enough
 }
 
-// recheckInterval is how often a leader that is to leave looks for candidates in other processes.
+// recheckInterval is the interval at which a leader that is being removed looks for candidates in other
+// processes.
 const recheckInterval = 3 * time.Second
 
 func newLeaderElection(p *presence, st *state.State, log *slog.Logger) *leaderElection {
 	return &leaderElection{presence: p, state: st, log: log, services: map[string]*candidates{}}
 }
 
-// nominate makes a unit a candidate for the leadership of its service. A unit that does not stay leads only
-// while nobody else can. When ctx is done, the campaign ends without a write, since leaderships end with
-// the session.
+// nominate makes a unit a candidate for the leadership of its service. A leader that does not stay leads only
+// until another unit can take over. When ctx is done, the campaign ends without a write, since leaderships end
+// with the session.
 func (e *leaderElection) nominate(ctx context.Context, unit string, stays bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -62,10 +63,11 @@ func (e *leaderElection) nominate(ctx context.Context, unit string, stays bool) 
 	}
 }
 
-// withdraw takes a unit out of the election of its service.
+// withdraw removes a unit from the election in its service.
 func (e *leaderElection) withdraw(unit string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	// The name is valid: the agent runs the unit.
 	service, _, _ := charm.ParseUnit(unit)
 	if c := e.services[service]; c != nil {
 		delete(c.units, unit)
@@ -82,8 +84,8 @@ func (c *candidates) notify() {
 	}
 }
 
-// pickLeader returns the unit that should lead: the present leader if it stays, else the first candidate
-// that stays. It returns an empty string if no candidate stays. known reports whether leader is a
+// pickLeader returns the unit that should lead: the current leader if it stays, and otherwise the first
+// candidate that stays. It returns an empty string if no candidate stays. known reports whether leader is a
 // candidate.
 func (e *leaderElection) pickLeader(c *candidates, leader string) (next string, known bool) {
 	e.mu.Lock()
@@ -107,7 +109,8 @@ func (e *leaderElection) pickLeader(c *candidates, leader string) (next string, 
 	return slices.MinFunc(names, charm.CompareUnits), known
 }
 
-// removeIfEmpty removes a service's candidates if no unit is left among them. It reports whether it did.
+// removeIfEmpty removes a service whose last candidate has withdrawn. It reports whether it removed the
+// service.
 func (e *leaderElection) removeIfEmpty(service string, c *candidates) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -119,8 +122,8 @@ func (e *leaderElection) removeIfEmpty(service string, c *candidates) bool {
 	return true
 }
 
-// runCampaigns campaigns for a service with one of this host's units at a time, and holds the leadership
-// that the unit wins. It returns when ctx is done or the service has no candidate here.
+// runCampaigns campaigns for a service with one of its candidates at a time, and holds the leadership that the
+// candidate wins. It returns when ctx is done or no candidate is left.
 func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *candidates) {
 	var retry backoff.Exponential
 
@@ -142,7 +145,7 @@ func (e *leaderElection) runCampaigns(ctx context.Context, service string, c *ca
 	}
 }
 
-// campaignAndLead campaigns with the unit and holds the leadership that it wins, until that ends.
+// campaignAndLead campaigns with the unit and holds the leadership until it ends.
 func (e *leaderElection) campaignAndLead(ctx context.Context, service, unit string, c *candidates) error {
 	lead, err := e.campaign(ctx, service, unit, c)
 	if err != nil || lead == nil {
@@ -174,8 +177,8 @@ type campaignResult struct {
 	err  error
 }
 
-// campaign blocks until a unit of this host leads its service. It returns nil if there is no longer a
-// candidate here.
+// campaign blocks until the unit leads its service. It returns nil if the unit no longer stays, since the
+// unit may be gone by the time when the campaign is won.
 func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *candidates) (*state.Leadership, error) {
 	session, err := e.presence.process.AnnouncedSession(ctx)
 	if err != nil {
@@ -184,7 +187,7 @@ func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *
 
 	running, cancel := context.WithCancel(ctx)
 	defer cancel()
-	result := make(chan campaignResult, 1)
+	result := make(chan campaignResult, 1) // buffered, so that the goroutine never blocks
 	e.wg.Go(func() {
 		lead, err := state.CampaignFor(running, session, service, unit)
 		result <- campaignResult{lead, err}
@@ -197,23 +200,24 @@ func (e *leaderElection) campaign(ctx context.Context, service, unit string, c *
 		case <-c.changed:
 		}
 
-		if next, _ := e.pickLeader(c, unit); next != "" {
+		// The campaign goes on as long as the unit is still the best candidate.
+		if next, _ := e.pickLeader(c, unit); next == unit {
 			continue
 		}
 
 		cancel()
 		w := <-result
 		if w.lead == nil {
-			return nil, nil // it was cancelled
+			return nil, nil // the campaign was cancelled
 		}
 
 		return w.lead, w.err
 	}
 }
 
-// holdLeadership keeps the leadership of a service until it is lost or resigned. It passes the leadership
-// on within this host when the leading unit leaves. If no unit of this host stays, it resigns once a
-// different host has candidates.
+// holdLeadership holds the leadership of a service until it is lost or resigned. If the leading unit is being
+// removed, it passes the leadership to another candidate. If no candidate stays, it resigns once another
+// process has a unit that could lead, or once the leading unit has withdrawn.
 func (e *leaderElection) holdLeadership(
 	ctx context.Context,
 	lead *state.Leadership,
@@ -226,7 +230,7 @@ func (e *leaderElection) holdLeadership(
 		case next == leader:
 			c.waitForChange(ctx, lead.Done(), 0)
 		case next != "":
-			if err := lead.SetLeaderUnit(ctx, next); err != nil {
+			if err := state.SetLeaderUnit(ctx, lead, next); err != nil {
 				resignErr := e.resign(ctx, lead)
 				return errors.Join(err, resignErr)
 			}
@@ -242,23 +246,37 @@ func (e *leaderElection) holdLeadership(
 	return nil
 }
 
-// hasOtherCandidates reports whether another process has a unit that could lead. If it cannot read that, it
-// returns false.
+// hasOtherCandidates reports whether another process runs a unit that could lead. If it cannot read the units,
+// it returns false.
 func (e *leaderElection) hasOtherCandidates(ctx context.Context, service string, c *candidates) (some bool) {
+	// After an error, some is false.
 	_ = e.state.View(ctx, func(v *state.View) error {
 		units, err := v.Units(service)
-		for _, u := range units {
-			_, isLocal := e.pickLeader(c, u.Name)
-			if err != nil || some || u.Life != state.Alive || isLocal {
-				continue
-			}
-			some, err = v.IsPresent(state.UnitAgent(u.Name))
+		if err != nil {
+			return err
 		}
 
-		return err
+		for _, u := range units {
+			if u.Life != state.Alive || e.isCandidate(c, u.Name) {
+				continue
+			}
+			if some, err = v.IsPresent(state.UnitAgent(u.Name)); some || err != nil {
+				return err
+			}
+		}
+
+		return nil
 	})
 
 	return some
+}
+
+// isCandidate reports whether this process runs the unit.
+func (e *leaderElection) isCandidate(c *candidates, unit string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, known := c.units[unit]
+	return known
 }
 
 func (e *leaderElection) resign(ctx context.Context, lead *state.Leadership) error {

@@ -10,12 +10,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"bijou/state"
 	"bijou/testscripts/kit/statetest"
 )
 
-// process is the part of a process that elects leaders.
+// process is the part of an agent's process that elects leaders.
 type process struct {
 	*leaderElection
 	p    *presence
@@ -25,7 +26,7 @@ type process struct {
 
 func newProcess(t *testing.T, st *state.State) process {
 	log := slog.New(slog.DiscardHandler)
-	claim, err := st.JoinClaim(t.Context(), "0", state.Claimant{}) // both run units of one machine
+	claim, err := st.JoinClaim(t.Context(), "0", state.Claimant{}) // both processes run units of one machine
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func (p process) end() {
 	<-p.over
 }
 
-// runs makes the process run a unit's agent.
+// runs registers a unit's agent as one that the process runs.
 func (p process) runs(t *testing.T, unit string) {
 	t.Helper()
 	if err := p.p.announceAgent(t.Context(), state.UnitAgent(unit)); err != nil {
@@ -91,8 +92,8 @@ func TestLeadershipGoesFromProcessToProcess(t *testing.T) {
 	})
 }
 
-// TestLastUnitLeadsToItsEnd checks that a dying unit stays the leader until another unit can lead,
-// because its last hooks may need a leader.
+// TestLastUnitLeadsToItsEnd checks that a dying unit remains the leader until another unit can lead, because
+// its last hooks may need a leader.
 func TestLastUnitLeadsToItsEnd(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, statetest.MySQL(), 1)
@@ -111,6 +112,28 @@ func TestLastUnitLeadsToItsEnd(t *testing.T) {
 	}
 	one.withdraw("mysql/0")
 	awaitLeader(t, st, "mysql", "")
+}
+
+// TestCampaignEndsWithItsUnit checks that the process stops campaigning for a unit that leaves, even if it
+// still runs another unit of the service. A gateway would refuse such a campaign once the unit is removed.
+func TestCampaignEndsWithItsUnit(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.MySQL(), 3)
+	one, two := newProcess(t, st), newProcess(t, st)
+	one.runs(t, "mysql/0")
+	awaitLeader(t, st, "mysql", "mysql/0")
+	if err := two.p.announceAgent(t.Context(), state.UnitAgent("mysql/1")); err != nil {
+		t.Fatal(err)
+	}
+	c := &candidates{units: map[string]bool{"mysql/1": false, "mysql/2": true}, changed: make(chan struct{}, 1)}
+	c.notify()
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	lead, err := two.campaign(ctx, "mysql", "mysql/1", c)
+	if lead != nil || err != nil {
+		t.Errorf("the campaign ended with %v, %v; want neither", lead, err)
+	}
 }
 
 // TestManyUnitsAreOneCampaign checks that five hundred units of a service share one campaign, which
@@ -161,8 +184,8 @@ func TestLeaderHooks(t *testing.T) {
 	})
 }
 
-// TestDeposedLeadersHookRunsAgain checks that a hook whose unit lost the leadership runs again by
-// itself. The charm did not fail, so no operator has to resolve it.
+// TestDeposedLeadersHookRunsAgain checks that a hook whose unit lost the leadership runs again by itself. The
+// charm did not fail, so no operator needs to resolve the hook.
 func TestDeposedLeadersHookRunsAgain(t *testing.T) {
 	once(t, func(r *rig) {
 		gate, begun := filepath.Join(t.TempDir(), "gate"), filepath.Join(t.TempDir(), "begun")
@@ -173,7 +196,7 @@ touch %s; until [ -e %s ]; do sleep 0.05; done`, begun, gate)
 		files := r.recorder(statetest.Meta("app", ""), hooks(), map[string]string{"config-changed": wait})
 		files["config.yaml"] = "options:\n  x: {type: int, default: 0}\n"
 		statetest.AddService(r.t, r.st, files, 2)
-		two := "2" // the other unit's hook runs beside the leader's, on any host
+		two := "2" // the hook of the other unit runs at the same time as the leader's
 		r.update(func(tx *state.Tx) error { return tx.SetEnvironment(map[string]*string{state.HookConcurrency: &two}) })
 		r.start()
 		r.awaitState("app/0", "started")
@@ -186,8 +209,7 @@ touch %s; until [ -e %s ]; do sleep 0.05; done`, begun, gate)
 			return err
 		})
 		r.eventually("the leader's hook has begun", func() bool { _, err := os.Stat(begun); return err == nil })
-		// The other unit asks for the leader before the leadership changes, so that its hook is not the
-		// one that writes.
+		// The other unit reads the leader before the leadership changes, so that its hook does not write.
 		r.eventually("the other's hook has ended", func() bool { return r.settled(other) })
 		r.update(func(tx *state.Tx) error { return tx.DestroyUnit(first) })
 		r.eventually("the other leads", func() bool { return r.leads() == other })
@@ -208,8 +230,8 @@ touch %s; until [ -e %s ]; do sleep 0.05; done`, begun, gate)
 	})
 }
 
-// TestServicesOwnSettingsAreHeardOf checks that the other side of a relation runs a changed hook when a
-// leader writes its service's settings.
+// TestServicesOwnSettingsAreHeardOf checks that the units at the other end of a relation run a changed hook
+// when a leader writes the settings of its service.
 func TestServicesOwnSettingsAreHeardOf(t *testing.T) {
 	once(t, func(r *rig) {
 		mysql := statetest.Meta("mysql", "provides:\n  server: mysql\n")

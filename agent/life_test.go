@@ -14,8 +14,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// pair deploys mysql/0, whose joined hook sets a user, and wordpress/0, whose changed hook confirms
-// what it got.
+// pair deploys mysql/0, whose joined hook sets a user, and wordpress/0, whose changed hook confirms the
+// received user.
 func (r *rig) pair() int {
 	r.recordPair(nil)
 	return statetest.Relate(r.t, r.st, "wordpress", "mysql").ID

@@ -11,7 +11,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// many deploys n units of a trivial charm and waits until all have started. It waits for each of their
+// many deploys a trivial charm with n units, and waits until all have started. It waits for each of their
 // hooks in turn, since no single timeout fits all of them.
 func many(t testing.TB, n int) {
 	st, _ := statetest.SQLite(t)

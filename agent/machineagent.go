@@ -18,32 +18,34 @@ import (
 	"bijou/state/backoff"
 )
 
-// RunMachine runs a machine agent: it announces the machine, keeps one unit agent running for each of its
-// units, and marks the machine dead once it is dying and empty.
+// RunMachine runs a machine agent. It announces the machine, and keeps one unit agent running for each of its units. Once
+// the machine is dying and has no units, it marks the machine dead.
 //
-// It returns nil when ctx is done or the machine is dead. It returns an error only if waiting cannot help:
-// the machine or the environment does not exist, or no longer exists. It waits for a store that is away.
+// It returns nil when ctx is done or the machine is dead. It waits for a store that cannot be reached, and
+// returns an error only if waiting cannot help. This is the case if the environment or the machine does not
+// exist, if the store is gone, or if another agent has the machine's claim.
 //
 // When ctx is done, a hook in flight gets 10 seconds to end, and its outcome is committed. After that its
-// process group is killed, nothing of it is committed, and the next agent runs it again. When the claim is
-// lost, a hook in flight gets SIGTERM at once, and SIGKILL after 10 seconds. It is left to the other agent.
+// process group is killed, none of its changes are committed, and the next agent runs it again. When the
+// claim is lost, a hook in flight gets SIGTERM at once, and SIGKILL after 10 seconds. None of its changes are
+// committed, and the agent with the claim runs it again.
 func RunMachine(ctx context.Context, o MachineOptions) error {
 	o.Log = cmp.Or(o.Log, slog.Default()).With("machine", o.Machine)
 	m := &machineAgent{MachineOptions: o, units: map[string]bool{}, exits: make(chan unitExit)}
 	return m.run(ctx)
 }
 
-// machineAgent belongs to the goroutine that runs it.
+// machineAgent is the state of RunMachine. Only the goroutine that runs it uses its fields, except exits.
 type machineAgent struct {
 	MachineOptions
 	host  *host
 	watch wake.Watch
-	units map[string]bool // that an agent runs for
+	units map[string]bool // the units whose agents are running
 	exits chan unitExit
 	wg    sync.WaitGroup
 }
 
-// unitExit is why a unit's agent has ended.
+// unitExit reports that a unit's agent has ended. err is nil if the unit is gone.
 type unitExit struct {
 	unit string
 	err  error
@@ -58,20 +60,22 @@ func (m *machineAgent) run(ctx context.Context) error {
 	return m.host.runWhileClaimed(ctx, func(ctx context.Context) error {
 		ctx, stop := context.WithCancel(ctx)
 		err := m.runSteps(ctx)
+
+		// The units' agents end with ctx. Each then sends its exit, and blocks until it is received.
 		stop()
 		for len(m.units) > 0 {
 			e := <-m.exits
 			delete(m.units, e.unit)
 		}
-
 		m.wg.Wait()
+
 		m.watch.Close()
 		return err
 	})
 }
 
-// prepareHost waits for the environment and the machine's record, takes the machine's claim, and makes the
-// host that its unit agents share.
+// prepareHost reads the environment, checks that the machine exists, takes the machine's claim, and creates
+// the host that its unit agents share. It waits while the store cannot be reached.
 func (m *machineAgent) prepareHost(ctx context.Context) error {
 	env, err := awaitEnvironment(ctx, m.State, m.Log, func(v *state.View) error {
 		_, err := v.Machine(m.Machine)
@@ -97,7 +101,8 @@ func (m *machineAgent) prepareHost(ctx context.Context) error {
 	return nil
 }
 
-// takeClaim claims the machine, so that no second agent runs it. It retries while the store is away.
+// takeClaim takes the machine's claim, so that no second agent runs the machine. It retries while the store
+// cannot be reached.
 func (m *machineAgent) takeClaim(ctx context.Context) (*state.Claim, error) {
 	m.faultPoint("before-claim")
 	claim, err := retryTransient(ctx, m.Log, func() (*state.Claim, error) {
@@ -111,9 +116,9 @@ func (m *machineAgent) takeClaim(ctx context.Context) (*state.Claim, error) {
 	return claim, nil
 }
 
-// runSteps records that the machine's agent runs, and then takes one step after another until the machine
-// is dead, ctx is done or the store is gone. It reports each failed step in the status, waits, longer each
-// time, and tries again.
+// runSteps records that the machine's agent is running, and then takes one step after another. It returns when the
+// machine is dead, ctx is done or the store is gone. It shows a failing step in the status and tries again, with a pause
+// that grows each time.
 func (m *machineAgent) runSteps(ctx context.Context) error {
 	report := m.host.outages.agentReporter(state.MachineAgent(m.Machine))
 	running := false
@@ -144,13 +149,14 @@ func (m *machineAgent) runSteps(ctx context.Context) error {
 type machineState struct {
 	life     state.Life
 	units    []string
-	removing []string // storage, by id
+	removing []string // the ids of storage to remove
 	env      state.Environment
 	revision int64
 }
 
-// runStep reads the machine's records once and acts on them: it starts missing unit agents, removes
-// storage, and marks a dying machine without units as dead (finished). Then it waits for a change.
+// runStep reads the machine's records once and acts on them. It starts missing unit agents, and removes
+// storage. It marks a dying machine without units as dead, and then returns finished true. Otherwise it waits
+// for a change.
 func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished bool, err error) {
 	d, err := state.Read(ctx, m.State, m.readState)
 	if err != nil {
@@ -164,7 +170,8 @@ func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished 
 
 	for _, id := range d.removing {
 		if err := m.removeStorage(ctx, id, d.env.Name); err != nil {
-			m.takeExits() // units come and go meanwhile
+			// The step does not reach waitForChange, which usually receives the exits.
+			m.takeExits()
 			return false, err
 		}
 	}
@@ -176,7 +183,8 @@ func (m *machineAgent) runStep(ctx context.Context, loop *pulse.Loop) (finished 
 	return false, m.waitForChange(ctx, d.revision, loop)
 }
 
-// readState reads all that the next step depends on, in one view. A machine that is gone counts as dead.
+// readState reads everything on which the next step depends, in one view. A machine that is gone counts as
+// dead.
 func (m *machineAgent) readState(v *state.View) (d machineState, err error) {
 	if err := v.PrefetchMachine(m.Machine); err != nil {
 		return d, err
@@ -227,7 +235,8 @@ func (m *machineAgent) waitForChange(ctx context.Context, revision int64, loop *
 
 	select {
 	case <-m.watch.Events():
-		_, _, err := m.watch.Take() // what it was does not matter: the next step reads it all
+		// The keys do not matter, since the next step reads all records again.
+		_, _, err := m.watch.Take()
 		return err
 	case e := <-m.exits:
 		delete(m.units, e.unit)
@@ -237,7 +246,7 @@ func (m *machineAgent) waitForChange(ctx context.Context, revision int64, loop *
 	}
 }
 
-// takeExits takes note of the units' agents that have ended by now.
+// takeExits removes the units whose agents have ended from m.units. It does not wait.
 func (m *machineAgent) takeExits() {
 	for {
 		select {
@@ -249,7 +258,7 @@ func (m *machineAgent) takeExits() {
 	}
 }
 
-// markDead marks the machine as dead in the state, unless it is already.
+// markDead marks the machine as dead in the state, unless life is already dead.
 func (m *machineAgent) markDead(ctx context.Context, life state.Life) error {
 	if life == state.Dead {
 		return nil
@@ -261,8 +270,8 @@ func (m *machineAgent) markDead(ctx context.Context, life state.Life) error {
 	return state.IgnoreNotFound(err)
 }
 
-// takeStep records that the agent runs if it has not yet, and takes the machine's next step otherwise.
-// finished is true once the machine is dead.
+// takeStep records once that the agent is running, and sets running. After that it takes the machine's next
+// step. finished is true once the machine is dead.
 func (m *machineAgent) takeStep(ctx context.Context, loop *pulse.Loop, running *bool) (finished bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -277,8 +286,8 @@ func (m *machineAgent) takeStep(ctx context.Context, loop *pulse.Loop, running *
 	return m.runStep(ctx, loop)
 }
 
-// recordRunning records the machine's addresses, its tools and that its agent runs. Afterwards it removes
-// the directories of units that the machine no longer has.
+// recordRunning records the machine's addresses, its tools, and that its agent is running. Afterwards it
+// removes the directories of units that the machine no longer has.
 func (m *machineAgent) recordRunning(ctx context.Context) error {
 	var units []string
 	m.faultPoint("before-machine")
@@ -320,8 +329,8 @@ func (m *machineAgent) faultPoint(point string) {
 	}
 }
 
-// chooseAddresses returns the machine's known addresses, or else the host's. Machines of "local" are this
-// host, and reach each other at the loopback address.
+// chooseAddresses returns the machine's recorded addresses. If there are none, it returns the address of this
+// host. All machines of provider "local" are this host, and reach each other at the loopback address.
 func chooseAddresses(known state.Addresses, provider string) state.Addresses {
 	found := "127.0.0.1"
 	if provider != state.ProviderLocal {
@@ -336,6 +345,7 @@ func chooseAddresses(known state.Addresses, provider string) state.Addresses {
 
 // hostAddress returns the first address of this host that other hosts can reach, or 127.0.0.1.
 func hostAddress() string {
+	// Without addresses, the machine has only the loopback address.
 	addresses, _ := net.InterfaceAddrs()
 	for _, a := range addresses {
 		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {

@@ -13,7 +13,8 @@ import (
 	"bijou/state/unitdir"
 )
 
-// removeStaleFolders removes the directories of units that are not in the list.
+// removeStaleFolders removes the directories of units that are not in the list. It logs a directory that it
+// cannot remove, and continues.
 func (m *machineAgent) removeStaleFolders(units []string) error {
 	for _, root := range []struct{ name, prefix string }{{"agents", ""}, {"units", "unit-"}} {
 		path := filepath.Join(m.host.Dir, root.name)
@@ -41,15 +42,15 @@ func (m *machineAgent) removeStaleFolders(units []string) error {
 	return nil
 }
 
-// removeStorage removes a storage's directory, and then its record.
+// removeStorage removes a storage's directory, and then its record. It does nothing if a unit has the storage,
+// or if the storage is not being removed.
 func (m *machineAgent) removeStorage(ctx context.Context, id, environment string) error {
 	s, err := state.Read(ctx, m.State, func(v *state.View) (state.Storage, error) { return v.Storage(id) })
-	if err == nil && (s.Unit != "" || s.Life == state.Alive) {
-		return nil
-	}
-
 	if err != nil {
 		return fmt.Errorf("cannot remove storage %q: %w", id, err)
+	}
+	if s.Unit != "" || s.Life == state.Alive {
+		return nil
 	}
 
 	m.faultPoint("before-storage-removed")

@@ -1,9 +1,8 @@
-// Package agent is the machine agent and the unit agent: the loops that bring a
-// machine's units up, run their hooks and take them down again.
+// Package agent contains the machine agent and the unit agent: the loops that start a machine's units, run
+// their hooks and shut the units down.
 //
-// It decides nothing about hooks itself: agent/hook knows their order,
-// agent/uniter what comes next, agent/hookctx what a hook sees, agent/hookexec
-// how it is run. Only multicall (and its tests) imports it.
+// It decides nothing about hooks itself. agent/hook defines their order, agent/uniter chooses the next step,
+// agent/hookctx answers a hook's tools, and agent/hookexec runs a hook's process.
 package agent
 
 import (
@@ -14,90 +13,88 @@ import (
 	"bijou/state/secret"
 )
 
-// Fault is called at named points of an agent's work, so that a test main can
-// kill the process there. nil does nothing.
+// Fault is called at named points of an agent's work, so that a test can kill the process there. A nil Fault
+// does nothing.
 //
-// Every commit has two, before-STEP and after-STEP, but that by which a restored unit
-// begins: nothing has begun before it, and it is made again. The steps are:
+// Each commit has two points, before-STEP and after-STEP. Only the commit of the comparison of a restored
+// unit has none, since the next agent repeats it. Each step commits the following:
 //
-//	claim        the machine is this process's to run
-//	machine      the machine runs, and where it is reached
+//	claim        this process runs the machine
+//	machine      the machine is running, and its addresses
 //	recover      the agent has restarted
-//	deploy       a charm is about to be put in place
-//	deployed     it is there
-//	enqueue      what has arrived is queued
+//	deploy       the agent is about to replace the unit's charm
+//	deployed     the new charm is in place
+//	enqueue      arrivals are in the queue
 //	enter        the unit is a member of a relation
-//	begin        a hook is in flight, and what has arrived is queued
-//	success      it is done, with all that it has written, and the next may be in flight
-//	failure      it has failed, or was found dead
+//	begin        a hook is in flight, and arrivals are in the queue
+//	success      the hook has succeeded, its changes, and perhaps the beginning of the next hook
+//	failure      the hook has failed, or its process outlived its agent
 //	action-end   an action or a command has ended
 //	resolve      a failed hook counts as done
-//	leave        the unit is no member of a relation any more
-//	retire       a subordinate's unit is to leave
+//	leave        the unit is no longer a member of a relation
+//	retire       a subordinate unit is dying
 //	debug-end    a debug session is over
-//	storage-made      a storage's folder is about to be made
-//	storage-bound     the unit finds it where it is to be
-//	storage-released  the unit has it no more
-//	dead         the unit is down
+//	storage-made      the agent is about to make a storage's directory
+//	storage-bound     the storage is bound to its location
+//	storage-released  the unit no longer has the storage
+//	dead         the unit is dead
 //
-// The others, in the order in which a hook or a charm comes to them:
+// The other points, in the order in which a hook, a charm, a storage or a unit reaches them:
 //
-//	before-spawn     the hook is in flight, no process is made
-//	after-spawn      its process is made, and held back
-//	after-note       the file says which process it is
-//	after-let-go     the hook's process runs
-//	after-exit       the hook has exited, nothing of it is committed
+//	before-spawn     the hook is in flight, and has no process
+//	after-spawn      the hook's process exists, and is held back
+//	after-note       the process is recorded in a file
+//	after-let-go     the process is released
+//	after-exit       the hook has exited, and nothing of it is committed
 //	after-commit     the hook's outcome is committed
-//	before-unpack    nothing of a new charm is in the unit's folder
-//	before-swap      it is there, beside the old one
-//	after-exchange   it is in the place of the old one, which is beside it
-//	after-swap       the old one is gone
-//	before-storage-removed  all is there that a storage holds
-//	after-storage-removed   nothing is
-//	before-clear     the unit is down, and its folder is there
-//	after-clear      its folder is gone
+//	before-unpack    nothing of a new charm is in the unit's directory
+//	before-swap      the new charm is beside the old one
+//	after-exchange   the new charm is in place, and the old one beside it
+//	after-swap       the old charm is removed
+//	before-storage-removed  the storage's directory is still there
+//	after-storage-removed   the storage's directory is removed
+//	before-clear     the unit is dead, and its directory is still there
+//	after-clear      the unit's directory is removed
 type Fault func(point string)
 
-// Options hold what an agent of a machine and one of a unit alone have in common.
+// Options are common to [RunMachine] and [RunUnit].
 type Options struct {
 	State *state.State
 
-	// Dir is the machine's folder, ENVDIR/machines/ID; the units' folders lie below
-	// it, agents/unit-SERVICE-N. It is made if it is missing.
+	// Dir is the machine's directory, ENVDIR/machines/ID. The agent creates it if it is missing. It contains
+	// the units' directories, agents/unit-SERVICE-N.
 	Dir string
-	// Tools is the absolute path of the folder that holds the hook tools of
-	// this version of the agent.
+	// Tools is the absolute path of the directory with the hook tools of this version of the agent.
 	Tools string
 
-	// Claimant is this process, for the claim of the machine.
+	// Claimant describes this process in the machine's claim.
 	Claimant state.Claimant
 
-	// Ready, unless it is nil, is called once the agent is announced.
+	// Ready is called once, when the first agent of the process is announced. It can be nil.
 	Ready func()
-	// Watchdog watches the agent's loops; may be nil.
+	// Watchdog watches the agent's loops. It can be nil.
 	Watchdog *pulse.Watchdog
 
 	SecretKeys secret.Keeper // opens and seals the environment's secrets
 
-	// Drain, when it is closed, lets no hook begin any more, and ends the agent
-	// once those in flight have ended, however long they take. nil: never.
+	// Drain stops the agent gracefully. After it is closed, no hook begins. The agent ends once all hooks in
+	// flight have ended, regardless of how long they take. A nil Drain never stops the agent.
 	Drain <-chan struct{}
 
-	Log   *slog.Logger // nil: slog.Default()
+	Log   *slog.Logger // slog.Default() if nil
 	Fault Fault
 }
 
-// MachineOptions say which machine an agent serves, and from where.
+// MachineOptions configure [RunMachine].
 type MachineOptions struct {
 	Options
-	Machine string // its id, "0"
-	// Process is the session that the agents share with other roles of their
-	// process, which ends it; nil: they have one of their own.
+	Machine string // the machine's id, "0"
+	// Process is a session that the agents share with other roles of this process. The caller ends the
+	// session. If Process is nil, the agents open their own session.
 	Process *state.SharedSession
 }
 
-// UnitOptions say which unit an agent serves alone, without a machine agent. The folder and
-// the claim are those of the unit's machine.
+// UnitOptions configure [RunUnit]. Dir and Claimant belong to the unit's machine.
 type UnitOptions struct {
 	Options
 	Unit string // "wordpress/0"

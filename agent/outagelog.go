@@ -13,45 +13,47 @@ import (
 	"bijou/state/osutil"
 )
 
-// outageLog tells what agents of this process cannot do and try again: in the process's log
-// once, since a store that is away concerns every unit, and in each agent's status.
+// outageLog reports failures after which the agents of this process retry. It writes each cause into the
+// process's log once, since an unreachable store stops every unit. It also shows each failure in the agent's
+// status.
 type outageLog struct {
 	log *slog.Logger
-	// report writes an outage into an agent's status, and the line, unless its message is
-	// empty, into its log. It may be nil.
+	// report stores an outage in an agent's status. It also adds the line to the agent's log, unless the
+	// line's message is empty. report can be nil.
 	report func(ctx context.Context, agent string, t *state.Trouble, line logs.Line) error
 
 	mu      sync.Mutex
 	outages map[string]outage // by agent
 }
 
-// outage is a failure of one agent that lasts.
+// outage is a continuing failure of one agent.
 type outage struct {
 	state.Trouble
-	cause      string // empty: the agent goes on
-	shownCause string // the cause that the status shows; empty: none
+	cause      string // empty if the failure is over, but the status still shows it
+	shownCause string // the cause that the status shows, or empty
 }
 
 func newOutageLog(log *slog.Logger) *outageLog {
 	return &outageLog{log: log, outages: map[string]outage{}}
 }
 
-// partReporter returns a function to be called after every failure of something that is no
-// agent's work, and with nil after every success.
+// partReporter returns a function that reports the work of a part of this process that is not an agent. The
+// caller must call it with the error of each attempt, or nil.
 func (l *outageLog) partReporter(part string) func(err error) {
 	return func(err error) { l.note(part, err, time.Time{}) }
 }
 
-// agentReporter returns a function to be called after every failure of an agent's work,
-// with the time of the next attempt, and with nil after every success.
+// agentReporter returns a function that reports an agent's work. The caller must call it with the error of
+// each attempt, or nil. After a failure, next is the time of the next attempt.
 func (l *outageLog) agentReporter(agent string) func(ctx context.Context, err error, next time.Time) {
 	return func(ctx context.Context, err error, next time.Time) {
 		l.updateStatus(ctx, agent, l.note(agent, err, next))
 	}
 }
 
-// note records the result of an agent's last attempt (err nil: it succeeded) and returns its outage. It
-// logs a cause once, however many agents it stops. next is the time of the next attempt.
+// note records the error of an agent's last attempt, or nil for success, and returns the agent's outage. It
+// logs a cause only once, regardless of how many agents the cause stops. next is the time of the next
+// attempt.
 func (l *outageLog) note(agent string, err error, next time.Time) outage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -75,7 +77,8 @@ func (l *outageLog) note(agent string, err error, next time.Time) outage {
 	return o
 }
 
-// clearOutage removes an agent's outage. The caller holds l.mu.
+// clearOutage ends an agent's outage, and keeps it only while the status still shows it. It logs when the last
+// outage of the process is over. The caller holds l.mu.
 func (l *outageLog) clearOutage(agent string, o outage) outage {
 	if o.cause == "" {
 		return o
@@ -93,35 +96,36 @@ func (l *outageLog) clearOutage(agent string, o outage) outage {
 		}
 	}
 
-	l.log.Info("going on again")
+	l.log.Info("continuing")
 	return o
 }
 
-// minAttemptsShown keeps out of the status what passes by itself at once.
+// minAttemptsShown is the number of failed attempts after which the status shows an outage. It hides failures
+// that the first retry resolves.
 const minAttemptsShown = 2
 
-// updateStatus stores the agent's trouble for the status. While the store is away, it writes nothing.
+// updateStatus stores the agent's outage in its status, or removes it when the outage is over. It records the
+// beginning and the end once in the agent's log.
 func (l *outageLog) updateStatus(ctx context.Context, agent string, o outage) {
-	line := logs.Line{Time: time.Now().UTC(), Level: "INFO", Message: "goes on again"}
-	fails := &o.Trouble
+	if l.report == nil || !o.needsReport() {
+		return
+	}
 
+	trouble := &o.Trouble
+	line := logs.Line{Time: time.Now().UTC()}
 	switch {
-	case l.report == nil || o.cause == "" && o.shownCause == "":
-		return
 	case o.cause == "":
-		fails = nil
-	case o.Attempts < minAttemptsShown || o.cause == state.ErrAway.Error():
-		return
-	case o.cause == o.shownCause:
-		line.Message = ""
-	default:
+		trouble = nil
+		line.Level = "INFO"
+		line.Message = "continues"
+	case o.cause != o.shownCause:
 		line.Level = "WARNING"
 		line.Message = "cannot continue, and retries: " + o.Message
 	}
 
-	if err := l.report(ctx, agent, fails, line); err != nil {
-		l.log.Debug("cannot record an agent's trouble", "agent", agent, "error", err)
-		return // the next turn tries again
+	if err := l.report(ctx, agent, trouble, line); err != nil {
+		l.log.Debug("cannot record an agent's problem", "agent", agent, "error", err)
+		return // the agent's next attempt updates the status again
 	}
 
 	l.mu.Lock()
@@ -133,7 +137,17 @@ func (l *outageLog) updateStatus(ctx context.Context, agent string, o outage) {
 	}
 }
 
-// isLogged reports whether an outage with this cause is in the log already. The caller holds l.mu.
+// needsReport reports whether the agent's status must show the outage, or must no longer show it. While the
+// store cannot be reached, no report is possible.
+func (o outage) needsReport() bool {
+	if o.cause == "" {
+		return o.shownCause != ""
+	}
+	return o.Attempts >= minAttemptsShown && o.cause != state.ErrAway.Error()
+}
+
+// isLogged reports whether the current outage of an agent has this cause. If so, the cause has already been
+// logged. The caller holds l.mu.
 func (l *outageLog) isLogged(why string) bool {
 	for _, other := range l.outages {
 		if other.cause == why {
@@ -143,9 +157,9 @@ func (l *outageLog) isLogged(why string) bool {
 	return false
 }
 
-// rootCause returns an error's text without the context that callers wrapped around it. So all agents that
-// one outage stops have the same cause. A store that is away counts as one cause, though it refuses some
-// calls and blocks others.
+// rootCause returns an error's text without the context that callers wrapped around it, so that all agents
+// stopped by one outage have the same cause. All errors from an unreachable store have the same cause,
+// although some calls fail at once and others time out.
 func rootCause(err error) string {
 	if errors.Is(err, state.ErrAway) {
 		return state.ErrAway.Error()

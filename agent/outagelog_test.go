@@ -33,12 +33,12 @@ func TestTroubleIsSaidOncePerCause(t *testing.T) {
 	a(nil)
 	b(nil)
 	const cannot = "cannot continue; retrying until it succeeds"
-	if want := []string{cannot, cannot, "going on again", cannot, "going on again"}; !slices.Equal(lines, want) {
+	if want := []string{cannot, cannot, "continuing", cannot, "continuing"}; !slices.Equal(lines, want) {
 		t.Errorf("said %q", lines)
 	}
 }
 
-// noting is a slog.Handler that records messages.
+// noting is a slog.Handler that keeps the messages.
 type noting struct{ lines *[]string }
 
 func (n noting) Enabled(context.Context, slog.Level) bool { return true }
@@ -49,7 +49,7 @@ func (n noting) Handle(_ context.Context, r slog.Record) error {
 func (n noting) WithAttrs([]slog.Attr) slog.Handler { return n }
 func (n noting) WithGroup(string) slog.Handler      { return n }
 
-// reporter records the reports about agents. Its store may be away.
+// reporter records the reports about agents. A test can make its store unavailable.
 type reporter struct {
 	away bool
 	said []string
@@ -76,7 +76,7 @@ func TestTroubleIsShown(t *testing.T) {
 	a := tr.agentReporter("unit-a-0")
 	tell := func(err error) { a(t.Context(), err, time.Now()) }
 	full, link := errors.New("no space left\nin detail"), errors.New("a link")
-	tell(full) // this error clears by itself
+	tell(full) // this error ends by itself
 	tell(nil)
 	tell(full)
 	tell(full)
@@ -94,7 +94,7 @@ func TestTroubleIsShown(t *testing.T) {
 		"unit-a-0: no space left, attempt 2; cannot continue, and retries: no space left",
 		"unit-a-0: no space left, attempt 3; ",
 		"unit-a-0: a link, attempt 2; cannot continue, and retries: a link",
-		"unit-a-0: nothing; goes on again",
+		"unit-a-0: nothing; continues",
 	}
 	if !slices.Equal(r.said, want) {
 		t.Errorf("said %q", r.said)

@@ -11,8 +11,9 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// crowd is a hook that calls its tools from many processes at once, several times each. It fails if a
-// tool fails or if two answers to one question differ: all tools of a hook must see the same.
+// crowd is a hook that calls its tools from many processes at once, several times each. It fails if a tool
+// fails, or if two calls of the same tool print different values: all tools of a hook must see the same
+// values.
 const crowd = `
 out=$(mktemp -d) || exit 1
 trap 'rm -rf "$out"' EXIT

@@ -15,29 +15,32 @@ import (
 	"bijou/state/logs"
 )
 
-// presence announces all agents of the process by one session, under the claim of their
-// machine. An agent is announced by its first commit. When the session is lost, all are
-// announced again by the next one; commits wait for that.
+// presence announces all agents of the process in one session, under the claim of their machine. It announces
+// an agent before the agent's first commit. When the session is lost, it announces all agents again in the
+// next session. Each agent's commits wait until it is announced.
 type presence struct {
 	state      *state.State
 	process    *state.SharedSession
 	claim      *state.Claim
-	ownSession bool // nobody else has part in process
+	ownSession bool // no other role of this process uses the session
 	log        *slog.Logger
-	ready      func()          // called when the first agent is announced; may be nil
-	onAnnounce func(err error) // called after each attempt to announce all
+	ready      func()          // called once, when the first agent is announced; can be nil
+	onAnnounce func(err error) // called after each attempt to announce all agents
 
 	mu sync.Mutex
-	// Those that have committed, and the session that last announced each; nil: none.
+	// agents contains each agent that has tried to commit, with the session that announced it last. The
+	// session is nil if no session has announced the agent.
 	agents map[string]*state.Session
 }
 
+// reportTimeout limits one report of an agent's trouble.
 const reportTimeout = 5 * time.Second
 
 func newPresence(st *state.State, claim *state.Claim, log *slog.Logger) *presence {
+	const announces = true
 	return &presence{
 		state:      st,
-		process:    state.NewSharedSession(st, true),
+		process:    state.NewSharedSession(st, announces),
 		claim:      claim,
 		ownSession: true,
 		log:        log,
@@ -52,7 +55,7 @@ func (p *presence) removeAgent(agent string) {
 	delete(p.agents, agent)
 }
 
-// run keeps all agents of this host announced until ctx is done. It announces them again whenever the
+// run keeps all agents of this process announced until ctx is done. It announces them again whenever the
 // session is lost.
 func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
 	defer loop.MarkUnbounded()
@@ -62,7 +65,8 @@ func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
 		loop.MarkBusy()
 		s, err := p.announceAll(ctx)
 		if ctx.Err() == nil {
-			p.onAnnounce(err) // agents that only wait do not notice that the store is away
+			// Report an unreachable store here, since agents that only wait do not notice it.
+			p.onAnnounce(err)
 		}
 		loop.MarkUnbounded()
 		if err != nil {
@@ -85,8 +89,8 @@ func (p *presence) run(ctx context.Context, loop *pulse.Loop) {
 	p.close(ctx)
 }
 
-// announceAll announces all agents of this host in the process's session. It skips an agent whose unit or
-// machine is gone, since that agent finds out by itself.
+// announceAll announces all agents of this process in its session. It skips an agent whose unit or machine is
+// gone, since that agent will notice this and end.
 func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 	s, err := p.process.Session(ctx)
 	if err != nil {
@@ -107,7 +111,8 @@ func (p *presence) announceAll(ctx context.Context) (*state.Session, error) {
 	return s, nil
 }
 
-// announceAgent announces the agent under this process's session, unless it already is.
+// announceAgent announces the agent under this process's session, unless this session has already announced
+// it.
 func (p *presence) announceAgent(ctx context.Context, agent string) error {
 	s, err := p.process.Session(ctx)
 	if err != nil {
@@ -116,7 +121,7 @@ func (p *presence) announceAgent(ctx context.Context, agent string) error {
 
 	p.mu.Lock()
 	by := p.agents[agent]
-	p.agents[agent] = by // known from now on
+	p.agents[agent] = by // also adds an unknown agent, so that announceAll knows it
 	p.mu.Unlock()
 	if by == s {
 		return nil
@@ -129,8 +134,8 @@ func (p *presence) announceAgent(ctx context.Context, agent string) error {
 	return nil
 }
 
-// reportTrouble stores beside an agent's announcement the trouble that keeps it from going on; t is nil
-// once that is over. It also appends line to the agent's log, unless its message is empty.
+// reportTrouble stores the trouble t with an agent's announcement, or removes it if t is nil. It also appends
+// line to the agent's log, unless the line's message is empty.
 func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Trouble, line logs.Line) error {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
@@ -150,8 +155,8 @@ func (p *presence) reportTrouble(ctx context.Context, agent string, t *state.Tro
 	return logs.Append(ctx, p.state, source, []logs.Line{line})
 }
 
-// noteAnnounced notes which session announced the agent. The first announcement reports that the process is
-// ready.
+// noteAnnounced records the session that has announced the agent. After the first announcement it calls
+// p.ready.
 func (p *presence) noteAnnounced(agent string, s *state.Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -165,8 +170,8 @@ func (p *presence) noteAnnounced(agent string, s *state.Session) {
 	}
 }
 
-// updaterFor returns an Updater that announces the agent before it commits. It commits only
-// while this process holds the machine's claim, and returns state.ErrClaimLost otherwise.
+// updaterFor returns an Updater that announces the agent before it commits. It returns [state.ErrClaimLost] if
+// this process no longer holds the machine's claim.
 func (p *presence) updaterFor(agent string) state.Updater {
 	update := state.UpdaterFor(p.claim, agent)
 	return func(ctx context.Context, f func(tx *state.Tx) error) error {
@@ -177,8 +182,8 @@ func (p *presence) updaterFor(agent string) state.Updater {
 	}
 }
 
-// close ends the session at once, so that the agents do not look present until it expires. The caller must
-// have ended all commits.
+// close ends the session at once, so that the agents do not seem present until it expires. It does nothing if
+// other roles share the session. The caller must have ended all commits.
 func (p *presence) close(ctx context.Context) {
 	if !p.ownSession {
 		return
@@ -187,6 +192,6 @@ func (p *presence) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := p.process.Close(ctx); err != nil {
-		p.log.Debug("the session is left to expire", "error", err)
+		p.log.Debug("cannot end the session; it will expire", "error", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// stuck is a store whose transactions can be made to hang.
+// stuck is a store whose transactions hang while a test wants that.
 type stuck struct {
 	store.Store
 	now  atomic.Bool
@@ -21,12 +21,12 @@ type stuck struct {
 
 func (s *stuck) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	if s.now.Load() {
-		<-s.free // it ignores ctx, like a hang
+		<-s.free // it ignores ctx, as a real hang would
 	}
 	return s.Store.Commit(ctx, txn)
 }
 
-// TestPulse checks that an idle agent counts as resting, and that the pulse shows an agent that hangs.
+// TestPulse checks that an idle agent counts as resting, and that the pulse reveals an agent that hangs.
 func TestPulse(t *testing.T) {
 	st := statetest.New(t)
 	s := &stuck{free: make(chan struct{})}

@@ -13,25 +13,25 @@ import (
 
 const (
 	quiescePoll = 5 * time.Millisecond
-	// maxUnaware is how long an agent that is just starting may look like one of an older binary.
+	// maxUnaware is how long a starting agent can look like an agent with an older binary.
 	maxUnaware = 3 * time.Second
 )
 
-// ErrUnaware is Quiesce's error if the agent's binary is older and cannot be asked.
+// ErrUnaware is returned if the agent's binary is too old for [Quiesce].
 var ErrUnaware = unitdir.ErrAgentUnaware
 
-// Quiesced keeps hooks of a unit from beginning until it is closed, or this process ends.
+// Quiesced keeps the hooks of a unit from beginning until it is closed, or this process ends.
 type Quiesced interface {
-	// Holds reports whether no hook can have begun so far.
+	// Holds reports whether no hook can have begun since Quiesce returned.
 	Holds() bool
-	// Close lets hooks run again.
+	// Close lets hooks begin again.
 	Close() error
 }
 
-// Quiesce keeps hooks of a unit of this host from beginning, and returns once none runs. It uses locks on
-// the unit's directory only: if the caller dies, the unit goes on. A hook whose agent has died counts as
-// long as its process lives. Quiesce calls onWait once if it must wait. It returns ErrUnaware if the unit's
-// agent is too old to take part, or ctx's error.
+// Quiesce keeps the hooks of a unit on this host from beginning, and returns once no hook is running. It only
+// locks files in the unit's directory, so hooks can run again if the caller dies. It also waits for a hook
+// whose agent has died, as long as the hook's process is running. If a hook is running, Quiesce calls onWait
+// once. It returns ErrUnaware if the unit's agent is too old to take part, or ctx's error.
 func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quiesced, error) {
 	folder := unitdir.Of(machineDir, unit).Legacy()
 	begin := time.Now()
@@ -60,15 +60,15 @@ func Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quies
 	}
 }
 
-// tryQuiesce locks the unit's hooks out, for a backup of its directory. It returns [unitdir.ErrHookRuns] if
-// one runs.
+// tryQuiesce takes the lock that the unit's hooks need. It returns [unitdir.ErrHookRuns] if a hook is running.
 func tryQuiesce(folder unitdir.Folder) (*unitdir.Quiesced, error) {
 	q, err := folder.TryQuiesce()
 	if err != nil {
 		return nil, err
 	}
 
-	// The agent has ended its hook before it gives the lock up, unless it has died.
+	// An agent releases the lock only after its hook has ended, but the hook of a dead agent may still be
+	// running.
 	runs, err := hookexec.StillRuns(q.Folder().ProcessPath())
 	if err != nil {
 		_ = q.Close()

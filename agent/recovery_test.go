@@ -49,8 +49,8 @@ func TestKilledAtEveryPoint(t *testing.T) {
 	}
 }
 
-// crashed leaves a unit as an agent that died in the unit's start hook would, with the hook's recorded
-// process.
+// crashed puts a unit into the state in which an agent leaves it when it dies during the unit's start hook.
+// The hook's process is recorded.
 func (r *rig) crashed(pid int) {
 	body, _ := r.gate("never")
 	r.lonely(map[string]string{"start": body})
@@ -196,7 +196,7 @@ func TestSecondAgentWaitsForTheUnit(t *testing.T) {
 		go func() {
 			second <- RunUnit(ctx, UnitOptions{Unit: "app/0", Options: Options{State: statetest.Share(r.st), Dir: r.dir, Tools: r.tools, Log: r.log()}})
 		}()
-		r.end() // the first ends, and the second takes over
+		r.end() // the first agent ends, and the second takes over
 		r.eventually("the second runs config-changed", func() bool { return len(r.noted("app/0")) == len(before)+1 })
 		cancel()
 		if err := receive(t, "the second ends", second); err != nil {

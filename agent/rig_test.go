@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"bijou/agent/pulse"
-	_ "bijou/hookenv/client" // which this binary is under a tool's name
+	_ "bijou/hookenv/client" // makes this binary a hook tool when it is called by a tool's name
 	"bijou/hookenv/tools"
 	"bijou/state"
 	"bijou/state/logs"
@@ -21,15 +21,15 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// rig is one environment with a machine agent in this process. This test binary is also every hook
-// tool: hookenv/client sees to that.
+// rig is one environment with a machine agent in this process. Through hookenv/client, this test binary also
+// acts as every hook tool.
 type rig struct {
 	t      testing.TB
 	st     *state.State
-	agents *state.State // the agent's state; nil means st
-	dir    string       // the machine's
+	agents *state.State // the state that the agent uses; nil means st
+	dir    string       // the machine's directory
 	tools  string
-	notes  string // the notes of recorder hooks
+	notes  string // the records of recorder hooks
 	fault  Fault
 	pulse  *pulse.Watchdog // may be nil
 
@@ -101,8 +101,8 @@ func hooks(relations ...string) []string {
 	return names
 }
 
-// recorder adds hooks to a charm. Each notes its name, unit, remote unit and members, and then runs its
-// body from bodies.
+// recorder adds hooks to a charm. Each hook records its name, unit, remote unit and members, and then runs
+// its body from bodies.
 func (r *rig) recorder(f statetest.Files, names []string, bodies map[string]string) statetest.Files {
 	for _, name := range names {
 		f["hooks/"+name] = fmt.Sprintf("#!/bin/bash\n"+
@@ -113,7 +113,7 @@ func (r *rig) recorder(f statetest.Files, names []string, bodies map[string]stri
 	return f
 }
 
-// noted returns the notes of one unit, without its name.
+// noted returns the records of one unit, without the unit's name.
 func (r *rig) noted(unit string) (lines []string) {
 	data, err := os.ReadFile(r.notes)
 	if err != nil && !os.IsNotExist(err) {
@@ -172,14 +172,14 @@ func (r *rig) awaitState(unit, want string) {
 	})
 }
 
-// awaitNote waits until a unit has noted a line.
+// awaitNote waits until a unit has recorded a line.
 func (r *rig) awaitNote(unit, note string) {
 	r.t.Helper()
 	r.eventually(unit+" notes "+note, func() bool { return slices.Contains(r.noted(unit), note) })
 }
 
-// settle waits until at one moment no unit has anything pending, running or failed. One unit's commit
-// may be work for another.
+// settle waits for a moment at which no unit has a pending, running or failed hook. It checks all units at
+// once, since one unit's commit may cause hooks of another.
 func (r *rig) settle() {
 	r.t.Helper()
 	revision := func() int64 { return statetest.Read(r.t, r.st, (*state.View).Revision) }
@@ -194,7 +194,7 @@ func (r *rig) settle() {
 	})
 }
 
-// settled reports whether the unit owes nothing, by the agent's own snapshot.
+// settled reports whether the unit has no more work, according to the agent's own snapshot.
 func (r *rig) settled(unit string) bool {
 	owed, err := state.Read(r.t.Context(), r.st, func(v *state.View) (string, error) { return Owed(v, unit) })
 	return err == nil && owed == ""

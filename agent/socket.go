@@ -15,14 +15,14 @@ import (
 	"bijou/state/osutil"
 )
 
-// maxSocketPath is the size of a unix socket's address, in bytes.
+// maxSocketPath is the length of the longest path of a unix socket, in bytes.
 const maxSocketPath = 107
 
-// socketRecord is a file in a machine's folder. It holds the path of the folder with the sockets of
-// the machine's units, for programs that look for them: no rule says where that folder is.
+// socketRecord is a file in a machine's directory. It contains the path of the directory with the sockets of
+// the machine's units. Other programs need it, since they cannot derive that path.
 const socketRecord = "sockets"
 
-// makeMachineSockets makes the directory of a machine's sockets, records its path in the machine's
+// makeMachineSockets creates the directory for a machine's sockets, records its path in the machine's
 // directory, and returns it. It is idempotent.
 func makeMachineSockets(uuid, machineDir string) (string, error) {
 	dir, err := makeSocketDir(uuid, machineDir)
@@ -52,15 +52,16 @@ func removeMachineSockets(machineDir string) {
 	}
 
 	if err := os.Remove(strings.TrimSpace(string(dir))); err == nil || errors.Is(err, fs.ErrNotExist) {
-		_ = os.Remove(record) // the next agent makes both again
+		_ = os.Remove(record) // the next agent creates both again
 	}
 }
 
-// makeSocketDir makes a directory for sockets that only its owner can enter. Its path is short, as the
-// address of a socket must be.
+// makeSocketDir creates a directory for sockets, which only its owner can enter. Its path is short enough for
+// the paths of sockets in it.
 func makeSocketDir(uuid, name string) (string, error) { return userSockets().makeIn(uuid, name) }
 
-// makeIn makes a private directory for a socket of the environment and agent.
+// makeIn creates a private directory in the base. Its name is derived from the environment's UUID and the
+// given name.
 func (b socketBase) makeIn(uuid, name string) (string, error) {
 	for {
 		base, err := b.make()
@@ -69,26 +70,27 @@ func (b socketBase) makeIn(uuid, name string) (string, error) {
 		}
 
 		dir := filepath.Join(base, shortHash(uuid, 8)+"-"+shortHash(name, 8))
+		// If the parent of dir does not exist, another process has just removed it as empty. Try again.
 		err = makePrivateDir(dir)
 		if err == nil {
 			return dir, nil
 		}
-		if !errors.Is(err, fs.ErrNotExist) { // else another process has removed the base as an empty one
+		if !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
 	}
 }
 
-// RemoveSockets removes the folders of all sockets of an environment's machines on this host. Agents that
-// were killed leave them behind. The caller must have ended the environment's agents.
+// RemoveSockets removes the directories of all sockets of an environment on this host. Agents that were killed
+// leave them behind. The caller must have ended the environment's agents.
 func RemoveSockets(uuid string) error { return userSockets().remove(uuid) }
 
-// remove removes all sockets' directories of an environment, also those that older agents made. It removes
-// the base too if that is empty.
+// remove removes all socket directories of an environment, including those that older agents created. It also
+// removes a base that is empty afterwards.
 func (b socketBase) remove(uuid string) error {
 	bases := b.list()
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" {
-		bases = append(bases, filepath.Join(dir, "bijou")) // of agents that were older
+		bases = append(bases, filepath.Join(dir, "bijou")) // older agents created their sockets here
 	}
 
 	for _, base := range bases {
@@ -105,19 +107,18 @@ func (b socketBase) remove(uuid string) error {
 				return fmt.Errorf("cannot remove sockets: %w", err)
 			}
 		}
-		_ = os.Remove(base) // only if it is empty; the next agent makes it again
+		_ = os.Remove(base) // fails unless it is empty; the next agent creates it again
 	}
 
 	return nil
 }
 
-// socketBase is where one user's folders of sockets are: in the folder called name below parent.
-// Where anybody may make folders in parent, another user can take that name first. Then they are in
-// one called name-RANDOM.
+// socketBase is the directory that contains one user's socket directories: name in parent. In a parent such
+// as /tmp another user can create that name first. The base is then called name-RANDOM.
 type socketBase struct{ parent, name string }
 
-// userSockets returns a base that lasts as long as agents do: XDG_RUNTIME_DIR does not,
-// since logind removes it at the last logout unless the user lingers.
+// userSockets returns the base of this user's sockets. It does not use XDG_RUNTIME_DIR, since agents can
+// outlive it: logind removes it at the last logout unless the user lingers.
 func userSockets() socketBase { return socketsOf(os.Geteuid()) }
 
 func socketsOf(uid int) socketBase {
@@ -127,11 +128,11 @@ func socketsOf(uid int) socketBase {
 	return socketBase{"/tmp", "bijou-" + strconv.Itoa(uid)}
 }
 
-// make returns the base's directory, after it has made sure that only this user could have made it. If
-// another user has taken the name, it makes or finds one with a random suffix.
+// make creates the base if it is missing, and returns its path. If the name belongs to another user, it
+// creates or finds a directory with a random suffix.
 func (b socketBase) make() (string, error) {
 	if err := os.MkdirAll(b.parent, 0o755); err != nil {
-		return "", fmt.Errorf("cannot make the folder of sockets: %w", err)
+		return "", fmt.Errorf("cannot create the directory of sockets: %w", err)
 	}
 
 	path := filepath.Join(b.parent, b.name)
@@ -145,7 +146,7 @@ func (b socketBase) make() (string, error) {
 
 	others, err := filepath.Glob(path + "-*")
 	if err != nil {
-		return "", fmt.Errorf("cannot look for a folder of sockets: %w", err)
+		return "", fmt.Errorf("cannot find a socket directory: %w", err)
 	}
 
 	for _, other := range others {
@@ -156,41 +157,44 @@ func (b socketBase) make() (string, error) {
 
 	made, err := os.MkdirTemp(b.parent, b.name+"-")
 	if err != nil {
-		return "", fmt.Errorf("cannot make the folder of sockets: %w", err)
+		return "", fmt.Errorf("cannot create the directory of sockets: %w", err)
 	}
 	return made, nil
 }
 
-// list returns the base's folders that are there and this user's.
+// list returns all directories that this user has created as the base, with and without a random suffix.
 func (b socketBase) list() []string {
 	path := filepath.Join(b.parent, b.name)
-	found, _ := filepath.Glob(path + "-*") // the pattern is sound
+	found, _ := filepath.Glob(path + "-*") // the pattern is valid
 
 	return slices.DeleteFunc(append([]string{path}, found...), func(path string) bool {
 		return !isPrivateDir(path)
 	})
 }
 
-// errNotOwn is why a path is not used: somebody else has made it, as anybody may in /tmp.
-var errNotOwn = errors.New("it is not a folder of this user")
+// errNotOwn is returned for a path that is not this user's directory. In /tmp another user may have created
+// it first.
+var errNotOwn = errors.New("this is not a directory of this user")
 
-// makePrivateDir makes a directory that only this user can enter. It returns errNotOwn if another user, a
-// symlink or a file has the path. It checks one open directory, since others could replace the path between
-// two checks.
+// makePrivateDir creates a directory that only this user can enter. It returns errNotOwn if the path belongs
+// to another user, or is a symlink or a file. It checks the open directory, since others could replace the
+// path between two checks.
 func makePrivateDir(path string) error {
 	for {
 		if err := os.Mkdir(path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return fmt.Errorf("cannot make the folder of sockets: %w", err)
+			return fmt.Errorf("cannot create the directory of sockets: %w", err)
 		}
 
+		// If the directory does not exist, an agent that ended has just removed it as empty. Try again.
 		err := closeToOthers(path)
-		if !errors.Is(err, fs.ErrNotExist) { // else an agent that ended has removed it as an empty one
+		if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 }
 
-// closeToOthers removes all permissions of group and others from a directory of this user.
+// closeToOthers removes all permissions of group and others from a directory. It returns errNotOwn if the
+// directory is not this user's.
 func closeToOthers(path string) error {
 	dir, st, err := openDir(path)
 	if err != nil {
@@ -205,13 +209,14 @@ func closeToOthers(path string) error {
 		return nil
 	}
 	if err := dir.Chmod(0o700); err != nil {
-		return fmt.Errorf("cannot close the folder of sockets to others: %w", err)
+		return fmt.Errorf("cannot deny other users access to the directory of sockets: %w", err)
 	}
 
 	return nil
 }
 
-// isPrivateDir reports whether a path is a folder that only this user can have made and can enter.
+// isPrivateDir reports whether a path is a directory that belongs to this user, and that only this user can
+// enter.
 func isPrivateDir(path string) bool {
 	dir, st, err := openDir(path)
 	if err != nil {
@@ -222,8 +227,8 @@ func isPrivateDir(path string) bool {
 	return int(st.Uid) == os.Geteuid() && st.Mode&0o077 == 0
 }
 
-// openDir opens a directory. It returns errNotOwn if the path is a symlink or a file, or if this user may
-// not open it.
+// openDir opens a directory. It returns errNotOwn if the path is a symlink or a file, or if this user has no
+// permission to open it.
 func openDir(path string) (dir *os.File, st unix.Stat_t, err error) {
 	dir, err = os.OpenFile(path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	for _, taken := range []error{unix.EACCES, unix.ELOOP, unix.ENOTDIR} {
@@ -233,12 +238,12 @@ func openDir(path string) (dir *os.File, st unix.Stat_t, err error) {
 	}
 
 	if err != nil {
-		return nil, st, fmt.Errorf("cannot open the folder of sockets: %w", err)
+		return nil, st, fmt.Errorf("cannot open the directory of sockets: %w", err)
 	}
 
 	if err := unix.Fstat(int(dir.Fd()), &st); err != nil {
 		dir.Close()
-		return nil, st, fmt.Errorf("cannot look at the folder of sockets %q: %w", path, err)
+		return nil, st, fmt.Errorf("cannot examine the directory of sockets %q: %w", path, err)
 	}
 	return dir, st, nil
 }
@@ -253,12 +258,12 @@ func socketPath(dir, unit string) string {
 
 func shortHash(name string, n int) string { return osutil.Digest([]byte(name))[:n] }
 
-// UnitSockets returns the sockets that this user's agents have on this host for units of that name, in all
-// environments. For an empty name it returns those of all units, and possibly other sockets. Agents that
-// were killed leave sockets behind that nobody serves.
+// UnitSockets returns the sockets on this host of this user's agents for units of that name, in all
+// environments. For an empty name it returns the sockets of all units, and possibly other sockets. Some
+// sockets may have no server, since agents that were killed leave their sockets behind.
 func UnitSockets(unit string) (paths []string) {
 	for _, base := range userSockets().list() {
-		dirs, _ := filepath.Glob(filepath.Join(base, "*")) // the pattern is sound
+		dirs, _ := filepath.Glob(filepath.Join(base, "*")) // the pattern is valid
 
 		for _, dir := range dirs {
 			if unit != "" {
@@ -276,10 +281,11 @@ func UnitSockets(unit string) (paths []string) {
 	})
 }
 
-// DoFolder makes the folder that `juju do` may use for the sockets of its runs,
-// owner-only and short, and returns it. RemoveSockets removes it.
+// DoFolder creates a directory for the sockets of `juju do`, and returns its path. Only the owner can enter
+// the directory, and its path is short enough for the paths of sockets in it. RemoveSockets removes it.
 func DoFolder(uuid string) (string, error) { return makeSocketDir(uuid, "do") }
 
-// ProviderFolder makes the folder for the sockets of a provider's process, owner-only and
-// short enough for a socket's path, and returns it. RemoveSockets removes it.
+// ProviderFolder creates a directory for the sockets of a provider's process, and returns its path. Only the
+// owner can enter the directory, and its path is short enough for the paths of sockets in it. RemoveSockets
+// removes it.
 func ProviderFolder(uuid string) (string, error) { return makeSocketDir(uuid, "provider") }

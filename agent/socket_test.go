@@ -19,8 +19,8 @@ func TestSocketPathsFit(t *testing.T) {
 	}
 }
 
-// TestSocketBase checks the directory of sockets for root and for other users. Neither directory is one
-// that logind clears when the user logs out.
+// TestSocketBase checks the directory of sockets for root and for other users. logind must not clear either
+// directory when the user logs out.
 func TestSocketBase(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	for uid, want := range map[int]string{0: "/run/bijou", 1000: "/tmp/bijou-1000"} {
@@ -30,7 +30,7 @@ func TestSocketBase(t *testing.T) {
 			t.Errorf("uid %d: %q, want %q", uid, base, want)
 		}
 
-		longest := base + "-4294967295" // as os.MkdirTemp names it
+		longest := base + "-4294967295" // with the longest suffix of os.MkdirTemp
 		for _, name := range []string{"a/0", strings.Repeat("long", 30) + "/12"} {
 			if path := socketPath(filepath.Join(longest, shortHash("", 8)+"-"+shortHash("", 8)), name); len(path) > maxSocketPath {
 				t.Errorf("%q has %d bytes", path, len(path))
@@ -66,8 +66,8 @@ func TestSocketsOfAnEnvironmentAreRemoved(t *testing.T) {
 	}
 }
 
-// TestSocketBaseIsTaken checks that a directory with a guessable name is used only if nobody else took
-// it first.
+// TestSocketBaseIsTaken checks that the agent does not use a guessable name if a file, a symlink or another
+// user's directory already has it.
 func TestSocketBaseIsTaken(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -85,7 +85,7 @@ func TestSocketBaseIsTaken(t *testing.T) {
 			if err := tt.take(t, taken); err != nil {
 				t.Fatal(err)
 			}
-			if err := giveAwayIfRoot(taken+"-0", 0o777); err != nil { // the following names can be taken too
+			if err := giveAwayIfRoot(taken+"-0", 0o777); err != nil { // the names after it may be taken too
 				t.Fatal(err)
 			}
 
@@ -116,7 +116,7 @@ func TestSocketBaseIsTaken(t *testing.T) {
 	}
 }
 
-// giveAway makes a directory that belongs to another user.
+// giveAway creates a directory that belongs to another user.
 func giveAway(t *testing.T, path string, mode os.FileMode) error {
 	if os.Geteuid() != 0 {
 		t.Skip("skipped: only root makes folders of other users")
@@ -137,8 +137,8 @@ func giveAwayIfRoot(path string, mode os.FileMode) error {
 	return os.Chown(path, 54321, 54321)
 }
 
-// TestSocketBaseOfTheFormerBinary checks that the agent uses the directory that the former binary made,
-// and closes one that was left open to others.
+// TestSocketBaseOfTheFormerBinary checks that the agent uses the directory that the former binary has
+// created, and closes a directory that was open to others.
 func TestSocketBaseOfTheFormerBinary(t *testing.T) {
 	b := socketBase{parent: t.TempDir(), name: "bijou-7"}
 	open := filepath.Join(b.parent, b.name)

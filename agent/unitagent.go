@@ -19,9 +19,9 @@ import (
 	"bijou/state/unitdir"
 )
 
-// RunUnit runs one unit agent without a machine agent, under its own session. It returns nil when
-// ctx is done or the unit is gone, and an error as RunMachine does. Another agent that runs the
-// same unit is waited for. A hook in flight is treated as by RunMachine.
+// RunUnit runs one unit agent without a machine agent, under its own session. If another agent runs the unit,
+// RunUnit waits until that agent has ended. It returns nil when ctx is done or the unit is gone, and the same
+// errors as [RunMachine]. It also ends a hook in flight as RunMachine does.
 func RunUnit(ctx context.Context, o UnitOptions) error {
 	o.Log = cmp.Or(o.Log, slog.Default())
 	var machine string
@@ -50,12 +50,14 @@ func RunUnit(ctx context.Context, o UnitOptions) error {
 	return h.runWhileClaimed(ctx, func(ctx context.Context) error { return h.superviseUnit(ctx, o.Unit) })
 }
 
-// Owed returns the step that the unit's agent would take now. It returns an empty string if the agent would
-// only wait for changes. A due update-status does not count as a step.
+// Owed describes the step that the unit's agent would take now. If there is none, it describes the unit's
+// first open request to the provisioner. It returns an empty string if the agent would only wait for changes.
+// A due update-status does not count as a step.
 func Owed(v *state.View, unit string) (string, error) { return uniter.Owed(v, unit) }
 
-// unlessDone returns nil once ctx is done, since a done ctx is the normal end of the work. It returns the
-// cause if ctx is done because the machine's claim was lost, and a vanished store in any case.
+// unlessDone returns err, or nil once ctx is done, since that is the normal end of the work. It returns
+// [state.ErrClaimLost] if ctx is done because the machine's claim was lost. It returns [state.ErrStoreGone]
+// even if ctx is done.
 func unlessDone(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, state.ErrClaimLost) {
 		return cause
@@ -67,9 +69,8 @@ func unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
-// superviseUnit runs the unit's agent, and starts it again after a pause when it ends by an error or a
-// panic. It returns nil when the unit is gone, ctx's error when ctx is done, or an error when the store is
-// gone.
+// superviseUnit runs the unit's agent, and restarts it after a pause if it ends with an error or a panic. It
+// returns nil when the unit is gone, the agent's error when ctx is done, or [state.ErrStoreGone].
 func (h *host) superviseUnit(ctx context.Context, unit string) error {
 	agent := state.UnitAgent(unit)
 	defer h.presence.removeAgent(agent)
@@ -94,7 +95,8 @@ func (h *host) superviseUnit(ctx context.Context, unit string) error {
 	}
 }
 
-// makeSocketPath returns where the unit's hook tools find its agent, and makes the folder.
+// makeSocketPath returns the path of the socket at which the unit's hook tools reach its agent. It creates
+// the socket's directory.
 func (h *host) makeSocketPath(unit string) (string, error) {
 	dir, err := makeMachineSockets(h.env.UUID, h.Dir)
 	if err != nil {
@@ -128,13 +130,14 @@ func (h *host) runUnitOnce(ctx context.Context, unit string, log *slog.Logger) (
 		SecretKeys:  h.SecretKeys,
 		Environment: h.env,
 		Nominate:    func(stays bool) { h.election.nominate(ctx, unit, stays) },
+		Withdraw:    func() { h.election.withdraw(unit) },
 	})
 }
 
 // host holds everything that the unit agents of one process share.
 type host struct {
 	Options
-	env      state.Environment // as it was at the start
+	env      state.Environment // as it was when the process started
 	limiter  *uniter.HookLimiter
 	logs     *unitlog.Sender
 	claim    *state.Claim
@@ -143,7 +146,7 @@ type host struct {
 	outages  *outageLog
 }
 
-// newHost returns a host with the options, whose limiter the caller sets.
+// newHost returns a host with the options. The caller must set its limiter.
 func newHost(o Options, env state.Environment, claim *state.Claim) (*host, error) {
 	dir, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -167,8 +170,9 @@ func newHost(o Options, env state.Environment, claim *state.Claim) (*host, error
 	}, nil
 }
 
-// hookConcurrency returns how many hooks may run at a time. Charms run apt, and dpkg has one lock:
-// only on "local", where machines are not machines of their own, several is the default.
+// hookConcurrency returns how many hooks can run at a time on a machine. The default is one hook, since
+// charms run apt, and dpkg has one lock. Machines of provider "local" are not real machines, so the default
+// there is the number of CPUs.
 func hookConcurrency(env state.Environment) int {
 	switch {
 	case env.HookConcurrency() > 0:
@@ -180,8 +184,8 @@ func hookConcurrency(env state.Environment) int {
 	return 1
 }
 
-// runWhileClaimed announces the agents while work runs them. It ends them once another
-// process runs the machine, or once they are asked to drain.
+// runWhileClaimed calls work and announces the agents while work is running. It cancels work's ctx when
+// another process has taken the machine's claim, or when a requested drain is complete.
 func (h *host) runWhileClaimed(ctx context.Context, work func(ctx context.Context) error) error {
 	announcing, stopAnnouncing := context.WithCancel(context.WithoutCancel(ctx))
 	working, stop := context.WithCancelCause(ctx)
@@ -191,7 +195,7 @@ func (h *host) runWhileClaimed(ctx context.Context, work func(ctx context.Contex
 
 	wg.Go(func() {
 		if err := h.claim.Watch(working); err != nil {
-			h.Log.Error("another agent runs the machine: this agent ends, with its hooks in flight", "error", err)
+			h.Log.Error("another agent runs the machine: this agent ends, with its running hooks", "error", err)
 			stop(err)
 		}
 	})
@@ -206,8 +210,8 @@ func (h *host) runWhileClaimed(ctx context.Context, work func(ctx context.Contex
 	return unlessDone(working, err)
 }
 
-// drainOnRequest waits for a request to make way for another binary. Then it lets no hook begin, and calls
-// stop when those that run have ended.
+// drainOnRequest waits until h.Drain is closed. Then it lets no further hook begin, and calls stop when all
+// running hooks have ended.
 func (h *host) drainOnRequest(ctx context.Context, stop func()) {
 	select {
 	case <-h.Drain:
@@ -215,7 +219,7 @@ func (h *host) drainOnRequest(ctx context.Context, stop func()) {
 		return
 	}
 
-	h.Log.Info("no more hooks begin; the agent ends once those in flight have ended")
+	h.Log.Info("no new hooks begin; the agent ends once the running hooks have ended")
 	select {
 	case <-h.limiter.Drain():
 		stop()
@@ -223,7 +227,7 @@ func (h *host) drainOnRequest(ctx context.Context, stop func()) {
 	}
 }
 
-// awaitEnvironment reads the environment, once exists returns no error. It retries while the store is away.
+// awaitEnvironment returns the environment, once exists returns no error. It retries as [retryTransient] does.
 func awaitEnvironment(
 	ctx context.Context,
 	st *state.State,
@@ -241,8 +245,8 @@ func awaitEnvironment(
 	})
 }
 
-// retryTransient calls f until it succeeds, or fails in a way that a retry cannot mend. It reports the
-// outage.
+// retryTransient calls f until it succeeds, fails with an error that a retry cannot fix, or ctx is done. It
+// logs the outage.
 func retryTransient[T any](ctx context.Context, log *slog.Logger, f func() (T, error)) (T, error) {
 	var retry backoff.Exponential
 	report := newOutageLog(log).partReporter("start")

@@ -15,7 +15,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// witness is a store that records what is read and written through it.
+// witness is a store that records all reads and writes through it.
 type witness struct {
 	store.Store
 
@@ -24,7 +24,7 @@ type witness struct {
 	commits []store.Txn
 }
 
-// witnessed makes the agent work through a witness.
+// witnessed makes the agent use its store through a witness.
 func (r *rig) witnessed() *witness {
 	w := &witness{reads: map[string]int{}}
 	r.agents = statetest.ShareWrapped(r.st, func(s store.Store) store.Store {
@@ -72,8 +72,7 @@ func (w *witness) wrote(text string) (keys []string) {
 	return keys
 }
 
-// TestHundredReadsAreOne checks that a hook that reads a settings node a hundred times reads it once
-// from the store.
+// TestHundredReadsAreOne checks that the store is read once if a hook reads a settings node a hundred times.
 func TestHundredReadsAreOne(t *testing.T) {
 	once(t, func(r *rig) {
 		r.manual()
@@ -106,8 +105,8 @@ func TestHundredReadsAreOne(t *testing.T) {
 	})
 }
 
-// TestFailedHookIsNeverSeen checks that no commit contains what a failed hook set, however large it is
-// and however the hook ended.
+// TestFailedHookIsNeverSeen checks that no commit contains the values that a failed hook has set, whatever
+// their size and however the hook ended.
 func TestFailedHookIsNeverSeen(t *testing.T) {
 	for name, end := range map[string]string{"it exits": "exit 3", "it is killed": "kill -9 $$"} {
 		t.Run(name, func(t *testing.T) {

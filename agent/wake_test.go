@@ -9,8 +9,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestUnitIsWokenByItsOwnKeysOnly counts the reads of the store. A change makes only the unit that it
-// concerns read, once, even if other units' names begin with its name.
+// TestUnitIsWokenByItsOwnKeysOnly counts the reads of the store. After a change only the unit that it
+// concerns may read, and only once, even if the names of other units begin with its name.
 func TestUnitIsWokenByItsOwnKeysOnly(t *testing.T) {
 	need.Whole(t)
 	const units, changes = 20, 10
@@ -32,7 +32,7 @@ func TestUnitIsWokenByItsOwnKeysOnly(t *testing.T) {
 	}
 }
 
-// quiet waits until the store is no longer read, and returns the number of reads so far.
+// quiet waits until no unit reads the store, and returns the number of reads so far.
 func (f *faulty) quiet(r *rig) (reads int) {
 	count := func() int {
 		f.mu.Lock()
@@ -45,7 +45,7 @@ func (f *faulty) quiet(r *rig) (reads int) {
 			reads, calm = now, 0
 		}
 		calm++
-		return calm > 30 // looks, one each hundredth of a second
+		return calm > 30 // consecutive checks, one each hundredth of a second
 	})
 	return reads
 }

@@ -20,8 +20,8 @@ const maxSettingSize = 16 << 20
 
 var errNotText = errors.New("settings hold UTF-8 text without NUL bytes; encode it first (base64, for instance)")
 
-// ParseDictionary reads the first document of a YAML or JSON file as changes of settings: text as
-// it is written, null to delete. An empty file has none.
+// ParseDictionary parses the first document of a YAML or JSON file as changes of settings. A value keeps the text in
+// which it is written, and null deletes its key. An empty file contains no changes.
 func ParseDictionary(data []byte) (map[string]*string, error) {
 	if err := CheckText(string(data)); err != nil {
 		return nil, err
@@ -39,13 +39,13 @@ func ParseDictionary(data []byte) (map[string]*string, error) {
 		return nil, fault
 	}
 	if err != nil {
-		return nil, err // yaml says "yaml: " itself, and charms look for it
+		return nil, err // begins with "yaml: ", which charms look for
 	}
 
 	return parseMapping(resolveAlias(document.Content[0]))
 }
 
-// parseMapping returns the pairs of a YAML dictionary; nil as the value of a null.
+// parseMapping returns the pairs of a YAML dictionary. The value of a null is nil.
 func parseMapping(node *yaml.Node) (map[string]*string, error) {
 	changes := map[string]*string{}
 	if node.Kind == yaml.ScalarNode && node.Tag == "!!null" {
@@ -89,9 +89,9 @@ func resolveAlias(node *yaml.Node) *yaml.Node {
 	return node
 }
 
-// AddChange notes in changes that the key gets the value. With remove, or for an empty value as in KEY=, it
-// notes that the key is deleted. It returns an error if the key is empty, or if key or value are not UTF-8
-// text or too long.
+// AddChange records in the map changes that the key gets the value. If remove is true, or if the value is
+// empty as in KEY=, it records that the key is deleted. It returns an error if the key is empty, if key or
+// value are not UTF-8 text without NUL bytes, or if the value is too long.
 func AddChange(changes map[string]*string, key, value string, remove bool) error {
 	if err := CheckText(key, value); err != nil {
 		return fmt.Errorf("cannot set %q: %w", key, err)
@@ -100,7 +100,7 @@ func AddChange(changes map[string]*string, key, value string, remove bool) error
 		return errors.New("cannot set a key without a name")
 	}
 	if len(value) > maxSettingSize {
-		return fmt.Errorf("cannot set %q: its value has %d bytes, and 16 MiB is the most", key, len(value))
+		return fmt.Errorf("cannot set %q: the value has %d bytes; the limit is 16 MiB", key, len(value))
 	}
 
 	changes[key] = &value
@@ -110,7 +110,7 @@ func AddChange(changes map[string]*string, key, value string, remove bool) error
 	return nil
 }
 
-// CheckText returns an error if one of the texts is not UTF-8, or has a NUL in it.
+// CheckText returns an error if one of the texts is not UTF-8, or contains a NUL byte.
 func CheckText(texts ...string) error {
 	for _, text := range texts {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
@@ -120,8 +120,8 @@ func CheckText(texts ...string) error {
 	return nil
 }
 
-// parseJSONObject reads a file that is one JSON object as such: nearly all JSON is YAML too, but
-// its escapes and line separators mean other things there. ok is false for anything else.
+// parseJSONObject parses a file that is a single JSON object. Nearly all JSON is also YAML, but some escapes
+// and line separators have a different meaning in YAML. ok is false for any other file.
 func parseJSONObject(data []byte) (changes map[string]*string, ok bool, err error) {
 	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) || !json.Valid(data) {
 		return nil, false, nil
@@ -138,8 +138,8 @@ func parseJSONObject(data []byte) (changes map[string]*string, ok bool, err erro
 	return changes, true, err
 }
 
-// jsonError returns the syntax error of a file that its writer meant as JSON; nil if nothing shows that.
-// asYAML is the error of reading the file as YAML.
+// jsonError returns an error for a file that is meant to be JSON: a list, or an object that is neither valid
+// JSON nor valid YAML. It returns nil for any other file. asYAML is the error of parsing the file as YAML.
 func jsonError(data []byte, asYAML error) error {
 	text := bytes.TrimSpace(data)
 	if json.Valid(text) && text[0] == '[' {
@@ -154,8 +154,8 @@ func jsonError(data []byte, asYAML error) error {
 	return fmt.Errorf("json: %w", json.Unmarshal(data, new(any)))
 }
 
-// convertValues returns the changes of settings that a dictionary describes: a string stands for itself,
-// null deletes the key, and every other value is set as its JSON text.
+// convertValues returns the changes of settings in a JSON dictionary. A string is set as its content, null deletes the
+// key, and every other value is set as its JSON text.
 func convertValues(values map[string]json.RawMessage) (map[string]*string, error) {
 	changes := map[string]*string{}
 	for key, raw := range values {
@@ -174,9 +174,9 @@ func convertValues(values map[string]json.RawMessage) (map[string]*string, error
 	return changes, nil
 }
 
-// checkSurrogates refuses valid JSON that holds half of a surrogate pair. It is no text: U+FFFD
-// would silently take its place, and programs write it for bytes that are not UTF-8 (Python for
-// one).
+// checkSurrogates returns an error for valid JSON that contains half of a surrogate pair. The decoder would
+// silently replace that half with U+FFFD. Some programs, such as Python, write half a pair for bytes that are
+// not UTF-8.
 func checkSurrogates(data []byte) error {
 	for i := 0; i < len(data); i++ {
 		if data[i] != '\\' {
@@ -185,7 +185,7 @@ func checkSurrogates(data []byte) error {
 
 		first := parseCodeUnit(data[i:])
 		if !utf16.IsSurrogate(first) {
-			i++ // skips the escaped character too, which may be a backslash
+			i++ // also skip the escaped character, which can be a backslash
 			continue
 		}
 		if utf16.DecodeRune(first, parseCodeUnit(data[i+6:])) == unicode.ReplacementChar {
@@ -197,7 +197,7 @@ func checkSurrogates(data []byte) error {
 	return nil
 }
 
-// parseCodeUnit returns the code of a leading \uXXXX, -1 if there is none.
+// parseCodeUnit returns the code of a leading \uXXXX, or -1 if the data does not begin with one.
 func parseCodeUnit(data []byte) rune {
 	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
 		return -1
@@ -210,8 +210,8 @@ func parseCodeUnit(data []byte) rune {
 	return rune(code)
 }
 
-// ParseJSONBlob reads one JSON dictionary of texts, numbers, booleans and nulls; numbers stay as they
-// are written.
+// ParseJSONBlob parses a JSON dictionary as changes of settings. Numbers keep the text in which they are written, and
+// null deletes its key.
 func ParseJSONBlob(blob string) (map[string]*string, error) {
 	if err := CheckText(blob); err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ func ParseJSONBlob(blob string) (map[string]*string, error) {
 	d := json.NewDecoder(strings.NewReader(blob))
 	err := d.Decode(&raw)
 	if errors.As(err, new(*json.UnmarshalTypeError)) || err == nil && raw == nil {
-		return nil, errors.New("cannot read json_blob: it is no dictionary")
+		return nil, errors.New("cannot read json_blob: the value is not a dictionary")
 	}
 
 	if err != nil {

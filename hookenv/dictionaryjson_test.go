@@ -42,8 +42,8 @@ func TestJSONIsReadAsJSON(t *testing.T) {
 	}
 }
 
-// TestFaultsAreOfTheLanguageThatWasWritten checks that errors in JSON speak of JSON, and errors in YAML
-// of YAML.
+// TestFaultsAreOfTheLanguageThatWasWritten checks that errors in JSON mention JSON, and that errors in YAML
+// mention YAML.
 func TestFaultsAreOfTheLanguageThatWasWritten(t *testing.T) {
 	for file, want := range map[string]string{
 		"{\"a\": 1,\n\"b\" \"c\"}": `json: invalid character '"' after object key`,

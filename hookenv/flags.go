@@ -7,19 +7,20 @@ import (
 	"unicode/utf8"
 )
 
-// FlagSet holds the options of one tool; docs/reference/hook-tools.md describes their grammar.
+// FlagSet holds the options of one tool. docs/reference/hook-tools.md describes their grammar.
 type FlagSet struct {
 	options       []option
-	args          []string // positionals, once parsed
-	clientID      string   // of every tool; the client has read it already
-	AcceptUnknown bool     // as arguments
-	Format        string   // the output format, or before parsing the default; empty: the value's own
+	args          []string // the arguments that are not options, after parsing
+	clientID      string   // the value of --client-id, which every tool accepts; the client has already used it
+	AcceptUnknown bool     // accept unknown options as arguments
+	Format        string   // the output format; before parsing, the tool's default; empty if the format depends on the value
 }
 
+// option is one option of a tool.
 type option struct {
-	names []string // without dashes; one letter means -x, else --xyz
-	arg   string   // what its value is called in help; empty for a boolean
-	help  string   // empty: not shown
+	names []string // without dashes: a single letter is -x, a longer name is --xyz
+	arg   string   // the placeholder for the option's value in the help, or empty for a boolean
+	help  string   // its line in the help; an option without a line is not shown
 	set   func(name, value string) error
 }
 
@@ -30,9 +31,9 @@ func newFlagSet() *FlagSet {
 	return f
 }
 
-// AddString declares an option with a value; the last value wins. Names have no dashes: one letter is -x,
-// longer ones are --xyz. help is the option's line in --help, where arg stands for the value. An option
-// without help is not shown there.
+// AddString declares an option with a value. If the option is given several times, the last value counts.
+// Names have no dashes: a single letter is -x, and a longer name is --xyz. help is the option's line in
+// --help, where arg stands for the value. An option without help is not shown there.
 func (f *FlagSet) AddString(to *string, help, arg string, names ...string) {
 	f.add(option{
 		names: names,
@@ -45,7 +46,7 @@ func (f *FlagSet) AddString(to *string, help, arg string, names ...string) {
 	})
 }
 
-// AddBool declares an option without a value. It may have a boolean behind "=".
+// AddBool declares an option without a value. A caller can also set it with --xyz=true or --xyz=false.
 func (f *FlagSet) AddBool(to *bool, help string, names ...string) {
 	f.add(option{
 		names: names,
@@ -53,7 +54,7 @@ func (f *FlagSet) AddBool(to *bool, help string, names ...string) {
 		set: func(name, value string) error {
 			b, err := strconv.ParseBool(value)
 			if err != nil {
-				return UsageErrorf("invalid value %q for option %s: %v", value, name, err)
+				return UsageErrorf("invalid value %q for option %s: expected true or false", value, name)
 			}
 			*to = b
 			return nil
@@ -96,8 +97,8 @@ func (f *FlagSet) findOption(name string) (option, bool) {
 	return f.options[i], true
 }
 
-// parse takes options from anywhere in argv, the tool's name left out, up to "--", and leaves the
-// rest in f.args.
+// parse parses argv, which does not contain the tool's name. Options can be anywhere before "--". parse leaves all
+// other arguments in f.args.
 func (f *FlagSet) parse(argv []string) error {
 	for len(argv) > 0 {
 		arg := argv[0]
@@ -124,7 +125,7 @@ func (f *FlagSet) parse(argv []string) error {
 	return nil
 }
 
-// parseLong parses the long option arg. It returns the rest of argv behind the option and its value.
+// parseLong parses the long option arg, which argv follows. It returns the part of argv after the option's value.
 func (f *FlagSet) parseLong(arg string, argv []string) ([]string, error) {
 	name, value, joined := strings.Cut(arg[2:], "=")
 	o, ok := f.findOption(name)
@@ -138,7 +139,8 @@ func (f *FlagSet) parseLong(arg string, argv []string) ([]string, error) {
 	return f.takeValue(o, name, argv)
 }
 
-// parseShort parses "-f v", "-fv", "-f=v" and booleans run together, "-ab".
+// parseShort parses options of the forms "-f v", "-fv" and "-f=v", and combined booleans such as "-ab". It returns the
+// part of argv after the option's value.
 func (f *FlagSet) parseShort(arg string, argv []string) ([]string, error) {
 	for letters := arg[1:]; letters != ""; {
 		_, size := utf8.DecodeRuneInString(letters)
@@ -163,7 +165,8 @@ func (f *FlagSet) parseShort(arg string, argv []string) ([]string, error) {
 	return argv, nil
 }
 
-// takeValue sets an option to the next argument, or to true if it takes none. It returns the rest.
+// takeValue sets an option to the first argument of argv, or to true if the option has no value. It returns the
+// remaining arguments.
 func (f *FlagSet) takeValue(o option, name string, argv []string) ([]string, error) {
 	switch {
 	case o.arg == "":
@@ -175,7 +178,8 @@ func (f *FlagSet) takeValue(o option, name string, argv []string) ([]string, err
 	return argv[1:], o.set(withDashes(name), argv[0])
 }
 
-// resolveUnknown decides about an option that the tool does not have.
+// resolveUnknown handles an option that the tool does not have. It returns errHelp for the help option. If the tool
+// accepts unknown options, it adds arg to f.args. Otherwise it returns a usage error.
 func (f *FlagSet) resolveUnknown(name, arg string) error {
 	switch {
 	case name == "help" || name == "h":
@@ -190,10 +194,10 @@ func (f *FlagSet) resolveUnknown(name, arg string) error {
 	return UsageErrorf(unknownOption+"%s", withDashes(name))
 }
 
-// unknownOption begins the error about an option that a tool has not.
+// unknownOption is the beginning of the error for an unknown option.
 const unknownOption = "option provided but not defined: "
 
-// withDashes returns the form in which error messages name an option, however it was typed.
+// withDashes returns an option's name as error messages show it, with one or two dashes.
 func withDashes(name string) string {
 	if len(name) > 1 {
 		return "--" + name

@@ -23,7 +23,7 @@ func FuzzDictionary(f *testing.F) {
 	})
 }
 
-// FuzzYAML checks that text that is printed as YAML reads back as the same text.
+// FuzzYAML checks that a text that is printed as YAML and parsed again is the same text.
 func FuzzYAML(f *testing.F) {
 	for _, seed := range []string{"", "42", "true", "null", "~", "0x10", "08", "1e5", "2001-01-01", "a: b", "a #b", " x", "x ", "\na", "a\n", "a\n\n", "a\tb\n", "é", "😀", "\u2028", "a\r\nb", "- x", "<<", "=", "\ufeff", "\x7f", "#", "\n", "\u202e", "a\n\u200f"} {
 		f.Add(seed, seed)

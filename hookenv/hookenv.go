@@ -1,11 +1,9 @@
-// Package hookenv is the engine of hook tools: the grammar of their options, their
-// help, their output in each format, their errors and exit codes. A tool runs inside
-// the agent, on behalf of the thin client that the hook called: its arguments are
-// parsed, hookapi is asked, and the answer is formatted.
+// Package hookenv is the engine of hook tools: the grammar of their options, their help, their output in each
+// format, their errors and their exit codes. A tool runs in the agent, on behalf of the thin client that the
+// hook has called. It parses its arguments, calls hookapi, and formats the result.
 //
-// It knows no tool: those stand above, in hookenv/tools. It is no socket (hookenv/server) and no
-// process (hookenv/client), and knows nothing of state or agents: all it learns comes through
-// hookapi. agent, hookenv/tools, hookenv/server and multicall import it.
+// The package does not define any tools; hookenv/tools does. It does not serve the socket (hookenv/server),
+// and it is not the client (hookenv/client). It accesses state and agents only through hookapi.
 package hookenv
 
 import (
@@ -21,37 +19,36 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// Call is one call of a tool, as its caller made it.
+// Call is one call of a tool.
 type Call struct {
-	Argv  []string // the tool's name or path first
-	Stdin string   // one of wire.StdinNone, StdinFIFO, StdinFile, StdinTerminal
+	Argv  []string // the tool's name or path, and its arguments
+	Stdin string   // the kind of the caller's stdin: wire.StdinNone, StdinFIFO, StdinFile or StdinTerminal
 	Files Files
 	Now   func() time.Time
 }
 
-// Files reads files as the caller would.
+// Files reads files with the caller's permissions and working directory.
 type Files interface {
-	// Read returns a file's content, or stdin's to its end if the path is "-".
-	// Its error is worded for people and goes to them unchanged.
+	// Read returns the content of a file, or all of stdin if the path is "-". Its error is shown to the caller
+	// unchanged.
 	Read(ctx context.Context, path string) ([]byte, error)
 }
 
-// Result holds what the caller prints and exits with.
+// Result is the output and the exit code of a call.
 type Result struct {
 	Exit           int
 	Stdout, Stderr []byte
-	OutputPath     string // a path that Stdout goes to instead; "" for stdout
+	OutputPath     string // the file that Stdout is written to, or empty for stdout
 }
 
-// Run runs the tool for a hook. It never fails: the result holds any error, worded for the caller.
+// Run runs the tool for a hook. The result contains any error, as the caller sees it.
 func (t Tool) Run(ctx context.Context, h hookapi.Hook, call Call) Result {
 	inv := &Invocation{Call: call, Hook: h, Facts: h.Facts(), Tool: t}
 	return inv.makeResult(inv.run(ctx))
 }
 
-// RunWithoutHook runs the tool for a caller that no hook surrounds; argv includes argv[0]. It answers
-// --help, and tools that work without a hook (juju-log). done is false for all other calls, which
-// client.Run sends to an agent.
+// RunWithoutHook runs the tool for a caller that is not in a hook. argv includes argv[0]. It handles --help, and
+// tools that work without a hook, such as juju-log. done is false for all other calls, which must go to an agent.
 func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
 	flags, run, err := t.parse(argv[1:])
 	if errors.Is(err, errHelp) {
@@ -73,19 +70,19 @@ func (t Tool) RunWithoutHook(argv []string) (r Result, done bool) {
 	return inv.makeResult(err), true
 }
 
-// Invocation is one call of a tool: its arguments, the hook that answers its questions, and its output. One
-// goroutine uses it.
+// Invocation is one call of a tool: its arguments, the hook that provides its data, and its output. Only one
+// goroutine may use it.
 type Invocation struct {
 	Call
 	Hook  hookapi.Hook
 	Facts hookapi.Facts
 	Tool  Tool
-	Args  []string // what is left of argv without options
+	Args  []string // the arguments without the tool's name and the options
 
-	Format string // the output format that was asked for, or the tool's own; empty: the value's
+	Format string // the requested output format, or the tool's default; empty if the format depends on the value
 
 	Stdout, stderr bytes.Buffer
-	write          string
+	write          string // see Result.OutputPath
 }
 
 // run parses the arguments, and runs the tool or prints its help.
@@ -104,7 +101,7 @@ func (inv *Invocation) run(ctx context.Context) error {
 	return run(ctx, inv)
 }
 
-// makeResult returns the output and exit code of a tool that ended with this error.
+// makeResult returns the result of a call that has ended with this error, or nil.
 func (inv *Invocation) makeResult(err error) Result {
 	r := Result{Stdout: inv.Stdout.Bytes(), Stderr: inv.stderr.Bytes(), OutputPath: inv.write}
 	if err == nil {
@@ -117,8 +114,8 @@ func (inv *Invocation) makeResult(err error) Result {
 	return r
 }
 
-// rewordError returns hookapi's errors in the words that charms know from Juju, without the context that an
-// implementation wrapped around them. It returns all other errors unchanged.
+// rewordError returns ErrGone and ErrRelationNotFound in the words that charms know from Juju, without the context
+// that an implementation wrapped around them. It returns all other errors unchanged.
 func (inv *Invocation) rewordError(err error) error {
 	switch {
 	case errors.Is(err, hookapi.ErrGone):
@@ -132,11 +129,11 @@ func (inv *Invocation) rewordError(err error) error {
 	return UsageErrorf("Relation not found")
 }
 
-// IsModern reports whether the charm speaks the dialect of today's Juju.
+// IsModern reports whether the charm uses the modern dialect.
 func (inv *Invocation) IsModern() bool { return inv.Facts.Dialect == hookapi.Modern }
 
-// TrimName returns a name without white space at its end, for classic charms: scripts that read
-// names by lines may leave the line's end on one, which their tools never minded.
+// TrimName removes white space from the end of a name, except for modern charms. Scripts of classic charms that read
+// names from lines can leave the newline on a name, which classic tools always accepted.
 func (inv *Invocation) TrimName(given string) string {
 	if inv.IsModern() {
 		return given
@@ -144,7 +141,7 @@ func (inv *Invocation) TrimName(given string) string {
 	return strings.TrimRight(given, " \t\r\n")
 }
 
-// Arg returns the i-th argument beside options; empty if there are fewer.
+// Arg returns the i-th argument that is not an option, or an empty string if there are fewer arguments.
 func (inv *Invocation) Arg(i int) string {
 	if i < len(inv.Args) {
 		return inv.Args[i]
@@ -152,7 +149,7 @@ func (inv *Invocation) Arg(i int) string {
 	return ""
 }
 
-// LimitArgs returns a usage error if there are more than n arguments beside options.
+// LimitArgs returns a usage error if there are more than n arguments that are not options.
 func (inv *Invocation) LimitArgs(n int) error {
 	if len(inv.Args) > n {
 		return UsageErrorf("unrecognized args: %q", inv.Args[n:])
@@ -160,8 +157,8 @@ func (inv *Invocation) LimitArgs(n int) error {
 	return nil
 }
 
-// RequireUnitArgument returns a usage error if no argument can be left out for the local unit, since
-// there is none.
+// RequireUnitArgument returns a usage error if there is no local unit. A tool calls it if the unit's name was left
+// out, which stands for the local unit.
 func (inv *Invocation) RequireUnitArgument() error {
 	if inv.Facts.Unit == "" {
 		return UsageErrorf("no unit specified: name it as the last argument, or run juju do with --unit")
@@ -169,7 +166,7 @@ func (inv *Invocation) RequireUnitArgument() error {
 	return nil
 }
 
-// RequireLocalUnit returns a usage error if there is no local unit: under juju do without --unit.
+// RequireLocalUnit returns a usage error if there is no local unit, as in juju do without --unit.
 func (inv *Invocation) RequireLocalUnit() error {
 	if inv.Facts.Unit == "" {
 		return UsageErrorf("no unit specified: run juju do with --unit")
@@ -177,7 +174,7 @@ func (inv *Invocation) RequireLocalUnit() error {
 	return nil
 }
 
-// CheckUnitCall returns a usage error unless there are a local unit and at most maxArgs arguments.
+// CheckUnitCall returns a usage error unless there is a local unit, and at most maxArgs arguments.
 func (inv *Invocation) CheckUnitCall(maxArgs int) error {
 	if err := inv.LimitArgs(maxArgs); err != nil {
 		return err
@@ -185,7 +182,7 @@ func (inv *Invocation) CheckUnitCall(maxArgs int) error {
 	return inv.RequireLocalUnit()
 }
 
-// WriteLog logs a message for the hook; without a hook it goes to the caller's stderr.
+// WriteLog writes a message to the unit's log or, without a hook, to the caller's stderr.
 func (inv *Invocation) WriteLog(level, message string) {
 	if inv.Hook == nil {
 		fmt.Fprintf(&inv.stderr, "%s %s\n", level, message)
@@ -194,8 +191,8 @@ func (inv *Invocation) WriteLog(level, message string) {
 	inv.Hook.Log(level, message)
 }
 
-// DeprecateFormat prints to stderr that this tool ignores --format, in Juju's words and without a newline
-// as in Juju: charm libraries compare that text.
+// DeprecateFormat prints to stderr that this tool ignores --format, if the option was given. It uses Juju's
+// exact words, without a newline, since charm libraries compare the text.
 func (inv *Invocation) DeprecateFormat(format string) {
 	if format != "" {
 		fmt.Fprintf(&inv.stderr, "--format flag deprecated for command %q", inv.Tool.Name)

@@ -48,8 +48,8 @@ func (f *FlagSet) AddFormat(formats ...string) {
 	})
 }
 
-// Print writes a value to stdout in the requested format. A value is nil, a string, a list of strings, a
-// boolean, a number or a dictionary. A json.Number is printed as it was written.
+// Print writes a value to stdout in the requested format. The value is nil, a string, a list of strings, a boolean, a
+// number or a dictionary. A [json.Number] is printed as it was written.
 func (inv *Invocation) Print(value any) error {
 	text, err := renderValue(inv.FormatFor(value), value)
 	if err != nil {
@@ -102,19 +102,22 @@ func renderValue(format string, value any) ([]byte, error) {
 	return renderSmart(value)
 }
 
-// renderSmart prints a value as scripts read it: nil as nothing, a string as itself, a list with one item a
-// line. Other values are printed as YAML.
+// renderSmart returns a value in a form for scripts: nil as an empty text, a string unchanged, and a list of
+// strings with one item on each line. It returns other values as YAML.
 func renderSmart(value any) ([]byte, error) {
 	text := ""
 	switch v := value.(type) {
 	case nil:
-		// Nothing is printed as an empty text.
+		return nil, nil
 	case string:
 		text = v
 	case []string:
 		text = strings.Join(v, "\n")
 	case bool:
-		text = map[bool]string{true: "True", false: "False"}[v]
+		text = "False"
+		if v {
+			text = "True"
+		}
 	default:
 		return renderYAML(value)
 	}
@@ -122,7 +125,6 @@ func renderSmart(value any) ([]byte, error) {
 	if text == "" {
 		return nil, nil
 	}
-
 	return []byte(text + "\n"), nil
 }
 
@@ -139,8 +141,8 @@ func renderJSON(value any) ([]byte, error) {
 	return append(encoded, '\n'), nil
 }
 
-// pythonFloat is printed as Python prints floats, which the tools of classic charms do too: a whole
-// number keeps its point.
+// pythonFloat is a float that is printed as Python prints it: a whole number keeps its point. Classic charms expect
+// this form.
 type pythonFloat float64
 
 // String returns the float as Python's repr prints it.
@@ -165,7 +167,7 @@ func (f pythonFloat) MarshalYAML() (any, error) {
 	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!float", Value: f.String()}, nil
 }
 
-// ConvertFloats returns the value, for classic charms with all floats in it printed as Python
+// ConvertFloats returns the value. For classic charms it replaces the floats in it, so that they are printed as Python
 // prints them.
 func (inv *Invocation) ConvertFloats(value any) any {
 	if inv.IsModern() {
@@ -186,7 +188,8 @@ func (inv *Invocation) ConvertFloats(value any) any {
 	return value
 }
 
-// renderYAML prints nothing for nothing, not "null": charms test for it.
+// renderYAML returns the value as YAML. It returns nothing for nil, and not "null", since charms test for
+// empty output.
 func renderYAML(value any) ([]byte, error) {
 	if value == nil {
 		return nil, nil
@@ -203,14 +206,14 @@ func renderYAML(value any) ([]byte, error) {
 	return escapeHarmful(b.String()), err
 }
 
-// isHarmful reports whether the character could break a line, or turn the direction of the text after it.
-// The YAML encoder does not escape these.
+// isHarmful reports whether the character could break a line, or change the direction of the text after it. The YAML
+// encoder does not escape such characters.
 func isHarmful(r rune) bool {
 	return r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r)
 }
 
-// escapeHarmful escapes the harmful characters of YAML text. They stand between quotes, since yamlText
-// quotes every text that holds one.
+// escapeHarmful escapes the harmful characters of YAML text. They are always in double quotes, since yamlText quotes
+// every text that contains one.
 func escapeHarmful(text string) []byte {
 	var b bytes.Buffer
 	for _, r := range text {
@@ -261,9 +264,9 @@ func yamlValue(value any) any {
 	return value
 }
 
-// yamlText is quoted where the encoder would write what is read back as another text, or not at
-// all: it takes "<<" for plain text, and a literal block cannot have tabs, foreign line breaks or
-// an empty first line. So is what has harmful characters.
+// yamlText is a text that is quoted if the encoder's plain form would be read back differently, or not at
+// all. Such texts are "<<", and texts of several lines with a tab, a NEL or an empty first line. A text is
+// also quoted if it contains a harmful character.
 type yamlText string
 
 // MarshalYAML implements yaml.Marshaler.
@@ -278,8 +281,8 @@ func (t yamlText) MarshalYAML() (any, error) {
 	return s, nil
 }
 
-// renderShell prints a value for a shell's eval: a dictionary as sorted lines VAR_KEY='value', all else as
-// [renderSmart] does. It returns an error if two keys would become the same variable.
+// renderShell returns a value for a shell's eval. It returns a dictionary as sorted lines VAR_KEY='value', and other
+// values as [renderSmart] does. It returns an error if two keys would become the same variable.
 func renderShell(value any) ([]byte, error) {
 	dictionary := map[string]any{}
 	switch v := value.(type) {
@@ -296,7 +299,7 @@ func renderShell(value any) ([]byte, error) {
 	}
 
 	var b bytes.Buffer
-	keys := map[string]string{} // by variable
+	keys := map[string]string{} // by the name of their variable
 	for _, key := range slices.Sorted(maps.Keys(dictionary)) {
 		name := variableName(key)
 		if other, isTaken := keys[name]; isTaken {
@@ -329,9 +332,8 @@ func shellText(value any) (string, error) {
 	return strings.TrimSuffix(string(text), "\n"), err
 }
 
-// variableName makes a name of a key that a shell can assign to. The other end of a relation chooses the
-// keys. Under eval they must become neither commands nor variables that shells and hooks depend on, such as
-// PATH.
+// variableName returns the shell variable for a key. The remote end of a relation chooses the keys. With
+// eval, a key must not become a command, or a variable on which shells and hooks depend, such as PATH.
 func variableName(key string) string {
 	return "VAR_" + strings.Map(func(r rune) rune {
 		if r <= unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) || r == '_' {

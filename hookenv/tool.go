@@ -12,25 +12,25 @@ import (
 // Tool describes one hook tool.
 type Tool struct {
 	Name    string
-	Manuals fs.FS // has help/NAME.txt, which is all of --help but the options
+	Manuals fs.FS // contains help/NAME.txt, the text of --help without the options
 
-	// Prepare declares the options and returns what runs after they are parsed.
+	// Prepare declares the options, and returns the function that runs after they are parsed.
 	Prepare          func(f *FlagSet) Runner
 	WorksWithoutHook bool
 
-	// Check refuses a call by its arguments before anything is asked; nil: the runner does.
+	// Check checks the arguments before the Runner runs. It can be nil.
 	Check func(inv *Invocation) error
 
-	// CheckFirst refuses a call by its first argument, if it has one, after Check and before anything is
-	// asked; nil: the runner does.
+	// CheckFirst checks the first argument, if there is one, after Check and before the Runner runs. It can be
+	// nil.
 	CheckFirst func(word string) error
 }
 
-// Runner runs a tool whose options are parsed. Its error is worded for the caller.
+// Runner runs a tool whose options are parsed. Its error is shown to the caller.
 type Runner func(ctx context.Context, inv *Invocation) error
 
-// declareFlags declares the tool's options and the option -o, which all tools have. The Runner checks the
-// arguments before it runs the tool.
+// declareFlags declares the tool's options and the option -o, which all tools have. The Runner that it returns
+// checks the arguments before it runs the tool.
 func (t Tool) declareFlags() (*FlagSet, Runner) {
 	f := newFlagSet()
 	run := t.Prepare(f)
@@ -65,10 +65,10 @@ func (t Tool) parse(argv []string) (*FlagSet, Runner, error) {
 	return flags, run, err
 }
 
-// CheckWords returns the arguments of a call without the tool's name and options. It returns an error if
-// the tool would refuse the call because of its options or its first argument. An empty word in argv stands
-// for a word that is not known. Such a call is refused only for an unknown option, or for a first argument
-// that is known.
+// CheckWords returns the arguments of a call without options. It returns an error if the tool would refuse
+// the call because of its options or its first argument. An empty word in argv stands for a word that is
+// unknown here. A call with an unknown word is refused only for an invalid option, or for a first argument
+// that is known and invalid.
 func (t Tool) CheckWords(argv []string) (args []string, _ error) {
 	flags, _, err := t.parse(argv)
 	if err == nil {
@@ -83,6 +83,7 @@ func (t Tool) CheckWords(argv []string) (args []string, _ error) {
 	return nil, fmt.Errorf("%s: %w", t.Name, err)
 }
 
+// checkFirst calls CheckFirst with the first argument, unless the argument is missing or unknown.
 func (t Tool) checkFirst(args []string) error {
 	if t.CheckFirst == nil || len(args) == 0 || args[0] == "" {
 		return nil
@@ -93,12 +94,12 @@ func (t Tool) checkFirst(args []string) error {
 	return nil
 }
 
-// WithoutOptions returns the Prepare of a tool that declares no option.
+// WithoutOptions returns the Prepare function of a tool without options.
 func WithoutOptions(run Runner) func(*FlagSet) Runner {
 	return func(*FlagSet) Runner { return run }
 }
 
-// WithOutput returns the Prepare of a tool whose only option is --format.
+// WithOutput returns the Prepare function of a tool whose only option is --format.
 func WithOutput(run Runner) func(*FlagSet) Runner {
 	return func(f *FlagSet) Runner {
 		f.AddFormat()
@@ -106,25 +107,25 @@ func WithOutput(run Runner) func(*FlagSet) Runner {
 	}
 }
 
-// The exit codes of hook tools. charm-helpers takes exitUsage of relation-get
-// for "no value", so no error may change its code.
+// The exit codes of hook tools. charm-helpers interprets exitUsage of relation-get as "no value", so the code of an
+// error must never change.
 const (
-	exitFailure = 1 // it failed while running, or in transport
-	exitUsage   = 2 // wrong usage or arguments
+	exitFailure = 1 // the tool or the connection to the agent has failed
+	exitUsage   = 2 // the usage or an argument is wrong
 )
 
-// errHelp ends parsing: the caller wants the tool's help.
+// errHelp is returned by parsing if the caller requested the tool's help.
 var errHelp = errors.New("internal error: help was printed as an error")
 
-// usageError is wrong usage: exit code 2.
+// usageError is an error in the usage or arguments of a tool.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
-// UsageErrorf returns an error for which a tool exits with 2: wrong usage or arguments.
+// UsageErrorf returns an error about wrong usage or arguments, for which a tool exits with 2.
 func UsageErrorf(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
 
-// IsUsageError reports whether UsageErrorf made the error, or an error that it wraps.
+// IsUsageError reports whether the error comes from UsageErrorf, or wraps such an error.
 func IsUsageError(err error) bool { return errors.As(err, new(usageError)) }
 
 func exitCode(err error) int {
@@ -134,16 +135,17 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// ErrorResult returns the result for a caller whose call failed before any tool ran.
+// ErrorResult returns the result of a call that has failed before any tool ran.
 func ErrorResult(err error) Result {
 	return Result{Exit: exitCode(err), Stderr: []byte("ERROR " + err.Error() + "\n")}
 }
 
-// Help returns the text that the tool prints for --help. It panics without the tool's text.
+// Help returns the text that the tool prints for --help. It panics if Manuals lacks the tool's text.
 func (t Tool) Help() string {
 	text, examples, _ := strings.Cut(t.manual(), "\nExamples:\n")
 	var b strings.Builder
 	b.WriteString(text + "\nOptions:\n")
+	// The help needs only the flags, not the function that runs the tool.
 	flags, _ := t.declareFlags()
 	for _, o := range flags.options {
 		if o.help != "" {
@@ -163,14 +165,14 @@ func (t Tool) manual() string {
 	return string(text)
 }
 
-// Summary returns one line that says what the tool does, as a part of a sentence, as in "print a secret".
+// Summary returns a phrase that describes the tool, such as "print a secret".
 func (t Tool) Summary() string {
 	_, text, _ := strings.Cut(t.manual(), "\n\n")
 	sentence, _, _ := strings.Cut(text, ".\n")
 	return strings.ToLower(sentence[:1]) + sentence[1:]
 }
 
-// formatOption returns an option in the way it is typed: "-r, --relation VALUE".
+// formatOption returns an option as the help shows it, such as "-r, --relation VALUE".
 func formatOption(o option) string {
 	var names []string
 	for _, name := range o.names {

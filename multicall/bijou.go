@@ -19,19 +19,20 @@ import (
 	"bijou/multicall/tour/site"
 )
 
-// bijouGrammar is the command line of `bijou` itself. Applets are dispatched before it is read.
+// bijouGrammar is the command line of `bijou` itself. Applets are dispatched before this command line is
+// read.
 type bijouGrammar struct {
-	List bool `help:"Print the applets' names, one a line."`
+	List bool `help:"Print the applets' names, one per line."`
 }
 
 type bijouCommands struct {
 	Help       helpCmd         `cmd:"" help:"Explain bijou, or one applet."`
 	Version    versionCmd      `cmd:"" help:"Print bijou's version."`
-	Install    install.Command `cmd:"" help:"Make a link for every applet."`
-	Uninstall  install.Removal `cmd:"" help:"Remove what install has made."`
+	Install    install.Command `cmd:"" help:"Create a symlink for every applet."`
+	Uninstall  install.Removal `cmd:"" help:"Remove the symlinks and unit files that install has created."`
 	Quickstart tour.Quickstart `cmd:"" help:"Deploy two related example charms and show what happens."`
-	Completion completionCmd   `cmd:"" help:"Print what has a shell complete commands, options and names."`
-	TourServer site.Command    `cmd:"" hidden:"" help:"Serve what the example charms promise; their hooks call it."`
+	Completion completionCmd   `cmd:"" help:"Print a script with which a shell completes commands, options and names."`
+	TourServer site.Command    `cmd:"" hidden:"" help:"Run the services of the example charms; their hooks call this."`
 }
 
 // runBijou runs one of bijou's own commands, or an applet.
@@ -77,9 +78,11 @@ func bijouCommand() console.Command {
 
 func runOwnCommand(c applet.Call) int {
 	parsed, err := console.Parse(c.Streams, bijouCommand(), c.Args)
-	if err == nil {
-		err = parsed.Run(&c, c.Streams)
+	if err != nil {
+		return console.Report(c.Streams.Err, err)
 	}
+
+	err = parsed.Run(&c, c.Streams)
 	if code := new(exitCode); errors.As(err, code) {
 		return int(*code)
 	}
@@ -87,7 +90,7 @@ func runOwnCommand(c applet.Call) int {
 	return console.Report(c.Streams.Err, err)
 }
 
-// exitCode is an error that was reported already and only carries the exit code.
+// exitCode is an error that has already been reported and only carries the exit code.
 type exitCode int
 
 func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -136,7 +139,7 @@ func complete(c applet.Call) int {
 
 type versionCmd struct{}
 
-// Run prints the version, and how and for which platform the binary was built.
+// Run prints the version, the kind of build, and the platform of the binary.
 func (versionCmd) Run(s console.Streams) error {
 	_, err := fmt.Fprintf(s.Out, "%s (commit %s, %s, %s/%s)\nearly client: %s\n", applet.Version, buildCommit(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
 		map[bool]string{true: "yes", false: "no"}[early.Entered()])
@@ -196,14 +199,14 @@ func exitWith(code int) error {
 func printOverview(s console.Streams) error {
 	fmt.Fprintf(s.Out, "bijou %s\n\n%s\n\n", applet.Version, bijouCommand().HelpText("bijou"))
 	own := console.NewTable("COMMAND", "")
-	own.Add("", "bijou help [APPLET]", "explain bijou, or one applet")
-	own.Add("", "bijou install", "make a link for every applet")
-	own.Add("", "bijou --list", "print the applets' names")
-	own.Add("", "bijou quickstart", "deploy two example charms and show what happens")
-	own.Add("", "bijou version", "print the version")
+	own.Add(console.Plain, "bijou help [APPLET]", "explain bijou, or one applet")
+	own.Add(console.Plain, "bijou install", "create a symlink for every applet")
+	own.Add(console.Plain, "bijou --list", "print the applets' names")
+	own.Add(console.Plain, "bijou quickstart", "deploy two example charms and show what happens")
+	own.Add(console.Plain, "bijou version", "print the version")
+
 	applets := console.NewTable("APPLET", "")
 	later := []string{}
-
 	for _, a := range Applets() {
 		if slices.Contains(hookToolNames(), a.Name) && !tools.Supported(a.Name) {
 			later = append(later, a.Name)
@@ -214,7 +217,7 @@ func printOverview(s console.Streams) error {
 		if summary == "" {
 			summary = tools.Summary(a.Name)
 		}
-		applets.Add("", a.Name, summary)
+		applets.Add(console.Plain, a.Name, summary)
 	}
 
 	coloured := console.CanColour(s.Out)
@@ -226,7 +229,7 @@ func printOverview(s console.Streams) error {
 	if err := applets.Write(s.Out, coloured); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(s.Out, "\nHook tools that say that they are not supported: %s\n",
+	_, err := fmt.Fprintf(s.Out, "\nHook tools that are not supported, and only exit with an error: %s\n",
 		strings.Join(later, ", "))
 	return err
 }

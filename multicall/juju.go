@@ -117,7 +117,7 @@ func removeAgentFiles(e home.Environment) error {
 		slog.Warn("the model's unit files stay", "error", err)
 	}
 
-	// One that cannot be removed keeps no other from being removed.
+	// Continue after an error, so that everything else is removed.
 	dirs, err := e.MachineDirs()
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func removeAgentFiles(e home.Environment) error {
 	return errors.Join(err, removed)
 }
 
-// Running returns the process that has taken the machine's directory, or 0.
+// Running returns the process that has locked the machine's directory, or 0 if there is none.
 func (processes) Running(dir string) (pid int, err error) {
 	i, err := process.Holder(dir)
 	if errors.Is(err, process.ErrGone) {
@@ -141,7 +141,7 @@ func (processes) Running(dir string) (pid int, err error) {
 	return i.PID, err
 }
 
-// Process returns the machine's process like Running, and also one that has begun but not taken the directory.
+// Process is like Running. It also returns a process that has started but has not yet locked the directory.
 func (a processes) Process(dir string) (pid int, err error) {
 	pid, err = a.Running(dir)
 	if pid != 0 || err != nil {
@@ -154,8 +154,8 @@ func (a processes) Process(dir string) (pid int, err error) {
 	return pid, nil
 }
 
-// findAgents returns the processes that were started as agents of the machine in that directory, even if
-// they have not taken it yet.
+// findAgents returns the processes that were started as agents of the machine in that directory, even if they
+// have not locked it yet.
 func findAgents(dir string) []process.Identity {
 	e := home.Environment{Dir: filepath.Dir(filepath.Dir(dir))}
 	return process.FindByArgs(providers.MachineProcess(e, filepath.Base(dir), childenv.Machine).Args)
@@ -181,7 +181,7 @@ func (services) AtBoot(e home.Environment) (service string, starts bool) {
 	return systemd.MachineUnitName(e), systemd.Manages(e)
 }
 
-// strayTimeout is how long a process that a hook has left may take to end.
+// strayTimeout is how long a process that a hook has left running may take to end.
 const strayTimeout = 5 * time.Second
 
 // hooks implements juju.Hooks.

@@ -15,17 +15,17 @@ import (
 )
 
 type jujuExecGrammar struct {
-	Unit            string   `short:"u" default:"-" placeholder:"UNIT" help:"Run the command on this unit; empty: on the only one of this machine."`
+	Unit            string   `short:"u" default:"-" placeholder:"UNIT" help:"Run the command on this unit; empty: on the only unit of this machine."`
 	Env             string   `short:"e" placeholder:"MODEL" help:"Use this model, by name or uuid, if several have such a unit."`
 	Relation        string   `short:"r" placeholder:"RELATION" help:"Run the command as a hook of this relation would run: an id, or a name."`
 	RemoteUnit      string   `placeholder:"UNIT" help:"With --relation: the unit that caused the hook; default: the only one."`
 	RemoteApp       string   `placeholder:"APPLICATION" help:"Use this application at the other end of --relation."`
-	ForceRemoteUnit bool     `help:"With --relation: take a remote unit that is not in the relation, or none."`
+	ForceRemoteUnit bool     `help:"With --relation: also accept a remote unit that is not in the relation, or none."`
 	NoContext       bool     `help:"Run the command at once, for no unit and without hook tools."`
 	Words           []string `arg:"" optional:"" passthrough:"partial" name:"unit command" help:"The unit, unless --unit names it, and a line for a shell; several words make one line."`
 }
 
-// runJujuExec runs juju-exec and juju-run, which programs of charms call outside of hooks.
+// runJujuExec runs juju-exec and juju-run, which charms' programs call outside of hooks.
 func runJujuExec(c applet.Call) int {
 	var g jujuExecGrammar
 	_, err := console.Parse(c.Streams, console.Command{Name: c.Name, Grammar: &g, Help: helpFiles}, c.Args)
@@ -37,7 +37,7 @@ func runJujuExec(c applet.Call) int {
 		return runWithoutContext(c, g)
 	}
 
-	request, err := g.request()
+	request, err := g.parseRequest()
 	if err != nil {
 		return console.Report(c.Streams.Err, err)
 	}
@@ -58,9 +58,10 @@ func runJujuExec(c applet.Call) int {
 	return reportEnd(c, end)
 }
 
-// request returns the request that the command line describes. It also accepts a unit's tag such as
-// unit-mysql-0, since Juju's units have directories of such names.
-func (g jujuExecGrammar) request() (unitcall.Request, error) {
+// parseRequest returns the request that the command line describes. It also accepts a unit's tag such as
+// unit-mysql-0, since Juju names the directories of units in that way. If the unit is "-", the first word can
+// name the unit.
+func (g jujuExecGrammar) parseRequest() (unitcall.Request, error) {
 	unit := g.Unit
 	words := g.Words
 	if unit == "-" {
@@ -80,7 +81,7 @@ func (g jujuExecGrammar) request() (unitcall.Request, error) {
 			"as in: juju-exec mysql/0 'config-get port'")
 	}
 	if len(line) > actions.MaxText {
-		return unitcall.Request{}, console.Usage(fmt.Errorf("the command has %d bytes, at most %d",
+		return unitcall.Request{}, console.Usage(fmt.Errorf("the command has %d bytes; the limit is %d",
 			len(line), actions.MaxText))
 	}
 	if g.Relation == "" && (g.RemoteUnit != "" || g.RemoteApp != "" || g.ForceRemoteUnit) {
@@ -98,7 +99,7 @@ func (g jujuExecGrammar) request() (unitcall.Request, error) {
 	}, nil
 }
 
-// parseUnit returns the name of a unit that is given by its name or its tag, else "".
+// parseUnit returns the name of a unit for the unit's name or tag, and "" for any other word.
 func parseUnit(word string) string {
 	if charm.IsUnit(word) {
 		return word
@@ -115,11 +116,11 @@ func parseUnit(word string) string {
 func explainExec(name string, err error) error {
 	switch {
 	case errors.Is(err, unitcall.ErrNotFound) && os.Geteuid() != 0:
-		return console.Hint(err, "only the user whose agent runs the unit can call it: sudo "+name+" ...")
+		return console.Hint(err, "only the user whose agent runs the unit, and root, can run this command: sudo "+name+" ...")
 	case errors.Is(err, unitcall.ErrNotFound):
-		return console.Hint(err, "its agent must run here as this user; juju status shows the units")
+		return console.Hint(err, "the unit's agent must run on this host, as this user; juju status shows the units")
 	case errors.Is(err, unitcall.ErrAmbiguous):
-		return console.Hint(err, name+" --env MODEL chooses one, by name or uuid")
+		return console.Hint(err, name+" --env MODEL chooses the model, by name or uuid")
 	}
 
 	return err
@@ -157,5 +158,5 @@ func runWithoutContext(c applet.Call, g jujuExecGrammar) int {
 		return code
 	}
 
-	return console.Report(c.Streams.Err, fmt.Errorf("the command was ended: %w", err))
+	return console.Report(c.Streams.Err, fmt.Errorf("the command did not exit normally: %w", err))
 }

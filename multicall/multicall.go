@@ -1,9 +1,8 @@
-// Package multicall is the composition root: one executable that is every
-// applet, chosen by the name it is called by (or by its first argument).
+// Package multicall is the composition root. It combines all applets in one executable, which runs the applet
+// of the name under which it is called, or the applet that its first argument names.
 //
-// It fits the roles together: Applets lists the applets, and its rooms have the processes that are
-// made of several roles (agents, necodaemon) and the providers. What the applets do lives in the
-// roles. Only main, and test binaries, import it.
+// The packages below it assemble processes from several parts, such as agents and necodaemon. The packages
+// outside of it do the work of the applets.
 package multicall
 
 import (
@@ -29,17 +28,16 @@ import (
 	"bijou/state"
 )
 
-// Options give a test main what users do not get.
+// Options are for the main functions of tests.
 type Options struct {
-	// Fault is called at named points of the work, so that it can kill the process
-	// there; nil: nothing is.
+	// Fault is called at named points of the work, where it can kill the process. It
+	// may be nil.
 	Fault func(point string)
-	// AgentState is applet.Call's.
+	// AgentState is the same as in [applet.Call].
 	AgentState func(opened *state.State, machine string) *state.State
 }
 
-// Main runs the applet that argv names and returns its exit code. argv[0] is the name of the call. `bijou
-// APPLET ...` runs the applet too.
+// Main runs the applet that argv[0] names, and returns its exit code. `bijou APPLET ...` also runs the applet.
 func Main(argv []string, o Options) int {
 	path := ""
 	name := "bijou"
@@ -61,8 +59,8 @@ func Main(argv []string, o Options) int {
 		return a.Run(c)
 	}
 
-	// A renamed or freshly built binary (bijou-linux-amd64, a.out) is bijou itself; a link
-	// under a name that is none is a slip.
+	// A renamed or freshly built binary, such as bijou-linux-amd64 or a.out, is bijou itself. A symlink that
+	// does not have the name of an applet is a mistake.
 	if applet.IsBijouName(name) || len(argv) == 0 && !isLink(path) ||
 		len(argv) > 0 && (Has(argv[0]) || strings.HasPrefix(argv[0], "-")) {
 		c.Name = "bijou"
@@ -72,19 +70,21 @@ func Main(argv []string, o Options) int {
 	return reportUnknown(c, name, nil)
 }
 
-// Has reports whether there is an applet of that name.
+// Has reports whether an applet with that name exists.
 func Has(name string) bool {
 	_, ok := findApplet(name)
 	return ok
 }
 
+// isLink reports whether the program was called by a symlink. argv0 can be a path or, as in a shell, a name
+// in PATH.
 func isLink(argv0 string) bool {
 	path, _ := exec.LookPath(argv0)
 	_, err := os.Readlink(path)
 	return err == nil
 }
 
-// reportUnknown prints that there is no applet of this name. If juju has a command of that name, it names the
+// reportUnknown prints that no applet has this name. If juju has a command with that name, it prints the
 // command line.
 func reportUnknown(c applet.Call, name string, args []string) int {
 	hint := "bijou --list names all applets"
@@ -116,8 +116,8 @@ func necoParts() (neco.Parts, error) {
 	return neco.Parts{Version: version, Manifest: manifest, Server: necodaemon.Server(), Demo: tour.Demo}, err
 }
 
-// Applets lists every applet, by name. Links, `bijou --list` and the test
-// binaries are made from it.
+// Applets returns all applets, sorted by name. Symlinks, the output of `bijou --list` and the applets of test
+// binaries come from this list.
 func Applets() []applet.Applet {
 	applets := slices.Concat(roleApplets(), providers.Applets(), hookToolApplets())
 	slices.SortFunc(applets, func(a, b applet.Applet) int { return strings.Compare(a.Name, b.Name) })
@@ -127,17 +127,17 @@ func Applets() []applet.Applet {
 func roleApplets() []applet.Applet {
 	return []applet.Applet{
 		{Name: "bijou", Summary: "lists, explains and installs the applets; quickstart", Run: runBijou},
-		{Name: "juju", Summary: "the operator's commands: deploy, relate, look, take down", Run: runJuju},
+		{Name: "juju", Summary: "the operator's commands: deploy, integrate, inspect, remove", Run: runJuju},
 		{Name: "charm", Summary: "for those who write charms: create, proof, test, replay", Run: runCharm},
 		{Name: "machine-agent", Summary: "runs the units of one machine (and, on machine 0, the provisioner)", Run: agents.RunMachineAgent},
-		{Name: "unit-agent", Summary: "runs one unit alone", Run: agents.RunUnitAgent},
-		{Name: "provisioner", Summary: "makes sure that every machine has an instance", Run: agents.RunProvisioner},
+		{Name: "unit-agent", Summary: "runs a single unit", Run: agents.RunUnitAgent},
+		{Name: "provisioner", Summary: "ensures that every machine has an instance", Run: agents.RunProvisioner},
 		{Name: "neco", Summary: "keeps boot servers up to date: the operator's commands", Run: runNeco},
 		{Name: "neco-updater", Summary: "finds releases, and leads the boot servers through updates", Run: necodaemon.RunUpdater},
 		{Name: "neco-worker", Summary: "does one boot server's part in updates", Run: necodaemon.RunWorker},
-		{Name: "juju-exec", Summary: "has a unit of this machine run a command, for programs of charms", Run: runJujuExec},
-		{Name: "juju-run", Summary: "juju-exec by the name that it had on Juju 2", Run: runJujuExec},
-		{Name: "jujud", Summary: "answers `jujud version`, which some charms ask", Run: runJujud},
+		{Name: "juju-exec", Summary: "runs a command as a unit of this machine, for programs of charms", Run: runJujuExec},
+		{Name: "juju-run", Summary: "the same as juju-exec, by its name in Juju 2", Run: runJujuExec},
+		{Name: "jujud", Summary: "answers `jujud version`, which some charms run", Run: runJujud},
 	}
 }
 
@@ -158,8 +158,8 @@ func appletNames() []string {
 	return all
 }
 
-// hookToolApplets returns the hook tools as applets. Inside a hook they do not run: there hookenv/client
-// answers before main and ends the process.
+// hookToolApplets returns the hook tools as applets. They do not run inside a hook, where hookenv/client
+// answers before main and exits.
 func hookToolApplets() []applet.Applet {
 	var applets []applet.Applet
 	for _, tool := range tools.All() {

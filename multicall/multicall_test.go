@@ -36,8 +36,8 @@ func TestNamesAreUnique(t *testing.T) {
 	}
 }
 
-// TestThinClientKnowsTheTools checks that the thin client answers under exactly the names in the table.
-// A missing name would run the ordinary path inside hooks.
+// TestThinClientKnowsTheTools checks that the thin client handles exactly the names in the table. Inside
+// hooks, a tool whose name was missing would take the ordinary path.
 func TestThinClientKnowsTheTools(t *testing.T) {
 	want, got := slices.Sorted(slices.Values(hookToolNames())), slices.Sorted(slices.Values(strings.Fields(wire.ToolNames)))
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -66,6 +66,38 @@ func TestEveryJujuCommandExplainsItself(t *testing.T) {
 		if code != console.ExitOK || errs != "" || !strings.Contains(out, "Examples:") {
 			t.Errorf("juju %s --help: exit %d, stderr %q, stdout %q", command, code, errs, out)
 		}
+	}
+}
+
+// TestFormerNames checks that the names of Juju's first release are those of the same commands.
+func TestFormerNames(t *testing.T) {
+	for former, name := range map[string]string{
+		"add-relation":        "integrate",
+		"cancel-action":       "cancel-task",
+		"destroy-environment": "destroy-model",
+		"destroy-machine":     "remove-machine",
+		"destroy-relation":    "remove-relation",
+		"destroy-service":     "remove-application",
+		"environments":        "models",
+		"get":                 "config",
+		"get-constraints":     "constraints",
+		"show-action-output":  "show-operation",
+		"show-action-status":  "operations",
+		"upgrade-charm":       "refresh",
+		"upgrade-juju":        "upgrade-model",
+	} {
+		t.Run(former, func(t *testing.T) {
+			_, want, _ := runApplet(t, "juju", name, "--help")
+			if !strings.HasPrefix(want, "Usage: juju "+name+" (") || !strings.Contains(want, "Examples:") {
+				t.Errorf("juju %s --help: %s", name, want)
+			}
+			for _, line := range [][]string{{former, "--help"}, {"help", former}, {"-e", "x", former, "--help"}} {
+				code, out, errs := runApplet(t, "juju", line...)
+				if code != console.ExitOK || errs != "" || out != want {
+					t.Errorf("juju %q: exit %d, stderr %q, stdout %q", line, code, errs, out)
+				}
+			}
+		})
 	}
 }
 
@@ -128,7 +160,7 @@ func TestInstall(t *testing.T) {
 	if data, err := os.ReadFile(mine); string(data) != "mine" {
 		t.Errorf("the other file was changed: %q, %v", data, err)
 	}
-	if code, out, errs := runApplet(t, "bijou", "install", "--dir", dir, "--force"); code != 0 || !strings.Contains(out, "1 in place of other files") {
+	if code, out, errs := runApplet(t, "bijou", "install", "--dir", dir, "--force"); code != 0 || !strings.Contains(out, "1 replaced other files") {
 		t.Errorf("--force: exit %d, %q, %q", code, out, errs)
 	}
 }
@@ -155,8 +187,8 @@ func TestDaemonsRefuse(t *testing.T) {
 	}
 }
 
-// TestUnknownNames checks that a symlink with an unknown name is an error, with or without arguments,
-// while a renamed binary is bijou.
+// TestUnknownNames checks that a call through a symlink with an unknown name is an error, with or without
+// arguments. A renamed binary acts as bijou.
 func TestUnknownNames(t *testing.T) {
 	dir := t.TempDir()
 	link, renamed := filepath.Join(dir, "relation-gte"), filepath.Join(dir, "a.out")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Under the name of a machine agent, this binary never takes its directory.
+// Under the name of a machine agent, this binary never locks its directory.
 func init() {
 	if filepath.Base(os.Args[0]) == "machine-agent" {
 		time.Sleep(time.Minute)
@@ -16,8 +16,7 @@ func init() {
 	}
 }
 
-// TestAgentThatComesUp checks that an agent that is still starting is found and ended like one that
-// runs.
+// TestAgentThatComesUp checks that a starting agent is found and ended like a running one.
 func TestAgentThatComesUp(t *testing.T) {
 	env := t.TempDir()
 	dir := filepath.Join(env, "machines", "1")
@@ -33,7 +32,7 @@ func TestAgentThatComesUp(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() }) // or it was reaped already
+		t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() }) // does nothing if the process was already reaped
 		return cmd
 	}
 	start("2")

@@ -10,13 +10,13 @@ import (
 	"bijou/state"
 )
 
-// TestAbsences checks at which seconds the provisioner asks the provider about machines whose agents
-// are gone.
+// TestAbsences checks the seconds at which the provisioner lists the provider's instances because agents of
+// machines are gone.
 func TestAbsences(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		gone []int // when the machines' agents left
-		back int   // when the first returned; 0 if it did not
+		gone []int // the seconds at which the machines' agents leave
+		back int   // the second at which the first agent returns, or 0 if it does not
 		want []int
 	}{
 		{"nobody is gone", nil, 0, nil},
@@ -54,7 +54,8 @@ func TestAbsences(t *testing.T) {
 	}
 }
 
-// TestHoldsNoteHelp checks that a start does not count as failed if it lasted as long as its backoff.
+// TestHoldsNoteHelp checks that a start does not count as failed if the instance has run for as long as its
+// backoff.
 func TestHoldsNoteHelp(t *testing.T) {
 	start, begin := Action{Verb: Start, Machine: "1"}, time.Now()
 	for _, test := range []struct {
@@ -68,13 +69,13 @@ func TestHoldsNoteHelp(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := backoffs{}
-			h.noteDone(start, begin)
+			h.noteAttempt(start, begin)
 			h.forgetIfHelped(start, begin.Add(test.lasted))
 			again := begin.Add(minRetryDelay + state.SessionTTL)
 			if due := h.filterDue([]Action{start}, again); !slices.Equal(due, []Action{start}) {
 				t.Errorf("due: %v", due)
 			}
-			h.noteDone(start, again)
+			h.noteAttempt(start, again)
 			if got := h.untilDue([]Action{start}, again, time.Hour); got != test.want {
 				t.Errorf("held for %s, want %s", got, test.want)
 			}
@@ -103,15 +104,15 @@ func (w *world) leave(s *state.Session) {
 	}
 }
 
-// asks returns how many times the provider was asked for its instances.
+// asks returns the number of times that the provisioner has listed the provider's instances.
 func (w *world) asks() int {
 	w.calls.mu.Lock()
 	defer w.calls.mu.Unlock()
 	return w.calls.looks
 }
 
-// TestRunRestartsWhoseAgentIsGone checks that a machine whose agent is gone is restarted soon. The
-// backoff does not grow, since each start helps for long.
+// TestRunRestartsWhoseAgentIsGone checks that a machine whose agent is gone is restarted soon. The backoff
+// does not grow, since the machine works for a long time after each start.
 func TestRunRestartsWhoseAgentIsGone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		id := w.add()
@@ -149,14 +150,14 @@ func TestRunRestartsWhatEndsAfterItsAgent(t *testing.T) {
 	})
 }
 
-// TestRunBearsOrderlyRestarts checks that the provisioner does not ask the provider about an agent that
-// is back at once.
+// TestRunBearsOrderlyRestarts checks that the provisioner does not list the provider's instances if an agent
+// comes back immediately.
 func TestRunBearsOrderlyRestarts(t *testing.T) {
 	inWorld(t, func(w *world) {
 		id := w.add()
 		w.wantInstance(id, "dummy-1-1")
 		agent := w.agent(id)
-		w.settle(planInterval + time.Second) // the minute has just begun
+		w.settle(planInterval + time.Second) // a new minute has just begun
 		before := w.asks()
 		for range 10 {
 			w.leave(agent)
@@ -172,8 +173,8 @@ func TestRunBearsOrderlyRestarts(t *testing.T) {
 	})
 }
 
-// TestRunLeavesOtherAgentsAlone checks that the provisioner ignores machine 0's agent, since the
-// provider does not start that one.
+// TestRunLeavesOtherAgentsAlone checks that the provisioner ignores machine 0's agent, since the provider
+// does not start machine 0.
 func TestRunLeavesOtherAgentsAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.add()
@@ -189,8 +190,8 @@ func TestRunLeavesOtherAgentsAlone(t *testing.T) {
 	})
 }
 
-// TestRunBearsAgentsThatNeverStay checks that starts that help only for a moment are repeated less and
-// less often.
+// TestRunBearsAgentsThatNeverStay checks that the provisioner repeats starts less and less often if the agent
+// runs only for a moment after each.
 func TestRunBearsAgentsThatNeverStay(t *testing.T) {
 	inWorld(t, func(w *world) {
 		id := w.add()

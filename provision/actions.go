@@ -11,10 +11,11 @@ import (
 	"bijou/state/logs"
 )
 
-// sweepState is the one job that is not Plan's: it removes what nothing in state refers to any more.
+// sweepState is the only job that Plan does not return. It removes data from the state to which nothing
+// refers.
 const sweepState Verb = "sweep"
 
-// newJob returns the job that carries out the action, and logs it.
+// newJob returns a job that logs and carries out the action.
 func (l *leader) newJob(a Action) job {
 	return job{a, func(ctx context.Context) error {
 		log := l.Log.With("action", a.Verb, "machine", a.Machine, "instance", a.Instance)
@@ -43,9 +44,9 @@ func (l *leader) runAction(ctx context.Context, a Action) error {
 	panic("internal error: unknown action " + string(a.Verb))
 }
 
-// recordInstance records that the instance is the machine's. The instance may claim the machine in the
-// place of a former one, which held it at that epoch. If the machine is gone meanwhile, the next plan stops
-// the instance.
+// recordInstance records that the instance belongs to the machine. It also frees the machine's claim for the
+// instance's agent, unless the claim has changed since the given epoch. If the machine has been removed in
+// the meantime, the next plan stops the instance.
 func (l *leader) recordInstance(ctx context.Context, a Action, epoch int64) error {
 	return l.recorder.record(ctx, func(tx *state.Tx) error {
 		if err := tx.FreeClaim(a.Machine, a.Instance, epoch); err != nil {
@@ -55,20 +56,21 @@ func (l *leader) recordInstance(ctx context.Context, a Action, epoch int64) erro
 	})
 }
 
-// stopInstance stops an instance, if this process still leads. It leaves alone an instance that a start has
-// returned meanwhile, for any machine.
+// stopInstance stops an instance, if this process is still the leader, and records the result for its
+// machine. It does not stop an instance that a start for any machine has returned in the meantime.
 func (l *leader) stopInstance(ctx context.Context, a Action) error {
 	if l.owners.isTaken(a.Instance) {
 		return nil
 	}
+	// An empty commit fails if this process is no longer the leader.
 	if err := l.update(ctx, func(*state.Tx) error { return nil }); err != nil {
-		return err // it leads no more
+		return err
 	}
 
-	asked, cancel := context.WithTimeout(ctx, stopTimeout)
+	stopCtx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
 
-	err := l.Provider.Stop(asked, a.Instance)
+	err := l.Provider.Stop(stopCtx, a.Instance)
 	switch {
 	case ctx.Err() != nil:
 		return cmp.Or(err, ctx.Err())
@@ -78,12 +80,12 @@ func (l *leader) stopInstance(ctx context.Context, a Action) error {
 		return l.recorder.record(ctx, func(tx *state.Tx) error { return tx.SetStopped(a.Machine, a.Instance) })
 	}
 
-	if asked.Err() != nil {
-		err = fmt.Errorf("the provider has not ended it within %s: %w", stopTimeout, err)
+	if stopCtx.Err() != nil {
+		err = fmt.Errorf("the provider has not stopped the instance within %s: %w", stopTimeout, err)
 	}
 
 	failure := fmt.Sprintf("cannot stop instance %q: %v", a.Instance, err)
-	unnoted := l.recorder.record(ctx, func(tx *state.Tx) error {
+	recordErr := l.recorder.record(ctx, func(tx *state.Tx) error {
 		m, err := tx.Machine(a.Machine)
 		if err != nil || m.Life != state.Dead {
 			return err
@@ -91,32 +93,41 @@ func (l *leader) stopInstance(ctx context.Context, a Action) error {
 		return tx.SetStopFailure(a.Machine, failure)
 	})
 
-	return errors.Join(err, unnoted)
+	return errors.Join(err, recordErr)
 }
 
-// removeMachine removes the record of a machine. It does nothing if the machine has units again.
+// removeMachine removes a machine from the state. It does nothing if the machine has units again.
 func (l *leader) removeMachine(ctx context.Context, a Action) error {
 	if a.Instance != "" {
-		l.Log.Info("a machine's instance is left to run: "+state.HarvestMode,
+		l.Log.Info("a machine's instance keeps running: "+state.HarvestMode,
 			"machine", a.Machine, "instance", a.Instance)
 	}
 
+	// The recorder writes many machines at a time, so its transactions have no space for many storage
+	// records.
+	err := state.TrimMachineStorage(ctx, l.update, a.Machine)
+	if err != nil && !errors.Is(err, state.ErrInUse) {
+		return state.IgnoreNotFound(err)
+	}
+
 	return l.recorder.record(ctx, func(tx *state.Tx) error {
+		// If the machine has units again, the next plan decides.
 		if err := tx.RemoveMachine(a.Machine); err != nil && !errors.Is(err, state.ErrInUse) {
 			return err
 		}
 
-		return nil // it has units again: the next plan knows
+		return nil
 	})
 }
 
-// reportProblems logs the problems, and records them for juju status. No problems clear the record.
+// reportProblems logs the problems, and records them for juju status. If there are no problems, it clears the
+// record.
 func (l *leader) reportProblems(ctx context.Context, s snapshot, problems []string) error {
 	problems = problems[:min(len(problems), state.MaxTroubleMessages)]
 	changed := !slices.Equal(problems, l.problems)
 	if changed {
 		for _, w := range problems {
-			l.Log.Warn("provisioner is in trouble", "error", w)
+			l.Log.Warn("provisioner has a problem", "error", w)
 		}
 		l.problems = problems
 	}
@@ -133,31 +144,31 @@ func (l *leader) reportProblems(ctx context.Context, s snapshot, problems []stri
 
 	var lines []logs.Line
 	for _, w := range problems {
-		lines = append(lines, logs.Line{Time: l.Now(), Level: "WARNING", Message: "is in trouble: " + w})
+		lines = append(lines, logs.Line{Time: l.Now(), Level: "WARNING", Message: "has a problem: " + w})
 	}
 	if len(problems) == 0 {
-		lines = []logs.Line{{Time: l.Now(), Level: "INFO", Message: "goes on again"}}
+		lines = []logs.Line{{Time: l.Now(), Level: "INFO", Message: "continues"}}
 	}
 	return logs.Append(ctx, l.State, provisionerName, lines)
 }
 
-// maxBatch limits how many machines one transaction records.
+// maxBatch is the maximum number of entries in one transaction.
 const maxBatch = 64
 
-// recorder writes what jobs have found out. What several have at the same time is one transaction.
+// recorder writes the results of jobs to the state. It writes simultaneous results in one transaction.
 type recorder struct {
 	update  state.Updater // fenced by the leader's key
-	entries chan entry    // with room for a batch, so that it fills while one is written
+	entries chan entry    // buffered, so that a batch collects while another one is written
 }
 
 // entry is one job's write.
 type entry struct {
 	write func(tx *state.Tx) error
-	done  chan error // buffered: whoever waited may have gone
+	done  chan error // buffered, since the job may no longer be waiting
 }
 
-// record blocks until it is written, or ctx is done. A machine that is gone meanwhile is no error.
-// It may be called from several goroutines.
+// record writes an entry, and blocks until it is committed or ctx is done. It returns nil if the machine
+// has been removed. It is safe for concurrent use.
 func (r *recorder) record(ctx context.Context, write func(tx *state.Tx) error) error {
 	e := entry{write, make(chan error, 1)}
 	select {
@@ -174,7 +185,7 @@ func (r *recorder) record(ctx context.Context, write func(tx *state.Tx) error) e
 	}
 }
 
-// run writes entries as they come, in batches, until ctx is done.
+// run writes entries in batches, until ctx is done.
 func (r *recorder) run(ctx context.Context) {
 	for {
 		select {
@@ -186,7 +197,7 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// collectBatch returns the first entry and those that wait, at most maxBatch.
+// collectBatch returns the first entry and the waiting ones, up to maxBatch in all.
 func (r *recorder) collectBatch(first entry) []entry {
 	batch := []entry{first}
 	for len(batch) < maxBatch {
@@ -201,8 +212,8 @@ func (r *recorder) collectBatch(first entry) []entry {
 	return batch
 }
 
-// writeBatch commits a batch of entries. If that fails it commits each entry by itself, so that one bad
-// entry does not hold up the others.
+// writeBatch commits a batch of entries. If that fails, it commits each entry separately, so that one bad
+// entry does not block the others.
 func (r *recorder) writeBatch(ctx context.Context, batch []entry) {
 	err := r.commit(ctx, batch)
 	for _, e := range batch {
@@ -214,7 +225,7 @@ func (r *recorder) writeBatch(ctx context.Context, batch []entry) {
 	}
 }
 
-// commit writes a batch in one transaction. It ignores entries about machines that are gone.
+// commit writes a batch in one transaction. It ignores entries about machines that have been removed.
 func (r *recorder) commit(ctx context.Context, batch []entry) error {
 	return r.update(ctx, func(tx *state.Tx) error {
 		for _, e := range batch {

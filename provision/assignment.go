@@ -9,24 +9,24 @@ import (
 	"bijou/state"
 )
 
-// assignment says to which machine each of the provider's instances belongs.
+// assignment maps the provider's instances to machines.
 type assignment struct {
 	harvest   state.Harvest
-	byMachine map[string][]provider.Instance // by machine in state, those that are safely its
-	gone      []provider.Instance            // of machines that were removed
-	unknown   []provider.Instance            // of machines that never were
-	// recordedElsewhere: the machine's recorded instance is there, but the provider says
-	// that it is another environment's.
+	byMachine map[string][]provider.Instance // the instances that certainly belong to a machine in the state
+	gone      []provider.Instance            // the instances of machines that were removed
+	unknown   []provider.Instance            // the instances of machines that never existed
+	// recordedElsewhere contains machines whose recorded instance the provider lists for a different
+	// environment.
 	recordedElsewhere map[string]bool
-	// unlisted: dead machines' recorded instances that the provider does not list, by
-	// machine. They may be there all the same: a provider may know less here than
-	// on the host where it started them.
+	// unlisted are recorded instances of dead machines that the provider does not list, by machine. They may
+	// still exist: a provider on this host may know less than the provider on the host that started them.
 	unlisted map[string][]provider.Instance
-	problems []string // what cannot be
+	problems []string // contradictions in the provider's list
 }
 
-// assignInstances assigns each instance to its machine, or to one of two lists: gone, if its machine was removed,
-// and unknown, if its machine never existed. It only notes a problem for an instance of a different environment.
+// assignInstances assigns each instance to its machine, or to one of two lists: gone if its machine was
+// removed, and unknown if its machine never existed. It reports instances of a different environment as a
+// problem, but only if they are recorded here.
 func assignInstances(want Want, have []provider.Instance) *assignment {
 	a := &assignment{
 		harvest:           want.Harvest,
@@ -45,9 +45,9 @@ func assignInstances(want Want, have []provider.Instance) *assignment {
 		case i.Environment != want.Environment:
 			a.noteForeign(i, r)
 		case known && r.machines[owner].Unmanaged && len(r.instances[i.ID]) == 0:
-			a.problemf("instance %q says it is of machine %s, which has none: it is left alone", i.ID, i.Machine)
+			a.problemf("instance %q claims to belong to machine %s, which has no instance; bijou leaves it alone", i.ID, i.Machine)
 		case known && r.machines[owner].Unmanaged:
-			// Whoever made that machine also stops it.
+			// The provider did not start that machine, so it does not stop it either.
 		case known:
 			a.byMachine[owner] = append(a.byMachine[owner], i)
 		case state.IsMachineID(owner, want.Next):
@@ -60,8 +60,8 @@ func assignInstances(want Want, have []provider.Instance) *assignment {
 	return a
 }
 
-// findUnlisted returns the recorded instances that the provider does not list, by their machines, if all
-// these are dead. An instance that a living machine has, too, belongs to the living one.
+// findUnlisted returns the recorded instances that the provider does not list, by machine, if all their
+// machines are dead. An instance that is also recorded for a living machine belongs to that machine.
 func findUnlisted(have []provider.Instance, r recordIndex) map[string][]provider.Instance {
 	listed := map[string]bool{}
 	for _, i := range have {
@@ -82,10 +82,10 @@ func findUnlisted(have []provider.Instance, r recordIndex) map[string][]provider
 	return missing
 }
 
-// recordIndex holds what state has recorded, by machine and by instance.
+// recordIndex contains the recorded machines, and the machines of each recorded instance.
 type recordIndex struct {
 	machines  map[string]Wanted
-	instances map[string][]string // the machines that have it: one, if all is well
+	instances map[string][]string // usually one machine for each instance
 }
 
 // newRecordIndex returns the index of the recorded machines and instances.
@@ -101,14 +101,14 @@ func newRecordIndex(want Want) recordIndex {
 	return r
 }
 
-// dropDuplicates drops instances without an id, and merges those that are listed more than once. It keeps
-// such an instance if it is recorded, or if all its entries agree. An instance that is listed for a
-// different environment, too, belongs to that environment.
+// dropDuplicates drops instances without an ID, and merges entries with the same ID. It keeps an instance
+// with several entries if the instance is recorded, or if all of its entries agree. An instance with an entry
+// for a different environment belongs to that environment.
 func (a *assignment) dropDuplicates(
 	have []provider.Instance,
 	r recordIndex,
 	environment string,
-) (one []provider.Instance) {
+) (kept []provider.Instance) {
 	sorted := slices.SortedFunc(slices.Values(have), func(x, y provider.Instance) int {
 		return cmp.Or(strings.Compare(x.ID, y.ID), strings.Compare(x.Machine, y.Machine))
 	})
@@ -122,23 +122,22 @@ func (a *assignment) dropDuplicates(
 		same := sorted[:n]
 		sorted = sorted[n:]
 		if first.ID == "" {
-			a.problemf("%d instances have no id, of machine %q for one: they are left alone", n, first.Machine)
+			a.problemf("%d instances have no id, such as that of machine %q; bijou leaves them alone", n, first.Machine)
 			continue
 		}
 
 		if other := slices.IndexFunc(same, func(s provider.Instance) bool { return s.Environment != environment }); other >= 0 {
-			one = append(one, same[other])
+			kept = append(kept, same[other])
 		} else if i, ok := a.mergeDuplicates(same, r); ok {
-			one = append(one, i)
+			kept = append(kept, i)
 		}
 	}
 
-	return one
+	return kept
 }
 
-// mergeDuplicates makes one instance of several entries with the same id. Entries that disagree are a
-// problem. Then the entry of the machine that has recorded the id counts; it returns false if no machine
-// has.
+// mergeDuplicates merges entries with the same ID into one instance. If they disagree, it reports a problem,
+// and uses the entry of the machine that has recorded the ID. It returns false if no machine has recorded it.
 func (a *assignment) mergeDuplicates(same []provider.Instance, r recordIndex) (provider.Instance, bool) {
 	i := same[0]
 	if len(same) == 1 {
@@ -151,7 +150,7 @@ func (a *assignment) mergeDuplicates(same []provider.Instance, r recordIndex) (p
 		return i, true
 	}
 
-	a.problemf("instance %q is listed %d times, once as that of machine %q and once differently", i.ID,
+	a.problemf("instance %q is listed %d times, with different data; one entry is for machine %q", i.ID,
 		len(same), i.Machine)
 	recorded := len(r.instances[i.ID]) > 0
 	if own := slices.IndexFunc(same, func(s provider.Instance) bool {
@@ -160,13 +159,13 @@ func (a *assignment) mergeDuplicates(same []provider.Instance, r recordIndex) (p
 		i = same[own]
 	}
 
-	// If one entry says that the instance runs, it is not started again.
+	// If one entry shows the instance as running, it is not started again.
 	i.Running = slices.ContainsFunc(same, func(s provider.Instance) bool { return s.Running })
 	return i, recorded
 }
 
-// findOwner returns the machine of an instance. A machine that has recorded the instance goes before the
-// machine that the instance names.
+// findOwner returns the machine of an instance. A machine that has recorded the instance takes precedence
+// over the machine that the instance names.
 func (a *assignment) findOwner(i provider.Instance, r recordIndex) string {
 	has := r.instances[i.ID]
 	if len(has) == 0 || slices.Contains(has, i.Machine) && len(has) == 1 {
@@ -177,12 +176,12 @@ func (a *assignment) findOwner(i provider.Instance, r recordIndex) string {
 		return a.preferAlive(i, has, r)
 	}
 
-	a.problemf("instance %q of machine %s says it is of machine %q", i.ID, has[0], i.Machine)
+	a.problemf("instance %q of machine %s claims to belong to machine %q", i.ID, has[0], i.Machine)
 	return has[0]
 }
 
-// preferAlive returns the machine to which an instance of several machines belongs, a living one first.
-// Such an instance is not stopped because one of its machines is dead.
+// preferAlive returns the machine of an instance that several machines have recorded. It prefers living
+// machines, so that the instance is not stopped because one of the machines is dead.
 func (a *assignment) preferAlive(i provider.Instance, has []string, r recordIndex) string {
 	alive := slices.DeleteFunc(slices.Clone(has), func(id string) bool {
 		return r.machines[id].Life == state.Dead

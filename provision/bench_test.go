@@ -18,8 +18,8 @@ import (
 	"bijou/testscripts/kit/await"
 )
 
-// BenchmarkMachines measures the time from the provisioner's start until the instances of N machines
-// are recorded. The dummy starts each at once. BIJOU_BENCH_MACHINES="100 1000" sets the numbers of
+// BenchmarkMachines measures the time from the provisioner's start until the instances of N machines are
+// recorded. The dummy starts each of them immediately. BIJOU_BENCH_MACHINES="100 1000" sets the numbers of
 // machines. Etcd syncs to disk, as in production.
 func BenchmarkMachines(b *testing.B) {
 	for _, field := range strings.Fields(os.Getenv("BIJOU_BENCH_MACHINES")) {

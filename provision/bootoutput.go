@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	bootFlushInterval = time.Second // between two times that boot output is passed on
-	maxBootChunk      = 64 << 10    // bytes of it each time; what is more is left out, and said
-	maxBootLine       = 4 << 10     // bytes of a line; the rest is left out
+	bootFlushInterval = time.Second // how often boot output is flushed
+	maxBootChunk      = 64 << 10    // the maximum size of one flush in bytes; other lines are dropped and counted
+	maxBootLine       = 4 << 10     // the maximum size of a line in bytes; the rest is dropped
 )
 
-// bootOutput passes on what an instance prints while it starts: the last line is the machine's
-// message in juju status, all lines go into the log of the machine.
+// bootOutput writes the output of a starting instance to the state. The last line becomes the machine's
+// message in juju status, and all lines go to the machine's log.
 type bootOutput struct {
 	leader  *leader
 	machine string
@@ -30,16 +30,16 @@ type bootOutput struct {
 	flusher sync.WaitGroup
 
 	mu      sync.Mutex
-	partial []byte // a line without its end
-	last    string // line
-	shown   string // which was recorded last
+	partial []byte // an incomplete line
+	last    string // the last line
+	shown   string // the line that was last recorded in the status
 	lines   []logs.Line
-	size    int
-	omitted int // lines, for there were too many
+	size    int // the size of lines in bytes
+	omitted int // the number of dropped lines
 }
 
-// newBootOutput returns the writer for a machine's output while it boots. It flushes the lines to the state
-// at intervals.
+// newBootOutput returns a writer for the output of a machine while it boots. It flushes the lines to the
+// state at intervals.
 func newBootOutput(ctx context.Context, l *leader, machine string) *bootOutput {
 	ctx, stop := context.WithCancel(ctx)
 	b := &bootOutput{leader: l, machine: machine, stop: stop}
@@ -56,13 +56,15 @@ func newBootOutput(ctx context.Context, l *leader, machine string) *bootOutput {
 	return b
 }
 
-// close passes on the remaining output, and an error of the start.
+// close flushes the remaining output, and the error of the start if the start has failed.
 func (b *bootOutput) close(ctx context.Context, failure error) {
 	b.stop()
 	b.flusher.Wait()
 	b.mu.Lock()
-	b.endLine(true)
-	b.last = b.shown // it is over, and the machine's message with it
+	const logged = true
+	b.endLine(logged)
+	// The start is over, so the status no longer shows its progress.
+	b.last = b.shown
 	if failure != nil {
 		b.addLog("ERROR", "cannot start: "+failure.Error())
 	}
@@ -70,8 +72,8 @@ func (b *bootOutput) close(ctx context.Context, failure error) {
 	b.flush(ctx)
 }
 
-// flush passes on the output since the last call: its last line to the machine's status, its lines to the
-// machine's log. Output that cannot be passed on is lost, since it must not delay the start.
+// flush writes the output since the last call to the machine's status and log. If this fails, the output is
+// lost, since a retry would delay the start.
 func (b *bootOutput) flush(ctx context.Context) {
 	lines, last := b.takePending()
 	var shown, logged error
@@ -89,7 +91,7 @@ func (b *bootOutput) flush(ctx context.Context) {
 	}
 }
 
-// Write takes output of a start. It never fails, and never waits for the store.
+// Write adds output from a start. It never fails, and never waits for the store.
 func (b *bootOutput) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +116,7 @@ func (b *bootOutput) appendPartial(p []byte) {
 }
 
 // endLine ends a line of output. logged is false for a line that the program overwrites, such as a progress
-// bar; it is only shown in the status.
+// bar. Such a line is shown only in the status.
 func (b *bootOutput) endLine(logged bool) {
 	text := stripControls(string(b.partial))
 	b.partial = b.partial[:0]
@@ -158,6 +160,8 @@ func stripControls(line string) string {
 	return strings.TrimSpace(b.String())
 }
 
+// takePending returns the lines to log since the last call, and empties the buffer. last is the line to show
+// as the machine's progress, or "" if it has not changed.
 func (b *bootOutput) takePending() (lines []logs.Line, last string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -165,7 +169,7 @@ func (b *bootOutput) takePending() (lines []logs.Line, last string) {
 	if b.omitted > 0 {
 		b.lines = append(b.lines, logs.Line{
 			Time: b.leader.Now().UTC(), Level: "WARNING", Message: fmt.Sprintf(
-				"%d lines were left out: too many at a time",
+				"%d lines were left out, because too many came at a time",
 				b.omitted,
 			),
 		})

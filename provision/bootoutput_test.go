@@ -52,7 +52,7 @@ func TestRunTellsOfBoot(t *testing.T) {
 	})
 }
 
-// TestRunLogsFailures checks that the log has the failure of a start after the output of that start.
+// TestRunLogsFailures checks that the log has the failure of a start below the output of that start.
 func TestRunLogsFailures(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.order(startOrder(dummy.StartOrder{Boot: []string{"half of it"}, Fail: "no disk"}))
@@ -78,7 +78,7 @@ func TestRunBoundsBootOutput(t *testing.T) {
 			size += len(l)
 		}
 		last := lines[len(lines)-1]
-		if size > maxBootChunk+4096 || !strings.Contains(last, "lines were left out: too many at a time") {
+		if size > maxBootChunk+4096 || !strings.Contains(last, "lines were left out, because too many came at a time") {
 			t.Errorf("%d bytes were logged; the last line is %.100q", size, last)
 		}
 	})

@@ -11,12 +11,12 @@ import (
 	"bijou/state"
 )
 
-// TestPlanConverges carries out the plan again and again over random states and providers, honest and
-// lying. It checks the invariants at each step and at the end.
+// TestPlanConverges repeatedly carries out the plan for random states and providers, some of which give false
+// answers. It checks the invariants at each step and at the end.
 func TestPlanConverges(t *testing.T) {
 	for seed := range uint64(3000) {
 		s := newSim(seed)
-		lies := s.r.IntN(3) * 4 // rounds in which the provider lies
+		lies := s.r.IntN(3) * 4 // the number of rounds in which the provider gives false answers
 		for round := range lies {
 			s.round(t, s.lie(), fmt.Sprintf("seed %d, lying round %d", seed, round))
 		}
@@ -40,11 +40,11 @@ type sim struct {
 	harvest  state.Harvest
 	next     int
 	machines []Wanted
-	have     []provider.Instance // as it is
+	have     []provider.Instance // the provider's instances
 	foreign  []provider.Instance
 	honest   bool
-	made     map[string]int // instances made, by machine
-	answered []string       // by starts of this round
+	made     map[string]int // the number of instances that were made, by machine
+	answered []string       // the instances that the starts of this round have returned
 }
 
 func newSim(seed uint64) *sim {
@@ -61,8 +61,8 @@ func newSim(seed uint64) *sim {
 	return s
 }
 
-// begin adds a machine in a random stage, possibly removed, with or without an instance, recorded or
-// not.
+// begin adds a machine in a random stage. The machine may be removed, and may have an instance, which may be
+// recorded.
 func (s *sim) begin(id string) {
 	i := provider.Instance{ID: "i" + id, Environment: "e", Machine: id, Running: s.r.IntN(4) > 0}
 	there := s.r.IntN(3) > 0
@@ -137,7 +137,7 @@ func (s *sim) round(t *testing.T, told []provider.Instance, when string) {
 	}
 }
 
-// apply carries out one action as the loop and an honest provider would.
+// apply carries out one action as the loop and a correct provider would.
 func (s *sim) apply(t *testing.T, a Action, when string) {
 	t.Helper()
 	at := slices.IndexFunc(s.machines, func(w Wanted) bool { return w.ID == a.Machine })
@@ -157,7 +157,7 @@ func (s *sim) apply(t *testing.T, a Action, when string) {
 	}
 }
 
-// start starts a machine's instance. It is idempotent on the machine's token.
+// start starts a machine's instance. Calls with the same token start one instance.
 func (s *sim) start(machine string) string {
 	own := slices.IndexFunc(s.have, func(i provider.Instance) bool { return i.Environment == "e" && i.Machine == machine })
 	if own >= 0 {
@@ -172,7 +172,7 @@ func (s *sim) start(machine string) string {
 
 func (s *sim) stop(t *testing.T, instance, when string) {
 	t.Helper()
-	if slices.Contains(s.answered, instance) { // the loop knows it too
+	if slices.Contains(s.answered, instance) { // the loop knows this instance too
 		return
 	}
 	for _, w := range s.machines {
@@ -185,7 +185,7 @@ func (s *sim) stop(t *testing.T, instance, when string) {
 	}
 	s.have = slices.DeleteFunc(s.have, func(i provider.Instance) bool { return i.ID == instance })
 	for at, w := range s.machines {
-		if w.Life == state.Dead && w.Instance == instance { // as the loop records
+		if w.Life == state.Dead && w.Instance == instance { // as the loop does
 			s.machines[at].Instance = ""
 		}
 	}
@@ -202,7 +202,7 @@ func (s *sim) atEnd(t *testing.T, seed uint64, lied bool) {
 		}
 	}
 	stray := slices.ContainsFunc(s.have, func(i provider.Instance) bool { return i.ID == "never" })
-	if stray == s.harvest.StopsUnknown() && !lied { // otherwise the provider may have listed it as some machine's
+	if stray == s.harvest.StopsUnknown() && !lied { // otherwise the provider may have listed the stray as the instance of a machine
 		t.Errorf("seed %d: the stray instance is there: %t, mode %s", seed, stray, s.harvest)
 	}
 	if !slices.Contains(s.have, s.foreign[0]) {

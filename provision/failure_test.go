@@ -27,7 +27,7 @@ func TestRunLeavesFailedMachinesToTheOperator(t *testing.T) {
 		w.wantStarts(1)
 		w.update(func(tx *state.Tx) error { return tx.ResolveMachine(id, nil) })
 		w.settle(time.Second)
-		w.wantStarts(2) // and fails again
+		w.wantStarts(2) // the second start fails too
 		w.order(dummy.Orders{})
 		w.update(func(tx *state.Tx) error { return tx.ResolveMachine(id, nil) })
 		w.wantInstance(id, "dummy-1-1")
@@ -60,8 +60,8 @@ func TestRunRetriesTransientFailures(t *testing.T) {
 }
 
 // TestRunKeepsWhatIsNotListed checks a recorded instance that the provider no longer lists, for example
-// because it is on a silent host. The provisioner starts it again by its id and keeps its record while
-// that fails. It stops the instance before it removes the machine.
+// because its host does not answer. The provisioner restarts the instance by its ID, and keeps the record of
+// the instance if that fails. It stops the instance before it removes the machine.
 func TestRunKeepsWhatIsNotListed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		id := w.add()
@@ -85,8 +85,8 @@ func TestRunKeepsWhatIsNotListed(t *testing.T) {
 	})
 }
 
-// TestRunRetriesResolvedMachinesAtOnce checks that a machine is retried as soon as an operator resolves
-// it, whatever its backoff.
+// TestRunRetriesResolvedMachinesAtOnce checks that a machine is retried as soon as an operator resolves it,
+// even if its backoff is not over.
 func TestRunRetriesResolvedMachinesAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.order(startOrder(dummy.StartOrder{Busy: "no room now"}))
@@ -98,15 +98,15 @@ func TestRunRetriesResolvedMachinesAtOnce(t *testing.T) {
 	})
 }
 
-// TestRunTriesAgainWhatWasResolvedDuringATry checks that a try that fails does not undo the answer that
-// an operator gave during it.
+// TestRunTriesAgainWhatWasResolvedDuringATry checks that a failing start does not overwrite the answer that
+// an operator has given during it.
 func TestRunTriesAgainWhatWasResolvedDuringATry(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.order(startOrder(dummy.StartOrder{Busy: "no room now"}))
 		id := w.add()
 		w.settle(time.Second)
 		w.order(startOrder(dummy.StartOrder{Pause: time.Minute, Fail: "no room at all"}))
-		w.settle(minRetryDelay + time.Second) // it is tried again
+		w.settle(minRetryDelay + time.Second) // the start is repeated
 		w.update(func(tx *state.Tx) error { return tx.ResolveMachine(id, nil) })
 		w.order(dummy.Orders{})
 		w.settle(2 * time.Minute)
@@ -114,8 +114,8 @@ func TestRunTriesAgainWhatWasResolvedDuringATry(t *testing.T) {
 	})
 }
 
-// TestRunHangingStartsHoldUpNobody checks that a machine starts while three times as many starts hang
-// as can run at a time.
+// TestRunHangingStartsHoldUpNobody checks that a machine starts even if three times as many starts hang as
+// may run at the same time.
 func TestRunHangingStartsHoldUpNobody(t *testing.T) {
 	inWorld(t, func(w *world) {
 		orders := dummy.Orders{Start: map[string]dummy.StartOrder{}}
@@ -134,7 +134,7 @@ func TestRunHangingStartsHoldUpNobody(t *testing.T) {
 		}
 		w.settle(startTimeout)
 		m, err := w.machine("1")
-		if err != nil || m.Status != state.MachineError || m.RetryAt.IsZero() || !strings.Contains(m.Message, "has not started it within 20m0s") {
+		if err != nil || m.Status != state.MachineError || m.RetryAt.IsZero() || !strings.Contains(m.Message, "within 20m0s") {
 			t.Errorf("machine %+v, error %v", m, err)
 		}
 		w.order(dummy.Orders{})
@@ -149,8 +149,8 @@ func TestRunHangingStartsHoldUpNobody(t *testing.T) {
 	})
 }
 
-// TestRunAbandonsStartsOfMachinesThatWereDestroyed checks that the start of a destroyed machine ends
-// and leaves nothing behind.
+// TestRunAbandonsStartsOfMachinesThatWereDestroyed checks that the start of a destroyed machine ends, and
+// that no instance remains.
 func TestRunAbandonsStartsOfMachinesThatWereDestroyed(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.order(startOrder(dummy.StartOrder{Hang: true}))
@@ -160,7 +160,7 @@ func TestRunAbandonsStartsOfMachinesThatWereDestroyed(t *testing.T) {
 		w.wantGone(id)
 		w.wantInstances()
 		w.order(startOrder(dummy.StartOrder{Pause: time.Minute}))
-		w.wantInstance(w.add(), "dummy-2-1") // there is a free slot
+		w.wantInstance(w.add(), "dummy-2-1") // this shows that a slot is free
 	})
 }
 
@@ -168,7 +168,8 @@ func TestRunAbandonsStartsOfMachinesThatWereDestroyed(t *testing.T) {
 // destroyed is stopped.
 func TestRunStopsWhatWasDestroyedWhileItStarted(t *testing.T) {
 	inWorld(t, func(w *world) {
-		end := w.provision() // whichever leads
+		// Either of the two may lead.
+		end := w.provision()
 		defer end()
 		instance := provider.Instance{ID: "late", Environment: "u", Machine: "1", Running: true}
 		w.update(func(tx *state.Tx) error {
@@ -186,8 +187,8 @@ func TestRunStopsWhatWasDestroyedWhileItStarted(t *testing.T) {
 	})
 }
 
-// TestRunRepeatsLessAndLess checks that an action that does not help is repeated less and less often.
-// The cases are an instance that ends at once, one that is not listed, and one that cannot be stopped.
+// TestRunRepeatsLessAndLess checks that an action that does not help is repeated less and less often. The
+// cases are an instance that ends immediately, one that is not listed, and one that cannot be stopped.
 func TestRunRepeatsLessAndLess(t *testing.T) {
 	t.Run("not told", func(t *testing.T) {
 		inWorld(t, func(w *world) {
@@ -227,10 +228,10 @@ func TestRunRepeatsLessAndLess(t *testing.T) {
 // no instance because of it.
 func TestRunRefusesFalseAnswers(t *testing.T) {
 	tests := map[string]provider.Instance{
-		`the provider answers with an instance without an id`:                        {Environment: "u", Machine: "1"},
-		`the provider answers with instance "dummy-2-1" of machine "2"`:              {ID: "dummy-2-1", Environment: "u", Machine: "2"},
-		`the provider answers with instance "dummy-1-1" of model "x"`:                {ID: "dummy-1-1", Environment: "x", Machine: "1"},
-		`the provider answers with instance "dummy-2-1", which belongs to machine 2`: {ID: "dummy-2-1", Environment: "u", Machine: "1"},
+		`the provider returned an instance without an id`:                        {Environment: "u", Machine: "1"},
+		`the provider returned instance "dummy-2-1" of machine "2"`:              {ID: "dummy-2-1", Environment: "u", Machine: "2"},
+		`the provider returned instance "dummy-1-1" of model "x"`:                {ID: "dummy-1-1", Environment: "x", Machine: "1"},
+		`the provider returned instance "dummy-2-1", which belongs to machine 2`: {ID: "dummy-2-1", Environment: "u", Machine: "1"},
 	}
 	for message, answer := range tests {
 		t.Run(message, func(t *testing.T) {
@@ -255,8 +256,8 @@ func TestRunRefusesFalseAnswers(t *testing.T) {
 	}
 }
 
-// TestRunOnNoKnowledge checks that no instance is started or stopped while the provider cannot list its
-// instances, and that juju status shows that until it is over.
+// TestRunOnNoKnowledge checks that the provisioner starts and stops no instance while the provider cannot
+// list its instances, and that juju status shows the failure as long as it lasts.
 func TestRunOnNoKnowledge(t *testing.T) {
 	trouble := func(w *world) (t state.ProvisionerTrouble) {
 		w.settle(time.Second)

@@ -8,17 +8,18 @@ import (
 
 const (
 	maxRunningJobs = 8
-	slowJobTimeout = time.Minute // after which a job that goes on makes room for another one
+	// slowJobTimeout is the time after which a running job gives its slot to another one.
+	slowJobTimeout = time.Minute
 )
 
-// job is done for one machine.
+// job is an action to run for one machine.
 type job struct {
 	action Action
 	run    func(ctx context.Context) error
 }
 
-// key returns a name for the job's machine, or for the instance if it has none. One job of a name runs at a
-// time.
+// key returns a name for the job's machine, or for its instance if the job has no machine. The pool runs only
+// one job for each key at a time.
 func (j job) key() string {
 	if j.action.Machine == "" {
 		return "instance " + j.action.Instance
@@ -26,35 +27,35 @@ func (j job) key() string {
 	return j.action.Machine
 }
 
-// jobPool runs jobs, several at a time but one a machine. A job that takes long gives its slot up,
-// so that those that hang hold up nobody. Whoever makes a pool waits for it.
+// jobPool runs several jobs at a time, but only one for each machine. A slow job gives up its slot, so that
+// hanging jobs do not block others. The owner of the pool must call wait.
 type jobPool struct {
 	tasks sync.WaitGroup
 
 	mu             sync.Mutex
-	queue          []job // of the newest plan, those that have not begun
-	slotsTaken     int   // how many jobs run that have not made room
-	busy           map[string]runningJob
-	doneSinceTaken map[string]bool // whose job has ended since takeOutcomes
+	queue          []job                 // the jobs in the newest plan that have not begun
+	slotsTaken     int                   // the number of running jobs that have not given up their slots
+	busy           map[string]runningJob // by key
+	doneSinceTaken map[string]bool       // the keys of jobs that have ended since takeOutcomes
 	outcomes       []outcome
 	ended          bool               // a job has ended since onJobEnd
-	notify         context.CancelFunc // what onJobEnd asked for; may be nil
+	notify         context.CancelFunc // the function that was given to onJobEnd; can be nil
 }
 
-// runningJob is a job under way.
+// runningJob is a job that is running.
 type runningJob struct {
 	verb   Verb
 	cancel context.CancelFunc
 }
 
-// outcome says how a job has ended.
+// outcome is the result of a job.
 type outcome struct {
 	action Action
 	err    error
 }
 
 // takeOutcomes returns the outcomes of jobs that have ended since the last call. The caller must read the
-// state after it, so that the next plan knows these outcomes.
+// state after this call, so that the next plan includes the results.
 func (p *jobPool) takeOutcomes() []outcome {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,8 +65,8 @@ func (p *jobPool) takeOutcomes() []outcome {
 	return outcomes
 }
 
-// schedule replaces the jobs that have not begun. It leaves out jobs for a machine that has a running job,
-// or one that has ended since takeOutcomes: the next plan decides about that machine.
+// schedule replaces the jobs that have not begun. It leaves out jobs for a machine with a running job, or
+// with a job that has ended since takeOutcomes. The next plan decides about these machines.
 func (p *jobPool) schedule(ctx context.Context, jobs []job) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +85,8 @@ func (p *jobPool) schedule(ctx context.Context, jobs []job) {
 func (p *jobPool) startQueued(ctx context.Context) {
 	for i := 0; i < len(p.queue) && p.slotsTaken < maxRunningJobs; {
 		j := p.queue[i]
-		if _, busy := p.busy[j.key()]; busy { // another instance of its machine
+		// A plan may have several jobs for one machine.
+		if _, busy := p.busy[j.key()]; busy {
 			i++
 			continue
 		}
@@ -100,7 +102,7 @@ func (p *jobPool) startJob(ctx context.Context, j job) {
 	jobCtx, cancel := context.WithCancel(ctx)
 	p.busy[j.key()] = runningJob{j.action.Verb, cancel}
 
-	// A slow job gives its slot to the next one, and goes on.
+	// A slow job gives its slot to the next one, and continues.
 	release := sync.OnceFunc(func() { p.releaseSlot(ctx) })
 	slowTimer := time.AfterFunc(slowJobTimeout, release)
 
@@ -137,7 +139,7 @@ func (p *jobPool) noteEnded(j job, err error) {
 	}
 }
 
-// cancelUnwantedStarts cancels the starts of machines that are no longer wanted.
+// cancelUnwantedStarts cancels the starts of machines for which wanted returns false.
 func (p *jobPool) cancelUnwantedStarts(wanted func(machine string) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -149,8 +151,8 @@ func (p *jobPool) cancelUnwantedStarts(wanted func(machine string) bool) {
 	}
 }
 
-// onJobEnd calls the function when a job ends, until it is released. It calls it at once if a job has ended
-// since the last time.
+// onJobEnd makes the pool call the function whenever a job ends, until release is called. If a job has
+// already ended since the last call of onJobEnd, it calls the function at once.
 func (p *jobPool) onJobEnd(call context.CancelFunc) (release func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,5 +169,5 @@ func (p *jobPool) onJobEnd(call context.CancelFunc) (release func()) {
 	}
 }
 
-// wait waits for all jobs. The context with which they began must be done.
+// wait waits for all jobs. The context with which they were started must be done.
 func (p *jobPool) wait() { p.tasks.Wait() }

@@ -10,8 +10,8 @@ import (
 	"bijou/state/sweep"
 )
 
-// leader is the work of one term. Its methods are for one goroutine, but for those that say that
-// jobs call them.
+// leader is the state of one term of leadership. Only one goroutine may call its methods, except the methods
+// that jobs call.
 type leader struct {
 	Options
 	update       state.Updater // fenced by the leader's key
@@ -23,22 +23,33 @@ type leader struct {
 
 	last         plan
 	listFailure  listFailure
-	problems     []string // as reported last
+	problems     []string // the problems that were last reported
 	lastSweep    time.Time
-	planDuration time.Duration // of the last runRound
+	planDuration time.Duration // how long the last runRound took
 }
 
-// plan holds what was read and decided last.
+func newLeader(o Options, update state.Updater) *leader {
+	return &leader{
+		Options:      o,
+		update:       update,
+		pool:         &jobPool{busy: map[string]runningJob{}, doneSinceTaken: map[string]bool{}},
+		recorder:     &recorder{update, make(chan entry, maxBatch)},
+		backoffs:     backoffs{},
+		absentAgents: absentAgents{},
+	}
+}
+
+// plan contains the last plan and the facts that it is based on.
 type plan struct {
 	at           time.Time
-	baseRevision int64 // the revision before the provider was asked
+	baseRevision int64 // the revision before the query of the provider
 	revision     int64
 	want         Want
 	actions      []Action
-	nextRetry    time.Time // when the first failed start is tried again; zero: none is
+	nextRetry    time.Time // when the next failed start is retried; zero if no start is retried
 }
 
-// run plans and acts, round after round, until ctx is done or the leadership is lost.
+// run plans and acts in a loop, until ctx is done or the leadership is lost.
 func (l *leader) run(ctx context.Context) error {
 	for {
 		begin := time.Now()
@@ -53,7 +64,8 @@ func (l *leader) run(ctx context.Context) error {
 	}
 }
 
-// runRound plans and starts jobs once. It starts nothing if the provider cannot list its instances.
+// runRound makes one plan and starts the plan's jobs. If the provider cannot list its instances, it starts no
+// jobs.
 func (l *leader) runRound(ctx context.Context) error {
 	for _, o := range l.pool.takeOutcomes() {
 		l.noteOutcome(o)
@@ -97,7 +109,8 @@ func (l *leader) runRound(ctx context.Context) error {
 	return nil
 }
 
-// dueJobs returns the planned actions whose backoff has passed, and a sweep of the state when it is due.
+// dueJobs returns jobs for the planned actions whose backoff is over, and a sweep of the state if a sweep is
+// due.
 func (l *leader) dueJobs(now time.Time) (jobs []job) {
 	for _, a := range l.backoffs.filterDue(l.last.actions, now) {
 		jobs = append(jobs, l.newJob(a))
@@ -117,24 +130,25 @@ func (l *leader) dueJobs(now time.Time) (jobs []job) {
 	return jobs
 }
 
-// noteOutcome takes note of a job's result. A failed start is retried by the machine's record, other actions
-// by backoffs.
+// noteOutcome processes a job's result. A failed start is retried according to the machine's record, other
+// actions according to backoffs.
 func (l *leader) noteOutcome(o outcome) {
-	_, failed := errors.AsType[startError](o.err)
+	_, startFailed := errors.AsType[startError](o.err)
 	switch {
 	case o.action.Verb == sweepState:
 		l.lastSweep = l.Now()
-	case failed:
+	case startFailed:
 		delete(l.backoffs, o.action)
 	default:
-		l.backoffs.noteDone(o.action, l.Now())
+		// The error does not matter: the next plan shows whether the action has helped.
+		l.backoffs.noteAttempt(o.action, l.Now())
 	}
 }
 
-// awaitTrigger blocks until a new plan is needed: the wanted machines have changed, a job has ended, an agent is
-// gone, a failed start is due, or planInterval is over.
+// awaitTrigger blocks until a new plan is needed: the wanted machines have changed, a job has ended, an agent
+// has disappeared, a failed start is due, or planInterval is over.
 func (l *leader) awaitTrigger(ctx context.Context) error {
-	// Thousands of machines cause many changes. This collects them for one plan.
+	// Thousands of machines cause many changes. This delay collects them for one plan.
 	_ = backoff.Sleep(ctx, min(2*l.planDuration, maxSettleTime))
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -152,9 +166,9 @@ func (l *leader) awaitTrigger(ctx context.Context) error {
 	return err
 }
 
-// awaitChange waits until the records have changed in a way that the plan depends on, or until an agent that
-// was present at the last plan has gone. The progress of starts, and the agents' own notes, are in the same
-// records and change nothing.
+// awaitChange waits until the wanted machines have changed, or the time of untilNextPlan is over. That time
+// becomes shorter if an agent disappears. Other changes of the same records, such as the progress of starts,
+// do not count.
 func (l *leader) awaitChange(ctx context.Context) error {
 	w, err := l.State.Watch(ctx, l.last.baseRevision, state.WatchMachines(), state.WatchEnvironment(),
 		state.WatchMachineAgents())
@@ -189,8 +203,8 @@ func (l *leader) awaitChange(ctx context.Context) error {
 	}
 }
 
-// untilNextPlan returns how long the leader may wait for a change: until the first backoff, retry or interval
-// ends.
+// untilNextPlan returns how long the leader can wait for a change: until the first backoff, retry or
+// interval ends.
 func (l *leader) untilNextPlan() time.Duration {
 	now := l.Now()
 	wait := l.backoffs.untilDue(l.last.actions, now, planInterval-now.Sub(l.last.at))

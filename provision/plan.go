@@ -10,55 +10,60 @@ import (
 	"bijou/state"
 )
 
-// Want holds what state wants of the provider, at one moment.
+// Want describes the instances that the state requires at one moment.
 type Want struct {
-	Environment string        // uuid; instances with another one are never touched
+	Environment string        // the UUID; instances of other environments are never touched
 	Harvest     state.Harvest // which instances are stopped
-	Next        int           // the number of the next machine: one below it without a record was removed
-	Machines    []Wanted
+	// Next is the number of the next machine. A machine with a lower number that is not in Machines was
+	// removed.
+	Next     int
+	Machines []Wanted
 }
 
-// Wanted holds what Plan must know of one machine.
+// Wanted contains the facts about one machine that Plan needs.
 type Wanted struct {
 	ID       string
 	Life     state.Life
-	Instance string // as recorded; "" is not provisioned
+	Instance string // the recorded instance, or "" if none was started
 	// Private and Public are the recorded addresses.
 	Private, Public string
-	Units           int // how many units are assigned; of a machine that is not alive
-	// Unmanaged: the machine's agent runs outside the provider's reach (machine 0
-	// is the bootstrapped process). Its instance is never started or stopped.
+	// Units is the number of assigned units. It is set only for machines that are not alive.
+	Units int
+	// Unmanaged is set if the machine was not started by the provider, such as machine 0, on which the
+	// environment was bootstrapped. Its instance is never started or stopped.
 	Unmanaged bool
-	// AwaitsRetry: a start has failed, and it is not (yet) to be tried again.
+	// AwaitsRetry is set if a start has failed, and must not be retried yet or must not be retried
+	// automatically.
 	AwaitsRetry bool
 }
 
-// Verb names what an Action does.
+// Verb is the kind of an Action.
 type Verb string
 
 // The verbs of Plan.
 const (
 	Start  Verb = "start"  // start an instance for the machine, and record it
-	Record Verb = "record" // another instance runs than is recorded, or has other addresses
-	Stop   Verb = "stop"   // end the instance: its machine is gone, or nobody knows it
-	Remove Verb = "remove" // take the machine out of state; an Instance is left to run
+	Record Verb = "record" // record a different instance, or different addresses
+	Stop   Verb = "stop"   // stop an instance that no machine needs
+	Remove Verb = "remove" // remove the machine from the state; an Instance keeps running
 )
 
-// Action is one thing to do. Actions on different machines do not wait for one
-// another; all are idempotent.
+// Action is one action of the provisioner. Actions on different machines are independent of each other. All
+// actions are idempotent.
 type Action struct {
 	Verb            Verb
 	Machine         string // "" for an instance that names no machine
-	Instance        string // not for Start
-	Private, Public string // of Record: the instance's addresses, as far as the provider knows
+	Instance        string // not set for Start
+	Private, Public string // only for Record: the instance's addresses, as far as they are known
 }
 
-// Plan compares the machines in state with the provider's instances (read before the machines) and
-// returns what is to be done, and what is wrong with what the provider lists. It does no I/O.
+// Plan compares the machines in the state with the provider's instances, which must have been listed before
+// the machines were read. It returns the actions to carry out, and the problems with the provider's list.
+// It does no I/O.
 //
-// A provider may list anything. What state has recorded goes before what the provider says: an
-// instance that a machine has is that machine's, and is stopped only if the machine is dead. One
-// that cannot be told apart from another, or has no name, is left alone.
+// Plan works for any list of instances. If the list contradicts the state, Plan follows the state: a recorded
+// instance belongs to the machine that has recorded it, and is stopped only if that machine is dead. Plan
+// does not change an instance without an ID, or one that it cannot distinguish from another.
 func Plan(want Want, have []provider.Instance) (actions []Action, wrong []string) {
 	assigned := assignInstances(want, have)
 	for _, w := range want.Machines {
@@ -73,7 +78,7 @@ func Plan(want Want, have []provider.Instance) (actions []Action, wrong []string
 	} else {
 		for _, i := range assigned.unknown {
 			assigned.problemf(
-				"instance %q belongs to machine %q, by its own record, which this model never had: bijou leaves it alone",
+				"instance %q claims to belong to machine %q, which has never existed in this model; bijou leaves it alone",
 				i.ID,
 				i.Machine,
 			)
@@ -87,7 +92,8 @@ func Plan(want Want, have []provider.Instance) (actions []Action, wrong []string
 	return actions, slices.Compact(assigned.problems)
 }
 
-// planMachine returns the actions for one wanted machine: start, stop or record its instance.
+// planMachine returns the actions for one wanted machine, such as starting, stopping or recording its
+// instance.
 func (a *assignment) planMachine(w Wanted) []Action {
 	have := a.byMachine[w.ID]
 	if w.Unmanaged {
@@ -99,11 +105,12 @@ func (a *assignment) planMachine(w Wanted) []Action {
 
 	keep, rest := chooseInstance(w, have)
 	actions := a.stopSurplus(w, keep, rest)
-	runs := keep != nil && keep.Running // the recorded one may have ended
+	runs := keep != nil && keep.Running
 
 	switch {
 	case !runs && (w.AwaitsRetry || a.recordedElsewhere[w.ID]):
-		// Its start waits for a retry, or its recorded instance is that of a different machine.
+		// The machine's start waits for a retry, or the provider lists the machine's recorded instance for a
+		// different environment.
 	case !runs:
 		actions = append(actions, Action{Verb: Start, Machine: w.ID})
 	case keep.ID != w.Instance || addressDiffers(keep.Private, w.Private) ||
@@ -122,8 +129,8 @@ func (a *assignment) planMachine(w Wanted) []Action {
 
 func addressDiffers(told, recorded string) bool { return told != "" && told != recorded }
 
-// takeDown removes the machine once nothing is left to stop. It stops a recorded instance even if the
-// provider does not list it, and then clears the record.
+// takeDown stops the instances of a dead machine, and removes the machine once no instance is left. It also
+// stops recorded instances that the provider does not list.
 func (a *assignment) takeDown(w Wanted, have []provider.Instance) []Action {
 	if all := slices.Concat(have, a.unlisted[w.ID]); len(all) > 0 && a.harvest.StopsGone() {
 		return stopActions(w.ID, all)
@@ -136,8 +143,8 @@ func (a *assignment) takeDown(w Wanted, have []provider.Instance) []Action {
 	return []Action{{Verb: Remove, Machine: w.ID, Instance: strings.Join(left, " ")}}
 }
 
-// stopSurplus returns the actions that stop a machine's other instances. If the harvest mode leaves unknown
-// instances alone, it only notes them as problems.
+// stopSurplus returns the actions that stop all instances of a machine except the one to keep. If the
+// harvest mode leaves unknown instances alone, it only reports them as problems.
 func (a *assignment) stopSurplus(w Wanted, keep *provider.Instance, rest []provider.Instance) []Action {
 	if a.harvest.StopsUnknown() {
 		return stopActions(w.ID, rest)
@@ -151,16 +158,17 @@ func (a *assignment) stopSurplus(w Wanted, keep *provider.Instance, rest []provi
 	return nil
 }
 
-// neverStarted reports whether a dying machine can be removed at once: it never had an agent, and no unit
-// needs one to leave.
+// neverStarted reports whether a dying machine can be removed at once. This is the case if the machine never
+// had an agent, and none of its units needs an agent for its removal.
 func neverStarted(w Wanted, have []provider.Instance) bool {
 	running := slices.ContainsFunc(have, func(i provider.Instance) bool { return i.Running })
 	return w.Life == state.Dying && w.Instance == "" && w.Units == 0 && !running
 }
 
-// chooseInstance returns the machine's instance: the recorded one if the provider lists it, running or not,
-// or else the first that runs. All others are surplus. If it returns none, nothing is surplus, since Start
-// can bring a stopped instance back with its files.
+// chooseInstance chooses the machine's instance. This is the recorded instance if the provider lists it,
+// running or stopped, and otherwise the first running one. All others are surplus. If chooseInstance chooses
+// none, it returns no surplus instances either, since Start can start a stopped instance again with its
+// files.
 func chooseInstance(w Wanted, have []provider.Instance) (keep *provider.Instance, rest []provider.Instance) {
 	at := slices.IndexFunc(have, func(i provider.Instance) bool { return i.ID == w.Instance })
 	if at < 0 {
@@ -173,8 +181,8 @@ func chooseInstance(w Wanted, have []provider.Instance) (keep *provider.Instance
 	return &have[at], slices.Delete(slices.Clone(have), at, at+1)
 }
 
-// stopActions returns an action for each instance. Without a machine, each action is in the name of the
-// machine that the instance names itself.
+// stopActions returns a Stop for each instance. If machine is "", each action names the machine that its
+// instance names.
 func stopActions(machine string, instances []provider.Instance) []Action {
 	var actions []Action
 	for _, i := range instances {

@@ -74,7 +74,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanHarvests plans for one machine and one instance of each kind, in each mode.
+// TestPlanHarvests checks the plan for one machine and one instance of each kind, in each mode.
 func TestPlanHarvests(t *testing.T) {
 	up := func(id, machine string) provider.Instance {
 		return provider.Instance{ID: id, Environment: "e", Machine: machine, Running: true}
@@ -105,8 +105,8 @@ func TestPlanHarvests(t *testing.T) {
 	}
 }
 
-// TestPlanOfLies checks that impossible answers of a provider stop no instance of a known machine, and
-// start none beside a running one.
+// TestPlanOfLies checks that after an impossible answer of a provider, no instance of a known machine is
+// stopped, and none is started beside a running one.
 func TestPlanOfLies(t *testing.T) {
 	of := func(id, environment, machine string) provider.Instance {
 		return provider.Instance{ID: id, Environment: environment, Machine: machine, Running: true}
@@ -120,19 +120,19 @@ func TestPlanOfLies(t *testing.T) {
 		wrong string
 	}{
 		{"without an id", nil, []provider.Instance{of("", "e", "1")}, nil,
-			`1 instances have no id, of machine "1" for one: they are left alone`},
+			`1 instances have no id, such as that of machine "1"; bijou leaves them alone`},
 		{"told twice", []Wanted{first}, []provider.Instance{of("i1", "e", "1"), of("i1", "e", "1")}, nil,
 			`instance "i1" is listed 2 times`},
 		{"told as two machines'", []Wanted{first, {ID: "2", Life: state.Dead}}, []provider.Instance{of("i1", "e", "2"), of("i1", "e", "1")},
-			[]Action{{Verb: Remove, Machine: "2"}}, `instance "i1" is listed 2 times, once as that of machine "1" and once differently`},
+			[]Action{{Verb: Remove, Machine: "2"}}, `instance "i1" is listed 2 times, with different data; one entry is for machine "1"`},
 		{"told as two machines', and recorded for none", nil, []provider.Instance{of("i1", "e", "2"), of("i1", "e", "3")}, nil,
-			`instance "i1" is listed 2 times, once as that of machine "2" and once differently`},
+			`instance "i1" is listed 2 times, with different data; one entry is for machine "2"`},
 		{"told as a dead machine's", []Wanted{first, {ID: "2", Life: state.Dead}}, []provider.Instance{of("i1", "e", "2")},
-			[]Action{{Verb: Remove, Machine: "2"}}, `instance "i1" of machine 1 says it is of machine "2"`},
+			[]Action{{Verb: Remove, Machine: "2"}}, `instance "i1" of machine 1 claims to belong to machine "2"`},
 		{"told as a removed machine's", []Wanted{first}, []provider.Instance{of("i1", "e", "9")}, nil,
-			`instance "i1" of machine 1 says it is of machine "9"`},
+			`instance "i1" of machine 1 claims to belong to machine "9"`},
 		{"told as nobody's", []Wanted{first}, []provider.Instance{of("i1", "e", "")}, nil,
-			`instance "i1" of machine 1 says it is of machine ""`},
+			`instance "i1" of machine 1 claims to belong to machine ""`},
 		{"told as another environment's", []Wanted{first}, []provider.Instance{of("i1", "o", "1")}, nil,
 			`instance "i1" of machine 1 belongs to model "o", by its own record: bijou leaves it alone`},
 		{"told as another environment's, too", []Wanted{first}, []provider.Instance{of("i1", "e", "1"), of("i1", "o", "1")}, nil,
@@ -142,7 +142,7 @@ func TestPlanOfLies(t *testing.T) {
 		{"recorded for two, of which one is dead", []Wanted{first, {ID: "2", Life: state.Dead, Instance: "i1"}}, []provider.Instance{of("i1", "e", "2")},
 			[]Action{{Verb: Remove, Machine: "2"}}, `instance "i1" is recorded for the machines 1, 2`},
 		{"told as the bootstrapped machine's", []Wanted{{ID: "0", Life: state.Alive, Instance: "localhost", Unmanaged: true}},
-			[]provider.Instance{of("i1", "e", "0")}, nil, `instance "i1" says it is of machine 0, which has none: it is left alone`},
+			[]provider.Instance{of("i1", "e", "0")}, nil, `instance "i1" claims to belong to machine 0, which has no instance; bijou leaves it alone`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -1,9 +1,9 @@
-// Package provision makes sure that every machine in state has an agent on a
-// live instance, and that dead machines and stray instances go away.
+// Package provision makes sure that every machine in the state has an agent on a running instance, and that
+// dead machines and stray instances are removed.
 //
-// Plan decides, on plain values; Run reads, asks and acts, as long as it is the leader. Beside that the
-// leader does what units' agents request of it (state/requests). How an instance is made is the
-// provider's business (provision/provider). Only multicall imports it.
+// Plan decides, and is a pure function. Run reads the state, queries the provider, and acts while it is the
+// leader. The leader also carries out the requests of units' agents (state/requests). Providers start and
+// stop instances (provision/provider).
 package provision
 
 import (
@@ -21,41 +21,45 @@ import (
 )
 
 const (
-	planInterval    = time.Minute      // how often it looks although nothing has changed
-	sweepInterval   = 10 * time.Minute // how often left-overs in state are swept
-	restartInterval = time.Second      // how long it waits when the store is away
-	listTimeout     = time.Minute      // how long the provider may take to list its instances
-	startTimeout    = 20 * time.Minute // to start one
-	stopTimeout     = 5 * time.Minute  // to stop one
+	planInterval    = time.Minute      // how often to plan if nothing has changed
+	sweepInterval   = 10 * time.Minute // how often to sweep the state
+	restartInterval = time.Second      // how long to wait after an error
+	listTimeout     = time.Minute      // limits a call of Provider.Instances
+	startTimeout    = 20 * time.Minute // limits a call of Provider.Start
+	stopTimeout     = 5 * time.Minute  // limits a call of Provider.Stop
 
-	// maxSettleTime is how long what changes is left to gather, at most.
+	// maxSettleTime limits how long changes are collected before a plan.
 	maxSettleTime   = 500 * time.Millisecond
 	provisionerName = "provisioner" // the name of its log
 )
 
-// Options configure a provisioner.
+// Options are the settings of a provisioner.
 type Options struct {
 	State    *state.State
 	Provider provider.Provider
-	Process  *state.SharedSession // whose session it campaigns by, shared with other roles; nil: its own
-	Log      *slog.Logger         // nil: slog.Default()
-	Now      func() time.Time     // nil: time.Now; when failed starts are due
+	// Process is the session with which the provisioner campaigns. Other roles of the process can share it.
+	// If it is nil, the provisioner opens its own session.
+	Process *state.SharedSession
+	Log     *slog.Logger // nil for slog.Default()
+	// Now decides when failed starts are retried. nil means time.Now.
+	Now func() time.Time
 
-	// Fault marks points at which a test may kill the process; nil does nothing. They are before-request
-	// and after-request: a commit by which the leader does what an agent has requested.
+	// Fault is called at points at which a test can kill the process: before-request and after-request,
+	// before and after the leader commits the request of an agent. It can be nil.
 	Fault func(point string)
 }
 
-// Run campaigns for the leadership of provisioners. While it leads it plans and acts on every change of
-// machines, soon after an agent has gone, and at least every minute. Several provisioners may run; one of
-// them acts. It returns nil when ctx is done, and an error only if the environment is gone for good.
-// Instances outlive it.
+// Run campaigns for the leadership of provisioners. While it leads, it plans and acts after every change of
+// machines, soon after an agent has disappeared, and at least every minute. Several provisioners can run, but
+// only the leader acts. Run returns nil when ctx is done, and an error only if the environment was deleted or
+// closed. Instances keep running after Run returns.
 func Run(ctx context.Context, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
 	if o.Process == nil {
-		o.Process = state.NewSharedSession(o.State, false)
+		const announces = false // this process has no agents
+		o.Process = state.NewSharedSession(o.State, announces)
 		defer closeBounded(ctx, "session", o.Log, o.Process.Close)
 	}
 	if o.Now == nil {
@@ -70,8 +74,9 @@ func Run(ctx context.Context, o Options) error {
 			return nil
 		case errors.Is(err, state.ErrStoreGone), errors.Is(err, state.ErrClosed):
 			return fmt.Errorf("cannot provision: %w", err)
-		case err != nil && errorCause(err) != said: // what lasts is said once
-			o.Log.Warn("provisioner starts again", "error", err)
+		case err != nil && errorCause(err) != said:
+			// A lasting error is logged only once.
+			o.Log.Warn("restarting the provisioner", "error", err)
 		}
 
 		said = errorCause(err)
@@ -81,7 +86,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 }
 
-// errorCause returns the same text for all errors of an outage, so that it is logged once.
+// errorCause returns the error's text. It returns the same text for all errors of an outage, so that the
+// outage is logged once.
 func errorCause(err error) string {
 	switch {
 	case err == nil:
@@ -93,7 +99,7 @@ func errorCause(err error) string {
 	return err.Error()
 }
 
-// campaign waits for the leadership, and leads until that or ctx ends.
+// campaign waits for the leadership, and leads until the leadership or ctx ends.
 func campaign(ctx context.Context, o Options) error {
 	session, err := o.Process.AnnouncedSession(ctx)
 	if err != nil {
@@ -105,40 +111,45 @@ func campaign(ctx context.Context, o Options) error {
 	}
 	defer closeBounded(ctx, "leadership", o.Log, leadership.Resign)
 
-	ctx, cancel := context.WithCancel(ctx)
+	// leading ends with the leadership, or when the leader's work ends.
+	leading, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() {
-		defer cancel()
+		defer stop()
 		select {
 		case <-leadership.Done():
-		case <-ctx.Done():
+		case <-leading.Done():
 		}
 	})
+	// The goroutines write as the leader, so the leadership is resigned after their end.
 	defer beside.Wait()
-	defer cancel()
 
 	o.Log.Info("provisioner leads")
 	defer measureIdle(o.State.Metrics())
-	l := &leader{Options: o, update: state.Under(leadership), backoffs: backoffs{}, absentAgents: absentAgents{}}
-	l.pool = &jobPool{busy: map[string]runningJob{}, doneSinceTaken: map[string]bool{}}
-	l.recorder = &recorder{l.update, make(chan entry, maxBatch)}
-	beside.Go(func() { l.recorder.run(ctx) })
-	beside.Go(func() {
-		defer cancel()
-		_ = requests.Run(ctx, o.State, l.stepUpdater("request"), o.Log) // whose error l.run meets, too
-	})
-	defer l.pool.wait()
-	defer cancel()
+	l := newLeader(o, state.Under(leadership))
 
-	err = l.run(ctx)
+	beside.Go(func() { l.recorder.run(leading) })
+	beside.Go(func() {
+		defer stop()
+		// The error is ignored, since l.run then fails too. If it only fails with Canceled, the next campaign
+		// fails with this error.
+		_ = requests.Run(leading, o.State, l.stepUpdater("request"), o.Log)
+	})
+
+	// The pool's jobs and the goroutines only end when leading does, so stop runs first.
+	defer l.pool.wait()
+	defer stop()
+
+	err = l.run(leading)
 	if errors.Is(err, context.Canceled) {
-		return errors.New("the leadership was lost") // unless all of it was told to end
+		// If the caller has cancelled ctx, Run ignores this error.
+		return errors.New("the leadership was lost")
 	}
 
 	return err
 }
 
-// stepUpdater returns the leader's updater with commits between two fault points, before-STEP and
+// stepUpdater returns the leader's updater with two fault points around each commit, before-STEP and
 // after-STEP.
 func (l *leader) stepUpdater(step string) state.Updater {
 	if l.Fault == nil {
@@ -155,7 +166,7 @@ func (l *leader) stepUpdater(step string) state.Updater {
 	}
 }
 
-// closeBounded calls close, and gives up after a while, since the store may be away.
+// closeBounded calls close, but gives up after a while, since the store may be unreachable.
 func closeBounded(ctx context.Context, what string, log *slog.Logger, close func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()

@@ -30,7 +30,7 @@ func TestRunTakesDeadMachinesDown(t *testing.T) {
 		id := w.add()
 		w.wantInstance(id, "dummy-1-1")
 		w.update(func(tx *state.Tx) error { return tx.DestroyMachine(id) })
-		w.wantInstance(id, "dummy-1-1") // its agent has not withdrawn its presence
+		w.wantInstance(id, "dummy-1-1") // the agent's presence has not ended yet
 		w.update(func(tx *state.Tx) error { return tx.SetMachineDead(id) })
 		w.wantGone(id)
 		w.wantInstances()
@@ -44,14 +44,14 @@ func TestRunRestartsWhatCrashed(t *testing.T) {
 		if err := w.dummy.End("dummy-1-1"); err != nil {
 			t.Fatal(err)
 		}
-		w.settle(2 * planInterval) // it looks from time to time
+		w.settle(2 * planInterval) // the provisioner lists the instances from time to time
 		w.wantStarts(2)
 		w.wantInstances("dummy-1-1")
 	})
 }
 
-// TestRunHarvests checks which instances each mode stops, and that no mode keeps the record of a dead
-// machine.
+// TestRunHarvests checks which instances each mode stops, and that the record of a dead machine is removed in
+// each mode.
 func TestRunHarvests(t *testing.T) {
 	kept := map[state.Harvest][]string{
 		state.HarvestDestroyed: {"stray"},
@@ -85,8 +85,8 @@ func TestRunHarvests(t *testing.T) {
 	}
 }
 
-// TestRunTakesOverMode checks that a mode that is set later finds the instances that the previous mode
-// left.
+// TestRunTakesOverMode checks that after a change of the mode, instances that the previous mode has kept are
+// stopped too.
 func TestRunTakesOverMode(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.harvest(state.HarvestNone)
@@ -100,8 +100,8 @@ func TestRunTakesOverMode(t *testing.T) {
 	})
 }
 
-// TestRunLooksOnlyIfSomethingIsWanted checks that changes of agents and boots do not make the
-// provisioner ask the provider.
+// TestRunLooksOnlyIfSomethingIsWanted checks that the provisioner does not list the provider's instances
+// because of changes of agents and boots.
 func TestRunLooksOnlyIfSomethingIsWanted(t *testing.T) {
 	inWorld(t, func(w *world) {
 		id := w.add()

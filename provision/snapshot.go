@@ -11,14 +11,14 @@ import (
 	"bijou/state"
 )
 
-// snapshot holds what is read of the state for one plan.
+// snapshot is the part of the state on which one plan is based.
 type snapshot struct {
 	revision    int64
 	environment state.Environment
 	next        int // the number of the next machine
 	machines    []state.Machine
-	unreadable  []string       // machines whose records do not decode: their instances are left alone
-	units       map[string]int // by machine that is not alive
+	unreadable  []string       // machines whose records cannot be decoded; their instances are left alone
+	units       map[string]int // the number of units of each machine that is not alive
 	trouble     state.ProvisionerTrouble
 }
 
@@ -52,7 +52,8 @@ func readSnapshot(ctx context.Context, st *state.State) (s snapshot, err error) 
 	return s, err
 }
 
-// listUnreadable lists the machines that are not among those that were read.
+// listUnreadable returns the IDs of the machines that are not among the given ones, since their records could
+// not be decoded.
 func listUnreadable(v *state.View, read []state.Machine) (ids []string, err error) {
 	ids, err = v.MachineIDs()
 	if err != nil {
@@ -66,7 +67,7 @@ func listUnreadable(v *state.View, read []state.Machine) (ids []string, err erro
 	return slices.DeleteFunc(ids, func(id string) bool { return known[id] }), nil
 }
 
-// countUnits counts the units of machines that are not alive; the plan needs no others.
+// countUnits counts the units of machines that are not alive. A plan does not need other counts.
 func countUnits(v *state.View, machines []state.Machine) (map[string]int, error) {
 	units := map[string]int{}
 	for _, m := range machines {
@@ -83,7 +84,7 @@ func countUnits(v *state.View, machines []state.Machine) (map[string]int, error)
 	return units, nil
 }
 
-// newWant returns the machines that the plan must bring about.
+// newWant returns the machines and settings for a plan.
 func (s snapshot) newWant(now time.Time) Want {
 	w := Want{Environment: s.environment.UUID, Harvest: s.environment.Harvest(), Next: s.next}
 	for _, m := range s.machines {
@@ -105,7 +106,7 @@ func (s snapshot) newWant(now time.Time) Want {
 	return w
 }
 
-// nextRetry returns the time of the next retry of a failed start; zero if there is none.
+// nextRetry returns the time of the next retry of a failed start. It returns zero if no start is retried.
 func (s snapshot) nextRetry(now time.Time) (first time.Time) {
 	for _, m := range s.machines {
 		if m.RetryAt.After(now) && (first.IsZero() || m.RetryAt.Before(first)) {
@@ -115,16 +116,16 @@ func (s snapshot) nextRetry(now time.Time) (first time.Time) {
 	return first
 }
 
-// instanceOwners says which machine has which instance, as recorded or about to be. Its methods may
-// be called from several goroutines.
+// instanceOwners maps instances to the machines that have recorded or reserved them. Its methods are safe
+// for concurrent use.
 type instanceOwners struct {
 	mu       sync.Mutex
 	machines map[string]string // by instance
 }
 
-// setRecorded replaces the owners of instances by those that are recorded. A machine without a recorded
-// instance keeps its reservation. Instances of dead machines are not kept, since they can already belong to
-// other machines.
+// setRecorded replaces the owners of instances with the recorded ones. A machine without a recorded instance
+// keeps its reservation. Instances of dead machines are dropped, since they may already belong to other
+// machines.
 func (o *instanceOwners) setRecorded(recorded []Wanted) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -144,7 +145,8 @@ func (o *instanceOwners) setRecorded(recorded []Wanted) {
 	}
 }
 
-// reserve reserves an instance for a machine. ok is false if the instance is that of the machine other.
+// reserve reserves an instance for a machine. If the instance already belongs to a different machine, it
+// returns that machine and false.
 func (o *instanceOwners) reserve(instance, machine string) (other string, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -163,14 +165,14 @@ func (o *instanceOwners) isTaken(instance string) bool {
 	return taken
 }
 
-// listFailure says for how long the provider has not listed its instances, and why.
+// listFailure is the provider's last failure to list its instances, and the time of the next attempt.
 type listFailure struct {
 	retryBackoff
 	err error
 }
 
-// listInstances lists the provider's instances. After an error it returns that error without a call until
-// the next attempt is due, and waits longer after each failure.
+// listInstances lists the provider's instances. After an error, it returns the same error until the next
+// attempt is due. The delay grows with each failure.
 func (l *leader) listInstances(ctx context.Context) ([]provider.Instance, error) {
 	if l.Now().Before(l.listFailure.due) {
 		return nil, l.listFailure.err
@@ -200,42 +202,47 @@ func (l *leader) listInstances(ctx context.Context) ([]provider.Instance, error)
 }
 
 const (
-	// agentGrace is how long an agent that is gone may take to come back by itself,
-	// as one does that is restarted in order.
+	// agentGrace is how long an absent agent has to come back, for example after a restart, before the
+	// provider is queried about its instance.
 	agentGrace = time.Second
-	// absentShare: of the time, a part of so many at most is spent on asking for the
-	// sake of agents that are gone. Many hosts take long to ask.
+	// absentShare limits the time for queries of the provider because of absent agents, since a query of many
+	// hosts takes long. They use at most one part in absentShare of the time.
 	absentShare = 5
 )
 
-// absentAgents holds the machines whose agents have gone, so that the provider is asked soon what
-// became of their instances. It is asked later and later, since an instance may end after its
-// agent's presence; in the end planInterval is often enough. It is for one goroutine.
+// absentAgents holds the machines whose agents have disappeared, so that the provider is soon queried about
+// their instances. The interval between these queries grows, since an instance may stop later than its agent.
+// Once the interval reaches planInterval, the usual plans are enough. Only one goroutine may use
+// absentAgents.
 type absentAgents map[string]absence
 
-// absence holds since when an agent is gone, and when the provider is asked next.
+// absence contains the time since which an agent has been absent, and the time of the next query.
 type absence struct{ since, due time.Time }
 
 func (a absentAgents) noteGone(machine string, now time.Time) {
 	a[machine] = absence{now, now.Add(agentGrace)}
 }
 
-// noteAsked notes that the provider was asked, also without an answer, and delays the next question.
+// noteAsked records that the provider was queried at that time, with or without success. For each agent whose
+// query was due, it sets the time of the next query.
 func (a absentAgents) noteAsked(at time.Time) {
 	for machine, gone := range a {
 		if at.Before(gone.due) {
 			continue
 		}
 
-		again := at.Sub(gone.since)
-		if again >= planInterval {
+		// The next query comes after as much time again as the agent has been absent.
+		delay := at.Sub(gone.since)
+		if delay >= planInterval {
+			// The usual plans query the provider as often as that.
 			delete(a, machine)
 			continue
 		}
-		a[machine] = absence{gone.since, at.Add(again)}
+		a[machine] = absence{gone.since, at.Add(delay)}
 	}
 }
 
+// untilDue returns the time until the next question about an absent agent. It returns limit if that is earlier.
 func (a absentAgents) untilDue(now time.Time, limit time.Duration) time.Duration {
 	for _, gone := range a {
 		limit = min(limit, gone.due.Sub(now))
@@ -243,13 +250,15 @@ func (a absentAgents) untilDue(now time.Time, limit time.Duration) time.Duration
 	return limit
 }
 
+// untilAbsentDue is untilDue of the absent agents, delayed so that the questions take only their share of the
+// time.
 func (l *leader) untilAbsentDue(now time.Time, limit time.Duration) time.Duration {
 	rest := l.last.at.Add(absentShare * l.planDuration).Sub(now)
 	return min(max(l.absentAgents.untilDue(now, limit), rest), limit)
 }
 
-// noteAgents notes agents that came or went, except those that no start would bring back. It reports
-// whether other records have changed since the last plan.
+// noteAgents records which agents have appeared or disappeared. It ignores agents of machines that are not
+// started. It returns true if other records have changed since the last plan.
 func (l *leader) noteAgents(changes []state.KeyChange) (records bool) {
 	now := l.Now()
 	for _, c := range changes {
@@ -261,7 +270,7 @@ func (l *leader) noteAgents(changes []state.KeyChange) (records bool) {
 			delete(l.absentAgents, machine)
 		case l.last.want.startsInstance(machine):
 			l.absentAgents.noteGone(machine, now)
-			// The session was not lost before: until then its start has helped.
+			// The agent was alive at least until SessionTTL ago, so its start was effective until then.
 			l.backoffs.forgetIfHelped(Action{Verb: Start, Machine: machine}, now.Add(-state.SessionTTL))
 		}
 	}

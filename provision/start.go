@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"bijou/provision/provider"
 	"bijou/state"
 )
 
-// startError is a failed start that is in the machine's record.
+// startError is the error of a failed start that was recorded for the machine.
 type startError struct{ error }
 
 func (e startError) Unwrap() error { return e.error }
@@ -22,8 +23,8 @@ func (l *leader) startInstance(ctx context.Context, machine string) error {
 	if err != nil || !o.wanted {
 		return err
 	}
-	i, err := l.askProvider(ctx, o.spec)
 
+	i, err := l.askProvider(ctx, o.spec)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -41,23 +42,31 @@ func (l *leader) startInstance(ctx context.Context, machine string) error {
 
 type startRequest struct {
 	spec   provider.Spec
-	wanted bool  // else the machine needs none any more
-	retry  bool  // a start has failed before
-	epoch  int64 // of the machine's claim
+	wanted bool  // false if the machine no longer needs an instance
+	retry  bool  // a previous start has failed
+	epoch  int64 // the epoch of the machine's claim
 }
 
-// readStartRequest reads the request to start a machine. It returns an error if this is no longer the
-// leader. The token is the same at every start, since ids are never used again.
+// readStartRequest reads the request to start a machine. It returns an error if this process is no longer
+// the leader. The token is the same for each start of a machine, since machine IDs are never reused.
 func (l *leader) readStartRequest(ctx context.Context, id string) (o startRequest, err error) {
 	err = l.update(ctx, func(tx *state.Tx) error {
+		// After a conflict, this function runs again.
+		o = startRequest{}
 		env, err := tx.Environment()
 		if err != nil {
 			return err
 		}
 		m, err := tx.Machine(id)
-		o.wanted = err == nil && m.Life != state.Dead
-		o.retry = m.Status == state.MachineError
+		if errors.Is(err, state.ErrNotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
 
+		o.wanted = m.Life != state.Dead
+		o.retry = m.Status == state.MachineError
 		o.spec = provider.Spec{
 			Environment: env.UUID,
 			Machine:     id,
@@ -68,14 +77,6 @@ func (l *leader) readStartRequest(ctx context.Context, id string) (o startReques
 			Token:       env.UUID + "-" + id,
 			Instance:    m.InstanceID,
 		}
-
-		if errors.Is(err, state.ErrNotFound) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-
 		o.epoch, err = tx.ClaimEpoch(id)
 		return err
 	})
@@ -83,45 +84,53 @@ func (l *leader) readStartRequest(ctx context.Context, id string) (o startReques
 	return o, err
 }
 
-// askProvider calls the provider's Start, and checks the instance that it returns. After startTimeout it
-// gives up with a transient error. The next start has the same token, so that nothing starts twice.
+// askProvider starts the instance, and forwards its output while it boots.
 func (l *leader) askProvider(ctx context.Context, spec provider.Spec) (provider.Instance, error) {
-	asked, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-
 	boot := newBootOutput(ctx, l, spec.Machine)
-	i, err := l.Provider.Start(asked, spec, boot)
-	if err != nil && asked.Err() != nil {
-		err = fmt.Errorf("the provider has not started it within %s: %w", startTimeout, provider.ErrTransient)
-	}
-	if err == nil {
-		err = l.checkInstance(spec, i)
-	}
+	i, err := l.callStart(ctx, spec, boot)
 	boot.close(ctx, err)
 	return i, err
 }
 
-// checkInstance refuses an instance that the provider cannot have meant for this start.
+// callStart calls the provider's Start, and checks the returned instance. After startTimeout it gives up with a
+// transient error. The next start has the same token, so it cannot start a second instance.
+func (l *leader) callStart(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
+	asked, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+
+	i, err := l.Provider.Start(asked, spec, boot)
+	if err != nil && asked.Err() != nil {
+		return i, fmt.Errorf("the provider did not start machine %s within %s: %w", spec.Machine, startTimeout, provider.ErrTransient)
+	}
+	if err != nil {
+		return i, err
+	}
+
+	return i, l.checkInstance(spec, i)
+}
+
+// checkInstance returns an error if the instance cannot be the result of this start.
 func (l *leader) checkInstance(spec provider.Spec, i provider.Instance) error {
 	switch {
 	case i.ID == "":
-		return errors.New("the provider answers with an instance without an id")
+		return errors.New("the provider returned an instance without an id")
 	case i.Machine != spec.Machine:
-		return fmt.Errorf("the provider answers with instance %q of machine %q", i.ID, i.Machine)
+		return fmt.Errorf("the provider returned instance %q of machine %q", i.ID, i.Machine)
 	case i.Environment != spec.Environment:
-		return fmt.Errorf("the provider answers with instance %q of model %q", i.ID, i.Environment)
+		return fmt.Errorf("the provider returned instance %q of model %q", i.ID, i.Environment)
 	}
 
 	if other, ok := l.owners.reserve(i.ID, spec.Machine); !ok {
-		return fmt.Errorf("the provider answers with instance %q, which belongs to machine %s", i.ID, other)
+		return fmt.Errorf("the provider returned instance %q, which belongs to machine %s", i.ID, other)
 	}
 
 	return nil
 }
 
-// recordFailure records that a machine's start has failed. A transient failure is retried, after a longer
-// time each; the machine keeps its recorded instance, which may exist. Any other failure waits for the
-// operator. If this was a retry, and the operator has resolved the failure meanwhile, that answer stands.
+// recordFailure records that a machine's start has failed. A transient failure is retried after a growing
+// delay. The machine keeps its recorded instance, which may still exist. Any other failure waits for the
+// operator. If the operator has resolved the failure during a retry, the failure of that retry is not
+// recorded.
 func (l *leader) recordFailure(ctx context.Context, machine string, again bool, failure error) error {
 	return l.recorder.record(ctx, func(tx *state.Tx) error {
 		m, err := tx.Machine(machine)
@@ -132,7 +141,8 @@ func (l *leader) recordFailure(ctx context.Context, machine string, again bool, 
 		f := state.StartFailure{Message: failure.Error()}
 		if errors.Is(failure, provider.ErrTransient) {
 			f.Instance = m.InstanceID
-			f.Attempts, f.RetryAt = m.Attempts+1, l.Now().Add(retryDelay(m.Attempts)).UTC().Truncate(time.Millisecond)
+			f.Attempts = m.Attempts + 1
+			f.RetryAt = l.Now().Add(retryDelay(m.Attempts)).UTC().Truncate(time.Millisecond)
 		}
 
 		return tx.SetStartFailure(machine, f)
@@ -140,7 +150,7 @@ func (l *leader) recordFailure(ctx context.Context, machine string, again bool, 
 }
 
 const (
-	minRetryDelay = 10 * time.Second // doubles each time
+	minRetryDelay = 10 * time.Second // doubled after each failure
 	maxRetryDelay = 10 * time.Minute
 )
 
@@ -148,30 +158,32 @@ func retryDelay(attempts int) time.Duration {
 	return min(minRetryDelay<<min(attempts, 10), maxRetryDelay)
 }
 
-// backoffs remembers what was done, so that what does not help is done less and less often: a start
-// whose instance ends at once, a stop that leaves the instance there. It is for one goroutine.
+// backoffs delays repeated actions, so that actions without effect become less frequent. Examples are a start
+// whose instance stops at once, and a stop after which the instance still exists. Only one goroutine may use
+// it.
 type backoffs map[Action]retryBackoff
 
-// retryBackoff counts how often an action was done, and says when it may be again.
+// retryBackoff counts the attempts at an action, and contains the time of the next one.
 type retryBackoff struct {
 	attempts int
 	due      time.Time
 }
 
-func (b backoffs) noteDone(a Action, now time.Time) {
+// noteAttempt counts an attempt at the action, successful or not, and delays the next one.
+func (b backoffs) noteAttempt(a Action, now time.Time) {
 	n := b[a].attempts
 	b[a] = retryBackoff{n + 1, now.Add(retryDelay(n))}
 }
 
-// forgetIfHelped forgets an action that has helped until it was due again: the next one counts as the
-// first.
+// forgetIfHelped forgets the backoff of an action whose effect has lasted at least until its backoff was
+// over. The next attempt counts as the first.
 func (b backoffs) forgetIfHelped(a Action, until time.Time) {
 	if entry, ok := b[a]; ok && !until.Before(entry.due) {
 		delete(b, a)
 	}
 }
 
-// filterDue returns the actions whose backoff is over. It forgets the backoff of an action that is due but
+// filterDue returns the actions whose backoff is over. It forgets a backoff that is over if its action is
 // no longer planned, since that action has succeeded.
 func (b backoffs) filterDue(actions []Action, now time.Time) (due []Action) {
 	wanted := map[Action]bool{}
@@ -191,6 +203,8 @@ func (b backoffs) filterDue(actions []Action, now time.Time) (due []Action) {
 	return due
 }
 
+// untilDue returns the time until the first backoff of one of the actions is over. It returns limit if that is
+// earlier, or if none of them waits.
 func (b backoffs) untilDue(actions []Action, now time.Time, limit time.Duration) time.Duration {
 	for _, a := range actions {
 		if entry, ok := b[a]; ok && now.Before(entry.due) {

@@ -19,7 +19,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestMain makes this binary also a provisioner over the dummy.
+// TestMain lets this binary act also as a provisioner with the dummy provider.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "provision" {
 		if err := provisionAlone(os.Args[2], os.Args[3]); err != nil {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// provisionAlone runs a provisioner as a process.
+// provisionAlone is the main function of a provisioner that runs as a separate process.
 func provisionAlone(url, dir string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -99,7 +99,7 @@ func (f *fleet) add(n int) {
 	}
 }
 
-// await waits until all machines have their instances recorded.
+// await waits until the instances of all machines are recorded.
 func (f *fleet) await(limit time.Duration) {
 	f.t.Helper()
 	await.Until(f.t, await.Poll{Limit: limit, Pause: 20 * time.Millisecond}, "all instances are recorded", func() string {
@@ -126,7 +126,7 @@ func (f *fleet) without() (ids []string) {
 	return ids
 }
 
-// wantOnce checks that each machine's instance was made once, by any provisioner.
+// wantOnce checks that each machine's instance was created exactly once, by any provisioner.
 func (f *fleet) wantOnce(machines int) {
 	f.t.Helper()
 	starts, err := f.dummy.Starts()
@@ -143,8 +143,8 @@ func (f *fleet) wantOnce(machines int) {
 // takeover is three times the 15 s within which another provisioner must lead.
 const takeover = 45 * time.Second
 
-// TestTakeover runs two provisioners. The first dies between a start and its record, and the second
-// goes on. It is killed in the middle of starts, and a third goes on.
+// TestTakeover runs two provisioners. The first is killed between a start and the record of the instance, and
+// the second continues. The second is killed in the middle of starts, and a third continues.
 func TestTakeover(t *testing.T) {
 	need.Whole(t)
 	overStores(t, func(t *testing.T, url string) {
@@ -172,7 +172,7 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
-// awaitSome waits until that many instances have been made.
+// awaitSome waits until n instances have been created.
 func (f *fleet) awaitSome(n int) {
 	f.t.Helper()
 	await.Until(f.t, await.Poll{Limit: takeover, Pause: 5 * time.Millisecond}, fmt.Sprintf("%d instances are made", n), func() string {

@@ -19,22 +19,22 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// world is an environment with a provisioner at work.
+// world is an environment with a running provisioner.
 type world struct {
 	t     *testing.T
 	state *state.State
 	dummy *dummy.Provider
-	dir   string // the dummy's
+	dir   string // the dummy's directory
 	calls *calls
 }
 
-// calls is a provider that counts the calls to another one.
+// calls is a provider that passes all calls to another provider and counts them.
 type calls struct {
 	provider.Provider
 	mu     sync.Mutex
-	starts []string // machines
+	starts []string // the machines of starts
 	specs  []provider.Spec
-	stops  []string // instances
+	stops  []string // the instances of stops
 	looks  int
 }
 
@@ -100,7 +100,7 @@ func (w *world) update(f func(tx *state.Tx) error) {
 	}
 }
 
-// order tells the provider how to behave.
+// order sets the provider's orders.
 func (w *world) order(o dummy.Orders) {
 	w.t.Helper()
 	if err := dummy.Give(w.dir, o); err != nil {
@@ -141,7 +141,7 @@ func (w *world) machine(id string) (m state.Machine, err error) {
 	return m, err
 }
 
-// settle lets time pass.
+// settle waits for some time in the bubble's clock.
 func (w *world) settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -162,7 +162,7 @@ func (w *world) wantGone(id string) {
 	}
 }
 
-// wantInstances checks that the provider has exactly these instances and made none twice.
+// wantInstances checks that the provider has exactly these instances and has created none twice.
 func (w *world) wantInstances(ids ...string) {
 	w.t.Helper()
 	w.settle(time.Second)
@@ -186,7 +186,7 @@ func (w *world) wantInstances(ids ...string) {
 	}
 }
 
-// wantStarts checks how often the provider was asked to start something.
+// wantStarts checks the number of calls of the provider's Start.
 func (w *world) wantStarts(n int) {
 	w.t.Helper()
 	w.calls.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Trouble is a task at which an agent fails, and which it tries again.
+// Trouble is a task that keeps failing, and that its agent retries.
 type Trouble struct {
 	Message   string    `json:"message" yaml:"message"`
 	Since     time.Time `json:"since" yaml:"since"`
@@ -20,15 +20,15 @@ type Trouble struct {
 	NextRetry time.Time `json:"next-retry" yaml:"next-retry"`
 }
 
-// AgentPresence is the value of an announced agent's key.
+// AgentPresence is the record of a present agent.
 type AgentPresence struct {
 	keyspace.Presence
-	Trouble *Trouble `json:"trouble,omitempty"` // nil: none
+	Trouble *Trouble `json:"trouble,omitempty"` // nil if the agent has no trouble
 }
 
-// Announce records that an agent ("machine-0", "unit-wordpress-0") runs in this process, in the
-// place of any other that said so. The update is that of the agent's claim, so that only its holder
-// can. Announcing again is no error. ErrNotFound: the machine or unit is gone.
+// Announce records that an agent ("machine-0", "unit-wordpress-0") runs in this process. It replaces the
+// announcement of any other process, and can be repeated. update must commit under the agent's claim, so that
+// only the claim's holder can announce the agent. It returns ErrNotFound if the machine or unit is gone.
 func Announce(ctx context.Context, s *Session, update Updater, agent string) error {
 	err := update(ctx, func(tx *Tx) error { return tx.announce(s, agent) })
 	if err != nil {
@@ -50,6 +50,7 @@ func (tx *Tx) announce(s *Session, agent string) error {
 	return tx.keys.PutLeased(keys.Presence(agent), s.NewPresence(""), s)
 }
 
+// announceBatch is how many agents AnnounceAll announces in one transaction.
 const announceBatch = 50
 
 // AnnounceAll announces many agents in batches. It skips agents whose machine or unit is gone.
@@ -88,7 +89,7 @@ func Report(ctx context.Context, s *Session, update Updater, agent string, t *Tr
 	})
 
 	if err := IgnoreNotFound(err); err != nil {
-		return fmt.Errorf("cannot find out if agent %q lives: %w", agent, err)
+		return fmt.Errorf("cannot find out whether agent %q is running: %w", agent, err)
 	}
 
 	return nil
@@ -96,10 +97,10 @@ func Report(ctx context.Context, s *Session, update Updater, agent string, t *Tr
 
 func (v *View) checkAgentExists(agent string) error { return checkAgent(agent, v.keys.Get) }
 
-// checkAgentExisted is checkAgentExists before the transaction's own writes.
+// checkAgentExisted is checkAgentExists, but ignores the transaction's own writes.
 func (tx *Tx) checkAgentExisted(agent string) error { return checkAgent(agent, tx.keys.Stored) }
 
-// checkAgent returns an error unless the agent's machine or unit exists.
+// checkAgent returns ErrNotFound if the agent's machine or unit does not exist. It reads with get.
 func checkAgent(agent string, get func(key string) (value []byte, ok bool, err error)) error {
 	key, what := "", ""
 	if id, isMachine := strings.CutPrefix(agent, "machine-"); isMachine {
@@ -125,28 +126,28 @@ func checkAgent(agent string, get func(key string) (value []byte, ok bool, err e
 	return nil
 }
 
-// Trouble reads the trouble of an agent that is announced; nil: it has none.
+// Trouble reads the trouble of an agent. It returns nil if the agent has no trouble, or is not present.
 func (v *View) Trouble(agent string) (*Trouble, error) {
 	p, _, err := keyspace.Load[AgentPresence](v.keys, keys.Presence(agent))
 	return p.Trouble, err
 }
 
-// IsPresent reports whether an agent is announced by a session that lives.
+// IsPresent reports whether a live session has announced the agent.
 func (v *View) IsPresent(agent string) (bool, error) {
 	_, ok, err := v.keys.Get(keys.Presence(agent))
 	return ok, err
 }
 
-// MachineAgent names the agent of a machine, as its presence does: "machine-0".
+// MachineAgent returns the name of a machine's agent, as in "machine-0".
 func MachineAgent(id string) string { return "machine-" + id }
 
-// UnitAgent returns the name of a unit's agent, as in "unit-wordpress-0". It panics if the text is no
-// unit's name.
+// UnitAgent returns the name of a unit's agent, as in "unit-wordpress-0". It panics if unit is not a unit's
+// name.
 func UnitAgent(unit string) string { return charm.UnitTag(unit) }
 
-// ServiceAgents returns the prefix of the names of a service's unit agents. Agents of a different service
-// can have it too: those of "a-b" begin like those of "a".
+// ServiceAgents returns the prefix of the names of a service's unit agents. Agents of other services may have
+// the same prefix: the names of the service "a-b" also begin with the prefix of "a".
 func ServiceAgents(service string) string { return "unit-" + service + "-" }
 
-// MaxTroubleMessages bounds the messages that are kept of one ProvisionerTrouble.
+// MaxTroubleMessages limits the recorded messages of one ProvisionerTrouble.
 const MaxTroubleMessages = 20

@@ -11,7 +11,8 @@ import (
 	"bijou/state/osutil"
 )
 
-// DownloadBlob verifies a blob and puts it into a file, which is replaced at once. ErrNotFound.
+// DownloadBlob writes a blob to a file. It replaces the file atomically, and only if the content has the sum.
+// It returns ErrNotFound if there is no such blob.
 func (s *State) DownloadBlob(ctx context.Context, sum, path string, mode fs.FileMode) error {
 	blob, err := s.OpenBlob(ctx, sum)
 	if err != nil {
@@ -31,7 +32,7 @@ func (s *State) DownloadBlob(ctx context.Context, sum, path string, mode fs.File
 	return file.Commit()
 }
 
-// ReferencedBlobs returns the sums of all blobs that something refers to.
+// ReferencedBlobs returns the sums of all blobs that a record refers to.
 func (v *View) ReferencedBlobs() (map[string]bool, error) {
 	used := map[string]bool{}
 
@@ -62,14 +63,14 @@ func (v *View) ReferencedBlobs() (map[string]bool, error) {
 	return used, nil
 }
 
-// isAgentsWord reports whether agents write the records below the prefix that refer to blobs. A damaged record
-// of operators is an error, since its blob would be removed.
+// isAgentsWord reports whether agents write the records below the prefix. ReferencedBlobs skips a damaged
+// record of an agent. A damaged record of an operator is an error, since its blob would be removed.
 func isAgentsWord(prefix string) bool {
 	return prefix != keys.Charms && prefix != keys.Resources && prefix != keys.Tools
 }
 
-// blobReferences has the sums in any record that refers to a blob: of a charm, resource or
-// tool, of a settings node, of an action, of a secret's content.
+// blobReferences decodes the sums from any record that refers to a blob: a charm, resource or binary,
+// settings, an action, or the content of a secret.
 type blobReferences struct {
 	SHA256 string `json:"sha256"`
 	Blob   string `json:"blob"`
@@ -78,7 +79,8 @@ type blobReferences struct {
 	} `json:"output"`
 }
 
-// refersToBlob reports whether the key is one of the settings nodes of relations, services and units.
+// refersToBlob reports whether a record with that key can refer to a blob. Among the keys of relations,
+// services and units, only those of settings nodes can.
 func refersToBlob(key string) bool {
 	parts := strings.Split(key, "/")
 	switch parts[0] + "/" {

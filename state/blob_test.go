@@ -72,7 +72,7 @@ func TestSameBlobFromSeveralWriters(t *testing.T) {
 func TestSweepTakesUnreferencedBlobs(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		c := statetest.AddCharm(t, st, statetest.MySQL())
-		statetest.AddServiceOf(t, st, c, "mysql", 0) // a charm that nobody runs is removed too
+		statetest.AddServiceOf(t, st, c, "mysql", 0) // a charm that no unit runs is removed too
 		stray, _, err := st.PutBlob(t.Context(), strings.NewReader("stray"))
 		if err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestCharmWithoutItsArchiveIsRefused(t *testing.T) {
 	}
 }
 
-// changing is a file that is written to while it is read.
+// changing is a file to which a writer writes while it is read.
 type changing struct{ reads int }
 
 func (c *changing) ReadAt(p []byte, off int64) (int, error) {
@@ -129,12 +129,12 @@ func (c *changing) ReadAt(p []byte, off int64) (int, error) {
 func TestFileThatChangesIsRefused(t *testing.T) {
 	st := statetest.New(t)
 	_, _, err := st.PutFile(context.Background(), &changing{})
-	if err == nil || !strings.Contains(err.Error(), "it changed while it was read") {
+	if err == nil || !strings.Contains(err.Error(), "the content changed while it was read") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// endless is a file that has no end.
+// endless is a file without an end.
 type endless struct{}
 
 func (endless) ReadAt(p []byte, _ int64) (int, error) { return len(p), nil }

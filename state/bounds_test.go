@@ -29,7 +29,7 @@ func hub(t *testing.T, st *state.State, n int) (ids []int) {
 	return ids
 }
 
-// TestHub checks that every change of one unit or relation of a hub fits in one transaction.
+// TestHub checks that every change to one unit or relation of a hub fits into one transaction.
 func TestHub(t *testing.T) {
 	st := statetest.New(t)
 	ids := hub(t, st, 200)
@@ -92,7 +92,7 @@ func TestCrowdLeavesAtOnce(t *testing.T) {
 		if left := remaining(t, st); len(left) != 0 {
 			t.Errorf("left over: %q", left)
 		}
-		// A sweep removes settings that did not fit in the last transaction.
+		// A sweep removes settings that did not fit into the last transaction.
 		if err := sweep.Run(t.Context(), st, later()); err != nil {
 			t.Fatal(err)
 		}
@@ -107,8 +107,8 @@ func TestCrowdLeavesAtOnce(t *testing.T) {
 	})
 }
 
-// BenchmarkHookDone is the commit of a hook that set something: settings, ports,
-// the next step of the workflow, and the end of the operation, on SQLite.
+// BenchmarkHookDone measures the commit of a hook on SQLite: settings, ports, the next step of the workflow,
+// and the end of the operation.
 func BenchmarkHookDone(b *testing.B) {
 	st, _ := statetest.SQLite(b)
 	r := statetest.Pair(b, st)

@@ -8,8 +8,8 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Charm is one revision of a charm in the environment. It never changes; its
-// archive is the blob SHA256.
+// Charm is one revision of a charm in the environment. It never changes, except that Store can be added. Its
+// archive is the blob with the sum SHA256.
 type Charm struct {
 	URL    charm.URL    `json:"-"`
 	SHA256 string       `json:"sha256"` // of the archive, in hex
@@ -20,27 +20,27 @@ type Charm struct {
 	Actions map[string]charm.Action `json:"actions,omitempty"`
 
 	Dialect     charm.Dialect `json:"dialect"`
-	DialectMark string        `json:"dialect-mark,omitempty"` // what of the charm says so
+	DialectMark string        `json:"dialect-mark,omitempty"` // the part of the charm that shows the dialect
 	Hooks       []string      `json:"hooks,omitempty"`        // the files in hooks/, sorted
 	HasDispatch bool          `json:"has-dispatch,omitempty"`
 
-	Store *StoreCharm `json:"store,omitempty"` // what it is in a store; nil: it did not come from one
+	Store *StoreCharm `json:"store,omitempty"` // the charm in its store; nil if it does not come from one
 }
 
-// StoreCharm is a revision of a charm in a store. The revision of a charm's URL is the same
-// number, unless a different charm of the environment had that first.
+// StoreCharm is a revision of a charm in a store. Usually the revision in the charm's URL is the same number.
+// The numbers differ if that URL was already taken.
 type StoreCharm struct {
 	Store    string   `json:"store"` // StoreCharmhub
 	ID       string   `json:"id"`
 	Name     string   `json:"name"`
 	Revision int      `json:"revision"`
-	Channel  string   `json:"channel,omitempty"` // where it was found first; empty: it was asked for by its number
-	Default  bool     `json:"default,omitempty"` // that was the channel where none was asked for
+	Channel  string   `json:"channel,omitempty"` // the channel where it was first found; empty if its revision was given instead
+	Default  bool     `json:"default,omitempty"` // Channel is the charm's default channel
 	Bases    []string `json:"bases,omitempty"`   // ubuntu@22.04
 	SHA384   string   `json:"sha384,omitempty"`  // of the archive, in hex
 }
 
-// IsRevision reports whether it is that revision of the charm with that id.
+// IsRevision reports whether s is that revision of the charm with that id. It is false if s is nil.
 func (s *StoreCharm) IsRevision(id string, revision int) bool {
 	return s != nil && s.ID == id && s.Revision == revision
 }
@@ -54,7 +54,7 @@ func NewCharm(url charm.URL, c *charm.Charm, sha256 string, size int64) Charm {
 	}
 }
 
-// AddCharm adds a charm whose archive is stored. It may be repeated with the same archive. It returns
+// AddCharm adds a charm whose archive is stored. It can be repeated with the same archive. It returns
 // ErrRevisionTaken if the URL has a different archive.
 func (tx *Tx) AddCharm(c Charm) error {
 	key := keys.Charm(c.URL.String())
@@ -63,13 +63,13 @@ func (tx *Tx) AddCharm(c Charm) error {
 		return err
 	}
 	if ok && old.SHA256 != c.SHA256 {
-		return refuse(ErrRevisionTaken, "charm %q exists already with other content", c.URL)
+		return refuse(ErrRevisionTaken, "charm %q already exists with different content", c.URL)
 	}
 	if ok && (old.Store != nil || c.Store == nil) {
 		return nil
 	}
 	if ok {
-		old.Store = c.Store // the same bytes came from a local directory before
+		old.Store = c.Store // the charm was added from a local directory before
 		return tx.keys.Put(key, old)
 	}
 
@@ -83,7 +83,7 @@ func (tx *Tx) AddCharm(c Charm) error {
 	return tx.keys.Put(key, c)
 }
 
-// CheckDeployment returns an error if one transaction cannot hold the charm beside the options of its
+// CheckDeployment returns an error if one transaction cannot hold both the charm and the options of its
 // service.
 func CheckDeployment(c Charm, service string, options map[string]any) error {
 	n, err := c.checkSize()
@@ -93,21 +93,21 @@ func CheckDeployment(c Charm, service string, options map[string]any) error {
 	return checkConfigSize(service, Config{Values: options}, n)
 }
 
-// checkSize returns how many bytes the charm's record has.
+// checkSize returns the size of the charm's record in bytes, or an error if the record is too large.
 func (c Charm) checkSize() (int, error) {
 	data, err := keyspace.Encode(c.URL.String(), c)
 	if err != nil {
 		return 0, err
 	}
 	if len(data) > maxTogether {
-		return 0, fmt.Errorf("cannot add charm %q: its metadata, options and actions have %d bytes together, and a "+
-			"transaction has room for %d: shorten their descriptions and defaults", c.URL, len(data), maxTogether)
+		return 0, fmt.Errorf("cannot add charm %q: its metadata, options and actions have %d bytes together, but a "+
+			"transaction can hold only %d: shorten their descriptions and defaults", c.URL, len(data), maxTogether)
 	}
 
 	return len(data), nil
 }
 
-// Charm reads a charm by its URL. ErrNotFound.
+// Charm reads a charm by its URL. It returns ErrNotFound if there is no such charm.
 func (v *View) Charm(url string) (Charm, error) {
 	c, err := keyspace.LoadExisting[Charm](v.keys, keys.Charm(url), "charm %q not found", url)
 	if err != nil {
@@ -117,8 +117,8 @@ func (v *View) Charm(url string) (Charm, error) {
 	return c, err
 }
 
-// StoreCharm reads the charm that is this revision of a store's charm. It returns ErrNotFound if there is
-// none.
+// StoreCharm finds the charm by its id and revision in the store. It returns ErrNotFound if the environment
+// does not have it.
 func (v *View) StoreCharm(id string, revision int) (Charm, error) {
 	all, err := v.Charms()
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// first returns a process in one place. The names of the others say how they differ.
+// first returns a process in one place. The names of the other functions describe how their processes differ
+// from it.
 func first() state.Claimant {
 	return state.Claimant{
 		Holder: state.Holder{Host: "h1", Folder: "/env/machines/0", Name: "one", Boot: "b1", PIDNamespace: "p1", PID: 100, Start: "5"},
@@ -29,23 +30,22 @@ func another(change func(c *state.Claimant)) state.Claimant {
 	return c
 }
 
-// TestWhoMayTakeAClaim checks for various processes whether they can take the claim that the first one
-// has.
+// TestWhoMayTakeAClaim checks for various processes whether they can take the claim from the first process.
 func TestWhoMayTakeAClaim(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		by   state.Claimant
-		want string // of the refusal; empty if it is granted at once
+		want string // the text of the refusal; empty if the claim is granted immediately
 	}{
 		{"the same process, after exec", first(), ""},
 		{"the next process, the first is gone", another(func(*state.Claimant) {}), ""},
 		{"the next process, the first lives", another(func(c *state.Claimant) { c.Lives = func(state.Holder) bool { return true } }),
-			`it is held by process 100 of /env/machines/0 on host "one" since`},
+			`the claim is held by process 100 of /env/machines/0 on host "one" since`},
 		{"after a reboot", another(func(c *state.Claimant) { c.Boot = "b2" }), ""},
 		{"a copy of the folder", another(func(c *state.Claimant) { c.Folder = "/copy/machines/0" }),
-			`it is held by process 100 of /env/machines/0 on host "one" since`},
+			`the claim is held by process 100 of /env/machines/0 on host "one" since`},
 		{"another host", another(func(c *state.Claimant) { c.Host, c.Name = "h2", "two" }),
-			`it is held by process 100 of /env/machines/0 on host "one" since`},
+			`the claim is held by process 100 of /env/machines/0 on host "one" since`},
 	} {
 		take := func(t *testing.T, st *state.State) {
 			if _, err := st.TakeClaim(t.Context(), "0", first()); err != nil {
@@ -69,8 +69,8 @@ func TestWhoMayTakeAClaim(t *testing.T) {
 	}
 }
 
-// TestClonedHost lets two boots of one disk take the claim from each other. The earlier one must not
-// get it back.
+// TestClonedHost lets two boots of the same disk claim a machine. The earlier boot must not get the claim
+// back.
 func TestClonedHost(t *testing.T) {
 	st := statetest.New(t)
 	clone := another(func(c *state.Claimant) { c.Boot = "b2" })
@@ -84,7 +84,8 @@ func TestClonedHost(t *testing.T) {
 	}
 }
 
-// TestHolderThatCannotBeSeen checks a holder in another PID namespace: its session decides.
+// TestHolderThatCannotBeSeen checks a holder in another PID namespace. Whether it still holds the claim
+// depends on its session.
 func TestHolderThatCannotBeSeen(t *testing.T) {
 	for _, lives := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -197,8 +198,7 @@ func TestAgentOfARemovedUnit(t *testing.T) {
 	}
 }
 
-// TestAssignedClaim checks a claim that an operator reassigns to the place to which the machine was
-// moved.
+// TestAssignedClaim checks a claim that an operator assigns to the place to which the machine was moved.
 func TestAssignedClaim(t *testing.T) {
 	st := statetest.New(t)
 	old, err := st.TakeClaim(t.Context(), "0", first())
@@ -225,7 +225,7 @@ func TestAssignedClaim(t *testing.T) {
 func TestClaimOfAnotherInstance(t *testing.T) {
 	for _, test := range []struct {
 		name, old string
-		claimed   bool // by the new instance already
+		claimed   bool // whether the new instance has already claimed the machine
 		free      bool
 	}{
 		{"the same", "i-2", false, false},
@@ -261,7 +261,8 @@ func TestClaimOfAnotherInstance(t *testing.T) {
 	}
 }
 
-// TestFirstClaimOfAnInstance checks that a claim that is taken before the instance is recorded stays.
+// TestFirstClaimOfAnInstance checks that a claim that was taken before the instance is recorded remains valid
+// after that.
 func TestFirstClaimOfAnInstance(t *testing.T) {
 	st := statetest.New(t)
 	statetest.Update(t, st, func(tx *state.Tx) error { _, err := tx.AddMachine(state.Machine{}); return err })
@@ -277,7 +278,8 @@ func TestFirstClaimOfAnInstance(t *testing.T) {
 	}
 }
 
-// TestJoinedClaim checks a unit's agent beside the machine's agent, which restarts.
+// TestJoinedClaim checks a unit's agent that runs beside the machine's agent while the machine's agent
+// restarts.
 func TestJoinedClaim(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, statetest.MySQL(), 1)
@@ -308,8 +310,8 @@ func TestJoinedClaim(t *testing.T) {
 	}
 }
 
-// TestClaimOfAnEarlierStore restores the store to a time before the claim was taken. The former holder
-// must take it again, even if several of its agents notice at the same time.
+// TestClaimOfAnEarlierStore restores the store to a time before the claim was taken. The former holder must
+// take the claim again, even if several of its agents notice the restoration at the same time.
 func TestClaimOfAnEarlierStore(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		c, err := st.TakeClaim(t.Context(), "0", first())

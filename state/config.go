@@ -25,28 +25,30 @@ type Config struct {
 	History []ConfigChange // the last changes, the oldest first
 }
 
-// ConfigChange says who changed options of a service, and when; not to what, since an option may be a
-// password.
+// ConfigChange records a change of a service's options. It does not include the values, since an option can
+// be a password.
 type ConfigChange struct {
 	At      time.Time `json:"at"`
-	By      string    `json:"by"` // USER@HOST
-	Options []string  `json:"options"`
+	By      string    `json:"by"`      // USER@HOST
+	Options []string  `json:"options"` // the names of the options
 }
 
-// maxConfigHistory is how many changes are remembered, of at most that many options each.
 const (
-	maxConfigHistory  = 20
+	// maxConfigHistory is how many changes of a service's options are recorded.
+	maxConfigHistory = 20
+	// maxHistoryOptions limits the options that are recorded for one change.
 	maxHistoryOptions = 20
 )
 
-// configDoc keeps whole floats apart from ints: 2.0 is a float, 2 an int.
+// configDoc is the record of a Config. Its raw values distinguish whole floats from ints: 2.0 is a float, 2
+// an int.
 type configDoc struct {
 	Version int64                      `json:"version"`
 	Values  map[string]json.RawMessage `json:"values"`
 	History []ConfigChange             `json:"history,omitempty"`
 }
 
-// Config reads the options that the operator has set. ErrNotFound if there is no such service.
+// Config reads the options that the operator has set. It returns ErrNotFound if there is no such service.
 func (v *View) Config(service string) (Config, error) {
 	doc, ok, err := keyspace.Load[configDoc](v.keys, keys.Config(service))
 	if err != nil {
@@ -67,8 +69,8 @@ func (v *View) Config(service string) (Config, error) {
 	return c, nil
 }
 
-// EffectiveConfig returns the configuration that a hook reads: every option of a charm with its value, else
-// its default, else nil. charmURL names the charm; empty for the service's.
+// EffectiveConfig returns the configuration that a hook reads. It has every option of the charm with its
+// value. An option without a value has its default, or nil. An empty charmURL means the service's charm.
 func (v *View) EffectiveConfig(service, charmURL string) (map[string]any, error) {
 	ch, err := v.CharmOf(service, charmURL)
 	if err != nil {
@@ -78,23 +80,27 @@ func (v *View) EffectiveConfig(service, charmURL string) (map[string]any, error)
 	return ch.Config.Effective(c.Values), err
 }
 
-// SetConfig changes options of a service and returns the names of those that changed. A string is converted
-// to the option's type, as by `juju set`. Any other value must have that type. nil puts an option back to
-// its default. If a name is unknown or a value wrong, it returns an error and sets none. It writes nothing
-// if nothing changes.
+// SetConfig changes options of a service and returns the names of the changed options. It converts a string
+// to the option's type, as `juju set` does. Any other value must have that type. A nil value resets an option
+// to its default. If a name is unknown or a value is invalid, it returns an error and sets no option. It
+// writes nothing if nothing changes.
 func (tx *Tx) SetConfig(service string, changes map[string]any) (changed []string, err error) {
-	return tx.setConfig(service, changes, false)
+	const isNew = false
+	return tx.setConfig(service, changes, isNew)
 }
 
-// setConfig is SetConfig; isNew says that the service is being added.
+// setConfig sets options as SetConfig does. isNew is true if the same transaction adds the service.
 func (tx *Tx) setConfig(service string, changes map[string]any, isNew bool) (changed []string, err error) {
 	s, err := tx.AliveService(service)
 	if err != nil {
 		return nil, err
 	}
 	ch, err := tx.Charm(s.Charm)
-	c, cerr := tx.Config(service)
-	if err := cmp.Or(err, cerr); err != nil {
+	if err != nil {
+		return nil, err
+	}
+	c, err := tx.Config(service)
+	if err != nil {
 		return nil, err
 	}
 
@@ -125,17 +131,17 @@ func (tx *Tx) setConfig(service string, changes map[string]any, isNew bool) (cha
 	return changed, tx.keys.Put(keys.Config(service), c.nextDoc())
 }
 
-// maxTogether is how many bytes the large values of one transaction may have together: the rest of what
-// it holds is for the records that it writes beside them.
+// maxTogether limits the large values of one transaction, in bytes. It leaves space for the other records
+// that the transaction writes.
 const maxTogether = store.MaxBytes - 64<<10
 
-// CheckConfigSize returns the error of [Tx.SetConfig] if the options that are set are too large together.
+// CheckConfigSize returns the error that [Tx.SetConfig] returns if the options together are too large.
 func CheckConfigSize(service string, options map[string]any) error {
 	return checkConfigSize(service, Config{Values: options}, 0)
 }
 
-// checkConfigSize returns an error if a service's options do not fit beside the bytes that the transaction
-// has written so far. All options of a service are one value.
+// checkConfigSize returns an error if a service's options do not fit into a transaction that has already
+// written the given number of bytes. All options of a service are one value.
 func checkConfigSize(service string, c Config, written int) error {
 	doc := c.nextDoc()
 	data, err := keyspace.Encode(service, doc)
@@ -146,13 +152,13 @@ func checkConfigSize(service string, c Config, written int) error {
 	largest := slices.MaxFunc(slices.Sorted(maps.Keys(doc.Values)), func(a, b string) int {
 		return cmp.Compare(len(doc.Values[a]), len(doc.Values[b]))
 	})
-	return fmt.Errorf("cannot set the options of application %q: they have %d bytes, and a transaction has room for %d: "+
+	return fmt.Errorf("cannot set the options of application %q: they have %d bytes, but a transaction can hold only %d: "+
 		"the largest is %q with %d; attach large data as a resource, or put them where the unit can fetch them",
 		service, len(data), max(0, maxTogether-written), largest, len(doc.Values[largest]))
 }
 
-// NoteConfigChange notes who has changed options in this transaction. The note replaces the oldest one, and
-// makes no new version.
+// NoteConfigChange records in the service's history who has changed options in this transaction. It drops the
+// oldest entry if the history is full. The configuration's version does not change.
 func (tx *Tx) NoteConfigChange(service string, change ConfigChange) error {
 	doc, ok, err := keyspace.Load[configDoc](tx.keys, keys.Config(service))
 	if err != nil || !ok {
@@ -166,8 +172,8 @@ func (tx *Tx) NoteConfigChange(service string, change ConfigChange) error {
 	return tx.keys.Put(keys.Config(service), doc)
 }
 
-// CheckSecretOption returns an error unless the value is the URI of an existing secret and, except for a
-// new service, the secret is granted to the service.
+// CheckSecretOption returns an error unless the value is empty or the URI of an existing secret. Unless the
+// service is new, the secret must also be granted to the service.
 func (v *View) CheckSecretOption(service, name string, value any, isNew bool) error {
 	uri, _ := value.(string)
 	if uri == "" {
@@ -182,15 +188,23 @@ func (v *View) CheckSecretOption(service, name string, value any, isNew bool) er
 		)
 	}
 
-	if _, there, err := v.keys.Get(keys.Secret(id)); err != nil || !there {
-		return cmp.Or(err, refuse(ErrNotFound, "cannot set option %q: secret %q not found", name, id))
-	}
-	index, err := keyspace.LoadOrZero[struct{ Granted []string }](v.keys, keys.ServiceSecrets(service))
-	if isNew || err != nil || slices.Contains(index.Granted, id) {
+	_, there, err := v.keys.Get(keys.Secret(id))
+	if err != nil {
 		return err
 	}
+	if !there {
+		return refuse(ErrNotFound, "cannot set option %q: secret %q not found", name, id)
+	}
 
-	return charm.Invalidf("cannot set option %q: application %q may not read secret %q: juju grant-secret %s %s",
+	index, err := keyspace.LoadOrZero[struct{ Granted []string }](v.keys, keys.ServiceSecrets(service))
+	if err != nil {
+		return err
+	}
+	if isNew || slices.Contains(index.Granted, id) {
+		return nil
+	}
+
+	return charm.Invalidf("cannot set option %q: application %q has no permission to read secret %q: juju grant-secret %s %s",
 		name, service, id, id, service)
 }
 
@@ -208,7 +222,8 @@ func (c Config) nextDoc() configDoc {
 			continue
 		}
 
-		raw, _ := keyspace.Encode(name, value) // strings, numbers and booleans always encode
+		// Strings, numbers and booleans always encode.
+		raw, _ := keyspace.Encode(name, value)
 		if f, ok := value.(float64); ok {
 			raw = []byte(formatFloat(f))
 		}
@@ -226,7 +241,8 @@ func formatFloat(f float64) string {
 	return text + ".0"
 }
 
-// decodeOption tells ints from floats, as formatFloat has written them.
+// decodeOption decodes an option's value. It distinguishes ints from floats, which formatFloat writes with a
+// point or an exponent.
 func decodeOption(raw string) (any, error) {
 	if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
 		return n, nil

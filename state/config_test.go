@@ -84,8 +84,8 @@ func TestEnvironmentIsChecked(t *testing.T) {
 	}
 }
 
-// TestUnknownSettingsAreKept checks that a newer binary's setting survives when this one sets others,
-// and does not stop this one.
+// TestUnknownSettingsAreKept checks that a newer binary's setting remains when this binary changes other
+// settings, and does not prevent that.
 func TestUnknownSettingsAreKept(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		statetest.Update(t, st, func(tx *state.Tx) error {

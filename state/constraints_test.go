@@ -37,7 +37,7 @@ func machines(t testing.TB, st *state.State) (lines []string) {
 	return lines
 }
 
-// placed adds a unit of mysql and returns its machine.
+// placed adds a unit to mysql and returns the unit's machine.
 func placed(t testing.TB, st *state.State, to string) (machine string) {
 	t.Helper()
 	statetest.Update(t, st, func(tx *state.Tx) error {

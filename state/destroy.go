@@ -9,8 +9,8 @@ import (
 	"bijou/state/keyspace"
 )
 
-// DestroyService marks a service, its relations and its units as dying. It removes at once what no agent
-// knows; the agents remove the rest. It works in batches; after an interruption call it again.
+// DestroyService marks a service, its relations and its units as dying. It immediately removes the parts that
+// no agent uses yet. The agents remove the rest. It works in batches; after an interruption call it again.
 func (s *State) DestroyService(ctx context.Context, name string) error {
 	return s.destroyService(ctx, name, func(relations []int, units []string) error {
 		update := s.withProgress(s.Update, Steps{
@@ -30,6 +30,8 @@ func (s *State) DestroyService(ctx context.Context, name string) error {
 	})
 }
 
+// destroyService marks a service as dying, calls destroyParts with its relations and units, and removes the
+// service if no part is left.
 func (s *State) destroyService(
 	ctx context.Context,
 	name string,
@@ -51,9 +53,9 @@ func (s *State) destroyService(
 	return s.Update(ctx, func(tx *Tx) error { return tx.removeServiceIfDone(name) })
 }
 
-// markServiceDying keeps anything from being added to the service, and lists the service's parts. Of the
-// units only the counter is a condition, since a thousand units change all the time, and a new one takes a
-// number.
+// markServiceDying marks the service as dying, so that nothing can be added to it, and lists its relations
+// and units. The units' records are not conditions of the commit, since a thousand units change all the time.
+// The counter of units is a condition, since each new unit changes it.
 func (tx *Tx) markServiceDying(name string) (relations []int, units []string, err error) {
 	s, err := tx.Service(name)
 	if err != nil {
@@ -76,6 +78,7 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 		}
 	}
 
+	// The counter's value does not matter. It is read so that the commit fails if a unit is added.
 	if _, _, err := tx.keys.Get(keys.UnitCounter(name)); err != nil {
 		return nil, nil, err
 	}
@@ -83,6 +86,7 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 	return relations, unitNames(kvs, keys.Units), err
 }
 
+// removeServiceIfDone removes a dying service without relations and units.
 func (tx *Tx) removeServiceIfDone(name string) error {
 	s, err := tx.Service(name)
 	if err != nil || s.Life == Alive {
@@ -95,6 +99,8 @@ func (tx *Tx) removeServiceIfDone(name string) error {
 		}
 	}
 
+	// No key is left: a service has at most resources.MaxPerService resources, which is the same number, and
+	// only a few other keys.
 	tx.keys.Remove(keys.Service(name))
 	if _, err = tx.keys.RemoveBelow(keys.ServiceResources(name), keyspace.MaxRemovedKeys); err != nil {
 		return err
@@ -104,14 +110,15 @@ func (tx *Tx) removeServiceIfDone(name string) error {
 }
 
 // DestroyRelation marks a relation as dying, so that its members leave it. It removes a relation without
-// members at once. A peer relation is removed with its service only.
+// members at once. It returns ErrInUse for a peer relation, which can only be removed with its service, and
+// ErrNotFound if there is no such relation.
 func (tx *Tx) DestroyRelation(id int) error {
 	r, err := tx.Relation(id)
 	if err != nil {
 		return err
 	}
 	if r.IsPeer() {
-		return refuse(ErrInUse, "cannot destroy %s: it is a peer relation of application %q, and goes with it", r,
+		return refuse(ErrInUse, "cannot destroy %s: a peer relation can end only with its application %q", r,
 			r.Endpoints[0].Service)
 	}
 
@@ -132,9 +139,9 @@ func (tx *Tx) destroyRelation(id int) error {
 	return tx.RemoveRelationIfDone(r)
 }
 
-// RemoveRelationIfDone removes a dying relation without members, and the dying services that waited for it.
-// It leaves settings that do not fit into the transaction to Sweep; they do no harm, since ids are never
-// used again.
+// RemoveRelationIfDone removes a dying relation without members, and the dying services that were waiting for
+// its removal. A later sweep removes the settings that do not fit into the transaction. They do no harm,
+// since relation ids are never used again.
 func (tx *Tx) RemoveRelationIfDone(r Relation) error {
 	if done, err := tx.isRelationDone(r); err != nil || !done {
 		return err
@@ -164,9 +171,9 @@ func (tx *Tx) isRelationDone(r Relation) (bool, error) {
 	return tx.keys.IsPrefixEmpty(keys.Members(r.ID))
 }
 
-// ForceRemoveUnit removes a unit and its subordinates at once, in whatever state they are. If the unit has
-// an agent, that ends the running hook and cleans up; no other hook runs. It works in batches; after an
-// interruption call it again. It returns ErrNotFound if there is no such unit.
+// ForceRemoveUnit removes a unit and its subordinates at once, in any state. If the unit has an agent, the
+// agent terminates the running hook and cleans up, without running other hooks. ForceRemoveUnit works in
+// batches; after an interruption call it again. It returns ErrNotFound if there is no such unit.
 func (s *State) ForceRemoveUnit(ctx context.Context, name string) error {
 	var u Unit
 	err := s.Update(ctx, func(tx *Tx) (err error) {
@@ -197,8 +204,9 @@ func (s *State) ForceRemoveUnit(ctx context.Context, name string) error {
 	return RemoveUnit(ctx, s.Update, name)
 }
 
-// ForceDestroyRelation removes a relation at once. Its members still run their last hooks of it, as
-// far as they have agents. It works in batches. ErrNotFound; ErrInUse for a peer relation.
+// ForceDestroyRelation removes a relation at once. Members that have agents still run their last hooks of the
+// relation. It works in batches; after an interruption call it again. It returns ErrNotFound if there is no
+// such relation, and ErrInUse for a peer relation.
 func (s *State) ForceDestroyRelation(ctx context.Context, id int) error {
 	if err := s.Update(ctx, func(tx *Tx) error { return tx.DestroyRelation(id) }); err != nil {
 		return err
@@ -206,6 +214,8 @@ func (s *State) ForceDestroyRelation(ctx context.Context, id int) error {
 	return s.removeMembers(ctx, id)
 }
 
+// removeMembers makes all members leave a dying relation. The departure of the last member removes the
+// relation.
 func (s *State) removeMembers(ctx context.Context, id int) error {
 	members, err := Read(ctx, s, func(v *View) ([]Member, error) { return v.Members(id) })
 	if err != nil {

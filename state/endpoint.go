@@ -9,15 +9,16 @@ import (
 	"bijou/state/charm"
 )
 
+// charmEndpoint is an endpoint with the facts of its charm and service that decide its possible relations.
 type charmEndpoint struct {
 	Endpoint
 	interfaceName string
 	scope         charm.Scope
-	series        string // the service's
-	implied       bool   // juju-info, which no charm declares
+	series        string // the service's series
+	implied       bool   // it is juju-info, which no charm declares
 
-	subordinate bool // the service is
-	limit       int  // of relations at this endpoint; 0: none
+	subordinate bool // the service is a subordinate
+	limit       int  // the limit of relations at this endpoint; 0 for no limit
 }
 
 func (d charmEndpoint) canRelateTo(o charmEndpoint) bool {
@@ -26,8 +27,8 @@ func (d charmEndpoint) canRelateTo(o charmEndpoint) bool {
 	return opposite && d.interfaceName == o.interfaceName && d.Service != o.Service
 }
 
-// relationLimit returns how many relations the endpoint can have; 0 for any number. It is 0 for classic
-// charms: in their days a limit was a remark, and often a wrong one.
+// relationLimit returns how many relations the endpoint can have, or 0 for any number. It is 0 for classic
+// charms: in their time Juju did not enforce limits, and many of their limits are wrong.
 func relationLimit(rel charm.Relation, s Service) int {
 	if s.Dialect == charm.Classic {
 		return 0
@@ -35,10 +36,10 @@ func relationLimit(rel charm.Relation, s Service) int {
 	return rel.Limit
 }
 
-// Related is a service as what it can be related by.
+// Related is a service with the metadata that declares its endpoints.
 type Related struct {
 	Service Service
-	Meta    *charm.Meta // of the charm that it runs, or is to run
+	Meta    *charm.Meta // the metadata of the charm that the service runs or will run
 }
 
 func (v *View) findEndpoint(e Endpoint) (charmEndpoint, error) {
@@ -64,26 +65,26 @@ func (v *View) findRelated(text string) (Related, error) {
 	return Related{s, &ch.Meta}, err
 }
 
-// candidateEndpoints lists the endpoints that "SERVICE" or "SERVICE:RELATION" can mean. It returns an error
-// rather than none.
+// candidateEndpoints lists the endpoints that "SERVICE" or "SERVICE:RELATION" can mean. It returns
+// ErrNotFound instead of an empty list.
 func (r Related) candidateEndpoints(text string) ([]charmEndpoint, error) {
 	service, name, named := strings.Cut(text, ":")
-	s := r.Service
 	var out []charmEndpoint
-
 	for _, rel := range r.Meta.Relations() {
 		if named && rel.Name != name {
 			continue
 		}
 
 		_, explicit := r.Meta.Declared[rel.Name]
-		out = append(
-			out,
-			charmEndpoint{Endpoint{service, rel.Name, rel.Role}, rel.Interface, rel.Scope, s.Series, !explicit, s.Subordinate, relationLimit(
-				rel,
-				s,
-			)},
-		)
+		out = append(out, charmEndpoint{
+			Endpoint:      Endpoint{Service: service, Name: rel.Name, Role: rel.Role},
+			interfaceName: rel.Interface,
+			scope:         rel.Scope,
+			series:        r.Service.Series,
+			implied:       !explicit,
+			subordinate:   r.Service.Subordinate,
+			limit:         relationLimit(rel, r.Service),
+		})
 	}
 
 	if len(out) == 0 {
@@ -102,15 +103,15 @@ func charmRelationNames(m *charm.Meta) string {
 	return strings.Join(names, ", ")
 }
 
-// InferEndpoints finds the one pair of endpoints that a and b, each
-// "SERVICE" or "SERVICE:RELATION", can be related by: provides with requires of
-// one interface. The implied juju-info counts only where nothing else matches.
-// If there is none, or more than one, the error lists the candidates.
+// InferEndpoints finds the only pair of endpoints by which a and b can be related. Each of a and b is
+// "SERVICE" or "SERVICE:RELATION". A pair matches if one endpoint provides the interface that the other
+// requires. The implied endpoint juju-info counts only if nothing else matches. If no pair matches, or
+// several do, the error lists the candidates.
 func (v *View) InferEndpoints(a, b string) ([]Endpoint, error) {
 	return InferEndpoints(v.findRelated, a, b)
 }
 
-// InferEndpoints is View.InferEndpoints for services that the function find returns.
+// InferEndpoints is like [View.InferEndpoints], but finds the services with the function find.
 func InferEndpoints(find func(text string) (Related, error), a, b string) (_ []Endpoint, err error) {
 	defer func() {
 		if err != nil {
@@ -132,6 +133,9 @@ func InferEndpoints(find func(text string) (Related, error), a, b string) (_ []E
 	return inferPair(sides[0], sides[1])
 }
 
+// inferPair returns the only pair of an endpoint of as and an endpoint of bs that can be related to each
+// other. It prefers pairs of endpoints that the charms declare to pairs with implied ones. It returns an
+// error if there is no pair, or more than one.
 func inferPair(as, bs []charmEndpoint) ([]Endpoint, error) {
 	var explicit, all [][]Endpoint
 	for _, a := range as {
@@ -176,7 +180,7 @@ func describeEndpoints(ds []charmEndpoint) string {
 	return fmt.Sprintf("%s has %s", ds[0].Service, strings.Join(parts, ", "))
 }
 
-// roleWord is the role in metadata.yaml's word.
+// roleWord returns the name of the role in metadata.yaml.
 func roleWord(r charm.Role) string {
 	if r == charm.Consumes {
 		return "requires"
@@ -193,8 +197,8 @@ func describePairs(pairs [][]Endpoint) string {
 	return strings.Join(texts, ", ")
 }
 
-// FindRelation finds the one existing relation that a and b, each "SERVICE" or "SERVICE:RELATION",
-// mean. ErrNotFound; an ambiguous pair is an error that lists the candidates.
+// FindRelation finds the existing relation between a and b, each "SERVICE" or "SERVICE:RELATION". It returns
+// ErrNotFound if there is no such relation. If there are several, it returns an error that lists them.
 func (v *View) FindRelation(a, b string) (Relation, error) {
 	service, _, _ := strings.Cut(a, ":")
 	if _, err := v.Service(service); err != nil {
@@ -217,13 +221,13 @@ func (v *View) FindRelation(a, b string) (Relation, error) {
 		a, b, describeRelations(found))
 }
 
-// matchesEndpoint reports whether an operator's text can mean that endpoint.
+// matchesEndpoint reports whether an operator's text, "SERVICE" or "SERVICE:RELATION", can mean the endpoint.
 func matchesEndpoint(text, service, name string) bool {
 	return text == service || text == service+":"+name
 }
 
-// matchesWrittenEndpoint is matchesEndpoint for an endpoint that is written
-// "service:name"; no text means an empty one.
+// matchesWrittenEndpoint is matchesEndpoint for an endpoint in the form "service:name". An empty endpoint
+// never matches.
 func matchesWrittenEndpoint(text, endpoint string) bool {
 	service, name, ok := strings.Cut(endpoint, ":")
 	return ok && matchesEndpoint(text, service, name)

@@ -20,26 +20,26 @@ import (
 	"bijou/state/keyspace"
 )
 
-// ProviderLocal is the provider whose machines are folders of this host; units
-// go to its machine 0 unless they say otherwise.
+// ProviderLocal is the provider whose machines are directories on this host. Units go to its machine 0 by
+// default.
 const ProviderLocal = "local"
 
-// ProviderNspawn is the provider whose machines are containers, of any series that it can make a tree of.
+// ProviderNspawn is the provider whose machines are systemd-nspawn containers.
 const ProviderNspawn = "nspawn"
 
 // The keys of Environment.Config.
 const (
 	AllowOtherSeries = "allow-other-series"        // "false" (default) or "true"
 	RetryHooks       = "automatically-retry-hooks" // "true" (default) or "false"
-	StatusInterval   = "update-status-interval"    // "5m" (default); "0" is never
-	HookTimeout      = "hook-timeout"              // how long a hook may run; "0" (default) is without end
-	HookConcurrency  = "hook-concurrency"          // hooks at a time on one machine
-	ProviderSHA256   = "provider-sha256"           // of a provider's executable, which no other may stand in for
-	HarvestMode      = "provisioner-harvest-mode"  // one of Harvest's words
-	ResolvedSkips    = "resolved-skips"            // "true" (default) or "false", which environments begin with
-	CharmhubURL      = "charmhub-url"              // of the store of charms
+	StatusInterval   = "update-status-interval"    // "5m" (default); "0" means never
+	HookTimeout      = "hook-timeout"              // how long a hook can run; "0" (default) means without a limit
+	HookConcurrency  = "hook-concurrency"          // how many hooks run at a time on one machine
+	ProviderSHA256   = "provider-sha256"           // the sum that the provider's executable must have
+	HarvestMode      = "provisioner-harvest-mode"  // a Harvest
+	ResolvedSkips    = "resolved-skips"            // "true" (default) or "false", which bootstrap sets
+	CharmhubURL      = "charmhub-url"              // the URL of the store of charms
 
-	// What charms are told of proxies; "" (default) is none.
+	// The proxies in the environment of hooks; "" (default) means none.
 	CharmHTTPProxy  = "juju-http-proxy"
 	CharmHTTPSProxy = "juju-https-proxy"
 	CharmFTPProxy   = "juju-ftp-proxy"
@@ -49,7 +49,7 @@ const (
 // EnvironmentSetting describes one key of Environment.Config for operators.
 type EnvironmentSetting struct {
 	Key     string
-	Values  string // which there are
+	Values  string // the allowed values, in words
 	Default string
 	Meaning string
 }
@@ -60,36 +60,44 @@ func EnvironmentSettings() []EnvironmentSetting {
 		{AllowOtherSeries, "true or false", "false", "let charms run on machines of a series that they do not support"},
 		{RetryHooks, "true or false", "true", "retry a failed hook automatically"},
 		{CharmhubURL, "a URL", "https://api.charmhub.io", "the URL of the store of charms: Charmhub, or a mirror of it"},
-		{HookConcurrency, "a number from 1", "its CPUs on local, else 1", "how many hooks can run at a time on one machine"},
+		{HookConcurrency, "a number from 1", "the number of CPUs on local, otherwise 1", "how many hooks can run at a time on one machine"},
 		{CharmFTPProxy, "a URL", "none", "the proxy for FTP that charms see as JUJU_CHARM_FTP_PROXY"},
 		{CharmHTTPProxy, "a URL", "none", "the proxy for HTTP that charms see as JUJU_CHARM_HTTP_PROXY, and that bijou uses to reach the store of charms"},
 		{CharmHTTPSProxy, "a URL", "none", "the proxy for HTTPS that charms see as JUJU_CHARM_HTTPS_PROXY, and that bijou uses to reach the store of charms"},
-		{CharmNoProxy, "hosts, separated by commas", "none", "the hosts that charms reach without a proxy, as JUJU_CHARM_NO_PROXY"},
+		{CharmNoProxy, "host names, separated by commas", "none", "the hosts that charms reach without a proxy, as JUJU_CHARM_NO_PROXY"},
 		{HookTimeout, "a duration, 0 is never", "0", "how long a hook can run before bijou ends it and counts it as failed"},
 		{ProviderSHA256, "64 hexadecimal digits", "set by bootstrap", "the sha256 that the provider's executable must have"},
-		{HarvestMode, strings.Join(harvestModes(), ", "), string(HarvestDestroyed), "which instances the provisioner stops: those of removed machines, unknown ones, both, or none"},
-		{ResolvedSkips, "true or false", "true; bootstrap sets false", "whether juju resolved skips a failed hook, unless given --retry; false: it runs the hook again, unless given --no-retry"},
+		{HarvestMode, strings.Join(harvestModes(), ", "), string(HarvestDestroyed), "which instances the provisioner stops: those of removed machines, unknown instances, both, or none"},
+		{ResolvedSkips, "true or false", "true; bootstrap sets false", "whether juju resolved without --retry skips a failed hook; if false, juju resolved without --no-retry runs the hook again"},
 		{StatusInterval, "a duration, 0 is never", "5m", "the time between two update-status hooks of an idle unit"},
 	}
 }
 
 // Environment is the environment's own record.
 type Environment struct {
-	Name          string            `json:"name"`
-	UUID          string            `json:"uuid"`
-	Provider      string            `json:"provider"`
-	DefaultSeries string            `json:"default-series"`
-	HostSeries    string            `json:"host-series,omitempty"` // the one of all machines; empty: any
-	Config        map[string]string `json:"config,omitempty"`      // by the keys above, and PROVIDER.KEY
-	Tools         string            `json:"tools,omitempty"`       // VERSION-SHA8 of the binary that agents are to run; empty: what they do
+	Name          string `json:"name"`
+	UUID          string `json:"uuid"`
+	Provider      string `json:"provider"`
+	DefaultSeries string `json:"default-series"`
+	// HostSeries is the series of all machines. Empty means that machines can have any series.
+	HostSeries string `json:"host-series,omitempty"`
+	// Config has the settings by the keys above, and the provider's settings by PROVIDER.KEY.
+	Config map[string]string `json:"config,omitempty"`
+	// Tools is the binary that agents must run, as VERSION-SHA8. Empty means that they keep their current
+	// binaries.
+	Tools string `json:"tools,omitempty"`
 
-	Constraints constraints.Value `json:"constraints,omitzero"`  // of units and machines to come
-	Incarnation int               `json:"incarnation,omitempty"` // how often a backup has taken its place
-	Restored    string            `json:"restored,omitempty"`    // the backup that it was last made of; empty: none that is known
+	// Constraints are the defaults for future units and machines.
+	Constraints constraints.Value `json:"constraints,omitzero"`
+	// Incarnation counts how often a backup was restored in place of the environment.
+	Incarnation int `json:"incarnation,omitempty"`
+	// Restored names the backup that was restored last. It is empty if no backup was restored, or if its name
+	// is unknown.
+	Restored string `json:"restored,omitempty"`
 }
 
-// ProviderConfig returns the settings of the environment's provider, without its name:
-// apt-repository, of nspawn.apt-repository.
+// ProviderConfig returns the settings of the environment's provider, by keys without the provider's name:
+// "apt-repository" for the setting nspawn.apt-repository.
 func (e Environment) ProviderConfig() map[string]string {
 	own := map[string]string{}
 	for key, value := range e.Config {
@@ -101,15 +109,15 @@ func (e Environment) ProviderConfig() map[string]string {
 	return own
 }
 
-// IsConfined reports whether machines reach the state by a gateway, each with the rights of its units, from their next
-// start on.
+// IsConfined reports whether machines reach the state through a gateway, each with the rights of its units. A
+// change takes effect when a machine starts next.
 func (e Environment) IsConfined() bool { return e.ProviderConfig()["confined"] == "true" }
 
-// RetryHooks reports whether failed hooks are retried by themselves.
+// RetryHooks reports whether failed hooks are retried automatically.
 func (e Environment) RetryHooks() bool { return e.Config[RetryHooks] != "false" }
 
-// ResolvedSkips reports whether an answer that does not say so counts the failed hook as done.
-// Environments that were made before the setting do.
+// ResolvedSkips reports whether `juju resolved` skips the failed hook by default, rather than run it again.
+// It is true for environments that are older than the setting.
 func (e Environment) ResolvedSkips() bool { return e.Config[ResolvedSkips] != "false" }
 
 // StatusInterval is the time between update-status hooks of an idle unit; 0 means never.
@@ -120,14 +128,14 @@ func (e Environment) StatusInterval() time.Duration {
 	return 5 * time.Minute
 }
 
-// HookTimeout is the time after which a hook is ended; 0 means never.
+// HookTimeout is the time after which a running hook is terminated; 0 means never.
 func (e Environment) HookTimeout() time.Duration {
 	d, _ := time.ParseDuration(e.Config[HookTimeout])
 	return d
 }
 
-// HookConcurrency is how many hooks may run at a time on one machine; 0 if it is not
-// configured, so that the agent decides by its provider.
+// HookConcurrency is how many hooks can run at a time on one machine. It is 0 if the setting is not set. The
+// agent then chooses a number that suits its provider.
 func (e Environment) HookConcurrency() int {
 	n, _ := strconv.Atoi(e.Config[HookConcurrency])
 	return n
@@ -135,11 +143,11 @@ func (e Environment) HookConcurrency() int {
 
 // Environment reads the environment's record.
 func (v *View) Environment() (Environment, error) {
-	return keyspace.LoadExisting[Environment](v.keys, keys.Environment, "the model has no record")
+	return keyspace.LoadExisting[Environment](v.keys, keys.Environment, "the model's record is missing")
 }
 
-// SetEnvironment changes configuration values; nil puts one back to its default. It returns an error for an
-// unknown key and for an invalid value. Values that it does not change are not checked, since a newer
+// SetEnvironment changes configuration values; nil resets a key to its default. It returns an error for an
+// unknown key and for an invalid value. It does not check values that it does not change, since a newer
 // binary may have set them.
 func (tx *Tx) SetEnvironment(changes map[string]*string) error {
 	e, err := tx.Environment()
@@ -166,8 +174,8 @@ func (tx *Tx) SetEnvironment(changes map[string]*string) error {
 	return tx.keys.Put(keys.Environment, e)
 }
 
-// UnknownSettings lists the keys of the configuration that this binary does not know, sorted: a
-// newer one has set them.
+// UnknownSettings lists the keys of the configuration that this binary does not know, sorted. A newer binary
+// has set them.
 func (e Environment) UnknownSettings() []string {
 	known := settingNames()
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(e.Config)), func(key string) bool {
@@ -175,13 +183,13 @@ func (e Environment) UnknownSettings() []string {
 	})
 }
 
-// isProviderSetting reports whether the key belongs to the provider, which alone knows its meaning.
+// isProviderSetting reports whether the key belongs to the provider. Only the provider knows what it means.
 func (e Environment) isProviderSetting(key string) bool {
 	name, own := strings.CutPrefix(key, e.Provider+".")
 	return own && settingNamePattern().MatchString(name)
 }
 
-// SetTools records the binary that agents must run from now on.
+// SetTools records the binary that agents must run.
 func (tx *Tx) SetTools(name string) error {
 	return tx.changeEnvironment(func(e *Environment) { e.Tools = name })
 }
@@ -225,7 +233,7 @@ func (e Environment) checkSetting(key, value string) error {
 
 	ok, want := checkSettingValue(key, value)
 	if want == "" {
-		return charm.Invalidf("unknown model setting %q: there are %s, and %s.KEY for the provider",
+		return charm.Invalidf("unknown model setting %q; the settings are: %s, and %s.KEY for the provider",
 			key, strings.Join(settingNames(), ", "), e.Provider)
 	}
 	if !ok {
@@ -235,8 +243,8 @@ func (e Environment) checkSetting(key, value string) error {
 	return nil
 }
 
-// checkSettingValue reports whether the key may have the value. It describes the values that it may have;
-// empty for an unknown key.
+// checkSettingValue reports whether the value is valid for the key. want describes the valid values; it is
+// empty if the key is unknown.
 func checkSettingValue(key, value string) (ok bool, want string) {
 	switch key {
 	case AllowOtherSeries, RetryHooks, ResolvedSkips:
@@ -244,7 +252,7 @@ func checkSettingValue(key, value string) (ok bool, want string) {
 
 	case StatusInterval, HookTimeout:
 		d, err := time.ParseDuration(value)
-		return err == nil && d >= 0, "a duration as 5m or 90s, or 0 for never"
+		return err == nil && d >= 0, "a duration such as 5m or 90s, or 0 for never"
 
 	case CharmHTTPProxy, CharmHTTPSProxy, CharmFTPProxy, CharmNoProxy:
 		isLine := utf8.ValidString(value) && !strings.ContainsFunc(value, unicode.IsControl)
@@ -269,11 +277,12 @@ func checkSettingValue(key, value string) (ok bool, want string) {
 	return false, ""
 }
 
-// maxProxyValue bounds what becomes a variable of each hook, in bytes.
+// maxProxyValue limits a proxy setting, in bytes, since the value becomes an environment variable of each
+// hook.
 const maxProxyValue = 16 << 10
 
-// CheckDefault refuses a setting that environments of a host cannot share, and an invalid value. It accepts
-// an empty value, which stands for no default, for every setting.
+// CheckDefault returns an error if the setting cannot be a default for all environments of a host, or if the
+// value is invalid. An empty value means no default, and is valid for every setting.
 func CheckDefault(key, value string) error {
 	switch {
 	case key == ProviderSHA256:
@@ -291,7 +300,7 @@ var sha256Pattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[0-9a-f]{64}$`)
 })
 
-// settingNamePattern is of what follows the provider's name and a dot.
+// settingNamePattern matches the part of a provider's setting after "PROVIDER.".
 var settingNamePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z][a-z0-9]*([.-][a-z0-9]+)*$`)
 })
@@ -303,33 +312,33 @@ func settingNames() (names []string) {
 	return names
 }
 
-// Harvest selects the instances that the provisioner stops: the values of HarvestMode.
-// The machine of an instance is gone if it is dead, or was removed: ids are never used
-// again. An instance is unknown if it names no machine that ever was, or one that has
-// another instance. Instances of other environments are never touched.
+// Harvest selects the instances that the provisioner stops. It is the value of the setting HarvestMode.
+//
+// The machine of an instance is gone if it is dead or was removed; ids are never used again. An instance is
+// unknown if it names a machine that never existed, or a machine that has a different instance. The
+// provisioner never touches instances of other environments.
 type Harvest string
 
-// The modes. Where instances of dead machines are not stopped, the machines are
-// removed nonetheless, and their instances are the operator's from then on; a mode
-// that stops them, set later, finds them still.
+// The modes. A mode that does not stop the instances of dead machines still removes the machines. Their
+// instances keep running until the operator stops them, or until a mode is set that stops them.
 const (
-	HarvestDestroyed Harvest = "destroyed" // of machines that are gone; the default
-	HarvestUnknown   Harvest = "unknown"   // those that nobody knows
-	HarvestAll       Harvest = "all"       // both
-	HarvestNone      Harvest = "none"      // none
+	HarvestDestroyed Harvest = "destroyed" // instances of machines that are gone; the default
+	HarvestUnknown   Harvest = "unknown"   // unknown instances
+	HarvestAll       Harvest = "all"       // both kinds
+	HarvestNone      Harvest = "none"      // no instances
 )
 
 func harvestModes() []string {
 	return []string{string(HarvestDestroyed), string(HarvestUnknown), string(HarvestAll), string(HarvestNone)}
 }
 
-// StopsGone reports whether instances of machines that are gone are stopped.
+// StopsGone reports whether the provisioner stops instances of machines that are gone.
 func (h Harvest) StopsGone() bool { return h == HarvestDestroyed || h == HarvestAll }
 
-// StopsUnknown reports whether unknown instances are stopped.
+// StopsUnknown reports whether the provisioner stops unknown instances.
 func (h Harvest) StopsUnknown() bool { return h == HarvestUnknown || h == HarvestAll }
 
-// Harvest returns which instances the provisioner stops.
+// Harvest returns the environment's harvest mode.
 func (e Environment) Harvest() Harvest {
 	return Harvest(cmp.Or(e.Config[HarvestMode], string(HarvestDestroyed)))
 }

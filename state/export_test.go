@@ -2,7 +2,7 @@ package state
 
 import "bijou/state/keys"
 
-// DropClaim removes a machine's claim, as a restore to an earlier time would.
+// DropClaim removes a machine's claim, as the restoration of an earlier backup would.
 func (tx *Tx) DropClaim(machine string) error {
 	tx.keys.Remove(keys.Claim(MachineAgent(machine)))
 	return nil

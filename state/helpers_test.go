@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// cancelAfter returns a context that ends after n checks of its state. A job that checks it before each
-// transaction is so interrupted in between.
+// cancelAfter returns a context that ends after n checks of its state. If a job checks it before each
+// transaction, the job is interrupted between two transactions.
 func cancelAfter(t *testing.T, n int) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)

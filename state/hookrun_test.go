@@ -12,9 +12,9 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestHookRunsAreSmall runs a hook that prints a megabyte. Its unit's status must be as usual, and the
-// record of the hook must stay small on every store, without half a character or half a URL with a
-// password.
+// TestHookRunsAreSmall runs a hook that prints a megabyte. The status of its unit must be as usual. On every
+// store the record of the hook must be small. It must not contain a part of a character, or a part of a URL
+// with a password.
 func TestHookRunsAreSmall(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		st, _ := statetest.SQLite(t)
@@ -40,7 +40,7 @@ func saysMegabyte(t *testing.T, st *state.State) {
 			return tx.AddHookRun("mysql/0", state.HookRun{Seq: int64(seq), Hook: "start", Said: &said})
 		})
 		u := statetest.Read(t, st, func(v *state.View) (state.Unit, error) { return v.Unit("mysql/0") })
-		hidden := strings.ReplaceAll(message, secret, "(hidden)") // there too, no password is cut in half
+		hidden := strings.ReplaceAll(message, secret, "(hidden)") // the status does not show a part of a password either
 		kept, cut, isCut := strings.Cut(u.Status.Message, "...")
 		if isCut != (len(hidden) > 4<<10) || isCut && cut != fmt.Sprintf(" (%d bytes cut off)", len(hidden)-len(kept)) ||
 			!strings.HasPrefix(hidden, kept) || len(u.Status.Message) < min(len(hidden), 4<<10-10) || len(u.Status.Message) > 4<<10 {

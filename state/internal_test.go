@@ -31,8 +31,8 @@ func TestCompactedPassesThrough(t *testing.T) {
 
 func TestFormatIsChecked(t *testing.T) {
 	for name, test := range map[string]struct{ value, want string }{
-		"none":  {"", "it does not hold a bijou model"},
-		"newer": {`{"format":2}`, "its format is 2, and this bijou knows 1 only"},
+		"none":  {"", "the store does not contain a bijou model"},
+		"newer": {`{"format":2}`, "the state has format 2"},
 	} {
 		s := OpenIn(memstore.New())
 		if test.value != "" {

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// AuthorizedKeys is Juju's key of the SSH keys that operators have added, one a line.
+// AuthorizedKeys is Juju's setting with the SSH keys that operators have added, one per line.
 const AuthorizedKeys = "authorized-keys"
 
-// jujuSettings are keys of Juju 3.6's model-config that have no meaning here.
+// jujuSettings are keys of Juju 3.6's model-config that have no effect here.
 const jujuSettings = `
 agent-metadata-url agent-stream apt-ftp-proxy apt-http-proxy apt-https-proxy apt-mirror apt-no-proxy
 authorized-keys backup-dir cloudinit-userdata container-image-metadata-defaults-disabled
@@ -24,6 +24,6 @@ snap-store-proxy snap-store-proxy-url ssh-allow ssl-hostname-verification storag
 storage-default-filesystem-source syslog-ca-cert syslog-client-cert syslog-client-key syslog-host test-mode
 transmit-vendor-metrics workload-storage`
 
-// IsJujuSetting reports whether the key is one of Juju's that changes nothing here: an environment
-// keeps and shows its value.
+// IsJujuSetting reports whether the key is a setting of Juju that has no effect here. An environment only
+// stores and shows its value.
 func IsJujuSetting(key string) bool { return slices.Contains(strings.Fields(jujuSettings), key) }

@@ -8,22 +8,22 @@ import (
 	"bijou/state/keyspace"
 )
 
-// MaxKeptCharms is how many charms a service keeps beside the one that it runs.
+// MaxKeptCharms is how many earlier charms a service keeps.
 const MaxKeptCharms = 5
 
-// KeptCharm is a charm that a service has left after a unit was active with it. Its archive stays, for
-// an operator who goes back.
+// KeptCharm is an earlier charm of a service, with which a unit was active. Its archive is kept, so that an
+// operator can return to this charm.
 type KeptCharm struct {
-	Charm  string    `json:"charm"` // the URL
+	Charm  string    `json:"charm"` // the charm's URL
 	Origin Origin    `json:"origin"`
-	Until  time.Time `json:"until,omitzero"` // when the service left it
+	Until  time.Time `json:"until,omitzero"` // when the service changed to a different charm
 }
 
-// Identity tells one from the next.
+// Identity distinguishes one kept charm from the next.
 func (k KeptCharm) Identity() any { return k.Charm }
 
-// KeptCharms lists the charms that a service can go back to, the latest first. It leaves out charms that no
-// longer exist, since an older binary has removed them. It returns ErrNotFound if there is no such service.
+// KeptCharms lists the charms that a service can return to, the latest first. It leaves out charms that no
+// longer exist, since older binaries remove kept charms. It returns ErrNotFound if there is no such service.
 func (v *View) KeptCharms(service string) (kept []KeptCharm, err error) {
 	s, err := v.Service(service)
 	if err != nil {
@@ -43,8 +43,8 @@ func (v *View) KeptCharms(service string) (kept []KeptCharm, err error) {
 	return kept, nil
 }
 
-// keep adds the charm that the service leaves to the kept ones, if a unit was active with it. It removes
-// the charm that the service changes to.
+// keep adds the service's current charm to its kept charms, if a unit was active with that charm. It removes
+// next, the charm to which the service changes, from them.
 func (tx *Tx) keep(s *Service, next string, at time.Time) error {
 	kept := slices.DeleteFunc(slices.Clone(s.Kept), func(k KeptCharm) bool {
 		return k.Charm == s.Charm || k.Charm == next
@@ -62,8 +62,8 @@ func (tx *Tx) keep(s *Service, next string, at time.Time) error {
 	return nil
 }
 
-// wasActive reports whether a unit has worked with the service's present charm. Such a unit has set the
-// status active, or has started if the charm sets no status.
+// wasActive reports whether a unit was active with the service's current charm. A unit counts as active if it
+// has set the status active, or has started with a charm that does not set a status.
 func (tx *Tx) wasActive(s Service) (bool, error) {
 	kvs, err := tx.keys.ListUnguarded(keys.ServiceUnits(s.Name))
 	if err != nil {
@@ -83,6 +83,7 @@ func (tx *Tx) wasActive(s Service) (bool, error) {
 	return false, nil
 }
 
+// worksWith reports whether the unit is, or last was, active with the charm.
 func (tx *Tx) worksWith(u Unit, charmURL string) (bool, error) {
 	if u.ActiveWith == charmURL {
 		return true, nil
@@ -92,7 +93,7 @@ func (tx *Tx) worksWith(u Unit, charmURL string) (bool, error) {
 		return false, nil
 	}
 
-	// The status may be older than the unit's present charm, and a hook of that may have failed.
+	// The status may come from an earlier charm, and a hook of the current charm may have failed.
 	kv, err := tx.keys.GetKV(keys.Workflow(u.Name))
 	if err != nil || kv.Revision == 0 {
 		return false, err
@@ -101,5 +102,8 @@ func (tx *Tx) worksWith(u Unit, charmURL string) (bool, error) {
 	if tx.keys.Skips(err) {
 		return false, nil
 	}
-	return w.Failure == nil && w.State == UnitStarted && w.Charm == charmURL, err
+	if err != nil {
+		return false, err
+	}
+	return w.Failure == nil && w.State == UnitStarted && w.Charm == charmURL, nil
 }

@@ -7,8 +7,8 @@ import (
 	"bijou/state/keyspace"
 )
 
-// LeaderSettings reads the settings that a service's leader has for its peers; empty if
-// there are none.
+// LeaderSettings reads the settings that a service's leader shares with its peers. They are empty if there
+// are none.
 func (v *View) LeaderSettings(service string) (Settings, error) {
 	s, _, err := v.readSettings(keys.LeaderSettings(service))
 	return s, err
@@ -20,8 +20,8 @@ func (v *View) LeaderSettingsVersion(service string) (int64, error) {
 	return doc.Version, err
 }
 
-// MergeLeaderSettings changes single keys of the leader settings, as MergeSettings does,
-// in the name of a unit. ErrNotLeader; ErrNotFound if the service is gone.
+// MergeLeaderSettings changes some keys of the leader settings, as MergeSettings does. It returns
+// ErrNotLeader if the unit does not lead the service, and ErrNotFound if the service is gone.
 func (tx *Tx) MergeLeaderSettings(service, unit string, changes map[string]*string) ([]Change, error) {
 	if err := tx.CheckLeader(service, unit); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,42 +16,49 @@ import (
 	"bijou/state/keyspace"
 )
 
-// The jobs of a machine: to host the provisioner, to host units.
+// The jobs of a machine.
 const (
-	JobManage = "manage-environment"
+	JobManage = "manage-environment" // hosts the provisioner
 	JobUnits  = "host-units"
 )
 
 // MachineStatus is the state of a machine's instance.
 type MachineStatus string
 
-// The statuses. Down is shown when the agent of a running machine is gone; it is not stored.
+// The statuses.
 const (
 	MachinePending MachineStatus = "pending"
 	MachineRunning MachineStatus = "running"
-	MachineDown    MachineStatus = "down"
+	MachineDown    MachineStatus = "down" // a running machine's agent is gone; shown, but never stored
 	MachineError   MachineStatus = "error"
 )
 
-// Machine hosts units.
+// Machine is a host for units. Its instance is the provider's machine, container or directory.
 type Machine struct {
-	ID         string        `json:"-"`
-	Series     string        `json:"series"`
-	Life       Life          `json:"life"`
-	Jobs       []string      `json:"jobs,omitempty"`
-	InstanceID string        `json:"instance-id,omitempty"` // the provider's name for it; empty: not provisioned
+	ID     string   `json:"-"`
+	Series string   `json:"series"`
+	Life   Life     `json:"life"`
+	Jobs   []string `json:"jobs,omitempty"`
+	// InstanceID is the provider's name for the instance. It is empty if the machine does not have an
+	// instance.
+	InstanceID string        `json:"instance-id,omitempty"`
 	Addresses  Addresses     `json:"addresses,omitzero"`
 	Status     MachineStatus `json:"status"`
-	Message    string        `json:"message,omitempty"`  // the provider's: of an error, or how far a pending one is
-	Attempts   int           `json:"attempts,omitempty"` // starts that have failed for the moment, since one has not
-	RetryAt    time.Time     `json:"retry-at,omitzero"`  // of an error: when the start is tried again by itself; zero: never
-	Tools      string        `json:"tools,omitempty"`    // VERSION-SHA8 of the binary that its agent runs
+	// Message is the provider's message about an error, or about the progress of a pending machine.
+	Message string `json:"message,omitempty"`
+	// Attempts counts the starts in a row that have failed with a temporary error.
+	Attempts int `json:"attempts,omitempty"`
+	// RetryAt is the time of the next automatic start after an error. Zero means never.
+	RetryAt time.Time `json:"retry-at,omitzero"`
+	// Tools is the binary that the machine's agent runs, as VERSION-SHA8.
+	Tools string `json:"tools,omitempty"`
 
-	// Constraints hold for its instance: those of the unit that it
-	// was made for, or those that it was added with over the environment's.
+	// Constraints are the constraints on the instance. A machine that was created for a unit has the unit's
+	// constraints. An operator's machine has the constraints with which it was added, combined with the
+	// environment's.
 	Constraints constraints.Value `json:"constraints,omitzero"`
-	// Placement is where the operator wants it, in the words of the environment's
-	// provider: user@host:port, of ssh:user@host:port. Empty: anywhere.
+	// Placement is the operator's choice of a host, in the provider's syntax: "user@host:port" for
+	// ssh:user@host:port. Empty means any host.
 	Placement string `json:"placement,omitempty"`
 }
 
@@ -60,19 +68,24 @@ type Addresses struct {
 	Public  string `json:"public,omitempty"`
 }
 
-// Machine reads a machine. ErrNotFound.
+// Machine reads a machine. It returns ErrNotFound if there is no such machine.
 func (v *View) Machine(id string) (Machine, error) {
 	m, ok, err := keyspace.Load[Machine](v.keys, keys.Machine(id))
-	if err == nil && (!ok || strings.Contains(id, "/")) {
-		err = refuse(ErrNotFound, "machine %q not found", id)
-	}
 	m.ID = id
-	return m, err
+	if err != nil {
+		return m, err
+	}
+	if !ok || strings.Contains(id, "/") {
+		return m, refuse(ErrNotFound, "machine %q not found", id)
+	}
+
+	return m, nil
 }
 
-// PrefetchMachine reads in one round trip the records by which a machine's agent decides, but no lists.
+// PrefetchMachine reads, in one round trip, the records that decide a machine agent's next step. It does not
+// read lists.
 func (v *View) PrefetchMachine(id string) error {
-	return v.keys.Prefetch(keys.Machine(id), keys.Environment, keys.MachineStorage(id))
+	return v.keys.Prefetch(keyspace.Exactly(keys.Machine(id), keys.Environment, keys.MachineStorage(id)))
 }
 
 // Machines reads all machines, by number.
@@ -82,7 +95,7 @@ func (v *View) Machines() ([]Machine, error) {
 	return machines, err
 }
 
-// MachineIDs lists all machines, also one whose record does not decode, by number.
+// MachineIDs lists the ids of all machines, by number. It includes machines whose records do not decode.
 func (v *View) MachineIDs() (ids []string, err error) {
 	kvs, err := v.keys.List(keys.Machines)
 	for _, kv := range kvs {
@@ -94,15 +107,15 @@ func (v *View) MachineIDs() (ids []string, err error) {
 	return ids, err
 }
 
-// CompareIDs orders ids by number where they are numbers.
+// CompareIDs orders ids by number, and ids that are not numbers as text.
 func CompareIDs(a, b string) int {
 	an, _ := strconv.Atoi(a)
 	bn, _ := strconv.Atoi(b)
 	return cmp.Or(cmp.Compare(an, bn), cmp.Compare(a, b))
 }
 
-// DestroyMachine makes a machine dying. It removes one without an instance at once. It returns ErrInUse for
-// machine 0, and for a machine with units or storage.
+// DestroyMachine makes a machine dying. A machine without an instance is removed at once. It returns ErrInUse
+// for machine 0, and for a machine with units or storage.
 func (tx *Tx) DestroyMachine(id string) error {
 	m, units, err := tx.readMachine(id)
 	switch {
@@ -110,19 +123,23 @@ func (tx *Tx) DestroyMachine(id string) error {
 		return err
 	case id == "0":
 		return refuse(ErrInUse,
-			"cannot destroy machine 0: it hosts the model; juju destroy-model removes both")
+			"cannot destroy machine 0: it hosts the model; to remove both: juju destroy-model")
 	case len(units) > 0:
 		return refuse(
 			ErrInUse,
-			"cannot destroy machine %s: it has units: %s; destroy them first, or use --force",
+			"cannot destroy machine %s: it has units: %s; remove these units first, or use --force",
 			id,
 			strings.Join(units, ", "),
 		)
 	}
 
-	if s, err := tx.MachineStorage(id); err != nil || len(s.All) > 0 {
-		return cmp.Or(err, refuse(ErrInUse, "cannot destroy machine %s: it has storage, which would be lost with it: %s; remove the storage first, or use --force",
-			id, strings.Join(s.All, ", ")))
+	s, err := tx.MachineStorage(id)
+	if err != nil {
+		return err
+	}
+	if len(s.All) > 0 {
+		return refuse(ErrInUse, "cannot destroy machine %s: it has storage, which would be lost with it: %s; remove the storage first, or use --force",
+			id, strings.Join(s.All, ", "))
 	}
 	if m.InstanceID == "" {
 		return tx.RemoveMachine(id)
@@ -142,46 +159,72 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 		return s.Update(ctx, func(tx *Tx) error { return tx.DestroyMachine(id) })
 	}
 
-	var units []string
-	err := s.Update(ctx, func(tx *Tx) (err error) {
-		var m Machine
-		// A dead one has its instance stopped already.
-		if m, units, err = tx.readMachine(id); err == nil && m.Life == Alive {
-			m.Life = Dying
-			err = tx.keys.Put(keys.Machine(id), m)
-		}
-
-		return err
-	})
+	units, err := s.markMachineDying(ctx, id)
 	if err != nil {
 		return err
 	}
 
+	var failures []error
 	for _, unit := range units {
 		if err := s.ForceRemoveUnit(ctx, unit); err != nil && !errors.Is(err, ErrNotFound) {
-			return fmt.Errorf("cannot destroy machine %s: %w", id, err)
+			failures = append(failures, err)
 		}
 	}
+	if err := errors.Join(failures...); err != nil {
+		return fmt.Errorf("cannot destroy machine %s: %w", id, err)
+	}
 
-	err = s.Update(ctx, func(tx *Tx) error {
-		switch m, err := tx.Machine(id); {
-		case err != nil:
-			return err
-		case m.InstanceID == "":
-			return tx.RemoveMachine(id)
-		}
-
-		return tx.SetMachineDead(id) // for the provisioner to remove
-	})
-
-	return IgnoreNotFound(err) // the provisioner was quicker
+	// The provisioner may have removed the machine in the meantime.
+	return IgnoreNotFound(s.endMachine(ctx, id))
 }
 
-// readMachine reads a machine, and which units are on it.
-func (v *View) readMachine(id string) (m Machine, units []string, err error) {
-	if m, err = v.Machine(id); err == nil {
-		units, err = v.MachineUnits(id)
+// markMachineDying makes an alive machine dying, and returns the names of the units on it.
+func (s *State) markMachineDying(ctx context.Context, id string) (units []string, err error) {
+	err = s.Update(ctx, func(tx *Tx) error {
+		m, on, err := tx.readMachine(id)
+		if err != nil {
+			return err
+		}
+
+		units = on
+		if m.Life != Alive {
+			return nil
+		}
+		m.Life = Dying
+		return tx.keys.Put(keys.Machine(id), m)
+	})
+	return units, err
+}
+
+// endMachine removes a dying machine without an instance. It marks a machine with an instance as dead, so
+// that the provisioner stops the instance and then removes the machine.
+func (s *State) endMachine(ctx context.Context, id string) error {
+	hasInstance := false
+	err := s.Update(ctx, func(tx *Tx) error {
+		m, err := tx.Machine(id)
+		if err != nil {
+			return err
+		}
+		hasInstance = m.InstanceID != ""
+		if !hasInstance {
+			return nil
+		}
+		return tx.SetMachineDead(id)
+	})
+	if err != nil || hasInstance {
+		return err
 	}
+
+	return RemoveMachine(ctx, s.Update, id)
+}
+
+// readMachine reads a machine, and the names of the units on it.
+func (v *View) readMachine(id string) (m Machine, units []string, err error) {
+	m, err = v.Machine(id)
+	if err != nil {
+		return m, nil, err
+	}
+	units, err = v.MachineUnits(id)
 	return m, units, err
 }
 
@@ -194,7 +237,7 @@ func (tx *Tx) changeMachine(id string, change func(m *Machine)) error {
 	return tx.keys.Put(keys.Machine(id), m)
 }
 
-// SetMachineTools records which binary a machine's agent runs.
+// SetMachineTools records the binary that a machine's agent runs.
 func (tx *Tx) SetMachineTools(id, name string) error {
 	return tx.changeMachine(id, func(m *Machine) { m.Tools = name })
 }
@@ -215,8 +258,8 @@ func (tx *Tx) SetMachineDead(id string) error {
 	return tx.keys.Put(keys.Machine(id), m)
 }
 
-// SetInstance records the instance that the provider started for a machine, with
-// the addresses that it knows (empty: as they are).
+// SetInstance records the instance that the provider started for a machine, with its addresses. If the given
+// addresses are empty, the recorded ones stay.
 func (tx *Tx) SetInstance(id, instance string, a Addresses) error {
 	return tx.changeMachine(id, func(m *Machine) {
 		m.InstanceID = instance
@@ -229,26 +272,27 @@ func (tx *Tx) SetAddresses(id string, a Addresses) error {
 	return tx.changeMachine(id, func(m *Machine) { m.Addresses = a })
 }
 
-// SetMachineStatus records how far a machine is, with the message of an error. It forgets when a failed
-// start will be tried again: the provisioner starts a machine that is pending again at once.
+// SetMachineStatus records a machine's status and the message of an error. It also clears the number of
+// attempts and the time of the next attempt, so that the provisioner starts a pending machine at once.
 func (tx *Tx) SetMachineStatus(id string, status MachineStatus, message string) error {
 	return tx.changeMachine(id, func(m *Machine) {
-		m.Status, m.Message = status, message
-		m.Attempts, m.RetryAt = 0, time.Time{}
+		m.Status = status
+		m.Message = message
+		m.Attempts = 0
+		m.RetryAt = time.Time{}
 	})
 }
 
-// RemoveMachine removes a machine without units, whose instance is gone. It returns ErrInUse if the machine
-// is alive and provisioned, or has units.
+// RemoveMachine removes the records of a machine whose instance is gone. It returns ErrInUse if the machine
+// has units, or is alive and has an instance.
+//
+// Machines with much storage do not fit in one transaction: for them, call the function [RemoveMachine].
 func (tx *Tx) RemoveMachine(id string) error {
-	m, units, err := tx.readMachine(id)
-	if err != nil {
+	if err := tx.checkRemovable(id); err != nil {
 		return err
 	}
-	if m.Life == Alive && m.InstanceID != "" || len(units) > 0 {
-		return refuse(ErrInUse, "cannot remove machine %s: it is %s and has %d units", id, m.Life, len(units))
-	}
-	if err := tx.forgetMachineStorage(id); err != nil {
+	// With this limit, nothing is left in the machine's list.
+	if _, err := tx.forgetMachineStorage(id, math.MaxInt); err != nil {
 		return err
 	}
 
@@ -258,14 +302,64 @@ func (tx *Tx) RemoveMachine(id string) error {
 	return nil
 }
 
-// NextMachine returns the number that the next machine gets; as many were given, to machine 0
-// first.
+// checkRemovable returns ErrInUse if the machine has units, or is alive and has an instance.
+func (v *View) checkRemovable(id string) error {
+	m, units, err := v.readMachine(id)
+	if err != nil {
+		return err
+	}
+	if m.Life == Alive && m.InstanceID != "" || len(units) > 0 {
+		return refuse(ErrInUse, "cannot remove machine %s: it is %s and has %d units", id, m.Life, len(units))
+	}
+
+	return nil
+}
+
+// RemoveMachine removes a machine as [Tx.RemoveMachine] does, in as many transactions as its storage needs.
+// It runs each of them with update.
+func RemoveMachine(ctx context.Context, update Updater, id string) error {
+	if err := TrimMachineStorage(ctx, update, id); err != nil {
+		return err
+	}
+	return update(ctx, func(tx *Tx) error { return tx.RemoveMachine(id) })
+}
+
+// TrimMachineStorage removes the records of storage on a machine, in batches, until a single transaction can
+// remove the machine. It returns the same errors as [Tx.RemoveMachine].
+func TrimMachineStorage(ctx context.Context, update Updater, id string) error {
+	for left := math.MaxInt; left > storageBatch; {
+		err := update(ctx, func(tx *Tx) error {
+			if err := tx.checkRemovable(id); err != nil {
+				return err
+			}
+			m, err := tx.MachineStorage(id)
+			if err != nil {
+				return err
+			}
+			left = len(m.All)
+			if left <= storageBatch {
+				return nil
+			}
+
+			left, err = tx.forgetMachineStorage(id, storageBatch)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// NextMachine returns the number of the next machine. Numbers start at 0, so it is also how many machines
+// have been added so far.
 func (v *View) NextMachine() (int, error) {
 	return keyspace.LoadOrZero[int](v.keys, keys.MachineCounter)
 }
 
-// IsMachineID reports whether an id is of a machine that is or was, given the next
-// machine's number.
+// IsMachineID reports whether a machine with that id exists or has existed. next is the number of the next
+// machine.
 func IsMachineID(id string, next int) bool {
 	n, err := strconv.Atoi(id)
 	return err == nil && strconv.Itoa(n) == id && n >= 0 && n < next

@@ -8,9 +8,9 @@ import (
 )
 
 type (
-	// Holder is the holder of a claim: its place, and its process.
+	// Holder is the holder of a claim: its place and its process.
 	Holder = keyspace.Holder
-	// Claimant asks for a claim.
+	// Claimant is a process that takes or joins a claim.
 	Claimant = keyspace.Claimant
 	// Claim is the right to run a machine's agents.
 	Claim = keyspace.Claim
@@ -24,24 +24,26 @@ func machineClaim(machine string) keyspace.ClaimTarget {
 	}
 }
 
-// TakeClaim makes the claimant the one that runs the machine's agents, as [keyspace.Space.TakeClaim] does.
-// It returns ErrClaimed if another holds the claim, and ErrNotFound if there is no such machine.
+// TakeClaim gives the claimant the right to run the machine's agents, as [keyspace.Space.TakeClaim] does. It
+// returns ErrClaimed if another process holds the claim, and ErrNotFound if there is no such machine.
 func (s *State) TakeClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
 	return s.space.TakeClaim(ctx, machineClaim(machine), by)
 }
 
-// JoinClaim is TakeClaim for a process beside the one that runs the machine: it works
-// under the claim of its place, whichever process of that place holds it.
+// JoinClaim returns the claim for a further process at the place of its holder. That process works under the
+// claim even if a different process at the place holds it.
 func (s *State) JoinClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
 	return s.space.JoinClaim(ctx, machineClaim(machine), by)
 }
 
-// UpdaterFor returns the Updater under the claim for one agent of the machine. The Updater returns
-// ErrNotFound once the agent's unit, or the machine, is gone.
+// UpdaterFor returns an Updater under the claim for one agent of the machine. It returns ErrNotFound if the
+// agent's machine or unit is gone.
 func UpdaterFor(c *Claim, agent string) Updater {
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		return Under(c)(ctx, func(tx *Tx) error {
-			ferr := f(tx) // first, so that it can prefetch
+			// f runs first, so that it can prefetch. But if the agent is missing, that error is returned
+			// instead of f's.
+			ferr := f(tx)
 			if err := tx.checkAgentExisted(agent); err != nil {
 				return err
 			}
@@ -50,12 +52,13 @@ func UpdaterFor(c *Claim, agent string) Updater {
 	}
 }
 
-// ClaimHolder returns the present or last holder of the machine's claim; ok is false if there was none.
+// ClaimHolder returns the current or last holder of the machine's claim. ok is false if the machine was never
+// claimed.
 func (v *View) ClaimHolder(machine string) (h Holder, ok bool, err error) {
 	return v.keys.ClaimHolder(keys.Claim(MachineAgent(machine)))
 }
 
-// CheckPlace returns ErrClaimed if another place holds the machine's claim.
+// CheckPlace returns ErrClaimed if a process at a different place holds the machine's claim.
 func (v *View) CheckPlace(machine string, here Holder) error {
 	h, held, err := v.ClaimHolder(machine)
 	if err != nil || !held || h.SamePlace(here) {
@@ -64,14 +67,16 @@ func (v *View) CheckPlace(machine string, here Holder) error {
 	return refuse(ErrClaimed, "machine %s belongs to %s", machine, h)
 }
 
-// ClaimEpoch returns how often the machine was claimed; 0: never.
+// ClaimEpoch returns the epoch of the machine's claim, which grows with each new holder. It is 0 if the
+// machine was never claimed.
 func (v *View) ClaimEpoch(machine string) (int64, error) {
 	d, _, err := keyspace.Load[keyspace.ClaimRecord](v.keys, keys.Claim(MachineAgent(machine)))
 	return d.Epoch, err
 }
 
-// ReassignClaim takes the machine's claim from its holder, who then ends its hooks and itself. It keeps the
-// claim for the new holder, or if to is nil for the first one to take it. It raises the claim's epoch.
+// ReassignClaim takes the machine's claim from its holder, which then terminates its hooks and exits. It
+// reserves the claim for the new holder. If to is nil, the first process that takes the claim gets it.
+// ReassignClaim raises the claim's epoch.
 func (tx *Tx) ReassignClaim(machine string, to *Holder) error {
 	if _, err := tx.Machine(machine); err != nil {
 		return err
@@ -83,9 +88,9 @@ func (tx *Tx) ReassignClaim(machine string, to *Holder) error {
 // before it records the instance. epoch is the claim's epoch when the start began. FreeClaim does nothing
 // if
 //
-// * the machine has that instance already,
-// * the claim has a later epoch: the new instance's agent has taken it since,
-// * the machine has no recorded instance, but an agent that lives: an operator started that by hand.
+// * the machine already has that instance, * the claim has a later epoch, since the new instance's agent has
+// already taken the claim, * the machine has no recorded instance but an agent is present, since an operator
+// started it manually.
 func (tx *Tx) FreeClaim(machine, instance string, epoch int64) error {
 	m, err := tx.Machine(machine)
 	if err != nil || m.InstanceID == instance {

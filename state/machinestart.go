@@ -2,9 +2,9 @@ package state
 
 import "time"
 
-// SetStarted records the instance that runs for a machine and clears the machine's error. Empty addresses
-// leave the recorded ones. It marks the machine as running only if its agent is present; otherwise the
-// agent does that itself.
+// SetStarted records the instance that runs for a machine and clears the machine's error. If the given
+// addresses are empty, the recorded ones stay. It marks the machine as running only if its agent is present;
+// otherwise the agent later marks the machine itself.
 func (tx *Tx) SetStarted(id, instance string, a Addresses) error {
 	if err := tx.SetInstance(id, instance, a); err != nil {
 		return err
@@ -30,25 +30,26 @@ func (tx *Tx) SetStarted(id, instance string, a Addresses) error {
 
 // StartFailure describes why no instance runs for a machine.
 type StartFailure struct {
-	Message  string    // the provider's
-	Attempts int       // how many have failed for the moment; 0: it is not tried again by itself
-	RetryAt  time.Time // when it is; zero: never
-	Instance string    // what it still has recorded, for it may be there; empty: none
+	Message  string    // the provider's message
+	Attempts int       // the failed starts in a row; 0 if the start is not retried automatically
+	RetryAt  time.Time // the time of the next start; zero means never
+	Instance string    // an instance that stays recorded, since it may exist; can be empty
 }
 
-// SetStartFailure records that a machine's instance could not be started. It has
-// none from then on but the one that the failure names.
+// SetStartFailure records that a machine's instance could not be started. It replaces the recorded instance
+// with the one in the failure.
 func (tx *Tx) SetStartFailure(id string, f StartFailure) error {
 	return tx.changeMachine(id, func(m *Machine) {
-		m.InstanceID, m.Status = f.Instance, MachineError
+		m.InstanceID = f.Instance
+		m.Status = MachineError
 		m.Message = Truncate(f.Message, maxMessageBytes)
 		m.Attempts = f.Attempts
 		m.RetryAt = f.RetryAt
 	})
 }
 
-// SetStartProgress records how far the start of a pending machine is. For any
-// other it does nothing.
+// SetStartProgress records the progress of a pending machine's start. It changes nothing for a machine that
+// is not pending or has an instance.
 func (tx *Tx) SetStartProgress(id, message string) error {
 	return tx.changeMachine(id, func(m *Machine) {
 		if m.Status == MachinePending && m.InstanceID == "" {
@@ -57,8 +58,8 @@ func (tx *Tx) SetStartProgress(id, message string) error {
 	})
 }
 
-// SetStopped records that nothing is left of the instance that a dead machine had.
-// Of a machine that is not dead, or has another one, it changes nothing.
+// SetStopped records that the instance of a dead machine no longer exists. It changes nothing for a machine
+// that is not dead or has a different instance.
 func (tx *Tx) SetStopped(id, instance string) error {
 	return tx.changeMachine(id, func(m *Machine) {
 		if m.Life == Dead && m.InstanceID == instance {
@@ -67,7 +68,7 @@ func (tx *Tx) SetStopped(id, instance string) error {
 	})
 }
 
-// SetStopFailure records why the instance of a dead machine is still there.
+// SetStopFailure records why the instance of a dead machine could not be stopped.
 func (tx *Tx) SetStopFailure(id, message string) error {
 	return tx.changeMachine(id, func(m *Machine) {
 		m.Status, m.Message = MachineError, Truncate(message, maxMessageBytes)

@@ -8,8 +8,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestSetStarted checks the start of a machine that had failed to start. The machine counts as running
-// if its agent is there, and as pending otherwise. The message of the failure is gone.
+// TestSetStarted checks the start of a machine that had failed to start. The machine counts as running if its
+// agent is present, and otherwise as pending. It no longer has the message of the failure.
 func TestSetStarted(t *testing.T) {
 	for name, c := range map[string]struct {
 		present bool
@@ -47,7 +47,7 @@ func TestSetStarted(t *testing.T) {
 	}
 }
 
-// TestStartFailuresAreCut checks that long messages of providers are cut, so that many fit in one
+// TestStartFailuresAreCut checks that long messages of providers are cut, so that many of them fit into one
 // transaction.
 func TestStartFailuresAreCut(t *testing.T) {
 	st := statetest.New(t)

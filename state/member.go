@@ -12,11 +12,14 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Member is one unit that is in a relation.
+// Member is a unit in a relation.
 type Member struct {
-	Unit      string `json:"-"`
-	Principal string `json:"principal,omitempty"` // container scope: the unit whose machine it shares, itself for a principal
-	Version   int64  `json:"version"`             // of its settings there
+	Unit string `json:"-"`
+	// Principal is the unit's principal in a relation of container scope: the unit itself, if it is not a
+	// subordinate. It is empty in other relations.
+	Principal string `json:"principal,omitempty"`
+	// Version is the version of the unit's settings in the relation.
+	Version int64 `json:"version"`
 }
 
 // Members reads the units in a relation, by service and number.
@@ -40,25 +43,28 @@ func (v *View) membersBelow(id int, prefix string) ([]Member, error) {
 	return members, err
 }
 
-// Member reads one unit's membership; ok is false if there is none.
+// Member reads one unit's membership; ok is false if the unit is not a member.
 func (v *View) Member(id int, unit string) (m Member, ok bool, err error) {
 	m, ok, err = keyspace.Load[Member](v.keys, keys.Member(id, unit))
 	m.Unit = unit
 	return m, ok, err
 }
 
-// EnterRelation makes a unit a member of a relation, and merges settings into those that it has there from
-// before. A principal that enters a relation with a subordinate service requests its unit of that service.
-// It does nothing for a member. It returns ErrDead if the relation or the unit is going, and ErrNotFound if
-// one of them is gone.
+// EnterRelation makes a unit a member of a relation, and merges settings into the settings that are left from
+// an earlier membership. If a principal enters a relation with a subordinate service, EnterRelation requests
+// its subordinate unit. It does nothing if the unit is already a member. It returns ErrDead if the relation
+// or the unit is not alive, and ErrNotFound if one of them does not exist.
 func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) error {
 	if _, in, err := tx.Member(id, unit); err != nil || in {
 		return err
 	}
 
-	r, rerr := tx.Relation(id)
-	u, uerr := tx.Unit(unit)
-	if err := cmp.Or(rerr, uerr); err != nil {
+	r, err := tx.Relation(id)
+	if err != nil {
+		return err
+	}
+	u, err := tx.Unit(unit)
+	if err != nil {
 		return err
 	}
 
@@ -84,8 +90,8 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 	return tx.wantSubordinate(r, u)
 }
 
-// initSettings creates the settings node of a unit that enters, so that the node exists even without a
-// value.
+// initSettings writes the settings of a unit that enters a relation, so that their record exists even without
+// values.
 func (tx *Tx) initSettings(id int, unit string, settings map[string]string) error {
 	s, _, err := tx.readSettings(keys.Settings(id, unit))
 	if err != nil {
@@ -102,13 +108,14 @@ func (tx *Tx) initSettings(id int, unit string, settings map[string]string) erro
 	return tx.putSettings(id, unit, s.Version+1, s.Values)
 }
 
-// LeaveRelation ends a unit's membership. The unit's settings stay. A dying relation is removed with its
-// last member. It returns no error if the unit is not a member. Agents call DepartRelation.
+// LeaveRelation ends a unit's membership. The unit's settings stay. A dying relation is removed with its last
+// member. It does nothing if the unit is not a member. Agents call DepartRelation instead.
 func (tx *Tx) LeaveRelation(id int, unit string) error {
 	return tx.leaveRelation(id, unit, tx.RemoveRelationIfDone)
 }
 
-// leaveRelation calls end with the relation once the unit is not in it any more.
+// leaveRelation removes the unit's membership and then calls end with the relation. It does nothing if the
+// unit is not a member.
 func (tx *Tx) leaveRelation(id int, unit string, end func(r Relation) error) error {
 	if _, in, err := tx.Member(id, unit); err != nil || !in {
 		return err
@@ -117,13 +124,13 @@ func (tx *Tx) leaveRelation(id int, unit string, end func(r Relation) error) err
 	tx.keys.Remove(keys.Member(id, unit))
 	r, err := tx.Relation(id)
 	if err != nil {
-		return err
+		return IgnoreNotFound(err)
 	}
 
 	return end(r)
 }
 
-// hasSubordinate does not count a unit that is going.
+// hasSubordinate reports whether the principal has an alive subordinate unit of the service.
 func (v *View) hasSubordinate(principal Unit, service string) (bool, error) {
 	for _, name := range principal.Subordinates {
 		if owner, _, _ := strings.Cut(name, "/"); owner != service {
@@ -142,6 +149,7 @@ func (v *View) hasSubordinate(principal Unit, service string) (bool, error) {
 	return false, nil
 }
 
+// destroySubordinates destroys the units that are subordinates of u.
 func (tx *Tx) destroySubordinates(u Unit) error {
 	for _, name := range u.Subordinates {
 		if err := IgnoreNotFound(tx.DestroyUnit(name)); err != nil {
@@ -151,6 +159,7 @@ func (tx *Tx) destroySubordinates(u Unit) error {
 	return nil
 }
 
+// leavePrincipal removes a subordinate from its principal's list.
 func (tx *Tx) leavePrincipal(u Unit) error {
 	if u.Principal == "" {
 		return nil
@@ -166,8 +175,8 @@ func (tx *Tx) leavePrincipal(u Unit) error {
 	return tx.keys.Put(keys.Unit(p.Name), p)
 }
 
-// DestroyIfUnrelated makes a subordinate unit dying if no relation holds it to its
-// principal's service any more. The unit's own agent calls it, and nothing but its record changes.
+// DestroyIfUnrelated makes a subordinate unit dying if it no longer has an alive relation of container scope
+// with its principal's service. It changes only the unit's own record, since the unit's agent calls it.
 func (tx *Tx) DestroyIfUnrelated(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil || u.Principal == "" {
@@ -195,21 +204,21 @@ func (tx *Tx) DestroyIfUnrelated(name string) error {
 	return tx.keys.Put(keys.Unit(name), u)
 }
 
-// IsRelationFor reports whether a relation of the unit's service concerns the unit. In container scope a
-// subordinate's unit meets only its own principal, and other subordinates of the same principal.
+// IsRelationFor reports whether a relation of the unit's service concerns the unit. In container scope, a
+// subordinate unit only meets its own principal, and other subordinates of that principal.
 func (v *View) IsRelationFor(r Relation, u Unit) (bool, error) {
 	if u.Principal == "" || r.Scope != charm.Container || r.IsPeer() {
 		return true, nil
 	}
 	other, err := v.Service(r.Other(u.Service).Service)
-	if errors.Is(err, ErrNotFound) {
-		return false, nil
+	if err != nil {
+		return false, IgnoreNotFound(err)
 	}
 
-	return RelationConcerns(r, u, other), err
+	return RelationConcerns(r, u, other), nil
 }
 
-// RelationConcerns is IsRelationFor for whoever has read the service at the other end.
+// RelationConcerns is IsRelationFor for callers that have read the service at the other end.
 func RelationConcerns(r Relation, u Unit, other Service) bool {
 	if u.Principal == "" || r.Scope != charm.Container || r.IsPeer() || other.Subordinate {
 		return true

@@ -53,8 +53,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestTwoOpeners checks that two handles on one file work like two processes: a commit of one wakes the
-// other.
+// TestTwoOpeners checks that two handles on one file work like two processes: a commit through one handle
+// wakes the other.
 func TestTwoOpeners(t *testing.T) {
 	a, url := statetest.SQLite(t)
 	b := statetest.Open(t, url)

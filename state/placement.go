@@ -18,14 +18,16 @@ import (
 // PlaceNew places a unit on a new machine.
 const PlaceNew = "new"
 
-// Placement selects the machine of a unit: Machine is PlaceNew, a machine's id, or empty
-// for what the provider prefers: machine 0 on "local" unless the unit asks for
-// something, elsewhere a machine of its own, added before or new.
+// Placement selects the machine of a unit.
 type Placement struct {
+	// Machine is PlaceNew, a machine's id, or empty. Empty means machine 0 on "local" if the unit has no
+	// constraints, and otherwise an unused machine that fits or a new one.
 	Machine string
-	Place   string // the machine's number in the bundle that adds the unit; empty: none
-	// Storage are ids of storage that no unit has, which the unit gets in place of new ones. Without a
-	// machine the unit goes to theirs.
+	// Place is the machine's number in the bundle that adds the unit. It is empty if the unit does not come
+	// from a bundle.
+	Place string
+	// Storage has the ids of detached storage that the unit gets instead of new storage. If Machine is empty,
+	// the unit goes to the machine of that storage.
 	Storage []string
 }
 
@@ -48,6 +50,7 @@ func (tx *Tx) placeUnit(u Unit, env Environment, p Placement) (id string, err er
 	return tx.addMachineFor(u)
 }
 
+// addMachineFor adds a machine with the unit's series and constraints.
 func (tx *Tx) addMachineFor(u Unit) (id string, err error) {
 	m, err := tx.insertMachine(Machine{Series: u.Series, Constraints: u.Constraints})
 	if err != nil {
@@ -56,8 +59,9 @@ func (tx *Tx) addMachineFor(u Unit) (id string, err error) {
 	return m.ID, tx.keys.Put(keys.FirstUnit(m.ID), firstUnit{Made: true})
 }
 
-// occupyHost records that the machine will host the unit, or returns an error if it cannot. Machine 0 of
-// "local" also hosts units that were deployed before its series was known.
+// occupyHost records that the machine will host the unit. It returns an error if the machine cannot host it.
+// Machine 0 of "local" can host units of any series, since some were deployed before the host's series was
+// known.
 func (tx *Tx) occupyHost(u Unit, env Environment, id string) error {
 	m, err := tx.Machine(id)
 	switch {
@@ -74,9 +78,8 @@ func (tx *Tx) occupyHost(u Unit, env Environment, id string) error {
 	return tx.occupyMachine(id)
 }
 
-// AddUnit adds a unit to a service and puts it on a machine: the one that p names, an unused one that fits,
-// or a new one. It returns ErrNotFound if the service or machine does not exist, and ErrDead if it is
-// dying.
+// AddUnit adds a unit to a service, on the machine that p selects. It returns ErrNotFound if the service,
+// machine or storage does not exist, and ErrDead if one of them is dying.
 func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 	defer func() {
 		if err != nil {
@@ -89,13 +92,14 @@ func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 		return Unit{}, err
 	}
 	if s.Subordinate {
-		return Unit{}, errors.New("it is a subordinate: its units come with those of a related application")
+		return Unit{}, errors.New("it is a subordinate, whose units come with units of a related application")
 	}
 
 	env, err := tx.Environment()
 	if err != nil {
 		return Unit{}, err
 	}
+	// The unit must go to the machine of its storage.
 	if p.Machine == "" && len(p.Storage) > 0 {
 		first, err := tx.Storage(p.Storage[0])
 		if err != nil {
@@ -130,6 +134,7 @@ func (tx *Tx) AddUnit(service string, p Placement) (_ Unit, err error) {
 	return u, nil
 }
 
+// insertUnit writes the records of a new unit, with the service's next number.
 func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
 	if u.Number, err = tx.keys.NextNumber(keys.UnitCounter(u.Service)); err != nil {
 		return Unit{}, err
@@ -143,8 +148,8 @@ func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
 	return u, tx.keys.Put(keys.Unit(u.Name), u)
 }
 
-// AddUnits adds n units in batches, all at one place, or each at its own. On an error it returns
-// those that were added.
+// AddUnits adds n units in batches. It uses the placements in turn. If it fails, it returns the units that it
+// has added, and an error.
 func (s *State) AddUnits(ctx context.Context, service string, n int, at ...Placement) ([]Unit, error) {
 	update := s.withProgress(s.Update, Steps{What: "units of " + service + " added", Total: n})
 	return addUnits(ctx, update, service, n, at)
@@ -156,12 +161,13 @@ func addUnits(ctx context.Context, update Updater, service string, n int, at []P
 	})
 }
 
-// SeriesError refuses a charm whose series and those of machines do not meet; it can be forced.
+// SeriesError is returned if no machine has a series or architecture that the charm supports. Operators can
+// force the charm.
 type SeriesError struct{ reason string }
 
 func (e *SeriesError) Error() string { return e.reason }
 
-// RefuseSeries returns a *SeriesError for that reason.
+// RefuseSeries returns a *SeriesError with that reason.
 func RefuseSeries(reason error) error { return &SeriesError{reason.Error()} }
 
 // MachineSeries lists the series that machines can have, the preferred one first; nil means any. On "local"
@@ -201,15 +207,15 @@ func (e Environment) MachineSeries() []string {
 	return all
 }
 
-// ChooseSeries returns the series of the machines for a charm. supported holds the series of the charm,
-// none if it supports all. It chooses, among the series that machines can have, the first of:
+// ChooseSeries returns the series of the machines for a charm. supported lists the series that the charm
+// supports; empty means all. It chooses, among the series that machines can have, the first of:
 //
 // * the wanted series, and no other, if wanted is not empty,
 // * the environment's default, if the charm supports it,
 // * the charm's series, in their order.
 //
-// If machines have none of them it returns a *SeriesError. With force, and in an environment that allows
-// other series, it returns the default instead.
+// If machines can have none of these series, it returns a *SeriesError. With force, and in an environment
+// that allows other series, it returns the default instead.
 func (e Environment) ChooseSeries(wanted string, supported []string, force bool) (string, error) {
 	has := e.MachineSeries()
 	candidates := []string{wanted}
@@ -230,15 +236,16 @@ func (e Environment) ChooseSeries(wanted string, supported []string, force bool)
 		return e.DefaultSeries, nil
 	}
 
-	return "", &SeriesError{fmt.Sprintf("want series %s, and machines of this model have %s",
+	return "", &SeriesError{fmt.Sprintf("want series %s, but machines of this model have %s",
 		strings.Join(candidates, " or "), strings.Join(has, " or "))}
 }
 
-// AllowsOtherSeries reports whether charms for other series than their machines' are run.
+// AllowsOtherSeries reports whether charms can run on machines whose series they do not support.
 func (e Environment) AllowsOtherSeries() bool { return e.Config[AllowOtherSeries] == "true" }
 
-// CheckSeries returns a *SeriesError for a charm that does not support the service's series, or
-// its machines' architecture, unless an operator has forced it.
+// CheckSeries returns a *SeriesError if the charm does not support the service's series or its machines'
+// architecture. It returns nil if an operator has forced the charm, or if the environment allows other
+// series.
 func (s Service) CheckSeries(env Environment, c Charm) error {
 	if s.ForceSeries || env.AllowsOtherSeries() {
 		return nil
@@ -265,14 +272,15 @@ func (v *View) checkSeries(s Service, c Charm) error {
 	return s.CheckSeries(env, c)
 }
 
-// SetConstraints replaces the environment's constraints whole. Units and machines
-// that there are keep theirs.
+// SetConstraints replaces all constraints of the environment. Existing units and machines keep their
+// constraints.
 func (tx *Tx) SetConstraints(c constraints.Value) error {
 	return tx.changeEnvironment(func(e *Environment) { e.Constraints = c })
 }
 
-// SetServiceConstraints replaces all constraints of a service. Existing units keep theirs. A subordinate
-// can have none. It returns ErrNotFound or ErrDead for such a service.
+// SetServiceConstraints replaces all constraints of a service. Existing units keep their constraints. A
+// subordinate cannot have constraints. It returns ErrNotFound if the service does not exist, and ErrDead if
+// it is not alive.
 func (tx *Tx) SetServiceConstraints(service string, c constraints.Value) error {
 	s, err := tx.AliveService(service)
 	if err != nil {
@@ -287,7 +295,8 @@ func (tx *Tx) SetServiceConstraints(service string, c constraints.Value) error {
 	return tx.keys.Put(keys.Service(service), s)
 }
 
-// checkConstraints refuses constraints of a subordinate, whose units have no choice of machines.
+// checkConstraints refuses constraints of a subordinate, since its units must go to the machines of their
+// principals.
 func (s Service) checkConstraints() error {
 	if s.Subordinate && s.Constraints != (constraints.Value{}) {
 		return errors.New("a subordinate cannot have constraints: its units run on their principals' machines")
@@ -295,8 +304,9 @@ func (s Service) checkConstraints() error {
 	return nil
 }
 
-// ResolveMachine lets the provisioner try again to start a machine in error. If c is not nil it replaces
-// the machine's constraints. It returns ErrNotFound, or ErrNotInError if the machine is not in error.
+// ResolveMachine lets the provisioner try again to start a machine in error. If c is not nil, it replaces the
+// machine's constraints. It returns ErrNotFound if there is no such machine, and ErrNotInError if the machine
+// is not in error.
 func (tx *Tx) ResolveMachine(id string, c *constraints.Value) error {
 	m, err := tx.Machine(id)
 	if err != nil {
@@ -306,8 +316,10 @@ func (tx *Tx) ResolveMachine(id string, c *constraints.Value) error {
 		return refuse(ErrNotInError, "machine %s is not in error", id)
 	}
 
-	m.Status, m.Message = MachinePending, ""
-	m.Attempts, m.RetryAt = 0, time.Time{}
+	m.Status = MachinePending
+	m.Message = ""
+	m.Attempts = 0
+	m.RetryAt = time.Time{}
 	if c != nil {
 		m.Constraints = *c
 	}

@@ -15,8 +15,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestSpareMachines checks that the first unit that fits takes a machine that was added, and that no
-// other does.
+// TestSpareMachines checks that the first unit that fits takes a machine that was added, and that no other
+// unit takes it.
 func TestSpareMachines(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -42,7 +42,7 @@ func TestSpareMachines(t *testing.T) {
 		{"is asked for by another before", state.Machine{}, func(tx *state.Tx) error {
 			_, err := tx.AddUnit("mysql", state.Placement{Machine: "1"})
 			return errors.Join(err, tx.DestroyUnit("mysql/0"))
-		}, "", "1"}, // it has left before anything was installed
+		}, "", "1"}, // the unit has left before its agent installed anything
 		{"is asked for by two before", state.Machine{}, func(tx *state.Tx) error {
 			_, errA := tx.AddUnit("mysql", state.Placement{Machine: "1"})
 			_, errB := tx.AddUnit("mysql", state.Placement{Machine: "1"})
@@ -75,9 +75,9 @@ func TestSpareMachines(t *testing.T) {
 	}
 }
 
-// TestMachineOfAUnitThatNeverWas checks the machine of a unit that leaves before anything was
-// installed. A machine without an instance is not started. Any other becomes spare, whatever it was
-// made for.
+// TestMachineOfAUnitThatNeverWas checks the machine of a unit that leaves before its agent installed
+// anything. If the machine has no instance, it is not started. Otherwise it becomes a spare machine, no
+// matter why it was added.
 func TestMachineOfAUnitThatNeverWas(t *testing.T) {
 	dead := func(tx *state.Tx) error {
 		return errors.Join(tx.DestroyUnit("mysql/0"), tx.SetUnitDead("mysql/0"), tx.RemoveUnit("mysql/0"))
@@ -86,8 +86,8 @@ func TestMachineOfAUnitThatNeverWas(t *testing.T) {
 		name    string
 		started bool
 		leaves  func(tx *state.Tx) error
-		machine bool   // whether it still exists
-		next    string // the next unit's
+		machine bool   // whether the machine still exists
+		next    string // the machine of the next unit
 	}{
 		{"before there is an instance", false, func(tx *state.Tx) error { return tx.DestroyUnit("mysql/0") }, false, "2"},
 		{"before anything is installed", true, dead, true, "1"},
@@ -124,8 +124,8 @@ func TestMachineOfAUnitThatNeverWas(t *testing.T) {
 	}
 }
 
-// TestSpareMachinesInOrder checks that spare machines are taken in the order of their numbers, even in
-// one transaction. A machine that was made for a unit must not become spare after it.
+// TestSpareMachinesInOrder checks that spare machines are taken in the order of their numbers, even in one
+// transaction. A machine that was added for a unit must not become spare when the unit leaves.
 func TestSpareMachinesInOrder(t *testing.T) {
 	st := statetest.NewOf(t, remote())
 	statetest.AddService(t, st, statetest.MySQL(), 1) // machine 1
@@ -144,8 +144,8 @@ func TestSpareMachinesInOrder(t *testing.T) {
 	}
 }
 
-// TestSpareMachinesAtOnce checks that units that are added at the same time never get the same spare
-// machine.
+// TestSpareMachinesAtOnce checks that two units never get the same spare machine if they are added at the
+// same time.
 func TestSpareMachinesAtOnce(t *testing.T) {
 	env := remote()
 	url := "sqlite:" + filepath.Join(t.TempDir(), "state.db")
@@ -180,14 +180,14 @@ func TestMachinePlacement(t *testing.T) {
 	for _, test := range []struct{ provider, placement, where, refusal string }{
 		{"ssh", "ssh:me@host:22", "me@host:22", ""},
 		{"ssh", "ssh:me@[::1]:22", "me@[::1]:22", ""},
-		{"ssh", "nspawn:x", "", `placement "nspawn:x" is for the provider "nspawn", and this model has "ssh"`},
+		{"ssh", "nspawn:x", "", `placement "nspawn:x" is for the provider "nspawn", but this model has "ssh"`},
 		{"ssh", "host", "", `invalid placement "host": want PROVIDER:WHERE, as in ssh:user@host`},
 		{"ssh", "ssh:", "", "invalid placement"},
 		{"ssh", ":host", "", "invalid placement"},
 		{"ssh", "ssh:a b", "", "invalid placement"},
 		{"ssh", "ssh:a\x1b", "", "invalid placement"},
-		{"ssh", "ssh:taken", "", `machine 1 is at "ssh:taken" already`},
-		{"local", "ssh:host", "", `is for the provider "ssh", and this model has "local"`},
+		{"ssh", "ssh:taken", "", `machine 1 is already at "ssh:taken"`},
+		{"local", "ssh:host", "", `is for the provider "ssh", but this model has "local"`},
 		{"local", "local:x", "", `the machines of the provider "local" are all on this host`},
 	} {
 		env := statetest.Environment()
@@ -210,7 +210,7 @@ func TestMachinePlacement(t *testing.T) {
 	}
 }
 
-// TestMachineSeries checks which series machines can have, and which of a charm's series is chosen.
+// TestMachineSeries checks which series are allowed for machines, and which of a charm's series is chosen.
 func TestMachineSeries(t *testing.T) {
 	made := []string{"resolute", "noble", "jammy", "focal", "bionic", "trixie", "bookworm", "bullseye"}
 	with := func(series string) []string {
@@ -221,7 +221,7 @@ func TestMachineSeries(t *testing.T) {
 		provider, host string
 		config         map[string]string
 		want           []string
-		wish, chosen   string // of a charm; "" is refused
+		wish, chosen   string // the series that the operator asks for and the one that is chosen; "" if it is refused
 	}{
 		"processes":               {"local", "bookworm", nil, []string{"bookworm"}, "jammy", ""},
 		"any":                     {"ssh", "", nil, nil, "jammy", "jammy"},

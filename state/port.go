@@ -11,15 +11,15 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Port is one opened range of ports of a unit.
+// Port is a range of ports that a unit has open.
 type Port struct {
 	From     int    `json:"from,omitempty"` // inclusive; From and To are 0 for icmp
 	To       int    `json:"to,omitempty"`
 	Protocol string `json:"protocol"`           // "tcp", "udp" or "icmp"
-	Endpoint string `json:"endpoint,omitempty"` // a relation's name; empty: all
+	Endpoint string `json:"endpoint,omitempty"` // a relation's name; empty means all endpoints
 }
 
-// String prints a range as the tools do: "80/tcp", "8000-8010/udp", "icmp".
+// String returns a range in the form of the hook tools: "80/tcp", "8000-8010/udp", "icmp".
 func (p Port) String() string {
 	switch {
 	case p.Protocol == "icmp":
@@ -31,7 +31,7 @@ func (p Port) String() string {
 	return fmt.Sprintf("%d-%d/%s", p.From, p.To, p.Protocol)
 }
 
-// ComparePorts orders icmp first, then by protocol, number and endpoint.
+// ComparePorts puts icmp first, and orders all other ranges by protocol, number and endpoint.
 func ComparePorts(a, b Port) int {
 	rank := func(p Port) int {
 		if p.Protocol == "icmp" {
@@ -50,12 +50,13 @@ func (v *View) Ports(unit string) ([]Port, error) {
 	return keyspace.LoadOrZero[[]Port](v.keys, keys.Ports(unit))
 }
 
-// SetPorts replaces the open ports of a unit. ErrNotFound if the unit is gone.
+// SetPorts replaces the open ports of a unit. It returns ErrNotFound if the unit is gone.
 func (tx *Tx) SetPorts(unit string, ports []Port) error {
 	if _, err := tx.Unit(unit); err != nil {
 		return err
 	}
-	if _, _, err := tx.keys.Get(keys.Ports(unit)); err != nil { // Put keeps what this binary does not know
+	// Put keeps unknown fields only of records that the transaction has read.
+	if _, _, err := tx.keys.Get(keys.Ports(unit)); err != nil {
 		return err
 	}
 
@@ -63,30 +64,32 @@ func (tx *Tx) SetPorts(unit string, ports []Port) error {
 	return tx.keys.PutOrRemove(keys.Ports(unit), slices.Compact(sorted), len(ports) > 0)
 }
 
-// overlaps reports whether two ranges share a port. Pings are everybody's.
+// overlaps reports whether two ranges share a port. Ranges of icmp never do, since all units can answer
+// pings.
 func (p Port) overlaps(o Port) bool {
 	return p.Protocol == o.Protocol && p.Protocol != "icmp" && p.From <= o.To && o.From <= p.To
 }
 
 // isSameRange compares the ranges without their endpoints.
 func (p Port) isSameRange(o Port) bool {
-	p.Endpoint, o.Endpoint = "", ""
+	p.Endpoint = ""
+	o.Endpoint = ""
 	return p == o
 }
 
-// ConflictsWith reports whether one unit cannot have both ranges open: they overlap, and are
-// not the same range, be it for other endpoints.
+// ConflictsWith reports whether one unit cannot have both ranges open, since they overlap. A unit can have
+// the same range open for several endpoints.
 func (p Port) ConflictsWith(o Port) bool { return p.overlaps(o) && !p.isSameRange(o) }
 
-// PortInUse is a range that a unit has open.
+// PortInUse is an open range and the unit that has it.
 type PortInUse struct {
 	Unit string
 	Port Port
 }
 
-// PortConflict finds an open port on a unit's machine that overlaps the range, and that is a different unit's;
-// [Port.ConflictsWith] compares the unit's own. On "local", where every machine is the same host and many
-// services may have the same port in their charm, an equal range does not conflict.
+// PortConflict finds a range that overlaps p, and that a different unit on the unit's machine has open; taken
+// is false if no range does. Use [Port.ConflictsWith] for the unit's own ranges. On "local", an equal range
+// does not conflict: all units share one host, and many charms open the same ports.
 func (v *View) PortConflict(unit string, p Port) (in PortInUse, taken bool, err error) {
 	u, err := v.Unit(unit)
 	if err != nil {
@@ -126,7 +129,8 @@ func (v *View) machinePorts(machine string) (open []PortInUse, err error) {
 	}
 
 	for _, service := range slices.Sorted(maps.Keys(services)) {
-		kvs, err := v.keys.List(keys.ServiceUnits(service)) // one list, where units may be hundreds
+		// A service may have hundreds of units: list them instead of reading each record.
+		kvs, err := v.keys.List(keys.ServiceUnits(service))
 		if err != nil {
 			return nil, err
 		}

@@ -8,22 +8,23 @@ import (
 	"bijou/state/keyspace"
 )
 
-// ProvisionerTrouble keeps the provisioner from its work, or is wrong with its
-// provider's answers: it is the environment's, not one machine's.
+// ProvisionerTrouble describes errors that keep the provisioner from its work, or errors in the provider's
+// answers. They concern the environment, not a single machine.
 type ProvisionerTrouble struct {
 	Messages []string  `json:"messages" yaml:"messages"`
-	Since    time.Time `json:"since" yaml:"since"` // when it became this
+	Since    time.Time `json:"since" yaml:"since"` // when the messages last changed
 
-	NextRetry time.Time `json:"next-retry,omitzero" yaml:"next-retry,omitempty"` // zero: with the next look
+	// NextRetry is the time of the next try. Zero means the provisioner's next regular run.
+	NextRetry time.Time `json:"next-retry,omitzero" yaml:"next-retry,omitempty"`
 }
 
-// ProvisionerTrouble reads the provisioner's trouble; without messages there is none.
+// ProvisionerTrouble reads the provisioner's trouble. It has no messages if there is no trouble.
 func (v *View) ProvisionerTrouble() (ProvisionerTrouble, error) {
 	return keyspace.LoadOrZero[ProvisionerTrouble](v.keys, keys.Provisioner)
 }
 
-// SetProvisionerTrouble records the provisioner's trouble, since now unless it is
-// recorded already, with the time of the next try; no messages: it is over.
+// SetProvisionerTrouble records the provisioner's trouble with the time of the next try. Since stays the same
+// if the messages have not changed. No messages means that the trouble is over.
 func (tx *Tx) SetProvisionerTrouble(messages []string, now, next time.Time) error {
 	messages = slices.Clone(messages[:min(len(messages), MaxTroubleMessages)])
 	for i, m := range messages {
@@ -31,13 +32,14 @@ func (tx *Tx) SetProvisionerTrouble(messages []string, now, next time.Time) erro
 	}
 
 	old, err := tx.ProvisionerTrouble()
-	if same := slices.Equal(old.Messages, messages); same {
-		now = old.Since
-	}
 	if err != nil || len(messages)+len(old.Messages) == 0 {
 		return err
 	}
 
-	trouble := ProvisionerTrouble{Messages: messages, Since: now.UTC(), NextRetry: next.UTC()}
+	since := now
+	if slices.Equal(old.Messages, messages) {
+		since = old.Since
+	}
+	trouble := ProvisionerTrouble{Messages: messages, Since: since.UTC(), NextRetry: next.UTC()}
 	return tx.keys.PutOrRemove(keys.Provisioner, trouble, len(messages) > 0)
 }

@@ -7,13 +7,13 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Viewer shows entities as they are at one revision. A State does, and a Rehearsal of one.
+// Viewer gives views of the environment. It is implemented by State and Rehearsal.
 type Viewer interface {
 	View(ctx context.Context, f func(v *View) error) error
 }
 
-// Writer takes all that a command writes. A State commits it, and a Rehearsal of one only says what the State
-// would say.
+// Writer makes the changes of a command. It is implemented by State, which commits them, and by Rehearsal,
+// which only returns the results and errors that the State would return.
 type Writer interface {
 	Viewer
 	Update(ctx context.Context, f func(tx *Tx) error) error
@@ -22,38 +22,42 @@ type Writer interface {
 	PutFile(ctx context.Context, r io.ReaderAt) (sum string, size int64, err error)
 }
 
-// Rehearsal is a State whose updates are made, seen by what comes after them, and dropped at the end. It
-// is for one goroutine, and must not outlive the call that it was handed to.
+// Rehearsal is a dry run of changes to a State. Its later views and updates see its earlier updates, but all
+// changes are dropped at the end. Only one goroutine may use it, and not after the call that received it has
+// returned.
 type Rehearsal struct{ tx *Tx }
 
-// Rehearse calls f with a rehearsal of this state. Nothing is committed and no blob is stored. It returns
-// the error of f, or why nothing may be written to the environment.
+// Rehearse calls f with a rehearsal of this state. It commits nothing and stores no blobs. It returns f's
+// error, or an error if the environment cannot be changed.
 func (s *State) Rehearse(ctx context.Context, f func(r *Rehearsal) error) error {
 	return s.space.DryRun(ctx, func(keys *keyspace.Tx) error { return f(&Rehearsal{newTx(keys)}) })
 }
 
-// View calls f with the present environment, changed by all that the rehearsal has written so far.
+// View calls f with a view of the environment that includes the rehearsal's writes so far.
 func (r *Rehearsal) View(_ context.Context, f func(v *View) error) error { return f(r.tx.View) }
 
-// Update runs f. It drops f's writes at once if f fails, and otherwise with the rehearsal.
+// Update runs f. If f fails, it drops f's writes immediately. Otherwise they are dropped at the end of the
+// rehearsal.
 func (r *Rehearsal) Update(_ context.Context, f func(tx *Tx) error) error {
 	return r.tx.keys.Attempt(func(keys *keyspace.Tx) error { return f(newTx(keys)) })
 }
 
-// AddUnits is State.AddUnits.
+// AddUnits does what [State.AddUnits] does.
 func (r *Rehearsal) AddUnits(ctx context.Context, service string, n int, at ...Placement) ([]Unit, error) {
 	return addUnits(ctx, r.Update, service, n, at)
 }
 
-// PutBlob returns the result that State.PutBlob would return. From then on the rehearsal has the blob.
+// PutBlob returns the result that [State.PutBlob] would return. Later updates of the rehearsal can refer to
+// the blob.
 func (r *Rehearsal) PutBlob(_ context.Context, content io.Reader) (sum string, size int64, err error) {
 	return r.tx.keys.AssumeBlob(content)
 }
 
-// AssumeBlob has a blob be there in this rehearsal, of which only the sum is known.
+// AssumeBlob makes the rehearsal act as if it had a blob with that sum.
 func (r *Rehearsal) AssumeBlob(sum string) { r.tx.keys.AssumeSum(sum) }
 
-// PutFile returns the result that State.PutFile would return. From then on the rehearsal has the blob.
+// PutFile returns the result that [State.PutFile] would return. Later updates of the rehearsal can refer to
+// the blob.
 func (r *Rehearsal) PutFile(_ context.Context, content io.ReaderAt) (sum string, size int64, err error) {
 	return r.tx.keys.AssumeFile(content)
 }

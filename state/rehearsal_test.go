@@ -13,8 +13,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestRehearse checks that later updates of a rehearsal see its writes, that nothing else does, and
-// that an update that fails leaves nothing behind.
+// TestRehearse checks that only later updates of the same rehearsal see its writes, and that a failed update
+// has no effect.
 func TestRehearse(t *testing.T) {
 	s := statetest.New(t)
 	ctx := t.Context()
@@ -58,8 +58,7 @@ func TestRehearse(t *testing.T) {
 	}
 }
 
-// TestRehearseBlobs checks that a blob exists only in the rehearsal in which it was put, and is not
-// stored.
+// TestRehearseBlobs checks that a blob exists only in the rehearsal that has put it, and is not stored.
 func TestRehearseBlobs(t *testing.T) {
 	s := statetest.New(t)
 	ctx := t.Context()
@@ -117,7 +116,7 @@ func TestRehearseGuarded(t *testing.T) {
 	ctx := t.Context()
 	add := func(tx *state.Tx) error { _, err := tx.AddMachine(state.Machine{}); return err }
 	statetest.Update(t, s, func(tx *state.Tx) error {
-		if _, _, err := tx.Keys().Get(keys.Moved); err != nil { // otherwise the guard refuses this too
+		if _, _, err := tx.Keys().Get(keys.Moved); err != nil { // without this read, the guard refuses the write too
 			return err
 		}
 		return tx.Keys().Put(keys.Moved, state.MovedRecord{To: "sqlite:/elsewhere"})

@@ -15,13 +15,13 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Relation is one relation between two services, or among the units of one.
+// Relation is a relation between two services, or a peer relation among the units of a service.
 type Relation struct {
 	ID        int         `json:"-"`
 	Interface string      `json:"interface"`
 	Scope     charm.Scope `json:"scope"`
 	Life      Life        `json:"life"`
-	Endpoints []Endpoint  `json:"endpoints"` // one for a peer relation, else the provider first
+	Endpoints []Endpoint  `json:"endpoints"` // the provider first; a peer relation has only one
 	Since     time.Time   `json:"since,omitzero"`
 }
 
@@ -38,7 +38,8 @@ func (e Endpoint) String() string { return e.Service + ":" + e.Name }
 // String returns the relation's name in status and logs: "relation-3".
 func (r Relation) String() string { return "relation-" + strconv.Itoa(r.ID) }
 
-// Endpoint returns the end of that service; ok is false if it has none.
+// Endpoint returns the service's endpoint in the relation; ok is false if the service is not part of the
+// relation.
 func (r Relation) Endpoint(service string) (e Endpoint, ok bool) {
 	i := slices.IndexFunc(r.Endpoints, func(e Endpoint) bool { return e.Service == service })
 	if i < 0 {
@@ -47,7 +48,8 @@ func (r Relation) Endpoint(service string) (e Endpoint, ok bool) {
 	return r.Endpoints[i], true
 }
 
-// Other returns the end opposite of that service: its own in a peer relation.
+// Other returns the endpoint at the other end of the relation, as seen from the service. In a peer relation
+// that is the service's own endpoint.
 func (r Relation) Other(service string) Endpoint {
 	for _, e := range r.Endpoints {
 		if e.Service != service {
@@ -60,17 +62,18 @@ func (r Relation) Other(service string) Endpoint {
 // IsPeer reports whether the relation is among the units of one service.
 func (r Relation) IsPeer() bool { return len(r.Endpoints) == 1 }
 
-// relationIndex is kept below each service of a relation: enough to find a second
-// relation between the same endpoints. Life is here, too, so that whoever watches the
-// service hears of it without watching what all members write.
+// relationIndex is the short record of a relation below each of its services. It is enough to detect a second
+// relation between the same endpoints. It repeats the relation's Life, so that a watcher of the service sees
+// a change of it without watching everything that the members write.
 type relationIndex struct {
-	Name  string `json:"name"`            // its own endpoint's
-	Other string `json:"other,omitempty"` // Endpoint.String of the other; empty for peers
-	Life  Life   `json:"life,omitempty"`  // empty: alive
+	Name  string `json:"name"`            // the name of this service's endpoint
+	Other string `json:"other,omitempty"` // the other endpoint, as Endpoint.String returns it; empty for peers
+	Life  Life   `json:"life,omitempty"`  // empty means alive
 }
 
-// AddRelation adds a relation between two endpoints, as InferEndpoints returns them. It returns ErrExists
-// if they are related already, ErrNotFound if a service does not exist, and ErrDead if one is dying.
+// AddRelation adds a relation between two endpoints, as InferEndpoints returns them. It returns ErrExists if
+// the endpoints are already related, ErrNotFound if a service does not exist, and ErrDead if a service is
+// dying.
 func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 	if len(eps) != 2 {
 		return Relation{}, fmt.Errorf("cannot add relation: want two endpoints, got %d", len(eps))
@@ -90,7 +93,7 @@ func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 		return Relation{}, errors.New("these two endpoints do not match")
 	}
 
-	// All that is in the way is named at once.
+	// Run all checks, so that the error names every obstacle at once.
 	related := tx.checkUnrelated(a.Endpoint, b.Endpoint)
 	ofA := tx.checkLimit(a)
 	ofB := tx.checkLimit(b)
@@ -98,13 +101,16 @@ func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 		return Relation{}, err
 	}
 
+	// The provider comes first.
 	if a.Role != charm.Provides {
 		a, b = b, a
 	}
 
 	return tx.insertRelation(Relation{
-		Interface: a.interfaceName, Scope: jointScope(a.scope,
-			b.scope), Life: Alive, Endpoints: []Endpoint{a.Endpoint, b.Endpoint},
+		Interface: a.interfaceName,
+		Scope:     jointScope(a.scope, b.scope),
+		Life:      Alive,
+		Endpoints: []Endpoint{a.Endpoint, b.Endpoint},
 	})
 }
 
@@ -115,7 +121,7 @@ func jointScope(a, b charm.Scope) charm.Scope {
 	return charm.Global
 }
 
-// checkContainer refuses a relation of container scope between services that could not share a machine.
+// checkContainer refuses a relation of container scope between services whose units cannot share a machine.
 func checkContainer(a, b charmEndpoint) error {
 	switch {
 	case jointScope(a.scope, b.scope) != charm.Container:
@@ -132,21 +138,33 @@ func checkContainer(a, b charmEndpoint) error {
 	return nil
 }
 
+// checkUnrelated returns an [ErrExists] if the endpoints have a relation, and an ErrExists that is also an [ErrDead] if
+// that relation is ending.
 func (tx *Tx) checkUnrelated(a, b Endpoint) error {
 	all, err := tx.relationIndexes(a.Service)
 	if err != nil {
 		return err
 	}
 
-	for index := range maps.Values(all) {
-		if index.Name == a.Name && index.Other == b.String() {
-			return refuse(ErrExists, "they are already related, or their relation is still being destroyed")
+	for id, index := range all {
+		if index.Name != a.Name || index.Other != b.String() {
+			continue
 		}
+
+		r, err := tx.Relation(id)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			return err
+		}
+		if err == nil && r.Life == Alive {
+			return refuse(ErrExists, "they are already related")
+		}
+		return refuse(fmt.Errorf("%w: %w", ErrExists, ErrDead), "their relation is still being destroyed: wait until it is gone")
 	}
 
 	return nil
 }
 
+// checkLimit returns an error if the endpoint already has as many relations as its charm allows.
 func (tx *Tx) checkLimit(d charmEndpoint) error {
 	if d.limit == 0 {
 		return nil
@@ -167,10 +185,11 @@ func (tx *Tx) checkLimit(d charmEndpoint) error {
 		return nil
 	}
 
-	return fmt.Errorf("the charm of %q allows %d at %q, and there is one, or one still being removed, with %s",
+	return fmt.Errorf("the charm of %q has a limit of %d for %q, and already has a relation with %s (a relation that is being removed also counts)",
 		d.Service, d.limit, d.Name, strings.Join(others, ", "))
 }
 
+// addPeerRelations adds the charm's peer relations that the service does not have yet.
 func (tx *Tx) addPeerRelations(service string, c Charm) error {
 	there, err := tx.relationNames(service)
 	if err != nil {
@@ -183,8 +202,10 @@ func (tx *Tx) addPeerRelations(service string, c Charm) error {
 		}
 
 		_, err := tx.insertRelation(Relation{
-			Interface: rel.Interface, Scope: rel.Scope, Life: Alive,
-			Endpoints: []Endpoint{{service, rel.Name, rel.Role}},
+			Interface: rel.Interface,
+			Scope:     rel.Scope,
+			Life:      Alive,
+			Endpoints: []Endpoint{{Service: service, Name: rel.Name, Role: rel.Role}},
 		})
 		if err != nil {
 			return err
@@ -202,17 +223,18 @@ func (tx *Tx) insertRelation(r Relation) (_ Relation, err error) {
 	return r, tx.putRelation(r)
 }
 
-// rewriteRelation is putRelation for one that is there.
+// rewriteRelation is putRelation for an existing relation. It keeps fields that this binary does not know.
 func (tx *Tx) rewriteRelation(r Relation) error {
 	var indexes []string
 	for _, e := range r.Endpoints {
 		indexes = append(indexes, keys.ServiceRelation(e.Service, r.ID))
 	}
-	if err := tx.keys.Prefetch(indexes...); err != nil {
+	if err := tx.keys.Prefetch(keyspace.Exactly(indexes...)); err != nil {
 		return err
 	}
 
-	for _, key := range indexes { // Put keeps what this binary does not know
+	// Put keeps unknown fields only of records that the transaction has read.
+	for _, key := range indexes {
 		if _, _, err := tx.keys.Get(key); err != nil {
 			return err
 		}
@@ -235,7 +257,7 @@ func (tx *Tx) putRelation(r Relation) error {
 	return tx.keys.Put(keys.Relation(r.ID), r)
 }
 
-// Relation reads a relation. ErrNotFound.
+// Relation reads a relation. It returns ErrNotFound if there is no such relation.
 func (v *View) Relation(id int) (Relation, error) {
 	r, err := keyspace.LoadExisting[Relation](v.keys, keys.Relation(id), "relation-%d not found", id)
 	r.ID = id
@@ -252,7 +274,8 @@ func (v *View) Relations() ([]Relation, error) {
 	return v.loadRelations(relationIDs(kvs))
 }
 
-// RelationsIn does what Relations does, for callers that have the keys of all services.
+// RelationsIn is like Relations, for callers that have already read the keys of all services. It returns the
+// ids of relations without a record in missing, instead of an error.
 func (v *View) RelationsIn(services []keyspace.KeyValue) (all []Relation, missing []int, err error) {
 	return v.findRecords(relationIDs(services))
 }
@@ -266,6 +289,16 @@ func relationIDs(services []keyspace.KeyValue) (ids []int) {
 	}
 
 	return ids
+}
+
+// PrefetchRelations reads, in one round trip, the record of a unit or service and the list of the service's relations.
+func (v *View) PrefetchRelations(name string) error {
+	service, _, isUnit := strings.Cut(name, "/")
+	record := keys.Service(service)
+	if isUnit {
+		record = keys.Unit(name)
+	}
+	return v.keys.Prefetch(keyspace.Scope{Keys: []string{record}, Prefixes: []string{keys.ServiceRelations(service)}})
 }
 
 // ServiceRelations reads the relations of a service, by id.
@@ -284,6 +317,7 @@ func (v *View) relationIndexes(service string) (map[int]relationIndex, error) {
 	return all, err
 }
 
+// findRelations reads the service's relations for which wanted returns true.
 func (v *View) findRelations(service string, wanted func(id int, index relationIndex) bool) ([]Relation, error) {
 	all, err := v.relationIndexes(service)
 	if err != nil {
@@ -312,7 +346,7 @@ func (v *View) loadRelations(ids []int) ([]Relation, error) {
 	return all, nil
 }
 
-// findRecords reads the records of relations, and returns the ids of those that have none.
+// findRecords reads the records of relations. It returns the ids without a record in missing.
 func (v *View) findRecords(ids []int) (all []Relation, missing []int, err error) {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -320,7 +354,7 @@ func (v *View) findRecords(ids []int) (all []Relation, missing []int, err error)
 	for i, id := range ids {
 		records[i] = keys.Relation(id)
 	}
-	if err := v.keys.Prefetch(records...); err != nil {
+	if err := v.keys.Prefetch(keyspace.Exactly(records...)); err != nil {
 		return nil, nil, err
 	}
 
@@ -339,16 +373,17 @@ func (v *View) findRecords(ids []int) (all []Relation, missing []int, err error)
 	return all, missing, nil
 }
 
-// RelationOf finds a relation of the unit's service by "relation-3", "3", "db:3" or
-// "db"; a name of several is an error that lists them.
+// RelationOf finds a relation of the unit's service by "relation-3", "3", "db:3" or "db". If several
+// relations have the name, it returns an error that lists them. It returns ErrNotFound if there is no such
+// relation.
 func (v *View) RelationOf(u Unit, text string) (Relation, error) {
 	name, number, _ := strings.Cut(text, ":")
-	id, err := strconv.Atoi(cmp.Or(number, strings.TrimPrefix(text, "relation-")))
-	byID := err == nil
-	found, err := v.findRelations(u.Service, func(n int, index relationIndex) bool {
-		return byID && n == id || !byID && index.Name == name
-	})
+	wanted := func(_ int, index relationIndex) bool { return index.Name == name }
+	if id, err := strconv.Atoi(cmp.Or(number, strings.TrimPrefix(text, "relation-"))); err == nil {
+		wanted = func(n int, _ relationIndex) bool { return n == id }
+	}
 
+	found, err := v.findRelations(u.Service, wanted)
 	switch {
 	case err != nil:
 		return Relation{}, err

@@ -98,7 +98,7 @@ func TestAddRelation(t *testing.T) {
 			t.Errorf("a second relation between the same endpoints: %v", err)
 		}
 		all := statetest.Read(t, st, (*state.View).Relations)
-		if len(all) != 5 { // and the peer relation
+		if len(all) != 5 { // these are four relations and the peer relation
 			t.Errorf("%d relations", len(all))
 		}
 	})
@@ -119,7 +119,7 @@ func TestLimit(t *testing.T) {
 		{"old", "mysql", ""},
 		{"old", "other", ""},
 		{"new:db", "mysql", ""},
-		{"new:db", "other", `the charm of "new" allows 1 at "db", and there is one, or one still being removed, with mysql:server`},
+		{"new:db", "other", `the charm of "new" has a limit of 1 for "db", and already has a relation with mysql:server (a relation that is being removed also counts)`},
 		{"new:more", "mysql", ""},
 		{"new:more", "other", ""},
 	} {
@@ -226,8 +226,8 @@ func TestRelationThatNobodyEnteredGoesAtOnce(t *testing.T) {
 	}
 }
 
-// TestTwoLastMembersLeaveAtOnce checks that one of the last two members notices that it is the last if
-// both leave at the same moment.
+// TestTwoLastMembersLeaveAtOnce checks that if the last two members leave at the same moment, one of them
+// notices that it is the last.
 func TestTwoLastMembersLeaveAtOnce(t *testing.T) {
 	st := statetest.New(t)
 	r := statetest.Pair(t, st)

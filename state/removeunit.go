@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"bijou/state/keys"
 	"bijou/state/keyspace"
 )
 
-// DestroyUnit makes a unit dying, and its subordinates with it, for their agents to take them
-// down. A unit that no agent has touched, on a machine that neither has an instance nor runs, is
-// removed at once, and with it the machine if it was made for the unit.
+// DestroyUnit makes a unit and its subordinates dying, so that their agents shut them down. It removes the
+// unit at once if no agent has run for it and its machine has no instance and does not run. In that case it
+// also removes the machine if the machine was created for the unit.
 func (tx *Tx) DestroyUnit(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil || u.Life == Dead {
@@ -34,10 +35,10 @@ func (tx *Tx) DestroyUnit(name string) error {
 		return err
 	}
 
-	return tx.releaseMachine(u, false)
+	return tx.releaseMachine(u, neverStarted)
 }
 
-// isUntouched reports whether nothing ever ran for the unit, and nothing is about to.
+// isUntouched reports whether no agent has run for the unit, and none can start on its machine.
 func (v *View) isUntouched(u Unit) (bool, error) {
 	m, err := v.Machine(u.Machine)
 	if err != nil && !errors.Is(err, ErrNotFound) {
@@ -55,11 +56,12 @@ func (v *View) isUntouched(u Unit) (bool, error) {
 	return len(kvs) == 0, err
 }
 
-// RemoveUnit removes a unit that is dying or dead with everything that is its own: relation
-// memberships, agent records, ports, presence. Subordinates that it still has are dying from then
-// on. Its logs and its settings in relations stay. A dying service goes with its last unit, and the
-// machine of a dead one on which nothing was installed is unused again. An alive unit is refused with
-// ErrInUse. The function RemoveUnit works in batches, for units of many relations.
+// RemoveUnit removes a dying or dead unit with its relation memberships, agent records, ports and presence.
+// Its logs and its settings in relations stay. Any remaining subordinates become dying. A dying service is
+// removed with its last unit. If the unit is dead and nothing was installed on its machine, the machine
+// counts as unused again. It returns ErrInUse if the unit is alive.
+//
+// Units with many relations or records do not fit in one transaction: for them, call the function [RemoveUnit].
 func (tx *Tx) RemoveUnit(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil {
@@ -75,7 +77,9 @@ func (tx *Tx) RemoveUnit(name string) error {
 	if err := tx.leavePrincipal(u); err != nil {
 		return err
 	}
-	if err := tx.releaseUnitStorage(name); err != nil {
+
+	// With this limit, nothing is left in the unit's list.
+	if _, err := tx.releaseUnitStorage(name, math.MaxInt); err != nil {
 		return err
 	}
 
@@ -94,7 +98,9 @@ func (tx *Tx) RemoveUnit(name string) error {
 		}
 	}
 
-	for _, prefix := range []string{keys.Uniter(name), keys.Unit(name) + "/"} {
+	// No key is left: removeUnitBatch counts the agent's records first, an untouched unit has none, and few
+	// keys are below a unit.
+	for _, prefix := range []string{keys.Uniter(name), keys.BelowUnit(name)} {
 		if _, err := tx.keys.RemoveBelow(prefix, keyspace.MaxRemovedKeys); err != nil {
 			return err
 		}
@@ -105,21 +111,25 @@ func (tx *Tx) RemoveUnit(name string) error {
 	return tx.removeServiceIfDone(u.Service)
 }
 
-// releaseUntouched releases the machine of a dead unit on which nothing was installed.
+// releaseUntouched releases the machine of a dead unit if the unit's agent has not installed anything.
 func (tx *Tx) releaseUntouched(u Unit) error {
 	if u.Life != Dead {
 		return nil
 	}
 
 	w, err := tx.Workflow(u.Name)
-	if err != nil || w.Charm != "" || w.State != "" || u.Charm != "" {
+	if err != nil {
 		return err
 	}
+	if w.Charm != "" || w.State != "" || u.Charm != "" {
+		return nil
+	}
 
-	return tx.releaseMachine(u, true)
+	return tx.releaseMachine(u, maybeStarted)
 }
 
-// joinedRelations makes no condition: a dying or dead unit enters no other relation.
+// joinedRelations lists the relations that a dying or dead unit is in. They are not conditions of the commit,
+// since a unit that is not alive does not enter further relations.
 func (v *View) joinedRelations(u Unit) (ids []int, err error) {
 	index, err := v.keys.ListUnguarded(keys.ServiceRelations(u.Service))
 	if err != nil {
@@ -144,18 +154,15 @@ func (v *View) joinedRelations(u Unit) (ids []int, err error) {
 	return ids, nil
 }
 
-// RemoveUnit removes a dying or dead unit however much it has, each transaction under the conditions of
-// update: one if the unit has little, else batches. A unit that is gone already is no error; an alive one
-// is ErrInUse.
+// RemoveUnit removes a dying or dead unit as [Tx.RemoveUnit] does, in as many transactions as its records
+// need. It runs each of them with update. It returns nil if the unit is already gone, and ErrInUse if it is
+// alive.
 func RemoveUnit(ctx context.Context, update Updater, name string) error {
 	for gone := false; !gone; {
 		err := update(ctx, func(tx *Tx) (err error) {
 			gone, err = tx.removeUnitBatch(name)
 			return err
 		})
-		if errors.Is(err, ErrNotFound) {
-			return nil
-		}
 		if err != nil {
 			return fmt.Errorf("cannot remove unit %q: %w", name, err)
 		}
@@ -164,15 +171,23 @@ func RemoveUnit(ctx context.Context, update Updater, name string) error {
 	return nil
 }
 
-// removeUnitBatch removes the unit, or if it has too much for that some of its memberships, its
-// history and some of its agent's records.
+// removeUnitBatch removes the unit if its records fit in one transaction. Otherwise it removes some of its
+// storage, or does what removeSomeRecords does. gone reports whether the unit's own record no longer exists.
 func (tx *Tx) removeUnitBatch(name string) (gone bool, err error) {
 	u, err := tx.Unit(name)
+	if errors.Is(err, ErrNotFound) {
+		return true, nil
+	}
 	if err != nil {
 		return false, err
 	}
 	if u.Life == Alive {
-		return false, refuse(ErrInUse, "it is alive")
+		return false, refuse(ErrInUse, "the unit is alive")
+	}
+
+	left, err := tx.releaseUnitStorage(name, storageBatch)
+	if err != nil || left > 0 {
+		return false, err
 	}
 
 	relations, err := tx.joinedRelations(u)
@@ -189,29 +204,37 @@ func (tx *Tx) removeUnitBatch(name string) (gone bool, err error) {
 	}
 
 	if len(relations) <= keyspace.MaxFewRemoved && len(past)+len(records) <= keyspace.MaxRemovedKeys {
+		// A history has at most MaxHookRuns keys, so none is left.
 		if _, err := tx.keys.RemoveBelow(keys.UnitHistory(name), MaxHookRuns); err != nil {
 			return false, err
 		}
 		return true, tx.RemoveUnit(name)
 	}
 
+	return false, tx.removeSomeRecords(name, relations, len(past) > 0)
+}
+
+// removeSomeRecords makes the unit leave some of its relations, and removes its history, or else some of its
+// agent's records. The next batch removes those that are left.
+func (tx *Tx) removeSomeRecords(name string, relations []int, hasHistory bool) error {
 	for _, id := range relations[:min(keyspace.MaxFewRemoved, len(relations))] {
 		if err := tx.LeaveRelation(id, name); err != nil {
-			return false, err
+			return err
 		}
 	}
 
-	if len(past) > 0 { // which is a transaction of its own
+	// The history, of at most MaxHookRuns keys, takes a whole transaction.
+	if hasHistory {
 		_, err := tx.keys.RemoveBelow(keys.UnitHistory(name), MaxHookRuns)
-		return false, err
+		return err
 	}
 
-	// The workflow stays to the end: the machine of a unit that has none counts as untouched.
+	// The workflow stays until the end, since without it the machine would count as untouched.
 	for _, prefix := range []string{keys.UniterRelations(name), keys.UniterServices(name)} {
 		if _, err := tx.keys.RemoveBelow(prefix, keyspace.MaxRemovedKeys); err != nil {
-			return false, err
+			return err
 		}
 	}
 
-	return false, nil
+	return nil
 }

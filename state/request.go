@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,27 +11,27 @@ import (
 	"bijou/state/keyspace"
 )
 
-// RequestKind says what a unit's agent requests.
+// RequestKind is a kind of request by a unit's agent.
 type RequestKind string
 
 // The kinds of requests.
 const (
 	RequestRemoval     RequestKind = "remove"      // the unit is dead: remove it
-	RequestRelationEnd RequestKind = "end"         // the unit was the last in a dying relation: remove that
-	RequestSubordinate RequestKind = "subordinate" // the unit is in the relation: make its subordinate unit
+	RequestRelationEnd RequestKind = "end"         // the unit was the last in a dying relation: remove the relation
+	RequestSubordinate RequestKind = "subordinate" // the unit is in the relation: add its subordinate unit
 )
 
-// Request is what a unit's agent leaves to the provisioner's leader, since the records that change
-// are not the unit's own. The agent writes it in the same commit as the fact that it follows from.
-// The leader removes it with the last write that it asks for.
+// Request asks the provisioner's leader for a change of records that do not belong to the unit whose agent
+// writes the request. The agent writes the request in the same commit as its reason. The leader removes the
+// request in the same commit in which it makes the last of the requested changes.
 type Request struct {
 	Unit     string      `json:"-"`
 	Kind     RequestKind `json:"kind"`
-	Relation int         `json:"relation"` // its id, or NoRelation
+	Relation int         `json:"relation"` // the relation's id, or NoRelation
 	Since    time.Time   `json:"since"`
 }
 
-// key names the request: there is one at most of a kind for each unit and relation.
+// key returns the request's key. There is at most one request of each kind for a unit and relation.
 func (r Request) key() string {
 	if r.Relation == NoRelation {
 		return keys.Request(r.Unit, string(r.Kind))
@@ -40,7 +39,7 @@ func (r Request) key() string {
 	return keys.Request(r.Unit, string(r.Kind)+"-"+strconv.Itoa(r.Relation))
 }
 
-// String names what follows from the request: "removal of app/0".
+// String describes the requested change: "removal of app/0".
 func (r Request) String() string {
 	switch r.Kind {
 	case RequestRemoval:
@@ -60,6 +59,8 @@ func (v *View) UnitRequests(unit string) ([]Request, error) {
 	return v.requestsBelow(keys.UnitRequests(unit))
 }
 
+// requestsBelow reads the requests with keys below the prefix, the oldest first. It reports a record that
+// does not agree with its key as damage, and leaves it out.
 func (v *View) requestsBelow(prefix string) ([]Request, error) {
 	var all []Request
 	err := ReadBelow(v, prefix, func(key string, r Request) {
@@ -69,7 +70,7 @@ func (v *View) requestsBelow(prefix string) ([]Request, error) {
 
 		switch {
 		case !charm.IsUnit(r.Unit):
-			// It is none of a unit's.
+			// The key does not belong to a request from a unit.
 		case r.key() != key:
 			v.keys.Skips(keyspace.NewDamage(key, "its value is the request %q", strings.TrimPrefix(r.key(), keys.UnitRequests(r.Unit))))
 		default:
@@ -81,21 +82,22 @@ func (v *View) requestsBelow(prefix string) ([]Request, error) {
 	return all, err
 }
 
-// RemoveRequest removes a request that is carried out, or that nothing follows from any more.
+// RemoveRequest removes a request that was carried out, or that is no longer needed.
 func (tx *Tx) RemoveRequest(r Request) { tx.keys.Remove(r.key()) }
 
 // WatchRequests covers all requests.
 func WatchRequests() Scope { return keyspace.Below(keys.Requests) }
 
-// LeaderServes reports whether the provisioner's leader carries out requests. Without a leader, serves is
-// true: the next one will. A leader of a binary that knows no requests makes it false.
+// LeaderServes reports whether the provisioner's leader carries out requests, and whether there is a leader.
+// Without a leader, serves is true, since the next leader will carry them out. It is false if the leader runs
+// an older binary, without requests.
 func (v *View) LeaderServes() (serves, leads bool, err error) {
 	p, leads, err := keyspace.Load[keyspace.Presence](v.keys, keys.ProvisionerLeader)
 	return !leads || p.Serves, leads, err
 }
 
-// request records the request, unless it stands already. It returns false, and records nothing,
-// under a leader that carries out none: then the unit's agent does the work itself.
+// request records the request, unless it is already recorded. If the leader does not carry out requests, it
+// returns false and records nothing, and the unit's agent must do the work itself.
 func (tx *Tx) request(r Request) (taken bool, err error) {
 	serves, _, err := tx.LeaderServes()
 	if err != nil || !serves {
@@ -111,8 +113,8 @@ func (tx *Tx) request(r Request) (taken bool, err error) {
 	return true, tx.keys.Put(r.key(), r)
 }
 
-// DepartRelation is LeaveRelation for the unit's own agent: where the unit was the last member of a
-// dying relation, the provisioner's leader removes the relation.
+// DepartRelation is LeaveRelation for the unit's own agent. If the unit was the last member of a dying
+// relation, it requests the relation's removal from the provisioner's leader.
 func (tx *Tx) DepartRelation(id int, unit string) error {
 	return tx.leaveRelation(id, unit, func(r Relation) error {
 		done, err := tx.isRelationDone(r)
@@ -129,9 +131,10 @@ func (tx *Tx) DepartRelation(id int, unit string) error {
 	})
 }
 
-// RetireUnit marks a dying unit as dead for its own agent: its stop hook has run, and the provisioner's
-// leader removes it. It returns true where the agent must remove the unit itself, by RemoveUnit, since
-// a leader of a former binary does not. Retiring again is no error. ErrInUse: the unit is alive.
+// RetireUnit marks a dying unit as dead after its stop hook has run, and requests its removal from the
+// provisioner's leader. The unit's own agent calls it, and can call it again. It returns true if the agent
+// must remove the unit itself with [RemoveUnit], since a leader with an older binary does not carry out
+// requests. It returns ErrInUse if the unit is alive.
 func (tx *Tx) RetireUnit(name string) (removes bool, err error) {
 	if err := tx.SetUnitDead(name); err != nil {
 		return false, err
@@ -140,8 +143,9 @@ func (tx *Tx) RetireUnit(name string) (removes bool, err error) {
 	return !taken, err
 }
 
-// wantSubordinate has the provisioner's leader give a principal that has entered the relation its
-// subordinate unit. ErrDead if that unit's service is going.
+// wantSubordinate requests a subordinate unit for a principal that has entered the relation, if the principal
+// lacks one. If the provisioner's leader does not carry out requests, it adds the unit itself. It returns
+// ErrDead if the subordinate's service is not alive.
 func (tx *Tx) wantSubordinate(r Relation, principal Unit) error {
 	s, lacks, err := tx.LacksSubordinate(r, principal)
 	if err != nil || !lacks {
@@ -156,17 +160,20 @@ func (tx *Tx) wantSubordinate(r Relation, principal Unit) error {
 	return tx.insertSubordinate(s, principal)
 }
 
-// AddSubordinate gives a principal that is in the relation its subordinate unit, on the same machine,
-// unless it has one. ErrDead if the principal, the relation or the unit's service is going, ErrNotFound
-// if one is gone.
+// AddSubordinate adds the subordinate unit of a principal in the relation, on the principal's machine. It
+// does nothing if the principal already has that unit. It returns ErrDead if the principal, the relation or
+// the subordinate's service is not alive, and ErrNotFound if one of them does not exist.
 func (tx *Tx) AddSubordinate(id int, principal string) error {
-	r, rerr := tx.Relation(id)
-	u, uerr := tx.Unit(principal)
-	if err := cmp.Or(rerr, uerr); err != nil {
+	r, err := tx.Relation(id)
+	if err != nil {
+		return err
+	}
+	u, err := tx.Unit(principal)
+	if err != nil {
 		return err
 	}
 	if r.Life != Alive || u.Life != Alive {
-		return refuse(ErrDead, "cannot add a subordinate to unit %q: it is %s, %s is %s", principal, u.Life, r, r.Life)
+		return refuse(ErrDead, "cannot add a subordinate to unit %q: the unit is %s, and %s is %s", principal, u.Life, r, r.Life)
 	}
 
 	s, lacks, err := tx.LacksSubordinate(r, u)
@@ -177,8 +184,9 @@ func (tx *Tx) AddSubordinate(id int, principal string) error {
 	return tx.insertSubordinate(s, u)
 }
 
-// LacksSubordinate reports whether the relation gives the unit a subordinate unit that it does not
-// have, and of which service. One that is going does not count. ErrDead if that service is going.
+// LacksSubordinate reports whether the relation requires a subordinate unit that the principal does not have.
+// It also returns the subordinate's service. A subordinate that is not alive does not count. It returns
+// ErrDead if the service is not alive.
 func (v *View) LacksSubordinate(r Relation, principal Unit) (s Service, lacks bool, err error) {
 	if r.Scope != charm.Container || r.IsPeer() || principal.Principal != "" {
 		return Service{}, false, nil
@@ -193,6 +201,7 @@ func (v *View) LacksSubordinate(r Relation, principal Unit) (s Service, lacks bo
 	return s, !there, err
 }
 
+// insertSubordinate adds a unit of the service as a subordinate of the principal, on the same machine.
 func (tx *Tx) insertSubordinate(s Service, principal Unit) error {
 	u, err := tx.insertUnit(Unit{
 		Service:   s.Name,

@@ -9,8 +9,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// leaders returns the possible leaders of the provisioners while agents work, and whether each serves
-// requests.
+// leaders returns the cases of the test: the possible leaders of the provisioners while agents work, and
+// whether each serves requests.
 func leaders() []struct {
 	name   string
 	lead   func(t *testing.T, st *state.State)
@@ -46,9 +46,9 @@ func requestsOf(t *testing.T, st *state.State) (kinds []state.RequestKind) {
 	return kinds
 }
 
-// TestAgentsLeaveWhatIsNotTheirs makes units enter, leave and end under each leader. Under a current
-// leader an agent requests the work that belongs to the leader. Under a leader of a former binary the
-// agent does that work itself.
+// TestAgentsLeaveWhatIsNotTheirs lets units enter relations, leave them and end, under each leader. If the
+// leader runs a current binary, an agent requests the work that belongs to the leader. If the leader runs a
+// former binary, the agent does that work itself.
 func TestAgentsLeaveWhatIsNotTheirs(t *testing.T) {
 	for _, l := range leaders() {
 		t.Run(l.name, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestAgentsLeaveWhatIsNotTheirs(t *testing.T) {
 				statetest.Update(t, st, func(tx *state.Tx) error { return tx.EnterRelation(r.ID, "wordpress/0", nil) })
 				requested(state.RequestSubordinate)
 				exists("the subordinate", func(v *state.View) error { _, err := v.Unit("logger/0"); return err }, !l.serves)
-				if l.serves { // as a leader does
+				if l.serves { // the test carries out the requests as a leader does
 					statetest.Update(t, st, func(tx *state.Tx) error {
 						tx.RemoveRequest(state.Request{Unit: "wordpress/0", Kind: state.RequestSubordinate, Relation: r.ID})
 						return tx.AddSubordinate(r.ID, "wordpress/0")

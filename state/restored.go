@@ -10,35 +10,37 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Restored marks a unit whose records come from a backup, until its folder is known to
-// agree with them: a folder may have come further since, or not as far.
+// Restored marks a unit whose records come from a backup. The unit's directory can be older or newer than the
+// backup. The unit does nothing until its agent has found that the directory agrees with the records, or an
+// operator has accepted the difference.
 type Restored struct {
-	Backup time.Time `json:"backup"` // when that was made
-	// Differs says what its agent has found to be otherwise; empty: it has not looked
-	// yet. The unit waits as long as the mark is there.
+	Backup time.Time `json:"backup"` // when the backup was made
+	// Differs is the difference that the unit's agent has found. It is empty if the agent has not compared
+	// the directory yet.
 	Differs string `json:"differs,omitempty"`
-	// Storage has the ids of the unit's storages whose folders its agent has not found. An
-	// operator's answer has them made again, empty.
+	// Storage has the ids of the unit's storages whose directories are missing. If an operator accepts that,
+	// the agent creates empty directories.
 	Storage []string `json:"storage,omitempty"`
-	// Adopted: the folder counts as the backup says; only that of its storage must be there.
+	// Adopted makes the agent trust the unit's directory, and check only that the directories of its storage
+	// exist.
 	Adopted bool `json:"adopted,omitempty"`
-	// Accepted: an operator has answered before the agent has looked.
+	// Accepted reports whether an operator accepted any difference before the agent compared the directory.
 	Accepted bool `json:"accepted,omitempty"`
 }
 
-// String returns the message in the status.
+// String returns the message that status shows.
 func (r Restored) String() string {
-	what := "its agent has not yet compared its folder"
+	what := "its agent has not yet compared its directory"
 	if r.Differs != "" {
-		what = r.Differs + "; look at it, then juju resolved"
+		what = r.Differs + "; check the directory, then: juju resolved"
 	}
 	if len(r.Storage) > 0 {
-		what += ", which makes storage " + strings.Join(r.Storage, ", ") + " again, empty"
+		what += ", which creates storage " + strings.Join(r.Storage, ", ") + " again, empty"
 	}
 	return fmt.Sprintf("restored from the backup of %s: %s", r.Backup.Format(time.RFC3339), what)
 }
 
-// Restored reads a unit's mark; ok is false if it has none.
+// Restored reads a unit's mark; ok is false if the unit does not have one.
 func (v *View) Restored(unit string) (r Restored, ok bool, err error) {
 	return keyspace.Load[Restored](v.keys, keys.Restored(unit))
 }
@@ -52,7 +54,8 @@ func (tx *Tx) SetRestoredDiffers(unit, how string, missing []string) error {
 		return err
 	}
 
-	r.Differs, r.Storage = how, missing
+	r.Differs = how
+	r.Storage = missing
 	if r.Accepted && how != "" {
 		return tx.endRestored(unit, r)
 	}
@@ -60,9 +63,9 @@ func (tx *Tx) SetRestoredDiffers(unit, how string, missing []string) error {
 	return tx.keys.PutOrRemove(keys.Restored(unit), r, how != "")
 }
 
-// AcceptRestored records that an operator accepts a restored unit as it is; was reports whether the unit
-// had a mark. The mark stays if the unit has storage that its agent has not looked for yet, since only the
-// agent knows which storage is missing.
+// AcceptRestored records that an operator accepts a restored unit as it is; was reports whether the unit had
+// a mark. The mark stays if the unit has storage and its agent has not compared the directory yet, since only
+// the agent knows which storage is missing.
 func (tx *Tx) AcceptRestored(unit string) (was bool, err error) {
 	r, ok, err := tx.Restored(unit)
 	if err != nil || !ok {
@@ -83,8 +86,8 @@ func (tx *Tx) AcceptRestored(unit string) (was bool, err error) {
 	return true, tx.keys.PutOrRemove(keys.Restored(unit), r, len(all) > 0)
 }
 
-// endRestored removes a unit's mark, so that the unit goes on from its records. Its agent puts the charm
-// into place again, and makes missing storage again.
+// endRestored removes a unit's mark, so that the unit continues from its records. Its agent deploys the charm
+// again, and creates missing storage again.
 func (tx *Tx) endRestored(unit string, r Restored) error {
 	tx.keys.Remove(keys.Restored(unit))
 	all, err := tx.UnitStorages(unit)

@@ -6,23 +6,24 @@ import (
 	"bijou/state/keys"
 )
 
-// RunningHook is a unit's running hook in Status.
+// RunningHook is the part of a unit's running hook that status shows.
 type RunningHook struct {
-	Name     string    `yaml:"name" json:"name"` // the hook's, "action 3 (backup)", or "command 4"
+	Name     string    `yaml:"name" json:"name"` // the hook's name, or "action 3 (backup)" or "command 4"
 	Relation string    `yaml:"relation,omitempty" json:"relation,omitempty"`
 	Remote   string    `yaml:"remote-unit,omitempty" json:"remote-unit,omitempty"`
 	Since    time.Time `yaml:"since" json:"since"`
-	Holder   string    `yaml:"held-by,omitempty" json:"held-by,omitempty"` // who runs it by hand
+	Holder   string    `yaml:"held-by,omitempty" json:"held-by,omitempty"` // the operator who runs the hook by hand
 }
 
-// Running returns a unit's running hook. It returns nil if none runs, or if the unit's agent is not
+// Running returns a unit's running hook. It returns nil if no hook is running, or if the unit's agent is not
 // present.
 func (v *View) Running(unit string) (*RunningHook, error) {
 	op, runs, err := v.Op(unit)
-	if err == nil && runs {
-		runs, err = v.IsPresent(UnitAgent(unit))
-	}
 	if err != nil || !runs {
+		return nil, err
+	}
+	present, err := v.IsPresent(UnitAgent(unit))
+	if err != nil || !present {
 		return nil, err
 	}
 
@@ -44,7 +45,8 @@ func (op Op) Running() RunningHook {
 	return r
 }
 
-// HeldBy returns a clause about the operator who runs the hook by hand; empty if there is none.
+// HeldBy returns a clause that names the operator who runs the hook by hand, for the end of a sentence. It
+// returns "" if the agent runs the hook.
 func (r RunningHook) HeldBy() string {
 	if r.Holder == "" {
 		return ""
@@ -52,11 +54,11 @@ func (r RunningHook) HeldBy() string {
 	return ", held by " + r.Holder
 }
 
-// Interrupts reports whether an operator has asked for the end of that run.
+// Interrupts reports whether an operator has interrupted that run.
 func (u Unit) Interrupts(op Op) bool { return u.Interrupt != "" && u.Interrupt == op.ID }
 
-// Interrupt asks for the end of the unit's running hook: its agent terminates it, so that it has
-// failed, and does not retry it by itself. ErrNotFound: there is no such unit, or no hook runs.
+// Interrupt makes the unit's agent terminate the running hook. The hook then counts as failed, and is not
+// retried automatically. It returns ErrNotFound if there is no such unit, or no hook is running.
 func (tx *Tx) Interrupt(unit string) (Op, error) {
 	u, err := tx.Unit(unit)
 	if err != nil {

@@ -13,68 +13,82 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Service is a charm that was deployed, with any number of units.
+// Service is a deployed charm, with any number of units. Users see it as an application.
 type Service struct {
-	Name        string        `json:"-"`
-	Charm       string        `json:"charm"` // the URL of the charm its units are to run
-	Origin      Origin        `json:"origin"`
-	Series      string        `json:"series"`
-	Exposed     bool          `json:"exposed,omitempty"`
-	Subordinate bool          `json:"subordinate,omitempty"`
-	Dialect     charm.Dialect `json:"dialect"`                // of its hooks: the operator's, else the charm's
-	HookDialect charm.Dialect `json:"hook-dialect,omitempty"` // the operator's; empty: as the charm says
-	DialectMark string        `json:"dialect-mark,omitempty"` // what decided Dialect, for people
-	JujuVersion string        `json:"juju-version,omitempty"` // that its hooks are promised; empty: bijou's
-	ForceSeries bool          `json:"force-series,omitempty"` // also charms that do not support the series
-	Force       bool          `json:"force,omitempty"`        // also charms that need what bijou does not have
-	Trusted     bool          `json:"trusted,omitempty"`      // with the cloud's credential
-	Life        Life          `json:"life"`
+	Name        string `json:"-"`
+	Charm       string `json:"charm"` // the URL of the charm that its units must run
+	Origin      Origin `json:"origin"`
+	Series      string `json:"series"`
+	Exposed     bool   `json:"exposed,omitempty"`
+	Subordinate bool   `json:"subordinate,omitempty"`
 
-	// Kept are the charms that the service has left and can go back to, the last first.
+	// Dialect is the dialect of the service's hooks: HookDialect if that is set, and otherwise the charm's.
+	Dialect charm.Dialect `json:"dialect"`
+	// HookDialect is the dialect that the operator has set. It is empty if the charm decides.
+	HookDialect charm.Dialect `json:"hook-dialect,omitempty"`
+	// DialectMark is the reason for the Dialect, as status shows it: a part of the charm, or an option.
+	DialectMark string `json:"dialect-mark,omitempty"`
+	// JujuVersion is the version of Juju that the service's hooks see. Empty means bijou's default.
+	JujuVersion string `json:"juju-version,omitempty"`
+	// ForceSeries accepts charms that do not support the service's series.
+	ForceSeries bool `json:"force-series,omitempty"`
+	// Force accepts charms that need features which bijou lacks.
+	Force bool `json:"force,omitempty"`
+	// Trusted gives the service's units access to the cloud's credential.
+	Trusted bool `json:"trusted,omitempty"`
+	Life    Life `json:"life"`
+
+	// Kept has the charms that the service ran before and can go back to, the latest first.
 	Kept []KeptCharm `json:"kept,omitempty"`
 
-	ResourcesVersion int64 `json:"resources-version,omitempty"` // one higher with each that is given
+	// ResourcesVersion grows with each resource that the service gets.
+	ResourcesVersion int64 `json:"resources-version,omitempty"`
 
-	Constraints constraints.Value `json:"constraints,omitzero"` // of units to come, over the environment's
+	// Constraints are the constraints of future units. They override the environment's.
+	Constraints constraints.Value `json:"constraints,omitzero"`
 
-	Storage map[string]charm.Directive `json:"storage,omitempty"` // what each unit to come gets, by the charm's names
+	// Storage is the storage that each future unit gets, by the charm's names.
+	Storage map[string]charm.Directive `json:"storage,omitempty"`
 }
 
-// Origin is where the charm was taken from, and where newer ones are looked for.
+// Origin is the place where the charm comes from, and where bijou looks for newer revisions.
 type Origin struct {
-	Repository string `json:"repository,omitempty"` // a folder of charms; empty if Path is the charm itself
+	Repository string `json:"repository,omitempty"` // a directory of charms; empty if Path is the charm itself
 	Path       string `json:"path,omitempty"`
 	Series     string `json:"series,omitempty"`
 	Name       string `json:"name,omitempty"`
 
-	Store    string `json:"store,omitempty"`    // StoreCharmhub; empty: the charm is a folder's or an archive's
-	ID       string `json:"id,omitempty"`       // the charm's in the store
-	Revision int    `json:"revision,omitempty"` // the store's number for what the service is to run
-	Channel  string `json:"channel,omitempty"`  // that is followed: 14/stable
-	Base     string `json:"base,omitempty"`     // that the release is for: ubuntu@22.04
+	Store    string `json:"store,omitempty"`    // StoreCharmhub; empty for a charm from a directory or archive
+	ID       string `json:"id,omitempty"`       // the charm's id in the store
+	Revision int    `json:"revision,omitempty"` // the store's revision that the service must run
+	Channel  string `json:"channel,omitempty"`  // the channel that the service follows: 14/stable
+	Base     string `json:"base,omitempty"`     // the base that the release is for: ubuntu@22.04
 }
 
-// StoreCharmhub is the store of charms that Origin and StoreCharm name.
+// StoreCharmhub is the name of the store of charms in Origin and StoreCharm.
 const StoreCharmhub = "charmhub"
 
-// String returns the place that status shows.
+// String returns the origin as status shows it.
 func (o Origin) String() string { return cmp.Or(o.Store, o.Repository, o.Path) }
 
 // PromisedVersion returns the version of Juju that the service's hooks see.
 func (s Service) PromisedVersion() string { return cmp.Or(s.JujuVersion, charm.JujuVersion) }
 
-// DialectOf returns the dialect of that charm's hooks in this service: during an
-// upgrade, units run several charms.
+// DialectOf returns the dialect of the charm's hooks in this service. The charm can differ from the
+// service's, since units run different charms during an upgrade.
 func (s Service) DialectOf(c Charm) charm.Dialect { return cmp.Or(s.HookDialect, c.Dialect) }
 
 func (s *Service) setDialect(c Charm) {
-	s.Dialect, s.DialectMark = c.Dialect, c.DialectMark
+	s.Dialect = c.Dialect
+	s.DialectMark = c.DialectMark
 	if s.HookDialect != "" {
-		s.Dialect, s.DialectMark = s.HookDialect, "--hook-dialect says so"
+		s.Dialect = s.HookDialect
+		s.DialectMark = "--hook-dialect sets it"
 	}
 }
 
-// MissingError refuses a charm that needs what bijou does not have; it can be forced.
+// MissingError is returned for a charm that needs features which bijou does not have. Operators can force the
+// charm.
 type MissingError struct{ reason string }
 
 func (e *MissingError) Error() string { return e.reason }
@@ -86,14 +100,14 @@ func (s Service) CheckMissing(c Charm) error {
 	if s.Force || len(required) == 0 {
 		return nil
 	}
-	return &MissingError{fmt.Sprintf("charm %q needs %s, which this version of bijou does not have",
+	return &MissingError{fmt.Sprintf("charm %q needs %s, which this version of bijou does not support",
 		c.URL, strings.Join(required, ", "))}
 }
 
-// AddService adds a service without units, with its configuration, as SetConfig takes it, and its peer
-// relations. If s has no series it gets that of the charm's URL. Facts that the charm decides, such as
-// Subordinate, are taken from the charm. It returns ErrExists if the name is taken, and ErrNotFound if
-// there is no such charm.
+// AddService adds a service without units, with its configuration and its peer relations. The configuration
+// has the same form as in SetConfig. If s has no series, it gets the series of the charm's URL. Fields that
+// the charm decides, such as Subordinate, come from the charm. It returns ErrExists if the name is taken, and
+// ErrNotFound if there is no such charm.
 func (tx *Tx) AddService(s Service, config map[string]any) (_ Service, err error) {
 	defer func() {
 		if err != nil {
@@ -114,7 +128,7 @@ func (tx *Tx) AddService(s Service, config map[string]any) (_ Service, err error
 	s.Life = Alive
 	s.setDialect(ch)
 
-	// All that is in the way is named at once.
+	// Run all checks, so that the error names every obstacle at once.
 	taken := tx.checkNameFree(s.Name)
 	series := tx.checkSeries(s, ch)
 	if err := errors.Join(taken, series, s.CheckMissing(ch), s.checkConstraints()); err != nil {
@@ -127,29 +141,30 @@ func (tx *Tx) AddService(s Service, config map[string]any) (_ Service, err error
 	if err := tx.keys.Put(keys.Service(s.Name), s); err != nil {
 		return Service{}, err
 	}
-	if _, err := tx.setConfig(s.Name, config, true); err != nil {
+	const isNew = true
+	if _, err := tx.setConfig(s.Name, config, isNew); err != nil {
 		return Service{}, err
 	}
 
 	return s, tx.addPeerRelations(s.Name, ch)
 }
 
-// checkNameFree refuses a name that is taken, also by a service that is still going.
+// checkNameFree returns ErrExists if a service has the name, even a service that is being destroyed.
 func (tx *Tx) checkNameFree(name string) error {
 	old, ok, err := keyspace.Load[Service](tx.keys, keys.Service(name))
 	switch {
 	case err != nil:
 		return err
 	case ok && old.Life != Alive:
-		return refuse(ErrExists, "it is still being destroyed: wait until it is gone, or give another name")
+		return refuse(ErrExists, "the application is still being destroyed: wait until it is gone, or give a different name")
 	case ok:
-		return refuse(ErrExists, "it exists already")
+		return refuse(ErrExists, "the application already exists")
 	}
 
 	return nil
 }
 
-// Service reads a service. ErrNotFound.
+// Service reads a service. It returns ErrNotFound if there is no such service.
 func (v *View) Service(name string) (Service, error) {
 	s, err := keyspace.LoadExisting[Service](v.keys, keys.Service(name), "application %q not found", name)
 	s.Name = name
@@ -161,7 +176,8 @@ func (v *View) Services() ([]Service, error) {
 	return keyspace.LoadChildren(v.keys, keys.Services, func(s *Service, name string) { s.Name = name })
 }
 
-// AliveService returns ErrDead for a service that is going.
+// AliveService reads a service that is alive. It returns ErrNotFound if there is no such service, and ErrDead
+// if the service is being destroyed.
 func (v *View) AliveService(name string) (Service, error) {
 	s, err := v.Service(name)
 	if err != nil {
@@ -174,7 +190,7 @@ func (v *View) AliveService(name string) (Service, error) {
 	return s, nil
 }
 
-// CharmOf reads the charm of that URL; empty: the service's.
+// CharmOf reads the charm with that URL, or the service's charm if url is empty.
 func (v *View) CharmOf(service, url string) (Charm, error) {
 	s, err := v.Service(service)
 	if err != nil {
@@ -183,7 +199,7 @@ func (v *View) CharmOf(service, url string) (Charm, error) {
 	return v.Charm(cmp.Or(url, s.Charm))
 }
 
-// SetExposed marks a service as reachable from outside, or not.
+// SetExposed records whether a service must be reachable from outside.
 func (tx *Tx) SetExposed(name string, exposed bool) error {
 	s, err := tx.AliveService(name)
 	if err != nil || s.Exposed == exposed {
@@ -193,7 +209,8 @@ func (tx *Tx) SetExposed(name string, exposed bool) error {
 	return tx.keys.Put(keys.Service(name), s)
 }
 
-// SetTrusted lets a service's units have the cloud's credential, or not; they run config-changed.
+// SetTrusted records whether a service's units get the cloud's credential. A change makes them run
+// config-changed.
 func (tx *Tx) SetTrusted(name string, trusted bool) error {
 	s, err := tx.AliveService(name)
 	if err != nil || s.Trusted == trusted {
@@ -211,13 +228,13 @@ func (tx *Tx) SetTrusted(name string, trusted bool) error {
 	return tx.keys.Put(keys.Config(name), config.nextDoc())
 }
 
-// ServiceStatus reads the workload status that a unit set for its whole service;
-// the zero WorkloadStatus if none did.
+// ServiceStatus reads the workload status that a unit has set for its whole service. It is the zero
+// WorkloadStatus if no unit has set one.
 func (v *View) ServiceStatus(name string) (WorkloadStatus, error) {
 	return keyspace.LoadOrZero[WorkloadStatus](v.keys, keys.ServiceStatus(name))
 }
 
-// SetServiceStatus sets a service's workload status. ErrNotFound if the service is gone.
+// SetServiceStatus sets a service's workload status. It returns ErrNotFound if the service is gone.
 func (tx *Tx) SetServiceStatus(name string, w WorkloadStatus) error {
 	if _, err := tx.Service(name); err != nil {
 		return err
@@ -226,8 +243,8 @@ func (tx *Tx) SetServiceStatus(name string, w WorkloadStatus) error {
 	return tx.keys.Put(keys.ServiceStatus(name), w)
 }
 
-// Bindings lists the names that a service can bind to a network: the charm's relations and extra bindings,
-// sorted. charmURL names the charm; empty for the service's.
+// Bindings lists the names that a service can bind to a network, sorted: those of the charm's relations and
+// extra bindings. An empty charmURL means the service's charm.
 func (v *View) Bindings(service, charmURL string) ([]string, error) {
 	ch, err := v.CharmOf(service, charmURL)
 	if err != nil {

@@ -35,7 +35,7 @@ func TestServiceIsRefused(t *testing.T) {
 	c := statetest.AddCharm(t, st, statetest.Meta("db", "series: [jammy, noble]\n"))
 	statetest.AddServiceOf(t, st, c, "taken", 0)
 	for want, s := range map[string]state.Service{
-		"exists already":            {Name: "taken", Charm: c.URL.String()},
+		"already exists":            {Name: "taken", Charm: c.URL.String()},
 		"invalid application name":  {Name: "Taken/1", Charm: c.URL.String()},
 		"does not support series":   {Name: "b", Charm: c.URL.String(), Series: "precise"},
 		"unknown option":            {Name: "b", Charm: c.URL.String()},
@@ -48,8 +48,8 @@ func TestServiceIsRefused(t *testing.T) {
 	}
 }
 
-// TestArchitectureIsRefused checks that a service is refused if its charm does not support the
-// architecture in the constraints of the service or, without any, of the environment.
+// TestArchitectureIsRefused checks that a service is refused if its charm does not support the architecture
+// in the service's constraints. If these have none, the architecture in the environment's constraints counts.
 func TestArchitectureIsRefused(t *testing.T) {
 	st := statetest.New(t)
 	host, other := constraints.HostArch(), "riscv64"
@@ -91,7 +91,7 @@ func TestDestroyServiceWithoutAgents(t *testing.T) {
 			if err := st.DestroyService(t.Context(), name); err != nil {
 				t.Fatal(err)
 			}
-			for _, u := range units { // on machine 0, which is provisioned, so an agent removes them
+			for _, u := range units { // they are on machine 0, which is provisioned, so an agent removes them
 				if err := state.RemoveUnit(t.Context(), st.Update, u.Name); err != nil {
 					t.Fatal(err)
 				}
@@ -146,8 +146,8 @@ func TestDestroyServiceWaitsForMembers(t *testing.T) {
 	})
 }
 
-// TestDestroyServiceOfAThousandUnits checks that a service of many units whose agents never came is
-// removed in batches.
+// TestDestroyServiceOfAThousandUnits checks that a service is removed in batches if the agents of its many
+// units have never started.
 func TestDestroyServiceOfAThousandUnits(t *testing.T) {
 	env := statetest.Environment()
 	env.Provider = "nspawn"

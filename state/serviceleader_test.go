@@ -29,7 +29,7 @@ func TestServiceLeader(t *testing.T) {
 		if err != nil || leaderOf(t, st, "mysql") != "mysql/1" {
 			t.Fatalf("%q leads, %v", leaderOf(t, st, "mysql"), err)
 		}
-		if err := lead.SetLeaderUnit(t.Context(), "mysql/2"); err != nil || leaderOf(t, st, "mysql") != "mysql/2" {
+		if err := state.SetLeaderUnit(t.Context(), lead, "mysql/2"); err != nil || leaderOf(t, st, "mysql") != "mysql/2" {
 			t.Errorf("%q leads, %v", leaderOf(t, st, "mysql"), err)
 		}
 		status := statetest.Read(t, st, statusNow)
@@ -44,16 +44,17 @@ func TestServiceLeader(t *testing.T) {
 		if got := leaderOf(t, st, "mysql"); got != "" {
 			t.Errorf("%q leads after its session", got)
 		}
-		if err := lead.SetLeaderUnit(t.Context(), "mysql/0"); !errors.Is(err, state.ErrSessionLost) {
+		if err := state.SetLeaderUnit(t.Context(), lead, "mysql/0"); !errors.Is(err, state.ErrSessionLost) {
 			t.Errorf("elected after the session: %v", err)
 		}
 	})
 }
 
-// TestServiceLeadersAreTheirOwn checks that a service can have the same name as something else that has
-// a leader.
+// TestServiceLeadersAreTheirOwn checks that a service can have the same name as another role that has a
+// leader.
 func TestServiceLeadersAreTheirOwn(t *testing.T) {
 	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.Meta("provisioner", ""), 1)
 	s := statetest.Session(t, st)
 	if _, err := state.Campaign(t.Context(), s, "provisioner"); err != nil {
 		t.Fatal(err)
@@ -61,6 +62,38 @@ func TestServiceLeadersAreTheirOwn(t *testing.T) {
 	if _, err := state.CampaignFor(t.Context(), s, "provisioner", "provisioner/0"); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestOnlyLivingUnitsLead checks that a unit that has left its service does not come to lead it, neither by a campaign nor
+// by the leader's choice.
+func TestOnlyLivingUnitsLead(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		statetest.AddService(t, st, statetest.MySQL(), 2)
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			return tx.PutWorkflow("mysql/0", state.Workflow{State: "installed"})
+		})
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			return errors.Join(tx.DestroyUnit("mysql/0"), tx.SetUnitDead("mysql/0"))
+		})
+		s := statetest.Session(t, st)
+
+		for unit, want := range map[string]error{"mysql/0": state.ErrDead, "mysql/7": state.ErrNotFound} {
+			if _, err := state.CampaignFor(t.Context(), s, "mysql", unit); !errors.Is(err, want) {
+				t.Errorf("%s campaigned: got error %v, want %v", unit, err, want)
+			}
+		}
+
+		lead, err := state.CampaignFor(t.Context(), s, "mysql", "mysql/1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := state.SetLeaderUnit(t.Context(), lead, "mysql/0"); !errors.Is(err, state.ErrDead) {
+			t.Errorf("mysql/0 was chosen: got error %v, want %v", err, state.ErrDead)
+		}
+		if got := leaderOf(t, st, "mysql"); got != "mysql/1" {
+			t.Errorf("%q leads, want mysql/1", got)
+		}
+	})
 }
 
 func TestLeaderSettings(t *testing.T) {
@@ -101,7 +134,7 @@ func TestLeaderSettings(t *testing.T) {
 		}
 		if !deposed {
 			deposed = true
-			if err := lead.SetLeaderUnit(t.Context(), "mysql/1"); err != nil {
+			if err := state.SetLeaderUnit(t.Context(), lead, "mysql/1"); err != nil {
 				return err
 			}
 		}

@@ -2,24 +2,23 @@ package state
 
 import "bijou/state/keyspace"
 
-// SessionTTL is how long a process may be silent before its agents count as gone, and
-// its leaderships as free.
+// SessionTTL is how long a process can be silent before its agents count as gone and it loses its
+// leaderships.
 const SessionTTL = keyspace.SessionTTL
 
 type (
-	// Session is the proof that a process lives: the presence of all its agents and its
-	// leaderships need it. One a process is enough. It shows others that agents live; what
-	// these may write is a matter of their Claim.
+	// Session proves that a process is running. The presence of its agents and its leaderships depend on it.
+	// A process needs only one session. A session does not give agents the right to write: a Claim does.
 	Session = keyspace.Session
 	// SharedSession shares one session among all roles of a process.
 	SharedSession = keyspace.SharedSession
-	// Leadership is the right of one session in the environment to do something
-	// alone, as long as the session lives.
+	// Leadership is the exclusive right of a session to do a task of the environment. It ends with the
+	// session.
 	Leadership = keyspace.Leadership
 )
 
-// NewSharedSession begins no session yet. With announces, one of the roles announces agents,
-// and campaigns wait for that.
+// NewSharedSession returns a SharedSession that starts its session when a role first needs it. If announces
+// is set, campaigns wait until a role has announced the process's agents.
 func NewSharedSession(s *State, announces bool) *SharedSession {
 	return keyspace.NewSharedSession(s.space, announces)
 }

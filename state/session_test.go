@@ -95,7 +95,7 @@ func TestLeadership(t *testing.T) {
 	})
 }
 
-// TestLeaderDeposedInMidUpdate checks a leader that is deposed between its read and its commit.
+// TestLeaderDeposedInMidUpdate checks a leader that loses the leadership between its read and its commit.
 func TestLeaderDeposedInMidUpdate(t *testing.T) {
 	st := statetest.New(t)
 	s := statetest.Session(t, st)

@@ -14,8 +14,8 @@ import (
 	"bijou/state/store"
 )
 
-// Settings reads a unit's settings in a relation; they outlive its membership.
-// ErrNotFound if it never was in.
+// Settings reads a unit's settings in a relation. The settings stay when the unit leaves the relation.
+// Settings returns ErrNotFound if the unit was never in the relation.
 func (v *View) Settings(id int, unit string) (Settings, error) {
 	s, ok, err := v.readSettings(keys.Settings(id, unit))
 	if err != nil {
@@ -28,7 +28,7 @@ func (v *View) Settings(id int, unit string) (Settings, error) {
 	return s, nil
 }
 
-// AppSettings reads a service's own settings in a relation; empty if there are none.
+// AppSettings reads a service's own settings in a relation. They are empty if the service has set none.
 func (v *View) AppSettings(id int, service string) (Settings, error) {
 	s, _, err := v.readSettings(keys.AppSettings(id, service))
 	return s, err
@@ -40,10 +40,10 @@ func (v *View) AppVersion(id int, service string) (int64, error) {
 	return doc.Version, err
 }
 
-// MergeSettings changes single keys of a unit's settings, and returns the changes by key. nil deletes a
-// key. Keys that others changed meanwhile keep their values. If nothing changes it writes nothing, and the
-// version stays. It returns ErrNotFound if the relation is gone, or if the unit never was in it. It costs
-// two conditions and two operations of the transaction.
+// MergeSettings changes some keys of a unit's settings and returns the changes, by key. A nil value deletes a
+// key. All other keys keep their values. If nothing changes, it writes nothing and the version stays the
+// same. It returns ErrNotFound if the relation is gone, or if the unit was never in it. It adds two
+// conditions and two operations to the transaction.
 func (tx *Tx) MergeSettings(id int, unit string, changes map[string]*string) ([]Change, error) {
 	s, err := tx.Settings(id, unit)
 	if err != nil {
@@ -61,22 +61,20 @@ func (tx *Tx) MergeSettings(id int, unit string, changes map[string]*string) ([]
 	return changed, tx.putSettings(id, unit, s.Version+1, s.Values)
 }
 
-// checkRelationExists refuses a relation that is gone. A member shows that it is not,
-// without a further condition: a hub's hook writes to dozens of relations at once.
+// checkRelationExists returns ErrNotFound if the relation is gone. If the unit is a member, the relation
+// exists and its record is not read. That saves a condition when a hook writes to dozens of relations at
+// once.
 func (v *View) checkRelationExists(id int, unit string) error {
 	_, in, err := v.Member(id, unit)
-	if err != nil {
+	if err != nil || in {
 		return err
 	}
-
-	if !in {
-		_, err = v.Relation(id)
-	}
-
+	_, err = v.Relation(id)
 	return err
 }
 
-// MergeAppSettings is MergeSettings for a service's own settings.
+// MergeAppSettings changes some of a service's own settings in a relation, as MergeSettings does. It returns
+// ErrNotFound if the relation is gone, or the service is not part of it.
 func (tx *Tx) MergeAppSettings(id int, service string, changes map[string]*string) ([]Change, error) {
 	r, err := tx.Relation(id)
 	if err != nil {
@@ -89,7 +87,7 @@ func (tx *Tx) MergeAppSettings(id int, service string, changes map[string]*strin
 	return tx.mergeSettingsNode(keys.AppSettings(id, service), changes)
 }
 
-// putSettings writes a unit's node, and its version into the membership.
+// putSettings writes a unit's settings, and their version into the unit's membership.
 func (tx *Tx) putSettings(id int, unit string, version int64, values map[string]string) error {
 	m, in, err := tx.Member(id, unit)
 	if err != nil {
@@ -106,8 +104,8 @@ func (tx *Tx) putSettings(id int, unit string, version int64, values map[string]
 	return tx.putSettingsNode(keys.Settings(id, unit), version, values)
 }
 
-// TouchSettings gives a unit's settings in a relation a new version without changing them, so that the
-// other members' changed hooks run. It does nothing for a unit that is no member.
+// TouchSettings gives a unit's settings in a relation a new version without changing them, so that the other
+// members' changed hooks run. It does nothing for a unit that is not a member.
 func (tx *Tx) TouchSettings(id int, unit string) error {
 	_, in, err := tx.Member(id, unit)
 	if err != nil || !in {
@@ -122,48 +120,59 @@ func (tx *Tx) TouchSettings(id int, unit string) error {
 }
 
 const (
-	// MaxSetting is how long one settings value may be, in bytes.
+	// MaxSetting limits one settings value, in bytes.
 	MaxSetting = 16 << 20
-	// maxInlineBytes is how large a settings node may be in its key, in bytes of
-	// JSON; larger ones are blobs. So are those of an update that has written
-	// maxInlineTotal already: a hub's hook writes to dozens of relations at once.
+	// maxInlineBytes limits the settings that are stored in their own record, in bytes of JSON. Larger
+	// settings are stored as blobs.
 	maxInlineBytes = 64 << 10
+	// maxInlineTotal limits the settings that one update stores in their records, in bytes, since a hook can
+	// write to dozens of relations at once. The rest are stored as blobs.
 	maxInlineTotal = 512 << 10
-	// MaxNodesPerUpdate is about how many settings nodes one update can change: each
-	// costs two conditions and two operations, and three where it is large.
+	// MaxNodesPerUpdate is about how many units' settings one update can change. Each change needs two
+	// conditions and two operations, or three operations if the settings are large.
 	MaxNodesPerUpdate = store.MaxOps/2 - 6
 )
 
-// Settings is a settings node as it was read. Version grows with every change.
+// Settings are the settings of a unit or service as they were read. Version grows with every change.
 type Settings struct {
 	Values  map[string]string
 	Version int64
 }
 
-// Change is one key that MergeSettings changed; a nil New or Old is an unset key.
+// Change is the change of one key by MergeSettings. Old or New is nil if the key was or is not set.
 type Change struct {
 	Key      string
 	Old, New *string
 }
 
-// settingsDoc is a node in the store: its values, or the blob that holds them.
+// isSame reports whether the old and new values are the same.
+func (c Change) isSame() bool {
+	if c.Old == nil || c.New == nil {
+		return c.Old == c.New
+	}
+	return *c.Old == *c.New
+}
+
+// settingsDoc is the record of settings in the store. It has either the values or the blob that holds them.
 type settingsDoc struct {
 	Version int64             `json:"version"`
 	Values  map[string]string `json:"values,omitempty"`
-	Blob    string            `json:"blob,omitempty"` // sha256
+	Blob    string            `json:"blob,omitempty"` // the blob's SHA-256
 }
 
+// readSettings returns an error for [View.Skips], which names the key, if the node or its blob is damaged: agents
+// write both.
 func (v *View) readSettings(key string) (Settings, bool, error) {
 	doc, ok, err := keyspace.Load[settingsDoc](v.keys, key)
 	if err != nil {
 		return Settings{}, false, err
 	}
-	values, err := v.readValues(doc)
+	values, err := v.readValues(key, doc)
 	return Settings{Values: values, Version: doc.Version}, ok, err
 }
 
 // readValues never returns nil without an error.
-func (v *View) readValues(doc settingsDoc) (map[string]string, error) {
+func (v *View) readValues(key string, doc settingsDoc) (map[string]string, error) {
 	if doc.Blob == "" {
 		if doc.Values == nil {
 			return map[string]string{}, nil
@@ -172,61 +181,68 @@ func (v *View) readValues(doc settingsDoc) (map[string]string, error) {
 	}
 
 	data, err := v.keys.ReadBlob(doc.Blob)
-	if errors.Is(err, ErrNotFound) { // a damaged store is not to be taken for a unit that never was in
-		return nil, fmt.Errorf("cannot read settings: the store is damaged: %v", err)
+	if errors.Is(err, ErrNotFound) || errors.Is(err, keyspace.ErrDamaged) {
+		// The error is not wrapped, since for callers ErrNotFound means that the unit was never in the
+		// relation.
+		return nil, keyspace.NewDamage(key, "the store is damaged: %v", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot read settings: %w", err)
 	}
 
 	values := map[string]string{}
-	err = json.Unmarshal(data, &values)
-	return values, err
+	if err := json.Unmarshal(data, &values); err != nil {
+		return nil, keyspace.NewDamage(key, "its blob has no settings: %v", err)
+	}
+	if values == nil {
+		values = map[string]string{} // of null
+	}
+	return values, nil
 }
 
 // merge changes the values in place, and lists the keys that differ.
 func (s Settings) merge(changes map[string]*string) (changed []Change, err error) {
 	for _, key := range slices.Sorted(maps.Keys(changes)) {
 		value := changes[key]
-		old, had := s.Values[key]
 		c := Change{Key: key, New: value}
-		if had {
+		if old, had := s.Values[key]; had {
 			c.Old = &old
 		}
-
-		switch {
-		case value == nil && !had, value != nil && had && old == *value:
+		if c.isSame() {
 			continue
-		case value == nil:
-			delete(s.Values, key)
-		default:
-			if err := CheckSetting(key, *value); err != nil {
-				return nil, err
-			}
-			s.Values[key] = *value
 		}
 
 		changed = append(changed, c)
+		if value == nil {
+			delete(s.Values, key)
+			continue
+		}
+		if err := CheckSetting(key, *value); err != nil {
+			return nil, err
+		}
+		s.Values[key] = *value
 	}
 
 	return changed, nil
 }
 
-// CheckSetting returns an error for a setting that no tool could hand on.
+// CheckSetting returns an error if the key is empty, if the value is too long, or if either cannot be passed
+// to a hook tool.
 func CheckSetting(key, value string) error {
 	switch {
 	case key == "":
 		return fmt.Errorf("cannot change settings: a key is empty")
 	case len(value) > MaxSetting:
-		return fmt.Errorf("cannot set %q: its value has %d bytes, at most %d", key, len(value), MaxSetting)
+		return fmt.Errorf("cannot set %q: the value has %d bytes; the limit is %d", key, len(value), MaxSetting)
 	case !utf8.ValidString(key) || !utf8.ValidString(value) || strings.ContainsRune(key, 0) ||
 		strings.ContainsRune(value, 0):
-		return fmt.Errorf("cannot set %q: it is not UTF-8, or has a NUL byte: encode it, as with base64", key)
+		return fmt.Errorf("cannot set %q: the value is not UTF-8, or has a NUL byte: encode it, for example with base64", key)
 	}
 
 	return nil
 }
 
+// putSettingsNode writes settings, in their record or as a blob.
 func (tx *Tx) putSettingsNode(key string, version int64, values map[string]string) error {
 	data, err := keyspace.Encode(key, values)
 	if err != nil {
@@ -239,7 +255,8 @@ func (tx *Tx) putSettingsNode(key string, version int64, values map[string]strin
 	return tx.keys.Put(key, settingsDoc{Version: version, Blob: tx.keys.AddBlob(data)})
 }
 
-// mergeSettingsNode is for a node that is nobody's membership.
+// mergeSettingsNode merges changes into the settings at key, and returns the changes. It writes nothing if
+// all values are the same. It must not be used for the settings of a relation's members.
 func (tx *Tx) mergeSettingsNode(key string, changes map[string]*string) ([]Change, error) {
 	s, _, err := tx.readSettings(key)
 	if err != nil {
@@ -253,14 +270,15 @@ func (tx *Tx) mergeSettingsNode(key string, changes map[string]*string) ([]Chang
 	return changed, tx.putSettingsNode(key, s.Version+1, s.Values)
 }
 
-// UnitState reads a unit's own notes; empty if there are none.
+// UnitState reads the values that a unit's charm has stored with state-set. They are empty if the charm has
+// stored none.
 func (v *View) UnitState(unit string) (Settings, error) {
 	s, _, err := v.readSettings(keys.UnitState(unit))
 	return s, err
 }
 
-// MergeUnitState changes single keys of a unit's notes, as MergeSettings does.
-// ErrNotFound if the unit is gone.
+// MergeUnitState changes some of a unit's stored values, as MergeSettings does. It returns ErrNotFound if the
+// unit is gone.
 func (tx *Tx) MergeUnitState(unit string, changes map[string]*string) ([]Change, error) {
 	if _, err := tx.Unit(unit); err != nil {
 		return nil, fmt.Errorf("cannot change the unit's state: %w", err)

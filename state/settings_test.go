@@ -2,12 +2,16 @@ package state_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/keys"
+	"bijou/state/status"
 	"bijou/state/sweep"
 	"bijou/testscripts/kit/statetest"
 )
@@ -67,8 +71,8 @@ func TestSettingsAreRefused(t *testing.T) {
 	}
 }
 
-// TestLargeSettings checks that large nodes are blobs, and that merging works in them and back to small
-// ones.
+// TestLargeSettings checks that large nodes are stored as blobs. Changes must be merged into them, and may
+// make a node small again.
 func TestLargeSettings(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		r := statetest.Pair(t, st)
@@ -130,3 +134,47 @@ func TestAppSettings(t *testing.T) {
 }
 
 func ptr(s string) *string { return &s }
+
+// TestSettingsOfADamagedBlob checks a unit whose settings refer to a missing blob or to a blob without
+// settings. Other units must be able to read the other settings of the relation, and the error must name the
+// unit.
+func TestSettingsOfADamagedBlob(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		r := statetest.Pair(t, st)
+		statetest.Enter(t, st, r.ID, "mysql/0", map[string]string{"a": "b"})
+		statetest.Enter(t, st, r.ID, "wordpress/0", nil)
+		noSettings, _, err := st.Keys().PutBlob(t.Context(), strings.NewReader("no settings"))
+		check(t, err)
+
+		key := keys.Settings(r.ID, "wordpress/0")
+		for name, blob := range map[string]string{"not there": strings.Repeat("a", 64), "no settings": noSettings} {
+			t.Run(name, func(t *testing.T) {
+				statetest.Update(t, st, func(tx *state.Tx) error {
+					_, _, err := tx.Keys().Get(key)
+					return errors.Join(err, tx.Keys().Put(key, struct {
+						Version int    `json:"version"`
+						Blob    string `json:"blob"`
+					}{2, blob}))
+				})
+
+				statetest.View(t, st, func(v *state.View) error {
+					if _, err := v.Settings(r.ID, "wordpress/0"); err == nil || !strings.Contains(err.Error(), key) {
+						t.Errorf("read: %v", err)
+					}
+					d, err := status.ReadUnit(v, "mysql/0", status.Options{Now: time.Now()}, func(*state.View, string) (string, error) { return "", nil })
+					if err != nil {
+						return err
+					}
+					related := d.Relations[slices.IndexFunc(d.Relations, func(one status.RelationDetail) bool { return one.ID == r.ID })]
+					if related.LocalUnit.Data["a"] != "b" || !related.RelatedUnits["wordpress/0"].InScope {
+						t.Errorf("shown is %+v", related)
+					}
+					if damage := v.TakeDamage(); damage[key] == nil {
+						t.Errorf("reported is %v", damage)
+					}
+					return nil
+				})
+			})
+		}
+	})
+}

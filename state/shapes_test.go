@@ -7,8 +7,8 @@ import (
 	"bijou/testscripts/kit/shapes"
 )
 
-// TestShapesOfAgentsRecords checks that the table of rights takes exactly the records that their readers can decode.
-// A member that is new here must be named there.
+// TestShapesOfAgentsRecords checks that the table in state/access accepts exactly the records that their
+// readers can decode. If a record gets a new member, the table must contain the member too.
 func TestShapesOfAgentsRecords(t *testing.T) {
 	// No agent can change these members of units and machines.
 	operators := []string{"machine", "series", "place", "constraints", "principal", "subordinates", "interrupt", "jobs", "instance-id", "placement"}

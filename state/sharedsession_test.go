@@ -45,14 +45,14 @@ func TestProcessHasOneSession(t *testing.T) {
 			default:
 			}
 			if last != nil {
-				p.MarkAnnounced(last) // late and useless
+				p.MarkAnnounced(last) // this is too late to have an effect
 			}
 			p.MarkAnnounced(s)
 			p.MarkAnnounced(s)
 			if got := <-standing; got != s {
 				t.Error("the roles have different sessions")
 			}
-			if err := s.Close(t.Context()); err != nil { // as if it were lost
+			if err := s.Close(t.Context()); err != nil { // this is like a loss of the session
 				t.Fatal(err)
 			}
 			last = s

@@ -21,22 +21,23 @@ func (s *State) Store() store.Store { return s.space.Store() }
 // Advisories does what [keyspace.Space.Advisories] does.
 func (s *State) Advisories(ctx context.Context) []string { return s.space.Advisories(ctx) }
 
-// Metrics returns what SetMetrics has set; nil: nothing is measured.
+// Metrics returns the registry that SetMetrics has set. It returns nil if nothing is measured.
 func (s *State) Metrics() *metrics.Registry { return s.space.Metrics }
 
-// SetMetrics sets where it is measured how long the store takes, and what users of the State measure. It
-// must be called before the State is shared.
+// SetMetrics sets the registry for the store's latencies and for the metrics of the State's users. It must be
+// called before the State is shared.
 func (s *State) SetMetrics(r *metrics.Registry) { s.space.Metrics = r }
 
-// SetProgress sets who hears how far a long job is, as [keyspace.Space] describes. It must be called before
-// the State is shared.
+// SetProgress sets the function that receives the progress of long jobs, as [keyspace.Space] describes. It
+// must be called before the State is shared.
 func (s *State) SetProgress(p keyspace.Progress) { s.space.Progress = p }
 
-// Damaged returns what SetDamaged has set; nil: the default logger.
+// Damaged returns the function that SetDamaged has set. It returns nil if damaged records go to the default
+// logger.
 func (s *State) Damaged() func(err error) { return s.space.Damaged }
 
-// SetDamaged sets the function that hears of each record which a list has passed over, as [keyspace.Space]
-// describes. It must be called before the State is shared.
+// SetDamaged sets the function that receives the error of each record that a list has skipped, as
+// [keyspace.Space] describes. It must be called before the State is shared.
 func (s *State) SetDamaged(f func(err error)) { s.space.Damaged = f }
 
 // Skips does what [keyspace.Space.Skips] does.

@@ -1,18 +1,16 @@
-// Package state is the shared in-process state library: the entities of an
-// environment (charms, services, units, machines, relations, settings, storage, what unit
-// agents are in the middle of) over one key-value store. Entities that need nothing private of
-// these are packages below it, of functions over its View and Tx: state/actions, state/logs,
-// state/resources, state/secret/record.
+// Package state is the in-process library for the entities of an environment: charms, services, units,
+// machines, relations, settings, storage, and the progress of unit agents. It keeps them in one key-value
+// store. Entities that do not need this package's private parts have their own packages, with functions over
+// its View and Tx: state/actions, state/logs, state/resources and state/secret/record.
 //
-// Everything durable goes through it. A View reads at one revision; an Update commits only if
-// nothing that it read has changed, and is rerun otherwise; a Watcher says which keys changed. It
-// decides nothing about when hooks run or where instances start: the roles (agent, provision,
-// multicall) do, and meet here. It is not the store itself (state/store), does not read charms
-// (state/charm), and imports no role. Every role may import it.
+// All durable data goes through this package. A View reads at one revision. An Update commits only if nothing
+// that it read has changed, and otherwise runs again. A Watcher delivers the keys that changed.
+//
+// The package does not decide when hooks run or where instances start: the roles (agent, provision,
+// multicall) do. It is not the store itself (state/store), and does not read charms (state/charm).
 package state
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,8 +25,8 @@ import (
 	"bijou/state/text"
 )
 
-// State is one opened environment: its keys, blobs and watches, and over them views and
-// updates of its entities. Its methods may be called from several goroutines.
+// State is an open environment. It has views and updates of the entities, and the keys, blobs and watches
+// below them. Its methods are safe for concurrent use.
 type State struct{ space *keyspace.Space }
 
 // Open opens the environment at a store's URL, for example "sqlite:PATH". It never creates one. It returns
@@ -48,9 +46,9 @@ func Open(ctx context.Context, url string) (*State, error) {
 	return s, nil
 }
 
-// Create makes an environment at the URL, with machine 0, and closes it. A store
-// that is there already is refused with ErrStoreExists; one that was left empty
-// by a Create that died half-way is taken.
+// Create creates an environment at the URL, with machine 0, and closes it. It uses an existing empty store,
+// since an interrupted Create leaves one behind. It returns ErrStoreExists if the existing store is not
+// empty.
 func Create(ctx context.Context, url string, env Environment) error {
 	if err := env.validate(); err != nil {
 		return fmt.Errorf("cannot create model: %w", err)
@@ -63,11 +61,15 @@ func Create(ctx context.Context, url string, env Environment) error {
 	return errors.Join(err, s.Close())
 }
 
-// initialise writes the records that every environment begins with.
+// initialise writes the records of a new environment.
 func (s *State) initialise(ctx context.Context, env Environment) error {
 	return s.Update(ctx, func(tx *Tx) error {
-		if _, ok, err := tx.keys.Get(keys.Format); err != nil || ok {
-			return cmp.Or(err, refuse(ErrStoreExists, "there is a model already"))
+		_, ok, err := tx.keys.Get(keys.Format)
+		if err != nil {
+			return err
+		}
+		if ok {
+			return refuse(ErrStoreExists, "the store already contains a model")
 		}
 		if err := tx.checkNotPartial(); err != nil {
 			return err
@@ -92,7 +94,7 @@ func (s *State) initialise(ctx context.Context, env Environment) error {
 	})
 }
 
-// CreateIn makes an environment in an empty store and returns it opened.
+// CreateIn creates an environment in an empty store and returns it open.
 func CreateIn(ctx context.Context, st store.Store, env Environment) (*State, error) {
 	if err := env.validate(); err != nil {
 		return nil, err
@@ -101,11 +103,11 @@ func CreateIn(ctx context.Context, st store.Store, env Environment) (*State, err
 	return s, s.initialise(ctx, env)
 }
 
-// OpenIn returns the environment that is in the store, unchecked.
+// OpenIn returns the environment in the store, without checking its format.
 func OpenIn(st store.Store) *State { return &State{keyspace.New(st, keys.IsOfAgent, guards()...)} }
 
-// SecretKeeper returns the keeper of the keys that seal secrets, if the store is a gateway's; nil if the process has
-// to have them itself.
+// SecretKeeper returns the keeper of the keys that seal secrets, if the store is a gateway's. Otherwise it
+// returns nil, and the process must have the keys itself.
 func (s *State) SecretKeeper() secret.Keeper {
 	if h, ok := s.Store().(store.SecretHolder); ok {
 		return h.SecretKeeper()
@@ -119,18 +121,17 @@ func (v *View) Keys() *keyspace.View { return v.keys }
 // Keys returns the keys themselves, for the packages below state.
 func (tx *Tx) Keys() *keyspace.Tx { return tx.keys }
 
-// Life is the state of an entity between its making and its removal. It never goes back.
+// Life is the state of an entity between its creation and its removal. It never returns to an earlier value.
 type Life string
 
-// The lives. Dying: to be removed, and its agent takes it down. Dead: taken down, its
-// remover may remove it.
+// The values of Life.
 const (
 	Alive Life = "alive"
-	Dying Life = "dying"
-	Dead  Life = "dead"
+	Dying Life = "dying" // will be removed, once its agent has shut it down
+	Dead  Life = "dead"  // shut down; its record can be removed
 )
 
-// UnlessAlive returns the life, or an empty one instead of Alive.
+// UnlessAlive returns the life, or "" for Alive.
 func UnlessAlive(l Life) Life {
 	if l == Alive {
 		return ""
@@ -138,33 +139,36 @@ func UnlessAlive(l Life) Life {
 	return l
 }
 
-// The kinds of refusal, beside those of the key-value layer.
+// The kinds of errors of this package.
 var (
-	// ErrExists: there is one already, under that name or between those endpoints.
+	// ErrExists is returned if an entity with that name, or a relation between those endpoints, already
+	// exists.
 	ErrExists = errors.New("exists already")
-	// ErrRevisionTaken: another archive has the charm's URL.
-	ErrRevisionTaken = errors.New("the charm's revision is taken by other content")
-	// ErrDead: the entity is dying or dead, so nothing can be added to it.
+	// ErrRevisionTaken is returned if a different archive has the charm's URL.
+	ErrRevisionTaken = errors.New("the charm's revision already exists with different content")
+	// ErrDead is returned if the entity is dying or dead, so that nothing can be added to it.
 	ErrDead = errors.New("is dying")
-	// ErrNoStorage: the charm has no such storage, or allows the unit no more of it.
+	// ErrNoStorage is returned if the charm does not declare the storage, or does not allow the unit any more
+	// of it.
 	ErrNoStorage = errors.New("no such storage")
-	// ErrInUse: the entity still has what hangs on it.
+	// ErrInUse is returned if other entities still need the entity.
 	ErrInUse = errors.New("in use")
-	// ErrNotInError: there is nothing to resolve. The command says so and succeeds.
+	// ErrNotInError is returned if there is no error to resolve. The command prints that and succeeds.
 	ErrNotInError = errors.New("not in error")
-	// ErrAlreadyResolved: it is marked as resolved already. The command says so and succeeds.
+	// ErrAlreadyResolved is returned if the error is already marked as resolved. The command prints that and
+	// succeeds.
 	ErrAlreadyResolved = errors.New("already marked as resolved")
-	// ErrOtherProvider: the placement is in the words of another provider than the environment's.
+	// ErrOtherProvider is returned if a placement is for a provider that is not the environment's.
 	ErrOtherProvider = errors.New("another provider")
-	// ErrNotLeader: the unit does not lead its service (any more).
+	// ErrNotLeader is returned if the unit does not lead its service, or no longer does.
 	ErrNotLeader = errors.New("not the leader")
-	// ErrMoved: the environment has left this store for another.
-	ErrMoved = fmt.Errorf("it has moved: %w", store.ErrStoreGone)
-	// ErrFormat: the store holds no environment, or one of another format.
+	// ErrMoved is returned if the environment has moved from this store to a different one.
+	ErrMoved = fmt.Errorf("the model has moved: %w", store.ErrStoreGone)
+	// ErrFormat is returned if the store does not hold an environment, or holds one of a different format.
 	ErrFormat = errors.New("unknown format")
 )
 
-// Those of the key-value layer and of the stores that users of this package meet; see keyspace.
+// The kinds of errors of the key-value layer and of the stores. Package keyspace documents them.
 var (
 	ErrNotFound    = keyspace.ErrNotFound
 	ErrSessionLost = keyspace.ErrSessionLost
@@ -181,16 +185,16 @@ var (
 	ErrClosed      = keyspace.ErrClosed
 )
 
-// Replaced is a store that was replaced while it was open; it is an ErrStoreGone.
+// Replaced is the error for a store that was replaced while it was open. It is an ErrStoreGone.
 type Replaced = keyspace.Replaced
 
-// refuse returns an error with its own message that errors.Is takes for kind.
+// refuse returns an error with the formatted message, for which errors.Is reports kind.
 func refuse(kind error, format string, args ...any) error {
 	return keyspace.Refuse(kind, format, args...)
 }
 
-// IgnoreNotFound returns err, or nil for ErrNotFound. Callers use it for records that may have gone by
-// themselves meanwhile.
+// IgnoreNotFound returns err, or nil for ErrNotFound. Callers use it for records that may have been removed
+// in the meantime.
 func IgnoreNotFound(err error) error {
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -199,9 +203,9 @@ func IgnoreNotFound(err error) error {
 	return err
 }
 
-// Truncate cuts a text to at most maxBytes, between two characters, and ends it with how many bytes
-// were cut off. Secrets in one that is too long are hidden first: nothing tells that half a URL holds
-// a password. maxBytes must have room for the words at the end, which take 50 bytes at most.
+// Truncate shortens a text to at most maxBytes, between two characters, and appends a note with the number of
+// bytes that it removed. It first hides secrets in a text that is too long, since a password in half a URL
+// cannot be recognized. maxBytes must leave space for the note, which has at most 50 bytes.
 func Truncate(message string, maxBytes int) string {
 	if len(message) <= maxBytes {
 		return message
@@ -219,41 +223,42 @@ func Truncate(message string, maxBytes int) string {
 	return message[:kept] + cutMark(len(message)-kept)
 }
 
+// cutMark returns the note at the end of a truncated text.
 func cutMark(bytes int) string { return fmt.Sprintf("... (%d bytes cut off)", bytes) }
 
-// maxMessageBytes bounds what is kept of a provider's, charm's or agent's message: many
-// of them have to fit in one transaction.
+// maxMessageBytes limits the recorded message of a provider, charm or agent, since many messages must fit in
+// one transaction.
 const maxMessageBytes = 4 << 10
 
-// FormatVersion is the one that this code reads and writes. An older one would be
-// converted on Open; there is none yet.
+// FormatVersion is the version of the format that this code reads and writes. There is no older version yet.
 const FormatVersion = 1
 
-// FormatRecord says what wrote a store.
+// FormatRecord is the record of a store's format.
 type FormatRecord struct {
 	Format int `json:"format"`
 }
 
-// CheckFormat returns an error if this binary cannot read the environment, because it has a different
-// format, has moved to a different store, or is here only in part.
+// CheckFormat returns an error if this binary cannot read the environment, because it has a different format,
+// has moved to a different store, or was copied only in part.
 func CheckFormat(v *View) error {
 	if err := v.checkNotMoved(); err != nil {
 		return err
 	}
-	doc, ok, err := keyspace.Load[FormatRecord](v.keys, keys.Format)
-	if err == nil && !ok {
-		err = v.checkNotPartial()
-	}
 
-	switch {
-	case err != nil:
+	doc, ok, err := keyspace.Load[FormatRecord](v.keys, keys.Format)
+	if err != nil {
 		return err
-	case !ok:
-		return refuse(ErrFormat, "it does not hold a bijou model")
-	case doc.Format != FormatVersion:
+	}
+	if !ok {
+		if err := v.checkNotPartial(); err != nil {
+			return err
+		}
+		return refuse(ErrFormat, "the store does not contain a bijou model")
+	}
+	if doc.Format != FormatVersion {
 		return refuse(
 			ErrFormat,
-			"its format is %d, and this bijou knows %d only: use the bijou that wrote it, or a newer one",
+			"the state has format %d, but this bijou supports only format %d: use the bijou that wrote it, or a newer one",
 			doc.Format,
 			FormatVersion,
 		)
@@ -284,32 +289,33 @@ func (v *View) checkNotPartial() error {
 	if err != nil || !ok {
 		return err
 	}
-	return refuse(ErrFormat, "it holds an incomplete copy of %q", left.From)
+	return refuse(ErrFormat, "the store contains only an incomplete copy of %q", left.From)
 }
 
-// PartialCopy is written before anything is copied to a store, and goes when the old
-// store is done with. As long as there is no format beside it, the copy is not whole.
+// PartialCopy marks a store to which an environment is being copied. It is written before the first copied
+// key, and removed once the old store is no longer needed. Without a format record beside it, the copy is
+// incomplete.
 type PartialCopy struct {
-	Environment string    `json:"environment"` // its uuid
+	Environment string    `json:"environment"` // the environment's UUID
 	From        string    `json:"from"`
 	Keep        bool      `json:"keep,omitempty"`
 	Since       time.Time `json:"since"`
 }
 
-// MovedRecord is left in the store that an environment has left.
+// MovedRecord marks a store from which the environment has moved to a different store.
 type MovedRecord struct {
 	To    string    `json:"to"`
 	Since time.Time `json:"since"`
 }
 
-// CopyLockRecord names who copies an environment just now.
+// CopyLockRecord names the process that is copying the environment.
 type CopyLockRecord struct {
 	keyspace.Presence
 	To string `json:"to"`
 }
 
-// guards returns the guards that stop work on an environment that has moved to another store, and that keep
-// agents and leaders from beginning while it is copied.
+// guards returns two guards. One refuses all work on an environment that has moved to a different store. The
+// other keeps agents and leaders from starting while the environment is copied.
 func guards() []keyspace.Guard {
 	return []keyspace.Guard{
 		{Key: keys.Moved, Explain: explainMoved},

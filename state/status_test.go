@@ -16,7 +16,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// blogs makes two blogs and a database, in several states of health.
+// blogs creates two blogs and a database, whose units and machines are in different states.
 func blogs(t *testing.T, st *state.State) {
 	t.Helper()
 	statetest.AddService(t, st, statetest.MySQL(), 1)
@@ -62,7 +62,7 @@ services:
         charm: local:jammy/wordpress-0
         series: jammy
         hook-dialect: classic
-        hook-dialect-mark: it has no mark of the modern one
+        hook-dialect-mark: nothing in the charm requires the modern dialect
         exposed: true
         service-status:
             current: waiting
@@ -85,7 +85,6 @@ services:
                             see: juju debug-log --unit blog/0
                             since: 2026-01-02T03:04:05Z
                             attempts: 2
-                            next-retry: 2026-01-02T03:05:05Z
                         state: error
             blog/1:
                 state: install-error
@@ -107,7 +106,7 @@ services:
         charm: local:jammy/mysql-3
         series: jammy
         hook-dialect: classic
-        hook-dialect-mark: it has no mark of the modern one
+        hook-dialect-mark: nothing in the charm requires the modern dialect
         exposed: false
         relations:
             cluster:
@@ -161,7 +160,6 @@ relations:
                         see: juju debug-log --unit blog/0
                         since: 2026-01-02T03:04:05Z
                         attempts: 2
-                        next-retry: 2026-01-02T03:05:05Z
                     blog/1:
                         state: start
             mysql:
@@ -206,7 +204,7 @@ func TestStatusOfMachines(t *testing.T) {
 			return err
 		}
 		return errors.Join(
-			tx.SetMachineStatus("0", state.MachineRunning, ""), // whose agent is gone
+			tx.SetMachineStatus("0", state.MachineRunning, ""), // the agent of machine 0 is gone
 			tx.SetMachineStatus("1", state.MachineError, "no more hosts"),
 		)
 	})
@@ -220,8 +218,8 @@ func TestStatusOfMachines(t *testing.T) {
 	}
 }
 
-// BenchmarkStatus measures the status of 10,000 related units on SQLite. $BIJOU_MEASURE names a
-// different environment, in which commands can then be measured too.
+// BenchmarkStatus measures the status of 10,000 related units on SQLite. $BIJOU_MEASURE names an environment
+// to use instead. Commands can then be measured in it too.
 func BenchmarkStatus(b *testing.B) {
 	var st *state.State
 	if url := os.Getenv("BIJOU_MEASURE"); url != "" {

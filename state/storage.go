@@ -15,34 +15,44 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Storage is an instance of a storage: a folder of one machine, which one unit has at a time, or
-// none.
+// Storage is one instance of a charm's storage. It is a directory on a machine, and at most one unit has it
+// at a time.
 type Storage struct {
-	ID       string       `json:"-"`       // "data/0": what the charm calls it, and a number that is never given again
-	Machine  string       `json:"machine"` // where its folder is
-	Pool     string       `json:"pool"`
-	Size     int64        `json:"size,omitempty"`     // MiB that were asked for
-	Made     bool         `json:"made,omitempty"`     // its folder may be there
-	Bound    bool         `json:"bound,omitempty"`    // it is, or was: a unit has found it
-	Life     Life         `json:"life"`               // Dying: it goes with all that it holds, once no unit has it
-	Unit     string       `json:"unit,omitempty"`     // that has it; empty: it is detached
-	State    StorageState `json:"state,omitempty"`    // how far that unit is with it
-	Location string       `json:"location,omitempty"` // where that unit finds it; empty: nowhere yet, if the charm does not say where
-	ReadOnly bool         `json:"read-only,omitempty"`
-	Since    time.Time    `json:"since"` // when State changed
+	// ID is the charm's name for the storage and a number that is never used again: "data/0".
+	ID string `json:"-"`
+	// Machine is the id of the machine that has the directory.
+	Machine string `json:"machine"`
+	Pool    string `json:"pool"`
+	// Size is the requested size in MiB.
+	Size int64 `json:"size,omitempty"`
+	// Made reports whether the directory may exist.
+	Made bool `json:"made,omitempty"`
+	// Bound reports whether the storage was available to a unit at least once since the directory was made.
+	Bound bool `json:"bound,omitempty"`
+	// Life is Dying if the storage will be removed with its content once no unit has it.
+	Life Life `json:"life"`
+	// Unit is the unit that has the storage. It is empty if the storage is detached.
+	Unit string `json:"unit,omitempty"`
+	// State is the progress of that unit in attaching or detaching the storage.
+	State StorageState `json:"state,omitempty"`
+	// Location is the path where the unit finds the storage. It is empty if the charm does not declare one
+	// and the agent has not chosen one yet.
+	Location string    `json:"location,omitempty"`
+	ReadOnly bool      `json:"read-only,omitempty"`
+	Since    time.Time `json:"since"` // when State changed
 }
 
-// StorageState is how far a unit is with a storage.
+// StorageState is the progress of a unit in attaching or detaching a storage.
 type StorageState string
 
 // The states, in their order.
 const (
 	StorageDetached  StorageState = ""
-	StoragePending   StorageState = "pending"   // its agent is to make it, and bind it where the charm wants it
-	StorageBound     StorageState = "attaching" // it is there, its attached hook is owed
+	StoragePending   StorageState = "pending"   // the agent must create it and bind it at its location
+	StorageBound     StorageState = "attaching" // it is available; its storage-attached hook must still run
 	StorageAttached  StorageState = "attached"
-	StorageDetaching StorageState = "detaching" // its detaching hook is owed
-	StorageUnbinding StorageState = "releasing" // the agent is to take it away from the unit
+	StorageDetaching StorageState = "detaching" // its storage-detaching hook must still run
+	StorageUnbinding StorageState = "releasing" // the agent must unbind it from the unit
 )
 
 // Name returns the charm's name for the storage.
@@ -52,10 +62,11 @@ func (s Storage) Name() string { return path.Dir(s.ID) }
 func (s Storage) IsHeld() bool { return s.Pool == charm.PoolTmpFS && s.Size > 0 }
 
 func (s *Storage) setState(to StorageState) {
-	s.State, s.Since = to, time.Now().UTC().Truncate(time.Second)
+	s.State = to
+	s.Since = time.Now().UTC().Truncate(time.Second)
 }
 
-// Storage reads a storage. ErrNotFound.
+// Storage reads a storage. It returns ErrNotFound if there is no such storage.
 func (v *View) Storage(id string) (Storage, error) {
 	s, err := keyspace.LoadExisting[Storage](v.keys, keys.Storage(id), "storage %q not found", id)
 	s.ID = id
@@ -72,35 +83,63 @@ func (v *View) Storages() (all []Storage, err error) {
 	return all, err
 }
 
-// UnitStorages reads the storages that units have, by name and number. A unit without any costs
-// no round trip after PrefetchUnit.
+// UnitStorages reads the storages that units have, by name and number. After PrefetchUnit, it needs no round
+// trip for a single unit without storage. Since the units' agents write the lists, it skips entries whose
+// storage does not exist or belongs to other units.
 func (v *View) UnitStorages(units ...string) (all []Storage, err error) {
-	var lists, ids []string
+	var lists []string
 	for _, unit := range units {
 		lists = append(lists, keys.UnitStorage(unit))
 	}
-	if len(units) > 1 { // that of one was prefetched with it
-		err = v.keys.Prefetch(lists...)
+
+	// For a single unit, PrefetchUnit has read the list.
+	if len(units) > 1 {
+		if err := v.keys.Prefetch(keyspace.Exactly(lists...)); err != nil {
+			return nil, err
+		}
 	}
 
+	var ids []string
 	for _, key := range lists {
-		of, _, lerr := keyspace.Load[[]string](v.keys, key)
-		ids, err = append(ids, of...), errors.Join(err, lerr)
+		listed, _, err := keyspace.Load[[]string](v.keys, key)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, listed...)
 	}
-
-	if err != nil || len(ids) == 0 {
-		return nil, err
+	if len(ids) == 0 {
+		return nil, nil
 	}
 
 	charm.SortUnits(ids)
-	err = v.keys.Prefetch(WatchStorages(ids).Keys...)
-	for _, id := range ids {
-		s, serr := v.Storage(id)
-		all, err = append(all, s), errors.Join(err, serr)
+	ids = slices.Compact(ids)
+	if err := v.keys.Prefetch(WatchStorages(ids)); err != nil {
+		return nil, err
 	}
 
-	return all, err
+	for _, id := range ids {
+		s, err := v.Storage(id)
+		switch {
+		case errors.Is(err, ErrNotFound):
+			continue
+		case err != nil:
+			return nil, err
+		case slices.Contains(units, s.Unit):
+			all = append(all, s)
+		}
+	}
+
+	return all, nil
 }
+
+// The limits on the storages of a unit and on a machine. Package access enforces the same limits for agents.
+const (
+	MaxUnitStorages    = 64
+	MaxMachineStorages = 512
+)
+
+// storageBatch is how many storages one transaction of a removal releases or forgets.
+const storageBatch = 32
 
 // WatchStorages covers the records of storages.
 func WatchStorages(ids []string) (s Scope) {
@@ -110,10 +149,10 @@ func WatchStorages(ids []string) (s Scope) {
 	return s
 }
 
-// MachineStorage lists what is on a machine, by the storages' ids.
+// MachineStorage lists the ids of the storages on a machine.
 type MachineStorage struct {
 	All      []string `json:"all,omitempty"`
-	Removing []string `json:"removing,omitempty"` // of them those whose folders are to be removed
+	Removing []string `json:"removing,omitempty"` // storages, also in All, whose directories the agent must remove
 }
 
 // MachineStorage reads the list of the storages on a machine.
@@ -130,24 +169,39 @@ func (tx *Tx) changeMachineStorage(machine string, change func(s *MachineStorage
 	return tx.keys.PutOrRemove(keys.MachineStorage(machine), s, len(s.All) > 0)
 }
 
-// changeUnitStorage adds the storage to the unit's list, or removes it.
-func (tx *Tx) changeUnitStorage(unit, id string, in bool) error {
-	ids, _, err := keyspace.Load[[]string](tx.keys, keys.UnitStorage(unit))
+// addUnitStorage adds the storage to the unit's list. It returns ErrNoStorage if the unit already has
+// MaxUnitStorages.
+func (tx *Tx) addUnitStorage(unit, id string) error {
+	ids, err := tx.otherUnitStorage(unit, id)
 	if err != nil {
 		return err
 	}
+	if len(ids) >= MaxUnitStorages {
+		return refuse(ErrNoStorage, "unit %q has %d storages, which is the limit", unit, len(ids))
+	}
 
-	ids = slices.DeleteFunc(ids, func(one string) bool { return one == id })
-	if in {
-		ids = append(ids, id)
+	return tx.keys.Put(keys.UnitStorage(unit), append(ids, id))
+}
+
+// removeUnitStorage removes the storage from the unit's list.
+func (tx *Tx) removeUnitStorage(unit, id string) error {
+	ids, err := tx.otherUnitStorage(unit, id)
+	if err != nil {
+		return err
 	}
 	return tx.keys.PutOrRemove(keys.UnitStorage(unit), ids, len(ids) > 0)
 }
 
+// otherUnitStorage returns the unit's list without the storage.
+func (tx *Tx) otherUnitStorage(unit, id string) ([]string, error) {
+	ids, _, err := keyspace.Load[[]string](tx.keys, keys.UnitStorage(unit))
+	return slices.DeleteFunc(ids, func(one string) bool { return one == id }), err
+}
+
 func (tx *Tx) putStorage(s Storage) error { return tx.keys.Put(keys.Storage(s.ID), s) }
 
-// addServiceStorage gives a new unit the storage that each unit of its service gets. Storage that is
-// attached to it instead counts towards that.
+// addServiceStorage gives a new unit the storage that each unit of its service gets. attached has the ids of
+// existing storage that the unit gets instead of new storage.
 func (tx *Tx) addServiceStorage(s Service, u Unit, attached []string) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Storage)) {
 		d := s.Storage[name]
@@ -169,9 +223,10 @@ func (tx *Tx) addServiceStorage(s Service, u Unit, attached []string) error {
 	return nil
 }
 
-// AddStorage gives a unit new storage by a name of its charm; one, unless the directive has a count. It
-// returns the ids. It returns ErrNotFound if there is no such unit, ErrDead if the unit is dying, and
-// ErrNoStorage if the charm does not allow it.
+// AddStorage gives a unit new storage by the charm's name for it, and returns the ids. It adds one storage,
+// unless the directive has a count. It returns ErrNotFound if there is no such unit, ErrDead if the unit is
+// dying, and ErrNoStorage if the charm does not allow the storage, or the unit or its machine would have too
+// many.
 func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, err error) {
 	defer func() {
 		if err != nil {
@@ -208,9 +263,18 @@ func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, er
 	return ids, nil
 }
 
-// newStorage returns storage with a new id, which it adds to the machine's list. It does not write the
-// storage's own record.
+// newStorage returns storage with a new id, and adds the id to the machine's list. It does not write the
+// storage's own record. It returns ErrNoStorage if the machine already has MaxMachineStorages.
 func (tx *Tx) newStorage(name, machine string, d charm.Directive) (Storage, error) {
+	has, err := tx.MachineStorage(machine)
+	if err != nil {
+		return Storage{}, err
+	}
+	if len(has.All) >= MaxMachineStorages {
+		return Storage{}, refuse(ErrNoStorage, "machine %s has %d storages, which is the limit; to remove storage that no unit needs: juju remove-storage",
+			machine, len(has.All))
+	}
+
 	n, err := tx.keys.NextNumber(keys.StorageCounter)
 	if err != nil {
 		return Storage{}, err
@@ -227,7 +291,9 @@ func (tx *Tx) newStorage(name, machine string, d charm.Directive) (Storage, erro
 	return s, tx.changeMachineStorage(machine, addID)
 }
 
-// wantedStorage returns how the charm of an alive unit declares a storage, and how many of it the unit has.
+// wantedStorage returns the unit, its charm's declaration of the storage, and how many storages of that name
+// the unit has. It returns ErrDead if the unit is not alive, and ErrNoStorage if the charm does not declare
+// the storage.
 func (tx *Tx) wantedStorage(unit, name string) (u Unit, wants charm.Storage, has int, err error) {
 	if u, err = tx.Unit(unit); err != nil {
 		return u, wants, 0, err
@@ -249,7 +315,7 @@ func (tx *Tx) wantedStorage(unit, name string) (u Unit, wants charm.Storage, has
 	return u, wants, CountStorages(all, name), err
 }
 
-// CountStorages returns how many of them the charm calls by that name.
+// CountStorages returns how many of the storages have that name in the charm.
 func CountStorages(all []Storage, name string) (n int) {
 	for _, s := range all {
 		if s.Name() == name {
@@ -259,12 +325,13 @@ func CountStorages(all []Storage, name string) (n int) {
 	return n
 }
 
+// give records that the unit gets the storage. The unit's agent then creates the directory and binds it.
 func (tx *Tx) give(s Storage, unit string, wants charm.Storage) error {
 	s.Unit = unit
 	s.Location = wants.LocationOf(s.ID)
 	s.ReadOnly = wants.ReadOnly
 	s.setState(StoragePending)
-	if err := tx.changeUnitStorage(unit, s.ID, true); err != nil {
+	if err := tx.addUnitStorage(unit, s.ID); err != nil {
 		return err
 	}
 

@@ -3,7 +3,6 @@ package state
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,9 +10,12 @@ import (
 
 	"bijou/state/charm"
 	"bijou/state/keys"
+	"bijou/state/keyspace"
 )
 
-// AttachStorage gives a unit a storage that no unit has, on the same machine. ErrNotFound, ErrInUse, ErrDead.
+// AttachStorage gives a detached storage to a unit on the same machine. It returns ErrNotFound if the storage
+// or the unit does not exist, ErrInUse if a unit already has the storage, and ErrDead if the storage is being
+// removed or the unit is not alive.
 func (tx *Tx) AttachStorage(unit, id string) (err error) {
 	defer func() {
 		if err != nil {
@@ -35,7 +37,7 @@ func (tx *Tx) AttachStorage(unit, id string) (err error) {
 	case s.Life != Alive:
 		return refuse(ErrDead, "it is being removed")
 	case s.Machine != u.Machine:
-		return fmt.Errorf("it is on machine %s, the unit on machine %s", s.Machine, u.Machine)
+		return fmt.Errorf("it is on machine %s, but the unit is on machine %s", s.Machine, u.Machine)
 	}
 
 	if err := wants.CheckCount(s.Name(), has+1); err != nil {
@@ -45,8 +47,8 @@ func (tx *Tx) AttachStorage(unit, id string) (err error) {
 	return tx.give(s, unit, wants)
 }
 
-// DetachStorage makes the agent of the storage's unit run the detaching hook and give the storage back. The
-// storage keeps its content. It returns ErrNotFound if there is no such storage.
+// DetachStorage makes the agent of the storage's unit run the storage-detaching hook and release the storage.
+// The storage keeps its content. It returns ErrNotFound if there is no such storage.
 func (tx *Tx) DetachStorage(id string) error {
 	s, err := tx.Storage(id)
 	switch {
@@ -63,7 +65,8 @@ func (tx *Tx) DetachStorage(id string) error {
 	return tx.putStorage(s)
 }
 
-// EndStorageHook records that a hook about a storage has run. One that is gone is no error.
+// EndStorageHook records that the storage-attached hook of a storage has run, or, unless attached is set, its
+// storage-detaching hook. It does nothing if the storage no longer exists.
 func (tx *Tx) EndStorageHook(id string, attached bool) error {
 	s, err := tx.Storage(id)
 	switch {
@@ -71,7 +74,8 @@ func (tx *Tx) EndStorageHook(id string, attached bool) error {
 		return IgnoreNotFound(err)
 	case !attached:
 		s.setState(StorageUnbinding)
-	case s.State == StorageUnbinding: // meanwhile an operator has detached it
+	case s.State == StorageUnbinding:
+		// An operator has detached it while its storage-attached hook ran.
 		s.setState(StorageDetaching)
 	default:
 		s.setState(StorageAttached)
@@ -80,8 +84,8 @@ func (tx *Tx) EndStorageHook(id string, attached bool) error {
 	return tx.putStorage(s)
 }
 
-// MarkStorageMade records that a unit's agent is about to make a storage's directory. From then on the
-// directory may hold data that must not be lost.
+// MarkStorageMade records that a unit's agent is about to create a storage's directory. Once that is
+// recorded, the directory can hold data that must not be lost.
 func (tx *Tx) MarkStorageMade(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil || s.Made {
@@ -91,21 +95,22 @@ func (tx *Tx) MarkStorageMade(id string) error {
 	return tx.putStorage(s)
 }
 
-// SetStorageBound records that a unit's agent has bound a storage where the unit finds it.
+// SetStorageBound records that a unit's agent has bound a storage at the location.
 func (tx *Tx) SetStorageBound(id, location string) error {
 	s, err := tx.Storage(id)
 	if err != nil || s.State != StoragePending {
 		return err
 	}
 
-	s.Location, s.Bound = location, true
+	s.Location = location
+	s.Bound = true
 	s.setState(StorageBound)
 	return tx.putStorage(s)
 }
 
-// RenewStorage replaces a storage whose content is lost by an empty one. Its unit gets it like a new one,
-// with a storage-attached hook. A storage without a unit, and one that is being detached or removed, is
-// removed.
+// RenewStorage replaces the lost content of a storage with an empty directory. The unit gets the storage
+// again, with a storage-attached hook. If the storage has no unit, or is being detached or removed,
+// RenewStorage removes it instead.
 func (tx *Tx) RenewStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil {
@@ -123,8 +128,9 @@ func (tx *Tx) RenewStorage(id string) error {
 	return tx.attachAgain(s)
 }
 
-// KeepStorage keeps a storage whose directory was put back from the backup of a different environment. Its
-// unit gets it with a storage-attached hook.
+// KeepStorage keeps a storage whose directory was restored from the backup of a different environment. The
+// unit gets the storage again, with a storage-attached hook. If the storage is being detached or removed,
+// KeepStorage takes it from its unit instead.
 func (tx *Tx) KeepStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil || s.Unit == "" {
@@ -139,7 +145,8 @@ func (tx *Tx) KeepStorage(id string) error {
 }
 
 // ReattachStorage gives a storage to its unit again, unchanged, with a storage-attached hook. The agent
-// makes the storage's directory if it is missing. It does nothing for a storage without a unit.
+// creates the storage's directory if it is missing. ReattachStorage does nothing for a storage without a
+// unit.
 func (tx *Tx) ReattachStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil || s.Unit == "" {
@@ -154,12 +161,14 @@ func (tx *Tx) attachAgain(s Storage) error {
 		return err
 	}
 
-	s.Bound, s.Location = false, location
+	s.Bound = false
+	s.Location = location
 	s.setState(StoragePending)
 	return tx.putStorage(s)
 }
 
-// storageLocation returns the location that the charm of the storage's unit wants; empty: any.
+// storageLocation returns the location that the charm of the storage's unit declares. It returns "" if the
+// charm accepts any location, or if the unit or charm no longer exists.
 func (tx *Tx) storageLocation(s Storage) (string, error) {
 	u, err := tx.Unit(s.Unit)
 	if err != nil {
@@ -174,7 +183,7 @@ func (tx *Tx) storageLocation(s Storage) (string, error) {
 }
 
 // ReleaseStorage takes a storage from its unit. The storage stays with its content, unless it is being
-// removed, or was never made.
+// removed, or its directory was never created.
 func (tx *Tx) ReleaseStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil {
@@ -182,12 +191,13 @@ func (tx *Tx) ReleaseStorage(id string) error {
 	}
 
 	if s.Unit != "" {
-		if err := tx.changeUnitStorage(s.Unit, id, false); err != nil {
+		if err := tx.removeUnitStorage(s.Unit, id); err != nil {
 			return err
 		}
 	}
 
-	s.Unit, s.Location = "", ""
+	s.Unit = ""
+	s.Location = ""
 	s.setState(StorageDetached)
 	if s.Life != Alive || !s.Made {
 		return tx.queueRemoval(s)
@@ -195,6 +205,8 @@ func (tx *Tx) ReleaseStorage(id string) error {
 	return tx.putStorage(s)
 }
 
+// queueRemoval makes the machine's agent remove a storage. If the directory was never created, it only
+// removes the record, at once.
 func (tx *Tx) queueRemoval(s Storage) error {
 	if !s.Made {
 		return tx.EndStorage(s.ID)
@@ -212,9 +224,9 @@ func (tx *Tx) queueRemoval(s Storage) error {
 	})
 }
 
-// RemoveStorage makes the machine's agent remove a storage with its content. It returns ErrInUse if a unit
-// has the storage, unless detach is set: then the unit gives it back first. It returns ErrNotFound if there
-// is no such storage.
+// RemoveStorage makes the machine's agent remove a storage with its content. If a unit has the storage,
+// RemoveStorage returns ErrInUse. With detach, the unit releases the storage first. It returns ErrNotFound if
+// there is no such storage.
 func (tx *Tx) RemoveStorage(id string, detach bool) error {
 	s, err := tx.Storage(id)
 	switch {
@@ -236,23 +248,24 @@ func (tx *Tx) RemoveStorage(id string, detach bool) error {
 }
 
 // ForgetStorage removes the record of a storage, and leaves its directory untouched. It returns ErrNotFound
-// if there is no such storage, and ErrInUse if a unit has it or if it is memory, which would stay occupied.
+// if there is no such storage, and ErrInUse if a unit has it. It also returns ErrInUse for storage in memory,
+// since its memory would stay in use.
 func (tx *Tx) ForgetStorage(id string) error {
 	s, err := tx.Storage(id)
 	switch {
 	case err != nil:
 		return err
 	case s.Unit != "":
-		return refuse(ErrInUse, "cannot forget storage %q: unit %q has it; detach it first", id, s.Unit)
+		return refuse(ErrInUse, "cannot remove the record of storage %q: unit %q has it; detach it first", id, s.Unit)
 	case s.Pool == charm.PoolTmpFS:
-		return refuse(ErrInUse, "cannot forget storage %q: it is memory, which would stay in use", id)
+		return refuse(ErrInUse, "cannot remove the record of storage %q: it is in memory, which would stay in use", id)
 	}
 
 	return tx.EndStorage(id)
 }
 
-// RemoveUnitStorage removes a unit's storage as soon as the unit has given it back, as it does when it
-// leaves.
+// RemoveUnitStorage marks a unit's storage as dying, so that it is removed when the unit releases it. A unit
+// releases all of its storage before the unit is removed.
 func (tx *Tx) RemoveUnitStorage(unit string) error {
 	all, err := tx.UnitStorages(unit)
 	if err != nil {
@@ -278,7 +291,7 @@ func (s *State) RemoveServiceStorage(ctx context.Context, service string) error 
 	return inBatches(ctx, s.Update, units, func(tx *Tx, u Unit) error { return tx.RemoveUnitStorage(u.Name) })
 }
 
-// EndStorage removes the record of a storage of which nothing is left.
+// EndStorage removes the record of a storage whose directory no longer exists.
 func (tx *Tx) EndStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil {
@@ -292,80 +305,94 @@ func (tx *Tx) EndStorage(id string) error {
 	})
 }
 
-// releaseUnitStorage releases the storage of a unit that is removed.
-func (tx *Tx) releaseUnitStorage(unit string) error {
-	all, err := tx.UnitStorages(unit)
+// releaseUnitStorage releases at most limit storages of a unit that is being removed. It returns how many
+// entries are left in the unit's list. Since the unit's agent writes the list, it drops entries whose storage
+// does not exist or belongs to a different unit.
+func (tx *Tx) releaseUnitStorage(unit string, limit int) (left int, err error) {
+	ids, _, err := keyspace.Load[[]string](tx.keys, keys.UnitStorage(unit))
 	if err != nil {
-		return err
+		return 0, err
 	}
 
-	for _, s := range all {
-		if err := tx.ReleaseStorage(s.ID); err != nil {
-			return err
+	limit = min(limit, len(ids))
+	for _, id := range ids[:limit] {
+		s, err := tx.Storage(id)
+		if IgnoreNotFound(err) != nil {
+			return 0, err
+		}
+		if err != nil || s.Unit != unit {
+			continue
+		}
+		if err := IgnoreNotFound(tx.ReleaseStorage(id)); err != nil {
+			return 0, err
 		}
 	}
 
-	return nil
+	rest := ids[limit:]
+	return len(rest), tx.keys.PutOrRemove(keys.UnitStorage(unit), rest, len(rest) > 0)
 }
 
-// forgetMachineStorage removes the records of the storage on a machine that is gone.
-func (tx *Tx) forgetMachineStorage(machine string) error {
+// forgetMachineStorage removes the records of at most limit storages on a machine that is being removed. It
+// returns how many entries are left in the machine's list. Since the machine's agent writes the list, it
+// drops entries whose storage is on a different machine.
+func (tx *Tx) forgetMachineStorage(machine string, limit int) (left int, err error) {
 	m, err := tx.MachineStorage(machine)
 	if err != nil {
-		return err
+		return 0, err
 	}
 
-	for _, id := range m.All {
+	limit = min(limit, len(m.All))
+	for _, id := range m.All[:limit] {
 		s, err := tx.Storage(id)
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			return err
+		if IgnoreNotFound(err) != nil {
+			return 0, err
 		}
-		if s.Machine != machine {
-			continue // the list is the machine's own word, and what it names may be another's
+		if err != nil || s.Machine != machine {
+			continue
 		}
-		if err := tx.EndStorage(id); err != nil {
-			return err
+		if err := IgnoreNotFound(tx.EndStorage(id)); err != nil {
+			return 0, err
 		}
 	}
 
-	tx.keys.Remove(keys.MachineStorage(machine))
-	return nil
+	rest := MachineStorage{All: m.All[limit:], Removing: m.Removing}
+	return len(rest.All), tx.keys.PutOrRemove(keys.MachineStorage(machine), rest, len(rest.All) > 0)
 }
 
-// ChooseStorage returns the storage that each unit of a service gets: the charm's storage, completed by the
-// operator's directives. It returns an error if the charm has no storage of a name, or does not allow the
-// count.
+// ChooseStorage returns the storage that each unit of a service gets: the charm's storage, with the
+// operator's directives applied. It returns ErrNoStorage if a directive names storage that the charm does not
+// have, and a different error if the charm does not allow the requested count or size.
 func ChooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]charm.Directive, error) {
-	chosen := map[string]charm.Directive{}
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
 		if _, there := m.Storage[name]; !there {
 			return nil, noStorageError(m, name)
 		}
 	}
 
+	chosen := map[string]charm.Directive{}
 	for _, name := range slices.Sorted(maps.Keys(m.Storage)) {
 		wants := m.Storage[name]
 		d, given := asked[name]
 		if !given && wants.CheckCount(name, 1) != nil {
-			continue // an operator has forced the charm
+			// This version of bijou does not have that kind of storage. An operator has forced the charm.
+			continue
 		}
 
 		d.Count = cmp.Or(d.Count, wants.Minimum)
 		if given {
 			d.Count = max(d.Count, 1)
 		}
-		var err error
 		if d.Count > 0 {
-			chosen[name], err = completeDirective(name, wants, d)
+			complete, err := completeDirective(name, wants, d)
+			if err != nil {
+				return nil, err
+			}
+			chosen[name] = complete
 		}
 
-		switch {
-		case err != nil:
-			return nil, err
-		case d.Count < wants.Minimum:
+		if d.Count < wants.Minimum {
 			return nil, fmt.Errorf("each unit needs at least %d of storage %q", wants.Minimum, name)
 		}
-
 		if err := wants.CheckCount(name, d.Count); err != nil {
 			return nil, err
 		}
@@ -374,8 +401,8 @@ func ChooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]c
 	return chosen, nil
 }
 
-// SetServiceStorage replaces the storage that future units of a service get. It returns ErrNotFound or
-// ErrDead for such a service.
+// SetServiceStorage replaces the storage that future units of a service get. It returns ErrNotFound if the
+// service does not exist, and ErrDead if it is not alive.
 func (tx *Tx) SetServiceStorage(service string, asked map[string]charm.Directive) error {
 	s, err := tx.AliveService(service)
 	if err != nil {
@@ -397,12 +424,14 @@ func (tx *Tx) SetServiceStorage(service string, asked map[string]charm.Directive
 
 func noStorageError(m charm.Meta, name string) error {
 	if len(m.Storage) == 0 {
-		return refuse(ErrNoStorage, "the charm has no storage %q: it has none", name)
+		return refuse(ErrNoStorage, "the charm has no storage %q: it has no storage", name)
 	}
 	return refuse(ErrNoStorage, "the charm has no storage %q: it has %s", name,
 		strings.Join(slices.Sorted(maps.Keys(m.Storage)), ", "))
 }
 
+// completeDirective fills in the default pool and the charm's size. It returns an error if the size is too
+// small for the charm, or missing in a pool that needs one.
 func completeDirective(name string, wants charm.Storage, d charm.Directive) (charm.Directive, error) {
 	d.Pool, d.Size = cmp.Or(d.Pool, charm.PoolRootFS), cmp.Or(d.Size, wants.Size)
 	if d.Size < wants.Size {

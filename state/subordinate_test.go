@@ -50,8 +50,8 @@ func TestSubordinatesComeAndGoWithTheirPrincipal(t *testing.T) {
 			t.Errorf("logger/0 is in with principal %q", m.Principal)
 		}
 
-		// A relation keeps a subordinate alive: without one, it is dying. A removed subordinate removes
-		// itself from its principal's record.
+		// A subordinate without a relation is dying. When it is removed, it is also removed from its
+		// principal's record.
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyIfUnrelated("logger/0") })
 		if life := lifeOf(t, st, "logger/0"); life != state.Alive {
 			t.Errorf("a subordinate that is held is %s", life)
@@ -67,7 +67,7 @@ func TestSubordinatesComeAndGoWithTheirPrincipal(t *testing.T) {
 			t.Errorf("its principal still has %q", p.Subordinates)
 		}
 
-		// A removed principal removes its subordinates.
+		// The removal of a principal removes its subordinates.
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.PutWorkflow("wordpress/0", state.Workflow{State: "started"}) })
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.PutWorkflow("logger/1", state.Workflow{State: "started"}) })
 		statetest.Update(t, st, func(tx *state.Tx) error { return tx.DestroyUnit("wordpress/0") })

@@ -45,7 +45,7 @@ func TestSweepCharmsKeepsWhatIsUsed(t *testing.T) {
 			charms = append(charms, statetest.AddCharm(t, st, revision10(n)))
 			upgrade(charms[n])
 		}
-		statetest.Update(t, st, func(tx *state.Tx) error { // mysql/0 runs an old one, mysql/1 is at another
+		statetest.Update(t, st, func(tx *state.Tx) error { // mysql/0 runs an old revision, and mysql/1 another one
 			err := tx.ChangeWorkflow("mysql/1", func(now *state.Workflow) {
 				*now = state.Workflow{Charm: charms[1].URL.String(), Deploying: charms[2].URL.String()}
 			})
@@ -77,7 +77,7 @@ func TestSweepCharmsKeepsWhatIsUsed(t *testing.T) {
 			}
 			return err
 		})
-		upgrade(charms[5]) // once more, for units that were in error: the previous one is still 14
+		upgrade(charms[5]) // a second upgrade, for units that were in error: the previous revision is still 14
 		if diff := cmp.Diff("14 15", sweep(soon)); diff != "" {
 			t.Error("after the units have gone over: ", diff)
 		}
@@ -85,15 +85,15 @@ func TestSweepCharmsKeepsWhatIsUsed(t *testing.T) {
 		if diff := cmp.Diff("14 15", sweep(soon)); diff != "" {
 			t.Error("after going back: ", diff)
 		}
-		statetest.AddCharm(t, st, revision10(3)) // and a swept one can come back
+		statetest.AddCharm(t, st, revision10(3)) // a swept revision can be added again
 		if diff := cmp.Diff("13 14 15", sweep(time.Now())); diff != "" {
 			t.Error(diff)
 		}
 	})
 }
 
-// TestSweepCharmsLooksAtAllServices checks that a charm that one service has left is kept while another
-// runs it.
+// TestSweepCharmsLooksAtAllServices checks that a charm that one service no longer runs is kept while another
+// service runs it.
 func TestSweepCharmsLooksAtAllServices(t *testing.T) {
 	st := statetest.New(t)
 	first := statetest.AddCharm(t, st, revision10(0))
@@ -111,8 +111,8 @@ func TestSweepCharmsLooksAtAllServices(t *testing.T) {
 	}
 }
 
-// TestKeptCharms upgrades a service away from charms with which units were active, and from others.
-// Five must stay, and the rest must be removed with those that nobody runs.
+// TestKeptCharms upgrades a service several times, from charms with which units were active and from other
+// charms. Five charms must be kept. The rest must be removed together with the charms that no unit runs.
 func TestKeptCharms(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		charms := []state.Charm{statetest.AddCharm(t, st, revision10(0))}
@@ -156,7 +156,7 @@ func TestKeptCharms(t *testing.T) {
 			t.Error(diff)
 		}
 
-		// An older binary has removed one of them.
+		// An older binary has removed one of the kept charms.
 		statetest.Update(t, st, func(tx *state.Tx) error {
 			tx.Keys().Remove("charms/" + charms[7].URL.String())
 			return nil
@@ -165,7 +165,7 @@ func TestKeptCharms(t *testing.T) {
 			t.Error(diff)
 		}
 
-		// The service goes back to a kept charm, which then no longer counts as a charm to go back to.
+		// The service switches back to a kept charm, which then no longer counts as a charm to go back to.
 		statetest.Update(t, st, func(tx *state.Tx) error {
 			return tx.UpgradeService("mysql", state.UpgradeSpec{Charm: charms[6].URL, At: time.Now()})
 		})

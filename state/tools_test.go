@@ -29,7 +29,7 @@ func TestTools(t *testing.T) {
 	}
 	first, second, third := put("1.0", "one"), put("1.1", "two"), put("1.2", "three")
 	check(t, s.Update(t.Context(), func(tx *state.Tx) error { return tx.SetMachineTools("0", first.Name) }))
-	for range 2 { // records first, then blobs
+	for range 2 { // the first round removes records, and the second removes blobs
 		check(t, sweep.Run(t.Context(), s, time.Now().Add(2*keyspace.BlobGrace)))
 	}
 	got := statetest.Read(t, s, func(v *state.View) ([]state.Tools, error) { return v.AllTools() })

@@ -16,47 +16,47 @@ import (
 // Resolved is an operator's answer to an error.
 type Resolved string
 
-// The answers: the failed hook counts as done, or is run again.
+// The answers.
 const (
 	Unresolved    Resolved = ""
-	ResolvedDone  Resolved = "done"
-	ResolvedRetry Resolved = "retry"
+	ResolvedDone  Resolved = "done"  // the failed hook counts as done
+	ResolvedRetry Resolved = "retry" // the failed hook runs again
 )
 
-// Unit is one instance of a service.
+// Unit is a unit of a service.
 type Unit struct {
 	Name    string `json:"-"`
 	Service string `json:"-"`
 	Number  int    `json:"-"`
 
-	Charm   string `json:"charm,omitempty"` // the URL of the charm that is deployed; empty before the first
-	Machine string `json:"machine"`         // its id
+	Charm   string `json:"charm,omitempty"` // the URL of the deployed charm; empty before the first deployment
+	Machine string `json:"machine"`         // the machine's id
 	Series  string `json:"series"`
 	Life    Life   `json:"life"`
 
-	Place string `json:"place,omitempty"` // as Placement's
+	Place string `json:"place,omitempty"` // Placement.Place
 
-	// Constraints are the service's over the environment's, as they were when the
-	// unit was added. They are for placing it, and shown to nobody.
+	// Constraints are those of the service, combined with those of the environment, at the time when the unit
+	// was added. They decide the unit's machine, and are not shown.
 	Constraints constraints.Value `json:"constraints,omitzero"`
 
-	Principal    string   `json:"principal,omitempty"`    // of a subordinate: the unit that it came with
-	Subordinates []string `json:"subordinates,omitempty"` // the units that came with this one
+	Principal    string   `json:"principal,omitempty"`    // a subordinate's principal unit; empty for a principal
+	Subordinates []string `json:"subordinates,omitempty"` // a principal's subordinate units
 
-	Resolved          Resolved         `json:"resolved,omitempty"`           // of the unit's own error
-	ResolvedRelations map[int]Resolved `json:"resolved-relations,omitempty"` // of relations in error, by id
+	Resolved          Resolved         `json:"resolved,omitempty"`           // the answer to the unit's own error
+	ResolvedRelations map[int]Resolved `json:"resolved-relations,omitempty"` // the answers to errors in relations, by relation id
 
-	// Interrupt is the id of the run that an operator has asked to be ended.
+	// Interrupt is the id of the hook run that an operator has interrupted.
 	Interrupt string `json:"interrupt,omitempty"`
 
 	Status WorkloadStatus `json:"status,omitzero"`
-	// ActiveWith is the URL of the charm with which the unit has said last that it is active.
+	// ActiveWith is the URL of the charm that the unit ran when it last set the status "active".
 	ActiveWith string `json:"active-with,omitempty"`
 
 	Workload WorkloadVersion `json:"workload,omitzero"`
 }
 
-// WorkloadVersion is the version of its workload that a unit has set.
+// WorkloadVersion is the version of the workload, as the unit's charm has set it.
 type WorkloadVersion struct {
 	Version string    `json:"version"`
 	Since   time.Time `json:"since"`
@@ -70,16 +70,16 @@ type WorkloadStatus struct {
 	Since   time.Time      `json:"since,omitzero"`
 }
 
-// workloadActive is the status of a unit whose workload does what it should.
+// workloadActive is the status of a unit whose workload is running properly.
 const workloadActive = "active"
 
-// Identity tells one version from the next.
+// Identity distinguishes one version from the next.
 func (w WorkloadVersion) Identity() any { return w.Version }
 
-// Identity tells one status from the next: a charm sets it whole.
+// Identity distinguishes one status from the next, since a charm replaces the whole status at once.
 func (w WorkloadStatus) Identity() any { return w.Since.UnixNano() }
 
-// Unit reads a unit. ErrNotFound.
+// Unit reads a unit. It returns ErrNotFound if there is no such unit.
 func (v *View) Unit(name string) (Unit, error) {
 	service, number, err := charm.ParseUnit(name)
 	if err != nil {
@@ -92,7 +92,7 @@ func (v *View) Unit(name string) (Unit, error) {
 	return u, err
 }
 
-// Units reads the units of a service (empty: of all), by service and number.
+// Units reads the units of a service, or of all services if service is empty, by service and number.
 func (v *View) Units(service string) ([]Unit, error) {
 	prefix := keys.Units
 	if service != "" {
@@ -106,8 +106,8 @@ func (v *View) Units(service string) ([]Unit, error) {
 	return v.DecodeUnits(kvs)
 }
 
-// DecodeUnits picks the units among keys below keys.Units that the view has read, and sorts them. It goes on without a
-// record that does not decode.
+// DecodeUnits returns the units among records below keys.Units, sorted by service and number. It skips
+// records that do not decode.
 func (v *View) DecodeUnits(kvs []keyspace.KeyValue) (units []Unit, err error) {
 	for _, kv := range kvs {
 		service, number, err := charm.ParseUnit(kv.Key[len(keys.Units):])
@@ -134,7 +134,8 @@ func (v *View) DecodeUnits(kvs []keyspace.KeyValue) (units []Unit, err error) {
 	return units, nil
 }
 
-// unitNames picks the units' names behind the prefix that all of the keys have.
+// unitNames returns the unit names after the prefix, which all keys must have. It leaves out keys that do not
+// name a unit.
 func unitNames(kvs []keyspace.KeyValue, prefix string) (names []string) {
 	for _, kv := range kvs {
 		if name := kv.Key[len(prefix):]; charm.IsUnit(name) {
@@ -172,8 +173,8 @@ func (tx *Tx) SetUnitStatus(name string, w WorkloadStatus) error {
 	})
 }
 
-// SetWorkloadVersion records which version of its workload a unit runs since a time. The
-// same version as before writes nothing.
+// SetWorkloadVersion records the version of a unit's workload, and the time since which it runs. It writes
+// nothing if the version has not changed.
 func (tx *Tx) SetWorkloadVersion(name, version string, since time.Time) error {
 	u, err := tx.Unit(name)
 	if err != nil || u.Workload.Version == version {
@@ -189,7 +190,7 @@ func (tx *Tx) SetUnitCharm(name, url string) error {
 }
 
 // SetUnitDead marks a dying unit as dead, after its stop hook has run. It returns ErrInUse if the unit is
-// alive. Agents call RetireUnit.
+// alive. Agents call RetireUnit instead.
 func (tx *Tx) SetUnitDead(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil {
@@ -203,8 +204,8 @@ func (tx *Tx) SetUnitDead(name string) error {
 	return tx.keys.Put(keys.Unit(name), u)
 }
 
-// UnitAddress returns the private or public address of a unit's machine, empty as long
-// as the machine has none.
+// UnitAddress returns the private or public address of a unit's machine. It is empty if the machine does not
+// have one yet.
 func (v *View) UnitAddress(name string, public bool) (string, error) {
 	u, err := v.Unit(name)
 	if err != nil {
@@ -212,32 +213,44 @@ func (v *View) UnitAddress(name string, public bool) (string, error) {
 	}
 
 	m, err := v.Machine(u.Machine)
-	address := m.Addresses.Private
-	if public {
-		address = m.Addresses.Public
-	}
 	if err != nil {
-		return address, fmt.Errorf("cannot find the address of unit %q: %w", name, err)
+		return "", fmt.Errorf("cannot find the address of unit %q: %w", name, err)
 	}
 
-	return address, nil
+	if public {
+		return m.Addresses.Public, nil
+	}
+	return m.Addresses.Private, nil
 }
 
-// PrefetchUnit reads, in one round trip, the records that decide a unit's next step: its own and its
-// service's. Lists take round trips of their own.
+// PrefetchUnit reads, in one round trip, the records of a unit and its service that decide the unit's next
+// step, and the list of the service's relations.
 func (v *View) PrefetchUnit(unit string) error {
 	service, _, err := charm.ParseUnit(unit)
 	if err != nil {
 		return err
 	}
 
-	return v.keys.Prefetch(keys.Unit(unit), keys.Service(service), keys.Environment, keys.Config(service),
-		keys.Leader(keys.ServiceLeaderName(service)), keys.LeaderSettings(service), keys.ActionQueue(unit), keys.Debug(unit),
-		keys.UnitSecrets(unit), keys.ServiceSecrets(service), keys.UnitStorage(unit))
+	return v.keys.Prefetch(keyspace.Scope{
+		Keys: []string{
+			keys.Unit(unit),
+			keys.Service(service),
+			keys.Environment,
+			keys.Config(service),
+			keys.Leader(keys.ServiceLeaderName(service)),
+			keys.LeaderSettings(service),
+			keys.ActionQueue(unit),
+			keys.Debug(unit),
+			keys.UnitSecrets(unit),
+			keys.ServiceSecrets(service),
+			keys.UnitStorage(unit),
+		},
+		Prefixes: []string{keys.ServiceRelations(service)},
+	})
 }
 
-// ClearResolved removes the answer to the unit's error, or with a relation's id to the
-// relation's; relation is NoRelation for the unit's own.
+// ClearResolved removes the operator's answer to an error in the relation, or to the unit's own error if
+// relation is NoRelation.
 func (tx *Tx) ClearResolved(unit string, relation int) error {
 	u, err := tx.Unit(unit)
 	if err != nil {

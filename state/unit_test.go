@@ -68,8 +68,8 @@ func TestSubordinateHasNoUnitsOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestDestroyUnit checks that a unit that no agent has touched is removed at once, and that one that an
-// agent may have touched waits for it.
+// TestDestroyUnit checks that a unit that no agent knows is removed immediately, and that the removal of any
+// other unit waits for its agent.
 func TestDestroyUnit(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -115,7 +115,7 @@ func TestRemoveUnitLeavesNothing(t *testing.T) {
 				tx.SetPorts("mysql/0", []state.Port{{From: 80, To: 80, Protocol: "tcp"}}),
 			)
 		})
-		for i := range 5 { // more records than one transaction removes
+		for i := range 5 { // these are more records than one transaction can remove
 			statetest.Update(t, st, func(tx *state.Tx) error {
 				for j := range 50 {
 					if err := tx.PutMember("mysql/0", r.ID, fmt.Sprintf("wordpress/%d", 50*i+j), state.MemberState{State: "joined"}); err != nil {
@@ -195,7 +195,7 @@ func TestMachines(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return tx.DestroyMachine("3") // not provisioned, so it is removed at once
+		return tx.DestroyMachine("3") // the machine is not provisioned, so it is removed immediately
 	})
 }
 
@@ -217,15 +217,15 @@ func TestPortsAreSortedAndPrinted(t *testing.T) {
 	}
 }
 
-// TestRemoveUnitSaysWhatFailed removes a unit of a damaged environment. A missing storage does not
-// count as a failure there, and must not hide an earlier failure.
+// TestRemoveUnitSaysWhatFailed removes a unit of a damaged environment. A missing storage does not count as a
+// failure of the removal, and must not hide an earlier failure.
 func TestRemoveUnitSaysWhatFailed(t *testing.T) {
 	st := statetest.New(t)
 	u := statetest.AddService(t, st, statetest.MySQL(), 1)[0]
 	u.Life = state.Dead
 	u.Subordinates = []string{"logger/0"}
 	statetest.Update(t, st, func(tx *state.Tx) error {
-		if _, err := tx.Unit(u.Name); err != nil { // otherwise the write would drop what it does not know
+		if _, err := tx.Unit(u.Name); err != nil { // without this read, the write would drop unknown members
 			return err
 		}
 		for key, record := range map[string]any{

@@ -8,8 +8,8 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Uniter reads all records of a unit's agent; the zero value with empty maps if there are none. In
-// an Update it makes all of them conditions: prefer the single records there.
+// Uniter reads all records of a unit's agent. Its maps are never nil. In an Update every record becomes a
+// condition of the commit. Read single records there instead.
 func (v *View) Uniter(unit string) (Uniter, error) {
 	u := Uniter{Relations: map[int]RelationState{}, Members: map[int]map[string]MemberState{}}
 	prefix := keys.Uniter(unit)
@@ -29,34 +29,50 @@ func (v *View) Uniter(unit string) (Uniter, error) {
 
 // takeRecord applies the change of one record of the unit's agent. rest is the record's key below the unit:
 // "op", "workflow", "relations/3", "relations/3/mysql/0" or "services/3/mysql".
-func (u *Uniter) takeRecord(rest string, c keyspace.Change) (err error) {
-	id, member, ofRelation := parseRelationKey(rest)
-
-	switch {
-	case rest == "op" && c.Deleted:
-		u.Op = nil
-	case rest == "op":
-		u.Op = &Op{}
-		err = keyspace.DecodeInto(c.KeyValue, u.Op)
-	case rest == "workflow":
-		u.Workflow = Workflow{}
-		if !c.Deleted {
-			err = keyspace.DecodeInto(c.KeyValue, &u.Workflow)
-		}
-	case ofRelation && member == "":
-		err = takeInto(u.Relations, id, c)
-	case ofRelation:
-		if u.Members[id] == nil {
-			u.Members[id] = map[string]MemberState{}
-		}
-		if err = takeInto(u.Members[id], member, c); len(u.Members[id]) == 0 {
-			delete(u.Members, id)
-		}
+func (u *Uniter) takeRecord(rest string, c keyspace.Change) error {
+	switch rest {
+	case "op":
+		return u.takeOp(c)
+	case "workflow":
+		return u.takeWorkflow(c)
 	}
 
+	id, member, ok := parseRelationKey(rest)
+	if !ok {
+		return nil
+	}
+	if member == "" {
+		return takeInto(u.Relations, id, c)
+	}
+
+	if u.Members[id] == nil {
+		u.Members[id] = map[string]MemberState{}
+	}
+	err := takeInto(u.Members[id], member, c)
+	if len(u.Members[id]) == 0 {
+		delete(u.Members, id)
+	}
 	return err
 }
 
+func (u *Uniter) takeOp(c keyspace.Change) error {
+	if c.Deleted {
+		u.Op = nil
+		return nil
+	}
+	u.Op = &Op{}
+	return keyspace.DecodeInto(c.KeyValue, u.Op)
+}
+
+func (u *Uniter) takeWorkflow(c keyspace.Change) error {
+	u.Workflow = Workflow{}
+	if c.Deleted {
+		return nil
+	}
+	return keyspace.DecodeInto(c.KeyValue, &u.Workflow)
+}
+
+// takeInto applies the change of a record to the map at the key.
 func takeInto[K comparable, V any](records map[K]V, key K, c keyspace.Change) (err error) {
 	if c.Deleted {
 		delete(records, key)
@@ -66,8 +82,8 @@ func takeInto[K comparable, V any](records map[K]V, key K, c keyspace.Change) (e
 	return err
 }
 
-// RelationRecordOf parses the key of a unit's own record of a relation, or of one of its members;
-// member is empty for the relation's.
+// RelationRecordOf parses the key of a unit's own record of a relation or of one of the relation's members.
+// The member is empty for the record of the relation.
 func RelationRecordOf(unit, key string) (id int, member string, ok bool) {
 	rest, own := strings.CutPrefix(key, keys.Uniter(unit))
 	if !own {
@@ -91,13 +107,13 @@ func (v *View) Op(unit string) (op Op, ok bool, err error) {
 	return keyspace.Load[Op](v.keys, keys.Op(unit))
 }
 
-// Workflow reads a unit's workflow; the zero Workflow before its agent began.
+// Workflow reads a unit's workflow. It is the zero Workflow if the unit's agent has not started yet.
 func (v *View) Workflow(unit string) (Workflow, error) {
 	return keyspace.LoadOrZero[Workflow](v.keys, keys.Workflow(unit))
 }
 
-// RelationState reads a unit's state in a relation; ok is false if its agent does not
-// know the relation.
+// RelationState reads a unit's state in a relation; ok is false if the unit's agent has not recorded the
+// relation.
 func (v *View) RelationState(unit string, id int) (r RelationState, ok bool, err error) {
 	return keyspace.Load[RelationState](v.keys, keys.RelationState(unit, id))
 }
@@ -107,10 +123,10 @@ func (v *View) MemberState(unit string, id int, member string) (m MemberState, o
 	return keyspace.Load[MemberState](v.keys, keys.MemberState(unit, id, member))
 }
 
-// PutOp records the hook that runs from now on.
+// PutOp records the hook that the unit is running.
 func (tx *Tx) PutOp(unit string, op Op) error { return tx.keys.Put(keys.Op(unit), op) }
 
-// ClearOp records that no hook runs.
+// ClearOp records that the unit is not running a hook.
 func (tx *Tx) ClearOp(unit string) error {
 	tx.keys.Remove(keys.Op(unit))
 	return nil
@@ -119,7 +135,7 @@ func (tx *Tx) ClearOp(unit string) error {
 // PutWorkflow writes a unit's workflow.
 func (tx *Tx) PutWorkflow(unit string, w Workflow) error { return tx.keys.Put(keys.Workflow(unit), w) }
 
-// ChangeWorkflow writes a unit's workflow as change makes it.
+// ChangeWorkflow reads a unit's workflow, calls change with it, and writes it.
 func (tx *Tx) ChangeWorkflow(unit string, change func(w *Workflow)) error {
 	w, err := tx.Workflow(unit)
 	if err != nil {
@@ -134,20 +150,22 @@ func (tx *Tx) PutRelationState(unit string, id int, r RelationState) error {
 	return tx.keys.Put(keys.RelationState(unit, id), r)
 }
 
-// RemoveRelationState removes the state of a relation that is over for the unit, and an operator's
-// answer to an error in it. Its members are removed one by one, with their last hooks.
+// RemoveRelationState removes the state of a relation that has ended for the unit, and an operator's answer
+// to an error in it. It does not remove the records of members: RemoveMember does, after the last hook of
+// each.
 func (tx *Tx) RemoveRelationState(unit string, id int) error {
 	tx.keys.Remove(keys.RelationState(unit, id))
 	return tx.ClearResolved(unit, id)
 }
 
-// PutMember writes a unit's record of a member that has none, or was read before.
+// PutMember writes a unit's record of a member. An existing record must have been read in the same
+// transaction; otherwise use RewriteMember.
 func (tx *Tx) PutMember(unit string, id int, member string, m MemberState) error {
 	return tx.keys.Put(keys.MemberState(unit, id, member), m)
 }
 
-// RewriteMember is like PutMember, for a member that has a record. It keeps fields of the record that this
-// binary does not know.
+// RewriteMember is PutMember for a member that has a record. It reads the record first, and so keeps fields
+// that this binary does not know.
 func (tx *Tx) RewriteMember(unit string, id int, member string, m MemberState) error {
 	if _, _, err := tx.keys.Get(keys.MemberState(unit, id, member)); err != nil {
 		return err
@@ -155,7 +173,8 @@ func (tx *Tx) RewriteMember(unit string, id int, member string, m MemberState) e
 	return tx.PutMember(unit, id, member, m)
 }
 
-// PrefetchMembers brings, in one round trip, a unit's workflow and its records of members, by relation.
+// PrefetchMembers reads, in one round trip, a unit's workflow and its records of the members of relations, by
+// relation id.
 func (tx *Tx) PrefetchMembers(unit string, members map[int][]string) error {
 	all := []string{keys.Workflow(unit)}
 	for id, names := range members {
@@ -164,7 +183,7 @@ func (tx *Tx) PrefetchMembers(unit string, members map[int][]string) error {
 		}
 	}
 
-	return tx.keys.Prefetch(all...)
+	return tx.keys.Prefetch(keyspace.Exactly(all...))
 }
 
 // RemoveMember removes a unit's record of a member.
@@ -172,7 +191,7 @@ func (tx *Tx) RemoveMember(unit string, id int, member string) {
 	tx.keys.Remove(keys.MemberState(unit, id, member))
 }
 
-// Apply brings a unit's records, as they were read before, up to date in place.
+// Apply applies the writes of an Update to a unit's records, which were read before the Update.
 func (w Writes) Apply(unit string, u *Uniter) error {
 	for _, c := range w.changes {
 		rest, own := strings.CutPrefix(c.Key, keys.Uniter(unit))
@@ -187,8 +206,8 @@ func (w Writes) Apply(unit string, u *Uniter) error {
 	return nil
 }
 
-// PrefetchHook reads, in one round trip, the records that change when a hook of a unit begins and ends. For
-// a hook of the unit itself, relation is NoRelation and member is empty.
+// PrefetchHook reads, in one round trip, the records that change when a unit's hook begins or ends. For a
+// hook that does not belong to a relation, relation is NoRelation and member is empty.
 func (tx *Tx) PrefetchHook(unit string, relation int, member string) error {
 	all := []string{keys.Unit(unit), keys.Op(unit), keys.Workflow(unit)}
 	if relation != NoRelation {
@@ -197,5 +216,5 @@ func (tx *Tx) PrefetchHook(unit string, relation int, member string) error {
 	if member != "" {
 		all = append(all, keys.MemberState(unit, relation, member))
 	}
-	return tx.keys.Prefetch(all...)
+	return tx.keys.Prefetch(keyspace.Exactly(all...))
 }

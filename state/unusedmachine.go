@@ -15,20 +15,20 @@ import (
 	"bijou/state/keyspace"
 )
 
-// unusedMachine is the record of a machine that no unit has done anything on: what must be known
-// of it to put one there.
+// unusedMachine is the record of a machine on which no unit has installed anything. It has the facts that
+// decide whether a new unit fits.
 type unusedMachine struct {
 	Series      string            `json:"series"`
 	Constraints constraints.Value `json:"constraints,omitzero"`
 }
 
-// firstUnit is the record of a machine that has, or has had, one unit only: if that
-// leaves before anything was installed, the machine is as good as new.
+// firstUnit is the record of a machine that has only ever hosted one unit. If that unit leaves before it has
+// installed anything, the machine counts as unused again.
 type firstUnit struct {
-	Made bool `json:"made,omitempty"` // the machine was made for it
+	Made bool `json:"made,omitempty"` // the machine was created for the unit
 }
 
-// occupyMachine records that a machine will host a unit: it is no longer unused.
+// occupyMachine records that a machine will host a unit and is no longer unused.
 func (tx *Tx) occupyMachine(id string) error {
 	_, unused, err := tx.keys.Get(keys.UnusedMachine(id))
 	if err != nil {
@@ -40,16 +40,27 @@ func (tx *Tx) occupyMachine(id string) error {
 	}
 
 	_, first, err := tx.keys.Get(keys.FirstUnit(id))
+	if err != nil {
+		return err
+	}
 	if first {
 		tx.keys.Remove(keys.FirstUnit(id))
 	}
-	return err
+	return nil
 }
 
-// releaseMachine releases the machine of a unit that leaves before anything was installed. If the machine
-// has hosted no other unit, it counts as unused again. If it was made for this unit and started is false,
-// since it has no instance yet, it is removed instead.
-func (tx *Tx) releaseMachine(u Unit, started bool) error {
+// machineStart says whether a machine may have an instance.
+type machineStart bool
+
+const (
+	neverStarted machineStart = false
+	maybeStarted machineStart = true
+)
+
+// releaseMachine releases the machine of a unit that leaves before it has installed anything. If the machine
+// has hosted no other unit, it counts as unused again. If the machine was never started, and was made for the
+// unit, releaseMachine removes it instead.
+func (tx *Tx) releaseMachine(u Unit, started machineStart) error {
 	first, ok, err := keyspace.Load[firstUnit](tx.keys, keys.FirstUnit(u.Machine))
 	if err != nil || !ok || u.Principal != "" {
 		return err
@@ -59,7 +70,7 @@ func (tx *Tx) releaseMachine(u Unit, started bool) error {
 	if err != nil || m.Life != Alive {
 		return err
 	}
-	if first.Made && !started {
+	if first.Made && started == neverStarted {
 		return tx.RemoveMachine(m.ID)
 	}
 
@@ -67,11 +78,12 @@ func (tx *Tx) releaseMachine(u Unit, started bool) error {
 	return tx.keys.Put(keys.UnusedMachine(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }
 
-// maxUnusedLooked bounds how many unused machines are read for one unit, since each is a
-// condition of the transaction. More than that are of no use all at once.
+// maxUnusedLooked limits how many unused machines are read to place one unit, since each of them is a
+// condition of the transaction.
 const maxUnusedLooked = 16
 
-// takeUnused returns the first unused machine, by number, that fits; "" if there is none.
+// takeUnused returns the first unused machine, by number, that fits the unit, and marks it as used. It
+// returns "" if there is none.
 func (tx *Tx) takeUnused(u Unit) (id string, err error) {
 	ids, err := tx.listFitting(u)
 	if err != nil {
@@ -94,8 +106,8 @@ func (tx *Tx) takeUnused(u Unit) (id string, err error) {
 	return "", nil
 }
 
-// listFitting returns the unused machines that fit. It adds no condition to the commit, since unused
-// machines come and go.
+// listFitting returns the unused machines that fit the unit, by number. The list is not a condition of the
+// commit, since it changes often.
 func (v *View) listFitting(u Unit) (ids []string, err error) {
 	kvs, err := v.keys.ListUnguarded(keys.UnusedMachines)
 	if err != nil {
@@ -117,7 +129,8 @@ func (v *View) listFitting(u Unit) (ids []string, err error) {
 	return ids, nil
 }
 
-// updateUnused writes the machine's new constraints where units look for unused machines.
+// updateUnused copies the machine's new constraints to its record as an unused machine. It does nothing if
+// the machine is in use.
 func (tx *Tx) updateUnused(m Machine) error {
 	_, there, err := tx.keys.Get(keys.UnusedMachine(m.ID))
 	if err != nil || !there {
@@ -126,11 +139,12 @@ func (tx *Tx) updateUnused(m Machine) error {
 	return tx.keys.Put(keys.UnusedMachine(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }
 
-// AddMachine adds a machine without a unit, which the provisioner starts. Its placement is PROVIDER:WHERE.
-// By default it has the environment's default series and hosts units. Its constraints go over the
-// environment's. Unless it manages the environment, later units may be placed on it. It returns
-// ErrOtherProvider for a placement of a different provider, and ErrExists if there is a machine at that
-// placement.
+// AddMachine adds a machine without a unit. The provisioner starts it. Its placement has the form
+// PROVIDER:WHERE. By default it has the environment's default series and the job of hosting units. Its
+// constraints override the environment's. Unless it manages the environment, new units can be placed on it.
+//
+// It returns a *SeriesError if no machine can have the series, ErrOtherProvider if the placement is for a
+// different provider, and ErrExists if there is already a machine at that placement.
 func (tx *Tx) AddMachine(m Machine) (Machine, error) {
 	env, err := tx.Environment()
 	if err != nil {
@@ -143,15 +157,20 @@ func (tx *Tx) AddMachine(m Machine) (Machine, error) {
 		return Machine{}, err
 	}
 
-	m.Series, m.Constraints = cmp.Or(m.Series, env.DefaultSeries), m.Constraints.Over(env.Constraints)
+	m.Series = cmp.Or(m.Series, env.DefaultSeries)
+	m.Constraints = m.Constraints.Over(env.Constraints)
 	m, err = tx.insertMachine(m)
-	if err != nil || slices.Contains(m.Jobs, JobManage) || !slices.Contains(m.Jobs, JobUnits) {
+	if err != nil {
 		return m, err
+	}
+	if slices.Contains(m.Jobs, JobManage) || !slices.Contains(m.Jobs, JobUnits) {
+		return m, nil
 	}
 
 	return m, tx.keys.Put(keys.UnusedMachine(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }
 
+// insertMachine writes the record of a new machine, with the next number. A machine without jobs gets JobUnits.
 func (tx *Tx) insertMachine(m Machine) (Machine, error) {
 	n, err := tx.keys.NextNumber(keys.MachineCounter)
 	if err != nil {
@@ -167,7 +186,8 @@ func (tx *Tx) insertMachine(m Machine) (Machine, error) {
 	return m, tx.keys.Put(keys.Machine(m.ID), m)
 }
 
-// checkPlacement returns the provider's part of PROVIDER:WHERE.
+// checkPlacement returns WHERE of a placement PROVIDER:WHERE. It returns an error if the placement is
+// invalid, for a different provider, or already taken.
 func (tx *Tx) checkPlacement(env Environment, text string) (where string, err error) {
 	if text == "" {
 		return "", nil
@@ -180,7 +200,7 @@ func (tx *Tx) checkPlacement(env Environment, text string) (where string, err er
 		return "", fmt.Errorf("invalid placement %q: want PROVIDER:WHERE, as in ssh:user@host", text)
 	case name != env.Provider:
 		return "", refuse(ErrOtherProvider,
-			"placement %q is for the provider %q, and this model has %q", text, name, env.Provider)
+			"placement %q is for the provider %q, but this model has %q", text, name, env.Provider)
 	case name == ProviderLocal:
 		return "", fmt.Errorf("placement %q: the machines of the provider %q are all on this host", text, name)
 	}
@@ -190,13 +210,14 @@ func (tx *Tx) checkPlacement(env Environment, text string) (where string, err er
 		return "", err
 	}
 	if i := slices.IndexFunc(machines, func(m Machine) bool { return m.Placement == where }); i >= 0 {
-		return "", refuse(ErrExists, "machine %s is at %q already", machines[i].ID, text)
+		return "", refuse(ErrExists, "machine %s is already at %q", machines[i].ID, text)
 	}
 
 	return where, nil
 }
 
-// AddMachines adds n machines in batches. On an error it returns those that were added.
+// AddMachines adds n machines in batches. If it fails, it returns the machines that it has added, and an
+// error.
 func (s *State) AddMachines(ctx context.Context, n int, m Machine) ([]Machine, error) {
 	update := s.withProgress(s.Update, Steps{What: "machines added", Total: n})
 	machines, err := addInBatches(ctx, update, n, func(tx *Tx, _ int) (Machine, error) {

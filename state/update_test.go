@@ -106,8 +106,8 @@ func TestUpdateIsRerunOnConflict(t *testing.T) {
 	})
 }
 
-// TestUpdateIsConditionalOnWhatItListed checks that an update runs again if a key is added to a list
-// between the list and the commit.
+// TestUpdateIsConditionalOnWhatItListed checks that an update runs again if a key is added between its list
+// of a prefix and its commit.
 func TestUpdateIsConditionalOnWhatItListed(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		runs, seen := 0, 0

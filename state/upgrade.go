@@ -13,44 +13,49 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Upgrade is a service's upgrade mark: its units are to go over to that charm. A unit
-// has its part done once it runs the charm; the mark stays until the next.
+// Upgrade is a service's upgrade mark. It makes the service's units upgrade to the charm. The mark stays
+// until the next upgrade, and has no effect on units that already run the charm.
 type Upgrade struct {
-	Charm string   `json:"charm"`           // the URL
-	Force bool     `json:"force,omitempty"` // also units in an error state, at once
-	Skip  []string `json:"skip,omitempty"`  // units that stay with what they have
+	Charm string   `json:"charm"`           // the charm's URL
+	Force bool     `json:"force,omitempty"` // also upgrade units in an error state, at once
+	Skip  []string `json:"skip,omitempty"`  // units that keep their current charms
 
-	Before string `json:"before,omitempty"` // what the service ran before: kept, for who goes back
+	// Before is the URL of the charm that the service ran before the upgrade, so that an operator can return
+	// to it.
+	Before string `json:"before,omitempty"`
 }
 
-// Wants reports whether the mark is for that unit, which runs that charm.
+// Wants reports whether the unit must upgrade. charm is the URL of the charm that it runs now.
 func (u Upgrade) Wants(unit, charm string) bool {
 	return u.Charm != "" && u.Charm != charm && !slices.Contains(u.Skip, unit)
 }
 
-// Upgrade reads a service's upgrade mark; the zero Upgrade if it never was upgraded.
+// Upgrade reads a service's upgrade mark. It is the zero Upgrade if the service was never upgraded.
 func (v *View) Upgrade(service string) (Upgrade, error) {
 	return keyspace.LoadOrZero[Upgrade](v.keys, keys.Upgrade(service))
 }
 
 // UpgradeSpec describes an upgrade of a service.
 type UpgradeSpec struct {
-	Charm  charm.URL // added before, or in the same Tx
+	Charm  charm.URL // the new charm, which must be in the environment
 	Origin Origin
-	Switch bool     // to a charm of another name
-	Force  bool     // also units in an error state, at once
-	Needs  bool     // from now on also charms that need what bijou does not have
-	Series bool     // from now on also charms that do not support the service's series
-	Skip   []string // units that stay with what they have: those of UpgradeSkips
+	Switch bool     // accept a charm with a different name
+	Force  bool     // also upgrade units in an error state, at once
+	Needs  bool     // accept charms that need features which bijou does not have, now and later
+	Series bool     // accept charms that do not support the service's series, now and later
+	Skip   []string // units that keep their current charms
 
-	At time.Time // noted beside the charm that the service leaves
+	At time.Time // the time of the upgrade, for the record of the previous charm
 }
 
-// UpgradeService changes a service's charm. Its units follow, each at its own time. It returns ErrNotFound
-// or ErrDead for such a service or charm, and writes nothing if the new charm
+// UpgradeService changes a service's charm. The service's units upgrade later, each by its own agent. It
+// returns ErrNotFound if the service or charm does not exist, and ErrDead if the service is being destroyed.
+// It also returns an error if the new charm
 //
 // * has a different name, unless Switch is set,
-// * does not support the service's series,
+// * does not support the service's series, unless that is forced,
+// * needs features that bijou does not have, or storage that existing units do not have, unless that is forced,
+// * is a subordinate and the old charm is not, or the reverse,
 // * drops or changes a relation that is in use,
 // * changes the type of an option that is set.
 func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
@@ -65,19 +70,24 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 		return err
 	}
 
-	old, oldErr := tx.Charm(s.Charm)
-	fresh, freshErr := tx.Charm(spec.Charm.String())
-	if err := cmp.Or(oldErr, freshErr); err != nil {
+	old, err := tx.Charm(s.Charm)
+	if err != nil {
+		return err
+	}
+	fresh, err := tx.Charm(spec.Charm.String())
+	if err != nil {
 		return err
 	}
 
-	s.ForceSeries, s.Force = s.ForceSeries || spec.Series, s.Force || spec.Needs
+	s.ForceSeries = s.ForceSeries || spec.Series
+	s.Force = s.Force || spec.Needs
 	if err := tx.checkUpgrade(s, old, fresh, spec.Switch); err != nil {
 		return err
 	}
 
 	mark := Upgrade{Charm: spec.Charm.String(), Force: spec.Force, Skip: spec.Skip, Before: s.Charm}
 	if s.Charm == mark.Charm {
+		// The charm from which the units upgrade stays the same.
 		earlier, err := tx.Upgrade(name)
 		if err != nil {
 			return err
@@ -87,7 +97,8 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 		return err
 	}
 
-	s.Charm, s.Origin = spec.Charm.String(), spec.Origin
+	s.Charm = mark.Charm
+	s.Origin = spec.Origin
 	s.setDialect(fresh)
 	if err := tx.keys.Put(keys.Service(name), s); err != nil {
 		return err
@@ -96,19 +107,20 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 		return err
 	}
 
-	tx.keys.Remove(keys.Upgrade(name)) // whatever is there is of an earlier upgrade
+	// Remove the earlier mark first, so that Put keeps none of its fields.
+	tx.keys.Remove(keys.Upgrade(name))
 	return tx.keys.Put(keys.Upgrade(name), mark)
 }
 
-// checkUpgrade returns an error if the service cannot go over from the charm old to fresh. With other the
-// charms may have different names.
+// checkUpgrade returns an error if the service cannot upgrade from the charm old to the charm fresh. If other
+// is true, the charms can have different names.
 func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
 	if fresh.Meta.Name != old.Meta.Name && !other {
-		return fmt.Errorf("its name is %q, the application runs %q: use --switch for another charm",
+		return fmt.Errorf("its name is %q, but the application runs %q: to change to a different charm, use --switch",
 			fresh.Meta.Name, old.Meta.Name)
 	}
 	if fresh.Meta.Subordinate != s.Subordinate {
-		return errors.New("one of them is a subordinate and the other is not: deploy it as a separate application")
+		return errors.New("only one of the two charms is a subordinate: deploy the new charm as a separate application")
 	}
 	if err := tx.checkSeries(s, fresh); err != nil {
 		return err
@@ -123,12 +135,12 @@ func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
 	return tx.checkOptionsKept(s.Name, old, fresh)
 }
 
-// checkStorageKept refuses a charm that cannot do without storage that the service's units do not
-// have, unless it is forced.
+// checkStorageKept refuses a charm that requires storage which the service's existing units do not have,
+// unless the charm is forced.
 func checkStorageKept(s Service, old, fresh Charm) error {
 	for _, name := range slices.Sorted(maps.Keys(fresh.Meta.Storage)) {
 		if !s.Force && fresh.Meta.Storage[name].Minimum > old.Meta.Storage[name].Minimum {
-			return &MissingError{fmt.Sprintf("it needs storage %q, which the application's units do not have", name)}
+			return &MissingError{fmt.Sprintf("the new charm needs storage %q, which the application's units do not have", name)}
 		}
 	}
 	return nil
@@ -148,19 +160,19 @@ func (tx *Tx) checkRelationsKept(service string, old, fresh Charm) error {
 
 		switch {
 		case !ok && was.Role == charm.Peers:
-			return fmt.Errorf("it drops peer relation %q, which can end only with the application", name)
+			return fmt.Errorf("the new charm drops peer relation %q, which can end only with the application", name)
 		case !ok:
-			return fmt.Errorf("it drops relation %q, which is in use: remove the relation first", name)
+			return fmt.Errorf("the new charm drops relation %q, which is in use: remove the relation first", name)
 		case is.Role != was.Role:
-			return fmt.Errorf("it changes the role of relation %q from %s to %s, and the relation is in use",
+			return fmt.Errorf("the new charm changes the role of relation %q from %s to %s, but the relation is in use",
 				name, was.Role, is.Role)
 		case is.Interface != was.Interface:
 			return fmt.Errorf(
-				"it changes the interface of relation %q from %q to %q, and the relation is in use",
+				"the new charm changes the interface of relation %q from %q to %q, but the relation is in use",
 				name, was.Interface, is.Interface,
 			)
 		case is.Scope != was.Scope:
-			return fmt.Errorf("it changes the scope of relation %q from %s to %s, and the relation is in use",
+			return fmt.Errorf("the new charm changes the scope of relation %q from %s to %s, but the relation is in use",
 				name, was.Scope, is.Scope)
 		}
 	}
@@ -168,6 +180,7 @@ func (tx *Tx) checkRelationsKept(service string, old, fresh Charm) error {
 	return nil
 }
 
+// relationNames lists the names of the service's endpoints that have relations, sorted.
 func (v *View) relationNames(service string) ([]string, error) {
 	all, err := v.relationIndexes(service)
 	if err != nil {
@@ -194,7 +207,7 @@ func (tx *Tx) checkOptionsKept(service string, old, fresh Charm) error {
 		was, is := old.Config.Options[name], fresh.Config.Options[name]
 		if is.Type != "" && was.Type != "" && is.Type != was.Type {
 			return fmt.Errorf(
-				"it changes the type of option %q, which is set, from %s to %s: juju unset it first",
+				"the new charm changes the type of option %q from %s to %s, but the option is set: first unset it with juju unset",
 				name, was.Type, is.Type,
 			)
 		}
@@ -203,16 +216,16 @@ func (tx *Tx) checkOptionsKept(service string, old, fresh Charm) error {
 	return nil
 }
 
-// OutdatedUnit is a unit that runs another charm than its service is to run.
+// OutdatedUnit is a unit that does not run its service's charm.
 type OutdatedUnit struct {
 	Unit    string
-	Charm   string // the URL that it runs
-	State   string // of its workflow: "started", "install-error"
-	InError bool   // such a unit is upgraded by force only
+	Charm   string // the URL of the charm that it runs
+	State   string // the state of its workflow: "started", "install-error"
+	InError bool   // the unit is in an error state, so that only a forced upgrade upgrades it
 }
 
-// OutdatedUnits lists the units of a service that run, and must keep, a charm different from the given one.
-// It leaves out units that have not begun, since they install the newest charm.
+// OutdatedUnits lists the alive units of a service that run a charm other than the given one. It leaves out
+// units that have not installed a charm, since they will install the service's charm.
 func (v *View) OutdatedUnits(service, charm string) ([]OutdatedUnit, error) {
 	units, err := v.Units(service)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"bijou/state/keyspace"
 )
 
-// View reads the environment as it was at one revision. It is short-lived, for one goroutine, and
-// must not outlive the call that it was handed to: using it afterwards panics.
+// View reads the environment as it was at one revision. Only one goroutine may use it. Its methods panic
+// after the function that received it has returned.
 type View struct{ keys *keyspace.View }
 
 // Tx is one run of an Update: a View whose reads see its own writes, and become
@@ -23,29 +23,30 @@ type Tx struct {
 	keys *keyspace.Tx
 }
 
-// Updater commits a function's writes, as State.Update does, perhaps under further
-// conditions: Under and UpdaterFor return such.
+// Updater commits a function's writes, as State.Update does. [Under] and [UpdaterFor] return Updaters that
+// commit only under a further condition.
 type Updater func(ctx context.Context, f func(tx *Tx) error) error
 
-// View is keyspace.Space.View, of entities: f may be run more than once, and does nothing but read.
+// View calls f with a View of the environment, as [keyspace.Space.View] does. It may run f more than once, so
+// f must only read.
 func (s *State) View(ctx context.Context, f func(v *View) error) (err error) {
 	return s.space.View(ctx, func(keys *keyspace.View) error { return f(&View{keys}) })
 }
 
 // Update runs f as one transaction on entities, as [keyspace.Space.Update] does. It commits f's writes only
-// if nothing that f read has changed meanwhile; otherwise it runs f again from the start. It returns
+// if nothing that f read has changed since then. Otherwise it runs f again from the start. It returns
 // ErrTooLarge if the transaction is too large for a store.
 func (s *State) Update(ctx context.Context, f func(tx *Tx) error) error {
 	return Under(s.space)(ctx, f)
 }
 
-// Condition makes commits conditional on more than they have read: a Claim (ErrClaimLost), a
-// Leadership (ErrSessionLost).
+// Condition makes commits depend on more than the keys that they have read. A [Claim] is a Condition whose
+// Update returns ErrClaimLost; a [Leadership] is one whose Update returns ErrSessionLost.
 type Condition interface {
 	Update(ctx context.Context, f func(keys *keyspace.Tx) error) error
 }
 
-// Under returns State.Update under that condition.
+// Under returns an Updater that commits only under the condition.
 func Under(c Condition) Updater {
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		return c.Update(ctx, func(keys *keyspace.Tx) error { return f(newTx(keys)) })
@@ -54,7 +55,7 @@ func Under(c Condition) Updater {
 
 func newTx(keys *keyspace.Tx) *Tx { return &Tx{View: &View{keys.View}, keys: keys} }
 
-// Read returns the result of f in a View of its own.
+// Read calls f in a new View and returns its result.
 func Read[T any](ctx context.Context, s Viewer, f func(v *View) (T, error)) (result T, err error) {
 	err = s.View(ctx, func(v *View) (err error) {
 		result, err = f(v)
@@ -63,8 +64,7 @@ func Read[T any](ctx context.Context, s Viewer, f func(v *View) (T, error)) (res
 	return result, err
 }
 
-// ReadBelow calls take with each record below the prefix, by key. It goes on without a record that does not
-// decode.
+// ReadBelow calls take with each record below the prefix, by key. It skips records that do not decode.
 func ReadBelow[T any](v *View, prefix string, take func(key string, record T)) error {
 	kvs, err := v.keys.List(prefix)
 	if err != nil {
@@ -91,15 +91,24 @@ func (v *View) Skips(err error) bool { return v.keys.Skips(err) }
 // TakeDamage does what [keyspace.View.TakeDamage] does.
 func (v *View) TakeDamage() map[string]error { return v.keys.TakeDamage() }
 
-// Revision is the revision of all reads: a watch continues after it.
+// Revision returns the revision of all reads. A watch that starts after it sees every later change.
 func (v *View) Revision() (int64, error) { return v.keys.Revision() }
 
-// Writes are the changes that one run of an Update is going to commit: whoever commits
-// them need not read them again.
+// Writes are the changes that an Update commits. The caller can apply them to records that it has, instead of
+// reading the records again.
 type Writes struct{ changes []keyspace.Change }
 
-// Writes returns the writes so far. It is valid once the Update has succeeded.
+// Writes returns the writes so far. They are committed only once the Update has succeeded.
 func (tx *Tx) Writes() Writes { return Writes{tx.keys.Writes()} }
+
+// Change returns the change of a key; ok is false if the key was neither written nor removed.
+func (w Writes) Change(key string) (c keyspace.Change, ok bool) {
+	i := slices.IndexFunc(w.changes, func(c keyspace.Change) bool { return c.Key == key })
+	if i < 0 {
+		return c, false
+	}
+	return w.changes[i], true
+}
 
 // ChangedKeys lists the keys that were written or removed.
 func (w Writes) ChangedKeys() (keys []string) {
@@ -109,15 +118,17 @@ func (w Writes) ChangedKeys() (keys []string) {
 	return keys
 }
 
-// batchSize is small, since to end a relation costs up to a dozen operations of a transaction.
+// batchSize is small, since ending a relation can add twelve operations to a transaction.
 const batchSize = 10
 
-// inBatches calls f for each item, batchSize to a transaction. Items that are gone
-// meanwhile are no error.
+// inBatches calls f for each item, with batchSize items in a transaction, or one item if batchSize items do
+// not fit. It ignores items that no longer exist.
 func inBatches[T any](ctx context.Context, update Updater, items []T, f func(tx *Tx, item T) error) error {
 	return inBatchesOf(ctx, batchSize, update, items, f)
 }
 
+// inBatchesOf calls f for all items, in transactions of at most size items. If such a transaction is too
+// large, it repeats the batch with one item a transaction. It skips items for which f returns ErrNotFound.
 func inBatchesOf[T any](ctx context.Context, size int, update Updater, items []T, f func(tx *Tx, item T) error) error {
 	for batch := range slices.Chunk(items, size) {
 		err := update(ctx, func(tx *Tx) error {
@@ -128,6 +139,9 @@ func inBatchesOf[T any](ctx context.Context, size int, update Updater, items []T
 			}
 			return nil
 		})
+		if errors.Is(err, ErrTooLarge) && size > 1 {
+			err = inBatchesOf(ctx, 1, update, batch, f)
+		}
 		if err != nil {
 			return err
 		}
@@ -136,14 +150,15 @@ func inBatchesOf[T any](ctx context.Context, size int, update Updater, items []T
 	return nil
 }
 
-// addInBatches adds n entities, batchSize to a transaction. On an error it returns those
-// that were added.
+// addInBatches adds n entities, with batchSize entities in each transaction. If it fails, it returns the
+// entities that it has added, and an error.
 func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx *Tx, i int) (T, error)) ([]T, error) {
 	var all []T
 
 	for len(all) < n {
 		var batch []T
 		err := update(ctx, func(tx *Tx) error {
+			// After a conflict, this function runs again.
 			batch = nil
 			for range min(batchSize, n-len(all)) {
 				one, err := add(tx, len(all)+len(batch))
@@ -164,10 +179,10 @@ func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx
 	return all, nil
 }
 
-// Steps counts the steps of a long job of a State, as its Progress is told of them.
+// Steps is the progress of a long job, as a State reports it to its Progress.
 type Steps = keyspace.Steps
 
-// withProgress returns an Updater whose every commit counts as batchSize steps.
+// withProgress returns an Updater that reports progress: each commit counts as batchSize steps.
 func (s *State) withProgress(update Updater, p Steps) Updater {
 	s.space.Progress.Report(p)
 	return func(ctx context.Context, f func(tx *Tx) error) error {
@@ -188,8 +203,7 @@ func entityScope(key string) Scope {
 // WatchUnit covers a unit's record and ports.
 func WatchUnit(unit string) Scope { return entityScope(keys.Unit(unit)) }
 
-// WatchService covers a service's record, its configuration, its relations and their
-// lives, and its leader.
+// WatchService covers a service's record, its configuration, its leader, and its relations with their lives.
 func WatchService(service string) Scope {
 	s := entityScope(keys.Service(service))
 	s.Keys = append(s.Keys, keys.Leader(keys.ServiceLeaderName(service)))
@@ -226,13 +240,13 @@ func WatchHistories() Scope { return keyspace.Below(keys.History) }
 // WatchPresence covers the presence of all agents.
 func WatchPresence() Scope { return keyspace.Below(keys.Presences) }
 
-// WatchMachineAgents covers the presence of machines' agents, and no unit's.
+// WatchMachineAgents covers the presence of machines' agents, but not of units' agents.
 func WatchMachineAgents() Scope { return keyspace.Below(keys.Presence(MachineAgent(""))) }
 
 // WatchEnvironment covers the environment's own record.
 func WatchEnvironment() Scope { return Scope{Keys: []string{keys.Environment}} }
 
-// WatchAll covers everything but logs.
+// WatchAll covers everything except logs.
 func WatchAll() Scope {
 	return Scope{Keys: []string{keys.Environment, keys.Provisioner}, Prefixes: []string{
 		keys.Actions, keys.Resources, keys.Requests,
@@ -250,13 +264,13 @@ func MembershipOf(key string) (relation int, member string, ok bool) {
 	return relation, member, ok && (kind == "members" || kind == "apps") && err == nil
 }
 
-// HistoryOf parses a key from WatchHistories: the unit that has run a hook.
+// HistoryOf parses a key from WatchHistories. It returns the unit that has run the hook.
 func HistoryOf(key string) (unit string, ok bool) {
 	rest, ok := strings.CutPrefix(key, keys.History)
 	return path.Dir(rest), ok
 }
 
-// AgentOf parses a key from WatchMachineAgents: the machine whose agent came or went.
+// AgentOf parses a key from WatchMachineAgents. It returns the machine whose agent's presence changed.
 func AgentOf(key string) (machine string, ok bool) {
 	return strings.CutPrefix(key, keys.Presence(MachineAgent("")))
 }
@@ -264,9 +278,9 @@ func AgentOf(key string) (machine string, ok bool) {
 type (
 	// Scope is a part of the environment that can be watched.
 	Scope = keyspace.Scope
-	// Watcher delivers which keys of its scopes changed.
+	// Watcher delivers the keys of its scopes that changed.
 	Watcher = keyspace.Watcher
-	// Feed turns what watchers deliver into a channel.
+	// Feed collects what watchers deliver, and signals on a channel that there is something to take.
 	Feed = keyspace.Feed
 	// KeyChange is the change of one key by a commit.
 	KeyChange = keyspace.Change

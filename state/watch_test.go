@@ -58,7 +58,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// events collects n keys and any others before a last key that it makes itself.
+// events collects n keys, and any others that arrive before a last key that it writes itself.
 func events(t *testing.T, st *state.State, after int64, scope state.Scope, n int) (keys []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -81,7 +81,7 @@ func events(t *testing.T, st *state.State, after int64, scope state.Scope, n int
 		if err != nil {
 			t.Fatal(err)
 		}
-		slices.Sort(batch) // within a commit there is no order
+		slices.Sort(batch) // the keys of a commit have no order
 		for _, key := range batch {
 			if key == "environment" {
 				if len(keys) >= n {

@@ -11,8 +11,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestWritesBringRecordsUpToDate compares what Apply makes of the records before each update with the
-// records after it.
+// TestWritesBringRecordsUpToDate applies the writes of each update to the records from before it, and
+// compares the result with the records after it.
 func TestWritesBringRecordsUpToDate(t *testing.T) {
 	st := statetest.New(t)
 	statetest.Pair(t, st)

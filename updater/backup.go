@@ -16,38 +16,41 @@ import (
 	"bijou/updater/keys"
 )
 
-// ErrKeysThere is the error of a restore that would replace keys.
-var ErrKeysThere = errors.New("there are others already")
+// ErrKeysThere is returned by [Restore] if it would replace existing keys.
+var ErrKeysThere = errors.New("the store already has keys")
 
-// Backup writes the updater's keys as they are at one revision. version is that of the running program.
+// Backup writes the updater's keys to a backup file, all read at one revision. It leaves out keys that
+// concern the current hosts. version is the version of this program.
 func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version string) (backupfile.Header, error) {
 	h := backupfile.Header{
 		Kind:        backupfile.Keyspace,
 		Bijou:       version,
 		Time:        time.Now().UTC(),
 		StateFormat: formatNumber,
-		Has:         []string{"boot servers, configuration, the update that runs or ran last, history, alerts not sent yet"},
-		Lacks:       []string{"which workers live, who leads, whose turn it is", "what is installed on boot servers"},
+		Has:         []string{"boot servers, configuration, the running or last update, history, alerts that have not been sent"},
+		Lacks:       []string{"the live workers, the leader, and the server whose turn it is", "the software on boot servers"},
 	}
 
-	var keys []backupfile.Key
+	var stored []backupfile.Key
+	var invalid []string
 	err := space.View(ctx, func(v *keyspace.View) error {
 		kvs, err := v.List("")
-		keys = nil
-		h.Lacks = h.Lacks[:2]
+		if err != nil {
+			return err
+		}
+
+		// View may run this function again.
+		stored = nil
+		invalid = nil
 		for _, kv := range kvs {
 			switch {
 			case isHostBound(kv.Key):
-				// No other host has a use for it.
+				// The key concerns the current hosts and is useless after a restore.
 			case !json.Valid(kv.Value):
-				h.Lacks = append(h.Lacks, kv.Key+", which is no JSON")
+				invalid = append(invalid, kv.Key+", which is not JSON")
 			default:
-				keys = append(keys, backupfile.Key{Key: kv.Key, Value: kv.Value})
+				stored = append(stored, backupfile.Key{Key: kv.Key, Value: kv.Value})
 			}
-		}
-
-		if err != nil {
-			return err
 		}
 
 		h.Revision, err = v.Revision()
@@ -57,17 +60,18 @@ func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version st
 		return h, fmt.Errorf("cannot read neco's keys: %w", err)
 	}
 
-	h.Keys = len(keys)
+	h.Lacks = append(h.Lacks, invalid...)
+	h.Keys = len(stored)
 	w := backupfile.NewWriter(to)
-	if err := w.AddKeys(keys); err != nil {
+	if err := w.AddKeys(stored); err != nil {
 		return h, err
 	}
 
 	return h, w.Close(h)
 }
 
-// isHostBound reports whether the key is about the present hosts: which of them live, lead, have the turn,
-// or work as boot servers. After a restore these may be different ones.
+// isHostBound reports whether the key concerns the current hosts: their presences, claims, inventories and
+// activities, and which of them leads or has a turn. After a restore, other hosts may be boot servers.
 func isHostBound(key string) bool {
 	return strings.HasPrefix(key, keys.Presences) || strings.HasPrefix(key, keys.Claims) ||
 		strings.HasPrefix(key, keys.Inventories) ||
@@ -75,19 +79,19 @@ func isHostBound(key string) bool {
 }
 
 const (
-	// restoringFormat is the format of keys that are not all there.
+	// restoringFormat marks a store in which not all keys have been restored yet.
 	restoringFormat = 0
-	// maxRestoreBatch is how many keys one transaction changes.
+	// maxRestoreBatch is the maximum number of keys that one transaction changes.
 	maxRestoreBatch = 50
 )
 
-// Restore replaces the updater's keys at the URL by those of the backup. It creates the store if there is
-// none. It returns ErrKeysThere if there are keys and replace is false, and keyspace.ErrRunning if daemons
-// use the store. Nobody can open the store until all keys are written. After an interruption call Restore
-// again.
+// Restore replaces the updater's keys at the URL with the keys of the backup. It creates the store if it does
+// not exist. It returns ErrKeysThere if there are keys and replace is false, and keyspace.ErrRunning if
+// daemons use the store. Nobody can open the store until all keys are written. After an interruption, call
+// Restore again.
 func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool) (err error) {
 	if a.StateFormat != formatNumber {
-		return fmt.Errorf("the format of its keys is %d, and this neco knows %d only",
+		return fmt.Errorf("the keys in the backup have format %d, but this neco supports only format %d",
 			a.StateFormat, formatNumber)
 	}
 	space, err := keyspace.Create(ctx, url, keys.DefaultPrefix)
@@ -96,7 +100,8 @@ func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool
 	}
 	defer func() { err = errors.Join(err, space.Close()) }()
 
-	changes := map[string]*backupfile.Key{} // nil: it goes
+	// A nil value removes the key.
+	changes := map[string]*backupfile.Key{}
 	err = space.Update(ctx, func(tx *keyspace.Tx) error {
 		there, err := listReplaceable(tx, replace)
 		if err != nil {
@@ -117,6 +122,15 @@ func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool
 	}
 	delete(changes, keys.Format)
 
+	if err := writeInBatches(ctx, space, changes); err != nil {
+		return fmt.Errorf("cannot restore neco's keys: %w", err)
+	}
+
+	return space.Update(ctx, func(tx *keyspace.Tx) error { return tx.Put(keys.Format, formatNumber) })
+}
+
+// writeInBatches writes the keys, and removes those whose change is nil.
+func writeInBatches(ctx context.Context, space *keyspace.Space, changes map[string]*backupfile.Key) error {
 	for batch := range slices.Chunk(slices.Sorted(maps.Keys(changes)), maxRestoreBatch) {
 		err := space.Update(ctx, func(tx *keyspace.Tx) error {
 			for _, key := range batch {
@@ -133,11 +147,11 @@ func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("cannot restore neco's keys: %w", err)
+			return err
 		}
 	}
 
-	return space.Update(ctx, func(tx *keyspace.Tx) error { return tx.Put(keys.Format, formatNumber) })
+	return nil
 }
 
 // listReplaceable returns the keys that a restore replaces. It returns ErrKeysThere or keyspace.ErrRunning
@@ -150,7 +164,7 @@ func listReplaceable(tx *keyspace.Tx, replace bool) ([]keyspace.KeyValue, error)
 
 	for _, kv := range all {
 		if strings.HasPrefix(kv.Key, keys.Presences) || kv.Key == keys.UpdaterLeader {
-			return nil, fmt.Errorf("%q says that a daemon is at work: %w", kv.Key, keyspace.ErrRunning)
+			return nil, fmt.Errorf("a daemon is running, because the key %q exists: %w", kv.Key, keyspace.ErrRunning)
 		}
 	}
 

@@ -8,8 +8,8 @@ import (
 	"bijou/updater/record"
 )
 
-// Change is one key to write; a nil Value removes it. All changes of one decision are one
-// transaction, conditional on all that the decision was made on.
+// Change writes or removes one key. A nil Value removes the key. All changes of one decision are written in
+// one transaction, which fails if anything on which the decision was based has changed.
 type Change struct {
 	Key   string
 	Value any
@@ -21,11 +21,11 @@ func Put(key string, value any) Change { return Change{Key: key, Value: value} }
 // Remove returns the change that removes the key.
 func Remove(key string) Change { return Change{Key: key} }
 
-// Replace returns the changes that write a new value to the key. Unlike [Put] it keeps no unknown fields of
-// the former value, since an operator's new wish has nothing of an earlier one.
+// Replace returns the changes that write a new value to the key. [Put] keeps unknown fields of the previous
+// value. Replace does not, since an operator's new request has nothing in common with an earlier one.
 func Replace(key string, value any) []Change { return []Change{Remove(key), Put(key, value)} }
 
-// Apply puts a decision's changes into a transaction.
+// Apply adds a decision's changes to a transaction.
 func Apply(tx *keyspace.Tx, changes []Change) error {
 	for _, c := range changes {
 		if err := tx.PutOrRemove(c.Key, c.Value, c.Value != nil); err != nil {
@@ -35,7 +35,7 @@ func Apply(tx *keyspace.Tx, changes []Change) error {
 	return nil
 }
 
-// Audit records an operator's action in the transaction that carries it out.
+// Audit adds a record of an operator's action to the transaction that carries out the action.
 func Audit(tx *keyspace.Tx, a record.Audit) error {
 	last, _, err := keyspace.Load[int](tx, keys.AuditCounter)
 	if err != nil {

@@ -8,16 +8,16 @@ import (
 	"bijou/state/keyspace"
 )
 
-// ChangeFeed collects changes of some keys until its owner takes them: for owners
-// that cache what they have read, and follow the changes.
+// ChangeFeed collects changes of some keys until its owner takes them. It is for owners that keep a copy of
+// the keys and must update it after changes.
 type ChangeFeed struct {
 	*keyspace.Feed
 	store *keyspace.Space
 	scope keyspace.Scope
 }
 
-// NewChangeFeed returns a feed of changes of the keys and prefixes. It collects changes while it runs. A
-// prefix ends with a slash, as in package keys.
+// NewChangeFeed returns a feed of changes of the named keys and prefixes. A name that ends with a slash is
+// a prefix, as in package keys. The feed collects changes only while Run runs.
 func NewChangeFeed(s *keyspace.Space, names ...string) *ChangeFeed {
 	var scope keyspace.Scope
 	for _, name := range names {
@@ -31,8 +31,8 @@ func NewChangeFeed(s *keyspace.Space, names ...string) *ChangeFeed {
 	return &ChangeFeed{Feed: keyspace.NewFeed(), store: s, scope: scope}
 }
 
-// Run watches until ctx is done. A watcher that ended, or was behind a compaction of the
-// store, is replaced, and everything counts as changed.
+// Run watches the keys until ctx is done. If a watcher ends, or misses changes because of a compaction of the
+// store, Run starts a new watcher and marks all keys as changed.
 func (f *ChangeFeed) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := f.watch(ctx)

@@ -13,14 +13,18 @@ import (
 // LoadConfig reads the configuration.
 func LoadConfig(v *keyspace.View) (record.Config, error) {
 	kvs, err := v.List(keys.AllConfig)
+	if err != nil {
+		return record.Config{}, err
+	}
+
 	stored := map[string]json.RawMessage{}
 	for _, kv := range kvs {
 		stored[strings.TrimPrefix(kv.Key, keys.AllConfig)] = kv.Value
 	}
-	return record.ReadConfig(stored), err
+	return record.ReadConfig(stored), nil
 }
 
-// LoadRequest reads the update that runs or ran last; nil if there is none.
+// LoadRequest reads the running or last update. It returns nil if there was no update.
 func LoadRequest(v *keyspace.View) (*record.Request, error) {
 	return ReadKey[record.Request](v, keys.Current)
 }
@@ -34,8 +38,8 @@ func LoadWorkers(v *keyspace.View) (map[int]record.Status, error) {
 	return DecodeByLRN[record.Status](kvs, keys.Workers)
 }
 
-// PeekServers reads the records of workers below the prefix, by boot server. It makes no commit conditional
-// on them.
+// PeekServers reads the records below the prefix, and returns them by boot server. Unlike other reads, it
+// does not make the transaction fail if the records change.
 func PeekServers[T any](v *keyspace.View, prefix string) (map[int]T, error) {
 	kvs, err := v.ListUnguarded(prefix)
 	if err != nil {
@@ -44,7 +48,7 @@ func PeekServers[T any](v *keyspace.View, prefix string) (map[int]T, error) {
 	return DecodeByLRN[T](kvs, prefix)
 }
 
-// ReadKey reads one key; nil if it is absent.
+// ReadKey reads one key. It returns nil if the key is absent.
 func ReadKey[T any](v *keyspace.View, key string) (*T, error) {
 	doc, ok, err := keyspace.Load[T](v, key)
 	if !ok {
@@ -53,7 +57,7 @@ func ReadKey[T any](v *keyspace.View, key string) (*T, error) {
 	return &doc, nil
 }
 
-// DecodeByLRN decodes the records below the prefix, by boot server.
+// DecodeByLRN decodes the records below the prefix, and returns them by boot server.
 func DecodeByLRN[T any](kvs []keyspace.KeyValue, prefix string) (map[int]T, error) {
 	found := map[int]T{}
 	for _, kv := range kvs {
@@ -71,9 +75,9 @@ func DecodeByLRN[T any](kvs []keyspace.KeyValue, prefix string) (map[int]T, erro
 	return found, nil
 }
 
-// Proven reports whether the version that workers have installed has shown that it works. A process that
-// finds a new program in its place asks Proven before it goes over to it. The request for that version was
-// written before the program was installed, so that Proven cannot miss it.
+// Proven reports whether the version that the workers have installed is known to work. A process that finds a
+// new program in place of its own calls Proven before it restarts with that program. The request is always
+// written before its version is installed, so Proven sees it.
 func Proven(ctx context.Context, s *keyspace.Space) (bool, error) {
 	return keyspace.Read(ctx, s, func(v *keyspace.View) (bool, error) {
 		r, err := LoadRequest(v)

@@ -11,8 +11,9 @@ import (
 	"testing"
 )
 
-// TestNothingSleeps checks that no code of the updater calls Sleep. Everything that waits can be
-// stopped and looks at what it waits for. Upstream had fixed sleeps in place of health checks.
+// TestNothingSleeps checks that no code of the updater calls Sleep. All code that waits must be
+// interruptible, and must watch the condition for which it waits. The original neco had fixed sleeps instead
+// of health checks.
 func TestNothingSleeps(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {

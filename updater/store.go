@@ -1,16 +1,15 @@
-// Package updater is what all sides of an update of boot servers share: its keys in the store,
-// how they are opened, read, followed and changed, and their backup. Packages leader and worker
-// decide and act on them; operators' commands read and write them. It decides nothing, and
-// imports neither side.
+// Package updater opens, reads, watches, changes and backs up the updater's keys in the store. The leader,
+// the workers and the operators' commands all use it. It makes no decisions: packages decide, leader and
+// worker do.
 //
-// Boot servers are brought to a new release in lock-step. The promises, which hold whatever is
-// killed, cut off or late:
+// Boot servers are updated to a new release in lock-step. These guarantees hold even if processes are
+// killed, delayed or cut off from the store:
 //
-//   - no server runs a step before all servers of the request have come to it;
-//   - a step is run by workers of the request's version only;
-//   - of a rolling component, at most one server's member is down for an update;
-//   - once a request is stopped, no worker that hears of it begins a step;
-//   - each attempt at a request ends in exactly one report.
+//   - No server runs a step before all servers of the request have reached it.
+//   - Only workers of the request's version run a step.
+//   - At any time, the member of a rolling component is down for an update on at most one server.
+//   - Once a request is stopped, no worker that has noticed the stop begins a step.
+//   - Each attempt at a request ends in exactly one report.
 package updater
 
 import (
@@ -25,16 +24,16 @@ import (
 	"bijou/updater/keys"
 )
 
-// ErrNoReceiver means that no place for alerts is configured.
-var ErrNoReceiver = errors.New("no place for alerts is configured")
+// ErrNoReceiver is returned if no destination for alerts is configured.
+var ErrNoReceiver = errors.New("no destination for alerts is configured")
 
-// ErrNotInitialised is the error of OpenStore where InitStore was not called.
-var ErrNotInitialised = errors.New("the store was not initialised")
+// ErrNotInitialised is returned by [OpenStore] if [InitStore] was never called for the store.
+var ErrNotInitialised = errors.New("the store has not been initialised")
 
-// formatNumber is the format of the keys, in keys.Format.
+// formatNumber is the format of the keys. It is stored in keys.Format.
 const formatNumber = 1
 
-// OpenStore opens the updater's keys at the URL. It returns ErrNotInitialised if there are none, and a
+// OpenStore opens the updater's keys at the URL. It returns ErrNotInitialised if there are no keys, and a
 // different error if their format is unknown.
 func OpenStore(ctx context.Context, url string) (*keyspace.Space, error) {
 	space, err := keyspace.Open(ctx, url, keys.DefaultPrefix)
@@ -59,14 +58,14 @@ func checkFormat(v *keyspace.View) error {
 	case found == nil:
 		return ErrNotInitialised
 	case *found != formatNumber:
-		return fmt.Errorf("its format is %d, and this neco knows %d only", *found, formatNumber)
+		return fmt.Errorf("the store has format %d, but this neco supports only format %d", *found, formatNumber)
 	}
 
 	return nil
 }
 
-// InitStore creates the updater's keys at the URL, and the store if there is none. made is false if the
-// keys were there already.
+// InitStore creates the updater's keys at the URL, and the store if it does not exist. made is false if the
+// keys already exist.
 func InitStore(ctx context.Context, url string) (made bool, err error) {
 	space, err := keyspace.Create(ctx, url, keys.DefaultPrefix)
 	if err != nil {
@@ -75,6 +74,7 @@ func InitStore(ctx context.Context, url string) (made bool, err error) {
 	defer func() { err = errors.Join(err, space.Close()) }()
 
 	err = space.Update(ctx, func(tx *keyspace.Tx) error {
+		// After a conflict, this function runs again.
 		made = false
 		if err := checkFormat(tx.View); !errors.Is(err, ErrNotInitialised) {
 			return err
@@ -86,14 +86,15 @@ func InitStore(ctx context.Context, url string) (made bool, err error) {
 	return made, err
 }
 
-// RetryInterval is how long whatever failed is left alone.
+// RetryInterval is the wait before a failed operation is tried again.
 const RetryInterval = time.Second
 
-// ShutdownTimeout bounds what a process that is told to end still does, also with a store
-// that does not answer.
+// ShutdownTimeout limits the clean-up of a process that is shutting down. It also applies if the store does
+// not answer.
 const ShutdownTimeout = 5 * time.Second
 
-// AwaitRetry waits for a moment after a fault of the store. It returns an error that a retry cannot mend.
+// AwaitRetry waits for a moment after an error from the store. It returns an error if a retry cannot help, or
+// if ctx is done.
 func AwaitRetry(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -102,12 +103,12 @@ func AwaitRetry(ctx context.Context, err error) error {
 		return err
 	}
 
-	slog.Warn("the store does not answer as it should; trying again", "error", err)
+	slog.Warn("the store gives no valid answer; trying again", "error", err)
 	_ = backoff.Sleep(ctx, RetryInterval)
 	return ctx.Err()
 }
 
-// IsStoreGone reports whether no retry helps, since the store was deleted or closed.
+// IsStoreGone reports whether the store was deleted or closed, so that no retry can help.
 func IsStoreGone(err error) bool {
 	return errors.Is(err, keyspace.ErrStoreGone) || errors.Is(err, keyspace.ErrClosed)
 }

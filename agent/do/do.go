@@ -1,9 +1,8 @@
-// Package do is `juju do`: it runs any command as if it were a unit's hook, with
-// all hook tools, and commits what they wrote if the command succeeds. It is an
-// invoker without an agent around it: it needs nothing but the environment's
-// state, and works beside the unit's own agent as well as without it.
+// Package do implements `juju do`. It runs any command as if it were a unit's hook, with all hook tools, and
+// commits the tools' changes if the command succeeds.
 //
-// It queues nothing, and no unit counts it as one of its hooks. Only multicall imports it.
+// It needs only the environment's state, and works with or without a running agent of the unit. The command
+// does not go through the unit's queue, and does not count as one of the unit's hooks.
 package do
 
 import (
@@ -29,53 +28,54 @@ import (
 	"bijou/state/secret"
 )
 
-// Options say what is run, as what, and where.
+// Options configure [Run].
 type Options struct {
 	State    *state.State
-	Unit     string          // as which unit; empty: as none
-	Relation string          // as a hook of which relation, an id in any form; empty: of none
-	Dialect  hookapi.Dialect // empty: that of the unit's charm, else classic
+	Unit     string          // runs the command as a hook of this unit, if set
+	Relation string          // runs the command as a hook of this relation, if set: an id in any form
+	Dialect  hookapi.Dialect // the dialect of the hook tools; by default the charm's, or classic without a unit
 
-	// Command and its arguments. A single one that names an existing unit means
-	// Shell, as that unit.
+	// Command is the command with its arguments. If Unit is empty and Command is only the name of an existing
+	// unit, Run opens Shell as that unit. It also opens Shell if Command is nil.
 	Command []string
 	Shell   string // the operator's shell
 	Streams Streams
-	Environ []string // that the command inherits, NAME=VALUE
+	Environ []string // variables that the command inherits, NAME=VALUE
 
 	Links Links
-	// Folder makes the folder for what is needed while commands run, owner-only
-	// and short: a unix socket lies in it.
+	// Folder creates a directory for the files that Run needs, and returns its path. Only the owner can enter
+	// the directory. The path must be short, since Run creates a unix socket in the directory.
 	Folder func(uuid string) (string, error)
-	// MachineDir is a machine's folder on this host; nil: it has none.
+	// MachineDir returns a machine's directory on this host. It is nil if the host has none.
 	MachineDir func(id string) string
 	SecretKeys secret.Keeper
 }
 
-// Links stand first on a command's PATH: names, and the binary that all of them link to.
+// Links are the symlinks that come first on a command's PATH: their names, and the binary to which they
+// point.
 type Links struct {
 	Names  []string
 	Binary string
 }
 
-// Outcome is how the command has ended.
+// Outcome is the result of a command that has ended.
 type Outcome struct {
-	Exit    int // of the command; 128+N if signal N killed it
-	Changed int // settings and ports that were changed and are committed
+	Exit    int // the command's exit code, or 128+N if signal N killed it
+	Changed int // how many changed settings and ports were committed
 }
 
-// The exit codes of commands that did not run, as shells have them.
+// The exit codes of commands that could not be started. They are the same as in shells.
 const (
 	exitCannotRun = 126
 	exitNotFound  = 127
 )
 
-// Run runs the command to its end. If the command exits with 0, Run commits all that its tools wrote in one
-// transaction. It returns an error if the command cannot be run, or if the commit fails; Outcome.Exit is
-// not 0 then.
+// Run runs the command to its end. If the command exits with 0, Run commits all changes of its tools in one
+// transaction. It returns an error if the command cannot be run, or if the commit fails. Outcome.Exit is then
+// not 0.
 //
-// ctx ends the work before the command and after it. The command itself gets this process's signals, and
-// takes its own time to end.
+// The end of ctx ends the work before the command and after it, but not the command itself. Run forwards this
+// process's signals to the command, and waits until the command ends.
 func Run(ctx context.Context, o Options) (Outcome, error) {
 	r := &run{Options: o, operator: operatorName()}
 	if err := r.gatherFacts(ctx); err != nil {
@@ -103,15 +103,16 @@ func Run(ctx context.Context, o Options) (Outcome, error) {
 	return r.serveCommand(ctx, dir)
 }
 
+// run is one call of Run.
 type run struct {
 	Options
 	facts    hookFacts
-	operator string // who runs it, "root@host"
+	operator string // the operator's name in logs, "root@host"
 	logs     *logWriter
 }
 
-// serveCommand runs the command with a socket that answers its hook tools, and commits what they wrote if
-// it exits with 0.
+// serveCommand runs the command with a socket that answers its hook tools. If the command exits with 0, it
+// commits their changes.
 func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 	s, err := server.Listen(d.socketPath())
 	if err != nil {
@@ -130,7 +131,7 @@ func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 		return Outcome{Exit: exit}, err
 	}
 
-	// A signal that the command has outlived is not to end what follows.
+	// A signal that the command survived must not end the commit.
 	ctx, stop := signal.NotifyContext(context.WithoutCancel(ctx), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	n, err := r.commit(ctx, hook)
@@ -141,16 +142,16 @@ func (r *run) serveCommand(ctx context.Context, d workDir) (Outcome, error) {
 	return Outcome{Changed: n}, nil
 }
 
-// warnShellFailed warns an operator who leaves a shell with an exit code other than 0 that nothing is
-// written. Operators overlook that exit code, such as the one of the last command or of ctrl-C.
+// warnShellFailed warns the operator that nothing was written if a shell has ended with an exit code other than
+// 0. Operators easily overlook that code, since it can be the code of the last command or of ctrl-C.
 func (r *run) warnShellFailed(exit int) {
 	if r.Command == nil && exit != 0 {
-		fmt.Fprintf(r.Streams.Err, "the shell ended with exit code %d: its settings are not written\n", exit)
+		fmt.Fprintf(r.Streams.Err, "the shell ended with exit code %d, so its changes to settings are not written\n", exit)
 	}
 }
 
-// commit writes what the command's tools have set, in one transaction, and logs each change in the logs of
-// the units that it concerns. changed counts the changes.
+// commit commits the changes of the command's tools in one transaction, and logs each change in the log of the
+// unit or service that it concerns. It returns the number of changes.
 func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, err error) {
 	var changes []hookctx.Change
 	err = r.State.Update(ctx, func(tx *state.Tx) (err error) {
@@ -158,8 +159,8 @@ func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, e
 		return err
 	})
 	if errors.Is(err, state.ErrTooLarge) {
-		return 0, fmt.Errorf("it changed settings in %d places at once, more than one transaction can hold: "+
-			"about %d are possible; change fewer at a time", hook.CountChangedNodes(), state.MaxNodesPerUpdate)
+		return 0, fmt.Errorf("the command changed settings in %d places at once, but a transaction can hold only about %d: "+
+			"change fewer at a time", hook.CountChangedNodes(), state.MaxNodesPerUpdate)
 	}
 	if err != nil {
 		return 0, err
@@ -177,7 +178,7 @@ func (r *run) commit(ctx context.Context, hook *hookctx.Context) (changed int, e
 	return len(changes) + len(ports), nil
 }
 
-// parseRelation returns the number of the relation that the command line names, or NoRelation.
+// parseRelation returns the id of the relation in the options, or [hookapi.NoRelation].
 func (r *run) parseRelation() (int, error) {
 	if r.Relation == "" {
 		return hookapi.NoRelation, nil
@@ -191,13 +192,13 @@ func (r *run) parseRelation() (int, error) {
 	return id, nil
 }
 
-// auditedHook logs who makes the writes of a hook that take effect at once.
+// auditedHook adds the operator's name to the log for writes that take effect at once.
 type auditedHook struct {
 	*hookctx.Context
 	run *run
 }
 
-// SetStatus sets the status, and logs it.
+// SetStatus sets the status, and logs the new status with the operator's name.
 func (h auditedHook) SetStatus(ctx context.Context, ofService bool, s hookapi.Status) error {
 	if err := h.Context.SetStatus(ctx, ofService, s); err != nil {
 		return err
@@ -211,7 +212,7 @@ func (h auditedHook) SetStatus(ctx context.Context, ofService bool, s hookapi.St
 	return nil
 }
 
-// operatorName returns USER@HOST, under which the log names the operator.
+// operatorName returns USER@HOST, as the log names the operator.
 func operatorName() string {
 	name := "uid " + strconv.Itoa(os.Getuid())
 	if u, err := user.Current(); err == nil {
@@ -225,18 +226,18 @@ func operatorName() string {
 	return name + "@" + host
 }
 
-// logWriter writes lines into the environment's log of the unit (or service) that they are
-// about. Only a unit's own agent writes the file on its machine.
+// logWriter writes lines to the environment's log of a unit or service. It does not write the log file on the
+// unit's machine, since only the unit's agent writes that file.
 type logWriter struct {
 	state  *state.State
-	stderr io.Writer // gets what is about no unit
+	stderr io.Writer // gets lines that do not concern a unit or service
 
 	mu     sync.Mutex
 	sender *unitlog.Sender
 	logs   map[string]*unitlog.Log
 }
 
-// write writes a message to the log of a unit or, without one, to stderr.
+// write writes a message to the log of source, a unit or service. If source is empty, it writes to stderr.
 func (w *logWriter) write(source, level, message string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,6 +254,7 @@ func (w *logWriter) write(source, level, message string) {
 	log.Write(level, hookName, message)
 }
 
+// close sends the pending lines of all logs.
 func (w *logWriter) close() {
 	var sending sync.WaitGroup
 	for _, log := range w.logs {

@@ -11,14 +11,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	_ "bijou/hookenv/client" // which this binary is under a tool's name
+	_ "bijou/hookenv/client" // makes this binary a hook tool when it is called by a tool's name
 	"bijou/hookenv/tools"
 	"bijou/state"
 	"bijou/testscripts/kit/statetest"
 )
 
-// pair adds mysql/0 and wordpress/0 in relation 0, and returns the options to run a command there. This
-// test binary is also every hook tool: hookenv/client sees to that.
+// pair adds mysql/0 and wordpress/0 in relation 0, and returns the options to run a command there. Through
+// hookenv/client, this test binary also acts as every hook tool.
 func pair(t *testing.T, st *state.State) Options {
 	t.Helper()
 	statetest.AddService(t, st, statetest.Meta("mysql", "provides:\n  server: mysql\n"), 1)
@@ -96,8 +96,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestLeft checks that a unit that has left its relation cannot be its member, while others can still
-// write its settings.
+// TestLeft checks that a command cannot run as a unit in a relation that the unit has left, and that other
+// units can still write the unit's settings.
 func TestLeft(t *testing.T) {
 	st := statetest.New(t)
 	o := pair(t, st)
@@ -122,8 +122,8 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// TestAtOnce checks that commands that write different keys of one settings node at the same time lose
-// no key.
+// TestAtOnce checks that no key is lost if several commands write different keys of one settings node at the
+// same time.
 func TestAtOnce(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		o := pair(t, st)
@@ -145,7 +145,8 @@ func TestAtOnce(t *testing.T) {
 	})
 }
 
-// TestPlaces checks that the next run removes the directory of a killed process, and keeps one in use.
+// TestPlaces checks that a run removes the directory of a killed process, and keeps a directory that is in
+// use.
 func TestPlaces(t *testing.T) {
 	base := t.TempDir()
 	used, err := newWorkDir(base, Links{Names: []string{"a"}, Binary: "/bin/true"})

@@ -18,8 +18,8 @@ import (
 	"bijou/state/unitdir"
 )
 
-// buildEnv returns the operator's own environment, with a hook's variables instead of those
-// that an outer hook may have left.
+// buildEnv returns the command's environment variables: those of the operator and those of a hook. It leaves
+// out the variables of an outer hook.
 func (r *run) buildEnv(d workDir, client string) []string {
 	inherited := map[string]string{}
 	var env []string
@@ -49,14 +49,14 @@ func (r *run) buildEnv(d workDir, client string) []string {
 	return env
 }
 
-// isHookVariable reports whether a variable is one of a hook's. Variables that choose the environment are
-// not: the operator has set them.
+// isHookVariable reports whether a variable belongs to a hook. JUJU_ENV and JUJU_STATE do not belong to a
+// hook, since the operator sets them to choose an environment.
 func isHookVariable(name string) bool {
 	chosen := name == "JUJU_ENV" || name == "JUJU_STATE"
 	return strings.HasPrefix(name, "JUJU_") && !chosen || name == "CHARM_DIR"
 }
 
-// envFacts returns the facts from which the command's environment variables are made, as for a hook.
+// envFacts returns the facts from which the command's environment variables are built, as for a hook.
 func (r *run) envFacts(d workDir, client string) hookexec.Facts {
 	f := r.facts
 	env := hookexec.Facts{
@@ -74,7 +74,8 @@ func (r *run) envFacts(d workDir, client string) hookexec.Facts {
 	}
 
 	if folder := r.unitFolder(); folder != "" {
-		env.UnitDir, env.CharmDir = string(folder), folder.Charm()
+		env.UnitDir = string(folder)
+		env.CharmDir = folder.Charm()
 	}
 	if f.apiFacts.Relation != hookapi.NoRelation {
 		env.Relation = &hookexec.RelationFacts{
@@ -96,14 +97,15 @@ func (r *run) relationID() string {
 	return fmt.Sprintf("relation-%d", r.facts.apiFacts.Relation)
 }
 
-// unitFolder returns the unit's directory if it is on this host, or "".
+// unitFolder returns the unit's directory, or "" if it is not on this host.
 func (r *run) unitFolder() unitdir.Folder {
 	if r.Unit == "" || r.MachineDir == nil {
 		return ""
 	}
 
 	folder := unitdir.Of(r.MachineDir(r.facts.unit.Machine), r.Unit)
-	for _, f := range []unitdir.Folder{folder, folder.Legacy()} { // its agent may be an older binary's
+	// An agent with an older binary uses the legacy directory.
+	for _, f := range []unitdir.Folder{folder, folder.Legacy()} {
 		if _, err := os.Stat(f.Charm()); err == nil {
 			return f
 		}
@@ -112,28 +114,27 @@ func (r *run) unitFolder() unitdir.Folder {
 	return ""
 }
 
-// hookName is the hook's name in logs, and for the command.
+// hookName is the name of the command's hook, in logs and in the command's variables.
 const hookName = "juju-do"
 
-// hookFacts are known before the command starts.
+// hookFacts are the facts of the command's hook. They do not change while the command runs.
 type hookFacts struct {
 	env          state.Environment
-	unit         state.Unit // the zero value: none
-	charmName    string     // of the unit's charm
-	version      string     // of Juju, that the command sees
+	unit         state.Unit // zero without a unit
+	charmName    string     // the name of the unit's charm
+	version      string     // the version of Juju that the command sees
 	apiFacts     hookapi.Facts
-	relationName string // of the hook's relation, as the unit's charm calls it
+	relationName string // the name of the hook's relation in the unit's charm
 }
 
-// gatherFacts reads all that the command needs of the state. A single argument that names a unit means a
-// shell as that unit.
+// gatherFacts reads everything that the command needs from the state.
 func (r *run) gatherFacts(ctx context.Context) error {
 	id, err := r.parseRelation()
 	if err != nil {
 		return err
 	}
 
-	return r.State.View(ctx, func(v *state.View) error {
+	return r.State.View(ctx, func(v *state.View) (err error) {
 		if err := r.gatherUnit(v); err != nil {
 			return err
 		}
@@ -160,18 +161,17 @@ func (r *run) gatherFacts(ctx context.Context) error {
 	})
 }
 
-// gatherUnit reads the unit on whose behalf the command runs, and its dialect. A single argument that names
-// a unit is that unit, and asks for a shell.
+// gatherUnit reads the unit for which the command runs as a hook, and chooses the dialect. If the command is
+// only the name of an existing unit, it sets Unit to that name and Command to nil, which stands for a shell.
 func (r *run) gatherUnit(v *state.View) error {
 	if r.Unit == "" && len(r.Command) == 1 && charm.IsUnit(r.Command[0]) {
 		_, err := v.Unit(r.Command[0])
-		if err != nil && !errors.Is(err, state.ErrNotFound) {
-			return err
-		}
-
-		if err == nil {
+		switch {
+		case err == nil:
 			r.Unit = r.Command[0]
 			r.Command = nil
+		case !errors.Is(err, state.ErrNotFound):
+			return err
 		}
 	}
 
@@ -200,17 +200,20 @@ func (f *hookFacts) readUnit(v *state.View, unit string) (d charm.Dialect, err e
 	if err != nil {
 		return "", err
 	}
-	c, err := v.Charm(cmp.Or(f.unit.Charm, s.Charm)) // its agent may not have begun yet
+	// A unit has no charm until its agent has deployed one.
+	c, err := v.Charm(cmp.Or(f.unit.Charm, s.Charm))
 	if err != nil {
 		return "", err
 	}
 
-	f.charmName, f.version = c.Meta.Name, s.PromisedVersion()
+	f.charmName = c.Meta.Name
+	f.version = s.PromisedVersion()
 	return s.DialectOf(c), nil
 }
 
-// readRelation reads the relation in which the command runs, and its members. If only one unit is at the
-// other end, that is the remote unit. It returns an error if the command's unit is not in the relation.
+// readRelation reads the relation in which the command runs, and its members. If there is only one remote
+// member, it is the hook's remote unit. readRelation returns an error if the command's unit is not in the
+// relation.
 func (f *hookFacts) readRelation(v *state.View, id int) error {
 	r, err := v.Relation(id)
 	if err != nil {
@@ -229,18 +232,18 @@ func (f *hookFacts) readRelation(v *state.View, id int) error {
 	}
 
 	end, ok := r.Endpoint(f.unit.Service)
-	at := slices.IndexFunc(members, func(m state.Member) bool { return m.Unit == f.unit.Name })
-	switch {
-	case !ok:
+	if !ok {
 		return fmt.Errorf("unit %q is not part of %s, which is between %v", f.unit.Name, r, r.Endpoints)
-	case at < 0:
-		return fmt.Errorf("unit %q is not in %s: it has not yet entered the relation, or has left it", f.unit.Name, r)
+	}
+	at := slices.IndexFunc(members, func(m state.Member) bool { return m.Unit == f.unit.Name })
+	if at < 0 {
+		return fmt.Errorf("unit %q is not in %s: it has not yet joined the relation, or has left it", f.unit.Name, r)
 	}
 
 	f.relationName = end.Name
 	f.apiFacts.RemoteService = r.Other(f.unit.Service).Service
 	for _, m := range members {
-		service, _, _ := charm.ParseUnit(m.Unit) // the store has it
+		service, _, _ := charm.ParseUnit(m.Unit) // never fails: names in the store are valid
 		isNear := r.Scope != charm.Container || m.Principal == members[at].Principal
 		if m.Unit != f.unit.Name && service == f.apiFacts.RemoteService && isNear {
 			f.apiFacts.Members = append(f.apiFacts.Members, m.Unit)
@@ -253,6 +256,7 @@ func (f *hookFacts) readRelation(v *state.View, id int) error {
 	return nil
 }
 
+// contextOptions returns the options for the context that answers the command's tools.
 func (r *run) contextOptions() hookctx.Options {
 	return hookctx.Options{
 		State:        r.State,

@@ -20,15 +20,15 @@ import (
 	"bijou/state/osutil"
 )
 
-// Streams are the command's; files are passed to it as they are.
+// Streams are the command's standard streams. The command inherits the streams that are files.
 type Streams struct {
 	In  io.Reader
 	Out io.Writer
 	Err io.Writer
 }
 
-// execute runs the command, or a shell if there is none, and returns its exit code. It passes this
-// process's signals on to it.
+// execute runs the command, or a shell if there is no command, and returns its exit code. It passes this
+// process's signals on to the command.
 func (r *run) execute(d workDir, client string) (exit int, err error) {
 	argv := r.Command
 	if argv == nil {
@@ -69,7 +69,7 @@ func (r *run) execute(d workDir, client string) (exit int, err error) {
 	return 0, nil
 }
 
-// findCommand finds a command as a shell would, and the tools before everything else.
+// findCommand finds a command as a shell does, except that a hook tool precedes all programs on PATH.
 func findCommand(name, tools string) (string, error) {
 	if strings.Contains(name, "/") {
 		return name, nil
@@ -97,9 +97,9 @@ func explainStartError(argv []string, err error) (int, error) {
 
 	switch {
 	case exit == exitNotFound && charm.IsUnit(name) && len(argv) == 1:
-		err = errors.New("there is no such unit, and no such file")
+		err = errors.New("no such unit or file exists")
 	case exit == exitNotFound && charm.IsUnit(name):
-		err = fmt.Errorf("there is no such file; to run a command as a unit, give --unit %s", name)
+		err = fmt.Errorf("no such file exists; to run a command as a unit, give --unit %s", name)
 	case errors.As(err, &cause):
 		err = cause.Err
 	case errors.As(err, &at):
@@ -116,8 +116,8 @@ func exitCode(s *os.ProcessState) int {
 	return s.ExitCode()
 }
 
-// shellArgv returns the command line of the operator's shell. It gives bash a start file that reads the
-// operator's own and then shows the unit in the prompt.
+// shellArgv returns the command line of the operator's shell. For bash it writes a start file that reads the
+// operator's ~/.bashrc and then adds the unit to the prompt.
 func (r *run) shellArgv(d workDir) ([]string, error) {
 	shell := cmp.Or(r.Shell, "/bin/sh")
 	if filepath.Base(shell) != "bash" {
@@ -130,7 +130,8 @@ func (r *run) shellArgv(d workDir) ([]string, error) {
 	return []string{shell, "--rcfile", d.bashrcPath()}, nil
 }
 
-// bashrcText puts the unit into the prompt, and the tools back to the PATH's front.
+// bashrcText returns the start file for bash. It adds the unit to the prompt, and the tools to the front of
+// PATH, which ~/.bashrc may have changed.
 func bashrcText(unit, tools string) string {
 	return fmt.Sprintf(`[ ! -f ~/.bashrc ] || . ~/.bashrc
 PS1='(%s) '$PS1
@@ -140,15 +141,14 @@ PATH=%s:$PATH
 
 func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// signalRelay keeps this process alive while its command runs, and forwards the signals
-// that are meant for the command.
+// signalRelay catches the signals of this process, so that they do not end it, and forwards them to its command.
 type signalRelay struct {
-	signals chan os.Signal // buffered: the sender does not wait for us
+	signals chan os.Signal // buffered, since package signal does not wait for a receiver
 	wg      sync.WaitGroup
 }
 
-// newSignalRelay catches the signals. Those that the caller has ignored (nohup) stay
-// ignored, by the command too.
+// newSignalRelay starts to catch signals. It leaves out signals that the caller ignores, as under nohup, so
+// that the command also ignores them.
 func newSignalRelay() *signalRelay {
 	r := &signalRelay{signals: make(chan os.Signal, 16)}
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2} {
@@ -160,25 +160,25 @@ func newSignalRelay() *signalRelay {
 	return r
 }
 
-// forwardTo sends the process the signals that this one gets, except those that a terminal sends to both.
+// forwardTo forwards signals to the process, except those that a terminal sends to both processes.
 func (r *signalRelay) forwardTo(p *os.Process) {
 	r.wg.Go(func() {
 		for s := range r.signals {
 			if !isTyped(s) {
-				_ = p.Signal(s) // it may have ended
+				_ = p.Signal(s) // fails if the process has ended
 			}
 		}
 	})
 }
 
 func (r *signalRelay) close() {
-	signal.Stop(r.signals) // none is sent any more
+	signal.Stop(r.signals) // after this no signal is sent on the channel
 	close(r.signals)
 	r.wg.Wait()
 }
 
-// isTyped reports whether a signal comes from the keyboard: the terminal sends those to all
-// processes of the group in its foreground, the command among them.
+// isTyped reports whether the signal can come from the keyboard. A terminal sends such signals to its whole
+// foreground process group, to which the command also belongs.
 func isTyped(s os.Signal) bool {
 	if s != syscall.SIGINT && s != syscall.SIGQUIT {
 		return false
@@ -193,19 +193,19 @@ func isTyped(s os.Signal) bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// workDir is the folder of one run, locked while it lasts:
+// workDir is the directory of one run. The run holds a lock on it:
 //
-//	tools/   links to this binary, under the names that the command may call
-//	s        the socket on which the tools reach it
-//	bashrc   what bash reads when it is the operator's shell
+//	tools/   symlinks to this binary, named after the hook tools
+//	s        the socket through which the tools reach this process
+//	bashrc   the start file of bash, if bash is the operator's shell
 type workDir struct {
 	dir  string
-	lock *os.File // the open folder itself
+	lock *os.File // the open directory itself, locked
 }
 
-// newWorkDir makes a locked directory with links of the hook tools. It removes directories that nobody
-// holds a lock on, since their processes were killed. It locks base meanwhile, so that no other run is
-// between making and locking its own.
+// newWorkDir creates a locked directory with symlinks for the hook tools. It also removes the directories of
+// processes that were killed, on which no process holds a lock. During this work it locks base, so that it
+// cannot remove a directory that another run has not locked yet.
 func newWorkDir(base string, links Links) (d workDir, err error) {
 	entry, err := osutil.LockFile(base)
 	if err != nil {
@@ -215,35 +215,37 @@ func newWorkDir(base string, links Links) (d workDir, err error) {
 
 	removeStaleDirs(base)
 	if d.dir, err = os.MkdirTemp(base, ""); err != nil {
-		return d, fmt.Errorf("cannot make a folder of hook tools: %w", err)
+		return d, fmt.Errorf("cannot create a directory of hook tools: %w", err)
 	}
 
-	d.lock, err = osutil.LockFile(d.dir)
-	if err == nil {
-		err = d.linkTools(links)
-	}
-	if err != nil {
+	if d.lock, err = osutil.LockFile(d.dir); err != nil {
 		d.remove()
+		return d, err
 	}
-	return d, err
+	if err := d.linkTools(links); err != nil {
+		d.remove()
+		return d, err
+	}
+
+	return d, nil
 }
 
-// removeStaleDirs removes the directories of processes that have died: nobody holds their locks.
+// removeStaleDirs removes the directories in base that no process has locked.
 func removeStaleDirs(base string) {
-	entries, _ := os.ReadDir(base) // what cannot be seen now will be another time
+	entries, _ := os.ReadDir(base) // a later run removes directories that this one cannot read
 	for _, e := range entries {
 		dir := filepath.Join(base, e.Name())
 		if f, err := osutil.TryLockFile(dir, os.O_RDONLY); err == nil {
-			_ = os.RemoveAll(dir)
+			_ = os.RemoveAll(dir) // a later run tries again
 			f.Close()
 		}
 	}
 }
 
-// linkTools links all hook tools into a directory for PATH.
+// linkTools creates the directory for PATH, with a symlink for each hook tool.
 func (d workDir) linkTools(links Links) error {
 	if err := os.Mkdir(d.toolsPath(), 0o700); err != nil {
-		return fmt.Errorf("cannot make a folder of hook tools: %w", err)
+		return fmt.Errorf("cannot create a directory of hook tools: %w", err)
 	}
 
 	for _, name := range links.Names {
@@ -260,6 +262,6 @@ func (d workDir) socketPath() string { return filepath.Join(d.dir, "s") }
 func (d workDir) bashrcPath() string { return filepath.Join(d.dir, "bashrc") }
 
 func (d workDir) remove() {
-	_ = os.RemoveAll(d.dir)
-	d.lock.Close() // of nil it does nothing
+	_ = os.RemoveAll(d.dir) // removeStaleDirs removes the rest later
+	d.lock.Close()          // does nothing if lock is nil
 }

@@ -1,8 +1,7 @@
-// Package hook knows the kinds of hooks, their names, and the queue of a unit's
-// relation hooks: how what arrives is reduced, and what comes next.
+// Package hook defines the kinds of hooks, their names, and the queue of a unit's relation hooks. It merges
+// new arrivals into the queue, and picks the queue's next hook.
 //
-// It is pure: it reads and writes nothing, and decides nothing about a unit's
-// workflow (agent/uniter/decide does). The packages of agent import it, and multicall.
+// It does no I/O. It does not make decisions about a unit's workflow; agent/uniter/decide makes them.
 package hook
 
 import (
@@ -14,35 +13,37 @@ import (
 	"bijou/state/actions"
 )
 
-// The kinds of hooks. A relation hook's kind is also what its queue entry says,
-// and the end of its name.
+// The kinds of hooks. The kind of a relation hook is also the end of its name, and the Pending field of its
+// queue entry.
 const (
 	Install       = "install"
 	UpgradeCharm  = "upgrade-charm"
 	ConfigChanged = "config-changed"
 	Start         = "start"
 	Stop          = "stop"
-	Remove        = "remove" // after stop, the unit's last
+	Remove        = "remove" // the unit's last hook, after stop
 	UpdateStatus  = "update-status"
 
 	LeaderElected         = "leader-elected"
 	LeaderSettingsChanged = "leader-settings-changed"
 
-	// Those about a secret: the owner's, but for the changed, which its readers get.
+	// These are the hooks for secrets. A secret's readers run SecretChanged, and its owner runs the other
+	// three.
 	SecretChanged = "secret-changed"
 	SecretExpired = "secret-expired"
 	SecretRotate  = "secret-rotate"
 	SecretRemove  = "secret-remove"
 
-	// Those about a storage, whose name comes before.
+	// These are the hooks for storage. The storage's name precedes the kind in the hook's name.
 	StorageAttached  = "storage-attached"
 	StorageDetaching = "storage-detaching"
 
-	// What an operator asks for is run as a hook is: an action of the charm, or a command.
+	// These are operators' requests, which run as hooks do: an action of the charm, or a command.
 	Action  = state.KindAction
 	Command = state.KindCommand
 
-	// Created is a relation's first: the unit is in it, and knows of no member yet.
+	// The hooks of a relation. The relation's name precedes the kind in the hook's name. Created runs first,
+	// when the unit has entered the relation and before any hook for a member.
 	Created  = "relation-created"
 	Joined   = "relation-joined"
 	Changed  = "relation-changed"
@@ -50,7 +51,7 @@ const (
 	Broken   = "relation-broken"
 )
 
-// Names returns the names of all hooks of a charm with those relations and storages.
+// Names returns the names of all hooks that a charm with these relations and storages can have.
 func Names(relations, storages []string) []string {
 	names := []string{Install, UpgradeCharm, ConfigChanged, Start, Stop, Remove, UpdateStatus, LeaderElected, LeaderSettingsChanged,
 		SecretChanged, SecretExpired, SecretRotate, SecretRemove}
@@ -71,7 +72,7 @@ func ForUnit(kind string) state.Hook {
 	return state.Hook{Kind: kind, Name: kind, Relation: state.NoRelation}
 }
 
-// ForSecret returns a hook about a revision of a secret.
+// ForSecret returns a hook for a revision of a secret.
 func ForSecret(kind, id string, revision int) state.Hook {
 	h := ForUnit(kind)
 	h.Secret = id
@@ -79,7 +80,7 @@ func ForSecret(kind, id string, revision int) state.Hook {
 	return h
 }
 
-// ForStorage returns a hook about a storage: "data-storage-attached".
+// ForStorage returns a hook for a storage, such as "data-storage-attached".
 func ForStorage(kind string, s state.Storage) state.Hook {
 	h := ForUnit(kind)
 	h.Name = s.Name() + "-" + kind
@@ -87,7 +88,7 @@ func ForStorage(kind string, s state.Storage) state.Hook {
 	return h
 }
 
-// commandName names commands in logs.
+// commandName is the name of every command in logs.
 const commandName = "juju-run"
 
 // ForAction returns the hook of an action or a command.
@@ -103,8 +104,8 @@ func ForAction(a actions.Action) state.Hook {
 // IsAction reports whether the hook is an action or a command of an operator.
 func IsAction(h state.Hook) bool { return h.Kind == Action || h.Kind == Command }
 
-// ForRelation returns a hook of a relation. member is the unit that causes it, the remote
-// service in a changed for its own settings, and empty in created and broken.
+// ForRelation returns a hook of a relation. member is the unit that causes the hook, or the remote service for
+// a changed hook about its own settings. It is empty for created and broken.
 func ForRelation(kind string, r Relation, member string) state.Hook {
 	h := state.Hook{
 		Kind:          kind,
@@ -120,8 +121,8 @@ func ForRelation(kind string, r Relation, member string) state.Hook {
 	return h
 }
 
-// Member returns the name of the queue's entry that the hook comes from. It is empty for created and
-// broken.
+// Member returns the name of the member that the hook concerns, which is also the name of its queue entry. It
+// returns an empty string for created and broken.
 func Member(h state.Hook) string {
 	if h.Kind == Changed {
 		return cmp.Or(h.RemoteUnit, h.RemoteService)
@@ -129,14 +130,14 @@ func Member(h state.Hook) string {
 	return h.RemoteUnit
 }
 
-// IsUnit reports whether an entry of the queue stands for a unit. The other entries stand for the own
-// settings of a remote service.
+// IsUnit reports whether a member is a unit. Every other member is a remote service, which stands for its own
+// settings.
 func IsUnit(member string) bool { return strings.Contains(member, "/") }
 
 // Relation is a relation as one unit's hooks see it.
 type Relation struct {
 	ID            int
-	Name          string // as the local charm calls it
+	Name          string // the relation's name in the local charm
 	RemoteService string
 	Peer          bool
 }
@@ -148,11 +149,12 @@ type Entry struct {
 	State    state.MemberState
 }
 
-// Hook returns the hook that is pending.
+// Hook returns the entry's pending hook.
 func (e Entry) Hook() state.Hook { return ForRelation(e.State.Pending, e.Relation, e.Member) }
 
-// Pick returns the entry whose hook runs next. A changed that is owed after its joined comes first, then
-// the oldest; peer relations come last. ok is false if there is none.
+// Pick returns the entry whose hook runs next. A changed hook that must directly follow its joined hook comes
+// first. Other entries of peer relations come last. Within these classes the oldest entry comes first. ok is
+// false if no entry has a pending hook.
 func Pick(entries iter.Seq[Entry]) (first Entry, ok bool) {
 	for e := range entries {
 		if e.State.Pending != "" && (!ok || e.compare(first) < 0) {
@@ -168,8 +170,8 @@ func (e Entry) compare(o Entry) int {
 		cmp.Compare(e.Relation.ID, o.Relation.ID), cmp.Compare(e.Member, o.Member))
 }
 
-// rank returns the entry's class in the order of hooks. Lower ranks go first, and the place in the queue
-// decides within one.
+// rank returns the entry's class in the order of hooks. Entries of a lower rank run first. Within a rank, the
+// place in the queue decides.
 func (e Entry) rank() (n int) {
 	if !isChangedOwed(e.State) {
 		n += 2

@@ -44,7 +44,8 @@ func TestTakenEntryIsNotReduced(t *testing.T) {
 	if diff := cmp.Diff(state.MemberState{State: In, Pending: Changed, Place: 4, Version: 7}, joining); diff != "" {
 		t.Errorf("taken: %s", diff)
 	}
-	// The member departs while its joined hook runs: the agent must not forget it, but run departed.
+	// The member departs while its joined hook runs. The agent must not forget it, and must run the departed
+	// hook.
 	if diff := cmp.Diff(state.MemberState{State: In, Pending: Departed, Place: tail, Version: 7}, Arrive(joining, Departed, tail)); diff != "" {
 		t.Errorf("departed meanwhile: %s", diff)
 	}

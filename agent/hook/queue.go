@@ -7,16 +7,16 @@ import (
 	"bijou/state/charm"
 )
 
-// A member's recorded state (state.MemberState.State) is what its hooks have been told of it, the
-// entry being executed included: nothing, that it is in, or that it has left.
+// The values of [state.MemberState].State. They record whether, for the unit's hooks and the hook in flight,
+// a member is in the relation or has left it. The state is empty if no hook for the member has begun.
 const (
 	In   = "in"
 	Left = "left"
 )
 
-// Arrive adds a hook of that kind to a member's entry. The entry goes to the tail, unless the hook adds
-// nothing to it. The table is in docs/reference/hooks.md, "The queue". A hook that was taken out to run is
-// no longer in the entry, so that nothing cancels it.
+// Arrive adds a hook of this kind to a member's entry. The hook can also cancel or replace the pending one,
+// by the table in docs/reference/hooks.md, "The queue". An entry that gets a new pending hook moves to the
+// tail. A hook that was removed from the entry to run can no longer be cancelled.
 func Arrive(m state.MemberState, kind string, tail int64) state.MemberState {
 	switch [2]string{m.Pending, kind} {
 	case [2]string{Joined, Departed}:
@@ -33,8 +33,8 @@ func Arrive(m state.MemberState, kind string, tail int64) state.MemberState {
 	return m
 }
 
-// Take returns the member's state once its pending hook is executed. After a joined, a changed is owed in the
-// same place, whether or not the joined succeeds.
+// Take returns the member's state after its pending hook was removed from the queue to run. After a joined
+// hook a changed hook is pending in the same place, whether or not the joined hook succeeds.
 func Take(m state.MemberState) state.MemberState {
 	switch m.Pending {
 	case Joined:
@@ -53,8 +53,8 @@ func Take(m state.MemberState) state.MemberState {
 	return m
 }
 
-// Done records that a changed hook for the member counts as done, which knew its settings
-// up to the given version. A pending changed that has nothing newer to tell is dropped.
+// Done returns the member's state after a changed hook for it is done. seen is the version of the member's
+// settings that the hook has seen. It drops a pending changed hook that would see no newer version.
 func Done(m state.MemberState, seen int64) state.MemberState {
 	m.Seen = max(m.Seen, seen)
 	if m.Pending == Changed && m.Version <= m.Seen {
@@ -64,10 +64,12 @@ func Done(m state.MemberState, seen int64) state.MemberState {
 	return m
 }
 
-// IsForgotten reports whether nothing is left to be remembered of the member.
+// IsForgotten reports whether the member's entry can be removed: the member is not in the relation, and no
+// hook is pending.
 func IsForgotten(m state.MemberState) bool { return m.State != In && m.Pending == "" }
 
-// IsExpected reports whether the member is in, as far as its hooks know once the pending one has run.
+// IsExpected reports whether, for the unit's hooks, the member will be in the relation once the pending hook
+// has run.
 func IsExpected(m state.MemberState) bool {
 	switch m.Pending {
 	case Joined, Changed:
@@ -79,7 +81,7 @@ func IsExpected(m state.MemberState) bool {
 	return m.State == In
 }
 
-// isChangedOwed reports whether the pending hook is the changed that directly follows a joined.
+// isChangedOwed reports whether the pending hook is the changed hook that directly follows a joined hook.
 func isChangedOwed(m state.MemberState) bool {
 	return m.State == In && m.Pending == Changed && m.Seen == 0
 }
@@ -89,17 +91,17 @@ type Arrival struct {
 	Relation int
 	Member   string
 	State    state.MemberState
-	Known    bool // there is an entry
-	Forget   bool // the entry is to be removed
+	Known    bool // the queue already has an entry for the member
+	Forget   bool // the queue must remove the entry
 }
 
-// Arrivals compares the members present in a relation with their recorded state, and returns the entries
-// that change. These are members that came, members that are gone, and members whose settings are newer
-// than the hooks have seen. If leaving is true, because the relation or the local unit goes, all members
-// count as gone. tail is the next free place.
+// Arrivals compares the members present in a relation with their recorded state, and returns the entries that
+// change. These are members that came, members that are gone, and members whose settings are newer than the
+// hooks have seen. leaving is true if the unit must leave the relation. Then all members count as gone. tail is
+// the queue's next free place.
 //
-// A service among those present stands for its own settings, for which there is a changed hook but no
-// joined or departed.
+// A service among the present members stands for its own settings. It has changed hooks, but no joined and
+// departed hooks.
 func Arrivals(
 	relation int,
 	recorded map[string]state.MemberState,
@@ -110,7 +112,7 @@ func Arrivals(
 	if leaving {
 		present = nil
 	}
-	var changed []member // few: only these are worth sorting
+	var changed []member // sorted below, since there are fewer of them than members
 
 	known := 0
 	for _, m := range present {
@@ -148,14 +150,14 @@ func Arrivals(
 	return all
 }
 
-// member is one that is in the relation or, by what was recorded, was.
+// member is a unit or service that is in the relation, or was in it according to its recorded state.
 type member struct {
 	name    string
 	version int64
 	in      bool
 }
 
-// findGone returns the recorded members that have left, except those that already know it.
+// findGone returns the recorded members that are not present, unless their recorded state already shows that.
 func findGone(recorded map[string]state.MemberState, present []state.Member, tail int64) (gone []member) {
 	here := make(map[string]bool, len(present))
 	for _, m := range present {
@@ -171,12 +173,13 @@ func findGone(recorded map[string]state.MemberState, present []state.Member, tai
 	return gone
 }
 
-// update returns the member's new record.
+// update returns the recorded state m after it was compared with the member.
 func (now member) update(m state.MemberState, tail int64) state.MemberState {
-	switch service := !IsUnit(now.name); {
-	case service && !now.in:
-		return state.MemberState{}
-	case service:
+	// A service has no joined and departed hooks. It is in the relation, or its entry is removed.
+	if !IsUnit(now.name) {
+		if !now.in {
+			return state.MemberState{}
+		}
 		m.State = In
 	}
 

@@ -13,7 +13,7 @@ import (
 	"bijou/state/actions"
 )
 
-// Action returns the running action. It returns hookapi.ErrNoAction in a hook.
+// Action returns the running action. It returns [hookapi.ErrNoAction] in a hook.
 func (c *Context) Action(ctx context.Context) (hookapi.Action, error) {
 	return answer(ctx, c, func() (hookapi.Action, error) {
 		if c.opts.Action == nil {
@@ -35,7 +35,7 @@ func (c *Context) doInAction(ctx context.Context, f func() error) error {
 	})
 }
 
-// SetResults adds results to those that the action returns at its end.
+// SetResults merges results into the results that the action returns at its end.
 func (c *Context) SetResults(ctx context.Context, results map[string]any) error {
 	return c.doInAction(ctx, func() error {
 		all := mergeResults(c.actionResults, results)
@@ -45,7 +45,7 @@ func (c *Context) SetResults(ctx context.Context, results map[string]any) error 
 		}
 		if len(data) > actions.MaxText {
 			return fmt.Errorf(
-				"cannot set results: they have %d bytes together, at most %d: write large results into a file, and set its name",
+				"cannot set results: they have %d bytes together; the limit is %d: write large results into a file, and set its name",
 				len(data), actions.MaxText,
 			)
 		}
@@ -55,7 +55,8 @@ func (c *Context) SetResults(ctx context.Context, results map[string]any) error 
 	})
 }
 
-// mergeResults merges dictionaries key by key, and replaces everything else.
+// mergeResults returns the old results with the fresh ones merged in. It merges dictionaries key by key, and
+// replaces all other values.
 func mergeResults(old, fresh map[string]any) map[string]any {
 	all := make(map[string]any, len(old)+len(fresh))
 	maps.Copy(all, old)
@@ -72,7 +73,7 @@ func mergeResults(old, fresh map[string]any) map[string]any {
 	return all
 }
 
-// FailAction makes the action fail.
+// FailAction marks the action as failed with this message.
 func (c *Context) FailAction(ctx context.Context, message string) error {
 	return c.doInAction(ctx, func() error {
 		c.actionFailure = &message
@@ -80,7 +81,7 @@ func (c *Context) FailAction(ctx context.Context, message string) error {
 	})
 }
 
-// LogAction reports the action's progress to the operator, and in the unit's log.
+// LogAction reports the action's progress to the operator at once, and adds it to the unit's log.
 func (c *Context) LogAction(ctx context.Context, message string) error {
 	return c.doInAction(ctx, func() error {
 		id, err := strconv.Atoi(c.opts.Action.ID)
@@ -94,8 +95,8 @@ func (c *Context) LogAction(ctx context.Context, message string) error {
 	})
 }
 
-// ActionEnd returns the results that the action has set, and why it says that it has
-// failed; nil if it does not.
+// ActionEnd returns the results that the action has set, and the message of its last FailAction. failure is
+// nil if the action has not called FailAction.
 func (c *Context) ActionEnd() (results map[string]any, failure *string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,15 +12,15 @@ import (
 	"bijou/state/secret/record"
 )
 
-// CloudSpec returns the values that the operators have given of the cloud.
+// CloudSpec returns the specification of the cloud, with the credential that the operators have set. It returns
+// [hookapi.ErrSecretDenied] if the service is not trusted, or if there is no credential.
 func (c *Context) CloudSpec(ctx context.Context) (map[string]any, error) {
 	return answer(ctx, c, func() (map[string]any, error) {
 		return view(ctx, c, func(v *state.View) (map[string]any, error) { return c.readCloudSpec(ctx, v) })
 	})
 }
 
-// readCloudSpec returns the cloud's credential. It returns [hookapi.ErrSecretDenied] if the service is not
-// trusted, or if the operators have given no credential.
+// readCloudSpec reads the specification for CloudSpec, and opens the secret that holds it.
 func (c *Context) readCloudSpec(ctx context.Context, v *state.View) (spec map[string]any, err error) {
 	s, err := v.Service(c.opts.Facts.Service)
 	if err != nil {
@@ -32,7 +32,7 @@ func (c *Context) readCloudSpec(ctx context.Context, v *state.View) (spec map[st
 
 	r, err := record.Get(v, secret.CredentialID)
 	if errors.Is(err, state.ErrNotFound) {
-		return nil, fmt.Errorf("%w: the operators have set none: juju set-credential", hookapi.ErrSecretDenied)
+		return nil, fmt.Errorf("%w: no credential has been set: juju set-credential", hookapi.ErrSecretDenied)
 	}
 	if err != nil {
 		return nil, err
@@ -47,8 +47,9 @@ func (c *Context) readCloudSpec(ctx context.Context, v *state.View) (spec map[st
 		return nil, err
 	}
 
-	if json.Unmarshal(content[secret.CredentialKey], &spec) != nil { // the error may quote it
-		return nil, fmt.Errorf("the secret %q holds none: juju set-credential", r.Label)
+	// Do not wrap the error: it can quote the credential.
+	if json.Unmarshal(content[secret.CredentialKey], &spec) != nil {
+		return nil, fmt.Errorf("the secret %q contains no credential: juju set-credential", r.Label)
 	}
 	return spec, nil
 }

@@ -7,12 +7,13 @@ import (
 	"bijou/state"
 )
 
+// serviceConfig holds the configuration that the hook has read.
 type serviceConfig struct {
 	values  map[string]any
 	version int64
 }
 
-// Config returns the options that the hook sees.
+// Config returns the values of the charm's options, with defaults applied, as they were at the first call.
 func (c *Context) Config(ctx context.Context) (map[string]any, error) {
 	return answer(ctx, c, func() (map[string]any, error) {
 		config, err := loadOnce(ctx, c, &c.config, c.readConfig)
@@ -23,6 +24,7 @@ func (c *Context) Config(ctx context.Context) (map[string]any, error) {
 	})
 }
 
+// readConfig reads the version of the service's configuration, and the values of the charm's options.
 func (c *Context) readConfig(v *state.View) (*serviceConfig, error) {
 	set, err := v.Config(c.opts.Facts.Service)
 	if err != nil {
@@ -32,7 +34,8 @@ func (c *Context) readConfig(v *state.View) (*serviceConfig, error) {
 	return &serviceConfig{values, set.Version}, err
 }
 
-// SeenConfig returns the version of the configuration that the hook has read, or 0.
+// SeenConfig returns the version of the configuration that the hook has read. It returns 0 if the hook has
+// not read the configuration.
 func (c *Context) SeenConfig() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

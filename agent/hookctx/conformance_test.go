@@ -17,18 +17,18 @@ import (
 
 func TestConformance(t *testing.T) { hookapitest.Run(t, open) }
 
-// world is an environment of the suite over a real state. It translates relation ids, since the suite
-// chooses its own and the store numbers relations in order.
+// world implements the suite's environment with a real state. It translates relation ids, since the suite
+// chooses its own ids and the store numbers relations in order.
 type world struct {
 	t       testing.TB
 	st      *state.State
-	stored  map[int]int // the suite's id to the store's
+	stored  map[int]int // maps the suite's ids to the store's
 	leaders *state.Session
 	leads   map[string]*state.Leadership // by service
 }
 
-// open builds the suite's fixture: services whose charms have only the endpoints that the fixture asks
-// for.
+// open builds the suite's fixture: it deploys services whose charms have only the endpoints that the fixture
+// needs.
 func open(t testing.TB, fixture hookapitest.World) hookapitest.Env {
 	w := &world{t: t, st: statetest.New(t), stored: map[int]int{}, leads: map[string]*state.Leadership{}}
 	w.leaders = statetest.Session(t, w.st)
@@ -157,14 +157,14 @@ func (w *world) Lead(service, unit string) {
 		err = l.Resign(w.t.Context())
 		delete(w.leads, service)
 	default:
-		err = l.SetLeaderUnit(w.t.Context(), unit)
+		err = state.SetLeaderUnit(w.t.Context(), l, unit)
 	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// running is a hook whose relation ids are translated.
+// running is a hook that translates relation ids.
 type running struct {
 	*hookctx.Context
 	w *world

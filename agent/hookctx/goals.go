@@ -8,7 +8,7 @@ import (
 	"bijou/state"
 )
 
-// Goals returns the units and relations that the environment has or will have.
+// Goals returns the units and relations that the service has or will have.
 func (c *Context) Goals(ctx context.Context) (hookapi.Goals, error) {
 	return answer(ctx, c, func() (goals hookapi.Goals, err error) {
 		if _, err := c.localUnit(""); err != nil {
@@ -27,12 +27,16 @@ func readGoals(v *state.View, service string) (goals hookapi.Goals, err error) {
 		return goals, err
 	}
 	relations, err := v.ServiceRelations(service)
+	if err != nil {
+		return goals, err
+	}
 
 	for _, r := range relations {
 		if r.IsPeer() {
 			continue // its units are the service's own
 		}
 
+		// The service has an endpoint, since the relation is one of its own.
 		end, _ := r.Endpoint(service)
 		if goals.Relations[end.Name] == nil {
 			goals.Relations[end.Name] = map[string]hookapi.Goal{}
@@ -42,10 +46,10 @@ func readGoals(v *state.View, service string) (goals hookapi.Goals, err error) {
 		}
 	}
 
-	return goals, err
+	return goals, nil
 }
 
-// addRelationGoals adds the goals of a related service and its units.
+// addRelationGoals adds the goals of a related service and its units to the map.
 func addRelationGoals(v *state.View, r state.Relation, other string, to map[string]hookapi.Goal) error {
 	units, err := readUnitGoals(v, other)
 	if err != nil {
@@ -69,7 +73,7 @@ func addRelationGoals(v *state.View, r state.Relation, other string, to map[stri
 	return nil
 }
 
-// readUnitGoals returns the goals of a service's units, by unit, without those that are dead.
+// readUnitGoals returns the goals of a service's units by name. It leaves out dead units.
 func readUnitGoals(v *state.View, service string) (map[string]hookapi.Goal, error) {
 	units, err := v.Units(service)
 	if err != nil {
@@ -85,7 +89,7 @@ func readUnitGoals(v *state.View, service string) (map[string]hookapi.Goal, erro
 		case u.Life == state.Dying:
 			goal.Status = string(state.Dying)
 		case goal.Status == "" && u.Charm == "":
-			goal.Status = "waiting" // for its machine, or its charm
+			goal.Status = "waiting" // the unit waits for its machine or its charm
 		case goal.Status == "":
 			goal.Status = statusUnknown
 		}

@@ -1,8 +1,8 @@
-// Package hookctx keeps what one running hook has read (a cache) and written
-// (a buffer). It implements hookapi.Hook over state.
+// Package hookctx implements [hookapi.Hook] over the state, for one running hook. A [Context] caches what the
+// hook reads, and buffers what it writes until the hook succeeds.
 //
-// It neither runs hooks nor talks to them: agent/uniter makes one for each hook
-// and commits it, hook tools ask it. Only agent/uniter and agent/do import it.
+// The package does not run hooks. agent/uniter and agent/do create a Context for each hook, and commit its
+// writes with [Context.AddTo]. The hook's tools call the Context's other methods.
 package hookctx
 
 import (
@@ -23,51 +23,52 @@ import (
 // Options describe a hook.
 type Options struct {
 	State *state.State
-	// Update commits what takes effect at once, whatever becomes of the hook.
+	// Update commits writes that take effect at once, even if the hook fails later.
 	Update state.Updater
-	// Facts are complete: Members are those that the hook is to see.
+	// Facts are the facts about the hook. Their Members replace the members that are in the store.
 	Facts hookapi.Facts
-	// RelationName is the implied relation's in the local charm; it describes a
-	// relation that is gone from the store.
+	// RelationName is the implied relation's name in the local charm. It is used if the relation is gone from
+	// the store.
 	RelationName string
-	// CharmURL is the charm whose options the hook sees; empty: the service's.
+	// CharmURL is the charm whose options the hook sees. If CharmURL is empty, the hook sees the options of
+	// the service's charm.
 	CharmURL string
-	// Log gets what the hook logs.
+	// Log writes a line that the hook logs.
 	Log func(level, message string)
-	// Action is the action that runs; nil in hooks and commands.
+	// Action is the running action. It is nil in hooks and commands.
 	Action *hookapi.Action
-	// Resources is the folder that resources are fetched into; empty: none are.
+	// Resources is the directory for downloaded resources. If it is empty, the hook cannot get resources.
 	Resources string
 	// SecretKeys opens and seals secrets.
 	SecretKeys secret.Keeper
 }
 
-// Context is one running hook. Its methods may be called from several goroutines.
+// Context is the context of one running hook. Several goroutines can use it at once.
 type Context struct {
 	opts Options
 
 	mu        sync.Mutex
 	ended     bool
-	reads     int // from the store so far
+	reads     int // how many times the store was read
 	relations map[int]hookapi.Relation
 	ids       map[string][]int
 	nodes     map[hookapi.Node]*settingsNode
 	config    *serviceConfig
 	ports     map[string]*unitPorts
 
-	leader          *bool         // nil: nobody has asked yet
-	needsLeadership bool          // the hook has written what only a leader may
-	leaderSettings  *settingsNode // nil: not read
-	unitState       *settingsNode // nil: not read
+	leader          *bool         // nil until it is read
+	needsLeadership bool          // the hook has written something that only a leader can write
+	leaderSettings  *settingsNode // nil until they are read
+	unitState       *settingsNode // nil until it is read
 
-	secrets *secretCache // nil: not read
-	storage *unitStorage // nil: not read
+	secrets *secretCache // nil until they are read
+	storage *unitStorage // nil until it is read
 
-	said          *state.WorkloadStatus // of the unit, last; nil: nothing
+	said          *state.WorkloadStatus // the last status that the hook has set for its unit, or nil
 	actionResults map[string]any
-	actionFailure *string // why the action says that it has failed
+	actionFailure *string // the message of action-fail, or nil
 
-	fetchMu sync.Mutex // of resources; never held together with mu
+	fetchMu sync.Mutex // serializes downloads of resources; never held together with mu
 }
 
 var _ hookapi.Hook = (*Context)(nil)
@@ -91,8 +92,8 @@ func (c *Context) Facts() hookapi.Facts {
 	return f
 }
 
-// Close ends the hook: every question returns hookapi.ErrGone from now on. It is
-// idempotent, and waits for questions that are being answered.
+// Close ends the hook. It waits for calls in progress, and later calls return [hookapi.ErrGone]. It is
+// idempotent.
 func (c *Context) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,7 +110,7 @@ func (c *Context) Log(level, message string) {
 	}
 }
 
-// answer answers one question, by f, under the lock and unless the hook has ended.
+// answer is [Context.do] for a function that also returns a value.
 func answer[T any](ctx context.Context, c *Context, f func() (T, error)) (value T, err error) {
 	err = c.do(ctx, func() (err error) {
 		value, err = f()
@@ -118,7 +119,8 @@ func answer[T any](ctx context.Context, c *Context, f func() (T, error)) (value 
 	return value, err
 }
 
-// do calls f under the lock, unless the hook has ended.
+// do calls f with c.mu held. It returns [hookapi.ErrGone] instead if the hook has ended, or ctx's error if ctx
+// is done.
 func (c *Context) do(ctx context.Context, f func() error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +130,7 @@ func (c *Context) do(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// checkOpen returns an error once the hook has ended or ctx is done; c.mu is held.
+// checkOpen returns an error if the hook has ended or ctx is done. The caller holds c.mu.
 func (c *Context) checkOpen(ctx context.Context) error {
 	if c.ended {
 		return hookapi.ErrGone
@@ -136,7 +138,7 @@ func (c *Context) checkOpen(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// view reads once from the store; c.mu is held.
+// view returns the result of read in one view of the store. The caller holds c.mu.
 func view[T any](ctx context.Context, c *Context, read func(v *state.View) (T, error)) (value T, err error) {
 	c.reads++
 	err = c.opts.State.View(ctx, func(v *state.View) (err error) {
@@ -146,7 +148,7 @@ func view[T any](ctx context.Context, c *Context, read func(v *state.View) (T, e
 	return value, err
 }
 
-// loadOnce returns what cached holds, and fills it by read at the first call. The caller holds c.mu.
+// loadOnce returns the cached value. At the first call it reads the value and caches it. The caller holds c.mu.
 func loadOnce[T any](ctx context.Context, c *Context, cached **T, read func(v *state.View) (*T, error)) (*T, error) {
 	if *cached != nil {
 		return *cached, nil
@@ -160,14 +162,14 @@ func loadOnce[T any](ctx context.Context, c *Context, cached **T, read func(v *s
 	return value, nil
 }
 
-// localUnit returns the given unit, or the local unit if none is given. It returns hookapi.ErrUnknownUnit
-// if there is no local unit either.
+// localUnit returns the given unit, or the local unit if none is given. It returns hookapi.ErrUnknownUnit if
+// neither exists.
 func (c *Context) localUnit(unit string) (string, error) {
 	if unit == "" {
 		unit = c.opts.Facts.Unit
 	}
 	if unit == "" {
-		return "", fmt.Errorf("there is no local unit: %w", hookapi.ErrUnknownUnit)
+		return "", fmt.Errorf("no local unit exists: %w", hookapi.ErrUnknownUnit)
 	}
 
 	return unit, nil
@@ -179,20 +181,39 @@ type Change struct {
 	state.Change
 }
 
-// AddTo adds all writes of the hook to the transaction that marks the hook as done, and returns the changes
-// to settings. It ignores relations that are gone. The hook ends with the call, as by Close. A transaction
-// that runs again may call AddTo again.
+// AddTo adds all writes of the hook to the transaction that records the hook as done, and returns the changed
+// settings. It skips writes to relations that are gone. It also ends the hook, as Close does. If the transaction
+// runs again, it can call AddTo again.
 func (c *Context) AddTo(ctx context.Context, tx *state.Tx) ([]Change, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ended = true
-	addSecrets := func(tx *state.Tx) error { return c.addSecrets(ctx, tx) }
-	for _, add := range []func(*state.Tx) error{c.addUnitAndLeaderState, addSecrets, c.addStorage} {
-		if err := add(tx); err != nil {
+	if err := c.addUnitAndLeaderState(tx); err != nil {
+		return nil, err
+	}
+	if err := c.addSecrets(ctx, tx); err != nil {
+		return nil, err
+	}
+	if err := c.addStorage(tx); err != nil {
+		return nil, err
+	}
+
+	changes, err := c.addSettings(tx)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, unit := range slices.Sorted(maps.Keys(c.ports)) {
+		if err := c.ports[unit].commit(tx, unit); err != nil {
 			return nil, err
 		}
 	}
 
+	return changes, nil
+}
+
+// addSettings adds the hook's changes of settings in relations to the transaction, and returns them.
+func (c *Context) addSettings(tx *state.Tx) ([]Change, error) {
 	var all []Change
 	for _, at := range slices.SortedFunc(maps.Keys(c.nodes), compareNodes) {
 		changed, err := mergeNode(tx, at, c.nodes[at].diff())
@@ -210,17 +231,12 @@ func (c *Context) AddTo(ctx context.Context, tx *state.Tx) ([]Change, error) {
 		}
 	}
 
-	for _, unit := range slices.Sorted(maps.Keys(c.ports)) {
-		if err := c.ports[unit].commit(tx, unit); err != nil {
-			return nil, err
-		}
-	}
-
 	return all, nil
 }
 
 // notifyMembers makes the other members run their changed hooks after a change of a service's own settings.
-// For that it touches the settings of the leader, which has made the change.
+// For that it touches the settings of the hook's unit. If that unit does not belong to the service, it
+// touches the settings of the service's leader.
 func (c *Context) notifyMembers(tx *state.Tx, at hookapi.Node) (err error) {
 	by := c.opts.Facts.Unit
 	if serviceOf(by) != at.Service {
@@ -252,8 +268,8 @@ func compareNodes(a, b hookapi.Node) int {
 		cmp.Compare(a.Service, b.Service))
 }
 
-// mergeNode writes changes to the settings of a unit or service in a relation. A relation that is gone counts
-// as done.
+// mergeNode merges changes into the settings of a unit or service in a relation. It returns nil if the relation
+// is gone.
 func mergeNode(tx *state.Tx, at hookapi.Node, changes map[string]*string) (changed []state.Change, err error) {
 	if len(changes) == 0 {
 		return nil, nil
@@ -268,10 +284,10 @@ func mergeNode(tx *state.Tx, at hookapi.Node, changes map[string]*string) (chang
 	return changed, state.IgnoreNotFound(err)
 }
 
-// maxLoggedValue bounds how much of a value is logged, in bytes.
+// maxLoggedValue limits the part of a value that is logged, in bytes.
 const maxLoggedValue = 200
 
-// String returns the change as the log has it. text.HideSecrets finds secrets in this form.
+// String returns the change as a log line. [text.HideSecrets] recognizes secrets in this form.
 func (c Change) String() string {
 	if c.New == nil {
 		return fmt.Sprintf("setting removed: %q (was %s)", c.Key, formatValue(c.Old))
@@ -279,13 +295,14 @@ func (c Change) String() string {
 	return fmt.Sprintf("setting changed: %q=%s (was %s)", c.Key, formatValue(c.New), formatValue(c.Old))
 }
 
-// formatValue returns a setting's new value for the log, shortened to maxLoggedValue bytes.
+// formatValue returns a setting's value for the log, shortened to maxLoggedValue bytes, or "unset" for nil.
 func formatValue(value *string) string {
 	switch {
 	case value == nil:
 		return "unset"
 	case len(*value) > maxLoggedValue:
-		shown := text.HideSecrets(*value) // nothing tells that half a URL holds a password
+		// Hide secrets before the value is cut, since a password in half a URL cannot be recognized.
+		shown := text.HideSecrets(*value)
 		if len(shown) <= maxLoggedValue {
 			return fmt.Sprintf("%q", shown)
 		}

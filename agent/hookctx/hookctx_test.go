@@ -38,7 +38,7 @@ func TestANodeIsReadOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if c.Reads() != 1 { // the relation, and the node, at once
+	if c.Reads() != 1 { // one read for both the relation and the node
 		t.Errorf("100 reads of one node asked the store %d times, want 1", c.Reads())
 	}
 	if got := c.SeenSettings(id, "mysql/0"); got != 1 {
@@ -64,11 +64,11 @@ func TestCommitSaysWhatChanged(t *testing.T) {
 		return err
 	})
 	want := []string{
-		`setting changed: "db-Password"=(hidden) (was unset)`, // as the tools print it
+		`setting changed: "db-Password"=(hidden) (was unset)`, // in the form in which the tools print it
 		`setting changed: "long"="` + strings.Repeat("x", 200) + `"... (300 bytes) (was unset)`,
 		`setting changed: "new"="2" (was unset)`,
 		`setting removed: "old" (was "1")`,
-		`setting changed: "url"="mysql://me:(hidden)@db/" (was unset)`, // nothing was cut off
+		`setting changed: "url"="mysql://me:(hidden)@db/" (was unset)`, // the value is not cut off
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -7,13 +7,13 @@ import (
 	"bijou/state"
 )
 
-// IsLeader reports whether the local unit led its service when the hook first asked.
+// IsLeader reports whether the local unit led its service at the hook's first call.
 func (c *Context) IsLeader(ctx context.Context) (bool, error) {
 	return answer(ctx, c, func() (bool, error) { return c.readIsLeader(ctx) })
 }
 
-// readIsLeader reports whether the unit leads its service. It reads that once, so that a hook gets one
-// answer.
+// readIsLeader reports whether the unit leads its service. It reads the leader once, so that a hook always
+// gets the same answer.
 func (c *Context) readIsLeader(ctx context.Context) (bool, error) {
 	unit := c.opts.Facts.Unit
 	if c.leader != nil || unit == "" {
@@ -29,7 +29,7 @@ func (c *Context) readIsLeader(ctx context.Context) (bool, error) {
 	return leads, nil
 }
 
-// checkLeader returns ErrNotLeader unless the unit leads its service.
+// checkLeader returns [hookapi.ErrNotLeader] unless the unit leads its service.
 func (c *Context) checkLeader(ctx context.Context) error {
 	leads, err := c.readIsLeader(ctx)
 	if err != nil {
@@ -42,8 +42,8 @@ func (c *Context) checkLeader(ctx context.Context) error {
 	return nil
 }
 
-// requireLeader returns ErrNotLeader unless the unit leads its service. The hook's success then also depends
-// on the unit still leading.
+// requireLeader returns [hookapi.ErrNotLeader] unless the unit leads its service. If it returns nil, the commit of
+// the hook fails unless the unit still leads.
 func (c *Context) requireLeader(ctx context.Context) error {
 	err := c.checkLeader(ctx)
 	if err != nil {
@@ -54,8 +54,9 @@ func (c *Context) requireLeader(ctx context.Context) error {
 	return nil
 }
 
-// requireServiceWrite returns an error if the unit may not write the service's own settings in a relation.
-// Only the leader may write them, or an operator for any unit.
+// requireServiceWrite returns [hookapi.ErrNotLeader] if the hook cannot write the service's own settings in a
+// relation. Only the service's leader and operators can write them. An empty service stands for a unit's
+// settings.
 func (c *Context) requireServiceWrite(ctx context.Context, service string) error {
 	f := c.opts.Facts
 	switch {
@@ -96,16 +97,16 @@ func (c *Context) loadLeaderSettings(ctx context.Context) (*settingsNode, error)
 	})
 }
 
-// SeenLeaderSettings returns the version of the leader settings that the hook has read, or
-// 0.
+// SeenLeaderSettings returns the version of the leader settings that the hook has read. It returns 0 if the
+// hook has not read them.
 func (c *Context) SeenLeaderSettings() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.leaderSettings.seenVersion()
 }
 
-// addUnitAndLeaderState adds the unit's state and the leader settings to the transaction. The commit fails
-// unless the unit holds the leadership that the hook's writes need.
+// addUnitAndLeaderState adds the changes of the unit's state and of the leader settings to the transaction. It
+// returns an error if the hook's writes need the leadership, and the unit no longer leads.
 func (c *Context) addUnitAndLeaderState(tx *state.Tx) error {
 	f := c.opts.Facts
 	if c.needsLeadership {
@@ -128,12 +129,12 @@ func (c *Context) addUnitAndLeaderState(tx *state.Tx) error {
 	return state.IgnoreNotFound(err)
 }
 
-// State returns the unit's own key-value pairs, own writes applied.
+// State returns the unit's own key-value pairs, with the hook's own writes applied.
 func (c *Context) State(ctx context.Context) (map[string]string, error) {
 	return answer(ctx, c, func() (map[string]string, error) { return cloneValues(c.loadUnitState(ctx)) })
 }
 
-// SetState merges changes into them, with the hook's success.
+// SetState merges changes into the unit's own key-value pairs. They take effect when the hook succeeds.
 func (c *Context) SetState(ctx context.Context, changes map[string]*string) error {
 	return c.do(ctx, func() error {
 		n, err := c.loadUnitState(ctx)
@@ -144,7 +145,7 @@ func (c *Context) SetState(ctx context.Context, changes map[string]*string) erro
 	})
 }
 
-// loadUnitState returns the unit's own notes, which state-get and state-set use. It reads them once.
+// loadUnitState returns the unit's own key-value pairs, which state-get and state-set use. It reads them once.
 func (c *Context) loadUnitState(ctx context.Context) (*settingsNode, error) {
 	unit, err := c.localUnit("")
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestNoUpdateIsLost checks that no write is lost when two units run hook after hook at the same time.
-// Both write in one relation: their own settings, and both write mysql's too.
+// TestNoUpdateIsLost checks that no write is lost when two units run hook after hook at the same time. In one
+// relation, each unit writes its own settings, and both also write mysql's settings.
 func TestNoUpdateIsLost(t *testing.T) {
-	hooks := 500 // of each unit
+	hooks := 500 // the number of hooks of each unit
 	if testing.Short() {
 		hooks = 50
 	}

@@ -13,7 +13,7 @@ import (
 	"bijou/state"
 )
 
-// Address returns the local unit's address; empty if it has none.
+// Address returns the local unit's address, or an empty string if the unit has none.
 func (c *Context) Address(ctx context.Context, public bool) (string, error) {
 	return answer(ctx, c, func() (string, error) {
 		unit, err := c.localUnit("")
@@ -35,8 +35,8 @@ func (c *Context) readBindings(ctx context.Context) ([]string, error) {
 	})
 }
 
-// Network describes the addresses of an endpoint. All endpoints of a unit have the one address under which
-// the unit is reached. It returns [hookapi.ErrUnknownBinding] if the charm has no such endpoint.
+// Network describes the addresses of an endpoint. All endpoints of a unit have the unit's private address. It
+// returns [hookapi.ErrUnknownBinding] if the charm does not have the endpoint.
 func (c *Context) Network(ctx context.Context, binding string, relation int) (hookapi.Network, error) {
 	return answer(ctx, c, func() (hookapi.Network, error) {
 		unit, err := c.localUnit("")
@@ -58,7 +58,8 @@ func (c *Context) Network(ctx context.Context, binding string, relation int) (ho
 			}
 		}
 
-		address, err := view(ctx, c, func(v *state.View) (string, error) { return v.UnitAddress(unit, false) })
+		const public = false
+		address, err := view(ctx, c, func(v *state.View) (string, error) { return v.UnitAddress(unit, public) })
 		if err != nil {
 			return hookapi.Network{}, err
 		}
@@ -94,8 +95,8 @@ func describeNetwork(ctx context.Context, address string) (hookapi.Network, erro
 	return n, nil
 }
 
-// resolveHost returns an address of the host, one that other hosts can reach if there is one. It returns ""
-// for an unknown name.
+// resolveHost returns an address of the named host. It prefers addresses that are not loopback addresses. It
+// returns an empty string for an unknown name.
 func resolveHost(ctx context.Context, host string) string {
 	found, err := net.DefaultResolver.LookupHost(ctx, host)
 	if err != nil || len(found) == 0 {
@@ -105,7 +106,8 @@ func resolveHost(ctx context.Context, host string) string {
 	return found[max(i, 0)]
 }
 
-// HostSubnet returns the subnet that holds one address only. It returns a host name unchanged.
+// HostSubnet returns the subnet that contains only this address, in CIDR notation. It returns a host name
+// unchanged.
 func HostSubnet(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil {
@@ -114,12 +116,14 @@ func HostSubnet(address string) string {
 	return netip.PrefixFrom(ip, ip.BitLen()).String()
 }
 
-// hostInterface is an interface of this host; zero where the address is none of this host's.
+// hostInterface is a network interface of this host. network is a CIDR.
 type hostInterface struct{ name, mac, network string }
 
-// findInterface returns the network interface of this host that has the address, or none.
+// findInterface returns the network interface of this host that has the address. It returns the zero value if
+// no interface has the address.
 func findInterface(address string) hostInterface {
 	ip := net.ParseIP(address)
+	// An interface that cannot be read is not found either.
 	interfaces, _ := net.Interfaces()
 	for _, i := range interfaces {
 		addresses, _ := i.Addrs()
@@ -135,7 +139,7 @@ func findInterface(address string) hostInterface {
 	return hostInterface{}
 }
 
-// unitPorts are a unit's open ports as they were read, and the hook's changes.
+// unitPorts holds a unit's open ports as they were read, and the hook's changes.
 type unitPorts struct {
 	stored  []state.Port
 	changes []PortChange
@@ -148,22 +152,22 @@ func (c *Context) SetPort(ctx context.Context, unit string, p hookapi.Port, open
 		if err != nil {
 			return err
 		}
-		of, err := c.loadPorts(ctx, unit)
+		ports, err := c.loadPorts(ctx, unit)
 		if err != nil {
 			return err
 		}
 
-		own := of.apply(of.stored)
+		own := ports.apply(ports.stored)
 		if open {
 			err = c.checkPortConflict(ctx, unit, own, p)
 		} else {
-			err = c.checkClosing(unit, of.stored, own, p)
+			err = c.checkClosing(unit, ports.stored, own, p)
 		}
 		if err != nil {
 			return err
 		}
 
-		of.changes = append(of.changes, PortChange{Unit: unit, Port: state.Port(p), Open: open})
+		ports.changes = append(ports.changes, PortChange{Unit: unit, Port: state.Port(p), Open: open})
 		return nil
 	})
 }
@@ -188,7 +192,7 @@ func (c *Context) Ports(ctx context.Context) ([]hookapi.Port, error) {
 	})
 }
 
-// loadPorts returns a unit's ports, which it reads once, with what this hook has changed.
+// loadPorts returns a unit's ports with the hook's changes. It reads the ports once.
 func (c *Context) loadPorts(ctx context.Context, unit string) (*unitPorts, error) {
 	if p, ok := c.ports[unit]; ok {
 		return p, nil
@@ -208,7 +212,7 @@ func (c *Context) loadPorts(ctx context.Context, unit string) (*unitPorts, error
 	return c.ports[unit], nil
 }
 
-// apply returns the ports after this hook's changes, sorted.
+// apply returns the open ports after the hook's changes, sorted.
 func (p *unitPorts) apply(open []state.Port) []state.Port {
 	open = slices.Clone(open)
 	for _, change := range p.changes {
@@ -222,9 +226,9 @@ func (p *unitPorts) apply(open []state.Port) []state.Port {
 	return open
 }
 
-// checkClosing checks that p overlaps no different range that the unit has open. It returns an error if
-// that range was open before the hook: closing p would leave it open. If the hook itself has opened the
-// range, it only logs a warning, as Juju does.
+// checkClosing returns an error if p overlaps, but does not equal, a range that was open before the hook. Closing
+// p would leave that range open. If the hook itself has opened the range, checkClosing only logs a warning, as
+// Juju does.
 func (c *Context) checkClosing(unit string, stored, own []state.Port, p hookapi.Port) error {
 	for _, o := range own {
 		if !o.ConflictsWith(state.Port(p)) {
@@ -235,14 +239,14 @@ func (c *Context) checkClosing(unit string, stored, own []state.Port, p hookapi.
 		if slices.Contains(stored, o) {
 			return conflict
 		}
-		c.opts.Log("WARNING", "nothing is closed: "+conflict.Error())
+		c.opts.Log("WARNING", "no port is closed: "+conflict.Error())
 	}
 
 	return nil
 }
 
-// checkPortConflict returns an error if p overlaps a range that is open: one of the unit's own, or one of
-// another unit of its machine. own holds the unit's ranges with the hook's changes applied.
+// checkPortConflict returns an error if p overlaps an open range of the unit, or of another unit on its machine.
+// own holds the unit's ranges with the hook's changes applied. It returns nil if p is already one of them.
 func (c *Context) checkPortConflict(ctx context.Context, unit string, own []state.Port, p hookapi.Port) error {
 	if slices.Contains(own, state.Port(p)) {
 		return nil
@@ -254,19 +258,24 @@ func (c *Context) checkPortConflict(ctx context.Context, unit string, own []stat
 		}
 	}
 
-	var taken bool
-	in, err := view(ctx, c, func(v *state.View) (in state.PortInUse, err error) {
-		in, taken, err = v.PortConflict(unit, state.Port(p))
-		return in, err
+	other, err := view(ctx, c, func(v *state.View) (*state.PortInUse, error) {
+		other, taken, err := v.PortConflict(unit, state.Port(p))
+		if err != nil || !taken {
+			return nil, err
+		}
+		return &other, nil
 	})
-	if err == nil && taken {
-		err = &hookapi.PortConflict{Unit: in.Unit, Open: hookapi.Port(in.Port), Want: p}
+	if err != nil {
+		return rewordNotFound(err, unit)
+	}
+	if other != nil {
+		return &hookapi.PortConflict{Unit: other.Unit, Open: hookapi.Port(other.Port), Want: p}
 	}
 
-	return rewordNotFound(err, unit)
+	return nil
 }
 
-// commit applies this hook's changes to the ports that the unit has by now.
+// commit applies the hook's changes to the ports that the unit has in tx. It does nothing if the unit is gone.
 func (p *unitPorts) commit(tx *state.Tx, unit string) error {
 	if len(p.changes) == 0 {
 		return nil
@@ -287,7 +296,7 @@ type PortChange struct {
 	Open bool
 }
 
-// String returns the change as the log has it.
+// String returns the change as a log line.
 func (c PortChange) String() string {
 	if c.Open {
 		return "port opened: " + c.Port.String()
@@ -295,8 +304,8 @@ func (c PortChange) String() string {
 	return "port closed: " + c.Port.String()
 }
 
-// PortChanges returns the ranges that the hook opens or closes, compared with the state at its first look.
-// They are sorted by unit, closed ones first.
+// PortChanges returns the ranges that the hook opens or closes, compared with the ports that it read first.
+// They are sorted by unit, and closed ranges come first.
 func (c *Context) PortChanges() (changes []PortChange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

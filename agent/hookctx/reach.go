@@ -9,9 +9,9 @@ import (
 	"bijou/state"
 )
 
-// loadOwnRelation loads a relation whose settings the hook may read and write. A hook reaches the relations
-// of its own service, an operator those of the whole environment. It returns hookapi.ErrRelationNotFound
-// for any other relation, as for one that does not exist.
+// loadOwnRelation loads a relation whose settings the hook can read and write. A hook reaches the relations of its
+// own service, and an operator reaches all relations of the environment. It returns
+// [hookapi.ErrRelationNotFound] for any other relation, and for a relation that does not exist.
 func (c *Context) loadOwnRelation(ctx context.Context, id int) (hookapi.Relation, error) {
 	r, err := c.loadRelation(ctx, id)
 	if err != nil {
@@ -24,8 +24,8 @@ func (c *Context) loadOwnRelation(ctx context.Context, id int) (hookapi.Relation
 	return r, nil
 }
 
-// checkReach checks what loadOwnRelation checks, for callers that need nothing else of the relation. It
-// reads nothing for the hook's own relation.
+// checkReach returns the error that loadOwnRelation would return. For the hook's own relation it returns nil
+// without reading anything.
 func (c *Context) checkReach(ctx context.Context, id int) error {
 	if id == c.opts.Facts.Relation {
 		return nil
@@ -42,13 +42,13 @@ func (c *Context) isOwn(r hookapi.Relation) bool {
 	return slices.ContainsFunc(r.Ends, func(e hookapi.End) bool { return e.Service == c.opts.Facts.Service })
 }
 
-// walksAnywhere reports whether the hook may list the members of relations other than its own. Operators
-// may, and so may classic charms, which explore the topology that way.
+// walksAnywhere reports whether the hook can list the members of other services' relations. Operators can do
+// this, and so can classic charms, which explore the topology in this way.
 func (c *Context) walksAnywhere() bool {
 	return c.opts.Facts.Operator || c.opts.Facts.Dialect != hookapi.Modern
 }
 
-// mayWalk reports whether the hook may list the members of a relation.
+// mayWalk reports whether the hook can list the members of this relation.
 func (c *Context) mayWalk(r state.Relation) bool {
 	if c.walksAnywhere() || r.ID == c.opts.Facts.Relation {
 		return true
@@ -57,9 +57,9 @@ func (c *Context) mayWalk(r state.Relation) bool {
 	return own
 }
 
-// checkServiceRead returns an error if the hook must not read the service's own settings: only the leader
-// reads those of its own service. In a peer relation all units read them, since the leader tells its peers
-// through them. Units at the other end read them as well.
+// checkServiceRead returns [hookapi.ErrNotLeader] if the hook cannot read the service's own settings in r.
+// Only the leader can read the settings of its own service. In a peer relation all units can read them, since
+// the leader writes them for its peers. Units of the remote service can also read them.
 func (c *Context) checkServiceRead(ctx context.Context, r hookapi.Relation, service string) error {
 	f := c.opts.Facts
 	isPeer := len(r.Ends) == 1

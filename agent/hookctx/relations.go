@@ -12,7 +12,8 @@ import (
 	"bijou/state/charm"
 )
 
-// Relation describes a relation, as it was at the first call.
+// Relation describes a relation as it was at the first call. It returns [hookapi.ErrRelationNotFound] for a
+// relation that does not exist, or that the hook cannot see.
 func (c *Context) Relation(ctx context.Context, id int) (hookapi.Relation, error) {
 	return answer(ctx, c, func() (hookapi.Relation, error) {
 		load := c.loadOwnRelation
@@ -25,8 +26,8 @@ func (c *Context) Relation(ctx context.Context, id int) (hookapi.Relation, error
 	})
 }
 
-// loadRelation returns a relation as it was when this hook first asked for it. The hook's own relation may be
-// gone already: then it has the members that the hook began with.
+// loadRelation returns a relation as it was at the first call. It returns the hook's own relation with the members
+// that the hook began with, even if the relation is gone from the store.
 func (c *Context) loadRelation(ctx context.Context, id int) (hookapi.Relation, error) {
 	if r, ok := c.relations[id]; ok {
 		return r, nil
@@ -52,8 +53,8 @@ func (c *Context) loadRelation(ctx context.Context, id int) (hookapi.Relation, e
 	return r, nil
 }
 
-// readRelation returns a relation with the members that the unit sees. In container scope it sees only
-// members on its own machine.
+// readRelation returns a relation with the members that the unit sees. In container scope these are only the
+// members that share the unit's principal.
 func readRelation(v *state.View, id int, unit string) (hookapi.Relation, error) {
 	stored, err := v.Relation(id)
 	if err != nil {
@@ -81,8 +82,8 @@ func readRelation(v *state.View, id int, unit string) (hookapi.Relation, error) 
 	return r, nil
 }
 
-// principalOf returns the principal whose machine the unit shares in a relation of container scope. It
-// returns an empty string for a relation of global scope, and for a unit that is not in the relation.
+// principalOf returns the unit's principal in a relation of container scope. It returns an empty string for a
+// relation of global scope, and for a unit that is not a member.
 func principalOf(members []state.Member, unit string) string {
 	i := slices.IndexFunc(members, func(m state.Member) bool { return m.Unit == unit })
 	if i < 0 {
@@ -91,8 +92,7 @@ func principalOf(members []state.Member, unit string) string {
 	return members[i].Principal
 }
 
-// vanishedRelation describes the implied relation when it is gone from the store before its
-// last hooks have run.
+// vanishedRelation describes the hook's relation if it is gone from the store.
 func (c *Context) vanishedRelation() hookapi.Relation {
 	f := c.opts.Facts
 	r := hookapi.Relation{ID: f.Relation, Ends: []hookapi.End{{Service: f.Service, Name: c.opts.RelationName}}}
@@ -102,8 +102,8 @@ func (c *Context) vanishedRelation() hookapi.Relation {
 	return r
 }
 
-// setImpliedMembers replaces the members of the hook's own relation by those of the facts, which the hook
-// was started with. At the local end the unit's peers stay as stored, unless the relation is broken.
+// setImpliedMembers replaces the members of the hook's relation with those in the facts, with which the hook
+// was started. At the local end it keeps the stored units, unless the relation is a peer relation or broken.
 func (c *Context) setImpliedMembers(r *hookapi.Relation) {
 	f := c.opts.Facts
 	for i, end := range r.Ends {
@@ -123,8 +123,8 @@ func (c *Context) setImpliedMembers(r *hookapi.Relation) {
 	}
 }
 
-// RelationIDs returns the relations that a unit is in, or those of a service, as they were
-// at the first call for that name. The hook's dialect decides whether those of others count.
+// RelationIDs returns the ids of the relations that a unit is in, or that a service has, as they were at the first
+// call for that name. It leaves out relations that the hook cannot see.
 func (c *Context) RelationIDs(ctx context.Context, unit string) ([]int, error) {
 	return answer(ctx, c, func() ([]int, error) {
 		if ids, ok := c.ids[unit]; ok {
@@ -140,7 +140,7 @@ func (c *Context) RelationIDs(ctx context.Context, unit string) ([]int, error) {
 	})
 }
 
-// rewordNotFound turns an error about a missing unit or service into hookapi's.
+// rewordNotFound replaces [state.ErrNotFound] for a unit or service with [hookapi.ErrUnknownUnit].
 func rewordNotFound(err error, name string) error {
 	if errors.Is(err, state.ErrNotFound) {
 		return fmt.Errorf("%q: %w", name, hookapi.ErrUnknownUnit)
@@ -148,20 +148,15 @@ func rewordNotFound(err error, name string) error {
 	return err
 }
 
-// readRelationIDs returns the ids of the relations that a unit is in, or that a service has, as far as the
-// hook may see them.
+// readRelationIDs returns the ids of the relations that a unit is in, or that a service has, and that the hook can
+// see.
 func (c *Context) readRelationIDs(v *state.View, name string) ([]int, error) {
-	isUnit := strings.Contains(name, "/")
-	var err error
-	if isUnit {
-		_, err = v.Unit(name)
-	} else {
-		_, err = v.Service(name)
-	}
-	if err != nil {
+	if err := v.PrefetchRelations(name); err != nil {
 		return nil, err
 	}
-
+	if err := checkExists(v, name); err != nil {
+		return nil, err
+	}
 	relations, err := v.ServiceRelations(serviceOf(name))
 	if err != nil {
 		return nil, err
@@ -172,12 +167,9 @@ func (c *Context) readRelationIDs(v *state.View, name string) ([]int, error) {
 		if !c.mayWalk(r) {
 			continue
 		}
-
-		in := !isUnit || r.ID == c.opts.Facts.Relation && name == c.opts.Facts.Unit
-		if !in {
-			if _, in, err = v.Member(r.ID, name); err != nil {
-				return nil, err
-			}
+		in, err := c.isIn(v, r.ID, name)
+		if err != nil {
+			return nil, err
 		}
 		if in {
 			ids = append(ids, r.ID)
@@ -186,6 +178,27 @@ func (c *Context) readRelationIDs(v *state.View, name string) ([]int, error) {
 
 	slices.Sort(ids)
 	return ids, nil
+}
+
+// checkExists returns [state.ErrNotFound] unless there is a unit or service of this name.
+func checkExists(v *state.View, name string) error {
+	if strings.Contains(name, "/") {
+		_, err := v.Unit(name)
+		return err
+	}
+	_, err := v.Service(name)
+	return err
+}
+
+// isIn reports whether a unit is a member of one of its service's relations. The hook's own unit is always in the
+// hook's relation, and a service is in all of its relations.
+func (c *Context) isIn(v *state.View, relation int, name string) (in bool, err error) {
+	isImplied := relation == c.opts.Facts.Relation && name == c.opts.Facts.Unit
+	if isImplied || !strings.Contains(name, "/") {
+		return true, nil
+	}
+	_, in, err = v.Member(relation, name)
+	return in, err
 }
 
 func serviceOf(unit string) string {

@@ -14,15 +14,15 @@ import (
 	"bijou/state/resources"
 )
 
-// Resource returns the path of a resource's file. It fetches the file at the first call for its version.
-// The file's directory outlives upgrades of the charm.
+// Resource returns the path of a resource's file. It downloads the file unless this version already exists.
+// The file's directory survives upgrades of the charm.
 func (c *Context) Resource(ctx context.Context, name string) (string, error) {
 	r, err := c.readResource(ctx, name)
 	if err != nil {
 		return "", err
 	}
 
-	c.fetchMu.Lock() // apart from c.mu: other tools of the hook do not wait for a download
+	c.fetchMu.Lock() // not c.mu, so that the hook's other tools do not wait for a download
 	defer c.fetchMu.Unlock()
 	path := filepath.Join(c.opts.Resources, r.Name, r.File)
 	if err := c.ensureFetched(ctx, r, path); err != nil {
@@ -32,6 +32,7 @@ func (c *Context) Resource(ctx context.Context, name string) (string, error) {
 	return path, nil
 }
 
+// readResource reads the record of a resource. It returns [hookapi.ErrUnknownResource] if no file was attached for it.
 func (c *Context) readResource(ctx context.Context, name string) (resources.Resource, error) {
 	return answer(ctx, c, func() (r resources.Resource, err error) {
 		if c.opts.Resources == "" {
@@ -42,7 +43,7 @@ func (c *Context) readResource(ctx context.Context, name string) (resources.Reso
 			return resources.Get(v, c.opts.Facts.Service, name)
 		})
 		if errors.Is(err, state.ErrNotFound) {
-			err = fmt.Errorf("%w %q: no file attached: juju attach-resource %s %s=FILE",
+			err = fmt.Errorf("%w %q: no file is attached: juju attach-resource %s %s=FILE",
 				hookapi.ErrUnknownResource, name, c.opts.Facts.Service, name)
 		}
 
@@ -50,20 +51,20 @@ func (c *Context) readResource(ctx context.Context, name string) (resources.Reso
 	})
 }
 
-// resourceRecord names the version that was fetched last.
+// resourceRecord identifies the version of a resource that was downloaded last.
 type resourceRecord struct {
 	SHA256 string `json:"sha256"`
 	Size   int64  `json:"size"`
 	File   string `json:"file"`
 }
 
-// recordPath is beside the folder with the resource's own file, which may have any name. No
-// resource's name begins with a dot.
+// recordPath returns the path of a resource's record. It is beside the directory with the resource's file,
+// since that file may have any name. The record's name begins with a dot, which no resource's name does.
 func (c *Context) recordPath(r resources.Resource) string {
 	return filepath.Join(c.opts.Resources, "."+r.Name+".json")
 }
 
-// ensureFetched downloads the resource to path, unless the same content is there already.
+// ensureFetched downloads the resource to path, unless the path already has the same content.
 func (c *Context) ensureFetched(ctx context.Context, r resources.Resource, path string) error {
 	want := resourceRecord{SHA256: r.SHA256, Size: r.Size, File: r.File}
 	note := c.recordPath(r)
@@ -89,8 +90,8 @@ func (c *Context) ensureFetched(ctx context.Context, r resources.Resource, path 
 	return osutil.WriteFile(note, data, 0o644)
 }
 
-// isFetched reports whether path already has the resource: the note beside it names the same one, and the
-// size is right.
+// isFetched reports whether the file at path is the wanted resource. The record in note must be the same, and the
+// file's size must fit.
 func isFetched(note, path string, want resourceRecord) bool {
 	data, err := os.ReadFile(note)
 	var noted resourceRecord

@@ -14,8 +14,8 @@ import (
 	"bijou/state/secret/record"
 )
 
-// GrantSecret lets the other service of a relation, or one unit of it, read the secret. In a peer relation
-// that is the unit's own service.
+// GrantSecret lets the remote service of a relation, or one of its units, read the secret. In a peer relation the
+// remote service is the unit's own.
 func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGrant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +31,7 @@ func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGr
 
 	own := c.opts.Facts.Service
 	isIn := false
-	g.Service = own // in a peer relation
+	g.Service = own // remains in a peer relation
 	for _, e := range relation.Ends {
 		if e.Service == own {
 			isIn = true
@@ -49,7 +49,7 @@ func (c *Context) GrantSecret(ctx context.Context, id string, g hookapi.SecretGr
 	return nil
 }
 
-// RevokeSecret removes grants of a secret.
+// RevokeSecret removes the grants of a secret that match g. An empty field of g matches every grant.
 func (c *Context) RevokeSecret(ctx context.Context, id string, g hookapi.SecretGrant) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +62,9 @@ func (c *Context) RevokeSecret(ctx context.Context, id string, g hookapi.SecretG
 	return nil
 }
 
-// RemoveSecret removes a revision of a secret, or the whole secret if revision is 0. It returns nil if that is
-// gone already, as Juju does since 3.6.11: a charm cannot know if another unit was faster.
+// RemoveSecret removes a revision of a secret, or the whole secret if revision is 0. If the secret or
+// revision is already gone, it returns nil, as Juju has done from 3.6.11 on. A charm cannot know whether
+// another unit has removed it first.
 func (c *Context) RemoveSecret(ctx context.Context, id string, revision int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,10 +76,10 @@ func (c *Context) RemoveSecret(ctx context.Context, id string, revision int) err
 	}
 
 	s, err := c.findManaged(ctx, id)
-	switch {
-	case errors.Is(err, state.ErrNotFound):
+	if errors.Is(err, state.ErrNotFound) {
 		return nil
-	case err != nil:
+	}
+	if err != nil {
 		return err
 	}
 	if _, there := s.record.Revisions[revision]; revision != 0 && !there {
@@ -121,7 +122,8 @@ func (c *Context) SecretInfos(ctx context.Context) (infos []hookapi.SecretInfo, 
 			Expires:     r.Revisions[r.Latest].Expires,
 		}
 
-		if !s.added { // the time of a new secret counts from the commit
+		// The rotation time of a new secret is known only after the commit.
+		if !s.added {
 			info.Rotates = r.RotateAt
 		}
 		for _, g := range r.Grants {
@@ -133,7 +135,7 @@ func (c *Context) SecretInfos(ctx context.Context) (infos []hookapi.SecretInfo, 
 	return infos, nil
 }
 
-// addSecrets adds the hook's changes of secrets to the transaction. It ignores secrets that are gone.
+// addSecrets adds the hook's changes of secrets to the transaction. It skips secrets that are gone.
 func (c *Context) addSecrets(ctx context.Context, tx *state.Tx) error {
 	if c.secrets == nil {
 		return nil

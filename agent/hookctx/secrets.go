@@ -14,21 +14,22 @@ import (
 	"bijou/state/secret/record"
 )
 
-// secretCache holds what the hook has read of secrets, and what it has done to them.
+// secretCache holds the secrets that the hook has read, with its own changes.
 type secretCache struct {
-	service record.Index
+	service record.Index // the index of the unit's service
 	byID    map[string]*cachedSecret
 }
 
-// cachedSecret is a secret with the hook's own changes, which the commit applies anew.
+// cachedSecret is a secret with the hook's own changes. The commit applies these changes again, to the record
+// that is then in the store.
 type cachedSecret struct {
 	record   secret.Record
-	readable bool
-	opened   map[int]secret.Content
-	added    bool
+	readable bool                   // the unit can read the secret
+	opened   map[int]secret.Content // the content of opened revisions, by number
+	added    bool                   // the hook has added the secret
 	changes  []func(r *secret.Record)
-	content  secret.Content // of the revision that the hook adds; nil: none
-	removed  []int          // revisions; 0: the secret
+	content  secret.Content // the content of the revision that the hook adds, or nil
+	removed  []int          // the revisions that the hook removes; 0 stands for the whole secret
 }
 
 func (s *cachedSecret) change(f func(r *secret.Record)) {
@@ -40,8 +41,7 @@ func (s *cachedSecret) isGone() bool {
 	return slices.Contains(s.removed, 0) || len(s.removed) > 0 && len(s.record.Revisions) == 0
 }
 
-// loadSecrets reads all secrets that the unit and its service own or may read. It reads them at the first
-// call only.
+// loadSecrets reads, at the first call only, all secrets that the unit and its service own or can read.
 func (c *Context) loadSecrets(ctx context.Context) (err error) {
 	if err := c.checkOpen(ctx); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (c *Context) loadSecrets(ctx context.Context) (err error) {
 
 		all := &secretCache{service: shared, byID: map[string]*cachedSecret{}}
 		for _, r := range records {
-			if err := all.add(v, f.Unit, r); err != nil {
+			if _, err := all.add(v, f.Unit, r); err != nil {
 				return nil, err
 			}
 		}
@@ -76,26 +76,31 @@ func (c *Context) loadSecrets(ctx context.Context) (err error) {
 	return err
 }
 
-// add adds a secret, and the relations by which the unit may read it.
-func (all *secretCache) add(v *state.View, unit string, r secret.Record) (err error) {
+// add adds a secret to the cache, and determines whether the unit can read it.
+func (all *secretCache) add(v *state.View, unit string, r secret.Record) (*cachedSecret, error) {
+	var failed error // of the last relation that could not be read
 	readable := r.IsReadableBy(unit, func(_ string, g secret.Grant) bool {
 		if g.Relation == secret.NoRelation {
 			return slices.Contains(all.service.Granted, r.ID)
 		}
 
-		_, rerr := v.Relation(g.Relation)
-		if rerr != nil && !errors.Is(rerr, state.ErrNotFound) {
-			err = rerr
+		_, err := v.Relation(g.Relation)
+		if err != nil && !errors.Is(err, state.ErrNotFound) {
+			failed = err
 		}
-		return rerr == nil
+		return err == nil
 	})
+	if failed != nil {
+		return nil, failed
+	}
 
-	all.byID[r.ID] = &cachedSecret{record: r, readable: readable, opened: map[int]secret.Content{}}
-	return err
+	s := &cachedSecret{record: r, readable: readable, opened: map[int]secret.Content{}}
+	all.byID[r.ID] = s
+	return s, nil
 }
 
-// findSecret returns a secret by its id, or by the unit's label if id is empty. It does not check whether
-// the unit may read it.
+// findSecret returns a secret by its id, or by the unit's label if id is empty. It does not check whether the
+// unit can read the secret.
 func (c *Context) findSecret(ctx context.Context, id, label string) (*cachedSecret, error) {
 	if err := c.loadSecrets(ctx); err != nil {
 		return nil, err
@@ -107,32 +112,35 @@ func (c *Context) findSecret(ctx context.Context, id, label string) (*cachedSecr
 		return nil, fmt.Errorf("consumer label %q not found", label)
 	}
 
-	if c.secrets.byID[id] == nil {
-		_, err := view(ctx, c, func(v *state.View) (r secret.Record, err error) {
-			r, err = record.Get(v, id)
-			if err != nil {
-				return r, err
-			}
-
-			err = c.secrets.add(v, c.opts.Facts.Unit, r)
-			return r, err
-		})
-		switch {
-		case errors.Is(err, state.ErrDenied): // a gateway does not show the records of others' secrets
-			return nil, hookapi.ErrSecretDenied
-		case err != nil:
+	s := c.secrets.byID[id]
+	if s == nil {
+		var err error
+		if s, err = c.loadSecret(ctx, id); err != nil {
 			return nil, err
 		}
 	}
-
-	if s := c.secrets.byID[id]; !s.isGone() {
-		return s, nil
+	if s.isGone() {
+		return nil, fmt.Errorf("secret %q not found", id)
 	}
-
-	return nil, fmt.Errorf("secret %q not found", id)
+	return s, nil
 }
 
-// findLabelled returns the secret that the unit knows by the label; nil if there is none.
+// loadSecret reads a secret that loadSecrets has not read, and adds it to the cache.
+func (c *Context) loadSecret(ctx context.Context, id string) (*cachedSecret, error) {
+	s, err := view(ctx, c, func(v *state.View) (*cachedSecret, error) {
+		r, err := record.Get(v, id)
+		if err != nil {
+			return nil, err
+		}
+		return c.secrets.add(v, c.opts.Facts.Unit, r)
+	})
+	if errors.Is(err, state.ErrDenied) { // a gateway hides the records of other units' secrets
+		return nil, hookapi.ErrSecretDenied
+	}
+	return s, err
+}
+
+// findLabelled returns the secret that has this label for the unit, or nil if there is none.
 func (c *Context) findLabelled(label string) *cachedSecret {
 	unit := c.opts.Facts.Unit
 	for _, id := range slices.Sorted(maps.Keys(c.secrets.byID)) {
@@ -147,47 +155,52 @@ func (c *Context) findLabelled(label string) *cachedSecret {
 	return nil
 }
 
-// isManaged reports whether the unit manages the secret, or would if it led its service.
+// isManaged reports whether the unit manages the secret, or could manage it as the leader of its service.
 func (c *Context) isManaged(s *cachedSecret) bool {
 	return s.added || s.record.IsOwn(c.opts.Facts.Unit) &&
 		(s.record.Owner.Service == "" || slices.Contains(c.secrets.service.Owned, s.record.ID))
 }
 
-// findManaged returns a secret that the hook may change. If that needs the leadership, the hook's success
-// depends on it.
+// findManaged returns a secret that the hook can change. For a secret of the service it returns
+// [hookapi.ErrNotLeader] unless the unit leads. The commit of the hook then also requires the leadership.
 func (c *Context) findManaged(ctx context.Context, id string) (*cachedSecret, error) {
 	s, err := c.findSecret(ctx, id, "")
-	switch {
-	case err != nil:
-		// Returned below.
-	case !c.isManaged(s):
-		err = hookapi.ErrSecretDenied
-	case s.record.Owner.Service != "":
-		err = c.requireLeader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !c.isManaged(s) {
+		return nil, hookapi.ErrSecretDenied
 	}
 
-	return s, err
+	if s.record.Owner.Service != "" {
+		if err := c.requireLeader(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
 }
 
-// AddSecret creates a secret of the unit, or of its service, and returns the secret's id. Only the leader
-// may create one of the service.
+// AddSecret creates a secret of the unit, or of its service, and returns the secret's id. Only the leader can
+// create a secret of the service.
 func (c *Context) AddSecret(ctx context.Context, ofUnit bool, change hookapi.SecretChange) (id string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
 	f := c.opts.Facts
-	owner := secret.Owner{Unit: f.Unit}
-	err = c.loadSecrets(ctx)
-	if err == nil && !ofUnit {
-		owner = secret.Owner{Service: f.Service}
-		err = c.requireLeader(ctx)
-	}
-	if err != nil {
+	if err := c.loadSecrets(ctx); err != nil {
 		return "", err
 	}
 
-	_, err = secret.SealerOf(ctx, c.opts.SecretKeys) // or nothing could be sealed at the end
-	if err != nil {
+	owner := secret.Owner{Unit: f.Unit}
+	if !ofUnit {
+		owner = secret.Owner{Service: f.Service}
+		if err := c.requireLeader(ctx); err != nil {
+			return "", err
+		}
+	}
+
+	// Fail now if the commit could not seal the secret.
+	if _, err := secret.SealerOf(ctx, c.opts.SecretKeys); err != nil {
 		return "", err
 	}
 
@@ -202,7 +215,7 @@ func (c *Context) AddSecret(ctx context.Context, ofUnit bool, change hookapi.Sec
 	return r.ID, nil
 }
 
-// SetSecret changes a secret.
+// SetSecret changes a secret that the unit manages.
 func (c *Context) SetSecret(ctx context.Context, id string, change hookapi.SecretChange) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +227,7 @@ func (c *Context) SetSecret(ctx context.Context, id string, change hookapi.Secre
 	return c.applySecretChange(ctx, s, change)
 }
 
-// applySecretChange applies the change to the secret as this hook sees it, and keeps it for the commit.
+// applySecretChange applies the change to the cached secret, and keeps the change for the commit.
 func (c *Context) applySecretChange(ctx context.Context, s *cachedSecret, change hookapi.SecretChange) error {
 	now := time.Now().UTC()
 	if other := c.findLabelled(change.Label); other != nil && other != s {
@@ -244,7 +257,8 @@ func (c *Context) applySecretChange(ctx context.Context, s *cachedSecret, change
 	return nil
 }
 
-// setContent puts all content that the hook sets into one revision.
+// setContent sets the content of the revision that the hook adds. A hook that sets the content several times
+// adds one revision, with the last content. Content that equals the latest revision adds none.
 func (c *Context) setContent(ctx context.Context, s *cachedSecret, content secret.Content, now time.Time) error {
 	if content == nil {
 		return nil
@@ -254,11 +268,9 @@ func (c *Context) setContent(ctx context.Context, s *cachedSecret, content secre
 	}
 
 	if s.content == nil {
-		if s.record.Latest > 0 {
-			same, err := c.openSecret(ctx, s, s.record.Latest)
-			if err == nil && same.Equal(content) || err != nil && !errors.Is(err, state.ErrNotFound) {
-				return err
-			}
+		same, err := c.isLatestContent(ctx, s, content)
+		if err != nil || same {
+			return err
 		}
 		s.change(func(r *secret.Record) { r.AddRevision(now) })
 	}
@@ -266,6 +278,22 @@ func (c *Context) setContent(ctx context.Context, s *cachedSecret, content secre
 	s.content = content
 	s.opened[s.record.Latest] = content
 	return nil
+}
+
+// isLatestContent reports whether the secret's latest revision has this content.
+func (c *Context) isLatestContent(ctx context.Context, s *cachedSecret, content secret.Content) (bool, error) {
+	if s.record.Latest == 0 {
+		return false, nil
+	}
+	latest, err := c.openSecret(ctx, s, s.record.Latest)
+	if errors.Is(err, state.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+
+	return latest.Equal(content), nil
 }
 
 // openSecret returns the content of a secret's revision. It opens each revision once.
@@ -281,10 +309,10 @@ func (c *Context) openSecret(ctx context.Context, s *cachedSecret, revision int)
 	content, err := view(ctx, c, func(v *state.View) (secret.Content, error) {
 		return record.Open(v, sealer, s.record, revision)
 	})
-	switch {
-	case errors.Is(err, state.ErrDenied): // it was revoked since the record was read
+	if errors.Is(err, state.ErrDenied) { // the grant was revoked since the record was read
 		return nil, hookapi.ErrSecretDenied
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
 	}
 
@@ -292,9 +320,10 @@ func (c *Context) openSecret(ctx context.Context, s *cachedSecret, revision int)
 	return content, nil
 }
 
-// SecretContent returns the content of the revision that the unit tracks. A unit that asks for the first
-// time begins to track the latest. With Peek it reads the latest revision, and with Refresh it tracks the
-// latest as well. A label in the query becomes the unit's label of the secret.
+// SecretContent returns the content of the revision that the unit tracks. At its first call for a secret, the
+// unit begins to track the latest revision. With Peek, SecretContent returns the latest revision without
+// tracking it. With Refresh, the unit also begins to track it. A label in the query becomes the unit's label for
+// the secret.
 func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map[string][]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -328,24 +357,27 @@ func (c *Context) SecretContent(ctx context.Context, q hookapi.SecretQuery) (map
 		return nil, err
 	}
 
-	// The commit decides the number of a revision that this hook adds.
-	isOwn := s.content != nil && tracked == s.record.Latest
-
-	isLabelNew := q.Label != "" && labelled == nil
+	newLabel := ""
+	if labelled == nil {
+		newLabel = q.Label
+	}
 	begins := !isConsumer && !q.Peek
 	moves := isConsumer && tracked != consumer.Revision
-	if isLabelNew || begins || moves {
-		s.change(func(r *secret.Record) {
-			if isOwn {
-				tracked = r.Latest
-			}
-			label := ""
-			if isLabelNew {
-				label = q.Label
-			}
-			r.Track(unit, tracked, label)
-		})
+	if newLabel != "" || begins || moves {
+		s.track(unit, tracked, newLabel)
 	}
 
 	return maps.Clone(content), nil
+}
+
+// track records that the unit tracks a revision of the secret and, unless label is empty, the unit's label for it.
+func (s *cachedSecret) track(unit string, revision int, label string) {
+	// If the hook adds the revision itself, only the commit knows the revision's number.
+	isOwn := s.content != nil && revision == s.record.Latest
+	s.change(func(r *secret.Record) {
+		if isOwn {
+			revision = r.Latest
+		}
+		r.Track(unit, revision, label)
+	})
 }

@@ -12,7 +12,7 @@ import (
 	"bijou/state"
 )
 
-// settingsNode holds settings as the hook has read them, and as they are with its own writes.
+// settingsNode holds settings as the hook has read them (stored), and with the hook's own writes (current).
 type settingsNode struct {
 	version         int64
 	stored, current map[string]string
@@ -24,7 +24,7 @@ func newSettingsNode(s state.Settings) *settingsNode {
 	return &settingsNode{version: s.Version, stored: s.Values, current: current}
 }
 
-// Settings returns a node's values, own writes applied.
+// Settings returns a node's values, with the hook's own writes applied.
 func (c *Context) Settings(ctx context.Context, at hookapi.Node) (map[string]string, error) {
 	return answer(ctx, c, func() (map[string]string, error) { return cloneValues(c.loadNode(ctx, at)) })
 }
@@ -36,7 +36,7 @@ func cloneValues(n *settingsNode, err error) (map[string]string, error) {
 	return maps.Clone(n.current), nil
 }
 
-// SetSettings merges changes into a node. Only this hook sees them before its success.
+// SetSettings merges changes into a node. Until the hook succeeds, only the hook itself sees them.
 func (c *Context) SetSettings(ctx context.Context, at hookapi.Node, changes map[string]*string) error {
 	return c.do(ctx, func() error {
 		n, err := c.loadNode(ctx, at)
@@ -68,7 +68,7 @@ func (n *settingsNode) apply(changes map[string]*string) error {
 	return nil
 }
 
-// checkSettings returns at once the errors that the commit would return later.
+// checkSettings checks changes of settings, so that the hook gets errors immediately, and not at its commit.
 func checkSettings(changes map[string]*string) error {
 	for key, value := range changes {
 		if key == "" {
@@ -85,8 +85,8 @@ func checkSettings(changes map[string]*string) error {
 	return nil
 }
 
-// loadNode returns a settings node. Every tool and command reads nodes here, so that this function alone
-// decides which nodes the hook may reach.
+// loadNode returns a settings node, which it reads once. Every access to a relation's settings uses loadNode,
+// so only loadNode decides which nodes the hook can reach.
 func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode, error) {
 	if n, ok := c.nodes[at]; ok {
 		return n, nil
@@ -96,12 +96,9 @@ func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode,
 	}
 
 	s, err := c.readNode(ctx, at)
-	if errors.Is(err, state.ErrNotFound) { // the relation with its members says if it may be there
-		var r hookapi.Relation
-		r, err = c.loadRelation(ctx, at.Relation)
-		if err == nil && !hasNode(r, at) {
-			err = fmt.Errorf("%q in relation %d: %w", at.Unit+at.Service, at.Relation, hookapi.ErrUnknownUnit)
-		}
+	if errors.Is(err, state.ErrNotFound) {
+		// A node that was never written counts as empty, if it belongs to a member of the relation.
+		err = c.checkMember(ctx, at)
 	}
 	if err != nil {
 		return nil, err
@@ -111,8 +108,21 @@ func (c *Context) loadNode(ctx context.Context, at hookapi.Node) (*settingsNode,
 	return c.nodes[at], nil
 }
 
-// readNode reads one node of a relation's settings. It returns state.ErrNotFound for a unit that never
-// wrote any. Services at either end always have settings, perhaps empty.
+// checkMember returns [hookapi.ErrUnknownUnit] unless the node belongs to a service or a current member of its
+// relation.
+func (c *Context) checkMember(ctx context.Context, at hookapi.Node) error {
+	r, err := c.loadRelation(ctx, at.Relation)
+	if err != nil {
+		return err
+	}
+	if !hasNode(r, at) {
+		return fmt.Errorf("%q in relation %d: %w", at.Unit+at.Service, at.Relation, hookapi.ErrUnknownUnit)
+	}
+	return nil
+}
+
+// readNode reads a settings node from the store. It returns [state.ErrNotFound] if a unit has no settings there,
+// or if a service is not in the relation. The services of a relation always have settings, perhaps empty.
 func (c *Context) readNode(ctx context.Context, at hookapi.Node) (s state.Settings, err error) {
 	if at.Service == "" {
 		return view(ctx, c, func(v *state.View) (state.Settings, error) {
@@ -136,7 +146,7 @@ func (c *Context) readNode(ctx context.Context, at hookapi.Node) (s state.Settin
 	})
 }
 
-// hasNode reports whether a node that holds nothing yet belongs to the relation.
+// hasNode reports whether the node belongs to a service or a current member of the relation.
 func hasNode(r hookapi.Relation, at hookapi.Node) bool {
 	return slices.ContainsFunc(r.Ends, func(e hookapi.End) bool {
 		if at.Service != "" {
@@ -146,8 +156,8 @@ func hasNode(r hookapi.Relation, at hookapi.Node) bool {
 	})
 }
 
-// SeenSettings returns the version of a unit's settings, or of a service's own, that the
-// hook has read, or 0.
+// SeenSettings returns the version of a member's settings that the hook has read. The member is a unit or a
+// service. It returns 0 if the hook has not read the settings.
 func (c *Context) SeenSettings(relation int, member string) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,8 +168,7 @@ func (c *Context) SeenSettings(relation int, member string) int64 {
 	return c.nodes[at].seenVersion()
 }
 
-// seenVersion returns the version of the settings that the hook has read, or 0 for a nil node, which it has
-// not read.
+// seenVersion returns the version of the settings that the hook has read. It returns 0 for a nil node.
 func (n *settingsNode) seenVersion() int64 {
 	if n == nil {
 		return 0
@@ -167,8 +176,8 @@ func (n *settingsNode) seenVersion() int64 {
 	return n.version
 }
 
-// diff returns the keys whose values differ from those that were read, with the new value; nil means
-// deleted. It returns none for a nil node.
+// diff returns the keys that the hook has changed, with their new values. The value of a deleted key is nil. For
+// a nil node diff returns no changes.
 func (n *settingsNode) diff() map[string]*string {
 	changes := map[string]*string{}
 	if n == nil {

@@ -23,7 +23,7 @@ func (c *Context) Status(ctx context.Context, ofService bool) (hookapi.Status, e
 	})
 }
 
-// readServiceStatus reads the status that the leader has set for its service, and those of its units.
+// readServiceStatus reads the status that the leader has set for its service, and the status of each unit.
 func readServiceStatus(v *state.View, service string) (status hookapi.Status, err error) {
 	w, err := v.ServiceStatus(service)
 	if err != nil {
@@ -47,11 +47,12 @@ func toStatus(w state.WorkloadStatus) hookapi.Status {
 	return hookapi.Status{Status: cmp.Or(w.Status, statusUnknown), Message: w.Message, Data: w.Data}
 }
 
-// statusUnknown stands for a status that was never set. The ops library knows this word,
-// and fails on an empty one.
+// statusUnknown is the status of a unit or service that has never set one. The ops library accepts this word,
+// and fails for an empty status.
 const statusUnknown = "unknown"
 
-// SetStatus sets the workload status at once, without waiting for the hook's success.
+// SetStatus sets the workload status at once, even if the hook fails later. It returns [hookapi.ErrNotLeader] for
+// the service's status unless the unit leads.
 func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Status) error {
 	return c.do(ctx, func() error {
 		if ofService {
@@ -79,14 +80,14 @@ func (c *Context) SetStatus(ctx context.Context, ofService bool, s hookapi.Statu
 	})
 }
 
-// Said returns the workload status that the hook has set last; nil if it has set none.
+// Said returns the last workload status that the hook has set for its unit, or nil if it has set none.
 func (c *Context) Said() *state.WorkloadStatus {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.said
 }
 
-// setServiceStatus sets the service's status. It returns ErrNotLeader if the unit does not lead.
+// setServiceStatus sets the service's status. It returns [hookapi.ErrNotLeader] if the unit does not lead.
 func setServiceStatus(tx *state.Tx, f hookapi.Facts, w state.WorkloadStatus) error {
 	err := tx.CheckLeader(f.Service, f.Unit)
 	if errors.Is(err, state.ErrNotLeader) {

@@ -12,14 +12,14 @@ import (
 	"bijou/state/charm"
 )
 
-// unitStorage is the unit's storage as it was read, and what the hook has asked for.
+// unitStorage holds the unit's storage as it was read, and the storage that the hook has requested.
 type unitStorage struct {
 	stored []state.Storage
-	wanted map[string]charm.Storage // what the unit's charm has, by name
-	added  map[string]int           // by name
+	wanted map[string]charm.Storage // the storage that the charm declares, by name
+	added  map[string]int           // how many storages the hook has requested, by name
 }
 
-// Storages lists the unit's storages with their locations.
+// Storages returns the unit's storage that is in place, with its locations.
 func (c *Context) Storages(ctx context.Context) ([]hookapi.Storage, error) {
 	return answer(ctx, c, func() (all []hookapi.Storage, err error) {
 		own, err := c.loadStorage(ctx)
@@ -37,8 +37,9 @@ func (c *Context) Storages(ctx context.Context) ([]hookapi.Storage, error) {
 	})
 }
 
-// AddStorage requests the given number of instances of each storage. The unit gets them when the hook
-// succeeds.
+// AddStorage requests further storage for the unit, with a count for each name. The unit gets the storage
+// when the hook succeeds. It returns an error, and requests nothing, if the charm does not allow one of the
+// counts.
 func (c *Context) AddStorage(ctx context.Context, counts map[string]int) error {
 	return c.do(ctx, func() error {
 		own, err := c.loadStorage(ctx)
@@ -86,8 +87,9 @@ func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {
 	})
 }
 
-// addStorage gives the unit the storage that its hook has requested, of the size and pool that the operator
-// chose for the service. It logs a request that has become impossible, and skips it.
+// addStorage adds the storage that the hook has requested to the transaction. The size and pool are those
+// that the operator has chosen for the service. It skips a request that has become impossible, and logs a
+// message.
 func (c *Context) addStorage(tx *state.Tx) error {
 	if c.storage == nil || len(c.storage.added) == 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"bijou/state"
 )
 
-// SetVersion sets the version of the unit's workload at once, not at the hook's end.
+// SetVersion sets the version of the unit's workload at once, even if the hook fails later.
 func (c *Context) SetVersion(ctx context.Context, version string) error {
 	return c.do(ctx, func() error {
 		unit, err := c.localUnit("")
@@ -22,7 +22,7 @@ func (c *Context) SetVersion(ctx context.Context, version string) error {
 	})
 }
 
-// Reboot returns an error: bijou reboots no machine.
+// Reboot always returns an error, since bijou does not reboot machines.
 func (c *Context) Reboot(ctx context.Context, _ bool) error {
 	return c.do(ctx, func() error {
 		env, err := view(ctx, c, (*state.View).Environment)

@@ -1,8 +1,8 @@
-# Opens a window in an operator's tmux session with everything of this hook, and
-# waits for its shell, whose exit code is the hook's: SOCKET HOOK FILE.
+# Opens a window for a hook in an operator's tmux session, with the hook's environment and tools. Waits for the
+# window's shell, and exits with the shell's exit code, which counts as the hook's. Arguments: SOCKET HOOK FILE.
 socket=$1 hook=$2 file=$3
 dir=$(mktemp -d) || exit 1
-# Whoever ends this while tmux makes the window has it closed, too: it is found by what runs in it.
+# If this script is ended, also close the window, even while tmux makes it. Find the window by its start command.
 trap 'tmux -S "$socket" list-windows -a -F "#{window_id} #{pane_start_command}" 2>/dev/null | grep -F "$dir/window" |
 	while read -r window _; do tmux -S "$socket" kill-window -t "$window"; done; rm -rf "$dir"' EXIT
 export -p | grep -v ' TERM=' >"$dir/environment"
@@ -16,7 +16,7 @@ PS1='$JUJU_UNIT_NAME:$hook % '
 END
 cat >"$dir/window" <<END
 trap 'tmux -S "$socket" wait-for -S "$dir"' EXIT
-trap 'exit 1' HUP TERM # closed: whatever the shell says then is no answer
+trap 'exit 1' HUP TERM # the window was closed: ignore the exit code of the shell
 . "$dir/environment" || exit 1
 cd "$JUJU_CHARM_DIR"
 cat "$dir/intro"

@@ -7,72 +7,73 @@ import (
 	"strings"
 )
 
-// Facts determine a hook's environment.
+// Facts are the facts from which [Environment] builds a hook's environment variables.
 type Facts struct {
 	Unit      string // "myblog/0"
 	Service   string
-	Charm     string // the name
-	Hook      string
-	Machine   string
-	Principal string // of a subordinate, else empty
+	Charm     string // the charm's name
+	Hook      string // the hook's name
+	Machine   string // the machine's id
+	Principal string // a subordinate's principal unit, or empty
 
 	UnitDir  string
 	CharmDir string
-	Tools    string // the unit's tools folder
+	Tools    string // the directory with the unit's hook tools
 	Socket   string
 	ClientID string
 
-	Environment string // the name
-	UUID        string // of the environment
+	Environment string // the environment's name
+	UUID        string // the environment's UUID
 	Version     string // the version of Juju that the hook sees
 	Proxies     Proxies
 
-	Relation *RelationFacts // nil outside relation hooks
-	Action   *ActionFacts   // nil in hooks
-	Secret   *SecretFacts   // nil in hooks that are about no secret
-	Storage  *StorageFacts  // nil in hooks that are about no storage
+	Relation *RelationFacts // set in relation hooks
+	Action   *ActionFacts   // set in actions and commands
+	Secret   *SecretFacts   // set in hooks about a secret
+	Storage  *StorageFacts  // set in hooks about a storage
 }
 
-// Proxies are what the environment tells charms of proxies; empty is none.
+// Proxies are the proxies that the environment sets for charms. Each field can be empty.
 type Proxies struct{ HTTP, HTTPS, FTP, None string }
 
-// StorageFacts are for hooks about a storage only.
+// StorageFacts describe the storage of a storage hook.
 type StorageFacts struct {
 	ID       string // "data/0"
-	Location string // where it is
+	Location string // the path of the storage's directory in the unit
 }
 
-// SecretFacts are for hooks about a secret only.
+// SecretFacts describe the secret of a secret hook.
 type SecretFacts struct {
-	ID       string // its URI
-	Label    string // the unit's for it
-	Revision int    // the one that the hook is about; 0: the newest
+	ID       string // the secret's URI
+	Label    string // the unit's label for the secret
+	Revision int    // the revision that the hook concerns, or 0 if it does not concern a single revision
 }
 
 // ActionFacts describe an action or a command.
 type ActionFacts struct {
-	Name string // the charm's action; empty for a command
+	Name string // the action's name, or empty for a command
 	ID   string
 }
 
-// RelationFacts are for relation hooks only.
+// RelationFacts describe the relation of a relation hook.
 type RelationFacts struct {
-	Name          string // as the local charm calls it
-	ID            string // in the charm's dialect
+	Name          string // the relation's name in the local charm
+	ID            string // in the form that the charm's dialect uses
 	RemoteUnit    string
 	RemoteService string
 	Members       []string
-	Departing     string // empty but in -departed
+	Departing     string // the departing unit; set in -departed hooks
 }
 
-// maxVariableSize bounds one NAME=VALUE with its terminating zero, in bytes: Linux starts
-// no process with a longer one.
+// maxVariableSize limits one NAME=VALUE with its terminating zero byte, in bytes. Linux does not start a
+// process with a longer variable.
 const maxVariableSize = 128 << 10
 
+// defaultPath is the PATH of hooks if the agent has none.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Environment returns the whole environment of a hook. Of the agent's own, read with
-// getenv, it takes only PATH's tail, HOME, USER, locale and proxies.
+// Environment returns the whole environment of a hook. Of the agent's own variables, which it reads with
+// getenv, it passes on PATH, HOME, USER, the locale and the proxies.
 func Environment(f Facts, getenv func(string) string) []string {
 	env := []string{
 		"JUJU_SOCKET=" + f.Socket,
@@ -106,7 +107,7 @@ func Environment(f Facts, getenv func(string) string) []string {
 		"JUJU_CHARM_HTTPS_PROXY="+f.Proxies.HTTPS,
 		"JUJU_CHARM_FTP_PROXY="+f.Proxies.FTP,
 		"JUJU_CHARM_NO_PROXY="+f.Proxies.None,
-		"JUJU_PRINCIPAL_UNIT="+f.Principal, // there, and empty: how libraries know a principal
+		"JUJU_PRINCIPAL_UNIT="+f.Principal, // empty in a principal unit, which libraries recognize by this
 		"DEBIAN_FRONTEND=noninteractive",
 		"APT_LISTCHANGES_FRONTEND=none",
 		"TERM=dumb",
@@ -140,7 +141,7 @@ func (f Facts) hookVariables() []string {
 	}
 
 	return []string{
-		"JUJU_HOOK_NAME=", // there, and empty: what libraries know an action by
+		"JUJU_HOOK_NAME=", // empty in an action, which libraries recognize by this
 		"JUJU_ACTION_NAME=" + f.Action.Name,
 		"JUJU_ACTION_UUID=" + f.Action.ID,
 		"JUJU_ACTION_TAG=action-" + f.Action.ID,
@@ -171,17 +172,18 @@ func (r *RelationFacts) membersVariable() string {
 	return "JUJU_MEMBERS=" + strings.Join(r.Members, " ")
 }
 
-// TooManyMembers returns why the hook gets no JUJU_MEMBERS; "" if it does, or if r is nil.
+// TooManyMembers returns a warning if the relation has more members than JUJU_MEMBERS can hold. In that case
+// the hook does not get the variable. Otherwise, or if r is nil, it returns an empty string.
 func (r *RelationFacts) TooManyMembers() string {
 	if r == nil || len(r.membersVariable()) < maxVariableSize {
 		return ""
 	}
-	return fmt.Sprintf("JUJU_MEMBERS is left out: %d members are more than a variable can hold (%d KiB); relation-list has them all",
+	return fmt.Sprintf("JUJU_MEMBERS is left out: %d members are more than a variable can hold (%d KiB); use relation-list instead",
 		len(r.Members), maxVariableSize>>10)
 }
 
-// inheritedVariables returns the variables of the agent that hooks get too: locale, home and proxies. PATH
-// begins with the hook tools.
+// inheritedVariables returns the variables that hooks inherit from the agent: PATH (with the hook tools in
+// front), HOME, USER, the locale and the proxies.
 func inheritedVariables(tools string, getenv func(string) string) []string {
 	path := getenv("PATH")
 	lang := getenv("LANG")

@@ -1,8 +1,9 @@
-// Package hookexec runs the process of one hook: which file, with what environment and descriptors,
-// where its output goes, and how an agent that died in the middle finds the process again.
+// Package hookexec runs the process of one hook. It finds the hook's file, sets the process's environment and
+// descriptors, and reads its output. It also records the process, so that the next agent can find the process
+// if this agent dies.
 //
-// It knows nothing of state, queues or hook tools: agent/uniter decides what is
-// run and what the outcome means. Only agent/uniter and agent/do import it.
+// It does not depend on state, queues or hook tools. agent/uniter decides which hook to run, and interprets
+// the outcome.
 package hookexec
 
 import (
@@ -23,8 +24,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OutputTimeout is how long a hook's output is read on after its process has exited: a
-// daemon that it left behind may hold its descriptors open.
+// OutputTimeout is how long a hook's output is still read after its process has exited. A daemon that the
+// hook has started can hold the output open for longer.
 const OutputTimeout = 5 * time.Second
 
 // Stream is one of the two outputs of a hook.
@@ -36,52 +37,53 @@ const (
 	Stderr Stream = "stderr"
 )
 
-// Spec is one run of one hook, action or command.
+// Spec describes one run of a hook, an action or a command.
 type Spec struct {
-	ID       string   // names this run in its record
-	Hook     string   // "db-relation-changed"
-	Action   string   // instead of the hook: the charm's action of that name
-	Command  []string // instead of the hook: a program and its arguments, or one line for a shell
-	Debug    *Debug   // instead of the hook: an operator's shell, in which to run it
-	CharmDir string   // working directory, absolute
-	Env      []string // the whole environment; see Environment
+	ID       string   // identifies this run in its record
+	Hook     string   // the hook's name, "db-relation-changed"
+	Action   string   // runs the charm's action of this name instead of the hook
+	Command  []string // runs this program with arguments, or a single line for a shell, instead of the hook
+	Debug    *Debug   // opens an operator's shell, in which to run the hook by hand
+	CharmDir string   // the process's working directory, absolute
+	Env      []string // the process's whole environment; see Environment
 
-	// Record is the file that names the process before it is released.
+	// Record is the path of the file in which Run records the process.
 	Record string
-	// Begin, if set, is called once it is known that there is such a hook.
+	// Begin is called once Run has found the hook, before it starts. It can be nil.
 	Begin func()
-	// Output gets every line of output as it comes, without its end, and when it was
-	// read. It and Raw are called from one goroutine, which has ended when Run has.
+	// Output gets each line of output when it is read, without its newline. Output and Raw are called from
+	// one goroutine, which has ended when Run returns.
 	Output func(s Stream, at time.Time, line string)
-	// Raw, if set, gets all output as it is.
+	// Raw gets all output unchanged. It can be nil.
 	Raw func(s Stream, data []byte)
-	// Interrupt, once it is closed, tells the process group to end (SIGTERM); it is
-	// killed after Grace. nil: never.
+	// When Interrupt is closed, Run ends the process group: with SIGTERM, and after TerminateTimeout with
+	// SIGKILL. If Interrupt is nil, that never happens.
 	Interrupt <-chan struct{}
-	// Fault, if set, is called at the points of the process's start: it is held
-	// back (after-spawn), recorded (after-note), released (after-let-go).
+	// Fault is called while the process starts: once the process is held back (after-spawn), recorded
+	// (after-note) and released (after-let-go). Fault can be nil.
 	Fault func(point string)
-	// OutputTimeout replaces the constant; for tests.
+	// OutputTimeout replaces the constant of that name in tests, unless it is 0.
 	OutputTimeout time.Duration
 }
 
-// Outcome is how a hook has ended.
+// Outcome is the result of a hook that has ended.
 type Outcome struct {
-	Missing     bool   // there is no such hook, which is success
-	Interrupted bool   // it was interrupted, or ctx was done, before it ended by itself
-	Failure     string // why it failed, "exit code 1"; empty on success
-	Code        int    // the exit code, if that is the failure; else 0
+	Missing     bool   // the charm does not have the hook, which counts as success
+	Interrupted bool   // Interrupt or the end of ctx has ended the hook
+	Failure     string // why the hook failed, such as "exit code 1"; empty on success
+	Code        int    // the hook's exit code, or 0 if it failed for another reason
 
-	// Held is how long output was read on after the process's end, since others held
-	// it open, if that was a second or more. Left: they still do.
+	// Held is how long Run still read output after the process's end, since other processes held it open.
+	// It is 0 if that took less than a second and the output was then closed.
 	Held time.Duration
+	// Left is true if other processes still hold the output open.
 	Left bool
 }
 
-// Run runs one hook, and waits for its end and at most OutputTimeout longer for its output.
-// When ctx is done first, the hook's process group is killed.
+// Run runs one hook. It waits for the end of the hook's process, and then up to OutputTimeout for the end of
+// its output. When ctx is done, Run kills the hook's process group.
 //
-// A hook that cannot be started is a failed hook.
+// A hook that cannot be started counts as failed.
 func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 	argv, err := s.buildArgv()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,15 +112,17 @@ func (r *Runner) Run(ctx context.Context, s Spec) Outcome {
 	return outcome
 }
 
-// runHeld starts the hook, lets it go once its process is recorded, and waits for its end.
+// runHeld starts the hook's process, releases it once it is recorded, and waits for its end.
 func (s Spec) runHeld(ctx context.Context, argv []string, out *outputReader) Outcome {
 	p, err := startHeld(s, argv, out)
+	// Start the reader even after an error, since Run waits for the reader, and the reader closes the pipes.
 	out.startReading(s)
 	if err != nil {
 		return Outcome{Failure: err.Error()}
 	}
 
 	if err := p.release(s, argv[0]); err != nil {
+		// How the process ends does not matter, since it has run nothing.
 		_ = p.wait(ctx, nil)
 		return Outcome{Failure: err.Error()}
 	}
@@ -133,8 +137,8 @@ func (s Spec) faultPoint(point string) {
 	}
 }
 
-// buildArgv returns fs.ErrNotExist for a hook that is missing, which is success. A missing
-// action is another error.
+// buildArgv returns the command line of the hook's process. It returns [fs.ErrNotExist] if the charm does not
+// have the hook. For a missing action it returns a different error, since a missing action is a failure.
 func (s Spec) buildArgv() ([]string, error) {
 	switch {
 	case s.Debug != nil:
@@ -157,10 +161,11 @@ func (s Spec) buildArgv() ([]string, error) {
 }
 
 // findExecutable returns the charm's dispatch or, without one, the file of the hook or action. It returns
-// fs.ErrNotExist if there is neither.
+// fs.ErrNotExist if neither file exists.
 func findExecutable(charmDir, own string) (string, error) {
-	if _, err := os.Stat(charmDir); err != nil { // or else every hook would be missing, and succeed
-		return "", fmt.Errorf("cannot look at the charm: %v", err)
+	// If the charm's directory were missing, every hook would count as missing, and so succeed.
+	if _, err := os.Stat(charmDir); err != nil {
+		return "", fmt.Errorf("cannot examine the charm: %v", err)
 	}
 
 	for _, name := range []string{"dispatch", own} {
@@ -172,7 +177,7 @@ func findExecutable(charmDir, own string) (string, error) {
 		}
 
 		if err != nil {
-			return "", fmt.Errorf("cannot look at %q: %w", name, err)
+			return "", fmt.Errorf("cannot examine %q: %w", name, err)
 		}
 		if st.Mode&unix.S_IFMT != unix.S_IFREG || unix.Access(path, unix.X_OK) != nil {
 			return "", fmt.Errorf("%s is not executable", name)
@@ -203,9 +208,9 @@ func newOutcome(err error) Outcome {
 
 // Debug is an operator's tmux session in which a hook is run by hand.
 type Debug struct {
-	Socket string // of its tmux
-	Always bool   // also where the charm has no such hook
-	Owner  *int   // the user id that the socket's folder has; nil: not known
+	Socket string // the socket of its tmux server
+	Always bool   // open the session even if the charm does not have the hook
+	Owner  *int   // the user id of the owner of the socket's directory, or nil if it is unknown
 }
 
 //go:embed debug.sh
@@ -219,33 +224,43 @@ func (d Debug) windowArgv(s Spec) ([]string, error) {
 	return []string{"/bin/bash", "-c", debugScript, "debug-hooks", d.Socket, s.Hook, path}, nil
 }
 
-// explainFailure adds the fault of the script's first line, which names its interpreter, to a failure. A
-// shell only reports that the script, which exists, was not found.
+// explainFailure adds to a failure the problem with the script's first line, which names its interpreter. A
+// shell only reports that the script was not found, although it exists.
 func (o Outcome) explainFailure(s Spec, path string) Outcome {
 	if o.Failure == "" || o.Interrupted {
 		return o
 	}
 	name, err := filepath.Rel(s.CharmDir, path)
-	line := readFirstLine(path)
-	if err != nil || !strings.HasPrefix(line, "#!") {
+	if err != nil {
+		return o
+	}
+	interpreter, ok := strings.CutPrefix(readFirstLine(path), "#!")
+	if !ok {
 		return o
 	}
 
-	if strings.HasSuffix(line, "\r") {
+	if strings.HasSuffix(interpreter, "\r") {
 		o.Failure += fmt.Sprintf(
 			": the lines of %s end in CRLF, so it names the interpreter %q: save it with LF only",
-			name, line[2:],
+			name, interpreter,
 		)
-	} else if words := strings.Fields(line[2:]); len(words) > 0 && (o.Code == 126 || o.Code == 127) {
-		if _, err := os.Stat(words[0]); err != nil { // of what env does not find it says so itself
-			o.Failure += fmt.Sprintf(": %s needs the interpreter %q, which does not exist", name, words[0])
-		}
+		return o
 	}
 
+	words := strings.Fields(interpreter)
+	if len(words) == 0 || o.Code != 126 && o.Code != 127 {
+		return o
+	}
+
+	// If the interpreter is env, env itself reports the program that it does not find.
+	if _, err := os.Stat(words[0]); err != nil {
+		o.Failure += fmt.Sprintf(": %s needs the interpreter %q, which does not exist", name, words[0])
+	}
 	return o
 }
 
-// readFirstLine reads as much of the line as the kernel does, without its end.
+// readFirstLine returns the file's first line without its newline, up to the 255 bytes that the kernel reads.
+// It returns "" if the file cannot be read.
 func readFirstLine(path string) string {
 	f, err := os.Open(path)
 	if err != nil {

@@ -149,7 +149,7 @@ exec ls -l /proc/self/fd
 	if diff := cmp.Diff([]string{"empty", "leader", "0", "1 /tools"}, out[:4]); diff != "" {
 		t.Error(diff, c.got[Stderr])
 	}
-	if diff := cmp.Diff([]string{"0", "1", "2", "3"}, fds); diff != "" { // descriptor 3 is the directory that ls reads
+	if diff := cmp.Diff([]string{"0", "1", "2", "3"}, fds); diff != "" { // ls itself opens descriptor 3 for the directory
 		t.Error(diff, out)
 	}
 }
@@ -169,7 +169,7 @@ echo $! > `+pidfile, 0o755)
 	pid := readPID(t, pidfile)
 	t.Cleanup(func() { _ = unix.Kill(pid, unix.SIGKILL) })
 	grows(t, c.dir+"/alive")
-	c.runner.Close() // after the agent's end, the daemon writes into its own pipe
+	c.runner.Close() // after that the agent has ended, and the daemon writes into its own pipe
 	grows(t, c.dir+"/alive")
 }
 
@@ -225,8 +225,8 @@ func TestInterruptKillsTheGroup(t *testing.T) {
 	}
 }
 
-// TestInterruptTerminatesTheGroup checks that an interrupted hook gets SIGTERM, is killed if it ignores
-// that, and leaves no process of its group behind.
+// TestInterruptTerminatesTheGroup checks that an interrupted hook gets SIGTERM, is killed if it ignores the
+// signal, and leaves no process of its group running.
 func TestInterruptTerminatesTheGroup(t *testing.T) {
 	need.Whole(t)
 	c := newCharm(t)
@@ -269,7 +269,7 @@ func TestHeldBackProcessEndsWithItsAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.gate.Close() // what the kernel does when the agent dies
+	p.gate.Close() // as the kernel does when the agent dies
 	if diff := cmp.Diff(Outcome{Failure: "exit code 125", Code: 125}, p.wait(t.Context(), nil)); diff != "" {
 		t.Error(diff)
 	}
@@ -329,9 +329,9 @@ done`, 0o755)
 		if err := os.WriteFile(c.dir+"/"+line, nil, 0o600); err != nil {
 			t.Error(err)
 		}
-		if n, _ := strconv.Atoi(line); n%2 == 1 { // the other output's next line is already there
+		if n, _ := strconv.Atoi(line); n%2 == 1 { // the next line of the other output is already written
 			eventually(t, "the other output has its next line", func() bool { _, err := os.Stat(fmt.Sprintf("%s/said-%d", c.dir, n+1)); return err == nil })
-			time.Sleep(20 * time.Millisecond) // time in which it must not come
+			time.Sleep(20 * time.Millisecond) // Output must not receive that line during this
 		}
 	}
 	c.runner.Run(t.Context(), s)

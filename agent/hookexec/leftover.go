@@ -11,12 +11,12 @@ import (
 	"bijou/state/osutil"
 )
 
-// maxLeftOver bounds the processes that LeftOver names.
+// maxLeftOver limits the number of processes that LeftOver names.
 const maxLeftOver = 10
 
-// LeftOver names the processes that a run has left running, each as "1234 (mysqld)": those that began
-// with its client id in their environment. It knows of no process of another user, unless this one
-// is root.
+// LeftOver returns the processes that a run has left running, each as "1234 (mysqld)". It finds them by the
+// run's client id in their environment. Unless this process runs as root, it does not find processes of other
+// users.
 func LeftOver(clientID string) (names []string) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil || clientID == "" {
@@ -34,6 +34,7 @@ func LeftOver(clientID string) (names []string) {
 			more++
 			continue
 		}
+		// If the process has just ended, its name is left out.
 		name, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "comm"))
 		names = append(names, fmt.Sprintf("%d (%s)", pid, strings.TrimSpace(string(name))))
 	}
@@ -44,7 +45,8 @@ func LeftOver(clientID string) (names []string) {
 	return names
 }
 
-// hasClientID reports whether the process has the hook's id in its environment, and so was started by it.
+// hasClientID reports whether the process has the hook's client id in its environment, which it inherits from
+// the hook.
 func hasClientID(pid int, clientID string) bool {
 	st, err := osutil.ReadProcStat(pid)
 	if err != nil || st.IsGone() {

@@ -9,12 +9,12 @@ import (
 	"bijou/state/text"
 )
 
-// lineSink passes on one output, in lines, and also as it is if that is asked for.
+// lineSink passes one output of a hook on to Spec.Output, line by line, and to Spec.Raw.
 type lineSink struct {
 	text.LineWriter
 	spec   Spec
 	stream Stream
-	readAt time.Time // when the last of it was read
+	readAt time.Time // when the latest data was read
 }
 
 func (s Spec) newSink(stream Stream) *lineSink {
@@ -23,7 +23,7 @@ func (s Spec) newSink(stream Stream) *lineSink {
 	return to
 }
 
-// readOnce reads what there is in the pipe. over says that the pipe has ended.
+// readOnce reads data that is in the pipe, and passes it on. over is true at the end of the output.
 func (s *lineSink) readOnce(fd int, buffer []byte) (over bool) {
 	n, err := unix.Read(fd, buffer)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
@@ -41,6 +41,6 @@ func (s *lineSink) readOnce(fd int, buffer []byte) (over bool) {
 	return false
 }
 
-// MaxLine is the longest line passed on, in bytes of output; a longer one is split, never lost: the
-// environment's log takes one of so many bytes uncut.
+// MaxLine is the length of the longest line that is passed on, in bytes. Longer lines are split, since the
+// environment's log would shorten them.
 const MaxLine = 60 << 10

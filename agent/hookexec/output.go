@@ -8,19 +8,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputReader reads both outputs of one hook in one goroutine: what is written to them in
-// turn, with a moment in between, keeps its order.
+// outputReader reads both outputs of one hook. It uses one goroutine for both, so that lines which the hook
+// writes to them in turn usually keep their order.
 type outputReader struct {
 	pipes   [2]pipe
-	wakeFD  int // an eventfd; written to when the hook's process has ended
+	wakeFD  int // an eventfd that awaitEnd writes when the hook's process has ended
 	timeout time.Duration
-	done    chan struct{}
+	done    chan struct{} // closed when the goroutine ends
 
-	heldFor  time.Duration // Outcome.Held
-	leftOpen []int         // the agent's ends of the pipes that somebody still holds
+	heldFor  time.Duration // see Outcome.Held
+	leftOpen []int         // the agent's ends of the pipes that other processes still hold open
 }
 
-// newOutputReader makes the pipes for stdout and stderr, and an eventfd that wakes their reader.
+// newOutputReader creates the pipes for stdout and stderr, and an eventfd that wakes their reader.
 func newOutputReader(timeout time.Duration) (r *outputReader, err error) {
 	r = &outputReader{timeout: cmp.Or(timeout, OutputTimeout), done: make(chan struct{})}
 	if r.wakeFD, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
@@ -41,7 +41,7 @@ func newOutputReader(timeout time.Duration) (r *outputReader, err error) {
 	return r, nil
 }
 
-// startReading closes the agent's copies of the hook's ends, and reads the hook's output in a goroutine.
+// startReading closes the agent's copies of the hook's ends, and starts the goroutine that reads the output.
 func (r *outputReader) startReading(s Spec) {
 	for _, p := range r.pipes {
 		p.hookEnd.Close()
@@ -50,29 +50,27 @@ func (r *outputReader) startReading(s Spec) {
 }
 
 // readUntilClosed reads the hook's stdout and stderr line by line. It ends when both are closed, or at the
-// timeout after the hook's process has ended. Pipes that a left process holds open after that are in
+// timeout after the hook's process has ended. It leaves pipes that other processes still hold open in
 // r.leftOpen.
 func (r *outputReader) readUntilClosed(to [2]*lineSink) {
 	defer close(r.done)
 	buffer := make([]byte, MaxLine)
-	fds := []unix.PollFd{{Fd: int32(r.pipes[0].agentEnd)}, {Fd: int32(r.pipes[1].agentEnd)}, {Fd: int32(r.wakeFD)}}
-	for i := range fds {
-		fds[i].Events = unix.POLLIN
+	// The first two are for stdout and stderr, in the order of to. poll ignores a negative Fd.
+	fds := []unix.PollFd{
+		{Fd: int32(r.pipes[0].agentEnd), Events: unix.POLLIN},
+		{Fd: int32(r.pipes[1].agentEnd), Events: unix.POLLIN},
+		{Fd: int32(r.wakeFD), Events: unix.POLLIN},
 	}
-	var ended time.Time
+	wake := &fds[2]
+	var ended time.Time // when the hook's process ended; zero before that
 
-	for open := 2; open > 0; {
-		timeout := -1
-		if !ended.IsZero() {
-			timeout = max(0, int((r.timeout-time.Since(ended)+time.Millisecond-1)/time.Millisecond))
-		}
-
-		n, err := unix.Poll(fds, timeout)
+	for open := len(to); open > 0; {
+		n, err := unix.Poll(fds, r.pollTimeout(ended))
 		if n == 0 {
-			break
+			break // the timeout has passed
 		}
 		if err != nil {
-			continue // a signal
+			continue // a signal interrupted poll
 		}
 
 		for i, sink := range to {
@@ -87,9 +85,9 @@ func (r *outputReader) readUntilClosed(to [2]*lineSink) {
 			}
 		}
 
-		if fds[2].Revents != 0 {
+		if wake.Revents != 0 {
 			ended = time.Now()
-			fds[2].Fd = -1
+			wake.Fd = -1
 		}
 	}
 
@@ -105,7 +103,19 @@ func (r *outputReader) readUntilClosed(to [2]*lineSink) {
 	}
 }
 
+// pollTimeout returns the timeout for the next poll in milliseconds, rounded up. While ended is zero, since
+// the hook's process has not ended, it returns -1, which means no timeout.
+func (r *outputReader) pollTimeout(ended time.Time) int {
+	if ended.IsZero() {
+		return -1
+	}
+	left := r.timeout - time.Since(ended)
+	return max(0, int((left+time.Millisecond-1)/time.Millisecond))
+}
+
+// awaitEnd signals to the reader that the hook's process has ended, and waits for the reader's end.
 func (r *outputReader) awaitEnd() {
+	// A single write to an eventfd cannot fail. It adds the eight bytes, read as one number, to a counter.
 	_, _ = unix.Write(r.wakeFD, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	<-r.done
 	unix.Close(r.wakeFD)

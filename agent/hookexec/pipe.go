@@ -9,13 +9,13 @@ import (
 
 // pipe carries one output of a hook to the agent.
 type pipe struct {
-	agentEnd int      // the agent's end, which does not block
-	hookEnd  *os.File // the hook's
+	agentEnd int      // the end that the agent reads, non-blocking
+	hookEnd  *os.File // the end that the hook writes
 }
 
-// newPipe makes a pipe whose hook's end is open for reading as well as writing. A daemon that a hook left
-// behind can so outlive the agent: it writes into the pipe's own buffer, and SIGPIPE does not kill it. The
-// agent's end still reports the end of the output once nobody holds the hook's end.
+// newPipe creates a pipe whose hook end is open for reading and writing. So a daemon that a hook left behind
+// can outlive the agent: since the pipe still has a reader, SIGPIPE does not kill the daemon. The agent's end
+// still reports the end of the output once no process holds the hook end.
 func newPipe() (pipe, error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {

@@ -18,19 +18,19 @@ import (
 	"bijou/state/osutil"
 )
 
-// trampoline holds the hook's process back until it is recorded: it waits for a line on descriptor
-// 3, and then becomes the hook under the same process id. If the agent dies first it reads the end
-// of the pipe and exits instead. A shell that counts its level must not leave a trace of itself.
+// trampoline is a shell script that holds the hook's process back until it is recorded. It waits for a line
+// on descriptor 3, and then becomes the hook under the same process id. If the agent dies first, the script
+// reads the end of the pipe and exits. It unsets the variables that shells add to the environment.
 const trampoline = `read -r go <&3 || exit 125; exec 3<&-; unset SHLVL OLDPWD; exec "$0" "$@"`
 
 // process is one hook's process, held back or released.
 type process struct {
 	cmd  *exec.Cmd
-	gate *os.File // a line releases the process, closing ends it
+	gate *os.File // a line written to it releases the process; closing it without a line ends the process
 }
 
-// startHeld starts a shell that waits for a line from the returned process's gate before it runs argv. So the
-// process can be recorded before the hook begins.
+// startHeld starts a shell that waits for a line from the process's gate before it runs argv. So the process
+// can be recorded before the hook begins.
 func startHeld(s Spec, argv []string, out *outputReader) (*process, error) {
 	wait, gate, err := os.Pipe()
 	if err != nil {
@@ -38,7 +38,7 @@ func startHeld(s Spec, argv []string, out *outputReader) (*process, error) {
 	}
 	defer wait.Close()
 
-	// Whoever started the agent may have left descriptors open in it.
+	// The hook must not inherit descriptors that the agent itself has inherited.
 	_ = unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC)
 	cmd := exec.Command("/bin/sh", append([]string{"-c", trampoline}, argv...)...)
 	cmd.Dir = s.CharmDir
@@ -55,8 +55,8 @@ func startHeld(s Spec, argv []string, out *outputReader) (*process, error) {
 	return &process{cmd: cmd, gate: gate}, nil
 }
 
-// release records the process before it lets it run. If it cannot be recorded, the process
-// ends without having run the hook.
+// release records the process and releases it. If the process cannot be recorded, it ends without running the
+// hook.
 func (p *process) release(s Spec, path string) error {
 	defer p.gate.Close()
 	s.faultPoint("after-spawn")
@@ -67,15 +67,15 @@ func (p *process) release(s Spec, path string) error {
 	s.faultPoint("after-note")
 	osutil.AwaitNoWriter(path, time.Second)
 	if _, err := p.gate.WriteString("\n"); err != nil {
-		return fmt.Errorf("cannot let the hook go: %w", err)
+		return fmt.Errorf("cannot release the hook: %w", err)
 	}
 
 	return nil
 }
 
-// wait waits for the process's end. Once interrupt or ctx is done it ends the process's group.
+// wait waits for the end of the process. When interrupt is closed or ctx is done, it ends the process group.
 func (p *process) wait(ctx context.Context, interrupt <-chan struct{}) Outcome {
-	ended := make(chan error, 1) // buffered: the sender never waits for us
+	ended := make(chan error, 1) // buffered, so that the sender never blocks
 	go func() { ended <- p.cmd.Wait() }()
 	select {
 	case err := <-ended:
@@ -84,8 +84,9 @@ func (p *process) wait(ctx context.Context, interrupt <-chan struct{}) Outcome {
 	case <-ctx.Done():
 	}
 
+	// If the process has just ended on its own, others in its group are daemons. They must not be killed.
 	select {
-	case err := <-ended: // by itself, and whom it left in its group is a daemon
+	case err := <-ended:
 		return newOutcome(err)
 	default:
 	}
@@ -93,26 +94,30 @@ func (p *process) wait(ctx context.Context, interrupt <-chan struct{}) Outcome {
 	if ctx.Err() == nil {
 		terminateGroup(ctx, p.cmd.Process.Pid)
 	}
+	// An error means that a process of the group cannot be killed. Nothing more can be done about it.
 	_ = killGroup(p.cmd.Process.Pid)
 	<-ended
 	return Outcome{Interrupted: true}
 }
 
-// killTimeout is how long killGroup waits for a group's end.
+// killTimeout is how long killGroup waits for the end of a process group.
 const killTimeout = 30 * time.Second
 
-// TerminateTimeout is how long a hook that is told to end may take to do so.
+// TerminateTimeout is the time that a hook has after SIGTERM before it gets SIGKILL.
 const TerminateTimeout = 10 * time.Second
 
+// terminateGroup sends SIGTERM to a process group, and waits until its processes have ended, ctx is done, or
+// TerminateTimeout has passed.
 func terminateGroup(ctx context.Context, pgid int) {
+	// If the group has ended, this fails, and the loop ends at once.
 	_ = unix.Kill(-pgid, unix.SIGTERM)
 	for end := time.Now().Add(TerminateTimeout); isGroupRunning(pgid) && ctx.Err() == nil && time.Now().Before(end); {
 		time.Sleep(20 * time.Millisecond)
 	}
 }
 
-// killGroup kills a process group and waits until none of its processes runs, so that the next hook does
-// not meet them. It returns an error if that takes longer than killTimeout.
+// killGroup kills a process group and waits until none of its processes is running, so that the next hook
+// does not run at the same time as one of them. It returns an error if that takes longer than killTimeout.
 func killGroup(pgid int) error {
 	for end := time.Now().Add(killTimeout); isGroupRunning(pgid); time.Sleep(10 * time.Millisecond) {
 		if err := unix.Kill(-pgid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -126,8 +131,8 @@ func killGroup(pgid int) error {
 	return nil
 }
 
-// isGroupRunning reports whether a process of the group lives. It does not count processes that are dead and
-// not yet collected by their parent, as kill(2) would.
+// isGroupRunning reports whether a process of the group is running. Unlike kill(2), it does not count zombies,
+// which have ended and wait for their parent.
 func isGroupRunning(pgid int) bool {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -147,9 +152,9 @@ func isGroupRunning(pgid int) bool {
 	return false
 }
 
-// record says which process runs which hook, so that an agent that starts after a crash
-// finds it. The start time makes the process id unique, the boot id a start time that is
-// counted from the machine's boot.
+// record identifies the process that runs a hook, so that the next agent finds it after a crash. Process ids
+// are reused, so the record also contains the process's start time. Start times count from the host's boot, so
+// it also contains the boot id.
 type record struct {
 	ID    string `json:"id"`
 	PID   int    `json:"pid"`
@@ -157,29 +162,28 @@ type record struct {
 	Boot  string `json:"boot"`  // /proc/sys/kernel/random/boot_id
 }
 
-// recordSize is every record's: what follows the JSON is blank.
+// recordSize is the size of each record's file, in bytes. The JSON is padded with blanks.
 const recordSize = 256
 
-// writeRecord writes the note about the hook's process. It overwrites the previous note in place, since a new
-// file for each hook would cost more than all other work of its begin. The note need not be durable, since no
-// process outlives a loss of power.
+// writeRecord records the hook's process. It overwrites the previous record in place, since a new file for
+// each hook would cost more than all other work at the beginning of a hook. The record need not be durable,
+// since no process survives a loss of power.
 func writeRecord(path, id string, pid int) error {
 	st, err := osutil.ReadProcStat(pid)
 	if err != nil {
-		return fmt.Errorf("cannot note the hook's process: %w", err)
+		return fmt.Errorf("cannot record the hook's process: %w", err)
 	}
 
 	data, _ := json.Marshal(record{ID: id, PID: pid, Start: st.Start(), Boot: osutil.BootID()}) // never fails
 	err = overwrite(path, fmt.Appendf(nil, "%-*s\n", recordSize-1, data))
 	if err != nil {
-		return fmt.Errorf("cannot note the hook's process: %w", err)
+		return fmt.Errorf("cannot record the hook's process: %w", err)
 	}
 
 	return nil
 }
 
-// overwrite writes a record in place if the file has a record's size, which needs no new file. Otherwise it
-// replaces the file.
+// overwrite writes a record in place if the file has the size of a record. Otherwise it replaces the file.
 func overwrite(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err == nil {
@@ -193,12 +197,12 @@ func overwrite(path string, data []byte) error {
 	return osutil.WriteFile(path, data, 0o600)
 }
 
-// Reap kills the process group of a run that a dead agent has released, if its leading process still lives.
-// It waits for the group's end and returns true then. Daemons whose leading process is gone are left alone.
-// If there is no record, or one of another run, this run was never released.
+// Reap kills the process group of the run with this id, if a dead agent has released it and its first process
+// is still running. It waits for the end of the group, and returns true. If the first process has ended, Reap
+// does nothing, since the other processes are daemons. It also does nothing if the record is missing or
+// belongs to a different run, since this run was then never released.
 //
-// It returns an error if the record cannot be read. No agent wrote such a record, so that nobody knows
-// whether the process still runs.
+// It returns an error if it cannot read or decode the record, since the process may then still be running.
 func Reap(path, id string) (killed bool, err error) {
 	r, lives, err := findRun(path, id)
 	if err != nil || !lives {
@@ -207,38 +211,38 @@ func Reap(path, id string) (killed bool, err error) {
 	return true, killGroup(r.PID)
 }
 
-// findRun reads the note about the last hook's process. lives reports whether that is the run with this id,
-// and it still runs.
+// findRun reads the record of the last hook's process. lives reports whether the record belongs to the run
+// with this id, and the process is still running.
 func findRun(path, id string) (r record, lives bool, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, false, nil
 	}
 	if err != nil {
-		return r, false, fmt.Errorf("cannot read the note about the last hook: %w", err)
+		return r, false, fmt.Errorf("cannot read the record of the last hook: %w", err)
 	}
 	if err := json.Unmarshal(data, &r); err != nil {
-		return r, false, fmt.Errorf("cannot find out if the last hook still runs, since the note %q about its process is damaged: "+
+		return r, false, fmt.Errorf("cannot find out if the last hook still runs, because the record %q of its process is damaged: "+
 			"end its remaining processes, then remove that file: %w", path, err)
 	}
 
 	return r, r.ID == id && r.Boot == osutil.BootID() && r.alive(), nil
 }
 
-// StillRuns reports whether the process that was released last still runs, be its agent alive
-// or not.
+// StillRuns reports whether the process that was recorded last is still running, with or without its agent.
 func StillRuns(path string) (bool, error) {
 	r, _, err := findRun(path, "")
 	return err == nil && r.Boot == osutil.BootID() && r.alive(), err
 }
 
-// LastRun returns the id of the run that was released last; empty if there was none.
+// LastRun returns the id of the run that was recorded last. It returns an empty string if no run was
+// recorded.
 func LastRun(path string) (id string, err error) {
 	r, _, err := findRun(path, "")
 	return r.ID, err
 }
 
-// alive reports whether that very process runs, not another one with its id.
+// alive reports whether the recorded process itself is running, and not only a later process with its id.
 func (r record) alive() bool {
 	st, err := osutil.ReadProcStat(r.PID)
 	return err == nil && !st.IsGone() && st.Start() == r.Start

@@ -75,8 +75,8 @@ func TestDamagedRecordSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestRecordIsOverwritten checks that a record replaces the previous file whatever its form. A symlink
-// is replaced too, and its target stays as it was.
+// TestRecordIsOverwritten checks that a record replaces the previous file, whatever its type. A symlink is
+// replaced too, and its target does not change.
 func TestRecordIsOverwritten(t *testing.T) {
 	dir := t.TempDir()
 	elsewhere := filepath.Join(dir, "elsewhere")

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Runner runs hooks, and owns the outputs that daemons hold open which hooks have left
-// behind. It reads them on and discards what it reads, so that such a daemon neither blocks
-// nor dies of a full or closed pipe while the agent lives.
+// Runner runs hooks, and reads the outputs that their daemons hold open after the hooks have ended. It discards
+// the data. So as long as the agent is running, a full pipe does not block a daemon, and a closed pipe does not
+// kill it.
 type Runner struct {
 	mu       sync.Mutex
 	leftOpen map[*os.File]bool
@@ -16,7 +16,7 @@ type Runner struct {
 	wg       sync.WaitGroup
 }
 
-// Close stops to read the output of daemons, and waits for its goroutines. No hook may be running.
+// Close stops reading the output of daemons, and waits for its goroutines. No hook can be running.
 func (r *Runner) Close() {
 	r.mu.Lock()
 	r.closed = true
@@ -27,7 +27,8 @@ func (r *Runner) Close() {
 	r.wg.Wait()
 }
 
-// discardOutput reads on from a pipe that a hook's child holds open, so that the child does not block.
+// discardOutput reads and discards the output of a daemon, until the daemon closes the pipe or the Runner is
+// closed.
 func (r *Runner) discardOutput(fd int) {
 	f := os.NewFile(uintptr(fd), "hook output")
 	r.mu.Lock()
@@ -43,6 +44,7 @@ func (r *Runner) discardOutput(fd int) {
 
 	r.leftOpen[f] = true
 	r.wg.Go(func() {
+		// An error also means that no more output can be read.
 		_, _ = io.Copy(io.Discard, f)
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -1,8 +1,7 @@
-// Package pulse tells an agent that hangs from one that waits: its loops report
-// when they are at work and when they rest.
+// Package pulse distinguishes an agent that hangs from one that waits. The agent's loops report when they begin
+// bounded work, and when they wait.
 //
-// It ends nothing and knows no service manager. The packages of agent report to
-// it, and multicall asks it which loop hangs.
+// It does not end a process that hangs, and it does not communicate with a service manager.
 package pulse
 
 import (
@@ -10,23 +9,23 @@ import (
 	"time"
 )
 
-// Watchdog watches all loops of a process. A nil Watchdog notes nothing. Its methods may be
-// called from several goroutines.
+// Watchdog watches all loops of a process. The Loop method of a nil Watchdog returns a nil Loop. Several
+// goroutines can use a Watchdog at once.
 type Watchdog struct {
 	mu   sync.Mutex
-	busy map[*Loop]time.Time // since when those are at work that do not rest
+	busy map[*Loop]time.Time // when each busy loop began its turn
 }
 
 // New returns a Watchdog without loops.
 func New() *Watchdog { return &Watchdog{busy: map[*Loop]time.Time{}} }
 
-// Loop is one loop of the process. A nil Loop notes nothing. A loop that has never turned rests.
+// Loop is one loop of the process. A new Loop waits until its first MarkBusy. A nil Loop does nothing.
 type Loop struct {
 	pulse *Watchdog
 	name  string
 }
 
-// Loop adds a loop of that name.
+// Loop returns a new loop of the process.
 func (p *Watchdog) Loop(name string) *Loop {
 	if p == nil {
 		return nil
@@ -34,7 +33,7 @@ func (p *Watchdog) Loop(name string) *Loop {
 	return &Loop{pulse: p, name: name}
 }
 
-// MarkBusy notes that the loop begins another turn, which is work of bounded time.
+// MarkBusy records that the loop begins a turn, whose work must end within a bounded time.
 func (l *Loop) MarkBusy() {
 	if l == nil {
 		return
@@ -44,7 +43,7 @@ func (l *Loop) MarkBusy() {
 	l.pulse.busy[l] = time.Now()
 }
 
-// MarkUnbounded notes that the loop waits, for as long as it may take, or has ended.
+// MarkUnbounded records that the loop has ended, or begins to wait for an unbounded time.
 func (l *Loop) MarkUnbounded() {
 	if l == nil {
 		return
@@ -54,8 +53,8 @@ func (l *Loop) MarkUnbounded() {
 	delete(l.pulse.busy, l)
 }
 
-// HungLoop returns the name of a loop that has been at one turn for longer than the limit, or
-// an empty string.
+// HungLoop returns the name of a loop whose current turn has taken longer than the limit. It returns an empty
+// string if no loop hangs.
 func (p *Watchdog) HungLoop(limit time.Duration) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

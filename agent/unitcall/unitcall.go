@@ -1,8 +1,7 @@
-// Package unitcall is what juju-exec does: it has a unit of this host run a command, by the socket of
-// the unit's agent. The agent runs it in the unit's turn, as `juju exec` would; this package reads no
-// state, and needs no variable of the caller's environment.
+// Package unitcall implements juju-exec. Through the socket of a unit's agent, it requests that a unit on
+// this host runs a command. The agent queues the command, as for `juju exec`.
 //
-// It parses no arguments. Only multicall imports it.
+// The package does not read the state or the caller's environment variables, and it does not parse arguments.
 package unitcall
 
 import (
@@ -20,42 +19,46 @@ import (
 	"bijou/state/backoff"
 )
 
-// Request says which unit runs what.
+// Request is a request to run a command.
 type Request struct {
-	Unit        string // empty: the only one of this host
-	Environment string // its name or uuid; empty: the only one that has such a unit
-	Line        string // for a shell
+	Unit        string // the unit; if empty, the host must have only one unit
+	Environment string // the environment's name or UUID; if empty, only one environment may have the unit
+	Line        string // the command, a line for a shell
 
-	Relation      string // that the command is about: an id in any form, or a name; empty: none
+	Relation      string // the relation in which the command runs, if any: an id in any form, or a name
 	RemoteUnit    string
 	RemoteService string
-	Force         bool // RemoteUnit may be no member
+	Force         bool // RemoteUnit need not be a member of the relation
 }
 
-// End is how the command has ended. Problem says why it has failed where its exit code does not.
+// End is the result of a command that has ended.
 type End struct {
 	Exit           int
-	Problem        string
+	Problem        string // why the command has failed, if Exit is not the command's own exit code
 	Stdout, Stderr string
-	Dropped        int64 // bytes of both that were not kept
+	Dropped        int64 // bytes of both outputs that were not kept
 }
 
-// Errors of [Run] and [CheckHook], for hints.
+// Errors of [Run] and [CheckHook].
 var (
 	ErrNotFound  = errors.New("not found on this machine")
 	ErrAmbiguous = errors.New("several models on this machine have it")
-	ErrInHook    = errors.New("it would wait for that very hook to end")
+	ErrInHook    = errors.New("the command would wait for this hook to end")
 )
 
 const (
-	// callTimeout bounds one question to an agent, beyond the time that it may hold an answer back.
+	// callTimeout limits one request to an agent. It is longer than the time for which an agent delays its
+	// answer to CommandAwait.
 	callTimeout = 30 * time.Second
-	// awayTimeout is how long an agent may be away, as while another binary takes its place.
+	// interruptGrace is how long an interrupted caller still waits for the number of its command.
+	interruptGrace = 2 * time.Second
+	// awayTimeout is how long an agent may be unreachable, for example while a new binary replaces it.
 	awayTimeout = time.Minute
 )
 
-// CheckHook returns ErrInHook if the hook with that context id still runs under the agent of the socket.
-// Its command would wait for the hook's end. A daemon that an earlier hook left behind may call.
+// CheckHook returns ErrInHook if the hook with this context id is still running under the agent of the
+// socket, or if it cannot determine this. A command from within the hook would wait for the hook's end. It
+// returns nil for a daemon whose hook has ended.
 func CheckHook(socket, contextID string) error {
 	if contextID == "" {
 		return nil
@@ -69,15 +72,16 @@ func CheckHook(socket, contextID string) error {
 	return fmt.Errorf("cannot be called from within a hook, have context %q: %w", contextID, ErrInHook)
 }
 
-// isGone reports whether nobody serves the socket.
+// isGone reports whether the error shows that no process serves the socket.
 func isGone(err error) bool {
 	var dialing *net.OpError
 	return errors.As(err, &dialing) && dialing.Op == "dial"
 }
 
-// Run asks the unit's agent to run the command, and waits for its end. It returns ErrNotFound or ErrAmbiguous
-// if the request fits no unit or several. When ctx is done, Run returns an error without waiting. The command
-// goes on as in Juju, since it may have ended its own caller.
+// Run asks the unit's agent to run the command, and waits for its end. It returns ErrNotFound if the request
+// matches no unit, and ErrAmbiguous if it matches several. When ctx is done, Run returns an error within
+// interruptGrace, which names the command if the agent has queued it. The command continues, as in Juju,
+// since the command itself may end its caller.
 func Run(ctx context.Context, r Request) (End, error) {
 	a, err := findAgent(ctx, r)
 	if err != nil {
@@ -88,34 +92,40 @@ func Run(ctx context.Context, r Request) (End, error) {
 	if r.Force {
 		force = "yes"
 	}
-	box, err := call(ctx, a.socket, wire.CommandExec, wire.KeyLine, r.Line,
+	// An interrupt must not end this short call immediately, since without its answer nobody knows which
+	// command continues.
+	asked, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(interruptGrace, cancel) })()
+	answer, err := call(asked, a.socket, wire.CommandExec, wire.KeyLine, r.Line,
 		wire.KeyRelation, r.Relation, wire.KeyRemoteUnit, r.RemoteUnit,
 		wire.KeyRemoteService, r.RemoteService, wire.KeyForce, force)
 	if err != nil {
 		return End{}, fmt.Errorf("cannot run on unit %q: %w", a.unit, err)
 	}
 
-	return await(ctx, a, box.Value(wire.KeyID))
+	return await(ctx, a, answer.Value(wire.KeyID))
 }
 
 // unitAgent is a unit's agent that has answered.
 type unitAgent struct{ socket, unit, environment, uuid string }
 
-// findAgent asks each socket of a unit's agent on this machine who serves it, and chooses the one that is
-// meant.
+// findAgent requests the identity of the agents at all sockets on this host, and returns the only agent that
+// matches the request's unit and environment.
 func findAgent(ctx context.Context, r Request) (unitAgent, error) {
 	var found []unitAgent
 	for _, socket := range agent.UnitSockets(r.Unit) {
-		box, err := call(ctx, socket, wire.CommandIdentify)
+		answer, err := call(ctx, socket, wire.CommandIdentify)
 		if err != nil {
-			continue // nobody serves it, or no agent that knows of this
+			// The socket has no server, or its agent does not support CommandIdentify.
+			continue
 		}
 
 		a := unitAgent{
 			socket:      socket,
-			unit:        box.Value(wire.KeyUnit),
-			environment: box.Value(wire.KeyEnvironment),
-			uuid:        box.Value(wire.KeyUUID),
+			unit:        answer.Value(wire.KeyUnit),
+			environment: answer.Value(wire.KeyEnvironment),
+			uuid:        answer.Value(wire.KeyUUID),
 		}
 		isMeant := r.Environment == "" || r.Environment == a.environment || r.Environment == a.uuid
 		if isMeant && (r.Unit == "" || r.Unit == a.unit) {
@@ -126,7 +136,8 @@ func findAgent(ctx context.Context, r Request) (unitAgent, error) {
 	return chooseAgent(r, found)
 }
 
-// chooseAgent returns the only agent that was found, or an error that says how to name one.
+// chooseAgent returns the only agent that was found. It returns ErrNotFound if none was found. It returns
+// ErrAmbiguous if several were found for the request's unit, and a different error if the request has no unit.
 func chooseAgent(r Request, found []unitAgent) (unitAgent, error) {
 	switch {
 	case len(found) == 1:
@@ -149,12 +160,12 @@ func chooseAgent(r Request, found []unitAgent) (unitAgent, error) {
 	return unitAgent{}, fmt.Errorf("ambiguous unit %q: %w: %s", r.Unit, ErrAmbiguous, strings.Join(names, ", "))
 }
 
-// await polls the agent until the command has ended. It waits until awayTimeout for an agent that does not
-// answer, since the next agent takes over the unit's queue and runs no command twice.
+// await polls the agent until the command has ended. If the agent does not answer, await retries for up to
+// awayTimeout, since the next agent continues the unit's queue. No agent runs a command twice.
 func await(ctx context.Context, a unitAgent, id string) (End, error) {
 	heard := time.Now()
 	for ctx.Err() == nil {
-		box, err := call(ctx, a.socket, wire.CommandAwait, wire.KeyID, id)
+		answer, err := call(ctx, a.socket, wire.CommandAwait, wire.KeyID, id)
 		var refused refusal
 		switch {
 		case errors.As(err, &refused):
@@ -168,44 +179,45 @@ func await(ctx context.Context, a unitAgent, id string) (End, error) {
 		}
 
 		heard = time.Now()
-		if box.Has(wire.KeyExit) {
-			return decodeEnd(box)
+		if answer.Has(wire.KeyExit) {
+			return decodeEnd(answer)
 		}
 	}
 
-	return End{}, fmt.Errorf("no longer waiting for command %s of unit %q, which goes on: juju cancel-action %[1]s ends it",
+	return End{}, fmt.Errorf("no longer waiting for command %s of unit %q, which continues; to end it: juju cancel-task %[1]s",
 		id, a.unit)
 }
 
 // decodeEnd parses an agent's answer about a command that has ended.
-func decodeEnd(box amp.Box) (End, error) {
-	exit, err := strconv.Atoi(box.Value(wire.KeyExit))
+func decodeEnd(answer amp.Box) (End, error) {
+	exit, err := strconv.Atoi(answer.Value(wire.KeyExit))
 	if err != nil {
 		return End{}, fmt.Errorf("the agent's answer has no exit code: %w", err)
 	}
-	dropped, err := strconv.ParseInt(box.Value(wire.KeyDropped), 10, 64)
+	dropped, err := strconv.ParseInt(answer.Value(wire.KeyDropped), 10, 64)
 	if err != nil {
 		return End{}, fmt.Errorf("the agent's answer lacks the number of missing bytes of output: %w", err)
 	}
 
 	return End{
 		Exit:    exit,
-		Problem: box.Value(wire.KeyProblem),
-		Stdout:  box.Value(wire.KeyStdout),
-		Stderr:  box.Value(wire.KeyStderr),
+		Problem: answer.Value(wire.KeyProblem),
+		Stdout:  answer.Value(wire.KeyStdout),
+		Stderr:  answer.Value(wire.KeyStderr),
 		Dropped: dropped,
 	}, nil
 }
 
-// refusal is an agent's answer that says no.
+// refusal is an error with which an agent answers.
 type refusal struct{ code, text string }
 
 func (r refusal) Error() string { return r.text }
 
-// maxAnswer bounds an answer, in bytes: an agent keeps 1 MiB of each of a command's two outputs.
+// maxAnswer limits the size of an answer, in bytes. An agent keeps 1 MiB of each of a command's two outputs.
 const maxAnswer = 4 << 20
 
-// call asks an agent one question. It returns a refusal if the agent says no.
+// call sends one request to an agent, and returns the answer. It returns a refusal if the agent answers with
+// an error.
 func call(ctx context.Context, socket, command string, pairs ...string) (amp.Box, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -224,13 +236,13 @@ func call(ctx context.Context, socket, command string, pairs ...string) (amp.Box
 		box = amp.Append(box, pairs[i], pairs[i+1])
 	}
 	if _, err := conn.Write(amp.End(box)); err != nil {
-		return nil, fmt.Errorf("cannot ask the agent: %w", err)
+		return nil, fmt.Errorf("cannot send a request to the agent: %w", err)
 	}
 
 	return readAnswer(conn)
 }
 
-// readAnswer reads the box with which the agent answers.
+// readAnswer reads the box of the agent's answer. It returns a refusal if the box contains an error.
 func readAnswer(conn net.Conn) (amp.Box, error) {
 	decoder := amp.Decoder{Limit: maxAnswer}
 	chunk := make([]byte, 64<<10)

@@ -15,11 +15,12 @@ import (
 )
 
 const (
-	whyKilled  = "its agent died while it ran, and it was ended"
-	whyUnknown = "its agent died before its end was recorded, so its outcome is unknown"
-	whyEnding  = "its agent was stopped, and it did not end in time"
+	whyKilled  = "its agent died while the action was running, so bijou ended the action"
+	whyUnknown = "its agent died before the end of the action was recorded, so the outcome is unknown"
+	whyEnding  = "its agent was stopped, and the action did not end in time"
 )
 
+// actionFacts returns the action as its tools see it. It returns nil in a hook and in a command.
 func actionFacts(a *actions.Action) *hookapi.Action {
 	if a == nil || a.IsCommand() {
 		return nil
@@ -27,6 +28,7 @@ func actionFacts(a *actions.Action) *hookapi.Action {
 	return &hookapi.Action{ID: strconv.Itoa(a.ID), Name: a.Name, Parameters: a.Parameters}
 }
 
+// withAction returns the spec for an action or a command. In a hook, for which a is nil, it returns spec unchanged.
 func (r *runningHook) withAction(spec hookexec.Spec, a *actions.Action) hookexec.Spec {
 	if a == nil {
 		return spec
@@ -35,20 +37,22 @@ func (r *runningHook) withAction(spec hookexec.Spec, a *actions.Action) hookexec
 	spec.Action = a.Name
 	spec.Command = a.Command
 	spec.Raw = r.output.write
-	if a.IsCommand() { // what it prints is for the operator, and for no log
+	// The output of a command goes only to the operator, and not to the unit's log.
+	if a.IsCommand() {
 		spec.Output = func(hookexec.Stream, time.Time, string) {}
 	}
 	return spec
 }
 
-// actionOutput collects what the process of an action has written, up to state.MaxOutput a
-// stream. Its methods may be called from several goroutines.
+// actionOutput collects the output of an action's process, up to [actions.MaxOutput] bytes of each stream.
+// Several goroutines can use it at once.
 type actionOutput struct {
 	mu  sync.Mutex
 	out actions.Output
 }
 
-// write adds output of the action. It keeps the first state.MaxOutput bytes of each stream, and counts the rest.
+// write adds output from the action. It keeps the first [actions.MaxOutput] bytes of each stream, and counts
+// the rest.
 func (o *actionOutput) write(s hookexec.Stream, data []byte) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -68,12 +72,13 @@ func (o *actionOutput) get() actions.Output {
 	return o.out
 }
 
-// actionOutcome is how an action or a command has ended. Settings are written if its
-// process exited with 0, whatever the action says of its success.
+// actionOutcome is the end of an action or a command.
 type actionOutcome struct {
 	status actions.Status
 	end    actions.Outcome
-	write  bool
+	// write commits the settings that the action has changed. It is true if the process exited with 0, even
+	// if action-fail has marked the action as failed.
+	write bool
 }
 
 // actionOutcome returns the status and results of the action that has ended. The hook tool action-fail turns
@@ -86,20 +91,26 @@ func (r *runningHook) actionOutcome() actionOutcome {
 
 	switch {
 	case r.endReason == decide.ReasonCancelled && r.outcome.Interrupted:
-		o.status, o.end.Message = actions.Cancelled, r.endReason
+		o.status = actions.Cancelled
+		o.end.Message = r.endReason
 	case r.outcome.Interrupted:
-		o.status, o.end.Message = actions.Failed, r.endReason
+		o.status = actions.Failed
+		o.end.Message = r.endReason
 	case r.outcome.Failure != "":
-		o.status, o.end.Message = actions.Failed, r.outcome.Failure
+		o.status = actions.Failed
+		o.end.Message = r.outcome.Failure
 	}
 
 	o.write = o.status == actions.Completed
 	if failure != nil && o.status != actions.Cancelled {
-		o.status, o.end.Message = actions.Failed, *failure
+		o.status = actions.Failed
+		o.end.Message = *failure
 	}
 	return o
 }
 
+// exitCode returns the exit code of an action's process, or nil if the process was interrupted, or failed
+// without an exit code.
 func exitCode(o hookexec.Outcome) *int {
 	if o.Interrupted || o.Failure != "" && o.Code == 0 {
 		return nil
@@ -107,31 +118,34 @@ func exitCode(o hookexec.Outcome) *int {
 	return &o.Code
 }
 
-// recordActionOutcome commits the end of the action. If what it has written is refused, the action fails, and
-// nothing is written.
+// recordActionOutcome commits the end of the action. If the store refuses the action's changes, it commits the
+// action as failed, without its changes.
 func (u *uniter) recordActionOutcome(ctx context.Context) error {
 	r := u.running
 	o := r.actionOutcome()
 	changes, err := u.commitActionEnd(ctx, r, o)
 	if why := explainRefusal(r, err); why != "" {
-		o = actionOutcome{actions.Failed, actions.Outcome{
+		o = actionOutcome{status: actions.Failed, end: actions.Outcome{
 			Message: why,
 			Code:    o.end.Code,
 			Output:  o.end.Output,
-		}, false}
+		}}
 		changes, err = u.commitActionEnd(ctx, r, o)
 	}
 
 	return u.finishOutcome(ctx, err, nil, func() { u.logActionOutcome(r, o, changes) })
 }
 
-// commitActionEnd commits the action's end and, if o.write, what it has written.
+// commitActionEnd commits the action's end and, if o.write is true, its changes.
 func (u *uniter) commitActionEnd(
 	ctx context.Context,
 	r *runningHook,
 	o actionOutcome,
 ) (changes []hookctx.Change, err error) {
 	err = u.commitStep(ctx, "action-end", func(tx *state.Tx) (err error) {
+		if err := actions.PrefetchEnd(tx, u.Unit, r.op.Hook.Action); err != nil {
+			return err
+		}
 		if err := clearOp(tx, u.Unit, r.op); err != nil {
 			return err
 		}
@@ -148,7 +162,8 @@ func (u *uniter) commitActionEnd(
 	return changes, err
 }
 
-// logActionOutcome logs the action's end, and the settings that it has changed.
+// logActionOutcome measures and logs the action's end, and logs the settings that it has changed. A completed
+// action has no message.
 func (u *uniter) logActionOutcome(r *runningHook, o actionOutcome, changes []hookctx.Change) {
 	u.measureHook(r, o.end.Message)
 	h := r.op.Hook
@@ -158,9 +173,5 @@ func (u *uniter) logActionOutcome(r *runningHook, o actionOutcome, changes []hoo
 		u.output.Write("INFO", h.Name, c.String())
 	}
 	u.Log.Info(h.Kind+" has ended", "id", h.Action, "name", h.Name, "status", o.status, "message", o.end.Message)
-	why := ""
-	if o.status != actions.Completed {
-		why = o.end.Message
-	}
-	u.logEnd(r, why)
+	u.logEnd(r, o.end.Message)
 }

@@ -19,8 +19,8 @@ import (
 
 func now() time.Time { return time.Now().UTC() }
 
-// deployCharm puts the charm into the unit's directory. It records when it begins and when it is done. An
-// agent that dies in between leaves a directory of which nobody knows the charm.
+// deployCharm puts the charm into the unit's directory. It records when it begins and when it is done. If the
+// agent dies between these records, they do not show which charm the directory contains.
 func (u *uniter) deployCharm(ctx context.Context, url string) error {
 	err := u.commitStep(ctx, "deploy", func(tx *state.Tx) error {
 		return tx.ChangeWorkflow(u.Unit, func(w *state.Workflow) { w.Deploying = url })
@@ -53,8 +53,8 @@ func (u *uniter) enqueue(ctx context.Context, arrivals []hook.Arrival) error {
 	return u.commitStep(ctx, "enqueue", func(tx *state.Tx) error { return recordArrivals(tx, u.Unit, arrivals) })
 }
 
-// recordArrivals adds new hooks to the unit's queue. It relies on the snapshot, since only the unit's loop
-// writes the queue's records.
+// recordArrivals adds new hooks to the unit's queue. It does not read the queue again, since only the unit's
+// loop writes it.
 func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 	if len(arrivals) == 0 {
 		return nil
@@ -78,7 +78,8 @@ func recordArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 	})
 }
 
-// prefetchArrivals asks for no entry that is new, so that a unit that joins costs no round trip.
+// prefetchArrivals reads the known entries of the queue in one round trip. It skips new entries, so that an
+// arriving unit needs no round trip.
 func prefetchArrivals(tx *state.Tx, unit string, arrivals []hook.Arrival) error {
 	known := map[int][]string{}
 	for _, a := range arrivals {
@@ -101,8 +102,8 @@ func putArrival(tx *state.Tx, unit string, a hook.Arrival) error {
 	return tx.PutMember(unit, a.Relation, a.Member, a.State)
 }
 
-// enterRelation adds the unit to the members of the relation. A relation that is gone meanwhile counts as
-// done.
+// enterRelation adds the unit to the members of the relation. It returns nil if the relation has been
+// removed.
 func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decide.CharmHooks) error {
 	err := u.commitStep(ctx, "enter", func(tx *state.Tx) error {
 		settings, err := u.initialSettings(tx, hooks.Dialect)
@@ -122,17 +123,18 @@ func (u *uniter) enterRelation(ctx context.Context, r hook.Relation, hooks decid
 		})
 	})
 	if errors.Is(err, state.ErrDead) || errors.Is(err, state.ErrNotFound) {
-		u.Log.Debug("a relation went before it was entered", "relation", r.ID)
+		u.Log.Debug("a relation was removed before the unit had joined it", "relation", r.ID)
 		return nil
 	}
 
 	return err
 }
 
-// initialSettings returns the settings that a unit has in each relation before a hook sets any: its
-// addresses.
+// initialSettings returns the unit's settings in a relation before any hook has run there. They contain the
+// unit's addresses.
 func (u *uniter) initialSettings(tx *state.Tx, d charm.Dialect) (map[string]string, error) {
-	address, err := tx.UnitAddress(u.Unit, false)
+	const public = false
+	address, err := tx.UnitAddress(u.Unit, public)
 	if err != nil || address == "" {
 		return nil, err
 	}
@@ -146,7 +148,8 @@ func (u *uniter) initialSettings(tx *state.Tx, d charm.Dialect) (map[string]stri
 	return settings, nil
 }
 
-// resolveFailure counts the failed hook as done, as the operator has answered.
+// resolveFailure records that the failed hook counts as done, as the operator has requested. If there is no
+// failed hook it only clears the request.
 func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
 	var f *state.Failure
 	err := u.commitStep(ctx, "resolve", func(tx *state.Tx) (err error) {
@@ -179,8 +182,8 @@ func (u *uniter) resolveFailure(ctx context.Context, relation int) error {
 	return nil
 }
 
-// keepUpgradeOwed records that upgrade-charm must still run, if f is the failed upgrade-charm of an older
-// charm than the unit has now: an operator has forced the newer charm upon the unit since then.
+// keepUpgradeOwed records that upgrade-charm must run again, if f is the failed upgrade-charm of a charm that
+// the unit no longer has. An operator has forced a newer charm since that failure.
 func keepUpgradeOwed(tx *state.Tx, unit string, f state.Failure) error {
 	w, err := tx.Workflow(unit)
 	if err != nil || f.Hook.Kind != hook.UpgradeCharm || f.Charm == w.Charm {
@@ -190,6 +193,8 @@ func keepUpgradeOwed(tx *state.Tx, unit string, f state.Failure) error {
 	return tx.PutWorkflow(unit, w)
 }
 
+// readFailure returns the failure of a hook of the relation, or of the unit itself for [state.NoRelation]. It
+// returns nil if no hook has failed.
 func readFailure(tx *state.Tx, unit string, relation int) (*state.Failure, error) {
 	if relation == state.NoRelation {
 		w, err := tx.Workflow(unit)
@@ -199,8 +204,8 @@ func readFailure(tx *state.Tx, unit string, relation int) (*state.Failure, error
 	return rs.Failure, err
 }
 
-// recordedVersion returns the version of the settings that the hook is about, as the unit's record has it.
-// For a queued hook the queue has it, and the result is 0.
+// recordedVersion returns the version of the hook's subject in the unit's records. It returns 0 if a newer
+// hook for the same member is queued.
 func recordedVersion(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 	if h.Relation == state.NoRelation {
 		w, err := tx.Workflow(unit)
@@ -216,7 +221,7 @@ func recordedVersion(tx *state.Tx, unit string, h state.Hook) (int64, error) {
 
 	m, _, err := tx.MemberState(unit, h.Relation, hook.Member(h))
 	if m.Pending != "" {
-		return 0, err // its version is that of what is queued
+		return 0, err // m.Version belongs to the queued hook
 	}
 
 	return m.Version, err
@@ -248,7 +253,7 @@ func (u *uniter) leaveRelation(ctx context.Context, relation int) error {
 	})
 }
 
-// execute carries out one step. finished is true once the unit is removed.
+// execute executes one step. finished is true once the unit is removed.
 func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snapshot) (finished bool, err error) {
 	if _, ok := next.(decide.RunHook); !ok && u.running == nil {
 		u.releaseTicket()
@@ -258,7 +263,7 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 	case decide.Wait:
 		return false, u.waitForChange(ctx, snap, s.Until, nil)
 	case decide.DeployCharm:
-		u.Loop.MarkUnbounded() // a big charm takes its time
+		u.Loop.MarkUnbounded() // unpacking a large charm can take a long time
 		return false, u.deployCharm(ctx, s.URL)
 	case decide.Enqueue:
 		return false, u.enqueue(ctx, s.Arrivals)
@@ -286,7 +291,8 @@ func (u *uniter) execute(ctx context.Context, next decide.Step, snap decide.Snap
 		})
 	case decide.Finish:
 		if !snap.Gone {
-			u.output.Close() // its last lines come before its end: nobody logs for a unit that is gone
+			// Send the last log lines now, since the store accepts none for a unit that is gone.
+			u.output.Close()
 		}
 		return u.removeUnit(ctx, snap)
 	}
@@ -314,43 +320,46 @@ func (u *uniter) runHook(ctx context.Context, step decide.RunHook, snap decide.S
 
 	err = u.beginHook(ctx, step, snap)
 	if err != nil {
-		u.releaseTicket() // others may be able to run theirs
+		u.releaseTicket() // other units can use the slot until the retry
 	}
 	return err
 }
 
-// removeUnit records that the unit is dead before it removes the folder, and waits for the provisioner's
-// leader to remove the records. A hook that still runs was orphaned by a forced removal.
+// removeUnit records that the unit is dead, and then removes its directory. It also removes the unit's
+// records, unless the provisioner's leader must do so, for which it waits. It kills the hook that a forced
+// removal of the unit may have left running. It returns gone true once nothing of the unit is left. Otherwise
+// it must be called again with the next snapshot.
 func (u *uniter) removeUnit(ctx context.Context, snap decide.Snapshot) (gone bool, err error) {
 	u.killHook()
-	removes := false
-	if !snap.Gone {
-		err := u.commitStep(ctx, "dead", func(tx *state.Tx) (err error) {
-			removes, err = tx.RetireUnit(u.Unit)
-			return err
-		})
-		if err != nil {
-			return false, state.IgnoreNotFound(err) // the leader was quicker, as the next snapshot will show
-		}
+	if snap.Gone {
+		u.clearFolder()
+		u.Log.Info("the unit has been removed")
+		return true, nil
+	}
+
+	var mustRemove bool
+	err = u.commitStep(ctx, "dead", func(tx *state.Tx) (err error) {
+		mustRemove, err = tx.RetireUnit(u.Unit)
+		return err
+	})
+	if err != nil {
+		// If the unit is not found, the leader has already removed it, as the next snapshot will show.
+		return false, state.IgnoreNotFound(err)
 	}
 
 	u.clearFolder()
-	switch {
-	case snap.Gone:
-		u.Log.Info("the unit is gone")
-		return true, nil
-	case removes:
+	if mustRemove {
 		return false, state.RemoveUnit(ctx, u.Update, u.Unit)
 	}
 
-	// The leader may change to one of a former binary, which does not remove it.
+	// Check again later, since the next leader may run an older binary, which does not remove dead units.
 	return false, u.waitForChange(ctx, snap, snap.Now.Add(retireInterval), nil)
 }
 
-// retireInterval is how often a dead unit looks whether the provisioner's leader removes it.
+// retireInterval is the interval at which a dead unit checks whether its records must still be removed.
 const retireInterval = 5 * time.Second
 
-// clearFolder removes the unit's directory, once.
+// clearFolder closes the unit's log and removes the unit's directory, once. It only logs a failure.
 func (u *uniter) clearFolder() {
 	if u.cleared {
 		return

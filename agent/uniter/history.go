@@ -9,13 +9,13 @@ import (
 	"bijou/state"
 )
 
-// runRecord is how a hook has ended, for the unit's history.
+// runRecord describes a hook that has ended, for the unit's history.
 type runRecord struct {
 	state.HookRun
-	unlisted bool   // not for the history: an action, a command, or a hook that the charm does not have
-	orphaned bool   // its agent died before its process had ended
+	unlisted bool   // left out of the history: an action, a command, or a hook that the charm does not have
+	orphaned bool   // the agent died before the hook's process had ended
 	stderr   string // the last line on stderr
-	logged   string // the last line that it logged as an error, if stderr is empty
+	logged   string // the last line that the hook logged as an error; only set if stderr is empty
 }
 
 // newRunRecord returns the history's record of a hook that has ended while no agent was watching its process.
@@ -46,7 +46,8 @@ func (r *runningHook) runRecord(failure string) runRecord {
 		p.logged = r.lastLogged.get()
 	}
 
-	p.Ended, p.unlisted = r.endedAt.UTC(), r.outcome.Missing || hook.IsAction(r.op.Hook)
+	p.Ended = r.endedAt.UTC()
+	p.unlisted = r.outcome.Missing || hook.IsAction(r.op.Hook)
 	if !r.outcome.Interrupted && (r.outcome.Failure == "" || r.outcome.Code != 0) {
 		p.Exit = r.outcome.Code
 	}
@@ -56,11 +57,11 @@ func (r *runningHook) runRecord(failure string) runRecord {
 // withChanges returns the record with the settings that the hook has changed.
 func (r runRecord) withChanges(changes []hookctx.Change) runRecord {
 	for _, c := range changes {
-		of := c.Node.Unit
+		owner := c.Node.Unit
 		if c.Node.Service != "" {
-			of = c.Node.Service
+			owner = c.Node.Service
 		}
-		r.Changes = append(r.Changes, fmt.Sprintf("%s of %s: %s", state.Relation{ID: c.Node.Relation}, of, c))
+		r.Changes = append(r.Changes, fmt.Sprintf("%s of %s: %s", state.Relation{ID: c.Node.Relation}, owner, c))
 	}
 
 	return r
@@ -74,14 +75,16 @@ func (u *uniter) addRunRecord(tx *state.Tx, r runRecord) error {
 	return tx.AddHookRun(u.Unit, r.HookRun)
 }
 
-// countRunRecord moves on to the number of the next record once r is written. err is that of the commit
-// that wrote r. A commit whose answer was lost counts as well, once a repetition finds its record.
+// countRunRecord increments the number of the next record if r was written. err is the error of the commit
+// that wrote r. After errRecorded, r also counts as written, since an earlier attempt of that commit has
+// succeeded.
 func (u *uniter) countRunRecord(r runRecord, err error) {
 	if !r.unlisted && (err == nil || errors.Is(err, errRecorded)) {
 		u.nextSeq++
 	}
 }
 
+// readNextSeq returns the number for the unit's next record in its history.
 func readNextSeq(v *state.View, unit string) (int64, error) {
 	runs, err := v.HookRuns(unit)
 	if err != nil || len(runs) == 0 {

@@ -22,22 +22,22 @@ import (
 	"bijou/state/secret"
 )
 
-// hookFacts are known before a hook starts, and do not change while it runs.
+// hookFacts describes a hook before it starts. The facts do not change while the hook runs.
 type hookFacts struct {
 	hook      state.Hook
 	unit      state.Unit
 	env       state.Environment
 	charmName string
-	version   string // of Juju, as the service promises it
+	version   string // the version of Juju that the hook sees
 	dialect   charm.Dialect
 	members   []string
 	departing string
 	action    *actions.Action // nil in hooks
-	debug     *hookexec.Debug // nil unless an operator runs the hook by hand
-	holder    string          // the operator who does
+	debug     *hookexec.Debug // the session in which an operator runs the hook by hand, if any
+	holder    string          // names the operator of that session
 
-	storage     state.Storage // that the hook is about
-	secretLabel string        // by which the unit knows the secret that the hook is about
+	storage     state.Storage // the storage that the hook concerns
+	secretLabel string        // the unit's label for the secret that the hook concerns
 }
 
 // gatherFacts collects from the snapshot everything that the hook, its tools and its environment variables
@@ -73,15 +73,15 @@ func gatherFacts(h state.Hook, snap decide.Snapshot) (hookFacts, error) {
 
 	f.debug, f.holder = debugSession(snap.Debug, h)
 	if snap.Hooks.Charm != snap.Unit.Charm {
-		return f, fmt.Errorf("cannot prepare hook %q: charm %q is not in the store", h.Name, snap.Unit.Charm)
+		return f, fmt.Errorf("cannot prepare hook %q: charm %q is not in the state", h.Name, snap.Unit.Charm)
 	}
 
 	return f, nil
 }
 
-// withRelation returns the hook of a command with the relation in which the command runs, if it has one.
-// Only the process sees that relation. The operation in flight is recorded without it, so that a failed
-// command puts no relation into an error state.
+// withRelation returns the hook of a command with the relation in which the command runs, if any. Only the
+// process sees that relation. The operation in flight is recorded without it, so that a failed command does
+// not put the relation into an error state.
 func withRelation(h state.Hook, a *actions.Action) state.Hook {
 	if a == nil || a.Relation == nil {
 		return h
@@ -94,8 +94,8 @@ func withRelation(h state.Hook, a *actions.Action) state.Hook {
 	return h
 }
 
-// hookMembers returns the members after the change that the hook is about: with the unit
-// that joins, without the one that departs, none in broken.
+// hookMembers returns the relation's remote units as they are after the change that causes the hook. It
+// includes a unit that joins and excludes a unit that departs. A broken hook has no members.
 func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 	recorded := snap.Uniter.Members[h.Relation]
 	names := make([]string, 0, len(recorded))
@@ -111,14 +111,16 @@ func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 		}
 	}
 
-	for _, m := range snap.Relations[h.Relation].Members { // sorted
+	// The snapshot's members are sorted.
+	for _, m := range snap.Relations[h.Relation].Members {
 		if is, ok := recorded[m.Unit]; ok {
 			known++
 			addMember(m.Unit, is)
 		}
 	}
 
-	if known < len(recorded) { // some have gone, and their departed is owed
+	// Some recorded members have left the snapshot, but their departed hooks have not run yet.
+	if known < len(recorded) {
 		names = names[:0]
 		for name, is := range recorded {
 			addMember(name, is)
@@ -130,7 +132,7 @@ func hookMembers(snap decide.Snapshot, h state.Hook) []string {
 }
 
 // newContext returns the context that answers the hook's tools. Lines that the hook logs go to the unit's
-// log; logged keeps the last error among them.
+// log, and logged keeps the last error among them.
 func (u *uniter) newContext(f hookFacts, logged *lastError) *hookctx.Context {
 	h := f.hook
 	log := func(level, message string) {
@@ -165,8 +167,8 @@ func (u *uniter) newContext(f hookFacts, logged *lastError) *hookctx.Context {
 	})
 }
 
-// envFacts returns the facts from which [hookexec.Environment] makes the hook's environment variables.
-// client is the id by which its tools name the hook.
+// envFacts returns the facts from which [hookexec.Environment] builds the hook's environment variables.
+// client is the id under which the hook's tools reach its context.
 func (f hookFacts) envFacts(u *uniter, client string) hookexec.Facts {
 	h := f.hook
 
@@ -220,6 +222,7 @@ func (f hookFacts) envFacts(u *uniter, client string) hookexec.Facts {
 	return facts
 }
 
+// relationID returns the id of the hook's relation in the form of the dialect.
 func relationID(h state.Hook, d charm.Dialect) string {
 	if d == charm.Modern {
 		return fmt.Sprintf("%s:%d", h.RelationName, h.Relation)
@@ -235,7 +238,8 @@ func (f hookFacts) logAttrs() []any {
 	return attrs
 }
 
-// debugSession returns the operator's debug session that the hook runs in; nil if there is none.
+// debugSession returns the operator's debug session in which the hook runs, and the operator's name. It
+// returns nil if there is no such session.
 func debugSession(d *actions.Debug, h state.Hook) (session *hookexec.Debug, holder string) {
 	if d == nil || hook.IsAction(h) {
 		return nil, ""
@@ -249,11 +253,12 @@ func debugSession(d *actions.Debug, h state.Hook) (session *hookexec.Debug, hold
 	return &hookexec.Debug{Socket: d.Socket, Always: named, Owner: d.Owner}, d.String()
 }
 
-// isOperators reports whether a debug session's folder is still its operator's. Once it is gone
-// another user can make one of that name in /tmp, with a tmux that would get the hooks.
+// isOperators reports whether the directory of a debug session still belongs to its operator. If the
+// directory was removed, another user could create one with the same name in /tmp. That user's tmux would
+// then run the hooks.
 func isOperators(d hookexec.Debug) bool {
 	if d.Owner == nil {
-		return true // an older binary's
+		return true // an older binary has recorded no owner
 	}
 	info, err := os.Lstat(filepath.Dir(d.Socket))
 	if err != nil {
@@ -264,8 +269,8 @@ func isOperators(d hookexec.Debug) bool {
 	return ok && info.IsDir() && int(stat.Uid) == *d.Owner
 }
 
-// endStaleDebug drops the debug session of an operator whose command was killed, so that the hook runs
-// without it.
+// endStaleDebug ends a debug session whose tmux is no longer running, for example because the operator's
+// command was killed. The hook then runs without the session.
 func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 	d := f.debug
 	if d == nil {
@@ -280,12 +285,12 @@ func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 
 	f.debug = nil
 	f.holder = ""
-	u.Log.Info("the debug session is over", "socket", d.Socket)
+	u.Log.Info("the debug session has ended", "socket", d.Socket)
 	if dir := filepath.Dir(d.Socket); isOperators(*d) && strings.HasPrefix(filepath.Base(dir), "bijou-debug-") {
-		_ = os.RemoveAll(dir) // which its operator may have done already
+		_ = os.RemoveAll(dir) // the operator may already have removed it
 	}
 	err := u.commitStep(ctx, "debug-end", func(tx *state.Tx) error { return actions.ClearDebug(tx, u.Unit, d.Socket) })
 	if err != nil {
-		u.Log.Debug("cannot forget the debug session", "error", err)
+		u.Log.Debug("cannot remove the record of the debug session", "error", err)
 	}
 }

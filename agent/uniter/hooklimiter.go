@@ -6,29 +6,30 @@ import (
 	"sync"
 )
 
-// HookLimiter limits how many hooks run at a time on one machine, first come, first served. Of several
-// slots one goes to the unit that owes most hooks: its own run one after the other, and would be the
-// last to be done if they waited for those of all others, too. Its methods may be called from several goroutines.
+// HookLimiter limits how many hooks run at a time on one machine. Units get slots in the order of their
+// requests. If there are several slots, one is reserved for the unit with the most queued hooks. Hooks of one
+// unit run one after the other, so that unit would otherwise finish last. Several goroutines can use a
+// HookLimiter at once.
 type HookLimiter struct {
 	mu        sync.Mutex
 	limit     int
 	inUse     int
 	queue     []*ticket
-	preferred *ticket       // has the slot of the unit that owes most
-	drained   chan struct{} // not nil: no slot is granted any more; closed once none is in use
+	preferred *ticket       // holds the slot for the unit with the most queued hooks
+	drained   chan struct{} // created by Drain, which stops grants; closed once no slot is in use
 }
 
-// ticket is a request for a slot.
+// ticket is a unit's request for a slot.
 type ticket struct {
-	granted chan struct{} // closed once it is
-	owed    int           // hooks in the unit's queue when it asked last; of the limiter's mu
+	granted chan struct{} // closed once the ticket holds a slot
+	owed    int           // hooks in the unit's queue at its last request; guarded by HookLimiter.mu
 }
 
-// NewHookLimiter returns a limiter with that many slots.
+// NewHookLimiter returns a limiter with size slots.
 func NewHookLimiter(size int) *HookLimiter { return &HookLimiter{limit: size} }
 
-// Resize changes the number of slots. Hooks that run are left alone: where there are fewer
-// slots now, they become free as hooks end.
+// Resize changes the number of slots. It does not affect running hooks. If there are fewer slots than before,
+// surplus slots disappear as their hooks end.
 func (l *HookLimiter) Resize(size int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,15 +50,15 @@ func (l *HookLimiter) Drain() <-chan struct{} {
 	return l.drained
 }
 
-// closeIfDrained closes the channel of Drain if no hook is in flight. The caller holds l.mu.
+// closeIfDrained closes the channel of Drain if no slot is in use. The caller holds l.mu.
 func (l *HookLimiter) closeIfDrained() {
 	if l.drained != nil && l.inUse == 0 {
 		close(l.drained)
 	}
 }
 
-// request notes how many hooks the unit's queue holds. It returns the unit's ticket, a new one if t is nil.
-// The caller must release the ticket, granted or not.
+// request records that the unit's queue holds owed hooks, and grants free slots. It returns the unit's ticket,
+// a new one if t is nil. The caller must release the ticket, granted or not.
 func (l *HookLimiter) request(t *ticket, owed int) *ticket {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,14 +73,16 @@ func (l *HookLimiter) request(t *ticket, owed int) *ticket {
 	return t
 }
 
-// maxHooksInTurn hooks of one unit run one after the other while others wait: the changed with
-// the joined that it follows.
+// maxHooksInTurn is how many hooks a unit can run with one ticket while other units wait. It is 2, so that a
+// relation-changed hook can directly follow its relation-joined hook.
 const maxHooksInTurn = 2
 
-// maxPreferredTurn is for who owes most: the other places may be taken by what goes on for hours.
+// maxPreferredTurn limits the hooks of the preferred ticket while other units wait. Without this limit they
+// could wait for hours, if long hooks hold all other slots.
 const maxPreferredTurn = 20
 
-// mayContinue reports whether a unit may keep its slot for another hook, after it has run that many.
+// mayContinue reports whether a unit can keep its slot for a further hook, after it has run the given number
+// of hooks with its ticket.
 func (l *HookLimiter) mayContinue(t *ticket, hooks int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,13 +90,20 @@ func (l *HookLimiter) mayContinue(t *ticket, hooks int) bool {
 		return false
 	}
 
-	owesMore := func(other *ticket) bool { return other.owed > t.owed-hooks }
-	isPreferred := l.limit > 1 && l.preferred == t && hooks < maxPreferredTurn &&
-		!slices.ContainsFunc(l.queue, owesMore)
-	return hooks < maxHooksInTurn || len(l.queue) == 0 || isPreferred
+	if hooks < maxHooksInTurn || len(l.queue) == 0 {
+		return true
+	}
+	if l.limit <= 1 || l.preferred != t || hooks >= maxPreferredTurn {
+		return false
+	}
+
+	// The preferred unit continues as long as no waiting unit has more queued hooks.
+	remaining := t.owed - hooks
+	return !slices.ContainsFunc(l.queue, func(other *ticket) bool { return other.owed > remaining })
 }
 
-// release ends a ticket, or takes it out of the queue, and admits the next one.
+// release removes a waiting ticket from the queue. If the ticket was granted, it frees the ticket's slot and
+// grants the slot to a waiting ticket.
 func (l *HookLimiter) release(t *ticket) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +112,8 @@ func (l *HookLimiter) release(t *ticket) {
 		return
 	}
 
-	if l.inUse--; l.preferred == t {
+	l.inUse--
+	if l.preferred == t {
 		l.preferred = nil
 	}
 	l.closeIfDrained()
@@ -114,7 +125,7 @@ func (l *HookLimiter) grantFree() {
 	for l.drained == nil && l.inUse < l.limit && len(l.queue) > 0 {
 		next := l.queue[0]
 		if l.limit > 1 && l.preferred == nil {
-			// The first of equals.
+			// If several units have the most queued hooks, MaxFunc returns the first of them.
 			next = slices.MaxFunc(l.queue, func(a, b *ticket) int { return cmp.Compare(a.owed, b.owed) })
 			l.preferred = next
 		}

@@ -13,7 +13,7 @@ func TestHookLimiter(t *testing.T) {
 	for _, step := range []struct {
 		name string
 		do   func()
-		want []bool // the holders of slots
+		want []bool // which tickets have a slot
 	}{
 		{"one slot", func() {}, []bool{true, false, false, false}},
 		{"who waits goes", func() { s.release(tickets[1]) }, []bool{true, false, false, false}},
@@ -49,14 +49,14 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// TestWhoOwesMost checks the preferred one of two slots. The unit with the most owed hooks gets it
-// before units that have waited longer, and keeps it while it owes more than they do. It never gets the
-// other slot. So a hub does not finish last.
+// TestWhoOwesMost checks one preferred slot among two. The unit with the most queued hooks gets it before
+// units that have waited longer, and keeps it while it has more queued hooks than they have. It does not get
+// the other slot. Without this, a unit with many relations would finish last.
 func TestWhoOwesMost(t *testing.T) {
 	s := NewHookLimiter(2)
-	running := []*ticket{s.request(nil, 1), s.request(nil, 1)} // the first has the slot for the unit that owes most
+	running := []*ticket{s.request(nil, 1), s.request(nil, 1)} // the first has the preferred slot
 	early, hub, second := s.request(nil, 2), s.request(nil, 1), s.request(nil, 40)
-	s.request(hub, 50) // it has learned of more hooks
+	s.request(hub, 50) // more hooks were queued
 	s.release(running[0])
 	granted := func() []bool { return []bool{early.isGranted(), hub.isGranted(), second.isGranted()} }
 	if got, want := granted(), []bool{false, true, false}; !slices.Equal(got, want) {
@@ -78,9 +78,8 @@ func TestWhoOwesMost(t *testing.T) {
 	}
 }
 
-// TestLongTurnsEnd checks that the unit with the most owed hooks gives its slot back after a while,
-// because the other slots may be taken for hours. With a single slot it gives it back like any other
-// unit.
+// TestLongTurnsEnd checks that the preferred unit releases its slot after a while, since long hooks may keep
+// the other slots for hours. If there is only one slot, the unit releases it like any other unit.
 func TestLongTurnsEnd(t *testing.T) {
 	turn := func(s *HookLimiter, of *ticket) int {
 		hooks := 1

@@ -10,7 +10,7 @@ import (
 	"bijou/state"
 )
 
-// beginLine returns the log's line about a hook that begins.
+// beginLine returns the log line for the beginning of a hook.
 func beginLine(op state.Op) string {
 	text := op.Hook.String() + " begins"
 	if op.Hook.Relation != state.NoRelation {
@@ -47,10 +47,10 @@ func (u *uniter) logOutcome(r *runningHook, failure string, changes []hookctx.Ch
 	u.logEnd(r, failure)
 }
 
-// logEnd logs the end of a hook, and how long its processes held its output open.
+// logEnd logs the end of a hook, and how long processes held its output open after the end.
 func (u *uniter) logEnd(r *runningHook, failure string) {
 	if r.outcome.Missing {
-		return // it has not begun
+		return // no process ran
 	}
 
 	name := r.op.Hook.Name
@@ -72,12 +72,12 @@ func (u *uniter) logEnd(r *runningHook, failure string) {
 	u.output.Note("INFO", name, fmt.Sprintf("%s is done after %s", r.op.Hook, took))
 }
 
-// logUnrecordedEnd logs that a hook has ended without a record of its outcome, and runs again. It logs
-// nothing if the hook's process was never released, since the hook has not begun then.
+// logUnrecordedEnd logs that a hook has ended without a record of its outcome, and that it will run again. It
+// logs nothing if the hook's process was never released, since the hook has not begun in that case.
 func (u *uniter) logUnrecordedEnd(op state.Op) {
 	if id, err := hookexec.LastRun(u.Folder.ProcessPath()); err == nil && id == op.ID {
 		u.output.Write("WARNING", op.Hook.Name,
-			fmt.Sprintf("%s has ended; no agent has recorded its outcome, so it runs again", op.Hook))
+			fmt.Sprintf("%s has ended, but no agent has recorded its outcome, so it runs again", op.Hook))
 	}
 }
 

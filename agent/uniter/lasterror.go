@@ -9,20 +9,22 @@ import (
 	"bijou/state/text"
 )
 
-// lastError is the last line that a hook has logged as an error. Its tools log it, in goroutines of their own.
+// lastError is the last line that a hook has logged as an error. Several goroutines can use it at once, since
+// each of the hook's tools logs in its own goroutine.
 type lastError struct {
 	mu   sync.Mutex
 	line string
 }
 
-// note keeps the last telling line of a message, if its level is that of an error.
+// note keeps the last line of the message that contains a letter, if level is ERROR or CRITICAL.
 func (l *lastError) note(level, message string) {
 	if level != "ERROR" && level != "CRITICAL" {
 		return
 	}
 
 	if strings.Contains(message, "\n") {
-		message = text.HideSecrets(message) // one line of a private key does not tell that it is of one
+		// Hide secrets before the message is cut, since a single line of a private key cannot be recognized.
+		message = text.HideSecrets(message)
 	}
 	line := lastTelling(message)
 	if line == "" {
@@ -40,8 +42,8 @@ func (l *lastError) get() string {
 	return l.line
 }
 
-// lastTelling returns the last line that has a letter, cut to maxStderr bytes; empty if there is none. So
-// it skips the end of a dictionary, and the marks of a traceback.
+// lastTelling returns the last line that contains a letter, cut to maxStderr bytes. It skips lines such as a
+// closing brace, or the markers in a traceback. It returns an empty string if no line contains a letter.
 func lastTelling(text string) string {
 	for text != "" {
 		rest := strings.LastIndexByte(text, '\n')

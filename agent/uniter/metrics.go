@@ -9,7 +9,7 @@ import (
 	"bijou/state/metrics"
 )
 
-// docs/how-to/watch-it.md says what each metric is.
+// The names of the unit's metrics. docs/how-to/watch-it.md describes each metric.
 const (
 	hookMetric  = "bijou_hook_seconds"
 	unitMetric  = "bijou_unit_state"
@@ -21,18 +21,22 @@ func (u *uniter) measureHook(r *runningHook, failure string) {
 		metrics.Result(failure == ""))
 }
 
-// measureUnit adds the unit to the metrics, unless they are switched off.
+// measureUnit updates the metrics of the unit's state and queue. It does nothing if metrics are switched off.
 func (u *uniter) measureUnit(s decide.Snapshot) {
 	if u.State.Metrics() == nil {
 		return
 	}
 
 	u.State.Metrics().Set(float64(s.CountQueued()), queueMetric, "unit", u.Unit)
-	now := []string{"unit", u.Unit, "state", cmp.Or(s.Uniter.Workflow.State, state.UnitPending), "workload", cmp.Or(s.Unit.Status.Status, "unknown")}
-	if !slices.Equal(now, u.measured) {
-		u.State.Metrics().Set(1, unitMetric, now...)
+	labels := []string{
+		"unit", u.Unit,
+		"state", cmp.Or(s.Uniter.Workflow.State, state.UnitPending),
+		"workload", cmp.Or(s.Unit.Status.Status, "unknown"),
+	}
+	if !slices.Equal(labels, u.measured) {
+		u.State.Metrics().Set(1, unitMetric, labels...)
 		u.State.Metrics().Remove(unitMetric, u.measured...)
-		u.measured = now
+		u.measured = labels
 	}
 }
 

@@ -9,17 +9,17 @@ import (
 	"bijou/state"
 )
 
-// model is a unit as docs/reference/hooks.md describes it, in the plainest form: a list for the queue,
-// and words for the rest. It knows nothing of how the agent stores them.
+// model is a unit as docs/reference/hooks.md describes it, in a simple form: the queue is a list, and words
+// describe the rest. It does not depend on the form in which the agent stores these.
 type model struct {
 	queue []waiting
-	told  map[string]bool  // by relation and member: the hooks know it as a member
-	owed  map[string]bool  // its joined has run, and its first changed has not
+	told  map[string]bool  // by relation and member: whether the hooks have seen it join
+	owed  map[string]bool  // its joined hook has run, and its first changed hook has not
 	known map[string]int64 // the newest version of its settings that is queued or was seen
 
 	installed, started, stopped bool
-	upgrade, configure          bool // upgrade-charm, config-changed are owed
-	configured                  int  // how often the configuration has changed
+	upgrade, configure          bool // upgrade-charm and config-changed are due
+	configured                  int  // the number of changes of the configuration
 	failed                      map[int]state.Hook
 	leaving                     map[int]bool // the unit is in the relation, and the relation or the unit is dying
 	dying                       bool
@@ -48,8 +48,8 @@ func (m *model) pending(relation int, member string) int {
 	return slices.IndexFunc(m.queue, func(w waiting) bool { return w.relation.ID == relation && w.member == member })
 }
 
-// look compares a member with the known and queued facts about it. A new event goes into the queue by
-// the table.
+// look compares a member with the known and queued facts about it, and adds a new event to the queue
+// according to the table.
 func (m *model) look(relation hook.Relation, member string, in bool, version int64) {
 	i, key := m.pending(relation.ID, member), memberKey(relation.ID, member)
 	arrives := func(kind string) {
@@ -61,7 +61,7 @@ func (m *model) look(relation hook.Relation, member string, in bool, version int
 		kind = m.queue[i].kind
 	}
 	switch {
-	case kind == hook.Joined && !in: // joined and departed cancel out
+	case kind == hook.Joined && !in: // joined and departed cancel each other
 		m.queue = slices.Delete(m.queue, i, i+1)
 	case kind == hook.Changed && !in:
 		m.queue = slices.Delete(m.queue, i, i+1)
@@ -69,7 +69,7 @@ func (m *model) look(relation hook.Relation, member string, in bool, version int
 	case kind == hook.Departed && in:
 		m.queue = slices.Delete(m.queue, i, i+1)
 		arrives(hook.Changed)
-	case kind != "": // its place in the queue is kept
+	case kind != "": // its place in the queue does not change
 	case in && !m.told[key]:
 		arrives(hook.Joined)
 	case !in && m.told[key]:
@@ -124,11 +124,11 @@ func keyOf(key string) (relation int) {
 	return relation
 }
 
-// begin takes a hook from the queue to run it with the settings of that version.
+// begin removes a hook from the queue and runs it with that version of the settings.
 func (m *model) begin(h state.Hook, version int64) {
 	i, key := m.pending(h.Relation, h.RemoteUnit), memberKey(h.Relation, h.RemoteUnit)
 	switch h.Kind {
-	case hook.Joined: // a changed is owed in its place
+	case hook.Joined: // a changed hook must follow it
 		m.told[key], m.owed[key] = true, true
 		m.queue[i].kind, m.queue[i].version = hook.Changed, max(m.queue[i].version, version)
 	case hook.Changed:
@@ -140,7 +140,7 @@ func (m *model) begin(h state.Hook, version int64) {
 	m.known[key] = max(m.known[key], version)
 }
 
-// done records that a hook succeeded and which version it saw; 0 if unknown.
+// done records that a hook has succeeded, with the version that it saw. The version is 0 if it is not known.
 func (m *model) done(h state.Hook, seen int64, configured int) {
 	delete(m.failed, h.Relation)
 	i, key := m.pending(h.Relation, h.RemoteUnit), memberKey(h.Relation, h.RemoteUnit)
@@ -168,8 +168,7 @@ func (m *model) done(h state.Hook, seen int64, configured int) {
 	}
 }
 
-// may returns the reason why a hook cannot run now, or "". Only the hook that the order asks for can
-// run.
+// may returns the reason why a hook must not run now, or "". Only the hook that is next in order may run.
 func (m *model) may(h state.Hook, from decide.Cause) string {
 	want := m.wanted()
 	if f, failed := m.failed[h.Relation]; failed && f == h && from == decide.FromFailure && (h.Relation == state.NoRelation || want == "") {

@@ -10,7 +10,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// event makes one random event happen.
+// event causes one random event.
 func (l *life) event() {
 	switch l.pick(20) {
 	case 0, 1:
@@ -43,7 +43,7 @@ func (l *life) event() {
 	}
 }
 
-// member changes something about a random other member. The state may refuse it.
+// member makes a random change to a random other member. The state may refuse the change.
 func (l *life) member(do func(tx *state.Tx, id int, unit string) error) {
 	r := relationsOfPlay()[l.pick(3)]
 	unit := fmt.Sprintf("%s/%d", r.RemoteService, l.pick(2))
@@ -89,7 +89,7 @@ func (l *life) destroy() {
 	}
 }
 
-// answer resolves one of the possible errors, as an operator would.
+// answer resolves one of the errors, as an operator would.
 func (l *life) answer() {
 	relation := []string{"", "ring:0", "db:1", "db:2"}[l.pick(4)]
 	retry := l.pick(2) == 0

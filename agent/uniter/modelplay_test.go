@@ -57,7 +57,7 @@ func randomScript(seed uint64) []byte {
 	return script
 }
 
-// FuzzModel plays the lives that a fuzzer writes.
+// FuzzModel plays the lives that a fuzzer generates.
 func FuzzModel(f *testing.F) {
 	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz"))
 	f.Fuzz(func(t *testing.T, script []byte) {
@@ -65,7 +65,7 @@ func FuzzModel(f *testing.F) {
 	})
 }
 
-// relationsOfPlay returns the relations of app: one among its units, one with a and one with b.
+// relationsOfPlay returns the relations of app: a peer relation, one with a and one with b.
 func relationsOfPlay() []hook.Relation {
 	return []hook.Relation{
 		{ID: 0, Name: "ring", RemoteService: "app", Peer: true},
@@ -86,8 +86,8 @@ type life struct {
 	script []byte
 
 	flight     *runningHook // nil if no hook is running
-	begun      bool         // its process has been started
-	configured int          // of the model, when the hook began
+	begun      bool         // whether its process has been started
+	configured int          // the model's configured when the hook began
 	gone       bool
 	events     []judge.Event
 	turn       int
@@ -103,9 +103,9 @@ func playLife(t *testing.T, script []byte) int {
 	l.u.output.Close()
 	l.u.watch.Close()
 	for _, wrong := range judge.Violations(l.events) {
-		// In this play members return while their departed hook is still queued, which turns it into a
-		// changed hook at the tail. Real units do not do that, and the model checks which hooks follow
-		// each other directly.
+		// In this play, members return while their departed hook is still queued, and the hook becomes a
+		// changed hook at the end of the queue. Real units do not do this. The model itself checks which
+		// hooks follow each other directly.
 		if !strings.Contains(wrong, "directly follow") {
 			t.Error(wrong)
 		}
@@ -168,14 +168,14 @@ func (l *life) snapshot() decide.Snapshot {
 	return s
 }
 
-// next returns the agent's next step, and notes the decision as the agent does.
+// next returns the agent's next step, and records the decision as the agent does.
 func (l *life) next(s decide.Snapshot) decide.Step {
 	next := decide.Next(s)
 	l.u.cache.noteDecided(next, s)
 	return next
 }
 
-// look lets the agent and the model look at what has arrived.
+// look lets the agent and the model process the changes that have arrived.
 func (l *life) look() {
 	s := l.snapshot()
 	l.m.dying = !s.Gone && s.Unit.Life != state.Alive

@@ -165,8 +165,8 @@ func (l *life) resolve(relation int, snap decide.Snapshot) {
 	l.m.upgrade = l.m.upgrade || owed
 }
 
-// crash kills the agent and starts another. It kills the hook that still runs, which then has failed,
-// or finds that the hook has ended.
+// crash kills the agent and starts another one. The new agent kills a hook that still runs, which then counts
+// as failed, or finds that the hook has ended.
 func (l *life) crash() {
 	died := judge.Event{Event: judge.Died}
 	if l.flight != nil {

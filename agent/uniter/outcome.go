@@ -14,12 +14,13 @@ import (
 	"bijou/state/secret/record"
 )
 
-// errRecorded: the commit that seemed to fail had gone through.
-var errRecorded = errors.New("the hook's outcome is recorded already")
+// errRecorded is returned if the outcome is already in the store, because an earlier commit that seemed to
+// fail has succeeded.
+var errRecorded = errors.New("the hook's outcome has already been recorded")
 
 // recordOutcome commits the outcome of the hook that has ended, as a success or a failure. A success is
 // committed together with the beginning of the next hook if both fit into one transaction. If the commit
-// fails, recordOutcome may be called again.
+// fails, the caller can call recordOutcome again.
 func (u *uniter) recordOutcome(ctx context.Context) error {
 	r := u.running
 	u.lastHookEnd = r.endedAt
@@ -34,45 +35,58 @@ func (u *uniter) recordOutcome(ctx context.Context) error {
 		return u.recordActionOutcome(ctx)
 	}
 
-	var changes []hookctx.Change
-	var next *runningHook
 	failure := r.outcome.Failure
 	if r.outcome.Interrupted {
 		failure = r.endReason
 	}
-	var err error
-
-	if failure == "" {
-		changes, next, err = u.commitSuccess(ctx, r, u.mayContinue(ctx))
-		if errors.Is(err, state.ErrTooLarge) {
-			changes, next, err = u.commitSuccess(ctx, r, false)
-		}
-		failure = explainRefusal(r, err)
-		if errors.Is(err, state.ErrNotLeader) { // not the charm's failure
-			u.logEnd(r, failure+"; it runs again")
-			u.leaveInFlight()
-			return nil
-		}
-	}
 	if failure != "" {
-		next = nil
-		err = u.commitFailure(ctx, r.op, r.runRecord(failure))
+		return u.recordHookFailure(ctx, r, failure)
 	}
 
-	return u.finishOutcome(ctx, err, next, func() { u.logOutcome(r, failure, changes) })
+	changes, next, err := u.commitSuccess(ctx, r, u.mayContinue(ctx))
+	if errors.Is(err, state.ErrTooLarge) {
+		// Without the next hook the transaction may be small enough.
+		const mayContinue = false
+		changes, next, err = u.commitSuccess(ctx, r, mayContinue)
+	}
+
+	refusal := explainRefusal(r, err)
+	if errors.Is(err, state.ErrNotLeader) {
+		// The charm did not cause this failure, so the hook does not count as failed, and runs again.
+		u.logEnd(r, refusal+"; it runs again")
+		u.leaveInFlight()
+		return nil
+	}
+	if refusal != "" {
+		return u.recordHookFailure(ctx, r, refusal)
+	}
+
+	return u.finishOutcome(ctx, err, next, func() { u.logOutcome(r, "", changes) })
 }
 
-// leaveInFlight drops the running hook, and keeps its record in the state. The next agent begins the hook
-// again, as after a crash.
+// recordHookFailure commits that the hook has failed, without its changes.
+func (u *uniter) recordHookFailure(ctx context.Context, r *runningHook, failure string) error {
+	err := u.commitFailure(ctx, r.op, r.runRecord(failure))
+	return u.finishOutcome(ctx, err, nil, func() { u.logOutcome(r, failure, nil) })
+}
+
+// leaveInFlight forgets the running hook, and keeps its operation in the store. The loop, or the next agent,
+// runs the hook again as after a crash.
 func (u *uniter) leaveInFlight() {
 	u.clearRunning()
 	u.releaseTicket()
 }
 
-// finishOutcome ends the hook whose outcome was committed with err, and starts next, the hook that has
-// begun with the same commit. It returns err and changes nothing if the commit must be tried again.
+// finishOutcome ends the hook after the commit of its outcome, which has returned err. It starts next, the
+// hook that begins with the same commit. It returns err and changes nothing if the commit must be tried
+// again.
 func (u *uniter) finishOutcome(ctx context.Context, err error, next *runningHook, log func()) error {
-	gone := errors.Is(err, state.ErrNotFound) // the unit was removed by force, as the next snapshot will show
+	// The unit was removed by force, as the next snapshot will show. A gateway refuses the writes of a dead unit.
+	gone := errors.Is(err, state.ErrNotFound)
+	if errors.Is(err, state.ErrDenied) {
+		dead, readErr := state.Read(ctx, u.State, func(v *state.View) (bool, error) { return isDead(v, u.Unit) })
+		gone = readErr == nil && dead
+	}
 	if err != nil && !gone && !errors.Is(err, errRecorded) {
 		return err
 	}
@@ -92,24 +106,26 @@ func (u *uniter) finishOutcome(ctx context.Context, err error, next *runningHook
 	return nil
 }
 
-// explainRefusal returns the reason why the hook's writes can never be committed. It returns an empty
-// string if another try may help.
+// explainRefusal returns the reason why the hook's writes can never be committed. It returns an empty string if a retry
+// can help.
 func explainRefusal(r *runningHook, err error) string {
 	switch {
 	case errors.Is(err, state.ErrTooLarge):
-		return fmt.Sprintf("it changed settings in %d places at once, more than one transaction can hold: "+
-			"about %d are possible; change fewer in one hook", r.ctx.CountChangedNodes(), state.MaxNodesPerUpdate)
+		return fmt.Sprintf("the hook changed settings in %d places at once, but a transaction can hold only about %d: "+
+			"change fewer in one hook", r.ctx.CountChangedNodes(), state.MaxNodesPerUpdate)
 	case errors.Is(err, state.ErrNotLeader):
-		return "it changed settings that only the leader can change, and its unit no longer leads the application: its changes are dropped"
+		return "the hook changed settings that only the leader can change, but its unit no longer leads the application: " +
+			"its changes are dropped"
 	case errors.Is(err, state.ErrDenied):
-		return fmt.Sprintf("it changed records that its machine may not change, so its changes are dropped: %s", err)
+		return fmt.Sprintf("it tried to change records that its machine has no right to change, so all of its changes are dropped: %s", err)
 	}
 
 	return ""
 }
 
-// commitSuccess commits the writes of a hook that has succeeded, its record, and the workflow after it.
-// With mayContinue the same transaction begins the next hook, which it returns; nil if there is none.
+// commitSuccess commits the writes of a hook that has succeeded, its record, and the workflow after it. If
+// mayContinue is true, the same transaction also begins the next hook, if there is one. commitSuccess returns
+// that hook, or nil.
 func (u *uniter) commitSuccess(
 	ctx context.Context,
 	r *runningHook,
@@ -119,8 +135,9 @@ func (u *uniter) commitSuccess(
 	attempts := 0
 
 	err = u.commitStep(ctx, "success", func(tx *state.Tx) (err error) {
-		if attempts++; attempts > 1 {
-			u.cache.invalidate() // it has what an attempt would have written
+		attempts++
+		if attempts > 1 {
+			u.cache.invalidate() // it contains writes of an attempt that was not committed
 			next = nil
 		}
 
@@ -133,14 +150,17 @@ func (u *uniter) commitSuccess(
 		if err := u.addRunRecord(tx, record.withChanges(changes)); err != nil {
 			return err
 		}
-		if err := recordDone(tx, u.Unit, r.op.Hook, r.seenVersion()); err != nil || !mayContinue {
+		if err := recordDone(tx, u.Unit, r.op.Hook, r.seenVersion()); err != nil {
 			return err
+		}
+
+		if !mayContinue {
+			return nil
 		}
 		next = u.prepareNext(tx)
 		if next == nil {
 			return nil
 		}
-
 		return next.recordBegin(tx, u.Unit)
 	})
 
@@ -148,8 +168,8 @@ func (u *uniter) commitSuccess(
 	return changes, next, err
 }
 
-// seenVersion returns the newest version of the hook's subject that the hook can have seen. A hook tool may
-// have read a newer one than the hook began with.
+// seenVersion returns the newest version of the hook's subject that the hook may have seen. A hook tool may
+// have read a newer version than the one with which the hook began.
 func (r *runningHook) seenVersion() int64 {
 	switch {
 	case r.op.Hook.Kind == hook.LeaderSettingsChanged:
@@ -163,7 +183,7 @@ func (r *runningHook) seenVersion() int64 {
 	return max(r.op.Version, r.ctx.SeenSettings(r.op.Hook.Relation, hook.Member(r.op.Hook)))
 }
 
-// commitFailure records that the hook has failed, when to retry it, and its place in the history.
+// commitFailure commits that the hook has failed and when to retry it, and adds the run to the history.
 func (u *uniter) commitFailure(ctx context.Context, op state.Op, r runRecord) error {
 	err := u.commitStep(ctx, "failure", func(tx *state.Tx) error {
 		if err := clearOp(tx, u.Unit, op); err != nil {
@@ -185,7 +205,7 @@ func (u *uniter) commitFailure(ctx context.Context, op state.Op, r runRecord) er
 	return err
 }
 
-// clearOp removes the operation in flight from the unit's record, as the first part of an outcome. It
+// clearOp removes the operation in flight from the unit's records, as the first part of an outcome. It
 // returns errRecorded if the outcome was recorded before.
 func clearOp(tx *state.Tx, unit string, op state.Op) error {
 	if err := tx.PrefetchHook(unit, op.Hook.Relation, hook.Member(op.Hook)); err != nil {
@@ -203,10 +223,10 @@ func clearOp(tx *state.Tx, unit string, op state.Op) error {
 	return tx.ClearOp(unit)
 }
 
-// recordDone records that the hook is done: it succeeded, or an operator has resolved its failure. seen is
-// the version of the hook's subject that it has seen.
+// recordDone records that the hook is done, since it succeeded or an operator has resolved its failure. seen
+// is the version of the hook's subject that the hook has seen.
 func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
-	// An operator may have answered an error while the hook was being retried.
+	// An operator may have resolved the failure while the hook was already being retried.
 	if err := tx.ClearResolved(unit, h.Relation); err != nil {
 		return err
 	}
@@ -240,8 +260,8 @@ func recordDone(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	return updateMember(tx, unit, h, seen)
 }
 
-// recordSecretHook records that a hook about a secret is done. It does nothing if the secret is gone, as when
-// the hook itself has removed it.
+// recordSecretHook records that a hook about a secret is done. It does nothing if the secret is gone, for
+// example because the hook itself has removed it.
 func recordSecretHook(tx *state.Tx, unit string, h state.Hook) error {
 	if h.Secret == "" {
 		return nil
@@ -266,7 +286,7 @@ func recordStorageHook(tx *state.Tx, h state.Hook) error {
 	return tx.EndStorageHook(h.Storage, h.Kind == hook.StorageAttached)
 }
 
-// updateMember records that the hook's remote member knows the version seen, or removes the member that has
+// updateMember records that the hook has seen this version of its remote member's settings. It removes a member that has
 // departed.
 func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	name := hook.Member(h)
@@ -290,8 +310,8 @@ func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 }
 
 // recordFailure puts the unit's workflow, or the hook's relation, into an error state. It ends an action as
-// failed. A failed update-status leaves no error state, since the next one comes by itself. With retry the
-// hook runs again after a backoff, unless an operator has interrupted it.
+// failed. A failed update-status causes no error state, since it runs again at the next interval. If retry is
+// true, the hook runs again after a backoff, unless an operator has interrupted it.
 func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bool) error {
 	h := op.Hook
 	if hook.IsAction(h) {
@@ -324,7 +344,7 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 	}
 
 	return tx.ChangeWorkflow(unit, func(w *state.Workflow) {
-		// Hooks of storage run before install, which is still owed if one of them fails.
+		// Storage hooks run before install, and install must still run if a storage hook has failed.
 		w.Uninstalled = h.Storage != "" && (w.State == "" || w.Uninstalled)
 		w.State = st
 		w.Failure = newFailure(w.Failure, h, r, retry, now())
@@ -332,8 +352,8 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 		w.Failure.Interrupted = interrupted
 		w.Failure.ClientID = op.ClientID
 
-		// The failed hook has seen this version. An operator may let the hook count as done, and only a newer
-		// version needs a further one then.
+		// The failed hook has seen this version. If an operator resolves the failure, only a newer version
+		// makes the hook run again.
 		switch h.Kind {
 		case hook.ConfigChanged:
 			w.ConfigVersion = op.Version
@@ -345,8 +365,8 @@ func recordFailure(tx *state.Tx, unit string, op state.Op, r runRecord, retry bo
 	})
 }
 
-// newFailure returns the failure to record for a hook. A repeated failure of the same hook keeps the time
-// of the first one, and counts attempts and backoff on.
+// newFailure returns the failure to record for a hook. If the same hook failed before, it keeps the time of
+// the first failure and increases its attempts and backoff.
 func newFailure(before *state.Failure, h state.Hook, r runRecord, retry bool, now time.Time) *state.Failure {
 	f := &state.Failure{
 		Hook:     h,

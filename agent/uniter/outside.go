@@ -19,8 +19,8 @@ import (
 	"bijou/state/charm"
 )
 
-// outside has the unit do what programs outside of hooks ask for. It touches nothing that the unit's
-// loop owns: commands go through the queue of actions, as those of operators.
+// outside implements [server.Outside] for programs that do not run in a hook. It does not use anything that
+// the unit's loop owns. It adds commands to the unit's queue of actions, as `juju exec` does.
 type outside struct{ Options }
 
 // Identify implements [server.Outside].
@@ -33,138 +33,157 @@ func (o outside) Enqueue(ctx context.Context, c server.Command) (id int, err err
 	if c.Line == "" {
 		return 0, errors.New("no command given")
 	}
-	if c.Relation == "" && c.RemoteUnit+c.RemoteService != "" {
+	if c.Relation == "" && (c.RemoteUnit != "" || c.RemoteService != "") {
 		return 0, errors.New("a remote unit or application needs a relation")
 	}
 
-	err = o.Update(ctx, func(tx *state.Tx) error {
-		a := actions.Action{Unit: o.Unit, Command: []string{c.Line}}
-		if c.Relation != "" {
-			records, err := tx.Uniter(o.Unit)
-			if err == nil {
-				a.Relation, err = findRelation(records, c)
-			}
-			if err != nil {
-				return err
-			}
-		}
-
-		added, err := actions.Add(tx, a, now())
-		id = added.ID
+	err = o.Update(ctx, func(tx *state.Tx) (err error) {
+		id, err = o.addCommand(tx, c)
 		return err
 	})
 	if err != nil {
-		return id, err
+		return 0, err
 	}
 
-	o.Log.Info("a program of this machine has the unit run a command", "id", id)
+	o.Log.Info("a program on this machine runs a command as the unit", "id", id)
 	return id, nil
 }
 
-// Await implements [server.Outside]. It outlasts a store that is away.
+// addCommand adds the command to the unit's queue of actions, and returns its id.
+func (o outside) addCommand(tx *state.Tx, c server.Command) (id int, err error) {
+	a := actions.Action{Unit: o.Unit, Command: []string{c.Line}}
+	if c.Relation != "" {
+		records, err := tx.Uniter(o.Unit)
+		if err != nil {
+			return 0, err
+		}
+		if a.Relation, err = findRelation(records, c); err != nil {
+			return 0, err
+		}
+	}
+
+	added, err := actions.Add(tx, a, now())
+	return added.ID, err
+}
+
+// Await implements [server.Outside]. It retries while the store cannot be reached.
 func (o outside) Await(ctx context.Context, id int) (end server.CommandEnd, ok bool, err error) {
 	for ctx.Err() == nil {
-		var a actions.Action
-		var output actions.Output
-		var revision int64
-		err := o.State.View(ctx, func(v *state.View) (err error) {
-			if a, err = o.readCommand(v, id); err != nil {
-				return err
-			}
-			if output, err = actions.ReadOutput(v, a); err != nil {
-				return err
-			}
-			revision, err = v.Revision()
-			return err
-		})
-
-		switch {
-		case errors.Is(err, state.ErrAway):
+		c, err := state.Read(ctx, o.State, func(v *state.View) (command, error) { return o.readCommand(v, id) })
+		if errors.Is(err, state.ErrAway) {
 			_ = backoff.Sleep(ctx, time.Second)
 			continue
-		case ctx.Err() != nil:
-			return end, false, nil
-		case err != nil:
-			return end, false, err
-		case a.Ended():
-			return commandEnd(a, output), true, nil
 		}
 
-		_ = o.State.Await(ctx, revision, actions.Watch(id)) // a watch that fails is begun again
+		if ctx.Err() != nil {
+			return end, false, nil
+		}
+		if err != nil {
+			return end, false, err
+		}
+		if c.Ended() {
+			return c.end(), true, nil
+		}
+
+		// If the watch fails, the next iteration reads the command again.
+		_ = o.State.Await(ctx, c.revision, actions.Watch(id))
 	}
 
 	return end, false, nil
 }
 
-// readCommand returns a command by its id. It returns an error for the commands of other units, and for
-// actions.
-func (o outside) readCommand(v *state.View, id int) (actions.Action, error) {
-	a, err := actions.Get(v, id)
-	if err == nil && (a.Unit != o.Unit || !a.IsCommand()) {
-		err = fmt.Errorf("%d is not a command of unit %q", id, o.Unit)
-	}
-	return a, err
+// command is a command with its output so far, read at one revision.
+type command struct {
+	actions.Action
+	output   actions.Output
+	revision int64
 }
 
-func commandEnd(a actions.Action, output actions.Output) server.CommandEnd {
-	end := server.CommandEnd{Stdout: output.Stdout, Stderr: output.Stderr, Dropped: output.Dropped}
-	if a.Code != nil {
-		end.Exit = *a.Code
+// readCommand returns a command by its id. It returns an error for the commands of other units, and for
+// actions.
+func (o outside) readCommand(v *state.View, id int) (c command, err error) {
+	if c.Action, err = actions.Get(v, id); err != nil {
+		return c, err
+	}
+	if c.Unit != o.Unit || !c.IsCommand() {
+		return c, fmt.Errorf("%d is not a command of unit %q", id, o.Unit)
 	}
 
-	// A code of 0 is no success where what the command has set could not be written.
-	if a.Status != actions.Completed && end.Exit == 0 {
+	if c.output, err = actions.ReadOutput(v, c.Action); err != nil {
+		return c, err
+	}
+	c.revision, err = v.Revision()
+	return c, err
+}
+
+// end returns the result of a command that has ended.
+func (c command) end() server.CommandEnd {
+	end := server.CommandEnd{Stdout: c.output.Stdout, Stderr: c.output.Stderr, Dropped: c.output.Dropped}
+	if c.Code != nil {
+		end.Exit = *c.Code
+	}
+
+	// If the store refused the command's changes, the command has failed although the process has exited with
+	// 0.
+	if c.Status != actions.Completed && end.Exit == 0 {
 		end.Exit = 1
-		end.Problem = cmp.Or(a.Message, "it is "+string(a.Status))
+		end.Problem = cmp.Or(c.Message, "it is "+string(c.Status))
 	}
 	return end
 }
 
-// findRelation returns the relation in which a command runs, and its remote unit. It returns an error if
-// the name fits no relation of the unit, or several.
+// findRelation returns the relation in which a command runs, and its remote unit. It returns an error if the
+// name matches no relation of the unit, or several.
 func findRelation(records state.Uniter, c server.Command) (*actions.Relation, error) {
-	var found []int
-	for id, r := range records.Relations {
-		if (r.State == state.RelationUp || r.State == state.RelationError) && isNamed(c.Relation, id, r.Name) {
-			found = append(found, id)
-		}
+	id, err := findRelationID(records.Relations, c.Relation)
+	if err != nil {
+		return nil, err
 	}
 
-	slices.Sort(found)
-	switch len(found) {
-	case 0:
-		return nil, fmt.Errorf("relation %q not found", c.Relation)
-	case 1:
-		// The only one, below.
-	default:
-		return nil, fmt.Errorf("%q stands for several relations: give an id, one of %s", c.Relation,
-			strings.Trim(fmt.Sprint(found), "[]"))
-	}
-
-	r := records.Relations[found[0]]
+	r := records.Relations[id]
 	if c.RemoteService != "" && c.RemoteService != r.RemoteService {
 		return nil, fmt.Errorf("application %q is not at the other end of relation %q: %q is",
 			c.RemoteService, c.Relation, r.RemoteService)
 	}
 
-	remote, err := chooseRemote(records.Members[found[0]], c)
+	remote, err := chooseRemote(records.Members[id], c)
 	if err != nil {
 		return nil, err
 	}
-	return &actions.Relation{
-		ID: found[0], Name: r.Name, RemoteUnit: remote, RemoteService: r.RemoteService,
-	}, nil
+	return &actions.Relation{ID: id, Name: r.Name, RemoteUnit: remote, RemoteService: r.RemoteService}, nil
 }
 
-// isNamed reports whether the word names the relation: by its id in any form, or by its name in the unit's
-// charm.
+// findRelationID returns the id of the only relation that the word names. It ignores relations that the unit
+// has not entered, or whose last hook is done.
+func findRelationID(relations map[int]state.RelationState, word string) (int, error) {
+	var found []int
+	for id, r := range relations {
+		if (r.State == state.RelationUp || r.State == state.RelationError) && isNamed(word, id, r.Name) {
+			found = append(found, id)
+		}
+	}
+
+	switch len(found) {
+	case 0:
+		return 0, fmt.Errorf("relation %q not found", word)
+	case 1:
+		return found[0], nil
+	}
+
+	slices.Sort(found)
+	return 0, fmt.Errorf("%q stands for several relations: give an id, one of %s", word,
+		strings.Trim(fmt.Sprint(found), "[]"))
+}
+
+// isNamed reports whether the word is the relation's id in any form, or its name in the unit's charm.
 func isNamed(word string, id int, name string) bool {
 	number := strconv.Itoa(id)
 	return slices.Contains([]string{number, "relation-" + number, name + ":" + number, name}, word)
 }
 
-// chooseRemote returns the remote unit of a command. As in Juju it is the relation's only member if the
-// command names none. With Force the relation may be empty, and the named unit may have left it.
+// chooseRemote returns the remote unit of a command. If the command does not name a unit, it returns the
+// relation's only member, as Juju does. With Force the relation may be empty, and the named unit may have
+// left it.
 func chooseRemote(members map[string]state.MemberState, c server.Command) (string, error) {
 	var in []string
 	for _, name := range slices.Sorted(maps.Keys(members)) {

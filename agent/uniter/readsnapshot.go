@@ -14,7 +14,8 @@ import (
 	"bijou/state/secret/record"
 )
 
-// readSnapshot reads all that decides what the unit does next, in one view.
+// readSnapshot reads everything on which the unit's next step depends, in one view. madeHooks are the files
+// in the charm's hooks directory.
 func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapshot, error) {
 	if err := v.PrefetchUnit(name); err != nil {
 		return decide.Snapshot{}, err
@@ -32,9 +33,10 @@ func readSnapshot(v *state.View, name string, madeHooks []string) (decide.Snapsh
 	return s, readMembers(v, &s)
 }
 
-// readSurroundings reads everything but the unit's own records and the members of its relations. Only a
-// missing record of the unit itself marks the snapshot as gone. Any other missing record is an error, since
-// the agent removes the directory of a unit that is gone. known are the charm's hooks as last read.
+// readSurroundings reads everything except the members of the unit's relations. It does not read the unit's
+// own records, which the caller passes as own. Only a missing record of the unit itself marks the snapshot as
+// gone. Any other missing record is an error, since the agent removes the directory of a unit that is gone.
+// known holds the charm's hooks from the last read.
 func readSurroundings(
 	v *state.View,
 	name string,
@@ -50,6 +52,9 @@ func readSurroundings(
 	}
 
 	s.Uniter = own
+	if s.Unit.Life == state.Dead {
+		return s, nil // nothing else matters for a unit that is gone
+	}
 	service, err := readSettings(v, &s)
 	if err != nil {
 		return s, err
@@ -67,20 +72,8 @@ func readSurroundings(
 		}
 	}
 
-	action, hasAction, err := actions.Next(v, name)
-	if err != nil {
+	if err := readOperatorWishes(v, &s); err != nil {
 		return s, err
-	}
-	if hasAction {
-		s.Action = &action
-	}
-
-	debug, hasDebug, err := actions.ReadDebug(v, name)
-	if err != nil {
-		return s, err
-	}
-	if hasDebug {
-		s.Debug = &debug
 	}
 
 	if s.Relations, err = readRelations(v, s.Unit); err != nil {
@@ -95,7 +88,28 @@ func readSurroundings(
 	return s, readSecrets(v, &s)
 }
 
-// readSettings reads the unit's service, and the versions and settings that decide about hooks.
+// readOperatorWishes reads the next action and the debug session that operators have asked for.
+func readOperatorWishes(v *state.View, s *decide.Snapshot) error {
+	action, hasAction, err := actions.Next(v, s.Unit.Name)
+	if err != nil {
+		return err
+	}
+	if hasAction {
+		s.Action = &action
+	}
+
+	debug, hasDebug, err := actions.ReadDebug(v, s.Unit.Name)
+	if err != nil {
+		return err
+	}
+	if hasDebug {
+		s.Debug = &debug
+	}
+
+	return nil
+}
+
+// readSettings reads the unit's service, and the versions and settings that decide which hooks run.
 func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err error) {
 	if service, err = v.Service(s.Unit.Service); err != nil {
 		return service, err
@@ -116,7 +130,8 @@ func readSettings(v *state.View, s *decide.Snapshot) (service state.Service, err
 	s.RetryHooks = env.RetryHooks()
 	s.StatusInterval = env.StatusInterval()
 	s.HookTimeout = env.HookTimeout()
-	s.Environment, s.JujuVersion = env, service.PromisedVersion()
+	s.Environment = env
+	s.JujuVersion = service.PromisedVersion()
 	return service, nil
 }
 
@@ -138,6 +153,7 @@ func readRelations(v *state.View, unit state.Unit) (map[int]decide.Relation, err
 			continue
 		}
 
+		// The relation concerns the unit, so its service has an endpoint.
 		end, _ := r.Endpoint(unit.Service)
 		one := decide.Relation{
 			Relation: hook.Relation{
@@ -159,13 +175,14 @@ func readRelations(v *state.View, unit state.Unit) (map[int]decide.Relation, err
 	return all, nil
 }
 
+// isToPrincipal reports whether the relation connects the unit, a subordinate, to its principal's service.
 func isToPrincipal(r state.Relation, unit state.Unit) bool {
 	service, _, err := charm.ParseUnit(unit.Principal)
 	return err == nil && r.Scope == charm.Container && r.Other(unit.Service).Service == service
 }
 
-// readMembers reads the remote members of each relation that the unit must learn of. An application with
-// settings of its own is one of them.
+// readMembers reads the remote members that concern the unit, for each relation. A remote service that has
+// its own settings counts as a member.
 func readMembers(v *state.View, s *decide.Snapshot) error {
 	for id, r := range s.Relations {
 		members, err := v.MembersOf(id, r.RemoteService)
@@ -189,7 +206,7 @@ func readMembers(v *state.View, s *decide.Snapshot) error {
 }
 
 // readMember reads one member of a relation again. It replaces, inserts or deletes the member in the
-// snapshot, whose members stay sorted.
+// snapshot, and keeps the members sorted.
 func readMember(v *state.View, s *decide.Snapshot, of decide.Member) error {
 	r, known := s.Relations[of.Relation]
 	if !known {
@@ -218,8 +235,9 @@ func readMember(v *state.View, s *decide.Snapshot, of decide.Member) error {
 	return nil
 }
 
-// readMembership reads one unit's membership, or a service's for its own settings: a
-// service is in once it has had any. One whose record does not decode is not in: others write it.
+// readMembership reads the membership of a unit, or of a service. in is false if the unit or service is not a
+// member. A service is a member once it has set its own settings. A member whose record cannot be decoded
+// counts as absent, since another agent wrote that record.
 func readMembership(v *state.View, id int, name string) (m state.Member, in bool, err error) {
 	if hook.IsUnit(name) {
 		m, in, err = v.Member(id, name)
@@ -235,13 +253,13 @@ func readMembership(v *state.View, id int, name string) (m state.Member, in bool
 	return m, in, err
 }
 
-// concernsUnit reports whether m is a member at the other end (in a peer relation: a peer), or a
-// service with its own settings. In container scope only members with the same principal count.
+// concernsUnit reports whether m concerns the unit. m is a remote unit, a peer, or a service with its own
+// settings. A relation in container scope concerns only units that share a principal.
 func concernsUnit(s *decide.Snapshot, r decide.Relation, m state.Member) bool {
 	return m.Unit != s.Unit.Name && (r.Principal == "" || m.Principal == r.Principal || !hook.IsUnit(m.Unit))
 }
 
-// readLeader reads the service's leader, if the charm has hooks about it.
+// readLeader reads the service's leader, if the charm has a hook about leadership.
 func readLeader(v *state.View, s *decide.Snapshot) (err error) {
 	if !s.Hooks.HasLeadership() {
 		return nil
@@ -250,14 +268,15 @@ func readLeader(v *state.View, s *decide.Snapshot) (err error) {
 		return err
 	}
 	s.Leader.Version, err = v.LeaderSettingsVersion(s.Unit.Service)
+	// The leader wrote a record that cannot be decoded. This unit continues without it.
 	if v.Skips(err) {
-		return nil // the leader writes them
+		return nil
 	}
 	return err
 }
 
-// readSecrets reads the secrets that concern the unit. Without any it needs no round trip, since both
-// indexes come with the unit's record.
+// readSecrets reads the secrets that concern the unit. If there are none it needs no round trip, since the
+// indexes were prefetched with the unit's record.
 func readSecrets(v *state.View, s *decide.Snapshot) error {
 	own, err := record.IndexOf(v, secret.Owner{Unit: s.Unit.Name})
 	if err != nil {
@@ -284,8 +303,8 @@ func readSecrets(v *state.View, s *decide.Snapshot) error {
 	return err
 }
 
-// readCharmHooks returns the hooks of the charm. It returns known if they belong to that charm, since a
-// charm never changes.
+// readCharmHooks returns the hooks of the charm with this URL. It returns known if known holds the hooks of
+// the same charm, since a charm never changes.
 func readCharmHooks(
 	v *state.View,
 	service state.Service,
@@ -298,7 +317,8 @@ func readCharmHooks(
 
 	c, err := v.Charm(url)
 	if errors.Is(err, state.ErrNotFound) {
-		return decide.CharmHooks{Made: known.Made}, nil // whoever needs the charm will say so
+		// The step that needs the charm returns the error.
+		return decide.CharmHooks{Made: known.Made}, nil
 	}
 	if err != nil {
 		return decide.CharmHooks{}, err
@@ -309,9 +329,9 @@ func readCharmHooks(
 	return h, nil
 }
 
-// Owed returns the step that the unit's agent would take now, or what it has requested of the provisioner.
-// It returns an empty string if the agent would only wait for changes. A due update-status does not count
-// as a step.
+// Owed describes the step that the unit's agent would take now. If there is none, it describes the unit's
+// first open request to the provisioner. It returns an empty string if the agent would only wait for changes.
+// A due update-status does not count as a step.
 func Owed(v *state.View, unit string) (string, error) {
 	s, err := readSnapshot(v, unit, nil)
 	if err != nil {

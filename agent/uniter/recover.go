@@ -16,13 +16,16 @@ import (
 	"bijou/state/unitdir"
 )
 
-// recoverAtStart kills a hook that still runs although its agent died. It records the hook as failed, and
-// the agent as restarted.
+// recoverAtStart kills a hook that is still running after its agent died, and records it as failed. It also
+// records that the agent has restarted.
 func (u *uniter) recoverAtStart(ctx context.Context) error {
 	var op state.Op
-	var inFlight bool
+	var inFlight, dead bool
 	err := u.State.View(ctx, func(v *state.View) (err error) {
 		if op, inFlight, err = v.Op(u.Unit); err != nil {
+			return err
+		}
+		if dead, err = isDead(v, u.Unit); err != nil {
 			return err
 		}
 		u.nextSeq, err = readNextSeq(v, u.Unit)
@@ -30,6 +33,14 @@ func (u *uniter) recoverAtStart(ctx context.Context) error {
 	})
 	if err != nil {
 		return err
+	}
+
+	if inFlight && dead { // its records are about to be removed
+		_, err := hookexec.Reap(u.Folder.ProcessPath(), op.ID)
+		return err
+	}
+	if dead {
+		return nil
 	}
 
 	if inFlight {
@@ -42,7 +53,18 @@ func (u *uniter) recoverAtStart(ctx context.Context) error {
 	return state.IgnoreNotFound(err) // the first step will find that the unit is gone
 }
 
-// recordRestart makes config-changed owed, which charms expect after a restart.
+// isDead reports whether a unit was removed or is about to be removed, so that nothing more can be recorded
+// for it.
+func isDead(v *state.View, unit string) (bool, error) {
+	u, err := v.Unit(unit)
+	if errors.Is(err, state.ErrNotFound) {
+		return true, nil
+	}
+	return u.Life == state.Dead, err
+}
+
+// recordRestart records that config-changed must run, which charms expect after a restart. It records nothing
+// for a unit that has not run its install hook.
 func recordRestart(tx *state.Tx, unit string) error {
 	w, err := tx.Workflow(unit)
 	if err != nil || w.State == "" {
@@ -72,13 +94,19 @@ func (u *uniter) reapHook(ctx context.Context, op state.Op) error {
 	return nil
 }
 
+// failCrashed records as failed an action, command or hook whose agent died, so that its outcome is unknown.
+// It logs the failure once it is recorded.
 func (u *uniter) failCrashed(ctx context.Context, op state.Op) error {
 	err := u.commitFailure(ctx, op, newRunRecord(op, whyUnknown))
 	if errors.Is(err, errRecorded) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
+
 	u.output.Write("ERROR", op.Hook.Name, fmt.Sprintf("%s failed: %s", op.Hook, whyUnknown))
-	return err
+	return nil
 }
 
 // awaitRestoreCheck blocks while records that were restored from a backup differ from the unit's directory,
@@ -106,44 +134,31 @@ func (u *uniter) awaitRestoreCheck(ctx context.Context) error {
 	}
 }
 
-// checkRestored holds the unit's directory against the records of a restored environment, and records any
-// difference for the operator. agreed is true if the unit may go on: it was not restored, nothing differs,
-// or an operator has accepted the difference. revision is the one that was read, for waiting until
-// something changes.
+// checkRestored compares the unit's directory with the records of a restored environment, and records any
+// difference for the operator. agreed is true if the unit can continue: it was not restored, nothing differs,
+// or an operator has accepted the difference. Otherwise the caller can watch for changes after revision.
 func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64, err error) {
-	var mark state.Restored
-	var known knownRuns
-	var storages []state.Storage
-	var environment string
-	err = u.State.View(ctx, func(v *state.View) error {
-		var marked bool
-		mark, marked, err = v.Restored(u.Unit)
-		if err != nil || !marked {
-			agreed = !marked
-			return err
-		}
-
-		if known, err = readKnownRuns(v, u.Unit); err != nil {
-			return err
-		}
-		if storages, environment, err = readStorages(v, u.Unit); err != nil {
-			return err
-		}
-		revision, err = v.Revision()
-		return err
+	r, err := state.Read(ctx, u.State, func(v *state.View) (restoredUnit, error) {
+		return readRestoredUnit(v, u.Unit)
 	})
-	if err != nil || agreed || mark.Differs != "" {
-		return agreed, revision, err
+	if err != nil {
+		return false, 0, err
+	}
+	if !r.marked {
+		return true, 0, nil
+	}
+	if r.mark.Differs != "" {
+		return false, r.revision, nil
 	}
 
 	differs := ""
-	if !mark.Adopted {
-		if differs, err = known.compareFolder(u.Folder); err != nil {
+	if !r.mark.Adopted {
+		if differs, err = r.known.compareFolder(u.Folder); err != nil {
 			return false, 0, err
 		}
 	}
 
-	missing := u.Folder.MissingStorage(environment, storages)
+	missing := u.Folder.MissingStorage(r.environment, r.storages)
 	if len(missing) > 0 {
 		differs = describeMissing(differs, missing)
 	}
@@ -153,7 +168,37 @@ func (u *uniter) checkRestored(ctx context.Context) (agreed bool, revision int64
 	}
 
 	err = u.Update(ctx, func(tx *state.Tx) error { return tx.SetRestoredDiffers(u.Unit, differs, missing) })
-	return err == nil && (differs == "" || mark.Accepted), revision, err
+	if err != nil {
+		return false, 0, err
+	}
+	return differs == "" || r.mark.Accepted, r.revision, nil
+}
+
+// restoredUnit holds the records with which the directory of a restored unit must agree.
+type restoredUnit struct {
+	marked      bool // the unit has a mark, since its records come from a backup; without a mark, all other fields are zero
+	mark        state.Restored
+	known       knownRuns
+	storages    []state.Storage
+	environment string // the environment's name, if there are storages
+	revision    int64
+}
+
+// readRestoredUnit reads the records for checkRestored.
+func readRestoredUnit(v *state.View, unit string) (r restoredUnit, err error) {
+	r.mark, r.marked, err = v.Restored(unit)
+	if err != nil || !r.marked {
+		return r, err
+	}
+
+	if r.known, err = readKnownRuns(v, unit); err != nil {
+		return r, err
+	}
+	if r.storages, r.environment, err = readStorages(v, unit); err != nil {
+		return r, err
+	}
+	r.revision, err = v.Revision()
+	return r, err
 }
 
 // readStorages returns the unit's storage and, if there is any, the environment's name.
@@ -166,19 +211,19 @@ func readStorages(v *state.View, unit string) (all []state.Storage, environment 
 	return all, e.Name, err
 }
 
-// describeMissing adds to a difference that directories of storage are missing.
+// describeMissing adds to the text of a difference that directories of storage are missing.
 func describeMissing(differs string, missing []string) string {
-	text := "the folder of its storage " + strings.Join(missing, ", ") + " is not there"
+	text := "the directory of its storage " + strings.Join(missing, ", ") + " is not there"
 	if differs == "" {
 		return text
 	}
 	return differs + ", and " + text
 }
 
-// knownRuns are the runs of hooks, actions and commands that the records have.
+// knownRuns holds the ids of all runs of hooks, actions and commands in a unit's records.
 type knownRuns struct {
-	charm   string // that is in the folder, by the records
-	running string // the run that has begun
+	charm   string // URL of the charm that the unit's directory must contain
+	running string // the run in flight
 	last    string // the run that ended last
 	ended   map[string]bool
 }
@@ -225,11 +270,13 @@ func readKnownRuns(v *state.View, unit string) (k knownRuns, err error) {
 	return k, nil
 }
 
-// compareFolder returns how the unit's directory differs from its records, as after a restore; "" if it does
-// not.
+// compareFolder compares the unit's directory with its records. It returns a description of the difference,
+// or an empty string if there is none.
 func (k knownRuns) compareFolder(f unitdir.Folder) (differs string, err error) {
-	if _, err := os.Stat(f.Charm()); k.charm != "" && errors.Is(err, fs.ErrNotExist) {
-		return "its directory does not have its charm", nil
+	if k.charm != "" {
+		if _, err := os.Stat(f.Charm()); errors.Is(err, fs.ErrNotExist) {
+			return "its directory does not contain its charm", nil
+		}
 	}
 
 	id, err := hookexec.LastRun(f.ProcessPath())
@@ -244,5 +291,5 @@ func (k knownRuns) compareFolder(f unitdir.Folder) (differs string, err error) {
 		return "its directory is older than its records", nil
 	}
 
-	return "its directory has a hook that its records do not have", nil
+	return "its directory has a hook that is not in its records", nil
 }

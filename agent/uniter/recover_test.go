@@ -1,7 +1,9 @@
 package uniter
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,8 +32,27 @@ func TestFailCrashedIsListed(t *testing.T) {
 	}
 }
 
-// TestBackoffAfterAnAnswer checks the backoff of a failed hook, once of the unit and once of a
-// relation. An operator's retry restarts the backoff, and an answer that comes too late is not lost.
+// TestFailCrashedLogsOnce checks that a failure is logged once even if its commit is retried.
+func TestFailCrashedLogsOnce(t *testing.T) {
+	l := newLife(t, nil)
+	path := l.logToFile()
+	op := state.Op{ID: "one", Hook: hook.ForUnit(hook.Install)}
+	l.update(func(tx *state.Tx) error { return tx.PutOp("app/0", op) })
+	l.failNextUpdate(state.ErrAway)
+
+	if err := l.u.failCrashed(t.Context(), op); !errors.Is(err, state.ErrAway) {
+		t.Fatalf("error %v, want %v", err, state.ErrAway)
+	}
+	l.must(l.u.failCrashed(t.Context(), op))
+
+	log := readFile(t, path)
+	if n := strings.Count(log, `"install" failed`); n != 1 {
+		t.Errorf("the failure is logged %d times:\n%s", n, log)
+	}
+}
+
+// TestBackoffAfterAnAnswer checks the backoff of failed hooks of the unit and of a relation. An operator's
+// retry restarts the backoff, and an operator's answer that comes too late is not lost.
 func TestBackoffAfterAnAnswer(t *testing.T) {
 	for _, h := range []state.Hook{hook.ForUnit(hook.Start), hook.ForRelation(hook.Changed, relationsOfPlay()[1], "a/0")} {
 		synctest.Test(t, func(t *testing.T) {
@@ -83,7 +104,7 @@ func TestFailuresInARow(t *testing.T) {
 	var f *state.Failure
 	for i, want := range []time.Duration{5, 5, 10, 20, 20, 40, 80, 160, 300, 300} {
 		r := newRunRecord(state.Op{}, "exit code 1")
-		r.orphaned = i == 0 || i == 4 // which does not lengthen the backoff
+		r.orphaned = i == 0 || i == 4 // this does not extend the backoff
 		f = newFailure(f, h, r, true, at)
 		if got := f.RetryAt.Sub(at); got != want*time.Second {
 			t.Errorf("attempt %d: the next is due in %s, want %s", f.Attempts, got, want*time.Second)

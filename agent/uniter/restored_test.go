@@ -12,15 +12,15 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestCompareRestored compares directories with records restored from a backup. The records know two
-// hooks, of which the second ended last. Some cases add a later action or a hook that was running.
+// TestCompareRestored compares directories with records that were restored from a backup. The records contain
+// two hooks, the second of which ended last. Some cases add a later action or a running hook.
 func TestCompareRestored(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		note    string // the run that the directory notes; empty means none
+		note    string // the run that is recorded in the directory; empty means none
 		charm   bool   // whether the directory has the charm
-		action  bool   // was the last to end
-		flight  bool   // a hook has begun
+		action  bool   // whether an action was the last run to end
+		flight  bool   // whether a hook is in flight
 		differs string
 	}{
 		{"as the records say", "two", true, false, false, ""},
@@ -29,9 +29,9 @@ func TestCompareRestored(t *testing.T) {
 		{"an action was the last", "act", true, true, false, ""},
 		{"older", "one", true, false, false, "older than its records"},
 		{"older than an action", "two", true, true, false, "older than its records"},
-		{"further", "four", true, false, true, "that its records do not have"},
+		{"further", "four", true, false, true, "that is not in its records"},
 		{"nothing has run", "", true, false, false, "no record of any hook"},
-		{"no charm", "two", false, false, false, "its directory does not have its charm"},
+		{"no charm", "two", false, false, false, "its directory does not contain its charm"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			st := statetest.New(t)

@@ -18,7 +18,7 @@ import (
 	"bijou/state/actions"
 )
 
-// maxStderr bounds the line of a hook's stderr, or of what it has logged, that its status shows, in bytes.
+// maxStderr limits the line from a failed hook's stderr or log that the unit's status shows, in bytes.
 const maxStderr = 500
 
 // runningHook is the hook in flight.
@@ -26,25 +26,25 @@ type runningHook struct {
 	op     state.Op
 	facts  hookFacts
 	from   decide.Cause
-	queued []hook.Arrival    // to be queued as it begins
-	entry  state.MemberState // of the queue, that it is taken from
+	queued []hook.Arrival    // arrivals to add to the queue when the hook begins
+	entry  state.MemberState // the queue's entry from which the hook comes
 	ctx    *hookctx.Context
 
-	output     actionOutput // of an action or a command
+	output     actionOutput // the output of an action or a command
 	lastStderr string       // the last line with a letter on stderr, at most maxStderr bytes
-	lastLogged lastError    // the last line that it has logged as an error
-	endReason  string       // why the hook was told to end, or killed; empty: it was not
+	lastLogged lastError    // the last line that the hook has logged as an error
+	endReason  string       // why the hook was interrupted or killed; empty if it was not
 
-	interrupt context.CancelFunc // tells the process group to end
+	interrupt context.CancelFunc // sends SIGTERM to the process group
 	kill      context.CancelFunc // kills the process group
-	done      chan struct{}      // closed after outcome was set
+	done      chan struct{}      // closed after outcome and endedAt were set
 	outcome   hookexec.Outcome
-	endedAt   time.Time // of the process
+	endedAt   time.Time // when the process ended
 }
 
 func (r *runningHook) hasEnded() bool { return isClosed(r.done) }
 
-// beginHook commits that the hook begins, and then starts it. So a hook that ran is always recorded.
+// beginHook commits that the hook begins, and then starts it. So no hook runs without a record.
 func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Snapshot) error {
 	facts, err := gatherFacts(s.Hook, snap)
 	if err != nil {
@@ -56,13 +56,11 @@ func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Sn
 
 	u.endStaleDebug(ctx, &facts)
 	r := u.newRunningHook(s, snap, facts)
-	if err := u.commitStep(ctx, "begin", func(tx *state.Tx) error {
-		return r.recordBegin(tx,
-			u.Unit)
-	}); err != nil {
-		if s.From == decide.FromOperator && errors.Is(err, state.ErrNotFound) {
-			return nil // it was cancelled meanwhile
-		}
+	err = u.commitStep(ctx, "begin", func(tx *state.Tx) error { return r.recordBegin(tx, u.Unit) })
+	if s.From == decide.FromOperator && errors.Is(err, state.ErrNotFound) {
+		return nil // an operator has cancelled the action in the meantime
+	}
+	if err != nil {
 		return err
 	}
 
@@ -74,17 +72,17 @@ func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Sn
 	return nil
 }
 
-// logLeftOver warns of processes that the last attempt of this hook has left running. It does not end them:
-// a process in a session of its own may be a daemon that the charm keeps.
+// logLeftOver logs a warning about processes that the last attempt of this hook has left running. It does not
+// end them, since a process in a separate session may be a daemon of the charm.
 func (u *uniter) logLeftOver(s decide.RunHook, snap decide.Snapshot) {
 	left := hookexec.LeftOver(previousClient(s, snap))
 	if len(left) > 0 {
-		u.output.Write("WARNING", s.Hook.Name, fmt.Sprintf("hook %q runs again beside processes that its last attempt left running: %s",
+		u.output.Write("WARNING", s.Hook.Name, fmt.Sprintf("hook %q runs again, while processes of its last attempt are still running: %s",
 			s.Hook.Name, strings.Join(left, ", ")))
 	}
 }
 
-// previousClient returns the client id of the attempt before; "" if there was none.
+// previousClient returns the client id of the hook's previous attempt, or an empty string if there was none.
 func previousClient(s decide.RunHook, snap decide.Snapshot) string {
 	f := snap.Uniter.Workflow.Failure
 	if s.Hook.Relation != state.NoRelation {
@@ -100,9 +98,10 @@ func previousClient(s decide.RunHook, snap decide.Snapshot) string {
 	return ""
 }
 
-// checkSocket makes the unit's socket again if it was removed, as programs that clear temporary directories
-// do. If another user has taken the directory's name since then, the socket moves to a different path. It
-// does not move while a hook runs, since the hook knows the path: checkSocket returns an error then.
+// checkSocket creates the unit's socket again if it was removed, for example by a program that clears
+// temporary directories. If another user has since taken the directory's name, the socket moves to a
+// different path. If a hook is running, it uses the old path, so checkSocket returns an error instead of
+// moving the socket.
 func (u *uniter) checkSocket() error {
 	path, err := u.Socket()
 	if err != nil {
@@ -120,13 +119,13 @@ func (u *uniter) checkSocket() error {
 		return err
 	}
 
-	u.Log.Info("the socket moves", "from", u.server.Path(), "to", path)
-	_ = u.server.Close() // what lies at its path is not ours any more
+	u.Log.Info("moving the socket", "from", u.server.Path(), "to", path)
+	_ = u.server.Close() // the old path no longer belongs to this agent
 	u.server = next
 	return nil
 }
 
-// newRunningHook returns the hook with its context and the operation to record.
+// newRunningHook returns a hook that has not begun, with its context and the operation to record.
 func (u *uniter) newRunningHook(s decide.RunHook, snap decide.Snapshot, facts hookFacts) *runningHook {
 	r := &runningHook{facts: facts, from: s.From, queued: snap.Queued, done: make(chan struct{})}
 	r.ctx = u.newContext(facts, &r.lastLogged)
@@ -143,7 +142,7 @@ func (u *uniter) newRunningHook(s decide.RunHook, snap decide.Snapshot, facts ho
 	return r
 }
 
-// spawn starts a hook that is recorded as in flight.
+// spawn starts a hook whose beginning is committed.
 func (u *uniter) spawn(ctx context.Context, r *runningHook) {
 	u.server.Register(r.op.ClientID, r.ctx)
 	u.faultPoint("before-spawn")
@@ -153,46 +152,42 @@ func (u *uniter) spawn(ctx context.Context, r *runningHook) {
 	u.hooksInTurn++
 }
 
-// recordBegin records in tx that the hook begins. A hook of the queue is taken out of it, an action is
-// marked as started, and a retry uses up the operator's answer.
+// recordBegin records in tx that the hook begins. It removes a queued hook from the queue, marks an action as
+// started, and clears an operator's request to retry the hook.
 func (r *runningHook) recordBegin(tx *state.Tx, unit string) error {
 	h := r.op.Hook
-	if r.from == decide.FromQueue && h.Kind != hook.Broken && len(r.queued) == 0 {
+	// A broken hook has no entry in the queue.
+	hasEntry := r.from == decide.FromQueue && h.Kind != hook.Broken
+	if hasEntry && len(r.queued) == 0 {
 		if err := tx.PrefetchMembers(unit, map[int][]string{h.Relation: {hook.Member(h)}}); err != nil {
 			return err
 		}
 	}
 
-	if err := recordArrivals(tx, unit, r.queued); err != nil {
+	err := recordArrivals(tx, unit, r.queued)
+	if err != nil {
 		return err
 	}
 
-	if r.from == decide.FromOperator {
-		if err := actions.Start(tx, h.Action, r.op.ID, now()); err != nil {
-			return err
-		}
-	}
-
-	if r.from == decide.FromFailure {
-		if err := takeRetry(tx, unit, h.Relation); err != nil {
-			return err
-		}
-	}
-
-	if r.from == decide.FromQueue && h.Kind != hook.Broken {
+	switch {
+	case r.from == decide.FromOperator:
+		err = actions.Start(tx, h.Action, r.op.ID, now())
+	case r.from == decide.FromFailure:
+		err = takeRetry(tx, unit, h.Relation)
+	case hasEntry:
 		m := hook.Take(r.entry)
 		m.Version = max(m.Version, r.op.Version)
-		if err := tx.RewriteMember(unit, h.Relation, hook.Member(h), m); err != nil {
-			return err
-		}
+		err = tx.RewriteMember(unit, h.Relation, hook.Member(h), m)
+	}
+	if err != nil {
+		return err
 	}
 
 	return tx.PutOp(unit, r.op)
 }
 
-// takeRetry clears the operator's answer that a failed hook must be retried, and starts its backoff from
-// the beginning. It keeps the answer that the hook counts as done: that one came too late for this run, and
-// applies if the hook fails once more.
+// takeRetry clears an operator's request to retry a failed hook, and resets its backoff. It keeps a request to
+// count the hook as done. That request came too late for this run, and applies if the hook fails again.
 func takeRetry(tx *state.Tx, unit string, relation int) error {
 	if err := tx.PrefetchHook(unit, relation, ""); err != nil {
 		return err
@@ -202,32 +197,31 @@ func takeRetry(tx *state.Tx, unit string, relation int) error {
 		return err
 	}
 
-	answer := record.ResolvedRelations[relation]
-	forget := forgetRelationBackoff
-	if relation == state.NoRelation {
-		answer = record.Resolved
-		forget = forgetUnitBackoff
+	answer := record.Resolved
+	if relation != state.NoRelation {
+		answer = record.ResolvedRelations[relation]
 	}
 	if answer != state.ResolvedRetry {
 		return nil
 	}
-	if err := forget(tx, unit, relation); err != nil {
+	if err := resetBackoff(tx, unit, relation); err != nil {
 		return err
 	}
 
 	return tx.ClearResolved(unit, relation)
 }
 
-func forgetUnitBackoff(tx *state.Tx, unit string, _ int) error {
-	return tx.ChangeWorkflow(unit, func(w *state.Workflow) {
-		if w.Failure != nil {
-			w.Failure.Backoff = 0
-		}
-	})
-}
+// resetBackoff resets the backoff of a failed hook of the relation, or of the unit itself for
+// [state.NoRelation].
+func resetBackoff(tx *state.Tx, unit string, relation int) error {
+	if relation == state.NoRelation {
+		return tx.ChangeWorkflow(unit, func(w *state.Workflow) {
+			if w.Failure != nil {
+				w.Failure.Backoff = 0
+			}
+		})
+	}
 
-// forgetRelationBackoff makes the next failure of the relation be retried as soon as a first one.
-func forgetRelationBackoff(tx *state.Tx, unit string, relation int) error {
 	rs, _, err := tx.RelationState(unit, relation)
 	if err != nil {
 		return err
@@ -239,8 +233,8 @@ func forgetRelationBackoff(tx *state.Tx, unit string, relation int) error {
 	return tx.PutRelationState(unit, relation, rs)
 }
 
-// startProcess runs the hook in a goroutine that ends with r.done. The hook outlives ctx, since the loop
-// decides when to end it.
+// startProcess runs the hook in a goroutine that closes r.done when it ends. The end of ctx does not end the
+// hook, since the loop decides when the hook must end.
 func (u *uniter) startProcess(ctx context.Context, r *runningHook) {
 	ctx, r.kill = context.WithCancel(context.WithoutCancel(ctx))
 	interrupted, interrupt := context.WithCancel(ctx)
@@ -272,8 +266,8 @@ func (u *uniter) startProcess(ctx context.Context, r *runningHook) {
 	}()
 }
 
-// noteLine returns the level at which the unit's log shows a line of the hook's output. It keeps the last
-// line of stderr that tells something.
+// noteLine returns the log level for a line of the hook's output. It also keeps the last line of stderr that
+// contains a letter, for the unit's status.
 func (r *runningHook) noteLine(s hookexec.Stream, line string) (level string) {
 	if s != hookexec.Stderr {
 		return "INFO"
@@ -285,22 +279,24 @@ func (r *runningHook) noteLine(s hookexec.Stream, line string) (level string) {
 	return "ERROR"
 }
 
+// killHook kills the hook in flight, if there is one.
 func (u *uniter) killHook() {
 	if u.running != nil {
 		u.dropHook(u.running.kill)
 	}
 }
 
+// dropHook calls stop to end the hook in flight, waits for its end, and commits none of its changes.
 func (u *uniter) dropHook(stop context.CancelFunc) {
 	stop()
 	<-u.running.done
-	u.logEnd(u.running, "killed because its agent ends; it runs again")
+	u.logEnd(u.running, "killed because the agent ends; the hook runs again")
 	u.clearRunning()
 }
 
-// endHook gives the hook in flight shutdownTimeout to end, and commits its outcome. A hook that has not
-// ended by then is killed, and runs again later. An action is killed too, but that is its outcome. Nothing
-// is committed for a machine that a different agent runs already.
+// endHook gives the hook in flight shutdownTimeout to end, and commits its outcome. After that it kills the
+// hook, which runs again later. It also kills an action, but commits the action as failed. It commits nothing
+// if a different agent has claimed the machine.
 func (u *uniter) endHook(why error) error {
 	u.ending = true
 	if u.running == nil {
@@ -319,7 +315,7 @@ func (u *uniter) endHook(why error) error {
 	case <-u.running.done:
 	case <-timer.C:
 		if !hook.IsAction(u.running.op.Hook) {
-			u.Log.Warn("the hook in flight does not end; killing it; it will run again",
+			u.Log.Warn("the running hook does not end; killing it, and it will run again",
 				"hook", u.running.op.Hook.Name)
 			return nil // killHook kills it
 		}
@@ -335,6 +331,7 @@ func (u *uniter) endHook(why error) error {
 	return u.recordOutcome(ctx)
 }
 
+// clearRunning forgets the hook in flight, and releases everything that it holds.
 func (u *uniter) clearRunning() {
 	u.server.Unregister(u.running.op.ClientID)
 	u.running.ctx.Close()
@@ -342,7 +339,7 @@ func (u *uniter) clearRunning() {
 	u.running = nil
 }
 
-// mayContinue reports whether another hook may begin with the commit which ends the one in flight.
+// mayContinue reports whether the commit that ends the hook in flight can also begin the next hook.
 func (u *uniter) mayContinue(ctx context.Context) bool {
 	if u.ending || u.ticket == nil || !u.Limiter.mayContinue(u.ticket, u.hooksInTurn) || u.checkSocket() != nil {
 		return false
@@ -373,14 +370,14 @@ func (u *uniter) prepareNext(tx *state.Tx) *runningHook {
 
 	facts, err := gatherFacts(s.Hook, snap)
 	if err != nil {
-		return nil // the loop comes to it, and says so
+		return nil // the loop gathers the facts again, and reports the error
 	}
 
 	return u.newRunningHook(s, snap, facts)
 }
 
-// subjectVersion returns the version that the hook acts on: that of the remote unit's settings, the
-// leader's settings, the resources or the configuration.
+// subjectVersion returns the current version of the hook's subject: the remote member's settings, the leader's
+// settings, the resources or the configuration.
 func subjectVersion(snap decide.Snapshot, h state.Hook) int64 {
 	switch {
 	case h.Kind == hook.LeaderSettingsChanged:

@@ -9,21 +9,22 @@ import (
 
 	"bijou/agent/uniter/decide"
 	"bijou/state"
+	"bijou/state/actions"
 )
 
-// snapshotCache holds what the loop knows of the store. Everything is read once; from then
-// on the unit's own records follow what the loop itself commits, members are read one by
-// one as the watch names them, and the rest is read again when any of it has changed. So a
-// hub of a thousand members does not read all of them again for each of their hooks.
+// snapshotCache holds the loop's copy of the store's records. The first refresh reads all of them. Later the
+// loop's own commits update the unit's records, and a changed member is read separately. The rest is read
+// again as a whole when any part of it changes. So a unit related to a thousand others does not read all of
+// them again for each hook.
 //
-// The rest is of one revision. A member may be older than that until the watch names it: as
-// if the loop had read a moment earlier, which it might have.
+// The rest comes from one revision. A member can be older than that revision until the watch reports its
+// change. This is harmless, since the result is the same as if the loop had read a moment earlier.
 type snapshotCache struct {
-	valid        bool // snap was read, and is current but for what is stale
+	valid        bool // snap was read, and is current except for its stale parts
 	snap         decide.Snapshot
 	staleMembers []decide.Member
 	staleRest    bool
-	madeHooks    []string // outlasts an invalidation: it is not of the store
+	madeHooks    []string // survives invalidate, since it does not come from the store
 }
 
 func (c *snapshotCache) invalidate() {
@@ -32,7 +33,7 @@ func (c *snapshotCache) invalidate() {
 
 func (c *snapshotCache) isFresh() bool { return c.valid && !c.staleRest && len(c.staleMembers) == 0 }
 
-// markStale notes which parts of the snapshot the changed keys belong to: one member, or all else.
+// markStale marks the parts of the snapshot to which the changed keys belong: single members, or the rest.
 func (c *snapshotCache) markStale(keys []string) {
 	for _, key := range keys {
 		if id, unit, ok := state.MembershipOf(key); ok {
@@ -43,9 +44,8 @@ func (c *snapshotCache) markStale(keys []string) {
 	}
 }
 
-// applyWrites applies the writes of the unit's own commit to the cached snapshot. It skips the unit's own
-// membership and settings in relations, which no snapshot holds. It marks all else that has changed as
-// stale.
+// applyWrites applies the writes of the unit's own commit to the cached snapshot. It skips the unit's own membership and
+// settings in relations, which are not part of a snapshot. It marks all other changed records as stale.
 func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 	if !c.valid {
 		return
@@ -56,22 +56,26 @@ func (c *snapshotCache) applyWrites(unit string, w state.Writes) {
 		_, isEntered := c.snap.Uniter.Relations[id]
 		switch {
 		case ok && member == "" && !isEntered:
-			c.snap.Uncompared = nil // all who are in it are to be compared
+			c.snap.Uncompared = nil // all members of the new relation must be compared
 		case ok:
 			c.snap.Uncompared.Add(decide.Member{Relation: id, Name: member})
 		case !state.WatchUniter(unit).Has(key) && !state.WatchRelations().Has(key) &&
-			!state.WatchHistory(unit).Has(key):
+			!state.WatchHistory(unit).Has(key) && !actions.WrittenBy(unit, key):
 			c.staleRest = true
 		}
 	}
+
+	next, known := actions.NextAfter(w, unit, c.snap.Action)
+	c.snap.Action = next
+	c.staleRest = c.staleRest || !known
 
 	if err := w.Apply(unit, &c.snap.Uniter); err != nil {
 		c.invalidate()
 	}
 }
 
-// noteDecided takes note of a decision. If no member had anything new for the queue, the members need not be
-// compared again until they change.
+// noteDecided clears the list of members to compare, if the decision has found no arrivals among them. They
+// need no comparison until they change again.
 func (c *snapshotCache) noteDecided(next decide.Step, snap decide.Snapshot) {
 	_, queues := next.(decide.Enqueue)
 	if !queues && snap.Queued == nil && snap.IsQueueOpen() {
@@ -138,7 +142,8 @@ func (u *uniter) takeSnapshot(ctx context.Context) (decide.Snapshot, error) {
 	return s, nil
 }
 
-// refreshCache reads the stale parts of the snapshot again, and renews the watch of what it depends on.
+// refreshCache reads the stale parts of the snapshot again, and renews the watch of the records on which it
+// depends.
 func (u *uniter) refreshCache(ctx context.Context) error {
 	if u.cache.isFresh() {
 		return nil
@@ -159,12 +164,12 @@ func (u *uniter) refreshCache(ctx context.Context) error {
 	return u.renewWatch(ctx, u.cache.snap, revision)
 }
 
-// maxSingleReads members are read one by one; of more, all are.
+// maxSingleReads is the number of stale members up to which they are read one by one. If more are stale, all
+// members are read.
 const maxSingleReads = 16
 
-// refresh reads again the records that have changed since the last call, or all if the cache is not valid.
-// The cache stays as it was if refresh returns an error: the view may call again, and must not find a
-// snapshot that was read in part.
+// refresh reads the stale records again, or all records if the cache is not valid. If it returns an error the
+// cache stays unchanged. The view may run it again, and the second run must not find a partial snapshot.
 func (c *snapshotCache) refresh(v *state.View, unit string) (err error) {
 	fresh := c.snap
 	switch {
@@ -205,7 +210,7 @@ func (c *snapshotCache) refreshMembers(v *state.View, fresh *decide.Snapshot) er
 }
 
 // readRest reads everything except the unit's own records and the members. If a relation was added or
-// removed, it reads the members too, since those of a new relation were not watched.
+// removed, it also reads all members, since the members of a new relation were not watched.
 func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, error) {
 	if err := v.PrefetchUnit(unit); err != nil {
 		return decide.Snapshot{}, err
@@ -227,8 +232,9 @@ func (c *snapshotCache) readRest(v *state.View, unit string) (decide.Snapshot, e
 	return fresh, nil
 }
 
-// noteMadeHooks looks for hooks that appeared in the charm's directory at run time. Many install hooks link
-// all other hooks to themselves. It looks once at the start, and again after each hook.
+// noteMadeHooks lists the charm's hooks directory, and invalidates the cache if the list has changed. Many
+// install hooks create symlinks to themselves for all other hooks. It lists the directory only at the start and
+// after each hook, since only hooks create such symlinks.
 func (u *uniter) noteMadeHooks() {
 	if u.madeHooksAt.Equal(u.lastHookEnd) {
 		return
@@ -237,7 +243,7 @@ func (u *uniter) noteMadeHooks() {
 	u.madeHooksAt = u.lastHookEnd
 	var made []string
 
-	// An error is left to the hook that runs next.
+	// A directory that cannot be read counts as empty. The next hook reports the problem.
 	entries, _ := os.ReadDir(filepath.Join(u.Folder.Charm(), "hooks"))
 	for _, e := range entries {
 		if !e.IsDir() {

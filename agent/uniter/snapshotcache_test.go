@@ -11,8 +11,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestPartialReadLeavesTheCacheInvalid checks that a view that failed halfway does not leave a cache
-// that counts as complete, since the view may begin again.
+// TestPartialReadLeavesTheCacheInvalid checks that the cache does not count as complete after a view that has
+// failed halfway, since the view may be repeated.
 func TestPartialReadLeavesTheCacheInvalid(t *testing.T) {
 	st, _ := statetest.SQLite(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -26,8 +26,8 @@ func TestPartialReadLeavesTheCacheInvalid(t *testing.T) {
 	}
 }
 
-// TestCompared checks that members that join while the queue is closed arrive once it opens. So do all
-// that join at once, even if they are too many to be read one by one.
+// TestCompared checks that members that join while the queue is closed arrive once it opens. This is also
+// true for members that join at the same time, even if they are too many to be read one by one.
 func TestCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLife(t, nil)

@@ -8,9 +8,9 @@ import (
 	"bijou/state"
 )
 
-// bindStorage makes the storage's directory and binds it to its location in the unit. It commits that the
-// directory may exist before it makes it. So a directory that was there earlier is never taken for the
-// storage's.
+// bindStorage creates the storage's directory and binds it to its location in the unit. Before it creates the
+// directory, it checks that the path is free, and commits that the directory may exist. So it never uses a
+// directory that does not belong to the storage.
 func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment string) (err error) {
 	defer func() {
 		if err != nil {
@@ -32,15 +32,15 @@ func (u *uniter) bindStorage(ctx context.Context, s state.Storage, environment s
 		return err
 	}
 
-	u.Log.Info("storage is there", "storage", s.ID, "location", bound.Location, "pool", s.Pool)
+	u.Log.Info("storage is in place", "storage", s.ID, "location", bound.Location, "pool", s.Pool)
 	return u.commitStep(ctx, "storage-bound", func(tx *state.Tx) error {
 		return tx.SetStorageBound(s.ID, bound.Location)
 	})
 }
 
-// rebindStorage binds the unit's storage to its locations again, since a reboot removes the mounts. It runs
-// before any hook. It returns an error if that fails, but only logs the failure for storage that the unit
-// is about to give back.
+// rebindStorage binds the unit's storage to its locations again, since a reboot removes the mounts. The loop
+// calls it before any hook runs. It returns an error if binding fails. For storage that the unit is about to
+// release, it only logs the failure.
 func (u *uniter) rebindStorage(snap decide.Snapshot) error {
 	if u.rebound || snap.Gone {
 		return nil

@@ -1,10 +1,9 @@
-// Package uniter takes one unit through its life: it deploys the charm, runs the
-// hooks in their order, keeps the queue of relation hooks, and resumes what an
-// agent that died was in the middle of.
+// Package uniter takes one unit through its life. It deploys the charm, runs the hooks in their order, keeps
+// the queue of relation hooks, and resumes the step that a dead agent left unfinished.
 //
-// Package decide says what is next; Run is the loop that reads what decides it, and
-// executes its steps. The package knows neither machines nor sessions: agent hands it a way to commit that holds only
-// while the process holds the machine's claim. Only package agent imports it.
+// Run is the loop: it reads a snapshot, lets package decide choose the next step, and executes that step. The
+// package does not handle machines or sessions. Its caller passes an Update function that commits only while
+// the process holds the machine's claim.
 package uniter
 
 import (
@@ -30,64 +29,69 @@ import (
 	"bijou/state/unitdir"
 )
 
-// Options say which unit is taken through its life, and where.
+// Options configure [Run].
 type Options struct {
 	State *state.State
 	Unit  string
 	// Update commits as long as this process holds the machine's claim.
 	Update  state.Updater
 	Folder  unitdir.Folder
-	Tools   string                 // the folder with the hook tools
-	Socket  func() (string, error) // makes the folder of the agent's socket, and returns the socket's path
+	Tools   string                 // the directory with the hook tools
+	Socket  func() (string, error) // creates the directory for the unit's socket, and returns the socket's path
 	Limiter *HookLimiter
 	Log     *slog.Logger
 	Logs    *unitlog.Sender
 	Fault   func(point string) // nil does nothing
-	// NoteAttempt is called after every failure, with the time of the next attempt, and with
-	// nil after every success.
+	// NoteAttempt is called after each attempt, with its error or nil. After a failure, next is the time of the
+	// next attempt.
 	NoteAttempt func(ctx context.Context, err error, next time.Time)
-	Loop        *pulse.Loop // may be nil
+	Loop        *pulse.Loop // can be nil
 	SecretKeys  secret.Keeper
-	Environment state.Environment // as it was when the agent began: its name and uuid
-	// Nominate is called after each snapshot: the unit may lead its service. stays is false
-	// for a unit that is to leave.
+	Environment state.Environment // read when the agent started; Run uses only its name and UUID
+	// Nominate is called after each snapshot of a unit that exists, to make the unit a candidate for the
+	// leadership of its service. stays is false for a unit that is being removed.
 	Nominate func(stays bool)
+	// Withdraw is called instead for a dead unit, which can no longer lead.
+	Withdraw func()
 }
 
-// shutdownTimeout is how long the hook in flight may go on when its agent is told to end.
+// shutdownTimeout is how long the hook in flight can continue after its agent was told to stop.
 const shutdownTimeout = hookexec.TerminateTimeout
 
 // uniter is the loop of one unit. All its fields belong to the goroutine that runs it.
 type uniter struct {
-	Options                   // its Update is commit
-	rawUpdate   state.Updater // Update as Run got it
+	Options                   // as passed to Run, except that Update is the method commit
+	rawUpdate   state.Updater // the Update that was passed to Run
 	server      *server.Server
 	runner      hookexec.Runner
 	output      *unitlog.Log
 	watch       wake.Watch
 	cache       snapshotCache
-	running     *runningHook // nil: no hook is in flight
-	ticket      *ticket      // of Limiter; nil: none was requested
+	running     *runningHook // the hook in flight, if any
+	ticket      *ticket      // the unit's request to Limiter, if any
 	hookLock    *unitdir.HookLock
-	turnBegan   time.Time // when hookLock was taken for a hook; zero: it is not
-	hooksInTurn int       // that have begun with the ticket
-	ending      bool      // no hook begins any more
-	quiesced    bool      // the last hook that was due could not begin for somebody who has hookLock
+	turnBegan   time.Time // when the unit took hookLock; zero if it does not hold it
+	hooksInTurn int       // how many hooks have begun with the ticket
+	agreed      bool      // the unit's directory agrees with its records, or the records were not restored
+	recovered   bool      // the unit has recovered from the previous agent's end
+	ending      bool      // the agent is stopping, so no hook can begin
+	quiesced    bool      // another process held hookLock when the last hook was due
 	lastHookEnd time.Time
 
-	madeHooksAt time.Time // the lastHookEnd after which the charm's folder was looked at; zero: never
-	nextSeq     int64     // of the unit's next state.HookRun
-	measured    []string  // the labels of its state in State.Metrics
-	rebound     bool      // the unit's storage is where it is to be, after a reboot, too
-	cleared     bool      // the unit is dead, and its folder is gone
+	madeHooksAt time.Time // lastHookEnd when the charm's hooks were last listed; zero if never
+	nextSeq     int64     // the number of the unit's next state.HookRun
+	measured    []string  // the labels of the unit's state in State.Metrics
+	rebound     bool      // this agent has bound the unit's storage to its locations
+	cleared     bool      // the unit is dead, and its directory was removed
 }
 
-// Run takes the unit through its life until it is gone (nil), ctx is done (its error), or the store is gone
-// (state.ErrStoreGone).
+// Run takes the unit through its life. It returns nil once the unit is gone, an error that wraps ctx.Err()
+// once ctx is done, or [state.ErrStoreGone] if the store no longer exists.
 //
-// When ctx is done, a hook in flight gets 10 seconds to end, and its outcome is committed. After that its
-// process group is killed; nothing of it is committed, and the next agent runs it again. If ctx is done
-// because of state.ErrClaimLost, Run signals the hook to end at once, and commits nothing of it.
+// When ctx is done, a hook in flight gets 10 seconds to end, and its outcome is committed. After that Run
+// kills the hook's process group and commits none of its changes, and the next agent runs the hook again. If
+// ctx is done because of [state.ErrClaimLost], Run signals the hook to end immediately, and commits none of
+// its changes.
 func Run(ctx context.Context, o Options) error {
 	lock, err := o.Folder.Lock(ctx, o.Log)
 	if err != nil {
@@ -122,7 +126,8 @@ func Run(ctx context.Context, o Options) error {
 	return u.run(ctx)
 }
 
-// close runs in the order of dependence. After a panic it also kills the hook in flight.
+// close closes everything that Run has opened, users before the resources that they use. After a panic it
+// also kills the hook in flight.
 func (u *uniter) close() {
 	u.killHook()
 	u.watch.Close()
@@ -132,49 +137,58 @@ func (u *uniter) close() {
 	u.releaseTicket()
 }
 
-// run is the unit's loop. It first waits until the unit's directory agrees with restored records, then
-// recovers from an agent that died, and then takes one step after another. After an error it waits, longer
-// each time, and tries again.
+// run is the unit's loop. It waits until the unit's directory agrees with restored records, recovers from an
+// agent that died, and then takes one step after another. After an error it tries again, with a pause that
+// grows each time.
 func (u *uniter) run(ctx context.Context) error {
 	defer u.Loop.MarkUnbounded()
 	var retry backoff.Exponential
 
-	for agreed, recovered := false, false; ; {
+	for {
 		u.Loop.MarkBusy()
-		var err error
-		finished := false
-		switch {
-		case !agreed:
-			err = u.awaitRestoreCheck(ctx)
-			agreed = err == nil
-		case !recovered:
-			err = u.recoverAtStart(ctx)
-			recovered = err == nil
-		default:
-			finished, err = u.runStep(ctx)
-		}
-
-		switch {
-		case ctx.Err() != nil:
+		finished, err := u.advance(ctx)
+		if ctx.Err() != nil {
 			endErr := u.endHook(context.Cause(ctx))
 			return errors.Join(ctx.Err(), endErr)
-		case errors.Is(err, state.ErrStoreGone), finished:
+		}
+		if finished || errors.Is(err, state.ErrStoreGone) {
 			u.killHook()
 			return err
-		case err == nil:
+		}
+
+		if err == nil {
 			retry.Reset()
 			u.NoteAttempt(ctx, u.checkSecretKeys(ctx), time.Time{})
-		default:
-			pause := retry.Next()
-			u.NoteAttempt(ctx, err, now().Add(pause))
-			u.Log.Debug("a step did not succeed", "error", err)
-			u.Loop.MarkUnbounded()
-			_ = backoff.Sleep(ctx, pause)
+			continue
 		}
+
+		pause := retry.Next()
+		u.NoteAttempt(ctx, err, now().Add(pause))
+		u.Log.Debug("a step did not succeed", "error", err)
+		u.Loop.MarkUnbounded()
+		_ = backoff.Sleep(ctx, pause)
 	}
 }
 
-// runStep decides on one step and executes it. finished says that the unit is gone.
+// advance checks a restored unit, recovers the unit, or runs its next step, whichever must come first.
+// finished is true once the unit is gone.
+func (u *uniter) advance(ctx context.Context) (finished bool, err error) {
+	if !u.agreed {
+		err := u.awaitRestoreCheck(ctx)
+		u.agreed = err == nil
+		return false, err
+	}
+
+	if !u.recovered {
+		err := u.recoverAtStart(ctx)
+		u.recovered = err == nil
+		return false, err
+	}
+
+	return u.runStep(ctx)
+}
+
+// runStep decides on one step and executes it. finished is true once the unit is gone.
 func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	if u.running != nil && u.running.hasEnded() {
 		return false, u.recordOutcome(ctx)
@@ -185,7 +199,11 @@ func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	}
 
 	u.measureUnit(snap)
-	if !snap.Gone {
+	switch {
+	case snap.Gone:
+	case snap.Unit.Life == state.Dead:
+		u.Withdraw()
+	default:
 		u.Nominate(snap.Unit.Life == state.Alive)
 	}
 	if err := u.rebindStorage(snap); err != nil {
@@ -198,7 +216,7 @@ func (u *uniter) runStep(ctx context.Context) (finished bool, err error) {
 	return u.execute(ctx, next, snap)
 }
 
-// checkSecretKeys returns why the unit's secrets cannot be opened here.
+// checkSecretKeys returns an error if the unit has secrets and this process cannot open them.
 func (u *uniter) checkSecretKeys(ctx context.Context) error {
 	if len(u.cache.snap.Secrets.Records) == 0 {
 		return nil
@@ -207,13 +225,14 @@ func (u *uniter) checkSecretKeys(ctx context.Context) error {
 	return err
 }
 
-// faultPoint marks a point at which a test may kill the process.
+// faultPoint marks a point at which a test can kill the process.
 func (u *uniter) faultPoint(point string) {
 	if u.Fault != nil {
 		u.Fault(point)
 	}
 }
 
+// releaseTicket ends the unit's turn, and returns its ticket to the limiter.
 func (u *uniter) releaseTicket() {
 	u.endTurn()
 	if u.ticket != nil {
@@ -223,15 +242,14 @@ func (u *uniter) releaseTicket() {
 	}
 }
 
-// quiescedPoll is how often a hook that may not run asks if it may.
+// quiescedPoll is the interval at which a quiesced unit checks whether its hooks can run again.
 const quiescedPoll = 250 * time.Millisecond
 
-// maxTurn is how long hooks may begin one right after the other. Between two turns a process
-// that waits for the unit to be quiet gets the lock.
+// maxTurn is how long a unit can begin hooks back to back before it gives up hookLock. Between two turns a
+// process that waits to quiesce the unit can take the lock.
 const maxTurn = 5 * time.Second
 
-// beginTurn takes the lock that hooks need, and reports whether a hook may run. None may run while the unit
-// is quiesced.
+// beginTurn takes hookLock, and reports whether a hook can run. No hook can run while the unit is quiesced.
 func (u *uniter) beginTurn() (bool, error) {
 	if !u.turnBegan.IsZero() {
 		return true, nil
@@ -243,21 +261,21 @@ func (u *uniter) beginTurn() (bool, error) {
 
 	if !may {
 		if !u.quiesced {
-			u.Log.Info("a backup copies the unit's storage: no hook begins until it is done")
+			u.Log.Info("a backup copies the unit's storage: no hook begins until the copy is complete")
 		}
 		u.quiesced = true
 		return false, nil
 	}
 
 	if u.quiesced {
-		u.Log.Info("the backup has done with the unit's storage: hooks begin again")
+		u.Log.Info("the backup has copied the unit's storage: hooks begin again")
 	}
 	u.quiesced = false
 	u.turnBegan = time.Now()
 	return true, nil
 }
 
-// endTurn gives back the lock of the unit's hooks, so that a backup of its storage can take it.
+// endTurn releases hookLock, so that a backup of the unit's storage can take it.
 func (u *uniter) endTurn() {
 	if u.turnBegan.IsZero() {
 		return
@@ -269,8 +287,8 @@ func (u *uniter) endTurn() {
 	u.turnBegan = time.Time{}
 }
 
-// waitForChange blocks until something changes. It also returns when the hook in flight ends, at until
-// (zero: never), and when granted is closed (nil: never).
+// waitForChange blocks until a watched record changes, the hook in flight ends, the given time comes, or
+// granted is closed. A zero time never comes, and a nil granted is never closed.
 func (u *uniter) waitForChange(
 	ctx context.Context,
 	snap decide.Snapshot,
@@ -302,8 +320,12 @@ func (u *uniter) waitForChange(
 	return nil
 }
 
-// renewWatch watches, from the revision on, all records that the unit's steps depend on.
+// renewWatch watches all records on which the unit's steps depend, after the given revision.
 func (u *uniter) renewWatch(ctx context.Context, snap decide.Snapshot, revision int64) error {
+	if snap.Unit.Life == state.Dead {
+		return u.watch.Renew(ctx, u.State, revision, nil, state.WatchUnit(u.Unit))
+	}
+
 	scopes := []state.Scope{
 		state.WatchUnit(u.Unit), state.WatchService(snap.Unit.Service), state.WatchEnvironment(),
 	}

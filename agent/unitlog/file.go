@@ -9,23 +9,23 @@ import (
 	"bijou/state/text"
 )
 
-// The file is renamed to .1 and begun again when it has more than maxSizeBetweenHooks bytes
-// between two hooks, or more than maxSizeWithinHook within one: what a single hook prints
-// stays together, unless it threatens the disk that others need, too.
+// Above these sizes in bytes the file is renamed to .1 and a new file begins, between two hooks and within a
+// hook. The second limit is much larger, so that the output of a hook usually stays in one file.
 const (
 	maxSizeBetweenHooks = 10 << 20
 	maxSizeWithinHook   = 256 << 20
 )
 
-// logFile has all lines in full.
+// logFile is the unit's log file. It contains all lines in full.
 type logFile struct {
-	path        string
+	path        string // empty if there is no file
 	handle      *os.File
 	size        int64
-	hookEnded   bool // what comes is another hook's
-	errorLogged bool // an error of writing was logged
+	hookEnded   bool // the next line belongs to the next hook
+	errorLogged bool // a write error has already been logged
 }
 
+// rotateAbove renames the file if it is larger than the limit.
 func (f *logFile) rotateAbove(limit int64) error {
 	if f.handle == nil || f.size <= limit {
 		return nil
@@ -34,9 +34,8 @@ func (f *logFile) rotateAbove(limit int64) error {
 	return os.Rename(f.path, f.path+".1")
 }
 
-// write hides secrets, since files are copied about. Each line of a message begins with the
-// message's time, level and hook, so that none passes for another message. Without a path
-// there is no file.
+// write appends a message to the file. It hides secrets, since operators share log files. Each line of a
+// message begins with the message's time, level and hook, so that it cannot be mistaken for another message.
 func (f *logFile) write(l logs.Line) error {
 	if f.path == "" {
 		return nil
@@ -62,6 +61,7 @@ func (f *logFile) write(l logs.Line) error {
 	return err
 }
 
+// formatLine returns a message in the form of the file.
 func formatLine(l logs.Line) string {
 	head := fmt.Sprintf("%s %s %s: ", l.Time.Format("2006-01-02T15:04:05.000Z"), l.Level, text.Escape(l.Hook))
 
@@ -75,6 +75,7 @@ func formatLine(l logs.Line) string {
 	return b.String()
 }
 
+// openFile opens the file for appending, and reads its size.
 func (f *logFile) openFile() error {
 	opened, err := os.OpenFile(f.path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
 	if err != nil {
@@ -86,7 +87,8 @@ func (f *logFile) openFile() error {
 		return err
 	}
 
-	f.handle, f.size = opened, info.Size()
+	f.handle = opened
+	f.size = info.Size()
 	return nil
 }
 

@@ -12,33 +12,33 @@ import (
 	"bijou/state/logs"
 )
 
-// batchDelay is how long lines are waited for to come together, unless some are urgent.
+// batchDelay is how long the sender waits for further lines before it sends, unless some lines are urgent.
 const batchDelay = 100 * time.Millisecond
 
-// Sender sends the lines of a process's logs to the store, those of many logs in one
-// transaction: a unit whose hooks print nothing costs no commits of its own.
+// Sender sends the lines of a process's logs to the environment's log. It sends the lines of many units in
+// one transaction, so that a unit whose hooks print nothing needs no additional commits.
 type Sender struct {
 	State *state.State
 	Log   *slog.Logger
 
-	ctx    context.Context // ends sending
+	ctx    context.Context // done once the sender is closed, or the store is gone
 	cancel context.CancelFunc
-	now    chan struct{} // buffered: one wake-up is as good as many
+	now    chan struct{} // ends batchDelay early; buffered: one pending wake-up is enough
 	wg     sync.WaitGroup
 
 	mu      sync.Mutex
-	waiting []*Log // with lines to be sent
+	waiting []*Log // logs with unsent lines
 	running bool
 }
 
-// NewSender returns a sender; Close ends it.
+// NewSender returns a sender. The caller must close it.
 func NewSender(st *state.State, log *slog.Logger) *Sender {
 	s := &Sender{State: st, Log: log, now: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s
 }
 
-// Close ends sending; logs are closed before.
+// Close ends the sender. The caller must close the logs before it.
 func (s *Sender) Close() {
 	s.mu.Lock()
 	s.cancel()
@@ -46,7 +46,7 @@ func (s *Sender) Close() {
 	s.wg.Wait()
 }
 
-// addLog adds a log with unsent lines, and starts the sender if it does not run.
+// addLog adds a log with unsent lines, and starts the sender's goroutine if it is not running.
 func (s *Sender) addLog(l *Log) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,8 +64,8 @@ func (s *Sender) wake() {
 	}
 }
 
-// run sends the waiting logs in batches until there are none, Close was called, or the store is gone. After
-// an error it waits, longer each time, and sends them again.
+// run sends the waiting logs in batches until no log waits, Close was called, or the store is gone. After an
+// error it sends them again, with a pause that grows each time.
 func (s *Sender) run() {
 	var retry backoff.Exponential
 
@@ -81,7 +81,8 @@ func (s *Sender) run() {
 			return
 		}
 
-		switch err := s.sendEach(group); {
+		err := s.sendEach(group)
+		switch {
 		case s.ctx.Err() != nil:
 			return
 		case errors.Is(err, state.ErrStoreGone):
@@ -96,12 +97,14 @@ func (s *Sender) run() {
 	}
 }
 
-// take returns the next logs to send. If it returns none, the sender's goroutine must end.
+// take returns the next logs to send. If it returns none, it has marked the sender as not running, and the
+// sender's goroutine must end.
 func (s *Sender) take() (group []*Log) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := min(len(s.waiting), logs.MaxPerUpdate)
-	group, s.waiting = s.waiting[:n:n], s.waiting[n:]
+	group = s.waiting[:n:n]
+	s.waiting = s.waiting[n:]
 	s.running = n > 0
 	if len(s.waiting) > 0 {
 		s.wake()
@@ -111,7 +114,7 @@ func (s *Sender) take() (group []*Log) {
 }
 
 // sendEach sends the logs together. If that fails it sends them one by one, so that one bad log does not
-// hold up the others.
+// delay the others. It returns the logs that it could not send to the waiting logs.
 func (s *Sender) sendEach(group []*Log) (err error) {
 	if s.send(group) == nil {
 		return nil
@@ -127,10 +130,14 @@ func (s *Sender) sendEach(group []*Log) (err error) {
 	return err
 }
 
+// send sends the pending lines of the logs in one transaction. If the group is a single log and the store
+// refuses its lines, send drops them.
 func (s *Sender) send(group []*Log) error {
 	lines := make(map[string][]logs.Line, len(group))
 	counts := make([]int, len(group))
-	for i, l := range group { // one unit may have two, if its agent began again while the store was away
+	for i, l := range group {
+		// Append the lines, since the group may contain two logs for a unit whose agent was restarted during
+		// an outage of the store.
 		batch := l.batch()
 		lines[l.Unit] = append(lines[l.Unit], batch...)
 		counts[i] = len(batch)
@@ -138,8 +145,8 @@ func (s *Sender) send(group []*Log) error {
 
 	err := logs.AppendAll(s.ctx, s.State, lines)
 	if errors.Is(err, state.ErrDenied) && len(group) == 1 {
-		// The machine does not have the unit any more. Its file has the lines.
-		s.Log.Debug("a log's lines are dropped: the machine has no right to it", "unit", group[0].Unit, "error", err)
+		// The unit is no longer on this machine. The lines remain in its file.
+		s.Log.Debug("lines of a log are dropped: the machine has no right to write that log", "unit", group[0].Unit, "error", err)
 		err = nil
 	}
 	if err != nil {

@@ -1,7 +1,7 @@
-// Package unitlog is the log of one unit: all of it in a file on its machine,
-// and as much as the store can take in the environment's log.
+// Package unitlog writes the log of a unit. It writes all lines to a file on the unit's machine, and as many
+// as the store can accept to the environment's log.
 //
-// It is not the agent's own log (log/slog is). Only the packages of agent import it.
+// It does not write the agent's own log, for which log/slog is used.
 package unitlog
 
 import (
@@ -14,57 +14,68 @@ import (
 )
 
 const (
-	batchSize    = 64 << 10 // bytes that are sent at once
-	maxPending   = 1 << 20  // bytes that wait for a store that is away or slow; lines beyond are in the file only
-	lineOverhead = 128      // bytes that a line counts beside its text, which may be empty
+	batchSize    = 64 << 10 // pending bytes at which the log is sent without delay
+	maxPending   = 1 << 20  // pending bytes above which further lines are written only to the file
+	lineOverhead = 128      // bytes that each line counts in addition to its text
 )
 
-// maxRate is how many bytes a second a unit that talks without end may send: the store is
-// there for all others, too.
+// maxRate limits the bytes that one unit sends in a second. A unit that logs without pause must not slow down
+// the store for other units.
 const maxRate = 1 << 20
 
-// Log is one unit's log. Its methods may be called from several goroutines.
+// Log is one unit's log. Several goroutines can use it at once.
 type Log struct {
 	Unit   string
 	sender *Sender
-	sent   chan struct{} // closed once the log is closed, and nothing is left to be sent
+	sent   chan struct{} // closed once the log is closed and all its lines are sent
 
 	mu          sync.Mutex
 	file        logFile
-	key         text.KeyBlock // a private key that a hook prints line by line
-	pending     []logs.Line   // not yet sent
-	pendingSize int           // in bytes
-	dropped     int           // lines that were neither sent nor are pending
-	queued      bool          // the sender has the log, or pause has
-	pause       *time.Timer   // gives the log back to the sender
-	urgent      bool          // Flush is to send at once
+	key         text.KeyBlock // recognizes a private key that a hook prints line by line
+	pending     []logs.Line   // lines that were not sent yet
+	pendingSize int           // the size of pending, in bytes
+	dropped     int           // lines that were left out because pending was full
+	queued      bool          // the log waits in the sender, or for the end of pause
+	pause       *time.Timer   // adds the log to the sender again
+	urgent      bool          // Flush must send without delay
 	closed      bool
 }
 
-// Open returns the log of a unit. It opens the file at path with the first line; an empty path means no
-// file.
+// Open returns the log of a unit. The first line opens the file at path. If path is empty, there is no file.
 func (s *Sender) Open(unit, path string) *Log {
 	return &Log{Unit: unit, sender: s, file: logFile{path: path}, sent: make(chan struct{})}
 }
 
-// Write adds a line with the present time.
-func (l *Log) Write(level, hook, message string) { l.addLine(time.Now(), level, hook, message, true) }
-
-// WriteAt adds a line with that time. It does not wait for the store, and never fails: a
-// hook is worth more than its log.
-func (l *Log) WriteAt(at time.Time, level, hook, message string) {
-	l.addLine(at, level, hook, message, true)
+// Write adds a line with the current time. It does not wait for the store, and never fails.
+func (l *Log) Write(level, hook, message string) {
+	l.addLine(time.Now(), level, hook, message, urgentLine)
 }
 
-// Note adds a line with the present time that does not count as urgent: Flush does not send it at once. So
-// a hook that prints nothing costs no commit for its log.
-func (l *Log) Note(level, hook, message string) { l.addLine(time.Now(), level, hook, message, false) }
+// WriteAt adds a line with the given time. It does not wait for the store and never fails, since a failing
+// log must not delay a hook.
+func (l *Log) WriteAt(at time.Time, level, hook, message string) {
+	l.addLine(at, level, hook, message, urgentLine)
+}
 
-// addLine writes a line to the unit's file, and queues it for the state.
-func (l *Log) addLine(at time.Time, level, hook, message string, urgent bool) {
+// Note adds a line with the current time that is not urgent: Flush does not send it without delay. So a hook
+// that prints nothing needs no commit of its own for its log.
+func (l *Log) Note(level, hook, message string) {
+	l.addLine(time.Now(), level, hook, message, idleLine)
+}
+
+// urgency says whether Flush must send a line without delay.
+type urgency bool
+
+const (
+	urgentLine urgency = true
+	idleLine   urgency = false
+)
+
+// addLine writes a line to the unit's file, and queues it for the environment's log.
+func (l *Log) addLine(at time.Time, level, hook, message string, u urgency) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.urgent = l.urgent || urgent
+	l.urgent = l.urgent || u == urgentLine
 	if l.closed {
 		return
 	}
@@ -77,6 +88,7 @@ func (l *Log) addLine(at time.Time, level, hook, message string, urgent bool) {
 	l.enqueueLine(line)
 }
 
+// enqueueLine adds a line to the pending lines, or drops it if too many bytes are pending. The caller holds l.mu.
 func (l *Log) enqueueLine(line logs.Line) {
 	if l.pendingSize > maxPending {
 		l.dropped++
@@ -96,8 +108,8 @@ func (l *Log) enqueueLine(line logs.Line) {
 
 func lineSize(l logs.Line) int { return lineOverhead + len(l.Hook) + len(l.Message) }
 
-// Flush marks the end of a hook. If the hook has printed lines, it sends them now, since operators expect
-// them soon after they see the hook done. It does not wait for the store.
+// Flush marks the end of a hook. If there are urgent lines, it makes the sender send them without delay, since
+// operators expect them as soon as they see the hook done. It does not wait for the store.
 func (l *Log) Flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,8 +127,8 @@ func (l *Log) batch() []logs.Line {
 	return l.pending[:len(l.pending):len(l.pending)]
 }
 
-// removeSent removes the first n pending lines, which were sent, and adds a line about those that were
-// dropped. If a lot was sent at once, the next lines are sent after a pause.
+// removeSent removes the first n pending lines, which were sent. If lines were dropped, it adds a line that
+// reports their number. After more than batchSize bytes it pauses the log, to stay below maxRate.
 func (l *Log) removeSent(n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +140,7 @@ func (l *Log) removeSent(n int) {
 	l.pendingSize -= bytes
 	l.pending = l.pending[n:]
 	if l.dropped > 0 {
-		text := fmt.Sprintf("%d lines were too many for this log; %s on the unit's machine has them",
+		text := fmt.Sprintf("%d lines are missing here, because there were too many; they are in %s on the unit's machine",
 			l.dropped, l.file.path)
 		line := logs.Line{Time: time.Now().UTC(), Level: "WARNING", Message: text}
 		l.pending = append(l.pending, line)
@@ -149,7 +161,7 @@ func (l *Log) removeSent(n int) {
 	}
 }
 
-// Close sends the pending lines, for at most two seconds. It is idempotent.
+// Close sends the pending lines, which takes at most two seconds, and closes the file. It is idempotent.
 func (l *Log) Close() {
 	l.mu.Lock()
 	if !l.closed {

@@ -28,8 +28,7 @@ func open(t *testing.T, st *state.State) *Log {
 	return s.Open("app/0", filepath.Join(t.TempDir(), "hooks.log"))
 }
 
-// awaitStored waits for lines in the store: Close gives up after a while, and what it has left is sent
-// all the same.
+// awaitStored waits for lines in the store. Close stops waiting after a while, but the sender still sends the lines.
 func awaitStored(t *testing.T, st *state.State, ok func(lines []logs.Line) bool) {
 	t.Helper()
 	statetest.Eventually(t, st, func(v *state.View) (bool, error) {
@@ -82,8 +81,8 @@ func TestTooManyLinesAreInTheFileOnlyAndCounted(t *testing.T) {
 		t.Errorf("the file has %d bytes, %v", len(data), err)
 	}
 	awaitStored(t, st, func(lines []logs.Line) bool {
-		// Lines that came once there was room again stand behind what is said.
-		said := slices.ContainsFunc(lines, func(l logs.Line) bool { return strings.Contains(l.Message, "lines were too many for this log") })
+		// Lines that were logged after the overflow follow the line about dropped lines.
+		said := slices.ContainsFunc(lines, func(l logs.Line) bool { return strings.Contains(l.Message, "lines are missing here") })
 		return len(lines) >= 60 || said
 	})
 }
@@ -126,7 +125,7 @@ func TestEndlessHookDoesNotFillTheDisk(t *testing.T) {
 		if err := f.write(line); err != nil {
 			t.Fatal(err)
 		}
-		f.size += maxSizeWithinHook / 2 // as if it had been written
+		f.size += maxSizeWithinHook / 2 // as if this had been written
 	}
 	f.close()
 	if info, err := os.Stat(f.path + ".1"); err != nil || info.Size() == 0 {
@@ -218,8 +217,8 @@ func TestPrivateKeyInLinesIsHidden(t *testing.T) {
 	}
 }
 
-// TestLogsOfManyUnitsShareCommits checks that lines of many units travel in as few transactions as
-// possible, and that a line that cannot be sent does not hold up the others.
+// TestLogsOfManyUnitsShareCommits checks that lines of many units share as few transactions as possible, and
+// that a line that cannot be sent does not delay the other lines.
 func TestLogsOfManyUnitsShareCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := statetest.New(t)
@@ -262,7 +261,7 @@ func TestLogsOfManyUnitsShareCommits(t *testing.T) {
 	})
 }
 
-// denying refuses commits to one unit's log.
+// denying is a store that refuses commits to one unit's log.
 type denying struct {
 	store.Store
 	unit string
@@ -283,7 +282,8 @@ func (d *denying) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return d.Store.Commit(ctx, txn)
 }
 
-// TestRefusedLinesAreDropped: the log of a unit that a machine has lost is sent once, and holds up no other's.
+// TestRefusedLinesAreDropped checks that the sender discards a unit's lines if the store refuses them, since
+// the machine no longer has the unit. They must not delay the lines of other units.
 func TestRefusedLinesAreDropped(t *testing.T) {
 	d := &denying{Store: statetest.New(t).Store(), unit: "lost/0"}
 	st := state.OpenIn(d)
@@ -303,7 +303,7 @@ func TestRefusedLinesAreDropped(t *testing.T) {
 	awaitStored(t, st, func(lines []logs.Line) bool { return len(lines) == 1 && lines[0].Source == "kept/0" })
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.refused < 1 || d.refused > 2 { // with others, and alone
+	if d.refused < 1 || d.refused > 2 { // once together with other lines, and once by themselves
 		t.Errorf("they were sent %d times", d.refused)
 	}
 }

@@ -1,5 +1,5 @@
-// Package wake keeps a loop's watch of the store for as long as it is about the same
-// things. Only the packages of agent import it.
+// Package wake wakes a loop when records in the store change. It keeps the same watch as long as the loop
+// watches the same records.
 package wake
 
 import (
@@ -11,18 +11,17 @@ import (
 	"bijou/state"
 )
 
-// Watch wakes one loop. The zero Watch is ready for use; its methods are called by the
-// loop's goroutine only.
+// Watch wakes one loop. The zero Watch is ready for use. Only the loop's goroutine can call its methods.
 type Watch struct {
-	about   []string // what is watched, by name
+	about   []string // names the watched records, as passed to Renew
 	watcher *state.Watcher
 	feed    *state.Feed
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 }
 
-// Renew watches the scopes from the revision on. It keeps a watch about the same things, since that has
-// missed nothing. about names the things that the scopes are about.
+// Renew starts to watch the scopes after the revision. about names the records in the scopes. If the current
+// watch has the same names, Renew keeps it, since it has missed nothing.
 func (w *Watch) Renew(
 	ctx context.Context,
 	st *state.State,
@@ -51,8 +50,8 @@ func (w *Watch) Renew(
 
 func (w *Watch) isAbout(about []string) bool { return w.watcher != nil && slices.Equal(w.about, about) }
 
-// Events returns a channel that receives when there is something to Take; nil, which never
-// does, without a watch.
+// Events returns a channel that receives a value when Take has something to return. Without a watch it returns
+// nil, a channel that never receives.
 func (w *Watch) Events() <-chan struct{} {
 	if w.watcher == nil {
 		return nil
@@ -60,9 +59,9 @@ func (w *Watch) Events() <-chan struct{} {
 	return w.feed.Ready()
 }
 
-// Take returns the keys that have changed since the last call. lost reports that these may not be
-// all, so that a fresh snapshot is needed: there is no watch, or it has ended, and the next Renew
-// makes another. err is why the watch has ended, unless it had only fallen behind.
+// Take returns the keys that have changed since the last call. lost is true if there is no watch, or if it has
+// ended. The caller must then read a fresh snapshot, and Renew the watch. err is the error with which the watch
+// ended. It is nil if the watch had only fallen behind.
 func (w *Watch) Take() (keys []string, lost bool, err error) {
 	if w.watcher == nil {
 		return nil, true, nil

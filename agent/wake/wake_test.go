@@ -13,7 +13,7 @@ func TestFallenBehind(t *testing.T) {
 	st := statetest.New(t)
 	var w Watch
 	defer w.Close()
-	for range 100 { // it must not matter whether the watcher or its collector ends first
+	for range 100 { // repeated, because the watcher or its collector may end first
 		if err := w.Renew(t.Context(), st, 0, nil, state.WatchEnvironment()); err != nil {
 			t.Fatal(err)
 		}
@@ -24,7 +24,7 @@ func TestFallenBehind(t *testing.T) {
 	}
 }
 
-// TestEnded checks that a watch returns the reason of its end once.
+// TestEnded checks that a watch returns the reason for its end once.
 func TestEnded(t *testing.T) {
 	st := statetest.New(t)
 	var w Watch

@@ -1,24 +1,22 @@
-// Package amp is the codec of AMP boxes (Twisted's Asynchronous Messaging
-// Protocol) on byte slices: a box is a list of pairs, each a key and a value
-// with a 16-bit big-endian length before it, and an empty key ends it.
+// Package amp encodes and decodes the boxes of AMP, Twisted's Asynchronous Messaging Protocol. A box is a list of
+// pairs of a key and a value. A 16-bit big-endian length precedes each key and value, and an empty key ends the box.
 //
-// It knows no commands, no sockets and no deadlines. The thin client links it
-// into a process that lives for two milliseconds, so it imports strconv only.
-// hookenv/client and hookenv/server import it.
+// The package does not handle commands, sockets or deadlines. It imports only strconv, to keep the start of
+// the thin client short, which runs for only about two milliseconds.
 package amp
 
 import "strconv"
 
 const (
-	// MaxKey is the length of the longest key.
+	// MaxKey is the length of the longest key, in bytes.
 	MaxKey = 255
-	// MaxValue is the length of the longest value of one pair. A longer one travels in chunks:
-	// "value", "value.1", "value.2" and so on, all but the last MaxValue long.
+	// MaxValue is the length of the longest value of one pair, in bytes. A longer value is sent in chunks, with
+	// keys such as "value", "value.1" and "value.2". All chunks except the last have MaxValue bytes.
 	MaxValue = 65535
 )
 
-// Append adds a pair to the box that is being built in dst, in chunks if it must. It panics if the
-// key is empty or longer than MaxKey with its suffix: keys are the program's own words.
+// Append appends a pair to a box in dst, in chunks if the value is too long for one pair. It panics if the key is
+// empty, or longer than MaxKey with the suffix of a chunk.
 func Append(dst []byte, key, value string) []byte {
 	dst = appendPair(dst, key, value[:min(len(value), MaxValue)])
 	for i := 1; len(value) > MaxValue; i++ {
@@ -28,10 +26,10 @@ func Append(dst []byte, key, value string) []byte {
 	return dst
 }
 
-// End ends the box that is being built in dst.
+// End appends the end of a box to dst.
 func End(dst []byte) []byte { return append(dst, 0, 0) }
 
-// appendPair appends a key and its value, each behind its length in two bytes.
+// appendPair appends a key and its value, each preceded by its length in two bytes.
 func appendPair(dst []byte, key, value string) []byte {
 	if key == "" || len(key) > MaxKey {
 		panic("internal error: no AMP key: " + strconv.Quote(key))
@@ -51,17 +49,17 @@ func ChunkKey(key string, i int) string {
 	return key + "." + strconv.Itoa(i)
 }
 
-// Box is a decoded box, pair by pair as it came.
+// Box is a decoded box. The chunks of a long value are separate pairs, as they were sent.
 type Box map[string]string
 
-// Has reports whether the box has such a key.
+// Has reports whether the box has the key.
 func (b Box) Has(key string) bool {
 	_, ok := b[key]
 	return ok
 }
 
-// Value returns a key's value; empty if there is no such key. It joins a value's chunks, which other
-// clients may cut at lengths of their own.
+// Value returns the value of a key, or an empty string if the box does not have the key. It joins the chunks
+// of a long value. Chunks may have any length, since other clients may split values differently.
 func (b Box) Value(key string) string {
 	value, ok := b[key]
 	if !ok || !b.Has(ChunkKey(key, 1)) {
@@ -81,8 +79,8 @@ func (b Box) Value(key string) string {
 	return string(joined)
 }
 
-// Error says what is wrong with the bytes that came. A decoder that has returned one has lost its
-// place; the connection can only be closed.
+// Error describes an error in the received bytes. After such an error the decoder cannot find the next box,
+// so the connection must be closed.
 type Error string
 
 func (e Error) Error() string { return string(e) }
@@ -91,35 +89,35 @@ func (e Error) Error() string { return string(e) }
 const (
 	ErrTooLarge  = Error("box is too large")
 	ErrKeyLength = Error("key is longer than 255 bytes")
-	ErrDuplicate = Error("key stands twice in one box")
+	ErrDuplicate = Error("a key appears twice in one box")
 	ErrEmpty     = Error("box is empty")
 )
 
-// maxPairs limits a box: 16 MiB in pieces of a kilobyte. A pair costs ten times its size here, so
-// that Limit alone would not do.
+// maxPairs limits the number of pairs in a box. It allows 16 MiB in pieces of one KiB. Limit is not enough,
+// since a short pair needs ten times its size in memory.
 const maxPairs = 1 << 14
 
-// Decoder takes bytes as they come and gives boxes, or their pairs, as they are
-// complete. The zero value refuses every box; set Limit.
+// Decoder decodes boxes, or their pairs, from bytes that arrive in pieces. The zero value refuses every box,
+// so Limit must be set.
 type Decoder struct {
-	// Limit is the size in bytes that a box may have on the wire, its lengths
-	// and its end included. It may be changed between boxes.
+	// Limit is the maximum size of a box in bytes, including its lengths and its end. It can change between
+	// boxes.
 	Limit int
 
 	buf  []byte
-	at   int // where in buf the undecoded bytes begin
-	box  Box // the pairs of the box in work
-	size int // their size on the wire
+	at   int // where the undecoded bytes begin in buf
+	box  Box // the pairs so far of the current box
+	size int // the size of the pairs so far, as sent
 }
 
-// Feed takes more bytes, which it copies.
+// Feed adds received bytes, which it copies.
 func (d *Decoder) Feed(p []byte) {
 	d.buf = append(d.buf[:0], d.buf[d.at:]...)
 	d.buf = append(d.buf, p...)
 	d.at = 0
 }
 
-// Pending reports whether a box has begun and not ended.
+// Pending reports whether a box has begun and is not complete.
 func (d *Decoder) Pending() bool { return d.size > 0 || len(d.buf) > d.at }
 
 // Next returns the next box, or nil if more bytes are needed.
@@ -142,9 +140,9 @@ func (d *Decoder) Next() (Box, error) {
 	}
 }
 
-// Pair returns the next pair of a box, an empty key at the box's end, or a nil key if more bytes
-// are needed. Both are valid until the next Feed. It is for callers that cannot hold a whole box,
-// and does not look for keys that stand twice.
+// Pair returns the next pair of a box, an empty key at the box's end, or a nil key if more bytes are needed. Key and
+// value are valid until the next Feed. Pair is for callers that cannot hold a whole box. Unlike Next, it does not
+// refuse duplicate keys.
 func (d *Decoder) Pair() (key, value []byte, err error) {
 	k, err := d.readField(d.at, MaxKey)
 	if !k.whole || err != nil {
@@ -170,14 +168,14 @@ func (d *Decoder) Pair() (key, value []byte, err error) {
 	return k.bytes, v.bytes, nil
 }
 
-// field is a length and as many bytes behind it.
+// field is a key or a value.
 type field struct {
 	bytes []byte
-	end   int  // the offset behind it
-	whole bool // all of it is here
+	end   int  // the offset of the next field
+	whole bool // all bytes of the field were received
 }
 
-// readField reads the key or value at the offset. The result is not whole if more bytes must come.
+// readField reads the key or value at the offset. The result is not whole if more bytes are needed.
 func (d *Decoder) readField(at, limit int) (field, error) {
 	if len(d.buf) < at+2 {
 		return field{}, nil

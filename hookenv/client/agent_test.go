@@ -17,7 +17,7 @@ import (
 	"bijou/hookenv/client/wire"
 )
 
-// testTimeout limits the wait for events that should happen at once.
+// testTimeout limits the wait for events that should happen immediately.
 const testTimeout = time.Minute
 
 // agent accepts one connection, reads one box, and continues with talk. It closes the connection when
@@ -49,7 +49,7 @@ func agent(t *testing.T, talk func(conn net.Conn)) (env []string) {
 	return []string{"JUJU_CLIENT_ID=x", "JUJU_SOCKET=" + path}
 }
 
-// receive reads one box. It returns nil if there is none.
+// receive reads one box. It returns nil if the client sends none.
 func receive(conn net.Conn) amp.Box {
 	d := amp.Decoder{Limit: 1 << 20}
 	chunk := make([]byte, 4096)
@@ -77,7 +77,7 @@ func box(pairs ...string) string {
 func TestAgentThatFails(t *testing.T) {
 	whole := box("exit", "3", "stderr", "ERROR no\n", "stdout", "some")
 	long := box("exit", "0", "stdout", strings.Repeat("x", 2*amp.MaxValue))
-	closed := "ERROR cannot hear from the agent: it closed the connection\n"
+	closed := "ERROR cannot receive an answer from the agent: the agent closed the connection\n"
 	for _, tt := range []struct {
 		name, wire, want string
 		exit             int
@@ -87,8 +87,8 @@ func TestAgentThatFails(t *testing.T) {
 		{"closes before the end", whole[:len(whole)-2], "ERROR no\nsome" + closed, 1},
 		{"closes within a long answer", long[:len(long)-100], strings.Repeat("x", amp.MaxValue) + closed, 1},
 		{"answers", whole, "ERROR no\nsome", 3},
-		{"talks nonsense", "HTTP/1.1 400\r\n", "ERROR cannot hear from the agent: key is longer than 255 bytes\n", 1},
-		{"says no exit code", box("stderr", ""), "ERROR cannot understand the agent's answer\n", 1},
+		{"talks nonsense", "HTTP/1.1 400\r\n", "ERROR cannot receive an answer from the agent: key is longer than 255 bytes\n", 1},
+		{"says no exit code", box("stderr", ""), "ERROR cannot parse the agent's answer\n", 1},
 		{"closes when a file is sent", box("want", "/dev/null"), closed, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestAgentThatFails(t *testing.T) {
 	}
 }
 
-// TestAnswersArePassedOn checks that the client prints each part of an answer at once and does not hold
+// TestAnswersArePassedOn checks that the client prints each part of an answer immediately, and does not keep
 // a large answer in memory.
 func TestAnswersArePassedOn(t *testing.T) {
 	part := strings.Repeat("x", amp.MaxValue)

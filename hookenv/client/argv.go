@@ -15,8 +15,8 @@ func clientID(argv []string) string {
 	return os.Getenv("JUJU_CLIENT_ID")
 }
 
-// findOption returns the value of an option with two names; empty if argv has neither. The last one wins,
-// as with any option, and "--" ends options.
+// findOption returns the value of an option that has two names, or an empty string if argv does not contain
+// it. The last value counts, and "--" ends the options.
 func findOption(argv []string, name, other string) string {
 	found := ""
 	for i := 1; i < len(argv) && argv[i] != "--"; i++ {
@@ -55,7 +55,7 @@ func baseName(path string) string {
 	return path
 }
 
-// joinArgs joins arguments with NUL bytes, which no argument can hold.
+// joinArgs joins arguments with NUL bytes, which an argument cannot contain.
 func joinArgs(argv []string) string {
 	var joined []byte
 	for i, arg := range argv {
@@ -68,9 +68,8 @@ func joinArgs(argv []string) string {
 	return string(joined)
 }
 
-// callerDescriptor returns the caller's open descriptor that a path such as /dev/stdin stands for; ok is
-// false for all other paths. Opening such a path by name would give a second terminal or pipe, truncate a
-// file, or fail for a socket.
+// callerDescriptor returns the caller's open descriptor for a path such as /dev/stdin. ok is false for all other paths.
+// Opening such a path instead could open a second terminal or pipe, truncate a file, or fail for a socket.
 func callerDescriptor(path string) (fd int, ok bool) {
 	switch path {
 	case "/dev/stdin":
@@ -90,8 +89,8 @@ func callerDescriptor(path string) (fd int, ok bool) {
 	return 0, false
 }
 
-// inheritedDescriptor returns a descriptor by its number, or -1 if the caller did not pass that one on.
-// Those that this process opened are closed on exec, so that their flag tells them apart.
+// inheritedDescriptor returns the descriptor with this number, or -1 if this process has not inherited it.
+// Descriptors that this process has opened have the flag FD_CLOEXEC, and inherited descriptors do not.
 func inheritedDescriptor(number string) int {
 	fd, err := strconv.Atoi(number)
 	if err != nil {
@@ -106,7 +105,8 @@ func inheritedDescriptor(number string) int {
 	return fd
 }
 
-// readFile reads the file for the tool. ahead has the bytes of stdin that were read already.
+// readFile reads a file for the tool. ahead contains the bytes of stdin that have already been read. problem
+// says why the file cannot be read, and is "" after success.
 func readFile(path string, ahead []byte) (data []byte, problem string) {
 	if path == "-" {
 		path = "/dev/stdin"
@@ -124,8 +124,8 @@ func readFile(path string, ahead []byte) (data []byte, problem string) {
 	return readAll(fd, path, ahead)
 }
 
-// readAll reads a descriptor to its end. ahead holds the bytes that were read from it before. It returns a
-// problem, worded for the caller, if reading fails or the file is too large.
+// readAll reads a descriptor to its end. ahead contains the bytes that have already been read from it. It
+// returns a problem, as the caller will see it, if reading fails or the file is too large.
 func readAll(fd int, path string, ahead []byte) (data []byte, problem string) {
 	buf := append(make([]byte, 0, bufferSize(fd)+len(ahead)), ahead...)
 
@@ -143,13 +143,13 @@ func readAll(fd int, path string, ahead []byte) (data []byte, problem string) {
 
 		buf = buf[:len(buf)+n]
 		if len(buf) > wire.MaxFile {
-			return nil, "read " + path + ": it has more than 17 MiB, and a value may have 16 MiB"
+			return nil, "read " + path + ": the input has more than 17 MiB, but a value can have at most 16 MiB"
 		}
 	}
 }
 
-// bufferSize returns the size of the buffer for reading a descriptor. For a file it is the file's size and
-// one byte, so that the end of the file is met without a larger buffer.
+// bufferSize returns the size of the buffer for reading a descriptor. For a file it is one byte more than the file's
+// size, so that the read at the end of the file fits into the buffer.
 func bufferSize(fd int) int {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(fd, &st); err != nil || st.Mode&syscall.S_IFMT != syscall.S_IFREG {
@@ -167,8 +167,9 @@ func openFile(path string, flags int) (int, error) {
 	}
 }
 
-// stdinKind returns the kind of file that stdin is. The agent must know whether reading it without a
-// request would hang or take somebody's input.
+// stdinKind returns the kind of file that stdin is. The agent uses it to decide whether a tool can read stdin
+// without an option that requests it. Such a read could hang, or consume input that is meant for another
+// program.
 func stdinKind() string {
 	var st syscall.Stat_t
 	if err := syscall.Fstat(0, &st); err != nil {

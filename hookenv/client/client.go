@@ -1,17 +1,13 @@
-// Package client is the thin client that every symlinked hook tool is: it sends
-// argv to the agent's socket, reads and writes the caller's files when asked,
-// prints what comes back and exits with the code that comes back. It parses
-// nothing of a tool's grammar; the tools run in the agent (hookenv).
+// Package client is the thin client that runs under the name of each hook tool. It sends argv to the agent's
+// socket, and reads and writes the caller's files when the agent requests them. It prints the agent's answer,
+// and exits with the answer's exit code. It does not parse a tool's options. The tools run in the agent
+// (hookenv).
 //
-// Its init is the program's only hand-written one, because a hook calls tools by the hundred: when
-// argv[0] is a hook tool and a client id is at hand, the process does its work here and exits
-// before the other packages initialise. Go initialises packages that are ready in the order of
-// their import paths, and "bijou/..." comes before "github.com/...". That is worth 3 ms of 5 a
-// call, and it holds only as long as this package imports nothing but os, syscall, strconv,
-// hookenv/amp and its own rooms early and wire.
-//
-// multicall imports it for the calls without a client id, hookenv/server for
-// the words of the protocol.
+// The package has the only hand-written init function of the program, since a hook can call hundreds of tools. If argv[0]
+// is a hook tool and there is a client id, init does the work and exits before the other packages are initialized. This
+// saves 3 of 5 ms per call. It works since Go initializes packages in the order of their import paths once their imports
+// are initialized, and "bijou/..." comes before "github.com/...". So this package can import only os, syscall, strconv,
+// hookenv/amp, and its subpackages early and wire.
 package client
 
 import (
@@ -29,7 +25,7 @@ func init() {
 	}
 }
 
-// IsTool reports whether argv0, a name or a path, is that of a hook tool.
+// IsTool reports whether argv0 is the name or path of a hook tool.
 func IsTool(argv0 string) bool {
 	name := baseName(argv0)
 	for rest := wire.ToolNames; rest != ""; {
@@ -43,9 +39,9 @@ func IsTool(argv0 string) bool {
 	return false
 }
 
-// Run runs one tool through the agent's socket, argv[0] included, with the process's own
-// descriptors, and returns the exit code. init calls it; others do for calls without a client id or
-// under another argv[0].
+// Run runs a tool through the agent's socket, with the process's own files, and returns the exit code. argv
+// includes argv[0]. init calls Run for hook tools. Other packages can call Run without a client id, or with a
+// different argv[0].
 func Run(argv []string) int {
 	id := clientID(argv)
 	if begun, ok := early.TakeOver(); ok {
@@ -72,16 +68,16 @@ func Run(argv []string) int {
 	return c.exchange(encodeRequest(argv, id), id)
 }
 
-// goOn continues a conversation that began before Go's runtime.
+// goOn continues a conversation that package early has begun.
 func goOn(begun early.Conversation, id string) int {
 	c := &conn{fd: begun.FD, decoder: amp.Decoder{Limit: maxAnswer}, printed: begun.Printed, ahead: begun.Ahead}
 	c.decoder.Feed(begun.Received)
 	return c.exchange(begun.Unsent, id)
 }
 
-// encodeRequest returns the box that asks the agent to run the tool.
+// encodeRequest returns the box with the request to run the tool.
 func encodeRequest(argv []string, id string) []byte {
-	cwd, _ := syscall.Getwd() // a directory that is gone has no name, and the agent only logs it
+	cwd, _ := syscall.Getwd() // fails if the directory is gone; the agent only logs it
 	box := amp.Append(nil, wire.KeyCommand, wire.CommandTool)
 	box = amp.Append(box, wire.KeyAsk, "1")
 	box = amp.Append(box, wire.KeyClientID, id)
@@ -91,32 +87,39 @@ func encodeRequest(argv []string, id string) []byte {
 	return amp.End(box)
 }
 
-// exchange sends the request, sends each file that the agent asks for, prints the answer, and returns the
-// exit code.
+// exchange sends the request, sends each file that the agent requests, prints the answer, and returns the exit code.
 func (c *conn) exchange(request []byte, id string) int {
-	err := c.send(request)
-	for err == nil {
-		answer := answer{box: amp.Box{}, printed: c.printed}
-		if err = c.receive(answer.addPair); err != nil {
-			break
+	if err := c.send(request); err != nil {
+		return failTransport(err)
+	}
+
+	for {
+		a := answer{box: amp.Box{}, printed: c.printed}
+		if err := c.receive(a.addPair); err != nil {
+			return failTransport(err)
 		}
 
 		switch {
-		case answer.box.Value(wire.KeyErrorCode) == wire.CodeUnknownClient:
+		case a.box.Value(wire.KeyErrorCode) == wire.CodeUnknownClient:
 			return fail("hook context gone")
-		case answer.box.Has(wire.KeyErrorCode):
-			return fail(answer.box.Value(wire.KeyErrorText))
-		case !answer.box.Has(wire.KeyWant):
-			return answer.finish()
+		case a.box.Has(wire.KeyErrorCode):
+			return fail(a.box.Value(wire.KeyErrorText))
+		case !a.box.Has(wire.KeyWant):
+			return a.finish()
 		}
-		err = c.sendFile(answer.box.Value(wire.KeyWant), id)
+		if err := c.sendFile(a.box.Value(wire.KeyWant), id); err != nil {
+			return failTransport(err)
+		}
 	}
+}
 
-	return fail("cannot hear from the agent: " + err.Error())
+// failTransport calls [fail] for an error of the connection to the agent.
+func failTransport(err error) int {
+	return fail("cannot receive an answer from the agent: " + err.Error())
 }
 
 // sendFile sends the content of a file to the agent, in chunks, or the problem with it. It reads the whole
-// file first, since a file that comes slowly must not leave a box half sent.
+// file first, so that a slow read does not leave a box half sent.
 func (c *conn) sendFile(path, id string) error {
 	box := amp.Append(nil, wire.KeyCommand, wire.CommandFile)
 	box = amp.Append(box, wire.KeyAsk, "1")
@@ -139,16 +142,16 @@ func (c *conn) sendFile(path, id string) error {
 	return c.send(amp.End(box))
 }
 
-// conn is the connection to the agent: a blocking descriptor, since a process
-// that does one thing needs no poller.
+// conn is the connection to the agent. It uses a blocking descriptor, since the process does one thing at a
+// time.
 type conn struct {
 	fd      int
 	decoder amp.Decoder
-	printed int    // bytes of the next answer that the early client has printed
-	ahead   []byte // the beginning of the next file, which the early client has read
+	printed int    // bytes of the next answer that the early client has already printed
+	ahead   []byte // the beginning of the next file, which the early client has already read
 }
 
-// dial connects to the agent's socket, without the net package, which would cost each tool's start.
+// dial connects to the agent's socket. It does not use package net, which would make every tool start more slowly.
 func dial(path string) (*conn, error) {
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -170,8 +173,9 @@ func dial(path string) (*conn, error) {
 	return &conn{fd: fd, decoder: amp.Decoder{Limit: maxAnswer}}, nil
 }
 
-// send sends a box. It returns no error if the agent has closed the connection: an agent that refuses a
-// request may close before it has read all, and its answer is worth reading then.
+// send sends a box. It returns nil if the agent has closed the connection. An agent that refuses a request
+// may close the connection before it has read all of the request, and the client must still read the agent's
+// answer.
 func (c *conn) send(box []byte) error {
 	err := writeAll(c.fd, box)
 	if err == syscall.EPIPE || err == syscall.ECONNRESET {
@@ -203,9 +207,9 @@ func (c *conn) receive(take func(key, value []byte)) error {
 // readMore feeds the decoder with the next bytes from the agent.
 func (c *conn) readMore(chunk []byte) error {
 	n, err := readSome(c.fd, chunk)
-	// Closed with something of ours unread, a socket is "reset".
+	// ECONNRESET means that the agent has closed the connection without reading all bytes.
 	if err == nil && n == 0 || err == syscall.ECONNRESET {
-		err = amp.Error("it closed the connection")
+		err = amp.Error("the agent closed the connection")
 	}
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func TestIsTool(t *testing.T) {
 	}
 }
 
-// runAs runs this test's own binary under a different name.
+// runAs runs the test binary under a different name.
 func runAs(t *testing.T, env []string, argv ...string) (output string, exit int) {
 	self, err := os.Executable()
 	if err != nil {
@@ -47,7 +47,7 @@ func runAs(t *testing.T, env []string, argv ...string) (output string, exit int)
 	return string(out), cmd.ProcessState.ExitCode()
 }
 
-// reached is the text that the test binary prints when init has let it through.
+// reached is the text that the test binary prints if init returns.
 const reached = "main was reached\n"
 
 func TestMain(m *testing.M) {

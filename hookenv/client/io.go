@@ -8,7 +8,7 @@ import (
 	"bijou/hookenv/client/wire"
 )
 
-// maxAnswer bounds what the client believes of its own agent, in bytes.
+// maxAnswer limits the size of an answer that the client accepts from its agent, in bytes.
 const maxAnswer = 1 << 30
 
 // writeAll writes all of p. It continues after interruptions and short writes, and waits if the descriptor is
@@ -22,7 +22,7 @@ func writeAll(fd int, p []byte) error {
 
 		switch err {
 		case nil, syscall.EINTR:
-			// Write the rest, or again.
+			// The loop then writes the rest.
 		case syscall.EAGAIN:
 			awaitReady(nil, singleFdSet(fd), fd)
 		default:
@@ -33,7 +33,7 @@ func writeAll(fd int, p []byte) error {
 	return nil
 }
 
-// readSome reads the bytes that are there, or waits for some. It returns 0 and no error at the end.
+// readSome reads the available bytes, and waits if no bytes are available. It returns 0 at the end.
 func readSome(fd int, p []byte) (int, error) {
 	for {
 		n, err := syscall.Read(fd, p)
@@ -41,7 +41,7 @@ func readSome(fd int, p []byte) (int, error) {
 		case nil:
 			return n, nil
 		case syscall.EINTR:
-			// Read again.
+			// The loop then reads again.
 		case syscall.EAGAIN:
 			awaitReady(singleFdSet(fd), nil, fd)
 		default:
@@ -50,8 +50,8 @@ func readSome(fd int, p []byte) (int, error) {
 	}
 }
 
-// awaitReady waits until the descriptor is ready. If it is too high for select(2), both sets are nil, and
-// awaitReady sleeps for a millisecond; its callers try again in a loop.
+// awaitReady waits until the descriptor is ready. If fd is too large for select(2), both sets are nil. awaitReady then
+// sleeps for a millisecond, and its callers try again in a loop.
 func awaitReady(readable, writable *syscall.FdSet, fd int) {
 	if readable == nil && writable == nil {
 		rest := syscall.NsecToTimespec(1_000_000)
@@ -73,16 +73,17 @@ func singleFdSet(fd int) *syscall.FdSet {
 	return &set
 }
 
-// answer is one box of the agent's, taken pair by pair: what goes to stdout is passed on as it
-// comes, so that a large setting needs no memory here. The agent sends it last.
+// answer is a box from the agent, which is received pair by pair. The agent sends stdout last. The client writes each part
+// of stdout when it arrives, so that a large setting needs little memory.
 type answer struct {
-	box     amp.Box // all but what goes to stdout
-	printed int     // bytes that are printed already
-	opened  bool    // stderr is printed, and out is open
-	out     int
-	problem string // why out cannot be written, for people
+	box     amp.Box // all pairs except stdout
+	printed int     // bytes of stderr and stdout that the early client has already printed
+	opened  bool    // stderr is printed, and the descriptor out is open
+	out     int     // the descriptor for stdout
+	problem string  // why the descriptor out cannot be written, as the caller will see it
 }
 
+// addPair stores a pair of the answer, or writes it if it is a part of stdout.
 func (a *answer) addPair(key, value []byte) {
 	if first, _, _ := cutByte(string(key), '.'); first != wire.KeyStdout {
 		a.box[string(key)] = string(value)
@@ -92,8 +93,8 @@ func (a *answer) addPair(key, value []byte) {
 	a.writePart(value)
 }
 
-// openOutput opens the file that the tool's output goes to, once. It prints stderr first, since the caller
-// may have named its own stderr as that file.
+// openOutput opens the file for the tool's output, once. It prints stderr first, since that file may be the
+// caller's stderr.
 func (a *answer) openOutput() {
 	if a.opened {
 		return
@@ -111,6 +112,7 @@ func (a *answer) openOutput() {
 	a.out = fd
 }
 
+// skipPrinted returns the part without the bytes that the early client has already printed.
 func (a *answer) skipPrinted(part []byte) []byte {
 	n := min(a.printed, len(part))
 	a.printed -= n
@@ -124,8 +126,9 @@ func (a *answer) outputPath() string {
 	return "/dev/stdout"
 }
 
-// writePart writes a part of the tool's output. A reader that has closed its end is no problem: it had all
-// that it wanted (relation-get | head -1), also behind a network, and the tool's exit code stands.
+// writePart writes a part of the tool's output. It is not a problem if the reader has closed its end, as head
+// does in "relation-get | head -1". The tool's exit code remains the same. For a network socket, ECONNRESET
+// means the same.
 func (a *answer) writePart(part []byte) {
 	if a.problem != "" {
 		return
@@ -137,11 +140,11 @@ func (a *answer) writePart(part []byte) {
 	}
 }
 
-// finish closes the tool's output, and returns its exit code.
+// finish closes the tool's output. It returns the tool's exit code, or 1 if the output could not be written.
 func (a *answer) finish() int {
 	code, err := strconv.Atoi(a.box.Value(wire.KeyExit))
 	if err != nil {
-		return fail("cannot understand the agent's answer")
+		return fail("cannot parse the agent's answer")
 	}
 	a.openOutput()
 
@@ -157,7 +160,7 @@ func (a *answer) finish() int {
 	return code
 }
 
-// fail prints the message, and returns the exit code for a failure in transport.
+// fail prints the message as an error, and returns the exit code for a failed call.
 func fail(message string) int {
 	writeAll(2, []byte("ERROR "+message+"\n"))
 	return 1

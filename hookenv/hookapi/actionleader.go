@@ -5,19 +5,18 @@ import (
 	"time"
 )
 
-// Surroundings answers what concerns the local unit's network, its future
-// neighbours and its machine.
+// Surroundings describes the local unit's network, its service's goals and its machine.
 type Surroundings interface {
-	// Network describes what an endpoint of the local unit's charm is bound to,
-	// as the other end of a relation sees it (NoRelation: any). ErrUnknownBinding.
+	// Network describes the addresses of an endpoint of the local unit's charm. relation is a relation of that
+	// endpoint, or NoRelation. It returns ErrUnknownBinding if the charm does not have the endpoint.
 	Network(ctx context.Context, binding string, relation int) (Network, error)
-	// Goals returns the units and relations that the model is to have.
+	// Goals returns the units and relations that the local unit's service has or will have.
 	Goals(ctx context.Context) (Goals, error)
-	// SetVersion records the version of the workload that the unit runs, at once.
+	// SetVersion immediately records the version of the unit's workload.
 	SetVersion(ctx context.Context, version string) error
-	// Reboot asks for the machine's reboot after the hook's success; with now at
-	// once: the hook ends by it, and is run again afterwards. Its error says why
-	// the machine is not to be rebooted.
+	// Reboot reboots the machine after the hook has succeeded. If the argument now is true, it reboots the
+	// machine at once, which ends the hook. The hook then runs again after the reboot. Reboot returns an
+	// error if the machine cannot be rebooted.
 	Reboot(ctx context.Context, now bool) error
 	// Bindings returns the names of the charm's endpoints, sorted.
 	Bindings(ctx context.Context) ([]string, error)
@@ -25,9 +24,9 @@ type Surroundings interface {
 
 // Network describes the addresses of an endpoint.
 type Network struct {
-	Interfaces []Interface // that the unit listens on
-	Ingress    []string    // addresses that others reach it by, best first
-	Egress     []string    // networks (CIDR) that it reaches others from
+	Interfaces []Interface // the interfaces on which the unit listens
+	Ingress    []string    // the addresses at which other units reach this one, best first
+	Egress     []string    // the networks (CIDR) from which the unit reaches other units
 }
 
 // Interface is a network interface with its addresses.
@@ -36,89 +35,90 @@ type Interface struct {
 	Addresses []Address
 }
 
-// Address is an address of an interface; Network is a CIDR, or empty.
+// Address is an address of an interface. Network is a CIDR, or empty.
 type Address struct {
 	Hostname, Value, Network string
 }
 
-// Goals are which units the local unit's service has or is to have, and whom it is related to.
+// Goals are the units that the local unit's service has or will have, and its relations.
 type Goals struct {
-	Units     map[string]Goal            // of the service, by name
-	Relations map[string]map[string]Goal // by relation name; services and units of the other end
+	Units     map[string]Goal            // the service's units, by name
+	Relations map[string]map[string]Goal // by relation name: the remote services and units, by name
 }
 
-// Goal is how far a unit or relation has come.
+// Goal is the progress of a unit or a relation.
 type Goal struct {
-	Status string // a unit's workload status, "dying"; of a relation "joining", "joined", "suspended"
+	Status string // a unit's workload status or "dying"; a relation's "joining", "joined" or "dying"
 	Since  time.Time
 }
 
-// Leadership answers whether the local unit leads its service, and holds what the leader tells its
-// peers. Of a service's units one leads at a time, as long as its agent lives.
+// Leadership reports whether the local unit leads its service, and holds the leader settings, which the leader
+// writes for its peers. One unit of a service leads at a time, as long as its agent is running.
 //
-// What only a leader may write is fixed with the hook's success, on condition
-// that it leads still; the hook of a leader that was deposed meanwhile fails.
+// Writes that only a leader can make are committed when the hook succeeds. If the unit no longer leads at
+// that time, the commit is refused, and none of the hook's writes take effect.
 type Leadership interface {
-	// IsLeader reports whether the local unit leads its service. It is read at the
-	// first call and then fixed.
+	// IsLeader reports whether the local unit leads its service. It reads the leader at the first call, and
+	// later returns the same result.
 	IsLeader(ctx context.Context) (bool, error)
-	// LeaderSettings returns a copy of the service's leader settings, own writes
-	// applied. They are read whole at their first use and then fixed.
+	// LeaderSettings returns a copy of the service's leader settings, with the hook's own writes applied. The
+	// first access to the settings reads all of them.
 	LeaderSettings(ctx context.Context) (map[string]string, error)
-	// SetLeaderSettings merges changes into them; a nil value deletes its key.
-	// ErrNotLeader, also if there is no change.
+	// SetLeaderSettings merges changes into the leader settings. A nil value deletes its key. It returns
+	// ErrNotLeader unless the unit leads, even if there are no changes.
 	SetLeaderSettings(ctx context.Context, changes map[string]*string) error
 }
 
-// UnitState holds what a unit notes for itself: nobody else reads it, it outlives hooks
-// and agents, and goes with the unit.
+// UnitState holds key-value pairs that belong to the local unit. Other units cannot read them. They survive hooks
+// and agents, and are removed with the unit.
 type UnitState interface {
-	// State returns a copy of all of it, own writes applied.
+	// State returns a copy of all pairs, with the hook's own writes applied.
 	State(ctx context.Context) (map[string]string, error)
-	// SetState merges changes into it, with the hook's success; a nil value deletes its key.
+	// SetState merges changes into the pairs when the hook succeeds. A nil value deletes its key.
 	SetState(ctx context.Context, changes map[string]*string) error
 }
 
-// Action is an action that an operator has asked for and that runs as a hook.
+// Action is an action that an operator has requested. It runs as a hook.
 type Action struct {
 	ID         string
 	Name       string
-	Parameters map[string]any // with the defaults of the charm's schema
+	Parameters map[string]any // with the defaults of the charm's schema applied
 }
 
-// Actions answers the tools of a running action. All but Action fail with
-// ErrNoAction in any other hook.
+// Actions has the methods for the tools of a running action. In any other hook all methods return
+// ErrNoAction.
 type Actions interface {
-	// Action returns the action that runs. ErrNoAction.
+	// Action returns the running action.
 	Action(ctx context.Context) (Action, error)
-	// SetResults merges results into those that the action returns: dictionaries
-	// key by key, everything else replaced.
+	// SetResults merges results into the results that the action returns. It merges dictionaries key by key, and
+	// replaces all other values.
 	SetResults(ctx context.Context, results map[string]any) error
-	// FailAction makes the action fail with a message, whatever its exit code;
-	// the last message counts.
+	// FailAction marks the action as failed with a message, regardless of its exit code. A later message
+	// replaces an earlier one.
 	FailAction(ctx context.Context, message string) error
-	// LogAction reports progress at once to the operator who waits.
+	// LogAction immediately reports progress to the operator who waits for the action.
 	LogAction(ctx context.Context, message string) error
 }
 
-// Storage is a folder that the charm has asked for.
+// Storage is a directory that the charm has declared as storage.
 type Storage struct {
 	ID       string // "data/0"
-	Location string // its path
+	Location string // the directory's path
 }
 
-// Storages answers what storage the unit has.
+// Storages reads the unit's storage, and adds storage.
 type Storages interface {
-	// Storages lists it by name and number. It is read at its first use and then fixed.
+	// Storages returns the unit's storage, sorted by name and number. It reads the storage at the first call,
+	// and later returns the same result.
 	Storages(ctx context.Context) ([]Storage, error)
-	// AddStorage gives the unit so many more of each storage of its charm, with the hook's success:
-	// all, or none, and the error says why.
+	// AddStorage adds the given number of each storage to the unit when the hook succeeds. If one of them cannot
+	// be added, it adds none and returns an error.
 	AddStorage(ctx context.Context, counts map[string]int) error
 }
 
-// Resources answers where the charm's resources lie.
+// Resources gives access to the files of the charm's resources.
 type Resources interface {
-	// Resource returns the absolute path of a resource's file, fetched and verified.
-	// ErrUnknownResource.
+	// Resource returns the absolute path of a resource's file, after it has downloaded and verified the file. It
+	// returns ErrUnknownResource if the charm does not have the resource, or if no file was attached for it.
 	Resource(ctx context.Context, name string) (path string, err error)
 }

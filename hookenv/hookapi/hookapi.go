@@ -1,8 +1,8 @@
-// Package hookapi is the interface through which a hook tool asks about the
-// world: what a running hook may read and write, and nothing about how.
+// Package hookapi is the interface between the hook tools and the running hook: everything that a hook can read
+// and write.
 //
-// hookenv/tools asks it; agent/hookctx implements it over state. It
-// imports nothing of bijou. hookapitest states what an implementation must do.
+// It contains no implementation, and does not depend on the rest of bijou. agent/hookctx implements it over
+// the state. Package hookapitest tests the requirements for every implementation.
 package hookapi
 
 import (
@@ -13,25 +13,26 @@ import (
 )
 
 var (
-	// ErrRelationNotFound: no relation has that id (any more).
+	// ErrRelationNotFound is returned if no relation has this id, or if the hook cannot see the relation.
 	ErrRelationNotFound = errors.New("relation not found")
-	// ErrUnknownUnit: that unit is not and never was in the relation, or does not exist.
+	// ErrUnknownUnit is returned if the unit or service does not exist, or if it never was in the relation.
 	ErrUnknownUnit = errors.New("unknown unit")
-	// ErrGone: the hook has ended; nothing more can be asked or written.
+	// ErrGone is returned after the hook has ended.
 	ErrGone = errors.New("hook context gone")
-	// ErrNotLeader: only the unit that leads the service may do this.
+	// ErrNotLeader is returned if only the service's leader can do this, and the unit does not lead.
 	ErrNotLeader = errors.New("not the leader")
-	// ErrUnknownBinding: the charm has no endpoint of that name.
+	// ErrUnknownBinding is returned if the charm does not have an endpoint of this name.
 	ErrUnknownBinding = errors.New("unknown binding")
-	// ErrNoAction: the hook is a hook, and no action.
+	// ErrNoAction is returned if the hook is not an action.
 	ErrNoAction = errors.New("not running an action")
-	// ErrUnknownResource: the charm has no resource of that name, or nobody has given it a file.
+	// ErrUnknownResource is returned if the charm does not have a resource of this name, or if no file was
+	// attached for it.
 	ErrUnknownResource = errors.New("unknown resource")
-	// ErrSecretDenied: the unit may not read the secret, or not change it.
+	// ErrSecretDenied is returned if the unit has no permission to read or change the secret.
 	ErrSecretDenied = errors.New("permission denied")
 )
 
-// Dialect names the generation of charms that the tools speak to (docs/reference/hook-tools.md).
+// Dialect is a generation of charms. It decides how the hook tools behave; see docs/reference/hook-tools.md.
 type Dialect string
 
 // The two dialects.
@@ -40,82 +41,81 @@ const (
 	Modern  Dialect = "modern"
 )
 
-// Role is the part that one end plays in a relation.
+// Role is the role of one end of a relation.
 type Role string
 
-// The roles; charms write "requires" where the tools say "consumes".
+// The roles. The tools print "consumes" for the role that charms call "requires".
 const (
 	Provides Role = "provides"
 	Consumes Role = "consumes"
 	Peers    Role = "peers"
 )
 
-// NoRelation is Facts.Relation outside relation hooks.
+// NoRelation is the value of Facts.Relation outside relation hooks.
 const NoRelation = -1
 
-// Facts are known and fixed before the hook starts.
+// Facts are the facts about a hook that do not change while it runs.
 type Facts struct {
 	Unit string // the local unit, "wordpress/0"; empty in `juju do` without --unit
-	// Operator: it is not a hook but `juju do`, which may write for any unit, and reaches all
-	// relations.
+	// Operator is true for `juju do`, which is not a real hook. It can write settings of all units, and reaches
+	// all relations.
 	Operator bool
-	Service  string // its service
-	Charm    string // its charm's name
-	Model    string // the environment's uuid
-	Hook     string // "db-relation-changed"
+	Service  string // the local unit's service
+	Charm    string // the name of the local unit's charm
+	Model    string // the environment's UUID
+	Hook     string // the hook's name, "db-relation-changed"
 	Dialect  Dialect
 
-	Relation      int    // the implied relation, or NoRelation
-	RemoteUnit    string // the unit that caused the hook; empty in -broken
-	RemoteService string
-	Broken        bool // a -broken hook: the implied relation has no members any more
-	Departing     string
-	Storage       string   // the id of the one that the hook is about
-	Members       []string // of the implied relation, as JUJU_MEMBERS
+	Relation      int      // the implied relation, which the hook concerns, or NoRelation
+	RemoteUnit    string   // the unit that caused the hook, if any
+	RemoteService string   // the remote service of the implied relation
+	Broken        bool     // the hook is a -broken hook, whose relation has no members left
+	Departing     string   // the departing unit in a -departed hook
+	Storage       string   // the id of the storage that the hook concerns, if any
+	Members       []string // the remote members of the implied relation, as in JUJU_MEMBERS
 }
 
-// Relation is one relation as both ends see it. Once read it stays the same for
-// the life of the hook.
+// Relation describes a relation with its ends. It does not change during a hook once the hook has read it.
 type Relation struct {
 	ID        int
 	Interface string
 	Scope     string // "global" or "container"
-	Ends      []End  // one for a peer relation, else the provider first
+	Ends      []End  // a peer relation has one end; in other relations the provider is first
 }
 
 // End is one service's end of a relation.
 type End struct {
 	Service string
-	Name    string // the relation's name in that service's charm
+	Name    string // the relation's name in the service's charm
 	Role    Role
-	// Who is in, sorted by number; in the implied relation as JUJU_MEMBERS plus the local unit and
-	// its peers.
+	// Units are the units that are in the relation, sorted by number. In the implied relation they are the
+	// units of Facts.Members, the local unit and its peers.
 	Units []string
 }
 
-// Node names one settings node: a unit's settings in a relation, or with
-// Service set instead, that service's own (--app).
+// Node identifies a settings node in a relation: either the settings of Unit, or the own settings of Service
+// (--app).
 type Node struct {
 	Relation int
 	Unit     string
 	Service  string
 }
 
-// Port is one opened range; From and To are 0 for icmp.
+// Port is a range of ports. From and To are 0 for icmp.
 type Port struct {
 	From, To int    // inclusive
 	Protocol string // "tcp", "udp" or "icmp"
-	Endpoint string // empty: all endpoints
+	Endpoint string // the endpoint for which the range is open, or empty for all endpoints
 }
 
-// IsSameRange compares the ranges without their endpoints.
+// IsSameRange reports whether the ranges are equal, apart from their endpoints.
 func (p Port) IsSameRange(o Port) bool {
 	p.Endpoint = ""
 	o.Endpoint = ""
 	return p == o
 }
 
-// String writes a range as open-port takes it: "80/tcp", "100-200/udp", "icmp".
+// String returns the range in the form that open-port accepts, such as "80/tcp", "100-200/udp" or "icmp".
 func (p Port) String() string {
 	switch {
 	case p.Protocol == "icmp":
@@ -127,15 +127,15 @@ func (p Port) String() string {
 	return fmt.Sprintf("%d-%d/%s", p.From, p.To, p.Protocol)
 }
 
-// PortConflict refuses to open or close a range: another that is open overlaps it.
+// PortConflict is the error for a range that cannot be opened or closed, since it overlaps an open range.
 type PortConflict struct {
-	Unit    string // the unit that has the other one open; it may be the one that opens
-	Open    Port   // the other one
-	Want    Port
-	Closing bool // Want was to be closed
+	Unit    string // the unit that has opened the range Open, possibly the hook's own unit
+	Open    Port   // the open range that Want overlaps
+	Want    Port   // the range to open or close
+	Closing bool   // the call was to close Want
 }
 
-// Error says which unit has opened the range, for the charm's author.
+// Error returns a message that names both ranges and the unit.
 func (e *PortConflict) Error() string {
 	if e.Closing {
 		return fmt.Sprintf(
@@ -150,16 +150,17 @@ func (e *PortConflict) Error() string {
 
 // Status is a workload status: a word, a message, and data that the agent adds.
 type Status struct {
-	Status  string // "maintenance", "blocked", "waiting", "active"; "unknown" or "" as long as nobody has set one
+	Status  string // "maintenance", "blocked", "waiting" or "active"; "unknown" or "" if it was never set
 	Message string
 	Data    map[string]any
-	Units   map[string]Status // of a service only: its units, by name
+	Units   map[string]Status // the status of each unit, by name; only set for a service
 }
 
-// Hook is all that the tools of one running hook may ask. Every method may be called from several
-// goroutines (a hook may run tools in parallel), and answers ErrGone once the hook has ended.
+// Hook is everything that the tools of one running hook can call. Several goroutines can call its methods at once,
+// since a hook can run tools in parallel. After the hook has ended, all methods except Facts and Log return
+// ErrGone.
 type Hook interface {
-	// Facts never changes and never fails.
+	// Facts returns the facts about the hook, which never change.
 	Facts() Facts
 	Relations
 	Settings
@@ -173,110 +174,117 @@ type Hook interface {
 	Secrets
 }
 
-// Relations answers which relations there are, and who is in them. In the modern dialect a hook
-// sees only those that its own service is an endpoint of; in the classic one, all.
+// Relations describes relations and their members. In the modern dialect a hook sees only the relations of its own
+// service. In the classic dialect it sees all relations.
 type Relations interface {
-	// Relation describes a relation. It is read at the first call and then fixed.
-	// ErrRelationNotFound, also for one that the hook cannot see.
+	// Relation describes a relation. It reads the relation at the first call, and later returns the same
+	// result. It returns ErrRelationNotFound if the relation does not exist, or if the hook cannot see it.
 	Relation(ctx context.Context, id int) (Relation, error)
-	// RelationIDs lists the relations that the unit is in, ascending: those that it has entered and
-	// not left, so that what is listed can be read and written. A name without number is a service
-	// and stands for all its units: then its relations. The implied relation is always one of the
-	// local unit's. Fixed after the first call for that name. ErrUnknownUnit.
+	// RelationIDs returns the ids of the relations that the unit has entered and not left, in ascending
+	// order. For the local unit it always includes the implied relation. For the name of a service it returns
+	// all relations of the service. It reads the relations at the first call for that name, and later returns
+	// the same result. It returns ErrUnknownUnit if the unit or service does not exist.
 	RelationIDs(ctx context.Context, unit string) ([]int, error)
 }
 
-// Settings reads and writes settings nodes. A node is read whole at its first
-// use, a write included, and stays fixed but for own writes, which later reads
-// see at once and everybody else after the hook's success. A hook reaches the relations that its
-// own service is an endpoint of, an operator all: others are ErrRelationNotFound.
+// Settings reads and writes settings nodes. The first access to a node, even a write, reads the whole node.
+// Later calls return the same values, with the hook's own writes applied. Other hooks see these writes after
+// the hook has succeeded. A hook reaches the relations of its own service, and an operator reaches all
+// relations. For other relations the methods return ErrRelationNotFound.
 type Settings interface {
-	// Settings returns a copy of the node's values with own writes applied. A unit that never was
-	// in the relation: ErrUnknownUnit. One that has departed: its last settings. The own service's
-	// node is its leader's to read, but in a peer relation: else ErrNotLeader.
+	// Settings returns a copy of the node's values, with the hook's own writes applied. For a unit that has
+	// left the relation it returns the unit's last settings. It returns ErrUnknownUnit for a unit that never was
+	// in the relation. It returns ErrNotLeader for the own settings of the local service, unless the unit leads
+	// or the relation is a peer relation.
 	Settings(ctx context.Context, node Node) (map[string]string, error)
-	// SetSettings merges changes into the node; a nil value deletes its key.
-	// Nothing is visible outside before the hook has succeeded. A service's own
-	// node is its leader's to change, and an operator's: else ErrNotLeader.
+	// SetSettings merges changes into the node. A nil value deletes its key. It returns ErrNotLeader for a
+	// service's own settings, unless the unit leads that service or the caller is an operator.
 	SetSettings(ctx context.Context, node Node, changes map[string]*string) error
 }
 
-// Unit answers and changes what concerns the local unit (or, where a unit is
-// an argument and the caller is `juju do`, that one; "" means the local one).
+// Unit reads and changes records of the local unit. If a method has a unit parameter, an operator can pass a
+// different unit. An empty name stands for the local unit.
 type Unit interface {
-	// Config returns the service's settings with defaults applied; nil values
-	// are unset options without default. Values are string, int64, float64 or bool.
+	// Config returns the values of the charm's options, with defaults applied. A value is a string, int64,
+	// float64 or bool, or nil for an unset option without a default.
 	Config(ctx context.Context) (map[string]any, error)
-	// Address returns the unit's private or public address; empty if it has none.
+	// Address returns the unit's private or public address, or an empty string if the unit has none.
 	Address(ctx context.Context, public bool) (string, error)
-	// SetPort opens or closes a range of ports, which takes effect if the hook succeeds. It is no error to open
-	// an open range, or to close a closed one. SetPort returns a *PortConflict if the range overlaps one that
-	// another unit of the same machine has open; an equal range may be allowed where units have no machines. It
-	// returns one too if a range to be opened overlaps another of the unit's own, or if a range to be closed
-	// only overlaps one that the unit had open before the hook.
+	// SetPort opens or closes a range of ports when the hook succeeds. It is not an error to open an open range,
+	// or to close a closed one. SetPort returns a *PortConflict in three cases:
+	//   - the range overlaps an open range of another unit on the same machine, except that equal ranges may
+	//     be allowed if units do not have their own machines;
+	//   - a range to open overlaps a different open range of the same unit;
+	//   - a range to close overlaps, but does not equal, a range that was open before the hook.
 	SetPort(ctx context.Context, unit string, port Port, open bool) error
-	// Ports returns what is open, own changes applied; icmp first, then by protocol and number.
+	// Ports returns the unit's open ranges, with the hook's own changes applied. icmp comes first. The other
+	// ranges are sorted by protocol and number.
 	Ports(ctx context.Context) ([]Port, error)
-	// Status returns the workload status of the unit, or of its service with its units.
+	// Status returns the workload status of the unit, or of its service with all units.
 	Status(ctx context.Context, ofService bool) (Status, error)
-	// SetStatus takes effect at once, whatever the hook's exit code. The service's
-	// is its leader's to set: ErrNotLeader.
+	// SetStatus sets the status of the unit or its service at once, even if the hook fails later. It returns
+	// ErrNotLeader for the service's status unless the unit leads.
 	SetStatus(ctx context.Context, ofService bool, s Status) error
-	// Log adds a line to the unit's log at once. Level is one of TRACE, DEBUG,
-	// INFO, WARNING, ERROR, CRITICAL.
+	// Log adds a line to the unit's log at once. The level is TRACE, DEBUG, INFO, WARNING, ERROR or CRITICAL.
+	// After the hook has ended it does nothing.
 	Log(level, message string)
 }
 
-// SecretChange holds new values for a secret; the zero value of each leaves the old one.
+// SecretChange contains new values for a secret. A zero field leaves the old value unchanged.
 type SecretChange struct {
 	Content                    map[string][]byte
 	Label, Description, Rotate string
 	Expires                    time.Time
 }
 
-// SecretQuery names a secret by its id, or else by a label, and says which revision is wanted.
+// SecretQuery selects a secret by its id or label, and one of its revisions. Without Peek and Refresh it
+// selects the revision that the unit tracks.
 type SecretQuery struct {
-	ID, Label string // with both the label is the unit's for it from then on
-	Peek      bool   // the newest, just this time
-	Refresh   bool   // the newest from now on
+	ID, Label string // if both are set, Label becomes the unit's label for the secret
+	Peek      bool   // selects the latest revision, without tracking it
+	Refresh   bool   // selects the latest revision, and tracks it from now on
 }
 
-// SecretGrant lets a service that is in the relation, or one unit of it, read a secret.
+// SecretGrant lets a service that is in the relation, or only one of its units, read a secret.
 type SecretGrant struct {
-	Relation      int // NoRelation in a revocation: any
+	Relation      int // in a revocation, NoRelation matches all relations
 	Service, Unit string
 }
 
-// SecretInfo describes a secret to whoever manages it.
+// SecretInfo describes a secret that the unit manages.
 type SecretInfo struct {
 	ID, Label, Description string
-	Revision               int
-	OfUnit                 bool // its owner is the unit, and not the service
+	Revision               int  // the latest revision
+	OfUnit                 bool // the unit owns the secret, and not its service
 	Rotation               string
-	Rotates, Expires       time.Time // zero: never
+	Rotates, Expires       time.Time // zero if the secret never rotates or expires
 	Grants                 []SecretGrant
 }
 
-// Secrets reads and changes secrets. A secret and what it holds is read at its first use, and
-// stays fixed but for own changes, which later calls see at once and everybody else after the
-// hook's success. What there is not is an error that says "not found"; what may not be read or
-// changed is ErrSecretDenied. A service's secrets are its leader's to change: else ErrNotLeader.
+// Secrets reads and changes secrets. The first access to a secret reads it. Later calls return the same values, with
+// the hook's own changes applied. Other hooks see these changes after the hook has succeeded.
+//
+// For a secret or revision that does not exist, the methods return an error that contains "not found". They return
+// ErrSecretDenied if the unit has no permission to read or change the secret. They return ErrNotLeader for a change
+// of the service's secrets unless the unit leads.
 type Secrets interface {
-	// AddSecret makes a secret of the unit or of its service, and returns its id.
+	// AddSecret creates a secret of the unit, or of its service, and returns the secret's id.
 	AddSecret(ctx context.Context, ofUnit bool, change SecretChange) (id string, err error)
-	// SetSecret changes a secret. The same content as before makes no revision.
+	// SetSecret changes a secret. New content adds a revision, unless it equals the latest revision.
 	SetSecret(ctx context.Context, id string, change SecretChange) error
-	// SecretContent returns the revision that the unit has read first, or refreshed to.
+	// SecretContent returns the content of the selected revision. At its first call for a secret, the unit
+	// begins to track the latest revision.
 	SecretContent(ctx context.Context, q SecretQuery) (map[string][]byte, error)
-	// GrantSecret lets the other service of a relation, or one unit of it, read the secret.
+	// GrantSecret lets the remote service of a relation, or only one of its units, read the secret.
 	GrantSecret(ctx context.Context, id string, g SecretGrant) error
-	// RevokeSecret ends the grants that g names. An empty field of g matches every grant.
+	// RevokeSecret removes the grants that match g. An empty field of g matches every grant.
 	RevokeSecret(ctx context.Context, id string, g SecretGrant) error
-	// RemoveSecret removes a revision, or with 0 the secret.
+	// RemoveSecret removes a revision, or the whole secret if revision is 0. It returns nil if the secret or
+	// revision does not exist.
 	RemoveSecret(ctx context.Context, id string, revision int) error
-	// CloudSpec returns how the cloud is reached, with the credential that the operators have
-	// given, as Juju's JSON has it: ErrSecretDenied to a service that they do not trust.
+	// CloudSpec returns the specification of the cloud, with the operators' credential, under the keys of Juju's
+	// JSON. It returns ErrSecretDenied if the operators do not trust the service, or have set no credential.
 	CloudSpec(ctx context.Context) (map[string]any, error)
-	// SecretInfos describes the secrets that the unit manages, by id.
+	// SecretInfos describes the secrets that the unit manages, sorted by id.
 	SecretInfos(ctx context.Context) ([]SecretInfo, error)
 }

@@ -15,10 +15,10 @@ import (
 	"bijou/testscripts/conformance/hookapitest"
 )
 
-// testTimeout limits the wait for events that should happen at once.
+// testTimeout limits the wait for events that should happen immediately.
 const testTimeout = time.Minute
 
-// leaveSocket leaves the same files as a killed server.
+// leaveSocket creates the files that a killed server leaves.
 func leaveSocket(t *testing.T, path string) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
@@ -88,7 +88,7 @@ func (p *peer) call(command string, pairs ...string) amp.Box {
 	return p.receive()
 }
 
-// inHook returns wordpress/0's running db-relation-changed hook in that dialect.
+// inHook starts the db-relation-changed hook of wordpress/0 in that dialect.
 func inHook(t testing.TB, d hookapi.Dialect) (*hookapitest.Memory, hookapitest.Running) {
 	m := hookapitest.NewMemory(t, hookapitest.Standard())
 	r := m.Start(hookapi.Facts{
@@ -132,8 +132,8 @@ func TestPythonJujuCommands(t *testing.T) {
 		{"set a long one", "set", []string{"unit_name", "wordpress/0", "json_blob", `{"long":"` + long + `"}`}, ok("ok", "True")},
 		{"get a long one", "get", []string{"unit_name", "wordpress/0", "setting_name", "long"}, ok("value", long[:65535], "value.1", long[65535:])},
 		{"set nonsense", "set", []string{"unit_name", "wordpress/0", "json_blob", `{"a":`}, fails("BAD_REQUEST", "cannot read json_blob: unexpected EOF")},
-		{"set no dictionary", "set", []string{"unit_name", "wordpress/0", "json_blob", `[1]`}, fails("BAD_REQUEST", "cannot read json_blob: it is no dictionary")},
-		{"set nothing", "set", []string{"unit_name", "wordpress/0", "json_blob", `null`}, fails("BAD_REQUEST", "cannot read json_blob: it is no dictionary")},
+		{"set no dictionary", "set", []string{"unit_name", "wordpress/0", "json_blob", `[1]`}, fails("BAD_REQUEST", "cannot read json_blob: the value is not a dictionary")},
+		{"set nothing", "set", []string{"unit_name", "wordpress/0", "json_blob", `null`}, fails("BAD_REQUEST", "cannot read json_blob: the value is not a dictionary")},
 		{"set two dictionaries", "set", []string{"unit_name", "wordpress/0", "json_blob", `{}{}`}, fails("BAD_REQUEST", "cannot read json_blob: more than one value")},
 		{"set a list", "set", []string{"unit_name", "wordpress/0", "json_blob", `{"a":[]}`}, ok("ok", "True")},
 		{"not UTF-8", "get", []string{"unit_name", "mysql/\xff", "setting_name", "a"}, fails("BAD_REQUEST", "unit_name is not UTF-8")},
@@ -168,8 +168,8 @@ func TestSeedSetOfAnotherUnit(t *testing.T) {
 	}
 }
 
-// TestSeedReach checks that Python Juju's commands reach as far as the tools, and so not into relations
-// of other services.
+// TestSeedReach checks that Python Juju's commands have the same access as the tools, and so no access to
+// relations of other services.
 func TestSeedReach(t *testing.T) {
 	for dialect, want := range map[hookapi.Dialect]string{
 		hookapi.Classic: "Relation not found",

@@ -5,8 +5,7 @@ import (
 	"bijou/hookenv/client/wire"
 )
 
-// The AMP error codes beside wire.CodeUnknownClient. AMP itself knows UNKNOWN,
-// for what is the server's own trouble.
+// The AMP error codes, in addition to [wire.CodeUnknownClient]. AMP itself defines UNKNOWN, for errors of the server.
 const (
 	codeBadRequest = "BAD_REQUEST"
 	codeKeyError   = "KEY_ERROR"
@@ -14,10 +13,10 @@ const (
 	codeInternal   = "UNKNOWN"
 )
 
-// refusal is an AMP error as an answer.
+// refusal is an answer that reports an error.
 type refusal struct{ code, text string }
 
-// pair is a key of an answer with its value.
+// pair is a key of an answer, and its value.
 type pair struct{ key, value string }
 
 func (c *conn) reply(ask string, pairs ...pair) error { return c.writeBox(encodeAnswer(ask, pairs)) }

@@ -18,7 +18,7 @@ func BenchmarkRelationGet(b *testing.B) {
 	}
 }
 
-// BenchmarkTrue measures the minimal cost of a process, for comparison.
+// BenchmarkTrue measures the smallest possible cost of a process, for comparison.
 func BenchmarkTrue(b *testing.B) {
 	h := hook{directory: b.TempDir()}
 	for b.Loop() {

@@ -10,7 +10,7 @@ import (
 	"bijou/hookenv/amp"
 )
 
-// conn is one connection: boxes in, boxes out, in turn.
+// conn is one connection. It receives one box at a time, and answers it with one box.
 type conn struct {
 	net     net.Conn
 	limits  limits
@@ -19,8 +19,8 @@ type conn struct {
 	chunk   []byte
 }
 
-// serve answers a connection's boxes until the connection ends, or is cut off after an error. An error of
-// one connection never ends a different one.
+// serve answers the boxes of a connection until its client or Close ends it, or until an error. An error ends only this
+// connection.
 func (s *Server) serve(raw net.Conn) {
 	defer s.dropConn(raw)
 	c := &conn{
@@ -36,13 +36,14 @@ func (s *Server) serve(raw net.Conn) {
 		err = s.serveNext(c, time.Time{})
 	}
 
-	isWanted := errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) // by the client or Close
+	// The client or Close has ended the connection.
+	isWanted := errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed)
 	if !isWanted {
-		s.log.Warn("cut off a hook tool", "error", err)
+		s.log.Warn("disconnected a hook tool", "error", err)
 	}
 }
 
-// serveNext reads a box, which must begin before beginBy (zero: at any time), and answers it.
+// serveNext reads a box and answers it. The box must begin before beginBy, unless that is zero.
 func (s *Server) serveNext(c *conn, beginBy time.Time) error {
 	box, err := c.readBox(context.Background(), beginBy)
 	if err != nil {
@@ -55,10 +56,10 @@ func (s *Server) serveNext(c *conn, beginBy time.Time) error {
 	return err
 }
 
-// readBox reads one box. Its first byte must come before beginBy (zero: at any time), and the rest within
-// boxTimeout after that. If ctx ends while it waits, it returns ctx's error.
+// readBox reads one box. The first byte must arrive before beginBy, unless that is zero. The rest must arrive within
+// boxTimeout after the first byte. When ctx is done while readBox waits, it returns ctx's error.
 func (c *conn) readBox(ctx context.Context, beginBy time.Time) (amp.Box, error) {
-	// A deadline in the past wakes a Read that waits.
+	// A deadline in the past wakes a waiting Read.
 	defer context.AfterFunc(ctx, func() { c.net.SetReadDeadline(time.Unix(1, 0)) })()
 	deadline := beginBy
 
@@ -76,7 +77,8 @@ func (c *conn) readBox(ctx context.Context, beginBy time.Time) (amp.Box, error) 
 		if err := c.net.SetReadDeadline(deadline); err != nil {
 			return nil, err
 		}
-		if ctx.Err() != nil { // it may have set its deadline before ours
+		// The function above may have set its deadline first, and this deadline has then replaced it.
+		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
 
@@ -94,7 +96,7 @@ func (c *conn) readBox(ctx context.Context, beginBy time.Time) (amp.Box, error) 
 	}
 }
 
-// writeBox sends a box. It cuts off a client that does not take it in time.
+// writeBox sends a box. It returns an error if the client does not read the box within writeTimeout.
 func (c *conn) writeBox(box []byte) error {
 	if err := c.net.SetWriteDeadline(c.now().Add(c.limits.writeTimeout)); err != nil {
 		return err

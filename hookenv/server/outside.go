@@ -9,40 +9,39 @@ import (
 	"bijou/hookenv/client/wire"
 )
 
-// Outside answers programs that run in no hook: whoever may enter the socket's directory may have the
-// unit run commands. Its methods may be called from several goroutines.
+// Outside serves programs that do not run in a hook. Every user who can enter the socket's directory can run
+// commands as the unit. Several goroutines can call its methods at once.
 type Outside interface {
-	// Identify returns whose socket this is.
+	// Identify returns the unit to which the socket belongs.
 	Identify() Identity
-	// Enqueue has the unit run a command in its turn, and returns the command's id.
+	// Enqueue adds a command to the unit's queue, and returns the command's id.
 	Enqueue(ctx context.Context, c Command) (id int, err error)
-	// Await returns how the unit's command has ended; ok is false if it has not when ctx is done.
+	// Await waits for the end of the unit's command, and returns its result. If ctx is done first, ok is false.
 	Await(ctx context.Context, id int) (end CommandEnd, ok bool, err error)
 }
 
-// Identity says which unit of which environment it is.
+// Identity identifies a unit. Environment and UUID are the name and the UUID of the unit's environment.
 type Identity struct{ Unit, Environment, UUID string }
 
-// Command is a line for a shell, about a relation where Relation is not empty.
+// Command is a command for a unit. If Relation is set, it runs in that relation, as a relation hook does.
 type Command struct {
-	Line          string
-	Relation      string // an id in any form, or a name
-	RemoteUnit    string // empty: the only one
-	RemoteService string // empty: whichever it is
-	Force         bool   // RemoteUnit may be no member of the relation
+	Line          string // a line for a shell
+	Relation      string // the relation's id in any form, or its name; or empty
+	RemoteUnit    string // the remote unit; if empty, the relation must have only one remote unit
+	RemoteService string // if set, the relation's remote service must be this one
+	Force         bool   // RemoteUnit need not be a member of the relation
 }
 
-// CommandEnd is how a command has ended. Exit is its exit code; with Problem, which says why there is
-// none, it is 1.
+// CommandEnd is the result of a command that has ended.
 type CommandEnd struct {
-	Exit           int
-	Problem        string
+	Exit           int    // the exit code, or 1 if Problem is set
+	Problem        string // why the command has failed, if not by its own exit code
 	Stdout, Stderr []byte
-	Dropped        int64 // bytes of both that were not kept
+	Dropped        int64 // bytes of both outputs that were not kept
 }
 
-// awaitTimeout bounds one answer to CommandAwait: its client asks again, so that no connection is
-// held for one that has gone.
+// awaitTimeout limits one request from outside, and so the delay of an answer to CommandAwait. The client
+// then sends a new request. So the server does not keep a connection open for a client that is gone.
 const awaitTimeout = 5 * time.Second
 
 func isFromOutside(command string) bool {
@@ -53,7 +52,7 @@ func isFromOutside(command string) bool {
 	return false
 }
 
-// serveOutside answers a request of a process that is no hook.
+// serveOutside answers a request of a program outside of hooks.
 func (s *Server) serveOutside(c *conn, command string, box amp.Box) error {
 	ask := box.Value(wire.KeyAsk)
 	ctx, cancel := context.WithTimeout(s.open, awaitTimeout)
@@ -66,36 +65,22 @@ func (s *Server) serveOutside(c *conn, command string, box amp.Box) error {
 	return c.reply(ask, pairs...)
 }
 
-// answerOutside answers a request from outside of hooks: which unit the socket serves, a new command for
-// the unit's queue, or how such a command ended.
+// answerOutside returns the answer to a request from outside of hooks, or a refusal.
 func (s *Server) answerOutside(ctx context.Context, command string, box amp.Box) ([]pair, *refusal) {
 	switch command {
 	case wire.CommandIdentify:
 		return s.identify(box)
 	case wire.CommandExec:
-		id, err := s.outside.Enqueue(ctx, Command{
-			Line:          box.Value(wire.KeyLine),
-			Relation:      box.Value(wire.KeyRelation),
-			RemoteUnit:    box.Value(wire.KeyRemoteUnit),
-			RemoteService: box.Value(wire.KeyRemoteService),
-			Force:         box.Value(wire.KeyForce) != "",
-		})
-		return []pair{{wire.KeyID, strconv.Itoa(id)}}, refusalOf(err)
+		return s.enqueue(ctx, box)
+	case wire.CommandAwait:
+		return s.await(ctx, box)
 	}
 
-	id, err := strconv.Atoi(box.Value(wire.KeyID))
-	if err != nil {
-		return nil, &refusal{codeBadRequest, command + " needs the id of a command"}
-	}
-
-	end, ok, err := s.outside.Await(ctx, id)
-	if err != nil || !ok {
-		return []pair{{wire.KeyID, strconv.Itoa(id)}}, refusalOf(err)
-	}
-	return end.pairs(), nil
+	panic("internal error: unknown command " + command)
 }
 
-// identify answers which unit's agent this is. If the box has a hook's id, the hook must still run.
+// identify answers CommandIdentify. If the box has a client id, it refuses the request unless the hook with
+// this id is still running.
 func (s *Server) identify(box amp.Box) ([]pair, *refusal) {
 	if box.Has(wire.KeyClientID) {
 		if _, runs := s.findHook(box.Value(wire.KeyClientID)); !runs {
@@ -108,6 +93,40 @@ func (s *Server) identify(box amp.Box) ([]pair, *refusal) {
 	return []pair{{wire.KeyUnit, i.Unit}, {wire.KeyEnvironment, i.Environment}, {wire.KeyUUID, i.UUID}}, nil
 }
 
+// enqueue answers CommandExec. It adds the command in the box to the unit's queue, and returns the command's id.
+func (s *Server) enqueue(ctx context.Context, box amp.Box) ([]pair, *refusal) {
+	id, err := s.outside.Enqueue(ctx, Command{
+		Line:          box.Value(wire.KeyLine),
+		Relation:      box.Value(wire.KeyRelation),
+		RemoteUnit:    box.Value(wire.KeyRemoteUnit),
+		RemoteService: box.Value(wire.KeyRemoteService),
+		Force:         box.Value(wire.KeyForce) != "",
+	})
+	if err != nil {
+		return nil, &refusal{codeBadRequest, err.Error()}
+	}
+
+	return []pair{{wire.KeyID, strconv.Itoa(id)}}, nil
+}
+
+// await answers CommandAwait. It returns the command's result or, if the command has not ended in time, only its id.
+func (s *Server) await(ctx context.Context, box amp.Box) ([]pair, *refusal) {
+	id, err := strconv.Atoi(box.Value(wire.KeyID))
+	if err != nil {
+		return nil, &refusal{codeBadRequest, wire.CommandAwait + " needs the id of a command"}
+	}
+
+	end, ended, err := s.outside.Await(ctx, id)
+	if err != nil {
+		return nil, &refusal{codeBadRequest, err.Error()}
+	}
+	if !ended {
+		return []pair{{wire.KeyID, strconv.Itoa(id)}}, nil
+	}
+	return end.pairs(), nil
+}
+
+// pairs returns the result as the pairs of an answer.
 func (e CommandEnd) pairs() []pair {
 	return []pair{
 		{wire.KeyExit, strconv.Itoa(e.Exit)},
@@ -116,11 +135,4 @@ func (e CommandEnd) pairs() []pair {
 		{wire.KeyStderr, string(e.Stderr)},
 		{wire.KeyStdout, string(e.Stdout)},
 	}
-}
-
-func refusalOf(err error) *refusal {
-	if err == nil {
-		return nil
-	}
-	return &refusal{codeBadRequest, err.Error()}
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	_ "bijou/hookenv/client" // which this binary is under a tool's name
+	_ "bijou/hookenv/client" // makes this binary a hook tool when it is called by a tool's name
 	"bijou/hookenv/hookapi"
 	"bijou/hookenv/server"
 	"bijou/hookenv/tools"
@@ -42,11 +42,11 @@ func start(t testing.TB) *server.Server {
 	return s
 }
 
-// hook calls tools as a hook does: as processes. They run this test's own binary under a tool's name,
-// which hookenv/client handles before any test runs.
+// hook calls tools as processes, as a hook does. The processes run the test binary under the name of a tool,
+// so that hookenv/client handles the call before any test runs.
 type hook struct {
 	socket, id, directory string
-	program               []string // a different binary, after the command that runs it; TOOL stands for the tool's name
+	program               []string // runs this command instead of the test's binary, if set; TOOL in it stands for the tool's name
 }
 
 // openHook returns a running hook behind a socket.
@@ -62,7 +62,7 @@ func serveHook(t testing.TB, h hookapi.Hook, directory string) hook {
 }
 
 func (h hook) Call(t testing.TB, step recorded.Step) recorded.Outcome {
-	var stdin *os.File // nil: /dev/null
+	var stdin *os.File // nil means /dev/null
 	if step.Stdin != nil {
 		r, w, err := os.Pipe()
 		if err != nil {
@@ -77,7 +77,7 @@ func (h hook) Call(t testing.TB, step recorded.Step) recorded.Outcome {
 	return h.call(t, stdin, step.Argv...)
 }
 
-// command returns one tool that is ready to start. A nil stdin is /dev/null.
+// command returns the command of a tool, which the caller starts. If stdin is nil, it is /dev/null.
 func (h hook) command(t testing.TB, stdin *os.File, argv ...string) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
@@ -125,8 +125,8 @@ func TestDerivedThroughSocket(t *testing.T) {
 	}
 }
 
-// TestMain refuses to run the tests under a tool's name without a hook: they would start each other
-// forever.
+// TestMain refuses to run the tests under a tool's name without a hook, because the processes would then
+// start each other forever.
 func TestMain(m *testing.M) {
 	if name := filepath.Base(os.Args[0]); !strings.HasSuffix(name, ".test") && !strings.HasPrefix(name, "__debug") {
 		os.Stderr.WriteString("a hook tool without a client id reached the tests\n")

@@ -8,10 +8,10 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// registration is one hook under its client id.
+// registration is a hook that is registered under a client id.
 type registration struct {
 	hook   hookapi.Hook
-	ctx    context.Context // ends with the registration
+	ctx    context.Context // done once the registration ends
 	cancel context.CancelFunc
 
 	mu    sync.Mutex
@@ -19,7 +19,7 @@ type registration struct {
 	calls sync.WaitGroup
 }
 
-// beginCall begins a call, which must end with calls.Done. It returns false if the hook has ended.
+// beginCall begins a call, which the caller must end with calls.Done. It returns false if the registration has ended.
 func (r *registration) beginCall() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -31,6 +31,7 @@ func (r *registration) beginCall() bool {
 	return true
 }
 
+// end cancels all calls of the hook, and waits until they have ended.
 func (r *registration) end() {
 	r.mu.Lock()
 	r.ended = true
@@ -39,6 +40,7 @@ func (r *registration) end() {
 	r.calls.Wait()
 }
 
+// isGone reports whether a call has failed with err because the hook has ended.
 func (r *registration) isGone(err error) bool {
 	return errors.Is(err, hookapi.ErrGone) || err != nil && r.ctx.Err() != nil
 }

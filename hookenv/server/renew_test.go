@@ -9,8 +9,8 @@ import (
 	"bijou/hookenv/server"
 )
 
-// TestRenew checks that a removed or replaced socket is made again and serves hooks that were
-// registered before.
+// TestRenew checks that the server recreates a removed or replaced socket, and that it then serves the hooks
+// that were registered before.
 func TestRenew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sockets", "app-0")
 	s, err := server.Listen(path)

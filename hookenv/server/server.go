@@ -1,6 +1,7 @@
-// Package server is the agent's end of the hook tools' socket: it decodes AMP,
-// finds the hook of the client id, and has hookenv/tools run the tool or Python Juju's
-// command. It knows no grammar and no store. agent imports it.
+// Package server is the agent's end of the hook tools' socket. It decodes AMP, finds the hook of the client id, and
+// calls hookenv/tools, which runs the tool or a command of Python Juju.
+//
+// It does not parse a tool's arguments, and does not use the store.
 package server
 
 import (
@@ -25,45 +26,46 @@ import (
 // Server serves the hooks that are registered with it over one unix socket.
 type Server struct {
 	path       string
-	listener   *net.UnixListener // Renew's, which no other method but Close meets
-	socketInfo os.FileInfo       // the socket as it was made
+	listener   *net.UnixListener // only used by Renew and Close
+	socketInfo os.FileInfo       // the socket's file as the server has created it
 	limits     limits
 	now        func() time.Time
 	log        *slog.Logger
-	goroutines sync.WaitGroup  // the accepting goroutine and one a connection
-	slots      chan bool       // one taken a connection: its room is how many there may be
+	goroutines sync.WaitGroup  // the accepting goroutine, and one for each connection
+	slots      chan bool       // holds a value for each connection; its capacity limits their number
 	open       context.Context // done once Close is called
 	close      context.CancelFunc
-	outside    Outside // nil: programs outside of hooks are not served
+	outside    Outside // serves programs outside of hooks; nil if they are not served
 
 	mu     sync.Mutex
-	hooks  map[string]*registration
-	conns  map[net.Conn]time.Time // since when it waits for its client; zero: it is being answered
+	hooks  map[string]*registration // by client id
+	conns  map[net.Conn]time.Time   // when each connection began to wait for a request; zero during a request
 	closed bool
 }
 
-// limits bound how many clients there may be, and how long and how large one may be before it is
-// cut off.
+// limits limit the number of connections, and the size and duration of what a client sends. The server closes a
+// connection that exceeds them.
 type limits struct {
-	maxConns        int           // connections at once; more of them wait
-	idleTimeout     time.Duration // after which a connection makes room for others, if there is none
-	maxBox          int           // bytes of one box
-	boxTimeout      time.Duration // from a box's first byte to its last
-	firstBoxTimeout time.Duration // from the connection to the first box
-	writeTimeout    time.Duration // for an answer to be taken
+	maxConns        int           // connections at once; further clients wait
+	idleTimeout     time.Duration // how long a connection can be idle while other clients wait
+	maxBox          int           // the size of one box, in bytes
+	boxTimeout      time.Duration // from the first byte of a box to its last
+	firstBoxTimeout time.Duration // from the beginning of the connection to the first box
+	writeTimeout    time.Duration // how long the client can take to read an answer
 }
 
 var defaultLimits = limits{
-	maxConns:        256, // no unit may use up the descriptors that all units of the process share
+	maxConns:        256, // one unit must not use up the descriptors that all units of the process share
 	idleTimeout:     time.Second,
-	maxBox:          18 << 20, // a value of 16 MiB, what stands around it, and its chunks
+	maxBox:          18 << 20, // a value of 16 MiB in chunks, and the other pairs
 	boxTimeout:      30 * time.Second,
 	firstBoxTimeout: 30 * time.Second,
 	writeTimeout:    30 * time.Second,
 }
 
-// Listen serves at a path of at most 107 bytes. It makes the path's directory if there is none. Only the
-// owner may enter the directory and the socket. Listen replaces a socket that nobody serves.
+// Listen returns a server at the path, which is limited to 107 bytes. It creates the socket's directory if it
+// is missing. Only the owner can use the directory and the socket. Listen replaces a socket that no process
+// serves.
 func Listen(path string) (*Server, error) { return listen(path, defaultLimits) }
 
 // ListenFor does what [Listen] does, and also serves programs outside of hooks.
@@ -93,8 +95,8 @@ func newServer(path string, l limits) *Server {
 	return s
 }
 
-// Renew makes the socket again if its path no longer leads to it, for example after a program has cleared
-// temporary directories. Hooks stay registered. Only one goroutine may call it, and not beside Close.
+// Renew creates the socket again if it is no longer at its path, for example after a program has cleared
+// temporary directories. Hooks stay registered. The caller must not call Renew or Close at the same time.
 func (s *Server) Renew() error {
 	if s.ownsSocket() {
 		return nil
@@ -118,17 +120,17 @@ func (s *Server) ownsSocket() bool {
 	return err == nil && s.socketInfo != nil && os.SameFile(now, s.socketInfo)
 }
 
-// Path returns where the server listens.
+// Path returns the path of the server's socket.
 func (s *Server) Path() string { return s.path }
 
-// NewClientID returns an id that nobody can guess: 128 random bits in hexadecimal.
+// NewClientID returns a new client id that cannot be guessed: 128 random bits in hexadecimal.
 func NewClientID() string {
 	bits := make([]byte, 16)
-	rand.Read(bits) // it never fails; crypto/rand crashes the program first
+	rand.Read(bits) // never fails: crypto/rand crashes the program instead
 	return hex.EncodeToString(bits)
 }
 
-// Register makes a hook reachable under a new client id.
+// Register makes a hook reachable under a client id, which must be new.
 func (s *Server) Register(clientID string, hook hookapi.Hook) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.mu.Lock()
@@ -136,8 +138,9 @@ func (s *Server) Register(clientID string, hook hookapi.Hook) {
 	s.hooks[clientID] = &registration{hook: hook, ctx: ctx, cancel: cancel}
 }
 
-// Unregister ends a client id. It cancels calls that run, and answers them that their hook is gone. When it
-// returns, none of them touches the hook. It ignores an unknown id.
+// Unregister ends a client id. It cancels the hook's running calls, whose clients then get an error which
+// says that the hook is gone. When Unregister returns, no call uses the hook any longer. It ignores an
+// unknown id.
 func (s *Server) Unregister(clientID string) {
 	s.mu.Lock()
 	r := s.hooks[clientID]
@@ -148,8 +151,8 @@ func (s *Server) Unregister(clientID string) {
 	}
 }
 
-// Close stops serving: it ends all client ids, closes all connections, removes
-// the socket, and returns when every goroutine is done. Closing twice is fine.
+// Close ends all client ids, closes all connections and removes the socket. It returns when every goroutine has ended.
+// It is idempotent.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	again := s.closed
@@ -162,12 +165,7 @@ func (s *Server) Close() error {
 
 	var err error
 	if !again {
-		s.close()
-		owned := s.ownsSocket()
-		err = s.listener.Close()
-		if owned {
-			err = errors.Join(err, os.Remove(s.path))
-		}
+		err = s.stopListening()
 	}
 
 	s.mu.Lock()
@@ -179,8 +177,19 @@ func (s *Server) Close() error {
 	return err
 }
 
-// acceptConns accepts connections until the listener is closed, as many at once as there are slots. After
-// an error, such as a shortage of descriptors, it waits for a moment and goes on.
+// stopListening closes the listener. It removes the socket, unless the path now has a different file.
+func (s *Server) stopListening() error {
+	s.close()
+	isOwn := s.ownsSocket()
+	err := s.listener.Close()
+	if isOwn {
+		err = errors.Join(err, os.Remove(s.path))
+	}
+	return err
+}
+
+// acceptConns accepts connections until the listener is closed. It keeps at most as many open as there are slots. After
+// an error, such as a shortage of descriptors, it continues after a short pause.
 func (s *Server) acceptConns(listener *net.UnixListener) {
 	for s.acquireSlot() {
 		conn, err := listener.AcceptUnix()
@@ -205,7 +214,7 @@ func (s *Server) acceptConns(listener *net.UnixListener) {
 	}
 }
 
-// addConn adds a connection. It returns false if Close was called before.
+// addConn adds a connection. After Close it closes the connection instead, and returns false.
 func (s *Server) addConn(conn net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -233,24 +242,27 @@ func (s *Server) findHook(clientID string) (*registration, bool) {
 	return r, ok
 }
 
-// acquireSlot blocks until one more connection may be open, and reports false if the server closes.
-// Idle connections give way: a client that opens many and leaves them so must not keep the unit's
-// tools waiting.
+// acquireSlot blocks until a slot for a connection is free. It returns false when the server closes. While it
+// waits it closes idle connections, so that a client with many idle connections does not block the unit's
+// tools.
 func (s *Server) acquireSlot() bool {
+	// The millisecond keeps the interval above zero, since a zero interval would spin.
+	interval := s.limits.idleTimeout/4 + time.Millisecond
+
 	for {
 		select {
 		case s.slots <- true:
 			return true
 		case <-s.open.Done():
 			return false
-		case <-time.After(s.limits.idleTimeout/4 + time.Millisecond):
+		case <-time.After(interval):
 			s.closeIdle()
 		}
 	}
 }
 
 // closeIdle closes connections that have not sent a request for idleTimeout. It keeps a connection with
-// unread bytes, since then the server is slow and not the client.
+// unread bytes, since in that case the server is slow, and not the client.
 func (s *Server) closeIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,15 +277,15 @@ func (s *Server) closeIdle() {
 	}
 
 	if closed > 0 {
-		s.log.Warn("cut off hook tools that ask for nothing, to make room", "connections", closed)
+		s.log.Warn("disconnected idle hook tools, to accept new ones", "connections", closed)
 	}
 }
 
-// hasUnread reports whether bytes wait on the connection.
+// hasUnread reports whether the connection has received bytes that have not been read yet.
 func hasUnread(conn net.Conn) bool {
 	raw, err := conn.(syscall.Conn).SyscallConn()
 	if err != nil {
-		return false // it is closed
+		return false // the connection is closed
 	}
 
 	bytes := 0
@@ -281,7 +293,8 @@ func hasUnread(conn net.Conn) bool {
 	return err == nil && bytes > 0
 }
 
-// markWaiting notes since when the connection waits for a request, or that it does not.
+// markWaiting records that the connection now waits for a request or, if waiting is false, that the server is
+// answering its request.
 func (s *Server) markWaiting(conn net.Conn, waiting bool) {
 	since := time.Time{}
 	if waiting {

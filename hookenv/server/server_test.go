@@ -43,9 +43,9 @@ func TestListenRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		filepath.Join(folder, strings.Repeat("x", 108)): "107 is all a unix socket may have",
+		filepath.Join(folder, strings.Repeat("x", 108)): "the limit for a unix socket is 107",
 		filepath.Join(open, "s"):                        "must have 0700",
-		file:                                            "no socket",
+		file:                                            "not a socket",
 		start(t).Path():                                 "another process serves it",
 	} {
 		t.Run(path, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestClientIDs(t *testing.T) {
 	s.Unregister("never registered")
 }
 
-// register makes a hook reachable, and returns its client id.
+// register registers a hook, and returns its client id.
 func register(s *server.Server, h hookapi.Hook) string {
 	id := server.NewClientID()
 	s.Register(id, h)

@@ -69,7 +69,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// TestWalkTheTopology walks from one unit to every other with relation-list alone.
+// TestWalkTheTopology finds every unit from one unit, only with relation-list.
 func TestWalkTheTopology(t *testing.T) {
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("skipped: no bash")

@@ -76,7 +76,7 @@ func TestDribblingClientIsCutOff(t *testing.T) {
 	go func() {
 		defer close(done)
 		box := amp.Append(nil, "_command", string(make([]byte, 4000)))
-		for i := 0; ; i = (i + 1) % len(box) { // forever, or until it is cut off
+		for i := 0; ; i = (i + 1) % len(box) { // until the server closes the connection
 			if _, err := c.Write(box[i : i+1]); err != nil {
 				return
 			}
@@ -159,16 +159,16 @@ func TestCloseWithoutRoom(t *testing.T) {
 	waiting.Close()
 }
 
-// TestIdleClientsMakeRoom checks that silent connections, and connections that stay open after their
-// answer, do not keep others out.
+// TestIdleClientsMakeRoom checks that other clients are served despite silent connections and connections
+// that remain open after their answer.
 func TestIdleClientsMakeRoom(t *testing.T) {
 	s := startWithLimits(t, limits{maxConns: 4, idleTimeout: 20 * time.Millisecond, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
 	ask := amp.End(amp.Append(amp.Append(amp.Append(nil, "_command", "sync"), "_ask", "1"), "client_id", "x"))
 	for range 20 {
 		dial(t, s)
-		_, _ = dial(t, s).Write(ask) // which may come too late
+		_, _ = dial(t, s).Write(ask) // the request may come too late
 	}
-	// If this process has to wait for its turn, its last client can become idle before it has asked.
+	// If this process has to wait for the CPU, its last client may become idle before it sends its request.
 	await.Until(t, await.Poll{Limit: time.Minute}, "one more client is answered", func() string {
 		last := dial(t, s)
 		_, err := last.Write(ask)
@@ -183,7 +183,7 @@ func TestIdleClientsMakeRoom(t *testing.T) {
 // count as idle.
 func TestUnreadWordsAreNotIdle(t *testing.T) {
 	s := startWithLimits(t, limits{maxConns: 4, idleTimeout: time.Minute, maxBox: 4096, boxTimeout: time.Minute, firstBoxTimeout: time.Minute, writeTimeout: time.Minute})
-	listener, err := net.Listen("unix", s.Path()+"2") // which nobody accepts from
+	listener, err := net.Listen("unix", s.Path()+"2") // nobody accepts its connections
 	if err != nil {
 		t.Fatal(err)
 	}

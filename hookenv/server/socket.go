@@ -10,16 +10,16 @@ import (
 	"syscall"
 )
 
-// maxSocketPath is the room in a unix socket's address, in bytes.
+// maxSocketPath is the length of the longest path of a unix socket, in bytes.
 const maxSocketPath = 107
 
-// bindSocket listens at the path, and returns the socket's file as well, which identifies it later. It
-// closes the directory to others first, so that nobody can connect between the socket's creation and its
-// chmod.
+// bindSocket listens at the path. It also returns the socket's file info, by which the server later
+// recognizes the socket. Before it creates the socket, it makes sure that only the owner can enter the
+// directory. So no other user can connect before the socket's mode is set.
 func bindSocket(path string) (*net.UnixListener, os.FileInfo, error) {
 	if len(path) > maxSocketPath {
 		return nil, nil, fmt.Errorf(
-			"cannot listen at %q: the path has %d bytes, and %d is all a unix socket may have",
+			"cannot listen at %q: the path has %d bytes; the limit for a unix socket is %d",
 			path, len(path), maxSocketPath,
 		)
 	}
@@ -36,10 +36,10 @@ func bindSocket(path string) (*net.UnixListener, os.FileInfo, error) {
 		return nil, nil, fmt.Errorf("cannot listen at %q: %w", path, err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("cannot close %q to others: %w", path, err), listener.Close())
+		return nil, nil, errors.Join(fmt.Errorf("cannot deny other users access to %q: %w", path, err), listener.Close())
 	}
 
-	listener.SetUnlinkOnClose(false) // by then another may lie there
+	listener.SetUnlinkOnClose(false) // a different socket may be at the path by then
 	made, err := os.Lstat(path)
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("cannot look at %q: %w", path, err), listener.Close())
@@ -48,30 +48,30 @@ func bindSocket(path string) (*net.UnixListener, os.FileInfo, error) {
 	return listener, made, nil
 }
 
-// prepareFolder makes the socket's directory, but not those above it, which the caller has chosen as safe.
-// It returns an error for a directory of another user, who could replace the socket.
+// prepareFolder creates the socket's directory, but not its parents. It returns an error if other users own
+// the directory or can enter it, since they could replace the socket.
 func prepareFolder(folder string) error {
 	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("cannot make the socket's folder: %w", err)
+		return fmt.Errorf("cannot create the socket's directory: %w", err)
 	}
 	info, err := os.Lstat(folder)
 	if err != nil {
-		return fmt.Errorf("cannot look at the socket's folder: %w", err)
+		return fmt.Errorf("cannot examine the socket's directory: %w", err)
 	}
 
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.IsDir() || int(stat.Uid) != os.Geteuid() {
-		return fmt.Errorf("cannot use the socket folder %q: it is not a folder of this user", folder)
+		return fmt.Errorf("cannot use the socket directory %q: it is not a directory of this user", folder)
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return fmt.Errorf("cannot use the socket folder %q: it has mode %#o and must have 0700", folder, mode)
+		return fmt.Errorf("cannot use the socket directory %q: it has mode %#o and must have 0700", folder, mode)
 	}
 
 	return nil
 }
 
-// removeStale removes a socket that nobody serves. It returns an error if a process serves it, or if the
-// path is not a socket.
+// removeStale removes a socket that no process serves. It returns an error if a process serves it, or if the file is
+// not a socket.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +82,7 @@ func removeStale(path string) error {
 	}
 
 	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("cannot listen at %q: a file that is no socket is there", path)
+		return fmt.Errorf("cannot listen at %q: the existing file is not a socket", path)
 	}
 	conn, err := net.Dial("unix", path)
 	if err == nil {
@@ -91,7 +91,7 @@ func removeStale(path string) error {
 	}
 
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("cannot tell whether %q is served: %w", path, err)
+		return fmt.Errorf("cannot find out whether a process serves %q: %w", path, err)
 	}
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("cannot remove the stale socket %q: %w", path, err)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,13 +19,13 @@ import (
 	"bijou/hookenv/tools"
 )
 
-// serveBox answers one box. It returns an error only if the connection must end, because its client breaks
-// the protocol or does not listen.
+// serveBox answers one box. It returns an error only if the connection must end, because the client has violated the
+// protocol or does not read.
 func (s *Server) serveBox(c *conn, box amp.Box) error {
 	command := box.Value(wire.KeyCommand)
 	ask := box.Value(wire.KeyAsk)
 	if command == "" || ask == "" {
-		return errors.New("a box that asks for nothing")
+		return errors.New("a box without a request")
 	}
 
 	if s.outside != nil && isFromOutside(command) {
@@ -41,6 +42,7 @@ func (s *Server) serveBox(c *conn, box amp.Box) error {
 		return c.refuse(ask, goneRefusal())
 	}
 	if command == wire.CommandTool {
+		// runTool ends the call itself.
 		return s.runTool(c, r, box)
 	}
 
@@ -53,7 +55,7 @@ func (s *Server) serveBox(c *conn, box amp.Box) error {
 	return c.reply(ask, pairs...)
 }
 
-// toolName returns the tool's name from a box, for the log. Arguments may be secret, and are left out.
+// toolName returns the name of the tool in a box, for the log. It leaves out the arguments, which can be secret.
 func toolName(box amp.Box) string {
 	name, _, _ := strings.Cut(box.Value(wire.KeyArgv), "\x00")
 	return name
@@ -61,7 +63,7 @@ func toolName(box amp.Box) string {
 
 func goneRefusal() refusal { return refusal{wire.CodeUnknownClient, "hook context gone"} }
 
-// requiredKeys returns the keys that a command's box must have; known is false for other commands.
+// requiredKeys returns the keys that the box of a command must have. known is false for an unknown command.
 func requiredKeys(command string) (names []string, known bool) {
 	switch command {
 	case wire.CommandTool:
@@ -77,8 +79,8 @@ func requiredKeys(command string) (names []string, known bool) {
 	return nil, false
 }
 
-// checkBox returns a refusal if the command is unknown, or if the box lacks a key or has one that is not
-// UTF-8. The tool itself checks its argv.
+// checkBox returns a refusal if the command is unknown, if the box lacks a key, or if a value is not UTF-8.
+// It does not check the argv of a tool, since the tool checks it.
 func checkBox(command string, box amp.Box) *refusal {
 	names, known := requiredKeys(command)
 	if !known {
@@ -104,8 +106,8 @@ func checkBox(command string, box amp.Box) *refusal {
 	return nil
 }
 
-// runTool runs a hook tool and sends its result. The call counts as done before the result is sent, so that
-// a slow reader does not hold up the end of the hook.
+// runTool runs a hook tool and sends its result. It ends the call before it sends the result, so that a slow client does
+// not delay the end of the hook.
 func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 	files := &callerFiles{conn: c, ask: box.Value(wire.KeyAsk), clientID: box.Value(wire.KeyClientID)}
 	result := runRecovered(func() hookenv.Result {
@@ -119,13 +121,11 @@ func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 
 	r.calls.Done()
 	if result.Exit != 0 && r.ctx.Err() != nil {
-		err := c.refuse(files.ask, goneRefusal()) // the client waits for it, also where its file was asked for
-		if files.lost != nil {
-			return files.lost
-		}
-		return err
+		// Answer even if the connection is lost, since a client whose file was requested still waits for this
+		// answer.
+		refuseErr := c.refuse(files.ask, goneRefusal())
+		return cmp.Or(files.lost, refuseErr)
 	}
-
 	if files.lost != nil {
 		return files.lost
 	}
@@ -133,8 +133,8 @@ func (s *Server) runTool(c *conn, r *registration, box amp.Box) error {
 	return c.sendResult(r.ctx, files.ask, result)
 }
 
-// runRecovered runs a tool. A panic is logged and fails only this call, since the agent serves hundreds of
-// units and all other tools of this hook.
+// runRecovered runs a tool. If the tool panics, it logs the panic and returns a failed result. The agent must
+// keep running, for the hook's other tools and for all other units.
 func runRecovered(run func() hookenv.Result) (result hookenv.Result) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -146,8 +146,9 @@ func runRecovered(run func() hookenv.Result) (result hookenv.Result) {
 	return run()
 }
 
-// sendResult sends a tool's result. It sends stdout last: the client passes stdout on as it comes, and
-// takes as long as its own reader does. Once the hook ends the client has writeTimeout left.
+// sendResult sends a tool's result, with stdout last. The client forwards stdout while it receives it, and
+// the reader of its output may be slow, so there is no time limit. Once the hook has ended, the client has
+// writeTimeout to read the rest.
 func (c *conn) sendResult(ctx context.Context, ask string, r hookenv.Result) error {
 	pairs := []pair{{wire.KeyExit, strconv.Itoa(r.Exit)}}
 	for _, p := range []pair{
@@ -166,16 +167,16 @@ func (c *conn) sendResult(ctx context.Context, ask string, r hookenv.Result) err
 	return err
 }
 
-// callerFiles asks the thin client for the caller's files, in the middle of its call.
+// callerFiles reads the caller's files, which it requests from the thin client during a call.
 type callerFiles struct {
 	conn     *conn
-	ask      string // the box that waits for an answer
+	ask      string // the id of the client's last box, which waits for an answer
 	clientID string
-	lost     error // the connection is of no more use
+	lost     error // the error after which the connection cannot be used any longer
 }
 
-// Read asks the client to read a file and send it. There is no time limit, since the writer of stdin may be
-// slow, but the end of the hook ends the wait.
+// Read requests a file from the client. There is no time limit, since the program that writes to stdin may be
+// slow. The end of the hook ends the wait.
 func (f *callerFiles) Read(ctx context.Context, path string) ([]byte, error) {
 	if f.lost != nil {
 		return nil, f.lost
@@ -194,27 +195,28 @@ func (f *callerFiles) Read(ctx context.Context, path string) ([]byte, error) {
 	return []byte(box.Value(wire.KeyValue)), nil
 }
 
-// fetchFile asks the caller for a file's content: only the caller can open it.
+// fetchFile sends the path to the client, and returns the box with which the client answers.
 func (f *callerFiles) fetchFile(ctx context.Context, path string) (amp.Box, error) {
 	if err := f.conn.reply(f.ask, pair{wire.KeyWant, path}); err != nil {
 		return nil, err
 	}
 
 	box, err := f.conn.readBox(ctx, time.Time{})
-	switch {
-	case ctx.Err() != nil:
-		return nil, net.ErrClosed // the hook has ended; that is nobody's fault
-	case err != nil:
+	if ctx.Err() != nil {
+		return nil, net.ErrClosed // the hook has ended, which serve does not log as an error
+	}
+	if err != nil {
 		return nil, err
-	case box.Value(wire.KeyCommand) != wire.CommandFile || box.Value(wire.KeyClientID) != f.clientID:
-		return nil, errors.New("a box that is not the file asked for")
+	}
+	if box.Value(wire.KeyCommand) != wire.CommandFile || box.Value(wire.KeyClientID) != f.clientID {
+		return nil, errors.New("a box without the requested file")
 	}
 
 	return box, nil
 }
 
-// Python Juju's commands and their arguments (docs/dev/socket.md). Its flush, sync
-// and wait are reserved.
+// The commands of Python Juju, and their arguments; see docs/dev/socket.md. Its commands flush, sync and wait are
+// reserved.
 const (
 	commandGet  = "get"
 	commandSet  = "set"
@@ -226,30 +228,37 @@ const (
 	keyRelation = "relation_id" // optional
 )
 
-// runCommand runs one of the older commands, which get, set and list settings without a tool's command line.
-func runCommand(r *registration, command string, box amp.Box) ([]pair, *refusal) {
+// runCommand runs a command of Python Juju, which reads, writes or lists settings without a tool's command
+// line. It returns the pairs of the answer, or the refusal to send instead.
+func runCommand(r *registration, command string, box amp.Box) (answer []pair, refused *refusal) {
 	target := tools.Target{Relation: box.Value(keyRelation), Unit: box.Value(keyUnit)}
 	switch command {
 	case commandGet:
 		value, err := tools.GetSetting(r.ctx, r.hook, target, box.Value(keySetting))
-		return []pair{{wire.KeyValue, value}}, toRefusal(r, err)
+		if err != nil {
+			return nil, toRefusal(r, err)
+		}
+		return []pair{{wire.KeyValue, value}}, nil
 	case commandSet:
-		err := tools.SetSettings(r.ctx, r.hook, target, box.Value(keyBlob))
-		return []pair{{"ok", "True"}}, toRefusal(r, err)
+		if err := tools.SetSettings(r.ctx, r.hook, target, box.Value(keyBlob)); err != nil {
+			return nil, toRefusal(r, err)
+		}
+		return []pair{{"ok", "True"}}, nil
 	case commandList:
 		ids, err := tools.ListRelationIDs(r.ctx, r.hook)
+		if err != nil {
+			return nil, toRefusal(r, err)
+		}
 		members := strings.Join(r.hook.Facts().Members, " ")
-		return []pair{{"relations", strings.Join(ids, " ")}, {"members", members}}, toRefusal(r, err)
+		return []pair{{"relations", strings.Join(ids, " ")}, {"members", members}}, nil
 	}
 
 	return nil, &refusal{codeReserved, command + " is reserved"}
 }
 
-// toRefusal returns the refusal for a command's error, or nil.
+// toRefusal returns the refusal for the error of a command.
 func toRefusal(r *registration, err error) *refusal {
 	switch {
-	case err == nil:
-		return nil
 	case r.isGone(err):
 		ended := goneRefusal()
 		return &ended

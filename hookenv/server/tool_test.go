@@ -16,7 +16,7 @@ import (
 	"bijou/testscripts/conformance/recorded"
 )
 
-// modernHook returns a running hook and the tools' connection to it.
+// modernHook returns a running hook, and a connection for tools to it.
 func modernHook(t *testing.T) (hook, hookapi.Hook) {
 	_, r := inHook(t, hookapi.Modern)
 	return serveHook(t, r, t.TempDir()), r
@@ -112,7 +112,7 @@ func TestLargeSettings(t *testing.T) {
 		t.Errorf("got exit %d, %d bytes, %q", got.Exit, len(got.Stdout), got.Stderr)
 	}
 	tooLarge := h.call(t, pipe(t, "large: "+value+value+"\n"), "relation-set", "--file", "-")
-	same(t, recorded.Outcome{Exit: 1, Stderr: "ERROR read /dev/stdin: it has more than 17 MiB, and a value may have 16 MiB\n"}, tooLarge)
+	same(t, recorded.Outcome{Exit: 1, Stderr: "ERROR read /dev/stdin: the input has more than 17 MiB, but a value can have at most 16 MiB\n"}, tooLarge)
 }
 
 func TestOutputGoesToTheCallersFiles(t *testing.T) {
@@ -158,11 +158,11 @@ func TestReaderThatGoesAway(t *testing.T) {
 	w.Close()
 }
 
-// TestReaderThatDoesNotRead checks that a slow reader of an answer can take its time while the hook
-// runs, and only a moment after that.
+// TestReaderThatDoesNotRead checks that the server waits for a slow reader of an answer while the hook runs,
+// and only for a moment after the hook.
 func TestReaderThatDoesNotRead(t *testing.T) {
 	_, r := inHook(t, hookapi.Modern)
-	large := strings.Repeat("x", 4<<20) // more than a socket's buffers take
+	large := strings.Repeat("x", 4<<20) // more than fits into a socket's buffers
 	if err := r.SetSettings(t.Context(), hookapi.Node{Relation: 0, Unit: "wordpress/0"}, map[string]*string{"large": &large}); err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func TestReaderThatDoesNotRead(t *testing.T) {
 	id := register(s, r)
 	p := connect(t, s.Path())
 	p.send("_command", "tool", "_ask", "1", "client_id", id, "argv", "relation-get\x00large\x00wordpress/0", "stdin", "none")
-	s.Unregister(id) // the call has ended or was cancelled; its answer does not block this
+	s.Unregister(id) // this returns, because the call has ended or was cancelled
 	if box := p.receive(); box.Value("stdout") != large+"\n" && box["_error_code"] != "UNKNOWN_CLIENT" {
 		t.Errorf("got %d bytes of stdout, error %q", len(box.Value("stdout")), box["_error_code"])
 	}
@@ -187,7 +187,7 @@ func TestParallelTools(t *testing.T) {
 	same(t, recorded.Outcome{Stdout: `{"a":"1","b":"1","c":"1","d":"1","e":"1","f":"1","private-address":"10.0.3.7"}` + "\n"}, got)
 }
 
-// stuck is a hook whose store does not answer.
+// stuck is a hook whose store never answers.
 type stuck struct {
 	hookapi.Hook
 	asked chan struct{}
@@ -204,7 +204,7 @@ func TestUnregisterEndsCallsInFlight(t *testing.T) {
 	s := start(t)
 	slow := stuck{r, make(chan struct{})}
 	h := hook{socket: s.Path(), id: register(s, slow), directory: t.TempDir()}
-	tool, seed := make(chan recorded.Outcome, 1), make(chan string, 1) // one answer each, whether or not it is read
+	tool, seed := make(chan recorded.Outcome, 1), make(chan string, 1) // buffered for one answer each, which may remain unread
 	go func() { tool <- h.call(t, nil, "relation-get", "user") }()
 	<-slow.asked
 	go func() {

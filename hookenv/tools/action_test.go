@@ -13,7 +13,7 @@ import (
 	"bijou/testscripts/conformance/hookapitest"
 )
 
-// newAction returns a hook that is an action, and its world.
+// newAction returns a running action, and its world.
 func newAction(t *testing.T) (hookapi.Hook, *hookapitest.Memory) {
 	w := hookapitest.Standard()
 	w.Action = &hookapi.Action{ID: "4", Name: "backup", Parameters: map[string]any{

@@ -44,8 +44,8 @@ func FuzzFlags(f *testing.F) {
 	})
 }
 
-// parseArgs returns the arguments besides the options in argv, which lacks the tool's name. The tool
-// does nothing.
+// parseArgs parses argv, which does not contain the tool's name, and returns the arguments that are not
+// options. It does not run the tool.
 func parseArgs(tool hookenv.Tool, argv []string) (args []string, parsed bool) {
 	tool.Check = func(inv *hookenv.Invocation) error {
 		args, parsed = inv.Args, true
@@ -55,7 +55,7 @@ func parseArgs(tool hookenv.Tool, argv []string) (args []string, parsed bool) {
 	return args, parsed
 }
 
-// noHook is a hook that must not be called.
+// noHook is a hook that no tool may call.
 type noHook struct{ hookapi.Hook }
 
 func (noHook) Facts() hookapi.Facts { return hookapi.Facts{} }

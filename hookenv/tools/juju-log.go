@@ -10,7 +10,7 @@ import (
 	"bijou/state/text"
 )
 
-// prepareJujuLog declares the options of juju-log, and of juju-logger, its other name.
+// prepareJujuLog declares the options of juju-log and juju-logger, which are the same tool.
 func prepareJujuLog(f *hookenv.FlagSet) hookenv.Runner {
 	l := &jujuLogger{}
 	f.AddString(&l.level, "TRACE, DEBUG, INFO (the default), WARNING, ERROR or CRITICAL", "LEVEL", "l",
@@ -36,7 +36,7 @@ func (l *jujuLogger) run(_ context.Context, inv *hookenv.Invocation) error {
 	return nil
 }
 
-// parseLevel returns the level to log at; known is false for a word that is no level.
+// parseLevel returns the level for the message. known is false if the option is not a valid level.
 func (l *jujuLogger) parseLevel() (level string, known bool) {
 	level = strings.ToUpper(l.level)
 	switch {

@@ -8,6 +8,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
+// prepareJujuReboot declares the options of juju-reboot, which is refused in actions.
 func prepareJujuReboot(f *hookenv.FlagSet) hookenv.Runner {
 	now := false
 	f.AddBool(&now, "at once", "now")

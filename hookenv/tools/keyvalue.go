@@ -9,8 +9,8 @@ import (
 	"bijou/hookenv"
 )
 
-// withPairs returns the Prepare of a tool that takes KEY=VALUE or --file and nothing else, and is
-// called for the local unit.
+// withPairs returns the Prepare function of a tool that accepts only KEY=VALUE arguments and --file, and that
+// works for the local unit.
 func withPairs(set func(ctx context.Context, inv *hookenv.Invocation, changes map[string]*string) error) func(*hookenv.FlagSet) hookenv.Runner {
 	return func(f *hookenv.FlagSet) hookenv.Runner {
 		file := ""
@@ -30,8 +30,8 @@ func withPairs(set func(ctx context.Context, inv *hookenv.Invocation, changes ma
 	}
 }
 
-// readChanges returns the changes of settings that the arguments and the file hold. Arguments win over the
-// file. null in a file is the empty text, so that no value is nil.
+// readChanges returns the changes of settings in the arguments and the file. Arguments take precedence over
+// the file. A null in the file becomes an empty text, so that no value is nil.
 func readChanges(ctx context.Context, inv *hookenv.Invocation, file string) (map[string]*string, error) {
 	given, err := parsePairs(inv.Args)
 	if err != nil || file == "" {
@@ -58,8 +58,8 @@ func readChanges(ctx context.Context, inv *hookenv.Invocation, file string) (map
 	return changes, nil
 }
 
-// parsePairs reads arguments of the form KEY=VALUE. It returns a usage error for any other argument, and
-// for a key that comes twice.
+// parsePairs parses arguments of the form KEY=VALUE. It returns a usage error for any other argument, and for a key that
+// is given twice.
 func parsePairs(args []string) (map[string]*string, error) {
 	changes := map[string]*string{}
 	for _, arg := range args {
@@ -79,7 +79,8 @@ func parsePairs(args []string) (map[string]*string, error) {
 	return changes, nil
 }
 
-// keyArgument returns the first argument; empty, for - too, means all keys.
+// keyArgument returns the key in the first argument. It returns an empty string, which stands for all keys, if there is
+// no argument or if it is "-".
 func keyArgument(inv *hookenv.Invocation) string {
 	if len(inv.Args) == 0 || inv.Args[0] == "-" {
 		return ""
@@ -87,110 +88,15 @@ func keyArgument(inv *hookenv.Invocation) string {
 	return inv.Args[0]
 }
 
-// printLeaderSettings prints all of the leader's settings, or one.
-func printLeaderSettings(ctx context.Context, inv *hookenv.Invocation) error {
-	key := keyArgument(inv)
-	if strings.Contains(key, "=") {
-		return hookenv.UsageErrorf("invalid key %q", key)
+// printSettings prints the value of the key, or all settings if key is empty. For a missing key it prints nil, which is
+// null in JSON and nothing in other formats.
+func printSettings(inv *hookenv.Invocation, settings map[string]string, key string) error {
+	if key == "" {
+		return inv.Print(settings)
 	}
-	if err := inv.CheckUnitCall(1); err != nil {
-		return err
-	}
-
-	settings, err := inv.Hook.LeaderSettings(ctx)
-	if err != nil {
-		return fmt.Errorf("cannot read leadership settings: %w", err)
-	}
-	if key == "" && len(settings) == 0 && inv.FormatFor(settings) == hookenv.FormatJSON {
-		inv.Format = hookenv.FormatJSON
-		return inv.Print(nil) // "null", as charm libraries know it from Juju
-	}
-
-	return printSettings(inv, settings, key)
-}
-
-// setLeaderSettings writes the leader's settings. An empty value removes a key.
-func setLeaderSettings(ctx context.Context, inv *hookenv.Invocation, changes map[string]*string) error {
-	for key, value := range changes {
-		if *value == "" {
-			changes[key] = nil
-		}
-	}
-
-	if err := inv.Hook.SetLeaderSettings(ctx, changes); err != nil {
-		return fmt.Errorf("cannot write leadership settings: %w", err)
-	}
-
-	return nil
-}
-
-func printLeadership(ctx context.Context, inv *hookenv.Invocation) error {
-	leads, err := inv.Hook.IsLeader(ctx)
-	if err != nil {
-		err = fmt.Errorf("leadership status unknown: %w", err)
-	}
-
-	return inv.PrintResult(leads, err)
-}
-
-func prepareStateGet(f *hookenv.FlagSet) hookenv.Runner {
-	strict := false
-	f.AddBool(&strict, "fail if the key is not there", "strict")
-	f.AddFormat()
-
-	return func(ctx context.Context, inv *hookenv.Invocation) error {
-		notes, err := inv.Hook.State(ctx)
-		if err != nil {
-			return err
-		}
-
-		key := keyArgument(inv)
-		value, set := notes[key]
-		switch {
-		case key == "":
-			return inv.Print(notes)
-		case !set && strict:
-			return fmt.Errorf("%q not found", key)
-		case !set && !inv.IsModern():
-			return inv.Print(nil)
-		}
-
+	if value, ok := settings[key]; ok {
 		return inv.Print(value)
 	}
-}
 
-func setState(ctx context.Context, inv *hookenv.Invocation, changes map[string]*string) error {
-	return inv.Hook.SetState(ctx, changes)
-}
-
-func deleteState(ctx context.Context, inv *hookenv.Invocation) error {
-	if inv.Arg(0) == "" {
-		return nil
-	}
-	return inv.Hook.SetState(ctx, map[string]*string{inv.Args[0]: nil})
-}
-
-func prepareConfigGet(f *hookenv.FlagSet) hookenv.Runner {
-	all := false
-	f.AddBool(&all, "print all options, also those without a value", "a", "all")
-	f.AddFormat()
-
-	return func(ctx context.Context, inv *hookenv.Invocation) error {
-		key := inv.Arg(0)
-		if all && key != "" {
-			return hookenv.UsageErrorf("cannot use argument --all together with key %q", key)
-		}
-		if err := inv.CheckUnitCall(1); err != nil {
-			return err
-		}
-
-		config, err := inv.Hook.Config(ctx)
-		if key != "" {
-			return inv.PrintResult(inv.ConvertFloats(config[key]), err)
-		}
-
-		printed := maps.Clone(config)
-		maps.DeleteFunc(printed, func(_ string, value any) bool { return value == nil && !all })
-		return inv.PrintResult(inv.ConvertFloats(printed), err)
-	}
+	return inv.Print(nil)
 }

@@ -11,10 +11,10 @@ import (
 
 func prepareNetworkGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &networkGetter{}
-	f.AddBool(&g.primary, "print the address to listen on; no other option beside it", "primary-address")
+	f.AddBool(&g.primary, "print the address to listen on; cannot be used with other options", "primary-address")
 	f.AddBool(&g.bind, "print the address to listen on", "bind-address")
-	f.AddBool(&g.ingress, "print the address that others reach the unit by", "ingress-address")
-	f.AddBool(&g.egress, "print the networks that the unit reaches others from", "egress-subnets")
+	f.AddBool(&g.ingress, "print the address at which other units reach this unit", "ingress-address")
+	f.AddBool(&g.egress, "print the networks from which this unit reaches others", "egress-subnets")
 	g.relationFlag.addFlags(f)
 	f.AddFormat()
 	return g.run
@@ -25,7 +25,7 @@ type networkGetter struct {
 	primary, bind, ingress, egress bool
 }
 
-// run prints the addresses of a binding that the options ask for.
+// run prints the addresses of a binding that the options select.
 func (g *networkGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	binding, err := g.bindingArgument(inv)
 	if err != nil {
@@ -59,8 +59,8 @@ func (g *networkGetter) bindingArgument(inv *hookenv.Invocation) (string, error)
 	return inv.Args[0], inv.RequireLocalUnit()
 }
 
-// namedRelation returns the relation that -r names, or hookapi.NoRelation. The hook's own relation does not
-// count, since an endpoint's addresses are the same in all its relations.
+// namedRelation returns the id of the relation in option -r, or [hookapi.NoRelation]. It does not use the hook's own
+// relation, since an endpoint's addresses are the same in all its relations.
 func (g *networkGetter) namedRelation(ctx context.Context, inv *hookenv.Invocation) (int, error) {
 	if g.option == "" {
 		return hookapi.NoRelation, nil
@@ -72,42 +72,43 @@ func (g *networkGetter) namedRelation(ctx context.Context, inv *hookenv.Invocati
 	return g.resolveRelation(ctx, inv, "")
 }
 
-// selectValues returns the values that the options select: one value by itself, several as a dictionary,
-// all if there are no such options.
+// selectValues returns the values that the options select. It returns a single value unchanged, and several
+// values as a dictionary. If no option selects a value, it returns all values.
 func (g *networkGetter) selectValues(inv *hookenv.Invocation, binding string, n hookapi.Network) (any, error) {
-	asked := map[string]any{}
-	if g.egress {
-		asked["egress-subnets"] = n.Egress
+	if g.primary && (g.bind || g.ingress || g.egress) {
+		return nil, errors.New("--primary-address must be the only flag specified")
+	}
+	address := bindAddress(n)
+	if address == "" && (g.primary || g.bind || g.ingress) {
+		return nil, fmt.Errorf("no addresses attached to space for binding %q", binding)
+	}
+	if g.primary {
+		return address, nil
 	}
 
+	selected := map[string]any{}
+	if g.egress {
+		selected["egress-subnets"] = n.Egress
+	}
 	if g.ingress {
-		asked["ingress-address"] = bindAddress(n)
+		selected["ingress-address"] = address
 		if len(n.Ingress) > 0 {
-			asked["ingress-address"] = n.Ingress[0]
+			selected["ingress-address"] = n.Ingress[0]
 		}
 	}
-
 	if g.bind {
-		asked["bind-address"] = bindAddress(n)
+		selected["bind-address"] = address
 	}
 
-	switch {
-	case g.primary && len(asked) > 0:
-		return nil, errors.New("--primary-address must be the only flag specified")
-	case (g.primary || g.bind || g.ingress) && bindAddress(n) == "":
-		return nil, fmt.Errorf("no addresses attached to space for binding %q", binding)
-	case g.primary:
-		return bindAddress(n), nil
-	case len(asked) == 0:
+	switch len(selected) {
+	case 0:
 		return g.allValues(inv, n), nil
-	case len(asked) > 1:
-		return asked, nil
+	case 1:
+		for _, value := range selected {
+			return value, nil
+		}
 	}
-
-	for _, value := range asked {
-		return value, nil
-	}
-	panic("internal error: nothing was asked for")
+	return selected, nil
 }
 
 func bindAddress(n hookapi.Network) string {
@@ -117,8 +118,8 @@ func bindAddress(n hookapi.Network) string {
 	return n.Interfaces[0].Addresses[0].Value
 }
 
-// allValues returns all that network-get prints, under the keys that charms read. In YAML it also has the
-// keys of former versions of Juju.
+// allValues returns all values under the keys that charms read. Except for JSON, it adds the keys of older versions of
+// Juju.
 func (g *networkGetter) allValues(inv *hookenv.Invocation, n hookapi.Network) map[string]any {
 	all := map[string]any{}
 	older := inv.FormatFor(all) != hookenv.FormatJSON
@@ -140,7 +141,8 @@ func (g *networkGetter) allValues(inv *hookenv.Invocation, n hookapi.Network) ma
 	return all
 }
 
-// interfaceDictionary returns an interface under Juju's keys. older adds the keys of former versions.
+// interfaceDictionary returns an interface as a dictionary with Juju's keys. If older is true, it adds the
+// keys of older versions of Juju.
 func interfaceDictionary(i hookapi.Interface, older bool) map[string]any {
 	addresses := []any{}
 	for _, a := range i.Addresses {

@@ -7,8 +7,8 @@ import (
 	"bijou/testscripts/conformance/recorded"
 )
 
-// TestOperator checks that an operator can write for any unit in either dialect. Without a default
-// unit, an error asks for one.
+// TestOperator checks that an operator can write for any unit in either dialect. If there is no default unit,
+// the error tells the operator to name one.
 func TestOperator(t *testing.T) {
 	const nameOne = "ERROR no unit specified: name it as the last argument, or run juju do with --unit\n"
 	for _, tt := range []struct {

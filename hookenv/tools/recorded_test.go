@@ -23,7 +23,7 @@ func openDirect(t testing.TB, s recorded.Setup) recorded.Caller {
 	return direct{running}
 }
 
-// Call acts as the thin client does, as far as the tools can see.
+// Call acts like the thin client. The tools see no difference.
 func (d direct) Call(t testing.TB, step recorded.Step) recorded.Outcome {
 	call := hookenv.Call{Argv: step.Argv, Stdin: wire.StdinNone, Files: here{step.Stdin}, Now: fixedNow}
 	if step.Stdin != nil {

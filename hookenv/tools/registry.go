@@ -1,5 +1,6 @@
-// Package tools is the hook tools, one a file: what each asks hookapi, and what it prints.
-// Parsing, help and output are those of hookenv. agent, hookenv/server and multicall import it.
+// Package tools defines the hook tools. Each tool parses its arguments, calls hookapi, and prints the result.
+//
+// It does not implement options, help and output formats; hookenv does.
 package tools
 
 import (
@@ -20,8 +21,7 @@ import (
 //go:embed help
 var manuals embed.FS
 
-// Run runs the tool that the call names, for a hook. It never fails: the result holds any error, worded for
-// the caller.
+// Run runs the tool that the call names, for a hook. The result contains any error, as the caller sees it.
 func Run(ctx context.Context, h hookapi.Hook, call hookenv.Call) hookenv.Result {
 	if len(call.Argv) == 0 {
 		return hookenv.ErrorResult(errors.New("no tool named"))
@@ -35,8 +35,8 @@ func Run(ctx context.Context, h hookapi.Hook, call hookenv.Call) hookenv.Result 
 	return tool.Run(ctx, h, call)
 }
 
-// RunWithoutHook runs the tool that argv names as Tool.RunWithoutHook does; done is false
-// if there is none.
+// RunWithoutHook runs the tool that argv names, as [hookenv.Tool.RunWithoutHook] does. done is also false if there is no
+// such tool.
 func RunWithoutHook(argv []string) (r hookenv.Result, done bool) {
 	tool, ok := findTool(path.Base(argv[0]))
 	if !ok {
@@ -45,8 +45,8 @@ func RunWithoutHook(argv []string) (r hookenv.Result, done bool) {
 	return tool.RunWithoutHook(argv)
 }
 
-// CheckCall returns the arguments of the call, or why the tool that argv names would refuse it, as
-// Tool.CheckWords does.
+// CheckCall returns the arguments of a call without options, or the error with which the tool would refuse the call, as
+// [hookenv.Tool.CheckWords] does. argv includes the tool's name.
 func CheckCall(argv []string) (args []string, _ error) {
 	tool, ok := findTool(argv[0])
 	if !ok {
@@ -55,7 +55,7 @@ func CheckCall(argv []string) (args []string, _ error) {
 	return tool.CheckWords(argv[1:])
 }
 
-// All returns every hook tool, sorted by name. Symlinks are made from it.
+// All returns all hook tools, sorted by name.
 func All() []hookenv.Tool {
 	all := []hookenv.Tool{
 		{Name: "action-fail", Check: atMost(1), Prepare: hookenv.WithoutOptions(failAction)},
@@ -112,16 +112,17 @@ func All() []hookenv.Tool {
 	return all
 }
 
-// unitCall returns the check of arguments for tools that work for the local unit only.
+// unitCall returns the Check function of a tool that works only for the local unit.
 func unitCall(maxArgs int) func(*hookenv.Invocation) error {
 	return func(inv *hookenv.Invocation) error { return inv.CheckUnitCall(maxArgs) }
 }
 
+// atMost returns the Check function of a tool with at most maxArgs arguments.
 func atMost(maxArgs int) func(*hookenv.Invocation) error {
 	return func(inv *hookenv.Invocation) error { return inv.LimitArgs(maxArgs) }
 }
 
-// atLeastOne refuses a call without arguments, with that message.
+// atLeastOne returns the Check function of a tool that needs an argument. missing is the error for a call without one.
 func atLeastOne(missing string) func(*hookenv.Invocation) error {
 	return func(inv *hookenv.Invocation) error {
 		if len(inv.Args) == 0 {
@@ -131,7 +132,7 @@ func atLeastOne(missing string) func(*hookenv.Invocation) error {
 	}
 }
 
-// Supported reports whether a tool does its work in this version.
+// Supported reports whether a tool exists and works in this version.
 func Supported(name string) bool {
 	_, exists := findTool(name)
 	return exists && !slices.Contains(unsupportedNames(), name)
@@ -146,7 +147,7 @@ func findTool(name string) (hookenv.Tool, bool) {
 	return hookenv.Tool{}, false
 }
 
-// Summary returns one line that says what a tool does; empty if there is no such tool.
+// Summary returns a one-line description of a tool, or an empty string if there is no such tool.
 func Summary(name string) string {
 	if tool, ok := findTool(name); ok {
 		return "hook tool: " + tool.Summary()
@@ -154,8 +155,8 @@ func Summary(name string) string {
 	return ""
 }
 
-// unsupportedNames lists the tools that do not work here. They are linked all the same: charm
-// libraries probe for them and expect one clear error rather than "command not found".
+// unsupportedNames returns the names of the tools that do not work in this version. They exist because charm
+// libraries call them, and handle their error better than "command not found".
 func unsupportedNames() []string {
 	return []string{"payload-register", "payload-status-set", "payload-unregister"}
 }
@@ -167,19 +168,19 @@ func prepareUnsupported(f *hookenv.FlagSet) hookenv.Runner {
 	}
 }
 
-// classicPrefix begins a relation id as Python Juju writes it: "relation-42".
+// classicPrefix is the beginning of a relation id in the classic dialect, such as "relation-42".
 const classicPrefix = "relation-"
 
-// reference is a parsed VALUE of -r or --relation-id: a relation's name, its number, or both.
+// reference is the parsed value of -r or --relation-id: a relation's name, its number, or both.
 type reference struct {
 	name      string
 	id        int
 	hasNumber bool
 }
 
-// parseReference reads a relation's name, id or both: "db", "relation-42", "42" or "db:42". The number
-// stands behind the last colon. ok is false if the text is none of these. A number too large for any
-// relation is valid, and gives the id -1.
+// parseReference parses a relation's name, number or both, such as "db", "relation-42", "42" or "db:42". The number
+// follows the last colon. ok is false for any other text. A negative number results in the id -1, which no relation
+// has.
 func parseReference(value string) (ref reference, ok bool) {
 	if id, isNumber := parseRelationNumber(strings.TrimPrefix(value, classicPrefix)); isNumber {
 		return reference{id: id, hasNumber: true}, true
@@ -198,7 +199,7 @@ func parseReference(value string) (ref reference, ok bool) {
 	return reference{name: value[:colon], id: id, hasNumber: true}, true
 }
 
-// RelationID reads a relation's id in any of its forms: "relation-42", "42" and "db:42".
+// RelationID parses a relation's id in any of its forms: "relation-42", "42" or "db:42".
 func RelationID(value string) (id int, ok bool) {
 	ref, ok := parseReference(value)
 	return ref.id, ok && ref.hasNumber && ref.id >= 0

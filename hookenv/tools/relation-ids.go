@@ -21,6 +21,7 @@ func printRelationIDs(ctx context.Context, inv *hookenv.Invocation) error {
 
 	ids := []string{}
 	for _, r := range relations {
+		// A relation without an end of the service has no name there.
 		if end, _ := findEnd(r, inv.Facts.Service); end.Name == name {
 			ids = append(ids, formatRelationID(inv.Facts.Dialect, r, inv.Facts.Service))
 		}
@@ -29,7 +30,8 @@ func printRelationIDs(ctx context.Context, inv *hookenv.Invocation) error {
 	return inv.Print(ids)
 }
 
-// relationName returns the endpoint of the first argument, or else that of the hook's relation.
+// relationName returns the endpoint in the first argument, or without an argument the endpoint of the hook's
+// relation.
 func relationName(ctx context.Context, inv *hookenv.Invocation) (string, error) {
 	if len(inv.Args) > 0 {
 		return inv.Args[0], nil

@@ -10,7 +10,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// What relation-list lists, by --type.
+// The values of relation-list's option --type, which select the items to list.
 const (
 	typeUnit         = "unit"
 	typeService      = "service"
@@ -26,7 +26,7 @@ func prepareRelationList(f *hookenv.FlagSet) hookenv.Runner {
 	f.AddChoice(&l.listed, "what to list; unit is the default", "type", typeRelationID, typeRelationName,
 		typeService, typeUnit)
 	f.AddString(&l.iface, "only relations of this interface", "I", "interface")
-	f.AddChoice(&l.role, "only ends of this role; requires means consumes", "role", "provides", "consumes",
+	f.AddChoice(&l.role, "only ends of this role; requires is the same as consumes", "role", "provides", "consumes",
 		"requires", "peers", "all")
 	f.AddChoice(&l.scope, "only relations of this scope", "scope", "global", "container", "all")
 	f.AddFormat()
@@ -41,7 +41,7 @@ type relationLister struct {
 	selected                   bool // a filter or a type was given
 }
 
-// run prints what relation-list asks for: units by default, or one of the other types.
+// run prints the items that the options select. By default these are units.
 func (l *relationLister) run(ctx context.Context, inv *hookenv.Invocation) error {
 	viewer, err := l.parseArguments(ctx, inv)
 	if err != nil {
@@ -63,8 +63,9 @@ func (l *relationLister) run(ctx context.Context, inv *hookenv.Invocation) error
 	return inv.Print(l.listItems(inv, relations, viewer))
 }
 
-// parseArguments completes the options, and returns the viewer whose view of the relations is listed: a
-// unit or a service. It is the hook's unit by default, which is empty under juju do without --unit.
+// parseArguments normalizes the options, and checks the relation if the call needs one. It returns the
+// viewer, the unit or service whose view of the relations is listed. The default is the hook's unit, which is
+// empty under juju do without --unit.
 func (l *relationLister) parseArguments(ctx context.Context, inv *hookenv.Invocation) (viewer string, err error) {
 	l.role = strings.TrimPrefix(strings.Replace(l.role, "requires", "consumes", 1), "all")
 	l.scope = strings.TrimPrefix(l.scope, "all")
@@ -85,8 +86,8 @@ func (l *relationLister) parseArguments(ctx context.Context, inv *hookenv.Invoca
 	return l.viewerArgument(ctx, inv)
 }
 
-// viewerArgument returns the unit or service that the first argument names, or the hook's unit. Modern
-// charms know no such argument. For them a word that names neither is an argument too many.
+// viewerArgument returns the unit or service in the first argument, or the hook's unit. For modern charms, whose tools
+// have no such argument, it reports any word that names neither a unit nor a service as a superfluous argument.
 func (l *relationLister) viewerArgument(ctx context.Context, inv *hookenv.Invocation) (string, error) {
 	if len(inv.Args) == 0 {
 		return inv.Facts.Unit, nil
@@ -112,26 +113,27 @@ func checkKnown(ctx context.Context, h hookapi.Hook, name string) error {
 	return rewordUnknown(err, name)
 }
 
-// isSingle reports whether the call is about one relation, named or implied; otherwise it is about
-// all of UNIT_NAME's.
+// isSingle reports whether the call lists one relation, named or implied. Otherwise it lists all relations of
+// the viewer.
 func (l *relationLister) isSingle() bool {
 	return l.option != "" || !l.filtered && (l.listed == typeUnit || l.listed == typeService)
 }
 
-// needsRelation reports whether the call cannot be answered without a relation.
+// needsRelation reports whether the call must name a relation, or imply the hook's own.
 func (l *relationLister) needsRelation(inv *hookenv.Invocation) bool {
 	return l.isSingle() && !l.wantsAdjacency(inv)
 }
 
-// wantsAdjacency reports whether the answer is a dictionary of both ends. Charms of the time of Python Juju
-// parse plain JSON as a list.
+// wantsAdjacency reports whether the output is a dictionary with both ends of each relation, as in classic
+// charms. With JSON, it is one only if a filter or --type is given, since classic charms expect a list from a call
+// without them.
 func (l *relationLister) wantsAdjacency(inv *hookenv.Invocation) bool {
 	return !inv.IsModern() && !l.app && (inv.Format == hookenv.FormatYAML ||
 		inv.Format == hookenv.FormatJSON && l.selected)
 }
 
-// readRelations returns the relations to list: the one that -r or the hook selects, or all relations of the
-// viewer.
+// readRelations returns the relations to list: the relation of option -r or of the hook, or otherwise all
+// relations of the viewer.
 func (l *relationLister) readRelations(
 	ctx context.Context,
 	inv *hookenv.Invocation,
@@ -144,6 +146,7 @@ func (l *relationLister) readRelations(
 		return listRelations(ctx, inv.Hook, viewer)
 	}
 
+	// Without an argument, a relation's name is interpreted from the side of the local unit.
 	side := viewer
 	if len(inv.Args) == 0 {
 		side = ""
@@ -172,7 +175,7 @@ func (l *relationLister) newView(viewer string) relationView {
 	return relationView{viewer: viewer, role: hookapi.Role(l.role)}
 }
 
-// listItems returns the relations, services or units in the relations, as --type says.
+// listItems returns the items that --type selects: ids or names of the relations, or the services or units in them.
 func (l *relationLister) listItems(inv *hookenv.Invocation, relations []hookapi.Relation, viewer string) []string {
 	v := l.newView(viewer)
 	switch l.listed {

@@ -6,6 +6,8 @@ import (
 	"bijou/hookenv"
 )
 
+// prepareRelationModelGet declares the options of relation-model-get. It prints the UUID of the local model,
+// to which all relations belong.
 func prepareRelationModelGet(f *hookenv.FlagSet) hookenv.Runner {
 	w := &relationFlag{}
 	w.addFlags(f)
@@ -19,7 +21,10 @@ func prepareRelationModelGet(f *hookenv.FlagSet) hookenv.Runner {
 		if err != nil {
 			return err
 		}
-		_, err = inv.Hook.Relation(ctx, id)
-		return inv.PrintResult(map[string]any{"uuid": inv.Facts.Model}, err)
+		if _, err := inv.Hook.Relation(ctx, id); err != nil {
+			return err
+		}
+
+		return inv.Print(map[string]any{"uuid": inv.Facts.Model})
 	}
 }

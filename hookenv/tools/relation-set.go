@@ -26,8 +26,7 @@ type relationSetter struct {
 	file, format string
 }
 
-// run checks the whole call before it changes anything: the relation, the unit, the arguments and the
-// files.
+// run changes the settings. Before that it checks the whole call: the relation, the unit, the arguments and the files.
 func (s *relationSetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	if err := s.checkRelation(ctx, inv); err != nil {
 		return err
@@ -47,7 +46,7 @@ func (s *relationSetter) run(ctx context.Context, inv *hookenv.Invocation) error
 	}
 
 	inv.DeprecateFormat(s.format)
-	changes, err := s.readChanges(ctx, inv, given)
+	changes, err := s.readSettings(ctx, inv, given)
 	if err != nil {
 		return err
 	}
@@ -60,7 +59,7 @@ func (s *relationSetter) run(ctx context.Context, inv *hookenv.Invocation) error
 
 	node := nodeAddress(id, cmp.Or(unit, inv.Facts.Unit), s.app)
 	if len(changes) == 0 {
-		// A node that the hook may not change is refused also without changes.
+		// Without changes, this call only checks that the hook can change the node.
 		err := inv.Hook.SetSettings(ctx, node, nil)
 		return s.rewordNotFound(inv, rewordUnknown(err, node.Unit+node.Service))
 	}
@@ -69,8 +68,8 @@ func (s *relationSetter) run(ctx context.Context, inv *hookenv.Invocation) error
 	return s.rewordNotFound(inv, err)
 }
 
-// checkServiceWrite returns an error unless the leader or an operator writes a service's settings. An
-// operator may write those of any service.
+// checkServiceWrite returns an error if the hook's unit does not lead its service. It returns nil for an operator, who
+// can write the settings of any service.
 func checkServiceWrite(ctx context.Context, inv *hookenv.Invocation) error {
 	if inv.Facts.Unit == "" || inv.Facts.Operator {
 		return nil
@@ -87,8 +86,8 @@ func checkServiceWrite(ctx context.Context, inv *hookenv.Invocation) error {
 	return nil
 }
 
-// takeUnit returns the argument UNIT_NAME and removes it from the arguments. It is the last one, if that is
-// a unit's name.
+// takeUnit removes the last argument and returns it, if it is the name of a unit. Otherwise it returns an empty string,
+// which stands for the local unit.
 func (s *relationSetter) takeUnit(inv *hookenv.Invocation) (string, error) {
 	last := len(inv.Args) - 1
 	if last < 0 || !isUnit(inv.Args[last]) {
@@ -100,15 +99,15 @@ func (s *relationSetter) takeUnit(inv *hookenv.Invocation) (string, error) {
 	return unit, checkUnitWrite(inv.Facts, unit)
 }
 
+// settingArguments are the arguments of relation-set, sorted by their form.
 type settingArguments struct {
-	pairs   [][2]string // KEY=VALUE, no KEY twice
+	pairs   [][2]string // KEY=VALUE; each key occurs once
 	touched []string    // KEY
 	files   []string    // "-" and @FILE
 }
 
-// classifyArguments sorts the arguments into files, pairs KEY=VALUE and keys without a value. It skips
-// empty arguments, which scripts make of unset variables. The classic dialect has @FILE and keys without a
-// value as well.
+// classifyArguments sorts the arguments by their form. It skips empty arguments, which result from unset variables in
+// scripts. Only the classic dialect has @FILE, and keys without a value.
 func classifyArguments(inv *hookenv.Invocation) (settingArguments, error) {
 	var a settingArguments
 
@@ -135,9 +134,9 @@ func classifyArguments(inv *hookenv.Invocation) (settingArguments, error) {
 	return a, nil
 }
 
-// readChanges reads the files, or stdin if nothing else is given, and adds the arguments, which win over
-// files.
-func (s *relationSetter) readChanges(
+// readSettings returns the changes of settings in the files and the arguments. Arguments win over files. Without either it
+// reads stdin.
+func (s *relationSetter) readSettings(
 	ctx context.Context,
 	inv *hookenv.Invocation,
 	given settingArguments,
@@ -152,7 +151,7 @@ func (s *relationSetter) readChanges(
 		case len(given.pairs)+len(given.touched) == 0:
 			files = []string{"-"}
 		case inv.Facts.Unit != "" && !slices.ContainsFunc(given.pairs, fromStdin):
-			inv.WriteLog("DEBUG", "relation-set: stdin is not read beside KEY=VALUE; say - to have it read")
+			inv.WriteLog("DEBUG", "relation-set: KEY=VALUE is given, so stdin is not read; add - to read it too")
 		}
 	}
 
@@ -172,21 +171,22 @@ func (s *relationSetter) readChanges(
 	return changes, addArguments(ctx, inv, given, changes)
 }
 
-// isReadUnasked reports whether relation-set reads this kind of stdin without being asked: one that has an
-// end, and that is not a loop's input.
+// isReadUnasked reports whether relation-set reads this kind of stdin if it has no arguments. Reading a terminal or a
+// socket could wait forever.
 func isReadUnasked(kind string) bool { return kind == wire.StdinFIFO || kind == wire.StdinFile }
 
-// addArguments adds the pairs of the command line to the changes. A key without a value gets the present
-// time, which makes it a change in any case.
+// addArguments adds the arguments to the changes. A key without a value gets the current time as its value,
+// so that the setting always changes.
 func addArguments(
 	ctx context.Context,
 	inv *hookenv.Invocation,
 	given settingArguments,
 	changes map[string]*string,
 ) error {
+	const remove = false
 	for _, key := range given.touched {
 		now := inv.Now().UTC().Format("2006-01-02T15:04:05.000000000Z")
-		if err := hookenv.AddChange(changes, key, now, false); err != nil {
+		if err := hookenv.AddChange(changes, key, now, remove); err != nil {
 			return err
 		}
 	}
@@ -196,7 +196,7 @@ func addArguments(
 		if err != nil {
 			return err
 		}
-		if err := hookenv.AddChange(changes, pair[0], value, false); err != nil {
+		if err := hookenv.AddChange(changes, pair[0], value, remove); err != nil {
 			return err
 		}
 	}
@@ -204,8 +204,8 @@ func addArguments(
 	return nil
 }
 
-// readPairValue returns a pair's value. In the classic dialect the value @FILE stands for the bytes of that
-// file.
+// readPairValue returns the value of a pair. In the classic dialect a value of the form @FILE stands for the content of
+// that file.
 func readPairValue(ctx context.Context, inv *hookenv.Invocation, value string) (string, error) {
 	if inv.IsModern() || len(value) < 2 || value[0] != '@' {
 		return value, nil

@@ -14,9 +14,9 @@ import (
 
 // relationFlag holds the options by which every relation tool names its relation.
 type relationFlag struct {
-	option string // as it was typed, "-r"; empty if none was
+	option string // the option in the form that was used, such as "-r"; empty if there was none
 	value  string
-	byName bool // -r or its like was given
+	byName bool // -r, --relation or --relation-name was given
 	byID   bool // --relation-id was given
 }
 
@@ -33,13 +33,13 @@ func (r *relationFlag) addFlags(f *hookenv.FlagSet) {
 
 	f.AddFunc(take(&r.byName), "the relation: its name (db), its id (relation-42, db:42) or its number (42)",
 		"VALUE", "r", "relation", "relation-name")
-	f.AddFunc(take(&r.byID), "the same; not both", "VALUE", "relation-id")
+	f.AddFunc(take(&r.byID), "the same as --relation; give only one of them", "VALUE", "relation-id")
 }
 
 func (r *relationFlag) isGivenTwice() bool { return r.byName && r.byID }
 
-// checkRelation refuses calls that name two relations, none, or a malformed id. The tools call it
-// before they look at their arguments, so that its error comes first.
+// checkRelation returns an error if the call names two relations, no relation or a malformed id. Tools call it before
+// they check their arguments, so that its error comes first.
 func (r *relationFlag) checkRelation(ctx context.Context, inv *hookenv.Invocation) error {
 	switch {
 	case r.isGivenTwice():
@@ -53,8 +53,8 @@ func (r *relationFlag) checkRelation(ctx context.Context, inv *hookenv.Invocatio
 	return nil
 }
 
-// checkExists returns an error if the option holds an id that no relation has. It accepts all names:
-// resolveRelation checks them, and whether the caller may use the relation.
+// checkExists returns an error if the option contains an id that no relation has. It accepts all names.
+// resolveRelation later checks names, and whether the caller can use the relation.
 func (r *relationFlag) checkExists(ctx context.Context, inv *hookenv.Invocation) error {
 	ref, ok := parseReference(r.value)
 	switch {
@@ -68,8 +68,9 @@ func (r *relationFlag) checkExists(ctx context.Context, inv *hookenv.Invocation)
 	return r.rewordNotFound(inv, err)
 }
 
-// resolveRelation returns the id of the relation that the flags name, or else of the hook's relation. The
-// relation's name is that at the end of side, a unit or service, or of the local unit if side is empty.
+// resolveRelation returns the id of the relation in the options or, without such options, of the hook's
+// relation. side is the unit or service from whose side a relation's name is interpreted. An empty side
+// stands for the local unit.
 func (r *relationFlag) resolveRelation(ctx context.Context, inv *hookenv.Invocation, side string) (int, error) {
 	if r.option == "" {
 		return inv.Facts.Relation, nil
@@ -78,7 +79,7 @@ func (r *relationFlag) resolveRelation(ctx context.Context, inv *hookenv.Invocat
 	return id, r.rewordNotFound(inv, rewordUnknown(err, side))
 }
 
-// rewordNotFound names the option in the error about a relation that does not exist.
+// rewordNotFound adds the option to an error about a relation that was not found. It returns other errors unchanged.
 func (r *relationFlag) rewordNotFound(inv *hookenv.Invocation, err error) error {
 	switch {
 	case r.option == "" || !errors.Is(err, hookapi.ErrRelationNotFound):
@@ -92,7 +93,7 @@ func (r *relationFlag) rewordNotFound(inv *hookenv.Invocation, err error) error 
 	return hookenv.UsageErrorf("invalid value %q for option %s: %v", r.value, r.option, why)
 }
 
-// notFoundError says in the modern dialect's words why a VALUE stands for no relation.
+// notFoundError is the error for a reference that matches no relation, with the text of the modern dialect.
 type notFoundError string
 
 func (e notFoundError) Error() string { return string(e) }
@@ -105,8 +106,8 @@ const (
 	errNoID       = notFoundError("invalid relation id")
 )
 
-// resolveReference returns the id of the relation that value names. Its name is that at the end of side, a
-// unit or service, or of the local unit if side is empty.
+// resolveReference returns the id of the relation that value names, seen from side as in
+// [relationFlag.resolveRelation].
 func resolveReference(ctx context.Context, h hookapi.Hook, value, side string) (int, error) {
 	ref, ok := parseReference(value)
 	if !ok {
@@ -119,9 +120,9 @@ func resolveReference(ctx context.Context, h hookapi.Hook, value, side string) (
 	return resolveName(ctx, h, ref.name, side)
 }
 
-// resolveNumber returns the id of a relation given by number, perhaps with a name before it. The relation
-// must be one of the local unit, or one that side is in. The classic dialect refuses a wrong name; the
-// modern one only warns of it.
+// resolveNumber returns the id of a relation that is given by its number, possibly with a name. The local
+// unit or side must be in the relation. For a wrong name, the classic dialect returns an error, and the
+// modern dialect only logs a warning.
 func resolveNumber(ctx context.Context, h hookapi.Hook, ref reference, side string) (int, error) {
 	relation, err := describeRelation(ctx, h, ref)
 	if err != nil {
@@ -149,6 +150,8 @@ func describeRelation(ctx context.Context, h hookapi.Hook, ref reference) (hooka
 	return h.Relation(ctx, ref.id)
 }
 
+// inReach reports whether the call can use the relation. It can if the relation is the hook's own, or if the
+// local unit or side is in the relation.
 func inReach(facts hookapi.Facts, r hookapi.Relation, side string) bool {
 	if r.ID == facts.Relation || facts.Unit == "" && side == "" {
 		return true
@@ -158,15 +161,16 @@ func inReach(facts hookapi.Facts, r hookapi.Relation, side string) bool {
 	return own && facts.Unit != "" || others
 }
 
-// resolveName returns the id of the relation with that name. It looks among side's relations, then among
-// the local unit's relations that side shares: mysql calls "server" what wordpress calls "db".
+// resolveName returns the id of the relation with this name. It searches the relations of side, and then the
+// local unit's relations with side. The ends of a relation may have different names, such as "server" for
+// mysql and "db" for wordpress.
 func resolveName(ctx context.Context, h hookapi.Hook, name, side string) (int, error) {
 	facts := h.Facts()
 	if side == "" {
 		side = facts.Unit
 	}
 	if side == "" {
-		return 0, hookenv.UsageErrorf("no unit specified: relation %q is a name, and names are a unit's", name)
+		return 0, hookenv.UsageErrorf("no unit specified: relation %q is a name, which only a unit can resolve", name)
 	}
 
 	found, unknown := relationsNamed(ctx, h, name, side, side)
@@ -184,8 +188,7 @@ func resolveName(ctx context.Context, h hookapi.Hook, name, side string) (int, e
 	return requireOne(facts.Dialect, name, found, unknown)
 }
 
-// relationsNamed returns the ids of the relations with the name that the owner shares with the service of
-// side.
+// relationsNamed returns the ids of the relations between owner and side that have this name at the end of owner.
 func relationsNamed(ctx context.Context, h hookapi.Hook, name, owner, side string) ([]int, error) {
 	relations, err := listRelations(ctx, h, owner)
 	if err != nil {
@@ -194,6 +197,7 @@ func relationsNamed(ctx context.Context, h hookapi.Hook, name, owner, side strin
 
 	var found []int
 	for _, r := range relations {
+		// A relation without an end of the owner has no name there.
 		end, _ := findEnd(r, serviceOf(owner))
 		if _, shared := findEnd(r, serviceOf(side)); shared && end.Name == name {
 			found = append(found, r.ID)
@@ -203,8 +207,8 @@ func relationsNamed(ctx context.Context, h hookapi.Hook, name, owner, side strin
 	return found, nil
 }
 
-// requireOne returns the only id in found. Several are a usage error that lists them. If there is none it
-// returns unknown, the error of looking up the first unit's names, if that is not nil.
+// requireOne returns the only id in found. If there are several, it returns a usage error that lists them. If
+// there is none, it returns unknown, or errNoID if unknown is nil.
 func requireOne(dialect hookapi.Dialect, name string, found []int, unknown error) (int, error) {
 	switch len(found) {
 	case 0:
@@ -228,8 +232,8 @@ func requireOne(dialect hookapi.Dialect, name string, found []int, unknown error
 	return 0, hookenv.UsageErrorf("relation %q is ambiguous: it may be %s", name, strings.Join(ids, ", "))
 }
 
-// listRelations returns the relations of a unit or service by ascending id. A relation that breaks
-// is still one of them in its own last hook.
+// listRelations returns the relations of a unit or service, sorted by id. It includes the hook's own
+// relation, even if the relation is gone, as in its broken hook.
 func listRelations(ctx context.Context, h hookapi.Hook, owner string) ([]hookapi.Relation, error) {
 	ids, err := h.RelationIDs(ctx, owner)
 	if err != nil {
@@ -246,7 +250,7 @@ func listRelations(ctx context.Context, h hookapi.Hook, owner string) ([]hookapi
 	for _, id := range ids {
 		r, err := h.Relation(ctx, id)
 		if errors.Is(err, hookapi.ErrRelationNotFound) {
-			continue // it vanished between the two questions
+			continue // the relation was removed after RelationIDs
 		}
 		if err != nil {
 			return nil, err
@@ -265,8 +269,8 @@ func findEnd(r hookapi.Relation, service string) (hookapi.End, bool) {
 	return r.Ends[i], true
 }
 
-// formatRelationID returns the relation's id as the dialect writes it. A modern id depends on the service
-// that sees the relation.
+// formatRelationID returns the relation's id in the form of the dialect. The modern form contains the relation's name at
+// the end of the service.
 func formatRelationID(dialect hookapi.Dialect, r hookapi.Relation, service string) string {
 	if dialect != hookapi.Modern {
 		return classicPrefix + strconv.Itoa(r.ID)
@@ -274,7 +278,7 @@ func formatRelationID(dialect hookapi.Dialect, r hookapi.Relation, service strin
 
 	end, ok := findEnd(r, service)
 	if !ok {
-		end = r.Ends[0] // seen from nobody: juju do without a unit
+		end = r.Ends[0] // there is no local service in juju do without --unit
 	}
 	return end.Name + ":" + strconv.Itoa(r.ID)
 }

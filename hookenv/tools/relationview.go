@@ -6,15 +6,14 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// relationView answers relation-list and relation-ids for one viewer. It sees the ends of a relation that have
-// its role, or else the ends opposite the viewer's. The zero view sees all ends.
+// relationView is the view of one viewer for relation-list. It contains the ends of a relation that have its role or,
+// without a role, the ends opposite the viewer's end. The zero view contains all ends.
 type relationView struct {
 	viewer string       // a unit or a service
-	role   hookapi.Role // empty: the opposite end
+	role   hookapi.Role // empty for the opposite end
 }
 
-// selectEnds returns the ends of the view's role, or the opposite ones. The opposite of a peer is
-// its peers.
+// selectEnds returns the ends that the view contains. In a peer relation the only end is also the opposite end.
 func (v relationView) selectEnds(r hookapi.Relation) []hookapi.End {
 	var ends []hookapi.End
 	for _, end := range r.Ends {
@@ -29,15 +28,15 @@ func (v relationView) selectEnds(r hookapi.Relation) []hookapi.End {
 	return ends
 }
 
-// listUnits returns the units at the ends that the viewer sees, without the viewer. If the viewer is a service,
-// the result has each unit that at least one of its units sees: the only unit of a peer relation sees nobody, and
-// two units see each other.
+// listUnits returns the units at the ends in the view, without the viewer. If the viewer is a service, it
+// returns each unit that at least one of the service's units sees. For a peer relation with one unit it
+// returns none, and for a peer relation with two units it returns both.
 func (v relationView) listUnits(relations []hookapi.Relation) []string {
 	units := []string{}
 	for _, r := range relations {
 		for _, end := range v.selectEnds(r) {
 			if end.Service == v.viewer && len(end.Units) == 1 {
-				continue // nobody else is there to see this unit
+				continue // no other unit of the service sees this unit
 			}
 
 			for _, unit := range end.Units {
@@ -51,7 +50,7 @@ func (v relationView) listUnits(relations []hookapi.Relation) []string {
 	return sortUnits(units)
 }
 
-// listServices returns the services at the ends that the viewer sees, each once.
+// listServices returns the services at the ends in the view, sorted and without duplicates.
 func (v relationView) listServices(relations []hookapi.Relation) []string {
 	services := []string{}
 	for _, r := range relations {
@@ -64,8 +63,8 @@ func (v relationView) listServices(relations []hookapi.Relation) []string {
 	return slices.Compact(services)
 }
 
-// listRelationNames returns the names that the viewer's service gives to its ends with the view's role, each
-// once. Without a viewer it returns the names of all ends.
+// listRelationNames returns the names of the relations at the end of the viewer's service, sorted and without
+// duplicates. Without a viewer it returns the names of all ends.
 func (v relationView) listRelationNames(relations []hookapi.Relation) []string {
 	names := []string{}
 	for _, r := range v.filterByRole(relations) {
@@ -80,8 +79,8 @@ func (v relationView) listRelationNames(relations []hookapi.Relation) []string {
 	return slices.Compact(names)
 }
 
-// filterByRole returns the relations in which the viewer's service has the view's role, or all if the view has
-// no role.
+// filterByRole returns the relations in which the viewer's service has the view's role. It returns all relations if the
+// view has no role.
 func (v relationView) filterByRole(relations []hookapi.Relation) []hookapi.Relation {
 	if v.role == "" {
 		return relations

@@ -7,7 +7,7 @@ import (
 	"bijou/hookenv"
 )
 
-// getResource prints the path of a resource's file, which it downloads if need be.
+// getResource prints the path of a resource's file. It downloads the file if necessary.
 func getResource(ctx context.Context, inv *hookenv.Invocation) error {
 	if err := inv.CheckUnitCall(1); err != nil {
 		return err
@@ -17,7 +17,7 @@ func getResource(ctx context.Context, inv *hookenv.Invocation) error {
 		return err
 	}
 
-	// No end of line: charm libraries open what they hear as it is.
+	// Do not print a newline, since charm libraries use the output as a path without trimming it.
 	fmt.Fprint(&inv.Stdout, path)
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"bijou/testscripts/conformance/recorded"
 )
 
-// failing is a hook whose reads of settings all fail.
+// failing is a hook in which all reads of settings fail.
 type failing struct {
 	hookapi.Hook
 	err error
@@ -78,8 +78,8 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestStdinBesideArguments checks that stdin is not read beside KEY=VALUE, and that the log says so.
-// There is no message if stdin is empty or read.
+// TestStdinBesideArguments checks that stdin is not read if there is a KEY=VALUE, and that the log says so.
+// If stdin is empty or is read, the log has no such message.
 func TestStdinBesideArguments(t *testing.T) {
 	text := "k: v"
 	for argv, unread := range map[string]bool{"a=1": true, "key": true, "a=1 -": false, "a=@-": false, "-": false, "": false} {
@@ -90,7 +90,7 @@ func TestStdinBesideArguments(t *testing.T) {
 				r := tools.Run(t.Context(), h, hookenv.Call{
 					Argv: append([]string{"relation-set", "-r", "db"}, strings.Fields(argv)...), Stdin: kind, Files: here{stdin}, Now: fixedNow,
 				})
-				said := strings.Contains(strings.Join(m.Lines(), "\n"), "DEBUG relation-set: stdin is not read beside KEY=VALUE; say - ")
+				said := strings.Contains(strings.Join(m.Lines(), "\n"), "DEBUG relation-set: KEY=VALUE is given, so stdin is not read; add - ")
 				if r.Exit != 0 || said != (unread && stdin != nil) {
 					t.Errorf("relation-set %s, stdin %s: got %+v and %q", argv, kind, r, m.Lines())
 				}
@@ -99,7 +99,8 @@ func TestStdinBesideArguments(t *testing.T) {
 	}
 }
 
-// TestTouch checks that a bare KEY is set to the time, so that the other side's changed hooks run.
+// TestTouch checks that a KEY without a value is set to the time, so that the changed hooks of the other side
+// run.
 func TestTouch(t *testing.T) {
 	s := plainSetup(t)
 	s.Facts.Dialect = hookapi.Classic

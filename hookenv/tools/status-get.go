@@ -9,7 +9,7 @@ import (
 
 func prepareStatusGet(f *hookenv.FlagSet) hookenv.Runner {
 	g := &statusGetter{}
-	f.AddBool(&g.data, "print message and data too", "include-data")
+	f.AddBool(&g.data, "also print the message and the data", "include-data")
 	f.AddBool(&g.application, "print the status of the application, not of the unit", "application")
 	f.AddFormat()
 	return g.run
@@ -40,7 +40,8 @@ func (g *statusGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	return inv.Print(map[string]any{"application-status": details})
 }
 
-// formatDetails returns the status as a dictionary with the keys that charm libraries read.
+// formatDetails returns the status as a dictionary with the keys that charm libraries read. It includes the message and
+// the data with --include-data.
 func (g *statusGetter) formatDetails(status hookapi.Status) map[string]any {
 	details := map[string]any{"status": status.Status}
 	if g.data {

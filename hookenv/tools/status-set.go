@@ -18,6 +18,7 @@ func checkStatusWord(word string) error {
 	return nil
 }
 
+// prepareStatusSet declares the options of status-set, which sets the status of the unit or its service.
 func prepareStatusSet(f *hookenv.FlagSet) hookenv.Runner {
 	ofService := false
 	f.AddBool(&ofService, "set the status of the application, not of the unit", "application")

@@ -74,8 +74,8 @@ func TestUnsupportedToolsSaySo(t *testing.T) {
 	}
 }
 
-// TestEveryToolTakesOutput checks that every tool has -o. A tool that prints nothing only creates the
-// file.
+// TestEveryToolTakesOutput checks that every tool has -o. With -o, a tool that prints nothing only creates
+// the file.
 func TestEveryToolTakesOutput(t *testing.T) {
 	for _, tool := range tools.All() {
 		if help := tool.Help(); strings.Count(help, "  -o, --output FILE\n") != 1 {
@@ -84,7 +84,7 @@ func TestEveryToolTakesOutput(t *testing.T) {
 	}
 }
 
-// help returns the help of a tool.
+// help returns the help text of a tool.
 func help(name string) string {
 	all := tools.All()
 	return all[slices.IndexFunc(all, func(tool hookenv.Tool) bool { return tool.Name == name })].Help()

@@ -21,12 +21,11 @@ var (
 	})
 )
 
-// isService reports whether a name can be a service's: words of lower-case letters and digits
-// joined by single dashes, a letter first ("mysql", "blog-0").
+// isService reports whether a name can be the name of a service. Such a name begins with a letter, and consists of words
+// of lower-case letters and digits that are joined by single dashes ("mysql", "blog-0").
 func isService(name string) bool { return serviceName().MatchString(name) }
 
-// isUnit reports whether a name can be a unit's: a service, a slash, a number without leading
-// zeros.
+// isUnit reports whether a name can be the name of a unit: a service, a slash, and a number without leading zeros.
 func isUnit(name string) bool { return unitName().MatchString(name) }
 
 // serviceOf returns the service of a unit. It returns a service's name unchanged.
@@ -35,7 +34,7 @@ func serviceOf(name string) string {
 	return service
 }
 
-// sortUnits sorts by service, then by number as a number, and drops repetitions.
+// sortUnits sorts units by service and number, removes duplicates, and returns the result. It changes its argument.
 func sortUnits(units []string) []string {
 	slices.SortFunc(units, func(a, b string) int {
 		return cmp.Or(cmp.Compare(serviceOf(a), serviceOf(b)), cmp.Compare(unitNumber(a), unitNumber(b)),
@@ -46,12 +45,12 @@ func sortUnits(units []string) []string {
 
 func unitNumber(unit string) int {
 	_, number, _ := strings.Cut(unit, "/")
-	n, _ := strconv.Atoi(number) // what is no unit's name sorts first
+	n, _ := strconv.Atoi(number) // 0 for a service
 	return n
 }
 
-// unknownNameError names a unit or service that hookapi does not know; to callers it is
-// ErrUnknownUnit still.
+// unknownNameError is the error for an unknown unit or service. It names the unit or service. It wraps
+// [hookapi.ErrUnknownUnit].
 type unknownNameError string
 
 func (e unknownNameError) Error() string {
@@ -63,6 +62,7 @@ func (e unknownNameError) Error() string {
 
 func (e unknownNameError) Unwrap() error { return hookapi.ErrUnknownUnit }
 
+// rewordUnknown replaces [hookapi.ErrUnknownUnit] with an unknownNameError for this name.
 func rewordUnknown(err error, name string) error {
 	if !errors.Is(err, hookapi.ErrUnknownUnit) {
 		return err

@@ -1,7 +1,7 @@
-// Package agents has the daemons of an environment: machine-agent, unit-agent and
-// provisioner. Each is made here of its parts (a state, an agent, a provisioner), and goes
-// over to another binary when upgrade-juju has ordered that. What an agent and a provisioner
-// do is in agent and provision. Only multicall imports it.
+// Package agents has the daemons of an environment: machine-agent, unit-agent and provisioner. It assembles
+// each daemon from its parts, which are a state, an agent and a provisioner. It switches a daemon to a
+// different binary when upgrade-model has ordered this. The packages agent and provision do the work of agents
+// and provisioners.
 package agents
 
 import (
@@ -38,8 +38,8 @@ func RunMachineAgent(c applet.Call) int {
 	return daemon.Run(c, console.Command{Name: "machine-agent", Grammar: &g, Help: helpFiles}, g.serveMachine)
 }
 
-// serveMachine runs the machine's agent. On a machine that manages the environment, which is machine 0 and
-// others that were added so, it runs a provisioner as well.
+// serveMachine runs the machine's agent. On a machine that manages the environment, it also runs a provisioner. Such
+// machines are machine 0, and machines that were added with a provisioner.
 func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon) error {
 	e, err := g.loadEnvironment()
 	if err != nil {
@@ -71,7 +71,9 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 			return err
 		}
 
-		session := state.NewSharedSession(s, true)
+		// The machine's agent announces its agents in the session, so the provisioner waits for that.
+		const announces = true
+		session := state.NewSharedSession(s, announces)
 		manages := slices.Contains(machine.Jobs, state.JobManage)
 		defer endSession(ctx, session)
 
@@ -79,7 +81,8 @@ func (g *machineAgentGrammar) serveMachine(ctx context.Context, d daemon.Daemon)
 			return agent.RunMachine(ctx, agent.MachineOptions{Machine: g.Machine, Process: session, Options: o})
 		}}
 		if manages {
-			shared := session // among all roles that have the same state, of which its lease is
+			// Roles share a session only if they use the same state, since the session's lease belongs to that state.
+			shared := session
 			if s != opened {
 				shared = nil
 			}
@@ -101,8 +104,8 @@ func (p *daemonFlags) agentOptions(d daemon.Daemon, h *handover, s *state.State,
 	}, err
 }
 
-// secretKeeper returns the gateway that serves the state, which has the keys of secrets, or the file of an agent that
-// has the state itself.
+// secretKeeper returns the keeper of the keys for secrets. It is the gateway that serves the state or, for an agent
+// that opens the state directly, the file of keys.
 func secretKeeper(s *state.State, e home.Environment) secret.Keeper {
 	if k := s.SecretKeeper(); k != nil {
 		return k
@@ -110,19 +113,19 @@ func secretKeeper(s *state.State, e home.Environment) secret.Keeper {
 	return e.SecretKeys()
 }
 
-// endSession leaves the session to expire if the store is away.
+// endSession closes the session. If the store is unreachable, it leaves the session to expire.
 func endSession(ctx context.Context, session *state.SharedSession) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sessionCloseTimeout)
 	defer cancel()
 	if err := session.Close(ctx); err != nil {
-		slog.Debug("the process's session is left to expire", "error", err)
+		slog.Debug("cannot end the process's session; it will expire", "error", err)
 	}
 }
 
 const sessionCloseTimeout = 5 * time.Second
 
-// refuseCopy returns an error if the environment's store is a file and a different directory holds machine
-// 0: then this directory is a copy.
+// refuseCopy returns an error if this directory is a copy of the environment's directory. That is the case if
+// the store is a file, and a different directory holds machine 0.
 func refuseCopy(ctx context.Context, s *state.State, e home.Environment) error {
 	if !strings.HasPrefix(e.State, "sqlite:") {
 		return nil
@@ -144,17 +147,17 @@ func withMovedHint(err error) error {
 
 	return console.Hint(
 		err,
-		`if that one is gone, or its folder was moved here: "juju start --moved"; it is never to run beside this one`,
+		`if the other agent is gone for good, or its directory was moved here: "juju start --moved"; the two agents must never run at the same time`,
 	)
 }
 
-// takeoverTimeout bounds the end of a process whose machine a service takes over: its
-// hooks in flight have ten seconds.
+// takeoverTimeout limits the end of a process whose machine a service takes over. The running hooks of that
+// process get ten seconds to end.
 const takeoverTimeout = 30 * time.Second
 
-// holdMachineFolder locks a machine's directory for this process. That lock is not the machine's claim,
-// which is in the store. A daemon of systemd's takes over from a process that systemd does not manage, such
-// as one that bootstrap has started. It never takes over from a different service.
+// holdMachineFolder locks a machine's directory for this process. This lock is not the machine's claim, which
+// is in the store. A daemon that systemd has started takes over from a process that systemd does not manage,
+// such as a process that bootstrap has started. It never takes over from a different service.
 func holdMachineFolder(ctx context.Context, d daemon.Daemon, dir string) (*process.Hold, error) {
 	hold, err := process.Take(dir)
 	if !d.Notifier.Listening || !errors.Is(err, process.ErrHeld) {
@@ -169,7 +172,7 @@ func holdMachineFolder(ctx context.Context, d daemon.Daemon, dir string) (*proce
 		return nil, fmt.Errorf("%w: process %d of %s", err, holder.PID, service)
 	}
 
-	slog.Info("the machine's process is asked to end: from now on it is systemd's", "pid", holder.PID)
+	slog.Info("ending the machine's process: from now on systemd runs it", "pid", holder.PID)
 	if err := local.Halt(ctx, dir, takeoverTimeout); err != nil {
 		return nil, err
 	}
@@ -188,6 +191,7 @@ func RunUnitAgent(c applet.Call) int {
 	return daemon.Run(c, console.Command{Name: "unit-agent", Grammar: &g, Help: helpFiles}, g.serveUnit)
 }
 
+// serveUnit runs the unit's agent until ctx is done, or a different binary is ordered.
 func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) error {
 	e, err := g.loadEnvironment()
 	if err != nil {
@@ -221,7 +225,7 @@ func (g *unitAgentGrammar) serveUnit(ctx context.Context, d daemon.Daemon) error
 }
 
 type provisionerGrammar struct {
-	Env     string `required:"" placeholder:"DIR" type:"path" help:"Use the model in this directory, which bootstrap has made."`
+	Env     string `required:"" placeholder:"DIR" type:"path" help:"Use the model in this directory, which bootstrap has created."`
 	Metrics string `env:"BIJOU_METRICS" placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address, as 127.0.0.1:9300."`
 }
 
@@ -231,6 +235,8 @@ func RunProvisioner(c applet.Call) int {
 	return daemon.Run(c, console.Command{Name: "provisioner", Grammar: &g, Help: helpFiles}, g.serveProvisioner)
 }
 
+// serveProvisioner runs a provisioner without a machine's agent. It ends when ctx is done, or when a
+// different binary must continue its work.
 func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daemon) error {
 	p := daemonFlags{Env: g.Env, Metrics: g.Metrics}
 	e, err := p.loadEnvironment()
@@ -244,7 +250,8 @@ func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daem
 		}
 
 		h := newHandover(e, p.Tools, d.Call.Applets)
-		d.Notifier.NotifyReady() // it has no presence: it leads, or waits to
+		// A provisioner has no presence. It is ready when it leads, or waits to lead.
+		d.Notifier.NotifyReady()
 
 		return h.run(ctx, s, newProvisionerRole(d, s, nil, e), func(ctx context.Context) error {
 			select {
@@ -256,7 +263,7 @@ func (g *provisionerGrammar) serveProvisioner(ctx context.Context, d daemon.Daem
 	})
 }
 
-// newProvisionerRole opens a session of its own if session is nil.
+// newProvisionerRole returns the role of a provisioner. If session is nil, the role opens its own session.
 func newProvisionerRole(d daemon.Daemon, s *state.State, session *state.SharedSession, e home.Environment) daemon.Role {
 	return func(ctx context.Context) error {
 		p, err := providers.NewClient(ctx, s, e)

@@ -9,8 +9,8 @@ import (
 	"bijou/state"
 )
 
-// TestOpenWaits checks that a daemon waits for a store that does not answer until the daemon is
-// stopped, and ends at once if there is no store.
+// TestOpenWaits checks that a daemon waits for a store that does not answer until the daemon is stopped. If
+// there is no store, the daemon ends immediately.
 func TestOpenWaits(t *testing.T) {
 	for _, c := range []struct {
 		url   string

@@ -19,17 +19,17 @@ import (
 	"bijou/state/gateway"
 )
 
-// gatewayRole serves the state to machines that do not have it themselves: one socket a machine, in a
-// folder that its provider gives to that machine alone. A machine has one for as long as it is there,
-// whatever the environment's settings say by then: its container began with it.
+// gatewayRole serves the state to machines that cannot open it themselves. Each machine has its own socket,
+// in a directory that only this machine can see. A machine that was started with a socket keeps the socket
+// until the machine is dead, even if the environment's settings change.
 type gatewayRole struct {
 	state     *state.State
-	dir       string // the environment's folder
+	dir       string // the environment's directory
 	gateway   *gateway.Gateway
 	endpoints map[string]*gateway.Endpoint // by machine
 }
 
-// newGatewayRole returns the role of a process that has the state as a file; nil for others.
+// newGatewayRole returns the role of a process whose state is a file. It returns nil for any other state.
 func newGatewayRole(s *state.State, e home.Environment) daemon.Role {
 	if e.Dir == "" || !strings.HasPrefix(e.State, "sqlite:") {
 		return nil
@@ -48,13 +48,14 @@ func newGatewayRole(s *state.State, e home.Environment) daemon.Role {
 	}
 }
 
-// run blocks until ctx is done. An error ends nothing: it is logged, and what has caused it tried again.
+// run serves the state until ctx is done. It logs errors and tries again.
 func (r *gatewayRole) run(ctx context.Context) {
 	logged := ""
 	for ctx.Err() == nil {
-		err := r.pass(ctx)
+		err := r.runRound(ctx)
+		// The other roles also find out that the store is gone.
 		if errors.Is(err, state.ErrStoreGone) {
-			break // which the others find out, too
+			break
 		}
 		if err == nil {
 			logged = ""
@@ -71,15 +72,15 @@ func (r *gatewayRole) run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// wanted is what the state says of machines at one revision.
+// wanted has the environment's machines at one revision, and whether new machines get a socket.
 type wanted struct {
 	revision int64
 	confined bool
 	machines []string
 }
 
-// pass makes what there is to be, and waits for a change of that.
-func (r *gatewayRole) pass(ctx context.Context) error {
+// runRound creates the sockets that the machines need, and then waits for a change.
+func (r *gatewayRole) runRound(ctx context.Context) error {
 	w, err := state.Read(ctx, r.state, readWanted)
 	if err != nil {
 		return err
@@ -91,6 +92,7 @@ func (r *gatewayRole) pass(ctx context.Context) error {
 	return r.state.Await(ctx, w.revision, state.WatchEnvironment(), state.WatchMachines())
 }
 
+// readWanted reads which machines need a socket. Machine 0 needs none, since it uses the store directly.
 func readWanted(v *state.View) (w wanted, err error) {
 	if w.revision, err = v.Revision(); err != nil {
 		return w, err
@@ -103,14 +105,14 @@ func readWanted(v *state.View) (w wanted, err error) {
 	w.confined = env.IsConfined()
 	machines, err := v.Machines()
 	for _, m := range machines {
-		if m.ID != "0" {
+		if m.ID != "0" && m.Life != state.Dead {
 			w.machines = append(w.machines, m.ID)
 		}
 	}
 	return w, err
 }
 
-// reconcile gives each machine its socket, and takes those of machines that are gone.
+// reconcile creates the socket of each machine, and removes the sockets of machines that are dead or gone.
 func (r *gatewayRole) reconcile(ctx context.Context, w wanted) error {
 	made, err := listGateways(r.dir)
 	if err != nil {
@@ -137,7 +139,7 @@ func (r *gatewayRole) reconcile(ctx context.Context, w wanted) error {
 	return nil
 }
 
-// add brings the directory of a machine's gateway up to date, and serves its socket.
+// add updates the directory of a machine's gateway, and serves the socket in it.
 func (r *gatewayRole) add(id string) error {
 	if err := provider.MakeGatewayDir(r.dir, id); err != nil || r.endpoints[id] != nil {
 		return err
@@ -147,12 +149,13 @@ func (r *gatewayRole) add(id string) error {
 	if err != nil {
 		return err
 	}
-	slog.Info("the state is served to a machine", "machine", id)
+	slog.Info("serving the state to a machine", "machine", id)
 	r.endpoints[id] = e
 	return nil
 }
 
-// remove may be repeated. What the machine had, presences and leaderships, goes with its leases.
+// remove removes a machine's socket and revokes the machine's leases, which ends its presences and leaderships. It
+// can be repeated.
 func (r *gatewayRole) remove(ctx context.Context, id string) error {
 	if e := r.endpoints[id]; e != nil {
 		e.Close()
@@ -165,18 +168,18 @@ func (r *gatewayRole) remove(ctx context.Context, id string) error {
 		return fmt.Errorf("cannot remove the gateway of machine %s: %w", id, err)
 	}
 
-	slog.Info("the state is served to a machine no longer", "machine", id)
+	slog.Info("no longer serving the state to a machine", "machine", id)
 	return nil
 }
 
-// close leaves the sockets, and the leases to the next process.
+// close stops serving. It leaves the sockets' directories and the leases to the next process.
 func (r *gatewayRole) close() {
 	for _, e := range r.endpoints {
 		e.Close()
 	}
 }
 
-// listGateways returns the machines that have a folder for their socket.
+// listGateways returns the machines that have a directory for their socket.
 func listGateways(dir string) (machines []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(dir, provider.GatewayFolder))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -73,7 +73,7 @@ func (w *confinedWorld) addMachine() (id string) {
 	return id
 }
 
-// awaitSocket waits until the machine has a socket, or has none.
+// awaitSocket waits until the machine has a socket, or until it has none.
 func (w *confinedWorld) awaitSocket(id string, there bool) {
 	w.Helper()
 	await.Until(w, await.Poll{Limit: time.Minute}, "the socket of machine "+id, func() bool {
@@ -82,7 +82,7 @@ func (w *confinedWorld) awaitSocket(id string, there bool) {
 	})
 }
 
-// TestMachinesHaveTheirSockets follows a machine's socket from the machine's creation to its removal.
+// TestMachinesHaveTheirSockets checks a machine's socket from the machine's creation to its removal.
 func TestMachinesHaveTheirSockets(t *testing.T) {
 	w := newConfinedWorld(t, map[string]string{"nspawn.confined": "true"})
 	stop := w.serve()
@@ -128,7 +128,8 @@ func TestMachinesHaveTheirSockets(t *testing.T) {
 	stop()
 }
 
-// TestSocketsAreHeldToTheTable checks that a machine's socket refuses changes of records that are not the machine's.
+// TestSocketsAreHeldToTheTable checks the rights of clients: it checks that a machine's socket refuses
+// changes of records that are not the machine's.
 func TestSocketsAreHeldToTheTable(t *testing.T) {
 	w := newConfinedWorld(t, map[string]string{"nspawn.confined": "true"})
 	stop := w.serve()
@@ -175,7 +176,7 @@ func TestRemovedMachineIsShutOut(t *testing.T) {
 	session, err := s.NewSession(t.Context())
 	w.ok(err)
 	w.ok(state.Announce(t.Context(), session, s.Update, state.MachineAgent(id)))
-	kept, err := net.Dial("unix", provider.GatewaySocket(w.env.Dir, id)) // by hand, with nothing said yet
+	kept, err := net.Dial("unix", provider.GatewaySocket(w.env.Dir, id)) // a connection without a client, on which nothing has been sent yet
 	w.ok(err)
 	defer kept.Close()
 
@@ -197,13 +198,32 @@ func TestRemovedMachineIsShutOut(t *testing.T) {
 	stop()
 }
 
-// TestSocketsAreForConfinedMachines checks that machines have no sockets by default, and that a machine that started with
-// one keeps it.
+// TestDeadMachineIsShutOut checks that a machine whose instance cannot be stopped has no socket any more.
+func TestDeadMachineIsShutOut(t *testing.T) {
+	w := newConfinedWorld(t, map[string]string{"nspawn.confined": "true"})
+	id := w.addMachine()
+	statetest.Update(t, w.state, func(tx *state.Tx) error { return tx.SetInstance(id, "i", state.Addresses{}) })
+	defer w.serve()()
+	w.awaitSocket(id, true)
+
+	w.ok(w.state.DestroyMachine(t.Context(), id, true))
+	w.awaitSocket(id, false)
+	statetest.View(t, w.state, func(v *state.View) error {
+		m, err := v.Machine(id)
+		if m.Life != state.Dead {
+			t.Errorf("the machine is %s", m.Life)
+		}
+		return err
+	})
+}
+
+// TestSocketsAreForConfinedMachines checks that machines have no sockets by default, and that a machine that
+// was started with a socket keeps it.
 func TestSocketsAreForConfinedMachines(t *testing.T) {
 	w := newConfinedWorld(t, nil)
 	first, second := w.addMachine(), w.addMachine()
 	w.ok(os.MkdirAll(provider.GatewayDir(w.env.Dir, first), 0o700))
-	w.ok(os.MkdirAll(provider.GatewayDir(w.env.Dir, "77"), 0o700)) // of a machine that was removed while no gateway ran
+	w.ok(os.MkdirAll(provider.GatewayDir(w.env.Dir, "77"), 0o700)) // the directory of a machine that was removed while no gateway ran
 	defer w.serve()()
 	w.awaitSocket(first, true)
 	await.Until(t, await.Poll{Limit: time.Minute}, "what was left is removed", func() bool {

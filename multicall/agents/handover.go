@@ -18,24 +18,23 @@ import (
 	"bijou/state/childenv"
 )
 
-// handover ends a daemon's work when the environment is to run another binary, as `juju
-// upgrade-juju` has ordered: hooks in flight end with this one.
+// handover ends a daemon's work when `juju upgrade-model` has ordered a different binary. Running hooks end
+// under the current binary.
 type handover struct {
 	env        home.Environment
-	ownTools   string   // VERSION-SHA8 of what this process runs
-	links      []string // to make beside a binary that is fetched
+	ownTools   string   // VERSION-SHA8 of the binary that this process runs
+	links      []string // the symlinks to create beside a fetched binary
 	drain      chan struct{}
-	nextFolder string // the folder of tools to re-execute from; set before drain is closed
+	nextFolder string // the directory of tools from which to re-execute; set before drain is closed
 }
 
 func newHandover(e home.Environment, tools string, links []string) *handover {
 	return &handover{env: e, ownTools: filepath.Base(tools), links: links, drain: make(chan struct{})}
 }
 
-// watch blocks until ctx is done, also after it has seen the order.
+// watch closes drain once a different binary is ordered. It blocks until ctx is done, even after that.
 func (h *handover) watch(ctx context.Context, s *state.State) error {
 	logged := ""
-
 	for h.env.Dir != "" && ctx.Err() == nil {
 		err := h.checkTools(ctx, s)
 		if h.nextFolder != "" {
@@ -43,8 +42,9 @@ func (h *handover) watch(ctx context.Context, s *state.State) error {
 			break
 		}
 
+		// The other roles also find out that the store or the environment is gone.
 		if errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrNotFound) {
-			break // which the others find out, too
+			break
 		}
 		if err == nil {
 			logged = ""
@@ -53,7 +53,7 @@ func (h *handover) watch(ctx context.Context, s *state.State) error {
 
 		if logged != err.Error() && ctx.Err() == nil && !errors.Is(err, state.ErrHistoryLost) {
 			logged = err.Error()
-			slog.Warn("cannot see which binary to run; trying again", "error", err)
+			slog.Warn("cannot find out which binary to run; trying again", "error", err)
 		}
 		_ = backoff.Sleep(ctx, daemon.RetryInterval)
 	}
@@ -62,20 +62,24 @@ func (h *handover) watch(ctx context.Context, s *state.State) error {
 	return nil
 }
 
-// checkTools prepares the hand-over if another binary is ordered, else waits for a change.
+// checkTools prepares the hand-over if a different binary is ordered, and otherwise waits for a change.
 func (h *handover) checkTools(ctx context.Context, s *state.State) error {
-	var revision int64
-	env, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (env state.Environment, err error) {
-		if revision, err = v.Revision(); err == nil {
-			env, err = v.Environment()
+	type read struct {
+		env      state.Environment
+		revision int64
+	}
+	now, err := daemon.ReadRetrying(ctx, s, func(v *state.View) (r read, err error) {
+		if r.revision, err = v.Revision(); err != nil {
+			return r, err
 		}
-		return env, err
+		r.env, err = v.Environment()
+		return r, err
 	})
 	if err != nil {
 		return err
 	}
 
-	if name := env.Tools; name != "" && name != h.ownTools && filepath.Base(name) == name {
+	if name := now.env.Tools; name != "" && name != h.ownTools && filepath.Base(name) == name {
 		if err := h.ensureTools(ctx, s, name); err != nil {
 			return err
 		}
@@ -84,12 +88,14 @@ func (h *handover) checkTools(ctx context.Context, s *state.State) error {
 		}
 	}
 
-	return s.Await(ctx, revision, state.WatchEnvironment())
+	return s.Await(ctx, now.revision, state.WatchEnvironment())
 }
 
-// trialTimeout keeps a binary that hangs from keeping the agent from ending.
+// trialTimeout limits the trial of a new binary, so that a binary that hangs does not block the agent.
 const trialTimeout = 30 * time.Second
 
+// prepareReexec checks that the binary in the directory of tools runs on this host, and records it as the
+// next one. It returns false, and logs why, if the binary does not run.
 func (h *handover) prepareReexec(ctx context.Context, name string) bool {
 	folder := filepath.Join(h.env.Dir, "tools", name)
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
@@ -97,24 +103,25 @@ func (h *handover) prepareReexec(ctx context.Context, name string) bool {
 
 	version := exec.CommandContext(ctx, filepath.Join(folder, "bijou"), "version")
 	version.Env = childenv.New(os.Environ(), childenv.Program)
-	version.WaitDelay = time.Second // for what it has started
+	// Child processes of the binary may hold its output open.
+	version.WaitDelay = time.Second
 	if out, err := version.CombinedOutput(); err != nil {
-		slog.Error("cannot go over to another binary: it does not run here",
+		slog.Error("cannot switch to a different binary: it does not run on this host",
 			"tools", name, "error", err, "output", string(out))
 		return false
 	}
 
-	slog.Info("going over to another binary", "from", h.ownTools, "to", name)
+	slog.Info("switching to a different binary", "from", h.ownTools, "to", name)
 	h.nextFolder = folder
 	return true
 }
 
-// toolsReexec continues from another folder of tools.
+// toolsReexec is the [daemon.Reexec] that continues with the binary in a different directory of tools.
 type toolsReexec struct{ folder string }
 
-func (s toolsReexec) Error() string { return "goes on from " + s.folder }
+func (s toolsReexec) Error() string { return "continues from " + s.folder }
 
-// run runs the roles, and watches for the order.
+// run runs the roles, and watches for the order to switch.
 func (h *handover) run(ctx context.Context, s *state.State, roles ...daemon.Role) error {
 	err := daemon.RunRoles(ctx, append(roles, func(ctx context.Context) error { return h.watch(ctx, s) }))
 	if err == nil && h.nextFolder != "" && ctx.Err() == nil {
@@ -123,11 +130,12 @@ func (h *handover) run(ctx context.Context, s *state.State, roles ...daemon.Role
 	return withMovedHint(err)
 }
 
-// Exec keeps the arguments.
+// Exec replaces this process with the binary, with the same arguments.
 func (s toolsReexec) Exec() error {
 	path := filepath.Join(s.folder, filepath.Base(os.Args[0]))
+	// The process may have been started as "bijou APPLET", under a different name.
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
-		path = filepath.Join(s.folder, "bijou") // called as "bijou APPLET", by whatever name
+		path = filepath.Join(s.folder, "bijou")
 	}
-	return fmt.Errorf("cannot go on as %q: %w", path, syscall.Exec(path, os.Args, os.Environ()))
+	return fmt.Errorf("cannot switch to %q: %w", path, syscall.Exec(path, os.Args, os.Environ()))
 }

@@ -11,12 +11,12 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// TestOnlyABinaryThatRunsIsGoneOverTo checks that an agent does not switch to a broken binary, and that
-// a hung binary does not keep an agent from ending.
+// TestOnlyABinaryThatRunsIsGoneOverTo checks that an agent does not switch to a broken binary, and that an
+// agent can end even if the new binary hangs.
 func TestOnlyABinaryThatRunsIsGoneOverTo(t *testing.T) {
 	for name, c := range map[string]struct {
 		script string
-		ended  bool // the agent is stopped
+		ended  bool // whether the agent is stopped
 		want   bool
 	}{
 		"works":  {script: "#!/bin/sh\nexit 0\n", want: true},
@@ -46,9 +46,9 @@ func TestOnlyABinaryThatRunsIsGoneOverTo(t *testing.T) {
 	}
 }
 
-// TestABinaryThatIsThereIsNotedBeforeItIsGoneOverTo checks a binary that environment.yaml does not name
-// yet, as after an interrupted upgrade-juju or download. The binary is recorded before an agent
-// switches to it. Agents that start later would otherwise go back.
+// TestABinaryThatIsThereIsNotedBeforeItIsGoneOverTo checks a binary that environment.yaml does not name yet,
+// as after an interrupted upgrade-model or download. The binary is recorded before an agent switches to it.
+// Otherwise agents that start later would switch back.
 func TestABinaryThatIsThereIsNotedBeforeItIsGoneOverTo(t *testing.T) {
 	const old, next = "0.9.0-00000000", "1.0.0-12345678"
 	dir := t.TempDir()

@@ -18,8 +18,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// recordingStore is a store that records the order in which leases are made and in which presence and
-// leadership are written.
+// recordingStore is a store that records the order of new leases and of writes of presence and leadership.
 type recordingStore struct {
 	store.Store
 	mu     sync.Mutex
@@ -52,14 +51,14 @@ func (n *recordingStore) Commit(ctx context.Context, txn store.Txn) (int64, erro
 	return revision, err
 }
 
-// stepsSince returns the recorded steps after the first ones.
+// stepsSince returns the recorded steps without the first n.
 func (n *recordingStore) stepsSince(already int) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return slices.Clone(n.steps[already:])
 }
 
-// endLease ends the newest lease, as an outage longer than its TTL would.
+// endLease ends the newest lease, as an outage that is longer than its TTL would.
 func (n *recordingStore) endLease(t *testing.T) (already int) {
 	n.mu.Lock()
 	already, lease := len(n.steps), n.leases[len(n.leases)-1]
@@ -75,8 +74,8 @@ type nobody struct{ provider.Provider }
 
 func (nobody) Instances(context.Context) ([]provider.Instance, error) { return nil, nil }
 
-// TestOneLeaseForAllRoles runs the roles of machine 0. There must be one lease. After its loss there
-// must be a new lease, then the presence, then the campaign.
+// TestOneLeaseForAllRoles runs the roles of machine 0. They must share one lease. After the loss of the
+// lease, the process must first create a new lease, then write the presence, and then campaign.
 func TestOneLeaseForAllRoles(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", t.TempDir())
 	var n recordingStore
@@ -120,7 +119,7 @@ func TestOneLeaseForAllRoles(t *testing.T) {
 	})
 }
 
-// awaitSteps waits until all of these steps are recorded after the first ones.
+// awaitSteps waits until all of these steps are recorded, in addition to the first n.
 func awaitSteps(t *testing.T, n *recordingStore, already int, want ...string) (got []string) {
 	t.Helper()
 	await.Until(t, await.Poll{Limit: 2 * time.Minute}, "the steps are noted", func() string {

@@ -15,9 +15,9 @@ import (
 	"bijou/state"
 )
 
-// ensureTools makes sure that the binary is in the environment's directory with its links, and that
-// environment.yaml names it. A daemon that starts reads that name, and would otherwise go back to the old
-// binary. ensureTools completes an interrupted attempt.
+// ensureTools makes sure that the binary is in the environment's directory with its symlinks, and that
+// environment.yaml names it. A starting daemon reads that name, and would otherwise return to the old binary.
+// ensureTools completes an interrupted attempt.
 func (h *handover) ensureTools(ctx context.Context, s *state.State, name string) error {
 	e, err := home.Load(h.env.Dir)
 	if err != nil {
@@ -33,21 +33,21 @@ func (h *handover) ensureTools(ctx context.Context, s *state.State, name string)
 	return h.recordTools(name)
 }
 
-// fetchTools fetches the binary from the state. If the directory is shared with the host of the upgrade,
-// the binary is in it already, and need not be in the state.
+// fetchTools fetches the binary from the state. If the directory is shared with the host of the upgrade, it
+// already contains the binary, which need not be in the state.
 func (h *handover) fetchTools(ctx context.Context, s *state.State, name string) error {
 	kept, err := state.Read(ctx, s, func(v *state.View) (state.Tools, error) { return v.Tools(name) })
+	if errors.Is(err, state.ErrNotFound) && h.env.HasTools(name) {
+		return nil
+	}
 	if errors.Is(err, state.ErrNotFound) {
-		if h.env.HasTools(name) {
-			return nil
-		}
-		err = fmt.Errorf("there are no tools %q here, and the state has none: call upgrade-juju again", name)
+		return fmt.Errorf("the binary %q is neither on this host nor in the state: run juju upgrade-model again", name)
 	}
 	if err != nil {
 		return err
 	}
 
-	slog.Info("fetching another binary", "tools", name, "bytes", kept.Size)
+	slog.Info("fetching a different binary", "tools", name, "bytes", kept.Size)
 	content, err := s.OpenBlob(ctx, kept.SHA256)
 	if err != nil {
 		return err
@@ -57,8 +57,8 @@ func (h *handover) fetchTools(ctx context.Context, s *state.State, name string) 
 	return errors.Join(err, content.Close())
 }
 
-// recordTools records the binary that agents run. It removes older binaries, but none that this process
-// runs.
+// recordTools records the binary that agents must run. It removes all other binaries that are not in use on
+// this host, except its own.
 func (h *handover) recordTools(name string) error {
 	e, err := home.Load(h.env.Dir)
 	if err != nil {
@@ -73,8 +73,8 @@ func (h *handover) recordTools(name string) error {
 	return SweepTools(e, h.ownTools)
 }
 
-// SweepTools removes the environment's unused tools. It keeps the environment's own tools, those named in
-// keep, and all that a process or a service of this host uses.
+// SweepTools removes the environment's unused tools. It keeps the environment's own tools, the tools in keep,
+// and tools that a process or a service on this host uses.
 func SweepTools(e home.Environment, keep ...string) error {
 	processes := listCommandLines()
 	services := systemd.ReadUnitFiles()
@@ -83,9 +83,10 @@ func SweepTools(e home.Environment, keep ...string) error {
 	})
 }
 
-// listCommandLines returns the executables and arguments of all processes of this host.
+// listCommandLines returns the executables and arguments of all processes on this host.
 func listCommandLines() string {
 	var all strings.Builder
+	// Processes can end at any time, so errors are ignored.
 	procs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, p := range procs {
 		exe, _ := os.Readlink(filepath.Join(p, "exe"))

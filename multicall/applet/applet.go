@@ -1,5 +1,4 @@
-// Package applet is what every applet begins with: its call, this process's executable and log. It
-// does nothing of an applet's own and imports no role. multicall and its rooms import it.
+// Package applet describes applets and their calls. It also finds this process's executable, and sets up its log.
 package applet
 
 import (
@@ -22,30 +21,30 @@ import (
 	"bijou/state/text"
 )
 
-// Version is bijou's own version, as `bijou version` prints it; .ci/release has the linker put a release's here.
+// Version is bijou's own version, as `bijou version` prints it. In a release, the linker sets it (.ci/release).
 var Version = "0.2.0"
 
-// Applet is one name that this binary answers to.
+// Applet is one name under which this binary can be called.
 type Applet struct {
 	Name    string
-	Summary string // one line for `bijou help`; of hook tools their manuals have it
+	Summary string // one line for `bijou help`; empty for hook tools, whose manuals contain it
 	Run     func(Call) int
 }
 
 // Call is one call of an applet.
 type Call struct {
-	Name    string   // the applet's
+	Name    string   // the applet's name
 	Args    []string // without the name
 	Streams console.Streams
-	Applets []string           // the names of all applets, for whoever links them
-	Fault   func(point string) // called at named points, for tests; may be nil
+	Applets []string           // the names of all applets, for their symlinks
+	Fault   func(point string) // called at named points, for tests; can be nil
 
-	// AgentState returns the state as the agents of a machine have it, of the one that their process has
-	// opened, for tests; nil: they have that one.
+	// AgentState is for tests. Unless it is nil, the agents of a machine use the state that it returns, instead of
+	// the state that their process has opened.
 	AgentState func(opened *state.State, machine string) *state.State
 }
 
-// StateOfAgents returns the state that the agents of a machine are to have.
+// StateOfAgents returns the state that the agents of a machine must use.
 func (c Call) StateOfAgents(opened *state.State, machine string) *state.State {
 	if c.AgentState == nil {
 		return opened
@@ -53,14 +52,14 @@ func (c Call) StateOfAgents(opened *state.State, machine string) *state.State {
 	return c.AgentState(opened, machine)
 }
 
-// commandGCPercent lets most commands end before their first collection.
+// commandGCPercent is large enough for most commands to end before their first garbage collection.
 const commandGCPercent = 400
 
 // BeginCommand prepares a command that an operator waits for. Its context is done once a signal ends the
 // process.
 func BeginCommand(c Call) (ctx context.Context, stop func()) {
 	SetLogOutput(c.Streams.Err)
-	// From the first collection on memory is kept as tight as elsewhere.
+	// The first garbage collection restores the usual percentage.
 	before := debug.SetGCPercent(commandGCPercent)
 	runtime.AddCleanup(new([16]byte), func(percent int) { debug.SetGCPercent(percent) }, before)
 	return signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -69,8 +68,8 @@ func BeginCommand(c Call) (ctx context.Context, stop func()) {
 // ExecutablePath returns the path of the running binary.
 func ExecutablePath() (string, error) { return findExecutable(os.Executable, os.Args[0]) }
 
-// findExecutable returns the path of this program. Where /proc is missing, it looks for the name that the
-// program was called by.
+// findExecutable returns the path of this program. If /proc is missing, it looks for the name under which the
+// program was called.
 func findExecutable(executable func() (string, error), argv0 string) (string, error) {
 	path, err := executable()
 	if err == nil {
@@ -84,18 +83,18 @@ func findExecutable(executable func() (string, error), argv0 string) (string, er
 		}
 	}
 
-	return "", fmt.Errorf("cannot find the running binary, nor %q: %w", argv0, err)
+	return "", fmt.Errorf("cannot find the running binary, or %q: %w", argv0, err)
 }
 
-// IsSameFile reports whether both paths are there and lead to one file.
+// IsSameFile reports whether both paths exist and lead to the same file.
 func IsSameFile(a, b string) bool {
 	fa, errA := os.Stat(a)
 	fb, errB := os.Stat(b)
 	return errA == nil && errB == nil && os.SameFile(fa, fb)
 }
 
-// FindOther looks on PATH for another program of that name, and returns its path or "". first reports whether
-// a shell finds that program before this one.
+// FindOther looks on PATH for a different program with that name, and returns its path or "". first reports
+// whether a shell finds that program before this one.
 func FindOther(name string) (path string, first bool) {
 	own, err := ExecutablePath()
 	if err != nil {
@@ -105,20 +104,23 @@ func FindOther(name string) (path string, first bool) {
 	first = true
 	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
 		found, err := exec.LookPath(filepath.Join(cmp.Or(dir, "."), name))
-		switch to, _ := os.Readlink(found); {
-		case err != nil:
-			// There is no such program in this folder.
-		case IsSameFile(found, own), IsBijouName(filepath.Base(to)):
-			first = false
-		default:
+		if err != nil {
+			// There is no such program in this directory.
+			continue
+		}
+
+		// to is empty for a file that is not a symlink.
+		to, _ := os.Readlink(found)
+		if !IsSameFile(found, own) && !IsBijouName(filepath.Base(to)) {
 			return found, first
 		}
+		first = false
 	}
 
 	return "", false
 }
 
-// IsBijouName reports whether a file of that name counts as this program, of any version.
+// IsBijouName reports whether a file with that name counts as a version of this program.
 func IsBijouName(name string) bool {
 	return strings.HasPrefix(name, "bijou")
 }
@@ -126,8 +128,8 @@ func IsBijouName(name string) bool {
 // allParts is the word of BIJOU_DEBUG for all parts, and for loggers without one.
 const allParts = "all"
 
-// SetLogOutput sends this process's log to w. BIJOU_DEBUG=amp,store,uniter enables debug
-// lines of those parts, which loggers name by With("part", NAME); "all" enables all.
+// SetLogOutput sends this process's log to w. BIJOU_DEBUG=amp,store,uniter enables debug lines of these
+// parts. A logger names its part by With("part", NAME). The word all enables all parts.
 func SetLogOutput(w io.Writer) { slog.SetDefault(newLogger(w)) }
 
 func newLogger(w io.Writer) *slog.Logger {
@@ -147,11 +149,11 @@ func hideSecrets(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// logHandler passes log lines on to a handler. It drops debug lines, except those of the enabled parts.
+// logHandler forwards log lines to a handler. It drops debug lines, except those of the enabled parts.
 type logHandler struct {
 	slog.Handler
-	parts map[string]bool // that are to talk
-	debug bool            // this one is
+	parts map[string]bool // the parts whose debug lines are logged
+	debug bool            // whether debug lines of this logger are logged
 }
 
 func newLogHandler(inner slog.Handler, parts string) logHandler {
@@ -163,13 +165,13 @@ func newLogHandler(inner slog.Handler, parts string) logHandler {
 	return h
 }
 
-// Enabled reports whether lines of this level are logged. Slog calls it before it formats a line, so that
-// disabled parts cost nothing.
+// Enabled reports whether lines of this level are logged. Package slog calls it before it formats a line, so
+// that disabled parts cost nothing.
 func (h logHandler) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= slog.LevelInfo || h.debug
 }
 
-// WithAttrs returns a handler that knows the part of the program to which a logger belongs. The last
+// WithAttrs returns a handler that records the part of the program to which a logger belongs. The last
 // attribute "part" counts.
 func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	for _, a := range attrs {
@@ -182,7 +184,7 @@ func (h logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return h
 }
 
-// WithGroup does what the inner handler's WithGroup does.
+// WithGroup applies WithGroup to the inner handler.
 func (h logHandler) WithGroup(name string) slog.Handler {
 	h.Handler = h.Handler.WithGroup(name)
 	return h

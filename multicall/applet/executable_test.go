@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFindSelf checks that the binary is found without /proc by its own name: a path, or a name on
-// PATH.
+// TestFindSelf checks that without /proc the binary finds itself by its own name, which is a path or a name
+// on PATH.
 func TestFindSelf(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -37,7 +37,7 @@ func TestLogHandler(t *testing.T) {
 	}
 }
 
-// messageOnly drops everything except the message.
+// messageOnly removes all attributes except the message.
 func messageOnly(_ []string, a slog.Attr) slog.Attr {
 	if a.Key == slog.MessageKey {
 		return a
@@ -45,8 +45,8 @@ func messageOnly(_ []string, a slog.Attr) slog.Attr {
 	return slog.Attr{}
 }
 
-// TestSilentPartsAreNotEnabled checks that a silent part's log is disabled, so that its lines cost
-// nothing.
+// TestSilentPartsAreNotEnabled checks that the log of a silent part is disabled, so that no time is spent on
+// its lines.
 func TestSilentPartsAreNotEnabled(t *testing.T) {
 	log := slog.New(newLogHandler(slog.NewTextHandler(io.Discard, nil), "store")).With("part", "amp")
 	if log.Enabled(t.Context(), slog.LevelDebug) {

@@ -1,7 +1,6 @@
-// Package author has the commands of `charm`, for those who write charms: create, proof, test and replay.
+// Package author has the commands of `charm` for authors of charms: create, proof, test and replay.
 //
-// It drives the other applets as processes, as its user would, and knows no agent. Only multicall
-// imports it.
+// It runs the other applets as processes, as a user would. It does not use agents directly.
 package author
 
 import (
@@ -13,21 +12,21 @@ import (
 	"bijou/multicall/console"
 )
 
-// Parts are the rest of the binary, as far as the commands need it.
+// Parts are the parts of the binary that the commands need.
 type Parts struct {
 	Rules   proof.Rules
-	Applets []string // the names of all, which scripts may call
-	Binary  string   // which is all of them
+	Applets []string // the names of all applets, which scripts can call
+	Binary  string   // the path of the binary, which runs as any applet
 }
 
 //go:embed help
 var helpFiles embed.FS
 
 type grammar struct {
-	Create createCmd `cmd:"" help:"Begin a charm that deploys."`
-	Test   testCmd   `cmd:"" help:"Run the charm's tests, with real agents and real hooks. Exit code: 1 if one fails."`
-	Replay replayCmd `cmd:"" help:"Make a test of a hook that a unit has run: it brings a fresh model to that unit's state."`
-	Proof  proofCmd  `cmd:"" help:"Say what is wrong with a charm, by file and line. Exit code: 1 if there is an error."`
+	Create createCmd `cmd:"" help:"Create a charm that can be deployed."`
+	Test   testCmd   `cmd:"" help:"Run the charm's tests, with real agents and real hooks. Exit code: 1 if a test fails."`
+	Replay replayCmd `cmd:"" help:"Turn a hook that a unit has run into a test, which first recreates that unit's state in a fresh model."`
+	Proof  proofCmd  `cmd:"" help:"Report the faults of a charm, with file and line. Exit code: 1 if there is an error."`
 }
 
 // author is one call of charm.
@@ -41,7 +40,8 @@ type author struct {
 func Main(ctx context.Context, s console.Streams, parts Parts, args []string) int {
 	var g grammar
 	if i := slices.Index(args, "-run"); i >= 0 {
-		args[i] = "--run" // as it is typed for tests of Go
+		// Users of go test type -run.
+		args[i] = "--run"
 	}
 	args = console.OrHelp(args)
 	if err := refuseMissing(args); err != nil {
@@ -49,8 +49,10 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 	}
 
 	parsed, err := console.Parse(s, console.Command{Name: "charm", Grammar: &g, Help: helpFiles}, args)
-	if err == nil {
-		err = parsed.Run(&author{ctx: ctx, streams: s, parts: parts})
+	if err != nil {
+		return console.Report(s.Err, err)
 	}
+
+	err = parsed.Run(&author{ctx: ctx, streams: s, parts: parts})
 	return console.Report(s.Err, err)
 }

@@ -27,18 +27,18 @@ var (
 	stubHook string
 )
 
-// settledTimeout is how long a script waits for hooks if it does not say how long.
+// settledTimeout is how long the command settled waits for hooks by default.
 const settledTimeout = 30 * time.Second
 
-// command is one that scripts may call, with what the script says after its name. It returns what
-// it prints; an error ends the script, unless that wrote "!" before it.
+// command is a command that scripts can call. args are the words after its name, and the result is its output. An
+// error ends the script, unless the script wrote "!" before the command.
 type command func(s *script.State, args []string) (string, error)
 
 // commands returns the commands that scripts can call beside the applets. They wait, check results of
-// hooks, and play other parts of a charm's world. add takes a command's usage, and its least number of
-// arguments.
+// hooks, and play other parts of a charm's world.
 func (r *scriptRun) commands() map[string]script.Cmd {
 	all := map[string]script.Cmd{}
+	// least is the minimum number of arguments.
 	add := func(name, usage string, least int, run command) {
 		all[name] = script.Command(script.CmdUsage{Args: usage}, func(s *script.State, args ...string) (script.WaitFunc, error) {
 			if len(args) < least {
@@ -51,7 +51,11 @@ func (r *scriptRun) commands() map[string]script.Cmd {
 
 	add("eventually", "DURATION [!] REGEXP PROGRAM [args...]", 3, awaitOutput)
 	add("settled", "[DURATION]", 0, func(s *script.State, args []string) (string, error) {
-		return outputOf(s, "juju", "wait", "--timeout", append(args, settledTimeout.String())[0])
+		timeout := settledTimeout.String()
+		if len(args) > 0 {
+			timeout = args[0]
+		}
+		return outputOf(s, "juju", "wait", "--timeout", timeout)
 	})
 	add("journal", "[UNIT...]", 0, printJournal)
 	add("fake", "[exit=N] NAME...", 1, makeFakes)
@@ -66,7 +70,7 @@ func (r *scriptRun) commands() map[string]script.Cmd {
 
 	add("written", "", 0, func(*script.State, []string) (string, error) {
 		if r.OnHost {
-			return "", errors.New("hooks write to this host, and what is not known")
+			return "", errors.New("hooks write directly to this host, so their changes are not recorded")
 		}
 		files, err := isolation.Written(r.Folder)
 		return strings.Join(files, ""), err
@@ -80,19 +84,23 @@ func outputOf(s *script.State, program string, args ...string) (string, error) {
 	return outputWithin(s.Context(), s, program, args...)
 }
 
-// outputWithin runs a program as outputOf, also after the script's time is up.
+// outputWithin is like outputOf, with a context that can outlast the script's.
 func outputWithin(ctx context.Context, s *script.State, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir, cmd.Env = s.Getwd(), s.Environ()
+	cmd.Dir = s.Getwd()
+	cmd.Env = s.Environ()
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
 
 // awaitOutput runs the program again and again until its output matches, or no longer does. It returns an error
-// after the duration. It runs the program at least five times for each second of the duration, since the machine
-// may have stood still meanwhile.
+// after the duration. It also runs the program at least five times for each second of the duration, however late it is.
+// Otherwise a host that was suspended would use up the duration without a try.
 func awaitOutput(s *script.State, args []string) (out string, err error) {
-	const pause, slow = 50 * time.Millisecond, 200 * time.Millisecond
+	const (
+		pause = 50 * time.Millisecond
+		slow  = 200 * time.Millisecond
+	)
 	limit, err := time.ParseDuration(args[0])
 	if err != nil {
 		return "", errors.Join(err, script.ErrUsage)
@@ -110,6 +118,7 @@ func awaitOutput(s *script.State, args []string) (out string, err error) {
 	end := time.Now().Add(limit)
 	minLooks := int(limit/slow) + 1
 	for looks := 0; time.Now().Before(end) || looks < minLooks; looks++ {
+		// A program that fails has output too, and may succeed later.
 		out, _ = outputOf(s, args[2], args[3:]...)
 		if want.MatchString(out) == wanted {
 			return out, nil
@@ -120,34 +129,58 @@ func awaitOutput(s *script.State, args []string) (out string, err error) {
 		time.Sleep(pause)
 	}
 
-	return out, fmt.Errorf("after %s it does not", limit)
+	if wanted {
+		return out, fmt.Errorf("the output does not match after %s", limit)
+	}
+	return out, fmt.Errorf("the output still matches after %s", limit)
 }
 
 var hookLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\S+ \S+ (\S+) \S+ \S+ (?:hook "|action \d+ \()([^")]+)["\)] (?:begins(?:, in [^,\n]+)?(?:, about ([^,\n]+))?|(failed)(?: after [^:\n]+)?(: .*))`)
 })
 
-// printJournal prints the hooks that have begun, in their order, and those that failed, each as
-// UNIT HOOK [REMOTE].
+// printJournal prints the hooks that have begun or failed, in their order, each as UNIT HOOK [REMOTE].
 func printJournal(s *script.State, units []string) (string, error) {
 	lines, err := readLog(s.Context(), s)
 	return formatJournal(lines, units), err
 }
 
-// readLog returns the lines of the environment's log and of the units' own logs, by time. Most lines are
-// there twice.
+// readLog returns the lines of the environment's log and of the units' own logs, by time. It returns a line that is in
+// both logs once.
 func readLog(ctx context.Context, s *script.State) ([]string, error) {
 	log, err := outputWithin(ctx, s, "juju", "debug-log")
 	lines := strings.SplitAfter(log, "\n")
+	var own []string
 	for _, dir := range unitDirs("*") {
-		lines = append(lines, readHooksLog(dir)...)
+		own = append(own, readHooksLog(dir)...)
 	}
+	lines = append(lines, without(own, lines)...)
 	slices.SortStableFunc(lines, func(a, b string) int { return strings.Compare(timeOf(a), timeOf(b)) })
 
 	return lines, err
 }
 
-// formatJournal returns the journal's lines about the units, or about all.
+// without returns the lines that are not in known, in the same order. It leaves a line out only as many times
+// as the line occurs in known.
+func without(lines, known []string) (rest []string) {
+	times := map[string]int{}
+	for _, line := range known {
+		times[line]++
+	}
+
+	for _, line := range lines {
+		if times[line] > 0 {
+			times[line]--
+			continue
+		}
+		rest = append(rest, line)
+	}
+
+	return rest
+}
+
+// formatJournal returns the journal's lines about the units, or about all units if none are given. It leaves out
+// lines that occur twice at the same time.
 func formatJournal(lines, units []string) (journal string) {
 	seen := map[string]bool{}
 	for _, line := range lines {
@@ -169,10 +202,11 @@ func formatJournal(lines, units []string) (journal string) {
 // timeOf returns when a line of debug-log was logged, to the millisecond.
 func timeOf(line string) string { return line[:min(len(line), len(time.DateTime+".000"))] }
 
-// readHooksLog returns a unit's own log as debug-log prints it. The agent writes it at once, and
-// sends it to the environment's log a moment later, when its hooks may count as settled.
+// readHooksLog returns a unit's own log in the form of debug-log. The agent writes that log at once, but sends it to
+// the environment's log a moment later. By that time the unit's hooks may already count as settled.
 func readHooksLog(dir string) (lines []string) {
-	data, _ := os.ReadFile(filepath.Join(dir, "hooks.log")) // a unit that has run no hook has none
+	// A unit that has not run any hook has no log.
+	data, _ := os.ReadFile(filepath.Join(dir, "hooks.log"))
 	for line := range strings.Lines(string(data)) {
 		stamp, rest, _ := strings.Cut(line, " ")
 		at, err := time.Parse(time.RFC3339, stamp)
@@ -185,14 +219,14 @@ func readHooksLog(dir string) (lines []string) {
 	return lines
 }
 
-// unitOf returns the unit that has the directory: wordpress/0 for .../unit-wordpress-0.
+// unitOf returns the unit of a unit's directory, such as wordpress/0 for .../unit-wordpress-0.
 func unitOf(dir string) string {
 	name := strings.TrimPrefix(filepath.Base(dir), "unit-")
 	i := strings.LastIndexByte(name, '-')
 	return name[:i] + "/" + name[i+1:]
 }
 
-// fakes returns the directory of the programs that hooks find before those of the host.
+// fakes returns the directory of the programs that hooks find before the host's programs.
 func fakes() string { return os.Getenv("FAKES") }
 
 // makeFakes makes programs that record how they are called.
@@ -222,20 +256,21 @@ func writeProgram(file, text string) error {
 
 // findCall returns an error unless a fake program was called with the arguments.
 func findCall(_ *script.State, args []string) (string, error) {
+	// A program that was never called has no such file.
 	calls, _ := os.ReadFile(filepath.Join(fakes(), args[0]+".calls"))
 	want, err := regexp.Compile("(?m)" + append(args, "")[1])
 	if err != nil {
 		return string(calls), err
 	}
 	if len(calls) == 0 || !want.Match(calls) {
-		return string(calls), errors.New("it was not called so")
+		return string(calls), fmt.Errorf("%s was not called with matching arguments", args[0])
 	}
 
 	return string(calls), nil
 }
 
-// runStub deploys a service that needs no charm of its author. With set, its units or the service write
-// settings; with saw, it fails unless other units or a service have written settings to it.
+// runStub deploys a stub, which is a service that plays the other side of a relation. With set, the stub's units
+// or the stub's application write settings. With saw, it returns an error unless the stub has received settings.
 func runStub(s *script.State, args []string) (out string, err error) {
 	verb := args[0]
 	rest := args[1:]
@@ -244,26 +279,36 @@ func runStub(s *script.State, args []string) (out string, err error) {
 		rest = rest[1:]
 	}
 
-	switch isMore := len(rest) > 2; {
-	case isMore && verb == "set" && isApp:
-		return setSettings(s, leaderDirs(s, rest[0]), rest[0], append([]string{"--app", "--relation"}, rest[1:]...))
-	case isMore && verb == "set":
-		return setSettings(s, unitDirs(rest[0]), rest[0], append([]string{"--relation"}, rest[1:]...))
-	case isMore && verb == "saw" && isApp:
-		return findTold("saw-app.", rest[0], rest[1], rest[2:])
-	case isMore && verb == "saw":
-		return findTold("saw.", rest[0], rest[1], rest[2:])
-	case len(args)%2 == 1 && !isApp:
+	if (verb == "set" || verb == "saw") && len(rest) > 2 {
+		return callStub(s, verb, isApp, rest[0], rest[1], rest[2:])
+	}
+	// The arguments are a name and pairs.
+	if len(args)%2 == 1 && !isApp {
 		return deployStub(s, args[0], args[1:])
 	}
 
 	return "", script.ErrUsage
 }
 
+// callStub makes the stub of that name write the settings (set), or checks that it has received them (saw).
+func callStub(s *script.State, verb string, isApp bool, name, relation string, pairs []string) (string, error) {
+	setArgs := append([]string{"--relation", relation}, pairs...)
+	switch {
+	case verb == "set" && isApp:
+		return setSettings(s, leaderDirs(s, name), name, append([]string{"--app"}, setArgs...))
+	case verb == "set":
+		return setSettings(s, unitDirs(name), name, setArgs)
+	case isApp:
+		return findTold("saw-app.", name, relation, pairs)
+	}
+
+	return findTold("saw.", name, relation, pairs)
+}
+
 // setSettings runs relation-set in each of the units. It returns an error if there is none.
 func setSettings(s *script.State, dirs []string, service string, args []string) (out string, err error) {
 	if len(dirs) == 0 {
-		return "", fmt.Errorf("%s has no unit that can say it", service)
+		return "", fmt.Errorf("%s has no unit that can write these settings", service)
 	}
 
 	for _, dir := range dirs {
@@ -274,9 +319,11 @@ func setSettings(s *script.State, dirs []string, service string, args []string) 
 	return out, err
 }
 
-// leaderDirs returns the directory of the unit that leads, which alone speaks for its service; none if none does.
+// leaderDirs returns the directory of the service's leader, since only the leader can write the application's
+// settings. It returns none if no unit leads.
 func leaderDirs(s *script.State, service string) []string {
 	return slices.DeleteFunc(unitDirs(service), func(dir string) bool {
+		// A unit that cannot answer does not lead.
 		answer, _ := outputOf(s, "juju", "do", "--unit", unitOf(dir), "is-leader")
 		return !strings.HasPrefix(answer, "True")
 	})
@@ -291,16 +338,18 @@ func unitDirs(service string) []string {
 // role and RELATION:INTERFACE.
 func deployStub(s *script.State, name string, relations []string) (string, error) {
 	dir := filepath.Join(os.Getenv("TMPDIR"), "stubs", name)
-	metadata := "name: stub\nsummary: Says what it is told to\ndescription: Plays the other side.\nhook-dialect: modern\n"
+	metadata := "name: stub\nsummary: A stub for one side of a relation\ndescription: Writes the settings that a test gives it, and records the settings that it receives.\nhook-dialect: modern\n"
 	for _, role := range []string{"provides", "requires", "peers"} {
 		metadata += role + ":\n"
 		for pair := range slices.Chunk(relations, 2) {
-			relation, kind, _ := strings.Cut(pair[1], ":")
-			if pair[0] == role {
-				metadata += "  " + relation + ": " + kind + "\n"
-				if err := writeProgram(filepath.Join(dir, "hooks", relation+"-relation-changed"), stubHook); err != nil {
-					return "", err
-				}
+			if pair[0] != role {
+				continue
+			}
+
+			relation, iface, _ := strings.Cut(pair[1], ":")
+			metadata += "  " + relation + ": " + iface + "\n"
+			if err := writeProgram(filepath.Join(dir, "hooks", relation+"-relation-changed"), stubHook); err != nil {
+				return "", err
 			}
 		}
 	}
@@ -315,6 +364,7 @@ func deployStub(s *script.State, name string, relations []string) (string, error
 // findTold returns an error unless a unit of the service has been sent all of the settings at the same time.
 func findTold(record, service, relation string, pairs []string) (all string, err error) {
 	for _, dir := range unitDirs(service) {
+		// A unit that was sent nothing has no file.
 		data, _ := os.ReadFile(filepath.Join(dir, record+relation))
 		all += string(data)
 	}
@@ -322,7 +372,8 @@ func findTold(record, service, relation string, pairs []string) (all string, err
 	for line := range strings.Lines(all) {
 		var told map[string]string
 		if uerr := json.Unmarshal([]byte(line), &told); uerr != nil {
-			err = uerr // a line that a hook is writing; those before it count
+			// A hook is still writing this line, but the lines before it count.
+			err = uerr
 			continue
 		}
 
@@ -336,5 +387,5 @@ func findTold(record, service, relation string, pairs []string) (all string, err
 		}
 	}
 
-	return all, errors.Join(err, fmt.Errorf("%s was not told so", service))
+	return all, errors.Join(err, fmt.Errorf("%s did not receive these settings", service))
 }

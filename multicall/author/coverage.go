@@ -18,14 +18,14 @@ import (
 	"bijou/state/charm"
 )
 
-// touchedMark begins the line in which a script's process tells what the script has touched. Nothing that hooks
-// or the script print comes after it.
+// touchedMark begins the line in which a script's process reports the parts of the charm that the script has
+// touched. All output of hooks and of the script comes before it.
 const touchedMark = "charm-test-touched: "
 
-// touched is what tests can touch of a charm, or have touched: names by kind.
+// touched has the parts of a charm that tests can touch, or have touched. It has the parts' names by kind.
 type touched map[string][]string
 
-// kinds are in the order in which they are printed.
+// kinds are the kinds of parts, in the order in which they are printed.
 var kinds = []string{"hook", "action", "option", "relation"}
 
 func (t touched) add(kind, name string) {
@@ -35,7 +35,7 @@ func (t touched) add(kind, name string) {
 }
 
 // findTouchable returns all parts of the charm that a test can touch. Its hooks are the files in hooks/ or,
-// for a charm with one program, those that the program names.
+// for a charm with one program, the hooks that the program names.
 func (a *author) findTouchable(dir string) (touched, error) {
 	read, err := charm.ReadDir(dir)
 	if err != nil {
@@ -52,6 +52,7 @@ func (a *author) findTouchable(dir string) (touched, error) {
 	for _, pattern := range []string{"dispatch", "src/*.py", "src/*/*.py"} {
 		files, _ := filepath.Glob(filepath.Join(dir, pattern))
 		for _, file := range files {
+			// Coverage is only an estimate, so a file that cannot be read is left out.
 			data, _ := os.ReadFile(file)
 			source = append(source, data...)
 		}
@@ -76,11 +77,12 @@ func (r *scriptRun) findTouched(archive *txtar.Archive, all touched) touched {
 	found := touched{}
 	ctx, stop := context.WithTimeout(r.ctx, lastScreenTimeout)
 	defer stop()
+	// After an error, the lines that were read count.
 	log, _ := readLog(ctx, r.state)
 	journal := formatJournal(log, nil)
 	for line := range strings.Lines(journal) {
 		words := strings.Fields(line)
-		if len(words) < 2 || !isOf(words[0], r.charmName()) {
+		if len(words) < 2 || !runsCharm(words[0], r.readCharmName()) {
 			continue
 		}
 
@@ -109,7 +111,8 @@ func (r *scriptRun) findTouched(archive *txtar.Archive, all touched) touched {
 	return found
 }
 
-func (r *scriptRun) charmName() string {
+// readCharmName returns the name of the charm under test, or "" if it cannot be read.
+func (r *scriptRun) readCharmName() string {
 	read, err := charm.ReadDir(r.Dir)
 	if err != nil {
 		return ""
@@ -117,8 +120,8 @@ func (r *scriptRun) charmName() string {
 	return read.Meta.Name
 }
 
-// isOf reports whether the charm is the unit's. One that has gone is known by its service's name.
-func isOf(unit, name string) bool {
+// runsCharm reports whether the unit runs the charm of that name. If the unit is gone, it compares the service's name.
+func runsCharm(unit, name string) bool {
 	service, _, _ := strings.Cut(unit, "/")
 	for _, dir := range unitDirs(service) {
 		if read, err := charm.ReadDir(filepath.Join(dir, "charm")); err == nil {
@@ -176,7 +179,7 @@ func printCoverage(w io.Writer, all, t touched) {
 				n++
 				continue
 			}
-			missed = append(missed, fmt.Sprintf("untouched %s %s\n", kind, name))
+			missed = append(missed, fmt.Sprintf("not covered: %s %s\n", kind, name))
 		}
 		counts = append(counts, fmt.Sprintf("%d of %d %ss", n, len(all[kind]), kind))
 	}

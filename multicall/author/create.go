@@ -19,16 +19,16 @@ import (
 var beginnings embed.FS
 
 type createCmd struct {
-	Name        string     `arg:"" help:"The charm's name, and its folder's."`
-	Lang        string     `enum:"bash,python" default:"bash" placeholder:"LANGUAGE" help:"What its hooks are written in: bash or python; default bash."`
-	Provides    []relation `sep:"none" placeholder:"RELATION:INTERFACE" help:"What others may be related to; may be repeated."`
-	Requires    []relation `sep:"none" placeholder:"RELATION:INTERFACE" help:"What it needs of others; may be repeated."`
-	Subordinate bool       `help:"Make a subordinate, whose units run beside those of a different application."`
+	Name        string     `arg:"" help:"The name of the charm and of its new directory."`
+	Lang        string     `enum:"bash,python" default:"bash" placeholder:"LANGUAGE" help:"Write the hooks in this language, bash or python; default bash."`
+	Provides    []relation `sep:"none" placeholder:"RELATION:INTERFACE" help:"Provide this relation to other applications; can be repeated."`
+	Requires    []relation `sep:"none" placeholder:"RELATION:INTERFACE" help:"Require this relation from other applications; can be repeated."`
+	Subordinate bool       `help:"Create a subordinate charm, whose units run beside those of a different application."`
 }
 
 type relation struct{ Name, Interface string }
 
-// UnmarshalText reads RELATION:INTERFACE.
+// UnmarshalText parses RELATION:INTERFACE.
 func (r *relation) UnmarshalText(text []byte) (err error) {
 	var isPair bool
 	r.Name, r.Interface, isPair = strings.Cut(string(text), ":")
@@ -38,7 +38,7 @@ func (r *relation) UnmarshalText(text []byte) (err error) {
 	return errors.Join(charm.CheckRelation(r.Name), charm.CheckInterface(r.Interface))
 }
 
-// Function returns the name as one of Python's.
+// Function returns the relation's name as a part of the name of a Python function.
 func (r relation) Function() string { return strings.ReplaceAll(r.Name, "-", "_") }
 
 // Run writes the directory of a new charm, or nothing.
@@ -46,7 +46,7 @@ func (c createCmd) Run(a *author) error {
 	seen := map[string]bool{"host": c.Subordinate}
 	for _, r := range append(c.Provides, c.Requires...) {
 		if seen[r.Name] {
-			return console.Usage(fmt.Errorf("relation %q is there twice", r.Name))
+			return console.Usage(fmt.Errorf("the charm would have two relations %q", r.Name))
 		}
 		seen[r.Name] = true
 	}
@@ -56,7 +56,7 @@ func (c createCmd) Run(a *author) error {
 	}
 	if err := os.Mkdir(c.Name, 0o777); err != nil {
 		return console.Hint(fmt.Errorf("cannot create charm: %w", err),
-			"nothing is overwritten: give another name, or go to another folder")
+			"charm create never overwrites a file: choose another name or another directory")
 	}
 
 	err := c.write()
@@ -73,7 +73,7 @@ func (c createCmd) Run(a *author) error {
 	return nil
 }
 
-// write writes the files of a new charm: those of all languages, and those of the chosen one.
+// write writes the files of a new charm: the files for all languages, and those for the chosen language.
 func (c createCmd) write() error {
 	var text strings.Builder
 	for _, name := range []string{"every", c.Lang} {

@@ -1,7 +1,6 @@
 package author
 
 import (
-	"cmp"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -12,29 +11,29 @@ import (
 	"bijou/multicall/console"
 )
 
-// missing are commands of charmcraft that charm has not.
+// missing are commands of charmcraft that charm does not have.
 type missing struct {
 	commands string // separated by spaces
 	why      string // one clause
-	instead  string // a hint, with NAME and DIR for what the user gave
+	instead  string // a hint, with NAME and DIR as placeholders for the user's words
 }
 
-const publishesNothing = "it publishes nothing, and a charm is deployed from its directory"
+const publishesNothing = "bijou does not publish charms, and deploys them from their directories"
 
 func missingCommands() []missing {
 	return []missing{
-		{commands: "init new", why: "a charm begins by another name", instead: "charm create NAME --lang python"},
-		{commands: "pack build remote-build try", why: "nothing is built: a charm is deployed from its directory", instead: "juju deploy DIR"},
-		{commands: "clean pull stage prime", why: "nothing is built, so that no step of a build is there", instead: "charm proof DIR"},
-		{commands: "lint analyse analyze", why: "what is wrong with a charm is found by another name", instead: "charm proof DIR"},
+		{commands: "init new", why: "the command has another name here", instead: "charm create NAME --lang python"},
+		{commands: "pack build remote-build try", why: "charms are not built, and are deployed from their directories", instead: "juju deploy DIR"},
+		{commands: "clean pull stage prime", why: "charms are not built, so there are no build steps", instead: "charm proof DIR"},
+		{commands: "lint analyse analyze", why: "the command has another name here", instead: "charm proof DIR"},
 		{commands: "extensions list-extensions expand-extensions", why: "charmcraft's extensions are for Kubernetes", instead: "charm create NAME --lang python"},
-		{commands: "fetch-lib fetch-libs create-lib publish-lib list-lib", why: "libraries are files below lib/ of the charm, and nothing fetches them",
-			instead: "calls of hook tools in them are checked by: charm proof DIR"},
-		{commands: "status revisions names list-revisions", why: publishesNothing, instead: "what the store has: juju info NAME"},
-		{commands: "resources resource-revisions", why: publishesNothing, instead: "what the store has: juju charm-resources NAME"},
+		{commands: "fetch-lib fetch-libs create-lib publish-lib list-lib", why: "libraries are files in the lib/ directory of the charm, and bijou does not fetch them",
+			instead: "to check their calls of hook tools: charm proof DIR"},
+		{commands: "status revisions names list-revisions", why: publishesNothing, instead: "to see what the store has: juju info NAME"},
+		{commands: "resources resource-revisions", why: publishesNothing, instead: "to see what the store has: juju charm-resources NAME"},
 		{commands: "upload upload-resource release promote promote-bundle close register register-bundle unregister login logout whoami create-track " +
 			"set-resource-architectures", why: publishesNothing, instead: "juju deploy DIR"},
-		{commands: "version --version", why: "it is part of bijou", instead: "bijou version"},
+		{commands: "version --version", why: "charm is part of bijou, and has its version", instead: "bijou version"},
 	}
 }
 
@@ -52,40 +51,72 @@ func refuseMissing(args []string) error {
 	return nil
 }
 
-// advise fills the name and the directory that the user gave into the hint. It leaves out any that a shell
-// would not read as one word.
+// advise returns the hint with the name and the directory that the user gave.
 func (m missing) advise(words []string) string {
-	name := ""
-	dir := ""
+	name, dir := givenNameAndDir(words)
+	if name == "" {
+		name = charmName(dir)
+	}
+
+	return strings.NewReplacer("NAME", name, "DIR", charmDir(dir)).Replace(m.instead)
+}
+
+// givenNameAndDir returns the values of --name and --project-dir, and else the first word as the directory. It
+// ignores a value unless every shell reads it as one word.
+func givenNameAndDir(words []string) (name, dir string) {
 	for i := 0; i < len(words); i++ {
-		option, value, joined := strings.Cut(words[i], "=")
-		isOption := strings.HasPrefix(option, "-")
-		if isOption && !joined && i+1 < len(words) {
+		word := words[i]
+		if !strings.HasPrefix(word, "-") {
+			if dir == "" && plainWord().MatchString(word) {
+				dir = word
+			}
+			continue
+		}
+
+		// The options of charmcraft are not known here, so the word after any option counts as its value.
+		option, value, joined := strings.Cut(word, "=")
+		if !joined && i+1 < len(words) {
 			i++
 			value = words[i]
 		}
+		if !plainWord().MatchString(value) {
+			continue
+		}
 
-		switch {
-		case !plainWord().MatchString(cmp.Or(value, words[i])):
-			// A shell would not read it as one word.
-		case option == "--name":
+		switch option {
+		case "--name":
 			name = value
-		case option == "-p", option == "--project-dir":
+		case "-p", "--project-dir":
 			dir = value
-		case !isOption && dir == "":
-			dir = words[i]
 		}
 	}
 
-	name = cmp.Or(name, strings.TrimSuffix(filepath.Base(cmp.Or(dir, "NAME")), ".charm"))
-	switch {
-	case dir == "", strings.HasSuffix(dir, ".charm"), strings.HasPrefix(dir, "charms."):
-		dir = "."
-	case !strings.HasPrefix(dir, "/") && !strings.HasPrefix(dir, "."):
-		dir = "./" + dir
-	}
-
-	return strings.NewReplacer("NAME", name, "DIR", dir).Replace(m.instead)
+	return name, dir
 }
 
+// charmName returns the name of the charm in the directory, or the placeholder itself if dir is empty.
+func charmName(dir string) string {
+	if dir == "" {
+		return "NAME"
+	}
+	return strings.TrimSuffix(filepath.Base(dir), ".charm")
+}
+
+// charmDir returns the directory as an argument of juju and charm, or the current one if dir is empty.
+func charmDir(dir string) string {
+	switch {
+	case dir == "":
+		return "."
+	case strings.HasSuffix(dir, ".charm"), strings.HasPrefix(dir, "charms."):
+		// A packed charm or a library (charms.NAME.v0.LIB) is not a directory that charm can use.
+		return "."
+	case strings.HasPrefix(dir, "/"), strings.HasPrefix(dir, "."):
+		return dir
+	}
+
+	// Without ./, juju deploy would take the name for that of a charm in the store.
+	return "./" + dir
+}
+
+// plainWord matches words without characters that can be special in a shell.
 var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w./-]+$`) })

@@ -13,24 +13,25 @@ import (
 )
 
 type proofCmd struct {
-	Dir    string `arg:"" optional:"" default:"." help:"The charm's folder; default: this one."`
-	Strict bool   `help:"A warning is exit code 1, too."`
-	Fix    bool   `help:"Mend all that has one mend, and print what was changed."`
-	Format string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"text or json; default text."`
+	Dir    string `arg:"" optional:"" default:"." help:"Check the charm in this directory; default: the current one."`
+	Strict bool   `help:"Exit with code 1 for warnings as well."`
+	Fix    bool   `help:"Fix each fault that has only one possible fix, and print the changes."`
+	Format string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Print as text or json; default text."`
 }
 
 // Run prints the findings, each with FILE:LINE first, which editors can follow. It prints nothing for a
 // charm without findings.
 func (c proofCmd) Run(a *author) error {
+	// If a fix fails, the findings are still printed, and the error after them.
 	var fixed []proof.Finding
-	var err error
+	var failed error
 	if c.Fix {
-		fixed, err = proof.Fix(c.Dir, a.parts.Rules)
+		fixed, failed = proof.Fix(c.Dir, a.parts.Rules)
 	}
-	findings, checkErr := proof.Check(c.Dir, a.parts.Rules)
+	findings, err := proof.Check(c.Dir, a.parts.Rules)
 	findings = append(fixed, findings...)
-	if checkErr != nil {
-		return console.Hint(checkErr, "give the folder that has the charm's metadata.yaml or charmcraft.yaml")
+	if err != nil {
+		return console.Hint(err, "give the directory that has the charm's metadata.yaml or charmcraft.yaml")
 	}
 
 	for _, f := range findings {
@@ -46,14 +47,15 @@ func (c proofCmd) Run(a *author) error {
 	if c.Format == "json" {
 		e := json.NewEncoder(a.streams.Out)
 		e.SetIndent("", "  ")
-		encodeErr := e.Encode(append([]proof.Finding{}, findings...))
-		err = errors.Join(err, encodeErr)
+		// A copy is not nil, which JSON would print as null.
+		err := e.Encode(append([]proof.Finding{}, findings...))
+		failed = errors.Join(failed, err)
 	}
 
 	isBad := func(f proof.Finding) bool { return f.Level == proof.Error || f.Level == proof.Warning && c.Strict }
 	if slices.ContainsFunc(findings, isBad) {
-		return console.Exit(console.ExitFailure, err)
+		return console.Exit(console.ExitFailure, failed)
 	}
 
-	return err
+	return failed
 }

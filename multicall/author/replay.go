@@ -19,26 +19,26 @@ import (
 type replayCmd struct {
 	Unit        string `arg:"" help:"The unit."`
 	Number      int64  `arg:"" help:"The hook's number, as juju hook-history shows it."`
-	AsTest      string `name:"as-test" required:"" placeholder:"FILE" help:"Write the script there: CHARM/tests/NAME.txtar."`
+	AsTest      string `name:"as-test" required:"" placeholder:"FILE" help:"Write the script to this file: CHARM/tests/NAME.txtar."`
 	Environment string `short:"e" placeholder:"NAME" help:"Read from the model NAME; default: the model that juju uses."`
 }
 
 // Run writes a script that brings a fresh environment to the unit's state and then makes the hook run. It
-// overwrites no file.
+// does not overwrite a file.
 func (c replayCmd) Run(a *author) error {
-	dir, err := c.charmDir()
+	dir, err := c.testedDir()
 	if err != nil {
 		return err
 	}
 	read, err := charm.ReadDir(dir)
 	if err != nil {
-		return console.Hint(err, "give a file in the tests of the unit's charm: --as-test CHARM/tests/NAME.txtar")
+		return console.Hint(err, "give a file in the directory tests of the unit's charm: --as-test CHARM/tests/NAME.txtar")
 	}
 
 	r := replay{meta: *read.Meta}
 	r.service, _, _ = strings.Cut(c.Unit, "/")
 	if r.service == c.Unit {
-		return console.Usage(fmt.Errorf("%q is no unit", c.Unit))
+		return console.Usage(fmt.Errorf("%q is not a unit", c.Unit))
 	}
 	if err := c.readUnit(a, &r); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (c replayCmd) Run(a *author) error {
 
 	text, err := r.script()
 	if err != nil {
-		return fmt.Errorf("cannot make a test of hook %d of %s: %w", c.Number, c.Unit, err)
+		return fmt.Errorf("cannot turn hook %d of %s into a test: %w", c.Number, c.Unit, err)
 	}
 	if err := writeNew(c.AsTest, text); err != nil {
 		return err
@@ -62,8 +62,8 @@ func (c replayCmd) Run(a *author) error {
 	return nil
 }
 
-// charmDir returns the directory of the charm whose tests get the file.
-func (c replayCmd) charmDir() (string, error) {
+// testedDir returns the directory of the charm whose tests get the file.
+func (c replayCmd) testedDir() (string, error) {
 	path, err := filepath.Abs(c.AsTest)
 	if err != nil {
 		return "", err
@@ -71,7 +71,7 @@ func (c replayCmd) charmDir() (string, error) {
 
 	tests := filepath.Dir(path)
 	if filepath.Ext(path) != ".txtar" || filepath.Base(tests) != "tests" {
-		return "", console.Usage(fmt.Errorf("cannot write %s: charm test runs tests/*.txtar of a charm only", c.AsTest))
+		return "", console.Usage(fmt.Errorf("cannot write %s: charm test runs only the files tests/*.txtar in the directory of a charm", c.AsTest))
 	}
 
 	return filepath.Dir(tests), nil
@@ -86,8 +86,8 @@ func (c replayCmd) readUnit(a *author, r *replay) error {
 
 	i := slices.IndexFunc(history, func(run status.HookRun) bool { return run.Number == c.Number && !run.Running })
 	if i < 0 {
-		return console.Hint(fmt.Errorf("hook %d is not in the history of %s", c.Number, c.Unit),
-			"juju hook-history "+c.Unit+" shows which are")
+		return console.Hint(fmt.Errorf("there is no finished hook %d in the history of %s", c.Number, c.Unit),
+			"to list the hooks in the history: juju hook-history "+c.Unit)
 	}
 	r.run = history[i]
 	r.earlier = history[:i]
@@ -111,7 +111,8 @@ func (c replayCmd) readUnit(a *author, r *replay) error {
 	return c.ask(a, &r.options, "config", r.service, "--history")
 }
 
-// ask runs a juju command and decodes its output. If the command fails, the error shows its own message.
+// ask runs a juju command and decodes its output. If the command fails, ask prints the command's messages and
+// returns its exit code.
 func (c replayCmd) ask(a *author, into any, args ...string) error {
 	args = append([]string{"juju"}, append(args, "--format", "json")...)
 	if c.Environment != "" {
@@ -128,14 +129,14 @@ func (c replayCmd) ask(a *author, into any, args ...string) error {
 		return console.Exit(failed.ExitCode(), nil)
 	}
 	if err != nil {
-		return fmt.Errorf("cannot ask %s: %w", strings.Join(args, " "), err)
+		return fmt.Errorf("cannot run %s: %w", strings.Join(args, " "), err)
 	}
 
-	// Numbers of options are as they were written.
+	// Keep the numbers of options as they were written.
 	decoder := json.NewDecoder(bytes.NewReader(out))
 	decoder.UseNumber()
 	if err := decoder.Decode(into); err != nil {
-		return fmt.Errorf("cannot read what %s prints: %w", strings.Join(args, " "), err)
+		return fmt.Errorf("cannot parse the output of %s: %w", strings.Join(args, " "), err)
 	}
 
 	return nil
@@ -148,7 +149,7 @@ func writeNew(path string, text []byte) (err error) {
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if errors.Is(err, os.ErrExist) {
-		return console.Hint(fmt.Errorf("cannot write %s: it is there already", path), "nothing is overwritten: give another name")
+		return console.Hint(fmt.Errorf("cannot write %s: the file exists", path), "charm replay never overwrites a file: choose another name")
 	}
 	if err != nil {
 		return err

@@ -18,24 +18,25 @@ import (
 	"bijou/state/text"
 )
 
-// replay is a hook that has run in a unit, and the unit as it is now: what it met then is not recorded.
+// replay is a hook that has run in a unit, and the unit's present state. The unit's state when the hook ran is not
+// recorded.
 type replay struct {
 	meta    charm.Meta
-	name    string // the unit's
+	name    string // the unit's name
 	service string
-	series  string // of the service's machines
+	series  string // the series of the service's machines
 	unit    status.UnitDetail
 	run     status.HookRun
 	earlier []status.HookRun
 	later   []status.HookRun
-	options []optionChange // the last first
+	options []optionChange // the latest first
 
 	commands strings.Builder
 	files    []txtar.File
-	stubs    []string // the services that are deployed
+	stubs    []string // the services that are deployed as stubs
 }
 
-// optionChange is one that juju config --history prints.
+// optionChange is a change of options, as juju config --history prints it.
 type optionChange struct {
 	At      time.Time `json:"at"`
 	By      string    `json:"by"`
@@ -46,7 +47,7 @@ type optionChange struct {
 // after it.
 func (r *replay) script() ([]byte, error) {
 	relation, kind := r.relationOfHook()
-	event, err := r.eventOf(relation, kind)
+	event, err := r.chooseEvent(relation, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func (r *replay) script() ([]byte, error) {
 		if r.isPeer(rel) {
 			continue
 		}
-		r.deployStub(rel)
+		r.addStub(rel)
 	}
 
 	event()
@@ -66,7 +67,7 @@ func (r *replay) script() ([]byte, error) {
 
 func (r *replay) line(format string, args ...any) { fmt.Fprintf(&r.commands, format+"\n", args...) }
 
-// call writes a command, with its words quoted where the script's language wants it.
+// call writes a command. It quotes words if the script's language requires that.
 func (r *replay) call(words ...string) {
 	for i, w := range words {
 		words[i] = quoteWord(w)
@@ -74,7 +75,7 @@ func (r *replay) call(words ...string) {
 	r.line("%s", strings.Join(words, " "))
 }
 
-// quoteWord quotes a word of one line.
+// quoteWord quotes a word that has no line ends, if necessary.
 func quoteWord(w string) string {
 	if w != "" && !strings.ContainsAny(w, " \t'$#{}&") {
 		return w
@@ -82,15 +83,15 @@ func quoteWord(w string) string {
 	return "'" + strings.ReplaceAll(w, "'", "''") + "'"
 }
 
-// writeHead writes which hook the script replays, and what has changed since the hook ran.
+// writeHead writes comments about the hook that the script replays, and about changes since the hook ran.
 func (r *replay) writeHead() {
-	outcome := "was done"
+	outcome := "succeeded"
 	if r.run.Failure != "" {
 		outcome = "failed: " + text.Escape(text.FirstLine(r.run.Failure))
 	}
-	r.line("# Hook %s of %s, number %d, %s %s.", r.hookAndRemote(), r.name, r.run.Number,
+	r.line("# Hook %s of %s (number %d) started at %s and %s.", r.hookAndRemote(), r.name, r.run.Number,
 		r.run.Started.UTC().Format(time.RFC3339), outcome)
-	r.line("# It meets the options and settings of the time when this script was made. What is hidden has placeholders.")
+	r.line("# The hook sees the options and settings as they were when this script was written. Placeholders stand for hidden values.")
 
 	var later, changes []string
 	for _, run := range r.later {
@@ -98,19 +99,19 @@ func (r *replay) writeHead() {
 		changes = append(changes, run.Changes...)
 	}
 	if len(later) > 0 {
-		r.line("# Since then these have run: %s.", strings.Join(later, ", "))
+		r.line("# Since this hook, the unit has run: %s.", strings.Join(later, ", "))
 	}
 	for _, change := range changes {
-		r.line("# Since then hooks wrote %s", text.Escape(text.FirstLine(change)))
+		r.line("# Since this hook, a hook has made this change: %s", text.Escape(text.FirstLine(change)))
 	}
 
 	for _, change := range slices.Backward(r.options) {
 		if change.At.After(r.run.Started) {
-			r.line("# Since then somebody has set %s.", strings.Join(change.Options, ", "))
+			r.line("# Since this hook, these options have been set: %s.", strings.Join(change.Options, ", "))
 		}
 	}
 	if !r.unit.Leader {
-		r.line("# %s does not lead its application; the unit here does.", r.name)
+		r.line("# %s is not the leader of its application, but the unit in this script is.", r.name)
 	}
 	r.line("")
 }
@@ -119,8 +120,8 @@ func (r *replay) hookAndRemote() string {
 	return strings.TrimSpace(r.run.Hook + " " + r.run.Remote)
 }
 
-// settle waits until the hooks that are due have run. The script's own limit is too short for hooks that took
-// longer in the unit: a host under load, or one that installs packages.
+// settle writes a wait until the hooks that are due have run. The default timeout is too short if the hooks took
+// longer in the unit, for example because they install packages.
 func (r *replay) settle() {
 	took := time.Duration(0)
 	for _, run := range slices.Concat(r.earlier, []status.HookRun{r.run}, r.later) {
@@ -135,11 +136,11 @@ func (r *replay) settle() {
 	r.call("settled", fmt.Sprintf("%dm", limit/time.Minute))
 }
 
-// relationHooks are how the names of hooks of relations end.
+// relationHooks are the endings of the names of relation hooks.
 var relationHooks = []string{"created", "joined", "changed", "departed", "broken"}
 
-// relationOfHook returns the relation of the hook and the end of its name; "" if it is none of a relation. The
-// one of a relation that is gone has only names.
+// relationOfHook returns the relation of the hook, and the ending of the hook's name. They are nil and "" if the
+// hook is not a relation hook. If the relation is gone, the result has only the relation's names.
 func (r *replay) relationOfHook() (relation *status.RelationDetail, kind string) {
 	for _, k := range relationHooks {
 		endpoint, is := strings.CutSuffix(r.run.Hook, "-relation-"+k)
@@ -154,25 +155,41 @@ func (r *replay) relationOfHook() (relation *status.RelationDetail, kind string)
 		}
 
 		service, _, _ := strings.Cut(r.run.Remote, "/")
-		gone := status.RelationDetail{Endpoint: endpoint, RelatedEndpoint: endpoint, Service: cmp.Or(service, "other")}
+		gone := r.lostRelation(endpoint, cmp.Or(service, "other"))
 		return &gone, k
 	}
 
 	return nil, ""
 }
 
-// eventOf returns the lines that set up the world and make the hook run in it.
-func (r *replay) eventOf(relation *status.RelationDetail, kind string) (event func(), err error) {
-	hasStarted := slices.ContainsFunc(r.earlier, func(run status.HookRun) bool { return run.Hook == "start" })
-	if len(r.earlier) == 0 && r.run.Number > 1 {
-		hasStarted = true // the history does not go back so far
+// lostRelation returns a relation with a service that the unit no longer has. It has only names.
+func (r *replay) lostRelation(endpoint, service string) status.RelationDetail {
+	related := endpoint
+	switch {
+	case endpoint == charm.JujuInfo:
+		related = "host"
+	case r.meta.Declared[endpoint].Interface == charm.JujuInfo:
+		related = charm.JujuInfo
 	}
 
-	switch hook := r.run.Hook; {
+	return status.RelationDetail{Endpoint: endpoint, RelatedEndpoint: related, Service: service}
+}
+
+// chooseEvent returns a function that writes the lines that set up the world and make the hook run in it. For a
+// hook of the deployment, it removes the relations of r.unit.
+func (r *replay) chooseEvent(relation *status.RelationDetail, kind string) (event func(), err error) {
+	hasStarted := slices.ContainsFunc(r.earlier, func(run status.HookRun) bool { return run.Hook == "start" })
+	if len(r.earlier) == 0 && r.run.Number > 1 {
+		// The history does not go back to the start hook.
+		hasStarted = true
+	}
+
+	hook := r.run.Hook
+	switch {
 	case relation != nil && r.isPeer(*relation):
 		return func() { r.peerEvent(kind) }, nil
 	case relation != nil && !r.isDeclared(relation.Endpoint):
-		return nil, fmt.Errorf("the charm in this folder has no relation %q", relation.Endpoint)
+		return nil, fmt.Errorf("the charm in this directory has no relation %q", relation.Endpoint)
 	case relation != nil:
 		return func() { r.relationEvent(*relation, kind) }, nil
 	case hook == "config-changed" && hasStarted:
@@ -184,11 +201,12 @@ func (r *replay) eventOf(relation *status.RelationDetail, kind string) (event fu
 	case hook == "stop" || hook == "remove":
 		return r.removeEvent, nil
 	case slices.Contains([]string{"install", "start", "config-changed", "leader-elected"}, hook) || strings.HasSuffix(hook, "-storage-attached"):
-		r.unit.Relations = nil // none had begun
+		// No relation had begun, except the one that brings a subordinate's unit.
+		r.unit.Relations = r.principalRelations()
 		return r.deployEvent, nil
 	}
 
-	return nil, errors.New("a script has no command that has such a hook run")
+	return nil, errors.New("a script cannot make a unit run this hook")
 }
 
 func (r *replay) isDeclared(endpoint string) bool {
@@ -200,8 +218,43 @@ func (r *replay) isPeer(rel status.RelationDetail) bool {
 	return r.meta.Declared[rel.Endpoint].Role == charm.Peers
 }
 
-// deployStub deploys a stub for the other side, once for each service.
-func (r *replay) deployStub(rel status.RelationDetail) {
+// principalRelations returns the relation that brings a subordinate's unit, beside a unit of the principal. It returns
+// none for other charms.
+func (r *replay) principalRelations() []status.RelationDetail {
+	if !r.meta.Subordinate {
+		return nil
+	}
+
+	principal, _, _ := strings.Cut(r.unit.Principal, "/")
+	isHost := func(endpoint string) bool {
+		declared := r.meta.Declared[endpoint]
+		return declared.Role == charm.Consumes && declared.Scope == charm.Container
+	}
+	for _, rel := range r.unit.Relations {
+		if isHost(rel.Endpoint) && (principal == "" || rel.Service == principal) {
+			return []status.RelationDetail{rel}
+		}
+	}
+
+	for _, endpoint := range slices.Sorted(maps.Keys(r.meta.Declared)) {
+		if isHost(endpoint) {
+			return []status.RelationDetail{r.lostRelation(endpoint, cmp.Or(principal, "other"))}
+		}
+	}
+	return nil
+}
+
+// hostService returns the service whose units come and go together with the service's own units. For a
+// subordinate, it is the service of the principal.
+func (r *replay) hostService() string {
+	for _, rel := range r.principalRelations() {
+		return rel.Service
+	}
+	return r.service
+}
+
+// addStub adds the command to deploy a stub for the other side, once for each service.
+func (r *replay) addStub(rel status.RelationDetail) {
 	if slices.Contains(r.stubs, rel.Service) {
 		return
 	}
@@ -223,12 +276,15 @@ func (r *replay) deployStub(rel status.RelationDetail) {
 	}
 }
 
-// stubRelation returns the arguments of the stub command for the other side of a relation. There are none
-// for juju-info, which every service has.
+// stubRelation returns the arguments of the stub command for the other side of a relation. There are none if that side
+// is juju-info, which every service provides.
 func (r *replay) stubRelation(rel status.RelationDetail) []string {
 	own := r.meta.Declared[rel.Endpoint]
-	if rel.RelatedEndpoint == charm.JujuInfo || rel.Endpoint == charm.JujuInfo {
+	switch charm.JujuInfo {
+	case rel.RelatedEndpoint:
 		return nil
+	case rel.Endpoint:
+		own = charm.ImpliedRelation()
 	}
 
 	role := "provides"
@@ -238,14 +294,24 @@ func (r *replay) stubRelation(rel status.RelationDetail) []string {
 	return []string{role, rel.RelatedEndpoint + ":" + own.Interface}
 }
 
-// deploy deploys the charm. It sets the options at once, so that the first hooks see them, unless the
-// script sets them later.
-func (r *replay) deploy(withOptions bool) {
+// optionTime is when a script sets the charm's options.
+type optionTime int
+
+const (
+	optionsAtDeploy optionTime = iota // the first hooks see them
+	optionsLater                      // by a command of their own
+)
+
+// noRelation is given to prepare if the hook is not one of a relation that the script adds later.
+var noRelation *status.RelationDetail
+
+// deploy deploys the charm, and sets its options unless the script sets them later.
+func (r *replay) deploy(options optionTime) {
 	words := []string{"juju", "deploy", "."}
 	if r.service != r.meta.Name {
 		words = append(words, r.service)
 	}
-	if withOptions {
+	if options == optionsAtDeploy {
 		for _, word := range r.optionWords() {
 			words = append(words, "--config", word)
 		}
@@ -256,8 +322,8 @@ func (r *replay) deploy(withOptions bool) {
 // optionsFile has the values of options that do not fit into a line.
 const optionsFile = "replay-options.yaml"
 
-// optionWords returns NAME=VALUE for each option that differs from the charm's default, and the name of a
-// file for the options whose values do not fit on a line.
+// optionWords returns NAME=VALUE for each option that differs from the charm's default. If values do not fit on a
+// line, the first word is a file with these options.
 func (r *replay) optionWords() (words []string) {
 	lines := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(r.unit.Options)) {
@@ -285,13 +351,14 @@ func (r *replay) addFile(name string, doc any) {
 	}
 
 	data, err := text.MarshalYAML(doc)
+	// Encoding cannot fail for a map of strings.
 	if err != nil {
-		return // not with a map of strings
+		return
 	}
 	r.files = append(r.files, txtar.File{Name: name, Data: data})
 }
 
-// isLine reports whether a word of a script's line can be that value.
+// isLine reports whether the value fits on one line of a script.
 func isLine(value string) bool { return !strings.ContainsAny(value, "\r\n") }
 
 // placeholder returns the value with a fixed word in place of each hidden part.
@@ -300,12 +367,12 @@ func placeholder(name, value string) string {
 }
 
 func (r *replay) relate(rel status.RelationDetail) {
-	r.call("juju", "add-relation", r.service+":"+rel.Endpoint, rel.Service+":"+rel.RelatedEndpoint)
+	r.call("juju", "integrate", r.service+":"+rel.Endpoint, rel.Service+":"+rel.RelatedEndpoint)
 }
 
 // prepare deploys the charm and adds its relations, except the relation of the hook.
-func (r *replay) prepare(withOptions bool, except *status.RelationDetail) {
-	r.deploy(withOptions)
+func (r *replay) prepare(options optionTime, except *status.RelationDetail) {
+	r.deploy(options)
 	for _, rel := range r.unit.Relations {
 		if r.isPeer(rel) || except != nil && rel.ID == except.ID {
 			continue
@@ -337,17 +404,17 @@ func (r *replay) addPeers() {
 		}
 	}
 	for range most {
-		r.call("juju", "add-unit", r.service)
+		r.call("juju", "add-unit", r.hostService())
 	}
 }
 
-// isOwnAddress reports whether agents write the setting by themselves.
+// isOwnAddress reports whether the setting is an address that agents write.
 func isOwnAddress(name string) bool {
 	return slices.Contains([]string{"private-address", "public-address", "ingress-address", "egress-subnets"}, name)
 }
 
-// say writes the lines by which the other side of the relation writes its settings again: those of the
-// application if who is "app", and otherwise those of its units. It reports whether there are any.
+// say writes the lines that make the other side of the relation write its settings again. If who is "app", these
+// are the application's settings, and otherwise the settings of its units. It reports whether there are any.
 func (r *replay) say(rel status.RelationDetail, who string) bool {
 	if who == "app" {
 		return r.sayAs(rel, byApplication, rel.Service+"/0", rel.AppData)
@@ -386,8 +453,7 @@ func ownSettings(rel status.RelationDetail, unit string) map[string]string {
 	return data
 }
 
-// settingsWriter is who writes the settings of the other side of a relation again. Its text is a part of the
-// names of files.
+// settingsWriter is the writer of settings on the other side of a relation. Its text is a part of file names.
 type settingsWriter string
 
 const (
@@ -396,8 +462,8 @@ const (
 	byAllUnits    settingsWriter = ""      // each unit, with the same settings
 )
 
-// sayAs writes the lines by which the other side of a relation writes settings: those of one line as
-// arguments, and the others in a file. unit is a unit of that side. It reports whether there are any.
+// sayAs writes the lines that make the other side of a relation write settings. Settings of one line are arguments,
+// and the others are in a file. unit is a unit of that side. It reports whether there are any.
 func (r *replay) sayAs(rel status.RelationDetail, as settingsWriter, unit string, data map[string]string) bool {
 	pairs := []string{}
 	lines := map[string]string{}
@@ -405,7 +471,7 @@ func (r *replay) sayAs(rel status.RelationDetail, as settingsWriter, unit string
 		value := placeholder(name, data[name])
 		switch {
 		case isOwnAddress(name):
-			// The other side has an address of its own.
+			// The stub has its own address.
 		case isLine(value) && isLine(name):
 			pairs = append(pairs, name+"="+value)
 		default:
@@ -441,16 +507,19 @@ func (r *replay) sayAs(rel status.RelationDetail, as settingsWriter, unit string
 // deployEvent writes the deployment, which runs the hook.
 func (r *replay) deployEvent() {
 	r.writeHook()
-	r.deploy(true)
+	r.deploy(optionsAtDeploy)
+	for _, rel := range r.unit.Relations {
+		r.relate(rel)
+	}
 }
 
 // configEvent writes a deployment with the charm's defaults, and then the change of options that runs the hook.
 func (r *replay) configEvent() {
-	r.prepare(false, nil)
+	r.prepare(optionsLater, noRelation)
 	r.writeHook()
 	words := r.optionWords()
 	if len(words) == 0 {
-		r.line("# All options have the charm's defaults: the config-changed of the beginning is the one.")
+		r.line("# All options have their defaults, so this tests the config-changed hook of the deployment.")
 		return
 	}
 	if words[0] == optionsFile {
@@ -461,7 +530,7 @@ func (r *replay) configEvent() {
 
 // updateStatusEvent makes update-status run every second, and waits for one.
 func (r *replay) updateStatusEvent() {
-	r.prepare(true, nil)
+	r.prepare(optionsAtDeploy, noRelation)
 	r.writeHook()
 	r.call("juju", "set-environment", state.StatusInterval+"=1s")
 	r.call("eventually", "30s", "update-status", "juju", "hook-history", r.service+"/0")
@@ -469,41 +538,41 @@ func (r *replay) updateStatusEvent() {
 
 // upgradeEvent writes an upgrade of the charm to itself.
 func (r *replay) upgradeEvent() {
-	r.line("# Of the charm that was there before nothing is known: this one is deployed, and upgraded to itself with a file more.")
-	r.prepare(true, nil)
+	r.line("# The previous version of the charm is not known. This version is deployed, and then upgraded to a copy of itself with one more file.")
+	r.prepare(optionsAtDeploy, noRelation)
 	r.writeHook()
 	r.call("cp", "metadata.yaml", "replay-upgraded")
-	r.call("juju", "upgrade-charm", r.service, "--path", ".")
+	r.call("juju", "refresh", r.service, "--path", ".")
 }
 
 // removeEvent writes the removal of the unit, which runs the hook.
 func (r *replay) removeEvent() {
-	r.prepare(true, nil)
+	r.prepare(optionsAtDeploy, noRelation)
 	r.writeHook()
-	r.call("juju", "remove-unit", r.service+"/0")
+	r.call("juju", "remove-unit", r.hostService()+"/0")
 }
 
 // peerEvent writes the addition or removal of a second unit, which runs the hook of the peer relation.
 func (r *replay) peerEvent(kind string) {
-	r.prepare(true, nil)
+	r.prepare(optionsAtDeploy, noRelation)
 	if kind != "departed" && kind != "broken" {
 		r.writeHook()
-		r.call("juju", "add-unit", r.service)
+		r.call("juju", "add-unit", r.hostService())
 		return
 	}
 
-	// The one that has left is no longer among the units that there are.
-	r.call("juju", "add-unit", r.service)
+	// The unit no longer lists the peer that has left, so the script adds a peer, and then removes it.
+	r.call("juju", "add-unit", r.hostService())
 	r.settle()
 	r.writeHook()
-	r.call("juju", "remove-unit", r.service+"/1")
+	r.call("juju", "remove-unit", r.hostService()+"/1")
 }
 
-// relationEvent writes what makes a relation's hook run: it adds the relation, lets the other side write
-// settings, or removes it.
+// relationEvent writes the lines that make a relation's hook run. They add the relation, let the other side write
+// settings, or remove the relation or a unit.
 func (r *replay) relationEvent(rel status.RelationDetail, kind string) {
-	r.deployStub(rel)
-	r.prepare(true, &rel)
+	r.addStub(rel)
+	r.prepare(optionsAtDeploy, &rel)
 	switch kind {
 	case "created", "joined":
 		r.writeHook()
@@ -517,7 +586,7 @@ func (r *replay) relationEvent(rel status.RelationDetail, kind string) {
 	r.relate(rel)
 	r.settle()
 	if rel.ID == 0 && len(rel.RelatedUnits) == 0 {
-		r.line("# What the other side had said is not known: the relation is gone.")
+		r.line("# The settings of the other application are not known, because the relation has been removed.")
 	}
 	app := r.say(rel, "app")
 	if r.say(rel, "units") || app {
@@ -529,11 +598,11 @@ func (r *replay) relationEvent(rel status.RelationDetail, kind string) {
 		r.call("juju", "remove-unit", r.remoteHere(rel))
 		return
 	}
-	r.call("juju", "destroy-relation", r.service+":"+rel.Endpoint, rel.Service+":"+rel.RelatedEndpoint)
+	r.call("juju", "remove-relation", r.service+":"+rel.Endpoint, rel.Service+":"+rel.RelatedEndpoint)
 }
 
-// changedEvent writes the settings of the other side in two parts. The part that ran the hook comes last: the
-// application's settings, or the units'.
+// changedEvent writes the other side's settings of the application and of its units. The settings that made the hook
+// run come last.
 func (r *replay) changedEvent(rel status.RelationDetail) {
 	first := "app"
 	last := "units"
@@ -549,7 +618,7 @@ func (r *replay) changedEvent(rel status.RelationDetail) {
 	}
 	r.writeHook()
 	if !r.say(rel, last) {
-		r.line("# The other side has said nothing else.")
+		r.line("# The other application has written no other settings.")
 	}
 }
 
@@ -576,9 +645,9 @@ func (r *replay) writeEnd() {
 		if r.isPeer(rel) || remove {
 			continue
 		}
-		r.writeSaw(rel, false, rel.LocalUnit.Data)
+		r.writeSaw(rel, unitSettings, rel.LocalUnit.Data)
 		if r.unit.Leader {
-			r.writeSaw(rel, true, rel.LocalAppData)
+			r.writeSaw(rel, appSettings, rel.LocalAppData)
 		}
 	}
 }
@@ -597,7 +666,7 @@ func (r *replay) isWrittenLater(relation int, name string, isApp bool) bool {
 	})
 }
 
-// regexpOfRun matches the hook's line of the journal.
+// regexpOfRun returns a regular expression that matches the hook's line in the journal.
 func (r *replay) regexpOfRun() string {
 	line := r.service + "/0 " + r.run.Hook
 	relation, _ := r.relationOfHook()
@@ -607,11 +676,19 @@ func (r *replay) regexpOfRun() string {
 	return regexp.QuoteMeta(line)
 }
 
+// settingOwner says whose settings in a relation are meant.
+type settingOwner bool
+
+const (
+	unitSettings settingOwner = false
+	appSettings  settingOwner = true
+)
+
 // writeSaw writes the line `stub saw`, which checks that the other side of the relation sees the settings in data.
-// isApp says that they are the application's own settings. Addresses, and settings that a later hook has changed,
-// are not checked, since they differ in the script. Of a value that the script cannot have, the line has the name
-// only.
-func (r *replay) writeSaw(rel status.RelationDetail, isApp bool, data map[string]string) {
+// It leaves out addresses, and settings that a later hook has changed, since they differ in the script. If the
+// script cannot reproduce a value, the line has only the name.
+func (r *replay) writeSaw(rel status.RelationDetail, owner settingOwner, data map[string]string) {
+	isApp := owner == appSettings
 	var settings []string
 	for _, name := range slices.Sorted(maps.Keys(data)) {
 		if isOwnAddress(name) || r.isWrittenLater(rel.ID, name, isApp) {

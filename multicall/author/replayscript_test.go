@@ -67,7 +67,7 @@ juju add-unit mysql
 juju deploy . web --config colour=red
 juju add-unit web
 settled
-juju add-relation web:db mysql:server
+juju integrate web:db mysql:server
 settled
 stub set --app mysql server version=8
 settled
@@ -86,7 +86,7 @@ juju add-unit mysql
 juju deploy . web --config colour=red
 juju add-unit web
 settled
-juju add-relation web:db mysql:server
+juju integrate web:db mysql:server
 settled
 juju do --unit mysql/0 relation-set --relation server user=a
 juju do --unit mysql/1 relation-set --relation server password=hidden-password user=b
@@ -104,19 +104,19 @@ stub mysql provides server:mysql
 juju add-unit mysql
 stub other requires site:http
 juju deploy . web --config colour=red
-juju add-relation web:db mysql:server
+juju integrate web:db mysql:server
 juju add-unit web
 settled
 stub set --app mysql server version=8
 juju do --unit mysql/0 relation-set --relation server user=a
 juju do --unit mysql/1 relation-set --relation server password=hidden-password user=b
 settled
-juju add-relation web:site other:site
+juju integrate web:site other:site
 settled
-# What the other side had said is not known: the relation is gone.
+# The settings of the other application are not known, because the relation has been removed.
 
 # site-relation-broken
-juju destroy-relation web:site other:site
+juju remove-relation web:site other:site
 settled
 journal web/0
 stdout '^web/0 site-relation-broken'
@@ -126,7 +126,7 @@ stub saw mysql server at want=web/0
 stub mysql provides server:mysql
 juju add-unit mysql
 juju deploy . web
-juju add-relation web:db mysql:server
+juju integrate web:db mysql:server
 juju add-unit web
 settled
 stub set --app mysql server version=8
@@ -149,8 +149,8 @@ settled
 journal web/0
 stdout '^web/0 install'
 `, ""},
-		"no such relation": {status.HookRun{Hook: "cache-relation-changed", Relation: "relation-9"}, "", `the charm in this folder has no relation "cache"`},
-		"a secret":         {status.HookRun{Hook: "secret-changed"}, "", "no command that has such a hook run"},
+		"no such relation": {status.HookRun{Hook: "cache-relation-changed", Relation: "relation-9"}, "", `the charm in this directory has no relation "cache"`},
+		"a secret":         {status.HookRun{Hook: "secret-changed"}, "", "a script cannot make a unit run this hook"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			r := replay{meta: meta, name: "web/2", service: "web", run: tt.run, earlier: []status.HookRun{started}, unit: status.UnitDetail{
@@ -178,7 +178,121 @@ stdout '^web/0 install'
 	}
 }
 
-// TestReplayedHooksHaveTime holds that a script waits longer for hooks that have taken long.
+// TestReplayBesideSubordinates checks the scripts for units that have a subordinate, and for units of a subordinate,
+// which run only beside a unit of their principal.
+func TestReplayBesideSubordinates(t *testing.T) {
+	principal := charm.Meta{Name: "web"}
+	subordinate := charm.Meta{Name: "mon", Subordinate: true, Declared: map[string]charm.Relation{
+		"db":   {Name: "db", Role: charm.Consumes, Interface: "mysql"},
+		"host": {Name: "host", Role: charm.Consumes, Interface: charm.JujuInfo, Scope: charm.Container},
+		"ring": {Name: "ring", Role: charm.Peers, Interface: "ring"},
+	}}
+	beside := status.RelationDetail{ID: 1, Endpoint: charm.JujuInfo, RelatedEndpoint: "host", Service: "mon"}
+	host := status.RelationDetail{ID: 1, Endpoint: "host", RelatedEndpoint: charm.JujuInfo, Service: "web"}
+	db := status.RelationDetail{ID: 2, Endpoint: "db", RelatedEndpoint: "server", Service: "mysql"}
+	ring := status.RelationDetail{ID: 3, Endpoint: "ring", RelatedEndpoint: "ring", Service: "mon",
+		RelatedUnits: map[string]status.RelationData{"mon/1": {}}}
+	tests := []struct {
+		name      string
+		meta      charm.Meta
+		relations []status.RelationDetail
+		run       status.HookRun
+		want      string
+	}{
+		{"beside a subordinate", principal, []status.RelationDetail{beside}, status.HookRun{Hook: "update-status"}, `
+stub mon requires host:juju-info
+juju deploy .
+juju integrate web:juju-info mon:host
+settled
+
+# update-status
+juju set-environment update-status-interval=1s
+eventually 30s update-status juju hook-history web/0
+settled
+journal web/0
+stdout '^web/0 update-status'
+`},
+		{"the subordinate has left", principal, nil, status.HookRun{Hook: "juju-info-relation-broken", Relation: "relation-1", Remote: "mon"}, `
+stub mon requires host:juju-info
+juju deploy .
+settled
+juju integrate web:juju-info mon:host
+settled
+# The settings of the other application are not known, because the relation has been removed.
+
+# juju-info-relation-broken mon
+juju remove-relation web:juju-info mon:host
+settled
+journal web/0
+stdout '^web/0 juju-info-relation-broken mon'
+`},
+		{"the beginning of a subordinate", subordinate, []status.RelationDetail{db, host}, status.HookRun{Hook: "install"}, `
+stub web
+
+# install
+juju deploy .
+juju integrate mon:host web:juju-info
+settled
+journal mon/0
+stdout '^mon/0 install'
+`},
+		{"the beginning of a subordinate whose relation is gone", subordinate, nil, status.HookRun{Hook: "install"}, `
+stub web
+
+# install
+juju deploy .
+juju integrate mon:host web:juju-info
+settled
+journal mon/0
+stdout '^mon/0 install'
+`},
+		{"the end of a subordinate", subordinate, []status.RelationDetail{host}, status.HookRun{Hook: "stop"}, `
+stub web
+juju deploy .
+juju integrate mon:host web:juju-info
+settled
+
+# stop
+juju remove-unit web/0
+settled
+journal mon/0
+stdout '^mon/0 stop'
+`},
+		{"a peer of a subordinate", subordinate, []status.RelationDetail{host, ring}, status.HookRun{Hook: "ring-relation-joined", Relation: "relation-3"}, `
+stub web
+juju deploy .
+juju integrate mon:host web:juju-info
+juju add-unit web
+settled
+
+# ring-relation-joined
+juju add-unit web
+settled
+journal mon/0
+stdout '^mon/0 ring-relation-joined'
+`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := replay{meta: tt.meta, name: tt.meta.Name + "/0", service: tt.meta.Name, run: tt.run}
+			r.unit = status.UnitDetail{Leader: true, Relations: tt.relations}
+			if tt.meta.Subordinate {
+				r.unit.Principal = "web/0"
+			}
+
+			text, err := r.script()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, body, _ := strings.Cut(string(text), "hidden values.\n")
+			if diff := cmp.Diff(tt.want, body); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestReplayedHooksHaveTime checks that a script waits longer for hooks that have taken long.
 func TestReplayedHooksHaveTime(t *testing.T) {
 	for what, tt := range map[string]struct {
 		seconds []float64

@@ -29,20 +29,20 @@ import (
 type scriptRun struct {
 	testCmd
 	*author
-	work    string        // the script's working folder, which has the charm
-	environ []string      // of the programs that it calls
-	log     bytes.Buffer  // what is printed if it fails
-	state   *script.State // of the script's language
+	work    string        // the script's working directory, a copy of the charm
+	environ []string      // the environment of the programs that the script calls
+	log     bytes.Buffer  // the output, which is printed if the script fails
+	state   *script.State // the state of the script's engine
 }
 
 // isolate cuts this process off from the host, and replaces it by the process that runs the script. It
 // returns only after a probe, or with an error.
 func (c testCmd) isolate(a *author) error {
-	runtime.LockOSThread() // capabilities are a thread's
-
+	// Capabilities belong to a thread.
+	runtime.LockOSThread()
 	unseen, err := isolation.Enter(c.Folder, c.Network)
 	if err != nil {
-		return fmt.Errorf("cannot keep hooks from this host: %w", err)
+		return fmt.Errorf("cannot set up the isolation: %w", err)
 	}
 	if c.Script == probe {
 		for _, path := range unseen {
@@ -68,12 +68,17 @@ func (c testCmd) runScript(a *author) error {
 	if err := os.CopyFS(r.work, os.DirFS(c.Dir)); err != nil {
 		return fmt.Errorf("cannot copy the charm: %w", err)
 	}
+	if c.WithPackages != "" {
+		if err := os.CopyFS(filepath.Join(r.work, "venv"), os.DirFS(c.WithPackages)); err != nil {
+			return fmt.Errorf("cannot copy the packages: %w", err)
+		}
+	}
 	if err := r.setUp(archive); err != nil {
-		return fmt.Errorf("cannot make a model: %w\n%s", err, &r.log)
+		return fmt.Errorf("cannot create a model: %w\n%s", err, &r.log)
 	}
 
 	if c.OnHost || c.State != "" {
-		defer func() { r.call(io.Discard, "juju", "destroy-environment", "-y", "--force", "default") }()
+		defer func() { r.call(io.Discard, "juju", "destroy-model", "-y", "--force", "default") }()
 	}
 	failure := r.execute(archive)
 	if failure != nil || c.Verbose {
@@ -95,8 +100,8 @@ func (c testCmd) runScript(a *author) error {
 	return nil
 }
 
-// setUp prepares the run. It links this binary's programs into the folder tools, writes the script's own
-// programs (its files bin/NAME) into the folder fakes, sets the variables of the script and of this process,
+// setUp prepares the run. It links this binary's programs into the directory tools, and writes the script's own
+// programs (its files bin/NAME) into the directory fakes. It sets the variables of the script and of this process,
 // and bootstraps the environment. PATH names fakes first, so that a script can replace any program.
 func (r *scriptRun) setUp(archive *txtar.Archive) error {
 	fakes := filepath.Join(r.Folder, "fakes")
@@ -132,7 +137,7 @@ func (r *scriptRun) linkApplets(dir string) error {
 // programs in PATH.
 func (r *scriptRun) setVariables(fakes, tools string) error {
 	home := filepath.Join(r.Folder, "home")
-	store := "" // the environment's own file
+	store := "" // empty for a file in the environment's directory
 	if r.State != "" {
 		store = strings.TrimSuffix(r.State, "/") + "/" + filepath.Base(r.Folder)
 	}
@@ -189,7 +194,7 @@ func (r *scriptRun) execute(archive *txtar.Archive) error {
 	}
 	engine.Cmds["juju"] = storeJuju{Cmd: engine.Cmds["juju"], folders: folders}
 
-	engine.Conds["isolated"] = script.BoolCondition("nothing is written to the host", !r.OnHost)
+	engine.Conds["isolated"] = script.BoolCondition("hooks cannot change the host", !r.OnHost)
 	ctx, stop := context.WithTimeout(r.ctx, r.Timeout)
 	defer stop()
 	if r.state, err = script.NewState(ctx, r.work, r.environ); err != nil {
@@ -201,33 +206,53 @@ func (r *scriptRun) execute(archive *txtar.Archive) error {
 
 	err = engine.Execute(r.state, r.Script, bufio.NewReader(bytes.NewReader(archive.Comment)), &r.log)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = fmt.Errorf("%w: the script has not ended within %s", err, r.Timeout)
+		err = fmt.Errorf("%w: the script did not end within %s", err, r.Timeout)
 	}
 	if err != nil {
 		r.logLastScreen(err)
 	}
-	closeErr := r.state.CloseAndWait(io.Discard) // it ends what the script has left running
+	// This ends the processes that the script has left running.
+	closeErr := r.state.CloseAndWait(io.Discard)
 	return errors.Join(err, closeErr)
 }
 
-// lastScreenTimeout bounds how long a failed script is looked at.
+// lastScreenTimeout limits the time to collect the state of a script that has ended.
 const lastScreenTimeout = 10 * time.Second
 
 // logLastScreen logs the state of the environment after the script has failed.
 func (r *scriptRun) logLastScreen(failure error) {
-	ctx, stop := context.WithTimeout(r.ctx, lastScreenTimeout) // the script's own time may be up
+	// The script itself may have timed out.
+	ctx, stop := context.WithTimeout(r.ctx, lastScreenTimeout)
 	defer stop()
+	// The screen shows as much as can be read.
 	status, _ := outputWithin(ctx, r.state, "juju", "status")
 	log, _ := readLog(ctx, r.state)
 	lines, _ := outputWithin(ctx, r.state, "juju", "debug-log", "-n", "20")
+	journal := formatJournal(log, nil)
+	unsetKeys := r.describeUnsetKeys(ctx, journal)
 
-	trace := func(unit, hook, failure string) (place, command string) { return r.traceHook(ctx, unit, hook, failure) }
+	// A traced hook takes as long as its first run.
+	traces, stopTraces := context.WithTimeout(r.ctx, traceTimeout)
+	defer stopTraces()
+	// A hook that was retried has failed several times, but ends at the same command.
+	traced := map[string][2]string{}
+	trace := func(unit, hook, failure string) (place, command string) {
+		run := unit + " " + hook + " " + failure
+		if _, isKnown := traced[run]; !isKnown {
+			place, command = r.traceHook(traces, unit, hook, failure)
+			traced[run] = [2]string{place, command}
+		}
+		return traced[run][0], traced[run][1]
+	}
 	fmt.Fprintf(&r.log, "FAIL: %v\n", failure)
-	for _, end := range describeEnds(log, time.Now(), trace) {
+	for _, end := range describeEnds(log, r.parts.Rules.Tools, time.Now(), trace) {
 		fmt.Fprintf(&r.log, "hook: %s\n", end)
 	}
-	fmt.Fprintf(&r.log, "--- juju status\n%s--- journal\n%s--- juju debug-log -n 20\n%s--- a shell there: charm test %s -run '^%s$' --shell\n",
-		status, formatJournal(log, nil), lines, r.Dir, scriptName(r.Script))
+	for _, unset := range unsetKeys {
+		fmt.Fprintf(&r.log, "hook: %s\n", unset)
+	}
+	fmt.Fprintf(&r.log, "--- juju status\n%s--- journal\n%s--- juju debug-log -n 20\n%s--- to open a shell at this point: charm test %s -run '^%s$' --shell\n",
+		status, journal, lines, r.Dir, scriptName(r.Script))
 }
 
 // call runs a program as the script would.

@@ -23,22 +23,22 @@ import (
 	"bijou/state/osutil"
 )
 
-// pinsFile has, in the charm's tests, which charms of the store the scripts deploy.
+// pinsFile is the file in the charm's tests that pins the store's charms that scripts deploy.
 const pinsFile = "store-charms.json"
 
 // pin is the release of a charm of the store that scripts deploy.
 type pin struct {
 	Revision  int            `json:"revision"`
 	SHA256    string         `json:"sha256"`
-	Resources map[string]int `json:"resources,omitempty"` // their revisions
+	Resources map[string]int `json:"resources,omitempty"` // the resources' revisions, by name
 }
 
-// is reports whether it is the same release.
+// is reports whether both pins are of the same release.
 func (p pin) is(o pin) bool {
 	return p.Revision == o.Revision && p.SHA256 == o.SHA256 && maps.Equal(p.Resources, o.Resources)
 }
 
-// storeWish is a charm of the store as a script asks for it.
+// storeWish is a charm of the store as a script names it.
 type storeWish struct{ name, channel, revision string }
 
 // String returns the wish as a script writes it. It is the key of its pin.
@@ -146,7 +146,7 @@ func (c testCmd) fetchCharms(a *author, scripts []string) (map[string]string, er
 			return nil, err
 		}
 		if !now.is(was) {
-			fmt.Fprintf(a.streams.Err, "%s is revision %d, as %s says from now on\n", key, now.Revision, path)
+			fmt.Fprintf(a.streams.Err, "%s is now pinned to revision %d in %s\n", key, now.Revision, path)
 		}
 		pins[key] = now
 		folders[key] = folder
@@ -173,7 +173,7 @@ func readPins(path string) (map[string]pin, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(data, &pins); err != nil {
-		return nil, console.Hint(fmt.Errorf("cannot read %s: %w", path, err), "remove it: charm test pins anew")
+		return nil, console.Hint(fmt.Errorf("cannot read %s: %w", path, err), "remove the file, and charm test pins the charms again")
 	}
 
 	return pins, nil
@@ -196,8 +196,9 @@ func decodeFolders(text string) (folders map[string]string, err error) {
 	return folders, err
 }
 
-// fetchCharm returns the charm's pin, and the directory that holds the charm with its resources. It asks
-// the store only for files that this host lacks.
+// fetchCharm returns the charm's pin, and the directory that holds the charm with its resources. If isPinned is
+// true, these are the charm and the resources of the pin was. It asks the store only for files that this host
+// lacks.
 func (a *author) fetchCharm(w storeWish, was pin, isPinned bool) (now pin, folder string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -208,16 +209,17 @@ func (a *author) fetchCharm(w storeWish, was pin, isPinned bool) (now pin, folde
 		return now, "", err
 	}
 
-	if !isPinned {
-		was = pin{}
-	}
 	folderOf := func(p pin) string {
 		return filepath.Join(cache, fmt.Sprintf("%s_r%d_%s", w.name, p.Revision, p.SHA256[:min(len(p.SHA256), 16)]))
 	}
+
+	var resources map[string]int // nil for the current revisions
 	if isPinned {
 		if _, sum, err := findArchive(folderOf(was)); err == nil && sum == was.SHA256 {
 			return was, folderOf(was), nil
 		}
+		w = storeWish{name: w.name, revision: strconv.Itoa(was.Revision)}
+		resources = was.Resources
 	}
 
 	draft, err := os.MkdirTemp(cache, "draft-")
@@ -225,10 +227,7 @@ func (a *author) fetchCharm(w storeWish, was pin, isPinned bool) (now pin, folde
 		return now, "", err
 	}
 	defer os.RemoveAll(draft)
-	if isPinned {
-		w = storeWish{name: w.name, revision: strconv.Itoa(was.Revision)}
-	}
-	if err := a.download(w, was.Resources, draft); err != nil {
+	if err := a.download(w, resources, draft); err != nil {
 		return now, "", err
 	}
 
@@ -238,8 +237,8 @@ func (a *author) fetchCharm(w storeWish, was pin, isPinned bool) (now pin, folde
 	}
 	now = pin{Revision: revisionOf(archive), SHA256: sum, Resources: resourcesOf(draft)}
 	if isPinned && now.SHA256 != was.SHA256 {
-		return now, "", console.Hint(fmt.Errorf("charm %s, revision %d, is not the one that was pinned: its sum is %s, not %s",
-			w.name, was.Revision, now.SHA256, was.SHA256), "charm test --repin takes it")
+		return now, "", console.Hint(fmt.Errorf("charm %s, revision %d, is not the pinned file: its SHA-256 sum is %s, not %s",
+			w.name, was.Revision, now.SHA256, was.SHA256), "to pin the store's current release: charm test --repin")
 	}
 
 	folder = folderOf(now)
@@ -286,7 +285,7 @@ func findArchive(folder string) (path, sum string, err error) {
 		return "", "", err
 	}
 	if len(names) != 1 {
-		return "", "", errors.New("it is no charm")
+		return "", "", errors.New("it is not a charm")
 	}
 
 	path = filepath.Join(folder, names[0])
@@ -299,26 +298,28 @@ func revisionOf(archive string) int {
 	if m == nil {
 		return 0
 	}
-	n, _ := strconv.Atoi(m[1]) // digits
+	// The match has only digits.
+	n, _ := strconv.Atoi(m[1])
 	return n
 }
 
-// resourcesOf returns the revisions of the resources that juju download has put into a folder, by name.
+// resourcesOf returns the revisions of the resources that juju download has written into a directory, by name.
 func resourcesOf(folder string) map[string]int {
 	found := map[string]int{}
 	files, _ := filepath.Glob(filepath.Join(folder, "resource_*"))
 	for _, file := range files {
 		if m := resourceName().FindStringSubmatch(filepath.Base(file)); m != nil {
-			found[m[1]], _ = strconv.Atoi(m[2]) // digits
+			// The match has only digits.
+			found[m[1]], _ = strconv.Atoi(m[2])
 		}
 	}
 	return found
 }
 
-// storeJuju is the command juju of scripts, which deploys from its folder what was fetched of the store.
+// storeJuju is the command juju of scripts. It deploys the store's charms from the files that were fetched.
 type storeJuju struct {
 	script.Cmd
-	folders map[string]string // by wish
+	folders map[string]string // the directories of the fetched charms, by wish
 }
 
 // Run runs juju.
@@ -326,8 +327,9 @@ func (j storeJuju) Run(s *script.State, args ...string) (script.WaitFunc, error)
 	return j.Cmd.Run(s, j.replace(args)...)
 }
 
-// replace changes the arguments of juju deploy NAME, if the store's charm was fetched: they deploy the charm's file
-// instead, under the same service's name, with the fetched files of the resources that they do not give.
+// replace returns the arguments of juju deploy with the charm's file instead of its name, if the charm was fetched
+// from the store. The service's name stays the same. For each fetched resource that the arguments do not give, it
+// adds the fetched file.
 func (j storeJuju) replace(args []string) []string {
 	if len(args) < 2 || args[0] != "deploy" {
 		return args
@@ -350,13 +352,14 @@ func (j storeJuju) replace(args []string) []string {
 		option, _, hasValue := strings.Cut(rest[i], "=")
 		switch {
 		case i == at:
-			// The charm's name stands there.
+			// This is the charm's name.
 		case option == "--channel" || option == "--revision":
 			if !hasValue {
 				i++
 			}
 		case i == at+1 && !strings.HasPrefix(option, "-"):
-			service = rest[i] // the second argument
+			// This is the second argument.
+			service = rest[i]
 		default:
 			options = append(options, rest[i])
 		}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Records what the stub is told: by a unit or by its application, and apart what the application says.
+# Records the settings that the stub receives from a unit or an application, and separately those of the application.
 set -e
 if [ -n "$JUJU_REMOTE_UNIT" ]; then
 	relation-get --format json - "$JUJU_REMOTE_UNIT"

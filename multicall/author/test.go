@@ -21,33 +21,35 @@ import (
 )
 
 type testCmd struct {
-	Dir     string        `arg:"" optional:"" default:"." help:"The charm's folder; default: this one."`
-	Scripts string        `name:"run" placeholder:"REGEXP" help:"Only the scripts whose names match; also -run."`
-	Verbose bool          `short:"v" help:"Print what all scripts do, and not only those that fail."`
+	Dir     string        `arg:"" optional:"" default:"." help:"Test the charm in this directory; default: the current one."`
+	Scripts string        `name:"run" placeholder:"REGEXP" help:"Run only the scripts whose names match; also -run."`
+	Verbose bool          `short:"v" help:"Print the output of all scripts, not only of those that fail."`
 	State   string        `placeholder:"URL" help:"Keep the state at etcd://HOST:PORT instead of in memory; needs --network."`
-	Network bool          `help:"Let hooks use this host's network; else they have a loopback only."`
-	OnHost  bool          `help:"Let hooks change this host: nothing is kept apart."`
-	Force   bool          `help:"Also a charm that does not support the series (base) of this host, as deploy --force."`
-	Timeout time.Duration `default:"5m" placeholder:"DURATION" help:"Fail a script that has not ended after that long; default 5m."`
-	Shell   bool          `help:"Open a shell where the script ends; for one script."`
+	Network bool          `help:"Let hooks use the network of this host. Otherwise they have only a loopback interface."`
+	OnHost  bool          `help:"Let hooks change this host, without any isolation."`
+	Force   bool          `help:"Test the charm even if it does not support the series (base) of this host, like deploy --force."`
+	Timeout time.Duration `default:"5m" placeholder:"DURATION" help:"Fail a script that takes longer than this; default 5m."`
+	Shell   bool          `help:"Open a shell when the script ends; only with a single script."`
 
-	Repin bool `help:"Fetch anew what scripts deploy by name from the store, and pin that."`
+	Repin bool `help:"Fetch the store's current releases of the charms that scripts deploy by name, and pin these releases."`
 
-	Coverage bool `help:"Print which hooks, actions, options and relations no test has touched."`
+	WithPackages string `name:"with-packages" placeholder:"DIR" help:"Add the Python packages in DIR, a directory of packages or a virtual environment, to the charm's venv."`
+
+	Coverage bool `help:"Print the hooks, actions, options and relations that no test covers."`
 
 	Script   string `hidden:"" help:"Run this script in this process."`
-	Folder   string `hidden:"" help:"In that folder."`
-	Isolated bool   `hidden:"" help:"In which this process is kept from the host already."`
-	Fetched  string `hidden:"" help:"Where the charms of the store are, by name, as JSON."`
+	Folder   string `hidden:"" help:"Keep the files of this script in this directory."`
+	Isolated bool   `hidden:"" help:"This process is already isolated from the host."`
+	Fetched  string `hidden:"" help:"The directories of the charms that were fetched from the store, by name, as JSON."`
 }
 
-// probe is no script: it only finds out if there can be isolation.
+// probe takes the place of a script's path. It only finds out whether this host can isolate hooks.
 const probe = "probe"
 
-// otherSeries stands in what a script prints if deploy has refused a charm for its series.
-const otherSeries = "and machines of this model have "
+// otherSeries is part of a script's output if deploy has refused a charm because of its series.
+const otherSeries = "but machines of this model have "
 
-// Run runs the scripts in parallel, each in a process of its own, two for each CPU.
+// Run runs the scripts in parallel, each in its own process. It runs two at a time for each CPU.
 func (c testCmd) Run(a *author) error {
 	if c.Script != "" {
 		return c.runScript(a)
@@ -55,7 +57,7 @@ func (c testCmd) Run(a *author) error {
 
 	switch {
 	case c.Timeout <= 0:
-		return console.Usage(fmt.Errorf("--timeout %s gives a script no time", c.Timeout))
+		return console.Usage(fmt.Errorf("--timeout must be greater than 0, not %s", c.Timeout))
 	case c.Coverage && c.Shell:
 		return console.Usage(errors.New("--coverage cannot be used with --shell"))
 	}
@@ -86,9 +88,35 @@ func (c testCmd) Run(a *author) error {
 		}
 	}
 
-	found := touched{}
-	var failed []string
-	isForeign := false
+	if c.WithPackages, err = findPackages(c.WithPackages); err != nil {
+		return err
+	}
+
+	results := c.runScripts(a, scripts)
+	if c.Coverage {
+		printCoverage(a.streams.Out, all, results.touched)
+	}
+	if failed := results.failed; len(failed) > 0 {
+		err := fmt.Errorf("%d of %d scripts failed: %s", len(failed), len(scripts), strings.Join(failed, ", "))
+		if results.isForeign {
+			return console.Hint(err, "to test a charm for a different series on this host: charm test --force")
+		}
+		return err
+	}
+
+	return a.ctx.Err()
+}
+
+// scriptResults are the results of all scripts.
+type scriptResults struct {
+	touched   touched  // the parts of the charm that any script has touched
+	failed    []string // the names of the scripts that failed
+	isForeign bool     // whether deploy has refused a charm because of its series
+}
+
+// runScripts runs the scripts in parallel, and prints a result for each.
+func (c testCmd) runScripts(a *author, scripts []string) scriptResults {
+	results := scriptResults{touched: touched{}}
 	var printing sync.Mutex
 	var running sync.WaitGroup
 	slots := make(chan struct{}, 2*runtime.NumCPU())
@@ -105,29 +133,40 @@ func (c testCmd) Run(a *author) error {
 			printing.Lock()
 			defer printing.Unlock()
 
-			out = found.takeTouched(out)
+			out = results.touched.takeTouched(out)
 			if err != nil {
 				result = "FAIL"
-				failed = append(failed, name)
-				isForeign = isForeign || bytes.Contains(out, []byte(otherSeries))
+				results.failed = append(results.failed, name)
+				results.isForeign = results.isForeign || bytes.Contains(out, []byte(otherSeries))
 			}
 			fmt.Fprintf(a.streams.Out, "%s %s (%.2fs)\n%s", result, name, time.Since(began).Seconds(), out)
 		})
 	}
 
 	running.Wait()
-	if c.Coverage {
-		printCoverage(a.streams.Out, all, found)
-	}
-	if len(failed) > 0 {
-		err := fmt.Errorf("%d of %d scripts failed: %s", len(failed), len(scripts), strings.Join(failed, ", "))
-		if isForeign {
-			return console.Hint(err, "charm test --force runs a charm of another series here")
-		}
-		return err
+	return results
+}
+
+// findPackages returns the absolute path of the directory that has the packages: dir itself, or the directory in dir if
+// dir is a virtual environment. It returns "" if dir is empty.
+func findPackages(dir string) (string, error) {
+	if dir == "" {
+		return "", nil
 	}
 
-	return a.ctx.Err()
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	// Glob fails only for an invalid pattern.
+	if inner, _ := filepath.Glob(filepath.Join(dir, "lib", "python3*", "site-packages")); len(inner) > 0 {
+		return inner[0], nil
+	}
+	if _, err := os.ReadDir(dir); err != nil {
+		return "", fmt.Errorf("cannot read the packages: %w", err)
+	}
+
+	return dir, nil
 }
 
 // takeDefault makes the script's environments accept the charms that new environments of this host accept,
@@ -147,12 +186,12 @@ func (c *testCmd) takeDefault() error {
 }
 
 // checkIsolation finds out, once for all scripts, whether this host can isolate hooks. If it cannot,
-// checkIsolation refuses to run hooks as root; for other users it warns that hooks can change all of the
-// user's files.
+// checkIsolation returns an error for root. For other users it sets OnHost, and warns that hooks can change all of
+// the user's files.
 func (c *testCmd) checkIsolation(a *author) error {
 	if c.State != "" && !c.OnHost && !c.Network {
 		return console.Hint(
-			console.Usage(fmt.Errorf("--state %s is behind a network, and hooks have none", c.State)),
+			console.Usage(fmt.Errorf("--state %s needs a network, which hooks do not have", c.State)),
 			"add --network",
 		)
 	}
@@ -165,17 +204,17 @@ func (c *testCmd) checkIsolation(a *author) error {
 	said := strings.TrimSpace(string(out))
 	if err == nil {
 		if said != "" {
-			fmt.Fprintf(a.streams.Err, "hooks do not see all of this host:\n%s\n", said)
+			fmt.Fprintf(a.streams.Err, "hooks cannot see these files of this host:\n%s\n", said)
 		}
 		return nil
 	}
 
-	why := fmt.Errorf("what hooks do cannot be kept from this host: %w: %s", err, said)
+	why := fmt.Errorf("cannot isolate hooks from this host: %w: %s", err, said)
 	if os.Getuid() == 0 {
-		return console.Hint(why, "--on-host lets hooks change it")
+		return console.Hint(why, "to let hooks change this host: charm test --on-host")
 	}
 
-	fmt.Fprintf(a.streams.Err, "%v; they change what this user may change\n", why)
+	fmt.Fprintf(a.streams.Err, "%v; hooks can change everything that this user can change\n", why)
 	c.OnHost = true
 	return nil
 }
@@ -207,7 +246,7 @@ func (c *testCmd) findScripts() ([]string, error) {
 		return nil, fmt.Errorf("there is no script to run in %s", filepath.Join(c.Dir, "tests"))
 	}
 	if c.Shell && len(scripts) > 1 {
-		return nil, console.Usage(fmt.Errorf("--shell is for one script, and %d match", len(scripts)))
+		return nil, console.Usage(fmt.Errorf("--shell needs a single script, but %d match", len(scripts)))
 	}
 	return scripts, nil
 }
@@ -224,7 +263,8 @@ func (c testCmd) startScript(a *author, script string) ([]byte, error) {
 	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
 	cmd.Args = []string{"charm", "test", c.Dir, "--script", script, "--folder", folder, "--state", c.State,
 		fmt.Sprintf("--verbose=%t", c.Verbose), fmt.Sprintf("--network=%t", c.Network), fmt.Sprintf("--on-host=%t", c.OnHost),
-		fmt.Sprintf("--shell=%t", c.Shell), fmt.Sprintf("--timeout=%s", c.Timeout), fmt.Sprintf("--coverage=%t", c.Coverage), fmt.Sprintf("--force=%t", c.Force), "--fetched=" + c.Fetched}
+		fmt.Sprintf("--shell=%t", c.Shell), fmt.Sprintf("--timeout=%s", c.Timeout), fmt.Sprintf("--coverage=%t", c.Coverage), fmt.Sprintf("--force=%t", c.Force), "--fetched=" + c.Fetched,
+		"--with-packages=" + c.WithPackages}
 
 	cmd.Stdout = &out
 	cmd.Stderr = &out
@@ -238,7 +278,8 @@ func (c testCmd) startScript(a *author, script string) ([]byte, error) {
 	if !c.OnHost {
 		isolation.Prepare(cmd, c.Network)
 	}
-	runtime.LockOSThread() // the signal comes when the thread ends that has started it
+	// The kernel sends Pdeathsig when the thread that started the process ends.
+	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err = cmd.Run()
 	return out.Bytes(), err

@@ -22,8 +22,8 @@ type testCommands struct {
 	LS      showAllCmd `cmd:"" name:"ls"`
 }
 
-// TestCommands checks that each command is found by its name and its aliases, and that an unknown first
-// word runs none.
+// TestCommands checks that each command is found by its name and its aliases, and that an unknown first word
+// runs no command.
 func TestCommands(t *testing.T) {
 	for _, tc := range []struct {
 		args  []string

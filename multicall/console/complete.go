@@ -9,22 +9,22 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// CompleteOption is the first argument of a shell's call that asks for the completions of the last argument.
+// CompleteOption is the first argument of a shell's call that requests the completions of the last argument.
 const CompleteOption = "--complete"
 
-// Wanted names a value that a shell asks to complete.
+// Wanted names a value to complete for a shell.
 type Wanted struct {
 	Command string            // the command's name
 	Value   string            // the name of its option or positional argument
 	Flags   map[string]string // the values of the options before it
 }
 
-// candidate is a word that can stand in place of the last one.
+// candidate is a word that can replace the last word.
 type candidate struct{ word, help string }
 
-// complete prints the words that can stand in place of the last argument, one a line, each with a tab and
-// its help. It prints nothing if it knows none; then shells complete file names. c.Names returns names that
-// only an environment knows.
+// complete prints the words that can replace the last argument. Each line has a word, a tab and the word's
+// help. It prints nothing if it knows no words, so that shells complete file names. c.Names returns the names
+// of entities in an environment.
 func (c Command) complete(w io.Writer, args []string) error {
 	n := max(0, len(args)-1)
 	given := ""
@@ -54,9 +54,10 @@ func (c Command) complete(w io.Writer, args []string) error {
 	return ErrHelped
 }
 
-// candidates returns the words that can stand in place of the last one. trace is kong's parse of the command
-// line with that word. If kong accepted the word, the end of trace.Path says as what: a positional argument, a
-// flag's value, or a command. If it did not, the word may begin a flag, a further value of a list, or a command.
+// candidates returns the words that can replace the last word. trace is kong's parse of the command line with
+// that word. If kong accepted the word, the end of trace.Path shows whether the word is a positional
+// argument, a flag's value, or a command. If kong did not accept the word, it may begin a flag, a further
+// value of a list, or a command.
 func (c Command) candidates(trace *kong.Context, last string) []candidate {
 	node := trace.Selected()
 	if node == nil {
@@ -65,7 +66,7 @@ func (c Command) candidates(trace *kong.Context, last string) []candidate {
 	end := trace.Path[len(trace.Path)-1]
 	accepted := trace.Error == nil
 
-	// A positional argument may begin with a dash, and the value of a flag may not.
+	// A positional argument can begin with a dash, but the value of a flag cannot.
 	if accepted && end.Positional != nil {
 		return c.values(trace, node, end.Positional)
 	}
@@ -75,16 +76,19 @@ func (c Command) candidates(trace *kong.Context, last string) []candidate {
 	if accepted && end.Flag != nil {
 		return c.values(trace, node, end.Flag.Value)
 	}
+	// The word is a command, but other commands may begin with it.
 	if accepted && end.Command != nil {
-		return listCommands(end.Parent) // the word is one of them, and may begin others
+		return listCommands(end.Parent)
 	}
 
+	// There is an unknown word before the last word.
 	if len(end.Remainder()) > 1 {
-		return nil // an unknown word stands before the last one
+		return nil
 	}
+	// kong does not resume a list after an option, but parseWords does.
 	n := len(node.Positional)
 	if n > 0 && node.Positional[n-1].IsCumulative() {
-		return c.values(trace, node, node.Positional[n-1]) // kong does not resume a list after an option
+		return c.values(trace, node, node.Positional[n-1])
 	}
 	return listCommands(node)
 }
@@ -110,8 +114,8 @@ func listCommands(node *kong.Node) (found []candidate) {
 	return found
 }
 
-// values returns the candidates for a flag's or positional argument's value: the words of its enum, or else the
-// names that c.Names finds in an environment.
+// values returns the candidates for a flag's or positional argument's value: the words of its enum or,
+// without an enum, the names that c.Names finds in an environment.
 func (c Command) values(trace *kong.Context, node *kong.Node, v *kong.Value) (found []candidate) {
 	flags := map[string]string{}
 	for _, p := range trace.Path {

@@ -21,8 +21,8 @@ type completeGrammar struct {
 	Secret struct{} `cmd:"" hidden:""`
 }
 
-// TestComplete checks that a word is completed by its position: as a command, an option, an option's
-// value, or a name in the environment.
+// TestComplete checks that a word's completion depends on its position: the word is completed as a command,
+// an option, an option's value, or a name in the environment.
 func TestComplete(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                           "fetch get pass",

@@ -30,6 +30,7 @@ func TestReport(t *testing.T) {
 		{"usage with hint", Usage(Hint(plain, "try")), 2, "error: cannot do it\nhint: try\n"},
 		{"wrapped", Hint(fmt.Errorf("here: %w", Hint(plain, "inner")), "outer"), 1, "error: here: cannot do it\nhint: outer\nhint: inner\n"},
 		{"joined", Hint(errors.Join(Hint(plain, "one"), plain, Hint(plain, "other")), "all"), 1, "error: cannot do it\ncannot do it\ncannot do it\nhint: all\nhint: one\nhint: other\n"},
+		{"escape sequences", Hint(errors.New("a\x1b[31m\u009b2J\nb\u202e"), "c\x1b]0;d\a"), 1, "error: a\\x1b[31m\\u009b2J\nb\\u202e\nhint: c\\x1b]0;d\\a\n"},
 		{"the same hint twice", errors.Join(Hint(plain, "one"), Hint(plain, "one")), 1, "error: cannot do it\ncannot do it\nhint: one\n"},
 	}
 	for _, tt := range tests {
@@ -62,9 +63,9 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestTableWholeRows checks rows that must be shown in full. The tail is dropped first, and the rest
-// goes below the row. Optional columns make room for the last one. Only the cell of one column has its
-// row's colour.
+// TestTableWholeRows checks rows that must be shown in full. A table drops the tail first and prints the rest
+// below the row. It drops optional columns so that the last column fits. It colours only the cell of one
+// column.
 func TestTableWholeRows(t *testing.T) {
 	table := NewTable("UNIT", "STATUS", "AGENT", "ADDRESS", "PORTS", "MESSAGE")
 	table.PaintOnly("STATUS")
@@ -133,8 +134,8 @@ web/2  error
 	}
 }
 
-// TestTableFits checks that text that does not fit is cut between words, starting with the last column.
-// If little of it would be left, it goes below its row. Wide characters count twice.
+// TestTableFits checks that text that does not fit is cut between words, starting with the last column. If
+// only a small part would remain, the text is printed below its row. Wide characters count twice.
 func TestTableFits(t *testing.T) {
 	table := NewTable("UNIT", "STATE", "MESSAGE")
 	table.Add("", "blög/0", "up", "it waits for the database to answer")

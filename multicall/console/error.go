@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"bijou/state/osutil"
+	"bijou/state/text"
 )
 
 type hintedError struct {
@@ -19,7 +20,7 @@ type hintedError struct {
 
 func (h hintedError) Unwrap() error { return h.error }
 
-// Hint adds to an error lines that tell the user how to go on. A nil error stays nil.
+// Hint adds lines to an error that tell the user what to do next. A nil error stays nil.
 func Hint(err error, hints ...string) error {
 	if err == nil {
 		return nil
@@ -31,19 +32,19 @@ type usageError struct{ error }
 
 func (u usageError) Unwrap() error { return u.error }
 
-// Usage marks an error as wrong usage: exit code 2 instead of 1.
+// Usage marks an error as wrong usage, for which the exit code is 2 instead of 1.
 func Usage(err error) error { return usageError{err} }
 
-// exitError ends an applet with an exit code of its own.
+// exitError ends an applet with a specific exit code.
 type exitError struct {
-	error // without a text: nothing is printed
+	error // not printed if its text is empty
 	code  int
 }
 
 func (e exitError) Unwrap() error { return e.error }
 
-// Exit makes an applet end with that exit code; err, if any, is reported. Code 0 without
-// an error is nil.
+// Exit returns an error that makes an applet end with that exit code. If err is not nil, Report also prints err.
+// For code 0 without an error, Exit returns nil.
 func Exit(code int, err error) error {
 	if code == ExitOK && err == nil {
 		return nil
@@ -55,27 +56,28 @@ func Exit(code int, err error) error {
 	return exitError{error: err, code: code}
 }
 
-// Report prints the error with its hints, and returns the exit code that belongs to it. If nobody has added
-// a hint it prints the error's own. For nil and ErrHelped it prints nothing and returns 0.
+// Report prints the error with its hints, and returns the error's exit code. If no hint was added, it prints the
+// error's own hint. For nil and ErrHelped it prints nothing and returns 0.
 func Report(w io.Writer, err error) int {
 	if err == nil || errors.Is(err, ErrHelped) {
 		return ExitOK
 	}
 
-	ends := exitError{code: ExitFailure}
-	errors.As(err, &ends)
+	// If err is not an exitError, the code stays ExitFailure.
+	exit := exitError{code: ExitFailure}
+	errors.As(err, &exit)
 	if err.Error() == "" {
-		return ends.code
+		return exit.code
 	}
 
-	fmt.Fprintf(w, "error: %s\n", strings.TrimRight(err.Error(), "\n"))
+	fmt.Fprintf(w, "error: %s\n", EscapeText(err.Error()))
 	hints := addedHints(err)
 	if own := ownHint(err); own != "" && len(hints) == 0 {
 		hints = []string{own}
 	}
 	for i, hint := range hints {
 		if !slices.Contains(hints[:i], hint) {
-			fmt.Fprintf(w, "hint: %s\n", hint)
+			fmt.Fprintf(w, "hint: %s\n", EscapeText(hint))
 		}
 	}
 
@@ -83,8 +85,12 @@ func Report(w io.Writer, err error) int {
 		return ExitUsage
 	}
 
-	return ends.code
+	return exit.code
 }
+
+// EscapeText returns a text with each line escaped by [text.Escape], and without line ends at its end. Parts of a
+// text for the terminal can come from a store of charms, a charm or a different host.
+func EscapeText(message string) string { return strings.Join(text.EscapeLines(message), "\n") }
 
 // addedHints returns the hints that were added to an error and to the errors that it wraps, the outermost first.
 func addedHints(err error) (hints []string) {
@@ -104,7 +110,7 @@ func addedHints(err error) (hints []string) {
 	return hints
 }
 
-// ownHint returns the hint that an error has itself, or that belongs to every error of a disk.
+// ownHint returns the hint of the error's own type, or the hint for disk errors.
 func ownHint(err error) string {
 	own, ok := errors.AsType[interface {
 		error
@@ -117,8 +123,8 @@ func ownHint(err error) string {
 	return osutil.Hint(err)
 }
 
-// Caller returns the calling user for records, as USER@HOST. For root it is the user who became root by
-// sudo; for anybody else SUDO_USER does not count.
+// Caller returns the calling user for records, as USER@HOST. For root, it is the user who called sudo. It ignores
+// SUDO_USER for all other users.
 func Caller() string {
 	name := fmt.Sprintf("uid %d", os.Getuid())
 	suffix := ""
@@ -133,35 +139,52 @@ func Caller() string {
 	return name + "@" + host + suffix
 }
 
-// NearestWord returns the one of the words that was probably meant; "" if all words are too far for a slip of the fingers.
-func NearestWord(name string, words []string) string {
-	best := ""
-	fewest := 1 + len(name)/3
+// NearestWord returns the word that name probably misspells. It returns "" if all words are too different, or if
+// several words are equally near.
+func NearestWord(name string, words []string) (nearest string) {
+	fewest := -1
 	for _, w := range words {
-		if d := editDistance(name, w); d <= fewest && (best == "" || d < editDistance(name, best)) {
-			best = w
+		d := editDistance(name, w)
+		switch {
+		case !isSlip(name, w, d):
+			// The words are too different.
+		case fewest < 0 || d < fewest:
+			nearest = w
+			fewest = d
+		case d == fewest && w != nearest:
+			nearest = ""
 		}
 	}
 
-	return best
+	return nearest
 }
 
-// OnlySlip returns the word that name misspells by one letter or two. It returns an empty string if there
-// is none, or if several words are as near.
+// OnlySlip returns the only word that name can misspell. It returns "" if there is no such word, or if there are
+// several, even if one of them is nearer.
 func OnlySlip(name string, words []string) (only string) {
-	const most = 2
-	nearest := most + 1
 	for _, w := range words {
-		switch d := editDistance(name, w); {
-		case d < nearest:
+		switch {
+		case !isSlip(name, w, editDistance(name, w)) || w == only:
+			// The words are too different, or the list has the word twice.
+		case only != "":
+			return ""
+		default:
 			only = w
-			nearest = d
-		case d == nearest && w != only:
-			only = ""
 		}
 	}
 
 	return only
+}
+
+// isSlip reports whether the number of edits is small enough for one word to be a misspelling of the other. It allows
+// one edit, or two in words of six letters and more. It never allows more than a third of a word to change.
+func isSlip(a, b string, edits int) bool {
+	length := min(len(a), len(b))
+	most := 2
+	if length < 6 {
+		most = 1
+	}
+	return edits <= min(most, length/3)
 }
 
 // editDistance counts letters to insert, delete, replace or swap with their neighbour

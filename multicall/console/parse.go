@@ -11,6 +11,7 @@ import (
 	"path"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -21,28 +22,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrHelped means that help was asked for and printed; nothing else is to be done.
+// ErrHelped is returned if help was requested and printed, so that the caller must do nothing else.
 var ErrHelped = errors.New("help was printed")
 
 // Command describes one applet's command line.
 type Command struct {
 	Name    string
-	Summary string // what it is, and examples; empty: Help has it
-	Grammar any    // pointer to a struct with kong's tags: options and words
+	Summary string // a description with examples; if it is empty, Help has the description
+	Grammar any    // a pointer to a struct with kong's tags, for options and words
 	// Commands points to a struct that has a command in each field, with kong's tags. It may be nil.
 	Commands any
-	// Help has in its folder help what --help says beside the options, of this command (juju.txt)
-	// and of those below it (deploy.txt, config/set.txt). It may be nil.
+	// Help has the texts of --help in its directory help, for this command (juju.txt) and for the
+	// commands below it (deploy.txt, config/set.txt). It may be nil.
 	Help fs.FS
-	// Inserts are texts that {{NAME}} stands for there.
+	// Inserts are the texts that replace {{NAME}} in Help, by name.
 	Inserts map[string]func() string
-	// Names returns the names that a value may be, for completion. It may be nil.
+	// Names returns the names that a value can have, for completion. It may be nil.
 	Names func(w Wanted) []string
-	// Unneeded are options that its commands accept beside their own.
+	// Unneeded are options that the commands accept besides their own.
 	Unneeded []Unneeded
 }
 
-// HelpText returns the text of that name: juju, deploy, config/set. A command need not have one.
+// HelpText returns the help of a command, by a name such as juju, deploy or config/set. It returns "" if the command
+// has none.
 func (c Command) HelpText(name string) string {
 	if c.Help == nil {
 		return ""
@@ -65,13 +67,13 @@ func (c Command) HelpText(name string) string {
 // exitPanic carries kong's call to exit back to Parse.
 type exitPanic int
 
-// Parse reads args into the command's grammar. It returns ErrHelped after --help, and when it has
-// answered CompleteOption; wrong arguments are a usage error with a hint.
+// Parse reads args into the command's grammar. It returns ErrHelped after it has answered --help or CompleteOption.
+// For wrong arguments it returns a usage error with a hint.
 func Parse(s Streams, c Command, args []string) (parsed *kong.Context, err error) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-			// Nothing has panicked.
+			// There was no panic.
 		case exitPanic:
 			parsed = nil
 			err = ErrHelped
@@ -118,7 +120,9 @@ func (c Command) newParser(args []string, options ...kong.Option) (*kong.Kong, e
 	c.hideOption(parser, args)
 	c.addHelp(parser.Model.Node, "")
 	hasOptions := slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "-") })
-	if !hasOptions { // nothing looks for them then, and they cost a third of a command line
+	// Without an option on the command line, the unneeded options are not necessary. They take a third of the
+	// time of a parse.
+	if !hasOptions {
 		return parser, nil
 	}
 
@@ -128,7 +132,7 @@ func (c Command) newParser(args []string, options ...kong.Option) (*kong.Kong, e
 	return parser, nil
 }
 
-// dashed returns a field's name as kong writes it: a dash in front of each capital but the first.
+// dashed returns a field's name as kong writes it, with a dash in front of each capital except the first.
 func dashed(field string) string {
 	var b strings.Builder
 	for i, r := range field {
@@ -141,9 +145,8 @@ func dashed(field string) string {
 	return strings.ToLower(b.String())
 }
 
-// commandOptions returns the options that tell kong of the commands: only of the one that args call, or of
-// all if they call none. kong examines every option of every command that it knows, which takes most of the
-// time of a start.
+// commandOptions returns kong's options for the command that args call, or for all commands if args call
+// none. kong examines every option of every command that it gets, which takes most of the time of a start.
 func (c Command) commandOptions(args []string) (all []kong.Option) {
 	if c.Commands == nil {
 		return nil
@@ -163,8 +166,8 @@ func (c Command) commandOptions(args []string) (all []kong.Option) {
 	return all
 }
 
-// hideOption hides the option of the command line that has no meaning for the command that is called, as the
-// command's tag without:"OPTION" names it. It is accepted all the same.
+// hideOption hides the general option that has no meaning for the called command. The command's tag without:"OPTION"
+// names it. The command still accepts the option.
 func (c Command) hideOption(parser *kong.Kong, args []string) {
 	if c.Commands == nil || len(args) == 0 {
 		return
@@ -213,8 +216,8 @@ func (c Command) addHelp(n *kong.Node, folder string) {
 	}
 }
 
-// OrHelp returns the args that an applet with commands gives to Parse: no args, and "help
-// COMMAND", ask for help.
+// OrHelp returns the args that an applet with commands passes to Parse. It replaces empty args, and "help
+// COMMAND", with --help.
 func OrHelp(args []string) []string {
 	switch {
 	case len(args) == 0:
@@ -226,8 +229,8 @@ func OrHelp(args []string) []string {
 	return args
 }
 
-// checkText refuses an argument that is not UTF-8: kong would put replacement characters into it, and the
-// command would store a value other than the given one.
+// checkText returns an error for an argument that is not UTF-8. kong would put replacement characters into it, and
+// the command would store a different value.
 func checkText(args []string) error {
 	for _, a := range args {
 		if !utf8.ValidString(a) {
@@ -237,8 +240,8 @@ func checkText(args []string) error {
 	return nil
 }
 
-// unknownCommand replaces kong's text if the first word is none of the commands: kong
-// calls it an unexpected argument.
+// unknownCommand replaces kong's error if the first word is not a command, since kong calls the word an unexpected
+// argument, and suggests no aliases.
 func unknownCommand(parser *kong.Kong, err error) error {
 	pe, ok := errors.AsType[*kong.ParseError](err)
 	if !ok || pe.Context == nil || pe.Context.Selected() != nil || len(parser.Model.Children) == 0 {
@@ -250,12 +253,33 @@ func unknownCommand(parser *kong.Kong, err error) error {
 		return err
 	}
 
-	word, meant, _ := strings.Cut(word, ", did you mean ")
-	if meant != "" {
-		return fmt.Errorf("there is no command %q; did you mean %s", word, meant)
+	word, _, _ = strings.Cut(word, ", did you mean ")
+	meant := meantCommands(parser.Model.Children, word)
+	switch len(meant) {
+	case 0:
+		return fmt.Errorf("there is no command %q", word)
+	case 1:
+		return fmt.Errorf("there is no command %q; did you mean %s?", word, meant[0])
+	}
+	return fmt.Errorf("there is no command %q; did you mean one of %s?", word, strings.Join(meant, ", "))
+}
+
+// meantCommands returns the quoted names of the commands that word begins or misspells. For each such command, it
+// returns the name or, if only an alias is similar to word, the first such alias.
+func meantCommands(commands []*kong.Node, word string) (meant []string) {
+	isMeant := func(name string) bool {
+		return word != "" && strings.HasPrefix(name, word) || isSlip(name, word, editDistance(name, word))
 	}
 
-	return fmt.Errorf("there is no command %q", word)
+	for _, command := range commands {
+		names := append([]string{command.Name}, command.Aliases...)
+		i := slices.IndexFunc(names, isMeant)
+		if i >= 0 && !command.Hidden {
+			meant = append(meant, strconv.Quote(names[i]))
+		}
+	}
+
+	return meant
 }
 
 // helpCommand returns the command line that shows the help of a command, without the aliases that kong adds.
@@ -274,9 +298,9 @@ func helpCommand(name string, err error) string {
 
 const orphanPollInterval = time.Second
 
-// UntilUnread returns a context that is cancelled when nobody reads w any longer, as when `| head -1` has
-// its line, or when the parent process has ended. A process that waits for something to print would not
-// notice that by itself. The stop function frees resources, and must be called.
+// UntilUnread returns a context that is cancelled when the reader of w has closed the pipe, as after `| head
+// -1`, or when the parent process has ended. A process that waits for more output to print would not notice
+// this otherwise. The stop function frees resources, and must be called.
 func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	f, ok := w.(*os.File)
@@ -284,8 +308,9 @@ func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop
 		return ctx, cancel
 	}
 	endRead, endWrite, err := os.Pipe()
+	// If this fails, the process notices the closed pipe at its next write.
 	if err != nil {
-		return ctx, cancel // then the next write finds out
+		return ctx, cancel
 	}
 
 	var waiting sync.WaitGroup
@@ -303,9 +328,8 @@ func UntilUnread(ctx context.Context, w io.Writer) (unread context.Context, stop
 	}
 }
 
-// awaitUnread returns when the other end of a pipe, socket or terminal is closed, or the
-// other descriptor's is, or this process is an orphan. Without requested events poll
-// reports nothing else (poll(2)).
+// awaitUnread blocks until the other end of fd or of end is closed, or orphan returns true. fd is a pipe, a
+// socket or a terminal. Since awaitUnread requests no events, poll(2) reports no other condition.
 func awaitUnread(fd, end int, orphan func() bool) {
 	for !orphan() {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd)}, {Fd: int32(end)}},
@@ -316,12 +340,12 @@ func awaitUnread(fd, end int, orphan func() bool) {
 	}
 }
 
-// IsUnread reports whether an error means that nobody reads the output.
+// IsUnread reports whether an error means that the reader of the output has closed the pipe.
 func IsUnread(err error) bool { return errors.Is(err, syscall.EPIPE) }
 
-// parseWords makes kong parse the args. Kong does not go on with a list of words after an option, as in
-// `run-action UNIT ACTION a=1 --wait b=2`. Such options are moved before the list, and the args are parsed again:
-// `run-action UNIT ACTION --wait a=1 b=2`. Each round joins more words to the list, so that it ends.
+// parseWords makes kong parse the args. Kong does not continue a list of words after an option, as in
+// `run-action UNIT ACTION a=1 --wait b=2`. parseWords moves such options before the list, and parses the args again:
+// `run-action UNIT ACTION --wait a=1 b=2`. Each round joins more words to the list, so the loop ends.
 func parseWords(parser *kong.Kong, args []string) (*kong.Context, error) {
 	for {
 		parsed, err := parser.Parse(args)
@@ -338,7 +362,8 @@ func parseWords(parser *kong.Kong, args []string) (*kong.Context, error) {
 			return parsed, err
 		}
 
-		consumed := func(i int) int { return len(args) - len(path[i].Remainder()) } // by path[:i+1]
+		// consumed returns how many args path[:i+1] has consumed.
+		consumed := func(i int) int { return len(args) - len(path[i].Remainder()) }
 		wordsAt := consumed(list - 1)
 		optionsAt := consumed(list)
 		restAt := consumed(len(path) - 1)

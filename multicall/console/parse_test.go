@@ -22,6 +22,9 @@ func TestParseRefuses(t *testing.T) {
 	}{
 		{[]string{"nosuch"}, `there is no command "nosuch"`, "see: tool --help"},
 		{[]string{"rem"}, `there is no command "rem"; did you mean "remove"?`, "see: tool --help"},
+		{[]string{"plsu"}, `there is no command "plsu"; did you mean "plus"?`, "see: tool --help"},
+		{[]string{"xx"}, `there is no command "xx"`, "see: tool --help"},
+		{[]string{""}, `there is no command ""`, "see: tool --help"},
 		{[]string{"add"}, `expected "<name>"`, "see: tool add --help"},
 		{[]string{"plus", "a", "b"}, "unexpected argument b", "see: tool add --help"},
 		{[]string{"add", "-n", "x", "a"}, `--n: expected a valid 64 bit int but got "x"`, "see: tool add --help"},

@@ -11,43 +11,46 @@ import (
 	"bijou/state/text"
 )
 
-// Table is aligned columns under a heading; a row may have a colour.
+// Table has aligned columns under a heading. Rows may have colours.
 type Table struct {
 	heading []string
 	rows    []row
-	painted string          // the heading of the column that rows' colours are for; "": whole rows
-	spare   map[string]bool // headings of columns that may be left out
+	painted string          // the heading of the only column that has the rows' colours, or "" for all columns
+	spare   map[string]bool // headings of columns that can be left out
 }
 
 type row struct {
 	cells  []string
-	colour Colour // "": none
-	tail   string // follows the last cell where there is room
+	colour Colour
+	tail   string // follows the last cell if there is room
 	whole  bool   // the last cell is not cut
 }
 
 // NewTable returns a table without rows.
 func NewTable(heading ...string) *Table { return &Table{heading: heading, spare: map[string]bool{}} }
 
-// PaintOnly limits the rows' colours to their cells of one column.
+// PaintOnly limits the rows' colours to the cells of one column.
 func (t *Table) PaintOnly(heading string) { t.painted = heading }
 
-// Spare names columns that may be left out: a column that is empty in all rows, and on a terminal the last of
-// them while the table's last column has little room.
+// Spare names columns that can be left out. Such a column is left out if it is empty in all rows. On a
+// terminal, spare columns are left out one by one, beginning with the last, as long as the table's last
+// column has too little space.
 func (t *Table) Spare(headings ...string) {
 	for _, heading := range headings {
 		t.spare[heading] = true
 	}
 }
 
-// Add adds a row; colour "" is none.
+// Add adds a row.
 func (t *Table) Add(colour Colour, cells ...string) {
 	t.rows = append(t.rows, row{cells: escapeAll(cells), colour: colour})
 }
 
-// AddWhole adds a row whose last cell is always shown completely. If it does not fit beside the others it
-// stands below them, on as many lines as it needs. The tail follows that cell, and is the first part to be
-// left out.
+// NoTail is the tail of a row of AddWhole that has none.
+const NoTail = ""
+
+// AddWhole adds a row whose last cell is not cut. If the cell does not fit beside the other cells, it is below them,
+// on several lines. The tail follows that cell, and is the first part to be left out.
 func (t *Table) AddWhole(colour Colour, tail string, cells ...string) {
 	t.rows = append(t.rows, row{cells: escapeAll(cells), colour: colour, tail: text.Escape(tail), whole: true})
 }
@@ -66,7 +69,7 @@ func (t *Table) Empty() bool { return len(t.rows) == 0 }
 // All yields the heading and then each row, with its colour.
 func (t *Table) All() iter.Seq2[Colour, []string] {
 	return func(yield func(Colour, []string) bool) {
-		if !yield("", t.heading) {
+		if !yield(Plain, t.heading) {
 			return
 		}
 
@@ -82,7 +85,7 @@ func (t *Table) All() iter.Seq2[Colour, []string] {
 	}
 }
 
-// Write prints the table, on a terminal as wide as that is; nothing if it has no rows.
+// Write writes the table, with the width of w if w is a terminal. It writes nothing if the table has no rows.
 func (t *Table) Write(w io.Writer, coloured bool) error {
 	if IsTerminal(w) {
 		return t.WriteIn(w, coloured, SizeOf(w).Width)
@@ -90,9 +93,9 @@ func (t *Table) Write(w io.Writer, coloured bool) error {
 	return t.WriteIn(w, coloured, 0)
 }
 
-// WriteIn writes the table in that many columns; 0 means as many as it needs. It cuts text that does not
-// fit, of the last column first. If too little of the last column would remain, it stands below its row.
-// The first column is never cut.
+// WriteIn writes the table in width columns of a terminal, or with its natural width if width is 0. It cuts
+// text that does not fit, beginning with the last column. If too little of a last cell would remain, it
+// writes the cell below its row. The first column is never cut.
 func (t *Table) WriteIn(w io.Writer, coloured bool, width int) error {
 	if t.Empty() {
 		return nil
@@ -120,13 +123,13 @@ func (t *Table) WriteIn(w io.Writer, coloured bool, width int) error {
 const (
 	columnGap    = 2
 	minLastWidth = 24
-	// belowIndent is how far in a last cell stands that is below its row.
+	// belowIndent is the indentation of a last cell that is below its row.
 	belowIndent = 4
-	// maxBelowLines is how many lines a cell may take that is needed whole.
+	// maxBelowLines is the maximum number of lines of a last cell that is below its row.
 	maxBelowLines = 4
 )
 
-// LeftOut returns the headings of columns with texts for which so many columns of a terminal have no room.
+// LeftOut returns the headings of columns that have text, but are left out on a terminal of that width.
 func (t *Table) LeftOut(width int) (headings []string) {
 	shown := t.withoutSpare(width).heading
 	for _, heading := range t.withoutSpare(0).heading {
@@ -137,9 +140,9 @@ func (t *Table) LeftOut(width int) (headings []string) {
 	return headings
 }
 
-// withoutSpare returns the table that is shown: without the columns that may be left out and have no text, or
-// take the room of the last one.
-func (t *Table) withoutSpare(fit int) *Table {
+// withoutSpare returns the table without the spare columns that have no text, or that leave too little space
+// for the last column.
+func (t *Table) withoutSpare(width int) *Table {
 	if len(t.spare) == 0 {
 		return t
 	}
@@ -149,7 +152,7 @@ func (t *Table) withoutSpare(fit int) *Table {
 		return t.spare[t.heading[i]] && !slices.ContainsFunc(t.rows, hasText)
 	})
 
-	for fit > 0 {
+	for width > 0 {
 		widths, sum := shown.naturalWidths()
 		last := len(widths) - 1
 		spare := -1
@@ -159,7 +162,7 @@ func (t *Table) withoutSpare(fit int) *Table {
 			}
 		}
 
-		if spare < 0 || sum <= fit || widths[last]-(sum-fit) >= minLastWidth {
+		if spare < 0 || sum <= width || widths[last]-(sum-width) >= minLastWidth {
 			break
 		}
 		shown = shown.without(func(i int) bool { return i == spare })
@@ -168,6 +171,7 @@ func (t *Table) withoutSpare(fit int) *Table {
 	return shown
 }
 
+// without returns a copy of the table that lacks the columns for which left returns true.
 func (t *Table) without(left func(column int) bool) *Table {
 	shown := &Table{painted: t.painted, spare: t.spare, rows: slices.Clone(t.rows)}
 	for i := range shown.rows {
@@ -213,41 +217,55 @@ func (t *Table) naturalWidths() (widths []int, sum int) {
 	return widths, sum
 }
 
-// columnWidths returns the columns' widths, without one for a last column that must stand below its rows.
-func (t *Table) columnWidths(fit int) []int {
+// columnWidths returns the columns' widths in a terminal of that width, or the natural widths if width is 0.
+// It cuts the last column first. If less than minLastWidth would remain for it, it leaves that column out,
+// since its cells are written below their rows, and narrows the widest of the others.
+func (t *Table) columnWidths(width int) []int {
 	widths, sum := t.naturalWidths()
-	last := len(widths) - 1
-	switch left := widths[last] - (sum - fit); {
-	case fit == 0 || left >= widths[last]:
-		return widths
-	case left >= minLastWidth:
-		widths[last] = left
+	if width == 0 || sum <= width {
 		return widths
 	}
 
-	widths, sum = widths[:last], sum-widths[last]-columnGap
-	for ; sum > fit && last > 1; sum-- {
-		others := widths[1:]
+	last := len(widths) - 1
+	if room := widths[last] - (sum - width); room >= minLastWidth {
+		widths[last] = room
+		return widths
+	}
+
+	excess := sum - widths[last] - columnGap - width
+	t.shrinkWidest(widths[:last], excess)
+	return widths[:last]
+}
+
+// shrinkWidest reduces the widths by excess in total, but never the width of the first column. It reduces
+// them less if the widest of the other columns is only as wide as its heading.
+func (t *Table) shrinkWidest(widths []int, excess int) {
+	if len(widths) < 2 {
+		return
+	}
+
+	others := widths[1:]
+	headings := t.heading[1:]
+	for ; excess > 0; excess-- {
+		// Narrow the widest column, so that the cells of all columns stay readable.
 		i := slices.Index(others, slices.Max(others))
-		if others[i] <= len(t.heading[1+i]) {
-			break
+		if others[i] <= uniseg.StringWidth(headings[i]) {
+			return
 		}
 		others[i]--
 	}
-
-	return widths
 }
 
-// layout is how a table's rows are written.
+// layout writes the rows of a table.
 type layout struct {
 	columns  int
-	widths   []int // one less than columns: the last cells stand below their rows
-	width    int   // of the terminal; 0: nothing is cut
+	widths   []int // without the last column if its cells are below their rows
+	width    int   // the terminal's width, or 0 if nothing is cut
 	coloured bool
-	painted  int // the column that has the rows' colours; -1: all have
+	painted  int // the column that has the rows' colours, or -1 for all columns
 }
 
-// writeRow writes a row, with its last cell beside the others if it fits, and below them otherwise.
+// writeRow writes a row. If the last cell does not fit beside the other cells, it is written below them.
 func (l layout) writeRow(b *strings.Builder, r row) {
 	if len(r.cells) < l.columns {
 		l.writeLine(b, r, l.painted)
@@ -278,7 +296,7 @@ func (l layout) writeRow(b *strings.Builder, r row) {
 	}
 }
 
-// foldBelow returns the lines of a last cell that stands below its row.
+// foldBelow returns the lines of a last cell that is below its row.
 func (l layout) foldBelow(r row, last string) []string {
 	room := l.width - belowIndent
 	if last == "" {
@@ -300,8 +318,8 @@ func (l layout) foldBelow(r row, last string) []string {
 	return lines
 }
 
-// writeLine puts colours around the cells, so that they do not count in the widths; painted is the column
-// that has the row's, -1 for all of them.
+// writeLine writes the cells of a row in one line. Colours do not count in the widths. painted is the column that has
+// the row's colour, or -1 for the whole line.
 func (l layout) writeLine(b *strings.Builder, r row, painted int) {
 	var line strings.Builder
 	gap := 0
@@ -345,7 +363,8 @@ func foldWords(text string, width int) (lines []string) {
 	return append(lines, line)
 }
 
-// cutAtWord ends a text that is wider in an ellipsis, behind a word if that leaves half of it.
+// cutAtWord cuts a text that is wider than width, and adds an ellipsis. It cuts after a word if that leaves at least
+// half of the text.
 func cutAtWord(text string, width int) string {
 	if uniseg.StringWidth(text) <= width {
 		return text

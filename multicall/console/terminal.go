@@ -1,7 +1,7 @@
-// Package console parses flags and writes to the terminal, the same for every
-// applet: `error:` and `hint:` lines, exit codes, colour, tables, progress.
+// Package console parses flags and writes to the terminal in the same way for every
+// applet: `error:` and `hint:` lines, exit codes, colours, tables and progress.
 //
-// It knows nothing of environments or of any applet. multicall and the packages below it import it.
+// It does not depend on environments or on any applet.
 package console
 
 import (
@@ -14,14 +14,16 @@ import (
 
 	"github.com/rivo/uniseg"
 	"golang.org/x/term"
+
+	"bijou/state/text"
 )
 
-// The exit codes of every applet but the hook tools.
+// These are the exit codes of all applets except the hook tools.
 const (
 	ExitOK      = 0
-	ExitFailure = 1   // it was tried and failed
-	ExitUsage   = 2   // it was asked for wrongly; nothing was tried
-	ExitUnknown = 127 // there is no such applet, as shells have it
+	ExitFailure = 1   // the command failed
+	ExitUsage   = 2   // the arguments were wrong, and the command did nothing
+	ExitUnknown = 127 // the applet does not exist; shells use the same code
 )
 
 // Streams are an applet's three standard streams. Out carries data only.
@@ -34,13 +36,13 @@ type Streams struct {
 // Process returns the streams of this process.
 func Process() Streams { return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr} }
 
-// IsTerminal reports whether the stream is a terminal that somebody looks at.
+// IsTerminal reports whether the stream is a terminal.
 func IsTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Confirm asks a question on Err, and reads the answer in In; anything but yes is false.
+// Confirm prints a question to Err, and reads the answer from In. It returns true only if the answer is yes.
 func Confirm(s Streams, question string) bool {
 	fmt.Fprintf(s.Err, "%s? [y/N] ", question)
 	answer, err := bufio.NewReader(s.In).ReadString('\n')
@@ -52,42 +54,44 @@ func Confirm(s Streams, question string) bool {
 	return word == "y" || word == "yes"
 }
 
-// CanRedraw reports whether the stream can redraw its lines in place: it is a terminal that moves its
-// cursor.
+// CanRedraw reports whether the stream is a terminal that can redraw its lines in place.
 func CanRedraw(stream any) bool { return os.Getenv("TERM") != "dumb" && IsTerminal(stream) }
 
-// Size is a terminal's, in characters.
+// Size is the size of a terminal in characters.
 type Size struct{ Width, Height int }
 
-// SizeOf returns the size of the terminal that the stream is; 80 by 24 if it does not say.
+// SizeOf returns the size of the stream's terminal, or 80 by 24 if the size is unknown.
 func SizeOf(stream any) Size {
-	f, _ := stream.(*os.File) // nil has no size
+	// A nil file has no size.
+	f, _ := stream.(*os.File)
 	if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
 		return Size{Width: w, Height: h}
 	}
 	return Size{Width: 80, Height: 24}
 }
 
-// Fit cuts a text to the terminal: lines that would be wrapped, and those below its foot,
-// which a last line counts. Colours take no room and end with their line.
+// Fit cuts a text to the size of a terminal. It cuts lines that would wrap. If there are too many lines, it
+// replaces the last ones with a line with their number. Colours need no space and end with their line.
 func Fit(text string, s Size) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) >= s.Height && s.Height > 1 {
-		cut := len(lines) - (s.Height - 2)
-		lines = append(lines[:s.Height-2:s.Height-2], fmt.Sprintf("... %d lines more", cut))
+		// The line with the number needs a row, and so does the cursor after the text.
+		kept := s.Height - 2
+		note := fmt.Sprintf("... %d lines more", len(lines)-kept)
+		lines = append(lines[:kept:kept], note)
 	}
 
 	for i, line := range lines {
 		lines[i] = fitLine(line, s.Width)
 	}
+
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// fitLine cuts a line to that many columns. It does not count colours, and ends them where it cuts.
+// fitLine cuts a line to width columns. It does not count colours, and ends them where it cuts.
 func fitLine(line string, width int) string {
 	n := 0
 	escape := false
-
 	for i, r := range line {
 		wide := uniseg.StringWidth(string(r))
 		switch {
@@ -108,51 +112,55 @@ func fitLine(line string, width int) string {
 	return line
 }
 
-// Colour is a terminal's way to make a text stand out.
+// Colour is a colour or style of text on a terminal.
 type Colour string
 
-// The colours, as terminals take them (ECMA-48).
+// These are the colours and styles, with their codes in ECMA-48.
 const (
+	Plain  Colour = "" // none of them
 	Red    Colour = "31"
 	Green  Colour = "32"
 	Yellow Colour = "33"
 	Bold   Colour = "1"
 )
 
-// CanColour reports whether output to w may have colours: w is a terminal, and NO_COLOR (no-color.org) is
-// not set.
+// CanColour reports whether output to w can have colours. This is the case if w is a terminal, and NO_COLOR
+// (no-color.org) is not set.
 func CanColour(w io.Writer) bool { return os.Getenv("NO_COLOR") == "" && CanRedraw(w) }
 
 // Paint wraps a text in a colour.
 func Paint(c Colour, text string) string { return "\x1b[" + string(c) + "m" + text + "\x1b[0m" }
 
 const (
-	// progressDelay is how long work may take before anything is shown.
+	// progressDelay is how long work must last before a bar is shown.
 	progressDelay = 400 * time.Millisecond
-	// lineInterval is the time between two lines where there is no terminal.
+	// lineInterval is the minimum time between two lines if there is no terminal.
 	lineInterval = 5 * time.Second
-	// maxBarWidth is in characters, between the bar's ends.
+	// maxBarWidth is the maximum number of characters between the bar's ends.
 	maxBarWidth = 40
 )
 
-// Progress shows how far long work is: a bar on a terminal, else a line now and then, if it has gone on.
-// Short work is not mentioned. It is for one goroutine.
+// Progress shows the progress of long work. On a terminal it shows a bar. On other streams it writes a line
+// from time to time, if there is progress. It shows nothing for short work. Only one goroutine may use a
+// Progress.
 type Progress struct {
 	w        io.Writer
 	now      func() time.Time
-	begun    time.Time // of what is going on now; zero: nothing is
-	lastLine time.Time // the last line elsewhere than on a terminal
-	lastDone int       // what it said; -1: nothing
+	begun    time.Time // when the current work began; zero if there is none
+	lastLine time.Time // when the last line was written, if there is no terminal
+	lastDone int       // the number of steps in that line, or -1
 	what     string
-	barShown bool // a bar stands on the terminal
+	barShown bool // whether a bar is on the terminal
 }
 
-// NewProgress returns a progress for that stream, usually stderr. Its clock is time.Now, but for tests.
+// NewProgress returns a progress for that stream, usually stderr. now is time.Now, except in tests.
 func NewProgress(w io.Writer, now func() time.Time) *Progress { return &Progress{w: w, now: now} }
 
-// At reports that done of total steps of the named work are done. Once all are, it removes the bar.
+// At shows how much of the named work has been done, as the numbers of finished steps and of all steps. Once
+// all steps are done, it removes the bar.
 func (p *Progress) At(what string, done, total int) {
 	now := p.now()
+	what = text.Escape(what)
 	if p.what != what || p.begun.IsZero() {
 		p.End()
 		p.what = what
@@ -174,7 +182,7 @@ func (p *Progress) At(what string, done, total int) {
 	}
 }
 
-// End removes the bar: the work is over, or other output follows.
+// End removes the bar. It must be called when the work has ended, and before other output.
 func (p *Progress) End() {
 	if p.barShown {
 		io.WriteString(p.w, "\r\x1b[K")
@@ -183,8 +191,9 @@ func (p *Progress) End() {
 	p.begun = time.Time{}
 }
 
-// formatBar returns "units added [####    ] 50 of 100"; without room for a bar the words
-// only, cut to the width. A terminal's last column stays free, since some wrap there.
+// formatBar returns a bar such as "units added [#### ] 50 of 100". If there is not enough space for a bar, it
+// returns only the words, cut to the width. It leaves the terminal's last column free, since some terminals
+// wrap there.
 func formatBar(what string, done, total, width int) string {
 	left := what + " "
 	right := fmt.Sprintf(" %d of %d", done, total)
@@ -197,19 +206,19 @@ func formatBar(what string, done, total, width int) string {
 	return left + "[" + strings.Repeat("#", full) + strings.Repeat(" ", room-full) + "]" + right
 }
 
-// Screen shows a text that changes: on a terminal each version replaces the one before,
-// elsewhere they follow each other. It is for one goroutine.
+// Screen shows a text that changes. On a terminal each version replaces the previous one. On other streams
+// the versions follow each other. Only one goroutine may use a Screen.
 type Screen struct {
 	w      io.Writer
-	height int    // lines of the text that stands on the terminal
-	last   string // what was shown
+	height int    // the number of lines of the text on the terminal
+	last   string // the text that was shown last
 	shown  bool
 }
 
 // NewScreen returns a screen on that stream.
 func NewScreen(w io.Writer) *Screen { return &Screen{w: w} }
 
-// Show shows the text, unless it was shown last. Elsewhere than on a terminal it writes the separator
+// Show shows the text, unless it equals the last text. If there is no terminal, it writes the separator
 // between two texts.
 func (s *Screen) Show(text, separator string) error {
 	if s.shown && text == s.last {
@@ -228,8 +237,7 @@ func (s *Screen) Show(text, separator string) error {
 	return err
 }
 
-// redraw overwrites the last text in one write, so that nothing flickers. Line ends are
-// cleared as they are passed.
+// redraw overwrites the last text in one write, so that nothing flickers. It clears the rest of each line.
 func (s *Screen) redraw(text string) error {
 	var b strings.Builder
 	if s.height > 0 {

@@ -24,7 +24,7 @@ func openTerminal(t *testing.T, s Size) (outer, inner *os.File) {
 	return outer, inner
 }
 
-// readUntil reads a terminal's output up to a mark.
+// readUntil reads a terminal's output up to and including a mark.
 func readUntil(t *testing.T, outer *os.File, mark string) string {
 	t.Helper()
 	var all []byte
@@ -118,7 +118,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
 	c := &fakeClock{time.Unix(1000, 0)}
 	p := NewProgress(inner, c.now)
-	p.At("units", 0, 100) // nobody waits for it yet
+	p.At("units", 0, 100) // too early to be shown
 	c.at = c.at.Add(progressDelay)
 	p.At("units", 50, 100)
 	p.At("units", 100, 100)
@@ -138,12 +138,12 @@ func TestProgressElsewhere(t *testing.T) {
 		p.At("units", done*10, 100)
 		c.at = c.at.Add(2 * time.Second)
 	}
-	p.At("units", 0, 1)
-	for range 11 { // it stands still
+	p.At("units\x1b[31m", 0, 1)
+	for range 11 { // the clock stands still
 		c.at = c.at.Add(lineInterval)
-		p.At("units", 0, 1)
+		p.At("units\x1b[31m", 0, 1)
 	}
-	if diff := cmp.Diff("units: 30 of 100\nunits: 60 of 100\nunits: 90 of 100\nunits: 0 of 1\n", out.String()); diff != "" {
+	if diff := cmp.Diff("units: 30 of 100\nunits: 60 of 100\nunits: 90 of 100\nunits\\x1b[31m: 0 of 1\n", out.String()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -10,16 +10,15 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Unneeded are options that commands accept and that change nothing, each with one note on stderr.
-// A command that has an option of that name itself keeps its own.
+// Unneeded are options that commands accept although they have no effect. Each given option prints a note on
+// stderr. A command's own option of the same name takes precedence.
 type Unneeded struct {
-	Commands string // the commands' names, separated by spaces; "*": all
-	Options  string // without dashes, separated by spaces; one that ends in "=" takes a value
-	Why      string // why they change nothing: the second half of the note; "": they say what happens anyway, without a note
+	Commands string // the commands' names, separated by spaces, or "*" for all
+	Options  string // the options without dashes, separated by spaces; an option that ends in "=" takes a value
+	Why      string // the reason in the note, or "" for no note, if the option only requests the usual behaviour
 }
 
-// addUnneeded adds to each command the options of Juju's that are not needed here. They are not in the help,
-// and shells do not complete them.
+// addUnneeded adds the unneeded options to each command. They are not in the help, and shells do not complete them.
 func (c Command) addUnneeded(parser *kong.Kong) error {
 	for _, node := range parser.Model.Children {
 		var fields []reflect.StructField
@@ -53,13 +52,14 @@ func (c Command) addUnneeded(parser *kong.Kong) error {
 	return nil
 }
 
-// unneededMark is the group of unneeded options, by which a parsed one is told from the others.
+// unneededMark is the group of unneeded options, which distinguishes them after a parse.
 const unneededMark = "unneeded"
 
 func unneededField(n int, name string, takesValue bool, why string) reflect.StructField {
 	long := name
+	// A long name of one letter would be suggested for a mistyped option.
 	if len(name) == 1 {
-		long = unneededMark + "-" + name // no suggestion for a mistyped option
+		long = unneededMark + "-" + name
 	}
 	tag := fmt.Sprintf(`name:%q hidden:"" sep:"none" group:%q help:%q`, long, unneededMark, why)
 	if len(name) == 1 {
@@ -77,7 +77,7 @@ func unneededField(n int, name string, takesValue bool, why string) reflect.Stru
 	return field
 }
 
-// flagNames returns the names, aliases and letters of the options that a command knows.
+// flagNames returns the names, aliases and letters of a command's options.
 func flagNames(node *kong.Node) map[string]bool {
 	names := map[string]bool{}
 	for _, f := range slices.Concat(node.AllFlags(false)...) {
@@ -93,7 +93,7 @@ func flagNames(node *kong.Node) map[string]bool {
 	return names
 }
 
-// noteUnneeded prints the unneeded options that were given, each once.
+// noteUnneeded prints each unneeded option that was given, once.
 func noteUnneeded(w io.Writer, parsed *kong.Context) {
 	noted := map[*kong.Flag]bool{}
 	for _, at := range parsed.Path {
@@ -110,12 +110,12 @@ func noteUnneeded(w io.Writer, parsed *kong.Context) {
 		if f.Short != 0 {
 			given = "-" + string(f.Short)
 		}
-		fmt.Fprintf(w, "note: %s changes nothing: %s\n", given, f.Help)
+		fmt.Fprintf(w, "note: %s has no effect: %s\n", given, f.Help)
 	}
 }
 
 // Words returns the indexes of the args after the command at args[0] that are neither options nor values of
-// options. It stops at two dashes, and at an option that the command does not know.
+// options. It stops at two dashes. An option that the command does not know takes no value.
 func (c Command) Words(args []string) (indexes []int, err error) {
 	parser, err := c.newParser(args)
 	if err != nil || len(parser.Model.Children) != 1 {
@@ -142,7 +142,8 @@ func (c Command) Words(args []string) (indexes []int, err error) {
 			if takesValue[arg] {
 				i++
 			}
-		default: // letters, the last of which may want a value
+		default:
+			// These are letters, the last of which can take a value.
 			if lettersWantValue(arg[1:], takesValue) {
 				i++
 			}
@@ -152,8 +153,8 @@ func (c Command) Words(args []string) (indexes []int, err error) {
 	return indexes, nil
 }
 
-// lettersWantValue reports whether the last of the letters behind one dash takes the next argument:
-// a letter before it that takes a value has the rest of the letters for that.
+// lettersWantValue reports whether the next argument is the value of the last of the letters after a single
+// dash. If an earlier letter takes a value, that value is the rest of the letters.
 func lettersWantValue(letters string, takesValue map[string]bool) bool {
 	for i, letter := range letters {
 		if takesValue["-"+string(letter)] {

@@ -35,16 +35,16 @@ func sendCommand() Command {
 	}}
 }
 
-// TestUnneeded checks that meaningless options are accepted and named, and that commands keep their own
-// options.
+// TestUnneeded checks that unneeded options are accepted and listed in a message, and that commands keep
+// their own options.
 func TestUnneeded(t *testing.T) {
 	for line, want := range map[string]string{
-		"send a --via x b --colour":    "a,b |note: --via changes nothing: there is one way|note: --colour changes nothing: it has none",
-		"mail -B -i key -i other a":    "a |note: -B changes nothing: it has none|note: -i changes nothing: there is one way",
-		"send a --via=x --via=y":       "a |note: --via changes nothing: there is one way",
+		"send a --via x b --colour":    "a,b |note: --via has no effect: there is one way|note: --colour has no effect: it has none",
+		"mail -B -i key -i other a":    "a |note: -B has no effect: it has none|note: -i has no effect: there is one way",
+		"send a --via=x --via=y":       "a |note: --via has no effect: there is one way",
 		"send a --wait 5s --quiet":     "a 5s|",
 		"other --colour":               "|",
-		"-m you send a --colour=false": "a |note: --colour changes nothing: it has none",
+		"-m you send a --colour=false": "a |note: --colour has no effect: it has none",
 		"send a --via":                 `|error: --via: missing value, expecting "<arg>"|hint: see: x send --help`,
 		"other --via x":                "|error: unknown flag --via|hint: see: x other --help",
 		"send a --vio x":               `|error: unknown flag --vio, did you mean "--via"?|hint: see: x send --help`,

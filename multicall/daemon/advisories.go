@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// Adviser is a store that knows which faults of its servers an operator must know.
+// Adviser is a store that reports faults of its servers that an operator must know about.
 type Adviser interface {
 	Advisories(ctx context.Context) []string
 }
 
-// WhileAdvised calls f, and asks the store's servers once meanwhile. It logs one warning for each fault
-// that they have. Whether they answer changes nothing for f.
+// WhileAdvised calls f. While f runs, it queries the store's servers once for their faults, and logs a
+// warning for each. It ends the query when f returns. f does not depend on the servers' answers.
 func WhileAdvised(ctx context.Context, store Adviser, f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
@@ -21,6 +21,7 @@ func WhileAdvised(ctx context.Context, store Adviser, f func() error) error {
 			slog.Warn(warning)
 		}
 	})
+	// Deferred calls run last first: the asking ends only with ctx.
 	defer asking.Wait()
 	defer cancel()
 

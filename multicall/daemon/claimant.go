@@ -13,14 +13,14 @@ import (
 	"bijou/state/osutil"
 )
 
-// NewClaimant returns this process as the claimant of the entity that the directory belongs to.
+// NewClaimant returns this process as the claimant of the entity to which the directory belongs.
 func NewClaimant(folder string) (c state.Claimant, err error) {
 	if c.Holder, err = HolderOf(folder); err != nil {
 		return c, err
 	}
 	self, err := process.Self()
 	if err != nil {
-		return c, fmt.Errorf("cannot tell this process from others: %w", err)
+		return c, fmt.Errorf("cannot identify this process: %w", err)
 	}
 
 	c.Boot = osutil.BootID()
@@ -31,8 +31,8 @@ func NewClaimant(folder string) (c state.Claimant, err error) {
 	return c, nil
 }
 
-// MovedTo returns a function that reports whether a former directory of this host has become folder: its
-// path leads there, or is gone.
+// MovedTo returns a function that reports whether a former directory on this host was moved to folder. The
+// function assumes that it was moved if its path now leads to folder, or no longer exists.
 func MovedTo(folder string) func(former string) bool {
 	return func(former string) bool {
 		leads, err := followLinks(former)
@@ -46,18 +46,18 @@ func MovedTo(folder string) func(former string) bool {
 	}
 }
 
-// IsAlive reports whether the holder is a live process that can be seen from here.
+// IsAlive reports whether the holder is a running process that this process can see.
 func IsAlive(h state.Holder) bool {
 	name, _ := os.Hostname()
 	return h.PID != 0 && h.Host == hostID(name) && h.Boot == osutil.BootID() &&
 		h.PIDNamespace == processNamespace() && isAliveHere(h)
 }
 
-// isAliveHere does what IsAlive does, for a process of this boot and PID namespace.
+// isAliveHere is like IsAlive, for a process of this boot and PID namespace.
 func isAliveHere(h state.Holder) bool { return process.Identity{PID: h.PID, Start: h.Start}.Alive() }
 
-// IsStopped reports whether the holder, which lives and can be seen from here, was stopped: by SIGSTOP, or
-// by a debugger.
+// IsStopped reports whether the holder is a process that this process can see, and that SIGSTOP or a debugger has
+// stopped.
 func IsStopped(h state.Holder) bool {
 	if !IsAlive(h) {
 		return false
@@ -66,24 +66,25 @@ func IsStopped(h state.Holder) bool {
 	return err == nil && stat.Start() == h.Start && stat.IsStopped()
 }
 
-// HolderOf returns a folder of this host, whether it exists or not, as the holder of a
-// claim without a process.
+// HolderOf returns the holder of a claim for a directory on this host, without a process. The directory need
+// not exist.
 func HolderOf(folder string) (state.Holder, error) {
 	path, err := filepath.Abs(folder)
 	if err != nil {
-		return state.Holder{}, fmt.Errorf("cannot find the folder %q: %w", folder, err)
+		return state.Holder{}, fmt.Errorf("cannot find the directory %q: %w", folder, err)
 	}
 
 	path, err = followLinks(path)
 	if err != nil {
-		return state.Holder{}, fmt.Errorf("cannot find the folder %q: %w", folder, err)
+		return state.Holder{}, fmt.Errorf("cannot find the directory %q: %w", folder, err)
 	}
 
-	name, _ := os.Hostname() // else it has none
+	// If this fails, the name is empty.
+	name, _ := os.Hostname()
 	return state.Holder{Host: hostID(name), Folder: path, Name: name}, nil
 }
 
-// followLinks does what filepath.EvalSymlinks does, for a path whose last parts may be missing.
+// followLinks is like [filepath.EvalSymlinks], for a path whose last parts may be missing.
 func followLinks(path string) (string, error) {
 	real, err := filepath.EvalSymlinks(path)
 	if !errors.Is(err, fs.ErrNotExist) || path == "/" {
@@ -93,10 +94,10 @@ func followLinks(path string) (string, error) {
 	return filepath.Join(parent, filepath.Base(path)), err
 }
 
-// hostID returns the machine-id(5), or else the host's name. Neither changes at a reboot.
+// hostID returns the machine-id(5) or, if there is none, the host's name. Neither changes at a reboot.
 func hostID(name string) string {
 	for _, file := range []string{"/etc/machine-id", "/var/lib/dbus/machine-id"} {
-		data, _ := os.ReadFile(file)
+		data, _ := os.ReadFile(file) // a file that cannot be read has no id
 		if id := strings.TrimSpace(string(data)); len(id) == 32 {
 			return id
 		}
@@ -105,6 +106,7 @@ func hostID(name string) string {
 	return "name:" + name
 }
 
+// processNamespace returns the PID namespace of this process, or "" if the kernel has no namespaces.
 func processNamespace() string {
 	name, _ := os.Readlink("/proc/self/ns/pid")
 	return name

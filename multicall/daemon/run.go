@@ -1,7 +1,7 @@
-// Package daemon is what all daemons of this binary do alike: they run until they are told to end,
-// report to the service manager, log, wait for a store that is away, claim what is one process's
-// only, and make way for another binary. What a daemon works at is a function that its room hands
-// to Run: multicall/agents, multicall/necodaemon. It imports none of their roles.
+// Package daemon has the behaviour that is the same for all daemons of this binary. They run until a signal
+// arrives, report to the service manager, log, and wait for an unreachable store. They claim entities that
+// only one process can serve, and hand over to a different binary. The work of a daemon is a function that
+// its package gives to Run.
 package daemon
 
 import (
@@ -31,14 +31,14 @@ import (
 	"bijou/state/metrics"
 )
 
-// Daemon is one daemon that runs.
+// Daemon is one running daemon.
 type Daemon struct {
 	Call     applet.Call
 	Notifier *ServiceNotifier
 }
 
-// Run runs a daemon until SIGTERM or SIGINT. It logs to stderr, which the starter has
-// redirected to the machine's log, or systemd to its own.
+// Run runs a daemon until SIGTERM or SIGINT. It logs to stderr, which its starter has redirected to the
+// machine's log, or systemd to the journal.
 func Run(c applet.Call, command console.Command, serve func(ctx context.Context, d Daemon) error) int {
 	if _, err := console.Parse(c.Streams, command, c.Args); err != nil {
 		return console.Report(c.Streams.Err, err)
@@ -47,48 +47,52 @@ func Run(c applet.Call, command console.Command, serve func(ctx context.Context,
 	applet.SetLogOutput(rotateAgentLog(c.Streams.Err, maxAgentLogSize))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	signals := make(chan os.Signal, 1) // beside ctx: who hands over has to know for certain
+	// A signal may arrive after the last check of ctx, and before the handlers are removed below. This
+	// channel shows it.
+	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	defer signal.Stop(signals)
 
 	slog.Info(command.Name+" begins", "pid", os.Getpid(), "bijou", applet.Version)
 	n := newServiceNotifier()
 	err := n.runNotifying(ctx, func() error { return serve(ctx, Daemon{Call: c, Notifier: n}) })
+	// A signal has ended the daemon while it waited.
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		err = nil // it was told to end while it waited
+		err = nil
 	}
 
+	isSignalled := ctx.Err() != nil
 	next, handsOver := errors.AsType[Reexec](err)
-	ending := ctx.Err() != nil
 	if handsOver {
-		// From here on nobody catches a signal: it ends this process, whichever program it is by then.
+		// From this point no handler catches a signal. So a signal ends this process, even after Exec.
 		stop()
 		signal.Stop(signals)
-		ending = len(signals) > 0
+		isSignalled = len(signals) > 0
 	}
 
 	switch {
-	case handsOver && ending:
-		handsOver = false
-		err = nil
-		slog.Info(command.Name+" ends", "instead of", next.Error())
-	case handsOver:
+	case handsOver && !isSignalled:
 		slog.Info(command.Name+" hands over", "how", next.Error())
-		err = next.Exec()
+		return console.Report(c.Streams.Err, next.Exec())
+	case handsOver:
+		// The process must end, so no other binary continues its work.
+		slog.Info(command.Name+" ends", "instead of", next.Error())
+		err = nil
 	default:
 		slog.Info(command.Name+" ends", "error", err)
 	}
-	if !handsOver && n.Listening && !ending && isFinished(err) {
+
+	// This exit code keeps systemd from starting the daemon again.
+	if n.Listening && !isSignalled && isFinished(err) {
 		err = console.Exit(systemd.ExitFinished, err)
 	}
-
 	return console.Report(c.Streams.Err, err)
 }
 
-// Reexec is the error of a daemon whose work another binary is to continue.
+// Reexec is the error of a daemon whose work a different binary must continue.
 type Reexec interface {
 	error
-	// Exec makes this process that binary's; it returns only if that fails.
+	// Exec replaces this process with that binary. It returns only if this fails.
 	Exec() error
 }
 
@@ -98,11 +102,11 @@ func isFinished(err error) bool {
 		errors.Is(err, state.ErrNotFound)
 }
 
-// Role is one part of a process; it returns when ctx is done, or its work is.
+// Role is one part of a process. It returns when ctx is done, or when its work has ended.
 type Role func(ctx context.Context) error
 
-// RunRoles runs a process's roles until all have ended. It cancels the other roles when one ends for any
-// reason. A store that is gone ends all, and RunRoles returns that as one error.
+// RunRoles runs a process's roles until all have ended. When any role ends, it cancels the others. If roles end
+// because the store is gone, it returns only one such error.
 func RunRoles(ctx context.Context, roles []Role) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -126,7 +130,7 @@ func RunRoles(ctx context.Context, roles []Role) error {
 	return errors.Join(errs...)
 }
 
-// ReadRetrying does what state.Read does, and retries until the store answers.
+// ReadRetrying is like [state.Read], but retries until the store answers.
 func ReadRetrying[T any](ctx context.Context, s *state.State, f func(v *state.View) (T, error)) (result T, err error) {
 	err = RetryWhileAway(ctx, func() (err error) {
 		result, err = state.Read(ctx, s, f)
@@ -135,10 +139,10 @@ func ReadRetrying[T any](ctx context.Context, s *state.State, f func(v *state.Vi
 	return result, err
 }
 
-// RetryInterval is between two tries at what is away.
+// RetryInterval is the pause between two attempts to reach a store.
 const RetryInterval = time.Second
 
-// RetryWhileAway calls f until the store answers. It logs once that the store is away.
+// RetryWhileAway calls f until the store answers. It logs once that the store is unreachable.
 func RetryWhileAway(ctx context.Context, f func() error) error {
 	for logged := false; ; logged = true {
 		err := f()
@@ -146,11 +150,11 @@ func RetryWhileAway(ctx context.Context, f func() error) error {
 			return nil
 		}
 		if !errors.Is(err, state.ErrAway) {
-			return fmt.Errorf("cannot begin: %w", err)
+			return fmt.Errorf("cannot start: %w", err)
 		}
 
 		if !logged {
-			slog.Warn("cannot begin; trying again until it succeeds", "error", err)
+			slog.Warn("cannot start; trying again until that succeeds", "error", err)
 		}
 		if err := backoff.Sleep(ctx, RetryInterval); err != nil {
 			return err
@@ -158,15 +162,16 @@ func RetryWhileAway(ctx context.Context, f func() error) error {
 	}
 }
 
-// hangTimeout is longer than one turn of a working agent's loop: ten times what a store
-// takes to report that it is away.
+// hangTimeout is longer than any iteration of a working agent's loop. It is ten times as long as a store takes to
+// report that it is unreachable.
 const hangTimeout = 5 * time.Minute
 
-// ServiceNotifier reports to the service manager that started the daemon (sd_notify); where none
-// did, to nobody. It works across a re-execution, which keeps process id and environment.
+// ServiceNotifier reports to the service manager that started the daemon (sd_notify). It does nothing if
+// there is no service manager. It works across a re-execution, which keeps the process id and the environment
+// variables.
 type ServiceNotifier struct {
-	Pulse     *pulse.Watchdog // of the daemon's loops: when one hangs, the manager is to know
-	Listening bool            // a service manager listens
+	Pulse     *pulse.Watchdog // detects a loop of the daemon that hangs
+	Listening bool            // whether a service manager listens
 }
 
 func newServiceNotifier() *ServiceNotifier {
@@ -175,11 +180,11 @@ func newServiceNotifier() *ServiceNotifier {
 	return n
 }
 
-// NotifyReady reports that the daemon is at work.
+// NotifyReady reports that the daemon is ready.
 func (n *ServiceNotifier) NotifyReady() { n.notify(sd.SdNotifyReady + "\nSTATUS=at work") }
 
 func (n *ServiceNotifier) notifyStopping() {
-	n.notify(sd.SdNotifyStopping + "\nSTATUS=hooks in flight may end")
+	n.notify(sd.SdNotifyStopping + "\nSTATUS=waiting for running hooks to end")
 }
 
 func (n *ServiceNotifier) notify(words string) (heard bool) {
@@ -190,6 +195,7 @@ func (n *ServiceNotifier) notify(words string) (heard bool) {
 	return heard
 }
 
+// runNotifying calls work. Meanwhile it feeds the watchdog, and reports that the daemon stops once ctx is done.
 func (n *ServiceNotifier) runNotifying(ctx context.Context, work func() error) error {
 	if !n.Listening {
 		return work()
@@ -198,6 +204,7 @@ func (n *ServiceNotifier) runNotifying(ctx context.Context, work func() error) e
 	feedCtx, stopFeeding := context.WithCancel(context.WithoutCancel(ctx))
 	var feeding sync.WaitGroup
 	feeding.Go(func() { n.feedWatchdog(feedCtx) })
+	// Deferred calls run last first: the feeding ends only with its context.
 	defer feeding.Wait()
 	defer stopFeeding()
 	defer context.AfterFunc(ctx, n.notifyStopping)()
@@ -205,7 +212,7 @@ func (n *ServiceNotifier) runNotifying(ctx context.Context, work func() error) e
 	return work()
 }
 
-// feedWatchdog stops feeding when a loop hangs, so that the service manager kills and
+// feedWatchdog notifies the service manager's watchdog until a loop hangs. The service manager then kills and
 // restarts the daemon.
 func (n *ServiceNotifier) feedWatchdog(ctx context.Context) {
 	every, err := sd.SdWatchdogEnabled(false)
@@ -231,20 +238,19 @@ func (n *ServiceNotifier) feedWatchdog(ctx context.Context) {
 	}
 }
 
-// maxAgentLogSize is in bytes.
+// maxAgentLogSize is the size in bytes above which an agent's log is rotated.
 const maxAgentLogSize = 10 << 20
 
-// agentLog is the file to which a daemon's starter has redirected stderr, opened to
-// append. Above maxSize it is copied beside itself and truncated, so that it remains the
-// file that the Go runtime, too, writes to.
+// agentLog is the file to which a daemon's starter has redirected stderr, opened to append. Above maxSize, it
+// is copied and then truncated. The file is not replaced, since the Go runtime also writes to it.
 type agentLog struct {
 	*os.File
 	path    string
 	maxSize int64
 }
 
-// rotateAgentLog returns a writer that bounds stderr if that is an agent.log. It returns any other stderr
-// unchanged, since the journal, or the owner of a different file, bounds it.
+// rotateAgentLog returns a writer that rotates stderr if stderr is an agent.log. It returns any other stderr
+// unchanged, since the journal, or the owner of a different file, limits its size.
 func rotateAgentLog(stderr io.Writer, maxSize int64) io.Writer {
 	if f, ok := stderr.(*os.File); ok {
 		path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))
@@ -261,6 +267,7 @@ func (a agentLog) Write(p []byte) (int, error) {
 	n, err := a.File.Write(p)
 	if info, serr := a.Stat(); serr == nil && info.Size() > a.maxSize {
 		if data, rerr := os.ReadFile(a.path); rerr == nil && os.WriteFile(a.path+".1", data, 0o600) == nil {
+			// If it fails, the file is truncated after the next line.
 			_ = a.Truncate(0)
 		}
 	}
@@ -268,7 +275,7 @@ func (a agentLog) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ServeMetrics serves Prometheus until stop is called; without an address, nothing.
+// ServeMetrics serves metrics for Prometheus until stop is called. It serves nothing if address is empty.
 func ServeMetrics(address string, m *metrics.Registry) (stop func(), err error) {
 	if address == "" {
 		return func() {}, nil
@@ -286,6 +293,6 @@ func ServeMetrics(address string, m *metrics.Registry) (stop func(), err error) 
 
 	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = s.Serve(l) }) // until stop
+	serving.Go(func() { _ = s.Serve(l) })
 	return func() { _ = s.Close(); serving.Wait() }, nil
 }

@@ -11,7 +11,7 @@ import (
 	"bijou/multicall/console"
 )
 
-// fakeReexec records that a daemon has made way for a new binary.
+// fakeReexec records that a daemon has executed a new binary.
 type fakeReexec struct{ ran *bool }
 
 func (fakeReexec) Error() string { return "goes on as another" }
@@ -21,8 +21,8 @@ func (s fakeReexec) Exec() error {
 	return nil
 }
 
-// TestToldWhileHandingOver checks that a daemon that is told to end while it makes way for a new binary
-// ends. The new binary would never learn of it.
+// TestToldWhileHandingOver checks that a daemon ends if it gets a signal while it hands over to a new binary.
+// The new binary would not receive the signal.
 func TestToldWhileHandingOver(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		ran := false
@@ -32,7 +32,7 @@ func TestToldWhileHandingOver(t *testing.T) {
 					if err := syscall.Kill(os.Getpid(), syscall.SIGTERM); err != nil {
 						t.Fatal(err)
 					}
-					<-ctx.Done() // it has come, but another thread may get it
+					<-ctx.Done() // the signal has arrived, but another thread may receive it
 				}
 				return fakeReexec{&ran}
 			})

@@ -14,7 +14,7 @@ import (
 	"bijou/agent/pulse"
 )
 
-// listenNotify acts as a service manager. Its notifications come out of the channel.
+// listenNotify acts as a service manager. It sends the notifications that it gets to the channel.
 func listenNotify(t *testing.T, watchdog string) <-chan string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
@@ -61,7 +61,7 @@ func TestManagerIsTold(t *testing.T) {
 	m := newServiceNotifier()
 	ctx, cancel := context.WithCancel(t.Context())
 	err := m.runNotifying(ctx, func() error {
-		awaitNotification(t, told, "WATCHDOG=1") // before it is ready too, because the successor of a handover is watched
+		awaitNotification(t, told, "WATCHDOG=1") // also before it is ready, because systemd already watches the new binary after a handover
 		m.NotifyReady()
 		awaitNotification(t, told, "READY=1")
 		awaitNotification(t, told, "WATCHDOG=1")
@@ -75,7 +75,7 @@ func TestManagerIsTold(t *testing.T) {
 	}
 }
 
-// TestHungLoopStarvesTheWatchdog checks that the notifications to the watchdog end once a loop hangs.
+// TestHungLoopStarvesTheWatchdog checks that no notification is sent to the watchdog once a loop hangs.
 func TestHungLoopStarvesTheWatchdog(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
 	t.Setenv("WATCHDOG_USEC", "30000000")

@@ -13,27 +13,39 @@ import (
 	"bijou/state/status"
 )
 
-// maxAttention is how many rows the card "Needs attention" has. A thousand lost units have one reason.
+// maxAttention is the maximum number of rows in the card "Needs attention". A thousand units in error usually
+// have one reason.
 const maxAttention = 20
 
-// trouble is something that needs an operator: a unit, a relation or a machine.
+// maxGrouped is the maximum number of units that a machine's row names.
+const maxGrouped = 40
+
+// trouble is a unit, a relation or a machine that needs an operator.
 type trouble struct {
 	ID, Name   string
-	Kind       string // unit or relation; empty: it has no panel of its own
+	Kind       string // "unit" or "relation", or empty if the entity has no panel
 	Word, Why  string
-	Since      time.Time // zero: not known
+	Since      time.Time // zero if it is unknown
+	LastHook   time.Time // when a lost unit's or machine's last hook ended: it was lost later than that
 	ToDo       []status.Advice
-	importance int // the smaller, the earlier it is shown
+	Units      []string // the units that are down because of this machine, up to maxGrouped
+	Grouped    int      // the number of all these units
+	importance int      // smaller numbers are shown first
 }
 
-// importances orders troubles: units that a fault has stopped come before those that wait for an answer.
+// importances returns the order of troubles, by state. Units that a fault has stopped come before units that wait for
+// an answer.
 func importances() map[string]int {
-	return map[string]int{"error": 0, "down": 1, "blocked": 2}
+	return map[string]int{"error": 1, "down": 2, "blocked": 3}
 }
+
+// machineImportance puts machines first, since a machine's fault stops its units.
+const machineImportance = 0
 
 // putAttention shows the troubles, each with its reason and the commands that help.
 func (e *liveEnvironment) putAttention() {
-	all := slices.Concat(e.unitsInTrouble(), e.relationsInTrouble(), e.machinesInTrouble())
+	units, lost := e.unitsInTrouble()
+	all := slices.Concat(e.machinesInTrouble(lost), units, e.relationsInTrouble())
 	slices.SortFunc(all, func(a, b trouble) int {
 		return cmp.Or(cmp.Compare(a.importance, b.importance), charm.CompareUnits(a.Name, b.Name))
 	})
@@ -56,7 +68,10 @@ func (e *liveEnvironment) putAttention() {
 	}
 }
 
-func (e *liveEnvironment) unitsInTrouble() (all []trouble) {
+// unitsInTrouble returns the units that need an operator. It returns the units that are lost with their machine
+// separately, by machine, since the machine is their reason.
+func (e *liveEnvironment) unitsInTrouble() (all []trouble, lost map[string][]string) {
+	lost = map[string][]string{}
 	for _, service := range slices.Sorted(maps.Keys(e.status.Services)) {
 		for name, u := range e.status.Services[service].Units {
 			word := u.Word()
@@ -64,39 +79,75 @@ func (e *liveEnvironment) unitsInTrouble() (all []trouble) {
 			if !is {
 				continue
 			}
+			if word == "down" && e.status.Machines[u.Machine].State == state.MachineDown {
+				lost[u.Machine] = append(lost[u.Machine], name)
+				continue
+			}
 
+			why := e.why(u)
 			waitsFor, toDo := status.Explain(name, u, e.status.Machines[u.Machine])
-			said := e.Environment.Explain(u, u.WorkloadInfo().Message)
-			said, _, _ = strings.Cut(said, "; see: ") // the command stands beside it
-
+			if len(toDo) == 0 {
+				toDo = []status.Advice{showUnit(name)}
+			}
+			var lastHook time.Time
+			if word == "down" {
+				lastHook = e.last[name]
+			}
 			all = append(all, trouble{
 				Name:       name,
 				Kind:       "unit",
 				Word:       word,
-				Why:        cmp.Or(said, waitsFor),
+				Why:        cmp.Or(why, waitsFor),
 				Since:      u.Since(),
+				LastHook:   lastHook,
 				ToDo:       toDo,
 				importance: importance,
 			})
 		}
 	}
 
-	return all
+	return all, lost
 }
 
-// relationsInTrouble has relations whose units do not say so themselves.
+// showUnit returns the advice for a unit whose reason is the message of its charm.
+func showUnit(unit string) status.Advice {
+	return status.Advice{Command: "juju show-unit " + unit, Effect: "shows its options, relations and last hooks"}
+}
+
+// why returns the reason for a unit's status, without the command that shows more. The page shows commands
+// separately.
+func (s *server) why(u status.Unit) string {
+	why, _, _ := strings.Cut(s.Environment.Explain(u), "; see: ")
+	return why
+}
+
+// relationsInTrouble returns the relations in error, since their units' states may not show the error. It
+// leaves out a relation whose failed units are all down, since nothing helps before their agents run.
 func (e *liveEnvironment) relationsInTrouble() (all []trouble) {
 	for id, r := range e.status.Relations {
-		if r.State() != state.RelationError {
+		unit, failed, ok := e.failedUnit(r)
+		if !ok {
 			continue
 		}
 
 		provider, consumer := r.Ends()
+		between := consumer + " with " + provider
+		if consumer == provider {
+			between = "the units of " + consumer
+		}
+		why := []string{between, unit, failed.Message, cmp.Or(failed.Stderr, failed.Logged)}
+		toDo := status.ExplainRelation(unit, id, failed)
+		if len(toDo) == 0 {
+			toDo = []status.Advice{showUnit(unit)}
+		}
+
 		all = append(all, trouble{
 			Name:       id,
 			Kind:       "relation",
 			Word:       "error",
-			Why:        fmt.Sprintf("the relation of %s with %s is in error; see its units", consumer, provider),
+			Why:        strings.Join(slices.DeleteFunc(why, func(part string) bool { return part == "" }), ": "),
+			Since:      failed.Since,
+			ToDo:       toDo,
 			importance: importances()["error"],
 		})
 	}
@@ -104,23 +155,67 @@ func (e *liveEnvironment) relationsInTrouble() (all []trouble) {
 	return all
 }
 
-func (e *liveEnvironment) machinesInTrouble() (all []trouble) {
+// failedUnit returns the unit whose hook failed first in the relation, among the units whose agents run. It
+// prefers a failure that the operator has not answered yet.
+func (e *liveEnvironment) failedUnit(r status.Relation) (unit string, failed status.RelationUnit, ok bool) {
+	for service, end := range r.Services {
+		for name, of := range end.Units {
+			if of.State != state.RelationError || e.status.Services[service].Units[name].State == state.UnitDown {
+				continue
+			}
+
+			earlier := cmp.Or(
+				cmp.Compare(of.Resolved, failed.Resolved),
+				of.Since.Compare(failed.Since),
+				charm.CompareUnits(name, unit),
+			) < 0
+			if !ok || earlier {
+				unit = name
+				failed = of
+				ok = true
+			}
+		}
+	}
+
+	return unit, failed, ok
+}
+
+// machinesInTrouble returns the machines that need an operator. lost has the units that are lost with their
+// machine, by machine.
+func (e *liveEnvironment) machinesInTrouble(lost map[string][]string) (all []trouble) {
 	for id, m := range e.status.Machines {
-		importance, is := importances()[string(m.State)]
+		_, is := importances()[string(m.State)]
 		if !is && m.Trouble == nil {
 			continue
 		}
 
-		t := trouble{Name: "machine " + id, Word: string(m.State), Why: cmp.Or(m.Error, m.Message), importance: importance}
-		if m.Trouble != nil {
+		units := lost[id]
+		slices.SortFunc(units, charm.CompareUnits)
+		t := trouble{
+			Name:       "machine " + id,
+			Word:       string(m.State),
+			Why:        cmp.Or(m.Error, m.Message),
+			Units:      units[:min(len(units), maxGrouped)],
+			Grouped:    len(units),
+			importance: machineImportance,
+		}
+
+		switch {
+		case m.State == state.MachineError:
+			t.ToDo = []status.Advice{{Command: "juju resolved " + id, Effect: "retries its start"}}
+		case m.State == state.MachineDown:
+			t.Why = status.LostMessage
+			t.ToDo = []status.Advice{status.StartAgent(id)}
+			for _, unit := range units {
+				if ended := e.last[unit]; ended.After(t.LastHook) {
+					t.LastHook = ended
+				}
+			}
+		default:
+			t.Word = "error"
 			t.Why = m.Trouble.Message
 			t.Since = m.Trouble.Since
-		}
-		switch m.State {
-		case state.MachineError:
-			t.ToDo = []status.Advice{{Command: "juju resolved " + id, Effect: "has its start tried again"}}
-		case "down":
-			t.ToDo = []status.Advice{{Command: "juju start", Effect: "on the host of the machine; its agent.log says more"}}
+			t.ToDo = []status.Advice{{Effect: "fix that: the next attempt is at " + m.Trouble.NextRetry.Local().Format(time.DateTime)}}
 		}
 		all = append(all, t)
 	}

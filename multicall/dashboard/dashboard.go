@@ -1,7 +1,8 @@
-// Package dashboard is one page that shows an environment and boot servers, live, to a browser of
-// this host: docs/how-to/dashboard.md.
+// Package dashboard serves a live page of an environment and boot servers to a browser on this
+// host. See docs/how-to/dashboard.md.
 //
-// It changes nothing, and is told by juju and neco, which import it, what their words for things are.
+// It does not change anything. Its callers pass the functions that describe units and boot servers in the
+// words of their own commands.
 package dashboard
 
 import (
@@ -25,18 +26,18 @@ import (
 //go:embed static
 var static embed.FS
 
-// Flags are those of the commands that serve the page.
+// Flags are the flags of commands that serve the page.
 type Flags struct {
-	Listen string `default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Where on this host; port 0 is any that is free. Default ${default}."`
-	Open   bool   `help:"Open it in a browser, too."`
+	Listen string `default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Listen at this address of this host; port 0 is any free port. Default ${default}."`
+	Open   bool   `help:"Also open the page in a browser."`
 }
 
-// Options say what is shown, and where.
+// Options are the options of [Serve].
 type Options struct {
 	Flags
 	Streams     console.Streams
-	Environment *Environment // nil: none
-	Fleet       *Fleet       // nil: none
+	Environment *Environment // nil to show no environment
+	Fleet       *Fleet       // nil to show no boot servers
 }
 
 // server serves the page.
@@ -44,7 +45,7 @@ type server struct {
 	Options
 	templates *template.Template
 	port      string
-	began     time.Time // the zero of the timeline
+	began     time.Time // the origin of the timeline
 }
 
 // Serve prints the page's link, and serves it until ctx is done.
@@ -69,16 +70,17 @@ func Serve(ctx context.Context, o Options) error {
 	}
 
 	link := func(token string) string { return fmt.Sprintf("http://%s/?token=%s", l.Addr(), token) }
-	first := link(g.token)
-	used := make(chan struct{})
+	firstLink := link(g.token)
+	used := make(chan struct{}) // closed once a browser has used a link
 	closeUsed := sync.OnceFunc(func() { close(used) })
-	g.used = func(token string) {
+	g.used = func(nextToken string) {
 		closeUsed()
-		fmt.Fprintf(o.Streams.Err, "the link was opened; for another browser: %s\n", link(token))
+		fmt.Fprintf(o.Streams.Err, "the link has been used; for another browser: %s\n", link(nextToken))
 	}
+	fmt.Fprintln(o.Streams.Out, firstLink)
 
-	fmt.Fprintln(o.Streams.Out, first)
 	var running sync.WaitGroup
+	// Deferred calls run last first: both goroutines end only with ctx.
 	defer running.Wait()
 	defer stop()
 
@@ -86,35 +88,44 @@ func Serve(ctx context.Context, o Options) error {
 		if !o.Open {
 			return
 		}
-		if err := openBrowser(ctx, first, used); err != nil {
+		if err := openBrowser(ctx, firstLink, used); err != nil {
 			fmt.Fprintf(o.Streams.Err, "warning: cannot open a browser: %v\n", err)
 		}
 	})
 
 	running.Go(func() {
 		<-ctx.Done()
-		_ = h.Close() // browsers that look on are not waited for
+		// Close does not wait for browsers that read a stream.
+		_ = h.Close()
 	})
 
 	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("cannot serve the page any longer: %w", err)
+		return fmt.Errorf("the page is no longer served: %w", err)
 	}
 
 	return nil
 }
 
-// listen opens the page's socket. It refuses addresses that other hosts can reach.
+// listen opens the page's socket. It returns an error for an address that other hosts can reach.
 func listen(ctx context.Context, address string) (net.Listener, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err == nil && !isLoopback(host) {
-		err = errors.New("others can reach it")
-	}
-	if err != nil {
+	if err := checkAddress(address); err != nil {
 		return nil, console.Usage(console.Hint(fmt.Errorf("cannot serve a page at %q: %w", address, err),
-			"it is for this host, as at 127.0.0.1:8080; elsewhere: ssh -L 8080:127.0.0.1:8080 HOST"))
+			"give an address of this host only, such as 127.0.0.1:8080; from a different host: ssh -L 8080:127.0.0.1:8080 HOST"))
 	}
 
 	return (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+}
+
+// checkAddress returns an error unless address is HOST:PORT and only this host can reach it.
+func checkAddress(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return err
+	}
+	if !isLoopback(host) {
+		return errors.New("other hosts could reach that address")
+	}
+	return nil
 }
 
 func isLoopback(host string) bool {
@@ -122,9 +133,9 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-// openBrowser makes a browser open a file that leads to the link, since other users see the arguments of a
-// process. The file stands in the home directory, under a name without a dot: a browser that is a snap sees
-// neither /tmp nor hidden files. It is removed once the link was used, or ctx is done.
+// openBrowser makes a browser open a file that leads to the link, since other users can see the arguments of
+// a process. The file is in the home directory, and is not hidden, since a browser that is a snap sees
+// neither /tmp nor hidden files. openBrowser removes the file once the link was used, or ctx is done.
 func openBrowser(ctx context.Context, link string, used <-chan struct{}) error {
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -155,12 +166,17 @@ func openBrowser(ctx context.Context, link string, used <-chan struct{}) error {
 
 func newServer(o Options, port string) (*server, error) {
 	t, err := template.New("").Funcs(templateFunctions()).ParseFS(static, "static/*.html")
+	if err != nil {
+		return nil, err
+	}
+
 	return &server{
 		Options:   o,
 		templates: t,
 		port:      port,
-		began:     time.Now().Add(-time.Hour).Truncate(time.Second),
-	}, err
+		// The timeline also shows hooks of the last hour.
+		began: time.Now().Add(-time.Hour).Truncate(time.Second),
+	}, nil
 }
 
 // routes returns the handler of the page, its files and its streams.
@@ -213,5 +229,6 @@ func (s *server) render(name string, data any) string {
 
 func (s *server) write(w http.ResponseWriter, name string, data any) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = w.Write([]byte(s.render(name, data))) // a browser that is gone needs no page
+	// A failed write means that the browser is gone.
+	_, _ = w.Write([]byte(s.render(name, data)))
 }

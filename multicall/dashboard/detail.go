@@ -22,22 +22,25 @@ import (
 
 // detail explains a unit, a service, a relation, or a hook that has run.
 type detail struct {
-	Title, Unit string // Unit is whose it is; empty: no unit's
+	Title, Unit string // Unit is empty if the detail does not describe a unit
+	Word, Why   string // the unit's status, and the reason for it
+	Since       time.Time
+	InError     bool // a hook or the agent has failed, so the end of the last hook does not matter
 	Shown       *status.UnitDetail
-	Run         *state.HookRun  // nil: it is about something else
-	Lines       []logs.Line     // what Run has written
-	Runs        []state.HookRun // the unit's last ones, the newest first
-	Relations   []entry         // of the unit, with what both sides have said
+	Run         *state.HookRun  // nil if the detail does not describe a hook
+	Lines       []logs.Line     // the log lines of Run
+	Runs        []state.HookRun // the unit's last hooks, the newest first
+	Relations   []entry         // the unit's relations, with the settings of both sides
 	Facts       []entry
 }
 
-// detailTimeout bounds how long a click waits for the store.
+// detailTimeout limits how long a click waits for the store.
 const detailTimeout = 5 * time.Second
 
-// errBadRequest refuses a name that nothing can have.
+// errBadRequest is returned for a name that no unit can have.
 var errBadRequest = errors.New("bad request")
 
-// entry is a value under its name, or without one a value of a list.
+// entry is a value with its name. A value in a list has no name.
 type entry struct {
 	Name, Text string
 	Below      []entry
@@ -69,10 +72,10 @@ func (s *server) serveDetail(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, state.ErrNotFound):
 		http.Error(w, err.Error(), http.StatusNotFound)
 	case err != nil && ctx.Err() != nil:
-		http.Error(w, "the store has not answered for "+detailTimeout.String()+": nothing can be read just now",
+		http.Error(w, "the store has not answered for "+detailTimeout.String()+": try again later",
 			http.StatusServiceUnavailable)
 	case err != nil:
-		http.Error(w, "cannot read the store just now: "+err.Error(), http.StatusServiceUnavailable)
+		http.Error(w, "cannot read the store: "+err.Error(), http.StatusServiceUnavailable)
 	default:
 		s.write(w, "detail", d)
 	}
@@ -94,6 +97,7 @@ func readRun(v *state.View, unit, seq string) (detail, error) {
 	return d, err
 }
 
+// readUnit reads a unit with its relations, and its last runs of hooks, the newest first.
 func (s *server) readUnit(v *state.View, name string) (detail, error) {
 	u, err := status.ReadUnit(v, name, status.Options{Now: time.Now()}, s.Environment.Owed)
 	if err != nil {
@@ -103,11 +107,28 @@ func (s *server) readUnit(v *state.View, name string) (detail, error) {
 	if err != nil {
 		return detail{}, err
 	}
-
 	slices.Reverse(runs)
+	// Settings of relations may contain secrets.
 	u.HideSettings()
 
-	d := detail{Title: name, Unit: name, Shown: &u, Runs: runs}
+	// The status has the words that the list of units shows.
+	all, err := status.Read(v, status.Options{Now: time.Now(), Globs: []string{name}})
+	if err != nil {
+		return detail{}, err
+	}
+
+	service, _, _ := charm.ParseUnit(name)
+	inList := all.Services[service].Units[name]
+	d := detail{
+		Title:   name,
+		Unit:    name,
+		Word:    inList.Word(),
+		Why:     s.why(inList),
+		Since:   inList.Since(),
+		InError: inList.Word() == "error",
+		Shown:   &u,
+		Runs:    runs,
+	}
 	for _, r := range u.Relations {
 		d.Relations = append(d.Relations, entry{
 			Name:  fmt.Sprintf("%s, with %s", r.Endpoint, r.Service),
@@ -115,45 +136,67 @@ func (s *server) readUnit(v *state.View, name string) (detail, error) {
 		})
 	}
 
-	u.Hooks = nil     // they stand in a table
-	u.Relations = nil // they stand above the rest
+	// The page shows hooks and relations separately.
+	u.Hooks = nil
+	u.Relations = nil
 	d.Facts = newEntries(u)
 	return d, nil
 }
 
-// readOfStatus reads a service, or a relation with the settings of its members.
+// readOfStatus reads a service or, if service is empty, a relation with the settings of its members.
 func readOfStatus(v *state.View, service, relation string) (detail, error) {
-	var globs []string // none: everything
+	var globs []string // nil for everything
 	if service != "" {
 		globs = []string{service}
 	}
 	all, err := status.Read(v, status.Options{Globs: globs})
-	if s, ok := all.Services[service]; ok || err != nil {
-		return detail{Title: service, Facts: newEntries(s)}, err
+	if err != nil {
+		return detail{}, err
+	}
+	if s, ok := all.Services[service]; ok {
+		return detail{Title: service, Facts: newEntries(s)}, nil
 	}
 
 	r, ok := all.Relations[relation]
 	if !ok || service != "" {
-		return detail{}, fmt.Errorf("there is no application %q, and no %s: %w", service, relation, state.ErrNotFound)
+		what := cmp.Or(relation, "relation")
+		if service != "" {
+			what = fmt.Sprintf("application %q", service)
+		}
+		return detail{}, fmt.Errorf("%s: %w", what, state.ErrNotFound)
 	}
 
-	said := map[string]map[string]string{}
+	data, err := readRelationData(v, relation, r)
+	return detail{
+		Title: relation,
+		Facts: append(newEntries(r), entry{Name: "data", Below: newEntries(data)}),
+	}, err
+}
+
+// readRelationData returns the settings in a relation, by application and unit. A damaged record has no settings,
+// since the page shows it elsewhere. A unit may not have entered the relation yet.
+func readRelationData(v *state.View, relation string, r status.Relation) (map[string]map[string]string, error) {
+	// The status has a relation of that name, so there is a number.
 	id, _ := strconv.Atoi(strings.TrimPrefix(relation, "relation-"))
+
+	data := map[string]map[string]string{}
 	for name, end := range r.Services {
-		app, aerr := v.AppSettings(id, name)
-		err = errors.Join(err, aerr)
-		said[name] = app.Values
+		app, err := v.AppSettings(id, name)
+		if err != nil && !v.Skips(err) {
+			return nil, err
+		}
+		data[name] = app.Values
+
 		for unit := range end.Units {
-			own, uerr := v.Settings(id, unit)
-			err = errors.Join(err, state.IgnoreNotFound(uerr))
-			said[unit] = own.Values
+			own, err := v.Settings(id, unit)
+			if state.IgnoreNotFound(err) != nil && !v.Skips(err) {
+				return nil, err
+			}
+			data[unit] = own.Values
 		}
 	}
 
-	return detail{
-		Title: relation,
-		Facts: append(newEntries(r), entry{Name: "data", Below: newEntries(said)}),
-	}, err
+	return data, nil
 }
 
 // newEntries returns the lines of a value's YAML, with secrets hidden as in logs.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"bijou/state"
 	"bijou/state/charm"
@@ -15,21 +16,21 @@ import (
 	"bijou/state/text"
 )
 
-// Environment is one as the page shows it.
+// Environment is the environment that the page shows.
 type Environment struct {
-	Name, Version string // Version is bijou's
-	Store         string // its kind
+	Name, Version string // Version is bijou's version
+	Store         string // the kind of the store
 	State         *state.State
-	// Explain returns what the status says beside how a unit is; workload is what its charm says.
-	Explain func(u status.Unit, workload string) string
-	// Owed returns what a unit's agent would do now; "" for nothing.
+	// Explain returns the reason for a unit's status.
+	Explain func(u status.Unit) string
+	// Owed returns the next step of a unit's agent, or "" if there is none.
 	Owed func(v *state.View, unit string) (string, error)
 }
 
 func templateFunctions() template.FuncMap {
 	return template.FuncMap{
 		"text":  func(s string) string { return text.Escape(text.HideSecrets(s)) },
-		"short": func(n int, s string) string { return string([]rune(s)[:min(n, len([]rune(s)))]) },
+		"short": shorten,
 		"time":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"clock": func(t time.Time) string { return t.Local().Format("15:04:05.000") },
 		"took":  func(from, to time.Time) string { return to.Sub(from).Round(time.Millisecond).String() },
@@ -37,19 +38,35 @@ func templateFunctions() template.FuncMap {
 	}
 }
 
+// shorten returns the beginning of a text, of at most n characters. It cuts the text after a word, and ends it with
+// an ellipsis. A word that is longer than half of n is cut.
+func shorten(n int, s string) string {
+	all := []rune(s)
+	if len(all) <= n {
+		return s
+	}
+
+	begin := string(all[:n-1])
+	if end := strings.LastIndexFunc(string(all[:n]), unicode.IsSpace); end > len(begin)/2 {
+		begin = begin[:end]
+	}
+	return strings.TrimRightFunc(begin, unicode.IsSpace) + "…"
+}
+
 // liveEnvironment has the rows of an environment.
 type liveEnvironment struct {
 	*server
 	status status.Status
-	rows   rows                 // but for hooks
+	rows   rows                 // all rows except hooks in the timeline
 	runs   rows                 // hooks in the timeline
-	first  map[string]time.Time // by unit: when the first hook of the timeline began
+	first  map[string]time.Time // when the first hook of each unit in the timeline began
+	last   map[string]time.Time // when each unit's last hook ended
 	feed   *state.Feed
-	stop   context.CancelFunc // of what fills the feed; nil: nothing does
+	stop   context.CancelFunc // stops the goroutine that fills the feed; nil if no goroutine fills it
 }
 
 func newLiveEnvironment(s *server) *liveEnvironment {
-	e := &liveEnvironment{server: s, runs: rows{}, first: map[string]time.Time{}, feed: state.NewFeed()}
+	e := &liveEnvironment{server: s, runs: rows{}, first: map[string]time.Time{}, last: map[string]time.Time{}, feed: state.NewFeed()}
 	e.feed.Invalidate()
 	return e
 }
@@ -78,7 +95,7 @@ func (e *liveEnvironment) await(ctx context.Context) error {
 	return nil
 }
 
-// read reads the whole environment at the first call. Later it reads only the units that changes concern.
+// read reads the whole environment at the first call. Later it reads only the units that have changed.
 func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 	changes := e.feed.Take()
 	options := status.Options{Now: time.Now()}
@@ -97,12 +114,16 @@ func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 		revision, err = v.Revision()
 		return err
 	})
-	if err == nil && (e.stop == nil || changes.Err != nil) {
-		err = e.watch(ctx, revision)
-	}
 	if err != nil {
 		e.feed.Invalidate()
 		return nil, err
+	}
+
+	if e.stop == nil || changes.Err != nil {
+		if err := e.watch(ctx, revision); err != nil {
+			e.feed.Invalidate()
+			return nil, err
+		}
 	}
 
 	if changes.All {
@@ -115,11 +136,12 @@ func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 	e.putUnits(units)
 	e.putOthers()
 	all := maps.Clone(e.rows)
-	maps.Copy(all, e.runs) // of units that are gone, too: they have no lane
+	// Hooks of units that are gone have no lane, so the page does not show them.
+	maps.Copy(all, e.runs)
 	return all, nil
 }
 
-// watch fills the feed until the watcher ends, or ctx is done.
+// watch starts a goroutine that fills the feed until the watcher ends, or ctx is done.
 func (e *liveEnvironment) watch(ctx context.Context, after int64) error {
 	e.close()
 	ctx, e.stop = context.WithCancel(ctx)
@@ -142,11 +164,12 @@ func (e *liveEnvironment) readAll(v *state.View, options status.Options) (err er
 		return err
 	}
 
-	recent, err := v.RecentHookRuns(time.Now().Add(-time.Hour))
+	recent, last, err := v.RecentHookRuns(time.Now().Add(-time.Hour))
 	if err != nil {
 		return err
 	}
 
+	e.last = last
 	for unit, runs := range recent {
 		e.putRuns(unit, runs)
 	}
@@ -178,28 +201,32 @@ func (e *liveEnvironment) refresh(
 		}
 
 		e.putRuns(unit, runs)
-		units = append(units, unit) // its first hook gives it a lane
+		// The unit's first hook gives it a lane.
+		units = append(units, unit)
 	}
 
 	return units, all, nil
 }
 
-// runView is a hook in the timeline; Run is nil while it runs.
+// runView is a hook in the timeline. Run is nil while the hook runs.
 type runView struct {
 	ID, Unit, Name string
 	Run            *state.HookRun
 	From, Took     float64 // in seconds
 }
 
-// shortestDrawn is the least width of a hook, in seconds: where the width is 0 a browser draws nothing, and
-// takes no click. The stroke of the rectangle makes it as wide as a finger finds.
+// shortestDrawn is the minimum width of a hook, in seconds. A browser does not draw a rectangle without
+// width, so nobody could click it. The rectangle's stroke makes it wide enough for a finger.
 const shortestDrawn = 0.01
 
-// putRuns puts a unit's hooks into the timeline, as many as it shows.
+// putRuns puts a unit's hooks into the timeline, up to the number that the timeline shows.
 func (e *liveEnvironment) putRuns(unit string, runs []state.HookRun) {
 	for _, r := range runs {
 		if first, ok := e.first[unit]; !ok || r.Started.Before(first) {
 			e.first[unit] = r.Started
+		}
+		if r.Ended.After(e.last[unit]) {
+			e.last[unit] = r.Ended
 		}
 
 		v := runView{
@@ -221,6 +248,7 @@ type unitView struct {
 // removes the rows of units that are gone.
 func (e *liveEnvironment) putUnits(names []string) {
 	for _, name := range names {
+		// The names are keys of the store, so they are valid.
 		service, n, _ := charm.ParseUnit(name)
 		running := "run/" + name + "/now"
 		for _, id := range []string{"env/unit/" + name, "env/lane/" + name, running} {
@@ -232,7 +260,7 @@ func (e *liveEnvironment) putUnits(names []string) {
 		}
 
 		view := unitView{
-			Name: name, Word: u.Word(), Message: e.Environment.Explain(u, u.WorkloadInfo().Message), Unit: u,
+			Name: name, Word: u.Word(), Message: e.Environment.Explain(u), Unit: u,
 		}
 		order := fmt.Sprintf("%s/%09d", service, n)
 		e.rows.put("units", "env/unit/"+name, order, e.render("unit", view))
@@ -241,7 +269,7 @@ func (e *liveEnvironment) putUnits(names []string) {
 		}
 
 		if r := u.Running; r != nil {
-			// Beyond the present.
+			// A running hook ends beyond the current time.
 			e.rows.put("runs/"+name, running, "",
 				e.render("run", runView{
 					ID: running, Unit: name, Name: r.Name, From: r.Since.Sub(e.began).Seconds(), Took: 1e7,
@@ -254,36 +282,46 @@ func (e *liveEnvironment) putUnits(names []string) {
 type serviceView struct {
 	Name string
 	status.Service
-	Counts  map[string]int // of units, by word
-	Running int            // units that run something
+	Counts  map[string]int // the number of units, by status
+	Running int            // the number of units that run a hook
 	Chips   []*serviceView // its subordinates
 }
 
-// putOthers updates the diagram, and all other rows that do not belong to one unit.
-func (e *liveEnvironment) putOthers() {
-	g := graph{}
-	views := map[string]*serviceView{}
-	total := serviceView{Counts: map[string]int{}}
+// newServiceViews returns a view of each service, and the counts of all services together.
+func (e *liveEnvironment) newServiceViews() (views map[string]*serviceView, total serviceView) {
+	views = map[string]*serviceView{}
+	total = serviceView{Counts: map[string]int{}}
 	names := slices.Sorted(maps.Keys(e.status.Services))
 
 	for _, name := range names {
 		v := &serviceView{Name: name, Service: e.status.Services[name], Counts: map[string]int{}}
 		for _, u := range v.Units {
 			word := u.Word()
-			v.Counts[word], total.Counts[word] = v.Counts[word]+1, total.Counts[word]+1
+			v.Counts[word]++
+			total.Counts[word]++
 			if u.Running != nil {
-				v.Running, total.Running = v.Running+1, total.Running+1
+				v.Running++
+				total.Running++
 			}
 		}
-
-		if views[name] = v; len(v.Principal) == 0 {
-			g.boxes = append(g.boxes, name)
-		}
+		views[name] = v
 	}
 
 	for _, name := range names {
 		for _, principal := range views[name].Principal {
 			views[principal].Chips = append(views[principal].Chips, views[name])
+		}
+	}
+
+	return views, total
+}
+
+// putDiagram updates the boxes of services, and the relations between them.
+func (e *liveEnvironment) putDiagram(views map[string]*serviceView) {
+	g := graph{}
+	for _, name := range slices.Sorted(maps.Keys(views)) {
+		if len(views[name].Principal) == 0 {
+			g.boxes = append(g.boxes, name)
 		}
 	}
 
@@ -293,7 +331,8 @@ func (e *liveEnvironment) putOthers() {
 
 		list := "relations"
 		if r.State() == state.RelationError {
-			list = "failing" // above the boxes, so that nothing hides it
+			// This list is above the boxes, so that nothing hides the relation.
+			list = "failing"
 		}
 		e.rows.put(
 			list,
@@ -315,7 +354,12 @@ func (e *liveEnvironment) putOthers() {
 			e.rows.put(rank, "env/service/"+name, fmt.Sprintf("%03d", k), e.render("service", views[name]))
 		}
 	}
+}
 
+// putOthers updates the diagram, and all other rows that do not belong to one unit.
+func (e *liveEnvironment) putOthers() {
+	views, total := e.newServiceViews()
+	e.putDiagram(views)
 	for id, m := range e.status.Machines {
 		e.rows.put("machines", "env/machine/"+id, fmt.Sprintf("%09s", id),
 			e.render("machine", map[string]any{"ID": id, "Machine": m}))
@@ -334,14 +378,14 @@ func (e *liveEnvironment) putOthers() {
 
 // putTimeline updates the start of the timeline, and the number of units that have no lane in it.
 func (e *liveEnvironment) putTimeline() {
-	var first time.Time // zero: nothing has run
+	var first time.Time // zero if no hook has run
 	quiet := 0
-
 	for _, s := range e.status.Services {
 		for name, u := range s.Units {
 			began, ran := e.first[name]
 			if u.Running != nil && (!ran || u.Running.Since.Before(began)) {
-				began, ran = u.Running.Since, true
+				began = u.Running.Since
+				ran = true
 			}
 			if !ran {
 				quiet++
@@ -361,5 +405,6 @@ func (e *liveEnvironment) putTimeline() {
 	}))
 }
 
-// box names the service on whose box it stands: its own, or its first principal's.
+// box returns the service whose box contains this service: the service itself, or the first principal of a
+// subordinate.
 func (v *serviceView) box() string { return append(slices.Clone(v.Principal), v.Name)[0] }

@@ -12,24 +12,24 @@ import (
 
 // Fleet reads the boot servers of the page.
 type Fleet struct {
-	// Read reads all of it, at the revision that it returns.
+	// Read reads the whole view. revision is the revision of the store that it has read.
 	Read func(ctx context.Context) (view FleetView, revision int64, err error)
-	// Await blocks until something has changed after that.
+	// Await blocks until something has changed after the revision.
 	Await func(ctx context.Context, revision int64) error
 	// Ask returns once the store has answered.
 	Ask func(ctx context.Context) error
 }
 
-// FleetView has boot servers as they are at one time.
+// FleetView is a view of the boot servers at one time.
 type FleetView struct {
-	State  string // in a word, with its colour
+	State  string // one word
 	Colour console.Colour
 	Why    string
-	Hints  []string    // what to type, and when
-	Facts  [][2]string // lines of the status: their name, their text
-	Steps  []string    // of an update
+	Hints  []string    // commands with the time to type them
+	Facts  [][2]string // lines of the status, each with its name and its text
+	Steps  []string    // the names of the steps of an update
 	Tables []FleetTable
-	// ChangesAt is when it may be different although nothing was written; zero: never.
+	// ChangesAt is when the view changes although no record changes, or zero for never.
 	ChangesAt time.Time
 }
 
@@ -60,11 +60,11 @@ func (f *liveFleet) read(ctx context.Context) (rows, error) {
 	}
 	f.revision = revision
 	f.changesAt = view.ChangesAt
-	return f.rowsOf(view), nil
+	return f.renderRows(view), nil
 }
 
-// rowsOf returns the rows of the boot servers' page.
-func (f *liveFleet) rowsOf(view FleetView) rows {
+// renderRows returns the rows of the boot servers' page.
+func (f *liveFleet) renderRows(view FleetView) rows {
 	all := rows{}
 	all.put("fleet/state", "fleet/summary", "", f.render("fleet-state", map[string]any{
 		"View":  view,
@@ -79,10 +79,10 @@ func (f *liveFleet) rowsOf(view FleetView) rows {
 
 	for i, t := range view.Tables {
 		list := "fleet/" + strings.ReplaceAll(strings.ToLower(t.Title), " ", "-")
-		heading := []string(nil)
+		var heading []string
 		n := 0
-
 		for colour, cells := range t.Table.All() {
+			// The first row is the heading.
 			if heading == nil {
 				heading = cells
 				all.put("fleet/tables", list+"-table", fmt.Sprint(i),
@@ -118,13 +118,13 @@ func classOf(colour console.Colour) string {
 	}[colour]
 }
 
-// isTime reports whether a cell of a table is a moment, which the page shows by its age.
+// isTime reports whether a cell of a table is a time, for which the page shows the age.
 func isTime(cell string) bool {
 	_, err := time.Parse(time.RFC3339, cell)
 	return err == nil
 }
 
-// splitSteps returns class and title of each step in a server's bar.
+// splitSteps returns the style and the title of each step in a server's bar.
 func splitSteps(bar string, names []string) (steps [][2]string) {
 	for i, sign := range bar {
 		title := fmt.Sprint(i + 1)

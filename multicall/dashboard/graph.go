@@ -5,16 +5,18 @@ import (
 	"slices"
 )
 
-// graph has the boxes of a diagram, and the lines between them: each from who requires to who provides.
+// graph has the boxes of a diagram, and the lines between them. Each line leads from the requiring to the providing
+// service.
 type graph struct {
 	boxes []string // sorted
 	lines [][2]string
 }
 
-// arrange returns the boxes in rows. A service stands above those whose relations it requires, and beside
-// others so that few lines cross. Services without relations come last.
+// arrange returns the boxes in rows. A service is above the services whose relations it requires. Within a row, it
+// is placed so that few lines cross. Services without relations come last.
 func (g graph) arrange() [][]string {
-	rank, last := g.rankBoxes(), 0
+	rank := g.rankBoxes()
+	last := 0
 	for _, r := range rank {
 		last = max(last, r)
 	}
@@ -23,7 +25,7 @@ func (g graph) arrange() [][]string {
 		arranged[rank[box]] = append(arranged[rank[box]], box)
 	}
 
-	place := map[string]float64{} // from the middle
+	place := map[string]float64{} // the distance of each box from the middle of its row
 	for range 5 {
 		for _, row := range arranged {
 			slices.SortStableFunc(row, func(a, b string) int {
@@ -38,18 +40,21 @@ func (g graph) arrange() [][]string {
 	return slices.DeleteFunc(arranged, func(row []string) bool { return len(row) == 0 })
 }
 
-// rankBoxes returns the length of the longest path that leads down to each box. It ignores circles, and
+// rankBoxes returns the length of the longest path that leads down to each box. It ignores cycles, and
 // ranks boxes without lines last.
 func (g graph) rankBoxes() map[string]int {
-	rank, onPath := map[string]int{}, map[string]bool{}
-	var sink func(box string, depth int)
+	rank := map[string]int{}
+	onPath := map[string]bool{}
 
+	// sink ranks a box, and the boxes to which its lines lead.
+	var sink func(box string, depth int)
 	sink = func(box string, depth int) {
 		if old, ranked := rank[box]; ranked && depth <= old || onPath[box] {
 			return
 		}
 
-		rank[box], onPath[box] = depth, true
+		rank[box] = depth
+		onPath[box] = true
 		for _, l := range g.lines {
 			if l[0] == box {
 				sink(l[1], depth+1)
@@ -59,10 +64,11 @@ func (g graph) rankBoxes() map[string]int {
 	}
 
 	for _, box := range g.boxes {
-		if sink(box, 0); !slices.ContainsFunc(g.lines, func(l [2]string) bool {
-			return l[0] != l[1] &&
-				slices.Contains(l[:], box)
-		}) {
+		sink(box, 0)
+		hasLine := slices.ContainsFunc(g.lines, func(l [2]string) bool {
+			return l[0] != l[1] && slices.Contains(l[:], box)
+		})
+		if !hasLine {
 			rank[box] = len(g.boxes)
 		}
 	}
@@ -70,12 +76,14 @@ func (g graph) rankBoxes() map[string]int {
 	return rank
 }
 
-// meanPlace returns the mean place of a box's neighbours, or the box's own place if it has none.
+// meanPlace returns the mean place of a box's neighbours, or the box's own place if it has no neighbours.
 func (g graph) meanPlace(box string, place map[string]float64) float64 {
-	sum, n := 0.0, 0
+	sum := 0.0
+	n := 0
 	for _, l := range g.lines {
 		if l[0] != l[1] && slices.Contains(l[:], box) {
-			sum, n = sum+place[l[0]]+place[l[1]]-place[box], n+1
+			sum += place[l[0]] + place[l[1]] - place[box]
+			n++
 		}
 	}
 

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestArrange checks that services stand above the ones that they require, that related ones are
-// neighbours, and that unrelated ones come last.
+// TestArrange checks that services are above the services that they require, that related services are
+// neighbours, and that unrelated services come last.
 func TestArrange(t *testing.T) {
 	g := graph{boxes: []string{"api", "cache", "db", "lonely", "proxy", "queue", "web"},
 		lines: [][2]string{{"proxy", "web"}, {"proxy", "api"}, {"web", "db"}, {"web", "cache"}, {"api", "queue"}, {"api", "api"}}}
@@ -20,8 +20,8 @@ func TestArrange(t *testing.T) {
 	}
 }
 
-// TestArrangeAnything checks random graphs, including ones with cycles. Each box appears once and
-// always in the same place. Without cycles each line leads down.
+// TestArrangeAnything checks random graphs, including ones with cycles. Each box must appear once, and in the
+// same place each time. In a graph without cycles each line must lead down.
 func TestArrangeAnything(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for round := range 500 {

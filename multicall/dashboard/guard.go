@@ -9,16 +9,16 @@ import (
 	"sync"
 )
 
-// guard lets in browsers that have opened the link that the terminal shows. A link is good for one browser:
-// once it was used, another one takes its place.
+// guard admits browsers that have opened the link that the terminal shows. A link works for only one browser.
+// Once the link has been used, a new link replaces it.
 type guard struct {
 	next   http.Handler
-	cookie string // its name, with the port, since cookies are a host's
-	// used, unless it is nil, is called with the token of the next link when a link was used.
+	cookie string // the cookie's name, which has the port, since all ports of a host share cookies
+	// used is called with the token of the next link when a link has been used. It can be nil.
 	used func(token string)
 
 	mu       sync.Mutex
-	token    string // what the link holds
+	token    string // the token of the current link
 	sessions map[string]bool
 }
 
@@ -31,31 +31,34 @@ func newGuard(next http.Handler, port string) *guard {
 	}
 }
 
-// ServeHTTP serves requests that the operator's own browser can have sent, and refuses all others.
+// ServeHTTP serves requests of admitted browsers, and refuses all other requests.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
 	known := g.knows(r)
 
-	switch token := r.FormValue("token"); {
-	case !isLoopback(hostOf(r)): // somebody else's name that leads here
-		http.Error(w, "this page is served as localhost and 127.0.0.1 only", http.StatusMisdirectedRequest)
+	token := r.FormValue("token")
+	switch {
+	case !isLoopback(hostOf(r)):
+		// The name of another site leads to this host, as in DNS rebinding.
+		http.Error(w, "this page is served only as localhost or 127.0.0.1", http.StatusMisdirectedRequest)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		http.Error(w, "this page changes nothing", http.StatusMethodNotAllowed)
+		http.Error(w, "this page is read-only", http.StatusMethodNotAllowed)
 	case token != "" && known:
-		leadOn(w) // the same browser has opened its link again
+		// An admitted browser has opened a link again.
+		leadOn(w)
 	case token != "" && r.Method == http.MethodGet && g.admit(w, token):
 		leadOn(w)
 	case token != "":
-		http.Error(w, "this link was used already, or is of another dashboard: "+
-			"open the last link that the terminal shows", http.StatusForbidden)
+		http.Error(w, "this link has been used already, or is from another dashboard: "+
+			"open the last link in the dashboard's terminal", http.StatusForbidden)
 	case !known:
-		http.Error(w, "open the last link that the terminal shows in which the dashboard runs", http.StatusForbidden)
+		http.Error(w, "open the last link in the dashboard's terminal", http.StatusForbidden)
 	default:
 		g.next.ServeHTTP(w, r)
 	}
 }
 
-// knows reports whether the request has the cookie of a browser that was admitted.
+// knows reports whether the request has the cookie of an admitted browser.
 func (g *guard) knows(r *http.Request) bool {
 	cookie, err := r.Cookie(g.cookie)
 	if err != nil {
@@ -73,7 +76,8 @@ func (g *guard) knows(r *http.Request) bool {
 	return known
 }
 
-// admit gives a browser its cookie if the token is that of the link. The link works only once.
+// admit gives a browser its cookie if the token is that of the link, and returns false otherwise. The link works only
+// once.
 func (g *guard) admit(w http.ResponseWriter, token string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -99,14 +103,15 @@ func (g *guard) admit(w http.ResponseWriter, token string) bool {
 	return true
 }
 
-// leadOn answers with a page that opens the dashboard. Where a link elsewhere has redirected the browser, it
-// would keep a strict cookie back from a redirection.
+// leadOn answers with a page that opens the dashboard. It does not redirect, since a browser that has
+// followed a link from a different site would not send a strict cookie after a redirection.
 func leadOn(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	// If this fails, the browser is gone, and nobody needs the page.
 	_, _ = w.Write([]byte(`<!doctype html><meta http-equiv="refresh" content="0;url=/"><link rel="icon" href="/icon.svg"><title>dashboard</title><a href="/">dashboard</a>`))
 }
 
-// hostOf returns the host that the browser takes this one for.
+// hostOf returns the name of this host in the browser's request.
 func hostOf(r *http.Request) string {
 	if host, _, err := net.SplitHostPort(r.Host); err == nil {
 		return host

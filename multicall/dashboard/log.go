@@ -11,7 +11,7 @@ import (
 	"bijou/state/logs"
 )
 
-// maxLogLines is how many lines of the log are shown, the last ones.
+// maxLogLines is how many of the log's last lines are shown.
 const maxLogLines = 500
 
 // liveLog has the lines of the log that match.
@@ -42,16 +42,19 @@ func (t *liveLog) read(ctx context.Context) (rows, error) {
 	var lines []logs.Line
 	var ends map[string]int64
 	err := t.Environment.State.View(ctx, func(v *state.View) (err error) {
-		if lines, ends, err = logs.ReadNew(v, t.filter, func(string) bool { return true }); err == nil {
-			t.revision, err = v.Revision()
+		lines, ends, err = logs.ReadNew(v, t.filter, func(string) bool { return true })
+		if err != nil {
+			return err
 		}
+		t.revision, err = v.Revision()
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	t.filter.After, t.lines = ends, append(t.lines, lines...)
+	t.filter.After = ends
+	t.lines = append(t.lines, lines...)
 	t.lines = t.lines[max(0, len(t.lines)-maxLogLines):]
 	all := rows{}
 	for _, l := range t.lines {

@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	pulseInterval = 5 * time.Second // how often the store is asked whether it answers
-	pulseTimeout  = 5 * time.Second // after which it does not
+	pulseInterval = 5 * time.Second // the pause between two requests to the store
+	pulseTimeout  = 5 * time.Second // how long the store may take to answer
 )
 
-// pulse says how a store has answered last.
+// pulse is the result of the last request to a store.
 type pulse struct {
-	Now      int64  `json:"now"`           // this host's time, in milliseconds of Unix
-	Answered bool   `json:"answered"`      // the store has, just now
-	Why      string `json:"why,omitempty"` // it has not
+	Now      int64  `json:"now"`           // this host's Unix time in milliseconds
+	Answered bool   `json:"answered"`      // whether the store has answered
+	Why      string `json:"why,omitempty"` // the reason if the store has not answered
 }
 
-// takePulses asks a store every pulseInterval whether it answers. It ends when ctx is done, and then closes
-// the channel.
+// takePulses sends a request to a store every pulseInterval, and sends the result to the channel. It closes
+// the channel when ctx is done.
 func takePulses(ctx context.Context, ask func(ctx context.Context) error) <-chan pulse {
 	pulses := make(chan pulse)
 
@@ -38,6 +38,7 @@ func takePulses(ctx context.Context, ask func(ctx context.Context) error) <-chan
 	return pulses
 }
 
+// takePulse asks the store, and returns whether it has answered within pulseTimeout, or why not.
 func takePulse(ctx context.Context, ask func(ctx context.Context) error) pulse {
 	asking, cancel := context.WithTimeout(ctx, pulseTimeout)
 	defer cancel()
@@ -46,9 +47,9 @@ func takePulse(ctx context.Context, ask func(ctx context.Context) error) pulse {
 	p := pulse{Now: time.Now().UnixMilli(), Answered: err == nil}
 	switch {
 	case err == nil:
-		// It has answered: there is nothing to explain.
+		// The store has answered, so there is nothing to explain.
 	case asking.Err() != nil:
-		p.Why = "it has not answered for " + pulseTimeout.String()
+		p.Why = "no answer for " + pulseTimeout.String()
 	default:
 		p.Why = err.Error()
 	}

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	settleInterval    = 100 * time.Millisecond // for changes that come together
+	settleInterval    = 100 * time.Millisecond // the minimum pause after a read, which combines changes
 	awayRetryInterval = time.Second
 	writeTimeout      = 10 * time.Second
 )
 
-// row is a piece of the page, which is sent whole when it has changed.
+// row is a piece of the page. The whole row is sent when it has changed.
 type row struct {
-	ID    string `json:"id"`              // of its element
-	List  string `json:"list,omitempty"`  // the id of the element that it is in
-	Order string `json:"order,omitempty"` // by which it stands there
-	HTML  string `json:"html,omitempty"`  // empty: it is gone
+	ID    string `json:"id"`              // the id of its element
+	List  string `json:"list,omitempty"`  // the id of the element that contains it
+	Order string `json:"order,omitempty"` // the sort key in that element
+	HTML  string `json:"html,omitempty"`  // empty if the row is gone
 }
 
 // rows are a part of the page, by id.
@@ -39,23 +39,23 @@ func (r rows) put(list, id, order, html string) {
 
 // live is a part of the page that changes.
 type live interface {
-	// read returns all rows. After an error it begins anew.
+	// read returns all rows. After an error, the next call reads everything again.
 	read(ctx context.Context) (rows, error)
-	// await blocks until they may have changed since.
+	// await blocks until the rows may have changed since the last read.
 	await(ctx context.Context) error
-	// ask returns once the store has answered, and why it has not.
+	// ask returns nil once the store has answered, or the reason why it has not.
 	ask(ctx context.Context) error
 	close()
 }
 
-// reading is what one read has found.
+// reading is the result of one read.
 type reading struct {
 	rows rows
 	err  error
 }
 
-// readOn reads a part of the page whenever it may have changed. It ends when ctx is done, and then closes
-// the channel.
+// readOn reads a part of the page whenever it may have changed, and sends the result. It closes the channel when ctx
+// is done.
 func readOn(ctx context.Context, l live) <-chan reading {
 	readings := make(chan reading)
 
@@ -74,7 +74,7 @@ func readOn(ctx context.Context, l live) <-chan reading {
 				return
 			}
 
-			// A flood leaves most of the machine to others.
+			// During many changes, leave most of the host's time to other processes.
 			_ = backoff.Sleep(ctx, max(settleInterval, 4*took))
 			if err != nil || l.await(ctx) != nil {
 				_ = backoff.Sleep(ctx, awayRetryInterval)
@@ -85,9 +85,9 @@ func readOn(ctx context.Context, l live) <-chan reading {
 	return readings
 }
 
-// stream sends server-sent events. The first is a "page" with all rows. Each later "rows" holds the rows
-// that have changed, in the order of their ids. While nothing changes, or the store is away, a "pulse" says
-// whether the store answers.
+// stream sends server-sent events. The first event is a "page" with all rows. Each later event "rows" has the
+// rows that have changed, in the order of their ids. Between these events, an event "pulse" reports whether
+// the store answers.
 func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 	ctx, stop := context.WithCancel(r.Context())
 	defer stop()
@@ -96,15 +96,16 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 	pulses := takePulses(ctx, l.ask)
 	defer func() {
 		stop()
-		for range readings { // until its reader has ended
+		// Wait until both goroutines have ended.
+		for range readings {
 		}
 		for range pulses {
 		}
 	}()
 
 	events := newEventWriter(w, r)
-	sent, name := rows{}, "page"
-
+	sent := rows{}
+	event := "page"
 	for {
 		var err error
 
@@ -118,35 +119,43 @@ func (s *server) stream(w http.ResponseWriter, r *http.Request, l live) {
 			if !ok {
 				return
 			}
-
-			found := got.rows
-			if got.err != nil {
-				found = maps.Clone(sent)
-				found.put("notes", "away", "", s.render("away", got.err.Error()))
-			}
-
-			changed := differences(sent, found)
-			sent = maps.Clone(found)
-			switch {
-			case name == "page":
-				err = events.send(name, map[string]any{
-					"now":      time.Now().UnixMilli(),
-					"answered": got.err == nil,
-					"rows":     changed,
-				})
-			case len(changed) > 0:
-				err = events.send(name, changed)
-			}
-			name = "rows"
+			sent, err = s.sendReading(events, event, got, sent)
+			event = "rows"
 		}
 
+		// The browser is gone.
 		if err != nil {
 			return
 		}
 	}
 }
 
-// differences returns the rows that turn old into now.
+// sendReading sends the event "page", or "rows" if rows have changed since they were sent. It returns the rows that
+// the browser then has. After a failed reading, these are the former rows and a note.
+func (s *server) sendReading(events *eventWriter, event string, got reading, sent rows) (rows, error) {
+	found := got.rows
+	if got.err != nil {
+		found = maps.Clone(sent)
+		found.put("notes", "away", "", s.render("away", got.err.Error()))
+	}
+
+	changed := differences(sent, found)
+	shown := maps.Clone(found)
+	switch {
+	case event == "page":
+		return shown, events.send(event, map[string]any{
+			"now":      time.Now().UnixMilli(),
+			"answered": got.err == nil,
+			"rows":     changed,
+		})
+	case len(changed) > 0:
+		return shown, events.send(event, changed)
+	}
+
+	return shown, nil
+}
+
+// differences returns the rows that differ between old and now, sorted by id. A row that is gone has no HTML.
 func differences(old, now rows) []row {
 	changed := []row{}
 	for id, r := range now {
@@ -165,13 +174,15 @@ func differences(old, now rows) []row {
 	return changed
 }
 
-// eventWriter sends server-sent events, compressed where the browser can read that.
+// eventWriter sends server-sent events, which it compresses if the browser accepts that.
 type eventWriter struct {
 	w       io.Writer
 	flush   func() error
 	control *http.ResponseController
 }
 
+// newEventWriter returns a writer of server-sent events, which it compresses if the browser accepts that.
+// Each event is flushed, so that the browser gets it at once.
 func newEventWriter(w http.ResponseWriter, r *http.Request) *eventWriter {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Vary", "Accept-Encoding")
@@ -196,13 +207,15 @@ func newEventWriter(w http.ResponseWriter, r *http.Request) *eventWriter {
 func (e *eventWriter) send(name string, data any) error {
 	text := bytes.NewBufferString("event: " + name + "\ndata: ")
 	encoder := json.NewEncoder(text)
-	encoder.SetEscapeHTML(false) // it is read by a parser of JSON only
+	// Only a JSON parser reads the data.
+	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(data); err != nil {
 		return err
 	}
 
 	text.WriteString("\n")
-	_ = e.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // where it cannot be set there is none
+	// If this fails, there is no deadline.
+	_ = e.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := e.w.Write(text.Bytes()); err != nil {
 		return err
 	}

@@ -18,31 +18,31 @@ import (
 
 const recordFile = "environment.yaml"
 
-// Record is the content of environment.yaml: what must be known to reach the
-// environment at all. Everything else is in its state.
+// Record is the content of environment.yaml. It has the values that are needed to reach the environment's
+// state. All other data is in the state.
 type Record struct {
 	Name     string `yaml:"name"`
 	UUID     string `yaml:"uuid"`
-	State    string `yaml:"state"`    // URL of the store; in the file it names what is in the folder from there
-	Provider string `yaml:"provider"` // who makes machines
-	Tools    string `yaml:"tools"`    // VERSION-SHA8, the folder below tools/
+	State    string `yaml:"state"`    // the URL of the store; in the file, it has paths relative to the environment's directory
+	Provider string `yaml:"provider"` // the name of the provider
+	Tools    string `yaml:"tools"`    // VERSION-SHA8, the directory below tools/
 	Phase    string `yaml:"phase,omitempty"`
 
-	Unknown map[string]any `yaml:",inline"` // what a newer binary has there: it stays
+	Unknown map[string]any `yaml:",inline"` // keys of newer versions of bijou, which are kept
 }
 
-// Removing is the phase of an environment whose units are gone, and whose processes, store
-// and files are being removed: whoever finds it continues with that.
+// Removing is the phase of an environment whose units are gone, and whose processes, store and files are
+// being removed. A repeated destruction of the environment continues in this phase.
 const Removing = "removing"
 
-// Environment is one environment's folder and record.
+// Environment is one environment's directory and record.
 type Environment struct {
 	Dir string // absolute
 	Record
 }
 
-// Environment reads the named environment; ErrNoEnvironment if it is not there. A folder
-// that was given another name is refused.
+// Environment reads the named environment. It returns ErrNoEnvironment if it does not exist, and a different
+// error if the environment's directory was renamed.
 func (h Home) Environment(name string) (Environment, error) {
 	if err := CheckName(name); err != nil {
 		return Environment{}, err
@@ -54,7 +54,7 @@ func (h Home) Environment(name string) (Environment, error) {
 
 	if e.Name != name {
 		return e, fmt.Errorf(
-			"cannot use %q as model %q: it is the directory of model %q, and must have that name",
+			"cannot use %q as model %q: the directory belongs to model %q, and must have the name of that model",
 			e.Dir, name, e.Name,
 		)
 	}
@@ -62,7 +62,7 @@ func (h Home) Environment(name string) (Environment, error) {
 	return e, nil
 }
 
-// Load reads the environment of that folder; ErrNoEnvironment if there is none.
+// Load reads the environment in a directory. It returns ErrNoEnvironment if the directory has no environment.
 func Load(dir string) (Environment, error) {
 	record, err := readRecord(dir)
 	if err != nil {
@@ -74,8 +74,8 @@ func Load(dir string) (Environment, error) {
 	return e, err
 }
 
-// readRecord reads the record of the environment in a directory. It returns ErrNoEnvironment if there is
-// none.
+// readRecord reads the record of the environment in a directory. It returns ErrNoEnvironment if the directory
+// has no environment.
 func readRecord(dir string) (r Record, err error) {
 	data, err := os.ReadFile(filepath.Join(dir, recordFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,8 +93,8 @@ func readRecord(dir string) (r Record, err error) {
 	return r, nil
 }
 
-// Save writes environment.yaml, which makes the environment exist. Once Save has returned
-// it outlasts a loss of power.
+// Save writes environment.yaml. An environment exists if this file exists. Once Save has returned, the file
+// survives a power failure.
 func (e Environment) Save() error {
 	record := e.Record
 	var err error
@@ -116,14 +116,14 @@ func (e Environment) Save() error {
 // StateFile returns the path of the store's file if --state was not given.
 func (e Environment) StateFile() string { return filepath.Join(e.Dir, "state", "state.db") }
 
-// ToolsDir returns the directory of the binary and links that the environment runs.
+// ToolsDir returns the directory with the binary that the environment runs, and its symlinks.
 func (e Environment) ToolsDir() string { return filepath.Join(e.Dir, "tools", e.Tools) }
 
 // MachineDir returns a local machine's directory.
 func (e Environment) MachineDir(id string) string { return filepath.Join(e.Dir, "machines", id) }
 
-// MachineDirs returns the folders of the local machines that there are, machine 0's first,
-// whether it exists or not.
+// MachineDirs returns the directories of the existing local machines. Machine 0's directory is
+// the first, even if it does not exist.
 func (e Environment) MachineDirs() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(e.Dir, "machines"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -151,19 +151,19 @@ func (e Environment) SecretKeys() keyfile.File {
 // LogFile returns the log file of a local machine's agent.
 func (e Environment) LogFile(id string) string { return filepath.Join(e.MachineDir(id), "agent.log") }
 
-// credentialsFolder is where an environment keeps the files that its state's URL
-// names, so that a copy of the environment's folder has all that it needs.
+// credentialsFolder is the directory for copies of the files that the state's URL
+// names, so that a copy of the environment's directory is complete.
 const credentialsFolder = "credentials"
 
-// maxCredential is in bytes.
+// maxCredential is the maximum size of a credential's file in bytes.
 const maxCredential = 1 << 20
 
 // credentialOptions are the options of a state's URL that name files.
 var credentialOptions = []string{"ca", "cert", "key", "password-file"}
 
-// KeepCredentials copies the files that a store's URL names into the environment's directory, readable by
-// their owner only. It returns the URL that names the copies. It may be repeated. A copy's name has the
-// checksum of its content, so that no copy replaces one that is in use.
+// KeepCredentials copies the files that a store's URL names into the environment's directory, readable only
+// by their owner. It returns the URL that names the copies. It can be repeated. A copy's name contains the
+// checksum of its content, so that no copy replaces a different one that is in use.
 func (e Environment) KeepCredentials(state string) (string, error) {
 	return mapCredentialFiles(state, func(option, path string) (string, error) {
 		data, err := osutil.ReadUpTo(path, maxCredential)
@@ -172,18 +172,18 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 		}
 		if info, err := os.Stat(path); err == nil && (option == "key" || option == "password-file") &&
 			info.Mode().Perm()&0o077 != 0 {
-			return "", fmt.Errorf("file %q may be read by others: chmod 600 it", path)
+			return "", fmt.Errorf("other users have access to the file %[1]q; run: chmod 600 %[1]q", path)
 		}
 
 		folder := filepath.Join(e.Dir, credentialsFolder)
 		if err := osutil.MkdirAll(folder, 0o700); err != nil {
-			return "", fmt.Errorf("cannot make the folder of credentials: %w", err)
+			return "", fmt.Errorf("cannot create the directory of credentials: %w", err)
 		}
 
 		kept := filepath.Join(folder, option+"-"+osutil.Digest(data)[:8])
 		err = osutil.WriteFile(kept, data, 0o600)
 		if err != nil {
-			return kept, fmt.Errorf("cannot keep the %s of the state's URL: %w", option, err)
+			return kept, fmt.Errorf("cannot save the %s of the state's URL: %w", option, err)
 		}
 
 		return kept, nil
@@ -215,14 +215,15 @@ func (e Environment) DropCredentials() error {
 	return err
 }
 
-// LocateState resolves files in the environment's folder that a URL of PortableState names
-// to absolute paths, as processes want them.
+// LocateState returns the URL of a store with absolute paths. It resolves relative paths, such
+// as those of PortableState, against the environment's directory.
 func (e Environment) LocateState(state string) (string, error) {
 	dir, err := filepath.Abs(e.Dir)
 	if err != nil {
 		return "", fmt.Errorf("cannot find the model's directory: %w", err)
 	}
-	if path, file := strings.CutPrefix(state, sqliteScheme); file && path != "" && !filepath.IsAbs(path) {
+
+	if path, isSQLite := strings.CutPrefix(state, sqliteScheme); isSQLite && path != "" && !filepath.IsAbs(path) {
 		return sqliteScheme + filepath.Join(dir, path), nil
 	}
 
@@ -236,9 +237,9 @@ func (e Environment) LocateState(state string) (string, error) {
 
 const sqliteScheme = "sqlite:"
 
-// relativeURL returns the store's URL with paths relative to the environment's directory, so that the
-// record stays right if the directory moves. If the record already means that store, its URL stays
-// unchanged: older binaries write absolute paths, and may be used again.
+// relativeURL returns the store's URL with paths relative to the environment's directory, so that the record
+// stays valid if the directory moves. If the record already names that store, its URL stays unchanged. Older
+// versions of bijou write absolute paths, and an operator may return to such a version.
 func (e Environment) relativeURL(state string) (string, error) {
 	if was, err := readRecord(e.Dir); err == nil && was.State != "" {
 		if same, err := e.LocateState(was.State); err == nil && same == state {
@@ -258,8 +259,8 @@ func (e Environment) relativeURL(state string) (string, error) {
 	})
 }
 
-// mapCredentialFiles replaces the path of each file that a store's URL names. It returns a URL that cannot
-// be parsed unchanged, since opening it reports the reason.
+// mapCredentialFiles replaces the path of each file that a store's URL names. If a URL cannot be parsed, it
+// returns the URL unchanged, since opening the URL will report the reason.
 func mapCredentialFiles(state string, path func(option, path string) (string, error)) (string, error) {
 	place, query, ok := strings.Cut(state, "?")
 	if !ok || !strings.HasPrefix(state, "etcd") {

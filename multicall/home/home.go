@@ -1,14 +1,14 @@
-// Package home is the operator's folder: BIJOU_HOME, the environments in it,
-// and where each keeps what.
+// Package home handles the operator's directory, which is BIJOU_HOME, and the
+// environments in it. This is its layout:
 //
-//	BIJOU_HOME/current                  the name of the environment in use
+//	BIJOU_HOME/current                  the name of the current environment
 //	BIJOU_HOME/.model-defaults.json     the configuration that new environments begin with
-//	BIJOU_HOME/NAME/environment.yaml    what bootstrap chose; written last, so its presence is the environment's
+//	BIJOU_HOME/NAME/environment.yaml    the record, which bootstrap writes last: the environment exists if this file does
 //	BIJOU_HOME/NAME/state/state.db      the store, unless --state says otherwise
-//	BIJOU_HOME/NAME/tools/VERSION-SHA8/ the binary and a link for each applet
+//	BIJOU_HOME/NAME/tools/VERSION-SHA8/ the binary and a symlink for each applet
 //	BIJOU_HOME/NAME/machines/ID/        a local machine: agent.pid, agent.log, units/
 //
-// It knows no state and starts no process. multicall and multicall/juju import it.
+// It does not open a state or start a process.
 package home
 
 import (
@@ -26,11 +26,11 @@ import (
 )
 
 var (
-	// ErrNoEnvironment means that there is no environment of that name, or none at all.
+	// ErrNoEnvironment is returned if there is no environment with that name, or no environment at all.
 	ErrNoEnvironment = errors.New("there is no model")
-	// ErrRemoving means that the environment is being removed, so that no daemon may run for it.
-	ErrRemoving = errors.New("it is being destroyed")
-	// ErrBusy means that another process bootstraps or destroys that environment just now.
+	// ErrRemoving is returned if the environment is being removed, so that no daemon may run for it.
+	ErrRemoving = errors.New("the model is being destroyed")
+	// ErrBusy is returned if a different process is bootstrapping or destroying the environment.
 	ErrBusy = errors.New("another process is at work on it")
 )
 
@@ -38,10 +38,10 @@ var namePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]*\z`)
 })
 
-// currentFile holds the name of the environment in use; no environment has its name.
+// currentFile holds the name of the current environment. No environment can have this name.
 const currentFile = "current"
 
-// defaultsFile begins as no environment's name does.
+// defaultsFile holds the defaults of new environments. No environment's name can begin with a dot.
 const defaultsFile = ".model-defaults.json"
 
 // Home is one BIJOU_HOME.
@@ -49,20 +49,20 @@ type Home struct {
 	Dir string // absolute
 }
 
-// Find returns BIJOU_HOME, or ~/.bijou without it. It makes nothing.
+// Find returns the directory that $BIJOU_HOME names or, if it is not set, ~/.bijou. It does not create the directory.
 func Find() (Home, error) {
 	dir := os.Getenv("BIJOU_HOME")
 	if dir == "" {
 		user, err := os.UserHomeDir()
 		if err != nil {
-			return Home{}, fmt.Errorf("cannot find a home folder (set BIJOU_HOME): %w", err)
+			return Home{}, fmt.Errorf("cannot find a home directory (set BIJOU_HOME): %w", err)
 		}
 		dir = filepath.Join(user, ".bijou")
 	}
 
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return Home{Dir: abs}, fmt.Errorf("cannot find the folder %q: %w", dir, err)
+		return Home{}, fmt.Errorf("cannot find the directory %q: %w", dir, err)
 	}
 
 	return Home{Dir: abs}, nil
@@ -86,7 +86,8 @@ func (h Home) Path(name string) string { return filepath.Join(h.Dir, name) }
 
 // Names lists the environments that were bootstrapped, sorted.
 func (h Home) Names() ([]string, error) {
-	entries, err := os.ReadDir(h.Dir) // no glob: the folder's own name may have * or [
+	// A glob would not work if the directory's own name contains * or [.
+	entries, err := os.ReadDir(h.Dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("cannot list models in %q: %w", h.Dir, err)
 	}
@@ -101,14 +102,14 @@ func (h Home) Names() ([]string, error) {
 	return names, nil
 }
 
-// Controller and Owner are in names of environments as Juju 3 writes them: bijou:admin/NAME. There are no
-// controllers and no users: an environment belongs to whoever owns its directory.
+// Controller and Owner are parts of an environment's name in the form that Juju 3 uses: bijou:admin/NAME.
+// There are no controllers and no users. The owner of the environment's directory controls the environment.
 const (
 	Controller = "bijou"
 	Owner      = "admin"
 )
 
-// EnvironmentName returns NAME of [[bijou]:][admin/]NAME, the form in which juju shows it to programs.
+// EnvironmentName returns NAME in [[bijou]:][admin/]NAME, the form in which juju shows names to programs.
 func EnvironmentName(model string) string {
 	if controller, name, ok := strings.Cut(model, ":"); ok && (controller == Controller || controller == "") {
 		model = name
@@ -116,14 +117,15 @@ func EnvironmentName(model string) string {
 	return strings.TrimPrefix(model, Owner+"/")
 }
 
-// FromShell returns the environment that the shell's $JUJU_ENV names, or $JUJU_MODEL as Juju 3 has it; "" if
+// FromShell returns the environment that the shell's $JUJU_ENV or, as in Juju 3, $JUJU_MODEL names. It returns "" if
 // neither is set.
 func FromShell() string {
 	return cmp.Or(os.Getenv("JUJU_ENV"), EnvironmentName(os.Getenv("JUJU_MODEL")))
 }
 
-// Choose returns the environment of that name; without one, the one that the shell names, then
-// the current one, then the only one there is.
+// Choose returns the environment with that name. If name is "", it returns the environment that the shell
+// names. If the shell names none, it returns the current environment or, without a current one, the only
+// environment. It returns ErrNoEnvironment if there is no such environment.
 func (h Home) Choose(name string) (Environment, error) {
 	name = cmp.Or(name, FromShell())
 	if name == "" {
@@ -139,13 +141,13 @@ func (h Home) Choose(name string) (Environment, error) {
 	case len(names) == 1:
 		return h.Environment(names[0])
 	case len(names) > 1:
-		return Environment{}, fmt.Errorf("no model given: there are %s", strings.Join(names, ", "))
+		return Environment{}, fmt.Errorf("no model given; there are %s", strings.Join(names, ", "))
 	}
 
 	return Environment{}, fmt.Errorf("%w in %s", ErrNoEnvironment, h.Dir)
 }
 
-// Current returns the name of the environment in use; "" if there is none.
+// Current returns the name of the current environment, or "" if there is none.
 func (h Home) Current() string {
 	data, err := os.ReadFile(filepath.Join(h.Dir, currentFile))
 	if err != nil {
@@ -163,7 +165,8 @@ func (h Home) Current() string {
 	return name
 }
 
-// SetCurrent makes the named environment the one in use; "" means none.
+// SetCurrent makes the named environment the current one. After SetCurrent(""), there is no current
+// environment.
 func (h Home) SetCurrent(name string) error {
 	path := filepath.Join(h.Dir, currentFile)
 	if name == "" {
@@ -181,13 +184,13 @@ func (h Home) SetCurrent(name string) error {
 	return nil
 }
 
-// FolderLock is the right to make or remove one environment's folder. It is a lock
-// on the folder itself, so it ends with the process and leaves no file.
+// FolderLock is the right to create or remove one environment's directory. It is a lock on the directory
+// itself, so it ends with the process and leaves no file.
 type FolderLock struct {
 	dir *os.File
 }
 
-// Lock makes the environment's directory if there is none, and locks it. It returns ErrBusy if another
+// Lock creates the environment's directory if it is missing, and locks it. It returns ErrBusy if another
 // process has the lock.
 func (h Home) Lock(name string) (*FolderLock, error) {
 	if err := CheckName(name); err != nil {
@@ -196,12 +199,13 @@ func (h Home) Lock(name string) (*FolderLock, error) {
 
 	path := h.Path(name)
 	for {
-		// Others may pass through, so that what a charm runs as another user finds
-		// the charm, but not look around; what is secret has modes of its own.
+		// Other users can enter the directory, since a charm's programs may run as
+		// other users, but they cannot list it. Secret files have stricter modes.
 		if err := osutil.MkdirAll(path, 0o711); err != nil {
-			return nil, fmt.Errorf("cannot make the directory of model %q: %w", name, err)
+			return nil, fmt.Errorf("cannot create the directory of model %q: %w", name, err)
 		}
 
+		// A command that removes the environment may remove the directory just before it can be locked.
 		l, err := lockFolder(path)
 		if err != nil || l != nil {
 			return l, err
@@ -209,8 +213,8 @@ func (h Home) Lock(name string) (*FolderLock, error) {
 	}
 }
 
-// lockFolder returns nil without an error if the folder was removed meanwhile and has to
-// be made again.
+// lockFolder locks a directory. It returns nil without an error if the directory was removed in the meantime,
+// and must be created again.
 func lockFolder(path string) (*FolderLock, error) {
 	dir, err := osutil.TryLockFile(path, os.O_RDONLY)
 	switch {
@@ -225,14 +229,14 @@ func lockFolder(path string) (*FolderLock, error) {
 	return &FolderLock{dir: dir}, nil
 }
 
-// Bootstrapped reports whether the folder holds an environment already.
+// Bootstrapped reports whether the directory already holds an environment.
 func (l *FolderLock) Bootstrapped() bool {
 	_, err := os.Stat(filepath.Join(l.dir.Name(), recordFile))
 	return err == nil
 }
 
-// Clear removes all files of the directory, but not the directory. environment.yaml goes last: until then
-// the environment exists, and its removal can be repeated.
+// Clear removes all files in the directory, but not the directory itself. It removes environment.yaml last,
+// since the environment exists until then, and its removal can be repeated.
 func (l *FolderLock) Clear() error {
 	entries, err := os.ReadDir(l.dir.Name())
 	if err != nil {
@@ -252,7 +256,7 @@ func (l *FolderLock) Clear() error {
 	return os.RemoveAll(filepath.Join(l.dir.Name(), recordFile))
 }
 
-// Remove clears the folder and removes it; the lock is still to be released.
+// Remove clears the directory and removes it. The lock must still be released.
 func (l *FolderLock) Remove() error {
 	if err := l.Clear(); err != nil {
 		return err
@@ -264,18 +268,20 @@ func (l *FolderLock) Remove() error {
 	return nil
 }
 
-// Release unlocks the folder.
+// Release unlocks the directory.
 func (l *FolderLock) Release() {
+	// Close unlocks the directory even if it returns an error.
 	_ = l.dir.Close()
 }
 
-// removeAll does what os.RemoveAll does, also for trees in which a charm has made directories read-only.
+// removeAll is like [os.RemoveAll], but also removes trees in which a charm has made directories read-only.
 func removeAll(path string) error {
 	err := os.RemoveAll(path)
 	if !errors.Is(err, os.ErrPermission) {
 		return err
 	}
 
+	// A directory whose mode cannot be changed makes the removal below fail again.
 	_ = filepath.WalkDir(path, func(p string, d os.DirEntry, err error) error {
 		if d != nil && d.IsDir() {
 			_ = os.Chmod(p, 0o700)

@@ -45,7 +45,7 @@ func TestChoose(t *testing.T) {
 			t.Errorf("Choose(%q): %q, %v; want %q", name, e.Name, err, want)
 		}
 	}
-	want("", "a") // the only one
+	want("", "a") // the only environment
 	saveEnvironment(t, h, "b")
 	if _, err := h.Choose(""); err == nil {
 		t.Error("one of two was chosen")
@@ -128,7 +128,7 @@ func TestClaimIsExclusive(t *testing.T) {
 func TestInstallTools(t *testing.T) {
 	dir := t.TempDir()
 	var name string
-	for range 2 { // it may be repeated
+	for range 2 { // repeated, since a second call must succeed too
 		var err error
 		if name, err = InstallTools(dir, "9", []string{"bijou", "juju"}); err != nil {
 			t.Fatal(err)

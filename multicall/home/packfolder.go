@@ -13,8 +13,8 @@ import (
 	"bijou/state/osutil"
 )
 
-// PortableState returns the state's URL as it holds in a copy of the environment's folder,
-// and the files in it that the URL names.
+// PortableState returns the state's URL in a form that is valid in a copy of the environment's
+// directory. files are the files in the directory that the URL names.
 func (e Environment) PortableState() (url string, files []string, err error) {
 	if url, err = e.relativeURL(e.State); err != nil {
 		return "", nil, err
@@ -31,8 +31,8 @@ func (e Environment) PortableState() (url string, files []string, err error) {
 }
 
 // PackFolder writes a directory as a tar archive. The directory may be in use. A file that grows is written
-// with its former size, one that shrinks is padded with zeros, and one that is removed is left out; changed
-// names the last two. Sockets and other special files are left out.
+// with its former size. A file that shrinks is padded with zeros, and a removed file is left out. changed
+// names the files that were padded or left out. Sockets and other special files are left out.
 func PackFolder(w io.Writer, dir string) (changed []string, err error) {
 	t := tar.NewWriter(w)
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -50,10 +50,10 @@ func PackFolder(w io.Writer, dir string) (changed []string, err error) {
 	return changed, errors.Join(err, t.Close())
 }
 
-var errShrunk = errors.New("it became shorter while it was read")
+var errShrunk = errors.New("the file became shorter while it was read")
 
-// packFile writes one file, directory or symlink to the archive. It returns errShrunk if the file has
-// become shorter meanwhile.
+// packFile writes one file, directory or symlink to the archive. It returns errShrunk if the file becomes
+// shorter during this.
 func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 	info, err := d.Info()
 	if err != nil || !info.Mode().IsRegular() && !info.IsDir() && info.Mode().Type() != fs.ModeSymlink {
@@ -99,8 +99,9 @@ func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 	return err
 }
 
-// UnpackFolder makes the directory that PackFolder has written, completely or not at all. It writes nothing
-// outside, leaves out the entries named in without, and keeps owners only as root.
+// UnpackFolder restores a directory that PackFolder has written, completely or not at all. It writes no files
+// outside of the directory, and leaves out the entries named in without. It restores the owners of files only
+// as root.
 func UnpackFolder(r io.Reader, dir string, without ...string) error {
 	beside := dir + ".restored"
 	if err := removeAll(beside); err != nil {
@@ -121,7 +122,7 @@ func unpackBeside(r io.Reader, beside string, without []string) error {
 	if err := osutil.MkdirAll(beside, 0o755); err != nil {
 		return err
 	}
-	if err := osutil.Untar(context.Background(), beside, r, true); err != nil {
+	if err := osutil.Untar(context.Background(), beside, r, osutil.OwnWriter); err != nil {
 		return err
 	}
 

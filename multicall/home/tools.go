@@ -15,8 +15,8 @@ import (
 )
 
 // InstallTools copies the running binary to tools/VERSION-SHA8/bijou below dir,
-// with a link for each applet, and returns VERSION-SHA8. It works when the
-// binary's own file is gone already (go run removes it), and may be repeated.
+// with a symlink for each applet, and returns VERSION-SHA8. It also works if the
+// binary's own file is already gone, as after go run. It can be repeated.
 func InstallTools(dir, version string, applets []string) (name string, err error) {
 	name, sum, binary, err := readTools(version)
 	if err != nil {
@@ -29,13 +29,13 @@ func InstallTools(dir, version string, applets []string) (name string, err error
 	}, binary, "cannot copy the running binary")
 }
 
-// ToolsName returns the name that InstallTools gives the running binary.
+// ToolsName returns the name that InstallTools assigns to the running binary.
 func ToolsName(version string) (string, error) {
 	name, _, _, err := readTools(version)
 	return name, err
 }
 
-// readTools returns the running binary, its sum, and the name of its tools' directory.
+// readTools returns the running binary, its checksum, and the name of its tools' directory.
 func readTools(version string) (name, sum string, binary []byte, err error) {
 	binary, err = os.ReadFile("/proc/self/exe")
 	if err != nil {
@@ -46,24 +46,25 @@ func readTools(version string) (name, sum string, binary []byte, err error) {
 	return version + "-" + sum[:8], sum, binary, nil
 }
 
-// Fetched is a binary that comes from elsewhere.
+// Fetched describes a binary that was fetched from the state.
 type Fetched struct {
 	Name   string   // VERSION-SHA8
 	SHA256 string   // in hex
 	Links  []string // the applets' names
 }
 
-// PutTools writes a fetched binary to tools/NAME/bijou below dir, with its links. If its
-// checksum is wrong nothing is left of it. It may be repeated.
+// PutTools writes a fetched binary to tools/NAME/bijou below dir, with its symlinks. If the
+// checksum is wrong, it writes nothing. It can be repeated.
 func PutTools(dir string, f Fetched, content io.Reader) error {
 	if filepath.Base(f.Name) != f.Name || len(f.SHA256) < 8 || !strings.HasSuffix(f.Name, "-"+f.SHA256[:8]) {
-		return fmt.Errorf("cannot keep tools %q: their sha256 is %s", f.Name, f.SHA256)
+		return fmt.Errorf("cannot store the binary %q: the end of the name does not match its SHA-256 sum %s", f.Name, f.SHA256)
 	}
 
-	failure := fmt.Sprintf("cannot keep tools %q", f.Name)
-	data, err := io.ReadAll(content) // a slow source is not to be read while forks are blocked
+	failure := fmt.Sprintf("cannot store the binary %q", f.Name)
+	// Read everything first, since writing an executable blocks forks, and the source may be slow.
+	data, err := io.ReadAll(content)
 	if got := osutil.Digest(data); err == nil && got != f.SHA256 {
-		err = fmt.Errorf("its sha256 is %s, and not %s", got, f.SHA256)
+		err = fmt.Errorf("the SHA-256 sum is %s, not %s", got, f.SHA256)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", failure, err)
@@ -72,11 +73,11 @@ func PutTools(dir string, f Fetched, content io.Reader) error {
 	return keepTools(dir, f, data, failure)
 }
 
-// keepTools writes the binary into a directory below tools, and links the applets to it.
+// keepTools writes the binary into a directory below tools, and creates the applets' symlinks.
 func keepTools(dir string, f Fetched, data []byte, failure string) error {
 	folder := filepath.Join(dir, "tools", f.Name)
 	if err := osutil.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("cannot make the tools folder: %w", err)
+		return fmt.Errorf("cannot create the tools directory: %w", err)
 	}
 
 	to := filepath.Join(folder, "bijou")
@@ -90,13 +91,13 @@ func keepTools(dir string, f Fetched, data []byte, failure string) error {
 	return linkApplets(folder, f.Links)
 }
 
-// HasTools reports whether the folder of tools of that name is there.
+// HasTools reports whether the environment's directory has the tools with that name.
 func (e Environment) HasTools(name string) bool {
 	_, err := os.Stat(filepath.Join(e.Dir, "tools", name, "bijou"))
 	return err == nil
 }
 
-// SweepTools removes the folders of tools that are neither among those to keep nor pinned.
+// SweepTools removes the directories of tools that are not in keep and not pinned.
 func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) error {
 	entries, err := os.ReadDir(filepath.Join(e.Dir, "tools"))
 	if err != nil {
@@ -117,12 +118,12 @@ func (e Environment) SweepTools(keep []string, pinned func(folder string) bool) 
 	return nil
 }
 
-// toolsPattern ends the name of a folder of tools.
+// toolsPattern matches the end of the name of a directory of tools.
 var toolsPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`-[0-9a-f]{8}$`)
 })
 
-// linkApplets links the names of the applets to the binary beside them.
+// linkApplets creates, beside the binary, a symlink to it for each applet.
 func linkApplets(folder string, applets []string) error {
 	var links []string
 	for _, a := range applets {
@@ -138,7 +139,7 @@ func linkApplets(folder string, applets []string) error {
 	return nil
 }
 
-// Symlink makes the link. It replaces a file of that name in one rename.
+// Symlink creates a symlink to target. It replaces an existing file by a rename.
 func Symlink(target, link string) error {
 	if err := osutil.Symlink(target, link); err != nil {
 		return fmt.Errorf("cannot link %q: %w", link, err)

@@ -1,5 +1,5 @@
-// Package install is `bijou install`: links for the applets, and systemd's unit files. It
-// imports no role. Only multicall imports it.
+// Package install has the commands `bijou install` and `bijou uninstall`. They create and remove symlinks for
+// the applets, and systemd's unit files.
 package install
 
 import (
@@ -20,22 +20,22 @@ import (
 	"bijou/state/osutil"
 )
 
-// places name what install and uninstall are about.
+// places are the flags that select the files of install and uninstall.
 type places struct {
-	Dir   string `help:"The links' folder; default: /usr/local/bin for root, else ~/.local/bin." type:"path" placeholder:"DIR"`
-	Yes   bool   `short:"y" help:"Without --dir: do not ask."`
-	Jujud bool   `help:"As root: the links /var/lib/juju/tools/machine-0/jujud, /usr/bin/juju-exec and /usr/bin/juju-run, which charms call; other links only with --dir."`
+	Dir   string `help:"Use the symlinks in this directory; default: /usr/local/bin for root, and ~/.local/bin for other users." type:"path" placeholder:"DIR"`
+	Yes   bool   `short:"y" help:"Do not ask about the directory if --dir is not given."`
+	Jujud bool   `help:"Use the symlinks /var/lib/juju/tools/machine-0/jujud, /usr/bin/juju-exec and /usr/bin/juju-run, which charms call; only for root. Other symlinks only with --dir."`
 
-	Systemd    bool   `help:"Write systemd's unit files of a model; make links only with --dir."`
+	Systemd    bool   `help:"Use systemd's unit files of a model; symlinks only with --dir."`
 	Env        string `type:"path" placeholder:"DIR" help:"Use the model in this directory, with --systemd; default: the model in use."`
-	Machine    string `placeholder:"ID" help:"For --systemd: only the unit file of this machine's agent, on a host of its own."`
-	Neco       bool   `help:"For --systemd: the unit files of neco-updater and neco-worker, whose links are beside this binary or in --dir."`
-	SystemdDir string `type:"path" placeholder:"DIR" help:"Where the unit files are; default: /etc/systemd/system."`
+	Machine    string `placeholder:"ID" help:"With --systemd: only the unit file of this machine's agent, on a host of its own."`
+	Neco       bool   `help:"With --systemd: the unit files of neco-updater and neco-worker, whose symlinks are beside this binary or in --dir."`
+	SystemdDir string `type:"path" placeholder:"DIR" help:"Use the unit files in this directory; default: /etc/systemd/system."`
 }
 
-// visit calls units and links for the places that the flags name. If the flags name units or jujud, and no
-// directory, those are all. Otherwise links gets all applets for the directory, or for the default one after
-// a question.
+// visit calls units and links for the files that the flags select. If the flags select unit files or jujud
+// without a directory, it stops after these. Otherwise it calls links with all applets for the directory. For
+// the default directory, the user must first confirm question.
 func (p places) visit(
 	c *applet.Call,
 	question string,
@@ -84,25 +84,26 @@ func (p places) visit(
 // Command is the command line of `bijou install`.
 type Command struct {
 	places
-	Force   bool     `help:"Replace files of other programs, too."`
-	Without []string `placeholder:"NAME,..." help:"Make no links of these names, as juju beside Canonical's; bijou NAME calls them."`
+	Force   bool     `help:"Also replace files of other programs."`
+	Without []string `placeholder:"NAME,..." help:"Do not create symlinks with these names, such as juju if Canonical's is installed; bijou NAME calls them."`
 }
 
-// Run makes links or unit files. It prints a line for each unit file. For the links it prints their number,
-// the juju that a shell finds, and the next step.
+// Run creates symlinks or unit files. It prints a line for each unit file. For the symlinks it prints their
+// number, the program juju that a shell finds, and the next step.
 func (i Command) Run(c *applet.Call) error {
 	for _, name := range i.Without {
 		if !slices.Contains(c.Applets, name) {
-			return console.Usage(fmt.Errorf("--without %s: there is no such name", name))
+			return console.Usage(fmt.Errorf("--without %s: there is no applet of that name", name))
 		}
 	}
 
 	leftOut := func(name string) bool { return slices.Contains(i.Without, name) }
 	c.Applets = slices.DeleteFunc(slices.Clone(c.Applets), leftOut)
-	return i.visit(c, fmt.Sprintf("Link %d names in %%s", len(c.Applets)), i.installUnitFiles, i.makeLinks)
+	return i.visit(c, fmt.Sprintf("Create %d symlinks in %%s", len(c.Applets)), i.installUnitFiles, i.makeLinks)
 }
 
-// Where Juju has what charms call: its binary on machine 0, and what is for cron jobs and services.
+// These are the directories of Juju's programs that charms call: its binary on machine 0, and the programs for cron
+// jobs and services.
 const (
 	jujudDir    = "/var/lib/juju/tools/machine-0"
 	jujuExecDir = "/usr/bin"
@@ -116,12 +117,12 @@ func defaultDir() (string, error) {
 	return filepath.Join(user, ".local", "bin"), err
 }
 
-// confirmDir asks the question about the directory. It returns an error if the answer is no, or if there is
-// no terminal.
+// confirmDir prompts the operator with the question about the directory. It returns an error if the answer is
+// no, or if there is no terminal.
 func confirmDir(s console.Streams, question, dir string) error {
 	if !console.IsTerminal(s.In) {
-		return console.Hint(fmt.Errorf("nothing was done: nobody is there to be asked about %s", dir),
-			"--yes does not ask; --dir DIR is about another folder")
+		return console.Hint(fmt.Errorf("nothing was done: cannot ask about %s without a terminal", dir),
+			"--yes skips the question; --dir DIR uses a different directory")
 	}
 
 	if !console.Confirm(s, question) {
@@ -130,10 +131,11 @@ func confirmDir(s console.Streams, question, dir string) error {
 	return nil
 }
 
-// hintIfNotOnPath prints a hint if shells do not look into the directory.
+// hintIfNotOnPath prints a hint if the directory is not on PATH.
 func hintIfNotOnPath(s console.Streams, dir string) {
+	// Charms call jujud by its path.
 	if dir == jujudDir {
-		return // charms call it by its path
+		return
 	}
 	for _, onPath := range filepath.SplitList(os.Getenv("PATH")) {
 		if applet.IsSameFile(onPath, dir) {
@@ -144,15 +146,15 @@ func hintIfNotOnPath(s console.Streams, dir string) {
 	fmt.Fprintf(s.Err, "hint: %s is not on your PATH: export PATH=\"%s:$PATH\"\n", dir, dir)
 }
 
-// makeLinks makes a link to this binary for each name in dir, and removes links for names that are left
-// out. If a file is in the way of any, it returns an error that names all of them.
+// makeLinks creates a symlink to this binary in dir for each name, and removes symlinks for names that are
+// left out. If files of different programs are in the way, it returns an error that names all of them.
 func (i Command) makeLinks(s console.Streams, dir string, names []string) error {
 	target, err := applet.ExecutablePath()
 	if err != nil {
 		return err
 	}
 	if err := osutil.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("cannot make the folder %q: %w", dir, err)
+		return fmt.Errorf("cannot create the directory %q: %w", dir, err)
 	}
 	defer hintIfNotOnPath(s, dir)
 
@@ -174,16 +176,16 @@ func (i Command) makeLinks(s console.Streams, dir string, names []string) error 
 		return err
 	}
 
-	fmt.Fprintf(s.Out, "%s: %d names lead to %s%s\n", dir, len(names), target, describeOutcomes(outcomes))
+	fmt.Fprintf(s.Out, "%s: %d symlinks to %s%s\n", dir, len(names), target, describeOutcomes(outcomes))
 	if dir != jujudDir && dir != jujuExecDir {
 		i.printJuju(s, dir)
-		fmt.Fprintln(s.Out, "next: bijou quickstart shows everything on this host; bijou juju bootstrap makes a model")
+		fmt.Fprintln(s.Out, "next: bijou quickstart shows everything on this host; bijou juju bootstrap creates a model")
 	}
 	return nil
 }
 
-// removeLeftOut removes links that an earlier call has made for names that are now left out, since a shell
-// would still find them.
+// removeLeftOut removes symlinks that an earlier call has created for names that are now left out, since a
+// shell would still find them.
 func (i Command) removeLeftOut(target, dir string) error {
 	for _, name := range i.Without {
 		link := filepath.Join(dir, name)
@@ -192,14 +194,14 @@ func (i Command) removeLeftOut(target, dir string) error {
 			continue
 		}
 		if err := os.Remove(link); err != nil {
-			return fmt.Errorf("cannot remove the link %q: %w", link, err)
+			return fmt.Errorf("cannot remove the symlink %q: %w", link, err)
 		}
 	}
 
 	return nil
 }
 
-// describeOutcomes returns in brackets how many links were made, replaced or left.
+// describeOutcomes returns, in brackets, how many symlinks were created, replaced or left unchanged.
 func describeOutcomes(outcomes map[string]int) string {
 	var texts []string
 	for _, done := range []string{linked, linkedAnew, linkReplaced, linkedAlready} {
@@ -214,69 +216,71 @@ func describeOutcomes(outcomes map[string]int) string {
 	return " (" + strings.Join(texts, ", ") + ")"
 }
 
-// printJuju tells bijou's juju from Canonical's.
+// printJuju prints which program juju is bijou, and which is Canonical's.
 func (i Command) printJuju(s console.Streams, dir string) {
 	other, first := applet.FindOther("juju")
 	switch {
 	case slices.Contains(i.Without, "juju") && other != "":
-		fmt.Fprintf(s.Out, "juju stays %s, which is not bijou's; bijou's is: bijou juju\n", other)
+		fmt.Fprintf(s.Out, "juju is still %s, which is not bijou's; to call bijou's: bijou juju\n", other)
 	case slices.Contains(i.Without, "juju"):
-		fmt.Fprintln(s.Out, "juju is left out; bijou's is: bijou juju")
+		fmt.Fprintln(s.Out, "there is no symlink juju; to call bijou's: bijou juju")
 	case other != "" && first:
-		fmt.Fprintf(s.Out, "the juju in %s is bijou's, not Canonical's; a shell finds %s first: call bijou juju, or --without juju\n", dir, other)
+		fmt.Fprintf(s.Out, "the juju in %s is bijou's, not Canonical's; but a shell finds %s first: call bijou juju, or use --without juju\n", dir, other)
 	case other != "":
-		fmt.Fprintf(s.Out, "the juju in %s is bijou's, not Canonical's, which is %s: --without juju leaves that the name\n", dir, other)
+		fmt.Fprintf(s.Out, "the juju in %s is bijou's, not Canonical's, which is %s; to give Canonical's the name: --without juju\n", dir, other)
 	default:
 		fmt.Fprintf(s.Out, "the juju in %s is bijou's, not Canonical's\n", dir)
 	}
 }
 
-// What becomes of a link.
+// These are the outcomes of the creation of a symlink.
 const (
 	linked        = "new"
-	linkedAnew    = "linked anew"
-	linkReplaced  = "in place of other files"
-	linkedAlready = "there already"
+	linkedAnew    = "linked again"
+	linkReplaced  = "replaced other files"
+	linkedAlready = "already up to date"
 )
 
-// makeLink makes one link, and reports what it did. It returns an error if a file of another program is in
-// the way, unless --force is given.
+// makeLink creates one symlink, and returns the outcome. It returns an error if a file of a different program
+// is in the way, unless --force is given.
 func (i Command) makeLink(target, link string) (done string, err error) {
 	if applet.IsSameFile(target, link) {
 		return i.updateLink(target, link)
 	}
 
-	switch ours, err := isBijouLink(link); {
+	ours, err := isBijouLink(link)
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return linked, home.Symlink(target, link)
 	case err != nil:
-		return "", fmt.Errorf("cannot look at %q: %w", link, err)
+		return "", fmt.Errorf("cannot examine %q: %w", link, err)
 	case ours:
 		return linkedAnew, home.Symlink(target, link)
 	case i.Force:
 		return linkReplaced, home.Symlink(target, link)
 	}
 
-	return "", fmt.Errorf("cannot link %q: it is a file of another program", link)
+	return "", fmt.Errorf("cannot replace %q: the file belongs to another program", link)
 }
 
-// updateLink makes a link point to the target, and reports what it did. It does not touch the binary itself.
+// updateLink makes a symlink point to the target, and returns the outcome. It does not replace the binary
+// itself.
 func (i Command) updateLink(target, link string) (done string, err error) {
-	switch to, err := os.Readlink(link); {
-	case err != nil: // the binary itself
-		return linkedAlready, nil
-	case to == target:
+	// Without a symlink at this path, it is the binary itself.
+	to, err := os.Readlink(link)
+	if err != nil || to == target {
 		return linkedAlready, nil
 	}
 
 	return linkedAnew, home.Symlink(target, link)
 }
 
-// isBijouLink reports whether some bijou made the link: its target is called like a bijou
-// binary, whether it exists or not.
+// isBijouLink reports whether a version of bijou has created the symlink. It looks only at the name of the
+// target, which need not exist.
 func isBijouLink(link string) (bool, error) {
 	to, err := os.Readlink(link)
-	if errors.Is(err, syscall.EINVAL) { // it is no link
+	// EINVAL means that the file is not a symlink.
+	if errors.Is(err, syscall.EINVAL) {
 		return false, nil
 	}
 	return err == nil && applet.IsBijouName(filepath.Base(to)), err
@@ -285,12 +289,12 @@ func isBijouLink(link string) (bool, error) {
 // Removal is the command line of `bijou uninstall`.
 type Removal struct{ places }
 
-// Run removes links to this binary or unit files, and prints one line for each.
+// Run removes symlinks to this binary or unit files, and prints one line for each.
 func (r Removal) Run(c *applet.Call) error {
-	return r.visit(c, "Remove the links to this program in %s", r.removeUnitFiles, removeLinks)
+	return r.visit(c, "Remove the symlinks to this program in %s", r.removeUnitFiles, removeLinks)
 }
 
-// removeLinks removes the links to this binary. It does not touch the binary, or links to a different one.
+// removeLinks removes the symlinks to this binary. It keeps the binary, and symlinks to other binaries.
 func removeLinks(s console.Streams, dir string, names []string) error {
 	binary, err := applet.ExecutablePath()
 	if err != nil {
@@ -298,33 +302,39 @@ func removeLinks(s console.Streams, dir string, names []string) error {
 	}
 
 	removed := 0
+	var failed []error
 	for _, name := range names {
 		link := filepath.Join(dir, name)
-		switch to, linkErr := os.Readlink(link); {
-		case errors.Is(linkErr, fs.ErrNotExist):
-			// There is no such link.
-		case linkErr != nil || to != binary && !applet.IsSameFile(link, binary):
-			fmt.Fprintf(s.Err, "%s stays: it is no link to %s\n", link, binary)
-		default:
-			linkErr = os.Remove(link)
-			if linkErr == nil {
-				fmt.Fprintf(s.Out, "%s: removed\n", link)
-				removed++
-			}
-			err = errors.Join(err, linkErr)
+		to, err := os.Readlink(link)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
 		}
+		if err != nil || to != binary && !applet.IsSameFile(link, binary) {
+			fmt.Fprintf(s.Err, "%s stays: it is not a symlink to %s\n", link, binary)
+			continue
+		}
+
+		if err := os.Remove(link); err != nil {
+			// Try the other symlinks first.
+			failed = append(failed, err)
+			continue
+		}
+		fmt.Fprintf(s.Out, "%s: removed\n", link)
+		removed++
 	}
 
-	if removed == 0 && err == nil {
-		fmt.Fprintf(s.Err, "nothing was removed: %s has no link to %s\n", dir, binary)
+	if removed == 0 && len(failed) == 0 {
+		fmt.Fprintf(s.Err, "nothing was removed: %s contains no symlink to %s\n", dir, binary)
 	}
 	if dir == jujudDir {
-		_ = os.Remove(dir) // which fails where something is left
+		// This fails if the directory is not empty.
+		_ = os.Remove(dir)
 	}
-	return err
+
+	return errors.Join(failed...)
 }
 
-// removeUnitFiles removes the unit files that the flags name, and prints each.
+// removeUnitFiles removes the unit files that the flags name, and prints the name of each.
 func (r Removal) removeUnitFiles(s console.Streams) error {
 	set, err := r.selectUnits()
 	if err != nil {

@@ -31,7 +31,7 @@ func TestJujudPlaces(t *testing.T) {
 	}
 }
 
-// TestInstallAsks checks that install asks on a terminal and proceeds only after a yes.
+// TestInstallAsks checks that install asks for confirmation on a terminal, and continues only after a yes.
 func TestInstallAsks(t *testing.T) {
 	for answer, want := range map[string]bool{"y\n": true, "YES\n": true, "\n": false, "n\n": false, "\x04": false} {
 		outer, inner, err := terminal.Open(24, 80)
@@ -42,8 +42,8 @@ func TestInstallAsks(t *testing.T) {
 		if _, err := outer.WriteString(answer); err != nil {
 			t.Fatal(err)
 		}
-		err = confirmDir(console.Streams{In: inner, Err: &errs}, "Link 3 names in /d", "/d")
-		if (err == nil) != want || !strings.HasSuffix(errs.String(), "Link 3 names in /d? [y/N] ") {
+		err = confirmDir(console.Streams{In: inner, Err: &errs}, "Create 3 symlinks in /d", "/d")
+		if (err == nil) != want || !strings.HasSuffix(errs.String(), "Create 3 symlinks in /d? [y/N] ") {
 			t.Errorf("%q: error %v, asked %q", answer, err, errs.String())
 		}
 		outer.Close()

@@ -18,7 +18,7 @@ import (
 type unitSet struct {
 	owner string
 	units []systemd.Unit
-	start string // what to enable
+	start string // the names of the units to enable
 }
 
 // installUnitFiles writes the unit files that the flags select, and prints how to start them.
@@ -30,7 +30,7 @@ func (i Command) installUnitFiles(s console.Streams) error {
 
 	dir := cmp.Or(i.SystemdDir, systemd.Dir)
 	if err := osutil.MkdirAll(dir, 0o755); err != nil {
-		return console.Hint(fmt.Errorf("cannot make the folder %q: %w", dir, err), unitFileHints(err)...)
+		return console.Hint(fmt.Errorf("cannot create the directory %q: %w", dir, err), unitFileHints(err)...)
 	}
 
 	var refused []error
@@ -42,36 +42,37 @@ func (i Command) installUnitFiles(s console.Streams) error {
 		case changed:
 			fmt.Fprintf(s.Out, "%s: written\n", filepath.Join(dir, u.Name))
 		default:
-			fmt.Fprintf(s.Out, "%s: there already\n", filepath.Join(dir, u.Name))
+			fmt.Fprintf(s.Out, "%s: already up to date\n", filepath.Join(dir, u.Name))
 		}
 	}
 
 	if err := errors.Join(refused...); err != nil {
 		return console.Hint(err, unitFileHints(err)...)
 	}
+	// systemd does not read a different directory, so there is nothing to start.
 	if i.SystemdDir != "" && i.SystemdDir != systemd.Dir {
-		return nil // systemd does not read that folder, so there is nothing to start
+		return nil
 	}
 
 	if i.Neco {
 		if err := osutil.MkdirAll("/etc/neco", 0o755); err != nil {
-			return fmt.Errorf("cannot make the folder of neco's configuration: %w", err)
+			return fmt.Errorf("cannot create the directory of neco's configuration: %w", err)
 		}
 
 		fmt.Fprintln(
 			s.Err,
-			"before that: NECO_STATE=URL goes into /etc/neco/environment, and this server's number into /etc/neco/rack",
+			"first write NECO_STATE=URL to /etc/neco/environment, and this server's number to /etc/neco/rack",
 		)
 	}
 
-	fmt.Fprintf(s.Err, "start it, now and at every boot: systemctl enable --now %s\n", w.start)
+	fmt.Fprintf(s.Err, "to start it now and at every boot: systemctl enable --now %s\n", w.start)
 	return systemd.Reload()
 }
 
-// selectUnits returns the unit files that the flags name: those of neco's daemons, or of an environment.
+// selectUnits returns the unit files that the flags select, for neco's daemons or for an environment.
 func (p places) selectUnits() (unitSet, error) {
 	if !p.Systemd {
-		return unitSet{}, console.Usage(errors.New("--env, --machine, --neco and --systemd-dir go with --systemd"))
+		return unitSet{}, console.Usage(errors.New("--env, --machine, --neco and --systemd-dir need --systemd"))
 	}
 	if p.Neco {
 		return p.necoUnits()
@@ -79,7 +80,7 @@ func (p places) selectUnits() (unitSet, error) {
 
 	e, err := p.chooseEnvironment()
 	if err != nil {
-		return unitSet{}, console.Hint(err, "--env DIR names a model's directory, as ~/.bijou/default")
+		return unitSet{}, console.Hint(err, "give the model's directory, for example: --env ~/.bijou/default")
 	}
 	units, err := p.environmentUnits(e)
 	if err != nil {
@@ -92,7 +93,7 @@ func (p places) selectUnits() (unitSet, error) {
 // necoUnits returns the unit files of neco's daemons.
 func (p places) necoUnits() (unitSet, error) {
 	if p.Env != "" || p.Machine != "" {
-		return unitSet{}, console.Usage(errors.New("--neco cannot be used with --env or --machine: it has no model"))
+		return unitSet{}, console.Usage(errors.New("--neco cannot be used with --env or --machine: neco has no model"))
 	}
 
 	bin := p.Dir
@@ -105,7 +106,7 @@ func (p places) necoUnits() (unitSet, error) {
 		bin = filepath.Dir(binary)
 		if _, err := os.Stat(filepath.Join(bin, "neco-worker")); err != nil {
 			return unitSet{}, console.Hint(fmt.Errorf("cannot find neco-worker: %w", err),
-				"--dir DIR makes the links, and names their folder")
+				"give the directory of the symlinks, which are then also created: --dir DIR")
 		}
 	}
 
@@ -113,20 +114,21 @@ func (p places) necoUnits() (unitSet, error) {
 	return unitSet{owner: systemd.NecoOwner, units: units, start: "neco-updater neco-worker"}, err
 }
 
-// environmentUnits returns the machine's unit file first.
+// environmentUnits returns the unit files of an environment, or of the machine that the flags name. The machine's
+// unit file comes first.
 func (p places) environmentUnits(e home.Environment) ([]systemd.Unit, error) {
 	if p.Machine == "" {
 		return systemd.Units(e)
 	}
 	if n, err := strconv.Atoi(p.Machine); err != nil || n < 1 || strconv.Itoa(n) != p.Machine {
-		return nil, console.Usage(fmt.Errorf("cannot make the unit file of machine %q: want a number from 1",
+		return nil, console.Usage(fmt.Errorf("cannot write the unit file of machine %q: want a number from 1",
 			p.Machine))
 	}
 
 	return systemd.AgentUnits(e, p.Machine)
 }
 
-// chooseEnvironment returns the environment of --env, or the one in use.
+// chooseEnvironment returns the environment of --env, or the current one.
 func (p places) chooseEnvironment() (home.Environment, error) {
 	if p.Env != "" {
 		return home.Load(p.Env)
@@ -145,7 +147,7 @@ func unitFileHints(err error) []string {
 	case errors.Is(err, systemd.ErrForeign):
 		return []string{"--force replaces these files"}
 	case errors.Is(err, os.ErrPermission):
-		return []string{"call it by sudo, with --env DIR; or write elsewhere, with --systemd-dir DIR"}
+		return []string{"use sudo, with --env DIR; or write to a different directory: --systemd-dir DIR"}
 	}
 
 	return nil

@@ -19,7 +19,7 @@ type actionDoc struct {
 	Results    map[string]any `json:"results,omitempty" yaml:"results,omitempty"`
 	Code       *int           `json:"code,omitempty" yaml:"code,omitempty"`
 	Stdout     string         `json:"stdout,omitempty" yaml:"stdout,omitempty"`
-	StdoutForm string         `json:"stdout-encoding,omitempty" yaml:"stdout-encoding,omitempty"` // base64; empty: it is text
+	StdoutForm string         `json:"stdout-encoding,omitempty" yaml:"stdout-encoding,omitempty"` // "base64", or empty for text
 	Stderr     string         `json:"stderr,omitempty" yaml:"stderr,omitempty"`
 	StderrForm string         `json:"stderr-encoding,omitempty" yaml:"stderr-encoding,omitempty"`
 	Dropped    int64          `json:"bytes-missing,omitempty" yaml:"bytes-missing,omitempty"`
@@ -54,7 +54,8 @@ func newActionDoc(a actions.Action, out actions.Output) actionDoc {
 	return doc
 }
 
-// encodeOutput returns output that is not UTF-8 in base64, and says so as Juju does: JSON has no bytes.
+// encodeOutput returns output as text, or in base64 if it is not UTF-8, since JSON cannot hold other bytes.
+// As in Juju, form is "base64", or empty for text.
 func encodeOutput(output []byte) (encoded, form string) {
 	if utf8.Valid(output) {
 		return string(output), ""
@@ -62,7 +63,7 @@ func encodeOutput(output []byte) (encoded, form string) {
 	return base64.StdEncoding.EncodeToString(output), "base64"
 }
 
-// printActions prints a single action as a document, several as a list.
+// printActions prints one action as a document, and several actions as a list.
 func printActions(o *operator, all []*awaitedAction, format string) error {
 	var docs []actionDoc
 	for _, a := range all {

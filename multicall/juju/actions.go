@@ -14,7 +14,7 @@ import (
 
 type actionsCmd struct {
 	Service    string `arg:"" name:"application" help:"The application."`
-	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml or json (with the schemas of the parameters); default tabular."`
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, or as yaml or json with the schemas of the parameters; default tabular."`
 	outputFlag `embed:""`
 	Schema     bool `help:"Show the schemas of the parameters, as --format yaml does."`
 }
@@ -55,7 +55,7 @@ func (c actionsCmd) Run(o *operator) error {
 	for _, name := range slices.Sorted(maps.Keys(actions)) {
 		a := actions[name]
 		docs[name] = newActionInfo(a)
-		t.Add("", name, paramNames(a.Params), text.FirstLine(a.Description))
+		t.Add(console.Plain, name, paramNames(a.Params), text.FirstLine(a.Description))
 	}
 
 	return o.printTable(c.Format, docs, t)
@@ -65,7 +65,8 @@ func newActionInfo(a charm.Action) actionInfo {
 	return actionInfo{Description: a.Description, Params: paramInfos(a.Params), Required: a.Params.Required}
 }
 
-// paramInfos describes the parameters of a schema by name, and those of nested objects below them.
+// paramInfos describes the parameters of a schema by name. The parameters of a nested object are its
+// Properties.
 func paramInfos(s charm.Schema) map[string]paramInfo {
 	infos := map[string]paramInfo{}
 	for name, p := range s.Properties {
@@ -84,7 +85,8 @@ func paramInfos(s charm.Schema) map[string]paramInfo {
 	return infos
 }
 
-// paramNames returns the parameters' names: required ones first, the others in brackets.
+// paramNames returns the parameters' names. Required parameters come first, and optional parameters have
+// brackets.
 func paramNames(s charm.Schema) string {
 	var required, others []string
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {

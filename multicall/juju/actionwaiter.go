@@ -13,21 +13,21 @@ import (
 	"bijou/state/text"
 )
 
-// agentDownTimeout is how long an agent may be absent before it counts as down: one that
-// restarts, or has lost its session, is back sooner.
+// agentDownTimeout is how long an agent may be absent before it counts as down. An agent that restarts, or
+// has lost its session, returns sooner.
 const agentDownTimeout = 15 * time.Second
 
 type awaitedAction struct {
 	action      actions.Action
-	output      actions.Output // once it has ended
+	output      actions.Output // empty until the action has ended
 	unit        state.Unit
-	absentSince time.Time // of its agent; zero: it is present
-	stuckReason string    // why it is given up; empty: it is still awaited
+	absentSince time.Time // since when the unit's agent has been absent; zero if it is present
+	stuckReason string    // why the command no longer waits for the action; empty while it waits
 }
 
 func (a awaitedAction) isSettled() bool { return a.action.Ended() || a.stuckReason != "" }
 
-// actionWaiter waits for actions and commands of operators to end.
+// actionWaiter waits until operators' actions and commands have ended.
 type actionWaiter struct {
 	o       *operator
 	state   *state.State
@@ -44,7 +44,7 @@ func newActionWaiter(o *operator, s *state.State, queued []actions.Action) *acti
 	return w
 }
 
-// withTimeout waits without end if the time-out is 0.
+// withTimeout is like [context.WithTimeout], except that a timeout of 0 means no limit.
 func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if timeout > 0 {
 		return context.WithTimeout(ctx, timeout)
@@ -52,8 +52,8 @@ func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, c
 	return context.WithCancel(ctx)
 }
 
-// wait blocks until all actions have settled, or returns ctx's error. It keeps waiting while the store is
-// away.
+// wait blocks until all actions have ended or are stuck. It returns ctx's error if ctx ends first. It keeps
+// waiting while the store is unreachable.
 func (w *actionWaiter) wait(ctx context.Context) error {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -71,6 +71,10 @@ func (w *actionWaiter) wait(ctx context.Context) error {
 
 	f.read = func(v *state.View) (func() error, error) {
 		fresh, err := w.readActions(v)
+		if err != nil {
+			return nil, err
+		}
+
 		return func() error {
 			for i, a := range fresh {
 				w.reportProgress(w.actions[i].action, a.action)
@@ -82,11 +86,12 @@ func (w *actionWaiter) wait(ctx context.Context) error {
 				stop()
 			}
 			return nil
-		}, err
+		}, nil
 	}
 
 	err := f.follow(waiting)
-	w.o.reportSteps(state.Steps{What: actionsEnded, Done: len(w.actions), Total: len(w.actions)}) // or else the bar would stay
+	// The last step removes the progress bar.
+	w.o.reportSteps(state.Steps{What: actionsEnded, Done: len(w.actions), Total: len(w.actions)})
 	if err != nil || w.allSettled() {
 		return err
 	}
@@ -138,7 +143,7 @@ func (w *actionWaiter) reportProgress(before, now actions.Action) {
 }
 
 // refresh reads the action again. It sets the reason why the action is stuck, if its unit's agent has been
-// away or in trouble for agentDownTimeout.
+// absent for agentDownTimeout, or in trouble for so long before the action has begun.
 func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, err error) {
 	if a.action.Ended() {
 		return a, nil
@@ -159,7 +164,8 @@ func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, e
 		return a, err
 	}
 
-	hasBegun := a.unit.Charm != "" // the agent of a new unit may not have come yet
+	// A new unit has no charm yet, and its agent may not have started.
+	hasBegun := a.unit.Charm != ""
 	switch {
 	case present || !hasBegun:
 		a.absentSince = time.Time{}
@@ -167,21 +173,25 @@ func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, e
 		a.absentSince = now
 	}
 	if !a.absentSince.IsZero() && now.Sub(a.absentSince) >= agentDownTimeout {
-		a.stuckReason = "its agent went down"
-	}
-	if a.action.Status != actions.Pending {
-		return a, nil
+		a.stuckReason = "the agent of its unit went down"
 	}
 
-	trouble, err := v.Trouble(state.UnitAgent(a.action.Unit))
-	if trouble != nil && now.Sub(trouble.Since) >= agentDownTimeout {
-		a.stuckReason = "its agent cannot go on: " + trouble.Message
+	// A process that has begun can end while its agent is in trouble.
+	if a.action.Status == actions.Pending {
+		trouble, err := v.Trouble(state.UnitAgent(a.action.Unit))
+		if err != nil {
+			return a, err
+		}
+		if trouble != nil && now.Sub(trouble.Since) >= agentDownTimeout {
+			a.stuckReason = "the agent of its unit cannot continue: " + trouble.Message
+		}
 	}
-	return a, err
+
+	return a, nil
 }
 
-// pollTimeout returns when to look again without an event. It is short while an agent is absent, since no
-// event reports that the agent stays absent.
+// pollTimeout returns how long to wait for an event before the actions are read again. It is short while an
+// agent is absent, since no event reports that the agent stays absent.
 func (w *actionWaiter) pollTimeout() time.Duration {
 	for _, a := range w.actions {
 		if !a.isSettled() && !a.absentSince.IsZero() {
@@ -191,8 +201,8 @@ func (w *actionWaiter) pollTimeout() time.Duration {
 	return agentDownTimeout
 }
 
-// waitOrCancel waits until all actions have ended. After the timeout (0: none), or when the operator
-// interrupts, it cancels the others; reason says which of the two happened.
+// waitOrCancel waits until all actions have ended. After the timeout, or when the operator interrupts, it
+// cancels the remaining actions and returns the reason. A timeout of 0 means no limit.
 func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err error) {
 	ctx, cancel := withTimeout(w.o.ctx, timeout)
 	defer cancel()
@@ -234,7 +244,7 @@ func (w *actionWaiter) cancelRemaining(left []actions.Action) error {
 	return nil
 }
 
-// awaitActions waits for actions. An action that has not ended in time goes on.
+// awaitActions waits for actions and prints their outcomes. Actions that have not ended in time keep running.
 func awaitActions(o *operator, s *state.State, queued []actions.Action, timeout time.Duration, format string) error {
 	w := newActionWaiter(o, s, queued)
 	w.progress = func(a actions.Action, line actions.Line) {
@@ -256,18 +266,21 @@ func awaitActions(o *operator, s *state.State, queued []actions.Action, timeout 
 	err := w.outcomeError(timeout)
 	if format == taskFormat {
 		unprinted := printTasks(o, "json", w.actions)
-		return errors.Join(unprinted, taskError(err, !w.allSettled()))
+		if w.allSettled() {
+			return errors.Join(unprinted, taskError(err))
+		}
+		return errors.Join(unprinted, timeoutError(err))
 	}
 
 	unprinted := printActions(o, w.actions, format)
 	return errors.Join(unprinted, err)
 }
 
-// outcomeError returns an error that names the actions that have not completed; nil if there are none.
+// outcomeError returns an error that names the actions that have not completed. It returns nil if all actions
+// have completed.
 func (w *actionWaiter) outcomeError(timeout time.Duration) error {
 	var errs []error
 	var hints []string
-
 	for _, a := range w.actions {
 		what := fmt.Sprintf("action %d on unit %q", a.action.ID, a.action.Unit)
 		switch {
@@ -279,14 +292,14 @@ func (w *actionWaiter) outcomeError(timeout time.Duration) error {
 		case a.stuckReason != "":
 			errs = append(errs, fmt.Errorf("%s is %s: %s", what, a.action.Status, a.stuckReason))
 		case w.o.ctx.Err() != nil:
-			errs = append(errs, fmt.Errorf("%s is still %s, and goes on", what, a.action.Status))
+			errs = append(errs, fmt.Errorf("%s is still %s, and continues", what, a.action.Status))
 		default:
 			errs = append(errs,
-				fmt.Errorf("%s is still %s after %s, and goes on", what, a.action.Status, timeout))
+				fmt.Errorf("%s is still %s after %s, and continues", what, a.action.Status, timeout))
 		}
 
 		hints = append(hints,
-			fmt.Sprintf("juju show-action-output --wait %d; juju cancel-action %[1]d ends it", a.action.ID))
+			fmt.Sprintf("to wait for it: juju show-operation --wait %d; to end it: juju cancel-task %[1]d", a.action.ID))
 	}
 
 	return console.Hint(joinErrors(errs), hints...)

@@ -9,8 +9,8 @@ import (
 	"bijou/state/actions"
 )
 
-// TestActionsBar checks that a wait for several actions shows how many have ended, and a wait for one
-// shows nothing.
+// TestActionsBar checks that a wait for several actions shows the number of ended actions, and that a wait
+// for one action shows nothing.
 func TestActionsBar(t *testing.T) {
 	for what, tt := range map[string]struct {
 		ended []bool

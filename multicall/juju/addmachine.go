@@ -11,11 +11,11 @@ import (
 )
 
 type addMachineCmd struct {
-	Placement   string   `arg:"" optional:"" help:"The place, as PROVIDER:WHERE: ssh:user@host or ssh:user@host:port."`
+	Placement   string   `arg:"" optional:"" help:"The host to use, as PROVIDER:WHERE, such as ssh:user@host or ssh:user@host:port."`
 	Number      int      `short:"n" default:"1" placeholder:"N" help:"Add N machines; default 1."`
 	Series      string   `aliases:"base" placeholder:"SERIES" help:"Set the machines' series, or base (ubuntu@24.04); default: the model's."`
 	Constraints []string `sep:"none" placeholder:"\"K=V ...\"" help:"Set constraints for the machines, which override the model's."`
-	Provisioner bool     `help:"Also run a provisioner on the machines: one takes over when the leader's host dies."`
+	Provisioner bool     `help:"Also run provisioners on the machines; if the host of the leading provisioner dies, another one takes over."`
 }
 
 // Run adds the machines and prints their ids.
@@ -31,13 +31,13 @@ func (c addMachineCmd) Run(o *operator) error {
 		}
 	}
 	if c.Placement != "" && c.Number != 1 {
-		return console.Usage(fmt.Errorf("cannot add %d machines at %q: that is a single place", c.Number, c.Placement))
+		return console.Usage(fmt.Errorf("cannot add %d machines at %q: that is a single host", c.Number, c.Placement))
 	}
 
 	if isContainer(c.Placement) {
 		return console.Hint(
-			console.Usage(fmt.Errorf("cannot add machine %q: containers are machines of the provider nspawn", c.Placement)),
-			"a model of containers: juju bootstrap nspawn")
+			console.Usage(fmt.Errorf("cannot add machine %q: only models of the provider nspawn have containers", c.Placement)),
+			"to create a model of containers: juju bootstrap nspawn")
 	}
 
 	spec, err := c.machineSpec()
@@ -50,7 +50,8 @@ func (c addMachineCmd) Run(o *operator) error {
 		if err != nil {
 			return err
 		}
-		if err := o.checkSeries(env, cmp.Or(spec.Series, env.DefaultSeries), false); err != nil {
+		const force = false
+		if err := o.checkSeries(env, cmp.Or(spec.Series, env.DefaultSeries), force); err != nil {
 			return fmt.Errorf("cannot add machine: %w", err)
 		}
 
@@ -59,13 +60,13 @@ func (c addMachineCmd) Run(o *operator) error {
 			fmt.Fprintln(o.streams.Out, m.ID)
 		}
 		if _, other := errors.AsType[*state.SeriesError](err); other {
-			return console.Hint(err, "to add one of their series: juju add-machine",
-				"to make a model of containers, which can have other series: juju bootstrap nspawn")
+			return console.Hint(err, "to add a machine of that series: juju add-machine",
+				"to create a model of containers, which can have other series: juju bootstrap nspawn")
 		}
 		if errors.Is(err, state.ErrOtherProvider) {
 			return console.Hint(
 				err,
-				"to make a model of hosts: juju bootstrap ssh -e NAME --state etcd://HOST:PORT/PREFIX",
+				"to create a model of hosts: juju bootstrap ssh -e NAME --state etcd://HOST:PORT/PREFIX",
 			)
 		}
 

@@ -11,7 +11,7 @@ import (
 )
 
 type addSecretCmd struct {
-	Name string `arg:"" help:"The operators' name for it."`
+	Name string `arg:"" help:"The name of the new secret."`
 	secretFlags
 }
 

@@ -10,7 +10,7 @@ type addSSHKeyCmd struct {
 	Keys []string `arg:"" name:"key" help:"Public keys, in the form of a *.pub file."`
 }
 
-// Run adds the keys to those that the environment keeps, all or none.
+// Run adds the keys to the environment's keys. If one of them is invalid, it adds none.
 func (c addSSHKeyCmd) Run(o *operator) error {
 	for _, key := range c.Keys {
 		if _, err := parseSSHKey(key); err != nil {
@@ -30,12 +30,12 @@ func (c addSSHKeyCmd) Run(o *operator) error {
 		return err
 	}
 
-	o.note("%s kept; juju ssh needs none: the owner of the model's directory reaches its machines",
+	o.note("%s stored; juju ssh does not need such keys: the owner of the model's directory can reach all machines",
 		formatCount(len(c.Keys), "key"))
 	return nil
 }
 
-// changeSSHKeys replaces the keys by those that change returns.
+// changeSSHKeys replaces the environment's keys with the keys that change returns.
 func (o *operator) changeSSHKeys(change func(keys []string) ([]string, error)) error {
 	return o.update(func(tx *state.Tx) error {
 		env, err := tx.Environment()

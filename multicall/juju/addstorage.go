@@ -14,7 +14,7 @@ type addStorageCmd struct {
 	waitFlags
 }
 
-// Run adds the storage, all or none.
+// Run adds all of the storage, or none.
 func (c addStorageCmd) Run(o *operator) error {
 	directives, err := parseDirectives(c.Storage)
 	if err != nil {
@@ -23,6 +23,7 @@ func (c addStorageCmd) Run(o *operator) error {
 
 	var added []string
 	err = o.update(func(tx *state.Tx) error {
+		// update may call this function again.
 		added = nil
 		for _, name := range slices.Sorted(maps.Keys(directives)) {
 			ids, err := tx.AddStorage(c.Unit, name, directives[name])

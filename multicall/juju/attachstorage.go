@@ -8,7 +8,7 @@ type attachStorageCmd struct {
 	waitFlags
 }
 
-// Run attaches the storage, all or none.
+// Run attaches all of the storage, or none.
 func (c attachStorageCmd) Run(o *operator) error {
 	return o.changeStorage(c.Storage, "attaching %s to "+
 		c.Unit, func(tx *state.Tx, id string) error { return tx.AttachStorage(c.Unit, id) })

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// startTimeout bounds a start that usually takes a fraction of a second.
+	// startTimeout limits the start of a process, which usually takes a fraction of a second.
 	startTimeout = time.Minute
 	// haltTimeout is how long a process may take to end before it is killed.
 	haltTimeout = 30 * time.Second
-	// processPollInterval is short: no event tells that a process does not come up, or has ended.
+	// processPollInterval is short, since no event reports that a process does not start up, or has ended.
 	processPollInterval = 20 * time.Millisecond
 )
 
@@ -45,7 +45,7 @@ func (o *operator) startBackground(e home.Environment) error {
 		if service := o.parts.Services.Of(pid); service != "" {
 			log = "the journal: journalctl -u " + service
 		}
-		o.note("  machine 0 runs, %s; it logs to %s", o.describeProcess(pid), log)
+		o.note("  machine 0 is running, %s; its log: %s", o.describeProcess(pid), log)
 		return nil
 	})
 }
@@ -57,9 +57,9 @@ func (o *operator) describeProcess(pid int) string {
 	return fmt.Sprintf("with process id %d", pid)
 }
 
-// awaitOther returns the process that runs machine 0; 0 if there is none. It waits for a process that is
-// about to run the machine, to go over to a different binary, or to end, since a second one beside it would
-// be refused.
+// awaitOther returns the id of the process that runs machine 0, or 0 if no process runs it. While a process
+// is about to run the machine, to switch to a different binary, or to end, awaitOther waits for it, since a
+// second process would be refused until then.
 func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
 	defer cancel()
@@ -82,8 +82,8 @@ func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 		}
 
 		return 0, console.Hint(
-			fmt.Errorf("process %d neither runs machine 0 nor ends", other),
-			fmt.Sprintf("kill -9 %d ends it", other),
+			fmt.Errorf("process %d has locked the directory of machine 0, but does not run the machine", other),
+			fmt.Sprintf("to end it: kill -9 %d", other),
 		)
 	}
 }
@@ -109,7 +109,7 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 		case err != nil || ready && pid != 0:
 			return pid, err
 		case !lives && pid == 0:
-			// A process that was started otherwise may be coming up.
+			// Another program may have started a process, which is still starting up.
 			if other, err := o.parts.Processes.Process(e.MachineDir("0")); other == 0 || err != nil {
 				return 0, cmp.Or(err, errors.New("the background process has ended"))
 			}
@@ -124,20 +124,20 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 // explainStart describes the state of a process that has not started in time, as on a busy host.
 func (o *operator) explainStart(e home.Environment, pid int, lives bool) error {
 	if err := o.ctx.Err(); err != nil {
-		return fmt.Errorf("the background process does not come up: %w", err)
+		return fmt.Errorf("the background process does not start: %w", err)
 	}
 
-	how := "it has not yet locked the machine's directory"
+	how := "the process has not yet locked the machine's directory"
 	if pid != 0 {
-		how = fmt.Sprintf("process %d runs, and has not yet announced machine 0 in the state", pid)
+		how = fmt.Sprintf("process %d runs, but has not yet announced machine 0 in the state", pid)
 	}
-	err := fmt.Errorf("the background process does not come up in %s: %s", startTimeout, how)
+	err := fmt.Errorf("the background process was not ready within %s: %s", startTimeout, how)
 	if pid == 0 && !lives {
 		return err
 	}
 
 	return console.Hint(err,
-		"it goes on: juju status -e "+e.Name+" shows when machine 0 runs; juju start waits for it again")
+		"it may still start: juju status -e "+e.Name+" shows when machine 0 runs; juju start waits for that again")
 }
 
 func logSize(e home.Environment) int {

@@ -29,8 +29,8 @@ type backupCmd struct {
 	Force           bool          `help:"Replace an existing file."`
 }
 
-// maxBackupAttempts is how often a backup is begun again because something it reads was
-// removed meanwhile.
+// maxBackupAttempts is how many times a backup is attempted, if data that it reads is removed or moved during
+// an attempt.
 const maxBackupAttempts = 5
 
 // Run writes the backup.
@@ -73,8 +73,8 @@ type backup struct {
 	header backupfile.Header
 }
 
-// writeBackup writes the state, credentials, keys, storage and units' directories to the archive, and their
-// summary to b.header.
+// writeBackup writes the state, credentials, keys, storage and units' directories to the archive. It stores
+// their summary in b.header.
 func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	w := backupfile.NewWriter(to)
 	h, err := copying.Backup(b.o.ctx, s, w)
@@ -83,8 +83,8 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	}
 
 	h.Bijou = b.o.parts.Version
-	h.Has = []string{"all keys of the state", "charms, resources, and settings of every size"}
-	h.Lacks = []string{"what hooks have made outside of units' directories (packages, databases, files of hosts)", "the provider's own files and keys"}
+	h.Has = []string{"all keys of the state", "charms, resources and large settings"}
+	h.Lacks = []string{"what hooks have created outside of units' directories (packages, databases, files of hosts)", "the provider's own files and keys"}
 	b.header = h
 	if err := b.addCredentials(w); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 }
 
 // addCredentials adds the files that the state's URL names, such as a client key, if --with-credentials is
-// given. Otherwise the header says that they are missing.
+// given. Otherwise the header records that they are missing.
 func (b *backup) addCredentials(w *backupfile.Writer) (err error) {
 	var files []string
 	b.header.State, files, err = b.env.PortableState()
@@ -136,18 +136,17 @@ func (b *backup) addCredentials(w *backupfile.Writer) (err error) {
 	return nil
 }
 
-// addSecretKeys adds the keys that open the secrets. The backup holds the secrets sealed, as the store
-// does.
+// addSecretKeys adds the keys that open the secrets. Like the store, the backup holds the secrets in sealed
+// form.
 func (b *backup) addSecretKeys(w *backupfile.Writer) error {
 	data, err := os.ReadFile(string(b.env.SecretKeys()))
-	switch {
-	case err != nil:
-		if errors.Is(err, os.ErrNotExist) {
-			return nil
-		}
-
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return err
-	case !b.cmd.WithCredentials:
+	}
+	if !b.cmd.WithCredentials {
 		b.header.Lacks = append(b.header.Lacks,
 			"the keys that open secrets (--with-credentials includes them)")
 		return nil
@@ -176,8 +175,8 @@ func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 	slices.SortStableFunc(all, func(a, b state.Storage) int { return charm.CompareUnits(a.Unit, b.Unit) })
 
 	var packed []string
-
 	for rest := all; len(rest) > 0; {
+		// The first n storages belong to the same unit.
 		n := 1
 		for n < len(rest) && rest[n].Unit == rest[0].Unit {
 			n++
@@ -200,35 +199,26 @@ func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 
 	if len(packed) > 0 {
 		slices.SortFunc(packed, charm.CompareUnits)
-		b.header.Has = append(b.header.Has, "what storage "+strings.Join(packed, ", ")+" holds")
+		b.header.Has = append(b.header.Has, "the content of storage "+strings.Join(packed, ", "))
 	}
 
 	return nil
 }
 
-// errStorageMoved has the backup begin again: a storage was copied while hooks may have run.
+// errStorageMoved makes the backup start again, since hooks may have run while a storage was copied.
 var errStorageMoved = errors.New("storage moved to a different unit while it was copied")
 
-// addUnitStorage adds the content of storages that one unit has, or that no unit has, and returns their
-// ids. No hook of the unit runs meanwhile.
+// addUnitStorage adds the contents of storages that all belong to the same unit, or to no unit. It returns
+// the ids of the storages that it added, and records the others in the backup's header. No hook of the unit
+// runs during the copy. It returns errStorageMoved if a storage has moved to a different unit, or an agent
+// has started.
 func (b *backup) addUnitStorage(
 	s *state.State,
 	w *backupfile.Writer,
 	storages []state.Storage,
 ) (packed []string, err error) {
-	folders := map[string]string{}
-	for _, one := range storages {
-		folder, why := b.storageFolder(one)
-		if why != "" {
-			b.header.Lacks = append(b.header.Lacks, fmt.Sprintf("the content of storage %s: %s", one.ID, why))
-			continue
-		}
-
-		folders[one.ID] = folder
-		packed = append(packed, one.ID)
-	}
-
-	if len(packed) == 0 {
+	folders := b.findStorageFolders(storages)
+	if len(folders) == 0 {
 		return nil, nil
 	}
 
@@ -246,21 +236,12 @@ func (b *backup) addUnitStorage(
 		if err := b.packStorage(w, one, folder); err != nil {
 			return nil, err
 		}
+		packed = append(packed, one.ID)
 	}
 
-	// Another unit may have attached a storage that no unit had.
-	now, err := state.Read(b.o.ctx, s, (*state.View).Storages)
-	if err != nil {
+	if err := b.checkNotMoved(s, storages); err != nil {
 		return nil, err
 	}
-
-	for _, one := range storages {
-		i := slices.IndexFunc(now, func(s state.Storage) bool { return s.ID == one.ID })
-		if i < 0 || now[i].Unit != one.Unit {
-			return nil, fmt.Errorf("%w: %s", errStorageMoved, one.ID)
-		}
-	}
-
 	if !quiesced.Holds() {
 		return nil, fmt.Errorf("an agent started unit %s while its storage was copied: %w",
 			storages[0].Unit, errStorageMoved)
@@ -269,13 +250,47 @@ func (b *backup) addUnitStorage(
 	return packed, nil
 }
 
-// nobody stands for the unit of a storage that no unit has.
+// findStorageFolders returns the directories of the storages, by id. It records storages whose content cannot be
+// backed up in the backup's header.
+func (b *backup) findStorageFolders(storages []state.Storage) map[string]string {
+	folders := map[string]string{}
+	for _, one := range storages {
+		folder, why := b.storageFolder(one)
+		if why != "" {
+			b.header.Lacks = append(b.header.Lacks, fmt.Sprintf("the content of storage %s: %s", one.ID, why))
+			continue
+		}
+		folders[one.ID] = folder
+	}
+
+	return folders
+}
+
+// checkNotMoved returns errStorageMoved if a storage now belongs to a different unit. A unit may have attached a
+// storage that belonged to no unit.
+func (b *backup) checkNotMoved(s *state.State, storages []state.Storage) error {
+	now, err := state.Read(b.o.ctx, s, (*state.View).Storages)
+	if err != nil {
+		return err
+	}
+
+	for _, one := range storages {
+		i := slices.IndexFunc(now, func(s state.Storage) bool { return s.ID == one.ID })
+		if i < 0 || now[i].Unit != one.Unit {
+			return fmt.Errorf("%w: %s", errStorageMoved, one.ID)
+		}
+	}
+
+	return nil
+}
+
+// nobody is the [Quiesced] of storage that belongs to no unit.
 type nobody struct{}
 
 func (nobody) Holds() bool  { return true }
 func (nobody) Close() error { return nil }
 
-// quiesce waits until no hook of the storage's unit runs, and keeps new ones from beginning.
+// quiesce waits until no hook of the storage's unit is running, and keeps new hooks from beginning.
 func (b *backup) quiesce(s state.Storage) (Quiesced, error) {
 	if s.Unit == "" {
 		return nobody{}, nil
@@ -299,13 +314,14 @@ func (b *backup) quiesce(s state.Storage) (Quiesced, error) {
 		err = console.Hint(fmt.Errorf("a hook still runs after %s", b.cmd.Timeout),
 			"--timeout DURATION waits longer", "juju show-unit "+s.Unit+" shows the hook")
 	case errors.Is(err, ErrCannotQuiesce):
-		err = console.Hint(err, "juju stop ends the agents of this host, juju start starts them with this binary")
+		err = console.Hint(err, "to run the agents of this host with this binary: juju stop; juju start")
 	}
 
 	return nil, fmt.Errorf("cannot copy the storage of unit %s: %w", s.Unit, err)
 }
 
-// packStorage adds the content of one storage directory. It prints a warning if files changed meanwhile.
+// packStorage adds the content of a storage's directory. It prints a warning if files changed during the
+// copy.
 func (b *backup) packStorage(w *backupfile.Writer, s state.Storage, folder string) error {
 	return w.Add(backupfile.StorageName(s.Machine, s.ID), func(to io.Writer) error {
 		changed, err := home.PackFolder(to, folder)
@@ -314,7 +330,7 @@ func (b *backup) packStorage(w *backupfile.Writer, s state.Storage, folder strin
 		}
 
 		if len(changed) > 0 {
-			b.o.note("warning: %s of storage %s changed as they were read, %s for one",
+			b.o.note("warning: %s of storage %s changed while the backup read them, such as %s",
 				formatCount(len(changed), "file"), s.ID, changed[0])
 		}
 
@@ -327,22 +343,22 @@ func (b *backup) packStorage(w *backupfile.Writer, s state.Storage, folder strin
 func (b *backup) storageFolder(s state.Storage) (folder, why string) {
 	switch {
 	case s.Pool == charm.PoolTmpFS:
-		return "", "it is memory"
+		return "", "it is in memory"
 	case s.Machine != "0" && b.env.Provider != state.ProviderLocal:
 		return "", "it is on machine " + s.Machine + ", not on this host"
 	case !s.Made:
-		return "", "it was not made yet"
+		return "", "it does not exist yet"
 	}
 
 	folder = unitdir.StorageOf(b.env.MachineDir(s.Machine), b.env.Name, s).Folder
 	info, err := os.Stat(folder)
 	if err != nil || !info.IsDir() {
-		return "", "its folder " + folder + " is not there"
+		return "", "its directory " + folder + " does not exist"
 	}
 	return folder, ""
 }
 
-// addUnits adds the directories of this host's units to the backup, and names in the header how many it
+// addUnits adds the directories of this host's units to the backup, and records in the header how many it
 // leaves out.
 func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 	if !b.cmd.WithUnits {
@@ -357,7 +373,7 @@ func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 	packed := 0
 	var changed []string // files that changed while they were read
 	for i, u := range units {
-		b.o.reportSteps(state.Steps{What: "units' directories backed up", Done: i + 1, Total: len(units)})
+		b.o.reportSteps(state.Steps{What: "directories of units backed up", Done: i + 1, Total: len(units)})
 		dir := string(unitdir.Of(b.env.MachineDir(u.Machine), u.Name).Legacy())
 		folder, err := filepath.EvalSymlinks(dir)
 		if err != nil {
@@ -382,7 +398,7 @@ func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 	}
 
 	if len(changed) > 0 {
-		b.o.note("warning: %s changed as they were read, %s for one",
+		b.o.note("warning: %s changed while the backup read them, such as %s",
 			formatCount(len(changed), "file"), changed[0])
 	}
 
@@ -393,6 +409,6 @@ func (b *backup) noteOutcome() {
 	h := b.header
 	b.o.note("model %q is backed up to %s, as of revision %d: %s, %s",
 		b.env.Name, b.cmd.File, h.Revision, formatCount(h.Keys, "key"), formatCount(h.Blobs, "blob"))
-	b.o.note("  in it: %s", strings.Join(h.Has, "; "))
-	b.o.note("  not in it: %s", strings.Join(h.Lacks, "; "))
+	b.o.note("  included: %s", strings.Join(h.Has, "; "))
+	b.o.note("  not included: %s", strings.Join(h.Lacks, "; "))
 }

@@ -21,33 +21,36 @@ import (
 	"bijou/state/storeurl"
 )
 
-// defaultEnvironment is the name of an environment that nobody named.
+// defaultEnvironment is the name of a new environment if no name is given.
 const defaultEnvironment = "default"
 
-// defaultSeries is for charms that name none, unless the operator or the provider names another.
+// defaultSeries is the series of charms that name no series, unless the operator or the provider sets a
+// different one.
 const defaultSeries = "noble"
 
 type bootstrapCmd struct {
-	First         string   `arg:"" optional:"" name:"provider" help:"The same as --provider; add-model takes the name first."`
+	First         string   `arg:"" optional:"" name:"provider" help:"The same as --provider. For add-model, the name comes first."`
 	Second        string   `arg:"" optional:"" name:"name" help:"The same as -e."`
-	Provider      string   `default:"local" placeholder:"NAME" help:"Make machines with this provider. \"local\" uses directories and processes of this host. Others are executables bijou-provider-NAME on BIJOU_PLUGIN_PATH or PATH."`
+	Provider      string   `default:"local" placeholder:"NAME" help:"Create machines with this provider. \"local\" uses directories and processes on this host. Any other provider NAME is the executable bijou-provider-NAME, on BIJOU_PLUGIN_PATH or PATH."`
 	State         string   `env:"BIJOU_STATE" placeholder:"URL" help:"Keep the state at this URL: sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX; default: a file in the model's directory."`
-	DefaultSeries string   `placeholder:"SERIES" help:"Use this series for charms that support it, or name none; default: the provider's, or noble."`
-	Config        []string `sep:"none" placeholder:"KEY=VALUE|FILE" help:"Set a setting of the model, as set-environment does, or those of a YAML file; can be repeated."`
+	DefaultSeries string   `placeholder:"SERIES" help:"Use this series for charms that support it; default: the provider's series, or noble."`
+	Config        []string `sep:"none" placeholder:"KEY=VALUE|FILE" help:"Set a setting of the model, as set-environment does, or the settings in a YAML file; can be repeated."`
 	Constraints   []string `sep:"none" placeholder:"\"K=V ...\"" help:"Set constraints for machines, as set-constraints does."`
 	Controller    string   `short:"c" hidden:"" enum:",bijou" default:"" help:"Name the controller that juju show-model prints."`
-	NoSwitch      bool     `help:"Keep the present model as the one that commands without -e use."`
+	NoSwitch      bool     `help:"Do not make the new model the one that commands without -e use."`
 
-	config map[string]string // what Config says, by the environment's keys
+	config map[string]string // the settings of Config, under the environment's own keys
 }
 
-// Run makes the environment and starts its background process. If that fails, it removes all that it has
-// made.
+// Run creates the environment and starts its background process. If this fails, it removes everything that it
+// has created.
 func (c bootstrapCmd) Run(o *operator) error {
+	// `juju add-model NAME PROVIDER` has the arguments of bootstrap in the other order.
 	if slices.Contains(o.args, "add-model") {
 		c.First, c.Second = c.Second, c.First
 	}
-	c.Provider, o.name = cmp.Or(c.First, c.Provider), cmp.Or(home.EnvironmentName(c.Second), o.name)
+	c.Provider = cmp.Or(c.First, c.Provider)
+	o.name = cmp.Or(home.EnvironmentName(c.Second), o.name)
 	if err := c.checkCloud(o); err != nil {
 		return err
 	}
@@ -93,15 +96,16 @@ func (c bootstrapCmd) Run(o *operator) error {
 	return nil
 }
 
-// checkCloud replaces Juju's name of this host by the provider local. It returns an error for the names of
+// checkCloud replaces Juju's name for this host with the provider local. It returns an error for the names of
 // Juju's other clouds.
 func (c *bootstrapCmd) checkCloud(o *operator) error {
 	nspawn := "to use containers of this host: juju bootstrap nspawn"
-	cloud, _, _ := strings.Cut(c.Provider, "/") // from its region
+	// Juju's users may append a region, as in aws/us-east-1.
+	cloud, _, _ := strings.Cut(c.Provider, "/")
 	switch cloud {
 	case "localhost":
 		c.Provider = state.ProviderLocal
-		o.note("note: localhost is the provider local, whose units run on this host; %s", nspawn)
+		o.note("note: localhost means the provider local, whose units run on this host; %s", nspawn)
 	case "lxd", "lxc", "docker":
 		return console.Hint(console.Usage(fmt.Errorf("there is no provider %q", cloud)), nspawn)
 	case "manual", "maas", "aws", "azure", "gce", "google", "openstack", "vsphere", "oracle", "equinix",
@@ -127,7 +131,7 @@ func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 	if strings.Contains(o.home.Dir, ":") {
 		return home.Environment{}, console.Hint(
 			fmt.Errorf(
-				"cannot bootstrap in %q: hooks could not find their tools, since PATH cannot have a directory with a colon",
+				"cannot bootstrap in %q: PATH cannot contain a directory with a colon, so hooks could not find their tools",
 				o.home.Dir,
 			),
 			"set BIJOU_HOME to a directory without a colon in its path")
@@ -143,7 +147,8 @@ func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 	return e, err
 }
 
-// stateURL makes the path of a SQLite URL absolute, since processes in other folders open it.
+// stateURL returns the URL of the new environment's state, by default that of a file in the environment's
+// directory. It makes the path of a SQLite URL absolute, since processes in other directories open it.
 func (c bootstrapCmd) stateURL(e home.Environment) (string, error) {
 	if c.State == "" {
 		return "sqlite:" + e.StateFile(), nil
@@ -151,7 +156,7 @@ func (c bootstrapCmd) stateURL(e home.Environment) (string, error) {
 
 	scheme, path, _ := strings.Cut(c.State, ":")
 	if scheme == "mem" {
-		return "", console.Usage(errors.New("cannot bootstrap: a store in memory ends with this process"))
+		return "", console.Usage(errors.New("cannot bootstrap: a store in memory would end with this command"))
 	}
 	if scheme != "sqlite" || path == "" {
 		return c.State, nil
@@ -182,11 +187,11 @@ type bootstrap struct {
 	provider     Provider
 	constraints  constraints.Value // of machines
 	defaults     map[string]string // of this host's environments
-	createdStore bool              // the store is ours to remove
-	restore      *restore          // the backup that it is made of; nil: it begins empty
+	createdStore bool              // the store did not exist before, so undo removes it
+	restore      *restore          // the backup to restore, or nil for an empty environment
 }
 
-// run makes the environment's parts: its tools, store, record and background process.
+// run creates the environment's parts: its tools, store, record and background process.
 func (b *bootstrap) run() error {
 	if err := b.clearFolder(); err != nil {
 		return err
@@ -197,12 +202,7 @@ func (b *bootstrap) run() error {
 		return err
 	}
 
-	if b.restore != nil {
-		b.env.State, err = b.restore.chooseStateURL(b.env)
-	} else { // the environment's folder has the credentials that the URL names
-		b.env.State, err = b.env.KeepCredentials(b.env.State)
-	}
-	if err != nil {
+	if err := b.chooseState(); err != nil {
 		return err
 	}
 	if err := b.createState(); err != nil {
@@ -215,7 +215,7 @@ func (b *bootstrap) run() error {
 	}
 	b.o.warnOfStore(b.env.State)
 	if err := osutil.MkdirAll(b.env.MachineDir("0"), 0o755); err != nil {
-		return fmt.Errorf("cannot make the machine's directory: %w", err)
+		return fmt.Errorf("cannot create the machine's directory: %w", err)
 	}
 	if err := b.env.Save(); err != nil {
 		return err
@@ -244,8 +244,20 @@ func (b *bootstrap) run() error {
 	return nil
 }
 
-// clearFolder removes the remains of an interrupted bootstrap. With restore --replace it keeps units'
-// folders.
+// chooseState sets the URL of the environment's store. The environment keeps its own copy of the credentials
+// that the URL names.
+func (b *bootstrap) chooseState() (err error) {
+	if b.restore != nil {
+		b.env.State, err = b.restore.chooseStateURL(b.env)
+		return err
+	}
+
+	b.env.State, err = b.env.KeepCredentials(b.env.State)
+	return err
+}
+
+// clearFolder removes the remains of an interrupted bootstrap. With restore --replace it removes nothing, so
+// that units' directories stay.
 func (b *bootstrap) clearFolder() error {
 	if b.restore == nil {
 		b.o.note("bootstrapping model %q in %s", b.env.Name, b.env.Dir)
@@ -274,11 +286,11 @@ func (b *bootstrap) environmentRecord() state.Environment {
 	}
 }
 
-// createState creates the environment's store and, if there are none, the keys of its secrets. If a backup is
-// given, it restores that into the store.
+// createState creates the environment's store and, if they do not exist, the keys of its secrets. If a backup
+// is given, createState restores it into the store.
 func (b *bootstrap) createState() error {
 	if err := osutil.MkdirAll(filepath.Dir(b.env.StateFile()), 0o700); err != nil {
-		return fmt.Errorf("cannot make the state's directory: %w", err)
+		return fmt.Errorf("cannot create the state's directory: %w", err)
 	}
 	exists, err := storeurl.Exists(b.o.ctx, b.env.State)
 	if err != nil {
@@ -286,7 +298,7 @@ func (b *bootstrap) createState() error {
 	}
 
 	b.createdStore = !exists
-	// A key from the beginning: all machines that are made get it.
+	// The key must exist before the first machine is created, since every machine gets the key.
 	if _, err := b.env.SecretKeys().Read(); errors.Is(err, secret.ErrNoKey) {
 		if err := b.env.SecretKeys().Write(secret.Keyring{secret.NewKey()}); err != nil {
 			return err
@@ -316,7 +328,9 @@ func (b *bootstrap) restoreState() error {
 	if err := b.restore.unpackUnits(b.env); err != nil {
 		return err
 	}
-	if _, err := b.restore.unpackStorage(b.env, true); err != nil {
+	// The earlier call may have unpacked content already. Only the restoration of the state needs the list of it.
+	const mayBeThere = true
+	if _, err := b.restore.unpackStorage(b.env, mayBeThere); err != nil {
 		return err
 	}
 	if err := b.restore.takeSecretKeys(b.env); err != nil {
@@ -324,7 +338,7 @@ func (b *bootstrap) restoreState() error {
 	}
 
 	err = b.o.openUnchecked(b.env, func(s *state.State) error {
-		// This binary may be another.
+		// A different version of bijou may have restored the state.
 		return s.Update(b.o.ctx, func(tx *state.Tx) error { return tx.SetTools(b.env.Tools) })
 	})
 	if err != nil {
@@ -337,7 +351,7 @@ func (b *bootstrap) restoreState() error {
 	return b.restore.noteStorage(b.env)
 }
 
-// undo removes all that an interrupted bootstrap has made: its agent, its store and its directory.
+// undo removes everything that a failed bootstrap has created: its agent, its store and its directory.
 func (b *bootstrap) undo() error {
 	ctx, cancel := b.o.cleanupContext()
 	defer cancel()
@@ -354,10 +368,11 @@ func (b *bootstrap) undo() error {
 	return b.lock.Remove()
 }
 
-// checkProvider checks the provider's settings before anything is made. It returns an error if the
+// checkProvider checks the provider's settings before anything is created. It returns an error if the
 // provider's machines could not reach the store, or cannot have the default series.
 func (b *bootstrap) checkProvider() error {
-	if b.restore == nil { // a backup has what an environment had, and a newer binary may have set it
+	// The settings of a backup are not checked, since a newer version of bijou may have set them.
+	if b.restore == nil {
 		if err := b.o.parts.Providers.CheckSettings(b.env.Provider, b.cmd.config); err != nil {
 			return fmt.Errorf("cannot bootstrap model %q: %w", b.env.Name, err)
 		}
@@ -372,7 +387,7 @@ func (b *bootstrap) checkProvider() error {
 	if _, err := b.environmentRecord().ChooseSeries(b.cmd.DefaultSeries, nil, false); err != nil {
 		return console.Hint(
 			console.Usage(fmt.Errorf(
-				"cannot bootstrap model %q with the default series %q: machines of the provider %q have %q here",
+				"cannot bootstrap model %q with the default series %q: machines of the provider %q on this host have %q",
 				b.env.Name, b.cmd.DefaultSeries, b.env.Provider, b.provider.Series,
 			)),
 			"leave out --default-series, or allow others with --config "+state.AllowOtherSeries+"=true")
@@ -381,17 +396,17 @@ func (b *bootstrap) checkProvider() error {
 	if b.provider.Remote && strings.HasPrefix(b.env.State, "sqlite:") {
 		return console.Hint(
 			fmt.Errorf(
-				"cannot bootstrap model %q: machines of the provider %q are other hosts, which cannot reach a state in a file of this one",
+				"cannot bootstrap model %q: machines of the provider %q are other hosts, which cannot reach a state in a file on this host",
 				b.env.Name, b.env.Provider,
 			),
-			"--state etcd://HOST:PORT/PREFIX keeps it where they can reach it; juju migrate-state moves an existing model there")
+			"give a state that all hosts can reach: --state etcd://HOST:PORT/PREFIX; to move an existing model there: juju migrate-state")
 	}
 
 	return nil
 }
 
-// environmentConfig returns the configuration of the new environment: this host's defaults, then the
-// operator's values, and the sum of the provider's executable, by which a replaced one is noticed.
+// environmentConfig returns the configuration of the new environment. The operator's values override this
+// host's defaults. The checksum of the provider's executable shows later whether the executable was replaced.
 func (b *bootstrap) environmentConfig() map[string]string {
 	config := map[string]string{state.ResolvedSkips: "false"}
 	maps.Copy(config, b.defaults)

@@ -46,7 +46,7 @@ func (w bundleWorld) newEnvironment(provider string) *state.State {
 	return statetest.NewOf(w.t, env)
 }
 
-// deploy carries out that many steps of a bundle's deployment; -1 means all.
+// deploy carries out the first n steps of a bundle's deployment, or all steps if n is -1.
 func (w bundleWorld) deploy(s *state.State, file string, steps int) (done int) {
 	w.t.Helper()
 	cmd := deployCmd{AllowOutside: true}
@@ -96,16 +96,16 @@ func (w bundleWorld) write(text string) string {
 	return file
 }
 
-// fill makes a random environment, as operators could.
+// fill creates a random environment that operators could create too.
 func (w bundleWorld) fill(s *state.State, r *rand.Rand) {
 	var services []string
 	for i := range 1 + r.IntN(4) {
 		name := []string{"a", "b", "c"}[r.IntN(3)]
-		found, origin, err := charmSource{name: filepath.Join(w.charms, name)}.find("")
+		release, err := charmSource{name: filepath.Join(w.charms, name)}.find(w.t.Context(), "")
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		service := state.Service{Name: fmt.Sprintf("s%d", i), Origin: origin, Constraints: randomConstraints(w.t, r), Storage: map[string]charm.Directive{}}
+		service := state.Service{Name: fmt.Sprintf("s%d", i), Constraints: randomConstraints(w.t, r), Storage: map[string]charm.Directive{}}
 		config := map[string]any{}
 		for option, value := range map[string]any{"text": []string{"", "yes", "1.10", "null", "~", "include-this", "a\n b\t\x01é", " "}[r.IntN(8)], "n": int64(r.IntN(9)), "f": 2.0, "yes": true} {
 			if r.IntN(2) == 0 {
@@ -119,7 +119,7 @@ func (w bundleWorld) fill(s *state.State, r *rand.Rand) {
 		if r.IntN(3) == 0 {
 			files["res"] = filepath.Join(w.charms, name, "metadata.yaml")
 		}
-		d := deployment{o: w.o, state: s, found: found, service: service, config: config, files: files}
+		d := deployment{o: w.o, state: s, release: release, service: service, config: config, files: files}
 		if err := d.run(); err != nil {
 			w.t.Fatal(err)
 		}
@@ -183,7 +183,8 @@ func TestExportedAgain(t *testing.T) {
 	}
 }
 
-// shape returns which units share machines, and the machines' constraints, without numbers.
+// shape returns the sets of units that share a machine, and the machines' constraints, without the machines'
+// numbers.
 func shape(t *testing.T, s *state.State) (machines []string) {
 	env, err := state.Read(t.Context(), s, bundle.ReadEnvironment)
 	if err != nil {
@@ -242,7 +243,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestUnitsThatWentAreReplaced checks that a new unit takes the place of a removed one.
+// TestUnitsThatWentAreReplaced checks that a new unit replaces a removed one.
 func TestUnitsThatWentAreReplaced(t *testing.T) {
 	w := newBundleWorld(t)
 	file := w.write("applications: {a: {charm: " + w.charms + "/a, num_units: 2, to: [\"5\", \"6\"]}, b: {charm: " + w.charms + "/b, num_units: 1, to: [\"6\"]}}\nmachines: {5: {constraints: mem=5M}, 6: {constraints: mem=6M}}\n")
@@ -283,8 +284,8 @@ func TestForcedSeries(t *testing.T) {
 	}
 }
 
-// TestRepository checks that charms are looked up by name in the repository, and that a changed file's
-// charms are taken.
+// TestRepository checks that charms are looked up by name in the repository, and that the charms of a changed
+// file are used.
 func TestRepository(t *testing.T) {
 	w := newBundleWorld(t)
 	file := w.write("applications: {x: {charm: a}, y: {charm: local:b}, z: {charm: \"cs:c\"}}\n")
@@ -331,7 +332,7 @@ func TestExportLeavesOut(t *testing.T) {
 	w.deploy(w.newEnvironment("far"), w.write(text), -1)
 }
 
-// TestPlanRefuses checks faults that show only in comparison with the environment and the charms.
+// TestPlanRefuses checks faults that can be found only by comparison with the environment and the charms.
 func TestPlanRefuses(t *testing.T) {
 	w := newBundleWorld(t)
 	app := func(rest string) string { return "  a: {charm: " + w.charms + "/a" + rest + "}\n" }
@@ -347,11 +348,11 @@ func TestPlanRefuses(t *testing.T) {
 		"  a: {charm: " + w.charms + "/other, base: ubuntu@22.04}\n":                                        `on series "jammy": it supports ["s390x"]`,
 		"  a: {charm: " + w.charms + "/other, base: ubuntu@22.04, constraints: arch=s390x}\n":               "needs juju >= 99.0",
 		app(", resources: {nosuch: a}"):                                                                     "no such file",
-		app(", num_units: 1, to: b") + "  b: {charm: ./x, num_units: 1, to: a}\n":                           "beside itself",
-		app(", num_units: 1, to: b/1") + "  b: {charm: ./x, num_units: 1}\n":                                `"b" has 1 units`,
+		app(", num_units: 1, to: b") + "  b: {charm: ./x, num_units: 1, to: a}\n":                           "placed beside itself",
+		app(", num_units: 1, to: b/1") + "  b: {charm: ./x, num_units: 1}\n":                                `cannot place a unit beside "b/1": application "b" has 1 units`,
 		app("") + "  b: {charm: ./x, series: precise}\nrelations: [[a:in, b:out], [b:out, a:in], [a, a]]\n": "cannot be related to itself",
 		app("") + "relations: [[a, a]]\n":                                                                   "cannot be related to itself",
-		app(", num_units: 1, to: \"1\"") + "machines: {1: {series: noble}}\n":                               `the bundle wants series "noble"`,
+		app(", num_units: 1, to: \"1\"") + "machines: {1: {series: noble}}\n":                               `the bundle requires series "noble"`,
 		app(", num_units: 1, to: \"1\"") + "machines: {1: {constraints: mem=x}}\n":                          `bad "mem" constraint`,
 	} {
 		text = strings.ReplaceAll(text, "./x", w.charms+"/b")

@@ -1,11 +1,9 @@
 package juju
 
 import (
-	"archive/zip"
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,14 +17,14 @@ import (
 	"bijou/state/resources"
 )
 
-// isFromStore reports whether a bundle's charm is one of the store's: a name that is not a path, where no repository is
-// given to look it up in.
+// isFromStore reports whether a bundle's charm comes from the store: it is written as ch:NAME, or as NAME if
+// there is no repository.
 func (c deployCmd) isFromStore(name string) bool {
 	own, isStore := strings.CutPrefix(name, "ch:")
 	return charm.CheckName(own) == nil && (isStore || c.Repository == "")
 }
 
-// findStoreCharms finds the charms of the store that a bundle names, in one request. It downloads none.
+// findStoreCharms finds the store's charms that a bundle names, in one request. It downloads no charms.
 func (c deployCmd) findStoreCharms(
 	o *operator,
 	s *state.State,
@@ -55,7 +53,7 @@ func (c deployCmd) findStoreCharms(
 		return found, nil
 	}
 
-	answers, err := finders[names[0]].source.Resolve(o.ctx, wishes...)
+	answers, err := finders[names[0]].Resolve(o.ctx, wishes...)
 	if err != nil {
 		return found, err
 	}
@@ -70,8 +68,8 @@ func (c deployCmd) findStoreCharms(
 	return found, errors.Join(errs...)
 }
 
-// newFinder returns the finder of an application's charm in the store. Its channel is the bundle's, else
-// the one that the service follows.
+// newFinder returns the finder for an application's charm in the store. If the bundle gives no channel, the
+// finder uses the channel that the service follows.
 func (c deployCmd) newFinder(
 	o *operator,
 	s *state.State,
@@ -100,6 +98,9 @@ func (c deployCmd) newFinder(
 	f.wish = f.wishFor(service, cmp.Or(a.Base, a.Series, b.Base, b.Series, have.Origin.Base))
 	f.wish.Name = name
 	f.wish.Channel = channel
+	if a.Revision != nil && *a.Revision < 1 {
+		return nil, fmt.Errorf("invalid revision %d: want a number from 1", *a.Revision)
+	}
 	if a.Revision != nil {
 		f.revision = *a.Revision
 		f.wish.Revision = *a.Revision
@@ -120,14 +121,14 @@ func (c deployCmd) describeStoreCharm(
 		return found, err
 	}
 	if f.release.Type != charmsource.TypeCharm {
-		return found, fmt.Errorf("%q is a bundle: a bundle can only have charms", f.name)
+		return found, fmt.Errorf("%q is a bundle: a bundle can contain only charms", f.name)
 	}
 	f.noteBase(f.release, f.wish)
 	if err := f.describe(scratch); err != nil {
 		return found, err
 	}
 
-	found = bundle.Found{Found: f.found, Origin: f.release.origin(f.channel, ""), Source: f}
+	found = bundle.Found{Found: f.release.found, Origin: f.release.origin(f.channel, ""), Source: f}
 	found.IsSame = have.Name != "" && have.Charm.Store.IsRevision(f.release.ID, f.release.Revision)
 	if found.Resources, err = sumResources(a); err != nil {
 		return found, err
@@ -140,7 +141,8 @@ func (c deployCmd) describeStoreCharm(
 	return found, nil
 }
 
-// changeFromStore does what change does, for an application whose resources may be revisions in the store.
+// changeFromStore executes a step as change does, for an application whose resources may be revisions in the
+// store. In a rehearsal it downloads nothing.
 func (e bundleExecutor) changeFromStore(f *storeFinder, step bundle.Step, files map[string]string) error {
 	isPicked := func(name, _ string) bool { return f.picked[name] > 0 }
 	if _, isRehearsal := e.state.(*state.Rehearsal); isRehearsal {
@@ -163,18 +165,11 @@ func (e bundleExecutor) changeFromStore(f *storeFinder, step bundle.Step, files 
 	return e.change(step, files, f.release)
 }
 
-// deployFromStore downloads an application's charm and deploys it. In a rehearsal it downloads nothing.
-func (e bundleExecutor) deployFromStore(f *storeFinder, service state.Service, step bundle.Step) error {
-	d := deployment{
-		o:       e.o,
-		state:   e.state,
-		found:   f.found,
-		service: service,
-		config:  step.Options,
-		series:  step.Series,
-		store:   f.release,
-		channel: f.channel,
-	}
+// deployFromStore downloads an application's charm and resources, and deploys it. In a rehearsal it downloads
+// nothing.
+func (e bundleExecutor) deployFromStore(f *storeFinder, d deployment) error {
+	d.release = f.release
+	d.channel = f.channel
 	if _, isRehearsal := e.state.(*state.Rehearsal); isRehearsal {
 		return d.run()
 	}
@@ -184,7 +179,7 @@ func (e bundleExecutor) deployFromStore(f *storeFinder, service state.Service, s
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	if d.found, err = f.downloadFound(scratch); err != nil {
+	if err := f.download(scratch); err != nil {
 		return err
 	}
 	if d.files, err = f.getResources(scratch); err != nil {
@@ -193,30 +188,17 @@ func (e bundleExecutor) deployFromStore(f *storeFinder, service state.Service, s
 	return d.run()
 }
 
-// downloadBundle downloads a bundle of the store, and returns the path of its file.
-func (st *charmStore) downloadBundle(r *storeRelease, scratch string) (path string, err error) {
+// downloadBundle downloads a bundle from the store, and returns the path of its file.
+func (st *charmStore) downloadBundle(r *charmRelease, scratch string) (path string, err error) {
 	if r.File.Size > charm.MaxPacked {
-		return "", fmt.Errorf("it has %d MiB, at most %d", r.File.Size>>20, charm.MaxPacked>>20)
+		return "", fmt.Errorf("the file is larger than the limit of %d MiB", charm.MaxPacked>>20)
 	}
 	archive := filepath.Join(scratch, "bundle.zip")
-	if err := st.getFile(r.File, archive, false); err != nil {
+	if err := st.getFile(st.o.ctx, r.File, archive, packedFile); err != nil {
 		return "", err
 	}
 
-	opened, err := zip.OpenReader(archive)
-	if err != nil {
-		return "", fmt.Errorf("cannot read the bundle: %w", err)
-	}
-	defer opened.Close()
-	file, err := opened.Open("bundle.yaml")
-	if err != nil {
-		return "", fmt.Errorf("cannot read the bundle: %w", err)
-	}
-	defer file.Close()
-	data, err := io.ReadAll(io.LimitReader(file, charm.MaxYAML+1))
-	if err == nil && len(data) > charm.MaxYAML {
-		err = fmt.Errorf("bundle.yaml has more than %d bytes", charm.MaxYAML)
-	}
+	data, err := charm.ReadPackedFile(archive, "bundle.yaml")
 	if err != nil {
 		return "", fmt.Errorf("cannot read the bundle: %w", err)
 	}

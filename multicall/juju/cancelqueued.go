@@ -9,7 +9,7 @@ import (
 	"bijou/state/actions"
 )
 
-// cancelTimeout is longer than an agent takes to kill what it was told to end.
+// cancelTimeout is longer than the time that an agent needs to kill the process of a cancelled action.
 const cancelTimeout = 15 * time.Second
 
 // cancelQueued cancels the actions that were queued before a failure or an interrupt.

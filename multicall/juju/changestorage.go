@@ -6,11 +6,12 @@ import (
 	"bijou/state"
 )
 
-// changeStorage applies change to all storages, or to none. It prints a line for each, in the format says.
-// The agents do the rest.
+// changeStorage applies the function change to all storages, or to none. It prints a line for each storage.
+// The format of the line is in the argument says. The agents then carry out the change.
 func (o *operator) changeStorage(ids []string, says string, change func(tx *state.Tx, id string) error) error {
 	var units []string
 	err := o.update(func(tx *state.Tx) error {
+		// After a conflict, this function runs again.
 		units = nil
 		for _, id := range ids {
 			if err := change(tx, id); err != nil {

@@ -15,14 +15,14 @@ import (
 	"bijou/state"
 )
 
-// maxScanned bounds the files of a charm that are searched, in bytes: code is smaller.
+// maxScanned is the size in bytes above which a charm's file is not searched. Files of code are smaller.
 const maxScanned = 1 << 20
 
-// jujuCall is a program that Juju has on its machines, and charms call by its path.
+// jujuCall is a program that Juju installs on its machines, and that charms call by its path.
 type jujuCall struct {
 	pattern func() *regexp.Regexp
-	shown   string
-	paths   string // a glob
+	shown   string // the program's name in warnings
+	paths   string // a glob that matches the program's path
 }
 
 func jujuCalls() []jujuCall {
@@ -44,7 +44,8 @@ var (
 			`["']snap["'], *["']install["'][^\n\])]{0,40}|` +
 			`(operator_libs_linux\.v\d+|charmlibs|charms\.layer|charmhelpers\.fetch)( import |\.)snap\b`)
 	})
-	// snapFilePattern is for YAML, where builds install some.
+	// snapFilePattern is for YAML files, in which a charm names a layer that installs snaps, or snaps as
+	// resources.
 	snapFilePattern = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`\blayer:snap\b|filename: *\S+\.snap\b`)
 	})
@@ -57,11 +58,11 @@ var (
 	})
 )
 
-// machineNeed is something that a charm does and not every machine can.
+// machineNeed is an operation of a charm that some machines do not support.
 type machineNeed struct {
 	does             string
 	inCode, inYAML   func() *regexp.Regexp
-	describeObstacle func(provider string, hostHasSnapd bool) string // empty: machines can
+	describeObstacle func(provider string, hostHasSnapd bool) string // returns "" if machines support it
 }
 
 func machineNeeds() []machineNeed {
@@ -86,14 +87,14 @@ func describeMissingSnapd(provider string, hostHasSnapd bool) string {
 
 func describeForeignKernel(provider string, _ bool) string {
 	if provider == state.ProviderNspawn {
-		return "and containers of the provider nspawn cannot"
+		return "which containers of the provider nspawn cannot do"
 	}
 	return ""
 }
 
-// noteCalls warns of programs that the charm calls, and of other things that it does, if its machines
-// cannot support them. Machines of providers other than local have Juju's programs. noteCalls ignores a
-// charm that only includes a library for snaps or kernel modules.
+// noteCalls warns of programs that the charm calls, and of other operations of the charm, if its machines do
+// not support them. Machines of providers other than local have Juju's programs. noteCalls ignores a charm
+// that only includes a library for snaps or kernel modules.
 func (o *operator) noteCalls(charmDir string) {
 	provider := ""
 	if e, err := o.home.Choose(o.name); err == nil {
@@ -102,16 +103,18 @@ func (o *operator) noteCalls(charmDir string) {
 
 	for _, call := range jujuCalls() {
 		links, _ := filepath.Glob(call.paths)
+		// The warning names only the file.
 		names, _ := findInCode(charmDir, call.pattern, call.pattern, 1)
 		if provider == state.ProviderLocal && len(links) == 0 && len(names) > 0 {
-			o.note("warning: the charm's %s calls %s, which is not on this host: sudo bijou install --jujud installs it",
+			o.note("warning: the charm's %s calls %s, which does not exist on this host; to install it: sudo bijou install --jujud",
 				names[0], call.shown)
 		}
 	}
 
-	_, err := exec.LookPath("snap")
+	_, missing := exec.LookPath("snap")
+	hostHasSnapd := missing == nil
 	for _, need := range machineNeeds() {
-		obstacle := need.describeObstacle(provider, err == nil)
+		obstacle := need.describeObstacle(provider, hostHasSnapd)
 		if obstacle == "" {
 			continue
 		}
@@ -124,40 +127,46 @@ func (o *operator) noteCalls(charmDir string) {
 }
 
 // findInCode returns the names of up to maxFiles files in which it finds the pattern (inYAML for YAML
-// files), each with the text that it found. It skips hidden directories and those named in without.
+// files), each with the text that it found. It skips documentation, large files, hidden directories, and the
+// directories named in without.
 func findInCode(
 	charmDir string,
 	pattern, inYAML func() *regexp.Regexp,
 	maxFiles int,
 	without ...string,
 ) (names, signs []string) {
+	// The function below returns no error, so WalkDir returns none.
 	_ = filepath.WalkDir(charmDir, func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case len(names) == maxFiles:
+		if len(names) == maxFiles {
 			return filepath.SkipAll
-		case err == nil && d.IsDir() && path != charmDir &&
-			(d.Name()[0] == '.' || slices.Contains(without, d.Name())):
-			return filepath.SkipDir
-		case err != nil || !d.Type().IsRegular() ||
-			slices.Contains([]string{".md", ".rst", ".txt", ".just"}, filepath.Ext(path)):
+		}
+		if err != nil {
+			// The charm may have directories and files that cannot be read.
 			return nil
 		}
+		if d.IsDir() && path != charmDir && (d.Name()[0] == '.' || slices.Contains(without, d.Name())) {
+			return filepath.SkipDir
+		}
 
+		ext := filepath.Ext(path)
+		isText := slices.Contains([]string{".md", ".rst", ".txt", ".just"}, ext)
+		if isText || !d.Type().IsRegular() {
+			return nil
+		}
 		if info, err := d.Info(); err != nil || info.Size() > maxScanned {
 			return nil
 		}
 
-		data, _ := os.ReadFile(path)
+		data, _ := os.ReadFile(path) // nothing is found in a file that cannot be read
 		wanted := pattern
-		if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
+		if ext == ".yaml" || ext == ".yml" {
 			wanted = inYAML
 		}
 
 		if found := wanted().Find(data); found != nil {
 			name, _ := filepath.Rel(charmDir, path)
 			names = append(names, name)
-			signs = append(signs,
-				fmt.Sprintf("%s has %q", name, bytes.TrimSpace(found)))
+			signs = append(signs, fmt.Sprintf("%s contains %q", name, bytes.TrimSpace(found)))
 		}
 
 		return nil

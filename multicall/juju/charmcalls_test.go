@@ -13,7 +13,7 @@ import (
 func TestMachineNeeds(t *testing.T) {
 	for _, test := range []struct {
 		file, text string
-		want       map[string]bool // the charm's actions
+		want       map[string]bool // the actions of the charm that must be found
 	}{
 		{"src/charm.py", "from charms.operator_libs_linux.v2 import snap", map[string]bool{"installs snaps": true}},
 		{"src/charm.py", "from charmlibs import snap", map[string]bool{"installs snaps": true}},
@@ -65,7 +65,7 @@ func TestDescribeObstacle(t *testing.T) {
 		{state.ProviderLocal, false, "and this host has no snapd", ""},
 		{
 			state.ProviderNspawn, true, "and snapd does not run in containers of the provider nspawn",
-			"and containers of the provider nspawn cannot",
+			"which containers of the provider nspawn cannot do",
 		},
 		{"ssh", true, "which need snapd on its machines", ""},
 	} {

@@ -12,13 +12,13 @@ import (
 )
 
 type charmResourcesCmd struct {
-	Name       string `arg:"" help:"A charm of the store."`
+	Name       string `arg:"" help:"A charm from the store."`
 	Channel    string `placeholder:"CHANNEL" help:"Use the release in this channel; default: stable of the charm's default track."`
 	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml or json; default tabular."`
 	outputFlag `embed:""`
 }
 
-// charmResource has Juju's keys.
+// charmResource is a resource as the command prints it, with the same keys as in Juju.
 type charmResource struct {
 	Name        string `json:"name" yaml:"name"`
 	Type        string `json:"type" yaml:"type"`
@@ -60,7 +60,7 @@ func (c charmResourcesCmd) Run(o *operator) error {
 				Size:        resource.File.Size,
 				Origin:      "store",
 			})
-			t.Add("", resource.Name, strconv.Itoa(resource.Revision), resource.Type, strconv.FormatInt(resource.File.Size, 10),
+			t.Add(console.Plain, resource.Name, strconv.Itoa(resource.Revision), resource.Type, strconv.FormatInt(resource.File.Size, 10),
 				text.FirstLine(resource.Description))
 		}
 		return o.printTable(c.Format, entries, t)

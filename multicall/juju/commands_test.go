@@ -94,8 +94,8 @@ func TestEnvironmentSettings(t *testing.T) {
 		!strings.Contains(got, "automatically-retry-hooks: true\n") {
 		t.Errorf("values:\n%s", got)
 	}
-	w.mustFail(1, "there are allow-other-series, automatically-retry-hooks, default-series,", "get-environment", "nosuch")
-	w.mustFail(2, "there are allow-other-series, automatically-retry-hooks, charmhub-url, hook-concurrency", "set-environment", "nosuch=1")
+	w.mustFail(1, "the settings are: allow-other-series, automatically-retry-hooks, default-series,", "get-environment", "nosuch")
+	w.mustFail(2, "the settings are: allow-other-series, automatically-retry-hooks, charmhub-url, hook-concurrency", "set-environment", "nosuch=1")
 	w.mustFail(2, "bootstrap decides it", "set-environment", "name=other")
 	w.mustFail(2, "want a duration", "set-environment", "update-status-interval=soon")
 	w.mustFail(2, "want true or false", "set-environment", "hook-concurrency=2", "automatically-retry-hooks=yes")
@@ -133,7 +133,7 @@ func TestUnknownSettings(t *testing.T) {
 
 	w.mustRun("set-environment", "hook-concurrency=3")
 	w.mustFail(2, `unknown model setting "colour"`, "set-environment", "colour=blue")
-	if _, out, errs := w.run("", "get-environment"); !strings.Contains(out, "\ncolour: red\n") || !strings.Contains(errs, "unknown to this version, but kept: colour") {
+	if _, out, errs := w.run("", "get-environment"); !strings.Contains(out, "\ncolour: red\n") || !strings.Contains(errs, "stored, but unknown to this version: colour") {
 		t.Errorf("got %s%s", out, errs)
 	}
 	if got := w.mustRun("get-environment", "colour"); got != "red\n" {
@@ -150,14 +150,14 @@ func TestUnknownSettings(t *testing.T) {
 
 func TestSwitch(t *testing.T) {
 	w := newTestEnv(t)
-	w.mustFail(1, "hint: juju bootstrap", "switch")
+	w.mustFail(1, "hint: to create a model: juju bootstrap", "switch")
 	w.mustRun("bootstrap", "-e", "one")
 	w.mustRun("bootstrap", "-e", "two")
 	w.mustFail(1, `"nosuch"`, "switch", "nosuch")
 	w.mustFail(2, "../one", "switch", "../one")
 	w.mustRun("switch", "one")
 	t.Setenv("JUJU_ENV", "two")
-	if code, _, errs := w.run("", "switch", "one"); code != 0 || !strings.Contains(errs, "JUJU_ENV=two takes precedence over it") {
+	if code, _, errs := w.run("", "switch", "one"); code != 0 || !strings.Contains(errs, "JUJU_ENV=two takes precedence over the chosen model") {
 		t.Errorf("exit %d, %q", code, errs)
 	}
 	if got := w.mustRun("switch"); got != "two\n" {

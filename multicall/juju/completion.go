@@ -13,11 +13,11 @@ import (
 	"bijou/state"
 )
 
-// completionTimeout is shorter than the patience of who has pressed a key.
+// completionTimeout is short, since the user has pressed a key and is waiting.
 const completionTimeout = time.Second
 
-// completeNames returns the names that a value can have: of environments, or of an environment's parts. It
-// returns none if it cannot read them.
+// completeNames returns the names that a value can have: names of environments, or of an environment's
+// entities. It returns none if it cannot read the names.
 func completeNames(ctx context.Context, parts Parts, w console.Wanted) (names []string) {
 	h, err := home.Find()
 	kinds := cmp.Or(nameKinds()[w.Command+" "+w.Value], nameKinds()[w.Value])
@@ -44,30 +44,30 @@ func completeNames(ctx context.Context, parts Parts, w console.Wanted) (names []
 	return names
 }
 
-// nameKinds returns the kinds of names that values hold, by the option or word, where need be with its
-// command before it.
+// nameKinds returns the kinds of names that values can have. A key is the name of an option or argument. If
+// the kinds differ between commands, the command precedes the name.
 func nameKinds() map[string]string {
 	return map[string]string{
-		"environment":              "environments",
-		"model":                    "environments",
-		"switch name":              "environments",
-		"destroy-environment name": "environments",
-		"show-model name":          "environments",
-		"service":                  "services",
-		"application":              "services",
-		"application,...":          "services",
-		"a":                        "services",
-		"b":                        "services",
-		"unit":                     "units",
-		"unit action key=value":    "units",
-		"id or unit":               "units",
-		"exclude":                  "units",
-		"related-unit":             "units",
-		"machine":                  "machines",
-		"to":                       "machines",
-		"target":                   "units machines",
-		"glob":                     "services units",
-		"selector":                 "services units machines",
+		"environment":           "environments",
+		"model":                 "environments",
+		"switch name":           "environments",
+		"destroy-model name":    "environments",
+		"show-model name":       "environments",
+		"service":               "services",
+		"application":           "services",
+		"application,...":       "services",
+		"a":                     "services",
+		"b":                     "services",
+		"unit":                  "units",
+		"unit action key=value": "units",
+		"id or unit":            "units",
+		"exclude":               "units",
+		"related-unit":          "units",
+		"machine":               "machines",
+		"to":                    "machines",
+		"target":                "units machines",
+		"glob":                  "services units",
+		"selector":              "services units machines",
 	}
 }
 

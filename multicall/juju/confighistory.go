@@ -12,20 +12,22 @@ import (
 	"bijou/state"
 )
 
-// setOptions changes options of a service, and notes the caller.
+// setOptions changes options of a service, and records the operator in the service's history.
 func setOptions(tx *state.Tx, service string, changes map[string]any) (changed []string, err error) {
 	changed, err = tx.SetConfig(service, changes)
 	if err != nil || len(changed) == 0 {
 		return changed, err
 	}
-	return changed, noteOptions(tx, service, changed)
+	return changed, recordOptions(tx, service, changed)
 }
 
-func noteOptions(tx *state.Tx, service string, options []string) error {
+// recordOptions records in the history of a service that the caller has set the options.
+func recordOptions(tx *state.Tx, service string, options []string) error {
 	return tx.NoteConfigChange(service, state.ConfigChange{At: time.Now(), By: callerName(), Options: options})
 }
 
-// callerName returns USER@HOST, for people: nothing checks it. Behind sudo it is the user who called that.
+// callerName returns USER@HOST for people to read. The name is not verified. Under sudo, it names the user
+// who called sudo.
 func callerName() string {
 	uid := "uid " + strconv.Itoa(os.Getuid())
 	name := cmp.Or(os.Getenv("SUDO_USER"), os.Getenv("LOGNAME"), os.Getenv("USER"), uid)
@@ -43,7 +45,7 @@ type optionChange struct {
 // showHistory prints the changes, the latest first.
 func (c configCmd) showHistory(o *operator) error {
 	if len(c.Words) > 0 || len(c.File)+len(c.Reset) > 0 {
-		return console.Usage(fmt.Errorf("--history only shows who has set options of %q, and cannot set any", c.Service))
+		return console.Usage(fmt.Errorf("--history only shows who has set options of %q, and cannot be used with options", c.Service))
 	}
 	config, err := readChosen(o, func(v *state.View) (state.Config, error) { return v.Config(c.Service) })
 	if err != nil {

@@ -1,21 +1,45 @@
 package juju
 
 import (
-	"strings"
+	"fmt"
+	"slices"
 
-	"bijou/multicall/console"
+	"bijou/state"
 	"bijou/state/constraints"
 )
 
-const constraintsHelp = `Constraints: mem and root-disk (a number with M, G, T or P; 1.5G), cpu-cores (or cores), cpu-power (100 is one
-EC2 unit), arch, container, tags (a,b,^c: with a and b, not c), or an instance-type instead of sizes.
-An empty value means no constraint, even if the model has one.
-`
+type constraintsCmd struct {
+	Service    string `arg:"" name:"application" optional:"" help:"The application; default: the model itself."`
+	Format     string `enum:"text,yaml,json" default:"text" placeholder:"FORMAT" help:"Print as text, yaml or json; default text."`
+	outputFlag `embed:""`
+}
 
-func parseConstraints(words ...string) (constraints.Value, error) {
-	v, err := constraints.Parse(strings.Join(words, " "))
-	if err != nil {
-		return constraints.Value{}, console.Usage(err)
+// Run prints the constraints. In the text format it prints nothing if there are none.
+func (c constraintsCmd) Run(o *operator) error {
+	set, err := readChosen(o, func(v *state.View) (constraints.Value, error) {
+		if c.Service != "" {
+			s, err := v.Service(c.Service)
+			return s.Constraints, err
+		}
+		e, err := v.Environment()
+		return e.Constraints, err
+	})
+
+	switch {
+	case err != nil:
+		return err
+	case c.Format == "json" && slices.Contains(o.args, "model-constraints"):
+		// Juju 3 prints cpu-cores as cores.
+		return o.encode("json", struct {
+			constraints.Value
+			CPUCores *uint64 `json:"cpu-cores,omitempty"`
+			Cores    *uint64 `json:"cores,omitempty"`
+		}{Value: set, Cores: set.CPUCores})
+	case c.Format != "text":
+		return o.encode(c.Format, set)
+	case set != constraints.Value{}:
+		_, err = fmt.Fprintln(o.streams.Out, set)
 	}
-	return v, nil
+
+	return err
 }

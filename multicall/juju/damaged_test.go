@@ -26,7 +26,7 @@ func readers() []string {
 	}
 }
 
-// populate makes an environment with a record of every kind.
+// populate creates an environment with a record of every kind.
 func populate(w *testEnv) home.Environment {
 	w.t.Helper()
 	w.mustRun("bootstrap")
@@ -87,8 +87,8 @@ func putLife(tx *state.Tx) error {
 	return nil
 }
 
-// TestReadersOfDamagedStates removes each key of an environment in turn, and replaces it with other
-// values. No reading command can panic, and one that fails must print the reason in one line.
+// TestReadersOfDamagedStates removes each key of an environment in turn, and replaces it with other values.
+// No reading command may panic, and a command that fails must print the reason in one line.
 func TestReadersOfDamagedStates(t *testing.T) {
 	need.Whole(t)
 	w := newTestEnv(t)
@@ -144,7 +144,7 @@ func TestReadersOfDamagedStates(t *testing.T) {
 	}
 }
 
-// missingOf returns records that others refer to, and the message for each if it is missing.
+// missingOf returns records to which others refer, with the message for each if it is missing.
 func missingOf() map[string]string {
 	return map[string]string{
 		"services/web": `the state is damaged: the record of application "web" is missing`,
@@ -159,7 +159,7 @@ func isOverview(command string) bool {
 	return slices.Contains([]string{"status", "status --format json", "status --format dot", "wait --timeout 30ms", "machines"}, command)
 }
 
-// checkReader returns the command's stderr.
+// checkReader checks that the command has not panicked, and returns its stderr.
 func checkReader(t *testing.T, w *testEnv, command string) (said string) {
 	t.Helper()
 	defer func() {

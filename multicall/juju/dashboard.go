@@ -9,6 +9,7 @@ import (
 	"bijou/multicall/dashboard"
 	"bijou/multicall/home"
 	"bijou/state"
+	"bijou/state/status"
 )
 
 type dashboardCmd struct{ dashboard.Flags }
@@ -35,7 +36,7 @@ func (c dashboardCmd) Run(o *operator) error {
 }
 
 // OpenEnvironment opens the environment that commands use without -e, for the page. It returns nil if there
-// is none.
+// is no such environment.
 func OpenEnvironment(ctx context.Context, s console.Streams, parts Parts) (*dashboard.Environment, error) {
 	h, err := home.Find()
 	o := &operator{ctx: ctx, streams: s, home: h, parts: parts}
@@ -59,7 +60,7 @@ func OpenEnvironment(ctx context.Context, s console.Streams, parts Parts) (*dash
 	return d, nil
 }
 
-// newDashboard returns what the page in a browser needs of the chosen environment.
+// newDashboard returns the chosen environment in the form that the page in a browser needs.
 func (o *operator) newDashboard(s *state.State) (*dashboard.Environment, error) {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -72,7 +73,7 @@ func (o *operator) newDashboard(s *state.State) (*dashboard.Environment, error) 
 		Version: o.parts.Version,
 		Store:   kind,
 		State:   s,
-		Explain: unitMessage,
+		Explain: func(u status.Unit) string { return screenReason(u).String() },
 		Owed:    o.parts.Owed,
 	}, nil
 }

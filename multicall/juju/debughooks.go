@@ -16,8 +16,8 @@ import (
 
 type debugHooksCmd struct {
 	Unit     string   `arg:"" help:"The unit, on this host."`
-	Hooks    []string `arg:"" optional:"" name:"hook" help:"Only these hooks; default: all hooks of its charm."`
-	Detached bool     `help:"Only make the session, and print how to attach to it."`
+	Hooks    []string `arg:"" optional:"" name:"hook" help:"Debug only these hooks; default: all hooks of the charm."`
+	Detached bool     `help:"Only create the session, and print how to attach to it."`
 }
 
 // Run starts the session and attaches to it.
@@ -81,7 +81,7 @@ func (c debugHooksCmd) startSession(o *operator, socket string) error {
 	tmux := exec.Command("tmux", "-S", socket, "new-session", "-d", "-s", actions.DebugSession, "-n", c.Unit,
 		"/bin/sh", "-c", intro)
 	if out, err := tmux.CombinedOutput(); err != nil {
-		return fmt.Errorf("cannot make a tmux session: %w: %s", err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("cannot create a tmux session: %w: %s", err, strings.TrimSpace(string(out)))
 	}
 
 	owner := os.Geteuid()
@@ -101,8 +101,8 @@ func (c debugHooksCmd) startSession(o *operator, socket string) error {
 	return nil
 }
 
-// attachSession attaches the terminal to the tmux session on the socket. If the session has ended afterwards,
-// it removes the request for debugging.
+// attachSession attaches the terminal to the tmux session on the socket. Afterwards, if the session has
+// ended, it removes the request for debugging.
 func (c debugHooksCmd) attachSession(o *operator, socket string) error {
 	tmux := exec.Command("tmux", "-S", socket, "attach", "-t", actions.DebugSession)
 	tmux.Stdin = os.Stdin
@@ -113,7 +113,7 @@ func (c debugHooksCmd) attachSession(o *operator, socket string) error {
 	}
 
 	if exec.Command("tmux", "-S", socket, "has-session", "-t", actions.DebugSession).Run() == nil {
-		o.note("the session goes on; back to it with: tmux -S %s attach -t %s", socket, actions.DebugSession)
+		o.note("the session continues; to return to it: tmux -S %s attach -t %s", socket, actions.DebugSession)
 		return nil
 	}
 	if err := os.RemoveAll(filepath.Dir(socket)); err != nil {

@@ -19,7 +19,7 @@ import (
 )
 
 type debugLogCmd struct {
-	Of      []string `arg:"" optional:"" name:"unit or application" help:"Only these, as with --unit."`
+	Of      []string `arg:"" optional:"" name:"unit or application" help:"Show only these, as with --unit."`
 	Follow  bool     `short:"f" help:"Follow the log, as on a terminal."`
 	Tail    tailFlag `help:"Follow the log; with a number, as in --tail 20, print the last lines and end."`
 	NoTail  bool     `help:"End after the present lines, even on a terminal."`
@@ -27,11 +27,11 @@ type debugLogCmd struct {
 	Lines   *int     `short:"n" placeholder:"N" help:"Print the last N lines; 0 prints all. Default: all, or 10 while following."`
 	Limit   *int     `placeholder:"N" help:"Print the last N lines and end."`
 	Unit    []string `short:"u" sep:"none" placeholder:"NAME" help:"Show only this unit, application or machine (web/0, web, machine-0; unit-web-0 as in Juju), or those that match a pattern; can be repeated."`
-	Include []string `short:"i" sep:"none" placeholder:"NAME" help:"Show only this one; the same as --unit, by Juju's name."`
-	Exclude []string `short:"x" sep:"none" placeholder:"NAME" help:"Hide this one, or those that match a pattern; can be repeated."`
+	Include []string `short:"i" sep:"none" placeholder:"NAME" help:"Show only this unit, application or machine; the same as --unit, by Juju's name."`
+	Exclude []string `short:"x" sep:"none" placeholder:"NAME" help:"Hide this unit, application or machine, or those that match a pattern; can be repeated."`
 	Level   string   `short:"l" placeholder:"LEVEL" help:"Show this level and those above: TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL."`
 	Since   string   `placeholder:"TIME" help:"Show only lines that are newer: a duration (90s, 10m, 2h), or a time ('2026-02-28 17:00', '17:00:30', or RFC 3339)."`
-	Format  string   `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Print as text, or as json (one object a line); default text."`
+	Format  string   `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Print as text, or as json (one object per line); default text."`
 	UTC     bool     `name:"utc" help:"Show times in UTC."`
 	Secrets bool     `name:"show-secrets" help:"Also show passwords and other secrets."`
 
@@ -39,7 +39,7 @@ type debugLogCmd struct {
 	jujuLogFlags `embed:""`
 }
 
-// jujuLogFlags are options of Juju's that change nothing here.
+// jujuLogFlags are options of Juju's that have no effect here.
 type jujuLogFlags struct {
 	Date       bool          `help:"Dates and milliseconds are always shown."`
 	MS         bool          `name:"ms" help:"Dates and milliseconds are always shown."`
@@ -54,7 +54,7 @@ type jujuLogFlags struct {
 	Firehose      bool     `hidden:"" help:"There is one model at a time."`
 }
 
-// noteIgnored prints which options have no effect.
+// noteIgnored prints the given options that have no effect.
 func (f jujuLogFlags) noteIgnored(o *operator) {
 	for _, ignored := range []struct {
 		given     bool
@@ -65,7 +65,7 @@ func (f jujuLogFlags) noteIgnored(o *operator) {
 		{given: len(f.IncludeLabel) > 0, flag: "include-label", why: "lines have no labels"},
 		{given: len(f.ExcludeLabel) > 0, flag: "exclude-label", why: "lines have no labels"},
 		{given: f.Location, flag: "location", why: "lines have a hook, but no source location"},
-		{given: f.Firehose, flag: "firehose", why: "it shows the log of one model: choose a different one with -m"},
+		{given: f.Firehose, flag: "firehose", why: "the command shows the log of one model; to choose a different model: -m"},
 	} {
 		if ignored.given {
 			o.note("note: --%s has no effect: %s", ignored.flag, ignored.why)
@@ -73,16 +73,17 @@ func (f jujuLogFlags) noteIgnored(o *operator) {
 	}
 }
 
-// Run prints the lines by time. While it follows, it goes on until it is interrupted or nobody reads the
-// output.
+// Run prints the lines in order of time. If it follows the log, it continues until it is interrupted or the
+// reader of its output has closed the pipe.
 func (c debugLogCmd) Run(o *operator) error {
+	// From here on, c has the flags' meaning and not their text.
 	c.Follow = c.follows(console.IsTerminal(o.streams.Out))
+	c.Unit = logPatterns(slices.Concat(c.Unit, c.Include, c.Of))
+	c.Exclude = logPatterns(c.Exclude)
+
 	if c.maxLines() < 0 {
 		return console.Usage(fmt.Errorf("cannot show %d lines", c.maxLines()))
 	}
-
-	c.Unit = logPatterns(slices.Concat(c.Unit, c.Include, c.Of))
-	c.Exclude = logPatterns(c.Exclude)
 	since, err := parseSince(c.Since, time.Now())
 	_, lerr := logs.ParseLevel(c.Level)
 	if err := errors.Join(err, lerr, checkGlobs(c.Unit), checkGlobs(c.Exclude)); err != nil {
@@ -90,7 +91,8 @@ func (c debugLogCmd) Run(o *operator) error {
 	}
 
 	if c.UTC {
-		time.Local = time.UTC // of this process, which prints the log and ends
+		// This process prints only the log, and then exits.
+		time.Local = time.UTC
 	}
 	c.noteIgnored(o)
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
@@ -114,7 +116,7 @@ func (c debugLogCmd) Run(o *operator) error {
 	})
 }
 
-// follows reports whether the command follows the log: as the options say or, without them, if stdout is a
+// follows reports whether the command follows the log. Without options, it follows the log if stdout is a
 // terminal.
 func (c debugLogCmd) follows(terminal bool) bool {
 	switch {
@@ -127,7 +129,7 @@ func (c debugLogCmd) follows(terminal bool) bool {
 	return terminal
 }
 
-// maxLines returns how many lines the command prints; 0 for all.
+// maxLines returns how many lines the command prints at first, or 0 for all.
 func (c debugLogCmd) maxLines() int {
 	for _, lines := range []*int{c.Limit, c.Lines, c.Tail.lines} {
 		if lines != nil {
@@ -172,10 +174,10 @@ func logPattern(name string) string {
 type logFollower struct {
 	debugLogCmd
 	o        *operator
-	since    time.Time // zero: any
+	since    time.Time // zero for lines of any age
 	coloured bool
 
-	printedEnds map[string]int64 // how far each source's log was printed; nil at first
+	printedEnds map[string]int64 // the last printed line of each source's log; nil before the first lines
 }
 
 // watchScope returns the scope of the named logs, or of all logs if one name is a pattern.
@@ -186,8 +188,8 @@ func (t *logFollower) watchScope() state.Scope {
 	return logs.Watch(t.Unit...)
 }
 
-// readNew reads the lines that were not printed yet. The first time these are the last lines, and a unit that
-// has none is noted. The returned function prints them, outside the view.
+// readNew reads the lines that have not been printed yet. The first call reads only the last lines, and warns
+// of units without lines. The returned function prints the lines after the view has ended.
 func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	filter := logs.Filter{Level: t.Level, After: t.printedEnds}
 	if t.printedEnds == nil {
@@ -211,8 +213,9 @@ func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	return func() error { return t.printLines(lines, ends) }, nil
 }
 
-// noteSilent warns that the patterns match no log line. A pattern that matches no unit, application or
-// machine either is an error, unless the command follows the log, since such a unit may come.
+// noteSilent warns that the patterns match no log line. If a pattern also matches no unit, application or
+// machine, it returns an error. If the command follows the log, it returns no error, since a matching unit
+// may be added later.
 func (t *logFollower) noteSilent(v *state.View, patterns []string) error {
 	known, err := listNames(v, "units")
 	machines, merr := listNames(v, "machines")
@@ -257,8 +260,9 @@ func (t *logFollower) printLines(lines []logs.Line, ends map[string]int64) error
 	for _, l := range lines {
 		text = append(text, t.formatMessage(l)...)
 	}
+	// The last messages may have more lines than the requested number.
 	if n := t.maxLines(); n > 0 && t.printedEnds == nil {
-		text = text[max(0, len(text)-n):] // the last messages may have more lines than were asked for
+		text = text[max(0, len(text)-n):]
 	}
 	t.printedEnds = ends
 
@@ -269,8 +273,8 @@ func (t *logFollower) printLines(lines []logs.Line, ends map[string]int64) error
 	return out.Flush()
 }
 
-// noteDropped warns of lines that the environment dropped before they were read. With --level it cannot
-// know how many.
+// noteDropped warns of lines that the environment dropped before they were read. With --level it does nothing,
+// since it cannot know how many lines were dropped.
 func (t *logFollower) noteDropped(lines []logs.Line, ends map[string]int64) {
 	if t.printedEnds == nil || t.Level != "" {
 		return
@@ -283,19 +287,20 @@ func (t *logFollower) noteDropped(lines []logs.Line, ends map[string]int64) {
 
 	for _, source := range slices.Sorted(maps.Keys(read)) {
 		if missing := ends[source] - t.printedEnds[source] - read[source]; missing > 0 {
-			t.o.note("warning: %s of %s came too fast to be shown", formatCount(int(missing), "line"), source)
+			t.o.note("warning: %s of %s came too fast and are not shown", formatCount(int(missing), "line"), source)
 		}
 	}
 }
 
-// formatMessage returns a line for each line of the message. Every one of them begins with the
-// message's own time, source and level, so that none passes for another message.
+// formatMessage returns a line for each line of the message, or a single line of JSON. Each line of text begins
+// with the message's time, source and level, so that it cannot be mistaken for a different message.
 func (t *logFollower) formatMessage(l logs.Line) []string {
 	if !t.Secrets {
 		l.Message = text.HideSecrets(l.Message)
 	}
 	if t.Format == "json" {
-		line, _ := json.Marshal(struct { // never fails
+		// Marshal cannot fail for these types.
+		line, _ := json.Marshal(struct {
 			Source string `json:"source"`
 			logs.Line
 		}{l.Source, l})
@@ -315,7 +320,7 @@ func (t *logFollower) formatMessage(l logs.Line) []string {
 	return lines
 }
 
-// paint colours the level if the output is a terminal.
+// paint colours the level if the output can have colours.
 func (t *logFollower) paint(level string) string {
 	switch {
 	case !t.coloured:

@@ -18,25 +18,25 @@ import (
 )
 
 type deployCmd struct {
-	Charm       string   `arg:"" help:"A charm or bundle of the store: NAME or ch:NAME; a charm's directory (./DIR, DIR/) or zip archive; with a repository NAME or SERIES/NAME; or a bundle: a file *.yaml, or a directory with bundle.yaml."`
+	Charm       string   `arg:"" help:"A charm or bundle from the store: NAME or ch:NAME; a charm's directory (./DIR, DIR/) or zip archive; with a repository, NAME or SERIES/NAME; or a bundle: a file *.yaml, or a directory with bundle.yaml."`
 	Service     string   `arg:"" name:"application" optional:"" help:"The application's name; default: the charm's."`
 	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"Take charms from this directory (SERIES/NAME or NAME)."`
-	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"Set options from a YAML file ({APPLICATION: {OPTION: VALUE}}, or the output of juju get; - is stdin), or one option, whose VALUE can be @FILE. Can be repeated; later ones override."`
-	Series      string   `aliases:"base" placeholder:"SERIES" help:"Use this series, or base (ubuntu@24.04), for its machines; default: that of the repository's directory or of SERIES/NAME, else the model's default if the charm supports it, else the charm's first that machines can have."`
+	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"Set options from a YAML file ({APPLICATION: {OPTION: VALUE}}, or the output of juju config; - is stdin), or one option, whose VALUE can be @FILE. Can be repeated; later ones override."`
+	Series      string   `aliases:"base" placeholder:"SERIES" help:"Use this series, or base (ubuntu@24.04), for its machines. Default: the series of the repository's directory or of SERIES/NAME; otherwise the model's default if the charm supports it; otherwise the charm's first series that machines can have."`
 	ForceSeries bool     `aliases:"force-base" help:"Deploy even if the charm does not support the machines' series or architecture. Also applies to later upgrades and units."`
-	Force       bool     `help:"Deploy a charm for other series, as --force-series does, or one that needs what bijou does not have (block devices, a newer Juju). Also applies to later upgrades."`
-	Trust       bool     `help:"Give its units the cloud's credential (juju set-credential); juju trust --remove ends that."`
-	JujuVersion string   `placeholder:"VERSION" help:"Report this version of Juju to its hooks; default: the version that bijou behaves like."`
+	Force       bool     `help:"Deploy a charm for other series, as --force-series does, or a charm that needs features that bijou does not have (block devices, a newer Juju). Also applies to later upgrades."`
+	Trust       bool     `help:"Give its units the cloud's credential (juju set-credential); juju trust --remove revokes that."`
+	JujuVersion string   `placeholder:"VERSION" help:"Report this version of Juju to its hooks; default: the version whose features bijou has."`
 	HookDialect string   `placeholder:"DIALECT" help:"Use this dialect for its hooks, classic or modern; default: detected from the charm."`
-	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"Attach a file as a resource of the charm, or, for a charm of the store, the number of a revision; can be repeated."`
-	Storage     []string `sep:"none" placeholder:"NAME=POOL,SIZE,COUNT" help:"Give each unit storage of the charm: COUNT of it, of pool rootfs, tmpfs or host:/FOLDER, with a size like 10G; can be repeated."`
+	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"Attach a file as a resource of the charm. For a charm from the store, it can be the number of a revision. Can be repeated."`
+	Storage     []string `sep:"none" placeholder:"NAME=POOL,SIZE,COUNT" help:"Give each unit COUNT instances of the charm's storage NAME, in the pool rootfs, tmpfs or host:/DIRECTORY, with a size such as 10G; can be repeated."`
 	Constraints []string `sep:"none" placeholder:"\"K=V ...\"" help:"Set constraints for its units' machines, which override the model's."`
-	Channel     string   `placeholder:"CHANNEL" help:"Take and follow this channel of a charm of the store, as 14/stable; default: stable of the charm's default track."`
-	Revision    int      `placeholder:"N" help:"Take this revision of a charm of the store."`
+	Channel     string   `placeholder:"CHANNEL" help:"Take the charm from this channel of the store, such as 14/stable, and follow the channel; default: stable of the charm's default track."`
+	Revision    int      `placeholder:"N" help:"Take this revision of a charm from the store."`
 	placementFlags
 	waitFlags
 
-	Overlay      []string `sep:"none" type:"existingfile" placeholder:"FILE" help:"Lay this file over a bundle; can be repeated."`
+	Overlay      []string `sep:"none" type:"existingfile" placeholder:"FILE" help:"Apply this overlay to a bundle; can be repeated."`
 	DryRun       bool     `help:"Only print the steps of a bundle."`
 	AllowOutside bool     `help:"Also use files outside of a bundle's directory for options and resources; --dry-run names them."`
 	Format       string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print the steps of a bundle as tabular, yaml or json; default tabular."`
@@ -79,17 +79,20 @@ func (c deployCmd) Run(o *operator) error {
 		return err
 	}
 
-	return o.openChosen(func(s *state.State) error {
-		d.state = s
-		o.noteAffected(untilIdle, d.service.Name)
-		if err := d.run(); err != nil {
-			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
-		}
-		return d.addUnits()
-	})
+	return o.openChosen(func(s *state.State) error { return c.execute(s, d) })
 }
 
-// takeSeries replaces a base in --series by its series, and checks it.
+// execute carries out a prepared deployment.
+func (c deployCmd) execute(s *state.State, d *deployment) error {
+	d.state = s
+	d.o.noteAffected(untilIdle, d.service.Name)
+	if err := d.run(); err != nil {
+		return d.o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
+	}
+	return d.addUnits()
+}
+
+// takeSeries replaces a base in --series with its series, and checks the series.
 func (c *deployCmd) takeSeries() error {
 	c.Series = charm.SeriesOfBase(c.Series)
 	if c.Series == "" {
@@ -101,32 +104,32 @@ func (c *deployCmd) takeSeries() error {
 	return nil
 }
 
-// newDeployment reads the local charm that the command line names, and prepares the service and its
+// newDeployment finds the local charm that the command line names, and prepares the service and its
 // resources.
 func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, error) {
-	found, origin, err := charmSource{
+	release, err := charmSource{
 		name:       c.Charm,
 		repository: c.Repository,
 		series:     c.Series,
 		tools:      o.parts.HookTools,
-	}.find(scratch)
+	}.find(o.ctx, scratch)
 	if err != nil {
 		return nil, err
 	}
-	service, err := c.newService(found.Meta.Name)
+	service, err := c.newService(release.Name)
 	if err != nil {
 		return nil, err
 	}
-	service.Origin = origin
 
-	files, err := parseResourceFiles(found.Meta, c.Resource)
+	files, err := parseResourceFiles(release.found.Meta, c.Resource)
 	if err != nil {
 		return nil, fmt.Errorf("cannot deploy %q: %w", c.Charm, err)
 	}
-	return c.prepare(o, found, service, files)
+	return c.prepare(o, release, service, files)
 }
 
-// newService returns the service as the flags have it. It is called as its charm, unless it was given a name.
+// newService returns the service that the flags describe. If the flags give no name, the service gets the
+// name of its charm.
 func (c deployCmd) newService(charmName string) (state.Service, error) {
 	lifted := liftedBy(c.Force, c.ForceSeries)
 	service := state.Service{
@@ -152,28 +155,29 @@ func (c deployCmd) newService(charmName string) (state.Service, error) {
 	return service, err
 }
 
-// prepare returns the deployment of a charm as the flags describe it. It returns an error if charm and
-// flags contradict each other.
+// prepare returns the deployment of a charm that the flags describe. It returns an error if charm and flags
+// contradict each other.
 func (c deployCmd) prepare(
 	o *operator,
-	found charm.Found,
+	release *charmRelease,
 	service state.Service,
 	files map[string]string,
 ) (*deployment, error) {
+	found := release.found
 	config, err := o.newOptionReader(found.Config, service.Name).readWords(c.Config)
 	if err != nil {
 		return nil, err
 	}
 	if found.Meta.Subordinate && (c.NumUnits != 1 || c.To != "" || len(c.AttachStorage) > 0) {
 		return nil, fmt.Errorf(
-			"cannot deploy %q with -n, --to or --attach-storage: it is a subordinate, whose units come with those of a related application",
+			"cannot deploy %q with -n, --to or --attach-storage: the charm is a subordinate, whose units come with units of a related application",
 			c.Charm,
 		)
 	}
 
 	d := &deployment{
 		o:          o,
-		found:      found,
+		release:    release,
 		service:    service,
 		config:     config,
 		series:     c.Series,
@@ -187,7 +191,7 @@ func (c deployCmd) prepare(
 	return d, nil
 }
 
-// checkJujuVersion refuses a version that charm libraries cannot parse.
+// checkJujuVersion returns an error for a version that charm libraries cannot parse.
 func (c deployCmd) checkJujuVersion() error {
 	if c.JujuVersion == "" || regexp.MustCompile(`^\d{1,9}\.\d{1,9}\.\d{1,9}$`).MatchString(c.JujuVersion) {
 		return nil
@@ -195,25 +199,26 @@ func (c deployCmd) checkJujuVersion() error {
 	return console.Usage(fmt.Errorf("invalid --juju-version %q: want one like 2.9.50", c.JujuVersion))
 }
 
-// deployment is a service that is to be added.
+// deployment is a service to add.
 type deployment struct {
 	o          *operator
 	state      state.Writer
-	found      charm.Found
+	release    *charmRelease
 	service    state.Service
-	config     map[string]any    // as SetConfig takes it
-	series     string            // of its machines; empty: as charmURL says
-	files      map[string]string // of resources, by name
-	store      *storeRelease     // what it is of a store; nil: a folder or an archive
-	channel    string            // of the store, that is followed
+	config     map[string]any    // options, in the form of SetConfig
+	series     string            // the series of the machines; if it is empty, charmURL chooses it
+	files      map[string]string // files of resources, by name
+	channel    string            // the store's channel that the service follows
 	units      int
-	placements []state.Placement // of all units, or of each
+	placements []state.Placement // one for all units, or one for each
 
-	storage     map[string]charm.Directive // that each unit gets, once it is deployed
-	dialectNote string                     // which dialect, and why, once it is deployed
+	// storage is the storage that each unit gets, and dialectNote is a note with the dialect of the hooks and
+	// the reason for it. addService sets both.
+	storage     map[string]charm.Directive
+	dialectNote string
 }
 
-// run adds the service with its first unit, and says so.
+// run adds the service with its first units, and prints notes about it.
 func (d *deployment) run() error {
 	url, err := d.charmURL()
 	if err != nil {
@@ -222,7 +227,8 @@ func (d *deployment) run() error {
 
 	err = d.addService(url)
 	for errors.Is(err, state.ErrRevisionTaken) {
-		url.Revision++ // another charm, or other content of this one, has that revision
+		// Another charm, or different content of this charm, has that revision.
+		url.Revision++
 		err = d.addService(url)
 	}
 
@@ -232,66 +238,71 @@ func (d *deployment) run() error {
 
 	d.o.note("deployed %s as application %q", d.describeCharm(), d.service.Name)
 	d.o.note("%s", d.dialectNote)
-	d.o.noteUnsupported(d.found.Charm, cmp.Or(d.service.JujuVersion, charm.JujuVersion))
-	d.o.noteCalls(d.found.Path)
-	d.o.noteMissingResources(d.found.Meta, d.service.Name, d.files)
+	d.o.noteUnsupported(d.release.found.Charm, cmp.Or(d.service.JujuVersion, charm.JujuVersion))
+	d.o.noteCalls(d.release.found.Path)
+	d.o.notePackages(d.release.found.Path)
+	d.o.noteMissingResources(d.release.found.Meta, d.service.Name, d.files)
 	d.noteSizes()
 	return nil
 }
 
-// describeCharm returns the charm in the words of the command's messages: its URL, or its name in the store.
+// describeCharm describes the charm for the command's messages, by its URL or by its name in the store.
 func (d *deployment) describeCharm() string {
 	origin := d.service.Origin
 	switch {
-	case d.store == nil:
+	case d.release.isLocal():
 		return d.service.Charm
-	case d.store.Channel == "":
+	case d.release.Channel == "":
 		return fmt.Sprintf("%s from the store, revision %d,", origin.Name, origin.Revision)
 	}
-	return fmt.Sprintf("%s from the store, revision %d in channel %s,", origin.Name, origin.Revision, d.store.Channel)
+	return fmt.Sprintf("%s from the store, revision %d in channel %s,", origin.Name, origin.Revision, d.release.Channel)
 }
 
-// charmURL returns the URL under which the charm is stored. Its series is the operator's, else the
-// repository's, else the one that ChooseSeries chooses.
+// charmURL returns the URL under which the charm is stored. The URL has the operator's series. If the
+// operator gave none, it has the repository's series. If the repository has none, ChooseSeries chooses the
+// series.
 func (d *deployment) charmURL() (charm.URL, error) {
 	env, err := state.Read(d.o.ctx, d.state, func(v *state.View) (state.Environment, error) {
-		env, err := v.Environment()
-		if _, missing := v.Service(d.service.Name); err == nil && missing == nil {
-			err = fmt.Errorf("there is already an application %q; give a different name after the charm's",
-				d.service.Name)
+		// Any other error than ErrNotFound also appears when the service is added.
+		if _, err := v.Service(d.service.Name); err == nil {
+			return state.Environment{}, fmt.Errorf(
+				"there is already an application %q; give a different name after the charm's", d.service.Name)
 		}
-		return env, err
+		return v.Environment()
 	})
-
-	url := charm.URL{
-		Series:   cmp.Or(d.series, d.found.Series),
-		Name:     d.found.Meta.Name,
-		Revision: d.found.Revision,
-	}
 	if err != nil {
-		return url, err
+		return charm.URL{}, err
 	}
-	if url.Series != "" {
-		if err := charm.CheckSeries(url.Series); err != nil {
-			return url, err
+
+	found := d.release.found
+	series := cmp.Or(d.series, found.Series)
+	if series != "" {
+		if err := charm.CheckSeries(series); err != nil {
+			return charm.URL{}, err
 		}
 	}
 
-	url.Series, err = env.ChooseSeries(url.Series, d.found.Meta.Series, d.service.ForceSeries)
-	if err == nil && d.needsMachines() {
-		err = d.o.checkSeries(env, url.Series, d.service.ForceSeries)
+	series, err = env.ChooseSeries(series, found.Meta.Series, d.service.ForceSeries)
+	if err != nil {
+		return charm.URL{}, err
 	}
-	return url, err
+	if d.needsMachines() {
+		if err := d.o.checkSeries(env, series, d.service.ForceSeries); err != nil {
+			return charm.URL{}, err
+		}
+	}
+
+	return charm.URL{Series: series, Name: found.Meta.Name, Revision: found.Revision}, nil
 }
 
-// needsMachines reports whether a machine may have to be made for a unit.
+// needsMachines reports whether the units may need new machines.
 func (d *deployment) needsMachines() bool {
 	isThere := func(p state.Placement) bool { return p.Machine != "" && p.Machine != state.PlaceNew }
 	return d.units > 0 && (len(d.placements) == 0 || !slices.ContainsFunc(d.placements, isThere))
 }
 
-// checkSeries refuses a series that machines cannot have as their host is. With force that is left to the
-// machine's start, before which the host can be mended.
+// checkSeries returns an error if this host cannot create machines of the series. With force it checks
+// nothing, since the operator can still change the host before the machine starts.
 func (o *operator) checkSeries(env state.Environment, series string, force bool) error {
 	if force {
 		return nil
@@ -302,27 +313,29 @@ func (o *operator) checkSeries(env state.Environment, series string, force bool)
 	}
 
 	if err := o.parts.Providers.CheckSeries(e, env, series); err != nil {
-		return fmt.Errorf("machines of the series %q cannot be made: %w", series, err)
+		return fmt.Errorf("machines of the series %q cannot be created: %w", series, err)
 	}
 	return nil
 }
 
-// liftedBy returns the checks that --force and --force-series lift, in deploy, of bundles and in refresh.
+// liftedBy returns the checks that --force and --force-series turn off. The flags mean the same in juju
+// deploy, for bundles and in juju refresh.
 func liftedBy(force, forceSeries bool) bundle.Force {
 	return bundle.Force{Series: force || forceSeries, Missing: force}
 }
 
-// withForceHint adds to an error that --force overrides a hint with that option.
+// withForceHint adds a hint that names --force to an error that --force overrides.
 func (o *operator) withForceHint(err error) error {
 	if slices.Contains(o.args, "--force") {
-		return err // or else it would be told to do it again
+		// The operator has already given --force.
+		return err
 	}
 
 	isDryRun := func(word string) bool { return word == "--dry-run" }
 	called := quoteShellWords(slices.DeleteFunc(slices.Clone(o.args), isDryRun))
 	if _, missing := errors.AsType[*state.MissingError](err); missing {
 		return console.Hint(err,
-			fmt.Sprintf("juju %s --force runs it anyway, but its tools for that fail", called))
+			fmt.Sprintf("to deploy it anyway: juju %s --force; but hook tools for missing features will fail", called))
 	}
 	if _, other := errors.AsType[*state.SeriesError](err); other {
 		return console.Hint(err,
@@ -334,8 +347,8 @@ func (o *operator) withForceHint(err error) error {
 	return err
 }
 
-// describeHookUser returns a clause that says as which user a charm's hooks run, if they run on this host,
-// and "" otherwise.
+// describeHookUser returns a clause that names the user as whom a charm's hooks run. If the hooks do not run
+// on this host, it returns "".
 func (o *operator) describeHookUser() string {
 	silent := *o
 	silent.streams.Err = io.Discard
@@ -349,10 +362,10 @@ func (o *operator) describeHookUser() string {
 	return "; its hooks run on this host, as this user"
 }
 
-// addService adds the charm, the service and its first units in one transaction, so that a refused
-// placement leaves no service behind. The first units are one, or all that have places of their own.
+// addService adds the charm, the service and its first units in one transaction, so that no service is left
+// behind if a placement is wrong. It adds one unit, or all units if each unit has its own placement.
 func (d *deployment) addService(url charm.URL) error {
-	record, err := d.storeCharm(url)
+	record, err := d.release.put(d.o, d.state, url)
 	if err != nil {
 		return err
 	}
@@ -360,12 +373,10 @@ func (d *deployment) addService(url charm.URL) error {
 	if err != nil {
 		return err
 	}
-	d.store.mark(resources)
+	d.release.markDownloaded(resources)
 	d.service.Charm = url.String()
 	d.service.Series = url.Series
-	if d.store != nil {
-		d.service.Origin = d.store.origin(d.channel, url.Series)
-	}
+	d.service.Origin = d.release.origin(d.channel, url.Series)
 
 	return d.state.Update(d.o.ctx, func(tx *state.Tx) error {
 		if err := tx.AddCharm(record); err != nil {
@@ -377,34 +388,32 @@ func (d *deployment) addService(url charm.URL) error {
 		}
 
 		if len(d.config) > 0 {
-			if err := noteOptions(tx, s.Name, slices.Sorted(maps.Keys(d.config))); err != nil {
+			if err := recordOptions(tx, s.Name, slices.Sorted(maps.Keys(d.config))); err != nil {
 				return err
 			}
 		}
 
 		d.storage = s.Storage
-		d.dialectNote = fmt.Sprintf("its hooks speak %s: %s", s.Dialect, s.DialectMark)
-		if err := putResources(tx, d.service.Name, resources); err != nil || d.units == 0 {
+		d.dialectNote = fmt.Sprintf("its hooks use the %s dialect, because %s", s.Dialect, s.DialectMark)
+		if err := putResources(tx, d.service.Name, resources); err != nil {
 			return err
 		}
-
-		for _, p := range d.placements {
-			_, aerr := tx.AddUnit(d.service.Name, p)
-			err = errors.Join(err, aerr)
+		if d.units == 0 {
+			return nil
 		}
 
-		return err
+		var errs []error
+		for _, p := range d.placements {
+			_, err := tx.AddUnit(d.service.Name, p)
+			errs = append(errs, err)
+		}
+
+		return errors.Join(errs...)
 	})
 }
 
-func (d *deployment) storeCharm(url charm.URL) (state.Charm, error) {
-	if d.store != nil {
-		return d.store.put(d.o, d.state, d.found.Charm, url)
-	}
-	return d.o.storeCharm(d.state, d.found, url)
-}
-
-// addUnits adds the others. A subordinate's come with their principals.
+// addUnits adds the units that addService did not add. It adds no units of a subordinate, since they come
+// with their principals.
 func (d *deployment) addUnits() error {
 	_, err := d.state.AddUnits(d.o.ctx, d.service.Name, max(0, d.units-len(d.placements)), d.placements...)
 	return err
@@ -412,7 +421,7 @@ func (d *deployment) addUnits() error {
 
 func (o *operator) noteUnsupported(c *charm.Charm, jujuVersion string) {
 	if required, optional := charm.Unsupported(c.Meta, jujuVersion); len(required)+len(optional) > 0 {
-		o.note("warning: the charm asks for %s: this version of bijou has none",
+		o.note("warning: the charm asks for features that this version of bijou does not have: %s",
 			strings.Join(append(required, optional...), ", "))
 	}
 }

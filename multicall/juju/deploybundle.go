@@ -18,7 +18,7 @@ import (
 	"bijou/state/resources"
 )
 
-// refuseBundleFlags refuses flags that are of bundles.
+// refuseBundleFlags returns an error for flags that apply only to bundles.
 func (c deployCmd) refuseBundleFlags() error {
 	if len(c.Overlay) > 0 || c.DryRun || c.AllowOutside || c.Format != "tabular" {
 		return console.Usage(fmt.Errorf(
@@ -30,7 +30,7 @@ func (c deployCmd) refuseBundleFlags() error {
 	return nil
 }
 
-// checkStepSeries returns an error before the first step if the machines of a new service cannot be made.
+// checkStepSeries returns an error before the first step if the machines of a new service cannot be created.
 func (c deployCmd) checkStepSeries(o *operator, s *state.State, steps []bundle.Step) error {
 	env, err := state.Read(o.ctx, s, (*state.View).Environment)
 	if err != nil {
@@ -51,9 +51,11 @@ func (c deployCmd) checkStepSeries(o *operator, s *state.State, steps []bundle.S
 // deployBundle prints the steps that bring the environment to the bundle's state, and carries them out one
 // by one.
 func (c deployCmd) deployBundle(o *operator, path string) error {
-	if c.Service+c.Series+c.JujuVersion+c.HookDialect+c.To != "" ||
-		len(c.Config)+len(c.Constraints)+len(c.Resource)+len(c.Storage)+len(c.AttachStorage) > 0 || c.NumUnits != 1 {
-		return console.Usage(errors.New("a bundle takes only --overlay, --repository, --force, --force-series, --trust, --allow-outside, --dry-run and --format: put everything else into it, or into an overlay"))
+	// One unit is the default.
+	hasText := cmp.Or(c.Service, c.Series, c.JujuVersion, c.HookDialect, c.To) != ""
+	hasList := len(c.Config)+len(c.Constraints)+len(c.Resource)+len(c.Storage)+len(c.AttachStorage) > 0
+	if hasText || hasList || c.NumUnits != 1 {
+		return console.Usage(errors.New("a bundle allows only --overlay, --repository, --force, --force-series, --trust, --allow-outside, --dry-run and --format: put everything else into the bundle or an overlay"))
 	}
 
 	return o.withForceHint(c.openBundle(o, path, func(s *state.State, b *bundle.Comparison) error {
@@ -92,8 +94,8 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 	}))
 }
 
-// rehearseBundle does all steps in a transaction that is dropped, so that an error shows before the first
-// step. It prints nothing.
+// rehearseBundle executes all steps in a rehearsal, and returns the error that the steps would return. It
+// prints nothing.
 func (c deployCmd) rehearseBundle(o *operator, s *state.State, b *bundle.Comparison, steps []bundle.Step) error {
 	return s.Rehearse(o.ctx, func(r *state.Rehearsal) error {
 		e := bundleExecutor{
@@ -108,29 +110,29 @@ func (c deployCmd) rehearseBundle(o *operator, s *state.State, b *bundle.Compari
 	})
 }
 
-// showSteps prints the steps as --dry-run does.
+// showSteps prints the steps in that format.
 func (o *operator) showSteps(format string, steps []bundle.Step) error {
 	if len(steps) == 0 && format == "tabular" {
 		o.note("the model has everything in the bundle; nothing to do")
 	}
 	t := console.NewTable("ACTION", "WHAT", "HOW")
 	for _, step := range steps {
-		t.Add("", string(step.Action), step.What, step.How)
+		t.Add(console.Plain, step.Action.String(), step.What, step.How)
 	}
 	return o.printTable(format, steps, t)
 }
 
-// bundleExecutor does the steps.
+// bundleExecutor executes the steps of a bundle.
 type bundleExecutor struct {
 	o        *operator
 	base     *state.State
 	state    state.Writer
 	cmd      deployCmd
-	machines map[string]string // as MachinesThere, and those that were added since
+	machines map[string]string // the result of MachinesThere, and the machines that have been added since then
 	*bundle.Comparison
 }
 
-// executeAll carries out the steps in order, and stops at the first that fails.
+// executeAll carries out the steps in order, and stops at the first step that fails.
 func (e bundleExecutor) executeAll(steps []bundle.Step) error {
 	for i, step := range steps {
 		e.o.reportSteps(state.Steps{What: "steps done", Done: i, Total: len(steps)})
@@ -156,49 +158,9 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 
 	switch step.Action {
 	case bundle.Deploy:
-		lifted := liftedBy(e.cmd.Force, e.cmd.ForceSeries)
-		added := state.Service{
-			Name:        service,
-			Origin:      e.Found[service].Origin,
-			Storage:     step.Storage,
-			ForceSeries: lifted.Series,
-			Force:       lifted.Missing,
-		}
-
-		if step.Constraints != nil {
-			added.Constraints = *step.Constraints
-		}
-
-		if f, isStore := e.Found[service].Source.(*storeFinder); isStore {
-			return e.deployFromStore(f, added, step)
-		}
-
-		d := deployment{
-			o:       e.o,
-			state:   e.state,
-			found:   e.Found[service].Found,
-			service: added,
-			config:  step.Options,
-			series:  step.Series,
-			files:   files,
-		}
-
-		return d.run()
+		return e.deploy(step, files)
 	case bundle.Upgrade:
-		c := upgradeCharmCmd{
-			Service:     service,
-			Switch:      e.Applications[service].Charm,
-			Repository:  e.cmd.Repository,
-			Force:       e.cmd.Force,
-			ForceSeries: e.cmd.ForceSeries,
-			DryRun:      e.cmd.DryRun,
-		}
-		if f, isStore := e.Found[service].Source.(*storeFinder); isStore {
-			c.Switch = "ch:" + f.name
-			c.Channel = f.channel
-			c.Revision = e.Applications[service].Revision
-		}
-		return c.settle(e.o, e.base, e.state)
+		return e.upgrade(service)
 	case bundle.Change:
 		if f, isStore := e.Found[service].Source.(*storeFinder); isStore {
 			return e.changeFromStore(f, step, files)
@@ -214,14 +176,62 @@ func (e bundleExecutor) execute(step bundle.Step) error {
 	return e.addUnits(step)
 }
 
-// change executes a step in one transaction. release, if any, is the store's release whose revisions the
-// resources may be.
-func (e bundleExecutor) change(step bundle.Step, files map[string]string, release *storeRelease) error {
+// deploy adds the application of a step. files are the files of its resources, by name.
+func (e bundleExecutor) deploy(step bundle.Step, files map[string]string) error {
+	lifted := liftedBy(e.cmd.Force, e.cmd.ForceSeries)
+	added := state.Service{
+		Name:        step.What,
+		Storage:     step.Storage,
+		ForceSeries: lifted.Series,
+		Force:       lifted.Missing,
+	}
+	if step.Constraints != nil {
+		added.Constraints = *step.Constraints
+	}
+
+	d := deployment{
+		o:       e.o,
+		state:   e.state,
+		service: added,
+		config:  step.Options,
+		series:  step.Series,
+	}
+	if f, isStore := e.Found[step.What].Source.(*storeFinder); isStore {
+		return e.deployFromStore(f, d)
+	}
+
+	d.release = e.Found[step.What].Source.(*charmRelease)
+	d.files = files
+	return d.run()
+}
+
+// upgrade upgrades the application to the bundle's charm.
+func (e bundleExecutor) upgrade(service string) error {
+	c := refreshCmd{
+		Service:     service,
+		Switch:      e.Applications[service].Charm,
+		Repository:  e.cmd.Repository,
+		Force:       e.cmd.Force,
+		ForceSeries: e.cmd.ForceSeries,
+		DryRun:      e.cmd.DryRun,
+	}
+	if f, isStore := e.Found[service].Source.(*storeFinder); isStore {
+		c.Switch = "ch:" + f.name
+		c.Channel = f.channel
+		c.Revision = e.Applications[service].Revision
+	}
+
+	return c.settle(e.o, e.base, e.state)
+}
+
+// change executes a step in one transaction. release is the store's release whose resources were downloaded,
+// or nil.
+func (e bundleExecutor) change(step bundle.Step, files map[string]string, release *charmRelease) error {
 	resources, err := e.o.storeResources(e.state, files)
 	if err != nil {
 		return err
 	}
-	release.mark(resources)
+	release.markDownloaded(resources)
 
 	return e.state.Update(e.o.ctx, func(tx *state.Tx) error {
 		if _, err := setOptions(tx, step.What, step.Options); err != nil {
@@ -256,8 +266,8 @@ func (e bundleExecutor) change(step bundle.Step, files map[string]string, releas
 	})
 }
 
-// addUnits adds the units of a step. It adds a machine of the bundle together with its first unit, in one
-// transaction. If the command is repeated, it finds the machine again by that unit.
+// addUnits adds the units of a step. It adds a machine of the bundle in one transaction with the machine's
+// first unit. If the command is repeated, it finds the machine again by that unit.
 func (e bundleExecutor) addUnits(step bundle.Step) error {
 	machines := e.machines
 	p := state.Placement{Machine: cmp.Or(machines[step.Place], step.Place)}
@@ -265,6 +275,7 @@ func (e bundleExecutor) addUnits(step bundle.Step) error {
 		p.Place = step.Place
 	}
 	if p.Place == "" || machines[step.Place] != "" {
+		// AddUnits also returns the units that it added before an error.
 		units, err := e.state.AddUnits(e.o.ctx, step.What, len(step.Units), p)
 		for i, u := range units {
 			machines[charm.UnitName(step.What, step.Units[i])] = u.Machine
@@ -285,7 +296,7 @@ func (e bundleExecutor) addUnits(step bundle.Step) error {
 	})
 }
 
-// findBundle returns a bundle's file: a *.yaml, or bundle.yaml in a directory that is not a charm.
+// findBundle returns a bundle's file: a file *.yaml, or bundle.yaml in a directory that is not a charm.
 func findBundle(path string) (file string, isBundle bool) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
@@ -321,44 +332,74 @@ func (c deployCmd) openBundle(o *operator, path string, f func(s *state.State, b
 // compareBundle reads the bundle with its overlays, finds its charms, and compares it with the environment.
 // It returns all errors together.
 func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch string) (*bundle.Comparison, error) {
-	paths := append([]string{path}, c.Overlay...)
-	for i := range paths {
-		var err error
-		if paths[i], err = filepath.Abs(paths[i]); err != nil {
-			return nil, fmt.Errorf("cannot read the bundle: %w", err)
-		}
-	}
-
-	b, err := bundle.Parse(bundle.Files{
-		Read:        func(path string) ([]byte, error) { return readFile(path, state.MaxSetting) },
-		Resolve:     resolveSymlinks,
-		ReadOutside: c.AllowOutside || c.DryRun,
-		FromStore:   c.isFromStore,
-	}, paths...)
-	if outside := c.checkOutside(o, b); outside != nil {
-		return nil, errors.Join(err, outside)
-	}
-
-	errs := []error{err}
-	for _, missing := range b.Missing {
-		if c.Force {
-			b.Ignored = append(b.Ignored, missing)
-		} else {
-			errs = append(errs, fmt.Errorf("bijou cannot do this (--force leaves it out): %s", missing))
-		}
-	}
-
+	b, missing, err := c.parseBundle(o, path)
 	if err != nil {
-		return nil, errors.Join(errs...)
+		return nil, err
 	}
 	env, err := state.Read(o.ctx, s, bundle.ReadEnvironment)
 	if err != nil {
 		return nil, err
 	}
 
-	// If there are errors already, the store is not asked.
-	found := map[string]bundle.Found{}
-	if errors.Join(errs...) == nil {
+	found, err := c.findBundleCharms(o, s, b, env, scratch, missing)
+	if err != nil {
+		return nil, err
+	}
+
+	if len(b.Ignored) > 0 {
+		o.note("warning: these parts of the bundle have no effect: %s", strings.Join(b.Ignored, ", "))
+	}
+	lifted := liftedBy(c.Force, c.ForceSeries)
+	lifted.Trust = c.Trust
+	return bundle.Compare(b, found, env, lifted)
+}
+
+// parseBundle reads the bundle with its overlays. missing has an error for each part that bijou cannot do. With
+// --force, the bundle ignores these parts instead.
+func (c deployCmd) parseBundle(o *operator, path string) (b *bundle.Bundle, missing []error, err error) {
+	paths := append([]string{path}, c.Overlay...)
+	for i := range paths {
+		if paths[i], err = filepath.Abs(paths[i]); err != nil {
+			return nil, nil, fmt.Errorf("cannot read the bundle: %w", err)
+		}
+	}
+
+	b, err = bundle.Parse(bundle.Files{
+		Read:        func(path string) ([]byte, error) { return readFile(path, state.MaxSetting) },
+		Resolve:     resolveSymlinks,
+		ReadOutside: c.AllowOutside || c.DryRun,
+		FromStore:   c.isFromStore,
+	}, paths...)
+	if outside := c.checkOutside(o, b); outside != nil {
+		return nil, nil, errors.Join(err, outside)
+	}
+
+	for _, part := range b.Missing {
+		if c.Force {
+			b.Ignored = append(b.Ignored, part)
+		} else {
+			missing = append(missing, fmt.Errorf("bijou does not support this part of the bundle (--force leaves it out): %s", part))
+		}
+	}
+
+	if err != nil {
+		return nil, nil, errors.Join(append([]error{err}, missing...)...)
+	}
+	return b, missing, nil
+}
+
+// findBundleCharms finds the charm of each application, in the store or on this host. It returns errs with its own
+// errors. If there are errs already, it does not ask the store.
+func (c deployCmd) findBundleCharms(
+	o *operator,
+	s *state.State,
+	b *bundle.Bundle,
+	env bundle.Environment,
+	scratch string,
+	errs []error,
+) (found map[string]bundle.Found, err error) {
+	found = map[string]bundle.Found{}
+	if len(errs) == 0 {
 		if found, err = c.findStoreCharms(o, s, b, env, scratch); err != nil {
 			errs = append(errs, err)
 		}
@@ -376,13 +417,7 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-
-	if len(b.Ignored) > 0 {
-		o.note("warning: these parts of the bundle have no effect: %s", strings.Join(b.Ignored, ", "))
-	}
-	lifted := liftedBy(c.Force, c.ForceSeries)
-	lifted.Trust = c.Trust
-	return bundle.Compare(b, found, env, lifted)
+	return found, nil
 }
 
 // checkOutside returns an error if the bundle or an overlay names options or resources in files outside its
@@ -393,7 +428,7 @@ func (c deployCmd) checkOutside(o *operator, b *bundle.Bundle) error {
 	}
 	if c.DryRun {
 		for _, file := range b.Outside {
-			o.note("warning: outside of the bundle's directory, so refused without --allow-outside: %s", file)
+			o.note("warning: this file is outside of the bundle's directory, so it is refused without --allow-outside: %s", file)
 		}
 		return nil
 	}
@@ -403,11 +438,11 @@ func (c deployCmd) checkOutside(o *operator, b *bundle.Bundle) error {
 		errs = append(errs, fmt.Errorf("cannot use a file outside of the bundle's directory: %s", file))
 	}
 	return console.Hint(errors.Join(errs...),
-		fmt.Sprintf("to allow its charms to have these files: juju %s --allow-outside", quoteShellWords(o.args)))
+		fmt.Sprintf("to let the bundle's charms read these files: juju %s --allow-outside", quoteShellWords(o.args)))
 }
 
-// resolveSymlinks returns the path itself, without the symlinks of the folders above it that are
-// there, where nothing is there.
+// resolveSymlinks returns the path without symlinks. If the file does not exist, it resolves the symlinks in
+// those parent directories that exist.
 func resolveSymlinks(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -421,8 +456,8 @@ func resolveSymlinks(path string) string {
 	return filepath.Join(resolveSymlinks(parent), filepath.Base(path))
 }
 
-// readApplication reads the charm and resources of a bundle's application from this host. have is the service
-// that already exists, if any.
+// readApplication reads the charm and resources of a bundle's application from this host. have is the existing
+// service, if there is one.
 func (c deployCmd) readApplication(
 	o *operator,
 	name string,
@@ -433,12 +468,17 @@ func (c deployCmd) readApplication(
 	if scratch, err = os.MkdirTemp(scratch, name); err != nil {
 		return found, err
 	}
-	found.Found, found.Origin, err = charmSource{
+	release, err := charmSource{
 		name:       a.Charm,
 		repository: c.Repository,
 		series:     a.Series,
 		tools:      o.parts.HookTools,
-	}.find(scratch)
+	}.find(o.ctx, scratch)
+	if err == nil {
+		found.Found = release.found
+		found.Origin = release.origin("", "")
+		found.Source = release
+	}
 	if err == nil && have.Name != "" && found.Meta.Name == have.Charm.Meta.Name {
 		found.IsSame, err = o.isSameCharm(found.Found, have.Charm)
 	}

@@ -17,17 +17,17 @@ import (
 	"bijou/state/resources"
 )
 
-// refuseStoreFlags refuses flags that are of the store's charms.
+// refuseStoreFlags returns an error for flags that apply only to charms from the store.
 func (c deployCmd) refuseStoreFlags() error {
 	if c.Channel == "" && c.Revision == 0 {
 		return nil
 	}
-	err := fmt.Errorf("--channel and --revision are for charms of the store, and %q is not one", c.Charm)
-	return console.Usage(console.Hint(err, "name a charm of the store without a path, or as ch:NAME"))
+	err := fmt.Errorf("--channel and --revision are only for charms from the store, and %q is not one", c.Charm)
+	return console.Usage(console.Hint(err, "name a charm from the store without a path, or as ch:NAME"))
 }
 
-// deployFromStore finds the charm or bundle with that name in the store, and deploys it. It checks all that
-// it can before it downloads anything.
+// deployFromStore finds the charm or bundle with that name in the store, and deploys it. It checks as much as
+// possible before it downloads anything.
 func (c deployCmd) deployFromStore(o *operator, name string) error {
 	channel, err := charmsource.ParseChannel(c.Channel)
 	if err != nil {
@@ -36,6 +36,8 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 	if c.Revision < 0 {
 		return console.Usage(fmt.Errorf("invalid --revision %d: want a number from 1", c.Revision))
 	}
+
+	// The store is asked for the base as given, and takeSeries replaces it with its series.
 	base := c.Series
 	if err := c.takeSeries(); err != nil {
 		return err
@@ -51,12 +53,13 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 	}
 	defer os.RemoveAll(scratch)
 
-	bundlePath := ""
+	bundlePath := "" // stays "" for a charm
 	err = o.openChosen(func(s *state.State) error {
 		st, err := o.openCharmStore(s)
 		if err != nil {
 			return err
 		}
+
 		f := storeFinder{
 			charmStore: st,
 			name:       name,
@@ -68,35 +71,40 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 		if err := f.find(service); err != nil {
 			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
 		}
+
 		if f.release.Type == charmsource.TypeBundle {
 			bundlePath, err = st.downloadBundle(f.release, scratch)
 			return err
 		}
-		if err := c.refuseBundleFlags(); err != nil {
-			return err
-		}
-
-		d, err := c.prepareFromStore(o, &f, service, scratch)
-		if err != nil {
-			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
-		}
-
-		d.state = s
-		o.noteAffected(untilIdle, d.service.Name)
-		if err := d.run(); err != nil {
-			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
-		}
-		return d.addUnits()
+		return c.deployFound(o, &f, service, scratch)
 	})
-	if err != nil || bundlePath == "" {
+	if err != nil {
 		return err
 	}
+	if bundlePath == "" {
+		return nil
+	}
+
+	// The given channel and revision are those of the bundle, not of its charms.
 	c.Channel = ""
-	c.Revision = 0 // of the bundle, not of its charms
+	c.Revision = 0
 	return c.deployBundle(o, bundlePath)
 }
 
-// prepareFromStore returns a deployment whose files were downloaded. It has been rehearsed before.
+// deployFound deploys the charm that f has found.
+func (c deployCmd) deployFound(o *operator, f *storeFinder, service state.Service, scratch string) error {
+	if err := c.refuseBundleFlags(); err != nil {
+		return err
+	}
+	d, err := c.prepareFromStore(o, f, service, scratch)
+	if err != nil {
+		return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
+	}
+	return c.execute(f.state, d)
+}
+
+// prepareFromStore returns the deployment of the charm. It rehearses the deployment before it downloads the
+// files.
 func (c deployCmd) prepareFromStore(
 	o *operator,
 	f *storeFinder,
@@ -106,40 +114,41 @@ func (c deployCmd) prepareFromStore(
 	if err := f.describe(scratch); err != nil {
 		return nil, err
 	}
-	d, err := c.prepare(o, f.found, service, nil)
+	d, err := c.prepare(o, f.release, service, nil)
 	if err != nil {
 		return nil, err
 	}
-	d.store = f.release
 	d.channel = f.channel
 	if err := d.rehearse(f.state); err != nil {
 		return nil, err
 	}
 
-	if !f.release.kept {
-		if d.found, err = f.downloadFound(scratch); err != nil {
-			return nil, err
-		}
+	if err := f.download(scratch); err != nil {
+		return nil, err
 	}
 	d.files, err = f.getResources(scratch)
 	return d, err
 }
 
-// downloadFound downloads the charm that was described.
-func (f *storeFinder) downloadFound(scratch string) (charm.Found, error) {
-	found, err := f.download(f.release, scratch)
-	if err != nil {
-		return found, err
+// download downloads the charm, unless describe has done so. Like describe it sets f.release.found. It returns an
+// error if the download is a different charm than described.
+func (f *storeFinder) download(scratch string) error {
+	if f.release.kept {
+		return nil
 	}
 
-	found.Series = f.found.Series
-	if found.Meta.Subordinate != f.found.Meta.Subordinate || found.Meta.Name != f.found.Meta.Name {
-		return found, fmt.Errorf("the download is not the charm %q that the store describes", f.name)
+	described := f.release.found.Meta
+	if err := f.release.download(f.o, scratch); err != nil {
+		return err
 	}
-	return found, nil
+	got := f.release.found.Meta
+	if got.Subordinate != described.Subordinate || got.Name != described.Name {
+		return fmt.Errorf("the download is not the charm %q that the store describes", f.name)
+	}
+	return nil
 }
 
-// rehearse deploys without files, to find the errors of a deployment.
+// rehearse finds the errors of a deployment. For that, it deploys in a rehearsal, without files.
 func (d *deployment) rehearse(s *state.State) error {
 	return s.Rehearse(d.o.ctx, func(r *state.Rehearsal) error {
 		try := *d
@@ -150,23 +159,25 @@ func (d *deployment) rehearse(s *state.State) error {
 	})
 }
 
-// storeFinder finds a charm of the store, as an operator named it.
+// storeFinder finds a charm in the store that an operator named.
 type storeFinder struct {
 	*charmStore
 	name     string
 	channel  string
-	revision int      // 0: the channel says it
-	base     string   // a series or base; empty: that of machines
-	words    []string // NAME=FILE and NAME=REVISION of resources
+	revision int      // 0 for the channel's release
+	base     string   // a series or base; empty for the series of the environment's machines
+	words    []string // resources, as NAME=FILE or NAME=REVISION
 
+	// The results of find.
 	wish    charmsource.Wish
-	release *storeRelease
-	found   charm.Found
-	given   map[string]string // files of resources
-	picked  map[string]int    // revisions of resources
+	release *charmRelease
+	given   map[string]string // files of resources, by name
+	picked  map[string]int    // revisions of resources in the store, by name
 }
 
-// find finds the release. If the store is away, it takes a release that the environment has already.
+// find finds the release, and sets f.release, f.wish, f.given and f.picked. If the environment has the wanted
+// revision already, it does not ask the store. If the store cannot be reached, it takes a release that the
+// environment has.
 func (f *storeFinder) find(service state.Service) error {
 	given, revisions, err := splitResources(f.words)
 	if err != nil {
@@ -179,7 +190,7 @@ func (f *storeFinder) find(service state.Service) error {
 	f.wish.Channel = f.channel
 	f.wish.Revision = f.revision
 
-	kept, err := f.findKept()
+	kept, err := f.findKeptRelease()
 	if err != nil {
 		return err
 	}
@@ -189,13 +200,12 @@ func (f *storeFinder) find(service state.Service) error {
 	}
 
 	f.release, err = f.resolve(f.wish)
-	if err != nil && kept != nil && errors.Is(err, charmsource.ErrAway) {
+	switch {
+	case kept != nil && errors.Is(err, charmsource.ErrAway):
 		f.o.note("warning: %v", err)
-		f.o.note("using revision %d, which this model has", kept.Revision)
+		f.o.note("using revision %d, which is already in this model", kept.Revision)
 		f.release = kept
-		err = nil
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
 
@@ -203,9 +213,9 @@ func (f *storeFinder) find(service state.Service) error {
 	return nil
 }
 
-// findKept returns the newest release of the charm that the environment has, of the wanted channel or
-// revision; nil if there is none.
-func (f *storeFinder) findKept() (*storeRelease, error) {
+// findKeptRelease returns the newest release of the charm, of the wanted channel or revision, that the environment
+// has. It returns nil if there is none.
+func (f *storeFinder) findKeptRelease() (*charmRelease, error) {
 	all, err := state.Read(f.o.ctx, f.state, (*state.View).Charms)
 	if err != nil {
 		return nil, err
@@ -219,7 +229,7 @@ func (f *storeFinder) findKept() (*storeRelease, error) {
 		isWanted := c.Store.Revision == f.revision
 		switch {
 		case f.revision > 0:
-			// The revision alone decides.
+			// Only the revision matters.
 		case f.channel == charmsource.DefaultChannel:
 			isWanted = c.Store.Default
 		default:
@@ -234,15 +244,16 @@ func (f *storeFinder) findKept() (*storeRelease, error) {
 		return nil, nil
 	}
 	kept := keptRelease(*best)
+	kept.source = f.charmStore
 	if f.revision == 0 {
 		kept.Channel = best.Store.Channel
 	}
 	return kept, nil
 }
 
-// keptRelease describes a charm that the environment has as the store would describe it: a release without a
-// channel.
-func keptRelease(c state.Charm) *storeRelease {
+// keptRelease returns the release of a charm that the environment has, in the form in which the store would
+// describe it. The release has no channel.
+func keptRelease(c state.Charm) *charmRelease {
 	var bases []charmsource.Base
 	for _, text := range c.Store.Bases {
 		base := parseBase(text)
@@ -252,7 +263,7 @@ func keptRelease(c state.Charm) *storeRelease {
 	}
 
 	what := fmt.Sprintf("charm %s, revision %d", c.Store.Name, c.Store.Revision)
-	return &storeRelease{kept: true, Release: charmsource.Release{
+	return &charmRelease{kept: true, Release: charmsource.Release{
 		Type:     charmsource.TypeCharm,
 		ID:       c.Store.ID,
 		Name:     c.Store.Name,
@@ -262,19 +273,21 @@ func keptRelease(c state.Charm) *storeRelease {
 	}}
 }
 
-// describe reads the store's description of the charm before it is downloaded, and the charm's resources.
+// describe reads the charm from the store's description, before it is downloaded, and finds the revisions of
+// resources that the operator picked. If the environment has the release, describe reads its archive instead. It
+// sets f.release.found and f.release.Resources.
 func (f *storeFinder) describe(scratch string) (err error) {
 	if f.release.kept {
-		f.found, err = f.download(f.release, scratch)
+		err = f.release.download(f.o, scratch)
 	} else {
-		f.found, err = f.release.read()
+		err = f.release.readDescription()
 	}
 	if err != nil {
 		return err
 	}
 
 	if base := f.release.Base; len(f.env.MachineSeries()) == 0 && base.Name != "" {
-		f.found.Series = charm.SeriesOfBase(base.String())
+		f.release.found.Series = charm.SeriesOfBase(base.String())
 	}
 	if err := f.checkGiven(); err != nil {
 		return err
@@ -282,25 +295,23 @@ func (f *storeFinder) describe(scratch string) (err error) {
 	return f.pickResources()
 }
 
-// pickResources asks the store for the revisions of resources that the user gave.
+// pickResources asks the store for the revisions of resources that the operator picked, and replaces those of
+// f.release.Resources.
 func (f *storeFinder) pickResources() error {
 	if len(f.picked) == 0 {
 		return nil
 	}
-	answers, err := f.source.Resolve(f.o.ctx, charmsource.Wish{
+	release, err := charmsource.ResolveOne(f.o.ctx, f, charmsource.Wish{
 		Name:      f.name,
 		Revision:  f.release.Revision,
 		Arch:      f.wish.Arch,
 		Resources: f.picked,
 	})
-	if err == nil {
-		err = answers[0].Err
-	}
 	if err != nil {
 		return err
 	}
 
-	picked := answers[0].Release.Resources
+	picked := release.Resources
 	f.release.Resources = slices.DeleteFunc(f.release.Resources, func(old charmsource.Resource) bool {
 		return slices.ContainsFunc(picked, func(r charmsource.Resource) bool { return r.Name == old.Name })
 	})
@@ -308,15 +319,15 @@ func (f *storeFinder) pickResources() error {
 	return nil
 }
 
-// checkGiven refuses resources that the charm does not have, and files that do not exist.
+// checkGiven returns an error for resources that the charm does not have, and for files that do not exist.
 func (f *storeFinder) checkGiven() error {
 	for _, name := range slices.Sorted(maps.Keys(f.picked)) {
-		if _, err := f.found.Meta.ResourceFile(name); err != nil {
+		if _, err := f.release.found.Meta.ResourceFile(name); err != nil {
 			return err
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.given)) {
-		if _, err := f.found.Meta.ResourceFile(name); err != nil {
+		if _, err := f.release.found.Meta.ResourceFile(name); err != nil {
 			return err
 		}
 		if err := checkResourceFile(f.given[name]); err != nil {
@@ -326,7 +337,8 @@ func (f *storeFinder) checkGiven() error {
 	return nil
 }
 
-// splitResources separates NAME=FILE from NAME=REVISION. A number is always a revision.
+// splitResources separates NAME=FILE from NAME=REVISION. A number is a revision, unless there is a file with that
+// name.
 func splitResources(words []string) (files map[string]string, revisions map[string]int, err error) {
 	files, err = parsePairs(words)
 	if err != nil {
@@ -344,10 +356,11 @@ func splitResources(words []string) (files map[string]string, revisions map[stri
 	return files, revisions, nil
 }
 
-// getResources returns the file of each resource: the given one, else the store's, which it downloads.
+// getResources returns the file of each resource. That is the given file or, if there is none, the store's,
+// which it downloads. It records the revisions of the downloaded ones in f.release.resources.
 func (f *storeFinder) getResources(scratch string) (map[string]string, error) {
 	files := maps.Clone(f.given)
-	released, err := f.releasedResources()
+	released, err := f.findResources()
 	if err != nil {
 		return nil, err
 	}
@@ -355,16 +368,16 @@ func (f *storeFinder) getResources(scratch string) (map[string]string, error) {
 	f.release.resources = map[string]int{}
 	for _, resource := range released {
 		name := resource.Name
-		_, err := f.found.Meta.ResourceFile(name)
+		_, err := f.release.found.Meta.ResourceFile(name)
 		if files[name] != "" || err != nil || resource.File.URL == "" {
 			continue
 		}
 		if resource.File.Size > resources.MaxSize {
-			return nil, fmt.Errorf("resource %q has %d MiB, at most %d", name, resource.File.Size>>20, resources.MaxSize>>20)
+			return nil, fmt.Errorf("resource %q is larger than the limit of %d MiB", name, resources.MaxSize>>20)
 		}
 
 		path := filepath.Join(scratch, "resource-"+name)
-		if err := f.getFile(resource.File, path, true); err != nil {
+		if err := f.getFile(f.o.ctx, resource.File, path, resourceFile); err != nil {
 			return nil, err
 		}
 		files[name] = path
@@ -373,37 +386,35 @@ func (f *storeFinder) getResources(scratch string) (map[string]string, error) {
 	return files, nil
 }
 
-// releasedResources returns the resources that belong to the release. A release that was found by its
-// revision has none, so that those of the channel's release count.
-func (f *storeFinder) releasedResources() ([]charmsource.Resource, error) {
-	var lacking []string
-	for name := range f.found.Meta.Resources {
+// findResources returns the resources that belong to the release. If the release was found by its revision,
+// or comes from the environment, findResources uses missing resources from the channel's release. If it
+// cannot find that release, it prints a warning and leaves these resources out.
+func (f *storeFinder) findResources() ([]charmsource.Resource, error) {
+	var missing []string
+	for name := range f.release.found.Meta.Resources {
 		isThere := func(r charmsource.Resource) bool { return r.Name == name }
 		if f.given[name] != "" || slices.ContainsFunc(f.release.Resources, isThere) {
 			continue
 		}
-		if _, err := f.found.Meta.ResourceFile(name); err == nil {
-			lacking = append(lacking, name)
+		if _, err := f.release.found.Meta.ResourceFile(name); err == nil {
+			missing = append(missing, name)
 		}
 	}
-	if len(lacking) == 0 || f.release.Channel != "" && !f.release.kept {
+	if len(missing) == 0 || f.release.Channel != "" && !f.release.kept {
 		return f.release.Resources, nil
 	}
 
 	w := f.wish
 	w.Revision = 0
-	answers, err := f.source.Resolve(f.o.ctx, w)
-	if err == nil {
-		err = answers[0].Err
-	}
+	released, err := charmsource.ResolveOne(f.o.ctx, f, w)
 	if err != nil {
-		f.o.note("warning: cannot find out which resources go with it: %v", err)
+		f.o.note("warning: cannot find out which resources belong to this release: %v", err)
 		return f.release.Resources, nil
 	}
 
 	all := slices.Clone(f.release.Resources)
-	for _, r := range answers[0].Release.Resources {
-		if slices.Contains(lacking, r.Name) {
+	for _, r := range released.Resources {
+		if slices.Contains(missing, r.Name) {
 			all = append(all, r)
 		}
 	}

@@ -3,11 +3,11 @@ package juju
 import "bijou/state"
 
 type detachStorageCmd struct {
-	Storage []string `arg:"" help:"Ids of storage. Its content stays on the machine."`
+	Storage []string `arg:"" help:"Ids of storage; the content stays on the machine."`
 	waitFlags
 }
 
-// Run detaches the storage, all or none.
+// Run detaches all of the storage, or none.
 func (c detachStorageCmd) Run(o *operator) error {
 	return o.changeStorage(c.Storage, "detaching %s", (*state.Tx).DetachStorage)
 }

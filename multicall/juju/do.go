@@ -12,28 +12,28 @@ import (
 )
 
 type doCmd struct {
-	Unit        string   `placeholder:"UNIT" help:"Act as this unit; without it, give each tool its unit."`
+	Unit        string   `placeholder:"UNIT" help:"Act as this unit; without this option, name a unit as the last argument of each hook tool."`
 	RelationID  string   `name:"relation-id" placeholder:"ID" help:"Act as a hook of this relation."`
-	HookDialect string   `placeholder:"DIALECT" help:"Use this dialect for the tools, classic or modern; default: that of the unit's charm, else classic."`
+	HookDialect string   `placeholder:"DIALECT" help:"Use this dialect for the tools, classic or modern; default: the dialect of the unit's charm, or classic without a unit."`
 	State       string   `placeholder:"URL" help:"Use the model's state at this URL, if this host has no directory of the model; default: $$JUJU_STATE."`
 	Command     []string `arg:"" passthrough:"partial" help:"The command with its arguments; or one unit, to open a shell as that unit."`
 }
 
-// HookCommand is a command to be run as a hook.
+// HookCommand is a command to run as a hook.
 type HookCommand struct {
-	Unit, Relation string // empty: none
-	Dialect        string // empty: the unit's
+	Unit, Relation string // empty if there is none
+	Dialect        string // empty for the dialect of the unit's charm
 	Command        []string
 	Streams        console.Streams
-	Environ        []string               // beside the process's own
-	MachineDir     func(id string) string // a machine's folder on this host
+	Environ        []string               // in addition to this process's environment
+	MachineDir     func(id string) string // returns a machine's directory on this host
 	SecretKeys     keyfile.File
 }
 
-// HookOutcome is how the command ended.
+// HookOutcome is the outcome of a [HookCommand].
 type HookOutcome struct {
-	Exit    int // its exit code
-	Changed int // what it has changed, in settings and ports
+	Exit    int // the command's exit code
+	Changed int // how many settings and ports the command has changed
 }
 
 // Run runs the command and ends with its exit code.
@@ -65,7 +65,8 @@ func (c doCmd) Run(o *operator) error {
 	}
 
 	command.Environ = []string{"JUJU_ENV=" + e.Name, "BIJOU_HOME=" + o.home.Dir}
-	command.MachineDir, command.SecretKeys = e.MachineDir, e.SecretKeys()
+	command.MachineDir = e.MachineDir
+	command.SecretKeys = e.SecretKeys()
 	return c.runAsHook(o, e, command)
 }
 
@@ -77,7 +78,7 @@ func trimDashes(words []string) []string {
 	return words
 }
 
-// stateURL returns the URL of the state, or "" if only the environment's name says where it is. -e takes
+// stateURL returns the URL of the state, or "" if the environment's name determines the URL. -e takes
 // precedence over the JUJU_STATE of an outer juju do.
 func (c doCmd) stateURL(o *operator) string {
 	if c.State == "" && o.name == "" {

@@ -17,19 +17,19 @@ import (
 )
 
 type downloadCmd struct {
-	Name       string   `arg:"" help:"A charm or bundle of the store."`
+	Name       string   `arg:"" help:"A charm or bundle from the store."`
 	Pipe       string   `arg:"" optional:"" name:"stdout" help:"- writes it to stdout."`
 	Channel    string   `placeholder:"CHANNEL" help:"Take the release in this channel; default: stable of the charm's default track."`
 	Revision   int      `placeholder:"N" help:"Take this revision."`
 	Base       string   `aliases:"series" placeholder:"BASE" help:"Take the release for this base (ubuntu@24.04); default: the newest Ubuntu LTS that has a release, else the newest base."`
 	Arch       string   `placeholder:"ARCH" help:"Take the release for this architecture; default: this host's."`
 	Filepath   string   `placeholder:"FILE" help:"Write to this file; default: NAME_rREVISION.charm here."`
-	Resources  bool     `help:"Also download the release's resources, beside it."`
+	Resources  bool     `help:"Also download the resources of the release, into the same directory."`
 	Resource   []string `sep:"none" placeholder:"NAME=N" help:"Take this revision of a resource; can be repeated."`
 	NoProgress bool     `help:"Show no progress."`
 }
 
-// Run downloads a release, with its resources if the flags ask for them.
+// Run downloads a release, with its resources if the flags request them.
 func (c downloadCmd) Run(o *operator) error {
 	w, err := c.wish()
 	if err != nil {
@@ -51,9 +51,16 @@ func (c downloadCmd) Run(o *operator) error {
 		}
 
 		path := cmp.Or(c.Filepath, fmt.Sprintf("%s_r%d.%s", w.Name, r.Revision, r.Type))
-		if _, err := st.source.Fetch(o.ctx, r.File, path); err != nil {
+		// Fetch replaces the file at its path, which must not be a device such as /dev/stdout.
+		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+			return console.Hint(fmt.Errorf("cannot download %q to %q: it exists, and is not a file", w.Name, path),
+				"to write to stdout: juju download "+w.Name+" -")
+		}
+		// Replace the target of a symlink, not the symlink.
+		if err := st.fetchFile(o.ctx, r.File, resolveSymlinks(path), packedFile); err != nil {
 			return err
 		}
+
 		words := []string{"juju", "deploy", asPath(path)}
 		if c.Resources {
 			if words, err = st.fetchResources(r, filepath.Dir(path), words); err != nil {
@@ -72,7 +79,7 @@ func (c downloadCmd) wish() (w charmsource.Wish, err error) {
 	channel, err := charmsource.ParseChannel(c.Channel)
 	switch {
 	case charm.CheckName(name) != nil:
-		err = fmt.Errorf("cannot download %q: that is not the name of a charm of the store", c.Name)
+		err = fmt.Errorf("cannot download %q: that is not the name of a charm in the store", c.Name)
 	case c.Pipe != "" && c.Pipe != "-":
 		err = fmt.Errorf("unexpected %q: only - can follow the name, for stdout", c.Pipe)
 	case c.Revision < 0:
@@ -115,8 +122,8 @@ func (c downloadCmd) resourceRevisions() (map[string]int, error) {
 	return wanted, nil
 }
 
-// pipe writes the charm to stdout, after it has verified all of it.
-func (c downloadCmd) pipe(st *charmStore, r *storeRelease) error {
+// pipe writes the charm to stdout, after it has verified the whole charm.
+func (c downloadCmd) pipe(st *charmStore, r *charmRelease) error {
 	scratch, err := os.MkdirTemp("", "bijou-charm-")
 	if err != nil {
 		return err
@@ -124,7 +131,7 @@ func (c downloadCmd) pipe(st *charmStore, r *storeRelease) error {
 	defer os.RemoveAll(scratch)
 
 	path := filepath.Join(scratch, "file")
-	if _, err := st.source.Fetch(st.o.ctx, r.File, path); err != nil {
+	if err := st.fetchFile(st.o.ctx, r.File, path, packedFile); err != nil {
 		return err
 	}
 	file, err := os.Open(path)
@@ -137,7 +144,7 @@ func (c downloadCmd) pipe(st *charmStore, r *storeRelease) error {
 }
 
 // fetchResources downloads the resources, and adds to words the flags that deploy them.
-func (st *charmStore) fetchResources(r *storeRelease, folder string, words []string) ([]string, error) {
+func (st *charmStore) fetchResources(r *charmRelease, folder string, words []string) ([]string, error) {
 	for _, resource := range r.Resources {
 		if resource.Type != charmsource.TypeFile || resource.File.URL == "" {
 			continue
@@ -147,7 +154,7 @@ func (st *charmStore) fetchResources(r *storeRelease, folder string, words []str
 			name += "_" + filepath.Base(resource.Filename)
 		}
 		path := filepath.Join(folder, name)
-		if _, err := st.source.Fetch(st.o.ctx, resource.File, path); err != nil {
+		if err := st.fetchFile(st.o.ctx, resource.File, path, resourceFile); err != nil {
 			return nil, err
 		}
 		words = append(words, "--resource", resource.Name+"="+asPath(path))
@@ -155,7 +162,7 @@ func (st *charmStore) fetchResources(r *storeRelease, folder string, words []str
 	return words, nil
 }
 
-// asPath returns a path that deploy takes for one.
+// asPath returns the path in a form that juju deploy recognizes as a path.
 func asPath(path string) string {
 	if filepath.IsAbs(path) || strings.HasPrefix(path, ".") {
 		return path

@@ -16,7 +16,7 @@ func environmentHelp() string {
 	for _, s := range state.EnvironmentSettings() {
 		fmt.Fprintf(&b, "  %s: %s\n      %s; default: %s\n", s.Key, s.Meaning, s.Values, s.Default)
 	}
-	b.WriteString("  PROVIDER.KEY: a setting of the model's provider\n      as nspawn.apt-repository\n")
+	b.WriteString("  PROVIDER.KEY: a setting of the model's provider\n      such as nspawn.apt-repository\n")
 	return b.String()
 }
 

@@ -22,12 +22,12 @@ type execCmd struct {
 	Format     string        `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"Print as plain, yaml or json; default plain."`
 	outputFlag `embed:""`
 
-	Background bool `help:"Only queue it, and print the ids; juju show-operation ID shows the result."`
-	In         bool `short:"i" name:"stdin" aliases:"interactive" hidden:"" help:"With a terminal, or stdin: by juju ssh, outside of the unit's turn."`
+	Background bool `help:"Only queue the command, and print the ids; juju show-operation ID shows the result."`
+	In         bool `short:"i" name:"stdin" aliases:"interactive" hidden:"" help:"Run the command with stdin, as juju ssh does, without waiting for the unit's hooks."`
 	Terminal   bool `short:"t" name:"tty" hidden:"" help:"The same."`
 
 	Detach  bool     `short:"d" hidden:"" help:"As --background."`
-	Index   int      `hidden:"" help:"Of an application's units, as compose counts them."`
+	Index   int      `hidden:"" help:"Choose a unit of the application by number, as compose does."`
 	Env     []string `hidden:"" sep:"none" help:"A variable of the command, as compose has it; cutCommand takes it off."`
 	Workdir string   `short:"w" hidden:"" help:"The directory that it runs in; cutCommand takes it off."`
 }
@@ -44,14 +44,14 @@ func (c execCmd) Run(o *operator) error {
 	case len(c.Machine) > 0 && len(c.Units)+len(c.Unit)+len(c.Service) == 0 && !c.All:
 		return c.runOnMachines(o)
 	case len(c.Machine) > 0:
-		return console.Usage(errors.New("--machine cannot be used with units: they have machines of their own"))
+		return console.Usage(errors.New("--machine cannot be used with units: commands for units run on their own machines"))
 	}
 
 	return o.openChosen(func(s *state.State) error {
 		to, err := c.findTargets(o, s)
 		if err != nil {
 			if c.Format == "json" {
-				err = taskError(err, false)
+				err = taskError(err)
 			}
 			return err
 		}
@@ -74,15 +74,14 @@ func (c execCmd) Run(o *operator) error {
 	})
 }
 
-// wantsShell reports whether the command is one that somebody talks to: with -i or -t, or a bare shell
-// on a terminal.
+// wantsShell reports whether the command is interactive: with -i or -t, or a bare shell on a terminal.
 func (c execCmd) wantsShell(o *operator) bool {
 	shells := []string{"sh", "bash", "dash", "ash", "zsh", "fish", "/bin/sh", "/bin/bash"}
 	bare := len(o.command) == 1 && slices.Contains(shells, o.command[0])
 	return c.In || c.Terminal || bare && console.IsTerminal(o.streams.In)
 }
 
-// openShell opens a shell as juju ssh does, since a command in the unit's turn has no stdin.
+// openShell opens a shell as juju ssh does, since a command that the unit's agent runs has no stdin.
 func (c execCmd) openShell(o *operator) error {
 	var where []string
 	for _, word := range slices.Concat(c.Units, c.Unit) {
@@ -98,7 +97,7 @@ func (c execCmd) openShell(o *operator) error {
 		return hintUnit(where[0], quoteShellWords(o.command))
 	}
 
-	o.note("note: %s runs as by juju ssh %s, outside of the unit's turn and without hook tools",
+	o.note("note: %s runs as with juju ssh %s: at once, and without hook tools",
 		o.command[0], where[0])
 	line := o.command
 	if len(line) > 1 {
@@ -107,15 +106,16 @@ func (c execCmd) openShell(o *operator) error {
 	return sshCmd{Target: where[0], Command: line}.Run(o)
 }
 
-// refuseUnit refuses a word in place of a unit. It is the command itself unless it names an application.
+// refuseUnit returns the error for a word that is not a unit. Unless the word names an application, it counts
+// as the first word of the command.
 func (c execCmd) refuseUnit(v *state.View, word string, command []string) error {
 	line := quoteShellWords(command)
 	if slices.Contains(c.Unit, word) && len(c.Units) > 0 {
-		return console.Hint(console.Usage(fmt.Errorf("%q is not a unit: commands run as the user that the unit's hooks have", word)),
+		return console.Hint(console.Usage(fmt.Errorf("%q is not a unit: commands run as the same user as the unit's hooks", word)),
 			"juju exec "+quoteShellWords(c.Units)+" -- "+line)
 	}
 	if c.Index > 0 {
-		return console.Hint(console.Usage(fmt.Errorf("%q is not a unit: units are named by their numbers", word)),
+		return console.Hint(console.Usage(fmt.Errorf("%q is not a unit: a unit's name ends in a number", word)),
 			fmt.Sprintf("juju exec %s/%d -- %s", quoteShellWords([]string{word}), c.Index-1, line))
 	}
 
@@ -132,7 +132,7 @@ func (c execCmd) refuseUnit(v *state.View, word string, command []string) error 
 		"to run on all units: juju exec --all -- "+line)
 }
 
-// appOfWord returns NAME of kubectl's deployment/NAME; other words as they are.
+// appOfWord returns NAME for kubectl's deployment/NAME. It returns other words unchanged.
 func appOfWord(word string) string {
 	if names := readNames([]string{word}); len(names.apps) > 0 {
 		return names.apps[0]
@@ -140,7 +140,8 @@ func appOfWord(word string) string {
 	return word
 }
 
-// hintUnit refuses the name of an application, or of anything else, in place of a unit.
+// hintUnit returns the error for a word that does not name a unit. Its hints are for an application of that
+// name.
 func hintUnit(name, command string) error {
 	name = appOfWord(name)
 	return console.Hint(console.Usage(fmt.Errorf("%q is not a unit", name)),
@@ -148,51 +149,26 @@ func hintUnit(name, command string) error {
 		fmt.Sprintf("to run on one of them, in a shell: juju ssh %s/leader %s", quoteShellWords([]string{name}), command))
 }
 
-// runTargets are the units to run on, sorted and without repetitions, and why others that
-// were asked for are not among them.
+// runTargets are the units on which the command runs, sorted and without repetitions. down has an error for
+// each other requested unit.
 type runTargets struct {
 	units []string
 	down  []error
 }
 
-// findTargets returns the units that the flags name, those that can run the command and those that are
-// down. It returns an error if none can.
+// findTargets returns the units that the flags name. It returns an error if none of them can run the command.
 func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err error) {
 	names := append(slices.Clone(c.Units), c.Unit...)
 	if len(names)+len(c.Service) == 0 && !c.All {
 		return to, console.Usage(errors.New("no unit given: give units, --application or --all"))
 	}
 
-	err = s.View(o.ctx, func(v *state.View) (err error) {
-		var units []string
-		for _, word := range names {
-			word = unitOfPod(word)
-			if !isUnitWord(word) {
-				return c.refuseUnit(v, word, o.command)
-			}
-			unit, err := findUnitName(v, word)
-			if err != nil {
-				return err
-			}
-			units = append(units, unit)
+	to, err = state.Read(o.ctx, s, func(v *state.View) (runTargets, error) {
+		units, err := c.listUnits(o, v, names)
+		if err != nil {
+			return runTargets{}, err
 		}
-
-		services := c.Service
-		if c.All {
-			services = []string{""} // the units of all
-		}
-
-		for _, service := range services {
-			of, err := unitNames(v, service)
-			if err != nil {
-				return err
-			}
-			units = append(units, of...)
-		}
-
-		charm.SortUnits(units)
-		to, err = selectReachable(v, slices.Compact(units))
-		return err
+		return selectReachable(v, units)
 	})
 
 	switch {
@@ -205,6 +181,37 @@ func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err er
 	}
 
 	return to, errors.New("there are no units")
+}
+
+// listUnits returns the units that the words name, and those of the services in the flags, each once.
+func (c execCmd) listUnits(o *operator, v *state.View, words []string) (units []string, err error) {
+	for _, word := range words {
+		word = unitOfPod(word)
+		if !isUnitWord(word) {
+			return nil, c.refuseUnit(v, word, o.command)
+		}
+		unit, err := findUnitName(v, word)
+		if err != nil {
+			return nil, err
+		}
+		units = append(units, unit)
+	}
+
+	services := c.Service
+	if c.All {
+		// An empty name stands for all services.
+		services = []string{""}
+	}
+	for _, service := range services {
+		names, err := unitNames(v, service)
+		if err != nil {
+			return nil, err
+		}
+		units = append(units, names...)
+	}
+
+	charm.SortUnits(units)
+	return slices.Compact(units), nil
 }
 
 // unitNames returns the names of a service's units, or of all units if service is "".
@@ -230,10 +237,9 @@ func unitNames(v *state.View, service string) (names []string, err error) {
 }
 
 // selectReachable returns the units whose agents are present or have not begun yet. On other units the
-// command would not run, or much later.
+// command would run much later, or never.
 func selectReachable(v *state.View, units []string) (to runTargets, err error) {
 	var unknown []error
-
 	for _, name := range units {
 		u, err := v.Unit(name)
 		if err != nil {
@@ -259,13 +265,15 @@ func selectReachable(v *state.View, units []string) (to runTargets, err error) {
 	return to, nil
 }
 
-// maxEnqueueBatch is the number of units in one transaction.
+// maxEnqueueBatch is the maximum number of units in one transaction.
 const maxEnqueueBatch = 20
 
+// enqueueCommand queues the command for all units, or for none. If it fails, it cancels what it has queued.
 func enqueueCommand(o *operator, s *state.State, units, command []string) (all []actions.Action, err error) {
 	for batch := range slices.Chunk(units, maxEnqueueBatch) {
 		var added []actions.Action
 		err := s.Update(o.ctx, func(tx *state.Tx) error {
+			// After a conflict, this function runs again.
 			added = nil
 			for _, unit := range batch {
 				a, err := actions.Add(tx, actions.Action{Unit: unit, Command: command}, time.Now())

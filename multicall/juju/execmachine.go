@@ -19,15 +19,15 @@ type machineRun struct {
 	machine        string
 	command        *exec.Cmd
 	stdout, stderr bytes.Buffer
-	err            error // the command did not begin, or was ended
+	err            error // set if the command did not start, or was ended after the timeout
 }
 
-// runOnMachines runs the command on machines as juju ssh does, since a machine's agent runs no commands of
-// its own.
+// runOnMachines runs the command on machines as juju ssh does, since a machine's agent does not run commands.
 func (c execCmd) runOnMachines(o *operator) error {
 	line := quoteShellWords(o.command)
 	if len(o.command) == 1 {
-		line = o.command[0] // for a shell
+		// A single word is a line for a shell.
+		line = o.command[0]
 	}
 
 	var runs []*machineRun
@@ -36,7 +36,8 @@ func (c execCmd) runOnMachines(o *operator) error {
 		if err != nil {
 			return err
 		}
-		r := &machineRun{machine: id, command: to.Run(to.dir, line, false)}
+		const interactive = false
+		r := &machineRun{machine: id, command: to.Run(to.dir, line, interactive)}
 		r.command.Stdout = &r.stdout
 		r.command.Stderr = &r.stderr
 		if c.Format == "plain" && len(c.Machine) == 1 {
@@ -55,23 +56,26 @@ func (c execCmd) runOnMachines(o *operator) error {
 	return c.printMachines(o, runs)
 }
 
-// run ends the command after the timeout, if it is not 0.
+// run runs the command. It ends the command after the timeout, unless the timeout is 0.
 func (r *machineRun) run(timeout time.Duration) {
-	r.command.WaitDelay = time.Second // what it has started may go on, and hold its streams
+	// Processes that the command has started may outlive it, and keep its streams open.
+	r.command.WaitDelay = time.Second
 	if err := r.command.Start(); err != nil {
 		r.err = fmt.Errorf("cannot run on machine %s: %w", r.machine, err)
 		return
 	}
 
 	timer := time.AfterFunc(cmp.Or(timeout, math.MaxInt64), func() { _ = r.command.Process.Kill() })
+	// printMachines takes the exit code from the command's ProcessState.
 	_ = r.command.Wait()
 	if !timer.Stop() {
-		err := fmt.Errorf("on machine %s it had not ended after %s, so bijou ended it", r.machine, timeout)
-		r.err = taskError(err, true)
+		err := fmt.Errorf("the command on machine %s had not ended after %s, so bijou ended it", r.machine, timeout)
+		r.err = timeoutError(err)
 	}
 }
 
-// printMachines returns the exit code of the only machine's command, else 1 if any failed.
+// printMachines prints the results. For a single machine it returns the exit code of the command. For several
+// machines it returns 1 if the command failed on any of them.
 func (c execCmd) printMachines(o *operator, runs []*machineRun) error {
 	var errs []error
 	code := console.ExitOK
@@ -90,7 +94,7 @@ func (c execCmd) printMachines(o *operator, runs []*machineRun) error {
 			code = exit
 		}
 		if exit != 0 && (c.Format != "plain" || len(runs) > 1) {
-			errs = append(errs, taskError(fmt.Errorf("machine %s: exit code %d", r.machine, exit), false))
+			errs = append(errs, taskError(fmt.Errorf("machine %s: exit code %d", r.machine, exit)))
 		}
 		tasks[r.machine] = task{Status: "completed", Results: taskResults(nil, &exit, r.stdout.Bytes(), r.stderr.Bytes())}
 	}
@@ -113,7 +117,7 @@ func (c execCmd) printMachines(o *operator, runs []*machineRun) error {
 	return console.Exit(code, joinErrors(errs))
 }
 
-// writePrefixed begins each line of the text with the prefix.
+// writePrefixed writes the text with the prefix at the beginning of each line.
 func writePrefixed(w io.Writer, prefix, text string) {
 	if text == "" {
 		return

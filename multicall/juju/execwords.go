@@ -9,9 +9,9 @@ import (
 	"bijou/multicall/console"
 )
 
-// cutCommand cuts the command of `juju exec` and `juju run` off the arguments, so that none of its words
-// counts as an option of juju. The command begins after two dashes. For exec without dashes it begins with
-// the first word that is not a unit.
+// cutCommand separates the command of `juju exec` and `juju run` from the arguments, so that none of its
+// words counts as an option of juju. The command begins after two dashes. For exec without dashes it begins
+// with the first word that is not a unit.
 func cutCommand(args []string) (own, command []string, err error) {
 	at := commandAt(args)
 	if at == len(args) || args[0] == console.CompleteOption || args[at] != "run" && args[at] != "exec" {
@@ -19,7 +19,8 @@ func cutCommand(args []string) (own, command []string, err error) {
 	}
 
 	args = withoutBareWait(args)
-	if _, s := cutSurroundings(args, at); !s.isEmpty() { // compose's run of a command
+	// A call with these options is compose's run, which runs a command.
+	if _, s := cutSurroundings(args, at); !s.isEmpty() {
 		args = slices.Clone(args)
 		args[at] = "exec"
 	}
@@ -37,7 +38,7 @@ func cutCommand(args []string) (own, command []string, err error) {
 	return own, s.around(command), err
 }
 
-// withoutBareWait drops Juju 2's --wait without a time: both commands wait.
+// withoutBareWait drops Juju 2's --wait without a time, since both commands always wait.
 func withoutBareWait(args []string) (kept []string) {
 	for i, word := range args {
 		if word == "--" {
@@ -51,19 +52,19 @@ func withoutBareWait(args []string) (kept []string) {
 	return kept
 }
 
-// variable is of -e NAME=VALUE, compose's; no environment has such a name.
+// variable matches the value of compose's -e NAME=VALUE. The name of an environment never matches.
 var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_]\w*=`) })
 
-// surroundings are what compose's exec and run give a command.
+// surroundings are the variables and the directory that options of compose's exec and run set for a command.
 type surroundings struct {
 	variables []string
-	directory string // "": the charm's
+	directory string // empty for the charm's directory
 }
 
 func (s surroundings) isEmpty() bool { return len(s.variables) == 0 && s.directory == "" }
 
-// cutSurroundings cuts the options that set a command's environment and directory from those in front of two
-// dashes.
+// cutSurroundings removes the options that set a command's variables and directory from the arguments in
+// front of two dashes. own are the other arguments.
 func cutSurroundings(args []string, at int) (own []string, s surroundings) {
 	for i := 0; i < len(args); i++ {
 		if args[i] == "--" {
@@ -91,8 +92,8 @@ func cutSurroundings(args []string, at int) (own []string, s surroundings) {
 	return own, s
 }
 
-// around returns a command that runs the given one with the variables and directory. One word is a line for a
-// shell.
+// around returns a command that runs the given command with the variables and directory. A command of one word
+// is a line for a shell.
 func (s surroundings) around(command []string) []string {
 	if s.isEmpty() || len(command) == 0 {
 		return command
@@ -111,7 +112,7 @@ func (s surroundings) around(command []string) []string {
 	return []string{line}
 }
 
-// asShellRuns returns the words as a line for a shell if the first word is no program's, such as exit or
+// asShellRuns returns the words as a line for a shell if the first word is not a program, such as exit or
 // NAME=VALUE. Juju gives all commands to a shell.
 func asShellRuns(command []string) []string {
 	builtins := []string{
@@ -124,8 +125,8 @@ func asShellRuns(command []string) []string {
 	return []string{quoteShellWords(command)}
 }
 
-// cutBareCommand does what cutCommand does, for a command without dashes in front. A unit may stand before
-// the command. It returns no command if all words are units.
+// cutBareCommand is like cutCommand, for a command that no dashes precede. Units can precede the command. It
+// returns no command if all words are units.
 func cutBareCommand(args []string, at int) (own, command []string, err error) {
 	words, err := ownCommand().Words(args[at:])
 	i := slices.IndexFunc(words, func(i int) bool { return !isUnitWord(args[at+i]) })
@@ -138,7 +139,7 @@ func cutBareCommand(args []string, at int) (own, command []string, err error) {
 		return args[:begins], args[begins:], nil
 	}
 
-	// A unit stands there, whatever the word is. Behind it juju's own options have two dashes.
+	// The first word always counts as a unit. After it, juju's own options begin with two dashes.
 	next := begins + 1
 	switch {
 	case next == len(args):
@@ -151,7 +152,7 @@ func cutBareCommand(args []string, at int) (own, command []string, err error) {
 	return args[:next], args[next:], nil
 }
 
-// namesUnits reports whether the word is an option of juju exec's that says where a command runs.
+// namesUnits reports whether the word is an option of juju exec that selects units or machines.
 func namesUnits(word string) bool {
 	option, _, _ := strings.Cut(word, "=")
 	return slices.Contains([]string{

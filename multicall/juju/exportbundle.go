@@ -19,12 +19,12 @@ import (
 
 type exportBundleCmd struct {
 	Filename string `placeholder:"FILE" help:"Write the bundle to this file; default: print it."`
-	Charms   string `placeholder:"DIR" help:"Write DIR/bundle.yaml, with its charms and resources below DIR; default: name their original files."`
+	Charms   string `placeholder:"DIR" help:"Write DIR/bundle.yaml, and the charms and resources below DIR; default: name their original files."`
 
 	IncludeCharmDefaults bool `help:"Include options that nobody has set, with the charms' values."`
 }
 
-// Run writes the bundle, and warns of all that it lacks.
+// Run writes the bundle, and warns of everything that the bundle does not include.
 func (c exportBundleCmd) Run(o *operator) error {
 	if c.Filename != "" && c.Charms != "" {
 		return console.Usage(errors.New("--filename and --charms cannot be used together: --charms DIR writes DIR/bundle.yaml"))
@@ -35,7 +35,6 @@ func (c exportBundleCmd) Run(o *operator) error {
 		if err != nil {
 			return fmt.Errorf("cannot export the model: %w", err)
 		}
-
 		if c.IncludeCharmDefaults {
 			includeDefaults(env)
 		}
@@ -58,17 +57,17 @@ func (c exportBundleCmd) Run(o *operator) error {
 				strings.Join(secrets, ", "))
 		}
 
+		file := c.Filename
 		if c.Charms == "" {
-			o.note("it names the original files of charms and resources, which may have changed: --charms DIR writes those of the model, " +
+			o.note("the bundle names the original files of charms and resources, which may have changed: --charms DIR writes those of the model, " +
 				"and deploying resources from elsewhere needs --allow-outside")
-		} else if err := c.writeFiles(o, s, b, env); err != nil {
-			return fmt.Errorf("cannot write charms: %w", err)
+		} else {
+			file = filepath.Join(c.Charms, "bundle.yaml")
+			if err := c.writeFiles(o, s, b, env); err != nil {
+				return fmt.Errorf("cannot write charms: %w", err)
+			}
 		}
 
-		file := c.Filename
-		if c.Charms != "" {
-			file = filepath.Join(c.Charms, "bundle.yaml")
-		}
 		if file == "" {
 			return o.encode("yaml", b)
 		}

@@ -6,16 +6,20 @@ type exposeCmd struct {
 	Service string `arg:"" name:"application" help:"The application."`
 }
 
-// Run marks the service; one that is exposed already stays so.
-func (c exposeCmd) Run(o *operator) error { return c.setExposed(o, true, "is") }
+// Run marks the service as exposed. It succeeds if the service is already exposed.
+func (c exposeCmd) Run(o *operator) error {
+	const exposed = true
+	return c.setExposed(o, exposed)
+}
 
-// setExposed sets whether the service is exposed. is completes the message: "is" or "is not".
-func (c exposeCmd) setExposed(o *operator, exposed bool, is string) error {
+// setExposed sets whether the service is exposed.
+func (c exposeCmd) setExposed(o *operator, exposed bool) error {
 	err := o.update(func(tx *state.Tx) error { return tx.SetExposed(c.Service, exposed) })
 	if err != nil {
 		return err
 	}
 
-	o.note("%s %s marked as reachable from outside; no firewall changes", c.Service, is)
+	is := map[bool]string{true: "is", false: "is not"}[exposed]
+	o.note("%s %s marked as reachable from outside; bijou does not change a firewall", c.Service, is)
 	return nil
 }

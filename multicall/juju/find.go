@@ -9,7 +9,7 @@ import (
 )
 
 type findCmd struct {
-	Query      string `arg:"" optional:"" help:"Words to search for; without any, the charms that the store features."`
+	Query      string `arg:"" optional:"" help:"Words to search for; without words, the charms that the store features."`
 	Category   string `placeholder:"NAME" help:"Show only this category, such as databases or monitoring."`
 	Channel    string `placeholder:"CHANNEL" help:"Show only charms with a release in this channel."`
 	Type       string `enum:",charm,bundle" default:"" placeholder:"TYPE" help:"Show only charms, or only bundles: charm or bundle."`
@@ -19,7 +19,7 @@ type findCmd struct {
 	outputFlag `embed:""`
 }
 
-// foundEntry has Juju's keys.
+// foundEntry is a search result as the command prints it, with the same keys as in Juju.
 type foundEntry struct {
 	Type      string      `json:"type" yaml:"type"`
 	ID        string      `json:"id" yaml:"id"`
@@ -41,7 +41,7 @@ type baseEntry struct {
 // Run searches the store, and prints the charms and bundles that it finds.
 func (c findCmd) Run(o *operator) error {
 	return o.askCharmStore(func(st *charmStore) error {
-		all, err := st.source.Find(o.ctx, charmsource.Query{
+		all, err := st.store.Find(o.ctx, charmsource.Query{
 			Text:     c.Query,
 			Category: c.Category,
 			Channel:  c.Channel,
@@ -63,7 +63,7 @@ func (c findCmd) Run(o *operator) error {
 			entries = append(entries, e)
 			isBundle := map[bool]string{true: "yes", false: "-"}[f.Type == charmsource.TypeBundle]
 			arches := strings.Join(e.Arches, ",")
-			t.Add("", f.Name, isBundle, f.Version, arches, formatBases(e.Supports), f.Publisher, f.Summary)
+			t.Add(console.Plain, f.Name, isBundle, f.Version, arches, formatBases(e.Supports), f.Publisher, f.Summary)
 		}
 		return o.printTable(c.Format, entries, t)
 	})

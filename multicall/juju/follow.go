@@ -11,29 +11,30 @@ import (
 )
 
 const (
-	// settleInterval bounds reads where the state is printed: a flood of changes costs ten
-	// a second, not one each.
+	// settleInterval is the pause after a read whose result is printed. Many changes in a row cost at most
+	// ten reads a second, instead of one read for each change.
 	settleInterval    = 100 * time.Millisecond
 	awayRetryInterval = time.Second
 )
 
-// follower prints what a view of the state returns, again after each change.
+// follower reads a view of the state and prints the result. It does so again after each change.
 type follower struct {
 	o      *operator
 	state  *state.State
-	scopes []state.Scope // what is watched for changes
-	// read returns a function that prints what it has read, once the view is over.
+	scopes []state.Scope // watched for changes
+	// read reads from the view. The function that it returns prints the result, after the view has ended.
 	read func(v *state.View) (print func() error, err error)
 
-	settleInterval time.Duration // how long a change may draw others after it
-	// pollTimeout, if set, is how long it may be until the next read without a change.
+	settleInterval time.Duration // how long to wait after each read for further changes
+	// pollTimeout, if set, returns how long to wait for a change before the next read.
 	pollTimeout func() time.Duration
 
-	shown bool // something was shown: errors from now on may pass
+	shown bool // something was shown, so from now on follow waits for an unreachable store
 	away  bool // the store cannot be reached
 }
 
-// follow blocks until ctx is done. It outlasts a store that goes away, and notes that once.
+// follow reads and prints until ctx is done. If the store becomes unreachable after the first read, follow
+// prints one warning and waits for the store.
 func (f *follower) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		revision, err := f.showOnce(ctx)
@@ -47,7 +48,8 @@ func (f *follower) follow(ctx context.Context) error {
 
 		pause := f.settleInterval
 		if err != nil {
-			if !f.shown || !errors.Is(err, state.ErrAway) { // waiting heals nothing else
+			// Waiting helps only if the store is unreachable.
+			if !f.shown || !errors.Is(err, state.ErrAway) {
 				return err
 			}
 			f.noteAway(err)
@@ -59,12 +61,12 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// showOnce reads in one view and prints afterwards, so that a slow terminal holds no view. It returns the
-// view's revision.
+// showOnce reads in one view and prints afterwards, so that a slow terminal does not keep the view open. It
+// returns the view's revision.
 func (f *follower) showOnce(ctx context.Context) (revision int64, err error) {
-	var print func() error
+	var show func() error
 	err = f.state.View(ctx, func(v *state.View) (err error) {
-		if print, err = f.read(v); err != nil {
+		if show, err = f.read(v); err != nil {
 			return err
 		}
 		revision, err = v.Revision()
@@ -73,7 +75,7 @@ func (f *follower) showOnce(ctx context.Context) (revision int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := print(); err != nil {
+	if err := show(); err != nil {
 		return 0, err
 	}
 
@@ -81,8 +83,7 @@ func (f *follower) showOnce(ctx context.Context) (revision int64, err error) {
 	return revision, nil
 }
 
-// awaitChange blocks until something in the scopes has changed after the revision, or it is
-// time to read again.
+// awaitChange blocks until a key in the scopes has changed after the revision, or it is time to read again.
 func (f *follower) awaitChange(ctx context.Context, revision int64) error {
 	if f.pollTimeout != nil {
 		var cancel context.CancelFunc
@@ -102,9 +103,9 @@ func (f *follower) awaitChange(ctx context.Context, revision int64) error {
 func (f *follower) noteAway(err error) {
 	switch {
 	case err != nil && !f.away:
-		f.o.note("warning: %v; waiting until it can be read again", err)
+		f.o.note("warning: %v; waiting until the state can be read again", err)
 	case err == nil && f.away:
-		f.o.note("going on")
+		f.o.note("continuing")
 	}
 	f.away = err != nil
 }

@@ -31,7 +31,8 @@ type runningCommand struct {
 func (w *testEnv) startCommand(args ...string) *runningCommand {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	read, write := io.Pipe()
-	f := &runningCommand{t: w.t, lines: bufio.NewScanner(read), cancel: cancel, code: make(chan int, 1)} // one, because nobody may read it
+	// The buffer lets the command end even if nobody reads its exit code.
+	f := &runningCommand{t: w.t, lines: bufio.NewScanner(read), cancel: cancel, code: make(chan int, 1)}
 	go func() {
 		code := Main(ctx, console.Streams{In: strings.NewReader(""), Out: write, Err: &f.errs}, w.parts, args)
 		write.Close()
@@ -85,7 +86,7 @@ func TestDebugLogFollows(t *testing.T) {
 		}
 	}
 	take(2)
-	w.appendLog("c/0", "INFO", 40, 1) // not requested
+	w.appendLog("c/0", "INFO", 40, 1) // a source that was not requested
 	w.appendLog("b/0", "INFO", 41, 1)
 	take(1)
 	w.appendLog("a/0", "INFO", 42, 1) // none of the last two lines is from it
@@ -105,7 +106,7 @@ func TestTailTellsWhatIsMissing(t *testing.T) {
 	if err := tl.printLines([]logs.Line{{Source: "a/0", Seq: 15}, {Source: "b/0", Seq: 1}}, map[string]int64{"a/0": 15, "b/0": 1}); err != nil {
 		t.Fatal(err)
 	}
-	if got := errs.String(); got != "warning: 4 lines of a/0 came too fast to be shown\n" {
+	if got := errs.String(); got != "warning: 4 lines of a/0 came too fast and are not shown\n" {
 		t.Errorf("said %q", got)
 	}
 }

@@ -25,7 +25,7 @@ func (c getEnvironmentCmd) Run(o *operator) error {
 	values := environmentValues(e)
 	unknown := e.UnknownSettings()
 	if len(unknown) > 0 && (c.Key == "" || slices.Contains(unknown, c.Key)) {
-		o.note("unknown to this version, but kept: %s", strings.Join(unknown, ", "))
+		o.note("stored, but unknown to this version: %s", strings.Join(unknown, ", "))
 	}
 	if c.Key == "" {
 		return o.encode(c.Format, values)
@@ -37,7 +37,7 @@ func (c getEnvironmentCmd) Run(o *operator) error {
 		return nil
 	}
 	if !ok {
-		return fmt.Errorf("unknown model setting %q: there are %s",
+		return fmt.Errorf("unknown model setting %q; the settings are: %s",
 			c.Key, strings.Join(slices.Sorted(maps.Keys(values)), ", "))
 	}
 	_, err = fmt.Fprintln(o.streams.Out, value)

@@ -14,7 +14,7 @@ func TestHelpTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]bool{"help/juju.txt": true} // of juju itself
+	known := map[string]bool{"help/juju.txt": true} // the help of juju itself
 	var add func(n *kong.Node, folder string)
 	add = func(n *kong.Node, folder string) {
 		for _, c := range n.Children {

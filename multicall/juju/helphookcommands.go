@@ -9,24 +9,24 @@ import (
 )
 
 type helpHookCommandsCmd struct {
-	Tool string `arg:"" optional:"" help:"The hook tool to explain; default: list all."`
+	Tool string `arg:"" optional:"" help:"The hook tool to explain; default: list all tools."`
 }
 
-// Run lists the hook tools, or prints the help of one.
+// Run lists the hook tools, or prints the help of one tool.
 func (c helpHookCommandsCmd) Run(o *operator) error { return c.explain(o, "") }
 
 type helpActionCommandsCmd struct{ helpHookCommandsCmd }
 
-// Run lists the hook tools of actions, or prints the help of one.
+// Run lists the hook tools for actions, or prints the help of one tool.
 func (c helpActionCommandsCmd) Run(o *operator) error { return c.explain(o, "action-") }
 
-// explain prints the help of one hook tool, or a list of those whose names begin with the prefix.
+// explain prints the help of one hook tool, or a list of the hook tools whose names begin with the prefix.
 func (c helpHookCommandsCmd) explain(o *operator, prefix string) error {
 	if c.Tool == "" {
 		t := console.NewTable("TOOL", "")
 		for _, name := range o.parts.HookTools {
 			if strings.HasPrefix(name, prefix) {
-				t.Add("", name, o.parts.ToolSummary(name))
+				t.Add(console.Plain, name, o.parts.ToolSummary(name))
 			}
 		}
 		return o.printTable("tabular", nil, t)

@@ -20,9 +20,9 @@ func withHint(err error) error {
 	case errors.Is(err, home.ErrNoEnvironment):
 		return console.Hint(err, noEnvironmentHint)
 	case errors.Is(err, home.ErrBusy):
-		return console.Hint(err, "wait until it has finished, then look at: juju models")
+		return console.Hint(err, "wait until that process has finished, then run: juju models")
 	case errors.Is(err, context.Canceled):
-		return console.Hint(err, "it was interrupted; look at juju status before you repeat it")
+		return console.Hint(err, "the command was interrupted; look at juju status before you repeat it")
 	case errors.Is(err, state.ErrAway):
 		return console.Hint(
 			err,
@@ -31,7 +31,7 @@ func withHint(err error) error {
 	case errors.Is(err, state.ErrMoved):
 		return console.Hint(
 			err,
-			"a migration was interrupted: repeat juju migrate-state with that URL, or on a different host copy environment.yaml from where it began",
+			"a migration was interrupted: repeat juju migrate-state with that URL; on a different host, copy environment.yaml from the host where the migration began",
 		)
 	case errors.Is(err, state.ErrNoStore), errors.Is(err, state.ErrStoreGone):
 		return console.Hint(err,
@@ -41,10 +41,10 @@ func withHint(err error) error {
 	return err
 }
 
-const noEnvironmentHint = "juju bootstrap makes one; juju models lists the existing ones"
+const noEnvironmentHint = "to create a model: juju bootstrap; to list the models: juju models"
 
-// withHint adds hints to an error. It also tells an operator who has no environment at all where
-// controllers of Canonical's are.
+// withHint adds hints to an error. If there is no environment at all, a hint also names the program for
+// controllers of Canonical's Juju.
 func (o *operator) withHint(err error) error {
 	if !errors.Is(err, home.ErrNoEnvironment) {
 		return withHint(err)
@@ -53,17 +53,17 @@ func (o *operator) withHint(err error) error {
 		return withHint(err)
 	}
 
-	real := "its own client, in ~/.local/share/juju"
+	client := "Canonical's own client, whose files are in ~/.local/share/juju"
 	if path := o.parts.OtherJuju(); path != "" {
-		real = path
+		client = path
 	}
-	return console.Hint(err, noEnvironmentHint, "this juju is bijou's; controllers of Canonical's are known to "+real)
+	return console.Hint(err, noEnvironmentHint, "this juju is bijou's; for Canonical's controllers, use "+client)
 }
 
 // hintReplaced adds to the error the two ways to continue after a store was replaced while agents used it.
 func hintReplaced(err error, r *state.Replaced) error {
 	return console.Hint(err,
-		"nothing is written to it any longer, and its agents end; see docs/how-to/back-up.md, \"A state file that was replaced\"",
-		"to put a backup in its place: juju stop; juju restore --replace FILE",
-		"to go on with the file's present content: juju stop; rm -f "+strings.Join(r.Remove, " ")+"; juju start")
+		"bijou no longer writes to that file, and its agents end; see docs/how-to/back-up.md, \"A state file that was replaced\"",
+		"to restore a backup in its place: juju stop; juju restore --replace FILE",
+		"to continue with the file's present content: juju stop; rm -f "+strings.Join(r.Remove, " ")+"; juju start")
 }

@@ -16,7 +16,7 @@ import (
 type hookHistoryCmd struct {
 	Unit    string `arg:"" help:"The unit."`
 	Count   int    `short:"n" default:"50" help:"Show at most the last N."`
-	Format  string `enum:"tabular,yaml,json" default:"tabular" help:"Print as one of: ${enum}."`
+	Format  string `enum:"tabular,yaml,json" default:"tabular" help:"Print in one of these formats: ${enum}."`
 	Secrets bool   `name:"show-secrets" help:"Also show passwords and other secrets that hooks wrote."`
 }
 
@@ -29,7 +29,8 @@ func (c hookHistoryCmd) Run(o *operator) error {
 	return o.printTable(c.Format, status.NewHookRuns(runs, running), historyTable(runs, running))
 }
 
-// readHooks reads the last hooks that a unit has run, and the one that it runs now, or nil.
+// readHooks reads the last hooks that a unit has run, without secrets unless c.Secrets is true. running is
+// the running hook, or nil.
 func (c hookHistoryCmd) readHooks(o *operator) (runs []state.HookRun, running *state.RunningHook, err error) {
 	if c.Count < 1 {
 		return nil, nil, console.Usage(fmt.Errorf("-n must be at least 1, not %d", c.Count))
@@ -43,16 +44,19 @@ func (c hookHistoryCmd) readHooks(o *operator) (runs []state.HookRun, running *s
 		if err != nil {
 			return err
 		}
-		runs = runs[max(0, len(runs)-c.Count):] // the last ones
+		runs = runs[max(0, len(runs)-c.Count):]
 
 		running, err = v.Running(c.Unit)
 		return err
 	})
+	if err != nil {
+		return nil, nil, err
+	}
 
 	if !c.Secrets {
 		status.HideHookRuns(runs)
 	}
-	return runs, running, err
+	return runs, running, nil
 }
 
 // checkUnit returns an error if the unit does not exist. As long as the unit's log is kept, the error says
@@ -69,7 +73,7 @@ func (c hookHistoryCmd) checkUnit(v *state.View) error {
 	}
 
 	return console.Hint(fmt.Errorf("unit %q was removed, with the history of its hooks", c.Unit),
-		"its log is still there: juju debug-log --unit "+c.Unit)
+		"its log still exists: juju debug-log --unit "+c.Unit)
 }
 
 // historyTable returns a table of the hooks. Below each hook it has a row for each setting that the hook
@@ -78,7 +82,7 @@ func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Tab
 	t := console.NewTable("N", "STARTED", "TOOK", "HOOK", "REMOTE", "EXIT", "MESSAGE")
 
 	for _, r := range runs {
-		row := console.Colour("")
+		row := console.Plain
 		exit := strconv.Itoa(r.Exit)
 		if r.Failure != "" {
 			row = console.Red
@@ -91,10 +95,10 @@ func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Tab
 		n := strconv.FormatInt(status.NumberOf(r), 10)
 		t.Add(row, n, r.Started.Local().Format(time.DateTime), took, r.Hook, r.Remote, exit, r.Failure)
 		for _, change := range r.Changes {
-			t.Add("", "", "", "", "", "", "", change)
+			addBelow(t, change)
 		}
 		if r.More > 0 {
-			t.Add("", "", "", "", "", "", "", fmt.Sprintf("and %d more", r.More))
+			addBelow(t, fmt.Sprintf("and %d more", r.More))
 		}
 	}
 
@@ -104,4 +108,9 @@ func historyTable(runs []state.HookRun, running *state.RunningHook) *console.Tab
 	}
 
 	return t
+}
+
+// addBelow adds a row to historyTable's table whose only cell is the message.
+func addBelow(t *console.Table, message string) {
+	t.Add(console.Plain, "", "", "", "", "", "", message)
 }

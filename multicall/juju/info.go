@@ -2,6 +2,7 @@ package juju
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,12 +11,13 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"bijou/multicall/console"
+	"bijou/state/charm"
 	"bijou/state/charmsource"
 	"bijou/state/text"
 )
 
 type infoCmd struct {
-	Name       string `arg:"" help:"A charm or bundle of the store."`
+	Name       string `arg:"" help:"A charm or bundle from the store."`
 	Channel    string `placeholder:"CHANNEL" help:"Describe the release in this channel; default: the store's choice."`
 	Arch       string `placeholder:"ARCH" help:"Show only channels with a release for this architecture; default: all."`
 	Base       string `aliases:"series" placeholder:"BASE" help:"Show only channels with a release for this base (ubuntu@24.04)."`
@@ -24,7 +26,7 @@ type infoCmd struct {
 	outputFlag `embed:""`
 }
 
-// infoEntry has Juju's keys.
+// infoEntry describes a charm or bundle as the command prints it, with the same keys as in Juju.
 type infoEntry struct {
 	Type        string                               `json:"type" yaml:"type"`
 	ID          string                               `json:"id" yaml:"id"`
@@ -77,7 +79,7 @@ type infoBundleCharm struct {
 	Name string `json:"name" yaml:"name"`
 }
 
-// infoText is what a person reads, in Juju's order.
+// infoText is an [infoEntry] in the tabular format, with the fields in Juju's order.
 type infoText struct {
 	Name        string                       `yaml:"name"`
 	Publisher   string                       `yaml:"publisher,omitempty"`
@@ -106,7 +108,7 @@ func (c infoCmd) Run(o *operator) error {
 	}
 
 	return o.askCharmStore(func(st *charmStore) error {
-		info, err := st.source.Info(o.ctx, strings.TrimPrefix(c.Name, "ch:"), channel)
+		info, err := st.store.Info(o.ctx, strings.TrimPrefix(c.Name, "ch:"), channel)
 		if errors.Is(err, charmsource.ErrNotFound) {
 			return console.Hint(err, "juju find WORD searches the store")
 		}
@@ -166,7 +168,7 @@ func (c infoCmd) newEntry(info charmsource.Info) infoEntry {
 	return e
 }
 
-// includes reports whether the flags leave the release in.
+// includes reports whether the flags select the release.
 func (c infoCmd) includes(r charmsource.ChannelRelease) bool {
 	bases := append(slices.Clone(r.Bases), r.Base)
 	base := parseBase(c.Base)
@@ -176,8 +178,8 @@ func (c infoCmd) includes(r charmsource.ChannelRelease) bool {
 	})
 }
 
-// add adds a revision to a channel's list, unless it is there already. The revision that was released last
-// comes first.
+// add adds a revision to a channel's list, unless the list already has it. The most recently released
+// revision comes first.
 func (e *infoEntry) add(r charmsource.ChannelRelease) {
 	risks := e.Channels[r.Track]
 	if risks == nil {
@@ -213,7 +215,7 @@ func (c infoCmd) newCharm(info charmsource.Info) *infoCharm {
 		Options map[string]infoOption `yaml:"options"`
 	}
 	e := &infoCharm{UsedBy: info.UsedBy}
-	if yaml.Unmarshal([]byte(info.Metadata), &meta) == nil {
+	if decodeDescription(info.Metadata, &meta) {
 		e.Subordinate = meta.Subordinate
 		for part, endpoints := range map[string]map[string]yaml.Node{"provides": meta.Provides, "requires": meta.Requires} {
 			if len(endpoints) == 0 {
@@ -226,21 +228,36 @@ func (c infoCmd) newCharm(info charmsource.Info) *infoCharm {
 		}
 	}
 
-	if c.Config && yaml.Unmarshal([]byte(info.Config), &config) == nil && len(config.Options) > 0 {
+	if c.Config && decodeDescription(info.Config, &config) && len(config.Options) > 0 {
+		for name, option := range config.Options {
+			// JSON has no NaN, and no dictionaries with other keys than texts.
+			if _, err := json.Marshal(option.Default); err != nil {
+				option.Default = fmt.Sprint(option.Default)
+				config.Options[name] = option
+			}
+		}
 		e.Config = &infoConfig{config.Options}
 	}
 	return e
 }
 
-// interfacesOf returns the interface of each endpoint. In metadata an endpoint is the interface's name or a
-// dictionary.
+// decodeDescription decodes a YAML text of the store, with the limits that apply to a charm's files. It reports
+// whether the text is valid.
+func decodeDescription(description string, into any) bool {
+	docs, err := charm.ParseYAML([]byte(description))
+	return err == nil && len(docs) == 1 && charm.DecodeYAML(docs[0], into) == nil
+}
+
+// interfacesOf returns the interface of each endpoint. In the metadata an endpoint is the interface's name or
+// a dictionary.
 func interfacesOf(endpoints map[string]yaml.Node) map[string]string {
 	interfaces := map[string]string{}
 	for name, node := range endpoints {
 		var whole struct {
 			Interface string `yaml:"interface"`
 		}
-		interfaces[name] = node.Value // http: http
+		// In the short form, as in http: http, the value is the interface.
+		interfaces[name] = node.Value
 		if node.Decode(&whole) == nil && whole.Interface != "" {
 			interfaces[name] = whole.Interface
 		}
@@ -248,7 +265,7 @@ func interfacesOf(endpoints map[string]yaml.Node) map[string]string {
 	return interfaces
 }
 
-// text returns the entry in the layout of the plain format.
+// text returns the entry in the layout of the tabular format.
 func (e infoEntry) text() infoText {
 	t := infoText{
 		Name:        e.Name,

@@ -14,7 +14,7 @@ import (
 
 type interruptCmd struct {
 	Unit    string        `arg:"" help:"The unit."`
-	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"Wait at most this long for it to end; default 1m."`
+	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"Wait at most this long for the hook, action or command to end; default 1m."`
 }
 
 // Run requests the end of the running hook, and waits for it.
@@ -36,7 +36,7 @@ func (c interruptCmd) Run(o *operator) error {
 			return errors.Join(err, o.ctx.Err())
 		case end == "":
 			return console.Hint(fmt.Errorf("%s has not ended after %s", what, c.Timeout),
-				"it will end once its agent is back: juju status "+c.Unit)
+				"it will end once the unit's agent is back: juju status "+c.Unit)
 		}
 
 		fmt.Fprintln(o.streams.Out, what, end)
@@ -44,39 +44,42 @@ func (c interruptCmd) Run(o *operator) error {
 	})
 }
 
-// awaitEnd returns how the run ended; "" if it did not end in time. It keeps waiting while the store is
-// away.
-func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (end string, err error) {
+// awaitEnd returns how the run ended, or "" if it did not end in time. It keeps waiting while the store is
+// unreachable.
+func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (string, error) {
 	ctx, stop := context.WithTimeout(o.ctx, c.Timeout)
 	defer stop()
 	f := follower{o: o, state: s, scopes: []state.Scope{state.WatchUniter(c.Unit)}}
 
+	var end string
 	f.read = func(v *state.View) (func() error, error) {
+		printNothing := func() error { return nil }
 		now, runs, err := v.Op(c.Unit)
-		if err != nil {
-			return func() error { return nil }, err
+		if err != nil || runs && now.ID == op.ID {
+			return printNothing, err
 		}
 
-		if !runs || now.ID != op.ID {
-			end, err = c.describeEnd(v, op)
+		end, err = c.describeEnd(v, op)
+		if err == nil {
+			// Without ctx, follow returns.
 			stop()
 		}
-
-		return func() error { return nil }, err
+		return printNothing, err
 	}
 
-	err = f.follow(ctx)
+	err := f.follow(ctx)
 	return end, err
 }
 
-// describeEnd completes the message about an operation that was asked to end. The hook may have ended by
-// itself first.
+// describeEnd returns the end of the message about an interrupted operation. The hook may have ended before
+// the interrupt reached it.
 func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 	if op.Hook.Kind == state.KindAction || op.Hook.Kind == state.KindCommand {
 		a, err := actions.Get(v, op.Hook.Action)
 		return fmt.Sprintf("has ended: %s", a.Status), err
 	}
-	if op.Hook.Name == "update-status" { // may fail: there is always another
+	// A failure of update-status does not count, since the hook runs again later.
+	if op.Hook.Name == "update-status" {
 		return "is ended", nil
 	}
 
@@ -87,10 +90,10 @@ func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 
 	for _, r := range runs {
 		if r.ID == op.ID && r.Failure == "" {
-			return "had already succeeded before that", nil
+			return "had already succeeded before the interrupt", nil
 		}
 	}
 
-	return strings.TrimSpace("was ended and counts as failed; to run it again: juju resolved --retry " + c.Unit +
+	return strings.TrimSpace("was ended, and counts as failed; to run the hook again: juju resolved --retry " + c.Unit +
 		" " + op.Running().Relation), nil
 }

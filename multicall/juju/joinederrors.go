@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// joinedErrors are several errors, each of which is printed in an `error:` line of its own.
+// joinedErrors are several errors, each of which is printed in a separate `error:` line.
 type joinedErrors []error
 
-// joinErrors joins errors like [errors.Join], except for their text. It returns nil if there are none.
+// joinErrors joins errors like [errors.Join], but with a different text. It returns nil if there are no
+// errors.
 func joinErrors(errs []error) error {
 	if len(errs) < 2 {
 		return errors.Join(errs...)

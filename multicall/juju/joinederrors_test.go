@@ -10,7 +10,7 @@ import (
 	"bijou/state"
 )
 
-// TestJoinErrors checks that several errors together keep each one's text, hint and kind.
+// TestJoinErrors checks that a combined error keeps the text, hint and kind of each error.
 func TestJoinErrors(t *testing.T) {
 	gone := fmt.Errorf("unit %q %w", "app/7", state.ErrNotFound)
 	hinted := console.Hint(errors.New("cannot retry start of app/0"), "juju hook-history app/0")

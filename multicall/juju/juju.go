@@ -1,9 +1,9 @@
-// Package juju has the operator's commands, one file a command. They read and
-// change state, and print; the agents do what follows.
+// Package juju has the operator's commands, each in its own file. They read and
+// change the state, and print. The agents act on the changes.
 //
-// It knows no agent and no provisioner: what a command needs of them (to start
-// the background process, to stop it) it asks interfaces of its own, which
-// multicall implements; that and multicall/providers alone import it.
+// It does not use agents or provisioners directly. To start or stop the
+// background process, for example, a command calls an interface of this
+// package, which package multicall implements.
 package juju
 
 import (
@@ -28,16 +28,15 @@ type Quiesced interface {
 	Close() error
 }
 
-// ErrCannotQuiesce says that a unit's agent is of an older binary, which cannot be asked to run no
-// hook.
-var ErrCannotQuiesce = errors.New("its agent is of an older binary, which cannot keep hooks from beginning")
+// ErrCannotQuiesce is returned if a unit's agent has an older binary, which cannot keep hooks from beginning.
+var ErrCannotQuiesce = errors.New("the unit's agent runs an older binary, which cannot hold back hooks")
 
 // Main runs one juju command and returns its exit code.
 func Main(ctx context.Context, s console.Streams, parts Parts, args []string) int {
 	return console.Report(s.Err, run(ctx, s, parts, inOwnWords(args)))
 }
 
-// run parses the command line, runs the command, and waits for its effects if the flags ask for that.
+// run parses the command line, runs the command, and waits for its effects if the flags request this.
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
 	if err := refuseMissing(args); err != nil {
 		return err
@@ -88,7 +87,8 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	return o.withHint(o.listKnown(err))
 }
 
-// refuseController shows the command line without the controller of [CONTROLLER:]MODEL.
+// refuseController returns an error for a model given as CONTROLLER:MODEL. Its hint is the command line without
+// the controller.
 func refuseController(controller, model string, args, command []string) error {
 	words := slices.Clone(args)
 	for i, word := range words {
@@ -108,7 +108,8 @@ func refuseController(controller, model string, args, command []string) error {
 	return console.Hint(console.Usage(err), "juju "+quoteShellWords(words))
 }
 
-// ownCommand returns juju's command line. It is for one parse, which writes into its commands.
+// ownCommand returns a new description of juju's command line. Each parse needs a new one, since parsing
+// writes into the commands.
 func ownCommand() console.Command {
 	return console.Command{
 		Name:     "juju",
@@ -125,8 +126,8 @@ func isCommand(name string) bool {
 	return slices.ContainsFunc(ownCommand().List(), func(l console.Listed) bool { return l.Answers(name) })
 }
 
-// CommandLine returns the command line of juju with these words, quoted for a shell; "" if the first is no
-// command of juju's.
+// CommandLine returns the juju command line with these words, quoted for a shell. It returns "" if the first
+// word is not a command of juju.
 func CommandLine(words []string) string {
 	if own := inOwnWords(words); !isCommand(own[0]) {
 		return ""

@@ -15,7 +15,7 @@ import (
 
 func TestBootstrapAndDestroy(t *testing.T) {
 	w := newTestEnv(t)
-	w.mustFail(1, "hint: juju bootstrap", "status")
+	w.mustFail(1, "hint: to create a model: juju bootstrap", "status")
 	w.mustRun("bootstrap", "--config", "automatically-retry-hooks=false")
 	w.mustFail(1, `"default"`, "bootstrap")
 	if got := w.mustRun("get-environment", "automatically-retry-hooks"); got != "false\n" {
@@ -194,7 +194,8 @@ func TestRoad(t *testing.T) {
 	}
 	w.mustFail(1, "Relation not found", "resolved", "blog/0", "nosuch")
 	w.mustFail(1, "nosuch/0", "remove-unit", "nosuch/0")
-	w.mustRun("remove-unit", "server/2") // no agent knows it yet, so it is removed at once, with the machine that was to be started for it
+	// No agent knows the unit yet, so it is removed immediately, with the machine that was requested for it.
+	w.mustRun("remove-unit", "server/2")
 	w.mustFail(1, "not found", "destroy-machine", "1")
 	w.mustRun("destroy-relation", "server", "blog")
 	w.mustFail(1, "not found", "destroy-relation", "relation-0")
@@ -241,9 +242,9 @@ func TestDebugLog(t *testing.T) {
 	w.mustFail(2, "noisy", "debug-log", "--level", "noisy")
 }
 
-// TestStartBesideAnother checks that juju start starts no second machine 0 while a process is about to
-// become it, for example one that switches binaries on a busy host. If that process ends, it starts
-// one.
+// TestStartBesideAnother checks that juju start does not start machine 0 a second time while another process
+// is about to run it, for example a process that switches binaries on a busy host. If that process ends, juju
+// start starts machine 0.
 func TestStartBesideAnother(t *testing.T) {
 	w := newTestEnv(t)
 	w.mustRun("bootstrap")
@@ -255,7 +256,7 @@ func TestStartBesideAnother(t *testing.T) {
 
 	for _, tt := range []struct {
 		name string
-		then func() // after it was checked a few times
+		then func() // called after the process was checked a few times
 		want string
 	}{
 		{"it comes up", func() {
@@ -263,7 +264,7 @@ func TestStartBesideAnother(t *testing.T) {
 				t.Error(err)
 			}
 		}, "already runs"},
-		{"it ends", func() {}, "machine 0 runs"},
+		{"it ends", func() {}, "machine 0 is running"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w.mustRun("stop")
@@ -283,7 +284,7 @@ func TestStartBesideAnother(t *testing.T) {
 	}
 }
 
-// TestStartSaysHowFarItIs checks what juju start prints about a process that has not yet taken its
+// TestStartSaysHowFarItIs checks the output of juju start about a process that has not yet locked its
 // directory or announced itself.
 func TestStartSaysHowFarItIs(t *testing.T) {
 	w := newTestEnv(t)
@@ -300,13 +301,13 @@ func TestStartSaysHowFarItIs(t *testing.T) {
 		want  string
 		hint  bool
 	}{
-		{0, true, "it has not yet locked the machine's directory", true},
-		{7, true, "process 7 runs, and has not yet announced machine 0 in the state", true},
-		{0, false, "it has not yet locked the machine's directory", false},
+		{0, true, "the process has not yet locked the machine's directory", true},
+		{7, true, "process 7 runs, but has not yet announced machine 0 in the state", true},
+		{0, false, "the process has not yet locked the machine's directory", false},
 	} {
 		var said strings.Builder
 		console.Report(&said, o.explainStart(e, tt.pid, tt.lives))
-		if !strings.Contains(said.String(), tt.want) || strings.Contains(said.String(), "hint: it goes on") != tt.hint {
+		if !strings.Contains(said.String(), tt.want) || strings.Contains(said.String(), "hint: it may still start") != tt.hint {
 			t.Errorf("%+v: %s", tt, said.String())
 		}
 	}

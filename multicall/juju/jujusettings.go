@@ -22,17 +22,18 @@ func nativeSettings(given map[string]string) map[string]string {
 	return native
 }
 
-// noteJujuSettings prints which of the settings are Juju's and have no meaning here.
+// noteJujuSettings prints which of the settings belong to Juju and have no meaning here.
 func (o *operator) noteJujuSettings(given map[string]string) {
 	unused := slices.DeleteFunc(slices.Sorted(maps.Keys(given)), func(key string) bool {
 		return !state.IsJujuSetting(key)
 	})
 	if len(unused) > 0 {
-		o.note("note: %s: kept and shown, but has no effect here", strings.Join(unused, ", "))
+		o.note("note: %s: stored and shown, but without effect in bijou", strings.Join(unused, ", "))
 	}
 }
 
-// readSettings reads YAML files of settings, {KEY: VALUE}, and settings KEY=VALUE; a later one wins.
+// readSettings reads settings from words. Each word is a setting KEY=VALUE, or names a YAML file of the form
+// {KEY: VALUE}. Later words override earlier ones.
 func readSettings(words []string) (map[string]string, error) {
 	all := map[string]string{}
 	for _, word := range words {

@@ -10,9 +10,9 @@ import (
 	"bijou/state/charm"
 )
 
-// findKept returns the charm with that revision that the environment has for the service; nil if there is
-// none. It prefers a charm that the service keeps under its present name, then one that it keeps under a
-// different name, then one that another service runs.
+// findKept returns the environment's charm with that revision for the service, or nil if there is none. It
+// prefers a charm with the current charm's name that the service keeps. The second choice is any charm with
+// that name in the environment. The last choice is a charm with a different name that the service keeps.
 func findKept(v *state.View, s state.Service, revision int) (*state.KeptCharm, error) {
 	current, err := charm.ParseURL(s.Charm)
 	if err != nil {
@@ -44,7 +44,7 @@ func findKept(v *state.View, s state.Service, revision int) (*state.KeptCharm, e
 	return &state.KeptCharm{Charm: same.String(), Origin: s.Origin}, nil
 }
 
-// withKeptHint adds a hint with the charms that the service can go back to.
+// withKeptHint adds a hint with the charms to which the service can return.
 func (o *operator) withKeptHint(s state.Writer, service string, refused error) error {
 	kept, err := state.Read(o.ctx, s, func(v *state.View) ([]state.KeptCharm, error) {
 		return v.KeptCharms(service)
@@ -53,7 +53,7 @@ func (o *operator) withKeptHint(s state.Writer, service string, refused error) e
 		return refused
 	}
 
-	return console.Hint(refused, fmt.Sprintf("earlier charms kept: %s; juju rollback %s goes back to the first",
+	return console.Hint(refused, fmt.Sprintf("earlier charms in the model: %s; to return to the first of these: juju rollback %s",
 		describeKept(kept), service))
 }
 

@@ -33,10 +33,13 @@ func (o *operator) listKnown(err error) error {
 	return console.Hint(err, listHint(what, o.known(kind)))
 }
 
-// known returns the names that there are, of services, units, machines or storages; none if they cannot be read.
+// known returns the existing names of services, units, machines or storages. It returns none if it cannot read
+// them.
 func (o *operator) known(kind string) []string {
-	silent := *o // it was warned of what is wrong with the environment
+	// The command has already printed the warnings about the environment.
+	silent := *o
 	silent.streams.Err = io.Discard
+	// Names are only suggested, so an error means that there are none.
 	names, _ := readChosen(&silent, func(v *state.View) ([]string, error) { return listNames(v, kind) })
 	slices.SortFunc(names, charm.CompareUnits)
 	return names

@@ -8,7 +8,7 @@ import (
 // maxListed is how many names a hint lists.
 const maxListed = 12
 
-// listHint returns a hint with the existing names, for a user who gave an unknown one.
+// listHint returns a hint with the existing names, for an error about an unknown name.
 func listHint(what string, names []string) string {
 	switch {
 	case len(names) == 0 && what == "storage":

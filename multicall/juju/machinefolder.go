@@ -12,7 +12,8 @@ import (
 	"bijou/state/unitdir"
 )
 
-// remoteName returns the file's name as scp or cp takes it. A relative one is in the machine's folder.
+// remoteName returns the file's name in the form that scp or cp expects. A relative name refers to the
+// directory of the machine or unit.
 func (to machineFolder) remoteName(file string) string {
 	if !path.IsAbs(file) {
 		file = to.dir + "/" + file
@@ -24,37 +25,40 @@ func (to machineFolder) remoteName(file string) string {
 	return to.Host + ":" + file
 }
 
-// Access is how an operator gets onto a machine.
+// Access describes how an operator reaches a machine.
 type Access struct {
-	// Run returns the command that has the user's login shell run a line in that folder of
-	// the machine, with a terminal of its own if so asked. Without a line the shell reads
-	// stdin; without a folder it is where a login begins.
+	// Run returns a command that runs line in the user's login shell on the machine, in the directory dir. If
+	// terminal is true, the shell gets its own terminal. If line is empty, the shell reads stdin. If dir is
+	// empty, the shell begins in the directory of a login.
 	Run func(dir, line string, terminal bool) *exec.Cmd
-	// Dir is the machine's folder there.
+	// Dir is the machine's directory on its host.
 	Dir string
-	// Copy is the program that copies files, with its options; none: NoCopy says why.
+	// Copy is the program that copies files, with its options. If it is empty, NoCopy is
+	// the reason.
 	Copy   []string
 	NoCopy string
-	// Host goes before a colon and the name of a file there; empty: it is this host's.
+	// Host is the part before the colon in the name of a file on the machine. It is empty if the file is on
+	// this host.
 	Host string
 }
 
-// machineFolder is a machine that can be reached, and a folder on it.
+// machineFolder is a machine that can be reached, and a directory on it.
 type machineFolder struct {
 	Access
 	dir string
 }
 
-// findMachineFolder returns the way to the host of a machine or unit, and the directory there.
-func (o *operator) findMachineFolder(name string) (to machineFolder, err error) {
+// findMachineFolder returns the access to the host of a machine or unit, and the directory of that machine or
+// unit on the host.
+func (o *operator) findMachineFolder(name string) (machineFolder, error) {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
-		return to, err
+		return machineFolder{}, err
 	}
 
 	var env state.Environment
 	var m state.Machine
-	unit := "" // the unit's name, if it is one
+	unit := "" // empty if name is that of a machine
 	err = o.openState(e, func(s *state.State) error {
 		return s.View(o.ctx, func(v *state.View) error {
 			var err error
@@ -67,25 +71,29 @@ func (o *operator) findMachineFolder(name string) (to machineFolder, err error) 
 		})
 	})
 	if err != nil {
-		return to, err
+		return machineFolder{}, err
 	}
 
 	if m.InstanceID == "" && m.ID != "0" {
-		return to, console.Hint(fmt.Errorf("machine %s does not exist yet: it has no instance", m.ID),
+		return machineFolder{}, console.Hint(fmt.Errorf("machine %s has no instance yet", m.ID),
 			"juju machines shows its progress")
 	}
-	if to.Access, err = o.parts.Providers.Access(e, env, m); err != nil {
-		return to, err
+
+	access, err := o.parts.Providers.Access(e, env, m)
+	if err != nil {
+		return machineFolder{}, err
 	}
 
-	to.dir = to.Dir
+	dir := access.Dir
 	if unit != "" {
-		to.dir = string(unitdir.Of(to.Dir, unit).Legacy())
+		// The machine may run an older agent, which only has this path.
+		dir = string(unitdir.Of(access.Dir, unit).Legacy())
 	}
-	return to, nil
+	return machineFolder{Access: access, dir: dir}, nil
 }
 
-// findMachine returns the machine of that id, or of the unit of that name. unit is the unit's name, or "".
+// findMachine returns the machine with that id, or the machine of the unit with that name. unit is the unit's
+// name, or "" for a machine.
 func findMachine(v *state.View, name string) (m state.Machine, unit string, err error) {
 	machine := name
 	if strings.Contains(name, "/") {
@@ -104,7 +112,8 @@ func findMachine(v *state.View, name string) (m state.Machine, unit string, err 
 	return m, unit, err
 }
 
-// runForeground runs a program with juju's own streams, and returns the program's exit code as juju's.
+// runForeground runs a program with juju's own streams, and returns the program's exit code as juju's exit
+// code.
 func (o *operator) runForeground(c *exec.Cmd) error {
 	c.Stdin = o.streams.In
 	c.Stdout = o.streams.Out

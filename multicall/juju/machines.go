@@ -10,5 +10,5 @@ type machineEntry struct {
 	Units       []string `yaml:"units" json:"units"`
 }
 
-// Run prints all machines, in a table one line each.
+// Run prints all machines. A table has one line for each machine.
 func (c machinesCmd) Run(o *operator) error { return showMachineCmd{Format: c.Format}.Run(o) }

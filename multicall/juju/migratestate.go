@@ -16,10 +16,10 @@ import (
 
 type migrateStateCmd struct {
 	To   string `arg:"" name:"url" help:"The new store: etcd://HOST:PORT,.../PREFIX?ca=FILE&cert=FILE&key=FILE&user=NAME&password-file=FILE (options as needed), or sqlite:PATH; \"sqlite:\" is a file in the model's directory."`
-	Keep bool   `help:"Keep the old store, marked as moved; by default it is removed once the new one is in use."`
+	Keep bool   `help:"Keep the old store, marked as moved. By default it is removed once the new store is in use."`
 }
 
-// Run moves the environment's state to another store.
+// Run moves the environment's state to a different store.
 func (c migrateStateCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -31,25 +31,19 @@ func (c migrateStateCmd) Run(o *operator) error {
 		return fmt.Errorf("cannot migrate model %q: %w", e.Name, err)
 	}
 	defer lock.Release()
-	if e, err = o.home.Environment(e.Name); err != nil { // somebody else may have been at work
+	// Another command may have changed the record before the lock was taken.
+	if e, err = o.home.Environment(e.Name); err != nil {
 		return err
 	}
 
-	err = o.checkOriginal(e)
-	if err == nil {
-		err = c.migrate(o, e)
-	}
-	if err != nil { // until it is finished the old store's credentials are needed
+	if err := c.migrate(o, e); err != nil {
 		return withMigrationHint(fmt.Errorf("cannot migrate model %q: %w", e.Name, err), e)
 	}
 
-	now, err := home.Load(e.Dir)
-	if err == nil {
-		err = now.DropCredentials()
-	}
-	if err != nil {
+	// Only now are the old store's credentials no longer needed.
+	if err := dropOldCredentials(e.Dir); err != nil {
 		return fmt.Errorf(
-			"model %q has its state there, but cannot drop the credentials of the old store: %w",
+			"the state of model %q was moved, but the credentials of the old store cannot be removed: %w",
 			e.Name, err,
 		)
 	}
@@ -57,15 +51,24 @@ func (c migrateStateCmd) Run(o *operator) error {
 	return nil
 }
 
+// dropOldCredentials removes the credentials that the saved record of the environment no longer names.
+func dropOldCredentials(dir string) error {
+	now, err := home.Load(dir)
+	if err != nil {
+		return err
+	}
+	return now.DropCredentials()
+}
+
 // withMigrationHint adds a hint to the errors that an operator can resolve.
 func withMigrationHint(err error, e home.Environment) error {
 	switch {
 	case errors.Is(err, state.ErrRunning):
 		return console.Hint(err, "juju stop -e "+e.Name+
-			" ends those of this host, and systemctl stop 'bijou-*' those of another",
-			"one that has died is gone "+state.SessionTTL.String()+" later")
+			" ends the agents of this host; on other hosts: systemctl stop 'bijou-*'",
+			"an agent that has died disappears from the state after "+state.SessionTTL.String())
 	case errors.Is(err, state.ErrStoreExists):
-		return console.Hint(err, "give a place of its own: a different prefix or file")
+		return console.Hint(err, "choose a different prefix or file")
 	}
 
 	return err
@@ -74,6 +77,9 @@ func withMigrationHint(err error, e home.Environment) error {
 // migrate copies the environment to the other store and switches to it, or finishes a migration that was
 // interrupted after the switch.
 func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
+	if err := o.checkOriginal(e); err != nil {
+		return err
+	}
 	to, err := c.targetURL(e)
 	if err != nil {
 		return err
@@ -103,12 +109,12 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	}
 
 	o.warnOfStore(to)
-	o.note("  %s of %d bytes, the same in both stores: sha256 %s",
+	o.note("  %s of %d bytes, identical in both stores: sha256 %s",
 		formatCount(copied.Keys, "key"), copied.Bytes, copied.SHA256)
 	if c.Keep {
 		o.note("  the old store stays, marked as moved: %s", old)
 	}
-	o.note("model %q has its state in %s; go on with: juju start -e %s", e.Name, to, e.Name)
+	o.note("the state of model %q is now in %s; to continue: juju start -e %s", e.Name, to, e.Name)
 	return nil
 }
 
@@ -116,14 +122,14 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error {
 	err := copying.FinishMigration(o.ctx, e.State)
 	if errors.Is(err, state.ErrNotFound) {
-		o.note("model %q has its state in %s already", e.Name, e.State)
+		o.note("the state of model %q is already in %s", e.Name, e.State)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 
-	o.note("model %q has its state in %s; the interrupted migration is finished", e.Name, e.State)
+	o.note("the state of model %q is now in %s; the interrupted migration is finished", e.Name, e.State)
 	return nil
 }
 
@@ -135,7 +141,7 @@ func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 		return e.KeepCredentials(c.To)
 	}
 	if e.Provider == "ssh" {
-		return "", console.Usage(errors.New("machines of the provider \"ssh\" are on other hosts, which cannot read a file of this host"))
+		return "", console.Usage(errors.New("machines of the provider \"ssh\" are on other hosts, which cannot read a file on this host"))
 	}
 
 	path, err := filepath.Abs(cmp.Or(path, e.StateFile()))
@@ -143,7 +149,7 @@ func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 		return "", fmt.Errorf("cannot find the file: %w", err)
 	}
 	if err := osutil.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return "", fmt.Errorf("cannot make the state's folder: %w", err)
+		return "", fmt.Errorf("cannot create the state's directory: %w", err)
 	}
 
 	return "sqlite:" + path, nil

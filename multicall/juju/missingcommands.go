@@ -12,22 +12,25 @@ import (
 	"bijou/multicall/home"
 )
 
-// missing are commands that Juju or another tool has and bijou has not.
+// missing is a group of commands of Juju or another tool that bijou does not have.
 type missing struct {
 	commands string // separated by spaces
 	why      string // one clause
-	// instead are hints, with APP, UNIT, MACHINE, FILE and MODEL for names that the user may have given.
-	// The first one is shown that asks for names and has got all of them; otherwise the last one if it
-	// asks for none, or all.
+	// instead are hints, with the placeholders APP, UNIT, MACHINE, FILE and MODEL for names that the user may
+	// have given. The first hint whose placeholders can all be filled is shown. If there is no such hint, the
+	// last hint is shown if it has no placeholders, and otherwise all hints are shown.
 	instead []string
-	// of is for commands that bijou has itself: the row applies only with names behind the command, or
-	// only without any.
+	// of restricts a row for a command that bijou also has. The row then applies only to calls with names
+	// after the command, or only to calls without names.
 	of rowOf
-	// when is for rows of commands that bijou has itself, and that apply to some words only; nil: to all.
+	// when restricts a row for a command that bijou also has to the words for which it returns true. If it is
+	// nil, the row applies to all words.
 	when func(words []string) bool
-	// cannot is the error's beginning of such a row; "": it cannot do the command as kubectl does.
+	// cannot is the beginning of the error for a row that sets the field when. If it is empty, the error
+	// begins with "juju COMMAND does not work like kubectl COMMAND".
 	cannot string
-	// advice makes a hint of the words behind the command, in place of instead; it may return "". It may be nil.
+	// advice returns a hint for the words after the command. If advice is nil or returns "", the hints in the
+	// field instead are used.
 	advice func(words []string, names givenNames) string
 }
 
@@ -40,117 +43,118 @@ const (
 )
 
 const (
-	noUsers       = "there are no users and no controllers: the owner of the directory BIJOU_HOME may do everything"
-	noClouds      = "a model's provider makes its machines, so that there are no clouds, regions or credentials to list"
-	noCredentials = "a model has one credential at most, which it gives to trusted applications"
-	noContainers  = "a charm installs what it runs, so that there are no images and no containers"
-	neverActs     = "another tool's word never removes or restarts anything"
+	noUsers       = "there are no users or controllers, and the owner of the directory BIJOU_HOME can do everything"
+	noClouds      = "a model's provider creates its machines, so there are no clouds or regions"
+	noCredentials = "a model has at most one credential, which trusted applications can read"
+	noContainers  = "a charm installs its own software, so there are no container images"
+	neverActs     = "other tools' commands cannot remove or restart anything here"
 )
 
 // missingCommands returns the commands of Juju, compose and kubectl that bijou lacks, each with the reason
 // and the commands to type instead.
 func missingCommands() []missing {
 	return []missing{
-		// Juju's.
-		{commands: "offer offers find-offers show-offer remove-offer consume remove-saas", why: "nothing is offered to other models",
-			instead: []string{"deploy both applications in one model: juju integrate A B"}},
-		{commands: "suspend-relation resume-relation", why: "a relation is there or not, and none is suspended",
-			instead: []string{"end it with: juju remove-relation MACHINE, and make it again with: juju integrate A B", "end it with: juju remove-relation A B"}},
-		{commands: "spaces add-space show-space remove-space rename-space move-to-space reload-spaces subnets bind", why: "there are no spaces, and all machines reach one another",
-			instead: []string{"addresses are in: juju show-machine MACHINE", "addresses are in: juju machines"}},
+		// These are commands of Juju.
+		{commands: "offer offers find-offers show-offer remove-offer consume remove-saas", why: "applications cannot be offered to other models",
+			instead: []string{"deploy both applications in one model, then: juju integrate A B"}},
+		{commands: "suspend-relation resume-relation", why: "relations cannot be suspended",
+			instead: []string{"to end a relation: juju remove-relation MACHINE; to add it again: juju integrate A B", "to end a relation: juju remove-relation A B"}},
+		{commands: "spaces add-space show-space remove-space rename-space move-to-space reload-spaces subnets bind", why: "bijou has no network spaces, and all machines can reach each other",
+			instead: []string{"see addresses with: juju show-machine MACHINE", "see addresses with: juju machines"}},
 		{commands: "clouds add-cloud show-cloud update-cloud remove-cloud regions add-k8s remove-k8s update-k8s update-public-clouds default-region set-default-region", why: noClouds,
-			instead: []string{"a model on this host: juju bootstrap local; one of containers: juju bootstrap nspawn"}},
+			instead: []string{"for a model on this host: juju bootstrap local; for a model of containers: juju bootstrap nspawn"}},
 		{commands: "auth controllers show-controller register unregister login logout whoami users add-user show-user remove-user enable-user disable-user change-user-password", why: noUsers,
 			instead: []string{"juju models"}},
-		{commands: "destroy-controller kill-controller", why: "there are no controllers, and each model goes by itself",
+		{commands: "destroy-controller kill-controller", why: "there are no controllers, and each model is destroyed separately",
 			instead: []string{"juju models"}, advice: destroyControllerHint},
 		{commands: "grant revoke grant-cloud revoke-cloud", why: noUsers,
-			instead: []string{"a secret is granted to an application with: juju grant-secret --help"}},
-		{commands: "enable-ha", why: "a model's state is as available as its store",
-			instead: []string{"an etcd of three members keeps it, whichever of them dies: juju migrate-state etcd://HOST:2379,HOST:2379,HOST:2379/bijou/NAME"}},
-		{commands: "controller-config", why: "there is no controller, and a model has all settings",
+			instead: []string{"to grant a secret to an application: juju grant-secret --help"}},
+		{commands: "enable-ha", why: "the store of a model decides how available the model's state is",
+			instead: []string{"a three-member etcd survives the loss of any one member: juju migrate-state etcd://HOST:2379,HOST:2379,HOST:2379/bijou/NAME"}},
+		{commands: "controller-config", why: "there are no controllers, and each model has its own settings",
 			instead: []string{"juju model-config"}},
-		{commands: "enable-destroy-controller disable-command enable-command disabled-commands", why: "no command can be disabled",
-			instead: []string{"removals ask on a terminal and show what they would do with: juju remove-application NAME --dry-run"}},
-		{commands: "import-ssh-key", why: "it fetches nothing from the network",
+		{commands: "enable-destroy-controller disable-command enable-command disabled-commands", why: "commands cannot be disabled",
+			instead: []string{"removals ask first on a terminal; to see what a removal would do: juju remove-application NAME --dry-run"}},
+		{commands: "import-ssh-key", why: "bijou does not fetch keys from GitHub or Launchpad",
 			instead: []string{"give the key itself: juju add-ssh-key KEY"}},
-		{commands: "search", why: "the store is asked by another name",
+		{commands: "search", why: "juju find searches the store",
 			instead: []string{"juju find --help"}},
-		{commands: "storage-pools create-storage-pool update-storage-pool remove-storage-pool", why: "the pools are rootfs, tmpfs and host:/DIRECTORY, and nobody makes others",
-			instead: []string{"name one at: juju deploy FILE --storage NAME=POOL", "name one at: juju deploy CHARM --storage NAME=POOL"}},
-		{commands: "application-storage", why: "what a unit gets is said when it is deployed or given more",
-			instead: []string{"give a unit more: juju add-storage UNIT NAME=POOL,SIZE", "give a unit more: juju add-storage APP/0 NAME=POOL,SIZE"}},
-		{commands: "import-filesystem", why: "storage is a directory, which a pool of the host's can name",
+		{commands: "storage-pools create-storage-pool update-storage-pool remove-storage-pool", why: "the only pools are rootfs, tmpfs and host:/DIRECTORY",
+			instead: []string{"choose a pool with: juju deploy FILE --storage NAME=POOL", "choose a pool with: juju deploy CHARM --storage NAME=POOL"}},
+		{commands: "application-storage", why: "storage is chosen when a unit is deployed, or with juju add-storage",
+			instead: []string{"give a unit more storage with: juju add-storage UNIT NAME=POOL,SIZE", "give a unit more storage with: juju add-storage APP/0 NAME=POOL,SIZE"}},
+		{commands: "import-filesystem", why: "existing data cannot be imported as storage, but new storage can be below a directory of the host",
 			instead: []string{"juju deploy CHARM --storage NAME=host:/DIRECTORY"}},
-		{commands: "wait-for", why: "it waits for states, not for queries",
+		{commands: "wait-for", why: "juju wait waits for states, not for queries",
 			instead: []string{"juju wait UNIT --for active", "juju wait APP --for active", "juju wait"}, advice: waitForHint},
-		{commands: "wait", why: "it waits for states of units, not for conditions", when: waitsForCondition,
+		{commands: "wait", why: "juju wait waits for states of units, not for conditions", when: waitsForCondition,
 			instead: []string{"juju wait APP --for active"}, advice: conditionHint},
-		{commands: "config get", why: "an option's name stands behind --reset", when: resetsNothing, cannot: "cannot reset options",
+		{commands: "config get", why: "--reset needs the name of an option", when: resetsNothing, cannot: "cannot reset options",
 			instead: []string{"juju config APP --reset OPTION"}, advice: resetHint},
-		{commands: "set:env", why: "a charm's options are set, and no variables", when: ofKindOrPath,
+		{commands: "set:env", why: "charms have options, not environment variables", when: ofKindOrPath,
 			instead: []string{"juju config APP OPTION=VALUE"}, advice: setEnvHint},
-		{commands: "run", why: "a charm brings what it runs, and there are no images", when: namesImage,
+		{commands: "run", why: "a charm installs its own software, so there are no images", when: namesImage,
 			instead: []string{"juju deploy CHARM"}, advice: runImageHint},
-		{commands: "create:namespace create:ns", why: "a model stands in place of a namespace",
+		{commands: "create:namespace create:ns", why: "bijou has models instead of namespaces and contexts",
 			instead: []string{"juju add-model NAME"}, advice: createNamespaceHint},
 		{commands: "create:configmap create:cm", why: "options belong to an application",
 			instead: []string{"juju config APPLICATION OPTION=VALUE"}},
-		{commands: "create:deployment create:deploy", why: "an application is made of a charm",
+		{commands: "create:deployment create:deploy", why: "an application is deployed from a charm",
 			instead: []string{"juju deploy CHARM"}},
-		{commands: "use-context use-namespace set-context", why: "a model stands in place of these",
+		{commands: "use-context use-namespace set-context", why: "bijou has models instead of namespaces and contexts",
 			instead: []string{"juju switch NAME"}, advice: switchHint},
-		{commands: "set:image", why: "a charm brings what it runs", when: ofKindOrPath,
-			instead: []string{"take a newer charm: juju refresh APP"}},
-		{commands: "create:secret", why: "secrets have a command of their own",
+		{commands: "set:image", why: "a charm installs its own software, so there are no images", when: ofKindOrPath,
+			instead: []string{"upgrade the charm with: juju refresh APP"}},
+		{commands: "create:secret", why: "secrets have their own command",
 			instead: []string{"juju add-secret NAME KEY=VALUE"}, advice: createSecretHint},
-		{commands: "backups list-backups download-backup", why: "no controller keeps backups: each is a file where it was written",
+		{commands: "backups list-backups download-backup", why: "a backup is a file, and bijou keeps no list of backups",
 			instead: []string{"juju backup FILE"}},
-		{commands: "restore-backup", why: "a backup is a file, of which a model is made",
+		{commands: "restore-backup", why: "juju restore creates a model from a backup file",
 			instead: []string{"juju restore FILE"}},
 		{commands: "migrate", why: "there is no controller to migrate a model to",
-			instead: []string{"its state moves to another store with: juju migrate-state URL"}},
+			instead: []string{"to move a model's state to a different store: juju migrate-state URL"}},
 		{commands: "credentials show-credential show-credentials add-credential autoload-credentials update-credential update-credentials remove-credential default-credential set-default-credential set-default-credentials", why: noCredentials,
 			instead: []string{"juju set-credential CLOUD CREDENTIAL --file credentials.yaml"}},
-		{commands: "secret-backends add-secret-backend show-secret-backend update-secret-backend remove-secret-backend model-secret-backend", why: "secrets are sealed in the model's state, and nowhere else",
+		{commands: "secret-backends add-secret-backend show-secret-backend update-secret-backend remove-secret-backend model-secret-backend", why: "secrets are always stored in the model's state",
 			instead: []string{"juju secrets"}},
-		{commands: "firewall-rules set-firewall-rule", why: "it changes no firewall",
-			instead: []string{"an application is marked as reachable from outside: juju expose --help"}},
-		{commands: "payloads", why: "charms register no payloads",
+		{commands: "firewall-rules set-firewall-rule", why: "bijou does not change firewalls",
+			instead: []string{"to mark an application as reachable from outside: juju expose --help"}},
+		{commands: "payloads", why: "payloads are not supported",
 			instead: []string{"juju show-unit UNIT", "juju status"}},
-		{commands: "set-meter-status metrics collect-metrics", why: "nothing is metered",
+		{commands: "set-meter-status metrics collect-metrics", why: "bijou does not meter usage",
 			instead: []string{"juju show-unit UNIT", "juju status"}},
-		{commands: "agree agreements budget plans set-plan sla wallets create-wallet set-wallet show-wallet", why: "nothing is sold",
+		{commands: "agree agreements budget plans set-plan sla wallets create-wallet set-wallet show-wallet", why: "bijou has no plans, budgets or agreements",
 			instead: []string{"juju status"}},
 		{commands: "cached-images remove-cached-images", why: noContainers,
 			instead: []string{"juju machines"}},
-		{commands: "set-application-base set-series upgrade-series upgrade-machine", why: "an application and its machines keep the base that they began with",
-			instead: []string{"deploy a second one beside it: juju deploy CHARM NAME --base BASE"}},
-		{commands: "sync-agent-binary sync-agent-binaries sync-tools", why: "there is one binary, which a model copies when it goes over to it",
-			instead: []string{"juju upgrade-juju"}},
-		{commands: "dump-model dump-db", why: "a model is written as a bundle, or as a backup with all of its state",
+		{commands: "set-application-base set-series upgrade-series upgrade-machine", why: "the base of an application and its machines cannot change",
+			instead: []string{"deploy a second application with: juju deploy CHARM NAME --base BASE"}},
+		{commands: "sync-agent-binary sync-agent-binaries sync-tools", why: "an upgrade of a model copies the bijou binary",
+			instead: []string{"juju upgrade-model"}},
+		{commands: "dump-model dump-db", why: "a model can be exported as a bundle, or backed up with all of its state",
 			instead: []string{"juju export-bundle"}},
-		{commands: "debug", why: "no container is started beside a unit",
+		{commands: "debug", why: "bijou does not start debug containers",
 			instead: []string{"juju ssh UNIT", "run the hooks by hand: juju debug-hooks UNIT"}},
-		{commands: "describe", why: "status has all of them",
+		{commands: "describe", why: "juju status describes everything in a model",
 			instead: []string{"juju status"}},
-		{commands: "debug-code", why: "it stops at no line of a charm's code",
+		{commands: "debug-code", why: "bijou cannot set breakpoints in a charm's code",
 			instead: []string{"run the hooks by hand: juju debug-hooks UNIT"}},
-		{commands: "gui upgrade-gui upgrade-dashboard", why: "the page is part of the binary",
+		{commands: "gui upgrade-gui upgrade-dashboard", why: "the dashboard is part of the binary",
 			instead: []string{"juju dashboard"}},
-		{commands: "completion", why: "it completes for all of its names at once",
+		{commands: "completion", why: "one completion script covers all of bijou's commands",
 			instead: []string{"source <(bijou completion bash)"}},
 
-		// Compose's and kubectl's. Those that remove or restart anything never act.
+		// These are commands of compose and kubectl. Commands that remove or restart anything are always
+		// refused.
 		{commands: "down", why: neverActs,
 			instead: []string{"juju destroy-model MODEL"}},
-		{commands: "kill", why: neverActs + ", and a charm itself stops what it runs",
-			instead: []string{"remove it with: juju remove-unit UNIT...", "remove it with: juju remove-application APP...", "remove it with: juju remove-machine MACHINE..."}},
-		{commands: "storage", why: "it lists the storage of all units", of: callsWithNames,
+		{commands: "kill", why: neverActs + ", and a charm stops its own programs",
+			instead: []string{"to remove a unit: juju remove-unit UNIT...", "to remove an application: juju remove-application APP...", "to remove a machine: juju remove-machine MACHINE..."}},
+		{commands: "storage", why: "juju storage always lists the storage of all units", of: callsWithNames,
 			instead: []string{"juju show-storage UNIT", "juju show-storage APP"}},
-		{commands: "service:ls service:ps service stack stack:ls", why: "status lists them",
+		{commands: "service:ls service:ps service stack stack:ls", why: "juju status lists applications and their units",
 			instead: []string{"juju status"}},
-		{commands: "node:ls node", why: "machines are listed by another name",
+		{commands: "node:ls node", why: "nodes are called machines here",
 			instead: []string{"juju machines"}},
 		{commands: "delete:secret delete:secrets", why: neverActs,
 			instead: []string{"juju remove-secret APP", "juju remove-secret NAME"}},
@@ -160,71 +164,72 @@ func missingCommands() []missing {
 			instead: []string{"juju destroy-model APP", "juju destroy-model MODEL"}},
 		{commands: "rm delete", why: neverActs,
 			instead: []string{"juju remove-unit UNIT...", "juju remove-application APP...", "juju remove-machine MACHINE..."}},
-		{commands: "stop", why: "it ends a model's background process, and a charm itself stops what it runs", of: callsWithNames,
-			instead: []string{"remove it with: juju remove-unit UNIT...", "remove it with: juju remove-application APP..."}},
-		{commands: "start", why: "it starts a model's background process, and a charm starts what it runs", of: callsWithNames,
-			instead: []string{"run what has failed again: juju resolved --retry UNIT", "its units are in: juju status APP"}},
-		{commands: "restart reload", why: neverActs + ", and a charm restarts what it runs",
+		{commands: "stop", why: "it stops a model's background process, and a charm stops its own programs", of: callsWithNames,
+			instead: []string{"to remove a unit: juju remove-unit UNIT...", "to remove an application: juju remove-application APP..."}},
+		{commands: "start", why: "it starts a model's background process, and a charm starts its own programs", of: callsWithNames,
+			instead: []string{"to retry a failed hook: juju resolved --retry UNIT", "to see the units of an application: juju status APP"}},
+		{commands: "restart reload", why: neverActs + ", and a charm restarts its own programs",
 			instead: []string{"after a failure: juju resolved --retry UNIT", "after a failure: juju resolved --retry APP/0"}},
-		{commands: "up apply create", why: "there is no file of wanted states, other than a bundle",
-			instead: []string{"juju deploy FILE", "juju bootstrap makes a model, juju deploy CHARM an application"}, advice: upHint},
+		{commands: "up apply create", why: "a bundle is the only file that can describe a whole model",
+			instead: []string{"juju deploy FILE", "to create a model: juju bootstrap; to create an application: juju deploy CHARM"}, advice: upHint},
 		{commands: "pull", why: noContainers,
-			instead: []string{"take a newer charm: juju refresh APP"}},
+			instead: []string{"upgrade the charm with: juju refresh APP"}},
 		{commands: "images image push commit save load import", why: noContainers,
-			instead: []string{"applications and their charms are in: juju status"}},
+			instead: []string{"see applications and their charms with: juju status"}},
 		{commands: "build", why: noContainers,
-			instead: []string{"a charm is deployed from its directory: juju deploy FILE", "a charm is deployed from its directory: juju deploy ./CHARM"}},
-		{commands: "rollout:restart", why: neverActs + ", and a charm restarts what it runs",
+			instead: []string{"deploy a charm from its directory with: juju deploy FILE", "deploy a charm from its directory with: juju deploy ./CHARM"}},
+		{commands: "rollout:restart", why: neverActs + ", and a charm restarts its own programs",
 			instead: []string{"after a failure: juju resolved --retry UNIT", "after a failure: juju resolved --retry APP/0"}},
 		{commands: "rollout:undo", why: neverActs,
 			instead: []string{"go back to the previous charm: juju rollback APP"}},
-		{commands: "rollout rollout:status rollout:history rollout:pause rollout:resume", why: "units take a new charm one after another by themselves",
-			instead: []string{"see how far they are: juju status APP", "see how far they are: juju status"}},
+		{commands: "rollout rollout:status rollout:history rollout:pause rollout:resume", why: "units upgrade to a new charm automatically",
+			instead: []string{"to see the progress of an upgrade: juju status APP", "to see the progress of an upgrade: juju status"}},
 		{commands: "config get", why: "options belong to an application", of: bareCalls,
-			instead: []string{"juju config APP; of the whole model: juju export-bundle"}},
-		{commands: "top stats", why: "it measures no CPU and no memory",
-			instead: []string{"ask the machine: juju ssh UNIT top -b -n 1", "ask the machine: juju exec --application APP -- top -b -n 1", "ask the machine: juju exec --all -- top -b -n 1"}},
-		{commands: "watch", why: "status itself does that",
+			instead: []string{"juju config APP; for the whole model: juju export-bundle"}},
+		{commands: "top stats", why: "bijou does not measure CPU or memory",
+			instead: []string{"run top on the machine with: juju ssh UNIT top -b -n 1", "run top on the machine with: juju exec --application APP -- top -b -n 1", "run top on the machine with: juju exec --all -- top -b -n 1"}},
+		{commands: "watch", why: "juju status can watch for changes",
 			instead: []string{"juju status --watch APP", "juju status --watch UNIT", "juju status --watch"}},
-		{commands: "events", why: "a unit keeps its last hooks, and what they wrote",
+		{commands: "events", why: "bijou keeps a history of hooks, and a log",
 			instead: []string{"juju hook-history UNIT", "juju debug-log --include 'APP/*'", "juju debug-log"}},
 		{commands: "diff", why: "only a bundle can be compared with a model",
 			instead: []string{"juju diff-bundle FILE"}},
-		{commands: "explain api-resources", why: "it has no resources to explain",
-			instead: []string{"why a unit is as it is: juju show-unit UNIT", "juju documentation"}},
-		{commands: "port-forward proxy", why: "a unit's ports are those of its machine",
-			instead: []string{"juju show-unit UNIT", "they and its address are in: juju status APP", "they and its address are in: juju status"}},
-		{commands: "port ports", why: "status has each unit's ports",
+		{commands: "explain api-resources", why: "kubectl's resource types do not exist here",
+			instead: []string{"to see a unit's state and the reason for it: juju show-unit UNIT", "juju documentation"}},
+		{commands: "port-forward proxy", why: "a unit's ports are open on its machine's address",
+			instead: []string{"juju show-unit UNIT", "to see ports and addresses: juju status APP", "to see ports and addresses: juju status"}},
+		{commands: "port ports", why: "juju status shows each unit's ports",
 			instead: []string{"juju status UNIT", "juju status APP", "juju status"}},
-		{commands: "label annotate", why: "nothing has labels",
+		{commands: "label annotate", why: "labels and annotations are not supported",
 			instead: []string{"juju show-application APP", "juju status"}},
-		{commands: "cordon uncordon drain taint", why: "units go to a machine only where somebody puts them",
-			instead: []string{"what runs there: juju show-machine MACHINE", "what runs where: juju machines"}},
+		{commands: "cordon uncordon drain taint", why: "machines cannot be drained or tainted, but --to chooses a unit's machine",
+			instead: []string{"to see the units on a machine: juju show-machine MACHINE", "to see all machines: juju machines"}},
 		{commands: "attach", why: "a unit has no console",
 			instead: []string{"juju debug-log --follow --include UNIT", "juju debug-log --follow --include 'APP/*'", "juju debug-log --follow"},
 			advice:  attachHint},
-		{commands: "pause unpause", why: "a unit that runs cannot be paused",
-			instead: []string{"end what its hook does: juju interrupt UNIT", "juju stop ends a model's background process, juju start goes on"}},
-		{commands: "edit patch replace", why: "nothing is edited in place",
+		{commands: "pause unpause", why: "running units cannot be paused",
+			instead: []string{"to stop a running hook: juju interrupt UNIT", "to stop a model's background process: juju stop; to start it again: juju start"}},
+		{commands: "edit patch replace", why: "objects cannot be edited in an editor",
 			instead: []string{"juju config APP OPTION=VALUE"}},
-		{commands: "autoscale", why: "nothing scales by itself",
+		{commands: "autoscale", why: "bijou does not scale applications automatically",
 			instead: []string{"juju scale APP=N"}},
-		{commands: "volume volumes", why: "volumes are storage here",
+		{commands: "volume volumes", why: "volumes are called storage here",
 			instead: []string{"juju storage"}},
-		{commands: "network networks", why: "there are no networks to choose, and all machines reach one another",
+		{commands: "network networks", why: "there are no networks to choose, and all machines can reach each other",
 			instead: []string{"juju machines"}},
-		{commands: "units apps applications services pods nodes containers", why: "status lists them",
+		{commands: "units apps applications services pods nodes containers", why: "juju status lists applications and their units",
 			instead: []string{"juju status APP", "juju status"}},
-		{commands: "cluster-info namespaces contexts context", why: "models stand in place of these",
+		{commands: "cluster-info namespaces contexts context", why: "bijou has models instead of namespaces and contexts",
 			instead: []string{"juju models"}},
-		{commands: "journalctl", why: "it has a log of its own",
+		{commands: "journalctl", why: "bijou keeps its own log",
 			instead: []string{"juju debug-log --include UNIT", "juju debug-log"}},
-		{commands: "enable disable", why: "a model comes back after a reboot if systemd starts it",
+		{commands: "enable disable", why: "a model starts after a reboot only if systemd starts it",
 			instead: []string{"bijou install --help"}},
 	}
 }
 
-// findMissing returns the row of a command, or of two words as kubectl's rollout restart, and the words behind it.
+// findMissing returns the row of a command, or of two words such as kubectl's rollout restart. rest are the words
+// after the command.
 func findMissing(words []string) (m missing, command string, rest []string, ok bool) {
 	if len(words) > 1 {
 		m, ok = missingRow(words[0]+":"+words[1], words[2:])
@@ -237,7 +242,7 @@ func findMissing(words []string) (m missing, command string, rest []string, ok b
 	return m, words[0], words[1:], ok
 }
 
-// missingRow returns the first row of that name that applies to the words behind it.
+// missingRow returns the first row of the command that applies to the words after it.
 func missingRow(name string, words []string) (missing, bool) {
 	for _, m := range missingCommands() {
 		if slices.Contains(strings.Fields(m.commands), name) && (m.when == nil || m.when(words)) {
@@ -260,63 +265,89 @@ func refuseMissing(args []string) error {
 		return nil
 	}
 
+	words, ok, err := m.wordsFor(args[at:], words)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return nil
+	}
+
 	names := readNames(words)
-	switch m.of {
-	case anyCall:
-		if isCommand(args[at]) && m.when == nil {
-			return nil
-		}
-	case bareCalls, callsWithNames: // values of options are no names
-		indexes, err := ownCommand().Words(args[at:])
-		asked := slices.Contains(words, "--help") || slices.Contains(words, "-h")
-		if err != nil || asked || (len(indexes) == 0) != (m.of == bareCalls) {
-			return err
-		}
-
-		words = nil
-		for _, i := range indexes {
-			words = append(words, args[at+i])
-		}
-		names = readNames(words)
-	}
-
 	names.model = modelGiven(args)
-	names.current = cmp.Or(names.model, home.FromShell())
-	if h, err := home.Find(); err == nil && names.current == "" {
-		names.current = h.Current()
-	}
-
-	err := fmt.Errorf("bijou has no command %q: %s", command, m.why)
-	if m.when != nil {
-		err = fmt.Errorf("%s: %s", cmp.Or(m.cannot, "cannot "+command+" as kubectl does"), m.why)
-	}
-	switch m.of {
-	case callsWithNames:
-		err = fmt.Errorf("juju %s takes no name: %s", command, m.why)
-	case bareCalls:
-		err = fmt.Errorf("no application given: %s", m.why)
+	names.current = names.model
+	if names.current == "" {
+		names.current = currentModel()
 	}
 
 	hint := ""
 	if m.advice != nil {
 		hint = m.advice(words, names)
 	}
-	return console.Hint(console.Usage(err), cmp.Or(hint, m.advise(names)))
+	return console.Hint(console.Usage(m.refusal(command)), cmp.Or(hint, m.advise(names)))
 }
 
-// advise returns the hint with the command to type, with the names that the user gave.
+// wordsFor returns the words that the row's hint is made from. line is the command and everything after it, and
+// words are the words after the row's command. ok is false if the row does not apply to the call.
+func (m missing) wordsFor(line, words []string) (used []string, ok bool, err error) {
+	if m.of == anyCall {
+		// For a command that bijou has, only a row with a condition applies.
+		ok = m.when != nil || !isCommand(line[0])
+		return words, ok, nil
+	}
+
+	// Values of options are not names.
+	indexes, err := ownCommand().Words(line)
+	if err != nil {
+		return nil, false, err
+	}
+
+	asksHelp := slices.Contains(words, "--help") || slices.Contains(words, "-h")
+	isBare := len(indexes) == 0
+	if asksHelp || isBare != (m.of == bareCalls) {
+		return nil, false, nil
+	}
+
+	for _, i := range indexes {
+		used = append(used, line[i])
+	}
+	return used, true, nil
+}
+
+// currentModel returns the model of a command line that names none, or "" if there is no such model.
+func currentModel() string {
+	if name := home.FromShell(); name != "" {
+		return name
+	}
+	h, err := home.Find()
+	if err != nil {
+		return ""
+	}
+
+	return h.Current()
+}
+
+// refusal returns the row's error for a command, without a hint.
+func (m missing) refusal(command string) error {
+	switch {
+	case m.of == callsWithNames:
+		return fmt.Errorf("juju %s accepts no name: %s", command, m.why)
+	case m.of == bareCalls:
+		return fmt.Errorf("no application given: %s", m.why)
+	case m.when != nil:
+		return fmt.Errorf("%s: %s", cmp.Or(m.cannot, "juju "+command+" does not work like kubectl "+command), m.why)
+	}
+
+	return fmt.Errorf("bijou has no command %q: %s", command, m.why)
+}
+
+// advise returns the hint with the command to type, which includes the names that the user gave. It chooses the
+// first hint for whose names the user has given all, or else a last hint without names, or else all hints.
 func (m missing) advise(names givenNames) string {
-	var all []string
-	lead, _, _ := strings.Cut(m.instead[0], ": ")
-	for i, hint := range m.instead {
-		filled, asks, complete := names.fill(hint)
-		if asks && complete {
+	for _, hint := range m.instead {
+		if filled, asks, complete := names.fill(hint); asks && complete {
 			return filled
 		}
-		if i > 0 { // the same words lead to both
-			filled = strings.TrimPrefix(filled, lead+": ")
-		}
-		all = append(all, filled)
 	}
 
 	last := m.instead[len(m.instead)-1]
@@ -324,30 +355,52 @@ func (m missing) advise(names givenNames) string {
 		return filled
 	}
 
+	var all []string
+	lead, _, _ := strings.Cut(m.instead[0], ": ")
+	for i, hint := range m.instead {
+		filled, _, _ := names.fill(hint)
+		// Hints can have the same lead, which is shown only once.
+		if i > 0 {
+			filled = strings.TrimPrefix(filled, lead+": ")
+		}
+		all = append(all, filled)
+	}
+
 	return strings.Join(all, ", or ")
 }
 
-// givenNames are the names in a command line of another tool's.
+// givenNames are the names in a command line that was meant for a different tool.
 type givenNames struct {
 	apps, units, machines, files []string
-	model                        string // that an option names
-	current                      string // the one that the command would be of; "" if there is none
+	model                        string // the model that an option names
+	current                      string // the model that the command would use, or "" if there is none
 }
 
-// readNames sorts words by the kinds of things that they can name. It leaves out options, KEY=VALUE, and
-// kubectl's kinds.
+// readNames returns the applications, units, machines and files among words, up to "--". It skips options,
+// their values and the kinds of kubectl, and replaces the name of a pod with that of the unit.
 func readNames(words []string) (n givenNames) {
 	for i := 0; i < len(words) && words[i] != "--"; i++ {
 		word := words[i]
-		kind, name, ofKind := strings.Cut(word, "/")
+		kind, name, hasKind := strings.Cut(word, "/")
+		previous := ""
+		if i > 0 {
+			previous = words[i-1]
+		}
+		// As the last word, app or model is itself a name.
+		isLast := i+1 == len(words)
+
 		switch {
-		case otherValue(word), word == "model" && i+1 < len(words):
+		case takesValue(word), word == "model" && !isLast:
+			// The next word is the option's value, or a model.
 			i++
-		case word == "app" && i+1 < len(words):
+		case word == "app" && !isLast:
+			// This word is only a keyword. The loop reads the application next.
 		case strings.HasPrefix(word, "-"), strings.Contains(word, "="), isKind(word):
-		case ofKind && isKind(kind):
+			// This word is not a name.
+		case hasKind && isKind(kind):
+			// In kubectl's KIND/NAME, the name may be a pod's.
 			n.add(unitOfPod(name))
-		case i > 0 && strings.HasPrefix(words[i-1], "po") && isKind(words[i-1]):
+		case isPodKind(previous):
 			n.add(unitOfPod(word))
 		default:
 			n.add(word)
@@ -357,8 +410,9 @@ func readNames(words []string) (n givenNames) {
 	return n
 }
 
-// unitOfPod returns the unit that kubectl would call by that name, with pod/ in front or without; all other words
-// as they are. Where an application may stand, the word is not to be given: blog-0 may be one's name.
+// unitOfPod returns the unit for the name of a pod, such as blog/0 for blog-0 or pod/blog-0. It returns all
+// other words unchanged. It must not be used for a word that may name an application, since an application
+// may be named blog-0.
 func unitOfPod(word string) string {
 	name := strings.TrimPrefix(strings.TrimPrefix(word, "pod/"), "po/")
 	if isUnitWord(word) || !podPattern().MatchString(name) {
@@ -367,10 +421,10 @@ func unitOfPod(word string) string {
 	return podPattern().ReplaceAllString(name, "$1/$2")
 }
 
-// podPattern is of a pod's name as a stateful set has it.
+// podPattern matches the name of a pod in a stateful set.
 var podPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([a-z][a-z0-9-]*)-(\d+)$`) })
 
-// add adds a word to the names of its form: a unit, a machine, a file, or else an application.
+// add adds a word to the units, machines or files if it has their form, and otherwise to the applications.
 func (n *givenNames) add(word string) {
 	switch {
 	case isUnitWord(word):
@@ -384,15 +438,15 @@ func (n *givenNames) add(word string) {
 	}
 }
 
-// otherValue reports whether an option of compose's or kubectl's takes the next word.
-func otherValue(word string) bool {
+// takesValue reports whether the next word is the value of an option of compose or kubectl.
+func takesValue(word string) bool {
 	return slices.Contains([]string{
 		"-n", "--namespace", "-o", "--output", "-c", "--container", "--context", "-l", "--selector",
 		"-t", "--timeout", "--tail", "--since", "-m", "--model", "-e", "--environment", "-p", "-s", "--signal",
 	}, word)
 }
 
-// isKind reports whether the word is a kind of kubectl's, or several with commas.
+// isKind reports whether the word is one of kubectl's kinds, or several kinds separated by commas.
 func isKind(word string) bool {
 	if kind, others, several := strings.Cut(word, ","); several {
 		return isKind(kind) && isKind(others)
@@ -404,11 +458,16 @@ func isKind(word string) bool {
 		"application unit machine"), word)
 }
 
+// isPodKind reports whether the word is kubectl's kind for pods, or a list of kinds that begins with pods,
+// such as po,svc.
+func isPodKind(word string) bool { return strings.HasPrefix(word, "po") && isKind(word) }
+
 var placeholder = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\b(APP|UNIT|MACHINE|FILE|MODEL)\b(\.\.\.)?`)
 })
 
-// fill puts the given names in the places of a hint, quoted for a shell.
+// fill replaces the placeholders of a hint with the given names, quoted for a shell. asks reports whether the
+// hint has placeholders. complete reports whether all of them were replaced.
 func (n givenNames) fill(hint string) (filled string, asks, complete bool) {
 	given := map[string][]string{"APP": n.apps, "UNIT": n.units, "MACHINE": n.machines, "FILE": n.files}
 	complete = true
@@ -437,7 +496,7 @@ func (n givenNames) fill(hint string) (filled string, asks, complete bool) {
 	return filled, asks, complete
 }
 
-// modelGiven returns the model that a command line names; "" if it names none.
+// modelGiven returns the model that a command line names, or "" if it names none.
 func modelGiven(args []string) string {
 	for i, word := range args {
 		option, value, joined := strings.Cut(word, "=")
@@ -455,7 +514,8 @@ func modelGiven(args []string) string {
 
 func modelOptions() []string { return []string{"-e", "--environment", "-m", "--model"} }
 
-// commandAt returns the index of the command in a command line, behind options; its length if there is none.
+// commandAt returns the index of the command in a command line. The command can follow options. commandAt
+// returns the line's length if there is no command.
 func commandAt(args []string) int {
 	at := 0
 	for at < len(args) && strings.HasPrefix(args[at], "-") {

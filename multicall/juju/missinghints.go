@@ -10,13 +10,14 @@ import (
 	"bijou/multicall/home"
 )
 
-// queriedStatus is of the status in a query of juju wait-for: status=="active", workload-status=='blocked'.
+// queriedStatus matches the status in a query of juju wait-for, such as status=="active" or
+// workload-status=='blocked'.
 var queriedStatus = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`status\s*==\s*["']?([a-z]+)`)
 })
 
-// waitForHint returns the `juju wait` command that corresponds to a `juju wait-for`. For a query that it
-// cannot express, it waits until everything is active.
+// waitForHint returns the `juju wait` command that corresponds to a `juju wait-for`. If `juju wait` cannot
+// express the query, the command waits for the state active.
 func waitForHint(words []string, names givenNames) string {
 	kind := ""
 	name := ""
@@ -62,7 +63,8 @@ func waitForHint(words []string, names givenNames) string {
 	return quoteShellWords(command)
 }
 
-// waitedStatus returns the state of juju wait that a query asks for; active if it has none for it.
+// waitedStatus returns the state of juju wait that corresponds to a query, or active if there is no such
+// state.
 func waitedStatus(query string) string {
 	found := queriedStatus().FindStringSubmatch(query)
 	isOneOf := strings.Contains(query, "||")
@@ -72,8 +74,8 @@ func waitedStatus(query string) string {
 	return untilActive
 }
 
-// destroyControllerHint returns the command that destroys the model of the controller's name, or the one
-// that lists models.
+// destroyControllerHint returns the command that destroys the model with the controller's name. If there is
+// no such model, it lists the existing models. It returns "" if there are no models.
 func destroyControllerHint(words []string, names givenNames) string {
 	h, err := home.Find()
 	if err != nil {
@@ -90,7 +92,7 @@ func destroyControllerHint(words []string, names givenNames) string {
 	return "juju destroy-model MODEL; " + listHint("models", there)
 }
 
-// createSecretHint returns juju's command for kubectl create secret generic NAME --from-literal=K=V.
+// createSecretHint returns the juju command for kubectl's create secret generic NAME --from-literal=K=V.
 func createSecretHint(words []string, _ givenNames) string {
 	name := ""
 	var pairs []string
@@ -121,7 +123,8 @@ func createSecretHint(words []string, _ givenNames) string {
 	return lead + "juju add-secret " + quoteShellWords(append([]string{cmp.Or(name, "NAME")}, pairs...))
 }
 
-// waitsForCondition reports whether it is kubectl's wait: --for=condition=ready pod/web.
+// waitsForCondition reports whether the words belong to kubectl's wait, such as --for=condition=ready
+// pod/web.
 func waitsForCondition(words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool {
 		word = strings.TrimPrefix(word, "--for=")
@@ -130,7 +133,7 @@ func waitsForCondition(words []string) bool {
 	})
 }
 
-// conditionHint returns juju's command for kubectl wait.
+// conditionHint returns the juju command for kubectl's wait.
 func conditionHint(words []string, _ givenNames) string {
 	state := untilActive
 	timeout := ""
@@ -164,7 +167,7 @@ func conditionHint(words []string, _ givenNames) string {
 // resetsNothing reports whether --reset is the last word, so that no option's name follows it.
 func resetsNothing(words []string) bool { return len(words) > 0 && words[len(words)-1] == "--reset" }
 
-// resetHint puts the names behind --reset.
+// resetHint returns the juju command with the options' names after --reset.
 func resetHint(words []string, names givenNames) string {
 	if len(names.apps) < 2 {
 		return ""
@@ -191,8 +194,8 @@ func setEnvHint(words []string, names givenNames) string {
 	return quoteShellWords(command)
 }
 
-// namesImage reports whether the words are kubectl's run NAME --image=IMAGE. It ignores the command behind
-// two dashes.
+// namesImage reports whether the words are those of kubectl's run NAME --image=IMAGE. It ignores the command
+// after two dashes.
 func namesImage(words []string) bool {
 	for _, word := range words {
 		switch {
@@ -265,7 +268,7 @@ func upHint(words []string, _ givenNames) string {
 	return ""
 }
 
-// attachHint returns the juju command for kubectl's attach. The word is always a pod's name.
+// attachHint returns the juju command for kubectl's attach, which always names a pod.
 func attachHint(_ []string, names givenNames) string {
 	if len(names.apps) == 0 {
 		return ""
@@ -277,7 +280,8 @@ func attachHint(_ []string, names givenNames) string {
 	return "juju debug-log --follow --include " + unit
 }
 
-// ofKindOrPath reports whether it is kubectl's set image deployment/web: options of an application have no such words.
+// ofKindOrPath reports whether the words belong to kubectl's set, such as image deployment/web. The words of
+// juju set do not have this form.
 func ofKindOrPath(words []string) bool {
 	if len(words) == 0 {
 		return false

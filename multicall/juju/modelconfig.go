@@ -9,14 +9,14 @@ import (
 )
 
 type modelConfigCmd struct {
-	Words      []string `arg:"" optional:"" name:"key=value" help:"Settings to set. A single key prints its value. Without any, all are shown."`
+	Words      []string `arg:"" optional:"" name:"key=value" help:"The settings to set. A single key prints its value. Without keys, all settings are shown."`
 	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json; default yaml."`
 	outputFlag `embed:""`
 	File       []string `sep:"none" placeholder:"FILE" help:"Set the settings in this YAML file, {KEY: VALUE}; those on the command line override."`
 	resetFlags
 }
 
-// modelStatusInterval is Juju's name of state.StatusInterval.
+// modelStatusInterval is Juju's name for [state.StatusInterval].
 const modelStatusInterval = "update-status-hook-interval"
 
 // Run prints or sets configuration, as get-environment and set-environment do.
@@ -32,6 +32,7 @@ func (c modelConfigCmd) Run(o *operator) error {
 			return err
 		}
 
+		// given has the files and the words, so only the words of --reset are kept as they are.
 		words = words[len(c.Words):]
 		for _, key := range slices.Sorted(maps.Keys(given)) {
 			words = append(words, key+"="+given[key])

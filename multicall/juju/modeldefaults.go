@@ -11,7 +11,7 @@ import (
 )
 
 type modelDefaultsCmd struct {
-	Words      []string `arg:"" optional:"" name:"key=value" help:"Settings to set. A single key shows only that. Without any, all are shown."`
+	Words      []string `arg:"" optional:"" name:"key=value" help:"The settings to set. A single key shows only that setting. Without keys, all settings are shown."`
 	Format     string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml or json; default tabular."`
 	outputFlag `embed:""`
 	Cloud      string `hidden:"" help:"As it is: the defaults are this host's."`
@@ -19,7 +19,7 @@ type modelDefaultsCmd struct {
 	resetFlags
 }
 
-// modelDefault is one, by Juju's names.
+// modelDefault is the default of a setting, under Juju's keys.
 type modelDefault struct {
 	Default string `yaml:"default" json:"default"`
 	Host    string `yaml:"controller,omitempty" json:"controller,omitempty"`
@@ -29,7 +29,7 @@ type modelDefault struct {
 // none.
 func (c modelDefaultsCmd) Run(o *operator) error {
 	if c.Cloud+c.Region != "" {
-		o.note("bijou has no clouds: the defaults are those of all models that this host makes")
+		o.note("bijou has no clouds: the defaults apply to all models that are created on this host")
 	}
 
 	defaults, err := o.home.Defaults()
@@ -46,6 +46,11 @@ func (c modelDefaultsCmd) Run(o *operator) error {
 	}
 	if err := o.home.SetDefaults(changed); err != nil {
 		return fmt.Errorf("cannot set defaults: %w", err)
+	}
+
+	if len(changed) == 0 {
+		o.note("%s", describeDefaults(changed))
+		return nil
 	}
 
 	o.note("new models begin with %s", describeDefaults(changed))
@@ -100,7 +105,8 @@ func describeDefaults(defaults map[string]string) string {
 	return strings.Join(pairs, " ")
 }
 
-// show prints all settings that can have a default, or one, with bijou's default and this host's.
+// show prints all settings that can have a default, or one of them, with bijou's default and this host's
+// default.
 func (c modelDefaultsCmd) show(o *operator, defaults map[string]string) error {
 	all := map[string]modelDefault{}
 	for _, s := range state.EnvironmentSettings() {
@@ -108,7 +114,8 @@ func (c modelDefaultsCmd) show(o *operator, defaults map[string]string) error {
 			all[s.Key] = modelDefault{Default: s.Default, Host: defaults[s.Key]}
 		}
 	}
-	for key, value := range defaults { // a newer binary's are there, too
+	// A newer version of bijou may have set defaults that this version does not know.
+	for key, value := range defaults {
 		all[key] = modelDefault{Default: all[key].Default, Host: value}
 	}
 
@@ -116,7 +123,7 @@ func (c modelDefaultsCmd) show(o *operator, defaults map[string]string) error {
 		key := nativeSetting(c.Words[0])
 		one, ok := all[key]
 		if !ok {
-			return fmt.Errorf("unknown model setting %q: there are %s",
+			return fmt.Errorf("unknown model setting %q; the settings are: %s",
 				c.Words[0], strings.Join(slices.Sorted(maps.Keys(all)), ", "))
 		}
 		all = map[string]modelDefault{key: one}
@@ -124,7 +131,7 @@ func (c modelDefaultsCmd) show(o *operator, defaults map[string]string) error {
 
 	table := console.NewTable("ATTRIBUTE", "DEFAULT", "THIS HOST")
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		table.Add("", key, all[key].Default, all[key].Host)
+		table.Add(console.Plain, key, all[key].Default, all[key].Host)
 	}
 	return o.printTable(c.Format, all, table)
 }

@@ -12,7 +12,7 @@ type modelInfo struct {
 	ShortName      string      `json:"short-name" yaml:"short-name"`
 	UUID           string      `json:"model-uuid" yaml:"model-uuid"`
 	Type           string      `json:"model-type" yaml:"model-type"`
-	ControllerUUID string      `json:"controller-uuid" yaml:"controller-uuid"` // the environment's own
+	ControllerUUID string      `json:"controller-uuid" yaml:"controller-uuid"` // the environment's UUID
 	Controller     string      `json:"controller-name" yaml:"controller-name"`
 	IsController   bool        `json:"is-controller" yaml:"is-controller"`
 	Cloud          string      `json:"cloud" yaml:"cloud"`
@@ -20,8 +20,7 @@ type modelInfo struct {
 	Status         status.Info `json:"status" yaml:"status"`
 }
 
-// newModelInfo returns what this host's record of an environment says of it. It does not read the
-// environment's store.
+// newModelInfo describes an environment by this host's record of it. It does not read the environment's store.
 func newModelInfo(e home.Environment) modelInfo {
 	info := modelInfo{
 		Name:           home.Owner + "/" + e.Name,

@@ -16,8 +16,8 @@ import (
 	"bijou/state/backoff"
 )
 
-// checkStopped returns an error if an agent of the environment runs on this host. It also finds an agent
-// that is still starting and has announced nothing yet.
+// checkStopped returns an error if an agent of the environment runs on this host. It also finds an agent that
+// is still starting and has not announced itself yet.
 func (o *operator) checkStopped(e home.Environment) error {
 	dirs, err := e.MachineDirs()
 	if err != nil {
@@ -30,7 +30,7 @@ func (o *operator) checkStopped(e home.Environment) error {
 			return err
 		}
 		if pid != 0 {
-			return fmt.Errorf("the agent of machine %s runs, %s: %w",
+			return fmt.Errorf("the agent of machine %s, %s, %w",
 				filepath.Base(dir), o.describeProcess(pid), state.ErrRunning)
 		}
 	}
@@ -38,11 +38,12 @@ func (o *operator) checkStopped(e home.Environment) error {
 	return nil
 }
 
-// refuseCopy returns an error if the environment's store is a file and a different directory holds machine
-// 0: then this directory is a copy, or was moved.
+// refuseCopy returns an error if this directory is a copy of the environment's directory, or was moved. That
+// is the case if the environment's store is a file, and a different directory holds machine 0.
 func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
+	// There is no directory, or several hosts share the store and each has its own directory.
 	if e.Dir == "" || !strings.HasPrefix(e.State, "sqlite:") {
-		return nil // there is no folder, or hosts that share a store have each its own
+		return nil
 	}
 	here, err := o.parts.Claims.Holder(e.MachineDir("0"))
 	if err != nil {
@@ -55,12 +56,12 @@ func (o *operator) refuseCopy(e home.Environment, s *state.State) error {
 	}
 
 	return console.Hint(fmt.Errorf("model %q in %s is a copy, or was moved: %v", e.Name, e.Dir, err),
-		"if that one is gone for good: juju start --moved -e "+e.Name,
-		"if it is not: leave this directory alone, or remove it")
+		"if the other agent is gone for good: juju start --moved -e "+e.Name,
+		"otherwise, do not use this directory, or remove it")
 }
 
-// checkOriginal does what refuseCopy does, for commands that do not open the store. It ignores a store that
-// cannot be opened.
+// checkOriginal is like refuseCopy, for commands that do not open the store. It returns nil if it cannot open
+// the store.
 func (o *operator) checkOriginal(e home.Environment) error {
 	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	defer cancel()
@@ -73,8 +74,8 @@ func (o *operator) checkOriginal(e home.Environment) error {
 	return errors.Join(err, s.Close())
 }
 
-// claimMachines makes this folder the one that the environment's machines run from: all of
-// a local environment, machine 0 of any other. Processes that ran them from elsewhere end.
+// claimMachines claims the environment's machines for this directory: all machines of a local environment, or
+// machine 0 of any other environment. Processes that run these machines from a different directory then end.
 func (o *operator) claimMachines(e home.Environment) (home.Environment, error) {
 	e, err := relocateState(e)
 	if err != nil {
@@ -115,7 +116,7 @@ func relocateState(e home.Environment) (home.Environment, error) {
 	return e, e.Save()
 }
 
-// claimMachine claims the machine for this directory. It waits for the end of a process of this host that
+// claimMachine claims the machine for this directory. It waits for the end of a process on this host that
 // runs the machine from a different directory.
 func (o *operator) claimMachine(e home.Environment, s *state.State, id string) error {
 	here, err := o.parts.Claims.Holder(e.MachineDir(id))
@@ -137,7 +138,7 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 		if held && o.parts.Claims.IsAlive(old) && isStateInside {
 			_, hint := o.describeHolder(old)
 			return console.Hint(
-				fmt.Errorf("cannot take machine %s over: %s still runs, with a state of its own: end it first",
+				fmt.Errorf("cannot take over machine %s: %s is still running, with a state of its own; stop it first",
 					id, old),
 				hint,
 				"then juju start --moved again",
@@ -147,11 +148,15 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 		return tx.ReassignClaim(id, &here)
 	})
 
-	switch {
-	case errors.Is(err, state.ErrNotFound): // a folder that was left of a machine that is gone
+	if errors.Is(err, state.ErrNotFound) {
+		// The directory is left over from a machine that was removed.
 		return nil
-	case err != nil || !held || old.SamePlace(here):
+	}
+	if err != nil {
 		return err
+	}
+	if !held || old.SamePlace(here) {
+		return nil
 	}
 
 	o.note("machine %s now belongs to %s; it belonged to %s", id, here.Folder, old)
@@ -159,8 +164,8 @@ func (o *operator) claimMachine(e home.Environment, s *state.State, id string) e
 }
 
 // awaitHolderEnd waits until the process that ran the machine has ended. If the process does not end in
-// time, awaitHolderEnd names it and lets the machine start here: the process has lost its claim and can no
-// longer write.
+// time, awaitHolderEnd prints a warning and lets the machine start here. The process has lost its claim, so it
+// can no longer write.
 func (o *operator) awaitHolderEnd(old state.Holder) error {
 	ctx, cancel := context.WithTimeout(o.ctx, haltTimeout)
 	defer cancel()
@@ -180,7 +185,7 @@ func (o *operator) awaitHolderEnd(old state.Holder) error {
 	}
 
 	state, hint := o.describeHolder(old)
-	o.note("warning: %s %s; it can no longer write, but a hook that it has begun may go on",
+	o.note("warning: %s %s; it can no longer write, but a hook that it has started may still be running",
 		old, state)
 	o.note("hint: %s", hint)
 	return nil
@@ -188,8 +193,8 @@ func (o *operator) awaitHolderEnd(old state.Holder) error {
 
 func (o *operator) describeHolder(old state.Holder) (state, hint string) {
 	if o.parts.Claims.IsStopped(old) {
-		return "was stopped, and cannot end", fmt.Sprintf("kill -9 %d ends it; kill -CONT %[1]d lets it go on",
+		return "is suspended, and cannot end", fmt.Sprintf("to end it: kill -9 %d; to let it continue: kill -CONT %[1]d",
 			old.PID)
 	}
-	return "does not end", fmt.Sprintf("kill %d ends it, or kill -9 %[1]d", old.PID)
+	return "does not end", fmt.Sprintf("to end it: kill %d, or kill -9 %[1]d", old.PID)
 }

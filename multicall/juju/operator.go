@@ -20,15 +20,15 @@ import (
 type operator struct {
 	ctx     context.Context
 	streams console.Streams
-	bar     *console.Progress // nil: nothing is shown
+	bar     *console.Progress // nil if no progress is shown
 	home    home.Home
-	name    string // the environment's, as given by -e
+	name    string // the environment's name, as given by -e
 	parts   Parts
-	args    []string // how it was called, without its name
-	command []string // of the command line: what stands behind the two dashes of `juju run`
+	args    []string // the command line, without the program's name
+	command []string // the words after the two dashes of `juju run`
 
-	affected []string // what --wait waits for
-	until    string   // to be what
+	affected []string // the services and units that --wait waits for
+	until    string   // the state that --wait waits for
 }
 
 func formatCount(n int, thing string) string {
@@ -38,17 +38,17 @@ func formatCount(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// note prints to stderr: stdout is for data. A bar that stands there is removed first.
+// note prints a line to stderr, since stdout is for data. It removes the progress bar first.
 func (o *operator) note(format string, args ...any) {
 	if o.bar != nil {
 		o.bar.End()
 	}
-	fmt.Fprintf(o.streams.Err, format+"\n", args...)
+	fmt.Fprintln(o.streams.Err, console.EscapeText(fmt.Sprintf(format, args...)))
 }
 
-// encode prints data as YAML, or as one line of JSON if that is the format.
+// encode prints data as YAML, or as one line of JSON if the format is json.
 func (o *operator) encode(format string, data any) error {
-	encoded, err := encode(format, data)
+	encoded, err := encodeAs(format, data)
 	if err != nil {
 		return err
 	}
@@ -57,11 +57,13 @@ func (o *operator) encode(format string, data any) error {
 	return err
 }
 
-func encode(format string, data any) (encoded []byte, err error) {
+// encodeAs returns data as YAML, or as one line of JSON if that is the format. It returns an error if JSON cannot
+// contain a value.
+func encodeAs(format string, data any) (encoded []byte, err error) {
 	if format == "json" {
 		encoded, err = json.Marshal(data)
 		if text.LosesBytes(encoded) {
-			return nil, console.Hint(errors.New("cannot print JSON: a value is not UTF-8"), "--format yaml prints it in base64")
+			return nil, console.Hint(errors.New("cannot print JSON: a value is not UTF-8"), "to print the value in base64: --format yaml")
 		}
 		encoded = append([]byte(text.EscapeJSON(string(encoded))), '\n')
 	} else {
@@ -74,7 +76,7 @@ func encode(format string, data any) (encoded []byte, err error) {
 	return encoded, nil
 }
 
-// printTable prints the table, or the data in another format than tabular.
+// printTable prints the table if the format is tabular, and the data in any other format.
 func (o *operator) printTable(format string, data any, table *console.Table) error {
 	if format != "tabular" {
 		return o.encode(format, data)
@@ -82,8 +84,8 @@ func (o *operator) printTable(format string, data any, table *console.Table) err
 	return table.Write(o.streams.Out, console.CanColour(o.streams.Out))
 }
 
-// openChosen opens the chosen environment's state for f. It warns if no agent is there to carry out f's
-// changes.
+// openChosen opens the chosen environment's state for f. It warns if the background process does not run,
+// since only that process carries out f's changes.
 func (o *operator) openChosen(f func(s *state.State) error) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -96,10 +98,10 @@ func (o *operator) openChosen(f func(s *state.State) error) error {
 	})
 }
 
-// openTimeout is short, since somebody sits there.
+// openTimeout is short, since the operator is waiting.
 const openTimeout = 5 * time.Second
 
-// openState opens the environment's state for f. It refuses an environment whose folder is a copy.
+// openState opens the environment's state for f. It returns an error if the environment's directory is a copy.
 func (o *operator) openState(e home.Environment, f func(s *state.State) error) error {
 	return o.openUnchecked(e, func(s *state.State) error {
 		if err := o.refuseCopy(e, s); err != nil {
@@ -109,7 +111,8 @@ func (o *operator) openState(e home.Environment, f func(s *state.State) error) e
 	})
 }
 
-// openUnchecked opens the environment's store for f, without the checks of the environment's own record.
+// openUnchecked opens the environment's store for f. It does not check whether the environment's directory is
+// a copy.
 func (o *operator) openUnchecked(e home.Environment, f func(s *state.State) error) error {
 	ctx, cancel := context.WithTimeout(o.ctx, openTimeout)
 	s, err := state.Open(ctx, e.State)
@@ -124,20 +127,21 @@ func (o *operator) openUnchecked(e home.Environment, f func(s *state.State) erro
 	return errors.Join(err, s.Close())
 }
 
-// reportSteps shows how far a long job of the command is.
+// reportSteps shows the progress of a long job of the command.
 func (o *operator) reportSteps(s state.Steps) {
 	if o.bar != nil && s.Total > 0 {
 		o.bar.At(s.What, s.Done, s.Total)
 	}
 }
 
-// reportInterval is short enough for a bar to appear, and to go on, as soon as somebody looks for it.
+// reportInterval is short enough for the progress bar to appear promptly and to move smoothly.
 const reportInterval = 100 * time.Millisecond
 
-// reportDuring takes one step of a long job, and shows meanwhile how far the job is, since a step may take
-// longer than an operator looks at a still terminal.
+// reportDuring runs one step of a long job. During the step it keeps the progress bar moving, since a long
+// step would otherwise look like a hang.
 func (o *operator) reportDuring(s state.Steps, step func() error) error {
-	ended := make(chan error, 1) // or else the step could not end after a panic here
+	// With the buffer, the step can end even after a panic in this goroutine.
+	ended := make(chan error, 1)
 	go func() { ended <- step() }()
 
 	again := time.NewTicker(reportInterval)
@@ -178,19 +182,19 @@ func readChosen[T any](o *operator, read func(v *state.View) (T, error)) (found 
 	return found, err
 }
 
-// warnIfDown warns if the environment's background process does not run: a change then has no effect yet.
+// warnIfDown warns if the environment's background process does not run, since changes then have no effect yet.
 func (o *operator) warnIfDown(e home.Environment) {
 	if pid, err := o.parts.Processes.Running(e.MachineDir("0")); pid == 0 && err == nil {
 		o.note(
-			"warning: the background process of model %q is not running, so nothing will happen",
+			"warning: the background process of model %q is not running, so agents will not act on changes",
 			e.Name,
 		)
 		o.note("hint: start it again with: juju start -e %s", e.Name)
 	}
 }
 
-// warnOfStore prints the faults of etcd's servers that an operator must know. It never fails: others report
-// a store that cannot be opened.
+// warnOfStore prints warnings about faults of etcd's servers. It ignores a store that cannot be opened, since
+// the commands that use the store report that.
 func (o *operator) warnOfStore(url string) {
 	if !strings.HasPrefix(url, "etcd") {
 		return
@@ -209,7 +213,7 @@ func (o *operator) warnOfStore(url string) {
 	}
 }
 
-// hasEnvironment reports whether there is an environment of that name.
+// hasEnvironment reports whether an environment with that name exists.
 func (o *operator) hasEnvironment(name string) bool {
 	names, _ := o.home.Names()
 	return slices.Contains(names, name)

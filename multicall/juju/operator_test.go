@@ -26,7 +26,7 @@ func TestAdviseReplaced(t *testing.T) {
 	}
 }
 
-// TestAdvise checks that an error about a store is one line, and its hint another.
+// TestAdvise checks that an error about a store has one line, and its hint a second line.
 func TestAdvise(t *testing.T) {
 	for _, c := range []struct {
 		err  error

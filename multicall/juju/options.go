@@ -14,22 +14,21 @@ import (
 	"bijou/state/osutil"
 )
 
-// optionReader reads a service's options, as operators give them to any command.
+// optionReader reads a service's options in the forms that all commands accept.
 type optionReader struct {
 	schema  *charm.Config
 	service string
-	stdin   io.Reader // nil: it was read
+	stdin   io.Reader // nil after stdin has been read
 }
 
 func (o *operator) newOptionReader(schema *charm.Config, service string) *optionReader {
 	return &optionReader{schema: schema, service: service, stdin: o.streams.In}
 }
 
-// readWords reads YAML files of options, and options: OPTION=VALUE or OPTION=@FILE. A later one wins,
-// and "-" stands for stdin.
+// readWords reads options from words. Each word is OPTION=VALUE, OPTION=@FILE, or the name of a YAML file of
+// options, with "-" for stdin. Later words override earlier ones.
 func (r *optionReader) readWords(words []string) (map[string]any, error) {
 	all := map[string]any{}
-
 	for _, word := range words {
 		name, text, isPair := strings.Cut(word, "=")
 		_, missing := os.Stat(word)
@@ -42,7 +41,7 @@ func (r *optionReader) readWords(words []string) (map[string]any, error) {
 			continue
 		}
 
-		given, err := r.readFile(word)
+		given, err := r.readOptions(word)
 		if err != nil {
 			return nil, err
 		}
@@ -82,8 +81,8 @@ func (r *optionReader) readOption(name, text string) (any, error) {
 	return r.schema.ParseText(name, text)
 }
 
-// readFile reads a service's options from a YAML file, or from stdin if path is "-".
-func (r *optionReader) readFile(path string) (map[string]any, error) {
+// readOptions reads a service's options from a YAML file, or from stdin if path is "-".
+func (r *optionReader) readOptions(path string) (map[string]any, error) {
 	if _, err := os.Stat(path); err != nil && path != "-" {
 		return nil, console.Usage(fmt.Errorf("cannot read options: %w", err))
 	}
@@ -100,7 +99,8 @@ func (r *optionReader) readFile(path string) (map[string]any, error) {
 	return given, nil
 }
 
-// readInput reads at most maxSize bytes, since the user may name a file that never ends.
+// readInput reads a file, or stdin for "-". It reads at most maxSize bytes, since the user may name a file that never
+// ends.
 func (r *optionReader) readInput(path string, maxSize int64) ([]byte, error) {
 	if path != "-" {
 		return readFile(path, maxSize)

@@ -9,8 +9,8 @@ import (
 	"bijou/multicall/console"
 )
 
-// inOwnWords returns the command line that bijou has for one in the words of Juju or another tool,
-// where the two do the same. All others it returns as they are.
+// inOwnWords translates a command line for Juju or another tool to the command line of bijou that does the
+// same. It returns all other command lines unchanged.
 func inOwnWords(args []string) []string {
 	if len(args) > 1 && args[0] == "help" {
 		if topic := helpTopic(args[1]); topic != "" {
@@ -18,7 +18,7 @@ func inOwnWords(args []string) []string {
 		}
 	}
 
-	args = behindCommand(console.OrHelp(args))
+	args = normalizeOptions(console.OrHelp(args))
 	at := commandAt(args)
 	if at == len(args) {
 		return args
@@ -49,13 +49,14 @@ func inOwnWords(args []string) []string {
 	return slices.Concat(args[:at], words)
 }
 
-// IsOtherTool reports whether the word is a tool whose verbs juju also has: juju compose up means juju up.
+// IsOtherTool reports whether the word is a tool whose verbs juju also accepts. For example, juju compose up
+// means juju up.
 func IsOtherTool(word string) bool {
 	return slices.Contains([]string{"compose", "docker", "docker-compose", "kubectl"}, word)
 }
 
-// cutProject removes compose's options about files from the front of words. A model takes the place of such
-// files.
+// cutProject removes compose's options for files from the front of words, since bijou has models instead of
+// such files.
 func cutProject(words []string) []string {
 	for len(words) > 1 {
 		option, _, joined := strings.Cut(words[0], "=")
@@ -78,8 +79,8 @@ func namespaceOptions() []string {
 	return []string{"-n", "--namespace", "--context", "-p", "--project-name"}
 }
 
-// countIgnored returns how many words at the beginning of args are an option of Juju's that changes nothing,
-// with its value.
+// countIgnored returns how many words at the beginning of args belong to an option of Juju without effect and
+// its value.
 func countIgnored(args []string) int {
 	option, _, joined := strings.Cut(args[0], "=")
 	switch {
@@ -94,49 +95,54 @@ func countIgnored(args []string) int {
 	return min(2, len(args))
 }
 
-// behindCommand moves options of Juju's that change nothing from before the command to after it, where each
-// command accepts them. A namespace of kubectl's or a project of compose's there names a model.
-func behindCommand(args []string) []string {
+// normalizeOptions rewrites the options before the command. It moves options without effect, such as --debug,
+// after the command, where each command accepts them. It replaces kubectl's and compose's options for a
+// namespace or project with -m or --model.
+func normalizeOptions(args []string) []string {
 	if len(args) > 0 && args[0] == console.CompleteOption {
 		return args
 	}
 
-	args = slices.Clone(args)
-	var moved []string
-	at := 0
-	for at < len(args) {
-		if n := countIgnored(args[at:]); n > 0 {
-			moved = append(moved, args[at:at+n]...)
-			args = slices.Concat(args[:at], args[at+n:])
+	var kept, ignored []string
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") && args[0] != "--" {
+		if n := countIgnored(args); n > 0 {
+			ignored = append(ignored, args[:n]...)
+			args = args[n:]
 			continue
 		}
 
-		option, _, joined := strings.Cut(args[at], "=")
-		if !strings.HasPrefix(option, "-") || option == "--" {
-			break // it is the command
-		}
-
-		switch isNamespace := slices.Contains(namespaceOptions(), option); {
-		case isNamespace && joined:
-			args[at] = "--model" + args[at][len(option):]
-		case isNamespace:
-			option = "-m"
-			args[at] = option
-		}
-
-		at++
-		if slices.Contains(modelOptions(), option) && !joined && at < len(args) {
-			at++ // the model's name
-		}
+		words := firstOption(args)
+		kept = append(kept, words...)
+		args = args[len(words):]
 	}
 
-	if at == len(args) {
-		return append(args, moved...)
+	if len(args) == 0 {
+		return append(kept, ignored...)
 	}
-	return slices.Concat(args[:at+1], moved, args[at+1:])
+	return slices.Concat(kept, args[:1], ignored, args[1:])
 }
 
-// helpTopic returns the command that prints one of Juju's help topics; "" if it is none.
+// firstOption returns the option at the beginning of args. If the option names a model, it also returns the model's
+// name. It replaces an option for a namespace or project with -m or --model.
+func firstOption(args []string) []string {
+	option, value, joined := strings.Cut(args[0], "=")
+	isNamespace := slices.Contains(namespaceOptions(), option)
+
+	if isNamespace && joined {
+		return []string{"--model=" + value}
+	}
+	if joined || !isNamespace && !slices.Contains(modelOptions(), option) {
+		return args[:1]
+	}
+
+	words := slices.Clone(args[:min(2, len(args))])
+	if isNamespace {
+		words[0] = "-m"
+	}
+	return words
+}
+
+// helpTopic returns the command that prints one of Juju's help topics, or "" if word is not a topic.
 func helpTopic(word string) string {
 	switch word {
 	case "commands", "topics", "all":
@@ -150,9 +156,9 @@ func helpTopic(word string) string {
 	return ""
 }
 
-// logWords returns the arguments of juju debug-log that correspond to those of compose's or kubectl's logs.
+// logWords returns the arguments of juju debug-log that correspond to the words of compose's or kubectl's logs.
 func logWords(words []string) []string {
-	own := []string{"debug-log"}
+	var own []string
 	follows := slices.Contains(words, "-f") || slices.Contains(words, "--follow")
 	if !follows {
 		own = append(own, "--no-tail")
@@ -160,19 +166,25 @@ func logWords(words []string) []string {
 
 	for i := 0; i < len(words); i++ {
 		option, value, joined := strings.Cut(words[i], "=")
-		selects := option == "--selector" || option == "-l" && i+1 < len(words) && strings.Contains(words[i+1], "=")
-		inNamespace := option == "--namespace" || option == "-n" && !joined && i+1 < len(words) && strings.Trim(words[i+1], "0123456789") != ""
-		takesValue := selects || inNamespace || option == "--tail" || option == "--since-time"
-		if takesValue && !joined && i+1 < len(words) {
+		next := ""
+		hasNext := i+1 < len(words)
+		if hasNext {
+			next = words[i+1]
+		}
+
+		isSelector := isSelectorOption(option, next)
+		isNamespace := isNamespaceOption(words[i], next)
+		wantsValue := isSelector || isNamespace || option == "--tail" || option == "--since-time"
+		if wantsValue && !joined && hasNext {
 			i++
-			value = words[i]
+			value = next
 		}
 
 		switch {
-		case selects:
+		case isSelector:
 			_, app, _ := strings.Cut(value, "=")
 			own = append(own, app)
-		case inNamespace:
+		case isNamespace:
 			own = append(own, "--model="+value)
 		case option == "--since-time":
 			own = append(own, "--since="+value)
@@ -181,31 +193,53 @@ func logWords(words []string) []string {
 				value = "0"
 			}
 			own = append(own, "--lines="+value)
-		case slices.Contains(logOptions(), option): // as it is
+		case slices.Contains(logOptions(), option):
+			// debug-log always does this, without an option.
 		default:
 			own = append(own, words[i])
 		}
 	}
 
-	sources, err := ownCommand().Words(own)
-	if err != nil {
-		return own[1:]
-	}
-	for _, i := range sources {
-		own[i] = "--include=" + logSource(own[i])
-	}
-
-	return own[1:]
+	return includeSources(own)
 }
 
-// logOptions returns the options of compose's and kubectl's logs for things that debug-log does by itself.
+// isSelectorOption reports whether an option of logs is kubectl's selector, such as app=web. Before a word
+// without "=", -l is debug-log's option for the level.
+func isSelectorOption(option, next string) bool {
+	return option == "--selector" || option == "-l" && strings.Contains(next, "=")
+}
+
+// isNamespaceOption reports whether a word of logs is kubectl's option for a namespace. Before a number, -n is
+// compose's option for the number of lines, which debug-log also has.
+func isNamespaceOption(word, next string) bool {
+	option, _, _ := strings.Cut(word, "=")
+	isNumber := strings.Trim(next, "0123456789") == ""
+	return option == "--namespace" || word == "-n" && !isNumber
+}
+
+// includeSources replaces each name among the arguments of debug-log by the option that selects its log.
+func includeSources(args []string) []string {
+	line := append([]string{"debug-log"}, args...)
+	sources, err := ownCommand().Words(line)
+	if err != nil {
+		// The same error ends the command when it parses its arguments.
+		return args
+	}
+
+	for _, i := range sources {
+		line[i] = "--include=" + logSource(line[i])
+	}
+	return line[1:]
+}
+
+// logOptions returns the options of compose's and kubectl's logs that request what debug-log always does.
 func logOptions() []string {
 	return []string{
 		"-t", "--timestamps", "--no-log-prefix", "--prefix",
 	}
 }
 
-// logSource returns the pattern of the log's lines of an application, a unit or a machine.
+// logSource returns the pattern that selects the log of an application, a unit or a machine.
 func logSource(word string) string {
 	names := readNames([]string{word})
 	switch {
@@ -220,7 +254,7 @@ func logSource(word string) string {
 	return word
 }
 
-// withoutKind drops kubectl's kind in front of the name that it is of: deployment web, deployment/web.
+// withoutKind drops kubectl's kind in front of a name, as in deployment web or deployment/web.
 func withoutKind(words []string) []string {
 	i := slices.IndexFunc(words, func(word string) bool { return !strings.HasPrefix(word, "-") })
 	if i < 0 {
@@ -240,7 +274,8 @@ func withoutKind(words []string) []string {
 	return words
 }
 
-// describeWords chooses between juju show-unit, show-application and show-machine by the first name.
+// describeWords returns the words of the juju command that shows the object named by the first word, such as
+// show-unit or show-secret. For a kind without a name it returns them after "describe".
 func describeWords(words []string) []string {
 	if len(words) > 1 && isKind(words[0]) && !strings.HasPrefix(words[1], "-") {
 		words = append([]string{words[0] + "/" + words[1]}, words[2:]...)
@@ -257,7 +292,8 @@ func describeWords(words []string) []string {
 		return append([]string{"show-secret", name}, rest...)
 	case name != "" && slices.Contains([]string{"pv", "pvc", "storage"}, kind):
 		return append([]string{"show-storage", name}, rest...)
-	case isKind(words[0]): // all of them
+	case isKind(words[0]):
+		// A kind without a name stands for all objects of that kind.
 		return append([]string{"describe"}, words...)
 	case len(names.machines) > 0:
 		return append([]string{"show-machine", names.machines[0]}, rest...)
@@ -270,8 +306,8 @@ func describeWords(words []string) []string {
 	return append([]string{"show-unit"}, words...)
 }
 
-// backupWords returns the words for juju backup: options of the model, other options, and the file. The file
-// is that of --filename or, without one, has the name that Juju would choose.
+// backupWords returns the words for juju backup: the options and the file. The file is the value of --filename
+// or, without that option, has the name that Juju would choose.
 func backupWords(words []string, now time.Time) []string {
 	file := ""
 	var others []string

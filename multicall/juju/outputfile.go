@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,17 +12,18 @@ import (
 	"bijou/state/osutil"
 )
 
-// outputFlag is of commands that print data, as Juju has it.
+// outputFlag is Juju's flag for commands that print data.
 type outputFlag struct {
 	Output string `short:"o" placeholder:"FILE" help:"Write to this file instead of stdout, replacing it as a whole."`
 }
 
 func (f outputFlag) outputFile() string { return f.Output }
 
-// outputting is a command whose stdout may go to a file.
+// outputting is a command whose stdout can go to a file.
 type outputting interface{ outputFile() string }
 
-// runInto runs the command, and writes its output to the file that it names, once it has ended.
+// runInto runs the command. If the command names an output file, runInto writes the output to that file once
+// the command has ended.
 func (o *operator) runInto(command any, run func(binds ...any) error) error {
 	c, may := command.(outputting)
 	if !may || c.outputFile() == "" {
@@ -48,12 +48,13 @@ func (o *operator) runInto(command any, run func(binds ...any) error) error {
 }
 
 // refuseFormat returns an error for kubectl's -o FORMAT with a hint that names --format, since Juju's -o
-// names a file. It leaves a call with a kind of kubectl's to the command, which has a better hint.
+// names a file. It ignores a call with one of kubectl's kinds, since the command has a better hint for that
+// call.
 func refuseFormat(output string, args []string) error {
 	format, _, _ := strings.Cut(output, "=")
 	switch format {
 	case "json", "yaml":
-		// It is a format of bijou's, too.
+		// bijou has the same format.
 	case "jsonpath", "jsonpath-as-json", "go-template", "custom-columns":
 		format = "json"
 	case "wide", "name", "table", "tabular":
@@ -78,15 +79,15 @@ func refuseFormat(output string, args []string) error {
 		others = slices.Insert(others, min(len(others), commandAt(others)+1), "--format="+format)
 	}
 
-	err := fmt.Errorf("cannot write to %q: -o takes a file, and this is a format", output)
+	err := fmt.Errorf("cannot write to %q: -o needs a file, and this is a format", output)
 	return console.Hint(console.Usage(err),
 		"juju "+quoteShellWords(others),
 		"for a file of that name: -o ./"+quoteShellWords([]string{output}))
 }
 
-// writeOutput writes the data to where -o says. A regular file is replaced by rename, so
-// that no reader ever sees half of it; anything else (a pipe, a device) is written to. The
-// name of the process's own stdout or stderr means that stream.
+// writeOutput writes the data to the path of -o. It replaces a regular file by rename, so that no reader ever
+// sees half of the data. It writes directly into any other file, such as a pipe or a device. A path that is
+// the process's own stdout or stderr stands for that stream.
 func writeOutput(o *operator, path string, data []byte) error {
 	if err := replaceOrWrite(o, path, data); err != nil {
 		return fmt.Errorf("cannot write %q: %w", path, err)
@@ -95,8 +96,7 @@ func writeOutput(o *operator, path string, data []byte) error {
 	return nil
 }
 
-// replaceOrWrite writes data to the path. It replaces a regular file. It writes into any other file, and
-// into this process's own output.
+// replaceOrWrite does the work of [writeOutput].
 func replaceOrWrite(o *operator, path string, data []byte) error {
 	info, err := os.Stat(path)
 	for _, stream := range []any{o.streams.Out, o.streams.Err} {
@@ -112,10 +112,8 @@ func replaceOrWrite(o *operator, path string, data []byte) error {
 		return writeInPlace(path, data)
 	}
 
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // the link stays, what it leads to is replaced
-	}
-	return osutil.WriteFile(path, data, 0o666)
+	// Replace the target of a symlink, not the symlink.
+	return osutil.WriteFile(resolveSymlinks(path), data, 0o666)
 }
 
 func writeInPlace(path string, data []byte) error {

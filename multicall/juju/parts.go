@@ -10,12 +10,12 @@ import (
 	"bijou/state"
 )
 
-// Parts are the rest of the binary, as far as the commands need it.
+// Parts are the parts of the binary that the commands need.
 type Parts struct {
-	Version   string   // bijou's
-	Applets   []string // links to make in the tools folder
-	HookTools []string // the hook tools among them, which charms may hold as links
-	// ToolSummary returns one line about a hook tool, and ToolHelp what its --help prints.
+	Version   string   // bijou's version
+	Applets   []string // the symlinks to create in the directory of tools
+	HookTools []string // the hook tools among Applets, whose symlinks a charm may contain
+	// ToolSummary returns one line about a hook tool, and ToolHelp returns the output of its --help.
 	ToolSummary func(name string) string
 	ToolHelp    func(name string) string
 
@@ -25,93 +25,99 @@ type Parts struct {
 	Hooks     Hooks
 	Providers Providers
 
-	// Owed returns what a unit's agent would do now, as the state is; "" if it would wait for
-	// something to change. That update-status comes every few minutes does not count.
+	// Owed returns the next step of a unit's agent in the current state, or "" if the agent would wait for a
+	// change. It ignores update-status, which runs every few minutes.
 	Owed func(v *state.View, unit string) (string, error)
-	// SweepTools removes the tools that nobody runs any more, but for those named and
+	// SweepTools removes the tools that no process runs any longer, except those in keep and
 	// the environment's own.
 	SweepTools func(e home.Environment, keep ...string) error
-	// RemoveFiles removes what the agents of the environment keep outside of its folder.
+	// RemoveFiles removes the files that the environment's agents keep outside of its directory.
 	RemoveFiles func(e home.Environment) error
-	// OpenFleet opens what a page shows of boot servers; nil: there are none.
+	// OpenFleet opens the boot servers for the page. It returns nil if $NECO_STATE is not set.
 	OpenFleet func(ctx context.Context, s console.Streams) (*dashboard.Fleet, error)
-	// OtherJuju returns a juju on PATH that is another program; "" if there is none.
+	// OtherJuju returns the path of a program juju on PATH that is not bijou, or "" if there is none.
 	OtherJuju func() string
-	// Fault, unless it is nil, is called at named points, for tests.
+	// Fault is for tests. Unless it is nil, it is called at named points.
 	Fault func(point string)
 }
 
-// Processes run machines on this host.
+// Processes are the processes that run machines on this host.
 type Processes interface {
 	// Start starts the environment's background process (machine 0, with the
-	// provisioner) and does not wait for it; alive reports whether it still lives.
+	// provisioner) and does not wait for it. alive reports whether the process is still
+	// running.
 	Start(e home.Environment) (alive func() bool, err error)
-	// Running returns the id of the process that runs the local machine of that
-	// folder, 0 if none does.
+	// Running returns the id of the process that runs the local machine of that directory, or 0 if no process
+	// runs it.
 	Running(dir string) (pid int, err error)
-	// Process is Running, but for a process, too, that is about to run it or has just done so.
+	// Process is like Running. It also returns a process that is about to run the machine, or
+	// has just stopped running it.
 	Process(dir string) (pid int, err error)
-	// Halt ends the process that runs the local machine of that folder, or is about to, and
-	// returns when none does.
+	// Halt ends the process that runs the local machine of that directory, or is about to run it. It returns
+	// once no such process is left. It kills a process that has not ended after grace.
 	Halt(ctx context.Context, dir string, grace time.Duration) error
 }
 
-// Claims tell who holds the claim of a machine.
+// Claims describe the holders of machines' claims.
 type Claims interface {
-	// Holder returns a folder of this host, as machines' claims name it.
+	// Holder returns the holder that a claim for this host's directory dir names.
 	Holder(dir string) (state.Holder, error)
-	// IsAlive reports whether a claim's holder is a live process of this host.
+	// IsAlive reports whether a claim's holder is a running process on this host.
 	IsAlive(h state.Holder) bool
-	// IsStopped reports whether a live holder was stopped (SIGSTOP), so that it cannot end by itself.
+	// IsStopped reports whether a holder's process is stopped (SIGSTOP), so that it cannot end.
 	IsStopped(h state.Holder) bool
 }
 
-// Services are systemd's services of this host.
+// Services are the systemd services of this host.
 type Services interface {
-	// Of returns the service that the process belongs to; "" is none.
+	// Of returns the service to which the process belongs, or "" if it belongs to none.
 	Of(pid int) string
-	// Stop has systemd end that service, and returns when it has.
+	// Stop stops the service, and returns once it has ended.
 	Stop(service string) error
-	// AtBoot returns the service that the environment's background process is or would be, and
-	// whether systemd starts it at boot; "" if there is no systemd here.
+	// AtBoot returns the service of the environment's background process, which may not exist
+	// yet. starts reports whether systemd starts it at boot. service is "" if this host does
+	// not run systemd.
 	AtBoot(e home.Environment) (service string, starts bool)
 }
 
-// Hooks are commands that run as hooks do, and what is left of them.
+// Hooks run commands as hooks, pause the hooks of units, and end processes that hooks have left.
 type Hooks interface {
-	// Run runs a command as if it were a hook. An error says why it could not
-	// be run, or nothing be written; the exit code goes with it.
+	// Run runs a command as if it were a hook. It returns an error if the command
+	// could not be run, or its changes could not be written. The outcome has an exit
+	// code even then.
 	Run(ctx context.Context, s *state.State, c HookCommand) (HookOutcome, error)
-	// Quiesce keeps hooks of a unit of this host from beginning, and returns once none runs.
-	// onWait is called if it has to wait. It returns ErrCannotQuiesce, or ctx's error.
+	// Quiesce keeps hooks of a unit on this host from beginning, and returns once no hook is running. It
+	// calls onWait if it has to wait. It returns ErrCannotQuiesce if the unit's agent is too old, or ctx's
+	// error.
 	Quiesce(ctx context.Context, machineDir, unit string, onWait func()) (Quiesced, error)
-	// EndStrays ends processes that hooks have left running: those with the word
+	// EndStrays ends the processes that hooks have left running. These have the word
 	// NAME=VALUE in their environment.
 	EndStrays(ctx context.Context, word string) error
 }
 
-// Providers make machines, on this host or others.
+// Providers create machines on this host, or use other hosts as machines.
 type Providers interface {
-	// Inspect asks the provider that an environment is to have what it can do.
-	// If there is no such provider, the error lists those that there are.
+	// Inspect returns the description that the provider of a new environment gives of itself. If there is no
+	// such provider, the error lists the existing ones.
 	Inspect(ctx context.Context, e home.Environment, config map[string]string) (Provider, error)
-	// CheckSettings refuses settings of the environment that an operator gives, where they are the
-	// provider's, and it does not have them.
+	// CheckSettings returns an error if an operator gives settings of the provider that the provider does not
+	// have.
 	CheckSettings(provider string, given map[string]string) error
-	// CheckSeries refuses a series that machines of the environment cannot have on this host as it is, and
-	// says what to install. What only the provider's own host knows is not checked.
+	// CheckSeries returns an error if machines of the environment cannot have the series on this host. The
+	// error names the missing package. CheckSeries does not check facts that only the provider's own host can
+	// determine.
 	CheckSeries(e home.Environment, env state.Environment, series string) error
-	// Access returns how to get onto a machine that has an instance, or is machine 0.
+	// Access returns the access to machine 0, or to a machine that has an instance.
 	Access(e home.Environment, env state.Environment, m state.Machine) (Access, error)
-	// FreeInstances stops what the environment's provider has made. No provisioner runs meanwhile. It calls
-	// progress again and again while instances are stopped, from its own goroutine.
+	// FreeInstances stops the instances that the environment's provider has created. No provisioner may run
+	// during the call. It calls progress repeatedly while it stops instances, from its own goroutine.
 	FreeInstances(ctx context.Context, e home.Environment, progress func(state.Steps)) error
 }
 
 // Provider describes a provider to bootstrap.
 type Provider struct {
-	Series   string // the only one that its machines can have; "": any
-	SHA256   string // of its executable; empty: it is this binary
-	Isolated bool   // a machine's processes and files are its own
+	Series   string // the only series that the provider's machines can have, or "" for any
+	SHA256   string // the checksum of its executable; empty if the provider is part of this binary
+	Isolated bool   // machines do not share processes and files with their host
 	Remote   bool   // machines are on other hosts
 }

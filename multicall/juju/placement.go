@@ -10,11 +10,11 @@ import (
 	"bijou/state"
 )
 
-// placementFlags say how many new units there are to be, and where.
+// placementFlags select how many units to add, and their machines.
 type placementFlags struct {
 	NumUnits      int      `short:"n" default:"1" placeholder:"N" help:"Add N units; default 1."`
-	AttachStorage []string `placeholder:"ID,..." help:"Give the new unit this detached storage instead of new storage; the unit goes to that machine."`
-	To            string   `placeholder:"MACHINE" help:"Put the units on this machine, or each on a new one with \"new\"; several with commas put one unit on each."`
+	AttachStorage []string `placeholder:"ID,..." help:"Give the new unit this detached storage instead of new storage, and place the unit on the machine of the storage."`
+	To            string   `placeholder:"MACHINE" help:"Put the units on this machine, or with \"new\" each unit on a new machine. Several machines, separated by commas, get one unit each."`
 }
 
 // check returns a usage error if the flags contradict each other.
@@ -24,39 +24,37 @@ func (p placementFlags) check() error {
 	}
 	for word := range strings.SplitSeq(p.To, ",") {
 		if zone, ok := strings.CutPrefix(word, "zone="); ok {
-			return console.Hint(console.Usage(fmt.Errorf("cannot put a unit into zone %q: there are no zones", zone)),
-				"a machine of its own: --to new")
+			return console.Hint(console.Usage(fmt.Errorf("cannot put a unit into zone %q: bijou has no zones", zone)),
+				"for a machine of its own: --to new")
 		}
 		if isContainer(word) {
-			return console.Hint(console.Usage(fmt.Errorf("cannot put a unit on %q: containers are machines of the provider nspawn", word)),
+			return console.Hint(console.Usage(fmt.Errorf("cannot put a unit on %q: only models of the provider nspawn have containers", word)),
 				"for a machine of its own: --to new; for a model of containers: juju bootstrap nspawn")
 		}
 	}
 	if n := len(p.placements()); n > 1 && (n != p.NumUnits || strings.Contains(","+p.To+",", ",,")) {
-		return console.Usage(fmt.Errorf("--to names %d machines for %s: want one for all, or one for each",
+		return console.Usage(fmt.Errorf("--to names %d machines for %s: want one machine for all units, or one for each",
 			n, formatCount(p.NumUnits, "unit")))
 	}
 	return checkCount(p.NumUnits, "unit")
 }
 
-// noteTogether prints that all units go to the one machine. Juju puts one unit there, and the others
-// elsewhere.
+// noteTogether prints a note if all units go to one machine, since Juju would put only one unit there.
 func (p placementFlags) noteTogether(o *operator) {
 	if p.NumUnits < 2 || p.To == "" || p.To == state.PlaceNew || strings.Contains(p.To, ",") {
 		return
 	}
-	o.note("note: all %d units go to machine %s; to put one there and the others elsewhere: --to %s%s",
+	o.note("note: all %d units go to machine %s; to put only one unit there, and each other unit on a new machine: --to %s%s",
 		p.NumUnits, p.To, p.To, strings.Repeat(","+state.PlaceNew, p.NumUnits-1))
 }
 
-// isContainer reports whether a placement of Juju's asks for a container, as lxd and lxd:0 do.
+// isContainer reports whether a placement requests one of Juju's containers, such as lxd or lxd:0.
 func isContainer(word string) bool {
 	kind, _, _ := strings.Cut(word, ":")
 	return slices.Contains([]string{"lxd", "lxc", "kvm"}, kind)
 }
 
-// maxAtOnce bounds the units or machines that one command adds: a slip of the finger is
-// not to fill the store.
+// maxAtOnce is how many units or machines one command can add, so that a typing error cannot fill the store.
 const maxAtOnce = 10_000
 
 // checkCount checks the number of units or machines that one command adds.
@@ -65,7 +63,7 @@ func checkCount(n int, thing string) error {
 	case n < 1:
 		return console.Usage(fmt.Errorf("cannot add %d %ss", n, thing))
 	case n > maxAtOnce:
-		return console.Usage(fmt.Errorf("cannot add %s at once: at most %d",
+		return console.Usage(fmt.Errorf("cannot add %s at once: the limit is %d",
 			formatCount(n, thing), maxAtOnce))
 	}
 

@@ -15,47 +15,48 @@ import (
 	"bijou/state/status"
 )
 
-// removalFlags are those of all commands that remove several things.
+// removalFlags are the flags of all commands that can remove several entities.
 type removalFlags struct {
 	DryRun bool   `help:"Only print the changes."`
 	Format string `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"Print as plain, yaml or json; default plain."`
 }
 
-// promptFlags are those of the commands that ask on a terminal, as Juju 3 does.
+// promptFlags are the flags of commands that prompt on a terminal, as Juju 3 does.
 type promptFlags struct {
 	NoPrompt bool `aliases:"yes" short:"y" help:"Skip the question, which is only asked on a terminal."`
 }
 
-// unitRemovalFlags are those of the commands that units leave by.
+// unitRemovalFlags are the flags of commands that remove units.
 type unitRemovalFlags struct {
-	DestroyStorage bool `help:"Also remove their storage with its content; by default it stays, detached."`
+	DestroyStorage bool `help:"Also remove their storage with its content. By default the storage stays, detached."`
 	removalFlags
 	promptFlags
 }
 
 type removalKind struct {
 	name    string // "unit"
-	key     string // of the names in JSON and YAML, if it is not the name's plural
-	outcome string // what happens to one, by and by
-	// check refuses what cannot be removed. If remove is nil, check itself removes, all names
-	// in one transaction.
+	key     string // the key of the names in JSON and YAML; empty for name's plural
+	outcome string // the end of the sentence about a removed entity
+	// check returns an error if the entity cannot be removed. If remove is nil, check also
+	// removes it, and one transaction removes all entities.
 	check  func(tx *state.Tx, name string) error
 	remove func(ctx context.Context, name string) error
-	// awaitsHooks: units run their hooks before one is gone.
+	// awaitsHooks is set if units run hooks before an entity is gone.
 	awaitsHooks bool
-	// asks: a terminal is asked first, shown which units go alongside, and these lines.
+	// asks is set if the operator must confirm the removal. The question shows the units in the field
+	// alongside, and the lines in the field details.
 	asks      bool
 	alongside []string
 	details   []string
 }
 
-// asking returns k with the decision to ask: on a terminal, unless the flags forbid it.
+// asking returns k, with the field asks set if the command runs on a terminal and the flags allow questions.
 func (p promptFlags) asking(o *operator, k removalKind) removalKind {
 	k.asks = !p.NoPrompt && console.IsTerminal(o.streams.In) && console.IsTerminal(o.streams.Err)
 	return k
 }
 
-// confirm asks whether to carry out a removal that nothing refuses.
+// confirm asks the operator to confirm a removal that has passed all checks.
 func (k removalKind) confirm(o *operator, names []string) error {
 	for _, name := range names {
 		o.note("%s %s %s", k.name, name, k.outcome)
@@ -67,16 +68,47 @@ func (k removalKind) confirm(o *operator, names []string) error {
 		o.note("  %s", line)
 	}
 
-	if !console.Confirm(o.streams, "Go on") {
-		return console.Hint(errors.New("nothing was removed"), "--no-prompt does not ask")
+	if !console.Confirm(o.streams, "Continue") {
+		return console.Hint(errors.New("nothing was removed"), "to skip the question: --no-prompt")
 	}
 	return nil
 }
 
-// removeAll removes all entities of these names, or none. It checks all before it removes any, and asks for
-// confirmation if the kind needs one.
+// removeAll removes all entities of these names, or none. It checks all entities before it removes any, and
+// asks for confirmation if the kind requires it.
 func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, names []string) error {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	if k.asks && !r.DryRun {
+		const rehearse = true
+		if err := k.checkAll(o, s, names, rehearse); err != nil {
+			return err
+		}
+		if err := k.confirm(o, names); err != nil {
+			return err
+		}
+	}
+
+	// The state may have changed during the question. If remove is nil, checkAll also removes the entities.
+	rehearse := r.DryRun || k.remove != nil
+	if err := k.checkAll(o, s, names, rehearse); err != nil {
+		return err
+	}
+	if !r.DryRun {
+		if err := k.removeEach(o.ctx, names); err != nil {
+			return err
+		}
+		o.noteAffected(untilGone, names...)
+	}
+
+	if err := r.printRemoved(o, k, names); err != nil || !k.awaitsHooks {
+		return err
+	}
+	o.noteBlockedRemoval(s, names)
+	return nil
+}
+
+// checkAll calls check for all entities in one transaction, which it only rehearses if rehearse is true.
+func (k removalKind) checkAll(o *operator, s *state.State, names []string, rehearse bool) error {
 	check := func(tx *state.Tx) error {
 		var refused []error
 		for _, name := range names {
@@ -89,8 +121,7 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 	}
 
 	var err error
-	asks := k.asks && !r.DryRun
-	if r.DryRun || k.remove != nil || asks {
+	if rehearse {
 		err = s.Rehearse(o.ctx, func(r *state.Rehearsal) error { return r.Update(o.ctx, check) })
 	} else {
 		err = s.Update(o.ctx, check)
@@ -99,30 +130,27 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 		return console.Hint(err, "nothing was changed")
 	}
 
-	if asks {
-		if err := k.confirm(o, names); err != nil {
-			return err
-		}
-		k.asks = false
-		return r.removeAll(o, s, k, names)
+	return nil
+}
+
+// removeEach calls remove for one entity after the other, unless remove is nil. It ignores entities that are
+// gone.
+func (k removalKind) removeEach(ctx context.Context, names []string) error {
+	if k.remove == nil {
+		return nil
 	}
 
 	for i, name := range names {
-		if r.DryRun || k.remove == nil {
-			break
-		}
-		if err := k.remove(o.ctx, name); err != nil && !errors.Is(err, state.ErrNotFound) {
+		if err := k.remove(ctx, name); err != nil && !errors.Is(err, state.ErrNotFound) {
 			return console.Hint(err, "removed before that: "+strings.Join(names[:i], ", "))
 		}
 	}
 
-	if !r.DryRun {
-		o.noteAffected(untilGone, names...)
-	}
-	if err := r.printRemoved(o, k, names); err != nil || !k.awaitsHooks {
-		return err
-	}
+	return nil
+}
 
+// noteBlockedRemoval prints the errors of units that keep the removed units and services from leaving.
+func (o *operator) noteBlockedRemoval(s *state.State, names []string) {
 	serviceOf := func(name string) string {
 		service, _, _ := strings.Cut(name, "/")
 		return service
@@ -144,12 +172,10 @@ func (r removalFlags) removeAll(o *operator, s *state.State, k removalKind, name
 		}
 		return going
 	})
-
-	return nil
 }
 
-// removeUnits does what removeAll does, for units and for services with all of their units. It also prints
-// what happens to their storage and machines.
+// removeUnits is like removeAll, for units, or for services with all of their units. It also prints what
+// happens to their storage and machines.
 func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind, names []string) error {
 	all, err := state.Read(o.ctx, s, (*state.View).Storages)
 	if err != nil {
@@ -174,19 +200,19 @@ func (r unitRemovalFlags) removeUnits(o *operator, s *state.State, k removalKind
 	return nil
 }
 
-// describeStorage returns a line for each storage of the units or services in names: it stays, or is
-// destroyed.
+// describeStorage returns a line for each storage of the units or services in names. The line shows whether
+// the storage stays or is removed.
 func (r unitRemovalFlags) describeStorage(all []state.Storage, names []string) (lines []string) {
 	for _, one := range all {
 		service, _, _ := strings.Cut(one.Unit, "/")
 		switch {
 		case !one.Made || !slices.Contains(names, one.Unit) && !slices.Contains(names, service):
-			// These units do not have it, or it was never made.
+			// The storage belongs to a different unit, or was never created.
 		case r.DestroyStorage:
-			lines = append(lines, fmt.Sprintf("storage %s is removed with it, with its content", one.ID))
+			lines = append(lines, fmt.Sprintf("storage %s is also removed, with its content", one.ID))
 		default:
 			lines = append(lines, fmt.Sprintf(
-				"storage %s stays on machine %s with its content; juju remove-storage %[1]s removes it", one.ID, one.Machine))
+				"storage %s stays on machine %s with its content; to remove it: juju remove-storage %[1]s", one.ID, one.Machine))
 		}
 	}
 
@@ -223,26 +249,27 @@ func describeMachines(units []state.Unit, names []string) (lines []string) {
 
 	for _, id := range slices.Sorted(maps.Keys(left)) {
 		if left[id] {
-			lines = append(lines, fmt.Sprintf("machine %s stays, without units; juju remove-machine %[1]s removes it", id))
+			lines = append(lines, fmt.Sprintf("machine %s stays, without units; to remove it: juju remove-machine %[1]s", id))
 		}
 	}
 	return lines
 }
 
-// printRemoved prints the entities that the command removes, or would remove.
+// printRemoved prints the entities that the command removes, or would remove. Plain text goes to stderr, and with
+// --dry-run to stdout.
 func (r removalFlags) printRemoved(o *operator, k removalKind, names []string) error {
 	if r.Format != "plain" {
 		return o.encode(r.Format, map[string]any{cmp.Or(k.key, k.name+"s"): names, "dry-run": r.DryRun})
 	}
 
 	to := o.streams.Err
-	would := ""
+	prefix := ""
 	if r.DryRun {
 		to = o.streams.Out
-		would = "dry run: "
+		prefix = "dry run: "
 	}
 	for _, name := range names {
-		fmt.Fprintf(to, "%s%s %s %s\n", would, k.name, name, k.outcome)
+		fmt.Fprintf(to, "%s%s %s %s\n", prefix, k.name, name, k.outcome)
 	}
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 type removeSecretCmd struct {
-	Secrets  []string `arg:"" name:"secret" help:"Names, or URIs; all are removed or none."`
+	Secrets  []string `arg:"" name:"secret" help:"Names or URIs. Either all secrets are removed, or none."`
 	Revision int      `placeholder:"N" help:"Remove only this revision."`
 }
 

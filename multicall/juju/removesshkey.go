@@ -11,7 +11,7 @@ type removeSSHKeyCmd struct {
 	IDs []string `arg:"" name:"key" help:"Keys: fingerprints, comments, or whole keys."`
 }
 
-// Run removes the keys, all or none.
+// Run removes all of the keys, or none.
 func (c removeSSHKeyCmd) Run(o *operator) error {
 	return o.changeSSHKeys(func(keys []string) ([]string, error) {
 		for _, id := range c.IDs {

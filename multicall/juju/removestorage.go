@@ -8,24 +8,24 @@ import (
 )
 
 type removeStorageCmd struct {
-	Storage   []string `arg:"" help:"Ids."`
-	Force     bool     `help:"Also remove storage that a unit has, after its unit has given it back."`
-	NoDestroy bool     `help:"Only forget detached storage: its directory stays with its content."`
+	Storage   []string `arg:"" help:"Ids of storage."`
+	Force     bool     `help:"Also remove storage that a unit has, after the unit has released it."`
+	NoDestroy bool     `help:"Only remove the record of detached storage. The directory stays, with its content."`
 	removalFlags
 }
 
-// Run removes the storage, all or none.
+// Run removes all of the storage, or none.
 func (c removeStorageCmd) Run(o *operator) error {
 	if c.NoDestroy && c.Force {
 		return console.Hint(console.Usage(errors.New("--no-destroy and --force cannot be used together")),
-			"to detach it from its unit first: juju detach-storage ID")
+			"to detach storage from its unit first: juju detach-storage ID")
 	}
 
 	return o.openChosen(func(s *state.State) error {
 		if c.NoDestroy {
 			k := removalKind{
 				name:    "storage",
-				outcome: "is forgotten; its directory stays with its content",
+				outcome: "is no longer in the model; its directory stays, with its content",
 				check:   (*state.Tx).ForgetStorage,
 			}
 			return c.removeAll(o, s, k, c.Storage)

@@ -12,12 +12,12 @@ import (
 type removeUnitCmd struct {
 	Units    []string `arg:"" name:"unit" help:"The units; with --num-units, applications."`
 	NumUnits int      `placeholder:"N" help:"Remove the N newest units of each application."`
-	Force    bool     `help:"Remove them at once, without hooks."`
+	Force    bool     `help:"Remove the units at once, without hooks."`
 	unitRemovalFlags
 	waitFlags
 }
 
-// Run makes the units dying, all or none. With --force it removes them at once.
+// Run marks all units as dying, or none. With --force it removes them at once.
 func (c removeUnitCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		k := removalKind{
@@ -47,7 +47,8 @@ func (c removeUnitCmd) Run(o *operator) error {
 	})
 }
 
-// chooseUnits returns the units to remove, without those that are being removed already.
+// chooseUnits returns the units to remove. With --num-units these are the newest units of each application, not
+// counting units that are already being removed.
 func (c removeUnitCmd) chooseUnits(v *state.View) (chosen []string, err error) {
 	if c.NumUnits == 0 {
 		return c.Units, nil
@@ -64,7 +65,7 @@ func (c removeUnitCmd) chooseUnits(v *state.View) (chosen []string, err error) {
 
 		units = slices.DeleteFunc(units, func(u state.Unit) bool { return u.Life != state.Alive })
 		if c.NumUnits < 0 || c.NumUnits > len(units) {
-			return nil, fmt.Errorf("cannot remove %s of application %q: it has %d",
+			return nil, fmt.Errorf("cannot remove %s of application %q, which has %d",
 				formatCount(c.NumUnits, "unit"), service, len(units))
 		}
 
@@ -91,14 +92,15 @@ func (c removeUnitCmd) destroyUnit(tx *state.Tx, name string) error {
 	return tx.DestroyUnit(name)
 }
 
-// checkUnitRemovable refuses a subordinate, by force, too: its principal would be left without.
+// checkUnitRemovable returns an error for a subordinate, even with --force, since its principal would be left
+// without the subordinate.
 func checkUnitRemovable(tx *state.Tx, name string) error {
 	u, err := tx.Unit(name)
 	if err != nil {
 		return err
 	}
 	if u.Principal != "" && u.Life == state.Alive {
-		return console.Hint(fmt.Errorf("cannot remove unit %q: it is a subordinate of %q and leaves with it",
+		return console.Hint(fmt.Errorf("cannot remove unit %q: it is a subordinate, and is removed together with %q",
 			name, u.Principal),
 			fmt.Sprintf("remove %s, or end the relation between the two applications", u.Principal))
 	}

@@ -2,12 +2,12 @@ package juju
 
 import "strings"
 
-// resetFlags put values back to their defaults beside those that are set.
+// resetFlags are the flags of commands that can both set values and reset them to their defaults.
 type resetFlags struct {
 	Reset []string `placeholder:"KEY,..." help:"Reset these to their defaults."`
 }
 
-// asks reports whether the call changes nothing.
+// asks reports whether the call only prints values and changes nothing.
 func (f resetFlags) asks(words []string) bool {
 	return len(f.Reset) == 0 && (len(words) == 0 || len(words) == 1 && !strings.Contains(words[0], "="))
 }

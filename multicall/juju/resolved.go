@@ -17,14 +17,15 @@ import (
 )
 
 type resolvedCmd struct {
-	Targets     []string `arg:"" optional:"" name:"unit" help:"Units; or one unit, and one of its relations by name or id; or ids of machines, whose start is retried."`
-	All         bool     `help:"Answer all units in error, and all relations in error."`
+	Targets     []string `arg:"" optional:"" name:"unit" help:"Units; or one unit and one of its relations, by name or id; or ids of machines, to retry their start."`
+	All         bool     `help:"Resolve all units in error, and all relations in error."`
 	Retry       bool     `short:"r" xor:"answer" help:"Run the failed hook again; the default, unless the model sets resolved-skips=true."`
 	NoRetry     bool     `xor:"answer" help:"Count the failed hook as done, and do not run it again."`
 	Constraints *string  `placeholder:"\"K=V ...\"" help:"Replace the machines' constraints."`
 }
 
-// errorOf names an error that an operator answers: a unit's own or, with a relation, that of the unit's relation.
+// errorOf names an error that an operator answers: the unit's own error or, if relation is set, the error of that
+// relation.
 type errorOf struct{ unit, relation string }
 
 func (e errorOf) String() string {
@@ -34,7 +35,7 @@ func (e errorOf) String() string {
 	return fmt.Sprintf("relation %q of unit %q", e.relation, e.unit)
 }
 
-// Run answers the errors, all or none. Nothing to resolve is a line of output, not an error.
+// Run answers all errors, or none. If there is nothing to resolve, it prints a line and returns nil.
 func (c resolvedCmd) Run(o *operator) error {
 	switch {
 	case c.All && len(c.Targets) > 0:
@@ -65,7 +66,7 @@ func (c resolvedCmd) Run(o *operator) error {
 			}
 		}
 
-		return c.answer(o, s, subjects)
+		return c.resolveAll(o, s, subjects)
 	})
 }
 
@@ -79,8 +80,8 @@ func (c resolvedCmd) retryMachines(o *operator) error {
 	}
 	if c.NoRetry {
 		return console.Hint(
-			console.Usage(fmt.Errorf("--no-retry is for units, and %s is a machine: its start cannot count as done", id)),
-			"juju resolved "+id+" retries it; juju remove-machine "+id+" removes it",
+			console.Usage(fmt.Errorf("--no-retry is only for units: the start of machine %s cannot count as done", id)),
+			"to retry the start: juju resolved "+id+"; to remove the machine: juju remove-machine "+id,
 		)
 	}
 
@@ -135,17 +136,18 @@ func findErrors(v *state.View) (all []errorOf, err error) {
 // resolution is the outcome of one answer.
 type resolution struct {
 	of      errorOf
-	failed  state.Hook         // the hook that had failed; empty: the unit was restored
+	failed  state.Hook         // the hook that had failed; empty if the unit was restored from a backup
 	retry   bool               // the hook runs again
-	running *state.RunningHook // the hook that the unit runs at the moment
+	running *state.RunningHook // the hook that the unit is currently running
 	storage []string           // storage that is created again, empty
-	refused error              // ErrNotInError or ErrAlreadyResolved: nothing to do
+	refused error              // ErrNotInError or ErrAlreadyResolved if there was nothing to do
 }
 
-// answer marks all subjects as resolved in one transaction, or none, and prints the outcome of each.
-func (c resolvedCmd) answer(o *operator, s *state.State, subjects []errorOf) error {
+// resolveAll marks all subjects as resolved in one transaction, or none, and prints the outcome of each.
+func (c resolvedCmd) resolveAll(o *operator, s *state.State, subjects []errorOf) error {
 	var done []resolution
 	err := s.Update(o.ctx, func(tx *state.Tx) error {
+		// After a conflict, this function runs again.
 		done = nil
 		env, err := tx.Environment()
 		if err != nil {
@@ -153,10 +155,12 @@ func (c resolvedCmd) answer(o *operator, s *state.State, subjects []errorOf) err
 		}
 
 		retry := c.Retry || !c.NoRetry && !env.ResolvedSkips()
+		// Try all subjects, so that the operator sees all obstacles at once.
 		var obstacles []error
 		for _, subject := range subjects {
 			one, err := resolveOne(tx, subject, retry)
 			if err == nil && c.Retry && errors.Is(one.refused, state.ErrNotInError) {
+				// An explicit --retry must not seem to succeed for a hook that was skipped.
 				err = refuseSkipped(tx, subject)
 			}
 			if err != nil {
@@ -167,6 +171,8 @@ func (c resolvedCmd) answer(o *operator, s *state.State, subjects []errorOf) err
 
 		return joinErrors(obstacles)
 	})
+
+	// With one subject, it is plain that nothing was changed.
 	if err != nil && len(subjects) > 1 {
 		return console.Hint(err, "nothing was changed")
 	}
@@ -183,8 +189,8 @@ func (c resolvedCmd) answer(o *operator, s *state.State, subjects []errorOf) err
 	return nil
 }
 
-// resolveOne marks one unit, or one of its relations, as resolved, and returns what the command prints about
-// it. A refusal is part of the result, so that other units are still resolved.
+// resolveOne marks one unit, or one of its relations, as resolved. If there is nothing to resolve, the result
+// records that instead of an error, so that other units are still resolved.
 func resolveOne(tx *state.Tx, of errorOf, retry bool) (one resolution, err error) {
 	one = resolution{of: of, retry: retry}
 	if _, err = tx.Unit(of.unit); err != nil {
@@ -218,9 +224,9 @@ func refuseSkipped(tx *state.Tx, of errorOf) error {
 	}
 
 	return console.Hint(
-		fmt.Errorf("cannot retry %s of %s: it failed at %s and counts as done, so nothing waits for an answer",
+		fmt.Errorf("cannot retry %s of %s: it failed at %s, and an earlier juju resolved counted it as done",
 			skipped.Hook, of.unit, skipped.Ended.Local().Format(time.DateTime)),
-		fmt.Sprintf("juju hook-history %s shows it; juju do %[1]s opens a shell as that unit, to finish its work", of.unit),
+		fmt.Sprintf("to see that hook: juju hook-history %s; to finish its work in a shell as that unit: juju do %[1]s", of.unit),
 	)
 }
 
@@ -242,13 +248,13 @@ func (c resolvedCmd) print(o *operator, s *state.State, one resolution) error {
 
 	fmt.Fprintf(o.streams.Out, "%s is marked as resolved%s\n", one.of, c.describeEffect(one))
 	if len(one.storage) > 0 {
-		o.note("storage %s is made again, empty", strings.Join(one.storage, ", "))
+		o.note("storage %s is created again, empty", strings.Join(one.storage, ", "))
 	}
 	return nil
 }
 
-// noteRelationErrors notes which relations of a unit are in error, if the operator named only the unit. The
-// unit itself is not in error, so one of the relations may have been meant.
+// noteRelationErrors prints the relations of a unit that are in error, if the operator named only the unit. The
+// unit itself is not in error, so the operator may have meant one of its relations.
 func noteRelationErrors(o *operator, s *state.State, of errorOf) error {
 	if of.relation != "" {
 		return nil
@@ -262,7 +268,7 @@ func noteRelationErrors(o *operator, s *state.State, of errorOf) error {
 
 		for _, id := range slices.Sorted(maps.Keys(inside.Relations)) {
 			if r := inside.Relations[id]; r.Failure != nil {
-				o.note("its %s is in error; to answer that: juju resolved --retry %s %s (or --no-retry)",
+				o.note("%s of this unit is in error; to resolve it: juju resolved --retry %s %s (or --no-retry)",
 					state.Relation{ID: id}, of.unit, r.Name)
 			}
 		}
@@ -271,10 +277,11 @@ func noteRelationErrors(o *operator, s *state.State, of errorOf) error {
 	})
 }
 
-// describeEffect returns what the answer causes. If the operator chose neither --retry nor --no-retry, it
-// names the other answer.
+// describeEffect describes the effect of the answer. If the operator chose neither --retry nor --no-retry, it also
+// names the option for the opposite answer.
 func (c resolvedCmd) describeEffect(one resolution) string {
-	if one.failed.Name == "" { // it was restored
+	// The unit was restored from a backup, and no hook had failed.
+	if one.failed.Name == "" {
 		return ""
 	}
 
@@ -286,18 +293,20 @@ func (c resolvedCmd) describeEffect(one resolution) string {
 	case one.retry:
 		text = "runs again; --no-retry counts it as done"
 	case !asked:
-		text = "counts as done, since " + state.ResolvedSkips + " is not false here; --retry runs it again"
+		text = "counts as done, since " + state.ResolvedSkips + " is true in this model; --retry runs it again"
 	}
 
 	return fmt.Sprintf(": %s of %s %s", one.failed.Name, one.of.unit, text)
 }
 
-// noteErrorsTimeout is short: the change is made, and the store may have gone since.
+// noteErrorsTimeout is short, since the change has already been made and the store may have become
+// unreachable.
 const noteErrorsTimeout = 2 * time.Second
 
-// noteErrors notes the units in error, of these services and of related ones, that block the command's
-// effect, with the hooks that wait. blocks reports whether a unit's error blocks it; relation is empty for
-// an error of the unit itself. noteErrors ignores its own errors, since the command has done its work.
+// noteErrors prints the units in error that block the command's effect, and their failed hooks. It considers
+// the units of the given services and of related services. blocks reports whether a unit's error blocks the
+// effect. relation is empty for an error of the unit itself. noteErrors ignores its own errors, since the
+// command has done its work.
 func (o *operator) noteErrors(
 	s *state.State,
 	services []string,
@@ -316,6 +325,10 @@ func (o *operator) noteErrors(
 
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		u := units[name]
+		if u.State == state.UnitDown {
+			// Its hooks wait for its agent, not for an answer.
+			continue
+		}
 		if i := u.Info; i != nil && i.Hook != "" && i.Resolved == state.Unresolved && blocks(name, u, "") {
 			o.noteError(name, name, i.Hook+": "+i.Message, i.NextRetry)
 		}

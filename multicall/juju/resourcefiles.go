@@ -14,7 +14,8 @@ import (
 	"bijou/state/resources"
 )
 
-// parseResourceFiles makes all checks of resource files that are possible before anything is stored.
+// parseResourceFiles parses words NAME=FILE. It makes all checks of the files that are possible before the
+// files are stored.
 func parseResourceFiles(meta *charm.Meta, words []string) (map[string]string, error) {
 	files, err := parsePairs(words)
 	if err != nil {
@@ -42,14 +43,14 @@ func checkResourceFile(path string) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%q is not a file", path)
 	case info.Size() > resources.MaxSize:
-		return fmt.Errorf("%q has %d bytes, at most %d (%d MiB)",
+		return fmt.Errorf("%q has %d bytes; the limit is %d (%d MiB)",
 			path, info.Size(), int64(resources.MaxSize), resources.MaxSize>>20)
 	}
 
 	return nil
 }
 
-// sumResource returns the sum that the file would be stored under.
+// sumResource returns the checksum under which the file would be stored.
 func sumResource(path string) (string, error) {
 	if err := checkResourceFile(path); err != nil {
 		return "", err
@@ -103,7 +104,7 @@ func charmOf(v *state.View, service string) (state.Charm, error) {
 	return v.Charm(s.Charm)
 }
 
-// noteMissingResources prints a hint for each resource that the charm declares and nobody has given.
+// noteMissingResources prints a hint for each resource that the charm declares and that has no file.
 func (o *operator) noteMissingResources(meta *charm.Meta, service string, files map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(meta.Resources)) {
 		_, err := meta.ResourceFile(name)

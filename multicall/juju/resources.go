@@ -22,8 +22,8 @@ type resourcesCmd struct {
 type resourceInfo struct {
 	Description string `json:"description,omitempty" yaml:"description,omitempty"`
 	Type        string `json:"type" yaml:"type"`
-	File        string `json:"file,omitempty" yaml:"file,omitempty"` // as it is called on units
-	Version     int    `json:"version" yaml:"version"`               // 0: none was given
+	File        string `json:"file,omitempty" yaml:"file,omitempty"` // the file's name on units
+	Version     int    `json:"version" yaml:"version"`               // 0 if no file was given
 	Size        int64  `json:"size" yaml:"size"`                     // in bytes
 	SHA256      string `json:"sha256,omitempty" yaml:"sha256,omitempty"`
 	Added       string `json:"added,omitempty" yaml:"added,omitempty"`
@@ -65,13 +65,14 @@ func (c resourcesCmd) Run(o *operator) error {
 			version = strconv.Itoa(r.Version)
 			size = strconv.FormatInt(r.Size, 10)
 		}
-		t.Add("", name, version, size, r.File, r.Origin, text.FirstLine(r.Description))
+		t.Add(console.Plain, name, version, size, r.File, r.Origin, text.FirstLine(r.Description))
 	}
 
 	return o.printTable(c.Format, infos, t)
 }
 
-// resourceInfos keeps files of a resource that the charm no longer has.
+// resourceInfos describes the resources by name. It includes files of resources that the charm no longer
+// declares.
 func resourceInfos(meta charm.Meta, given []resources.Resource) map[string]resourceInfo {
 	infos := map[string]resourceInfo{}
 	for name, r := range meta.Resources {

@@ -26,9 +26,9 @@ import (
 
 type restoreCmd struct {
 	File    string `arg:"" help:"The backup."`
-	State   string `placeholder:"URL" help:"Keep the state at this URL, as for bootstrap; with --replace it stays where it was."`
-	Replace bool   `help:"Restore the same model in place of its remains, and end its running agents."`
-	Adopt   bool   `help:"Accept units' directories as the backup describes them: a unit waits only if the directory of its storage is gone."`
+	State   string `placeholder:"URL" help:"Keep the state at this URL, as for bootstrap. With --replace, the default is the URL of the model."`
+	Replace bool   `help:"Restore the same model in place of what is left of it, and end its running agents."`
+	Adopt   bool   `help:"Assume that the units' directories are as in the backup: a unit waits only if the directory of its storage is missing."`
 	Key     string `placeholder:"FILE" help:"Open its secrets with these keys, a secret-keys.yaml; default: those in the backup."`
 	Check   bool   `help:"Only check the file, and print its content."`
 }
@@ -48,17 +48,17 @@ func (c restoreCmd) Run(o *operator) error {
 		switch {
 		case errors.Is(err, state.ErrStoreExists):
 			err = console.Hint(err,
-				"--state URL names a different place; --replace restores the same model in its place")
+				"to keep the state elsewhere: --state URL; to restore the same model in place: --replace")
 		case errors.Is(err, state.ErrRunning):
-			err = console.Hint(err, "juju stop ends the agents of this host")
+			err = console.Hint(err, "to end the agents of this host: juju stop")
 		}
 
 		return err
 	})
 }
 
-// restoreEnvironment makes an environment of the backup: a new one, or with --replace the same one in
-// place.
+// restoreEnvironment creates a new environment from the backup. With --replace, it restores the backup over
+// the same environment, if that environment exists.
 func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error {
 	env, err := copying.BackupEnvironment(a)
 	if err != nil {
@@ -78,35 +78,7 @@ func (c restoreCmd) restoreEnvironment(o *operator, a *backupfile.Reader) error 
 	defer lock.Release()
 
 	r := &restore{o: o, cmd: c, archive: a, env: e}
-	switch {
-	case lock.Bootstrapped() && !c.Replace:
-		done, derr := r.finishInterrupted(e.Dir)
-		if done || derr != nil {
-			if derr != nil {
-				return fmt.Errorf("cannot restore model %q: %w", e.Name, derr)
-			}
-
-			return nil
-		}
-
-		err = console.Hint(fmt.Errorf("there is one in %s already", e.Dir),
-			"-e NAME restores it under a different name; --replace restores it in place, if it is the same")
-	case lock.Bootstrapped():
-		err = r.replaceInPlace()
-	default:
-		if c.Replace {
-			r.env.UUID = env.UUID
-		}
-		b := bootstrap{o: o, cmd: bootstrapCmd{config: env.Config}, lock: lock, env: r.env, restore: r}
-		err = b.checkProvider()
-		if err == nil {
-			err = b.run()
-		}
-		if err != nil && !c.Replace { // or there may be more than was made here
-			err = errors.Join(err, b.undo())
-		}
-	}
-	if err != nil {
+	if err := r.run(lock, env); err != nil {
 		return fmt.Errorf("cannot restore model %q: %w", e.Name, err)
 	}
 
@@ -120,19 +92,50 @@ type restore struct {
 	env     home.Environment
 }
 
-// finishInterrupted starts an environment that was made of this backup, if only its start is missing: the
-// restoration was cut off.
+// run restores the backup under the lock of the environment's directory. env is the backup's environment.
+func (r *restore) run(lock *home.FolderLock, env state.Environment) error {
+	if lock.Bootstrapped() && r.cmd.Replace {
+		return r.replaceInPlace()
+	}
+	if lock.Bootstrapped() {
+		done, err := r.finishInterrupted(r.env.Dir)
+		if done || err != nil {
+			return err
+		}
+		return console.Hint(fmt.Errorf("%s already contains a model", r.env.Dir),
+			"to restore the backup under a different name: -e NAME; to restore the same model in place: --replace")
+	}
+
+	if r.cmd.Replace {
+		r.env.UUID = env.UUID
+	}
+
+	b := bootstrap{o: r.o, cmd: bootstrapCmd{config: env.Config}, lock: lock, env: r.env, restore: r}
+	err := b.checkProvider()
+	if err == nil {
+		err = b.run()
+	}
+	// With --replace, the directory may have files that this call has not created.
+	if err != nil && !r.cmd.Replace {
+		err = errors.Join(err, b.undo())
+	}
+	return err
+}
+
+// finishInterrupted starts an environment that an interrupted call has completely restored from this backup. done
+// is false if there is no such environment in dir.
 func (r *restore) finishInterrupted(dir string) (done bool, err error) {
 	e, err := home.Load(dir)
 	if err != nil {
 		return false, err
 	}
 	_, whole, err := copying.FindRestored(r.o.ctx, e.State, r.archive)
+	// This is a different environment, or its store cannot be read.
 	if err != nil || !whole {
-		return false, nil // it is another, whatever it is
+		return false, nil
 	}
 
-	r.o.note("model %q was already restored from this backup completely; starting it",
+	r.o.note("model %q has already been restored completely from this backup; starting it",
 		e.Name)
 	if err := r.o.startBackground(e); err != nil {
 		return true, err
@@ -140,12 +143,15 @@ func (r *restore) finishInterrupted(dir string) (done bool, err error) {
 	return true, r.o.setCurrent(e.Name)
 }
 
-// findWhole returns the uuid of the environment that an interrupted call has made of this backup in the
-// same store and under the same name. It is empty if there is none.
+// findWhole returns the uuid of the environment that an interrupted call has completely restored from this
+// backup, in the same store and under the same name. It returns "" if there is no such environment. With
+// --replace, callers restore the backup in either case.
 func (r *restore) findWhole(e home.Environment) (uuid string, err error) {
 	env, whole, err := copying.FindRestored(r.o.ctx, e.State, r.archive)
+	// The store was replaced while a process had it open. With --replace, the restoration sets its files aside
+	// later.
 	if _, replaced := errors.AsType[*state.Replaced](err); replaced && r.cmd.Replace {
-		return "", nil // it is set aside
+		return "", nil
 	}
 	if err != nil || !whole || env.Name != e.Name {
 		return "", err
@@ -153,7 +159,7 @@ func (r *restore) findWhole(e home.Environment) (uuid string, err error) {
 
 	next := "using it as it is"
 	if r.cmd.Replace {
-		next = "making it again"
+		next = "creating it again"
 	}
 	r.o.note(
 		"  the state in %s is already complete, from an interrupted restoration of this backup; %s",
@@ -171,9 +177,9 @@ func (r *restore) replaceInPlace() error {
 	}
 	if now.UUID != r.archive.UUID {
 		return console.Hint(
-			fmt.Errorf("the one in %s is different, with the uuid %s, not %s",
+			fmt.Errorf("the model in %s is a different one, with the uuid %s, not %s",
 				now.Dir, now.UUID, r.archive.UUID),
-			"-e NAME restores it under a different name",
+			"to restore the backup under a different name: -e NAME",
 		)
 	}
 
@@ -190,7 +196,7 @@ func (r *restore) replaceInPlace() error {
 
 	r.env = now
 	if err := os.MkdirAll(filepath.Dir(now.StateFile()), 0o700); err != nil {
-		return fmt.Errorf("cannot make the state's directory: %w", err)
+		return fmt.Errorf("cannot create the state's directory: %w", err)
 	}
 	if _, err := r.findWhole(now); err != nil {
 		return err
@@ -217,9 +223,8 @@ func (r *restore) replaceInPlace() error {
 	return r.o.startBackground(now)
 }
 
-// restoreStore sets aside the folders of units that the backup does not know, unpacks those that
-// are not there, and fills the store. As long as the store is as it was, a failure puts the
-// folders back.
+// restoreStore sets aside the directories of units that are not in the backup, unpacks missing directories,
+// and fills the store. If it fails before the store has changed, it moves the directories back.
 func (r *restore) restoreStore(e home.Environment, sha256 string) error {
 	var aside asideFolders
 	if r.cmd.Replace {
@@ -267,7 +272,8 @@ func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) err
 			env.Name = e.Name
 			env.UUID = e.UUID
 			env.Tools = e.Tools
-			if sha256 != "" { // which bootstrap has set
+			// Only bootstrap passes the checksum of the provider's executable.
+			if sha256 != "" {
 				env.Config[state.ProviderSHA256] = sha256
 			}
 		},
@@ -289,21 +295,22 @@ func (r *restore) fillStore(e home.Environment, sha256 string, begun func()) err
 	return nil
 }
 
-// noteOutcome prints what an operator must know about the restored environment.
+// noteOutcome prints notes about the restored environment that an operator must know.
 func (r *restore) noteOutcome() {
 	if r.cmd.Replace {
 		r.o.note("  no instance is stopped until provisioner-harvest-mode is set again: some may be newer than the backup")
 		r.o.note("  units whose directories differ from the backup wait for: juju resolved UNIT")
 	} else {
-		r.o.note("  it is a different model, with the uuid %s; it owns none of the old one's machines",
+		r.o.note("  this is a new model, with the uuid %s; it owns no machine of the old model",
 			r.env.UUID)
-		r.o.note("  units whose directories are not in the backup begin again; machines except 0 wait for: juju resolved MACHINE")
+		r.o.note("  units whose directories are not in the backup begin again; all machines except 0 wait for: juju resolved MACHINE")
 	}
 }
 
-// chooseStateURL returns the URL of the store to restore to, and writes the credentials that the URL names into the
-// environment's directory. With --replace and without --state it is the backup's own store, with the credentials of
-// the backup, unless that store is a file, which may be in a different directory by now.
+// chooseStateURL returns the URL of the store to restore to, and writes the credentials that the URL names
+// into the environment's directory. With --replace and without --state, that is the backup's own store with
+// the backup's credentials. A store in a file is an exception, since the file may be in a different directory
+// by now.
 func (r *restore) chooseStateURL(e home.Environment) (string, error) {
 	if !r.cmd.Replace || r.cmd.State != "" || !strings.HasPrefix(r.archive.State, "etcd") {
 		return e.KeepCredentials(e.State)
@@ -338,8 +345,8 @@ func (r *restore) writeCredential(e home.Environment, name string) error {
 
 const maxCredentialSize = 1 << 20 // in bytes
 
-// unpackUnits restores the units' directories, except those that exist. It does not restore the bindings of
-// storage: there is no storage, or it is bound for the unit of the former environment.
+// unpackUnits restores the units' directories, except those that exist. It does not restore the notes about
+// bound storage, since the storage is missing, or is bound for a unit of the former environment.
 func (r *restore) unpackUnits(e home.Environment) error {
 	for _, name := range r.archive.Names("machines/") {
 		if !strings.Contains(name, "/units/") {
@@ -364,8 +371,9 @@ func (r *restore) unpackUnits(e home.Environment) error {
 	return nil
 }
 
-// unpackStorage restores the content of storage, and returns the ids. With mayBeThere it leaves directories
-// with files alone; otherwise such a directory is an error.
+// unpackStorage restores the content of storage, and returns the ids of the storage that is then in place. If
+// a directory already has files, unpackStorage keeps them if mayBeThere is true, and otherwise returns an
+// error.
 func (r *restore) unpackStorage(e home.Environment, mayBeThere bool) (kept []string, err error) {
 	for _, k := range r.archive.Keys {
 		id, ok := strings.CutPrefix(k.Key, keys.Storages)
@@ -396,7 +404,7 @@ func (r *restore) unpackStorage(e home.Environment, mayBeThere bool) (kept []str
 	}
 
 	if len(kept) > 0 {
-		r.o.note("  restored, or already there: the content of storage %s", strings.Join(kept, ", "))
+		r.o.note("  restored, or already in place: the content of storage %s", strings.Join(kept, ", "))
 	}
 	return kept, nil
 }
@@ -411,7 +419,7 @@ func (r *restore) unpackOne(name, folder string, mayBeThere bool) error {
 		}
 
 		if !empty && !mayBeThere {
-			return console.Hint(fmt.Errorf("%s has files already", folder),
+			return console.Hint(fmt.Errorf("%s already contains files", folder),
 				"move it away, or remove it if an interrupted restoration left it")
 		}
 		if !empty {
@@ -434,19 +442,19 @@ func (r *restore) unpackOne(name, folder string, mayBeThere bool) error {
 	return errors.Join(err, content.Close())
 }
 
-// asideFolder is the folder of a unit that is newer than the backup, moved to where no agent
+// asideFolder is the directory of a unit that is newer than the backup. It was moved to a path where no agent
 // removes it.
 type asideFolder struct {
-	name string // below the environment's folder
-	own  string // where the folder was
-	kept string // where it is
-	link string // led to it; empty: it was no link
-	to   string // what link was
+	name string // the directory's path below the environment's directory
+	own  string // the directory's original path
+	kept string // the directory's new path
+	link string // the symlink that led to the directory, or empty if there was none
+	to   string // the target of link
 }
 
 type asideFolders []asideFolder
 
-// undo puts the folders back: their units go on if the store was not replaced.
+// undo moves all directories back, so that their units continue although nothing was restored.
 func (all asideFolders) undo(o *operator) error {
 	var errs []error
 	for _, a := range all {
@@ -460,7 +468,7 @@ func (all asideFolders) undo(o *operator) error {
 	return errors.Join(errs...)
 }
 
-// undo moves a unit's directory back to its place, and makes the symlink to it again.
+// undo moves a unit's directory back to its original path, and creates the symlink to it again.
 func (a asideFolder) undo() error {
 	if err := os.Rename(a.kept, a.own); err != nil {
 		return fmt.Errorf("cannot put back the unit's directory %s: %w", a.kept, err)
@@ -476,7 +484,7 @@ func (a asideFolder) undo() error {
 }
 
 // setAsideUnknown moves away the directories of units that are newer than the backup, since agents remove
-// directories of unknown units. If it fails for one, it moves the others back.
+// directories of unknown units. If it fails for one directory, it moves the others back.
 func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 	known := map[string]bool{}
 	for _, k := range r.archive.Keys {
@@ -489,11 +497,11 @@ func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 	if err != nil {
 		return nil, err
 	}
+
 	var all asideFolders
-
 	for _, dir := range dirs {
-		found, _ := filepath.Glob(filepath.Join(dir, "units", "*")) // fails for a bad pattern only
-
+		// Glob fails only for an invalid pattern.
+		found, _ := filepath.Glob(filepath.Join(dir, "units", "*"))
 		for _, folder := range found {
 			name, err := filepath.Rel(e.Dir, folder)
 			if err != nil {
@@ -507,7 +515,7 @@ func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 			one, err := setAside(name, folder, aside)
 			if err != nil {
 				err = console.Hint(fmt.Errorf("cannot set the unit's directory %s aside: %w", folder, err),
-					"nothing was restored: make room for it there, or move it away, and restore again")
+					"nothing was restored: free space for the directory, or move it away, and restore again")
 				return nil, errors.Join(err, all.undo(r.o))
 			}
 
@@ -515,7 +523,7 @@ func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 				continue
 			}
 
-			r.o.note("  the backup has no unit for the directory %s, which is now %s", name, aside)
+			r.o.note("  the backup has no unit for the directory %s, which has been moved to %s", name, aside)
 			all = append(all, one)
 		}
 	}
@@ -523,7 +531,8 @@ func (r *restore) setAsideUnknown(e home.Environment) (asideFolders, error) {
 	return all, nil
 }
 
-// freeName returns the path, with a number if something is there: this backup was restored before.
+// freeName returns the path, with a number if the path exists. The path exists if this backup was restored
+// before.
 func freeName(path string) string {
 	free := path
 	for n := 2; ; n++ {
@@ -534,8 +543,8 @@ func freeName(path string) string {
 	}
 }
 
-// setAside moves a unit's directory to aside, and removes a symlink that leads to it. It returns no
-// directory for a dangling symlink, since the directory was set aside before.
+// setAside moves a unit's directory to the path aside, and removes a symlink that leads to the directory. It
+// returns no directory for a dangling symlink, since the directory was set aside before.
 func setAside(name, folder, aside string) (asideFolder, error) {
 	own, err := filepath.EvalSymlinks(folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -570,8 +579,9 @@ func setAside(name, folder, aside string) (asideFolder, error) {
 	return one, nil
 }
 
-// takeSecretKeys puts the keys of the backup, and those of --key, before the environment's
-// own, which are newer; there is always one that seals.
+// takeSecretKeys writes the environment's keys for secrets: the keys of the backup, the keys of --key, and
+// the environment's own keys, which are newer. If there are no keys, it creates a new key, so that secrets
+// can be sealed.
 func (r *restore) takeSecretKeys(e home.Environment) error {
 	var ring secret.Keyring
 	if name := backupfile.SecretKeysName(); r.archive.Has(name) {
@@ -589,7 +599,7 @@ func (r *restore) takeSecretKeys(e home.Environment) error {
 	if r.cmd.Key != "" {
 		given, err := keyfile.File(r.cmd.Key).Read()
 		if err != nil {
-			return fmt.Errorf("cannot take the keys of %q: %w", r.cmd.Key, err)
+			return fmt.Errorf("cannot read the keys in %q: %w", r.cmd.Key, err)
 		}
 		ring = append(ring, given...)
 	}
@@ -606,7 +616,7 @@ func (r *restore) takeSecretKeys(e home.Environment) error {
 	return e.SecretKeys().Write(ring)
 }
 
-// noteStorage notes how storage continues whose content is not restored.
+// noteStorage prints what happens to storage whose content is not restored.
 func (r *restore) noteStorage(e home.Environment) error {
 	return r.o.openUnchecked(e, func(s *state.State) error {
 		all, err := state.Read(r.o.ctx, s, (*state.View).Storages)
@@ -622,16 +632,16 @@ func (r *restore) noteStorage(e home.Environment) error {
 		}
 
 		if r.cmd.Replace && len(all) > 0 {
-			r.o.note("  units whose storage is missing also wait: juju resolved UNIT makes it again, empty")
+			r.o.note("  units whose storage is missing also wait; to create their storage again, empty: juju resolved UNIT")
 		}
 		if !r.cmd.Replace && len(renewed) > 0 {
-			r.o.note("  made again, empty: storage %s", strings.Join(renewed, ", "))
+			r.o.note("  created again, empty: storage %s", strings.Join(renewed, ", "))
 		}
 		return nil
 	})
 }
 
-// noteSealed prints the secrets that cannot be opened with the keys that this host has.
+// noteSealed warns of secrets that cannot be opened with the keys that this host has.
 func (r *restore) noteSealed(e home.Environment) error {
 	ring, err := e.SecretKeys().Read()
 	if err != nil {
@@ -648,9 +658,10 @@ func (r *restore) noteSealed(e home.Environment) error {
 			for _, one := range all {
 				_, err := record.Open(v, ring, one, one.Latest)
 				switch {
-				case errors.Is(err, secret.ErrNoKey):
+				case record.IsUnopened(err):
 					sealed = append(sealed, fmt.Sprintf("%s of %s", one.ID, one.Owner))
-				case errors.Is(err, state.ErrNotFound): // that revision was removed
+				case errors.Is(err, state.ErrNotFound):
+					// The latest revision was removed.
 				case err != nil:
 					return nil, err
 				}
@@ -658,13 +669,15 @@ func (r *restore) noteSealed(e home.Environment) error {
 
 			return sealed, nil
 		})
-
-		if err != nil || len(sealed) == 0 {
+		if err != nil {
 			return err
 		}
+		if len(sealed) == 0 {
+			return nil
+		}
 
-		r.o.note("warning: nothing here opens these secrets: %s", strings.Join(sealed, ", "))
-		r.o.note("hint: restore with --key FILE, the %s of a host of the model that was backed up",
+		r.o.note("warning: no key on this host opens these secrets: %s", strings.Join(sealed, ", "))
+		r.o.note("hint: restore with --key FILE, where FILE is the %s from a host of the model in the backup",
 			keyfile.FileName)
 		return nil
 	})

@@ -14,7 +14,7 @@ import (
 	"bijou/state/backupfile"
 )
 
-// TestRestoredURL checks that an environment whose host is lost finds its state again, with the
+// TestRestoredURL checks that the state of an environment whose host is lost is found again, with the
 // credentials in the backup.
 func TestRestoredURL(t *testing.T) {
 	var b bytes.Buffer
@@ -37,7 +37,7 @@ func TestRestoredURL(t *testing.T) {
 		cmd  restoreCmd
 		want string
 	}{
-		{restoreCmd{}, "sqlite:/x"}, // another environment is elsewhere
+		{restoreCmd{}, "sqlite:/x"}, // a new environment has its own store
 		{restoreCmd{Replace: true, State: "sqlite:/x"}, "sqlite:/x"},
 		{restoreCmd{Replace: true}, "etcd://h:1/x?key=" + kept},
 	} {
@@ -53,7 +53,7 @@ func TestRestoredURL(t *testing.T) {
 	}
 }
 
-// TestSetAsideAllOrNone tries to set three directories aside, of which one cannot be.
+// TestSetAsideAllOrNone tries to set three directories aside, one of which cannot be moved.
 func TestSetAsideAllOrNone(t *testing.T) {
 	var b bytes.Buffer
 	w := backupfile.NewWriter(&b)
@@ -78,8 +78,8 @@ func TestSetAsideAllOrNone(t *testing.T) {
 		}
 	}
 	link("a-0", "../agents/unit-a-0")
-	link("c-0", "c-0")                // it is a cycle
-	link("d-0", "../agents/unit-d-0") // nothing is left of it
+	link("c-0", "c-0")                // a symlink to itself
+	link("d-0", "../agents/unit-d-0") // a dangling symlink
 	said := bytes.Buffer{}
 	r := &restore{archive: a, o: &operator{streams: console.Streams{Err: &said}}}
 

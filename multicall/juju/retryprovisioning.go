@@ -15,9 +15,10 @@ type retryProvisioningCmd struct {
 	Constraints *string  `placeholder:"\"K=V ...\"" help:"Replace the machines' constraints."`
 }
 
-// Run marks the machines, all or none. A machine that needs no retry is a line of output,
-// not an error.
+// Run marks all machines for a retry, or none. For a machine that needs no retry, it prints a line and
+// returns no error.
 func (c retryProvisioningCmd) Run(o *operator) error {
+	// Either --all or ids must be given, and not both.
 	if c.All == (len(c.Machines) > 0) {
 		return console.Hint(console.Usage(errors.New("no machines given: want their ids, or --all")), "juju machines lists them")
 	}
@@ -33,8 +34,9 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 
 	var output string
 	err := o.update(func(tx *state.Tx) error {
+		// After a conflict, this function runs again.
 		output = ""
-		ids, err := c.choose(tx)
+		ids, err := c.chooseMachines(tx)
 		if err != nil {
 			return err
 		}
@@ -62,17 +64,21 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 	return nil
 }
 
-// choose returns the ids of the machines to try again.
-func (c retryProvisioningCmd) choose(tx *state.Tx) (ids []string, err error) {
+// chooseMachines returns the ids of the machines to retry.
+func (c retryProvisioningCmd) chooseMachines(tx *state.Tx) (ids []string, err error) {
 	if !c.All {
 		return c.Machines, nil
 	}
 
 	machines, err := tx.Machines()
+	if err != nil {
+		return nil, err
+	}
+
 	for _, m := range machines {
 		if m.Status == state.MachineError {
 			ids = append(ids, m.ID)
 		}
 	}
-	return ids, err
+	return ids, nil
 }

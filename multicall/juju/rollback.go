@@ -13,8 +13,8 @@ type rollbackCmd struct {
 	waitFlags
 }
 
-// Run takes the service back to the charm that it ran before this one and that a unit was active with.
-// Units in error go, too, and their failed hooks run again, of that charm.
+// Run returns the service to the last earlier charm with which a unit was active. Units in error also return
+// to it, and run their failed hooks again.
 func (c rollbackCmd) Run(o *operator) error {
 	kept, err := readChosen(o, func(v *state.View) ([]state.KeptCharm, error) { return v.KeptCharms(c.Service) })
 	if err != nil {
@@ -22,10 +22,10 @@ func (c rollbackCmd) Run(o *operator) error {
 	}
 	if len(kept) == 0 {
 		return console.Hint(
-			fmt.Errorf("cannot roll back application %q: none of its earlier charms is kept with which a unit was active", c.Service),
-			"juju upgrade-charm "+c.Service+" --switch CHARM, or --revision N, goes over to any charm",
+			fmt.Errorf("cannot roll back application %q: the model has no earlier charm with which a unit was active", c.Service),
+			"juju refresh "+c.Service+" --switch CHARM, or --revision N, switches to any charm",
 		)
 	}
 
-	return upgradeCharmCmd{Service: c.Service, Retry: true, DryRun: c.DryRun, waitFlags: c.waitFlags, back: &kept[0]}.Run(o)
+	return refreshCmd{Service: c.Service, Retry: true, DryRun: c.DryRun, waitFlags: c.waitFlags, back: &kept[0]}.Run(o)
 }

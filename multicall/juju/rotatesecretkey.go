@@ -9,11 +9,11 @@ import (
 )
 
 type rotateSecretKeyCmd struct {
-	Forget bool `help:"Remove former keys instead, once nothing is sealed with them. Backups from that time can no longer be opened."`
+	Forget bool `help:"Remove former keys instead, once nothing is sealed with them. Secrets in backups from that time can then no longer be opened."`
 }
 
-// Run makes a new key, gives it to all machines, and then seals all secrets with it. It may be killed at
-// any point and run again. It removes old keys only with --forget.
+// Run creates a new key, copies it to all machines, and then seals all secrets with it. If it is killed at
+// any point, it can be run again. It removes old keys only with --forget.
 func (c rotateSecretKeyCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -26,8 +26,10 @@ func (c rotateSecretKeyCmd) Run(o *operator) error {
 	defer lock.Release()
 
 	return o.openSecrets(func(s *state.State, ring secret.Keyring) error {
+		// The last key of a ring seals, and all its keys open.
 		next := slices.Clone(ring)
 		if !c.Forget {
+			// First, the new key only opens. So every machine has the key before any machine seals with it.
 			fresh := secret.NewKey()
 			if err := o.giveSecretKeys(e, s, append(secret.Keyring{fresh}, ring...)); err != nil {
 				return err
@@ -53,7 +55,7 @@ func (c rotateSecretKeyCmd) Run(o *operator) error {
 		}
 
 		o.note(
-			"secrets are sealed with a new key, %s again; earlier keys stay, for backups: juju rotate-secret-key --forget removes them",
+			"secrets are now sealed with a new key (%s resealed); earlier keys stay, since backups need them; to remove them: juju rotate-secret-key --forget",
 			formatCount(n, "content"),
 		)
 

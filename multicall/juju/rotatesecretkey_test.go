@@ -12,8 +12,8 @@ import (
 	"bijou/state"
 )
 
-// hostsElsewhere is a provider that keeps each machine's directory outside the environment, as on a
-// different host.
+// hostsElsewhere is a provider that keeps each machine's directory outside the environment's, as if the
+// machine were on a different host.
 type hostsElsewhere struct {
 	testProviders
 	dir string
@@ -25,8 +25,8 @@ func (p hostsElsewhere) Access(_ home.Environment, _ state.Environment, m state.
 	}}, nil
 }
 
-// TestKeysReachOtherHostsFirst checks that machines on other hosts get a key before anything is sealed
-// with it. While one cannot be reached, nothing is sealed.
+// TestKeysReachOtherHostsFirst checks that machines on other hosts get a key before any secret is sealed with
+// it. While one of these machines cannot be reached, no secret is sealed.
 func TestKeysReachOtherHostsFirst(t *testing.T) {
 	must := func(t *testing.T, err error) {
 		t.Helper()
@@ -52,7 +52,7 @@ func TestKeysReachOtherHostsFirst(t *testing.T) {
 	before, err := e.SecretKeys().Read()
 	must(t, err)
 
-	w.mustFail(1, "cannot give machine 2 the keys for secrets", "rotate-secret-key")
+	w.mustFail(1, "cannot copy the keys for secrets to machine 2", "rotate-secret-key")
 	ring, err := e.SecretKeys().Read()
 	must(t, err)
 	if ring[len(ring)-1] != before[0] {

@@ -14,22 +14,12 @@ type runCmd struct {
 	StringArgs bool `help:"Treat all values of an action's parameters as text."`
 }
 
-// Run runs an action if there is no command.
+// Run runs an action of a charm. With a command after two dashes, it runs that command as juju exec does.
 func (c runCmd) Run(o *operator) error {
 	if len(o.command) == 0 && len(c.Units) > 1 && !isUnitWord(c.Units[0]) {
-		app := quoteShellWords(c.Units[:1])
-		if isUnitWord(c.Units[1]) {
-			return console.Hint(console.Usage(fmt.Errorf("%q is not a unit", c.Units[0])),
-				fmt.Sprintf("juju run %s %s", quoteShellWords(c.Units[1:2]), quoteShellWords(slices.Concat(c.Units[:1], c.Units[2:]))))
-		}
-		err := console.Usage(fmt.Errorf("%q is not a unit", c.Units[0]))
-		if slices.Contains([]string{"sh", "bash", "/bin/sh", "/bin/bash"}, c.Units[1]) {
-			return console.Hint(err, fmt.Sprintf("for a shell on its unit's machine: juju ssh %s/leader", app))
-		}
-		return console.Hint(err,
-			fmt.Sprintf("juju run %s/leader %s", app, quoteShellWords(c.Units[1:])),
-			fmt.Sprintf("for a command instead of an action: juju exec --application %s -- %s", app, quoteShellWords(c.Units[1:])))
+		return refuseNonUnit(c.Units[0], c.Units[1:])
 	}
+
 	isOther := func(word string) bool { return !isUnitWord(word) }
 	if len(o.command) > 0 || !slices.ContainsFunc(c.Units, isOther) {
 		return c.execCmd.Run(o)
@@ -46,4 +36,24 @@ func (c runCmd) Run(o *operator) error {
 		Wait:       waitFlag{!c.Background, c.Timeout},
 		Format:     c.Format,
 	}.Run(o)
+}
+
+// refuseNonUnit returns the error for a word that is not a unit, with the commands that the operator may have
+// meant. rest are the words after it. rest has at least one word.
+func refuseNonUnit(word string, rest []string) error {
+	app := quoteShellWords([]string{word})
+	err := console.Usage(fmt.Errorf("%q is not a unit", word))
+
+	// In "juju run restart blog/0", the words are in the wrong order.
+	if isUnitWord(rest[0]) {
+		words := slices.Concat([]string{word}, rest[1:])
+		return console.Hint(err, fmt.Sprintf("juju run %s %s", quoteShellWords(rest[:1]), quoteShellWords(words)))
+	}
+	if slices.Contains([]string{"sh", "bash", "/bin/sh", "/bin/bash"}, rest[0]) {
+		return console.Hint(err, fmt.Sprintf("for a shell on its unit's machine: juju ssh %s/leader", app))
+	}
+
+	return console.Hint(err,
+		fmt.Sprintf("juju run %s/leader %s", app, quoteShellWords(rest)),
+		fmt.Sprintf("for a command instead of an action: juju exec --application %s -- %s", app, quoteShellWords(rest)))
 }

@@ -61,7 +61,7 @@ func TestCutCommand(t *testing.T) {
 	}
 }
 
-// TestAsShellRuns checks that words that are not programs run in a shell, as Juju runs all commands.
+// TestAsShellRuns checks that a shell runs words that are not a program, as it runs all commands in Juju.
 func TestAsShellRuns(t *testing.T) {
 	for line, want := range map[string]string{
 		"exit 3":      "exit 3",
@@ -78,8 +78,9 @@ func TestAsShellRuns(t *testing.T) {
 	}
 }
 
-// TestTargetsOfRun checks that a unit whose agent is down does not stop the others from running. A unit
-// that does not exist does, and a unit that is not up yet is waited for.
+// TestTargetsOfRun checks that juju run runs the command on the other units if the agent of one unit is down.
+// If one of the units does not exist, it does not run the command. It waits for a unit that has not started
+// yet.
 func TestTargetsOfRun(t *testing.T) {
 	st := statetest.New(t)
 	units := statetest.AddService(t, st, statetest.MySQL(), 3)

@@ -18,7 +18,7 @@ type runActionCmd struct {
 	Words      []string `arg:"" name:"unit action key=value" help:"Units, the action, and its parameters."`
 	Params     string   `placeholder:"FILE" help:"Read parameters from this YAML file; those on the command line override."`
 	StringArgs bool     `help:"Treat all values of parameters as text."`
-	Wait       waitFlag `placeholder:"TIME" help:"Wait for the end and show the results; --wait=30s waits at most that long."`
+	Wait       waitFlag `placeholder:"TIME" help:"Wait for the action to end, and show the results; --wait=30s waits at most that long."`
 	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json, with --wait; default yaml."`
 }
 
@@ -39,7 +39,7 @@ func (c runActionCmd) Run(o *operator) error {
 		queued, err := call.enqueue(o, s)
 		if err != nil {
 			if c.Format == taskFormat {
-				err = taskError(err, false)
+				err = taskError(err)
 			}
 			return err
 		}
@@ -56,7 +56,7 @@ type actionRequest struct {
 	units  []string
 	action string
 	pairs  []string
-	texts  bool // the pairs' values are texts
+	texts  bool // treat the values of pairs as text
 	file   map[string]any
 }
 
@@ -89,9 +89,10 @@ func readParams(path string) (map[string]any, error) {
 	return params, nil
 }
 
-// enqueue queues the action on all units or none.
+// enqueue queues the action on all units, or on none.
 func (call actionRequest) enqueue(o *operator, s *state.State) (all []actions.Action, err error) {
 	err = s.Update(o.ctx, func(tx *state.Tx) error {
+		// After a conflict, this function runs again.
 		all = nil
 		for _, word := range call.units {
 			unit, err := findUnitName(tx.View, word)
@@ -115,7 +116,7 @@ func (call actionRequest) enqueue(o *operator, s *state.State) (all []actions.Ac
 	if errors.Is(err, state.ErrNotFound) && strings.Contains(err.Error(), "no action") {
 		app, _, _ := strings.Cut(call.units[0], "/")
 		err = console.Hint(err, "juju actions "+app+" lists them",
-			"put the command behind two dashes if it is one: juju exec UNIT... -- COMMAND")
+			"if this is a command, put it after two dashes: juju exec UNIT... -- COMMAND")
 	}
 
 	return all, err
@@ -151,8 +152,9 @@ func (call actionRequest) mergeParams(v *state.View, unit string) (map[string]an
 	return params, nil
 }
 
-// setParam sets the value at the path. It copies dictionaries on the way, since units share the file's, and
-// replaces a value that is no dictionary.
+// setParam returns a copy of the dictionary into, with the value at the path. It also copies the dictionaries
+// on the path, since all units share the dictionaries of the file. A value on the path that is not a
+// dictionary is replaced.
 func setParam(into map[string]any, path []string, value any) map[string]any {
 	out := map[string]any{}
 	maps.Copy(out, into)
@@ -171,12 +173,13 @@ func (call actionRequest) reportQueued(o *operator, s *state.State, queued []act
 	}
 	call.warnQueued(o, s, queued)
 	if len(queued) == 1 {
-		o.note("hint: juju show-action-output --wait %d shows its result", queued[0].ID)
+		o.note("hint: to see its result: juju show-operation --wait %d", queued[0].ID)
 	}
 	return nil
 }
 
-// warnQueued ignores errors of its own: the action is queued.
+// warnQueued warns of absent agents and of undeclared parameters. It ignores its own errors, since the actions
+// are already queued.
 func (call actionRequest) warnQueued(o *operator, s *state.State, queued []actions.Action) {
 	_ = s.View(o.ctx, func(v *state.View) error {
 		for _, a := range queued {

@@ -14,9 +14,9 @@ import (
 type runResult struct {
 	o            *operator
 	actions      []*awaitedAction
-	cancelReason string // why those that did not end by themselves were ended
+	cancelReason string // why the actions that had not ended were cancelled
 
-	down []error // of units on which it was not run
+	down []error // an error for each unit on which the command was not run
 }
 
 // print prints the outcomes. Its error carries the exit code.
@@ -39,7 +39,11 @@ func (r runResult) print(format string) error {
 		return err
 	}
 
-	return r.exitError([]error{taskError(joinErrors(errs), r.cancelReason != "")})
+	failed := joinErrors(errs)
+	if r.cancelReason != "" {
+		return r.exitError([]error{timeoutError(failed)})
+	}
+	return r.exitError([]error{taskError(failed)})
 }
 
 // printPlain prints the results as text. Each line begins with the unit's name if there are several units.
@@ -57,7 +61,7 @@ func (r runResult) printPlain() error {
 	return r.exitError(append(errs, r.down...))
 }
 
-// printOutput prints what an action printed. If there are several actions, each line begins with the unit's
+// printOutput prints the output of an action. If there are several actions, each line begins with the unit's
 // name.
 func (r runResult) printOutput(a *awaitedAction) error {
 	for _, part := range []struct {
@@ -76,15 +80,15 @@ func (r runResult) printOutput(a *awaitedAction) error {
 	}
 
 	if n := a.output.Dropped; n > 0 {
-		r.o.note("warning: unit %q: %d bytes of output are missing: %d of each stream are kept",
+		r.o.note("warning: unit %q: %d bytes of output are missing: bijou keeps only %d bytes of each stream",
 			a.action.Unit, n, actions.MaxOutput)
 	}
 
 	return nil
 }
 
-// unitError returns the error of one unit. It returns nil if the command succeeded there, or if it is the only
-// unit, whose exit code becomes that of juju run.
+// unitError returns the error of one unit. It returns nil if the command succeeded on that unit. It also
+// returns nil for the only unit, since that unit's exit code becomes the exit code of juju run.
 func (r runResult) unitError(a *awaitedAction) error {
 	why := cmp.Or(a.stuckReason, r.cancelReason)
 	switch {
@@ -97,17 +101,17 @@ func (r runResult) unitError(a *awaitedAction) error {
 	case a.action.Status == actions.Failed || why == "":
 		return fmt.Errorf("cannot run on unit %q: %s", a.action.Unit, a.action.Message)
 	case a.action.Status == actions.Cancelled && a.action.Started.IsZero():
-		return fmt.Errorf("cannot run on unit %q: %s: it has not begun, and will not", a.action.Unit, why)
+		return fmt.Errorf("cannot run on unit %q: %s: bijou cancelled the command before it started", a.action.Unit, why)
 	case a.action.Status == actions.Cancelled:
 		return fmt.Errorf("cannot run on unit %q: %s: bijou ended it", a.action.Unit, why)
 	}
 
-	return fmt.Errorf("cannot run on unit %q: %s: to see its result: juju show-action-output %d",
+	return fmt.Errorf("cannot run on unit %q: %s: to see its result: juju show-operation %d",
 		a.action.Unit, why, a.action.ID)
 }
 
-// exitError returns the error with the command's exit code: that of the only unit's command, or 1 if any of
-// several failed.
+// exitError returns the errors with juju's exit code. If there is only one unit, that is the exit code of the
+// command on that unit. Otherwise it is 1 if the command failed on any unit.
 func (r runResult) exitError(errs []error) error {
 	code := console.ExitOK
 	hasFailed := func(a *awaitedAction) bool { return a.action.Status != actions.Completed }

@@ -19,7 +19,7 @@ type scaleCmd struct {
 	waitFlags
 }
 
-// Run adds or removes units. It removes the newest ones.
+// Run adds units, or removes the newest units.
 func (c scaleCmd) Run(o *operator) error {
 	app, want, err := c.read()
 	if err != nil {
@@ -60,7 +60,8 @@ func (c scaleCmd) Run(o *operator) error {
 	return nil
 }
 
-// read parses APP=N, APP N, and APP --replicas N, in which one of kubectl's kinds may stand before APP.
+// read parses APP=N, APP N, and APP --replicas N. One of kubectl's kinds can precede APP. want is the number
+// of units.
 func (c scaleCmd) read() (app string, want int, err error) {
 	words := c.Words
 	if isKind(words[0]) && len(words) > 1 {
@@ -72,7 +73,8 @@ func (c scaleCmd) read() (app string, want int, err error) {
 		app = name
 	}
 
-	switch rest := words[1:]; {
+	rest := words[1:]
+	switch {
 	case joined && len(rest) == 0 && c.Replicas == nil:
 		// The number was given as NAME=NUMBER.
 	case !joined && len(rest) == 1 && c.Replicas == nil:
@@ -80,7 +82,7 @@ func (c scaleCmd) read() (app string, want int, err error) {
 	case !joined && len(rest) == 0 && c.Replicas != nil:
 		number = strconv.Itoa(*c.Replicas)
 	default:
-		return app, 0, errors.New("no application and number given, one of each")
+		return app, 0, errors.New("want one application and one number of units")
 	}
 
 	want, err = strconv.Atoi(number)

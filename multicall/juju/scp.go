@@ -18,7 +18,7 @@ type scpCmd struct {
 	containerFlags
 }
 
-// Run copies, with the program of the machine's provider.
+// Run copies the files with the program that the machine's provider names.
 func (c scpCmd) Run(o *operator) error {
 	options, words := cutOptions(trimDashes(c.Words), "ciFJloPSX")
 	options = slices.DeleteFunc(options, func(option string) bool {
@@ -65,7 +65,7 @@ func (c scpCmd) Run(o *operator) error {
 	return o.runForeground(exec.Command(to.Copy[0], args...))
 }
 
-// copiedFile is a file of this host or of the machine.
+// copiedFile is a file on this host or on the machine.
 type copiedFile struct {
 	name   string
 	remote bool
@@ -84,9 +84,9 @@ func (c scpCmd) readPlaces(o *operator, words []string) (place string, files []c
 		at, name, fromMachine := o.cutRemote(word)
 		switch {
 		case fromMachine && toMachine:
-			return "", nil, console.Usage(errors.New("cannot copy between machines: copy it here first"))
+			return "", nil, console.Usage(errors.New("cannot copy from one machine to another: first copy to this host"))
 		case !fromMachine && !toMachine:
-			err := console.Usage(errors.New("cannot copy: neither is on a machine: want UNIT:FILE, or MACHINE:FILE"))
+			err := console.Usage(errors.New("cannot copy: no file on a machine given: want UNIT:FILE or MACHINE:FILE"))
 			return "", nil, console.Hint(err, hintCopy(words)...)
 		case fromMachine && len(files) > 0 && at != place:
 			return "", nil, console.Usage(errors.New("cannot copy from two machines at once"))
@@ -101,7 +101,7 @@ func (c scpCmd) readPlaces(o *operator, words []string) (place string, files []c
 	return place, append(files, to), nil
 }
 
-// hintCopy returns hints with a unit's name for words of compose's form SERVICE:FILE.
+// hintCopy returns hints with a unit's name for words in compose's form SERVICE:FILE.
 func hintCopy(words []string) (hints []string) {
 	var meant []string
 	for _, word := range words {
@@ -117,8 +117,8 @@ func hintCopy(words []string) (hints []string) {
 	return []string{"for an application's units: juju scp " + quoteShellWords(meant)}
 }
 
-// cutRemote cuts UNIT:FILE or MACHINE:FILE; a colon after anything else belongs to a local
-// file's name.
+// cutRemote splits UNIT:FILE or MACHINE:FILE. It returns ok false for any other text, since a colon after any
+// other word belongs to a local file's name.
 func (o *operator) cutRemote(text string) (place, file string, ok bool) {
 	place, file, ok = strings.Cut(text, ":")
 	if ok && !strings.Contains(place, "@") {
@@ -131,7 +131,8 @@ func (o *operator) cutRemote(text string) (place, file string, ok bool) {
 	return place, file, ok && (machine || isUnitWord(place))
 }
 
-// localName returns a local file's name in a form in which scp does not take a colon for the end of a host.
+// localName returns a local file's name in a form in which scp does not mistake the part before a colon for a
+// host.
 func localName(file string) string {
 	if path.IsAbs(file) || strings.HasPrefix(file, ".") {
 		return file

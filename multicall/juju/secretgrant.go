@@ -8,11 +8,11 @@ import (
 )
 
 type secretGrantArgs struct {
-	Secret   string `arg:"" help:"Its name, or its URI."`
+	Secret   string `arg:"" help:"The name or URI of the secret."`
 	Services string `arg:"" name:"application,..." help:"The applications; either all succeed or none."`
 }
 
-// setGranted grants the secret to the services, separated by commas, or revokes those grants.
+// setGranted grants the secret to the services, which are separated by commas, or revokes the grants.
 func (c secretGrantArgs) setGranted(o *operator, may bool) error {
 	err := o.update(func(tx *state.Tx) error {
 		for service := range strings.SplitSeq(c.Services, ",") {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"bijou/multicall/console"
 	"bijou/multicall/home"
@@ -16,36 +17,65 @@ import (
 	"bijou/state/secret/record"
 )
 
-// resealSecrets seals all secrets with the first key of the ring, a transaction's worth at a time. It returns
-// how many revisions it has sealed.
+// resealSecrets seals all secrets with the last key of the ring, in several transactions. It returns how many
+// revisions it has sealed, and prints the secrets that cannot be opened with any key of the ring.
 func (o *operator) resealSecrets(s *state.State, ring secret.Keyring) (total int, err error) {
 	all, err := state.Read(o.ctx, s, record.All)
+	if err != nil {
+		return 0, err
+	}
+
+	var unopened []string
 	for i, r := range all {
 		o.reportSteps(state.Steps{What: "secrets sealed", Done: i, Total: len(all)})
-		for n := 1; n > 0 && err == nil; total += n {
-			err = state.IgnoreNotFound(s.Update(o.ctx, func(tx *state.Tx) (err error) {
-				n, err = record.Reseal(tx, ring, r.ID)
-				return err
-			}))
+		n, left, err := o.resealSecret(s, ring, r.ID)
+		total += n
+		if err != nil {
+			return total, err
+		}
+		if len(left) > 0 {
+			unopened = append(unopened, fmt.Sprintf("%s of %s", r.ID, r.Owner))
 		}
 	}
 
-	return total, err
+	if len(unopened) > 0 {
+		o.note("warning: no key on this host opens these secrets, which stay as they are: %s", strings.Join(unopened, ", "))
+	}
+	return total, nil
 }
 
-// giveSecretKeys writes the keys here, and to each machine that does not have the environment's folder of this host.
+// resealSecret seals the revisions of one secret, if it still exists. It returns how many it has sealed, and
+// which revisions cannot be opened with any key of the ring.
+func (o *operator) resealSecret(s *state.State, ring secret.Keyring, id string) (total int, unopened []int, err error) {
+	for {
+		n := 0
+		err := s.Update(o.ctx, func(tx *state.Tx) (err error) {
+			n, unopened, err = record.Reseal(tx, ring, id)
+			return err
+		})
+		if err != nil || n == 0 {
+			return total, unopened, state.IgnoreNotFound(err)
+		}
+		total += n
+	}
+}
+
+// giveSecretKeys writes the keys on this host, and on each machine that does not use the environment's directory
+// on this host.
 func (o *operator) giveSecretKeys(e home.Environment, s *state.State, ring secret.Keyring) error {
 	if err := e.SecretKeys().Write(ring); err != nil {
 		return err
 	}
-	data, err := os.ReadFile(string(e.SecretKeys()))
-	env, eerr := state.Read(o.ctx, s, (*state.View).Environment)
-	machines, merr := state.Read(o.ctx, s, (*state.View).Machines)
-	if err := errors.Join(err, eerr, merr); err != nil {
+
+	data, fileErr := os.ReadFile(string(e.SecretKeys()))
+	env, envErr := state.Read(o.ctx, s, (*state.View).Environment)
+	machines, machinesErr := state.Read(o.ctx, s, (*state.View).Machines)
+	if err := errors.Join(fileErr, envErr, machinesErr); err != nil {
 		return err
 	}
 
 	for _, m := range machines {
+		// A machine without an instance gets the keys when it is started. Machine 0 is this host.
 		if m.InstanceID == "" || m.ID == "0" {
 			continue
 		}
@@ -55,15 +85,15 @@ func (o *operator) giveSecretKeys(e home.Environment, s *state.State, ring secre
 			err = to.putSecretKeys(data)
 		}
 		if err != nil {
-			return console.Hint(fmt.Errorf("cannot give machine %s the keys for secrets: %w", m.ID, err),
-				"no secret is sealed with a key that it lacks; run this again once it is reachable")
+			return console.Hint(fmt.Errorf("cannot copy the keys for secrets to machine %s: %w", m.ID, err),
+				"secrets still use a key that the machine has; run this again once the machine is reachable")
 		}
 	}
 
 	return nil
 }
 
-// putSecretKeys replaces the file of keys of a machine's environment.
+// putSecretKeys replaces the file of keys in the environment's directory on a machine.
 func (a Access) putSecretKeys(data []byte) error {
 	file := strconv.Quote(filepath.Join(a.Dir, "..", "..", keyfile.FileName))
 	give := a.Run("", "umask 077 && cat >"+file+".new && mv "+file+".new "+file, false)

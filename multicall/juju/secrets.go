@@ -22,8 +22,8 @@ type secretInfo struct {
 	Rotates     string          `json:"rotates,omitempty" yaml:"rotates,omitempty"`
 	Owner       string          `json:"owner" yaml:"owner"`
 	Description string          `json:"description,omitempty" yaml:"description,omitempty"`
-	Name        string          `json:"name,omitempty" yaml:"name,omitempty"`   // the operators'
-	Label       string          `json:"label,omitempty" yaml:"label,omitempty"` // its owner's
+	Name        string          `json:"name,omitempty" yaml:"name,omitempty"`   // the operators' name for the secret
+	Label       string          `json:"label,omitempty" yaml:"label,omitempty"` // the owner's label for the secret
 	Created     string          `json:"created" yaml:"created"`
 	Updated     string          `json:"updated" yaml:"updated"`
 	Content     revealedContent `json:"content,omitempty" yaml:"content,omitempty"`
@@ -45,15 +45,16 @@ type accessInfo struct {
 	Role   string `json:"role" yaml:"role"`
 }
 
-// revealedContent is below a key "Data" in JSON, as Juju's clients have it.
+// revealedContent is the content of a secret. In JSON it is below a key "Data", as in Juju's clients.
 type revealedContent map[string]string
 
-// MarshalJSON puts the content below its key.
+// MarshalJSON puts the content below the key "Data".
 func (c revealedContent) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]map[string]string{"Data": c})
 }
 
-// newSecretInfo returns a secret's metadata as Juju prints it, with its revisions if asked for.
+// newSecretInfo returns a secret's metadata as Juju prints it. If revisions is true, it includes the
+// revisions.
 func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 	info := secretInfo{
 		Revision:    r.Latest,
@@ -67,6 +68,7 @@ func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 		Expires:     formatTime(r.Revisions[r.Latest].Expires),
 	}
 
+	// The label of an operator's secret is its name.
 	if r.Owner == (secret.Owner{}) {
 		info.Name = r.Label
 		info.Label = ""
@@ -75,6 +77,7 @@ func newSecretInfo(r secret.Record, revisions bool) secretInfo {
 	if revisions {
 		for _, n := range slices.Sorted(maps.Keys(r.Revisions)) {
 			rev := r.Revisions[n]
+			// The content of a revision never changes, so its last update is its creation.
 			info.Revisions = append(info.Revisions, revisionInfo{
 				Revision: n,
 				Backend:  "internal",
@@ -118,7 +121,7 @@ func (c secretsCmd) Run(o *operator) error {
 	for _, r := range all {
 		if c.Owner == "" || r.Owner.String() == c.Owner {
 			infos[r.ID] = newSecretInfo(r, c.Revisions)
-			t.Add("", r.ID, r.Label, r.Owner.String(), cmp.Or(r.Rotate, "never"), strconv.Itoa(r.Latest),
+			t.Add(console.Plain, r.ID, r.Label, r.Owner.String(), cmp.Or(r.Rotate, "never"), strconv.Itoa(r.Latest),
 				r.Updated.Local().Format(time.DateTime))
 		}
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // TestServiceStaysWithItsStorage destroys a service whose storage cannot be destroyed. The service must
-// stay too, so that the operator can repeat the command.
+// remain too, so that the operator can repeat the command.
 func TestServiceStaysWithItsStorage(t *testing.T) {
 	for _, force := range []bool{false, true} {
 		w := newTestEnv(t)
@@ -58,8 +58,8 @@ func (s *interruptedStore) Commit(ctx context.Context, txn store.Txn) (int64, er
 	return s.Store.Commit(ctx, txn)
 }
 
-// TestInterruptCancelsWhatWasQueued interrupts juju run while it queues a command for many units. No
-// unit can run it.
+// TestInterruptCancelsWhatWasQueued interrupts juju run while it queues a command for many units. No unit may
+// run the command.
 func TestInterruptCancelsWhatWasQueued(t *testing.T) {
 	st := statetest.New(t)
 	var units []string

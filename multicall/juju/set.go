@@ -19,7 +19,7 @@ type setCmd struct {
 	waitFlags
 }
 
-// Run sets the options, all or none.
+// Run sets all of the options, or none.
 func (c setCmd) Run(o *operator) error {
 	ch, err := readChosen(o, func(v *state.View) (state.Charm, error) { return charmOf(v, c.Service) })
 	if err != nil {
@@ -37,11 +37,13 @@ func (c setCmd) Run(o *operator) error {
 	}
 	maps.Copy(changes, pairs)
 
+	// The value nil resets an option. A reset contradicts a value on the command line, but a value in a file
+	// overrides the reset.
 	for _, option := range c.reset {
-		if _, isSet := pairs[option]; isSet {
+		if _, onLine := pairs[option]; onLine {
 			return console.Usage(fmt.Errorf("%q is both set and reset", option))
 		}
-		if _, isGiven := changes[option]; !isGiven {
+		if _, inFile := changes[option]; !inFile {
 			changes[option] = nil
 		}
 	}
@@ -53,7 +55,7 @@ func (c setCmd) Run(o *operator) error {
 	return setConfig(o, c.Service, changes)
 }
 
-// setConfig changes a service's options, and prints which have changed.
+// setConfig changes a service's options, and prints which options have changed.
 func setConfig(o *operator, service string, changes map[string]any) error {
 	return o.openChosen(func(s *state.State) error {
 		var changed []string

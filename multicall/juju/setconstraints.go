@@ -3,6 +3,7 @@ package juju
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -12,7 +13,7 @@ import (
 
 type setConstraintsCmd struct {
 	Values  []string `arg:"" optional:"" name:"key=value" help:"The new constraints; without any, all are removed. A first word without \"=\" names an application."`
-	Service string   `placeholder:"APPLICATION" help:"Set those of this application, instead of the model's."`
+	Service string   `placeholder:"APPLICATION" help:"Set the constraints of this application, instead of the model's."`
 }
 
 // Run replaces the constraints.
@@ -20,7 +21,7 @@ func (c setConstraintsCmd) Run(o *operator) error {
 	words := c.Values
 	if len(c.Values) > 0 && c.Values[0] != "" && !strings.ContainsAny(c.Values[0], "= ") {
 		if c.Service != "" || slices.Contains(o.args, "set-model-constraints") {
-			return console.Usage(errors.New("cannot set constraints: two names given, want KEY=VALUE after the first"))
+			return console.Usage(fmt.Errorf("cannot set constraints: want KEY=VALUE, got %q", c.Values[0]))
 		}
 		c.Service = c.Values[0]
 		c.Values = c.Values[1:]
@@ -38,7 +39,8 @@ func (c setConstraintsCmd) Run(o *operator) error {
 		return tx.SetServiceConstraints(c.Service, v)
 	})
 	if errors.Is(err, state.ErrNotFound) && len(words) == 1 && words[0] == c.Service {
-		_, err = parseConstraints(words...) // neither a service nor a constraint
+		// The word is not a service, so return the error for an invalid constraint.
+		_, err = parseConstraints(words...)
 	}
 	if err != nil {
 		return err

@@ -18,11 +18,11 @@ import (
 type setCredentialCmd struct {
 	Cloud      string `arg:"" help:"The cloud's name in the file."`
 	Credential string `arg:"" help:"The credential's name in the file."`
-	File       string `required:"" placeholder:"FILE" help:"Read the credentials of clouds from this YAML file, in the form of Juju's credentials.yaml; it can also have clouds, as in clouds.yaml."`
+	File       string `required:"" placeholder:"FILE" help:"Read the credentials of clouds from this YAML file, in the form of Juju's credentials.yaml. The file can also contain clouds, as in clouds.yaml."`
 	Region     string `placeholder:"REGION" help:"Set the cloud's region; default: the file's default-region for the cloud."`
 }
 
-// cloudSpec is read as clouds.yaml has a cloud, and written as Juju's hooks get it.
+// cloudSpec is a cloud. It is read in the form of clouds.yaml, and written in the form that Juju's hooks get.
 type cloudSpec struct {
 	Type             string               `yaml:"type" json:"type"`
 	Name             string               `yaml:"-" json:"name"`
@@ -33,11 +33,11 @@ type cloudSpec struct {
 	Credential       map[string]any       `yaml:"-" json:"credential"`
 	CACertificates   []string             `yaml:"ca-certificates" json:"cacertificates,omitempty"`
 	SkipTLSVerify    bool                 `yaml:"skip-tls-verify" json:"skip-tls-verify,omitempty"`
-	Regions          map[string]yaml.Node `yaml:"regions" json:"-"` // with endpoints of their own
+	Regions          map[string]yaml.Node `yaml:"regions" json:"-"` // each region can override the endpoints
 }
 
-// readSpec reads the cloud, its region and the credential from the file, as the flags choose them. Its errors
-// show nothing of the file.
+// readSpec reads the cloud, its region and the credential that the flags select from the file. Its errors never
+// include content of the file.
 func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 	var file struct {
 		Clouds      map[string]cloudSpec            `yaml:"clouds"`
@@ -49,36 +49,44 @@ func (c setCredentialCmd) readSpec() (cloudSpec, error) {
 		return cloudSpec{}, err
 	}
 	if yaml.Unmarshal(data, &file) != nil {
-		return cloudSpec{}, fmt.Errorf("cannot read %q: it holds no credentials of clouds", c.File)
+		return cloudSpec{}, fmt.Errorf("cannot read %q: the file contains no credentials of clouds", c.File)
 	}
 
 	spec := file.Clouds[c.Cloud]
 	ofCloud := file.Credentials[c.Cloud]
 	spec.Name = c.Cloud
 	spec.Region = cmp.Or(c.Region, ofCloud["default-region"].Value)
+	// The types of these two public clouds have different names.
 	spec.Type = cmp.Or(spec.Type, map[string]string{"aws": "ec2", "google": "gce"}[c.Cloud], c.Cloud)
+
 	credential := ofCloud[c.Credential]
 	attributes := map[string]string{}
 	if credential.Decode(&attributes) != nil || attributes["auth-type"] == "" {
-		return spec, fmt.Errorf("%q has no credential %q of cloud %q, with an auth-type and its attributes",
+		return cloudSpec{}, fmt.Errorf("%q has no credential %q for cloud %q with an auth-type and its attributes",
 			c.File, c.Credential, c.Cloud)
 	}
 
-	region, known := spec.Regions[spec.Region]
-	if len(spec.Regions) > 0 && (!known || region.Decode(&spec) != nil) {
-		return spec, fmt.Errorf("%q has no region %q of cloud %q: give --region", c.File, spec.Region, c.Cloud)
+	if len(spec.Regions) > 0 {
+		region, isKnown := spec.Regions[spec.Region]
+		// Decode replaces the cloud's endpoints with those of the region.
+		if !isKnown || region.Decode(&spec) != nil {
+			return cloudSpec{}, fmt.Errorf("%q has no region %q for cloud %q: give --region",
+				c.File, spec.Region, c.Cloud)
+		}
 	}
 
-	if path := attributes["file"]; filepath.IsAbs(path) { // Juju's clients send its content, too
+	// Like Juju's clients, replace the path of a file with the file's content.
+	if path := attributes["file"]; filepath.IsAbs(path) {
 		content, err := readFile(path, secret.MaxContent)
 		if err != nil {
-			return spec, err
+			return cloudSpec{}, err
 		}
 		attributes["file"] = string(content)
 	}
 
-	spec.Credential = map[string]any{"auth-type": attributes["auth-type"], "attrs": attributes}
+	authType := attributes["auth-type"]
 	delete(attributes, "auth-type")
+	spec.Credential = map[string]any{"auth-type": authType, "attrs": attributes}
 	return spec, nil
 }
 
@@ -110,7 +118,7 @@ func (c setCredentialCmd) Run(o *operator) error {
 				return err
 			}
 
-			r.Description = fmt.Sprintf("%s of cloud %s", c.Credential, c.Cloud)
+			r.Description = fmt.Sprintf("%s for cloud %s", c.Credential, c.Cloud)
 			r.AddRevision(now)
 			return putSecret(tx, ring, r, content)
 		})

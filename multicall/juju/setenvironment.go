@@ -12,7 +12,7 @@ type setEnvironmentCmd struct {
 	Values []string `arg:"" name:"key=value" help:"Settings; an empty value resets to the default."`
 }
 
-// Run sets the values, all or none.
+// Run sets all of the values, or none.
 func (c setEnvironmentCmd) Run(o *operator) error {
 	pairs, err := parsePairs(c.Values)
 	if err != nil {

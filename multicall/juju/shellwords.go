@@ -19,5 +19,5 @@ func quoteShellWords(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// QuoteShellWord returns a word as a shell reads it.
+// QuoteShellWord returns a word in quotes for a shell.
 func QuoteShellWord(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

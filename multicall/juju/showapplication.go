@@ -18,7 +18,7 @@ type showApplicationCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints the part of status --format json that is about the services, all or none.
+// Run prints all of the services, or none, as status --format json does.
 func (c showApplicationCmd) Run(o *operator) error {
 	kept := map[string][]state.KeptCharm{}
 	s, err := readChosen(o, func(v *state.View) (status.Status, error) {
@@ -44,7 +44,8 @@ func (c showApplicationCmd) Run(o *operator) error {
 		shown[name] = shownApplication{newJujuStatus(s).Applications[name], newKeptCharms(kept[name])}
 	}
 
-	var plain any // with JSON's keys in YAML, too
+	// The detour through JSON gives YAML the same keys.
+	var plain any
 	text, err := json.Marshal(shown)
 	if err != nil {
 		return err
@@ -56,7 +57,7 @@ func (c showApplicationCmd) Run(o *operator) error {
 	return o.encode(c.Format, number.ForPrinting(plain))
 }
 
-// shownApplication has, beside what status has, which charms the service can go back to.
+// shownApplication is a service as in status, with the charms to which it can return.
 type shownApplication struct {
 	jujuApplication
 	Kept []keptCharm `json:"kept-charms,omitempty"`
@@ -71,7 +72,8 @@ type keptCharm struct {
 // newKeptCharms returns the kept charms as show-application prints them.
 func newKeptCharms(kept []state.KeptCharm) (shown []keptCharm) {
 	for _, k := range kept {
-		url, _ := charm.ParseURL(k.Charm) // what it cannot parse it shows as it is
+		// A URL that cannot be parsed is shown unchanged.
+		url, _ := charm.ParseURL(k.Charm)
 		shown = append(shown, keptCharm{
 			Charm:    charm.ShortURL(k.Charm),
 			Revision: url.Revision,

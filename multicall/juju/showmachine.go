@@ -18,7 +18,7 @@ type showMachineCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints the machines, all that were named or none.
+// Run prints all named machines, or none.
 func (c showMachineCmd) Run(o *operator) error {
 	s, err := readChosen(o, func(v *state.View) (status.Status, error) {
 		return status.Read(v, status.Options{Now: time.Now()})

@@ -9,8 +9,8 @@ import (
 )
 
 type showSecretCmd struct {
-	Secret     string `arg:"" help:"Its name, or its URI."`
-	Reveal     bool   `help:"Also show its content."`
+	Secret     string `arg:"" help:"The name or URI of the secret."`
+	Reveal     bool   `help:"Also show the content."`
 	Revision   int    `placeholder:"N" help:"Show the content of this revision; default: the newest."`
 	Revisions  bool   `help:"Show all revisions."`
 	Format     string `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json; default yaml."`

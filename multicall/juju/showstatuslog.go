@@ -15,9 +15,9 @@ import (
 type showStatusLogCmd struct {
 	Unit       string `arg:"" help:"The unit."`
 	Count      *int   `short:"n" placeholder:"N" help:"Show at most the last N; default 50."`
-	Days       int    `placeholder:"N" help:"Show those of the last N days; not with -n or --from-date."`
-	FromDate   string `placeholder:"DATE" help:"Show those since this day, as 2026-02-28; not with -n or --days."`
-	Type       string `enum:"unit,juju-unit,workload,application,container,filesystem,juju-container,juju-machine,machine,model,saas,task,volume" default:"unit" placeholder:"TYPE" help:"Show unit, or only statuses of its agent (juju-unit) or of its charm (workload)."`
+	Days       int    `placeholder:"N" help:"Show the statuses of the last N days; not with -n or --from-date."`
+	FromDate   string `placeholder:"DATE" help:"Show the statuses since this day, such as 2026-02-28; not with -n or --days."`
+	Type       string `enum:"unit,juju-unit,workload,application,container,filesystem,juju-container,juju-machine,machine,model,saas,task,volume" default:"unit" placeholder:"TYPE" help:"Show statuses of this type: unit (all), juju-unit (only those of the agent) or workload (only those of the charm); default unit."`
 	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml or json; default tabular."`
 	outputFlag `embed:""`
 	UTC        bool `name:"utc" help:"Show times in UTC."`
@@ -27,21 +27,22 @@ type showStatusLogCmd struct {
 	colourFlags `embed:""`
 }
 
-// maxPastStatuses is how many are shown where nobody says how many.
+// maxPastStatuses is how many statuses are shown by default.
 const maxPastStatuses = 50
 
-// pastStatus has Juju 3's keys, which are not those of a status that lasts.
+// pastStatus is a past status with Juju 3's keys, which differ from those of a current status.
 type pastStatus struct {
 	Status  string    `json:"status" yaml:"status"`
 	Message string    `json:"message,omitempty" yaml:"message,omitempty"`
 	Since   time.Time `json:"since" yaml:"since"`
-	Type    string    `json:"type" yaml:"type"` // juju-unit is its agent's
+	Type    string    `json:"type" yaml:"type"` // "juju-unit" for the unit's agent, or "workload"
 }
 
 // Run prints the past statuses of the unit's agent and workload, the oldest first.
 func (c showStatusLogCmd) Run(o *operator) error {
 	if c.UTC {
-		time.Local = time.UTC // of this process, which prints the log and ends
+		// This process prints only the log, and then exits.
+		time.Local = time.UTC
 	}
 	since, err := c.since(time.Now())
 	if err != nil {
@@ -53,7 +54,8 @@ func (c showStatusLogCmd) Run(o *operator) error {
 	case c.Count != nil:
 		h.Count = *c.Count
 	case !since.IsZero():
-		h.Count = math.MaxInt // as far as they are kept
+		// In this case only the time limits the statuses.
+		h.Count = math.MaxInt
 	}
 	runs, running, err := h.readHooks(o)
 	if err != nil {
@@ -63,7 +65,7 @@ func (c showStatusLogCmd) Run(o *operator) error {
 	all := c.choose(pastStatuses(runs, running), since)
 	all = all[max(0, len(all)-h.Count):]
 	if c.Format != "tabular" {
-		encoded, err := encode(c.Format, all)
+		encoded, err := encodeAs(c.Format, all)
 		if err != nil {
 			return err
 		}
@@ -78,7 +80,7 @@ func (c showStatusLogCmd) Run(o *operator) error {
 	return pastTable(all).WriteIn(o.streams.Out, c.canColour(o.streams.Out), width)
 }
 
-// since returns the time from which statuses are shown, or zero for all that are kept.
+// since returns the time from which statuses are shown, or zero for all recorded statuses.
 func (c showStatusLogCmd) since(now time.Time) (time.Time, error) {
 	given := 0
 	for _, is := range []bool{c.Count != nil, c.Days != 0, c.FromDate != ""} {
@@ -94,7 +96,7 @@ func (c showStatusLogCmd) since(now time.Time) (time.Time, error) {
 	case c.Days < 0:
 		return time.Time{}, fmt.Errorf("cannot show %d days", c.Days)
 	case !ofUnit:
-		return time.Time{}, fmt.Errorf("no past statuses are kept of type %q: there are unit, juju-unit and workload", c.Type)
+		return time.Time{}, fmt.Errorf("bijou keeps no past statuses of type %q, only of unit, juju-unit and workload", c.Type)
 	case c.Days > 0:
 		return now.AddDate(0, 0, -c.Days), nil
 	case c.FromDate == "":
@@ -108,7 +110,7 @@ func (c showStatusLogCmd) since(now time.Time) (time.Time, error) {
 	return from, nil
 }
 
-// types returns the types of the statuses to show. kept is false if bijou keeps none of that type.
+// types returns the types of the statuses to show. kept is false if bijou records no statuses of that type.
 func (c showStatusLogCmd) types() (shown []string, kept bool) {
 	switch c.Type {
 	case "unit":
@@ -126,8 +128,8 @@ func (c showStatusLogCmd) choose(all []pastStatus, since time.Time) []pastStatus
 	})
 }
 
-// pastStatuses turns hooks into a list of statuses, as Juju's show-status-log prints it: the hook's run, the
-// status that it set, its failure.
+// pastStatuses turns hooks into a list of statuses like that of Juju's show-status-log. It has the start of each
+// hook, the status that the hook set, and its failure.
 func pastStatuses(runs []state.HookRun, running *state.RunningHook) []pastStatus {
 	all := []pastStatus{}
 	for _, r := range runs {

@@ -3,12 +3,12 @@ package juju
 import "bijou/state"
 
 type showStorageCmd struct {
-	Storage    []string `arg:"" help:"Ids, as data/0."`
+	Storage    []string `arg:"" help:"Ids of storage, such as data/0."`
 	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json; default yaml."`
 	outputFlag `embed:""`
 }
 
-// Run prints the storage, all that were named or none.
+// Run prints all of the named storage, or none.
 func (c showStorageCmd) Run(o *operator) error {
 	infos, err := readChosen(o, func(v *state.View) (map[string]storageInfo, error) {
 		infos := map[string]storageInfo{}

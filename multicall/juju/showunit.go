@@ -13,29 +13,30 @@ import (
 
 type showUnitCmd struct {
 	Units       []string `arg:"" name:"unit" help:"The units; APPLICATION/leader is the leader."`
-	App         bool     `help:"Show only applications' settings of relations, not units'."`
+	App         bool     `help:"Show only the settings that applications have written in relations, not those of units."`
 	Endpoint    string   `placeholder:"NAME" help:"Show only relations of this endpoint."`
-	Related     string   `name:"related-unit" placeholder:"UNIT" help:"Show only this unit's settings of relations."`
+	Related     string   `name:"related-unit" placeholder:"UNIT" help:"Show only the settings that this unit has written in relations."`
 	Format      string   `enum:"auto,text,yaml,smart,json" default:"auto" placeholder:"FORMAT" help:"Print as text, yaml or json; default text on a terminal, else yaml."`
 	outputFlag  `embed:""`
 	UTC         bool `name:"utc" help:"Show times in UTC."`
 	colourFlags `embed:""`
 }
 
-// maxShownHooks is how many hooks show-unit shows: juju hook-history has more.
+// maxShownHooks is how many hooks show-unit shows. juju hook-history shows more.
 const maxShownHooks = 10
 
-// shownUnit is a unit as show-unit shows it, and what its screen has more.
+// shownUnit is a unit as show-unit shows it. view and log are only for the text format.
 type shownUnit struct {
 	status.UnitDetail
 	view status.Unit
-	log  []logs.Line // its last lines
+	log  []logs.Line // the last lines of the unit's log
 }
 
-// Run prints the units, all or none.
+// Run prints all of the units, or none.
 func (c showUnitCmd) Run(o *operator) error {
 	if c.UTC {
-		time.Local = time.UTC // of this process, which shows the units and ends
+		// This process shows only the units, and then exits.
+		time.Local = time.UTC
 	}
 
 	var damage []string
@@ -58,11 +59,11 @@ func (c showUnitCmd) Run(o *operator) error {
 	return err
 }
 
-// read reads the details, the last log lines and the status of the units.
+// read reads the details, the last log lines and the status of the units, by the units' names. damage lists the
+// records that the status leaves out.
 func (c showUnitCmd) read(v *state.View, o *operator) (all map[string]shownUnit, damage []string, err error) {
 	all = map[string]shownUnit{}
 	var names []string
-
 	for _, asked := range c.Units {
 		name, err := findUnitName(v, asked)
 		if err != nil {
@@ -114,10 +115,11 @@ func (c showUnitCmd) render(o *operator, all map[string]shownUnit, asText bool) 
 	for name, u := range all {
 		details[name] = u.UnitDetail
 	}
-	return encode(c.Format, details)
+	return encodeAs(c.Format, details)
 }
 
-// narrow removes all relations but the chosen ones. It returns an error if the unit has none of those.
+// narrow removes all relations and related units that the flags do not select. It returns an error if the
+// flags select none.
 func (c showUnitCmd) narrow(name string, d *status.UnitDetail) error {
 	if c.Endpoint != "" {
 		var endpoints []string
@@ -138,7 +140,8 @@ func (c showUnitCmd) narrow(name string, d *status.UnitDetail) error {
 	return nil
 }
 
-// narrowUnits reports whether the related unit is there.
+// narrowUnits removes the related units that the flags do not select, and with --app all settings of units.
+// It reports whether it found the unit of --related-unit, or whether that flag is not given.
 func (c showUnitCmd) narrowUnits(relations []status.RelationDetail) (found bool) {
 	for i := range relations {
 		for name := range relations[i].RelatedUnits {

@@ -14,10 +14,10 @@ import (
 	"bijou/state/text"
 )
 
-// maxShownLines is how many of a unit's last lines its screen has: juju debug-log has more.
+// maxShownLines is how many of a unit's last log lines the text shows. juju debug-log shows more.
 const maxShownLines = 5
 
-// unitRest are those of a unit's keys that its screen has below the answer.
+// unitRest has the details of a unit that the text shows as YAML, below the state and the log lines.
 type unitRest struct {
 	Version      string                        `yaml:"workload-version,omitempty"`
 	OpenedPorts  []string                      `yaml:"opened-ports,omitempty"`
@@ -29,8 +29,8 @@ type unitRest struct {
 	Relations    []status.RelationDetail       `yaml:"relation-info,omitempty"`
 }
 
-// renderText renders each unit's state first, with its time, reason and advice; then come the last lines,
-// and the rest.
+// renderText renders each unit as text: its state with time, reason and advice, its last log lines, and the
+// rest.
 func (c showUnitCmd) renderText(all map[string]shownUnit, coloured bool) ([]byte, error) {
 	var b bytes.Buffer
 	for i, name := range slices.SortedFunc(maps.Keys(all), charm.CompareUnits) {
@@ -49,7 +49,7 @@ func (c showUnitCmd) renderText(all map[string]shownUnit, coloured bool) ([]byte
 	return b.Bytes(), nil
 }
 
-// writeAnswer writes the first part of the text: how the unit is, why, and how to go on.
+// writeAnswer writes the unit's state, the reason for the state, and the advice for the operator.
 func (u shownUnit) writeAnswer(b *bytes.Buffer, name string, coloured bool) {
 	title := name
 	if u.Leader {
@@ -86,7 +86,7 @@ func (u shownUnit) writeAnswer(b *bytes.Buffer, name string, coloured bool) {
 	writeList(b, "Queue", u.Queue)
 }
 
-// writeList writes one value a line, with the label before the first.
+// writeList writes each value on its own line, with the label before the first.
 func writeList(b *bytes.Buffer, label string, values []string) {
 	for _, value := range values {
 		writeField(b, label, text.Escape(value))
@@ -94,7 +94,7 @@ func writeList(b *bytes.Buffer, label string, values []string) {
 	}
 }
 
-// writeField writes nothing for an empty value.
+// writeField writes a line with the label and the value. It writes nothing for an empty value.
 func writeField(b *bytes.Buffer, label, value string) {
 	if value == "" {
 		return
@@ -105,7 +105,7 @@ func writeField(b *bytes.Buffer, label, value string) {
 	fmt.Fprintf(b, "%11s %s\n", label, value)
 }
 
-// sinceText returns the time and, within a day, how long ago it was; "" for the zero time.
+// sinceText returns the time and, within a day, how long ago it was. It returns "" for the zero time.
 func sinceText(since time.Time) string {
 	if since.IsZero() {
 		return ""
@@ -142,7 +142,7 @@ func (u shownUnit) writeLines(b *bytes.Buffer, coloured bool) {
 	}
 }
 
-// writeRest writes the table of hooks, and then all else in YAML.
+// writeRest writes the table of hooks, and then the other details in YAML.
 func (u shownUnit) writeRest(b *bytes.Buffer) error {
 	if len(u.Hooks) > 0 {
 		b.WriteString("\n")
@@ -175,12 +175,12 @@ func hooksTable(runs []status.HookRun) *console.Table {
 	t.Spare("REMOTE", "FAILURE")
 	for _, r := range runs {
 		took := time.Duration(r.Seconds * float64(time.Second))
-		t.Add("", r.Hook, r.Remote, r.Started.Local().Format(time.DateTime), formatTook(took), text.FirstLine(r.Failure))
+		t.Add(console.Plain, r.Hook, r.Remote, r.Started.Local().Format(time.DateTime), formatTook(took), text.FirstLine(r.Failure))
 	}
 	return t
 }
 
-// formatTook returns how long something took, to three digits or so.
+// formatTook returns a duration as text, with about three digits.
 func formatTook(took time.Duration) string {
 	switch {
 	case took < time.Second:

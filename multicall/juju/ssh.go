@@ -10,7 +10,8 @@ import (
 	"bijou/state"
 )
 
-// containerFlags are of programs that know Juju, where charms may be on Kubernetes.
+// containerFlags are for programs that were written for Juju, whose charms can run in containers on
+// Kubernetes.
 type containerFlags struct {
 	Container string `hidden:"" enum:",charm" default:"" help:"Where the charm is: on its unit's machine."`
 }
@@ -24,7 +25,7 @@ type sshCmd struct {
 
 // Run opens the shell, or runs the command, and returns its exit code.
 func (c sshCmd) Run(o *operator) error {
-	command, err := c.cutOptions(o)
+	command, err := c.splitCommand(o)
 	if err != nil {
 		return err
 	}
@@ -40,9 +41,9 @@ func (c sshCmd) Run(o *operator) error {
 	return o.runForeground(to.Run(to.dir, line, interactive))
 }
 
-// cutOptions takes options of the program ssh off the command, and notes them. It refuses those that
-// forward ports.
-func (c sshCmd) cutOptions(o *operator) (command []string, err error) {
+// splitCommand takes options of the program ssh off the command, and prints that they have no effect. It returns
+// an error for options that forward ports.
+func (c sshCmd) splitCommand(o *operator) (command []string, err error) {
 	options, command := cutOptions(trimDashes(c.Command), "bcDEeFIiJLlmOopQRSWw")
 	forwards := slices.ContainsFunc(options, func(option string) bool {
 		return slices.Contains([]string{"-L", "-R", "-D", "-W", "-w"}, option[:min(2, len(option))])
@@ -58,12 +59,12 @@ func (c sshCmd) cutOptions(o *operator) (command []string, err error) {
 	return command, nil
 }
 
-// cutOptions takes options off the front of words; letters are of those that take a value.
+// cutOptions splits words into the options at the front, with their values, and the rest. letters are the letters of
+// options that take a value.
 func cutOptions(words []string, letters string) (options, rest []string) {
 	for len(words) > 0 && len(words[0]) > 1 && words[0][0] == '-' && words[0] != "--" {
 		n := 1
-		last := words[0][len(words[0])-1:]
-		if len(words[0]) == 2 && strings.Contains(letters, last) {
+		if letter := words[0][1:]; len(letter) == 1 && strings.Contains(letters, letter) {
 			n = min(2, len(words))
 		}
 		options = append(options, words[:n]...)
@@ -91,8 +92,7 @@ func (o *operator) cutUser(target string) string {
 	return target
 }
 
-// hintTarget adds a hint with a unit's name to the error about an application that was named instead of a
-// unit.
+// hintTarget adds a hint with a unit's name to the error for the name of an application.
 func hintTarget(target string, err error) error {
 	if !errors.Is(err, state.ErrNotFound) || strings.ContainsAny(target, "/0123456789") {
 		return err

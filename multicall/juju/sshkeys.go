@@ -43,8 +43,8 @@ func sshKeys(e state.Environment) []string {
 	return strings.FieldsFunc(e.Config[state.AuthorizedKeys], func(r rune) bool { return r == '\n' })
 }
 
-// joinSSHKeys returns the keys, one a line, as the environment's setting holds them. It returns nil, the
-// default, for no keys.
+// joinSSHKeys returns the keys as the value of the environment's setting, with each key on its own line.
+// Without keys it returns nil, the default.
 func joinSSHKeys(keys []string) *string {
 	if len(keys) == 0 {
 		return nil
@@ -53,13 +53,13 @@ func joinSSHKeys(keys []string) *string {
 	return &joined
 }
 
-// sshKey is a public key, as a line of authorized_keys has it.
+// sshKey is a public key, as in a line of authorized_keys.
 type sshKey struct {
 	blob    []byte
 	comment string
 }
 
-// parseSSHKey reads TYPE BASE64 [COMMENT].
+// parseSSHKey parses a line TYPE BASE64 [COMMENT].
 func parseSSHKey(line string) (sshKey, error) {
 	words := strings.Fields(line)
 	if len(words) > 1 && !strings.Contains(line, "\n") {
@@ -69,7 +69,7 @@ func parseSSHKey(line string) (sshKey, error) {
 		}
 	}
 
-	return sshKey{}, console.Hint(console.Usage(fmt.Errorf("cannot read SSH key %.40q: it is not TYPE BASE64 [COMMENT]", line)),
+	return sshKey{}, console.Hint(console.Usage(fmt.Errorf("cannot parse SSH key %.40q: want TYPE BASE64 [COMMENT]", line)),
 		`juju add-ssh-key "$(cat ~/.ssh/id_ed25519.pub)"`)
 }
 

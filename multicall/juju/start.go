@@ -8,11 +8,12 @@ import (
 )
 
 type startCmd struct {
-	Moved   bool   `help:"Run the model from this directory and host from now on. Confirms that its former place is gone for good, or ends."`
-	Machine string `placeholder:"ID" help:"Let the first agent that comes run this machine, with --moved, instead of this model's own."`
+	Moved   bool   `help:"Run the model from this directory and host from now on, and confirm that the previous agents are gone for good or will end."`
+	Machine string `placeholder:"ID" help:"With --moved: let the first agent that starts for this machine run it, instead of moving the machines of this directory."`
 }
 
-// Run starts the background process if it does not run.
+// Run starts the background process if it does not run. With --moved it first claims the machines for this
+// directory. With --machine it only lets a new agent claim that machine.
 func (c startCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -21,7 +22,7 @@ func (c startCmd) Run(o *operator) error {
 
 	switch {
 	case c.Machine != "" && !c.Moved:
-		return console.Usage(errors.New("--machine names the machine that has moved: also give --moved"))
+		return console.Usage(errors.New("--machine needs --moved: it names the machine that has moved"))
 	case c.Machine != "":
 		return o.openState(e, func(s *state.State) error {
 			return s.Update(o.ctx, func(tx *state.Tx) error { return tx.ReassignClaim(c.Machine, nil) })

@@ -24,30 +24,31 @@ import (
 )
 
 type statusCmd struct {
-	Selectors   []string `arg:"" optional:"" name:"selector" help:"Only these units: by their names or their application's (web/0, mysql, 'wordpress/*'), machine (0) or status (blocked), with their machines and relations."`
+	Selectors   []string `arg:"" optional:"" name:"selector" help:"Show only these units, with their machines and relations: by unit or application (web/0, mysql, 'wordpress/*'), machine (0) or status (blocked)."`
 	Format      string   `enum:"tabular,yaml,json,dot,oneline,short,line,summary" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml, json, dot (for graphviz), oneline (short and line are the same) or summary; default tabular."`
 	outputFlag  `embed:""`
 	Wide        bool      `help:"Show each machine, relations among peers, and more columns."`
-	Relations   bool      `aliases:"integrations" help:"Show every unit of every relation, instead of one line a relation."`
+	Relations   bool      `aliases:"integrations" help:"Show every unit of every relation, instead of one line per relation."`
 	Storage     bool      `help:"Also show storage."`
 	UTC         bool      `name:"utc" help:"Show times in UTC."`
 	Secrets     bool      `name:"show-secrets" help:"Also show passwords and other secrets in statuses of charms."`
-	Store       bool      `help:"Ask the store of charms, in one request, for newer releases of the applications' charms."`
-	Watch       watchFlag `short:"w" help:"Show it again after every change, until interrupted; --watch 1s also looks every second."`
+	Store       bool      `help:"Also look in the store for newer releases of the applications' charms, in one request."`
+	Watch       watchFlag `short:"w" help:"Show the status again after every change, until interrupted; --watch 1s also looks every second."`
 	colourFlags `embed:""`
 }
 
-// Run prints the status of one moment, and with --watch again after each change.
+// Run prints the status once or, with --watch, again after each change.
 func (c statusCmd) Run(o *operator) error {
 	if err := checkGlobs(c.Selectors); err != nil {
 		return console.Usage(err)
 	}
 
 	if c.UTC {
-		time.Local = time.UTC // of this process, which shows the status and ends
+		// This process shows only the status, and then exits.
+		time.Local = time.UTC
 	}
 	if c.Watch.set && c.Store {
-		return console.Usage(errors.New("--store cannot be used with --watch: it asks only once"))
+		return console.Usage(errors.New("--store cannot be used with --watch: the command contacts the charm store only once"))
 	}
 	if c.Watch.set {
 		return c.watch(o)
@@ -79,7 +80,8 @@ func (c statusCmd) Run(o *operator) error {
 	return errors.Join(err, unmatched)
 }
 
-// outputFile returns the file of --output, or "" with --watch, which replaces the file each time itself.
+// outputFile returns the file of --output, or "" with --watch, since watch itself replaces the file each
+// time.
 func (c statusCmd) outputFile() string {
 	if c.Watch.set {
 		return ""
@@ -87,14 +89,14 @@ func (c statusCmd) outputFile() string {
 	return c.Output
 }
 
-// noteDamage notes the records that the state lacks.
+// noteDamage prints a warning for each damaged part of the state.
 func (o *operator) noteDamage(damage []string) {
 	for _, line := range damageLines(damage) {
 		o.note("%s", line)
 	}
 }
 
-// damageLines returns a warning for each damage of the state, and a hint below them.
+// damageLines returns a warning for each damaged part of the state, and a hint below the warnings.
 func damageLines(damage []string) (lines []string) {
 	for _, what := range damage {
 		lines = append(lines, "warning: the state is damaged: "+what)
@@ -105,15 +107,17 @@ func damageLines(damage []string) (lines []string) {
 	return lines
 }
 
-// readStatus reads the selected part of the status, and storage and the environment's record where the format
-// shows them.
+// readStatus reads the selected part of the status. It also reads storage and the environment's record if the
+// output shows them.
 func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
 	s, err := c.readSelected(v)
-	if err == nil && len(s.Machines) > 0 {
-		err = s.AddConfinement(v)
-	}
 	if err != nil {
 		return s, err
+	}
+	if len(s.Machines) > 0 {
+		if err := s.AddConfinement(v); err != nil {
+			return s, err
+		}
 	}
 
 	full := c.Format == "json" || c.Format == "yaml"
@@ -135,7 +139,8 @@ func (c statusCmd) readStatus(v *state.View) (status.Status, error) {
 	return s, err
 }
 
-// readSelected reads only as much as the names need. A machine or a word of units' status needs all.
+// readSelected reads the part of the status that the selectors match. If a selector is a machine's id or a
+// status, it must first read everything.
 func (c statusCmd) readSelected(v *state.View) (status.Status, error) {
 	o := status.Options{Now: time.Now(), Globs: c.Selectors, Secrets: c.Secrets}
 	if !slices.ContainsFunc(c.Selectors, selectsByMore) {
@@ -172,7 +177,7 @@ func quoteAll(patterns []string) []string {
 	return all
 }
 
-// layout returns how to draw tables: for the terminal that is there, or for a file.
+// layout returns the layout of tables on the terminal or in a file.
 func (c statusCmd) layout(o *operator) statusTables {
 	out := o.streams.Out
 	t := statusTables{wide: c.Wide, relations: c.Relations, storage: c.Storage, now: time.Now()}
@@ -186,7 +191,8 @@ func (c statusCmd) layout(o *operator) statusTables {
 	}
 
 	t.width = console.SizeOf(out).Width
-	if e, err := o.home.Choose(o.name); err == nil && console.CanRedraw(out) { // elsewhere a time is another text
+	// Where the terminal is not redrawn, a heading with the time would make each text differ from the last.
+	if e, err := o.home.Choose(o.name); err == nil && console.CanRedraw(out) {
 		t.heading = []string{e.Name, o.parts.Version, time.Now().Format(time.DateTime), text.HideSecrets(e.State)}
 	}
 	return t
@@ -198,13 +204,13 @@ func (c statusCmd) render(s status.Status, t statusTables) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// write writes the status in the chosen format. t has the tables of the default format.
+// write writes the status in the chosen format. t is the layout of the default format.
 func (c statusCmd) write(w io.Writer, s status.Status, t statusTables) error {
 	switch c.Format {
 	case "yaml":
-		return writeStatusYAML(w, c.newJujuStatus(s))
+		return writeStatusYAML(w, c.shownStatus(s))
 	case "json":
-		encoded, err := json.Marshal(c.newJujuStatus(s))
+		encoded, err := json.Marshal(c.shownStatus(s))
 		if err != nil {
 			return err
 		}
@@ -223,16 +229,18 @@ func (c statusCmd) write(w io.Writer, s status.Status, t statusTables) error {
 	return t.write(w)
 }
 
-func (c statusCmd) newJujuStatus(s status.Status) jujuStatus {
+// shownStatus returns the status in the keys of JSON and YAML, as newJujuStatus does. With --watch it has no timestamp.
+func (c statusCmd) shownStatus(s status.Status) jujuStatus {
 	view := newJujuStatus(s)
 	if c.Watch.set {
-		view.Controller = nil // its time would make a change of nothing
+		// Its timestamp would make each status differ from the last.
+		view.Controller = nil
 	}
 	return view
 }
 
-// watch prints the status again after each change, until the operator interrupts it or nobody reads it.
-// Selectors that match nothing are no error, since they may match later.
+// watch prints the status again after each change, until the operator interrupts it or the reader has closed
+// the pipe. Selectors that match nothing are not an error, since they may match later.
 func (c statusCmd) watch(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
@@ -243,7 +251,7 @@ func (c statusCmd) watch(o *operator) error {
 		if interval := c.watchInterval(o); interval > 0 {
 			f.pollTimeout = func() time.Duration { return interval }
 		}
-		var noted []string // the damage that was said last
+		var noted []string // the damage that was printed last
 
 		f.read = func(v *state.View) (func() error, error) {
 			status, err := c.readStatus(v)
@@ -258,7 +266,8 @@ func (c statusCmd) watch(o *operator) error {
 			return func() error {
 				shown := string(text)
 				if c.Output == "" && console.CanRedraw(o.streams.Out) {
-					shown += joinLines(damageLines(status.Damage)) // what stands beside the text is overwritten
+					// The warnings are part of the text, since drawing overwrites anything else.
+					shown += joinLines(damageLines(status.Damage))
 				} else if !slices.Equal(noted, status.Damage) {
 					o.noteDamage(status.Damage)
 					noted = status.Damage
@@ -272,10 +281,10 @@ func (c statusCmd) watch(o *operator) error {
 	})
 }
 
-// agoInterval is how old a screen may become that says how long ago things were.
+// agoInterval is how often to redraw a screen that shows how long ago things happened.
 const agoInterval = 10 * time.Second
 
-// watchInterval returns the interval at which watch reads again if nothing has changed; 0 for never.
+// watchInterval returns the interval at which watch reads again if nothing has changed. 0 means never.
 func (c statusCmd) watchInterval(o *operator) time.Duration {
 	if c.Watch.interval == 0 && c.Output == "" && c.Format == "tabular" && console.CanRedraw(o.streams.Out) {
 		return agoInterval
@@ -298,25 +307,27 @@ func (c statusCmd) showStatus(o *operator, screen *console.Screen, text string) 
 	}
 
 	if text == "" {
-		text = "nothing there\n"
+		text = "the model is empty\n"
 	}
 	return screen.Show(text, c.separator())
 }
 
-// separator returns the line between two statuses of --watch where it cannot redraw the terminal.
+// separator returns the line between two statuses of --watch if it cannot redraw the terminal.
 func (c statusCmd) separator() string {
 	switch c.Format {
 	case "json":
-		return "" // a document is a line
+		// In this format each document is a line.
+		return ""
 	case "dot":
-		return "// ---\n" // a comment in its language
+		// This is a comment in graphviz's language.
+		return "// ---\n"
 	}
 
 	return "---\n"
 }
 
-// yamlStream writes mappings a few entries at a time: yaml keeps all that one call of it prints in memory, many
-// times over. What it prints is what one call would print.
+// yamlStream writes mappings a few entries at a time, since a call of the yaml package needs many times the
+// memory of its output. The result is the same as that of a single call.
 type yamlStream struct {
 	w   *bufio.Writer
 	err error
@@ -329,6 +340,7 @@ func writeStatusYAML(w io.Writer, s jujuStatus) error {
 	y.add(0, "model", s.Model)
 	writeYAMLMap(y, 0, "machines", s.Machines, nil)
 
+	// Each entry is written without its units. They follow, one by one.
 	writeYAMLMap(y, 0, "applications", s.Applications, func(depth int, name string, v any) {
 		application := v.(jujuApplication)
 		units := application.Units
@@ -349,20 +361,7 @@ func writeStatusYAML(w io.Writer, s jujuStatus) error {
 		}
 	})
 
-	writeYAMLMap(y, 0, "relations", s.Relations, func(depth int, name string, v any) {
-		relation := v.(status.Relation)
-		ends := relation.Services
-		relation.Services = nil
-		y.addButLast(depth, name, relation)
-
-		writeYAMLMap(y, depth+1, "services", ends, func(depth int, name string, v any) {
-			end := v.(status.RelationEnd)
-			units := end.Units
-			end.Units = nil
-			y.addButLast(depth, name, end)
-			writeYAMLMap(y, depth+1, "units", units, nil)
-		})
-	})
+	y.addRelations(s.Relations)
 
 	if s.Storage != nil {
 		y.add(0, "storage", s.Storage)
@@ -383,10 +382,10 @@ func writeStatusYAML(w io.Writer, s jujuStatus) error {
 	return y.w.Flush()
 }
 
-// yamlBatch is of entries that one call prints.
+// yamlBatch is how many entries one call of the yaml package prints.
 const yamlBatch = 50
 
-// writeYAMLMap writes each entry as add does; nil: as yaml does.
+// writeYAMLMap writes a mapping. It writes each entry with add or, if add is nil, as the yaml package does.
 func writeYAMLMap[T any](
 	y *yamlStream,
 	depth int,
@@ -400,7 +399,7 @@ func writeYAMLMap[T any](
 	}
 	y.writeLines(depth, []byte(name+":\n"))
 
-	for names := range slices.Chunk(yamlOrder(y, entries), yamlBatch) {
+	for names := range slices.Chunk(sortAsYAML(y, entries), yamlBatch) {
 		batch := map[string]T{}
 		for _, name := range names {
 			batch[name] = entries[name]
@@ -415,16 +414,17 @@ func writeYAMLMap[T any](
 	}
 }
 
-// yamlOrder returns the keys in the order in which the yaml package prints them. Units, which can be very
-// many, are sorted by their numbers without it.
-func yamlOrder[T any](y *yamlStream, entries map[string]T) []string {
+// sortAsYAML returns the keys in the order in which the yaml package prints them. There must be at least one
+// key. It sorts units without the package, since there can be very many units. It returns nil if the stream
+// has an error.
+func sortAsYAML[T any](y *yamlStream, entries map[string]T) []string {
 	keys := slices.Collect(maps.Keys(entries))
-	set := map[string]bool{}
 	if charm.IsUnit(keys[0]) {
 		charm.SortUnits(keys)
 		return keys
 	}
 
+	set := map[string]bool{}
 	for _, key := range keys {
 		set[key] = true
 	}
@@ -435,6 +435,7 @@ func yamlOrder[T any](y *yamlStream, entries map[string]T) []string {
 		return nil
 	}
 
+	// The content of a mapping alternates between keys and values.
 	for i := range keys {
 		keys[i] = n.Content[2*i].Value
 	}
@@ -443,6 +444,25 @@ func yamlOrder[T any](y *yamlStream, entries map[string]T) []string {
 
 func (y *yamlStream) add(depth int, name string, entry any) {
 	y.writeLines(depth, y.encode(map[string]any{name: entry}))
+}
+
+// addRelations adds the relations. It writes each relation without its ends, and each end without its units.
+// These follow, one by one.
+func (y *yamlStream) addRelations(relations map[string]status.Relation) {
+	writeYAMLMap(y, 0, "relations", relations, func(depth int, name string, v any) {
+		relation := v.(status.Relation)
+		ends := relation.Services
+		relation.Services = nil
+		y.addButLast(depth, name, relation)
+
+		writeYAMLMap(y, depth+1, "services", ends, func(depth int, name string, v any) {
+			end := v.(status.RelationEnd)
+			units := end.Units
+			end.Units = nil
+			y.addButLast(depth, name, end)
+			writeYAMLMap(y, depth+1, "units", units, nil)
+		})
+	})
 }
 
 // addButLast adds an entry without its last line, an empty mapping that the caller writes next.
@@ -464,8 +484,9 @@ func (y *yamlStream) encode(entries any) []byte {
 func (y *yamlStream) writeLines(depth int, text []byte) {
 	indent := bytes.Repeat([]byte("    "), depth)
 	for line := range bytes.Lines(text) {
+		// Flush returns the error of a failed write.
 		if len(line) > 1 {
-			_, _ = y.w.Write(indent) // a failed write is kept until Flush
+			_, _ = y.w.Write(indent)
 		}
 		_, _ = y.w.Write(line)
 	}

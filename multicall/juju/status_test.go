@@ -85,7 +85,7 @@ func TestStatusScreens(t *testing.T) {
 
 func sampleNow() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.Local) }
 
-// calmStatus returns the status of an environment in which nothing needs an operator.
+// calmStatus returns the status of an environment without problems.
 func calmStatus() status.Status {
 	said := func(message string, ago time.Duration) *status.Workload {
 		return &status.Workload{Current: "active", Message: message, Since: sampleNow().Add(-ago)}
@@ -212,8 +212,8 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-// TestSelectShrinksRelations checks that a relation shows only the chosen units of its own endpoints,
-// and all units of the others'.
+// TestSelectShrinksRelations checks that a relation shows only the selected units at endpoints of selected
+// applications, and all units at its other endpoints.
 func TestSelectShrinksRelations(t *testing.T) {
 	units := func(names ...string) map[string]status.RelationUnit {
 		all := map[string]status.RelationUnit{}

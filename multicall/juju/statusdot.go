@@ -34,7 +34,7 @@ func writeDot(w io.Writer, s status.Status) error {
 	return err
 }
 
-// foreignServices returns the services that relations name and that are not part of the status.
+// foreignServices returns the services that relations name but that are not part of the status.
 func foreignServices(s status.Status) []string {
 	names := map[string]bool{}
 	for _, r := range s.Relations {
@@ -48,8 +48,8 @@ func foreignServices(s status.Status) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// writeBox writes an application's node of the graph. It is red if a unit is in error, and has a double
-// border if exposed.
+// writeBox writes an application's node of the graph. The node is red if a unit is in error, and has a double
+// border if the application is exposed.
 func writeBox(b *strings.Builder, name string, view status.Service) {
 	a := attributes{"label": fmt.Sprintf("%s\n%s\n%s", name, view.Charm, formatCount(len(view.Units), "unit"))}
 	for _, u := range view.Units {
@@ -97,8 +97,8 @@ func writeLine(b *strings.Builder, what string, a attributes) {
 	fmt.Fprintf(b, "  %s [%s];\n", what, strings.Join(words, ", "))
 }
 
-// quoteDot quotes any text, with \" for a quote. Line ends become \n, which labels
-// understand; other backslashes are doubled, since labels understand more than that.
+// quoteDot quotes any text, with \" for a quote. Line ends become \n, which labels understand. Other backslashes
+// are doubled, since they would also begin an escape sequence in labels.
 func quoteDot(value string) string {
 	lines := strings.Split(value, "\n")
 	for i, line := range lines {
@@ -107,7 +107,7 @@ func quoteDot(value string) string {
 	return `"` + strings.Join(lines, `\n`) + `"`
 }
 
-// relationNames puts relations in error first, else sorts by number.
+// relationNames returns the relations' names by number, with relations in error first.
 func relationNames(s status.Status) []string {
 	return slices.SortedFunc(maps.Keys(s.Relations), func(a, b string) int {
 		return compareErrorFirst(s.Relations[a].State(), s.Relations[b].State(),

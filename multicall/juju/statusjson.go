@@ -15,8 +15,8 @@ import (
 	"bijou/state/status"
 )
 
-// jujuStatus is the status with the keys of Juju 3.6, as programs that know Juju read it, and
-// bijou's own beside them: docs/reference/status.md. Where both have a key, Juju's wins.
+// jujuStatus is the status with the keys of Juju 3.6, for programs that were written for Juju, and with
+// bijou's own keys (docs/reference/status.md). If both have a key, Juju's takes precedence.
 type jujuStatus struct {
 	Model        jujuModel                  `json:"model"`
 	Machines     map[string]jujuMachine     `json:"machines"`
@@ -52,7 +52,7 @@ type jujuApplication struct {
 	CharmChannel  string                    `json:"charm-channel,omitempty"`
 	Status        status.Info               `json:"application-status"`
 	Relations     map[string][]jujuRelation `json:"relations,omitempty"`
-	Units         map[string]jujuUnit       `json:"units,omitempty"` // a subordinate's are with their principals
+	Units         map[string]jujuUnit       `json:"units,omitempty"` // nil for a subordinate, whose units are below their principals
 	Base          charm.Base                `json:"base"`
 }
 
@@ -66,7 +66,7 @@ type jujuUnit struct {
 	status.Unit
 	Workload     status.Info         `json:"workload-status"`
 	Agent        status.Info         `json:"juju-status"`
-	Address      string              `json:"address,omitempty"` // Juju has it of Kubernetes' units, and programs ask for it
+	Address      string              `json:"address,omitempty"` // Juju has this only for units on Kubernetes, but programs read it
 	Subordinates map[string]jujuUnit `json:"subordinates,omitempty"`
 }
 
@@ -80,7 +80,7 @@ func (a jujuApplication) MarshalYAML() (any, error) { return jsonNode(a) }
 func (u jujuUnit) MarshalYAML() (any, error) { return jsonNode(u) }
 
 // jsonNode returns the value as YAML with the structure that it has as JSON. The yaml package refuses
-// embedded fields with the same key, where JSON takes the outer one.
+// embedded fields with the same key, where JSON uses the outer field.
 func jsonNode(value any) (*yaml.Node, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -121,11 +121,12 @@ func readJSONNode(d *json.Decoder) (*yaml.Node, error) {
 		n.Content = append(n.Content, member)
 	}
 
-	_, err = d.Token() // the end of it
+	// This reads the closing delimiter.
+	_, err = d.Token()
 	return &n, err
 }
 
-// newJujuStatus returns the status under Juju 3's keys, with bijou's own beside them.
+// newJujuStatus returns the status under Juju 3's keys and bijou's own.
 func newJujuStatus(s status.Status) jujuStatus {
 	view := jujuStatus{
 		Model: jujuModel{
@@ -199,9 +200,10 @@ func newJujuMachine(m status.Machine) jujuMachine {
 	return view
 }
 
-// newJujuApplication returns a service under Juju 3's keys. A subordinate's units are below their principals
-// in all.
+// newJujuApplication returns a service under Juju 3's keys. It finds the subordinates of the service's units
+// in the map all. A subordinate service has no units, since they are shown below their principals.
 func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplication {
+	// A damaged URL is shown without its parts.
 	url, _ := charm.ParseURL(s.Charm)
 	view := jujuApplication{
 		Service:       s,
@@ -232,7 +234,7 @@ func newJujuApplication(s status.Service, all map[string]status.Unit) jujuApplic
 	return view
 }
 
-// newJujuUnit returns a unit under Juju 3's keys, with its subordinates, which it finds in all.
+// newJujuUnit returns a unit under Juju 3's keys, with its subordinates, which it looks up in the map all.
 func newJujuUnit(u status.Unit, all map[string]status.Unit) jujuUnit {
 	view := jujuUnit{
 		Unit:         u,

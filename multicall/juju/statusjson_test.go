@@ -42,7 +42,7 @@ func TestJujuKeys(t *testing.T) {
 	}
 }
 
-// ownKeys returns the keys that are not embedded, in order.
+// ownKeys returns the keys of the struct's own fields, without those of embedded structs, in order.
 func ownKeys(document any) (keys []string) {
 	for _, f := range reflect.VisibleFields(reflect.TypeOf(document)) {
 		if len(f.Index) == 1 && !f.Anonymous && f.IsExported() {

@@ -13,7 +13,7 @@ import (
 	"bijou/state/text"
 )
 
-// writeOneline writes a line for each unit, as Juju does; subordinates stand below their principals.
+// writeOneline writes a line for each unit, as Juju does. Subordinates are below their principals.
 func writeOneline(w io.Writer, s status.Status) error {
 	out := bufio.NewWriter(w)
 	units := allUnits(s)
@@ -41,7 +41,7 @@ func writeOneline(w io.Writer, s status.Status) error {
 	return out.Flush()
 }
 
-// writeSummary counts machines and units by their states, and names applications.
+// writeSummary writes how many machines and units are in each state, and the names of applications.
 func writeSummary(w io.Writer, s status.Status) error {
 	out := bufio.NewWriter(w)
 	units := allUnits(s)

@@ -26,8 +26,8 @@ func relationTable(s status.Status) *console.Table {
 	return t
 }
 
-// relationReason returns why units of the relation are in error: the only failure with its hint, or all
-// messages in one line.
+// relationReason returns why units of the relation are in error. If there is only one failure, the reason has its
+// hint. Otherwise it has the messages of all failures in one line.
 func relationReason(r status.Relation) reason {
 	var all []reason
 	for _, end := range r.Services {
@@ -51,7 +51,7 @@ func relationReason(r status.Relation) reason {
 	return reason{text: strings.Join(messages, "; ")}
 }
 
-// relationUnitTable returns the table of units in relations. An end without units has a row, too.
+// relationUnitTable returns the table of units in relations. An end without units also has a row.
 func relationUnitTable(s status.Status) *console.Table {
 	t := console.NewTable("RELATION", "INTERFACE", "SCOPE", "ENDPOINT", "ROLE", "UNIT", "STATE", "MESSAGE")
 	t.PaintOnly("STATE")

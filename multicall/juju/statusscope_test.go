@@ -16,8 +16,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestScopeShowsTheSame checks that a status that is read for patterns equals the same selection from
-// the full status.
+// TestScopeShowsTheSame checks that a status that is read for some patterns is equal to the same selection
+// from the full status.
 func TestScopeShowsTheSame(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, statetest.MySQL(), 12)
@@ -54,7 +54,7 @@ func TestScopeShowsTheSame(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(allUnits(part)) > 0 && !slices.Equal(part.Damage, damage) { // otherwise it concerns nothing that is shown
+		if len(allUnits(part)) > 0 && !slices.Equal(part.Damage, damage) { // without shown units, the damage concerns nothing that is shown
 			t.Errorf("%q: damage %q, want %q", patterns, part.Damage, damage)
 		}
 		part.Damage = nil
@@ -98,8 +98,8 @@ func (s *countedSnapshot) List(ctx context.Context, prefix string) ([]store.KV, 
 	return kvs, err
 }
 
-// TestScopeReadsWhatItShows counts the keys that status reads for one service with very many units. It
-// also counts them for the hub that these are related to, whose agent keeps a record of each.
+// TestScopeReadsWhatItShows counts the keys that status reads for one service with many units. It also counts
+// them for the hub to which these units are related, and whose agent keeps a record of each.
 func TestScopeReadsWhatItShows(t *testing.T) {
 	const n = 500
 	st := statetest.New(t)
@@ -123,7 +123,7 @@ func TestScopeReadsWhatItShows(t *testing.T) {
 		counter.Store = s
 		return counter
 	})
-	// The hub's relation shows the state of all its units, so status reads all of very many.
+	// The hub's relation shows the state of all its units, so status reads the records of all of them.
 	for pattern, most := range map[string]int{"wordpress/3": 30, "wordpress/3*": 5 * n, "mysql": 5 * n} {
 		counter.keys = 0
 		s, err := state.Read(t.Context(), counted, func(v *state.View) (status.Status, error) {

@@ -15,7 +15,8 @@ import (
 	"bijou/state/text"
 )
 
-// isEyeCatching reports whether a row's message is needed whole: something waits for somebody.
+// isEyeCatching reports whether a row's message must not be cut, since the operator may have to act on an
+// entity in that state.
 func isEyeCatching(word string) bool {
 	return status.IsErrorState(word) || word == "blocked" || word == "waiting"
 }
@@ -31,8 +32,8 @@ func wordColour(word string) console.Colour {
 	return stateColour(word)
 }
 
-// applicationWord returns the status that the application's leader has set, or else the word of its units
-// that needs an operator's eye most.
+// applicationWord returns the status that the application's leader has set. Without one, it returns the most
+// urgent status of the application's units.
 func applicationWord(s status.Service) string {
 	if s.Status != nil {
 		return s.StatusInfo().Current
@@ -65,7 +66,8 @@ func applicationTable(s status.Status) *console.Table {
 		if sv.Exposed {
 			exposed = "yes"
 		}
-		if sv.Status != nil { // what units say stands with them
+		// The messages of units are in the rows of the units.
+		if sv.Status != nil {
 			message = text.FirstLine(sv.Status.Message)
 		}
 
@@ -76,8 +78,8 @@ func applicationTable(s status.Status) *console.Table {
 	return t
 }
 
-// addRow adds a row in the colour of the word. The reason becomes the last cell, which is never cut if
-// somebody must act on it.
+// addRow adds a row in the colour of the word. The reason becomes the last cell, which is never cut if the
+// operator may have to act on it.
 func addRow(t *console.Table, word string, why reason, cells ...string) {
 	if isEyeCatching(word) {
 		t.AddWhole(wordColour(word), why.seeAlso(), append(cells, why.text)...)
@@ -86,7 +88,7 @@ func addRow(t *console.Table, word string, why reason, cells ...string) {
 	t.Add(wordColour(word), append(cells, why.String())...)
 }
 
-// unitTable returns the table of units, those in error first.
+// unitTable returns the table of units, with units in error first.
 func unitTable(s status.Status, now time.Time) *console.Table {
 	t := console.NewTable("UNIT", "STATUS", "AGENT", "SINCE", "MACHINE", "ADDRESS", "PORTS", "MESSAGE")
 	t.PaintOnly("STATUS")
@@ -103,23 +105,26 @@ func unitTable(s status.Status, now time.Time) *console.Table {
 	})
 	for _, name := range names {
 		u := units[name]
+		word := words[name]
 		agent := u.AgentInfo().Current
 		if agent == "idle" {
+			// The usual state is left out, so that the others stand out.
 			agent = ""
 		}
 
 		shown := name
 		if u.Leader {
-			shown += " *" // apart from the name, which scripts look for with a space behind it
+			// The star follows a space, since scripts search for the name as a word.
+			shown += " *"
 		}
-		addRow(t, words[name], screenReason(u), shown, status.WithLife(words[name], u.Life), agent,
+		addRow(t, word, screenReason(u), shown, status.WithLife(word, u.Life), agent,
 			formatAgo(u.Since(), now), u.Machine, u.PublicAddress, strings.Join(u.OpenPorts, ","))
 	}
 
 	return t
 }
 
-// screenReason returns why the unit has its word. For a failed hook of a relation it names the relation.
+// screenReason returns the reason for the unit's status. For a failed hook of a relation, it names the relation.
 func screenReason(u status.Unit) reason {
 	id, r := u.HeldByRelation()
 	if id == "" {
@@ -138,8 +143,8 @@ func runningTable(s status.Status, now time.Time) *console.Table {
 	return t
 }
 
-// formatAgo returns how long ago a time was, or its date where that is not today's; "" for a time that is not
-// known.
+// formatAgo returns how long ago a time was, or its date if it was not today and more than 12 hours ago. It
+// returns "" for the zero time.
 func formatAgo(since, now time.Time) string {
 	since = since.Local()
 	now = now.Local()
@@ -161,7 +166,8 @@ func formatAgo(since, now time.Time) string {
 	return since.Format(time.DateOnly)
 }
 
-// machinesLine returns one line of all machines; "" if one of them does not just run.
+// machinesLine returns one line about all machines. It returns "" unless all machines run and none has a
+// message.
 func machinesLine(s status.Status) string {
 	ids := slices.SortedFunc(maps.Keys(s.Machines), state.CompareIDs)
 	for _, id := range ids {
@@ -177,11 +183,11 @@ func machinesLine(s status.Status) string {
 	return fmt.Sprintf("%s running: %s", formatCount(len(ids), "machine"), strings.Join(foldIDs(ids), ", "))
 }
 
-// foldIDs writes three ids and more that follow each other as 1-3.
+// foldIDs replaces three or more consecutive ids with a range, as in 1-3.
 func foldIDs(ids []string) (folded []string) {
 	for i := 0; i < len(ids); {
 		end := i + 1
-		for end < len(ids) && follows(ids[end-1], ids[end]) {
+		for end < len(ids) && isNextID(ids[end-1], ids[end]) {
 			end++
 		}
 
@@ -197,13 +203,15 @@ func foldIDs(ids []string) (folded []string) {
 	return folded
 }
 
-func follows(id, next string) bool {
+// isNextID reports whether both ids are numbers, and next is the number after id.
+func isNextID(id, next string) bool {
 	a, aerr := strconv.Atoi(id)
 	b, berr := strconv.Atoi(next)
 	return aerr == nil && berr == nil && b == a+1
 }
 
-// withoutPeers returns the status without peer relations, which no operator has made, except those in error.
+// withoutPeers returns the status without peer relations, since operators do not add them. It keeps peer
+// relations in error.
 func withoutPeers(s status.Status) status.Status {
 	related := maps.Clone(s.Relations)
 	maps.DeleteFunc(related, func(_ string, r status.Relation) bool {

@@ -9,8 +9,8 @@ import (
 	"bijou/state/status"
 )
 
-// selectsByMore reports whether a selector may be of something else than a name: a machine, or a word that
-// stands under STATUS, in Juju's status or for an agent.
+// selectsByMore reports whether a selector may be a machine's id, or a status of a unit, its workload or its
+// agent, and not only the name of an application or unit.
 func selectsByMore(selector string) bool { return isMachineID(selector) || isStatusWord(selector) }
 
 func isStatusWord(word string) bool {
@@ -22,11 +22,12 @@ func isStatusWord(word string) bool {
 
 func isMachineID(id string) bool { return charm.IsUnit("a/" + id) }
 
-// selectStatus returns the part of a status that the selectors match; all of it if there are none.
+// selectStatus returns the part of a status that the selectors match, or all of it if there are none.
 //
-// An application's name keeps all its units. A unit's name keeps its application with that unit only. It
-// also keeps the machines of these units, machines that are named, and the relations of these applications.
-// The own ends of these relations have only the units that were kept; the other ends have all.
+// An application's name selects all its units. A unit's name selects its application with only that unit. The
+// result also has the machines of these units, machines that are named, and the relations of these
+// applications. In these relations, the ends at selected applications have only the selected units. The other
+// ends have all of their units.
 func selectStatus(s status.Status, selectors []string) status.Status {
 	if len(selectors) == 0 {
 		return s
@@ -63,12 +64,12 @@ func selectStatus(s status.Status, selectors []string) status.Status {
 		}
 	}
 
-	// That no unit is blocked is an answer, too.
+	// A status that no unit has is not an error, since the empty result is the answer.
 	kept.Unmatched = slices.DeleteFunc(g.Unmatched(selectors), isStatusWord)
 	return kept
 }
 
-// selectService returns the service with those units that match the globs; ok is false if nothing matches.
+// selectService returns the service with the units that match the globs. ok is false if nothing matches.
 func selectService(name string, view status.Service, g status.Globs) (kept status.Service, ok bool) {
 	whole := g.Match(name)
 	units := map[string]status.Unit{}
@@ -87,7 +88,8 @@ func unitSelectors(name string, u status.Unit) []string {
 	return []string{name, u.Machine, u.Word(), u.State, u.WorkloadInfo().Current, u.AgentInfo().Current}
 }
 
-// selectRelation returns false if no end is at an application that was kept.
+// selectRelation returns the relation, with only the selected units at the ends of services. ok is false if
+// no end belongs to one of these services.
 func selectRelation(view status.Relation, services map[string]status.Service) (kept status.Relation, ok bool) {
 	ends := map[string]status.RelationEnd{}
 	for name, end := range view.Services {

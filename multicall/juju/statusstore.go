@@ -10,8 +10,8 @@ import (
 	"bijou/state/status"
 )
 
-// addNewer asks the store in one request for newer releases in the channels that services follow, and notes
-// them.
+// addNewer queries the store, in one request, for newer releases in the channels that services follow. It
+// adds the releases to s, and prints a hint for each release.
 func (o *operator) addNewer(s status.Status) error {
 	var names []string
 	var wishes []charmsource.Wish
@@ -34,7 +34,7 @@ func (o *operator) addNewer(s status.Status) error {
 	}
 
 	return o.askCharmStore(func(st *charmStore) error {
-		answers, err := st.source.Resolve(o.ctx, wishes...)
+		answers, err := st.Resolve(o.ctx, wishes...)
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func (o *operator) addNewer(s status.Status) error {
 			if r := answers[i].Release; r.Revision != service.Source.Revision {
 				service.Newer = fmt.Sprintf("ch:%s/%s/%s-%d", wishes[i].Arch, service.Series, r.Name, r.Revision)
 				s.Services[name] = service
-				o.note("hint: application %q can be upgraded to revision %d of %s, from %d: juju upgrade-charm %s",
+				o.note("hint: application %q can be upgraded to revision %d of %s, from %d: juju refresh %s",
 					name, r.Revision, source(service), service.Source.Revision, name)
 			}
 		}

@@ -20,15 +20,15 @@ import (
 type statusTables struct {
 	status    status.Status
 	now       time.Time
-	wide      bool // every column, and a row for each machine and each relation
+	wide      bool // all columns, and a row for each machine and each relation
 	coloured  bool
-	width     int  // the terminal's; 0: nothing is cut
-	relations bool // every unit of every relation, instead of one line a relation
+	width     int  // the terminal's width, or 0 if nothing is cut
+	relations bool // each unit in each relation, instead of one line per relation
 	storage   bool
-	heading   []string // environment, version, time and store; none: there is no note on stars either
+	heading   []string // environment, version, time and store; without a heading there are no notes either
 }
 
-// write writes the tables that are not empty, with a blank line between two, and then the notes.
+// write writes the tables that are not empty, with blank lines between them, and then the notes.
 func (t statusTables) write(w io.Writer) error {
 	var before string
 	parts := t.parts()
@@ -70,7 +70,7 @@ func (t statusTables) notes(parts []statusPart) (notes []string) {
 	for _, part := range parts {
 		if table, ok := part.(*console.Table); ok {
 			if out := table.LeftOut(t.width); len(out) > 0 {
-				notes = append(notes, "no room for "+strings.Join(out, ", ")+"; see: juju status --wide")
+				notes = append(notes, "no space for "+strings.Join(out, ", ")+"; to see everything: juju status --wide")
 			}
 		}
 	}
@@ -79,11 +79,11 @@ func (t statusTables) notes(parts []statusPart) (notes []string) {
 	return slices.Compact(notes)
 }
 
-// parts returns the parts of the screen. Those that an operator looks for first come first.
+// parts returns the parts of the screen, with the most important ones first.
 func (t statusTables) parts() (parts []statusPart) {
 	heading := console.NewTable("MODEL", "VERSION", "TIME", "STORE")
 	if t.heading != nil {
-		heading.Add("", t.heading...)
+		heading.Add(console.Plain, t.heading...)
 	}
 	parts = append(parts, heading, provisionerTable(t.status))
 
@@ -108,13 +108,13 @@ func (t statusTables) parts() (parts []statusPart) {
 	return parts
 }
 
-// statusPart is a table of the screen, or a line in the place of one.
+// statusPart is a table of the screen, or a line that replaces a table.
 type statusPart interface {
 	Empty() bool
 	WriteIn(w io.Writer, coloured bool, width int) error
 }
 
-// machines returns the table of machines, or one line if they say nothing worth a table.
+// machines returns the table of machines, or one line if all machines run and none has a message.
 func (t statusTables) machines() statusPart {
 	if line := machinesLine(t.status); line != "" {
 		return statusLine(line)
@@ -149,8 +149,8 @@ func stateColour(state string) console.Colour {
 	return ""
 }
 
-// compareErrorFirst orders states: errors come first. names is the result of comparing the names, for equal
-// states.
+// compareErrorFirst compares two states so that errors come first. If neither state comes first, it returns
+// names, the result of comparing the entities' names.
 func compareErrorFirst(a, b string, names int) int {
 	switch {
 	case status.IsErrorState(a) && !status.IsErrorState(b):
@@ -162,7 +162,8 @@ func compareErrorFirst(a, b string, names int) int {
 	return names
 }
 
-// machineTable returns the table of machines. With entries it has columns for units and constraints.
+// machineTable returns the table of machines. If entries is not nil, the table has columns for units and
+// constraints.
 func machineTable(s status.Status, entries map[string]machineEntry) *console.Table {
 	more := []string{"MESSAGE"}
 	if entries != nil {
@@ -201,7 +202,7 @@ func machineMessage(m status.Machine) string {
 	return shown
 }
 
-// retryText returns when the retry is due. If the time has passed, it says that other hooks run first.
+// retryText returns when the retry is due. If the time has passed, the text says that other hooks run first.
 func retryText(next time.Time) string {
 	if next.Before(time.Now()) {
 		return " (waits for its turn to be retried)"
@@ -221,7 +222,8 @@ func provisionerTable(s status.Status) *console.Table {
 		if next := s.Provisioner.NextRetry; !next.IsZero() {
 			message = text.FirstLine(message) + " (next try at " + next.Local().Format(time.TimeOnly) + ")"
 		}
-		t.AddWhole(console.Red, "", "trouble", s.Provisioner.Since.Local().Format(time.TimeOnly), text.FirstLine(message))
+		t.AddWhole(console.Red, console.NoTail,
+			"trouble", s.Provisioner.Since.Local().Format(time.TimeOnly), text.FirstLine(message))
 	}
 
 	return t
@@ -245,12 +247,12 @@ func addRunning(t *console.Table, s status.Status, format func(since time.Time) 
 	units := allUnits(s)
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
 		if r := units[name].Running; r != nil {
-			t.Add("", r.Name, name, format(r.Since), r.Holder)
+			t.Add(console.Plain, r.Name, name, format(r.Since), r.Holder)
 		}
 	}
 }
 
-// reason is why something is as it is, and the command that shows more; that may be empty.
+// reason is the reason for a state. see is the command that shows more, or empty.
 type reason struct{ text, see string }
 
 func (r reason) seeAlso() string {
@@ -263,7 +265,7 @@ func (r reason) seeAlso() string {
 // String returns the reason with the command that shows more.
 func (r reason) String() string { return r.text + r.seeAlso() }
 
-// failureReason returns a failure's reason, which ends in the hook's last line.
+// failureReason returns the reason for a failure, which ends with said, the hook's last line.
 func failureReason(shown, said, see string) reason {
 	if see != "" && said != "" {
 		shown += ": " + said
@@ -273,8 +275,8 @@ func failureReason(shown, said, see string) reason {
 
 func unitMessage(u status.Unit, workload string) string { return unitReason(u, workload).String() }
 
-// unitReason returns the reason to show for a unit: an error with its next retry, or else the message that
-// the charm has set.
+// unitReason returns the reason to show for a unit. The reason is the unit's error with its next retry or,
+// without an error, the message that the charm has set.
 func unitReason(u status.Unit, workload string) reason {
 	if u.Trouble != nil {
 		return reason{text: troubleMessage(*u.Trouble)}
@@ -290,7 +292,7 @@ func unitReason(u status.Unit, workload string) reason {
 	case i.Resolved != "":
 		shown += " (marked as resolved)"
 	case i.Interrupted:
-		shown += " (not retried by itself)"
+		shown += " (not retried automatically)"
 	case u.Running != nil && i.Hook == u.Running.Name:
 		shown += " (runs again)"
 	case !i.NextRetry.IsZero():
@@ -301,7 +303,7 @@ func unitReason(u status.Unit, workload string) reason {
 }
 
 func troubleMessage(t state.Trouble) string {
-	return fmt.Sprintf("%s (agent cannot go on since %s, next try at %s)", text.FirstLine(t.Message),
+	return fmt.Sprintf("%s (agent blocked since %s, next try at %s)", text.FirstLine(t.Message),
 		t.Since.Local().Format(time.TimeOnly), t.NextRetry.Local().Format(time.TimeOnly))
 }
 

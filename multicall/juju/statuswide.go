@@ -28,7 +28,7 @@ func serviceTable(s status.Status) *console.Table {
 	return t
 }
 
-// wideUnitTable returns the table of all units, those in error first.
+// wideUnitTable returns the table of all units, with units in error first.
 func wideUnitTable(s status.Status) *console.Table {
 	units := allUnits(s)
 	names := slices.SortedFunc(maps.Keys(units), func(a, b string) int {
@@ -41,7 +41,8 @@ func wideUnitTable(s status.Status) *console.Table {
 		u := units[name]
 		workload := cmp.Or(u.Workload, &status.Workload{})
 		if u.Leader {
-			name += " *" // apart from the name, which scripts look for with a space behind it
+			// The star follows a space, since scripts search for the name as a word.
+			name += " *"
 		}
 
 		t.Add(cmp.Or(
@@ -55,7 +56,8 @@ func wideUnitTable(s status.Status) *console.Table {
 	return t
 }
 
-// formatSince returns a time, or a day before; "" for a time that is not known.
+// formatSince returns the time of day for the last 12 hours, and otherwise the date. It returns "" for the
+// zero time.
 func formatSince(since time.Time) string {
 	switch {
 	case since.IsZero():

@@ -17,7 +17,8 @@ import (
 	"bijou/state/text"
 )
 
-// TestStatusYAML checks that YAML that is written entry by entry equals YAML that is written at once.
+// TestStatusYAML checks that YAML that is written entry by entry is equal to YAML that is written in one
+// call.
 func TestStatusYAML(t *testing.T) {
 	full := status.Status{
 		Machines: map[string]status.Machine{}, Services: map[string]status.Service{"a10": {Charm: "local:x-1"}, "a2": {Status: &status.Workload{Current: "active"}}, "yes": {}},

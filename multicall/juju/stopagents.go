@@ -6,12 +6,12 @@ import (
 	"bijou/multicall/home"
 )
 
-// maxStopPasses is how often agents are looked for: one that was about to start others
-// when it was told to end may have done so.
+// maxStopPasses is how many times stopAgents looks for agents. An agent may have started others just before it
+// ended.
 const maxStopPasses = 5
 
-// stopAgents stops the agents of all machines on this host, and those that are started meanwhile. It gives up
-// after maxStopPasses passes that each found some.
+// stopAgents stops the agents of all machines on this host, and agents that are started during its work. It
+// gives up after maxStopPasses passes that each found agents.
 func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
 	for range maxStopPasses {
 		n, err := o.stopOnce(e)
@@ -21,11 +21,11 @@ func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
 		}
 	}
 
-	return stopped, errors.New("agents came back each time: a provisioner on a different host may start them")
+	return stopped, errors.New("agents started again each time: a provisioner on a different host may start them")
 }
 
-// stopOnce stops each agent that runs at the moment, and its systemd service so that systemd does not start
-// it again.
+// stopOnce stops each running agent. It also stops the agent's systemd service, so that systemd does not
+// start the agent again.
 func (o *operator) stopOnce(e home.Environment) (stopped int, err error) {
 	dirs, err := e.MachineDirs()
 	if err != nil {

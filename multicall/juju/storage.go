@@ -8,17 +8,17 @@ import (
 	"bijou/state/charm"
 )
 
-// storageInfo is a storage as Juju shows it, with what its pool is.
+// storageInfo is a storage as Juju shows it, with its pool.
 type storageInfo struct {
 	Kind        string            `json:"kind" yaml:"kind"`
 	Life        state.Life        `json:"life" yaml:"life"`
 	Status      map[string]string `json:"status" yaml:"status"`
-	Persistent  bool              `json:"persistent" yaml:"persistent"` // it outlives its unit, but not its machine
+	Persistent  bool              `json:"persistent" yaml:"persistent"` // the storage outlives its unit, but not its machine
 	Pool        string            `json:"pool" yaml:"pool"`
-	Size        int64             `json:"size,omitempty" yaml:"size,omitempty"` // MiB that were asked for
-	SizeHeld    bool              `json:"size-held" yaml:"size-held"`           // it cannot become larger
+	Size        int64             `json:"size,omitempty" yaml:"size,omitempty"` // the requested size in MiB
+	SizeHeld    bool              `json:"size-held" yaml:"size-held"`           // whether the size is enforced
 	Machine     string            `json:"machine" yaml:"machine"`
-	Attachments map[string]any    `json:"attachments,omitempty" yaml:"attachments,omitempty"` // what the unit has of it, by the unit, below "units"
+	Attachments map[string]any    `json:"attachments,omitempty" yaml:"attachments,omitempty"` // the attachment to the unit, as Juju shows it
 }
 
 // newStorageInfo returns a storage instance under Juju 3's keys.
@@ -62,7 +62,7 @@ func storageState(s state.Storage) string {
 	return "detached"
 }
 
-// storageSize returns the size with its unit, and says so if the size is not enforced.
+// storageSize returns the size in MiB or GiB, and marks a size that is not enforced.
 func storageSize(s state.Storage) string {
 	size := fmt.Sprintf("%dMiB", s.Size)
 	switch {
@@ -73,7 +73,7 @@ func storageSize(s state.Storage) string {
 	}
 
 	if !s.IsHeld() {
-		size += ", not held"
+		size += ", not enforced"
 	}
 	return size
 }
@@ -112,7 +112,8 @@ func storageTable(all []state.Storage) *console.Table {
 		if s.Unit == "" {
 			message = "on machine " + s.Machine
 		}
-		t.AddWhole("", "", s.Unit, s.ID, "filesystem", s.Pool, storageSize(s), storageState(s), message)
+		t.AddWhole(console.Plain, console.NoTail,
+			s.Unit, s.ID, "filesystem", s.Pool, storageSize(s), storageState(s), message)
 	}
 
 	return t

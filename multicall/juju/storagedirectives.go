@@ -7,7 +7,7 @@ import (
 	"bijou/state/charm"
 )
 
-// parseDirectives refuses a name that is there twice.
+// parseDirectives parses directives for storage. It returns an error for a name that is given twice.
 func parseDirectives(words []string) (map[string]charm.Directive, error) {
 	all := map[string]charm.Directive{}
 	for _, word := range words {
@@ -28,7 +28,7 @@ func parseDirectives(words []string) (map[string]charm.Directive, error) {
 func (d *deployment) noteSizes() {
 	for _, name := range slices.Sorted(maps.Keys(d.storage)) {
 		if s := d.storage[name]; s.Size > 0 && s.Pool != charm.PoolTmpFS {
-			d.o.note("storage %q: pool %s cannot enforce its size of %dM", name, s.Pool, s.Size)
+			d.o.note("storage %q: pool %s cannot enforce the size of %dM", name, s.Pool, s.Size)
 		}
 	}
 }

@@ -12,10 +12,11 @@ import (
 )
 
 type switchCmd struct {
-	Name string `arg:"" optional:"" help:"The model; without it the command prints the one in use."`
+	Name string `arg:"" optional:"" help:"The model. Without it, the command prints the model in use."`
 }
 
-// Run makes the environment the one in use. $JUJU_ENV and $JUJU_MODEL take precedence over it.
+// Run makes the environment the current one, or prints the current one if no name is given. $JUJU_ENV and
+// $JUJU_MODEL take precedence over the current environment.
 func (c switchCmd) Run(o *operator) error {
 	if c.Name == "" {
 		e, err := o.home.Choose(o.name)
@@ -47,7 +48,7 @@ func (c switchCmd) Run(o *operator) error {
 		if os.Getenv(variable) == "" {
 			variable = "JUJU_MODEL"
 		}
-		o.note("warning: %s=%s takes precedence over it, in this shell", variable, shell)
+		o.note("warning: in this shell, %s=%s takes precedence over the chosen model", variable, shell)
 	}
 	if o.home.Current() == "" {
 		o.note("model %q is now in use", e.Name)
@@ -55,7 +56,8 @@ func (c switchCmd) Run(o *operator) error {
 	return o.setCurrent(e.Name)
 }
 
-// setCurrent makes the environment the one in use, and says so if that was another.
+// setCurrent makes the environment the current one. It prints a note if a different environment was the
+// current one before.
 func (o *operator) setCurrent(name string) error {
 	before := o.home.Current()
 	if err := o.home.SetCurrent(name); err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// tailFlag is Juju's --tail, or --tail N as others have it.
+// tailFlag is Juju's --tail, or --tail N as in other tools.
 type tailFlag struct {
 	set   bool
-	lines *int // nil: no number was given
+	lines *int // nil if no number is given
 }
 
-// Decode reads the number, if one is given, behind = or as the next word. No unit's name is a number.
+// Decode reads the number, if one is given after = or as the next word. A number cannot be a unit's name.
 func (t *tailFlag) Decode(ctx *kong.DecodeContext) error {
 	t.set = true
 	next := ctx.Scan.Peek()

@@ -8,16 +8,21 @@ import (
 	"time"
 )
 
-// taskError returns an error that begins with the words that programs which know Juju look for.
-func taskError(err error, timedOut bool) error {
-	switch {
-	case err == nil:
+// taskError returns err with the prefix of a failed task, which programs written for Juju look for. It returns nil
+// for nil.
+func taskError(err error) error {
+	if err == nil {
 		return nil
-	case timedOut:
-		return fmt.Errorf("timed out: %w", err)
 	}
-
 	return fmt.Errorf("task failed: %w", err)
+}
+
+// timeoutError does what taskError does, with the prefix of a task that has not ended in time.
+func timeoutError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("timed out: %w", err)
 }
 
 const taskFormat = "task" // JSON with the keys of Juju 3
@@ -72,7 +77,7 @@ func taskResults(of map[string]any, code *int, stdout, stderr []byte) map[string
 	return results
 }
 
-// formatTime returns the time in UTC by RFC 3339, or "" for a time that is not known.
+// formatTime returns the time in UTC by RFC 3339, or "" for the zero time.
 func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""

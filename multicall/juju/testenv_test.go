@@ -16,17 +16,17 @@ import (
 	"bijou/state"
 )
 
-// testEnv is a BIJOU_HOME with fake background processes: Start announces machine 0 and Halt withdraws
-// it.
+// testEnv is a BIJOU_HOME with fake background processes: Start announces machine 0, and Halt ends the
+// announcement.
 type testEnv struct {
 	t     *testing.T
 	home  home.Home
 	parts Parts
 
-	backgrounds  map[string]*background // by the machine's directory
+	backgrounds  map[string]*background // by directory of the machine
 	startErr     error
-	exitsAtStart bool        // the started process prints nothing and ends
-	about        func() bool // a different process is about to run machine 0, or to end; nil if none is
+	exitsAtStart bool        // whether the started process prints nothing and ends
+	about        func() bool // reports whether a different process is about to run machine 0 or to end; nil if there is no such process
 	swept        []string
 }
 
@@ -121,7 +121,7 @@ func (noServices) Of(int) string { return "" }
 
 func (noServices) AtBoot(home.Environment) (service string, starts bool) { return "", false }
 
-// testHooks records whose stray processes the command ends.
+// testHooks records the words by which the command finds and ends stray processes.
 type testHooks struct {
 	Hooks
 	w *testEnv
@@ -161,7 +161,7 @@ func (testProviders) FreeInstances(context.Context, home.Environment, func(state
 	return nil
 }
 
-// run runs a command with that answer on stdin.
+// run runs a command with an answer on stdin.
 func (w *testEnv) run(stdin string, args ...string) (code int, stdout, stderr string) {
 	w.t.Helper()
 	var out, errs bytes.Buffer

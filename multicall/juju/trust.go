@@ -5,10 +5,10 @@ import "bijou/state"
 type trustCmd struct {
 	Service string `arg:"" name:"application" help:"The application."`
 	Remove  bool   `help:"Revoke the permission."`
-	Scope   string `hidden:"" enum:",cluster" default:"" help:"Of programs that know Juju: the application is trusted, whatever its cluster."`
+	Scope   string `hidden:"" enum:",cluster" default:"" help:"No effect: an application is trusted in every cluster."`
 }
 
-// Run lets the service's units get the cloud's credential, or no longer. It may be repeated.
+// Run allows the service's units to get the cloud's credential, or revokes that permission. It can be repeated.
 func (c trustCmd) Run(o *operator) error {
 	err := o.update(func(tx *state.Tx) error { return tx.SetTrusted(c.Service, !c.Remove) })
 	switch {

@@ -6,7 +6,7 @@ type unsetCmd struct {
 	waitFlags
 }
 
-// Run puts the options back, all or none.
+// Run resets the options to their defaults, all or none.
 func (c unsetCmd) Run(o *operator) error {
 	return setCmd{Service: c.Service, reset: c.Options}.Run(o)
 }

@@ -10,9 +10,9 @@ import (
 )
 
 type updateSecretCmd struct {
-	Secret    string `arg:"" help:"Its name, or its URI."`
-	Name      string `placeholder:"NAME" help:"Rename it."`
-	AutoPrune *bool  `negatable:"" help:"Remove revisions that nobody reads any longer."`
+	Secret    string `arg:"" help:"The name or URI of the secret."`
+	Name      string `placeholder:"NAME" help:"Rename the secret."`
+	AutoPrune *bool  `negatable:"" help:"Remove revisions that no unit reads any longer."`
 	secretFlags
 }
 
@@ -37,13 +37,16 @@ func (c updateSecretCmd) Run(o *operator) error {
 // change applies the flags to the secret, and adds a revision if the content differs.
 func (c updateSecretCmd) change(tx *state.Tx, ring secret.Keyring, content secret.Content) error {
 	r, err := findOwnSecret(tx.View, c.Secret)
-	if err == nil && c.Name != "" && c.Name != r.Label {
-		r.Label, err = c.Name, checkSecretName(tx.View, c.Name)
-	}
 	if err != nil {
 		return err
 	}
 
+	if c.Name != "" && c.Name != r.Label {
+		if err := checkSecretName(tx.View, c.Name); err != nil {
+			return err
+		}
+		r.Label = c.Name
+	}
 	if c.Info != "" {
 		r.Description = c.Info
 	}

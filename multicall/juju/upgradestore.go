@@ -1,6 +1,7 @@
 package juju
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,25 +13,28 @@ import (
 	"bijou/state/resources"
 )
 
-// storeName returns the name of the store's charm that the service will run, if it is one of the store's.
+// storeName returns the name of the charm that the service will run, if that charm comes from the store.
 func (u *upgrade) storeName() (name string, isStore bool, err error) {
 	if u.cmd.Switch != "" {
-		verb := "upgrade-charm " + u.service.Name + " --switch"
+		verb := "refresh " + u.service.Name + " --switch"
 		return charmSource{name: u.cmd.Switch, repository: u.cmd.Repository}.storeName(verb)
 	}
 
-	// JUJU_REPOSITORY says where charms are looked for that came from a folder.
+	// JUJU_REPOSITORY does not count, since it is for charms that came from a directory.
 	wantsRepository := func(word string) bool { return strings.HasPrefix(word, "--repository") }
 	origin := u.service.Origin
 	return origin.Name, origin.Store != "" && !slices.ContainsFunc(u.o.args, wantsRepository), nil
 }
 
-// findStoreTarget finds the newest release of the channel that the command names, or that the service
-// follows. It does not ask the store for a revision that the environment has already.
+// findStoreTarget finds the revision that the command names, or the newest release in the channel that the
+// service will follow. It does not query the store for a revision that the environment already has.
 func (u *upgrade) findStoreTarget(name, scratch string) (upgradeTarget, error) {
 	channel, err := u.channel()
 	if err != nil {
 		return upgradeTarget{}, err
+	}
+	if r := u.cmd.Revision; r != nil && *r < 1 {
+		return upgradeTarget{}, console.Usage(fmt.Errorf("invalid --revision %d: want a number from 1", *r))
 	}
 	if r := u.cmd.Revision; r != nil && u.cmd.Switch == "" {
 		kept, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) {
@@ -69,8 +73,9 @@ func (u *upgrade) findStoreTarget(name, scratch string) (upgradeTarget, error) {
 	return u.downloadTarget(t, f, scratch)
 }
 
-// followedChannel returns the channel that a service follows which was asked for. The store says its track, where
-// that was left to it. Another risk stands in for one that has no release yet, and is not followed.
+// followedChannel returns the channel that a service follows. asked is the requested channel. effective is
+// the channel in the store's answer, which has the track if asked has none. If asked has no release yet, the
+// answer has a different risk. The service still follows the requested risk.
 func followedChannel(asked, effective string) string {
 	whole := charmsource.WholeChannel(effective)
 	switch {
@@ -97,7 +102,8 @@ func (u *upgrade) channel() (string, error) {
 	return channel, nil
 }
 
-// wish asks for the base that the service's charm is for. Another charm may be for others.
+// wish returns the wish for the release to upgrade to. Unless the command switches to a different charm, the
+// wish is for the base of the service's charm.
 func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
 	s := u.service
 	s.ForceSeries = s.ForceSeries || liftedBy(u.cmd.Force, u.cmd.ForceSeries).Series
@@ -120,15 +126,15 @@ func (u *upgrade) wish(st *charmStore, name, channel string) charmsource.Wish {
 	return w
 }
 
-// downloadTarget downloads the charm, once a rehearsal has shown that nothing refuses it. A rehearsal
-// itself needs only the charm's description.
+// downloadTarget rehearses the upgrade, and then downloads the charm. If the upgrade is a rehearsal itself, it only
+// reads the charm's description.
 func (u *upgrade) downloadTarget(t upgradeTarget, f *storeFinder, scratch string) (upgradeTarget, error) {
 	if err := f.describe(scratch); err != nil {
 		return t, err
 	}
-	t.found = f.found
+	t.release = f.release
 	t.store = f
-	t.url.Name = f.found.Meta.Name
+	t.url.Name = f.release.found.Meta.Name
 	if _, isRehearsal := u.state.(*state.Rehearsal); isRehearsal {
 		return t, nil
 	}
@@ -144,18 +150,18 @@ func (u *upgrade) downloadTarget(t upgradeTarget, f *storeFinder, scratch string
 		return t, rehearsedError{err}
 	}
 
-	t.found, err = f.downloadFound(scratch)
-	return t, err
+	return t, f.download(scratch)
 }
 
-// rehearsedError is what the upgrade itself would say.
+// rehearsedError is an error of the rehearsal. The upgrade itself would return the same error.
 type rehearsedError struct{ error }
 
 func (e rehearsedError) Unwrap() error { return e.error }
 
-// resourceFiles returns the files of resources for the upgrade: those of the command, and for resources
-// that came from the store those of the new release. It leaves out an operator's own files, which stay.
-func (u *upgrade) resourceFiles(meta *charm.Meta, scratch string) (map[string]string, error) {
+// fetchResources returns the files of resources for the upgrade, by the resource's name. It returns the files
+// that the command names, and downloads the resources of the new release. It leaves out resources that the
+// operator has attached before, since the service keeps them. In a rehearsal it downloads nothing.
+func (u *upgrade) fetchResources(meta *charm.Meta, scratch string) (map[string]string, error) {
 	f := u.target.store
 	if f == nil {
 		return parseResourceFiles(meta, u.cmd.Resource)
@@ -170,9 +176,11 @@ func (u *upgrade) resourceFiles(meta *charm.Meta, scratch string) (map[string]st
 	if err != nil {
 		return nil, err
 	}
-	own := maps.Clone(f.given)
+
+	// A resource with an entry in f.given is not downloaded.
 	for _, r := range have {
-		if _, isPicked := f.picked[r.Name]; r.Revision == 0 && !isPicked && own[r.Name] == "" {
+		_, isPicked := f.picked[r.Name]
+		if r.Revision == 0 && !isPicked && f.given[r.Name] == "" {
 			f.given[r.Name] = keptResource
 		}
 	}
@@ -186,5 +194,5 @@ func (u *upgrade) resourceFiles(meta *charm.Meta, scratch string) (map[string]st
 	return files, nil
 }
 
-// keptResource stands for a file that the service has already.
+// keptResource stands for the path of a file that the service already has.
 const keptResource = "-"

@@ -13,7 +13,7 @@ import (
 	"bijou/state/secret/record"
 )
 
-// secretFlags are the content of a secret, and what is said about it.
+// secretFlags are the flags for the content and the description of a secret.
 type secretFlags struct {
 	Info    string   `placeholder:"TEXT" help:"Describe its purpose."`
 	File    string   `placeholder:"FILE" help:"Read keys and values from this YAML file."`
@@ -21,18 +21,19 @@ type secretFlags struct {
 }
 
 // readContent reads the secret's content from the file and the arguments of the command. It returns nil if
-// there is none. Its errors show no value.
+// none is given. Its errors never include a value.
 func (f secretFlags) readContent() (secret.Content, error) {
 	read := func(path string) ([]byte, error) { return readFile(path, secret.MaxContent) }
 	pairs := map[string]string{}
 	content := secret.Content{}
 	if f.File != "" {
 		data, err := read(f.File)
-		if err == nil && yaml.Unmarshal(data, &pairs) != nil { // its error may quote the file
-			err = fmt.Errorf("cannot read %q: it holds no dictionary of texts", f.File)
-		}
 		if err != nil {
 			return nil, err
+		}
+		// The error of Unmarshal may quote the file.
+		if yaml.Unmarshal(data, &pairs) != nil {
+			return nil, fmt.Errorf("cannot read %q: want a mapping of keys to strings", f.File)
 		}
 	}
 
@@ -60,7 +61,7 @@ func newUserSecret(v *state.View, id, name string, now time.Time) (secret.Record
 	return secret.Record{ID: id, Origin: env.UUID, Label: name, Created: now}, checkSecretName(v, name)
 }
 
-// putSecret writes a record with a new revision, and the content of that.
+// putSecret writes a record with a new revision, and the content of that revision.
 func putSecret(tx *state.Tx, ring secret.Keyring, r secret.Record, content secret.Content) error {
 	if err := record.PutContent(tx, ring, r, content); err != nil {
 		return err
@@ -82,7 +83,7 @@ func (o *operator) openSecrets(f func(s *state.State, ring secret.Keyring) error
 	return o.openState(e, func(s *state.State) error { return f(s, ring) })
 }
 
-// checkSecretName returns an error if the name is taken, empty, or of the form of an id.
+// checkSecretName returns an error if the name is already in use, empty, or has the form of an id.
 func checkSecretName(v *state.View, name string) error {
 	if _, err := secret.ParseID(name); err == nil || name == "" {
 		return console.Usage(fmt.Errorf("%q cannot be a secret's name", name))
@@ -99,9 +100,9 @@ func checkSecretName(v *state.View, name string) error {
 	return err
 }
 
-var errNoSecret = errors.New("no such secret")
+var errNoSecret = errors.New("the secret does not exist")
 
-// findSecret returns the secret of that id, or the operators' of that name.
+// findSecret returns the secret with that id, or the operators' secret with that name.
 func findSecret(v *state.View, nameOrID string) (secret.Record, error) {
 	if id, err := secret.ParseID(nameOrID); err == nil {
 		return record.Get(v, id)
@@ -119,7 +120,7 @@ func findSecret(v *state.View, nameOrID string) (secret.Record, error) {
 	return secret.Record{}, fmt.Errorf("secret %q not found: %w", nameOrID, errNoSecret)
 }
 
-// findOwnSecret refuses the secrets of charms.
+// findOwnSecret is like findSecret, but returns an error for the secret of a charm.
 func findOwnSecret(v *state.View, nameOrID string) (secret.Record, error) {
 	r, err := findSecret(v, nameOrID)
 	if err != nil {

@@ -13,7 +13,7 @@ type versionCmd struct {
 	outputFlag `embed:""`
 }
 
-// Run prints the version in the form that Juju's own has, with bijou as the release.
+// Run prints the version in the form of Juju's own version, with bijou as the release.
 func (c versionCmd) Run(o *operator) error {
 	version := charm.JujuVersion + "-bijou-" + runtime.GOARCH
 	if c.Format == "plain" && !c.All {

@@ -16,19 +16,19 @@ import (
 	"bijou/state/text"
 )
 
-// waitFlags let a command return once what follows from it is done.
+// waitFlags are the flags of commands that can wait until their effects are done.
 type waitFlags struct {
 	Wait    bool          `help:"Wait until the effects are done, with the exit codes of juju wait."`
-	Timeout time.Duration `placeholder:"DURATION" help:"Wait no longer than that; implies --wait."`
+	Timeout time.Duration `placeholder:"DURATION" help:"Wait at most this long; implies --wait."`
 }
 
 func (w waitFlags) flags() waitFlags { return w }
 
-// awaiting is a command that may wait.
+// awaiting is a command with [waitFlags].
 type awaiting interface{ flags() waitFlags }
 
-// noteAffected notes the services or units that the command has changed, and the state that they will
-// reach.
+// noteAffected records the services or units that the command has changed, and the state that they will reach,
+// for --wait.
 func (o *operator) noteAffected(until string, names ...string) {
 	o.until = until
 	o.affected = append(o.affected, names...)
@@ -46,7 +46,7 @@ func (o *operator) awaitAffected(w waitFlags) error {
 type waitCmd struct {
 	Globs   []string      `arg:"" optional:"" name:"glob" help:"Only the applications and units that match (mysql, 'wordpress/*'); default: all."`
 	For     string        `enum:"idle,active,blocked,waiting,maintenance,error,gone" default:"idle" placeholder:"STATE" help:"Wait for this state. idle: started, with no hook left to run; active, blocked, waiting, maintenance: idle, and each with that status; error: each in error; gone: all removed. Default idle."`
-	Timeout time.Duration `placeholder:"DURATION" help:"Give up after that long (30s, 10m); default: never."`
+	Timeout time.Duration `placeholder:"DURATION" help:"Give up after this time (30s, 10m); default: never."`
 }
 
 // Run waits for the units, and prints only progress.
@@ -59,7 +59,7 @@ func (c waitCmd) Run(o *operator) error {
 	})
 }
 
-// What units are waited for to be.
+// These are states for which juju wait can wait.
 const (
 	untilIdle   = "idle"
 	untilActive = "active"
@@ -67,57 +67,59 @@ const (
 	untilGone   = "gone"
 )
 
-// waitStates returns the states that juju wait can wait for.
+// waitStates returns the states for which juju wait can wait.
 func waitStates() []string {
 	return []string{untilIdle, untilActive, "blocked", "waiting", "maintenance", untilError, untilGone}
 }
 
-// isWorkloadStatus reports whether units say themselves that they are in the state.
+// isWorkloadStatus reports whether the state is a status that a charm sets.
 func isWorkloadStatus(until string) bool {
 	return !slices.Contains([]string{untilIdle, untilError, untilGone}, until)
 }
 
-// exitTimeout is the exit code of a wait whose time is up.
+// exitTimeout is the exit code of a wait that has timed out.
 const exitTimeout = 3
 
-// settleWaiter waits until units have come where an operator wants them.
+// settleWaiter waits until units have reached the state that an operator has named.
 type settleWaiter struct {
 	o       *operator
 	state   *state.State
-	globs   []string // none: everything
+	globs   []string // empty for everything
 	until   string
-	timeout time.Duration // 0: none
-	// drains: what is in error is left behind, and the time-out begins again with each change.
+	timeout time.Duration // 0 for no limit
+	// If drains is set, the waiter ignores units in error, and restarts the timeout after each change.
 	drains bool
 
 	seen    settlement
-	most    int       // the most units that there were
-	changed time.Time // when what is waited for was seen to change last
-	noted   bool      // since then
+	most    int       // the largest number of units seen so far
+	changed time.Time // when seen.pending changed last
+	noted   bool      // whether the pending units have been printed since then
 }
 
-// settlement is how far the units are, at one moment.
+// settlement is the progress of the units at one moment.
 type settlement struct {
 	units     int
 	services  int
-	running   bool     // one of them runs something
-	failed    []string // what is in error, and why
-	pending   []string // what is not there yet, and why
+	running   bool     // whether any unit runs a hook, an action or a command
+	failed    []string // units in error and damage of the state, with the reasons
+	pending   []string // units and services that have not reached the state, with the reasons
 	unmatched []string
 }
 
-// silenceTimeout is how long nothing may change before it is noted what is waited for.
+// silenceTimeout is the time without changes after which wait prints the units for which it waits.
 const silenceTimeout = 5 * time.Second
 
 func (s settlement) String() string {
 	return fmt.Sprintf("%s of %s", formatCount(s.units, "unit"), formatCount(s.services, "application"))
 }
 
-// wait waits until all units have reached the wanted state, and reports why some have not.
+// wait waits until all units have reached the wanted state. It returns an error that explains why some units
+// have not reached it.
 func (w *settleWaiter) wait() error {
 	limit := w.timeout
 	poll := silenceTimeout
 	if w.drains {
+		// The timeout begins again with each change. note stops the wait, so it must be called often enough.
 		limit = 0
 		poll = min(poll, cmp.Or(w.timeout, poll))
 	}
@@ -148,26 +150,26 @@ func (w *settleWaiter) wait() error {
 		return unmatchedError("application or unit", w.seen.unmatched)
 	case len(w.seen.failed) > 0 && !w.drains:
 		return console.Hint(fmt.Errorf("in error: %s", listReasons(w.seen.failed)),
-			"juju status shows each one's last message, its next retry, and the command that tells more")
+			"juju status shows the last message and the next retry of each, and a command for more details")
 	case len(w.seen.pending) == 0 && !w.changed.IsZero():
 		return nil
 	case w.o.ctx.Err() != nil && w.changed.IsZero():
 		return w.o.ctx.Err()
 	case w.o.ctx.Err() != nil:
-		return fmt.Errorf("interrupted while it waited for %s", listReasons(w.seen.pending))
+		return fmt.Errorf("interrupted while waiting for %s", listReasons(w.seen.pending))
 	case w.drains:
 		return console.Hint(fmt.Errorf("no progress for %s, and still %s: %s",
 			w.timeout, w.seen, listReasons(w.seen.pending)),
-			"--timeout waits longer for the next change")
+			"to wait longer for progress: --timeout DURATION")
 	case w.changed.IsZero():
-		return console.Exit(exitTimeout, fmt.Errorf("after %s the state had not been read", w.timeout))
+		return console.Exit(exitTimeout, fmt.Errorf("the state could not be read within %s", w.timeout))
 	}
 
 	return console.Exit(exitTimeout,
-		fmt.Errorf("after %s it still waits for %s", w.timeout, listReasons(w.seen.pending)))
+		fmt.Errorf("after %s, still waiting for %s", w.timeout, listReasons(w.seen.pending)))
 }
 
-// note stops the wait once nothing is pending.
+// note records and shows the progress. It stops the wait once nothing is pending, or waiting is useless.
 func (w *settleWaiter) note(now settlement, stop func()) error {
 	if !slices.Equal(now.pending, w.seen.pending) || w.changed.IsZero() {
 		w.changed = time.Now()
@@ -175,8 +177,10 @@ func (w *settleWaiter) note(now settlement, stop func()) error {
 	}
 	w.seen = now
 	w.most = max(w.most, now.units)
-	stalled := w.drains && w.timeout > 0 && !now.running && time.Since(w.changed) >= w.timeout
-	if len(now.pending) == 0 || stalled || !w.drains && len(now.failed)+len(now.unmatched) > 0 {
+
+	isStalled := w.drains && w.timeout > 0 && !now.running && time.Since(w.changed) >= w.timeout
+	isHopeless := !w.drains && len(now.failed)+len(now.unmatched) > 0
+	if len(now.pending) == 0 || isStalled || isHopeless {
 		stop()
 		return nil
 	}
@@ -199,8 +203,8 @@ func (w *settleWaiter) note(now settlement, stop func()) error {
 	return nil
 }
 
-// readSettlement reads how far the units are from the wanted state: those that failed, and those that are
-// not there yet.
+// readSettlement reads which units have failed, and which have not reached the wanted state yet. When all have
+// reached it, both lists of the result are empty.
 func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error) {
 	s, err := status.Read(v, status.Options{Now: time.Now(), Globs: w.globs})
 	if err != nil {
@@ -228,7 +232,7 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 
 		switch {
 		case failed && w.until == untilError:
-			// The command waits for this.
+			// The command waits for exactly this state.
 		case w.until == untilError:
 			now.pending = append(now.pending, name+" (not in error)")
 		case failed:
@@ -240,22 +244,25 @@ func (w *settleWaiter) readSettlement(v *state.View) (now settlement, err error)
 		}
 	}
 
-	if w.until == untilGone {
+	switch w.until {
+	case untilError:
+		return now, nil
+	case untilGone:
 		for _, name := range slices.Sorted(maps.Keys(s.Services)) {
-			if len(s.Services[name].Units) == 0 && len(now.failed) == 0 { // or else its relations wait for those
+			// While units are in error, a service may wait for them to leave its relations.
+			if len(s.Services[name].Units) == 0 && len(now.failed) == 0 {
 				now.pending = append(now.pending, name)
 			}
 		}
 		return now, nil
 	}
 
-	if w.until == untilError {
-		return now, nil
-	}
-	return now, w.addOwed(v, units, &now)
+	err = w.addOwed(v, units, &now)
+	return now, err
 }
 
-// addOwed asks the units' agents, in effect, once all look settled: that costs more reads.
+// addOwed adds the units whose agents still have something to do. It does this only if all units look
+// settled, since it needs many reads.
 func (w *settleWaiter) addOwed(v *state.View, units map[string]status.Unit, now *settlement) error {
 	if len(now.pending)+len(now.failed) > 0 {
 		return nil

@@ -10,10 +10,10 @@ import (
 // waitFlag is --wait or --wait=TIME.
 type waitFlag struct {
 	set     bool
-	timeout time.Duration // 0: without end
+	timeout time.Duration // 0 for no limit
 }
 
-// Decode reads the time, if one is given: behind "=", or as a word of its own.
+// Decode reads the time, if one is given after "=" or as the next word.
 func (w *waitFlag) Decode(ctx *kong.DecodeContext) (err error) {
 	w.set = true
 	if next := ctx.Scan.Peek(); next.Type != kong.FlagValueToken {

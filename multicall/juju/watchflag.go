@@ -10,10 +10,10 @@ import (
 // watchFlag is --watch, or Juju's --watch TIME.
 type watchFlag struct {
 	set      bool
-	interval time.Duration // 0: changes alone count
+	interval time.Duration // 0 to read again only after changes
 }
 
-// Decode reads the time, if one is given, behind = or as the next word. No name is a time.
+// Decode reads the time, if one is given after = or as the next word. A time cannot be a selector.
 func (w *watchFlag) Decode(ctx *kong.DecodeContext) error {
 	w.set = true
 	next := ctx.Scan.Peek()

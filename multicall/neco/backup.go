@@ -13,8 +13,8 @@ import (
 )
 
 type backupCmd struct {
-	File  string `arg:"" help:"Where it is written, readable by you only; - is stdout."`
-	Force bool   `help:"Replace a file that is there."`
+	File  string `arg:"" help:"The file to write, readable only by you; - is stdout."`
+	Force bool   `help:"Replace an existing file."`
 }
 
 func (c backupCmd) Run(o *operator) error {
@@ -32,13 +32,13 @@ func (c backupCmd) Run(o *operator) error {
 			err = backupfile.WriteFile(c.File, c.Force, write)
 		}
 		if errors.Is(err, os.ErrExist) {
-			err = console.Hint(err, "--force replaces it")
+			err = console.Hint(err, "to replace the file: --force")
 		}
 		if err != nil {
 			return err
 		}
 
-		o.note("%d keys are backed up to %s, as of revision %d; not in it: %s",
+		o.note("%d keys are backed up to %s, as of revision %d; not included: %s",
 			h.Keys, c.File, h.Revision, strings.Join(h.Lacks, "; "))
 		return nil
 	})

@@ -7,8 +7,8 @@ import (
 
 type bootserverCmd struct {
 	Add     bootserverAddCmd     `cmd:"" help:"Register boot servers."`
-	Remove  bootserverRemoveCmd  `cmd:"" help:"Unregister boot servers, dead ones for instance."`
-	Replace bootserverReplaceCmd `cmd:"" help:"Have a new server, with its member of etcd, take a dead one's place."`
+	Remove  bootserverRemoveCmd  `cmd:"" help:"Unregister boot servers, such as dead ones."`
+	Replace bootserverReplaceCmd `cmd:"" help:"Replace a dead server, and its etcd member, with a new one."`
 	List    bootserverListCmd    `cmd:"" help:"List the boot servers."`
 }
 

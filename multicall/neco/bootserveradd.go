@@ -15,8 +15,8 @@ type bootserverAddCmd struct {
 	reasonFlag
 }
 
-// Run registers the servers. It notes those that were registered already, and those of which no worker was
-// ever seen.
+// Run registers the servers. It prints which servers were already registered, and which have never had a
+// worker.
 func (c bootserverAddCmd) Run(o *operator) error {
 	all, err := c.parse()
 	if err != nil {
@@ -26,6 +26,7 @@ func (c bootserverAddCmd) Run(o *operator) error {
 	o.setDetail("%s", record.ListServers(all))
 	var known []int
 	err = o.commitChanges(func(s decide.Snapshot, _ time.Time) (changes []updater.Change, _ error) {
+		// After a conflict, this function runs again.
 		known = nil
 		for _, lrn := range all {
 			if slices.Contains(s.Servers, lrn) {
@@ -42,7 +43,7 @@ func (c bootserverAddCmd) Run(o *operator) error {
 	}
 
 	if len(known) > 0 {
-		o.note("registered already: %s", record.ListServers(known))
+		o.note("already registered: %s", record.ListServers(known))
 	}
 	s, err := o.loadSnapshot()
 	if err != nil {
@@ -51,7 +52,7 @@ func (c bootserverAddCmd) Run(o *operator) error {
 
 	unseen := slices.DeleteFunc(s.Unseen, func(lrn int) bool { return !slices.Contains(all, lrn) })
 	if len(unseen) > 0 {
-		o.note("no worker of server %s was ever seen; no update begins for it until one was",
+		o.note("no worker of server %s has ever been seen; no update includes that server until its worker has run",
 			record.ListServers(unseen))
 	}
 

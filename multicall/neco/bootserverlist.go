@@ -15,6 +15,7 @@ func (c bootserverListCmd) Run(o *operator) error {
 		return err
 	}
 	if c.Format != "text" {
+		// An empty list must not become null in JSON.
 		return o.encode(c.Format, append([]int{}, s.Servers...))
 	}
 

@@ -19,7 +19,7 @@ type bootserverRemoveCmd struct {
 	reasonFlag
 }
 
-// Run unregisters the servers, all or none. A server that is not registered is removed too if it has left
+// Run unregisters all of the servers, or none. It also accepts a server that is not registered but still has
 // records.
 func (c bootserverRemoveCmd) Run(o *operator) error {
 	all, err := c.parse()
@@ -60,16 +60,16 @@ func (c bootserverRemoveCmd) Run(o *operator) error {
 	case err != nil:
 		return err
 	case stopped:
-		o.note("the update that was stopped is made again without it by: neco recover")
+		o.note("to start the stopped update again without this server: neco recover")
 	case awaited:
-		o.note("the update that runs still waits for it; if it is dead: neco stop, and then neco recover")
+		o.note("the running update still waits for this server; if the server is dead: neco stop, then neco recover")
 	}
 
 	return nil
 }
 
-// hasLeftovers reports whether a removal of many servers was interrupted before it came to the records of
-// this server's dead worker.
+// hasLeftovers reports whether a removal of many servers was interrupted before it removed the records of this
+// server's dead worker.
 func hasLeftovers(v *keyspace.View, s decide.Snapshot, lrn int) (bool, error) {
 	if _, alive := s.Present[lrn]; alive {
 		return false, nil
@@ -77,8 +77,8 @@ func hasLeftovers(v *keyspace.View, s decide.Snapshot, lrn int) (bool, error) {
 	return v.HasUnguarded(keys.Claim(lrn))
 }
 
-// registrationsFirst puts the changes of registrations before all others, so that no update begins
-// for a part of the servers that are removed.
+// registrationsFirst moves the changes of registrations before all other changes, so that no update begins
+// while only some of the servers have been removed.
 func registrationsFirst(changes []updater.Change) []updater.Change {
 	isLater := func(c updater.Change) int {
 		if strings.HasPrefix(c.Key, keys.BootServers) {

@@ -18,13 +18,14 @@ import (
 )
 
 type bootserverReplaceCmd struct {
-	LRN    string `arg:"" name:"lrn" help:"Logical rack number of the dead server, and of the new one."`
-	Member string `placeholder:"NAME" help:"The dead server's member of the store's own etcd; default: its member of each component that the plan says is an etcd."`
-	Peer   string `placeholder:"URL" help:"Where the new member meets the others; default: where the dead one did."`
+	LRN    string `arg:"" name:"lrn" help:"The logical rack number of the dead server, which the new server also has."`
+	Member string `placeholder:"NAME" help:"Replace this member of the store's own etcd; default: the dead server's member of each component that is an etcd in the plan."`
+	Peer   string `placeholder:"URL" help:"Use this peer URL for the new member; default: that of the dead member."`
 	reasonFlag
 }
 
-// Run replaces the server, unless it or its member lives, or too few of the others do.
+// Run replaces the server. It returns an error if the server or its member of etcd is still running, or if
+// too few other members are running.
 func (c bootserverReplaceCmd) Run(o *operator) error {
 	lrn, err := record.ParseLRN(c.LRN)
 	if err != nil {
@@ -45,14 +46,15 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 		return err
 	}
 
-	var unread error // an error of the output; the other members are replaced nevertheless
+	// If the output fails, the other members are still replaced.
+	var unread error
 	for _, url := range slices.Sorted(maps.Keys(members)) {
 		initial, err := keyspace.ReplaceEtcdMember(o.ctx, url, keys.DefaultPrefix, members[url], c.Peer)
 		if err != nil {
 			return err
 		}
 
-		o.note("start the new member with these flags, under the dead one's name and with an empty data folder")
+		o.note("start the new member with these flags, with the name of the dead member and an empty data directory")
 		if err := o.print("--initial-cluster=" + initial + " --initial-cluster-state=existing\n"); err != nil {
 			unread = err
 		}
@@ -61,7 +63,7 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 	if unread != nil {
 		return unread
 	}
-	o.note("once the new server's worker is there: neco recover, if an update is stopped, or else neco repair")
+	o.note("once the worker of the new server is running: neco recover if an update is stopped, otherwise neco repair")
 
 	return o.commitChanges(func(s decide.Snapshot, _ time.Time) ([]updater.Change, error) {
 		key := keys.BootServer(lrn)
@@ -72,20 +74,20 @@ func (c bootserverReplaceCmd) Run(o *operator) error {
 	})
 }
 
-// checkReplaceable refuses a server that lives, or that takes part in an update that runs.
+// checkReplaceable returns an error if the server's worker is running, or if a running update waits for the server.
 func checkReplaceable(s decide.Snapshot, lrn int) error {
 	if _, alive := s.Present[lrn]; alive {
-		return fmt.Errorf("server %d lives: its worker is there; nothing was changed", lrn)
+		return fmt.Errorf("cannot replace server %d: its worker is running", lrn)
 	}
 	if r := s.Current; r != nil && !r.Ended() && slices.Contains(r.Servers, lrn) {
-		return console.Hint(fmt.Errorf("the update that runs waits for server %d; nothing was changed", lrn),
-			"neco stop, then this, then neco recover")
+		return console.Hint(fmt.Errorf("cannot replace server %d: the running update waits for it", lrn),
+			"run neco stop, then this command, then neco recover")
 	}
 
 	return nil
 }
 
-// findMembers returns the server's members by the state URLs of their etcds.
+// findMembers returns the server's members of etcd clusters, by the URLs of the clusters.
 func (c bootserverReplaceCmd) findMembers(o *operator, servers []int, lrn int) (map[string]string, error) {
 	if c.Member != "" {
 		return map[string]string{o.url: c.Member}, nil
@@ -105,8 +107,8 @@ func (c bootserverReplaceCmd) findMembers(o *operator, servers []int, lrn int) (
 	}
 
 	if len(found) == 0 {
-		return nil, console.Hint(errors.New("no component of this plan says that it is an etcd, so that it is not known which member is the server's"),
-			"of the store's own etcd: --member NAME; of a component: etcd: \"etcd://10.0.{lrn}.3:2379\" in its manifest")
+		return nil, console.Hint(errors.New("cannot find the server's etcd member: no component of this plan sets \"etcd\""),
+			"for the store's own etcd: --member NAME; for a component, set in its manifest: etcd: \"etcd://10.0.{lrn}.3:2379\"")
 	}
 
 	return found, nil

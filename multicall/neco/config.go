@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -20,7 +19,7 @@ type configCmd struct {
 	Set   configSetCmd   `cmd:"" help:"Set one key."`
 	Get   configGetCmd   `cmd:"" help:"Show the value of one key."`
 	List  configListCmd  `cmd:"" help:"List all keys; secrets are not shown."`
-	Unset configUnsetCmd `cmd:"" help:"Put one key back to its default."`
+	Unset configUnsetCmd `cmd:"" help:"Reset one key to its default."`
 }
 
 // keyHelp returns the help on all settings.
@@ -37,8 +36,8 @@ func keyHelp() string {
 	return b.String()
 }
 
-// noteFirstUpdate notes when the first update begins, and which services it stops. It knows only this
-// program's plan, which may not be the release's.
+// noteFirstUpdate prints when the first update begins, and which services it stops. It uses this program's
+// plan, which may differ from the plan of the release.
 func (o *operator) noteFirstUpdate(c record.Config, now bool) {
 	var all []string
 	for _, component := range o.parts.Manifest.Components {
@@ -51,7 +50,7 @@ func (o *operator) noteFirstUpdate(c record.Config, now bool) {
 	if c.Window != nil && !now {
 		when = "in the update window, or at once with --now"
 	}
-	o.note("the first update begins %s; it stops %s on all servers at once, and brings all components to what the release says (neco plan)",
+	o.note("the first update begins %s; it stops %s on all servers at the same time, and updates all components to those of the release (neco plan)",
 		when, cmp.Or(strings.Join(all, ", "), "nothing"))
 }
 
@@ -61,7 +60,7 @@ func previousValue(v *keyspace.View, key string) string {
 	setting, unknown := record.FindSetting(key)
 	switch {
 	case err != nil || unknown != nil:
-		return "what this version cannot read"
+		return "a value that this version cannot read"
 	case !ok:
 		return "not set"
 	}
@@ -69,8 +68,8 @@ func previousValue(v *keyspace.View, key string) string {
 	return strconv.Quote(setting.Shown(value))
 }
 
-// putSetting forgets the known release if it changes where releases come from, so that no
-// release of another environment is taken meanwhile.
+// putSetting stores a setting, or removes it if value is nil. If the setting changes the source of releases,
+// it also removes the known release, so that no release from a different source is used in the meantime.
 func putSetting(tx *keyspace.Tx, key string, value *string) error {
 	before, err := updater.LoadConfig(tx.View)
 	if err != nil {
@@ -83,14 +82,14 @@ func putSetting(tx *keyspace.Tx, key string, value *string) error {
 		}
 	}
 
-	if slices.Contains([]string{"env", "tag-prefix", "github-repository", "github-url", "release-folder", "minisign-public-key"}, key) && changesSetting(before, key, value) {
+	if changesSource(before, key, value) {
 		tx.Remove(keys.Release, keys.Published, keys.CheckFailure)
 	}
 	return tx.PutOrRemove(keys.Config(key), value, value != nil)
 }
 
-// checkOneSource refuses a second place of releases. A version that knows only one of the two would
-// take releases from there.
+// checkOneSource returns an error if the setting would add a second source of releases. A version of neco
+// that knows only one of the two settings would use that setting.
 func checkOneSource(before record.Config, key string) error {
 	for _, pair := range [][3]string{
 		{"release-folder", "github-repository", before.GitHubRepository},
@@ -98,17 +97,18 @@ func checkOneSource(before record.Config, key string) error {
 	} {
 		other := pair[1]
 		if key == pair[0] && pair[2] != "" {
-			err := fmt.Errorf("cannot set %s: releases come from one place, and %s is set", key, other)
-			return console.Hint(err, "neco config unset "+other)
+			err := fmt.Errorf("cannot set %s: only one source of releases can be set, and %s is already set", key, other)
+			return console.Hint(err, "to use the other source, first: neco config unset "+other)
 		}
 	}
 
 	return nil
 }
 
-// changesSetting reports whether the value changes a setting. nil means the default.
-func changesSetting(before record.Config, key string, value *string) bool {
-	is := map[string]string{
+// changesSource reports whether the value changes a setting that selects the releases. A nil value stands for the
+// default.
+func changesSource(before record.Config, key string, value *string) bool {
+	sources := map[string]string{
 		"env":                 before.Env,
 		"tag-prefix":          before.TagPrefix,
 		"github-repository":   before.GitHubRepository,
@@ -117,15 +117,19 @@ func changesSetting(before record.Config, key string, value *string) bool {
 		"minisign-public-key": before.MinisignKey,
 	}
 
-	setting, err := record.FindSetting(key)
-	to := setting.Default
-	if value != nil {
-		to = *value
+	current, isSource := sources[key]
+	if !isSource {
+		return false
 	}
-	return err != nil || is[key] != to
+	if value != nil {
+		return current != *value
+	}
+
+	setting, err := record.FindSetting(key)
+	return err != nil || current != setting.Default
 }
 
-// readSettings returns the stored settings. It leaves out values that cannot be read, and notes their keys.
+// readSettings returns the stored settings. It leaves out values that cannot be read, and prints their keys.
 // It accepts any value of a key that a newer version has stored.
 func (o *operator) readSettings() (map[string]string, error) {
 	return read(o, func(v *keyspace.View) (map[string]string, error) {

@@ -19,7 +19,7 @@ func (c configGetCmd) Run(o *operator) error {
 
 	setting, err := record.FindSetting(c.Key)
 	if value, kept := stored[c.Key]; kept && err != nil {
-		o.note("unknown to this version, and kept: %s", c.Key)
+		o.note("stored, but unknown to this version: %s", c.Key)
 		return o.print(value + "\n")
 	}
 	if err != nil {

@@ -28,13 +28,14 @@ func (c configListCmd) Run(o *operator) error {
 			mark = "yes"
 		}
 		values[s.Key] = value
-		table.Add("", s.Key, value, mark, s.Help)
+		table.Add(console.Plain, s.Key, value, mark, s.Help)
 		delete(stored, s.Key)
 	}
 
 	for _, key := range slices.Sorted(maps.Keys(stored)) {
-		values[key] = "(not shown)" // it may be a secret
-		table.Add("", key, values[key], "yes", "unknown to this version, and kept")
+		// The value of an unknown key may be a secret.
+		values[key] = "(not shown)"
+		table.Add(console.Plain, key, values[key], "yes", "stored, but unknown to this version")
 	}
 
 	return o.printTable(c.Format, values, table)

@@ -10,13 +10,13 @@ import (
 
 type configSetCmd struct {
 	Key   string `arg:"" help:"The key."`
-	Value string `arg:"" help:"Its value."`
+	Value string `arg:"" help:"The value of the key."`
 	Now   bool   `help:"With env: the first update does not wait for the update window."`
 	reasonFlag
 }
 
-// Run stores the setting. If it makes this fleet take releases for the first time, it explains when the
-// first update begins.
+// Run stores the setting. If the setting makes this fleet install releases for the first time, Run explains
+// when the first update begins.
 func (c configSetCmd) Run(o *operator) error {
 	setting, err := record.FindSetting(c.Key)
 	if err != nil {
@@ -30,7 +30,7 @@ func (c configSetCmd) Run(o *operator) error {
 	first := false
 	config := record.Config{}
 	err = o.update(func(tx *keyspace.Tx) error {
-		// If it cannot be read, this setting may be the one that mends it.
+		// If the snapshot cannot be read, this setting may fix the problem.
 		if s, err := decide.Load(tx.View, o.parts.Version); err == nil {
 			first = setting.Key == "env" && value != record.EnvNone && s.Config.Env == record.EnvNone &&
 				s.LastVersion() == ""

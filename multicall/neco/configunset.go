@@ -21,7 +21,8 @@ func (c configUnsetCmd) Run(o *operator) error {
 			return err
 		}
 		if !set {
-			if _, err := record.FindSetting(c.Key); err != nil { // what another version knows may be there
+			// An unknown key that is set may belong to a different version.
+			if _, err := record.FindSetting(c.Key); err != nil {
 				return console.Usage(err)
 			}
 			return errors.New(c.Key + " is not set")

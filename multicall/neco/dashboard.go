@@ -17,7 +17,7 @@ import (
 
 type dashboardCmd struct{ dashboard.Flags }
 
-// Run serves the page until it is interrupted, with the environment that is there.
+// Run serves the page until it is interrupted. The page also shows the current environment, if there is one.
 func (c dashboardCmd) Run(o *operator) error {
 	f, err := o.openFleet()
 	if err != nil {
@@ -31,7 +31,7 @@ func (c dashboardCmd) Run(o *operator) error {
 	return dashboard.Serve(o.ctx, dashboard.Options{Streams: o.streams, Flags: c.Flags, Environment: e, Fleet: f})
 }
 
-// OpenFleet opens the boot servers of $NECO_STATE for a page; nil if that is not set.
+// OpenFleet opens the boot servers of $NECO_STATE for a page. It returns nil if the variable is not set.
 func OpenFleet(ctx context.Context, s console.Streams, parts Parts) (*dashboard.Fleet, error) {
 	o := &operator{ctx: ctx, streams: s, url: os.Getenv("NECO_STATE"), parts: parts}
 	if o.url == "" {
@@ -40,7 +40,7 @@ func OpenFleet(ctx context.Context, s console.Streams, parts Parts) (*dashboard.
 	return o.openFleet()
 }
 
-// openFleet opens the fleet's store for the page in a browser.
+// openFleet opens the fleet's store for the page in a browser. The store stays open until this process exits.
 func (o *operator) openFleet() (*dashboard.Fleet, error) {
 	url, err := o.storeURL()
 	if err != nil {
@@ -85,10 +85,11 @@ func stateColour(state string) console.Colour {
 	return console.Green
 }
 
-// maxShownEntries is how many updates, and deeds of operators, the page shows.
+// maxShownEntries is how many updates, and how many changes by operators, the page shows.
 const maxShownEntries = 20
 
 // readFleet reads the boot servers' page: its facts, and the tables of servers, updates, changes and steps.
+// revision is the one at which it has read the records.
 func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revision int64, err error) {
 	doc, err := o.readStatus(v)
 	if err != nil {
@@ -108,36 +109,43 @@ func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revisi
 		return view, 0, err
 	}
 
-	now := time.Now()
-	text := statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: now}
 	view.State = doc.State
 	view.Colour = stateColour(doc.State)
 	view.Why = doc.Why
 	view.Hints = doc.Hints
 	view.ChangesAt = doc.LeaderDue
-	line := func(name, format string, args ...any) {
+
+	addFact := func(name, format string, args ...any) {
+		// The page shows these two at the top.
 		if name == "state" || name == "also" {
-			return // they stand on top
+			return
 		}
 		view.Facts = append(view.Facts, [2]string{name, fmt.Sprintf(format, args...)})
 	}
-	text.writeFacts(line)
-	if r := doc.Request; r != nil && !r.Ended() {
-		line("gate", "open to step %d %s", s.Gate.OpenStep(*r), s.Gate.StepName)
-	}
 
-	switch w := s.Config.Window; {
-	case w == nil || w.IsOpen(now):
-		line("window", "updates may start now")
-	default:
-		line("window", "updates may start from %s on", w.NextOpening(now).Format(time.RFC3339))
+	now := time.Now()
+	text := statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: now}
+	text.writeFacts(addFact)
+	if r := doc.Request; r != nil && !r.Ended() {
+		addFact("gate", "open to step %d %s", s.Gate.OpenStep(*r), s.Gate.StepName)
+	}
+	if w := s.Config.Window; w == nil || w.IsOpen(now) {
+		addFact("window", "updates may start now")
+	} else {
+		addFact("window", "updates may start after %s", w.NextOpening(now).Format(time.RFC3339))
 	}
 
 	for _, step := range o.parts.Manifest.Steps() {
 		view.Steps = append(view.Steps, step.Name)
 	}
+	// The page needs only the table.
 	plan, _ := planTable(o.parts.Manifest)
-	view.Tables = []dashboard.FleetTable{{Title: "Servers", Table: text.serverTable()}, {Title: "Updates", Table: historyTable(history, now)},
-		{Title: "Who changed what", Table: auditTable(audits)}, {Title: "Plan", Table: plan}}
+	view.Tables = []dashboard.FleetTable{
+		{Title: "Servers", Table: text.serverTable()},
+		{Title: "Updates", Table: historyTable(history, now)},
+		{Title: "Changes by operators", Table: auditTable(audits)},
+		{Title: "Plan", Table: plan},
+	}
+
 	return view, doc.revision, nil
 }

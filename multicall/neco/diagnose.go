@@ -18,19 +18,18 @@ import (
 )
 
 type diagnoseCmd struct {
-	LRN    string `arg:"" optional:"" name:"lrn" help:"The boot server; default: this one, as /etc/neco/rack says."`
-	Bundle string `placeholder:"FILE" help:"Write it to a ZIP file, for who helps, with status, history, audit and longer logs; no configuration."`
-	Dir    string `default:"/var/lib/neco" placeholder:"DIR" type:"path" help:"The worker's own folder, on this server."`
+	LRN    string `arg:"" optional:"" name:"lrn" help:"The boot server; default: this one, from /etc/neco/rack."`
+	Bundle string `placeholder:"FILE" help:"Write the output to a ZIP file, to send to someone who can help, with status, history, audit and longer logs, but without the configuration."`
+	Dir    string `default:"/var/lib/neco" placeholder:"DIR" type:"path" help:"Read the worker's files from this directory on this server."`
 }
 
-// The lines of each log that are shown, and in a bundle.
+// These are the maximum numbers of lines of each log, on the screen and in a bundle.
 const (
 	maxShownLines  = 50
 	maxBundleLines = 2000
 )
 
-// Run prints what the store holds about the server. On that server itself it also examines units, disks and
-// logs.
+// Run prints the store's records about the server. On the server itself, it also examines units, disks and logs.
 func (c diagnoseCmd) Run(o *operator) error {
 	own, unknown := o.parts.Server.LRN()
 	lrn := own
@@ -40,27 +39,28 @@ func (c diagnoseCmd) Run(o *operator) error {
 			return console.Usage(err)
 		}
 	} else if unknown != nil {
-		return console.Hint(console.Usage(errors.New("it is not said which boot server: this is none")),
+		return console.Hint(console.Usage(errors.New("no boot server given, and this host is not one")),
 			"neco diagnose LRN")
 	}
 
 	here := unknown == nil && own == lrn
 	var doc statusDoc
 	members := map[string]string{}
-	err := o.open(func(k *keyspace.Space) (err error) {
+	storeErr := o.open(func(k *keyspace.Space) (err error) {
 		members = k.Health(o.ctx)
 		doc, err = keyspace.Read(o.ctx, k, o.readStatus)
 		return err
 	})
 
 	registered := slices.ContainsFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
-	if err == nil && !registered && !here {
+	if storeErr == nil && !registered && !here {
 		return console.Hint(fmt.Errorf("boot server %d is not registered", lrn), "neco bootserver list")
 	}
 
-	text := c.describeServer(o, doc, lrn)
-	if err != nil { // that is a part of what is wrong; the server itself can be looked at
-		text = fmt.Sprintf("server    %d\nstore     %v\n", lrn, err)
+	// An error is a part of the diagnosis, and the server itself can still be examined.
+	text := fmt.Sprintf("server    %d\nstore     %v\n", lrn, storeErr)
+	if storeErr == nil {
+		text = c.describeServer(o, doc, lrn)
 	}
 
 	text += formatHealth("store", members)
@@ -71,7 +71,7 @@ func (c diagnoseCmd) Run(o *operator) error {
 		}
 		text += local
 	} else {
-		text += fmt.Sprintf("\nIts units, disks and logs are shown by neco diagnose on server %d itself.\n", lrn)
+		text += fmt.Sprintf("\nTo see the units, disks and logs of this server, run neco diagnose on server %d itself.\n", lrn)
 	}
 
 	if c.Bundle != "" {
@@ -81,7 +81,7 @@ func (c diagnoseCmd) Run(o *operator) error {
 	return o.print(text)
 }
 
-// describeServer returns the part of the status that is about one server, and the room on its disks.
+// describeServer returns the part of the status that concerns one server, and the free space on its disks.
 func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string {
 	i := slices.IndexFunc(doc.Servers, func(s serverDoc) bool { return s.LRN == lrn })
 	if i < 0 {
@@ -96,14 +96,15 @@ func (c diagnoseCmd) describeServer(o *operator, doc statusDoc, lrn int) string 
 		doc.MoreFindings = 0
 	}
 
-	shown, err := statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.render(false)
+	const coloured = false
+	shown, err := statusText{doc: doc, steps: len(o.parts.Manifest.Steps()), now: time.Now()}.render(coloured)
 	if err != nil {
 		return err.Error() + "\n"
 	}
 
 	for _, r := range doc.Servers[0].Room {
 		shown += fmt.Sprintf("%-9s %s: %d MiB free for %s\n",
-			"room", text.Escape(r.At), r.Free>>20, text.Escape(strings.Join(r.For, ", ")))
+			"space", text.Escape(r.At), r.Free>>20, text.Escape(strings.Join(r.For, ", ")))
 	}
 
 	return shown
@@ -117,7 +118,7 @@ func formatHealth(what string, all map[string]string) string {
 	return b.String()
 }
 
-// inspectLocal returns what this host says of itself, whether or not the store can be reached.
+// inspectLocal returns the diagnosis of this host, which does not depend on the store.
 func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
 	found, err := o.parts.Server.Diagnose(o.ctx, c.Dir, o.parts.Manifest)
 	if err != nil {
@@ -126,7 +127,7 @@ func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
 
 	table := console.NewTable("HERE", "IS")
 	for _, f := range found {
-		colour := console.Colour("")
+		colour := console.Plain
 		if f.Bad {
 			colour = console.Red
 		}
@@ -140,18 +141,21 @@ func (c diagnoseCmd) inspectLocal(o *operator) (string, error) {
 	return b.String(), err
 }
 
+// writeBundle writes the report and its data to the new file of --bundle. here says that this is the server.
 func (c diagnoseCmd) writeBundle(o *operator, text string, doc statusDoc, here bool) error {
-	return backupfile.WriteFile(c.Bundle, false, func(w io.Writer) error {
+	const force = false
+	return backupfile.WriteFile(c.Bundle, force, func(w io.Writer) error {
 		z := zip.NewWriter(w)
 		err := c.addFiles(o, z, text, doc, here)
 		return errors.Join(err, z.Close())
 	})
 }
 
-// addFiles adds all files to the bundle that it can make. The error of any other stands in its place.
+// addFiles adds the files of the bundle. If it cannot create a file, it adds the error instead.
 func (c diagnoseCmd) addFiles(o *operator, z *zip.Writer, text string, doc statusDoc, here bool) error {
 	add := func(name, text string, failed error) error {
-		if failed != nil { // the rest helps, too
+		// The other files are useful even if this one failed.
+		if failed != nil {
 			text += fmt.Sprintf("error: %v\n", failed)
 		}
 		f, err := z.Create(name)

@@ -14,7 +14,7 @@ func TestHelpTexts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]bool{"help/neco.txt": true} // of neco itself
+	known := map[string]bool{"help/neco.txt": true} // the help of neco itself
 	var add func(n *kong.Node, folder string)
 	add = func(n *kong.Node, folder string) {
 		for _, c := range n.Children {

@@ -12,14 +12,14 @@ import (
 )
 
 type historyCmd struct {
-	N      int    `arg:"" optional:"" default:"10" help:"How many, the newest last; 0 is all."`
-	Audit  bool   `help:"What was done to change something instead: by whom, when, and why."`
+	N      int    `arg:"" optional:"" default:"10" help:"The number of updates to list, the newest last; 0 is all."`
+	Audit  bool   `help:"List all changes by operators instead: who made each, when, and why."`
 	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
 }
 
 func (c historyCmd) Run(o *operator) error {
 	if c.N < 0 {
-		return console.Usage(fmt.Errorf("%d is no number of updates", c.N))
+		return console.Usage(fmt.Errorf("invalid number of updates %d: want 0 or more", c.N))
 	}
 	if c.Audit {
 		all, err := readNewest[record.Audit](o, keys.Audits, c.N)
@@ -41,7 +41,7 @@ func readNewest[T any](o *operator, prefix string, n int) ([]T, error) {
 	return read(o, func(v *keyspace.View) ([]T, error) { return listNewest[T](v, prefix, n) })
 }
 
-// listNewest reads all if n is 0.
+// listNewest returns the newest n records below the prefix, or all records if n is 0.
 func listNewest[T any](v *keyspace.View, prefix string, n int) ([]T, error) {
 	all := []T{}
 	kvs, err := v.List(prefix)
@@ -63,12 +63,12 @@ func listNewest[T any](v *keyspace.View, prefix string, n int) ([]T, error) {
 func auditTable(all []record.Audit) *console.Table {
 	table := console.NewTable("ID", "AT", "WHO", "WHAT", "DETAIL", "WHY")
 	for _, a := range all {
-		table.Add("", fmt.Sprint(a.ID), a.At.Format(time.RFC3339), a.Who, a.What, a.Detail, a.Why)
+		table.Add(console.Plain, fmt.Sprint(a.ID), a.At.Format(time.RFC3339), a.Who, a.What, a.Detail, a.Why)
 	}
 	return table
 }
 
-// historyTable returns the table of updates. Each earlier attempt of an update has a row above the last one.
+// historyTable returns the table of updates. Each earlier attempt of an update has a row above the update's own.
 func historyTable(all []record.History, now time.Time) *console.Table {
 	table := console.NewTable("ID", "STARTED", "TOOK", "BY", "FROM", "TO", "SERVERS", "RESULT", "WHY")
 

@@ -16,7 +16,7 @@ func (initCmd) Run(o *operator) error {
 	case made:
 		o.note("neco's keys were created; register boot servers with: neco bootserver add LRN")
 	default:
-		o.note("neco's keys are there already")
+		o.note("neco's keys already exist")
 	}
 
 	return nil

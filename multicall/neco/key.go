@@ -12,20 +12,20 @@ import (
 )
 
 type keyCmd struct {
-	File string `arg:"" help:"Where to put the secret key. The public one goes to FILE.pub."`
+	File string `arg:"" help:"The file for the secret key. The public key goes to FILE.pub."`
 }
 
 func (c keyCmd) Run(o *operator) error {
 	for _, path := range []string{c.File, c.File + ".pub"} {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			err := fmt.Errorf("cannot make a key: %s is there already", path)
-			return console.Hint(err, "releases that it has signed need it; for a second key, give another name")
+			err := fmt.Errorf("cannot create a key: %s already exists", path)
+			return console.Hint(err, "to keep the existing key and create a second one, give a different name: neco key FILE")
 		}
 	}
 
 	key, err := release.NewSecretKey()
 	if err != nil {
-		return fmt.Errorf("cannot make a key: %w", err)
+		return fmt.Errorf("cannot create a key: %w", err)
 	}
 	if err := osutil.WriteFile(c.File, []byte(key.File()), 0o600); err != nil {
 		return fmt.Errorf("cannot write the secret key: %w", err)
@@ -34,6 +34,6 @@ func (c keyCmd) Run(o *operator) error {
 		return fmt.Errorf("cannot write the public key: %w", err)
 	}
 
-	o.note("keep %s to yourself; servers check releases by the public key:", c.File)
+	o.note("keep %s secret; servers check releases with the public key:", c.File)
 	return o.print(key.Public() + "\n")
 }

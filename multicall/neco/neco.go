@@ -1,7 +1,7 @@
-// Package neco has the commands of `neco`, one file a command: they read and change
-// the updater's keys, and print. The daemons do what follows.
+// Package neco has the commands of `neco`, each in its own file. They read and change
+// the updater's keys, and print. The daemons act on the changes.
 //
-// It decides nothing about updates; package updater/decide does. Only multicall imports it.
+// Decisions about updates are in package updater/decide.
 package neco
 
 import (

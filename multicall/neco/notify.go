@@ -12,7 +12,7 @@ import (
 )
 
 type notifyCmd struct {
-	Test notifyTestCmd `cmd:"" help:"Send a test message to wherever alerts go."`
+	Test notifyTestCmd `cmd:"" help:"Send a test message to all destinations of alerts."`
 }
 
 type notifyTestCmd struct{}

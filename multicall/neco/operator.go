@@ -26,12 +26,12 @@ type operator struct {
 	streams console.Streams
 	url     string
 	parts   Parts
-	audit   record.Audit // what this call does, if it changes anything
+	audit   record.Audit // the record of this call, for a call that makes changes
 }
 
-// reasonFlag belongs to commands that change something.
+// reasonFlag is the flag of commands that make changes.
 type reasonFlag struct {
-	Why string `placeholder:"REASON" help:"Why; it stands in neco history --audit."`
+	Why string `placeholder:"REASON" help:"The reason, for neco history --audit."`
 }
 
 func (o *operator) setDetail(format string, args ...any) {
@@ -43,13 +43,13 @@ func withHint(err error) error {
 	switch {
 	case errors.Is(err, updater.ErrNotInitialised):
 		return console.Hint(err,
-			"neco init creates neco's keys there; see that --state or $NECO_STATE names the right place")
+			"check that --state or $NECO_STATE names the right store; to create neco's keys there: neco init")
 	case errors.Is(err, context.Canceled):
-		return console.Hint(err, "it was interrupted; look at neco status before you repeat it")
+		return console.Hint(err, "the command was interrupted; look at neco status before you repeat it")
 	case errors.Is(err, keyspace.ErrAway):
 		return console.Hint(
 			err,
-			"see that the store can be reached and nobody keeps it locked; look at neco status before you repeat a change",
+			"check that the store can be reached and is not locked; look at neco status before you repeat a change",
 		)
 	}
 
@@ -58,13 +58,13 @@ func withHint(err error) error {
 
 func (o *operator) storeURL() (string, error) {
 	if o.url == "" {
-		return "", console.Hint(console.Usage(errors.New("it is not said where neco's keys are")),
+		return "", console.Hint(console.Usage(errors.New("no state URL given")),
 			"give --state URL, or set NECO_STATE, as in: export NECO_STATE=etcd://10.0.0.3:2379", "to try it out on one machine: --state sqlite:/tmp/neco.db")
 	}
 	return o.url, nil
 }
 
-// openTimeout is short, since somebody sits there.
+// openTimeout is short, since the operator is waiting.
 const openTimeout = 5 * time.Second
 
 // open opens the fleet's store for f.
@@ -107,11 +107,11 @@ func newSource(c record.Config) (*release.Source, error) {
 
 // hintSource adds a hint about how to configure the source of releases.
 func hintSource(err error) error {
-	return console.Hint(err, "neco config set github-repository OWNER/NAME",
-		"of releases in a folder: neco config set release-folder https://HOST/PATH, or /PATH")
+	return console.Hint(err, "for releases on GitHub: neco config set github-repository OWNER/NAME",
+		"for releases in a directory: neco config set release-folder https://HOST/PATH, or /PATH")
 }
 
-// update writes the audit record in the same transaction as f's changes.
+// update commits f's changes. It writes the audit record in the same transaction.
 func (o *operator) update(f func(tx *keyspace.Tx) error) error {
 	return o.open(func(k *keyspace.Space) error {
 		return k.Update(o.ctx, func(tx *keyspace.Tx) error {
@@ -123,19 +123,18 @@ func (o *operator) update(f func(tx *keyspace.Tx) error) error {
 	})
 }
 
-// maxBatch is the number of changes in one transaction. It leaves room for the audit record.
+// maxBatch is the maximum number of changes in one transaction. It leaves space for the audit record.
 const maxBatch = 500
 
-// commitChanges commits the changes that f returns. The first maxBatch changes are one transaction, so that
-// changes which must happen together must come first. The others follow in further transactions.
+// commitChanges commits the changes that f returns. The first maxBatch changes are one transaction, so
+// changes that must happen together must come first. The other changes follow in further transactions.
 func (o *operator) commitChanges(f func(s decide.Snapshot, now time.Time) ([]updater.Change, error)) error {
 	return o.commitChangesIn(func(_ *keyspace.View, s decide.Snapshot, now time.Time) ([]updater.Change, error) {
 		return f(s, now)
 	})
 }
 
-// commitChangesIn commits the changes that f decides on, with the audit record. A transaction holds maxBatch
-// of them. The rest follows in further transactions.
+// commitChangesIn is like commitChanges, for a function that also reads the store's view.
 func (o *operator) commitChangesIn(f func(v *keyspace.View, s decide.Snapshot, now time.Time) ([]updater.Change, error)) error {
 	var changes []updater.Change
 	err := o.update(func(tx *keyspace.Tx) error {
@@ -161,7 +160,7 @@ func (o *operator) commitChangesIn(f func(v *keyspace.View, s decide.Snapshot, n
 		for batch := range slices.Chunk(changes[maxBatch:], maxBatch) {
 			err := k.Update(o.ctx, func(tx *keyspace.Tx) error { return updater.Apply(tx, batch) })
 			if err != nil {
-				return console.Hint(fmt.Errorf("cannot finish what was begun: %w", err), "give the command again")
+				return console.Hint(fmt.Errorf("the change is incomplete: %w", err), "to complete the change, run the command again")
 			}
 		}
 
@@ -169,9 +168,9 @@ func (o *operator) commitChangesIn(f func(v *keyspace.View, s decide.Snapshot, n
 	})
 }
 
-// note prints to stderr: stdout is for data.
+// note prints a line to stderr, since stdout is for data.
 func (o *operator) note(format string, args ...any) {
-	fmt.Fprintf(o.streams.Err, format+"\n", args...)
+	fmt.Fprintln(o.streams.Err, console.EscapeText(fmt.Sprintf(format, args...)))
 }
 
 func (o *operator) print(text string) error {
@@ -179,8 +178,7 @@ func (o *operator) print(text string) error {
 	return err
 }
 
-// encode prints data as YAML, or as JSON if that is the format; both name things by their
-// JSON tags.
+// encode prints data as YAML, or as JSON if the format is json. Both forms use the names in the JSON tags.
 func (o *operator) encode(format string, data any) error {
 	text, err := encodeText(format, data)
 	if err != nil {
@@ -189,7 +187,7 @@ func (o *operator) encode(format string, data any) error {
 	return o.print(text)
 }
 
-// printTable prints the table, or the data in another format than text.
+// printTable prints the table if the format is text, and the data in any other format.
 func (o *operator) printTable(format string, data any, table *console.Table) error {
 	if format != "text" {
 		return o.encode(format, data)
@@ -210,7 +208,8 @@ func encodeText(format string, data any) (string, error) {
 	}
 
 	var node yaml.Node
-	if err := yaml.Unmarshal([]byte(escaped), &node); err != nil { // JSON is YAML; its order stays
+	// JSON is also YAML, and a node keeps the order of its keys.
+	if err := yaml.Unmarshal([]byte(escaped), &node); err != nil {
 		return "", fmt.Errorf("internal error: %w", err)
 	}
 
@@ -219,7 +218,7 @@ func encodeText(format string, data any) (string, error) {
 	return string(out), err
 }
 
-// clearStyle drops JSON's braces and quotes.
+// clearStyle removes JSON's braces and quotes.
 func clearStyle(n *yaml.Node) {
 	n.Style = 0
 	for _, c := range n.Content {

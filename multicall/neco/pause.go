@@ -11,13 +11,13 @@ import (
 )
 
 type pauseCmd struct {
-	For time.Duration `placeholder:"DURATION" help:"How long; default: until neco resume."`
-	Why string        `placeholder:"REASON" help:"Why; it stands in the status."`
+	For time.Duration `placeholder:"DURATION" help:"Pause for this time; default: until neco resume."`
+	Why string        `placeholder:"REASON" help:"The reason, for the status."`
 }
 
 func (c pauseCmd) Run(o *operator) error {
 	if c.For < 0 {
-		return console.Usage(errors.New("--for is a time from now on, as in --for 2h"))
+		return console.Usage(errors.New("--for needs a duration, such as --for 2h"))
 	}
 
 	p := record.Pause{Why: c.Why}

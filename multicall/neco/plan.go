@@ -14,8 +14,8 @@ import (
 )
 
 type planCmd struct {
-	Version string `placeholder:"V" help:"The plan of that release; default: of the one that this program is of."`
-	All     bool   `name:"all-assets" help:"Open every package of the release, and see that all have one plan."`
+	Version string `placeholder:"V" help:"Show the plan of this release; default: of the release of this program."`
+	All     bool   `name:"all-assets" help:"Open every package of the release, and check that all have the same plan."`
 	Format  string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
 }
 
@@ -32,25 +32,28 @@ type stepDoc struct {
 	Artifact string `json:"artifact,omitempty"`
 }
 
+// Run prints the steps of a release's plan. It downloads the plan, unless the release is that of this program.
 func (c planCmd) Run(o *operator) error {
 	if c.All {
 		return c.comparePlans(o)
 	}
 
-	m := o.parts.Manifest
+	manifest := o.parts.Manifest
 	version := o.parts.Version
 	if c.Version != "" && !release.Same(c.Version, version) {
-		var err error
-		if m, err = c.fetchPlan(o); err != nil {
+		fetched, err := c.fetchPlan(o)
+		if err != nil {
 			return err
 		}
+		manifest = fetched
 		version = c.Version
 	}
 
+	// The other formats contain the version.
 	if c.Format == "text" {
 		o.note("release %s", version)
 	}
-	table, steps := planTable(m)
+	table, steps := planTable(manifest)
 	return o.printTable(c.Format, planDoc{Version: version, Steps: steps}, table)
 }
 
@@ -67,7 +70,7 @@ func planTable(m release.Manifest) (table *console.Table, steps []stepDoc) {
 		}
 
 		steps = append(steps, d)
-		table.Add("", fmt.Sprint(d.Step), d.Name, d.Strategy, d.Services, d.Artifact)
+		table.Add(console.Plain, fmt.Sprint(d.Step), d.Name, d.Strategy, d.Services, d.Artifact)
 	}
 
 	return table, steps
@@ -98,15 +101,15 @@ func (c planCmd) comparePlans(o *operator) error {
 
 	table := console.NewTable("FILE", "VERSION", "PLAN")
 	for _, p := range plans {
-		table.Add("", p.File, cmp.Or(p.Version, "-"),
-			cmp.Or(p.Digest, "none: the one that its program has built in"))
+		table.Add(console.Plain, p.File, cmp.Or(p.Version, "-"),
+			cmp.Or(p.Digest, "none: the plan that is built into its program"))
 		if p.Digest != plans[0].Digest {
-			err = fmt.Errorf("%s has another plan than %s: servers that install it would do no step",
+			err = fmt.Errorf("the plans in %s and %s differ: servers that install them would not run any step",
 				p.File, plans[0].File)
 		}
 
 		if p.Version != "" && !release.Same(p.Version, c.Version) {
-			err = fmt.Errorf("%s says that it is of version %s", p.File, p.Version)
+			err = fmt.Errorf("the version in %s is %s", p.File, p.Version)
 		}
 	}
 

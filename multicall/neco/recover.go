@@ -13,14 +13,14 @@ import (
 
 type recoverCmd struct{ reasonFlag }
 
-// Run clears a stopped update away. It removes its workers' records in batches, since they have no bound
-// and no longer count.
+// Run ends a stopped update, so that a new update can begin. It removes the workers' records in batches,
+// since there may be any number of them and they are no longer used.
 func (recoverCmd) Run(o *operator) error {
 	err := o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
 		return decide.Recover(s, now, o.audit.Who)
 	})
 	if errors.Is(err, decide.ErrNotStopped) {
-		return console.Hint(err, "neco stop stops the update that runs; neco status shows it")
+		return console.Hint(err, "to stop the running update: neco stop; to see it: neco status")
 	}
 	if err != nil {
 		return err
@@ -40,10 +40,10 @@ func (recoverCmd) Run(o *operator) error {
 	return nil
 }
 
-// maxSweepBatch is the number of records in one transaction.
+// maxSweepBatch is the maximum number of records in one transaction.
 const maxSweepBatch = 100
 
-// sweepLeftovers removes all that is left of updates that have ended, a batch at a time.
+// sweepLeftovers removes the remaining records of updates that have ended, in batches.
 func (o *operator) sweepLeftovers(k *keyspace.Space) error {
 	for {
 		var left []updater.Change

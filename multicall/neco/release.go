@@ -13,15 +13,15 @@ import (
 )
 
 type releaseCmd struct {
-	Manifest     string   `arg:"" optional:"" help:"The plan. Components name files beside it as file: PATH, without sums. Default: only write the index anew."`
-	Output       string   `short:"o" required:"" placeholder:"DIR" help:"Put the release into this folder of releases."`
-	Sign         string   `placeholder:"KEY" help:"Sign with this secret key, of neco key or of minisign."`
+	Manifest     string   `arg:"" optional:"" help:"The plan. Its components can name files beside it with file: PATH, without sums. Default: only write a new index."`
+	Output       string   `short:"o" required:"" placeholder:"DIR" help:"Put the release into this directory."`
+	Sign         string   `placeholder:"KEY" help:"Sign with this secret key, from neco key or from minisign."`
 	PasswordFile string   `placeholder:"FILE" help:"Read the password of the key from this file."`
-	Version      string   `placeholder:"V" help:"Give the release this version. Default: the one that the plan says."`
+	Version      string   `placeholder:"V" help:"Give the release this version. Default: the version in the plan."`
 	TagPrefix    string   `default:"release" placeholder:"PREFIX" help:"Put this before the version in the tag."`
-	PreRelease   bool     `help:"Have only fleets with env staging take it."`
-	Program      []string `placeholder:"FILE" help:"Bring this bijou, once for each architecture. Default: the one that runs."`
-	Package      []string `placeholder:"FILE" help:"Bring this Debian package of neco, with the release's plan and version, for servers that have neco as one. Once for each architecture."`
+	PreRelease   bool     `help:"Make the release only for fleets with env staging."`
+	Program      []string `placeholder:"FILE" help:"Include this bijou binary; once for each architecture. Default: the running binary."`
+	Package      []string `placeholder:"FILE" help:"Include this Debian package of neco, with the release's plan and version, for servers on which neco is a package; once for each architecture."`
 }
 
 func (c releaseCmd) Run(o *operator) error {
@@ -33,20 +33,20 @@ func (c releaseCmd) Run(o *operator) error {
 		return c.writeIndex(o, dir)
 	}
 
-	recipe, err := c.recipe(o, dir)
+	recipe, err := c.makeRecipe(o, dir)
 	if err != nil {
 		return err
 	}
 	made, err := recipe.Make(o.ctx)
 	switch {
 	case errors.Is(err, release.ErrOther):
-		return console.Hint(fmt.Errorf("cannot make release %s: %w", made.Tag, err), "give it another version")
+		return console.Hint(fmt.Errorf("cannot create release %s: %w", made.Tag, err), "give the release a different version")
 	case err != nil:
-		return fmt.Errorf("cannot make a release: %w", err)
+		return fmt.Errorf("cannot create a release: %w", err)
 	}
 
 	if made.Existed {
-		o.note("%s has the same files already", made.Tag)
+		o.note("%s already has the same files", made.Tag)
 	}
 	if recipe.Key == nil {
 		o.note("%s is not signed: fleets with a minisign-public-key refuse it (--sign KEY)", made.Tag)
@@ -59,29 +59,30 @@ func (c releaseCmd) Run(o *operator) error {
 	return o.print(b.String())
 }
 
-// recipe returns the recipe of the release that the flags describe.
-func (c releaseCmd) recipe(o *operator, dir string) (r release.Recipe, err error) {
+// makeRecipe returns the recipe for the release that the flags describe. It reads the key that signs the
+// release. Without --program, the release has this process's executable.
+func (c releaseCmd) makeRecipe(o *operator, dir string) (release.Recipe, error) {
 	if c.Version != "" {
 		if _, err := release.ParseVersion(c.Version); err != nil {
-			return r, console.Usage(err)
+			return release.Recipe{}, console.Usage(err)
 		}
 	}
 	if c.TagPrefix == "" || strings.ContainsAny(c.TagPrefix, "-/ ") {
-		return r, console.Usage(fmt.Errorf("cannot take %q for the prefix of a tag: it has no hyphen, slash or blank", c.TagPrefix))
+		return release.Recipe{}, console.Usage(fmt.Errorf("cannot use %q as the prefix of a tag: a prefix cannot be empty, or contain a hyphen, a slash or a space", c.TagPrefix))
 	}
 
 	programs := c.Program
 	if len(programs) == 0 {
 		own, err := os.Executable()
 		if err != nil {
-			return r, err
+			return release.Recipe{}, err
 		}
 		programs = []string{own}
 	}
 
 	key, err := c.readKey()
 	if err != nil {
-		return r, err
+		return release.Recipe{}, err
 	}
 
 	return release.Recipe{
@@ -97,15 +98,15 @@ func (c releaseCmd) recipe(o *operator, dir string) (r release.Recipe, err error
 	}, nil
 }
 
-// readKey returns nil if none is given.
+// readKey reads the key of --sign. It returns nil if no key is given.
 func (c releaseCmd) readKey() (*release.SecretKey, error) {
 	if c.Sign == "" {
 		return nil, nil
 	}
-	const maxKey = 1 << 16 // bytes; more is not a key
+	const maxKey = 1 << 16 // in bytes, which no key exceeds
 	file, err := osutil.ReadUpTo(c.Sign, maxKey)
 	if err != nil {
-		return nil, console.Hint(fmt.Errorf("cannot read the secret key: %w", err), "to make one: neco key "+c.Sign)
+		return nil, console.Hint(fmt.Errorf("cannot read the secret key: %w", err), "to create a key: neco key "+c.Sign)
 	}
 
 	password := ""
@@ -119,7 +120,7 @@ func (c releaseCmd) readKey() (*release.SecretKey, error) {
 
 	key, err := release.ParseSecretKey(string(file), password)
 	if errors.Is(err, release.ErrPassword) {
-		err = console.Hint(fmt.Errorf("cannot use %s: %w", c.Sign, err), "give --password-file FILE")
+		err = console.Hint(fmt.Errorf("cannot use %s: %w", c.Sign, err), "give the password: --password-file FILE")
 	}
 	return &key, err
 }

@@ -16,11 +16,11 @@ import (
 
 type repairCmd struct {
 	reasonFlag
-	LRN []string `arg:"" optional:"" name:"lrn" help:"The boot servers whose components are put right; default: all."`
+	LRN []string `arg:"" optional:"" name:"lrn" help:"The boot servers to repair; default: all."`
 }
 
-// Run asks the leader for a repair of the servers, or of all. It refuses if an update runs or is stopped,
-// or if a worker is missing, since all take part in a repair.
+// Run requests from the leader a repair of the given servers, or of all servers. It returns an error if an
+// update is running or stopped, or if a worker is missing, since all servers take part in a repair.
 func (c repairCmd) Run(o *operator) error {
 	wanted, err := lrnArgs{c.LRN}.parse()
 	if err != nil {
@@ -30,48 +30,15 @@ func (c repairCmd) Run(o *operator) error {
 	o.setDetail("%s", cmp.Or(record.ListServers(wanted), "all servers"))
 	nothing := false
 	err = o.commitChanges(func(s decide.Snapshot, now time.Time) ([]updater.Change, error) {
-		for _, lrn := range wanted {
-			if !slices.Contains(s.Servers, lrn) {
-				return nil, console.Hint(fmt.Errorf("boot server %d is not registered", lrn),
-					"neco bootserver list")
-			}
+		if err := checkRepairable(s, wanted, now); err != nil {
+			return nil, err
 		}
-
-		switch r := s.Current; {
-		case r == nil:
-			return nil, errors.New("there was no update whose work could be repaired")
-		case r.Stop:
-			return nil, console.Hint(errors.New("an update is stopped"),
-				"neco retry goes on with it, neco recover makes it again")
-		case !r.Ended():
-			return nil, errors.New("an update runs; neco status shows it")
-		case s.Pause != nil && s.Pause.IsOn(now):
-			return nil, console.Hint(errors.New("updates are paused"), "neco resume")
-		}
-
-		found := s.Degraded.Findings
-		if s.Degraded.More > 0 { // the leader's record holds a part of them
-			found = s.Findings(now)
-		}
-		found = slices.DeleteFunc(slices.Clone(found), func(f record.Finding) bool {
-			return len(wanted) > 0 && !slices.Contains(wanted, f.Server)
-		})
-		nothing = len(found) == 0
+		nothing = !needsRepair(s, wanted, now)
 		if nothing {
 			return nil, nil
 		}
-
-		for _, lrn := range s.Servers {
-			if _, alive := s.Present[lrn]; !alive {
-				return nil, console.Hint(fmt.Errorf(
-					"no worker is alive on server %d, and all take part in a repair",
-					lrn,
-				),
-					fmt.Sprintf(
-						"start neco-worker there; if the server is gone for good: neco bootserver remove %d",
-						lrn,
-					))
-			}
+		if err := checkWorkersAlive(s); err != nil {
+			return nil, err
 		}
 
 		return updater.Replace(keys.Repair, record.Repair{Servers: wanted, Who: o.audit.Who}), nil
@@ -81,7 +48,61 @@ func (c repairCmd) Run(o *operator) error {
 	}
 
 	if nothing {
-		o.note("there is nothing to repair: the leader sees nothing that is not as the last update left it")
+		o.note("there is nothing to repair: the leader has found no difference from the last update")
+	}
+
+	return nil
+}
+
+// checkRepairable returns an error if a server is not registered, or if there can be no repair now: an update is
+// running or stopped, or updates are paused.
+func checkRepairable(s decide.Snapshot, wanted []int, now time.Time) error {
+	for _, lrn := range wanted {
+		if !slices.Contains(s.Servers, lrn) {
+			return console.Hint(fmt.Errorf("boot server %d is not registered", lrn),
+				"neco bootserver list")
+		}
+	}
+
+	r := s.Current
+	switch {
+	case r == nil:
+		return errors.New("there has been no update that could be repaired")
+	case r.Stop:
+		return console.Hint(errors.New("an update is stopped"),
+			"to continue it: neco retry; to start it again: neco recover")
+	case !r.Ended():
+		return errors.New("an update is running; neco status shows it")
+	case s.Pause != nil && s.Pause.IsOn(now):
+		return console.Hint(errors.New("updates are paused"), "neco resume")
+	}
+
+	return nil
+}
+
+// needsRepair reports whether there is a finding about one of the wanted servers, or about any server if wanted is
+// empty.
+func needsRepair(s decide.Snapshot, wanted []int, now time.Time) bool {
+	found := s.Degraded.Findings
+	// The leader's record may have only some of the findings.
+	if s.Degraded.More > 0 {
+		found = s.Findings(now)
+	}
+	return slices.ContainsFunc(found, func(f record.Finding) bool {
+		return len(wanted) == 0 || slices.Contains(wanted, f.Server)
+	})
+}
+
+// checkWorkersAlive returns an error if a server has no worker, since all servers take part in a repair.
+func checkWorkersAlive(s decide.Snapshot) error {
+	for _, lrn := range s.Servers {
+		if _, alive := s.Present[lrn]; !alive {
+			return console.Hint(fmt.Errorf("no worker is alive on server %d, but all servers take part in a repair", lrn),
+				fmt.Sprintf(
+					"start neco-worker on that server; if the server is gone for good: neco bootserver remove %d",
+					lrn,
+				))
+		}
 	}
 
 	return nil

@@ -11,7 +11,7 @@ import (
 
 type restoreCmd struct {
 	File    string `arg:"" help:"The backup."`
-	Replace bool   `help:"Put it in the place of the keys that are there."`
+	Replace bool   `help:"Replace the existing keys."`
 }
 
 func (c restoreCmd) Run(o *operator) error {
@@ -24,15 +24,15 @@ func (c restoreCmd) Run(o *operator) error {
 		err := updater.Restore(o.ctx, url, a, c.Replace)
 		switch {
 		case errors.Is(err, updater.ErrKeysThere):
-			return console.Hint(err, "--replace puts the backup in their place; --state names another place")
+			return console.Hint(err, "to replace the existing keys: --replace; to restore to a different store: --state URL")
 		case errors.Is(err, keyspace.ErrRunning):
 			return console.Hint(
 				err,
-				"systemctl stop neco-updater neco-worker, on every boot server; one that has died is gone "+
-					keyspace.SessionTTL.String()+" later",
+				"on every boot server: systemctl stop neco-updater neco-worker; a daemon that has died disappears from the store after "+
+					keyspace.SessionTTL.String(),
 			)
 		case err == nil:
-			o.note("%d keys of the backup of %s are restored; look at: neco status",
+			o.note("restored %d keys from the backup of %s; now check: neco status",
 				len(a.Keys), a.Time.UTC().Format("2006-01-02 15:04:05Z"))
 		}
 

@@ -18,7 +18,7 @@ import (
 	"bijou/updater/release"
 )
 
-// The exit codes of neco status.
+// These are the exit codes of neco status.
 const (
 	exitUpdating = 3
 	exitStopped  = 4
@@ -27,29 +27,31 @@ const (
 
 type statusCmd struct {
 	Format string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
-	Watch  bool   `short:"w" help:"Show it again whenever it changes, until interrupted."`
+	Watch  bool   `short:"w" help:"Show the status again after every change, until interrupted."`
 }
 
 type statusDoc struct {
 	Cluster string `json:"cluster,omitempty"`
 	State   string `json:"state"`
 	Why     string `json:"why,omitempty"`
-	// Hints are what to type, and when: first for Why, and then for what else is the matter.
+	// Hints are the commands to type, with the time to type them: first the hints for Why, and then those for
+	// other troubles.
 	Hints   []string `json:"hints,omitempty"`
-	Version string   `json:"version,omitempty"` // of the last update
-	Release string   `json:"release,omitempty"` // the newest acceptable one
-	// Replaced, if set, describes how the files of the servers' release have changed since.
+	Version string   `json:"version,omitempty"` // the version of the last update
+	Release string   `json:"release,omitempty"` // the newest acceptable release
+	// Replaced, if set, describes how the files of the servers' release have changed since their update.
 	Replaced string `json:"replaced,omitempty"`
-	// Refused are releases that servers would take if they could be installed.
+	// Refused are releases that servers would install if they could be installed.
 	Refused []record.Refusal `json:"refused,omitempty"`
-	// NoRoom is the release that servers would take if there were room for it.
+	// NoRoom is the release that servers would install if they had enough disk space.
 	NoRoom *record.NoRoom `json:"no-room,omitempty"`
-	// Withdrawn is the release of the servers if it is newer than all that are published.
+	// Withdrawn is the release of the servers if it is newer than all published releases.
 	Withdrawn *record.Withdrawn `json:"withdrawn,omitempty"`
 	// ConfigFaults are configuration keys that cannot be read.
 	ConfigFaults []string   `json:"config-faults,omitempty"`
 	Leader       *leaderDoc `json:"leader,omitempty"`
-	// LeaderDue is until when it counts for nothing that nobody leads: the last leader has just made way.
+	// LeaderDue is the time until which a missing leader is normal, since the last leader has just handed
+	// over.
 	LeaderDue time.Time            `json:"leader-due,omitzero"`
 	Target    *record.Target       `json:"target,omitempty"`
 	Pause     *record.Pause        `json:"pause,omitempty"`
@@ -57,11 +59,11 @@ type statusDoc struct {
 	Request   *record.Request      `json:"request,omitempty"`
 	Servers   []serverDoc          `json:"servers"`
 	Findings  []record.Finding     `json:"findings,omitempty"`
-	// MoreFindings is how many there are beside those: the leader records so many.
+	// MoreFindings is the number of findings that are not in Findings, since the leader records only some.
 	MoreFindings int `json:"more-findings,omitempty"`
 
-	revision int64            // at which it was read
-	all      []record.Finding // if there are more than the leader records
+	revision int64            // the revision of the store that was read
+	all      []record.Finding // all findings, if there are more than the leader records
 }
 
 // leaderDoc is the leader's record, as package state writes it.
@@ -77,19 +79,20 @@ type serverDoc struct {
 	Alive      bool           `json:"alive"`
 	Worker     string         `json:"worker-version,omitempty"`
 	InUpdate   bool           `json:"in-update"`
-	Seen       *time.Time     `json:"seen-at,omitempty"` // when it was known to be so last
+	Seen       *time.Time     `json:"seen-at,omitempty"` // the time of the last known state
 	Record     *record.Status `json:"status,omitempty"`
-	// Room is how much room the server has for files of releases, as its worker has said last.
+	// Room is the server's free space for files of releases, according to its worker's last report.
 	Room []record.Room `json:"room,omitempty"`
-	// Ill has the components that do not work, and why; nil: not known. There are no others if it is empty.
+	// Ill has the components that do not work, with the reasons. It is nil if this is unknown, and empty if
+	// all components work.
 	Ill map[string]string `json:"ill,omitzero"`
-	// Twin is a host that goes by the server's number, too, and does nothing.
+	// Twin is a host that also claims the server's number, and does nothing.
 	Twin *record.Twin `json:"twin,omitempty"`
-	// Doing is the server's task, or what it waits for.
+	// Doing is the server's current task, or the reason why the server waits.
 	Doing *record.Activity `json:"doing,omitempty"`
 }
 
-// Run prints the status, and returns the state as exit code.
+// Run prints the status, and returns an exit code for the state.
 func (c statusCmd) Run(o *operator) error {
 	if c.Watch {
 		return c.watch(o)
@@ -125,7 +128,7 @@ func (c statusCmd) render(o *operator, doc statusDoc) (string, error) {
 	}.render(console.CanColour(o.streams.Out))
 }
 
-// watch prints the status whenever it changes, until nobody reads it.
+// watch prints the status whenever it changes, until the reader of the output has closed the pipe.
 func (c statusCmd) watch(o *operator) error {
 	ctx, stop := console.UntilUnread(o.ctx, o.streams.Out)
 	defer stop()
@@ -137,19 +140,7 @@ func (c statusCmd) watch(o *operator) error {
 
 	return o.open(func(k *keyspace.Space) error {
 		for ctx.Err() == nil {
-			text := ""
-			doc, err := keyspace.Read(ctx, k, o.readStatus)
-			if err == nil {
-				text, err = c.render(o, doc)
-			}
-			if err == nil {
-				err = screen.Show(text, separator)
-			}
-			if err == nil {
-				err = backoff.Until(ctx, doc.LeaderDue, func(ctx context.Context) error {
-					return k.Await(ctx, doc.revision, keyspace.Below(""))
-				})
-			}
+			err := c.showOnce(ctx, o, k, screen, separator)
 			if console.IsUnread(err) {
 				return nil
 			}
@@ -159,6 +150,31 @@ func (c statusCmd) watch(o *operator) error {
 		}
 
 		return nil
+	})
+}
+
+// showOnce shows the status on the screen, and then waits until it may have changed.
+func (c statusCmd) showOnce(
+	ctx context.Context,
+	o *operator,
+	k *keyspace.Space,
+	screen *console.Screen,
+	separator string,
+) error {
+	doc, err := keyspace.Read(ctx, k, o.readStatus)
+	if err != nil {
+		return err
+	}
+	text, err := c.render(o, doc)
+	if err != nil {
+		return err
+	}
+	if err := screen.Show(text, separator); err != nil {
+		return err
+	}
+
+	return backoff.Until(ctx, doc.LeaderDue, func(ctx context.Context) error {
+		return k.Await(ctx, doc.revision, keyspace.Below(""))
 	})
 }
 
@@ -202,8 +218,9 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	return doc, nil
 }
 
-// judge fills in the findings: those of the leader, which has watched for long enough, or without a leader
-// those of the present moment.
+// judge sets the state, the reason, the hints and the findings. It prefers the leader's findings, since the
+// leader has observed the servers for long enough. Without a leader, it uses the findings at the current
+// time.
 func (d *statusDoc) judge(s decide.Snapshot, now time.Time) {
 	leads := d.Leader != nil || !d.LeaderDue.IsZero()
 	c := s.Condition(now, leads)
@@ -231,13 +248,14 @@ func (d *statusDoc) judge(s decide.Snapshot, now time.Time) {
 	}
 }
 
-// loadStatusSnapshot reads the snapshot with the newest worker's version as its own. While a worker lives,
-// this program's version says nothing about the servers.
+// loadStatusSnapshot reads the snapshot, and sets its OwnVersion to the newest version among the running
+// workers. If no worker is running, OwnVersion is this program's version.
 func (o *operator) loadStatusSnapshot(v *keyspace.View) (s decide.Snapshot, err error) {
 	s, err = decide.Load(v, o.parts.Version)
-	if err == nil {
-		s.Activities, err = updater.PeekServers[record.Activity](v, keys.Activities)
+	if err != nil {
+		return s, err
 	}
+	s.Activities, err = updater.PeekServers[record.Activity](v, keys.Activities)
 	if err != nil {
 		return s, err
 	}
@@ -253,7 +271,7 @@ func (o *operator) loadStatusSnapshot(v *keyspace.View) (s decide.Snapshot, err 
 	return s, nil
 }
 
-// newServerDocs returns all servers that are registered, or part of the update, in numeric order.
+// newServerDocs returns all servers that are registered, or that take part in the update, in numeric order.
 func newServerDocs(s decide.Snapshot, now time.Time) []serverDoc {
 	known := map[int]*serverDoc{}
 	of := func(lrn int) *serverDoc {
@@ -294,7 +312,7 @@ func newServerDocs(s decide.Snapshot, now time.Time) []serverDoc {
 	return all
 }
 
-// addHealth adds the known state of the server, and its time.
+// addHealth adds the known state of the server, and the time of that state.
 func (d *serverDoc) addHealth(s decide.Snapshot, now time.Time) {
 	i := s.Inventories[d.LRN]
 	switch {

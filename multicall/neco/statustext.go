@@ -16,11 +16,11 @@ import (
 // statusText prints the status for people.
 type statusText struct {
 	doc   statusDoc
-	steps int // of this program's plan, until a worker says how many its own has
+	steps int // the number of steps in this program's plan, which applies unless a worker reports its own number
 	now   time.Time
 }
 
-// render returns the status as text: facts, a line each, and then the table of servers.
+// render returns the status as text: a line for each fact, and then the table of servers.
 func (d statusText) render(coloured bool) (string, error) {
 	var b strings.Builder
 	line := func(name, format string, args ...any) {
@@ -64,17 +64,17 @@ func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 	}
 
 	if n := d.doc.NoRoom; n != nil {
-		line("no room", "for %s since %s: %s", n.Version, n.At.Format(time.RFC3339), n.Why)
+		line("no space", "for %s since %s: %s", n.Version, n.At.Format(time.RFC3339), n.Why)
 	}
 	if w := d.doc.Withdrawn; w != nil {
-		line("withdrawn", "%s, which servers have, is published no more since %s", w.Version, w.At.Format(time.RFC3339))
+		line("withdrawn", "%s, which servers run, has been missing from the published releases since %s", w.Version, w.At.Format(time.RFC3339))
 	}
 
 	switch l := d.doc.Leader; {
 	case l != nil:
 		line("leader", "process %d on %s, for %s", l.PID, l.Host, formatDuration(d.now.Sub(l.Since)))
 	case !d.doc.LeaderDue.IsZero():
-		line("leader", "waits for a leader: the last one has made way for another")
+		line("leader", "waiting for a leader: the previous one has given up its place to another")
 	default:
 		line("leader", "none: no neco-updater runs")
 	}
@@ -89,7 +89,7 @@ func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 	}
 }
 
-// joinFindings makes one line of findings that are the same on several servers.
+// joinFindings returns a line for each finding. It joins findings that are the same on several servers.
 func joinFindings(all []record.Finding) (lines []string) {
 	type about struct {
 		component, what string
@@ -98,7 +98,6 @@ func joinFindings(all []record.Finding) (lines []string) {
 	var order []about
 	servers := map[about][]int{}
 	since := map[about]time.Time{}
-
 	for _, f := range all {
 		key := about{component: f.Component, what: f.What, ill: f.Ill}
 		if len(servers[key]) == 0 {
@@ -106,7 +105,7 @@ func joinFindings(all []record.Finding) (lines []string) {
 			since[key] = f.Since
 		}
 		servers[key] = append(servers[key], f.Server)
-		if f.Since.Before(since[key]) {
+		if first := since[key]; first.IsZero() || !f.Since.IsZero() && f.Since.Before(first) {
 			since[key] = f.Since
 		}
 	}
@@ -119,7 +118,11 @@ func joinFindings(all []record.Finding) (lines []string) {
 		if key.ill {
 			where += " is ill"
 		}
-		lines = append(lines, fmt.Sprintf("%s: %s; since %s", where, key.what, since[key].Format(time.RFC3339)))
+		line := where + ": " + key.what
+		if first := since[key]; !first.IsZero() {
+			line += "; since " + first.Format(time.RFC3339)
+		}
+		lines = append(lines, line)
 	}
 
 	return lines
@@ -131,7 +134,7 @@ func (d statusText) writeConditions(line func(name, format string, args ...any))
 		line("config", "cannot read %s", fault)
 	}
 	if t := d.doc.Target; t != nil {
-		line("asked for", "%s", t.Version)
+		line("requested", "%s", t.Version)
 	}
 
 	if p := d.doc.Pause; p != nil && p.IsOn(d.now) {
@@ -152,12 +155,12 @@ func (d statusText) writeConditions(line func(name, format string, args ...any))
 
 	for _, s := range d.doc.Servers {
 		if t := s.Twin; t != nil {
-			line("twin", "of server %d: %s, which does nothing since %s", s.LRN, t, t.At.Format(time.RFC3339))
+			line("twin", "of server %d: %s, which has done nothing since %s", s.LRN, t, t.At.Format(time.RFC3339))
 		}
 	}
 }
 
-// writeUpdate writes the line of the current update, or nothing if there is none.
+// writeUpdate writes the line for the current update, or nothing if there is no update.
 func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 	r := d.doc.Request
 	if r == nil {
@@ -177,14 +180,14 @@ func (d statusText) writeUpdate(line func(name, format string, args ...any)) {
 		until = *r.EndedAt
 	}
 
-	line("update", "%d to %s of servers %s, attempt %d: %s after %s", r.ID, r.Version,
+	line("update", "%d to %s on servers %s, attempt %d: %s after %s", r.ID, r.Version,
 		record.ListServers(r.Servers), r.Attempt, end, formatDuration(until.Sub(r.StartedAt)))
 	if len(r.Missing) > 0 {
 		line("missing", "no worker is alive on server %s", record.ListServers(r.Missing))
 	}
 }
 
-// serverTable returns the table of servers, with a column of findings if the fleet is degraded.
+// serverTable returns the table of servers. If the fleet is degraded, it shows when each server was last seen.
 func (d statusText) serverTable() *console.Table {
 	columns := []string{"SERVER", "WORKER", "STEPS", "AT", "STATE"}
 	if d.doc.State == decide.Degraded {
@@ -220,14 +223,16 @@ func (d statusText) serverTable() *console.Table {
 	return table
 }
 
-// serverState returns the word for a server's state, and its colour. The first case that applies wins:
+// serverState returns the word for a server's state, and its colour. It uses the first case that applies:
 // failures, then findings, then progress.
 func (d statusText) serverState(s serverDoc) (string, console.Colour) {
 	missing := d.doc.Request != nil && slices.Contains(d.doc.Request.Missing, s.LRN)
 
-	switch w := s.Record; {
+	w := s.Record
+	switch {
 	case w != nil && w.Error && len(w.WaitedFor) > 0:
-		return "failed: " + w.Message, console.Yellow // not its own fault
+		// The server has failed because of a different server.
+		return "failed: " + w.Message, console.Yellow
 	case w != nil && w.Error:
 		return "failed: " + w.Message, console.Red
 	case missing:
@@ -241,19 +246,19 @@ func (d statusText) serverState(s serverDoc) (string, console.Colour) {
 	case w != nil && d.doc.Request != nil && d.doc.Request.Stop:
 		return "stopped", console.Yellow
 	case s.Doing != nil:
-		return s.Doing.Text(), ""
+		return s.Doing.Text(), console.Plain
 	case w != nil:
-		return "at it", ""
+		return "running", console.Plain
 	case s.InUpdate:
-		return "not begun", console.Yellow
+		return "not started", console.Yellow
 	case !s.InUpdate && d.doc.Request != nil:
-		return "registered later", ""
+		return "registered later", console.Plain
 	}
 
-	return "", ""
+	return "", console.Plain
 }
 
-// stepBar returns a bar with one character a step.
+// stepBar returns a bar with one character for each step.
 func stepBar(s serverDoc, steps int) string {
 	w := s.Record
 	switch {

@@ -8,7 +8,7 @@ import (
 )
 
 type stopCmd struct {
-	Why string `placeholder:"REASON" help:"Why; it stands in the status, in the history and in the alert."`
+	Why string `placeholder:"REASON" help:"The reason, for the status, the history and the alert."`
 }
 
 func (c stopCmd) Run(o *operator) error {

@@ -15,15 +15,15 @@ import (
 )
 
 type updateCmd struct {
-	Now            bool   `help:"Look for releases at once. So does the command without options."`
+	Now            bool   `help:"Look for releases at once; this is also what the command does without options."`
 	To             string `placeholder:"VERSION" help:"Update to this version, until a newer release appears."`
-	AllowDowngrade bool   `help:"Also if that is older than what the servers have."`
+	AllowDowngrade bool   `help:"Allow a version that is older than that of the servers."`
 	reasonFlag
 }
 
 func (c updateCmd) Run(o *operator) error {
 	if c.AllowDowngrade && c.To == "" {
-		return console.Usage(errors.New("--allow-downgrade goes with --to VERSION"))
+		return console.Usage(errors.New("--allow-downgrade needs --to VERSION"))
 	}
 	if c.To == "" {
 		o.setDetail("looks for releases")
@@ -44,32 +44,33 @@ func (c updateCmd) Run(o *operator) error {
 
 	return o.commitChanges(func(s decide.Snapshot, _ time.Time) ([]updater.Change, error) {
 		if release.Newer(newest, s.Release) {
-			s.Release = newest // the leader has not looked since
+			// The leader has not checked for releases since then.
+			s.Release = newest
 		}
 		return c.requestUpdate(o, s, t)
 	})
 }
 
-// requestCheck asks the leader to look for releases. It returns an error if the leader cannot.
+// requestCheck requests that the leader checks for releases. It returns an error if the leader cannot check.
 func (updateCmd) requestCheck(tx *keyspace.Tx) error {
 	config, err := updater.LoadConfig(tx.View)
 	switch {
 	case err != nil:
 		return err
 	case config.SourceFault != "":
-		return console.Hint(fmt.Errorf("cannot tell where releases come from: %s", config.SourceFault),
+		return console.Hint(fmt.Errorf("cannot find out where releases come from: %s", config.SourceFault),
 			decide.SourceHint(config))
 	case !config.HasSource():
-		return hintSource(errors.New("it is not configured where releases are"))
+		return hintSource(errors.New("no source of releases is configured"))
 	case config.Env == record.EnvNone:
-		return console.Hint(errors.New("the environment is none: releases are not looked for"),
+		return console.Hint(errors.New("env is none, so neco does not look for releases"),
 			"neco config set env production")
 	}
 
 	return tx.Put(keys.Check, time.Now().UTC().Format(time.RFC3339Nano)+" "+console.Caller())
 }
 
-// explainWaits prints why the leader does not look for releases now, and why an update would not begin.
+// explainWaits prints why the leader does not check for releases now, and why an update would not begin.
 func (updateCmd) explainWaits(o *operator) error {
 	doc, err := read(o, o.readStatus)
 	if err != nil {
@@ -78,27 +79,28 @@ func (updateCmd) explainWaits(o *operator) error {
 
 	now := time.Now()
 	if doc.Leader == nil && doc.LeaderDue.IsZero() {
-		o.note("no neco-updater leads: releases are looked for once one does; on a boot server type: systemctl start neco-updater")
+		o.note("no neco-updater leads, so nothing looks for releases; on a boot server run: systemctl start neco-updater")
 	}
 	if f := doc.CheckFail; f != nil {
-		o.note("the last look failed at %s: %s", f.At.Format(time.RFC3339), f.Message)
+		o.note("the last check for releases failed at %s: %s", f.At.Format(time.RFC3339), f.Message)
 		if f.Again.After(now) {
-			o.note("if this one fails, too, the next one is at %s", f.Again.Format(time.RFC3339))
+			o.note("if this one also fails, the next check is at %s", f.Again.Format(time.RFC3339))
 		}
 	}
 
 	if doc.Request != nil && doc.Request.Stop {
-		o.note("an update is stopped; no other one begins before: neco retry, or neco recover")
+		o.note("an update is stopped, and no other update begins before you run: neco retry, or neco recover")
 	}
 	if p := doc.Pause; p != nil && p.IsOn(now) {
-		o.note("updates are paused; what is found begins after: neco resume")
+		o.note("updates are paused; an update to a new release begins after: neco resume")
 	}
 
 	return nil
 }
 
-// findTarget asks the source for the version, since all workers would fail to get one that does not
-// exist. It returns also the newest version that the servers would take; "" is none, or not known.
+// findTarget looks up the version at the source of releases, since all workers would fail to get a version
+// that does not exist. It also returns the newest version that the servers would install, or "" if there is
+// none.
 func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err error) {
 	s, err := o.loadSnapshot()
 	if err != nil {
@@ -128,21 +130,22 @@ func (c updateCmd) findTarget(o *operator) (t record.Target, newest string, err 
 	return t, newest, err
 }
 
-// requestUpdate returns the changes that ask for an update to the target, or an error if the target is
-// refused. It notes all that the update must wait for.
+// requestUpdate returns the changes that request an update to the target, or an error if the target is
+// refused. It prints everything for which the update must wait.
 func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target) ([]updater.Change, error) {
 	if why := s.Refusal(t.Version, c.AllowDowngrade); why != "" {
 		return nil, console.Hint(errors.New(why),
-			"to go back in earnest: neco update --to "+t.Version+" --allow-downgrade")
+			"to go back anyway: neco update --to "+t.Version+" --allow-downgrade")
 	}
 	if refused := s.RefusalOf(t.Version); refused != nil && !record.Differ(refused.Sums, t.Sums) {
-		err := fmt.Errorf("release %s is refused, since it cannot be installed: %s", t.Version, refused.Why)
-		return nil, console.Hint(err, "if it was mended: neco update --now, and then this again")
+		err := fmt.Errorf("release %s is refused, because it cannot be installed: %s", t.Version, refused.Why)
+		return nil, console.Hint(err, "once the release is fixed: neco update --now, then repeat this command")
 	}
 	if r := s.Current; r != nil && r.Succeeded() && release.Same(r.Version, t.Version) &&
 		!record.Differ(r.Sums, t.Sums) && !release.Newer(s.Release, t.Version) {
-		if o.note("there is nothing to do: the last update went to %s", t.Version); len(s.Degraded.Findings) > 0 {
-			o.note("but not all is as it left it, which neco repair puts right:")
+		o.note("there is nothing to do: the last update went to %s", t.Version)
+		if len(s.Degraded.Findings) > 0 {
+			o.note("but some servers differ from it; to restore them: neco repair")
 		}
 		for _, f := range s.Degraded.Findings {
 			o.note("  %s", f)
@@ -151,14 +154,14 @@ func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target
 	}
 
 	if s.Current != nil && s.Current.Stop {
-		o.note("an update is stopped; this one begins after: neco recover")
+		o.note("an update is stopped; the requested update begins after: neco recover")
 	}
 	if lacks := s.Lacks(t.Version, time.Now()); len(lacks) > 0 {
-		o.note("this one begins once there is room for it: %s", record.JoinLacks(lacks))
+		o.note("the requested update begins once there is enough disk space: %s", record.JoinLacks(lacks))
 	}
 
 	if s.Pause != nil && s.Pause.IsOn(time.Now()) {
-		o.note("updates are paused; this one begins after: neco resume")
+		o.note("updates are paused; the requested update begins after: neco resume")
 	}
 	t.Downgrade = c.AllowDowngrade
 	t.Passed = s.Release

@@ -17,7 +17,7 @@ import (
 )
 
 type necoUpdaterGrammar struct {
-	State   string `required:"" env:"NECO_STATE" placeholder:"URL" help:"Where neco's keys are: etcd://HOST:PORT,..., or sqlite:PATH."`
+	State   string `required:"" env:"NECO_STATE" placeholder:"URL" help:"Use neco's keys in this store: etcd://HOST:PORT,..., or sqlite:PATH."`
 	Metrics string `placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address."`
 }
 
@@ -27,8 +27,8 @@ func RunUpdater(c applet.Call) int {
 	return daemon.Run(c, console.Command{Name: "neco-updater", Grammar: &g, Help: helpFiles}, g.serve)
 }
 
-// serve opens the store and runs the leader's loop until this process must end, or another binary takes its
-// place.
+// serve opens the store and runs the leader's loop until this process must end, or a different binary replaces its
+// own.
 func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	_, version, err := OwnManifest()
 	if err != nil {
@@ -40,7 +40,7 @@ func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	}
 	measured := metrics.NewRegistry()
 
-	return serve(ctx, g.State, g.Metrics, measured, func(store *keyspace.Space) error {
+	return runWithStore(ctx, g.State, g.Metrics, measured, func(store *keyspace.Space) error {
 		slog.Info("campaigns", "version", version)
 		o := leader.Options{
 			Store:   store,
@@ -57,14 +57,14 @@ func (g *necoUpdaterGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	})
 }
 
-// errReplaced means that another executable lies at this process's path.
+// errReplaced is returned if a different executable is at this process's path.
 var errReplaced = errors.New("the executable was replaced")
 
 const executablePollInterval = 2 * time.Second
 
-// awaitReplacement returns when a worker has installed another version in this program's
-// place and that version has shown that it works, so that the leader outlives a release
-// that does not, and can report it.
+// awaitReplacement returns when a worker has installed a different version at this program's path, and that
+// version is proven to work. So the leader keeps running until then, and can report a release that does not
+// work.
 func awaitReplacement(ctx context.Context, store *keyspace.Space) error {
 	path, err := applet.ExecutablePath()
 	if err != nil {
@@ -90,7 +90,7 @@ func awaitReplacement(ctx context.Context, store *keyspace.Space) error {
 		}
 
 		if err != nil && ctx.Err() == nil {
-			slog.Warn("cannot see if another version is to go on; looking again", "error", err)
+			slog.Warn("cannot find out whether a different version must take over; trying again", "error", err)
 		}
 	}
 }

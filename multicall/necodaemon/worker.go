@@ -1,5 +1,5 @@
-// Package necodaemon has the daemons of boot servers, neco-updater and neco-worker. What
-// they do is in updater/leader and updater/worker. Only multicall imports it.
+// Package necodaemon has the daemons of boot servers, neco-updater and neco-worker. The packages
+// updater/leader and updater/worker do their work.
 package necodaemon
 
 import (
@@ -33,10 +33,10 @@ import (
 var helpFiles embed.FS
 
 type necoWorkerGrammar struct {
-	State    string `required:"" env:"NECO_STATE" placeholder:"URL" help:"Where neco's keys are: etcd://HOST:PORT,..., or sqlite:PATH."`
-	LRN      string `placeholder:"N" help:"This boot server's logical rack number; default: what /etc/neco/rack holds."`
-	Dir      string `default:"/var/lib/neco" placeholder:"DIR" type:"path" help:"The worker's own folder."`
-	Services string `placeholder:"PROGRAM" type:"path" help:"Run this program as systemctl is run (start, restart, stop, is-active, and a unit); default: this machine's systemd."`
+	State    string `required:"" env:"NECO_STATE" placeholder:"URL" help:"Use neco's keys in this store: etcd://HOST:PORT,..., or sqlite:PATH."`
+	LRN      string `placeholder:"N" help:"This boot server's logical rack number; default: the number in /etc/neco/rack."`
+	Dir      string `default:"/var/lib/neco" placeholder:"DIR" type:"path" help:"Keep the worker's files in this directory."`
+	Services string `placeholder:"PROGRAM" type:"path" help:"Run this program instead of systemctl (start, restart, stop or is-active, and a unit); default: this machine's systemd."`
 	Metrics  string `placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address."`
 }
 
@@ -46,7 +46,7 @@ func RunWorker(c applet.Call) int {
 	return daemon.Run(c, console.Command{Name: "neco-worker", Grammar: &g, Help: helpFiles}, g.serve)
 }
 
-// serve makes the worker of its parts, for this boot server and this binary, and runs it.
+// serve assembles the worker for this boot server and this binary, and runs it.
 func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	lrn, err := g.rackNumber()
 	if err != nil {
@@ -73,13 +73,13 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 
 	sums, err := host.InstalledSums(g.Dir, "/proc/self/exe", version)
 	if err != nil {
-		slog.Warn("cannot tell what this program was installed from; its plan decides", "error", err)
+		slog.Warn("cannot find out which release this program was installed from; its plan decides", "error", err)
 	}
 	gets := release.Package{Form: host.InstalledForm(binary), Arch: runtime.GOARCH}
 	slog.Info("works for a boot server", "lrn", lrn, "version", version)
 	measured := metrics.NewRegistry()
 
-	return serve(ctx, g.State, g.Metrics, measured, func(store *keyspace.Space) error {
+	return runWithStore(ctx, g.State, g.Metrics, measured, func(store *keyspace.Space) error {
 		claimant, err := daemon.NewClaimant(g.Dir)
 		if err != nil {
 			return err
@@ -104,9 +104,15 @@ func (g *necoWorkerGrammar) serve(ctx context.Context, d daemon.Daemon) error {
 	})
 }
 
-// serve calls f with the store, once that answers. It serves metrics meanwhile, and logs faults of the
-// store's servers. It goes on as the executable that was installed if f ends for that.
-func serve(ctx context.Context, url, address string, m *metrics.Registry, f func(store *keyspace.Space) error) error {
+// runWithStore calls f with the store, once the store answers. Until f ends, it serves metrics at the address,
+// and logs faults of the store's servers. If f ends because a different executable was installed, it returns
+// executableReexec. Otherwise it returns f's error.
+func runWithStore(
+	ctx context.Context,
+	url, address string,
+	m *metrics.Registry,
+	f func(store *keyspace.Space) error,
+) error {
 	stop, err := daemon.ServeMetrics(address, m)
 	if err != nil {
 		return err
@@ -125,18 +131,19 @@ func serve(ctx context.Context, url, address string, m *metrics.Registry, f func
 	err = daemon.WhileAdvised(ctx, store, func() error { return f(store) })
 	err = errors.Join(err, store.Close())
 	if errors.Is(err, worker.ErrHandOver) || errors.Is(err, errReplaced) {
+		// The new executable goes on, whether or not the store was closed without an error.
 		return executableReexec{}
 	}
 
 	return err
 }
 
-// newRepairer returns a function that mends the remains of an earlier worker. It removes downloads of other
-// releases than the manifest's. If releases come as packages, it finishes an installation that a loss of
-// power has interrupted.
+// newRepairer returns a function that cleans up after an earlier worker. It removes downloads for releases
+// other than that of the manifest. If releases come as packages, it finishes an installation that a power
+// failure has interrupted.
 func newRepairer(server *host.Host, manifest release.Manifest, own string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
-		// Downloads that cannot be removed do not keep an installation from being finished.
+		// Finish the installation even if downloads cannot be removed.
 		left := server.RemoveOldDownloads(manifest)
 		binary, err := applet.ExecutablePath()
 		if err != nil {
@@ -150,7 +157,7 @@ func newRepairer(server *host.Host, manifest release.Manifest, own string) func(
 	}
 }
 
-// ownPackage returns the path at which the previous worker has kept this version's package, if it did.
+// ownPackage returns the path at which the previous worker may have kept this version's package.
 func ownPackage(dir, version string) string {
 	v, err := release.ParseVersion(version)
 	if err != nil {
@@ -161,8 +168,7 @@ func ownPackage(dir, version string) string {
 
 func releasesDir(dir string) string { return filepath.Join(dir, "releases") }
 
-// rackNumber returns the boot server's logical rack number (LRN): the flag's, or the one that this host's
-// file has.
+// rackNumber returns the boot server's logical rack number (LRN) from the flag, or from this host's file.
 func (g *necoWorkerGrammar) rackNumber() (int, error) {
 	if g.LRN != "" {
 		lrn, err := record.ParseLRN(g.LRN)
@@ -174,15 +180,15 @@ func (g *necoWorkerGrammar) rackNumber() (int, error) {
 
 	lrn, err := host.LRN()
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, console.Hint(console.Usage(errors.New("it is not said which boot server this is")),
+		return 0, console.Hint(console.Usage(errors.New("no LRN given")),
 			"give --lrn N, or write N to "+host.RackFile)
 	}
 
 	return lrn, err
 }
 
-// OwnManifest returns the manifest beside the executable, else the built-in one, and this
-// program's version.
+// OwnManifest returns the manifest beside the executable or, if there is none, the built-in manifest. It also
+// returns this program's version.
 func OwnManifest() (release.Manifest, string, error) {
 	binary, err := applet.ExecutablePath()
 	if err != nil {
@@ -208,8 +214,7 @@ func OwnManifest() (release.Manifest, string, error) {
 	return m, cmp.Or(m.Version, applet.Version), err
 }
 
-// newInstaller returns a function that fetches the request's release and installs it in place of this
-// binary.
+// newInstaller returns a function that fetches the release of a request, and replaces this binary with it.
 func newInstaller(server *host.Host, dir string) func(ctx context.Context, r record.Request, c record.Config) error {
 	return func(ctx context.Context, r record.Request, c record.Config) error {
 		binary, err := applet.ExecutablePath()
@@ -248,20 +253,20 @@ func newInstaller(server *host.Host, dir string) func(ctx context.Context, r rec
 	}
 }
 
-// executableReexec continues as the executable that was installed at this process's path.
+// executableReexec is the [daemon.Reexec] that continues with the executable at this process's path.
 type executableReexec struct{}
 
-func (executableReexec) Error() string { return "goes on as the version that was installed" }
+func (executableReexec) Error() string { return "continues as the version that was installed" }
 
 func (executableReexec) Exec() error {
 	path, err := applet.ExecutablePath()
 	if err == nil {
 		err = syscall.Exec(path, os.Args, os.Environ())
 	}
-	return fmt.Errorf("cannot go on as the version that was installed: %w", err)
+	return fmt.Errorf("cannot continue as the version that was installed: %w", err)
 }
 
-// Server returns this machine as its daemons see it, for neco's commands.
+// Server returns this host, as its daemons see it, for neco's commands.
 func Server() neco.Server {
 	diagnose := func(ctx context.Context, dir string, m release.Manifest) ([]record.Diagnosis, error) {
 		h, err := host.New(host.Options{Dir: dir})

@@ -28,8 +28,8 @@ func TestSSHAccessLeavesTheShellToSSHD(t *testing.T) {
 	}
 }
 
-// TestLoginShell checks that a command runs in the shell from the database of users. If that shell is
-// missing or refuses logins, it must run in /bin/sh.
+// TestLoginShell checks that a command runs in the shell from the database of users. If that shell is missing
+// or refuses logins, the command must run in /bin/sh.
 func TestLoginShell(t *testing.T) {
 	dir := t.TempDir()
 	own := filepath.Join(dir, "own")

@@ -28,7 +28,7 @@ import (
 	"bijou/state"
 )
 
-// Access returns how to get onto a machine that has an instance, or is machine 0.
+// Access returns the access to machine 0, or to a machine that has an instance.
 func (All) Access(e home.Environment, env state.Environment, m state.Machine) (juju.Access, error) {
 	switch {
 	case m.ID == "0", env.Provider == state.ProviderLocal:
@@ -38,18 +38,18 @@ func (All) Access(e home.Environment, env state.Environment, m state.Machine) (j
 	case env.Provider == nspawn.Name:
 		return accessContainer(e, m)
 	case m.Addresses.Public == "":
-		return juju.Access{}, fmt.Errorf("cannot reach machine %s: the provider %q has not said where it is",
+		return juju.Access{}, fmt.Errorf("cannot reach machine %s: the provider %q has not reported its address",
 			m.ID, env.Provider)
 	}
 
 	return sshAccess(ssh.Client{Destination: m.Addresses.Public}, "."), nil
 }
 
-// accessLocal returns the way to a machine that is a directory of this host.
+// accessLocal returns the access to a machine that is a directory on this host.
 func accessLocal(e home.Environment, m state.Machine) (juju.Access, error) {
 	dir := e.MachineDir(m.ID)
 	if _, err := os.Stat(dir); err != nil {
-		return juju.Access{}, fmt.Errorf("cannot reach machine %s: its folder is not on this host: %w", m.ID, err)
+		return juju.Access{}, fmt.Errorf("cannot reach machine %s: its directory is not on this host: %w", m.ID, err)
 	}
 
 	return juju.Access{
@@ -61,9 +61,9 @@ func accessLocal(e home.Environment, m state.Machine) (juju.Access, error) {
 	}, nil
 }
 
-// loginShell goes to the folder that its first argument names, if any, and has the user's login shell run its
-// second one, or what comes on stdin if that is empty: as sshd does on other machines. A user who
-// cannot log in has sh.
+// loginShell changes to the directory in its first argument, if there is one. It then runs its second argument in the
+// user's login shell, as sshd does. If that argument is empty, the shell reads stdin. For users who cannot log in,
+// the shell is sh.
 const loginShell = `[ -z "$1" ] || cd -P "$1" || exit 1
 SHELL=$(getent passwd "$(id -u)" | cut -d: -f7)
 case $SHELL in */nologin | */false) SHELL= ;; esac
@@ -72,7 +72,7 @@ export SHELL
 [ -n "$2" ] || exec "$SHELL"
 exec "$SHELL" -c "$2"`
 
-// accessSSHHost returns the way to a machine that is a host reached by ssh.
+// accessSSHHost returns the access to a machine that is a host of the provider ssh.
 func accessSSHHost(e home.Environment, env state.Environment, m state.Machine) (juju.Access, error) {
 	p, err := ssh.New(providerWanted(e, env).Environment)
 	if err != nil {
@@ -86,30 +86,30 @@ func accessSSHHost(e home.Environment, env state.Environment, m state.Machine) (
 	return sshAccess(c, home.Environment{Dir: c.Dir}.MachineDir(m.ID)), nil
 }
 
-// sshAccess returns the way to a host by the programs ssh and scp.
-func sshAccess(c ssh.Client, dir string) juju.Access {
-	user, host, ok := strings.Cut(c.Destination, "@")
-	if strings.Contains(host, ":") && ok {
-		host = user + "@[" + host + "]" // or scp would take it for a file's
-	} else {
-		host = c.Destination
+// sshAccess returns the access to a host by the programs ssh and scp. machineDir is a directory on that host.
+func sshAccess(c ssh.Client, machineDir string) juju.Access {
+	host := c.Destination
+	if user, address, ok := strings.Cut(c.Destination, "@"); ok && strings.Contains(address, ":") {
+		// Without brackets, scp would read an IPv6 address as a host and a file.
+		host = user + "@[" + address + "]"
 	}
 
 	return juju.Access{
-		Dir:  dir,
+		Dir:  machineDir,
 		Host: host,
 		Copy: append([]string{"scp"}, c.Options...),
 		Run: func(dir, line string, terminal bool) *exec.Cmd {
-			args := c.Options
+			args := slices.Clone(c.Options)
 			if terminal {
 				args = append(args, "-t")
 			}
+
 			if line == "" {
 				line = `exec "${SHELL:-/bin/sh}"`
 			}
 
 			if dir != "" {
-				// A line of its own, so that a comment at the command's end changes nothing.
+				// The command has its own line, so that the shell's syntax errors quote it without cd.
 				line = "cd -P " + juju.QuoteShellWord(dir) + " || exit 1\n" + line
 			}
 
@@ -118,22 +118,22 @@ func sshAccess(c ssh.Client, dir string) juju.Access {
 	}
 }
 
-// accessContainer returns the way into a container. It refuses all users but root, since no others can
-// enter.
+// accessContainer returns an Access for a container. It returns an error for all users except root, since
+// only root can enter a container.
 func accessContainer(e home.Environment, m state.Machine) (juju.Access, error) {
 	if os.Geteuid() != 0 {
 		return juju.Access{}, console.Hint(
-			fmt.Errorf("cannot reach machine %s: only root enters a container", m.ID),
-			"call it by sudo, with BIJOU_HOME="+filepath.Dir(e.Dir),
+			fmt.Errorf("cannot reach machine %s: only root can enter a container", m.ID),
+			"use sudo, with BIJOU_HOME="+filepath.Dir(e.Dir),
 		)
 	}
 
-	pid, err := containerInitPID(m.InstanceID)
+	pid, err := findInitPID(m.InstanceID)
 	if err != nil {
 		return juju.Access{}, fmt.Errorf("cannot reach machine %s: %w", m.ID, err)
 	}
 
-	none := "files of a container are reached by what runs in it only, which nobody else may steer"
+	none := "bijou does not copy files of containers: only programs in the container can reach them safely"
 	return juju.Access{
 		Dir:    e.MachineDir(m.ID),
 		NoCopy: none,
@@ -145,22 +145,25 @@ func accessContainer(e home.Environment, m state.Machine) (juju.Access, error) {
 	}, nil
 }
 
-// containerInitPID returns the container's first process: the child of the systemd-nspawn
-// that runs it.
-func containerInitPID(name string) (int, error) {
-	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline") // the pattern is right
+// findInitPID returns the id of the container's first process, which is the child of its
+// systemd-nspawn.
+func findInitPID(name string) (int, error) {
+	// Glob fails only for an invalid pattern.
+	commands, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, path := range commands {
 		data, err := os.ReadFile(path)
-		words := strings.Split(string(bytes.TrimRight(data, "\x00")), "\x00")
-		if err != nil || filepath.Base(words[0]) != "systemd-nspawn" {
+		if err != nil {
+			// The process has exited.
 			continue
 		}
-		if slices.Contains(words, "--machine="+name) {
+
+		words := strings.Split(string(bytes.TrimRight(data, "\x00")), "\x00")
+		if filepath.Base(words[0]) == "systemd-nspawn" && slices.Contains(words, "--machine="+name) {
 			return firstChild(filepath.Base(filepath.Dir(path)))
 		}
 	}
 
-	return 0, fmt.Errorf("the container %q does not run", name)
+	return 0, fmt.Errorf("the container %q is not running", name)
 }
 
 // firstChild returns the first child process of a process.
@@ -179,19 +182,20 @@ func firstChild(pid string) (int, error) {
 	return child, nil
 }
 
-// stateTimeout bounds how long the state is asked for the provider's configuration: an
-// environment can be taken down without it.
+// stateTimeout limits how long the state may take to return the provider's configuration. It is short, since
+// an environment can be destroyed without that configuration.
 const stateTimeout = 5 * time.Second
 
-// FreeInstances stops all that the environment's provider has made, and reports how many instances have
-// stopped. Machines of the provider "local" are folders of the environment itself.
+// FreeInstances stops all instances that the environment's provider has created, and reports how many have
+// stopped. It does nothing for the provider "local", whose machines are directories of the environment
+// itself.
 func (All) FreeInstances(ctx context.Context, e home.Environment, progress func(state.Steps)) error {
 	if e.Provider == state.ProviderLocal {
 		return nil
 	}
 	wanted, err := readWanted(ctx, e)
 	if err != nil {
-		slog.Warn("the instances of the model's provider stay", "provider", e.Provider, "error", err)
+		slog.Warn("the instances of the model's provider are not removed", "provider", e.Provider, "error", err)
 		return nil
 	}
 
@@ -206,10 +210,16 @@ func (All) FreeInstances(ctx context.Context, e home.Environment, progress func(
 	return stopInstances(ctx, p, e.UUID, progress)
 }
 
-// maxStopPasses is how often instances are listed and stopped: a provisioner of another host, which
-// does not know yet that the environment is being removed, may start some again.
-const maxStopPasses, maxConcurrentStops = 5, 8
+const (
+	// maxStopPasses is how many times instances are listed and stopped. A provisioner on a different host may
+	// start some of them again, if it has not noticed yet that the environment is being removed.
+	maxStopPasses = 5
+	// maxConcurrentStops is how many instances are stopped at the same time.
+	maxConcurrentStops = 8
+)
 
+// stopInstances stops all instances of the environment. It lists them several times, since a provisioner may
+// start instances at the same time. It returns an error if some are still running after maxStopPasses passes.
 func stopInstances(ctx context.Context, p provider.Provider, uuid string, progress func(state.Steps)) error {
 	for range maxStopPasses {
 		left, err := listInstances(ctx, p, uuid)
@@ -227,7 +237,7 @@ func stopInstances(ctx context.Context, p provider.Provider, uuid string, progre
 	}
 	if len(left) > 0 {
 		return fmt.Errorf(
-			"there are instances still or again, that of machine %s among them: a provisioner may run on another host",
+			"some instances are still running, or run again, such as that of machine %s: a provisioner may be running on another host",
 			left[0].Machine,
 		)
 	}
@@ -235,7 +245,7 @@ func stopInstances(ctx context.Context, p provider.Provider, uuid string, progre
 	return nil
 }
 
-// listInstances lists the environment's instances. It leaves out those of other environments, and those
+// listInstances lists the environment's instances. It leaves out instances of other environments, and instances
 // without an id.
 func listInstances(ctx context.Context, p provider.Provider, uuid string) ([]provider.Instance, error) {
 	all, err := p.Instances(ctx)
@@ -247,12 +257,14 @@ func listInstances(ctx context.Context, p provider.Provider, uuid string) ([]pro
 // progressInterval is how often progress is reported while no instance has stopped.
 const progressInterval = 100 * time.Millisecond
 
-// stopConcurrently continues after an instance that it cannot stop. That one counts as done in the progress.
+// stopConcurrently stops the instances, several at a time. If it cannot stop an instance, it continues with
+// the others, and counts that instance as done in the progress.
 func stopConcurrently(ctx context.Context, p provider.Provider, instances []provider.Instance, progress func(state.Steps)) error {
 	errs := make([]error, len(instances))
 	next := make(chan int)
 	ended := make(chan struct{})
 	var stops sync.WaitGroup
+	// By then the queue is closed, and each stop has reported its end.
 	defer stops.Wait()
 
 	for range min(maxConcurrentStops, len(instances)) {
@@ -291,8 +303,9 @@ func stopConcurrently(ctx context.Context, p provider.Provider, instances []prov
 	return errors.Join(errs...)
 }
 
-// readWanted returns how the provider's process must look. It does not start a provider outside of the
-// binary unless the state has its checksum.
+// readWanted returns the environment that the provider's process must serve. It returns an error if the state
+// cannot be read, unless the provider is part of the binary. Only the state has the checksum of an executable
+// outside the binary.
 func readWanted(ctx context.Context, e home.Environment) (w plugin.Wanted, err error) {
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
@@ -309,13 +322,13 @@ func readWanted(ctx context.Context, e home.Environment) (w plugin.Wanted, err e
 	return providerWanted(e, env), err
 }
 
-// providerName is strict, since the name is a part of a file's.
+// providerName is strict, since a provider's name is a part of a file name.
 var providerName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 })
 
-// Inspect returns the capabilities of a new environment's provider. Providers inside the binary run in this
-// process for it.
+// Inspect returns the capabilities of a new environment's provider. It runs a provider that is part of the binary in
+// this process.
 func (All) Inspect(ctx context.Context, e home.Environment, config map[string]string) (juju.Provider, error) {
 	env := state.Environment{Name: e.Name, UUID: e.UUID, Provider: e.Provider, Config: config}
 	wanted := providerWanted(e, env)
@@ -343,8 +356,8 @@ func (All) Inspect(ctx context.Context, e home.Environment, config map[string]st
 	return found, err
 }
 
-// CheckSettings refuses settings that an operator gives to a provider inside the binary, and
-// that it does not have. A plugin checks its own.
+// CheckSettings returns an error if an operator gives settings that a provider inside the binary does not have. A
+// plugin checks its own settings.
 func (All) CheckSettings(name string, given map[string]string) error {
 	i := slices.IndexFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == name })
 	if i < 0 {
@@ -353,8 +366,8 @@ func (All) CheckSettings(name string, given map[string]string) error {
 	return builtinProviders()[i].checkSettings(state.Environment{Provider: name, Config: given}.ProviderConfig())
 }
 
-// CheckSeries checks that the provider's machines can have the series. It asks the provider on this host,
-// which is machine 0's.
+// CheckSeries returns an error if the provider's machines cannot have the series. It queries the provider
+// only on the host of machine 0.
 func (All) CheckSeries(e home.Environment, env state.Environment, series string) error {
 	i := slices.IndexFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == env.Provider })
 	if i < 0 || builtinProviders()[i].checkSeries == nil {
@@ -371,7 +384,7 @@ func jujuProvider(c provider.Capabilities) juju.Provider {
 	return juju.Provider{Isolated: c.Isolated, Remote: c.Remote}
 }
 
-// inspectPlugin starts the plugin, and returns what it says of its capabilities.
+// inspectPlugin starts the plugin, and returns its capabilities.
 func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted) (found juju.Provider, err error) {
 	path, err := findPlugin(e)
 	if err != nil {
@@ -390,7 +403,7 @@ func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted
 	client := plugin.NewClient(plugin.Options{
 		Name:    e.Provider,
 		Sockets: providerFolder(e),
-		Log:     slog.New(slog.DiscardHandler), // the operator gets the error
+		Log:     slog.New(slog.DiscardHandler), // the operator gets the returned error
 		Find:    func(string) (string, error) { return path, nil },
 		Wanted:  func(context.Context) (plugin.Wanted, error) { return wanted, nil },
 	})
@@ -402,7 +415,7 @@ func inspectPlugin(ctx context.Context, e home.Environment, wanted plugin.Wanted
 	return found, err
 }
 
-// findPlugin returns the path of the provider's executable, or an error that lists the providers there are.
+// findPlugin returns the path of the provider's executable, or an error that lists the existing providers.
 func findPlugin(e home.Environment) (string, error) {
 	folders := providerFolders(e)
 	if providerName().MatchString(e.Provider) {
@@ -424,8 +437,8 @@ func findPlugin(e home.Environment) (string, error) {
 	}
 
 	return "", console.Hint(
-		console.Usage(fmt.Errorf("there is no provider %q; there are: %s",
+		console.Usage(fmt.Errorf("there is no provider %q; the known ones are: %s",
 			e.Provider, strings.Join(found, ", "))),
-		fmt.Sprintf("others are executables %sNAME in the folders of BIJOU_PLUGIN_PATH (%q), in /usr/local/lib/bijou/providers, /usr/lib/bijou/providers or on PATH",
+		fmt.Sprintf("any other provider must be an executable named %sNAME, in a directory of BIJOU_PLUGIN_PATH (%q), in /usr/local/lib/bijou/providers, in /usr/lib/bijou/providers, or on PATH",
 			plugin.Prefix, os.Getenv("BIJOU_PLUGIN_PATH")))
 }

@@ -16,7 +16,7 @@ import (
 	"bijou/state"
 )
 
-// restartingProvider is a provider whose instances somebody restarts that many times.
+// restartingProvider is a provider whose instances run again after Stop, for a number of times.
 type restartingProvider struct {
 	provider.Provider
 	mu      sync.Mutex
@@ -47,8 +47,8 @@ func (r *restartingProvider) Stop(_ context.Context, id string) error {
 	return nil
 }
 
-// TestStopAll checks that all instances of the environment are stopped, and no others, until none is
-// left.
+// TestStopAll checks that all instances of the environment are stopped until none is left, and that no others
+// are stopped.
 func TestStopAll(t *testing.T) {
 	for name, c := range map[string]struct {
 		again   int
@@ -74,7 +74,7 @@ func TestStopAll(t *testing.T) {
 	}
 }
 
-// slowProvider is a provider whose instances stop one by one, as a test lets them.
+// slowProvider is a provider whose instances stop one by one, when the test allows it.
 type slowProvider struct {
 	provider.Provider
 	mayStop chan struct{}
@@ -85,8 +85,8 @@ func (s *slowProvider) Stop(context.Context, string) error {
 	return nil
 }
 
-// TestStopsAreReported holds that each stop is reported, and that reports go on while no instance stops: a bar
-// appears and a line is printed although nothing has ended yet.
+// TestStopsAreReported checks that each stop is reported. Reports must continue while no instance stops, so
+// that a progress bar appears.
 func TestStopsAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const total = 20

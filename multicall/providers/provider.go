@@ -1,7 +1,6 @@
-// Package providers knows which providers there are: those inside the binary, each an
-// applet, and executables outside. It starts the one of an environment, asks what one can
-// do, and reaches the machines it has made. How a provider makes them is in provision.
-// multicall and multicall/agents import it.
+// Package providers finds providers, which are applets of this binary or other executables. It starts the
+// provider of an environment, queries its capabilities, and returns the access to its machines. The packages
+// below provision create the machines.
 package providers
 
 import (
@@ -30,23 +29,25 @@ import (
 	"bijou/state/childenv"
 )
 
-// builtinProvider is a provider inside the binary: an applet that speaks the providers'
-// protocol, like those outside.
+// builtinProvider is a provider inside the binary. It is an applet with the same protocol as other providers.
 type builtinProvider struct {
 	name    string
 	summary string
 	create  plugin.New
-	// checkSettings refuses settings that somebody gives and it does not have. What an environment has is
-	// ignored instead: a newer binary may have set it.
+	// checkSettings returns an error if an operator gives settings that the provider does not have. Unknown settings
+	// of an existing environment are ignored instead, since a newer version of bijou may have set them.
 	checkSettings func(config map[string]string) error
-	// checkHost returns the series of its machines on this host, "" for any, or why it can
-	// have none; nil: nothing keeps it from that.
+	// checkHost returns the series of the provider's machines on this host, or "" for any series. It returns
+	// an error if the provider cannot have machines on this host. If checkHost is nil, the provider can have
+	// machines of any series.
 	checkHost func(config map[string]string) (series string, err error)
-	// checkSeries refuses a series that its machines cannot have on this host; nil: checkHost says all.
+	// checkSeries returns an error if the provider's machines cannot have the series on this host. It is nil
+	// if checkHost is sufficient.
 	checkSeries func(config map[string]string, series string) error
 }
 
-// All are the providers, built in or plugins, as the operator's commands use them.
+// All stands for all providers, built in or plugins. It implements juju.Providers for the operator's
+// commands.
 type All struct{}
 
 // builtinProviders returns the providers inside this binary.
@@ -54,14 +55,14 @@ func builtinProviders() []builtinProvider {
 	return []builtinProvider{
 		{
 			name:          state.ProviderLocal,
-			summary:       "machines that are folders and processes of this host",
+			summary:       "machines that are directories and processes on this host",
 			create:        newLocal,
 			checkSettings: checkLocalSettings,
 			checkHost:     hostSeries,
 		},
 		{
 			name:          nspawn.Name,
-			summary:       "machines that are system containers of this host",
+			summary:       "machines that are system containers on this host",
 			create:        adaptNew(nspawn.New),
 			checkSettings: nspawn.CheckSettings,
 			checkHost:     nspawn.HostSeries,
@@ -69,7 +70,7 @@ func builtinProviders() []builtinProvider {
 		},
 		{
 			name:          ssh.Name,
-			summary:       "hosts that are there already, and reached by ssh",
+			summary:       "existing hosts, reached by ssh",
 			create:        adaptNew(ssh.New),
 			checkSettings: ssh.CheckSettings,
 		},
@@ -87,7 +88,7 @@ func hostSeries(map[string]string) (string, error) {
 
 func checkLocalSettings(config map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(config)) {
-		return fmt.Errorf("%s has no setting %q: it has none", state.ProviderLocal, key)
+		return fmt.Errorf("%s has no setting %q: it has no settings", state.ProviderLocal, key)
 	}
 	return nil
 }
@@ -104,9 +105,9 @@ func newLocal(env provider.Environment) (provider.Provider, error) {
 	}), nil
 }
 
-// MachineProcess returns how to run a local machine's agent: from the environment's own
-// tools, since the binary that runs now may be gone later. The agent of machine 0, which an
-// operator's command starts, is a childenv.Background.
+// MachineProcess describes the process of a local machine's agent. It runs the environment's own tools, since
+// the running binary may be removed later. The agent of machine 0, which an operator's command starts, is a
+// childenv.Background.
 func MachineProcess(e home.Environment, id string, child childenv.Child) process.Detached {
 	return process.Detached{
 		Path:  filepath.Join(e.ToolsDir(), "machine-agent"),
@@ -116,7 +117,8 @@ func MachineProcess(e home.Environment, id string, child childenv.Child) process
 	}
 }
 
-// adaptNew returns an untyped nil beside an error: a nil pointer in an interface is not nil.
+// adaptNew adapts a provider's function New. After an error it returns an untyped nil, since a nil pointer in
+// an interface is not nil.
 func adaptNew[P provider.Provider](create func(provider.Environment) (P, error)) plugin.New {
 	return func(env provider.Environment) (provider.Provider, error) {
 		p, err := create(env)
@@ -140,7 +142,7 @@ func Applets() (applets []applet.Applet) {
 	return applets
 }
 
-const providerSummary = `The provider %s: %s. The provisioner starts it and speaks to it; it is of no use by itself.
+const providerSummary = `The provider %s: %s. Only the provisioner starts this program; it is not a command for users.
 
 Examples:
   juju bootstrap --provider %s`
@@ -161,7 +163,7 @@ func serveProvider(c applet.Call, b builtinProvider) int {
 	err := plugin.Serve(b.create)
 	if errors.Is(err, plugin.ErrByHand) {
 		err = console.Hint(console.Usage(err),
-			"juju bootstrap --provider "+b.name+" makes a model with it")
+			"juju bootstrap --provider "+b.name+" creates a model with it")
 	}
 
 	return console.Report(c.Streams.Err, err)
@@ -171,14 +173,13 @@ func isBuiltin(name string) bool {
 	return slices.ContainsFunc(builtinProviders(), func(b builtinProvider) bool { return b.name == name })
 }
 
-// providerFolder returns a function that makes the folder for the sockets of an
-// environment's provider.
+// providerFolder returns a function that creates the directory for the sockets of an environment's provider.
 func providerFolder(e home.Environment) func() (string, error) {
 	return func() (string, error) { return agent.ProviderFolder(e.UUID) }
 }
 
-// NewClient returns a client of the environment's provider, which runs in a process of its
-// own. Its configuration is read again before each call.
+// NewClient returns a client for the environment's provider, which runs in a separate process. The client
+// reads the provider's configuration again before each call.
 func NewClient(ctx context.Context, s *state.State, e home.Environment) (*plugin.Client, error) {
 	if e.Dir == "" {
 		return nil, errors.New("cannot provision: no model's directory given: give --env DIR")
@@ -201,8 +202,8 @@ func NewClient(ctx context.Context, s *state.State, e home.Environment) (*plugin
 	}), nil
 }
 
-// providerWanted returns the environment as the provider's process gets it, and the sum that a plugin's
-// executable must have.
+// providerWanted returns the environment in the form that the provider's process gets, and the checksum that a
+// plugin's executable must have.
 func providerWanted(e home.Environment, env state.Environment) plugin.Wanted {
 	w := plugin.Wanted{Environment: provider.Environment{
 		UUID:   env.UUID,
@@ -218,8 +219,7 @@ func providerWanted(e home.Environment, env state.Environment) plugin.Wanted {
 	return w
 }
 
-// readDemand returns how much the environment needs its provider: it has machines, it had some, or it never
-// had any.
+// readDemand returns whether the environment has machines, had some, or never had any, not counting machine 0.
 func readDemand(v *state.View) (plugin.Demand, error) {
 	machines, err := v.Machines()
 	if err != nil {
@@ -237,7 +237,8 @@ func readDemand(v *state.View) (plugin.Demand, error) {
 	return plugin.Never, err
 }
 
-// findProvider refuses an executable other than the accepted one.
+// findProvider returns the path of a provider's executable. It returns an error for a plugin whose checksum is not
+// the accepted one.
 func findProvider(name, sum string, e home.Environment) (string, error) {
 	if isBuiltin(name) {
 		return plugin.Find(name, []string{e.ToolsDir()})

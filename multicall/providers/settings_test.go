@@ -9,8 +9,8 @@ import (
 	"bijou/state"
 )
 
-// TestUnknownSettings checks that a setting from a newer binary does not stop a provider from working,
-// and that a setting that this binary does not know cannot be set.
+// TestUnknownSettings checks that a provider works despite a setting from a newer binary, and that an
+// operator cannot set a setting that this binary does not know.
 func TestUnknownSettings(t *testing.T) {
 	for _, b := range builtinProviders() {
 		t.Run(b.name, func(t *testing.T) {
@@ -32,8 +32,8 @@ func TestUnknownSettings(t *testing.T) {
 	}
 }
 
-// TestCheckSeries checks that only a provider that makes systems refuses a series, and only on the host
-// where it makes them.
+// TestCheckSeries checks that a series is refused only by a provider that installs systems itself, and only
+// on the host where it installs them.
 func TestCheckSeries(t *testing.T) {
 	for name, tt := range map[string]struct {
 		provider  string

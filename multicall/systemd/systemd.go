@@ -1,7 +1,7 @@
-// Package systemd writes the unit files of an environment, calls systemctl, and
-// finds the service that a process belongs to.
+// Package systemd writes the unit files of an environment, calls systemctl, and finds the service to which a
+// process belongs.
 //
-// It does not tell systemd how a daemon is: that is package daemon.
+// Package daemon reports a daemon's state to systemd.
 package systemd
 
 import (
@@ -24,11 +24,11 @@ import (
 	"bijou/state/osutil"
 )
 
-// ExitFinished is the exit code of a daemon that has nothing to do any more, since its
-// environment, machine or unit is gone: it is not started again.
+// ExitFinished is the exit code of a daemon that has no more work, since its environment, machine or unit is
+// gone. systemd does not start it again.
 const ExitFinished = 3
 
-// madeByPrefix begins the first line of every unit file that bijou has made.
+// madeByPrefix begins the first line of every unit file that bijou has created.
 const madeByPrefix = "# Made by \"bijou install --systemd\" for "
 
 //go:embed *.service
@@ -43,14 +43,14 @@ type Unit struct {
 // MachineUnitName returns the name of the service that runs machine 0.
 func MachineUnitName(e home.Environment) string { return "bijou-machine-" + e.Name + ".service" }
 
-// AgentUnitName returns the name of the service that runs another machine's agent on its own host. No
-// environment's name has an "@".
+// AgentUnitName returns the name of the service that runs the agent of a machine other than 0 on its own host. It is
+// unique, since no environment's name has an "@".
 func AgentUnitName(e home.Environment, machine string) string {
 	return "bijou-machine-" + e.Name + "@" + machine + ".service"
 }
 
-// Units makes the unit files of an environment: machine 0's process first, one unit
-// alone (a template), and a provisioner alone.
+// Units returns the unit files of an environment: for machine 0's process, for a single unit
+// (a template), and for a separate provisioner, in this order.
 func Units(e home.Environment) ([]Unit, error) {
 	return environmentUnits(e, "0", map[string]string{
 		"machine.service":     MachineUnitName(e),
@@ -59,38 +59,46 @@ func Units(e home.Environment) ([]Unit, error) {
 	})
 }
 
-// AgentUnits makes the unit file of the process of a machine that is a host of its own.
+// AgentUnits returns the unit file for the agent of a machine that is a separate host.
 func AgentUnits(e home.Environment, machine string) ([]Unit, error) {
 	return environmentUnits(e, machine, map[string]string{"machine.service": AgentUnitName(e, machine)})
 }
 
 func environmentUnits(e home.Environment, machine string, names map[string]string) (units []Unit, err error) {
 	owner, err := ownerOf(e.Dir)
+	if err != nil {
+		return nil, err
+	}
+
+	values := map[string]any{
+		"Mark":        madeByPrefix,
+		"Dir":         e.Dir,
+		"Name":        e.Name,
+		"Tools":       e.ToolsDir(),
+		"User":        owner,
+		"Over":        ExitFinished,
+		"Record":      filepath.Join(e.Dir, "environment.yaml"),
+		"MachineUnit": MachineUnitName(e),
+		"Machine":     machine,
+	}
 	for _, file := range []string{"machine.service", "unit.service", "provisioner.service"} {
-		if names[file] != "" && err == nil {
-			units, err = appendUnit(units, names[file], file, e.Dir, map[string]any{
-				"Mark":        madeByPrefix,
-				"Dir":         e.Dir,
-				"Name":        e.Name,
-				"Tools":       e.ToolsDir(),
-				"User":        owner,
-				"Over":        ExitFinished,
-				"Record":      filepath.Join(e.Dir, "environment.yaml"),
-				"MachineUnit": MachineUnitName(e),
-				"Machine":     machine,
-			})
+		if names[file] == "" {
+			continue
+		}
+		if units, err = appendUnit(units, names[file], file, e.Dir, values); err != nil {
+			return units, err
 		}
 	}
 
-	return units, err
+	return units, nil
 }
 
-// appendUnit appends a unit file made from a template. It returns an error for a directory that no unit
-// file can name.
+// appendUnit appends a unit file that it creates from a template. It returns an error for a directory that no
+// unit file can name.
 func appendUnit(units []Unit, name, file, folder string, values map[string]any) ([]Unit, error) {
 	if strings.ContainsFunc(folder, func(r rune) bool { return r < ' ' }) {
 		return nil, fmt.Errorf(
-			"cannot make unit files for the folder %q: it has control characters in its name",
+			"cannot write unit files for the directory %q: its name has control characters",
 			folder,
 		)
 	}
@@ -107,7 +115,7 @@ func appendUnit(units []Unit, name, file, folder string, values map[string]any) 
 		return append(units, Unit{
 			Name: name,
 			Text: text.String(),
-		}), fmt.Errorf("cannot make unit file %q: %w", name, err)
+		}), fmt.Errorf("cannot write unit file %q: %w", name, err)
 	}
 
 	return append(units, Unit{Name: name, Text: text.String()}), nil
@@ -115,7 +123,7 @@ func appendUnit(units []Unit, name, file, folder string, values map[string]any) 
 
 func escapeSpecifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }
 
-// quoteWord follows systemd.service(5), "Command lines".
+// quoteWord quotes a word of a command line as in systemd.service(5), "Command lines".
 func quoteWord(w string) string {
 	w = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(escapeSpecifiers(w))
 	return `"` + w + `"`
@@ -140,15 +148,15 @@ func isMadeFor(text, dir string) bool {
 	return first == madeByPrefix+dir
 }
 
-// Dir is where an operator's unit files are.
+// Dir is the directory of an operator's unit files.
 const Dir = "/etc/systemd/system"
 
-// ErrForeign means that a file of that name was not made by bijou for this environment.
-var ErrForeign = errors.New("it does not belong to this model")
+// ErrForeign is returned if the existing file is not one that bijou has created for this environment.
+var ErrForeign = errors.New("the file does not belong to this model")
 
-// Install writes the unit file into the folder by rename, and reports whether that changed
-// anything. A file that bijou has not made for the environment in env is ErrForeign,
-// unless force replaces it.
+// Install writes the unit file into the directory by rename, and reports whether the file has changed. Unless
+// force is true, it returns ErrForeign if the existing file is not one that bijou has created for the
+// environment in env.
 func Install(dir string, u Unit, env string, force bool) (changed bool, err error) {
 	path := filepath.Join(dir, u.Name)
 	old, err := os.ReadFile(path)
@@ -181,8 +189,8 @@ func RemoveEnvironment(e home.Environment) error {
 	return err
 }
 
-// Remove removes unit files that bijou has made for the owner, and returns their names. It leaves alone
-// those of other owners. It stops and disables units in Dir first.
+// Remove removes unit files that bijou has created for the owner, and returns their names. It keeps unit
+// files of other owners. In Dir, it first stops and disables the units.
 func Remove(dir string, units []Unit, owner string) (removed []string, err error) {
 	running := dir == Dir && IsRunning()
 	for _, u := range units {
@@ -193,7 +201,7 @@ func Remove(dir string, units []Unit, owner string) (removed []string, err error
 		}
 
 		if running {
-			// A template is not enabled, and does not run.
+			// This fails for a template, which cannot be enabled or run.
 			_, _ = systemctl("disable", "--now", "--quiet", u.Name)
 		}
 
@@ -207,7 +215,8 @@ func Remove(dir string, units []Unit, owner string) (removed []string, err error
 		return removed, nil
 	}
 
-	// One that was started again in between found no environment, and failed.
+	// A unit that was started again in the meantime has found no environment, and has failed. If systemd has
+	// already unloaded the unit, systemctl returns an error.
 	for _, name := range removed {
 		_, _ = systemctl("reset-failed", name)
 	}
@@ -215,7 +224,8 @@ func Remove(dir string, units []Unit, owner string) (removed []string, err error
 	return removed, Reload()
 }
 
-// ReadUnitFiles returns the texts of all of bijou's unit files in Dir, one after the other.
+// ReadUnitFiles returns the texts of all of bijou's unit files in Dir, one after the other. It leaves out files
+// that were removed in the meantime, or that cannot be read.
 func ReadUnitFiles() string {
 	files, _ := filepath.Glob(filepath.Join(Dir, "bijou-*.service"))
 	var all strings.Builder
@@ -227,14 +237,14 @@ func ReadUnitFiles() string {
 	return all.String()
 }
 
-// NecoOwner is the owner in neco's unit files, where those of an environment have its folder.
+// NecoOwner is the owner in neco's unit files. The owner in an environment's unit files is its directory.
 const NecoOwner = "neco"
 
 // NecoUnits returns the unit files of neco's daemons, whose programs are in the directory bin.
 func NecoUnits(bin string) (units []Unit, err error) {
 	for _, d := range []struct{ name, does string }{
-		{"neco-worker", "brings this boot server to new releases"},
-		{"neco-updater", "looks for releases, and leads boot servers to them"},
+		{"neco-worker", "updates this boot server to new releases"},
+		{"neco-updater", "looks for releases, and leads the boot servers through updates"},
 	} {
 		values := map[string]any{
 			"Mark":    madeByPrefix,
@@ -256,7 +266,7 @@ func IsRunning() bool {
 	return err == nil
 }
 
-// Reload makes systemd read its unit files again, if it runs here.
+// Reload makes systemd read its unit files again, if systemd runs on this host.
 func Reload() error {
 	if !IsRunning() {
 		return nil
@@ -265,8 +275,8 @@ func Reload() error {
 	return err
 }
 
-// Manages reports whether systemd runs machine 0 of the environment: its unit file is installed and
-// enabled.
+// Manages reports whether systemd runs machine 0 of the environment, which it does if the machine's unit file
+// is installed and enabled.
 func Manages(e home.Environment) bool {
 	text, err := os.ReadFile(filepath.Join(Dir, MachineUnitName(e)))
 	if err != nil || !isMadeFor(string(text), e.Dir) || !IsRunning() {
@@ -276,25 +286,25 @@ func Manages(e home.Environment) bool {
 	return err == nil
 }
 
-// Start has systemd start machine 0's process, and does not wait for it.
+// Start makes systemd start machine 0's process, and does not wait for the start.
 func Start(e home.Environment) error {
 	_, err := systemctl("start", "--no-block", MachineUnitName(e))
 	return err
 }
 
-// Stop has systemd end a service of bijou's, and waits for it.
+// Stop makes systemd stop one of bijou's services, and waits until it has ended.
 func Stop(service string) error {
 	_, err := systemctl("stop", service)
 	return err
 }
 
-// IsActive reports whether machine 0's service runs, or is about to.
+// IsActive reports whether machine 0's service is running, or is about to start.
 func IsActive(e home.Environment) bool {
 	state, _ := systemctl("show", "--property=ActiveState", "--value", MachineUnitName(e))
 	return state == "active" || state == "activating" || state == "reloading"
 }
 
-// ServiceOf returns the service of bijou's whose control group the process is in; "" if none.
+// ServiceOf returns the bijou service whose control group has the process, or "" if there is none.
 func ServiceOf(pid int) string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {

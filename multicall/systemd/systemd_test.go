@@ -65,7 +65,7 @@ func TestInstallLeavesOthersFilesAlone(t *testing.T) {
 	other := strings.Replace(u.Text, madeByPrefix+e.Dir, madeByPrefix+"/elsewhere", 1)
 	for _, step := range []struct {
 		name    string
-		before  string // in the file; "" leaves it
+		before  string // the content of the file; "" does not change it
 		force   bool
 		changed bool
 		err     error
@@ -125,7 +125,7 @@ func TestNecosUnits(t *testing.T) {
 		t.Skip("systemd-analyze is not here: nobody has read the unit files")
 	}
 	out, err := exec.Command(analyze, append([]string{"verify", "--man=no"}, files...)...).CombinedOutput()
-	for line := range strings.Lines(string(out)) { // it also prints messages about other units
+	for line := range strings.Lines(string(out)) { // systemd also prints messages about other units
 		newer := strings.Contains(line, "RestartSteps") || strings.Contains(line, "RestartMaxDelaySec")
 		if strings.Contains(line, dir) && !newer {
 			t.Errorf("systemd-analyze verify: %s", line)

@@ -32,12 +32,12 @@ func Demo(s console.Streams) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
 	defer stop()
 
-	// The servers end with the thread that has started them, so also if this
-	// process is killed: it must be one that stays.
+	// The servers end with the thread that has started them, so that they also end if this process is killed.
+	// Therefore the thread must exist until the end of the demo.
 	runtime.LockOSThread()
 	dir, err := os.MkdirTemp("", "neco-demo-")
 	if err != nil {
-		return fmt.Errorf("cannot make a folder for the demo: %w", err)
+		return fmt.Errorf("cannot create a directory for the demo: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 
@@ -53,6 +53,7 @@ func Demo(s console.Streams) (err error) {
 	defer d.releases.close()
 
 	ctx, stopServers := context.WithCancel(ctx)
+	// Deferred calls run last first: the daemons end only with ctx.
 	defer d.daemons.Wait()
 	defer stopServers()
 	err = d.runSteps(ctx)
@@ -87,7 +88,7 @@ func (d *demo) runSteps(ctx context.Context) error {
 // fullDiskFile returns the path of the file whose presence makes a server's disk count as full.
 func (d *demo) fullDiskFile(lrn string) string { return filepath.Join(d.serverDir(lrn), "full") }
 
-// showStatus prints the fleet's status. It ignores the exit code, which tells the state.
+// showStatus prints the fleet's status. It ignores the exit code, which depends on the state.
 func (d *demo) showStatus(ctx context.Context, _ ...string) error {
 	if err := d.runApplet(ctx, "neco", "status"); err != nil && ctx.Err() != nil {
 		return err
@@ -95,19 +96,26 @@ func (d *demo) showStatus(ctx context.Context, _ ...string) error {
 	return nil
 }
 
-func (d *demo) showAlert(ctx context.Context) error {
-	select {
-	case message := <-d.releases.alerts:
-		fmt.Fprintf(d.out, "\n%s %s\n", d.paintText(console.Bold, "The webhook got:"), message)
-		return nil
-	case <-time.After(demoTimeout):
-		return errors.New("no alert came")
-	case <-ctx.Done():
-		return ctx.Err()
+// showAlert prints the alert about the end of the update to that version. It skips alerts about other
+// updates, which may be late on a busy machine.
+func (d *demo) showAlert(ctx context.Context, version, outcome string) error {
+	timeout := time.After(demoTimeout)
+	for {
+		select {
+		case message := <-d.releases.alerts:
+			if strings.Contains(message, version+" "+outcome) {
+				fmt.Fprintf(d.out, "\n%s %s\n", d.paintText(console.Bold, "The webhook received:"), message)
+				return nil
+			}
+		case <-timeout:
+			return fmt.Errorf("no alert with the text \"%s %s\" has arrived", version, outcome)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
-// serverScript stands in for systemctl and podman on a boot server.
+// serverScript replaces systemctl and podman on a boot server.
 //
 //go:embed demoserver.sh
 var serverScript string
@@ -116,12 +124,12 @@ var serverScript string
 // var/ the worker's files.
 func (d *demo) serverDir(lrn string) string { return filepath.Join(d.dir, "server-"+lrn) }
 
-// startServers starts three servers' daemons with that release, which run until ctx is done. It waits
-// for all workers: an update begins without those that were never seen.
+// startServers starts the daemons of three servers with that release, which run until ctx is done. It waits
+// for all workers, since an update begins without waiting for workers that were never seen.
 func (d *demo) startServers(ctx context.Context, release ...string) error {
 	for _, lrn := range []string{"0", "1", "2"} {
 		if err := d.installServer(lrn, release[0]); err != nil {
-			return fmt.Errorf("cannot make boot server %s: %w", lrn, err)
+			return fmt.Errorf("cannot create boot server %s: %w", lrn, err)
 		}
 
 		services := filepath.Join(d.serverDir(lrn), "bin", "systemctl")
@@ -135,7 +143,7 @@ func (d *demo) startServers(ctx context.Context, release ...string) error {
 		}
 	}
 
-	return d.pollStatus(ctx, "not all servers' workers were there", func(f fleetStatus) (bool, error) {
+	return d.pollStatus(ctx, "not all servers had a running worker", func(f fleetStatus) (bool, error) {
 		return !slices.ContainsFunc(f.Servers, func(s serverStatus) bool { return s.Worker == "" }), nil
 	})
 }
@@ -163,8 +171,8 @@ func writeProgram(path string, data []byte) error {
 	return osutil.WriteFile(path, data, 0o755)
 }
 
-// startDaemon starts a daemon of a server. Its process re-executes as the program that an update installs
-// in its place.
+// startDaemon starts a daemon of a server. When an update has replaced the daemon's program, the daemon
+// re-executes as the new program.
 func (d *demo) startDaemon(ctx context.Context, lrn string, args []string) error {
 	bin := filepath.Join(d.serverDir(lrn), "bin")
 	log, err := os.Create(filepath.Join(d.serverDir(lrn), args[0]+".log"))
@@ -189,7 +197,7 @@ func (d *demo) startDaemon(ctx context.Context, lrn string, args []string) error
 	return nil
 }
 
-// stateStopped is the state of `neco status` that ends every wait.
+// stateStopped is the state of `neco status` after which no wait can succeed.
 const stateStopped = "stopped"
 
 // fleetStatus is the part of `neco status --format json` that the demo reads.
@@ -213,8 +221,9 @@ type serverStatus struct {
 	} `json:"status"`
 }
 
-// watchUntil takes a version and the words of a state. It prints each change until the fleet is in
-// that state with the version, and the alert about that.
+// watchUntil prints each change until the fleet is in a state with a version, and then prints the alert about
+// that state. args are a version and the words of a state. It returns an error if the update is stopped,
+// unless args name that state.
 func (d *demo) watchUntil(ctx context.Context, args ...string) error {
 	version := args[0]
 	state := strings.Join(args[1:], " ")
@@ -243,10 +252,14 @@ func (d *demo) watchUntil(ctx context.Context, args ...string) error {
 		return err
 	}
 
-	return d.showAlert(ctx)
+	outcome := "succeeded"
+	if state == stateStopped {
+		outcome = stateStopped
+	}
+	return d.showAlert(ctx, version, outcome)
 }
 
-// pollInterval is the time between two looks at the status.
+// pollInterval is the pause between two reads of the status.
 const pollInterval = 100 * time.Millisecond
 
 // pollStatus reads the servers' status until done returns true. late describes the missing event in the
@@ -271,11 +284,11 @@ func (d *demo) pollStatus(ctx context.Context, late string, done func(f fleetSta
 // readStatus runs neco status. It accepts exit codes other than 0, which show the fleet's state.
 func (d *demo) readStatus(ctx context.Context) (f fleetStatus, err error) {
 	out, err := d.newCommand(ctx, "neco", "status", "--format", "json").Output()
-	if _, told := errors.AsType[*exec.ExitError](err); err != nil && (!told || len(out) == 0) {
+	if _, hasExited := errors.AsType[*exec.ExitError](err); err != nil && (!hasExited || len(out) == 0) {
 		return f, fmt.Errorf("cannot run neco status: %w", err)
 	}
 	if err := json.Unmarshal(out, &f); err != nil {
-		return f, fmt.Errorf("cannot read what neco status prints: %w", err)
+		return f, fmt.Errorf("cannot parse the output of neco status: %w", err)
 	}
 
 	return f, nil
@@ -303,11 +316,12 @@ func (f fleetStatus) progressLines(version string) map[string]string {
 	return lines
 }
 
+// colourLine colours a line of progressLines if the server has failed or is done.
 func (d *demo) colourLine(line string) string {
-	switch line[:4] {
-	case "fail":
+	switch {
+	case strings.HasPrefix(line, "failed: "):
 		return d.paintText(console.Red, line)
-	case "done":
+	case strings.HasPrefix(line, "done: "):
 		return d.paintText(console.Green, line)
 	}
 

@@ -24,21 +24,21 @@ import (
 	"bijou/state/osutil"
 )
 
-// repository is the demo's, and demoTimeout how long each part of it may take.
+// repository is the name of the demo's repository, and demoTimeout is how long each part of the demo may take.
 const (
 	repository  = "example/boot"
 	demoTimeout = 2 * time.Minute
 )
 
-// releaseServer answers as GitHub's API does for one repository, from files, and receives alerts besides.
+// releaseServer serves files like GitHub's API for one repository. It also receives alerts.
 type releaseServer struct {
 	url     string // ends with a slash
-	dir     string // of the files, by their paths
+	dir     string // the directory of the files
 	server  *http.Server
 	serving sync.WaitGroup
 	alerts  chan string
 
-	published []map[string]any // in GitHub's words
+	published []map[string]any // the releases in the form of GitHub's API
 }
 
 func startReleaseServer(dir string) (*releaseServer, error) {
@@ -52,7 +52,7 @@ func startReleaseServer(dir string) (*releaseServer, error) {
 	mux.Handle("GET /", http.FileServer(http.Dir(dir)))
 	mux.HandleFunc("POST /alerts", r.receiveAlert)
 	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	r.serving.Go(func() { _ = r.server.Serve(l) }) // until close
+	r.serving.Go(func() { _ = r.server.Serve(l) })
 	return r, nil
 }
 
@@ -60,12 +60,14 @@ func (r *releaseServer) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	if r.server.Shutdown(ctx) != nil {
+		// A request is still running. Close ends it.
 		_ = r.server.Close()
 	}
 	r.serving.Wait()
 }
 
-// receiveAlert drops alerts of updates that begin, which the demo shows anyway.
+// receiveAlert receives an alert. It drops alerts about the beginning of updates, which the demo shows
+// anyway.
 func (r *releaseServer) receiveAlert(_ http.ResponseWriter, req *http.Request) {
 	var alert struct {
 		Kind    string `json:"kind"`
@@ -76,21 +78,23 @@ func (r *releaseServer) receiveAlert(_ http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// publish lists the release once its files are there.
+// publish publishes a release. It writes the release's files before it lists the release.
 func (r *releaseServer) publish(version string) error {
 	plan := makeManifest(version)
 	tarball, err := packTarball(plan)
 	if err != nil {
-		return fmt.Errorf("cannot make a release: %w", err)
+		return fmt.Errorf("cannot create a release: %w", err)
 	}
 
-	name := fmt.Sprintf("bijou_%s_linux_%s.tar.gz", version, runtime.GOARCH)
-	var assets []map[string]any
+	tarballName := fmt.Sprintf("bijou_%s_linux_%s.tar.gz", version, runtime.GOARCH)
+	sums := fmt.Appendf(nil, "%x  %s\n%x  manifest.yaml\n",
+		sha256.Sum256(tarball), tarballName, sha256.Sum256([]byte(plan)))
 
+	var assets []map[string]any
 	for name, data := range map[string][]byte{
-		name:            tarball,
+		tarballName:     tarball,
 		"manifest.yaml": []byte(plan),
-		"SHA256SUMS":    fmt.Appendf(nil, "%x  %s\n%x  manifest.yaml\n", sha256.Sum256(tarball), name, sha256.Sum256([]byte(plan))),
+		"SHA256SUMS":    sums,
 	} {
 		path := "files/" + version + "/" + name
 		if err := r.writeFile(path, data); err != nil {
@@ -157,7 +161,7 @@ func packTarball(manifest string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// manifestTemplate has VERSION in the place of the release's.
+// manifestTemplate has VERSION in place of the release's version.
 //
 //go:embed demomanifest.yaml
 var manifestTemplate string

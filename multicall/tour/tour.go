@@ -1,8 +1,9 @@
-// Package tour shows newcomers what bijou does: it drives the binary as child
-// processes, with the commands that a user would type.
+// Package tour has the demonstrations for newcomers, `bijou quickstart` and
+// `neco demo`. It runs the binary as child processes, with the commands that a
+// user would type.
 //
-// It knows no state and no agent: whatever it tells, it has from what the
-// commands print. Only multicall imports it.
+// It does not use states or agents directly, and shows only the output of the
+// commands.
 package tour
 
 import (
@@ -29,16 +30,17 @@ const environmentName = "quickstart"
 
 // Quickstart is the command line of `bijou quickstart`.
 type Quickstart struct {
-	Keep bool `help:"Leave everything running at the end, and say how to go on."`
+	Keep bool `help:"Leave everything running at the end, and print the commands to use it."`
 }
 
-// Run shows the tour and removes its files at the end, even when it was interrupted.
+// Run shows the tour. At the end it removes the tour's files, even after an interrupt, unless --keep is
+// given.
 func (q Quickstart) Run(s console.Streams) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
 	defer stop()
 	dir, err := os.MkdirTemp("", "bijou-quickstart-")
 	if err != nil {
-		return fmt.Errorf("cannot make a folder for the tour: %w", err)
+		return fmt.Errorf("cannot create a directory for the tour: %w", err)
 	}
 
 	environ := append(childenv.New(os.Environ(), childenv.Tour), "BIJOU_HOME="+dir)
@@ -56,7 +58,7 @@ func (q Quickstart) Run(s console.Streams) (err error) {
 
 type tour struct {
 	presenter
-	home string // its BIJOU_HOME
+	home string // the tour's BIJOU_HOME
 }
 
 //go:embed quickstart.txt
@@ -75,7 +77,7 @@ const (
 	maxPage       = 1 << 20 // bytes
 )
 
-// settle shows how far the units are also if they do not come up.
+// settle waits until all units are active. It also shows the log and the status if they do not become active.
 func (t *tour) settle(ctx context.Context, _ ...string) error {
 	err := t.runJuju(ctx, "wait", "--for", "active", "--timeout", settleTimeout)
 	if ctx.Err() != nil {
@@ -91,7 +93,7 @@ func (t *tour) runJuju(ctx context.Context, args ...string) error {
 	return t.runApplet(ctx, "juju", args...)
 }
 
-// showFile prints the path and the text of the first file of that name below the units' directories.
+// showFile prints the path and the text of the first file with that name below the units' directories.
 func (t *tour) showFile(_ context.Context, args ...string) error {
 	path, text, err := t.readUnitFile(args[0])
 	if err != nil {
@@ -131,8 +133,8 @@ func (t *tour) fetchPage(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// readUnitFile finds the file of that name below the units' directories. It returns its path and
-// its text, without the white space around that.
+// readUnitFile finds the file with that name below the units' directories. It returns the file's path, and
+// its text without the surrounding white space.
 func (t *tour) readUnitFile(name string) (path, text string, err error) {
 	units := filepath.Join(t.home, environmentName, "machines", "0", "agents")
 	err = filepath.WalkDir(units, func(p string, d os.DirEntry, err error) error {
@@ -160,31 +162,32 @@ func (t *tour) printNextSteps() error {
 		return fmt.Errorf("cannot find the tools: %w", err)
 	}
 	if len(tools) != 1 {
-		return fmt.Errorf("cannot find the tools: %q holds %d directories instead of one", folder, len(tools))
+		return fmt.Errorf("cannot find the tools: %q contains %d directories instead of one", folder, len(tools))
 	}
-	t.printHeading("It goes on running. To use it:")
+	t.printHeading("The model keeps running. To use it:")
 
 	fmt.Fprintf(t.out, `  export BIJOU_HOME=%s
   export PATH=%s:$PATH
 
   juju status
   juju add-unit wordpress
-  juju set wordpress blog-title='My own title'
+  juju config wordpress blog-title='My own title'
   juju debug-log -f
 `, t.home, filepath.Join(folder, tools[0].Name()))
 
-	t.printHeading("And to end it:")
-	fmt.Fprintf(t.out, "  juju destroy-environment -y %s && rm -r %s\n", environmentName, t.home)
+	t.printHeading("To end it:")
+	fmt.Fprintf(t.out, "  juju destroy-model -y %s && rm -r %s\n", environmentName, t.home)
 	return nil
 }
 
-// cleanUp destroys the environment. If it is hurried, the units' stop hooks do not run.
+// cleanUp destroys the environment and removes the tour's directory. If hurried is true, the units' stop hooks do not
+// run.
 func (t *tour) cleanUp(hurried bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 
 	if _, err := os.Stat(filepath.Join(t.home, environmentName)); err == nil {
-		args := []string{"destroy-environment", "-y", environmentName}
+		args := []string{"destroy-model", "-y", environmentName}
 		if hurried {
 			args = append(args, "--force")
 		}
@@ -194,7 +197,7 @@ func (t *tour) cleanUp(hurried bool) error {
 	}
 
 	if err := os.RemoveAll(t.home); err != nil {
-		return fmt.Errorf("cannot remove the tour's folder: %w", err)
+		return fmt.Errorf("cannot remove the tour's directory: %w", err)
 	}
 
 	return nil
@@ -204,10 +207,10 @@ func (t *tour) cleanUp(hurried bool) error {
 type presenter struct {
 	out      io.Writer
 	coloured bool
-	environ  []string // of what it calls
+	environ  []string // the environment of the applets
 }
 
-// verb carries out what a tour does beside calling applets.
+// verb carries out a line of a tour's script that does not call an applet.
 type verb func(ctx context.Context, args ...string) error
 
 // play carries out a script line by line: "# HEADING", "$ APPLET ARG...", or "VERB ARG...". values replaces
@@ -215,14 +218,15 @@ type verb func(ctx context.Context, args ...string) error
 func (s presenter) play(ctx context.Context, script string, values *strings.Replacer, verbs map[string]verb) error {
 	for line := range strings.Lines(script) {
 		words := strings.Fields(line)
-		for i := range words { // not the line: a folder may have a blank in its name
+		// Replace in words, not in the line, since a directory's name may have a space.
+		for i := range words {
 			words[i] = values.Replace(words[i])
 		}
 
 		var err error
 		switch {
 		case len(words) == 0:
-			// An empty line of the script.
+			// The line is empty.
 		case words[0] == "#":
 			s.printHeading("%s", strings.Join(words[1:], " "))
 		case words[0] == "$":
@@ -251,7 +255,8 @@ func (s presenter) paintText(c console.Colour, text string) string {
 
 func (s presenter) runApplet(ctx context.Context, applet string, args ...string) error {
 	if _, err := fmt.Fprintf(s.out, "\n%s\n", s.paintText(console.Green, "$ "+applet+" "+strings.Join(args, " "))); err != nil {
-		s.out = io.Discard // nobody reads any more, which would end what is called, too
+		// The reader of the output has closed the pipe. Writing to the pipe would also end the applet.
+		s.out = io.Discard
 	}
 	cmd := s.newCommand(ctx, applet, args...)
 	cmd.Stdout = s.out
@@ -263,13 +268,14 @@ func (s presenter) runApplet(ctx context.Context, applet string, args ...string)
 	return nil
 }
 
-// newCommand uses /proc/self/exe, which is there even if the file was deleted, as go run does.
+// newCommand returns a command that runs an applet of this binary. It uses /proc/self/exe, which also works if the
+// file was deleted, as after go run.
 func (s presenter) newCommand(ctx context.Context, applet string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", args...)
 	cmd.Args[0] = applet
 	cmd.Env = s.environ
 
-	// A group of its own: an interruption is told by the tour alone, once.
+	// The command has its own process group, so that only the tour reports an interrupt.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second

@@ -1,8 +1,5 @@
-// Package local is the provider for which a machine is a folder and a machine agent's process on
-// this host: no isolation, for laptops, charm authors and tests.
-//
-// It imports provision/provider, provision/local/process and state/osutil only;
-// multicall chooses it.
+// Package local is a provider without isolation, for laptops, charm authors and tests. A machine is a
+// directory and the process of a machine agent on this host.
 package local
 
 import (
@@ -23,24 +20,24 @@ import (
 	"bijou/state/unitdir"
 )
 
-// idPrefix makes a machine's id an instance's.
+// idPrefix followed by a machine's ID is the ID of its instance.
 const idPrefix = "local-"
 
-// Options configure where the machines live and what runs there.
+// Options are the settings of the provider.
 type Options struct {
-	// Dir holds a folder for each machine, named by its id.
+	// Dir contains a directory for each machine, named by the machine's ID.
 	Dir string
-	// Environment is the uuid of the environment that they belong to.
+	// Environment is the UUID of the machines' environment.
 	Environment string
-	// Agent is how the agent of a machine is called. It must process.Take the
-	// machine's folder, and end on SIGTERM.
+	// Agent returns the command of a machine's agent. The agent must call process.Take for the machine's
+	// directory, and exit on SIGTERM.
 	Agent func(spec provider.Spec) (process.Detached, error)
-	// Grace is how long an agent may take to end before it is killed; 0: 30 s.
+	// Grace is how long an agent can take to exit before it is killed. 0 means 30 s.
 	Grace time.Duration
 }
 
-// Provider makes machines of this host. It keeps nothing in memory: all that it
-// knows is in the records of their folders; machine 0's has none.
+// Provider creates machines on this host. It keeps no state in memory: all of its data is in the records in
+// the machines' directories. Machine 0 has no record.
 type Provider struct{ options Options }
 
 // New returns the provider.
@@ -51,13 +48,13 @@ func New(o Options) *Provider {
 	return &Provider{options: o}
 }
 
-// Capabilities reports that machines share this host.
+// Capabilities reports that machines are not isolated from this host.
 func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 	return provider.Capabilities{Name: "local"}, nil
 }
 
-// Start makes the machine's directory and starts its agent, which outlives this process. Two starts at once
-// are harmless: the second agent finds the directory taken and ends.
+// Start creates the machine's directory and starts its agent, which outlives this process. Two simultaneous
+// calls are harmless: the second agent finds the directory in use and exits.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (_ provider.Instance, err error) {
 	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
@@ -69,11 +66,10 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	}()
 
 	dir := filepath.Join(p.options.Dir, spec.Machine)
-	err = p.checkFit(dir, spec)
-	if err == nil {
-		err = osutil.MkdirAll(dir, 0o755)
+	if err := p.checkFit(dir, spec); err != nil {
+		return provider.Instance{}, err
 	}
-	if err != nil {
+	if err := osutil.MkdirAll(dir, 0o755); err != nil {
 		return provider.Instance{}, err
 	}
 
@@ -100,7 +96,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, _ io.Writer) (
 	return started, awaitHolder(ctx, dir, agent)
 }
 
-// checkFit returns an error if this host cannot have a new machine as spec wants it. A machine with a
+// checkFit returns an error if this host does not meet the constraints of a new machine. A machine with a
 // record is not new, even if the record cannot be read.
 func (p *Provider) checkFit(dir string, spec provider.Spec) error {
 	if _, err := provider.ReadRecord(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -122,7 +118,7 @@ func (p *Provider) startAgent(spec provider.Spec) (process.Identity, error) {
 	return process.Detach(d)
 }
 
-// Stop ends the machine's agent and removes its folder.
+// Stop stops the machine's agent, and removes its directory.
 func (p *Provider) Stop(ctx context.Context, id string) error {
 	machine := strings.TrimPrefix(id, idPrefix)
 	if err := provider.CheckMachine(machine); err != nil {
@@ -149,14 +145,15 @@ func (p *Provider) Stop(ctx context.Context, id string) error {
 }
 
 // Instances lists the directories of machines that have a record. If a record cannot be read, the machine
-// counts as one of this environment.
+// counts as one of this environment. If it is not known whether an agent is running, the machine counts as
+// stopped.
 func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	entries, err := os.ReadDir(p.options.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot list machines: %w", err)
 	}
-	var found []provider.Instance
 
+	var found []provider.Instance
 	for _, e := range entries {
 		if !e.IsDir() || provider.CheckMachine(e.Name()) != nil {
 			continue
@@ -167,12 +164,13 @@ func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
+		// The provisioner ignores instances without its environment, and would start a second agent.
 		if err != nil {
 			record.Environment = p.options.Environment
 		}
 
 		_, err = process.Holder(dir)
-		running := err == nil // where that cannot be told it counts as stopped
+		running := err == nil
 		found = append(found, provider.Instance{
 			ID:          idPrefix + e.Name(),
 			Environment: record.Environment,
@@ -184,15 +182,17 @@ func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	return found, nil
 }
 
-// Halt ends the agent of the machine's folder and blocks until no process runs the machine, not
-// even one that was just coming up.
+// Halt stops the agent of the machine's directory. It blocks until no process runs the machine or is about to
+// run it.
 func Halt(ctx context.Context, dir string, grace time.Duration) error {
 	for {
-		if agent, err := process.Holder(dir); err == nil {
+		agent, err := process.Holder(dir)
+		switch {
+		case err == nil:
 			if err := process.Stop(ctx, agent, grace); err != nil {
 				return err
 			}
-		} else if !errors.Is(err, process.ErrGone) {
+		case !errors.Is(err, process.ErrGone):
 			return err
 		}
 
@@ -206,8 +206,8 @@ func Halt(ctx context.Context, dir string, grace time.Duration) error {
 	}
 }
 
-// awaitHolder waits until an agent has taken the directory. It returns an error if the agent that was
-// started ends without that.
+// awaitHolder waits until an agent has taken the directory. It returns an error if the started agent exits
+// without taking it.
 func awaitHolder(ctx context.Context, dir string, agent process.Identity) error {
 	for {
 		alive := agent.Alive()
@@ -215,7 +215,7 @@ func awaitHolder(ctx context.Context, dir string, agent process.Identity) error 
 			return nil
 		}
 		if free, err := process.IsFree(dir); !alive && free && err == nil {
-			return errors.New("its agent has ended at once; its log says why: " + filepath.Join(dir, "agent.log"))
+			return errors.New("its agent ended at once; the log has the reason: " + filepath.Join(dir, "agent.log"))
 		}
 		if err := backoff.Sleep(ctx, pollInterval); err != nil {
 			return err
@@ -223,5 +223,5 @@ func awaitHolder(ctx context.Context, dir string, agent process.Identity) error 
 	}
 }
 
-// pollInterval is for processes, of whose beginning and end nothing tells.
+// pollInterval is the interval between checks of a process, since its start and end cannot be watched.
 const pollInterval = 10 * time.Millisecond

@@ -18,7 +18,7 @@ import (
 	"bijou/testscripts/conformance/providertest"
 )
 
-// TestMain makes this binary a machine agent that only holds its directory.
+// TestMain lets this binary act as a machine agent that only locks its directory.
 func TestMain(m *testing.M) {
 	if os.Args[0] != "machine-agent" {
 		os.Exit(m.Run())
@@ -67,8 +67,8 @@ func TestStartRefusesIDs(t *testing.T) {
 	}
 }
 
-// TestBadEntries checks that an unreadable entry hides no other and can be started and stopped like the
-// others, and that files that are not a machine's are ignored.
+// TestBadEntries checks that other machines are listed despite an unreadable record, and that the machine of
+// this record can be started and stopped. Files that do not belong to a machine are ignored.
 func TestBadEntries(t *testing.T) {
 	dir := t.TempDir()
 	agent := func(spec provider.Spec) (process.Detached, error) {

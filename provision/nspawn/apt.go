@@ -15,21 +15,22 @@ import (
 	"bijou/state/osutil"
 )
 
-// Where a container has the repository: the index, and the packages below it.
 const (
-	indexFolder    = "apt"
+	// indexFolder is the directory of the index on this host, below the provider's directory.
+	indexFolder = "apt"
+	// repositoryRoot is the path of the index in a container, and repositoryPool is the path of the packages.
 	repositoryRoot = "/srv/bijou-apt"
 	repositoryPool = repositoryRoot + "/pool"
 )
 
-// repositorySource is the only source of packages then: an environment that names a folder has no
-// way out to others.
-const repositorySource = "# The folder that the model's nspawn.apt-repository names.\ndeb [trusted=yes] file:" + repositoryRoot + " ./\n"
+// repositorySource is the container's list of package sources if there is a repository. The list has no other
+// source, since the containers of such an environment may not reach any.
+const repositorySource = "# The directory that the model's nspawn.apt-repository names.\ndeb [trusted=yes] file:" + repositoryRoot + " ./\n"
 
 func (p *Provider) aptRepository() string { return p.env.Config["apt-repository"] }
 
-// indexRepository writes an apt index of the packages in the configured directory, unless the index was made
-// of the same packages.
+// indexRepository writes an apt index of the packages in the configured directory, unless an index of the
+// same packages already exists. It prints its progress to boot.
 func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 	from := p.aptRepository()
 	if from == "" {
@@ -54,7 +55,8 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 	if err := osutil.MkdirAll(filepath.Join(folder, "pool"), 0o755); err != nil {
 		return err
 	}
-	if err := os.Chmod(folder, 0o755); err != nil { // apt reads it as a user of its own
+	// In the container, apt reads the directory as a different user.
+	if err := os.Chmod(folder, 0o755); err != nil {
 		return err
 	}
 	if old, err := os.ReadFile(filepath.Join(folder, "made-of")); err == nil && string(old) == mark {
@@ -69,7 +71,8 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 		}
 	}
 
-	// apt, as a user of its own, reads this file, and only this process reads made-of.
+	// apt reads the index as a different user, so its mode must not depend on the umask. Only this process
+	// reads made-of.
 	if err := osutil.WriteFile(filepath.Join(folder, "Packages"), index.Bytes(), 0o644, osutil.ExactMode); err != nil {
 		return err
 	}
@@ -77,8 +80,8 @@ func (p *Provider) indexRepository(ctx context.Context, boot io.Writer) error {
 	return osutil.WriteFile(filepath.Join(folder, "made-of"), []byte(mark), 0o644)
 }
 
-// listPackages returns the names of a directory's packages, and a mark that changes whenever one of them
-// does.
+// listPackages returns the file names of a directory's packages, and a mark that changes if any of the
+// packages changes.
 func listPackages(folder string) (names []string, mark string, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -103,18 +106,18 @@ func listPackages(folder string) (names []string, mark string, err error) {
 	}
 
 	if len(names) == 0 {
-		return nil, "", fmt.Errorf("the folder %q has no packages (*.deb)", folder)
+		return nil, "", fmt.Errorf("the directory %q has no packages (*.deb)", folder)
 	}
 
 	return names, all.String(), nil
 }
 
-// writeIndexEntry writes a package's entry in the index, a paragraph of deb822(5).
+// writeIndexEntry writes a package's entry in the index, which is a paragraph in the format of deb822(5).
 func writeIndexEntry(ctx context.Context, to *bytes.Buffer, folder, name string) error {
 	path := filepath.Join(folder, name)
 	control, err := exec.CommandContext(ctx, "dpkg-deb", "--field", path).Output()
 	if err != nil {
-		return fmt.Errorf("cannot read the package %q by dpkg-deb: %w", path, err)
+		return fmt.Errorf("cannot read the package %q with dpkg-deb: %w", path, err)
 	}
 	sum, size, err := osutil.DigestFile(path)
 	if err != nil {

@@ -1,9 +1,8 @@
 #!/bin/sh
-# boot.sh [GROUP...] -- DIR SOCKET NSPAWN...: leaves a container running, in these
-# control groups. Descriptor 3 is the lock on the instance, which may go once the
-# container is where others find it. Its root is mounted where nobody but the
-# container has it, so that it goes with the container; so do the notes of
-# systemd-nspawn, which nobody else reads.
+# boot.sh [GROUP...] -- DIR SOCKET NSPAWN...: starts a container in these control groups. Descriptor 3 is the
+# lock of the instance. It is closed once the shell is in the groups, in which other processes find the
+# container. The container's root and systemd-nspawn's own files are mounted in a private namespace, so that
+# they are unmounted when the container ends.
 set -e
 umask 022
 while [ "$1" != -- ]; do

@@ -17,23 +17,23 @@ import (
 	"bijou/state/constraints"
 )
 
-// groupRoot is where the kernel's control groups are.
+// groupRoot is where the kernel's control groups are mounted.
 const groupRoot = "/sys/fs/cgroup"
 
-// cgroupManager is the manager on a host whose first process is not systemd: a control group a
-// container, in every hierarchy that is of use.
+// cgroupManager is the manager on a host without systemd. It puts each container into a separate control
+// group, in every usable hierarchy.
 type cgroupManager struct {
-	// folders is the environment's group in each of systemd's hierarchies, the one
-	// that lists all processes first.
+	// folders are the environment's groups in systemd's hierarchies. The first one lists all processes.
 	folders []string
-	mem     *limiter // nil: there is none
-	cpu     *limiter
+	mem     *limiter // nil if memory cannot be limited
+	cpu     *limiter // nil if processors cannot be limited
 }
 
-// newCgroupManager returns the manager of this host's control groups, of version 2, or of version 1 with a
+// newCgroupManager returns the manager for this host's control groups: version 2, or version 1 with a
 // hierarchy for each controller.
 func newCgroupManager(name string) *cgroupManager {
-	if _, err := os.Stat(groupRoot + "/cgroup.procs"); err == nil { // version 2 alone
+	// Only version 2 has this file at this path.
+	if _, err := os.Stat(groupRoot + "/cgroup.procs"); err == nil {
 		one := filepath.Join(groupRoot, name)
 		return &cgroupManager{folders: []string{one}, mem: &limiter{folder: one}, cpu: &limiter{folder: one}}
 	}
@@ -57,8 +57,8 @@ func newCgroupManager(name string) *cgroupManager {
 	return g
 }
 
-// start starts a container in control groups of its own, with its limits. unlimited lists the limits that
-// the kernel does not enforce.
+// start starts a container in separate control groups, with its limits. unlimited lists the limits that the
+// kernel does not enforce.
 func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
 	if len(m.folders) == 0 {
 		return nil, errors.New("this host has no control groups that systemd could use: mount them at " +
@@ -85,13 +85,14 @@ func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimi
 		limiting, []string{"--"}, c.args)...)
 	shell.Dir = "/"
 
-	// A container gets nothing of this process's environment.
+	// A container inherits no variable from this process's environment.
 	shell.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8"}
 	shell.Stdout = log
 	shell.Stderr = log
 	shell.ExtraFiles = []*os.File{c.lock}
 	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := shell.Run(); err != nil { // it leaves the container behind
+	// The shell exits, and the container continues.
+	if err := shell.Run(); err != nil {
 		return nil, fmt.Errorf("cannot start the container: %w", err)
 	}
 
@@ -103,7 +104,7 @@ func (m *cgroupManager) isRunning(id string) (bool, error) {
 	return len(pids) > 0, err
 }
 
-// listProcesses returns the pids of all processes in the container's control groups.
+// listProcesses returns the PIDs of all processes in the container's control groups.
 func (m *cgroupManager) listProcesses(id string) (pids []int, err error) {
 	defer func() {
 		if err != nil {
@@ -122,31 +123,36 @@ func (m *cgroupManager) listProcesses(id string) (pids []int, err error) {
 			if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENODEV) {
 				return nil, err
 			}
-			pids = append(pids, in...) // a group that went meanwhile has none
+			// A group that was removed in the meantime has no processes.
+			pids = append(pids, in...)
 		}
 	}
 
 	return pids, nil
 }
 
-// listGroups lists a group and all groups below it, each before those below it.
+// listGroups lists a group and all groups below it. Each group comes before the groups below it.
 func listGroups(dir string) (found []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err == nil && d.IsDir() {
-			found = append(found, path)
-		}
+		// A group may be removed in the meantime.
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
+		if err != nil {
+			return err
+		}
 
-		return err
+		if d.IsDir() {
+			found = append(found, path)
+		}
+		return nil
 	})
 
 	return found, err
 }
 
-// readProcesses returns the pids of the processes in one control group. It skips processes outside this
-// one's pid namespace, which the kernel lists as 0.
+// readProcesses returns the PIDs of the processes in one control group. It skips processes outside this
+// process's PID namespace, which the kernel lists as 0.
 func readProcesses(group string) ([]int, error) {
 	data, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
 	var pids []int
@@ -159,7 +165,7 @@ func readProcesses(group string) ([]int, error) {
 	return pids, err
 }
 
-// kill kills all processes of a container, and removes its cgroups.
+// kill kills all processes of a container, and removes its control groups.
 func (m *cgroupManager) kill(ctx context.Context, id string) error {
 	for {
 		pids, err := m.listProcesses(id)
@@ -168,7 +174,8 @@ func (m *cgroupManager) kill(ctx context.Context, id string) error {
 		}
 
 		for _, pid := range pids {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // one that has ended is what is wanted
+			// An error is ignored, since the process may already have ended.
+			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		if len(pids) == 0 && m.removeGroups(id) == nil {
 			return nil
@@ -197,7 +204,7 @@ func (m *cgroupManager) removeGroups(id string) error {
 
 func (m *cgroupManager) close() error { return m.removeGroups("") }
 
-// removeGroup removes a control group and those below it.
+// removeGroup removes a control group and all groups below it.
 func removeGroup(dir string) error {
 	found, err := listGroups(dir)
 	if err != nil {
@@ -213,14 +220,14 @@ func removeGroup(dir string) error {
 	return nil
 }
 
-// limiter is a hierarchy with a controller.
+// limiter is a hierarchy of control groups with a controller.
 type limiter struct {
 	folder string // the environment's group
-	v1     bool   // of version 1, a hierarchy of its own
+	v1     bool   // set for version 1, in which each controller has a separate hierarchy
 }
 
-// setLimits sets the container's limits of memory and processors. in lists the control groups that the
-// container must enter, unlimited the limits that the kernel refused.
+// setLimits sets the container's limits on memory and processors. The result in lists the additional control
+// groups that the container must enter. The result unlimited lists the limits that cannot be enforced.
 func (m *cgroupManager) setLimits(id string, asked constraints.Hardware) (in, unlimited []string) {
 	for _, part := range []struct {
 		what   string
@@ -251,8 +258,8 @@ func (m *cgroupManager) setLimits(id string, asked constraints.Hardware) (in, un
 	return in, unlimited
 }
 
-// enableControllers makes the limiter's directory, and enables the controllers of memory and processors for
-// the groups in it.
+// enableControllers creates the limiter's directory. For version 2 it also enables the controllers of
+// memory and processors for the groups in that directory.
 func (l *limiter) enableControllers() error {
 	if err := os.MkdirAll(l.folder, 0o755); err != nil || l.v1 {
 		return err
@@ -260,7 +267,8 @@ func (l *limiter) enableControllers() error {
 
 	for _, dir := range []string{groupRoot, l.folder} {
 		for _, controller := range []string{"+memory", "+cpu"} {
-			// Without the one the other may still be had: the limit's own file tells.
+			// Each controller is enabled separately, since one of them may be unavailable. If a controller is
+			// not enabled, the file of its limit does not exist.
 			_ = os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controller), 0)
 		}
 	}
@@ -276,7 +284,7 @@ func limitMemory(dir string, mb uint64, old bool) error {
 	return writeLimit(dir, file, strconv.FormatUint(mb<<20, 10))
 }
 
-// limitCores limits a control group to a number of processors. old says that it is of cgroups v1.
+// limitCores limits a control group to a number of processors. old is set for control groups of version 1.
 func limitCores(dir string, cores uint64, old bool) error {
 	const period = 100_000 // microseconds
 	if !old {
@@ -289,7 +297,8 @@ func limitCores(dir string, cores uint64, old bool) error {
 	return writeLimit(dir, "cpu.cfs_quota_us", strconv.FormatUint(cores*period, 10))
 }
 
-// writeLimit writes to a file of a control group. It makes no file, since the kernel has made it.
+// writeLimit writes to a file of a control group. It does not create the file, since the kernel creates
+// these files.
 func writeLimit(dir, file, text string) error {
 	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY, 0)
 	if err != nil {

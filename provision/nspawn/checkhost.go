@@ -17,11 +17,11 @@ import (
 	"bijou/state/constraints"
 )
 
-// minFreeDisk is the space that a machine needs to boot and to keep its logs, in MB.
+// minFreeDisk is the space that a machine needs to boot and for its logs, in MiB.
 const minFreeDisk = 100
 
-// HostSeries returns the series of machines on this host with these settings: that of the configured tree,
-// or the host's own. It returns an error, with a hint, if this host cannot run containers.
+// HostSeries returns the default series of machines on this host with these settings: the series of the
+// configured tree, or the host's own. It returns an error with a hint if this host cannot run containers.
 func HostSeries(config map[string]string) (series string, err error) {
 	if err := checkHost(); err != nil {
 		return "", err
@@ -33,13 +33,13 @@ func HostSeries(config map[string]string) (series string, err error) {
 	return provider.SeriesOf(cmp.Or(config["tree"], "/"))
 }
 
-// storageFolders returns the folders of this host that machines have for storage.
+// storageFolders returns the directories on this host that machines can use for storage.
 func storageFolders(config map[string]string) ([]string, error) {
 	folders := strings.FieldsFunc(config["storage"], isSeparator)
 	for _, folder := range folders {
 		if info, err := os.Stat(folder); !filepath.IsAbs(folder) || err != nil || !info.IsDir() {
 			return nil, fmt.Errorf(
-				"nspawn.storage has %q: want folders of this host, as in /mnt/disk1,/mnt/disk2",
+				"nspawn.storage has %q: want directories of this host, such as /mnt/disk1,/mnt/disk2",
 				folder,
 			)
 		}
@@ -51,7 +51,7 @@ func storageFolders(config map[string]string) ([]string, error) {
 // checkHost returns an error if this process cannot start containers on this host.
 func checkHost() error {
 	if os.Geteuid() != 0 {
-		return errors.New("containers need root: call it by sudo")
+		return errors.New("containers need root: use sudo")
 	}
 
 	for _, program := range []string{"systemd-nspawn", "unshare", "ip"} {
@@ -64,8 +64,8 @@ func checkHost() error {
 	return nil
 }
 
-// checkNewMachine returns an error if this host has no room for a new machine. A machine with a record is
-// not checked again, since its own files have taken some of that room.
+// checkNewMachine returns an error if this host does not have enough resources for a new machine. A machine
+// with a record is not checked again, since its own files have used some of the space.
 func (p *Provider) checkNewMachine(spec provider.Spec) error {
 	if _, err := provider.ReadRecord(filepath.Join(p.dir, p.instanceID(spec.Machine))); !errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -79,7 +79,7 @@ func (p *Provider) checkNewMachine(spec provider.Spec) error {
 }
 
 // checkHardware returns an error if this host does not meet the constraints, or if its disk is nearly full.
-// A machine gets exactly the memory and processors of its constraints, and can use all of the free disk.
+// Only the free space counts as the disk's size, since a machine can use all of it.
 func checkHardware(host constraints.Hardware, free uint64, spec provider.Spec) error {
 	host.Container = Name
 	host.RootDisk = free
@@ -87,20 +87,21 @@ func checkHardware(host constraints.Hardware, free uint64, spec provider.Spec) e
 		return err
 	}
 	if free < minFreeDisk {
-		return fmt.Errorf("%d MB are free for the machine's files, and %d are needed: %w",
+		return fmt.Errorf("only %d MB are free for the machine's files, but %d are needed: %w",
 			free, minFreeDisk, syscall.ENOSPC)
 	}
 
 	return nil
 }
 
-// environmentRecord holds what a container needs of environment.yaml.
+// environmentRecord contains the fields of environment.yaml that a container needs.
 type environmentRecord struct {
 	State string `yaml:"state"`
 	Tools string `yaml:"tools"`
 }
 
-// readEnvironment reads what a container needs of the environment's record. Its store's path is absolute.
+// readEnvironment reads the fields of the environment's record that a container needs. It makes the path of
+// the store absolute.
 func (p *Provider) readEnvironment() (r environmentRecord, err error) {
 	if err := p.env.ReadRecord(&r); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return r, err
@@ -112,8 +113,9 @@ func (p *Provider) readEnvironment() (r environmentRecord, err error) {
 	return r, nil
 }
 
-// stateFolders returns the folders of this host in which a container's agent must be able to reach
-// the state: the file's, or the sockets'. There are none where servers have it.
+// stateFolders returns the directories on this host that a container's agent needs to reach the state: the
+// directory of the state's file, or the directories of its sockets. It returns none if the state is on
+// servers. It returns an error if the state can be reached only at a loopback address.
 func (r environmentRecord) stateFolders() ([]string, error) {
 	scheme, rest, _ := strings.Cut(r.State, ":")
 	rest, _, _ = strings.Cut(strings.TrimPrefix(rest, "//"), "?")
@@ -131,7 +133,7 @@ func (r environmentRecord) stateFolders() ([]string, error) {
 		}
 	}
 
-	return nil, fmt.Errorf("the model's state is at %s, which is a different place in a container: "+
+	return nil, fmt.Errorf("containers cannot reach the model's state at %s, a loopback address: "+
 		"let etcd listen at an address of this host, and bootstrap with --state etcd://ADDRESS:PORT", hosts)
 }
 
@@ -144,8 +146,8 @@ func parentFolders(paths ...string) (folders []string) {
 	return folders
 }
 
-// isLoopback reports whether the address is one of this host's loopback. A text that names no address is
-// none.
+// isLoopback reports whether the address is a loopback address of this host. It returns false for a text
+// that is not an address.
 func isLoopback(hostPort string) bool {
 	host := hostPort
 	if at := strings.LastIndexByte(hostPort, ':'); at >= 0 {
@@ -156,20 +158,21 @@ func isLoopback(hostPort string) bool {
 }
 
 // resolveAgent finds the host's directories that the container needs for its agent and storage, and the
-// agent's tools. A confined container gets a gateway instead of the store's directories.
+// directory of the agent's binary. A confined container gets a gateway instead of the state's directories.
 func (l *launch) resolveAgent() error {
 	r, err := l.provider.readEnvironment()
 	if err != nil {
 		return err
 	}
-	if l.hostFolders, err = r.stateFolders(); err != nil {
+	folders, err := r.stateFolders()
+	if err != nil {
 		return err
 	}
 	if provider.IsConfined(l.provider.env.Config) {
 		if err := l.confine(r); err != nil {
 			return err
 		}
-		l.hostFolders = nil
+		folders = nil
 	}
 
 	storage, err := storageFolders(l.provider.env.Config)
@@ -177,7 +180,7 @@ func (l *launch) resolveAgent() error {
 		return err
 	}
 
-	l.hostFolders = append(l.hostFolders, storage...)
+	l.hostFolders = append(folders, storage...)
 	l.tools = filepath.Join(l.provider.env.Dir, "tools", cmp.Or(l.spec.Tools, r.Tools))
 	return nil
 }

@@ -16,11 +16,11 @@ func checkConfined(config map[string]string) error {
 	return nil
 }
 
-// confine prepares a container that has the machine's gateway instead of the state's folders.
+// confine prepares a container that gets the machine's gateway instead of the state's directories.
 func (l *launch) confine(r environmentRecord) error {
 	env := l.provider.env.Dir
 	if !strings.HasPrefix(r.State, "sqlite:") {
-		return fmt.Errorf("%s.%s needs a state in a file of this host, and this model's state is elsewhere",
+		return fmt.Errorf("%s.%s needs a state in a file on this host, but this model's state is elsewhere",
 			Name, provider.ConfinedSetting)
 	}
 
@@ -29,9 +29,10 @@ func (l *launch) confine(r environmentRecord) error {
 	return provider.MakeGatewayDir(env, l.spec.Machine)
 }
 
-// environmentArgs returns the mounts at the environment's path in the container. A container with a gateway gets the
-// gateway's directory there, which has nothing of the state. Other containers get the environment's directory, and see
-// its changes. Both can write only into their own machine's directory below it.
+// environmentArgs returns the mounts at the environment's path in the container. A container with a gateway
+// gets the gateway's directory there, which does not contain the state. Other containers get the
+// environment's directory, including later changes. A container of either kind can write only into its own
+// machine's directory below that path.
 func (l launch) environmentArgs() (args []string) {
 	env := l.provider.env.Dir
 	machines := mountOption("--bind=", filepath.Join(l.dir(), "machines"), filepath.Join(env, "machines"))
@@ -42,7 +43,7 @@ func (l launch) environmentArgs() (args []string) {
 		}
 	}
 
-	// The container cannot replace anything in the gateway's directory, because a process of the host listens there.
+	// The gateway's directory is mounted read-only, since a process on the host listens there.
 	return []string{
 		mountOption("--bind-ro=", l.gateway, env), machines,
 		mountOption("--bind-ro=", filepath.Join(env, "tools"), filepath.Join(env, "tools")),

@@ -30,14 +30,14 @@ func provideIn(t *testing.T, dir, tree string) *Provider {
 	return p
 }
 
-// TestKilledStarts kills processes at random moments while they start a machine. The next start must
-// finish the job, there must never be a second container, and Stop must leave nothing.
+// TestKilledStarts kills processes at random moments while they start a machine. The next start must complete
+// the work. There must never be a second container, and no trace of the machine may remain after Stop.
 func TestKilledStarts(t *testing.T) {
 	tree, series := testTree(t)
 	spec := provider.Spec{Environment: "e", Machine: "1", Series: series, Token: "e-1"}
 	if dir := os.Getenv(starter); dir != "" {
 		_, _ = provideIn(t, dir, tree).Start(t.Context(), spec, io.Discard)
-		select {} // until it is killed
+		select {} // waits to be killed
 	}
 	p := provideIn(t, t.TempDir(), tree)
 	id := p.instanceID("1")
@@ -57,7 +57,8 @@ func TestKilledStarts(t *testing.T) {
 			_, err := os.Lstat(p.dir)
 			return err == nil
 		})
-		time.Sleep(delay * time.Millisecond) // the moment of the kill; everything must hold for any of them
+		// The kill happens here. The checks must hold for each moment.
+		time.Sleep(delay * time.Millisecond)
 		if err := errors.Join(child.Process.Signal(syscall.SIGKILL), ignored(child.Wait())); err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +76,7 @@ func TestKilledStarts(t *testing.T) {
 	}
 }
 
-// ignored drops the error of a process that the test killed.
+// ignored discards the error of a process that the test has killed.
 func ignored(error) error { return nil }
 
 // containers counts the running containers of that name.
@@ -94,7 +95,7 @@ func containers(t *testing.T, id string) int {
 	return n
 }
 
-// nothingLeft checks that nothing of the environment is left on this host.
+// nothingLeft checks that no trace of the environment remains on this host.
 func nothingLeft(t *testing.T, p *Provider) {
 	t.Helper()
 	groups, _ := filepath.Glob(groupRoot + "/*/" + p.namePrefix)
@@ -108,8 +109,8 @@ func nothingLeft(t *testing.T, p *Provider) {
 	}
 }
 
-// TestTwoEnvironments checks that the end of one environment removes all its traces from this host,
-// while the machine of the other environment still runs and can be reached.
+// TestTwoEnvironments checks that the last Stop of one environment removes all its traces from this host. The
+// machine of another environment must keep running and remain reachable.
 func TestTwoEnvironments(t *testing.T) {
 	tree, series := testTree(t)
 	var all []*Provider
@@ -154,7 +155,7 @@ func reached(t *testing.T, address string) {
 // TestLinkThatLingers checks that the network link of a removed container does not block the next
 // start, even if the name was too long for a link.
 func TestLinkThatLingers(t *testing.T) {
-	testTree(t) // it needs root too
+	testTree(t) // skips the test without root, which it also needs
 	p := newProvider(t, nil)
 	for _, machine := range []string{"1", "123456789"} {
 		link := p.namePrefix + "-l"
@@ -166,7 +167,7 @@ func TestLinkThatLingers(t *testing.T) {
 				t.Fatalf("%s: %v: %s", line, err, out)
 			}
 		}
-		for range 2 { // the second time there is none
+		for range 2 { // the second time there is no link
 			if err := removeLink(t.Context(), p.instanceID(machine)); err != nil {
 				t.Error(err)
 			}

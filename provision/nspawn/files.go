@@ -19,24 +19,32 @@ var serviceFiles embed.FS
 //go:embed boot.sh
 var bootScript string
 
-// unitFolder is where an operator's unit files are.
+// unitFolder is the directory of local unit files.
 const unitFolder = "etc/systemd/system"
 
-// prepareFiles writes the machine's own files over the tree, before its container starts. It leaves alone
-// files that a charm can have changed since the first start.
+// prepareFiles writes the machine's own files over the tree, before its container starts. It does not change
+// files that a charm may have changed since the first start.
 func (l launch) prepareFiles() error {
 	if err := osutil.MkdirAll(l.dir(), 0o700); err != nil {
 		return err
 	}
 
 	jujud := "var/lib/juju/tools/machine-" + l.spec.Machine
-	for _, dir := range []string{"up", "work", "root", "machines/" + l.spec.Machine, "up/" + unitFolder + "/multi-user.target.wants", "up/" + jujud, "up/usr/bin"} {
+	for _, dir := range []string{
+		"up",
+		"work",
+		"root",
+		"machines/" + l.spec.Machine,
+		"up/" + unitFolder + "/multi-user.target.wants",
+		"up/" + jujud,
+		"up/usr/bin",
+	} {
 		if err := l.makeFolder(dir); err != nil {
 			return err
 		}
 	}
 
-	// Charm libraries find out Juju's version by jujud. Programs that charms run outside of hooks call
+	// Charm libraries call jujud to find out Juju's version. Programs that charms run outside of hooks call
 	// juju-exec and juju-run.
 	for _, path := range []string{jujud + "/jujud", "usr/bin/juju-exec", "usr/bin/juju-run"} {
 		if err := l.writeCall(path); err != nil {
@@ -44,7 +52,7 @@ func (l launch) prepareFiles() error {
 		}
 	}
 
-	// The machine's own directory is mounted over this one.
+	// The machine's own directory is mounted over this directory.
 	if err := osutil.MkdirAll(filepath.Join(l.provider.env.Dir, "machines"), 0o755); err != nil {
 		return err
 	}
@@ -72,22 +80,25 @@ func (l launch) prepareFiles() error {
 	return l.writeUnits()
 }
 
-// writeCall makes a program that calls the applet of its name, of whichever tools there are by then: those
-// of the first start go with an upgrade.
+// writeCall writes a script that calls the applet of the same name in the current tools directory. An upgrade
+// removes the tools of the first start.
 func (l launch) writeCall(path string) error {
 	script := fmt.Sprintf("#!/bin/sh\nfor j in %q/tools/*/%s; do exec \"$j\" \"$@\"; done\n",
 		l.provider.env.Dir, filepath.Base(path))
 	return osutil.WriteFile(filepath.Join(l.dir(), "up", path), []byte(script), 0o755, osutil.ExactMode)
 }
 
-// makeFolder makes a directory that everybody in the container may enter, for any umask of this process.
+// makeFolder creates a directory that all users in the container can enter, regardless of the umask of this
+// process.
 func (l launch) makeFolder(path string) error {
 	at := l.dir()
 	for _, name := range strings.Split(path, "/") {
 		at = filepath.Join(at, name)
-		if err := os.Mkdir(at, 0o755); errors.Is(err, fs.ErrExist) {
+		err := os.Mkdir(at, 0o755)
+		if errors.Is(err, fs.ErrExist) {
 			continue
-		} else if err != nil {
+		}
+		if err != nil {
 			return err
 		}
 
@@ -104,7 +115,7 @@ func (l launch) makeFolder(path string) error {
 
 func (l launch) hostname() string { return l.provider.hostPrefix() + l.spec.Machine }
 
-// hostPrefix returns the part of the machines' host names that comes from the environment's name.
+// hostPrefix returns the prefix of the machines' host names, which is based on the environment's name.
 func (p *Provider) hostPrefix() string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {
@@ -116,13 +127,13 @@ func (p *Provider) hostPrefix() string {
 	return strings.TrimLeft(plain[:min(len(plain), 40)]+"-", "-")
 }
 
-// machineID returns the id of machine-id(5) for a token. The same token always gives the same id.
+// machineID returns the content of machine-id(5) for a token. The same token always has the same ID.
 func machineID(token string) string { return osutil.Digest([]byte("machine " + token))[:32] }
 
-// writeOnce writes a file, unless the path was written or removed already.
+// writeOnce writes a file, unless the machine already has the file or has removed it.
 func (l launch) writeOnce(path, text string) error {
 	file := filepath.Join(l.dir(), "up", path)
-	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(file); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	if err := l.makeFolder("up/" + filepath.Dir(path)); err != nil {
@@ -132,8 +143,8 @@ func (l launch) writeOnce(path, text string) error {
 	return osutil.WriteFile(file, []byte(text), 0o644, osutil.ExactMode)
 }
 
-// writeUnits writes the unit files of the container's network and agent, and masks units that do no good in
-// a container.
+// writeUnits writes the unit files of the container's network and agent, and masks units that are not
+// useful in a container.
 func (l launch) writeUnits() error {
 	all, err := template.New("").Funcs(template.FuncMap{"word": quoteWord, "path": escapeSpecifiers}).ParseFS(
 		serviceFiles,
@@ -167,8 +178,8 @@ func (l launch) writeUnits() error {
 		}
 	}
 
-	// These units of Debian's do no good in a container: those of apt would keep the hooks from it
-	// at any moment.
+	// These units are not useful in a container. In particular, apt's timers could lock apt at any moment, so
+	// that hooks could not use it.
 	var masked []string
 	for _, name := range []string{"apt-daily.timer", "apt-daily-upgrade.timer", "e2scrub_all.timer", "fstrim.timer"} {
 		masked = append(masked, filepath.Join(folder, name))
@@ -179,13 +190,13 @@ func (l launch) writeUnits() error {
 // escapeSpecifiers escapes a path for a unit file, where systemd expands percent signs as specifiers.
 func escapeSpecifiers(path string) string { return strings.ReplaceAll(path, "%", "%%") }
 
-// quoteWord quotes a word as "Command lines" of systemd.service(5) wants it.
+// quoteWord quotes a word for a command line in a unit file, as systemd.service(5) describes.
 func quoteWord(w string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(escapeSpecifiers(w)) + `"`
 }
 
-// routeCommand returns the command that sets the container's default route. It is "true" if this host does
-// not forward packets, since a route that leads nowhere makes programs wait.
+// routeCommand returns the command that sets the container's default route. If this host does not forward
+// packets, it returns "true", since with a route that leads nowhere, programs would wait.
 func routeCommand(address string) string {
 	if !hostForwards() {
 		return "true"
@@ -194,6 +205,7 @@ func routeCommand(address string) string {
 		address[:strings.LastIndexByte(address, '.')], gatewayHost)
 }
 
+// hostForwards reports whether the host forwards packets of IPv4. It returns false if it cannot determine this.
 func hostForwards() bool {
 	said, _ := os.ReadFile("/proc/sys/net/ipv4/ip_forward")
 	return strings.TrimSpace(string(said)) == "1"

@@ -20,10 +20,10 @@ import (
 	"bijou/state/text"
 )
 
-// bootTimeout is many times what a boot takes, and abortTimeout many times the end of one
-// that failed.
 const (
-	bootTimeout  = 2 * time.Minute
+	// bootTimeout limits a boot. It is many times as long as a boot takes.
+	bootTimeout = 2 * time.Minute
+	// abortTimeout limits the removal of a container that did not boot.
 	abortTimeout = 20 * time.Second
 )
 
@@ -35,28 +35,28 @@ type launch struct {
 	tree        string
 	lock        *os.File
 	boot        io.Writer
-	tools       string   // the folder of the agent's binary
-	hostFolders []string // that are in the container, too, at the same place
+	tools       string   // the directory of the agent's binary
+	hostFolders []string // directories of the host that are mounted in the container at the same paths
 
-	gateway string // the folder of the machine's gateway; empty: it has the state itself
-	state   string // the state's URL, unless it is as environment.yaml says
+	gateway string // the directory of the machine's gateway, or empty if the container can reach the state itself
+	state   string // the state's URL, or empty for the URL in environment.yaml
 }
 
 func (l launch) id() string  { return l.provider.instanceID(l.spec.Machine) }
 func (l launch) dir() string { return filepath.Join(l.provider.dir, l.id()) }
 
-// bootedFile marks a container that has come up, or had.
+// bootedFile marks a container that has booted.
 const bootedFile = "booted"
 
-// hasBooted reports whether the container's system has come up. If its starter died before that, the
-// container may be only a shell.
+// hasBooted reports whether the container's system has booted. Before that, the container's only process may
+// be a shell, for example if the process that started it was killed.
 func (p *Provider) hasBooted(id string) bool {
 	_, err := os.Lstat(filepath.Join(p.dir, id, bootedFile))
 	return err == nil
 }
 
-// bootContainer starts the container, and blocks until its systemd is up. It first removes the remains of a
-// former one. It ends a container that does not come up.
+// bootContainer starts the container, and blocks until the container's systemd is up. It first removes the
+// remains of a previous container. It removes a container that does not boot.
 func (p *Provider) bootContainer(ctx context.Context, l launch) error {
 	mark := filepath.Join(l.dir(), bootedFile)
 	if err := os.RemoveAll(mark); err != nil {
@@ -91,7 +91,7 @@ func (p *Provider) endContainer(ctx context.Context, id string) error {
 	return removeLink(ctx, id)
 }
 
-// abort ends the container. It works also when the boot's own time is over.
+// abort removes the container. It works even if ctx is done.
 func (l launch) abort(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
@@ -115,7 +115,7 @@ func (l launch) runContainer(ctx context.Context) error {
 	if !hostForwards() {
 		fmt.Fprintln(
 			l.boot,
-			"warning: the container has no way out, since net.ipv4.ip_forward is 0 on this host: charms can fetch nothing; sysctl -w net.ipv4.ip_forward=1 before it boots lets it through",
+			"warning: the container cannot reach other networks, so charms cannot download anything: net.ipv4.ip_forward is 0 on this host; to allow it, before the container boots: sysctl -w net.ipv4.ip_forward=1",
 		)
 	}
 
@@ -170,7 +170,7 @@ func (l launch) commandArgs() []string {
 	return args
 }
 
-// minUnifiedSystemd is the first version of systemd that knows no control groups but those of version 2.
+// minUnifiedSystemd is the first version of systemd that supports only control groups of version 2.
 const minUnifiedSystemd = 258
 
 // hierarchyArgs returns the words to put before systemd-nspawn so that the tree's systemd gets control
@@ -182,13 +182,15 @@ func hierarchyArgs(tree string) []string {
 	return []string{"env", "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1"}
 }
 
-// systemdVersion returns 0 if it cannot be told.
+// systemdVersion returns the version of systemd in the tree, or 0 if the version is unknown.
 func systemdVersion(tree string) int {
 	for _, pattern := range []string{"usr/lib/*/systemd", "usr/lib/systemd"} {
-		found, _ := filepath.Glob(filepath.Join(tree, pattern, "libsystemd-shared-*.so")) // the pattern is right
+		// Glob fails only if the pattern is malformed.
+		found, _ := filepath.Glob(filepath.Join(tree, pattern, "libsystemd-shared-*.so"))
 		for _, path := range found {
 			name := strings.TrimSuffix(filepath.Base(path), ".so")
-			digits, _, _ := strings.Cut(strings.TrimPrefix(name, "libsystemd-shared-"), ".") // also of 252.38-1
+			// The version may have more parts, such as 252.38-1.
+			digits, _, _ := strings.Cut(strings.TrimPrefix(name, "libsystemd-shared-"), ".")
 			if version, err := strconv.Atoi(digits); err == nil {
 				return version
 			}
@@ -198,16 +200,16 @@ func systemdVersion(tree string) int {
 	return 0
 }
 
-// mountOption returns a bind option of systemd-nspawn. It leaves out file systems that are mounted below
-// from.
+// mountOption returns a bind option of systemd-nspawn. The mount does not include file systems that are
+// mounted below the directory from.
 func mountOption(option, from, to string) string {
 	return option + escapeMount(from) + ":" + escapeMount(to) + ":norbind"
 }
 
-// escapeMount escapes a path as the options of systemd-nspawn(1) want it.
+// escapeMount escapes a path for the options of systemd-nspawn(1).
 func escapeMount(path string) string { return strings.NewReplacer(`\`, `\\`, ":", `\:`).Replace(path) }
 
-// listenReady listens on a socket of sd_notify(3), which has no file.
+// listenReady listens on an abstract socket for messages of sd_notify(3).
 func listenReady(id string) (*net.UnixConn, error) {
 	return net.ListenUnixgram("unixgram", &net.UnixAddr{
 		Net:  "unixgram",
@@ -215,12 +217,14 @@ func listenReady(id string) (*net.UnixConn, error) {
 	})
 }
 
-// awaitReady waits until the container's systemd reports that it is up, and passes on its console's output.
+// awaitReady waits until the container's systemd reports that it is up. It prints the console's output in
+// the meantime.
 func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *console) error {
 	ctx, cancel := context.WithTimeout(ctx, bootTimeout)
 	defer cancel()
 
 	for message := make([]byte, 4096); ctx.Err() == nil; {
+		// This fails only if the socket is closed. In that case, the read below also fails.
 		_ = ready.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
 		n, err := ready.Read(message)
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -239,19 +243,19 @@ func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *co
 		}
 		if !runs {
 			console.readOn()
-			return fmt.Errorf("its container has ended at once, saying: %s", console.lastOutput())
+			return fmt.Errorf("its container ended at once, with the output: %s", console.lastOutput())
 		}
 	}
 
-	return fmt.Errorf("its container does not come up: %w; it said: %s", ctx.Err(), console.lastOutput())
+	return fmt.Errorf("its container did not start: %w; its last output: %s", ctx.Err(), console.lastOutput())
 }
 
-// controls matches what a terminal would not print.
+// controls matches control characters and escape sequences of terminals.
 var controls = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("\x1b\\[[0-9;?]*[A-Za-z]|\x1b\\][^\a\x1b]*(\a|\x1b\\\\)|[\x00-\x08\x0b-\x1f\x7f]")
 })
 
-// console follows what a container prints while it boots.
+// console follows the output of a container while it boots.
 type console struct {
 	path      string
 	f         *os.File
@@ -259,10 +263,10 @@ type console struct {
 	lastLines []string
 }
 
-// maxConsoleLine is in bytes.
+// maxConsoleLine limits a line of the console, in bytes.
 const maxConsoleLine = 64 << 10
 
-// openConsole opens the container's console log at its end, where this boot's output will begin.
+// openConsole opens the container's console log, and skips the output of previous boots.
 func (l launch) openConsole() (*console, error) {
 	path := filepath.Join(l.dir(), "console.log")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)
@@ -283,16 +287,19 @@ func (c *console) close() {
 	_ = c.f.Close()
 }
 
-// readOn reads the console until it ends. It ignores errors, since the output is only shown.
+// readOn reads the console up to its current end. It ignores errors, since the output is only for
+// information.
 func (c *console) readOn() {
 	_, _ = io.Copy(&c.lines, c.f)
 }
 
+// addLine writes a line of output to w without control characters, and keeps the last three lines for errors.
 func (c *console) addLine(w io.Writer, line string) {
 	line = strings.TrimSpace(controls().ReplaceAllString(line, ""))
 	if line == "" {
 		return
 	}
+
 	fmt.Fprintln(w, line)
 	c.lastLines = append(c.lastLines[max(0, len(c.lastLines)-2):], line)
 }

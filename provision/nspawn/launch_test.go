@@ -35,7 +35,7 @@ func (d *silentManager) kill(ctx context.Context, _ string) error {
 	return ctx.Err()
 }
 
-// TestBootThatFailsIsEnded checks that a boot that runs out of time leaves nothing running.
+// TestBootThatFailsIsEnded checks that a boot that exceeds its timeout leaves no process running.
 func TestBootThatFailsIsEnded(t *testing.T) {
 	p := newProvider(t, nil)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -53,7 +53,7 @@ func TestBootThatFailsIsEnded(t *testing.T) {
 	}
 }
 
-// TestRunsOnceItIsUp checks that a container counts as running only once it is up.
+// TestRunsOnceItIsUp checks that a container counts as running only once its boot is complete.
 func TestRunsOnceItIsUp(t *testing.T) {
 	p := newProvider(t, nil)
 	k := &silentManager{lives: true}
@@ -77,8 +77,8 @@ func TestRunsOnceItIsUp(t *testing.T) {
 	running(false)
 }
 
-// TestHierarchy checks that only a systemd that supports nothing but version 2 of control groups gets
-// version 2.
+// TestHierarchy checks that version 2 of control groups is used only for a systemd that supports no other
+// version.
 func TestHierarchy(t *testing.T) {
 	unified := []string{"env", "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1"}
 	for name, tt := range map[string]struct {

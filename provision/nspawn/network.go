@@ -19,31 +19,31 @@ import (
 	"bijou/state/jsonfile"
 )
 
-// networkFile records which network the environment has.
+// networkFile is the file that records the environment's network.
 const networkFile = "network.json"
 
-// network is the content of networkFile. It lasts as long as there are instances.
+// network is the content of networkFile. It exists as long as there are instances.
 type network struct {
 	Subnet netip.Prefix `json:"subnet"`
-	// Last was given last: addresses go round, so that one is not another machine's
-	// as long as somebody remembers whose it was.
+	// Last is the address that was last given to a machine. Addresses are given in turn, so that the
+	// address of a removed machine is not reused soon.
 	Last netip.Addr `json:"last"`
 }
 
-// The hosts' part of the addresses that machines get.
+// The last bytes of the addresses in a network.
 const (
-	gatewayHost = 1 // of this host, on the bridge
+	gatewayHost = 1 // for this host, on the bridge
 	firstHost   = 10
 	lastHost    = 250
 )
 
-// networkCount is how many /24 there are in 10.64.0.0/10, from which networks are chosen.
+// networkCount is the number of /24 networks in 10.64.0.0/10, from which networks are chosen.
 const networkCount = 64 << 8
 
 func (p *Provider) bridgeName() string { return p.namePrefix + "-br" }
 
-// ensureNetwork gives the machine an address of the environment's network, and makes the network if there
-// is none. The caller has locked the environment.
+// ensureNetwork gives the machine an address in the environment's network, and creates the network if it does
+// not exist. The caller must hold the environment's lock.
 func (p *Provider) ensureNetwork(r *provider.Record) error {
 	path := filepath.Join(p.dir, networkFile)
 	var n network
@@ -62,7 +62,7 @@ func (p *Provider) ensureNetwork(r *provider.Record) error {
 		r.Address = n.Last.String()
 	}
 
-	// Written before the link is made: what is there is known.
+	// The network is recorded before its bridge is created, so that there is never an unrecorded bridge.
 	if err := jsonfile.Write(path, n); err != nil {
 		return err
 	}
@@ -70,9 +70,10 @@ func (p *Provider) ensureNetwork(r *provider.Record) error {
 	return p.createBridge(n)
 }
 
-// chooseNetwork returns the configured network, or a /24 of 10.64.0.0/10 that this host does not use.
+// chooseNetwork returns the configured network. If none is configured, it returns a /24 in 10.64.0.0/10 that
+// this host does not use.
 func (p *Provider) chooseNetwork() (network, error) {
-	taken, err := p.usedNetworks()
+	taken, err := p.listUsedNetworks()
 	if err != nil {
 		return network{}, err
 	}
@@ -81,7 +82,8 @@ func (p *Provider) chooseNetwork() (network, error) {
 	}
 
 	h := fnv.New32a()
-	h.Write([]byte(p.namePrefix)) // so that two that choose at once do not choose the same
+	// The hash makes it unlikely that two environments choose the same network at the same time.
+	h.Write([]byte(p.namePrefix))
 
 	for try := range uint32(networkCount) {
 		at := (h.Sum32() + try) % networkCount
@@ -115,9 +117,9 @@ func findOverlap(subnet netip.Prefix, taken []netip.Prefix) *netip.Prefix {
 	return &taken[i]
 }
 
-// usedNetworks returns the networks that this host knows by its routes and interfaces, without that of the
+// listUsedNetworks returns the networks in this host's routes and on its interfaces, except that of the
 // environment's own bridge.
-func (p *Provider) usedNetworks() ([]netip.Prefix, error) {
+func (p *Provider) listUsedNetworks() ([]netip.Prefix, error) {
 	f, err := os.Open("/proc/net/route")
 	if err != nil {
 		return nil, err
@@ -126,11 +128,13 @@ func (p *Provider) usedNetworks() ([]netip.Prefix, error) {
 
 	var all []netip.Prefix
 	for lines := bufio.NewScanner(f); lines.Scan(); {
+		// The columns are: interface, destination, gateway, flags, three counters, mask.
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 8 || fields[0] == p.bridgeName() {
 			continue
 		}
 
+		// The default route is not a used network.
 		if prefix, ok := parseRoute(fields[1], fields[7]); ok && prefix.Bits() > 0 {
 			all = append(all, prefix)
 		}
@@ -141,8 +145,9 @@ func (p *Provider) usedNetworks() ([]netip.Prefix, error) {
 		return nil, err
 	}
 
-	for _, l := range links { // also those that are down, which no route leads to
-		addresses, _ := l.Addrs()
+	// Interfaces that are down have no routes.
+	for _, l := range links {
+		addresses, _ := l.Addrs() // fails if the interface was removed in the meantime
 		for _, a := range addresses {
 			prefix, err := netip.ParsePrefix(a.String())
 			if err == nil && l.Name != p.bridgeName() && prefix.Addr().Is4() {
@@ -154,22 +159,24 @@ func (p *Provider) usedNetworks() ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// parseRoute parses a destination and its mask from /proc/net/route, which holds hexadecimal digits.
-func parseRoute(destination, mask string) (netip.Prefix, bool) {
-	d, errA := hex.DecodeString(destination)
-	m, errB := hex.DecodeString(mask)
-	if errA != nil || errB != nil || len(d) != 4 || len(m) != 4 {
+// parseRoute parses a destination and its mask from /proc/net/route, in hexadecimal. It returns ok false if
+// they are not of IPv4.
+func parseRoute(destination, mask string) (route netip.Prefix, ok bool) {
+	d, destinationErr := hex.DecodeString(destination)
+	m, maskErr := hex.DecodeString(mask)
+	if destinationErr != nil || maskErr != nil || len(d) != 4 || len(m) != 4 {
 		return netip.Prefix{}, false
 	}
 
-	slices.Reverse(d) // the number of a little-endian machine
+	// The kernel prints little-endian numbers.
+	slices.Reverse(d)
 	slices.Reverse(m)
 	bits, _ := net.IPMask(m).Size()
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte(d)), bits), true
 }
 
-// nextAddress returns the first unused address after the one that was given out last. After the network's last
-// address it begins again at the first one.
+// nextAddress returns the first unused address after the one that was given last. After the network's last
+// address, it continues with the first one.
 func (p *Provider) nextAddress(n network) (netip.Addr, error) {
 	all, err := p.listInstances()
 	if err != nil {
@@ -209,14 +216,15 @@ func (n network) addressAt(last byte) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// createBridge makes the environment's bridge, unless it exists, and brings it up.
+// createBridge creates the environment's bridge, unless it exists, and brings it up.
 func (p *Provider) createBridge(n network) error {
 	if _, err := net.InterfaceByName(p.bridgeName()); err != nil {
-		taken, err := p.usedNetworks()
+		taken, err := p.listUsedNetworks()
 		if err != nil {
 			return err
 		}
-		if other := findOverlap(n.Subnet, taken); other != nil { // since the host was booted again
+		// After a reboot of the host, another program may use the recorded network.
+		if other := findOverlap(n.Subnet, taken); other != nil {
 			return fmt.Errorf(
 				"the model's network %s is in use by a different link of this host (%s): remove that link",
 				n.Subnet, other,
@@ -242,10 +250,11 @@ func (p *Provider) removeBridge() error {
 	return runIP("link", "delete", p.bridgeName())
 }
 
-// removeLink removes the link of a container that has ended. The kernel takes a while to do it, and the
-// next container could not have a link of that name.
+// removeLink removes the network link of a container that has stopped. The kernel also removes the link, but
+// only after a while. Until then, the next container could not get a link with that name.
 func removeLink(ctx context.Context, id string) error {
-	link := "vb-" + id // systemd-nspawn(1); a longer name is an alternative one of the link
+	// See systemd-nspawn(1). If the name is too long for a link, it is an alternative name of the link.
+	link := "vb-" + id
 	there := func() bool { return exec.CommandContext(ctx, "ip", "link", "show", "dev", link).Run() == nil }
 	if !there() {
 		return ctx.Err()

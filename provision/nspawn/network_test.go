@@ -44,7 +44,7 @@ func TestParseRoute(t *testing.T) {
 	}
 }
 
-// TestAddresses checks that addresses are handed out in turn, and that one in use is skipped.
+// TestAddresses checks that addresses are assigned in order, and that an address in use is skipped.
 func TestAddresses(t *testing.T) {
 	p := newProvider(t, nil)
 	n := network{Subnet: netip.MustParsePrefix("10.70.0.0/24")}

@@ -1,13 +1,13 @@
-// Package nspawn is the provider for which a machine is a system container of
-// this host: its own systemd, processes and addresses, and an overlay over one
-// tree of files that all of them share. It runs as root.
+// Package nspawn is a provider that runs each machine as a system container on this host. A container has its
+// own systemd, processes and address. Its files are an overlay over a directory tree that all containers of a
+// series share. The provider must run as root.
 //
-// Everything of an environment is in its folder, below nspawn/: a folder a machine, and the record
-// of its network. Nothing is kept in memory, and no container needs the process that started it: it
-// is found by its control groups, or as systemd's unit where systemd manages the host.
+// All files of an environment are in the subdirectory nspawn/ of its directory: a directory for each machine,
+// and the record of its network. The provider keeps no state in memory, and containers do not depend on the
+// process that has started them. The provider finds a container by its control groups or, on hosts with
+// systemd, by its unit.
 //
-// It is no provisioner, and knows nothing of what is in the state. It imports
-// provision/provider and leaves of state only; multicall chooses it.
+// The package does not use the state.
 package nspawn
 
 import (
@@ -35,22 +35,25 @@ import (
 // Name is the provider's name.
 const Name = "nspawn"
 
-// Provider makes containers for one environment.
+// Provider creates containers for one environment.
 type Provider struct {
 	env provider.Environment
-	dir string // of all that it keeps: DIR/nspawn
-	// namePrefix begins the names of links, groups and containers on this host, which
-	// are 15 bytes at most: different for each environment, and each copy of one.
+	dir string // the provider's directory, nspawn/ in the environment's directory
+	// namePrefix begins the names of network links, control groups and containers on this host. It differs
+	// for each environment and each copy of an environment, and is short, since the name of a link has at
+	// most 15 bytes.
 	namePrefix string
 	manager    containerManager
 }
 
-// settings returns the names of the settings. In the environment's configuration they begin with "nspawn.".
+// settings returns the names of the settings. In the environment's configuration, they have the prefix
+// "nspawn.".
 func settings() []string {
 	return []string{"apt-repository", provider.ConfinedSetting, "network", "packages", "storage", "tree"}
 }
 
-// CheckSettings refuses settings that somebody gives and the provider does not have, and mirrors that are none.
+// CheckSettings returns an error if there is a setting that the provider does not have, or an invalid
+// mirror.
 func CheckSettings(config map[string]string) error {
 	if err := checkConfined(config); err != nil {
 		return err
@@ -72,8 +75,8 @@ func CheckSettings(config map[string]string) error {
 	return nil
 }
 
-// New makes the provider of an environment. It touches nothing, and ignores a setting that it does
-// not know.
+// New returns the provider for an environment. It changes nothing, and ignores settings that it does not
+// know.
 func New(e provider.Environment) (*Provider, error) {
 	p := &Provider{
 		env:        e,
@@ -82,19 +85,20 @@ func New(e provider.Environment) (*Provider, error) {
 	}
 
 	p.manager = newCgroupManager(p.namePrefix)
-	if _, err := os.Lstat("/run/systemd/system"); err == nil { // as sd_booted(3)
+	// This is the test of sd_booted(3).
+	if _, err := os.Lstat("/run/systemd/system"); err == nil {
 		p.manager = systemdManager{}
 	}
 	return p, nil
 }
 
-// Capabilities reports that machines are containers of this host.
+// Capabilities reports that machines are isolated containers on this host.
 func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 	return provider.Capabilities{Name: Name, Isolated: true}, nil
 }
 
-// Start boots the machine's container, and returns once its systemd has come up; the agent follows by
-// itself. It goes on where an interrupted Start stopped.
+// Start boots the machine's container, and returns once the container's systemd is up. systemd then starts
+// the agent. If Start was interrupted, the next call continues its work.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (_ provider.Instance, err error) {
 	defer func() {
 		if err != nil {
@@ -106,6 +110,7 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 		return provider.Instance{}, err
 	}
 
+	// If the instance cannot be read, it is read again below, under its lock.
 	id := p.instanceID(spec.Machine)
 	if i, err := p.readInstance(id); err == nil && i.Running {
 		return i, nil
@@ -131,7 +136,8 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 	}
 	defer l.lock.Close()
 
-	if i, err := p.readInstance(id); err != nil || i.Running { // another Start was quicker
+	// Another Start may have booted the container before this Start got the lock.
+	if i, err := p.readInstance(id); err != nil || i.Running {
 		return i, err
 	}
 	if err := p.bootContainer(ctx, l); err != nil {
@@ -141,8 +147,8 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 	return p.readInstance(id)
 }
 
-// Stop ends the container and removes its files; with the environment's last one
-// its network goes, too.
+// Stop stops the container and removes its files. After the environment's last container, it also removes
+// the network.
 func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	defer func() {
 		if err != nil {
@@ -151,12 +157,13 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	}()
 
 	if !idForm().MatchString(id) {
-		return errors.New("that is not an instance of this provider")
+		return errors.New("this is not an instance of this provider")
 	}
 
 	dir := filepath.Join(p.dir, id)
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
-		return p.sweepShared(ctx) // of a Stop that was cut off
+		// An interrupted Stop may have left the shared files.
+		return p.sweepShared(ctx)
 	}
 	lock, err := osutil.LockDir(ctx, dir)
 	if err != nil {
@@ -174,8 +181,8 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	return p.sweepShared(ctx)
 }
 
-// sweepShared removes the bridge, the control groups and the directory that all instances share, once there
-// are no instances.
+// sweepShared removes the bridge, the control groups and the directory that all containers share, if there
+// are no containers.
 func (p *Provider) sweepShared(ctx context.Context) error {
 	if _, err := os.Lstat(p.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -200,7 +207,7 @@ func (p *Provider) sweepShared(ctx context.Context) error {
 	return os.RemoveAll(p.dir)
 }
 
-// Instances lists the environment's containers, running or not, by machine.
+// Instances lists the environment's containers, running or stopped, in the order of their machines.
 func (p *Provider) Instances(context.Context) ([]provider.Instance, error) {
 	found, err := p.listInstances()
 	if err != nil {
@@ -217,41 +224,42 @@ func withAdvice(err error) error {
 	return err
 }
 
-// containerManager holds a container's processes together, so that they are found and ended whoever
-// has started them, and knows of nothing but their instance's id.
+// containerManager groups a container's processes, so that any process can find and kill them. It identifies
+// a container by the ID of its instance.
 type containerManager interface {
-	// start starts the command, which outlives this process. It returns once the
-	// manager knows of it, with the limits that cannot be enforced here.
+	// start starts the command, which outlives this process. It returns once the container is in its group
+	// or unit. unlimited lists the limits that cannot be enforced on this host.
 	start(ctx context.Context, id string, c command) (unlimited []string, err error)
-	// isRunning reports whether any process of it lives.
+	// isRunning reports whether any process of the container is running.
 	isRunning(id string) (bool, error)
-	// kill kills all of its processes, and blocks until there are none.
+	// kill kills all processes of the container, and blocks until all have ended.
 	kill(ctx context.Context, id string) error
-	// close frees what the manager has beside its containers.
+	// close removes what the manager has created for all containers.
 	close() error
 }
 
 // command describes a container to start.
 type command struct {
-	args   []string             // of boot.sh, behind the groups
-	log    string               // where it prints
-	lock   *os.File             // kept until the container has taken its place
-	limits constraints.Hardware // of which memory and cores are bounded; 0 is all
+	args   []string             // the arguments of boot.sh after the control groups
+	log    string               // the file for the output
+	lock   *os.File             // inherited by boot.sh, which holds the lock until the container is starting
+	limits constraints.Hardware // only Mem and CPUCores are enforced; 0 means no limit
 }
 
-// pollInterval is how often is looked for what nobody tells of, as the end of a process.
+// pollInterval is the interval between checks for events that cannot be watched, such as the end of a
+// process.
 const pollInterval = 10 * time.Millisecond
 
-// idForm matches an instance's id: it is the container's name and its folder's.
+// idForm matches an instance's ID, which is the name of its container and directory.
 var idForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\Abj[0-9a-f]{6}-[1-9][0-9]{0,8}\z`)
 })
 
 func (p *Provider) instanceID(machine string) string { return p.namePrefix + "-" + machine }
 
-// recordInstance makes the machine's directory and its record, with an address of the environment's
-// network, which it makes if necessary. The directory is locked when it returns. Only the holder of that
-// lock may start or stop the instance.
+// recordInstance creates the machine's directory and record, with an address in the environment's network. It
+// creates the network if necessary. It returns the lock on the directory. Only the holder of that lock may
+// start or stop the instance.
 func (p *Provider) recordInstance(
 	ctx context.Context,
 	spec provider.Spec,
@@ -263,7 +271,8 @@ func (p *Provider) recordInstance(
 	defer all.Close()
 
 	dir := filepath.Join(p.dir, p.instanceID(spec.Machine))
-	r, _ = provider.ReadRecord(dir) // one that cannot be read is made anew
+	// A record that cannot be read is replaced.
+	r, _ = provider.ReadRecord(dir)
 	r.Environment = spec.Environment
 	r.Machine = spec.Machine
 	r.Token = spec.Token
@@ -278,14 +287,15 @@ func (p *Provider) recordInstance(
 		return r, nil, err
 	}
 
-	all.Close() // nobody waits for a boot but who wants the same machine
+	// The environment is unlocked before the boot, so that other machines can start.
+	all.Close()
 	lock, err = osutil.LockDir(ctx, dir)
 	return r, lock, err
 }
 
-// readInstance reads an instance. It returns fs.ErrNotExist if there is none. An instance counts as running
-// once it has booted, since before that it may be only a shell. If its record cannot be read, it counts as
-// the machine of this environment that it is named after.
+// readInstance reads an instance. It returns fs.ErrNotExist if there is no such instance. An instance counts
+// as running once it has booted, since before that its only process may be a shell. If its record cannot be
+// read, it counts as an instance of this environment and of the machine in its name.
 func (p *Provider) readInstance(id string) (provider.Instance, error) {
 	r, err := provider.ReadRecord(filepath.Join(p.dir, id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -312,7 +322,7 @@ func (p *Provider) readInstance(id string) (provider.Instance, error) {
 	}, nil
 }
 
-// listInstances returns this environment's instances, in the order of their machines' numbers.
+// listInstances returns this environment's instances in the order of their machines' numbers.
 func (p *Provider) listInstances() ([]provider.Instance, error) {
 	entries, err := os.ReadDir(p.dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -327,7 +337,8 @@ func (p *Provider) listInstances() ([]provider.Instance, error) {
 
 		i, err := p.readInstance(e.Name())
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // nothing of it has been made yet
+			// The record has not been written yet.
+			continue
 		}
 		if err != nil {
 			return nil, err

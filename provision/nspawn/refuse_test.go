@@ -28,8 +28,7 @@ func newProvider(t *testing.T, config map[string]string) *Provider {
 }
 
 func TestRefusesSettings(t *testing.T) {
-	// A storage disk that is missing does not prevent machines from being stopped, and none is started
-	// without it.
+	// If a storage disk is missing, machines can be stopped but not started.
 	if _, err := New(provider.Environment{Config: map[string]string{"storage": "/no/such/disk"}}); err != nil {
 		t.Error(err)
 	}
@@ -113,8 +112,8 @@ func TestJudgedOnce(t *testing.T) {
 	}
 }
 
-// TestBadRecord checks that an unreadable record hides no other machine, and still counts as its own
-// machine's.
+// TestBadRecord checks that other machines are listed despite an unreadable record, which still counts as the
+// record of its own machine.
 func TestBadRecord(t *testing.T) {
 	p := newProvider(t, nil)
 	var want []provider.Instance

@@ -18,24 +18,24 @@ import (
 	"bijou/state/charm"
 )
 
-// release is a series as debootstrap makes it.
+// release is a series that debootstrap can install.
 type release struct {
 	series       string
-	distribution string   // "" where that is neither Debian nor Ubuntu
-	script       string   // of debootstrap
-	keyrings     []string // of which one checks the archive's signature
+	distribution string   // the key in distributions, or "" if the series is neither Debian nor Ubuntu
+	script       string   // the path of debootstrap's script
+	keyrings     []string // one of them must verify the archive's signature
 }
 
 // distribution is Debian or Ubuntu.
 type distribution struct {
-	script         string // of debootstrap, for releases that are younger than it
+	script         string // debootstrap's script for releases that are newer than debootstrap
 	keyring        string
 	keyringPackage string
-	components     string // of the archive, which a machine installs from; "": main
+	components     string // the archive's components from which a machine installs, or "" for main
 }
 
-// distributions returns the known distributions by name, each with debootstrap's script for its releases.
-// Younger releases have debootstrap's own links to these scripts.
+// distributions returns the known distributions by name. Each has the debootstrap script to which
+// debootstrap's own symlinks for newer releases point.
 func distributions() map[string]distribution {
 	return map[string]distribution{
 		"debian": {script: "sid", keyring: "debian-archive-keyring.gpg", keyringPackage: "debian-archive-keyring", components: ""},
@@ -43,12 +43,13 @@ func distributions() map[string]distribution {
 	}
 }
 
-// keyringLine matches where a script of debootstrap names a keyring.
+// keyringLine matches a line in a debootstrap script that names a keyring.
 var keyringLine = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?m)^\s*keyring\s+(/\S+)`)
 })
 
-// findRelease returns the release of that series, or says that debootstrap does not know it.
+// findRelease returns the release for that series. It returns an error if debootstrap does not know the
+// series.
 func findRelease(series string) (release, error) {
 	if !nameForm().MatchString(series) {
 		return release{}, fmt.Errorf("%q is not a series", series)
@@ -70,10 +71,10 @@ func findRelease(series string) (release, error) {
 		}
 	}
 
-	return release{}, fmt.Errorf("debootstrap on this host does not know the series %q: %s lists those that it can make", series, folder)
+	return release{}, fmt.Errorf("debootstrap on this host does not support the series %q; the supported series are in %s", series, folder)
 }
 
-// readRelease returns what debootstrap's script for a series says of it.
+// readRelease returns the release that debootstrap's script for a series describes.
 func readRelease(series, script, text string) release {
 	r := release{series: series, script: script}
 	for _, found := range keyringLine().FindAllStringSubmatch(text, -1) {
@@ -90,7 +91,8 @@ func readRelease(series, script, text string) release {
 	return r
 }
 
-// checkKeyring refuses a release whose archive this host cannot verify. debootstrap itself would only warn.
+// checkKeyring returns an error if this host cannot verify the release's archive, since debootstrap itself
+// would only print a warning.
 func (r release) checkKeyring() error {
 	isThere := func(path string) bool { _, err := os.Stat(path); return err == nil }
 	if len(r.keyrings) == 0 || slices.ContainsFunc(r.keyrings, isThere) {
@@ -111,12 +113,12 @@ func (r release) args(dir, mirror string, packages []string) []string {
 		args = append(args, "--components="+components)
 	}
 
-	// Without a mirror debootstrap takes the script's own.
+	// If mirror is "", debootstrap uses the mirror in its script.
 	return append(args, r.series, dir, mirror, r.script)
 }
 
-// findMirror returns the mirror that settings name, else the one of this host's own apt where that has the
-// distribution; "" leaves it to debootstrap.
+// findMirror returns the mirror in the settings, or otherwise the mirror of this host's own apt if that
+// mirror has the distribution. It returns "" to leave the choice to debootstrap.
 func (r release) findMirror(ctx context.Context, config map[string]string) (string, error) {
 	if given := config["mirror."+r.series]; given != "" {
 		return given, checkMirror(r.series, given)
@@ -136,18 +138,18 @@ func (r release) findMirror(ctx context.Context, config map[string]string) (stri
 	return aptMirror(ctx, own), nil
 }
 
-// checkMirror refuses a mirror that debootstrap would take for an option, or that it cannot fetch anything
-// from.
+// checkMirror returns an error if the mirror is not a URL from which debootstrap can download, or if it looks
+// like an option.
 func checkMirror(series, mirror string) error {
 	u, err := url.Parse(mirror)
 	if err != nil || !slices.Contains([]string{"http", "https", "file"}, u.Scheme) || strings.ContainsFunc(mirror, isSeparator) {
-		return fmt.Errorf("nspawn.mirror.%s is %q: want a URL, as in http://MIRROR/debian", series, mirror)
+		return fmt.Errorf("nspawn.mirror.%s is %q: want a URL, such as http://MIRROR/debian", series, mirror)
 	}
 	return nil
 }
 
-// CheckSeries returns an error if machines of that series cannot boot on this host with these settings:
-// there is no tree of the series, and none can be made. The error names the package to install.
+// CheckSeries returns an error if machines of that series cannot boot on this host with these settings: there
+// is no tree of the series, and none can be created. The error names the package to install.
 func CheckSeries(config map[string]string, series string) error {
 	added, err := extraPackages(config)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// fakeDebootstrap puts a debootstrap on the PATH that knows the scripts and writes its arguments into
-// the tree that it makes. It returns a directory whose keyrings/ holds its keyrings.
+// fakeDebootstrap puts a fake debootstrap on the PATH, which supports the scripts and writes its arguments
+// into the tree that it creates. It returns a directory whose subdirectory keyrings contains the keyrings.
 func fakeDebootstrap(t *testing.T, scripts ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -41,7 +41,7 @@ echo "VERSION_CODENAME=$series" >"$tree/etc/os-release"
 touch "$tree/usr/bin/dpkg" "$tree/usr/bin/sh" "$tree/usr/lib/systemd/systemd"
 echo "$1 ${3:-none} ${4##*/}" >"$tree/called"
 `)
-	// This apt names no mirror of the host.
+	// This configuration of apt names no mirror of the host.
 	write("bin/apt-get", "#!/bin/sh\n")
 
 	t.Setenv("DEBOOTSTRAP_DIR", filepath.Join(dir, "share"))
@@ -56,8 +56,8 @@ func TestTreesOfOtherSeries(t *testing.T) {
 		series  string
 		scripts []string
 		config  map[string]string
-		ubuntus bool   // its keyring is there
-		called  string // what debootstrap was called with: series, mirror, script
+		ubuntus bool   // whether the keyring of Ubuntu exists
+		called  string // the arguments of debootstrap: series, mirror, script
 		refused string
 	}{
 		"one that it knows":        {series: "trixie", scripts: all, called: "trixie none trixie"},
@@ -69,8 +69,8 @@ func TestTreesOfOtherSeries(t *testing.T) {
 		"Ubuntu's, younger":        {series: "noble", scripts: all, ubuntus: true, called: "noble none gutsy"},
 		"no keyring":               {series: "noble", scripts: all, refused: `to check the archive of the series "noble" with: apt-get install ubuntu-keyring`},
 		"nobody's keyring":         {series: "kali", scripts: all, refused: `no DIR/keyrings/kali-archive-keyring.gpg to check`},
-		"not known":                {series: "centos7", scripts: all, refused: `does not know the series "centos7"`},
-		"no script at all":         {series: "trixie", refused: `does not know the series "trixie"`},
+		"not known":                {series: "centos7", scripts: all, refused: `does not support the series "centos7"`},
+		"no script at all":         {series: "trixie", refused: `does not support the series "trixie"`},
 		"a path":                   {series: "../sid", scripts: all, refused: `"../sid" is not a series`},
 		"none":                     {series: "", scripts: all, refused: `"" is not a series`},
 		"a bad mirror":             {series: "trixie", scripts: all, config: map[string]string{"mirror.trixie": "-x"}, refused: "want a URL"},
@@ -103,7 +103,7 @@ func TestTreesOfOtherSeries(t *testing.T) {
 				t.Error(diff)
 			}
 
-			// The second call must not make the tree again.
+			// The second call must not create the tree again.
 			if err := os.Remove(filepath.Join(tree, "called")); err != nil {
 				t.Fatal(err)
 			}
@@ -114,7 +114,7 @@ func TestTreesOfOtherSeries(t *testing.T) {
 	}
 }
 
-// TestCheckSeries checks that a series that a start would refuse is refused before.
+// TestCheckSeries checks that CheckSeries refuses each series that a start would refuse.
 func TestCheckSeries(t *testing.T) {
 	for name, tt := range map[string]struct {
 		series string
@@ -127,7 +127,7 @@ func TestCheckSeries(t *testing.T) {
 		"it is made":        {series: "jammy", made: true},
 		"a tree is given":   {series: "jammy", config: map[string]string{"tree.jammy": "/j"}},
 		"one tree for all":  {series: "jammy", config: map[string]string{"tree": "/j"}},
-		"it is not a known": {series: "centos7", want: "does not know"},
+		"it is not a known": {series: "centos7", want: "does not support"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fakeDebootstrap(t, "sid", "trixie", "jammy")
@@ -167,10 +167,10 @@ func TestArgs(t *testing.T) {
 	}
 }
 
-// TestOtherSeriesBoots makes a real tree of another release of Debian than the host's, from the mirror
-// of the host's apt, and boots a machine from it.
+// TestOtherSeriesBoots creates a real tree of a release of Debian other than the host's, from the mirror of
+// the host's apt. It boots a machine from the tree.
 func TestOtherSeriesBoots(t *testing.T) {
-	testTree(t) // it needs root too
+	testTree(t) // skips the test without root, which it also needs
 	own, err := provider.SeriesOf("/")
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +197,7 @@ func TestOtherSeriesBoots(t *testing.T) {
 	if err != nil || !i.Running {
 		t.Fatalf("%+v, %v\n%s", i, err, &boot)
 	}
-	if !strings.Contains(boot.String(), "making the tree of "+series) || !strings.Contains(boot.String(), "tree, step 11: ") {
+	if !strings.Contains(boot.String(), "creating the tree of "+series) || !strings.Contains(boot.String(), "tree, step 11: ") {
 		t.Errorf("its progress is not told:\n%s", &boot)
 	}
 

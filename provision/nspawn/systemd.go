@@ -13,13 +13,13 @@ import (
 	"bijou/state/childenv"
 )
 
-// systemdManager is the manager on a host that systemd manages: each container is a transient
-// service of its own, which systemctl shows and journalctl follows.
+// systemdManager is the manager on a host with systemd. Each container is a transient service, which
+// systemctl and journalctl can show.
 type systemdManager struct{}
 
 func unitName(id string) string { return "bijou-" + id + ".service" }
 
-// start starts the command as a unit of systemd. Systemd refuses a second one of that name.
+// start starts the command as a systemd unit. systemd refuses a second unit with the same name.
 func (systemdManager) start(ctx context.Context, id string, c command) (unlimited []string, err error) {
 	args := []string{
 		"--quiet", "--collect", "--unit=" + unitName(id), "--slice=machine.slice", "--setenv=STAY=yes",
@@ -36,7 +36,7 @@ func (systemdManager) start(ctx context.Context, id string, c command) (unlimite
 	}
 	args = slices.Concat(args, []string{"--", "/bin/sh", "-c", bootScript, "boot.sh", "--"}, c.args)
 
-	// Expanded by systemd itself otherwise, where it knows --expand-environment.
+	// Newer versions of systemd-run expand variables, unless their dollar signs are escaped.
 	for i, a := range args {
 		args[i] = strings.ReplaceAll(a, "$", "$$")
 	}
@@ -56,7 +56,8 @@ func (m systemdManager) kill(ctx context.Context, id string) error {
 	if runs, err := m.isRunning(id); err != nil || !runs {
 		return err
 	}
-	_, _ = runProgram(ctx, "systemctl", "kill", "--signal=SIGKILL", unitName(id)) // it may have ended
+	// An error is ignored, since the unit may already have ended.
+	_, _ = runProgram(ctx, "systemctl", "kill", "--signal=SIGKILL", unitName(id))
 
 	for {
 		runs, err := m.isRunning(id)
@@ -69,10 +70,10 @@ func (m systemdManager) kill(ctx context.Context, id string) error {
 	}
 }
 
-// close does nothing: systemd collects units that have ended.
+// close does nothing, since systemd removes units that have ended.
 func (systemdManager) close() error { return nil }
 
-// runProgram runs the program and returns its output. Its warnings are in errors only.
+// runProgram runs the program and returns its stdout. Its stderr is used only in errors.
 func runProgram(ctx context.Context, program string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, program, args...)
 	c.Env = childenv.New(os.Environ(), childenv.Program)

@@ -23,8 +23,9 @@ import (
 	"bijou/state/osutil"
 )
 
-// packages come on top of the least of Debian: what a machine runs by, and what charms
-// expect, since Ubuntu's cloud images have it. treeVersion changes with them.
+// packages are installed in addition to a minimal Debian: packages that a machine needs to run, and
+// packages that charms expect because Ubuntu's cloud images have them. treeVersion must change if packages
+// changes.
 const (
 	packages = "systemd,systemd-sysv,dbus,iproute2,iputils-ping,procps,ca-certificates," +
 		"python3,python3-yaml,python3-apt,sudo,curl,lsb-release"
@@ -33,27 +34,28 @@ const (
 
 func isSeparator(r rune) bool { return r == ',' || unicode.IsSpace(r) }
 
-// extraPackages returns the packages that nspawn.packages adds to the tree, sorted.
+// extraPackages returns the packages that the setting nspawn.packages adds to the tree, sorted.
 func extraPackages(config map[string]string) ([]string, error) {
 	names := strings.FieldsFunc(config["packages"], isSeparator)
 	slices.Sort(names)
 	for _, name := range names {
 		if !nameForm().MatchString(name) {
-			return nil, fmt.Errorf("nspawn.packages has %q: want names of Debian packages, as in git,jq", name)
+			return nil, fmt.Errorf("nspawn.packages has %q: want names of Debian packages, such as git,jq", name)
 		}
 	}
 
 	return slices.Compact(names), nil
 }
 
-// nameForm matches a series and a package: one plain word, since it becomes a path.
+// nameForm matches a series or a package. It allows only names that are safe in a path.
 var nameForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\A[a-z0-9][a-z0-9._+-]*\z`)
 })
 
-// ensureTree returns the directory tree that the machine boots from. A machine that has booted before keeps
-// its tree, since its own files lie over that one. Otherwise it makes the tree of any series that
-// debootstrap knows. All environments that want the same packages share a tree.
+// ensureTree returns the directory tree from which the machine boots. A machine that has booted before keeps
+// its tree, since its own files are an overlay over that tree. Otherwise ensureTree creates the tree if it is
+// missing. The series can be any that debootstrap knows. All environments with the same packages share a
+// tree.
 func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot io.Writer) (string, error) {
 	if given := givenTree(p.env.Config, series); given != "" {
 		return given, checkTree(given, series)
@@ -68,23 +70,25 @@ func (p *Provider) ensureTree(ctx context.Context, machine, series string, boot 
 	}
 
 	dir := treeFolder(series, added)
-	if before, err := os.Readlink(filepath.Join(p.dir, p.instanceID(machine), "base")); err == nil &&
-		filepath.Dir(before) == filepath.Dir(dir) && treeHas(before, ".") {
-		return before, checkTree(before, series)
+	// If the machine has not booted before, previous is empty.
+	previous, _ := os.Readlink(filepath.Join(p.dir, p.instanceID(machine), "base"))
+	if filepath.Dir(previous) == filepath.Dir(dir) && treeHas(previous, ".") {
+		return previous, checkTree(previous, series)
 	}
 	if treeHas(dir, ".") {
 		return dir, checkTree(dir, series)
 	}
 
 	if err := p.makeTree(ctx, dir, series, added, boot); err != nil {
-		return "", fmt.Errorf("cannot make the tree of %s that machines boot from: %w", series, err)
+		return "", fmt.Errorf("cannot create the tree of %s from which machines boot: %w", series, err)
 	}
 
 	return dir, checkTree(dir, series)
 }
 
-// givenTree returns the tree that settings name for the series; "" if the provider must make one. With a
-// mirror for the series it must, unless the series has a tree of its own.
+// givenTree returns the tree that the settings name for the series. It returns "" if the provider must create
+// one. If there is a mirror for the series, the provider must create a tree unless the settings name a tree
+// for that series.
 func givenTree(config map[string]string, series string) string {
 	if config["mirror."+series] != "" {
 		return config["tree."+series]
@@ -92,7 +96,7 @@ func givenTree(config map[string]string, series string) string {
 	return cmp.Or(config["tree."+series], config["tree"])
 }
 
-// treeFolder returns where a tree of that series is that has these packages besides.
+// treeFolder returns the path of the series' tree that has the additional packages.
 func treeFolder(series string, added []string) string {
 	dir := filepath.Join(cacheFolder(), "trees", series+treeVersion)
 	if len(added) > 0 {
@@ -101,7 +105,7 @@ func treeFolder(series string, added []string) string {
 	return dir
 }
 
-// cacheFolder returns the folder of the trees, which all environments share.
+// cacheFolder returns the cache directory with the trees, which all environments share.
 func cacheFolder() string {
 	if dir := os.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "bijou")
@@ -109,12 +113,12 @@ func cacheFolder() string {
 	return "/var/cache/bijou"
 }
 
-// checkTree returns an error if the directory cannot boot a system, or has one of another series.
+// checkTree returns an error if the directory does not contain a bootable system of that series.
 func checkTree(dir, series string) error {
 	for _, file := range []string{"etc/os-release", "lib/systemd/systemd", "usr/bin/dpkg", "bin/sh"} {
 		if !treeHas(dir, file) {
 			return fmt.Errorf(
-				"the tree of files in %q that machines boot from is broken: it has no %s: remove that folder, and the next start makes a new one",
+				"the tree in %q, from which machines boot, is broken: %s is missing; remove that directory, and the next start creates a new one",
 				dir, file,
 			)
 		}
@@ -139,10 +143,12 @@ func treeHas(dir, file string) bool {
 	}
 	defer root.Close()
 
-	_, err = root.Lstat(file)
-	if err != nil { // by a link that begins at the tree's own root, as /lib may be
-		_, err = root.Lstat("usr/" + file)
+	if _, err := root.Lstat(file); err == nil {
+		return true
 	}
+
+	// A directory such as lib may be a symlink to usr/lib. Root does not follow an absolute symlink.
+	_, err = root.Lstat("usr/" + file)
 	return err == nil
 }
 
@@ -153,19 +159,20 @@ func refuseSeries(series, own string) error {
 	)
 }
 
-// lockTrees locks the folder of trees. It says on boot that it waits while another start makes one.
+// lockTrees locks the directory of trees. If another start is creating a tree, it prints to boot that it
+// waits.
 func lockTrees(ctx context.Context, folder string, boot io.Writer) (*os.File, error) {
 	lock, err := osutil.TryLockDir(folder)
 	if err != nil || lock != nil {
 		return lock, err
 	}
 
-	fmt.Fprintln(boot, "waiting for the tree that a different start makes")
+	fmt.Fprintln(boot, "waiting for the tree, which another process creates")
 	return osutil.LockDir(ctx, folder)
 }
 
-// makeTree makes the tree of a series at dir, unless another process has made it meanwhile. It makes the
-// tree beside dir and renames it once all of it is on the disk.
+// makeTree creates the tree of a series at dir, unless another process has created it in the meantime. It
+// creates the tree next to dir, and renames it once it is complete and synced.
 func (p *Provider) makeTree(ctx context.Context, dir, series string, added []string, boot io.Writer) error {
 	r, err := findRelease(series)
 	if err != nil {
@@ -187,11 +194,13 @@ func (p *Provider) makeTree(ctx context.Context, dir, series string, added []str
 	defer lock.Close()
 
 	if _, err := os.Stat(dir); err == nil {
-		return osutil.SyncDir(parent) // the process that made it may have been killed before it synced the folder
+		// The process that renamed the tree may have been killed before it synced the directory.
+		return osutil.SyncDir(parent)
 	}
 
 	draft := filepath.Join(parent, ".draft")
-	err = osutil.RemoveAllBut(draft, "") // a start that was cut off has left it
+	// An interrupted start may have left a draft.
+	err = osutil.RemoveAllBut(draft, "")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -199,7 +208,7 @@ func (p *Provider) makeTree(ctx context.Context, dir, series string, added []str
 		return errors.Join(err, os.RemoveAll(draft))
 	}
 
-	// A tree with the final name counts as whole, so that all of it must be on the disk before.
+	// A tree with the final name counts as complete, so all of it must be on the disk first.
 	if err := osutil.SyncFileSystem(draft); err != nil {
 		return err
 	}
@@ -210,14 +219,14 @@ func (p *Provider) makeTree(ctx context.Context, dir, series string, added []str
 	return osutil.SyncDir(parent)
 }
 
-// runDebootstrap makes a tree in dir by debootstrap, and prints its progress to boot.
+// runDebootstrap creates a tree in dir with debootstrap, and prints the progress to boot.
 func runDebootstrap(ctx context.Context, dir string, r release, mirror string, added []string, boot io.Writer) error {
 	if err := osutil.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 
 	fmt.Fprintf(
-		boot, "making the tree of %s that machines boot from; this is done once, and takes a minute or two\n",
+		boot, "creating the tree of %s, from which machines boot; this happens only once, and takes a minute or two\n",
 		r.series,
 	)
 
@@ -269,7 +278,8 @@ func printProgress(out io.Reader, boot io.Writer) (last string) {
 	return last
 }
 
-// cleanTree removes from a new tree the files that each machine has for itself, or that none needs.
+// cleanTree removes files from a new tree that each machine must create for itself, or that no machine
+// needs.
 func cleanTree(dir string) error {
 	packages, err := filepath.Glob(filepath.Join(dir, "var/cache/apt/archives/*.deb"))
 	if err != nil {
@@ -289,8 +299,8 @@ func cleanTree(dir string) error {
 	return os.Chmod(dir, 0o755)
 }
 
-// aptMirror returns the mirror of the series that this host's apt uses; "" leaves the choice to
-// debootstrap.
+// aptMirror returns the mirror of the series that this host's apt uses. It returns "" if apt uses no mirror
+// of the series.
 func aptMirror(ctx context.Context, series string) string {
 	out, err := exec.CommandContext(ctx, "apt-get", "indextargets", "--format",
 		"$(CODENAME) $(REPO_URI)").Output()

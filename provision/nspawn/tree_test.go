@@ -28,14 +28,14 @@ func TestTree(t *testing.T) {
 			t.Errorf("error %v, want one that says %q", err, want)
 		}
 	}
-	refused("bookworm", "remove that folder")
+	refused("bookworm", "remove that directory")
 	write("etc/os-release", "ID=debian\nVERSION_CODENAME=bookworm\n")
 	write("usr/bin/dpkg", "")
 	write("usr/bin/sh", "")
 	if err := os.Symlink("/usr/bin", filepath.Join(dir, "bin")); err != nil {
 		t.Fatal(err)
 	}
-	refused("bookworm", "it has no lib/systemd/systemd")
+	refused("bookworm", "lib/systemd/systemd is missing")
 	write("usr/lib/systemd/systemd", "")
 	refused("noble", `"bookworm", not "noble": deploy with --series bookworm`)
 	if err := checkTree(dir, "bookworm"); err != nil {
@@ -47,8 +47,8 @@ func TestTree(t *testing.T) {
 	refused("bookworm", "VERSION_CODENAME")
 }
 
-// TestTreeOfAMachine checks that a machine keeps the tree below its files, while other machines get the
-// tree with the packages that they want.
+// TestTreeOfAMachine checks that a machine that has booted keeps its tree, while other machines get the
+// tree with the configured packages.
 func TestTreeOfAMachine(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	own, err := provider.SeriesOf("/")
@@ -67,7 +67,7 @@ func TestTreeOfAMachine(t *testing.T) {
 		}
 		return dir
 	}
-	old, fresh, more := tree("-1"), tree("-2"), tree("-2-4ba4360a") // the last digits are of "git,jq"
+	old, fresh, more := tree("-1"), tree("-2"), tree("-2-4ba4360a") // the last digits are the hash of "git,jq"
 	for packages, want := range map[string]string{"": fresh, "jq, git": more, " git\njq git": more} {
 		p := newProvider(t, map[string]string{"packages": packages})
 		if got, err := p.ensureTree(t.Context(), "1", own, io.Discard); got != want || err != nil {

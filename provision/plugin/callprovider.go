@@ -12,10 +12,11 @@ import (
 	"bijou/state/backoff"
 )
 
-// errClosed: the client was used after its end.
+// errClosed is returned if the client is used after Close.
 var errClosed = errors.New("the provider was closed")
 
-// callProvider starts the process if there is none. A timeout of 0 is none.
+// callProvider calls the provider's process, and starts the process if none is running. A timeout of 0
+// means no timeout.
 func (c *Client) callProvider(
 	ctx context.Context,
 	timeout time.Duration,
@@ -34,12 +35,13 @@ func (c *Client) callProvider(
 		return c.transientError(err.Error() + "; restarting it")
 	}
 
-	return err // what a provider itself says stands as it is
+	// An error of the provider itself is returned unchanged.
+	return err
 }
 
-// limitCall returns a context that ends with ctx, or after timeout (0: never). It has no deadline, since
-// gRPC would send it to the other side. The other side would then end the call as well, at times first,
-// with an error that looks like the provider's own.
+// limitCall returns a context that ends with ctx, or after timeout if that is not 0. The context has no
+// deadline, since gRPC would send the deadline to the provider. The provider would then also end the call,
+// sometimes first, with an error that looks like one of the provider's own.
 func limitCall(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	limited, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	release := context.AfterFunc(ctx, cancel)
@@ -55,8 +57,8 @@ func (c *Client) transientError(what string) error {
 	return &providerError{fmt.Sprintf("provider %q: %s", c.options.Name, what), provider.ErrTransient}
 }
 
-// lock locks the client, unless ctx is done first. It returns errClosed if the client is closed. The caller
-// must unlock.
+// lock locks the client. It returns an error if ctx is done first, and errClosed if the client is closed.
+// The caller must call unlock.
 func (c *Client) lock(ctx context.Context) error {
 	select {
 	case c.mu <- struct{}{}:
@@ -75,7 +77,8 @@ func (c *Client) lock(ctx context.Context) error {
 func (c *Client) unlock() { <-c.mu }
 
 // acquireSession returns a session with a running provider process of the wanted kind, and starts one if
-// necessary. It counts a call on the session, which the caller must end.
+// necessary. It adds one to the WaitGroup calls of the session. The caller must call its Done when the call
+// has ended.
 func (c *Client) acquireSession(ctx context.Context) (*session, error) {
 	wanted, err := c.options.Wanted(ctx)
 	if err != nil {
@@ -104,8 +107,7 @@ func (c *Client) acquireSession(ctx context.Context) (*session, error) {
 	return c.current, nil
 }
 
-// renewSession starts a provider process. After failures it returns an error until it is time for another
-// start.
+// renewSession starts a provider process. After failures it returns an error until the next start is due.
 func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 	if !wanted.equal(c.backoff.wanted) {
 		c.backoff = restartBackoff{wanted: wanted}
@@ -114,20 +116,23 @@ func (c *Client) renewSession(ctx context.Context, wanted Wanted) error {
 		return err
 	}
 
-	var err error
-	c.current, err = c.findAndStart(ctx, wanted)
-	if err == nil || ctx.Err() != nil {
+	s, err := c.findAndStart(ctx, wanted)
+	if err == nil {
+		c.current = s
+		return nil
+	}
+	if ctx.Err() != nil {
 		return err
 	}
 
-	err = c.transientError("it does not start: " + err.Error())
+	err = c.transientError("the provider does not start: " + err.Error())
 	c.options.Log.Warn("provider does not start", "error", err)
 	now := time.Now()
 	c.backoff.noteEnd(now, now, err)
 	return err
 }
 
-// findAndStart starts a provider process from the program of the wanted sum.
+// findAndStart starts a provider process from the executable with the wanted digest.
 func (c *Client) findAndStart(ctx context.Context, wanted Wanted) (*session, error) {
 	sockets, err := c.options.Sockets()
 	if err != nil {
@@ -147,15 +152,15 @@ func (c *Client) findAndStart(ctx context.Context, wanted Wanted) (*session, err
 	})
 }
 
-// noteCrash logs that the session has ended without being told to, and delays the next one.
+// noteCrash logs that the session's process has ended unexpectedly, and delays the next start.
 func (c *Client) noteCrash(s *session) {
-	err := c.transientError("it ended unexpectedly (" + s.exitReason() + ")" + s.lastOutput() +
+	err := c.transientError("the provider ended unexpectedly (" + s.exitReason() + ")" + s.lastOutput() +
 		"; restarting it")
 	c.options.Log.Warn("provider ended unexpectedly", "error", err)
 	c.backoff.noteEnd(s.startedAt, time.Now(), err)
 }
 
-// retireSession ends the current session with its last call, or when the client is closed.
+// retireSession ends the current session after its last call, or when the client is closed.
 func (c *Client) retireSession() {
 	s := c.current
 	c.current = nil
@@ -166,7 +171,7 @@ func (c *Client) retireSession() {
 	})
 }
 
-// isIdle reports whether there can be no instance.
+// isIdle reports whether no instance can exist.
 func (c *Client) isIdle(ctx context.Context, d Demand) (bool, error) {
 	if err := c.lock(ctx); err != nil {
 		return false, err
@@ -196,15 +201,15 @@ func (w Wanted) equal(other Wanted) bool {
 }
 
 const (
-	minRetryDelay = time.Second // doubles with each failure
+	minRetryDelay = time.Second // doubled after each failure
 	maxRetryDelay = time.Minute
-	stableUptime  = time.Minute     // a process that lived as long starts the count anew
-	maxRetryWait  = 3 * time.Second // callers block no longer
+	stableUptime  = time.Minute     // the uptime after which the count of failures starts again
+	maxRetryWait  = 3 * time.Second // how long callers block at most
 )
 
-// restartBackoff delays the next start of a process that ended, or did not begin.
+// restartBackoff delays the next start of a process that has ended or could not start.
 type restartBackoff struct {
-	wanted   Wanted // what it is about: another is tried at once
+	wanted   Wanted // a process of a different kind is started at once
 	failures int
 	due      time.Time
 	lastErr  error
@@ -219,8 +224,8 @@ func (b *restartBackoff) noteEnd(began, now time.Time, why error) {
 	b.lastErr = why
 }
 
-// awaitRetry waits until the provider may be started again. It returns the last error at once if the wait
-// would be long.
+// awaitRetry waits until the provider can be started again. If the wait would be longer than maxRetryWait, it
+// returns the last error at once.
 func (b *restartBackoff) awaitRetry(ctx context.Context, now time.Time) error {
 	left := b.due.Sub(now)
 	if left > maxRetryWait {

@@ -44,7 +44,7 @@ func TestErrorsKeepTheirText(t *testing.T) {
 		placement, text string
 		transient       bool
 	}{
-		{"busy", "no room for 7: try again later", true},
+		{"busy", "no room for 7: the start is retried", true},
 		{"impossible", "no such place: 100% full", false},
 	}
 	for _, tt := range tests {
@@ -60,7 +60,7 @@ func TestErrorsKeepTheirText(t *testing.T) {
 func TestAnswersAreBounded(t *testing.T) {
 	c, _ := fakeClient(t, Options{}, map[string]string{"instances": "large"})
 	_, err := c.Instances(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "its answer has more than 16777216 bytes") {
+	if err == nil || !strings.Contains(err.Error(), "the provider's answer has more than 16777216 bytes") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -100,7 +100,7 @@ func TestCrashedStartIsTransient(t *testing.T) {
 	need.Whole(t)
 	c, _ := fakeClient(t, Options{}, nil)
 	_, err := c.Start(t.Context(), fakeSpec("crash once"), io.Discard)
-	want := `provider "fake": it ended unexpectedly (exit status 4); it said: panic: the moon is down; restarting it`
+	want := `provider "fake": the provider ended unexpectedly (exit status 4); its output: panic: the moon is down; restarting it`
 	if err == nil || err.Error() != want || !errors.Is(err, provider.ErrTransient) {
 		t.Errorf("error %v", err)
 	}

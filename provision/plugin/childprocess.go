@@ -21,8 +21,8 @@ import (
 	"bijou/state/text"
 )
 
-// childProcess is a running executable, as go-plugin wants to be given it (its runner.Runner). It
-// dies with this process, however that ends.
+// childProcess is a running executable. It implements go-plugin's runner.Runner. The kernel ends it when
+// this process ends for any reason.
 type childProcess struct {
 	path           string
 	env            []string
@@ -30,14 +30,14 @@ type childProcess struct {
 	stdout, stderr *os.File
 	running        atomic.Pointer[os.Process]
 	killed         atomic.Bool
-	exited         chan struct{} // closed when it has
+	exited         chan struct{} // closed when the process has exited
 	stderrDone     chan struct{} // closed when stderr has been read to its end
-	exitErr        error         // it ended with; set before exited is closed
+	exitErr        error         // the result of the process, set before exited is closed
 	waiter         sync.WaitGroup
 }
 
-// drainTimeout bounds how long the end of a process is waited for that closes its connection, and how
-// long the pipes of one that has ended are still read: what it has started may hold them open for good.
+// drainTimeout limits the wait for the exit of a process that has closed its connection. It also limits how
+// long the pipes are read after the process has exited, since the process's children can keep them open.
 const drainTimeout = 2 * time.Second
 
 // Start starts the provider's process.
@@ -58,8 +58,8 @@ func (p *childProcess) Start(context.Context) error {
 	return <-begun
 }
 
-// runAndWait starts the child, and waits for its end on one thread. The kernel ends the child when the
-// thread that made it ends.
+// runAndWait starts the process and waits for its exit on one thread. The kernel ends the process when the
+// thread that has started it ends.
 func (p *childProcess) runAndWait(begun chan<- error, stdout, stderr *os.File) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -79,8 +79,8 @@ func (p *childProcess) runAndWait(begun chan<- error, stdout, stderr *os.File) {
 	p.expirePipes(drainTimeout)
 }
 
-// startCommand starts the process. It retries while the executable is busy, since it may just have been
-// written.
+// startCommand starts the process. It retries while the executable is busy, which happens if the executable
+// was just written.
 func (p *childProcess) startCommand(stdout, stderr *os.File) (cmd *exec.Cmd, err error) {
 	err = osutil.RetryBusy(time.Second, func() error {
 		cmd = &exec.Cmd{
@@ -97,6 +97,7 @@ func (p *childProcess) startCommand(stdout, stderr *os.File) (cmd *exec.Cmd, err
 
 	p.running.Store(cmd.Process)
 	if p.killed.Load() {
+		// Kill was called before there was a process, so its caller no longer waits for an error.
 		_ = p.Kill(context.Background())
 	}
 	return cmd, err
@@ -104,17 +105,19 @@ func (p *childProcess) startCommand(stdout, stderr *os.File) (cmd *exec.Cmd, err
 
 func (p *childProcess) expirePipes(after time.Duration) {
 	for _, pipe := range []*os.File{p.stdout, p.stderr} {
-		_ = pipe.SetReadDeadline(time.Now().Add(after)) // of a pipe: never fails
+		// This never fails for a pipe.
+		_ = pipe.SetReadDeadline(time.Now().Add(after))
 	}
 }
 
-// Wait blocks until the process has ended, and returns how.
+// Wait blocks until the process has exited, and returns its result.
 func (p *childProcess) Wait(context.Context) error {
 	<-p.exited
 	return p.exitErr
 }
 
-// Kill ends the process at once, or as soon as it begins; it may be repeated.
+// Kill kills the process at once, or as soon as it starts. It can be repeated. It returns nil if the process
+// has already ended.
 func (p *childProcess) Kill(context.Context) error {
 	p.killed.Store(true)
 	if running := p.running.Load(); running != nil {
@@ -135,9 +138,10 @@ func (p *childProcess) hasExited() bool {
 	}
 }
 
-// close closes the pipes. The process must have ended, and go-plugin must have read them.
+// close closes the pipes. The process must have exited, and go-plugin must have read the pipes.
 func (p *childProcess) close() {
 	p.waiter.Wait()
+	// Nobody reads the pipes any more, so errors do not matter.
 	_ = p.stdout.Close()
 	_ = p.stderr.Close()
 }
@@ -171,25 +175,26 @@ func (p *childProcess) ID() string {
 	return ""
 }
 
-// Diagnose returns "": the callers' errors say it all.
+// Diagnose returns "", since the callers' errors already contain the diagnosis.
 func (*childProcess) Diagnose(context.Context) string { return "" }
 
-// PluginToHost refuses sockets that any user of this host could speak to.
+// PluginToHost returns an error unless the provider listens on a Unix socket. Any user of this host could use
+// other kinds of sockets.
 func (*childProcess) PluginToHost(network, address string) (string, string, error) {
 	if network != "unix" {
-		return "", "", fmt.Errorf("it listens on a %s socket; only unix sockets are for their owner alone",
+		return "", "", fmt.Errorf("the provider listens on a %s socket: want a unix socket, which other users cannot reach",
 			network)
 	}
 	return network, address, nil
 }
 
-// HostToPlugin changes nothing: both live on this host.
+// HostToPlugin returns the address unchanged, since both processes are on this host.
 func (*childProcess) HostToPlugin(network, address string) (string, string, error) {
 	return network, address, nil
 }
 
-// stderrLog takes an executable's stderr: it goes to the log, and the last line is kept to explain
-// why the process ended.
+// stderrLog writes an executable's stderr to the log. It keeps the last line, which explains why the
+// process has exited.
 type stderrLog struct {
 	text.LineWriter
 	log *slog.Logger
@@ -198,15 +203,15 @@ type stderrLog struct {
 	last string
 }
 
-// logLine logs a line of stderr, and keeps it as the last one. After a panic it keeps the panic's first
-// line, which says more than the trace after it.
+// logLine logs a line of stderr, and keeps it as the last line. After a panic it keeps the first line of
+// the panic, which explains more than the stack trace.
 func (l *stderrLog) logLine(line string) {
 	line = strings.TrimSpace(toUTF8(line))
 	if line == "" {
 		return
 	}
 
-	// Go-plugin's own.
+	// go-plugin itself has written these lines.
 	if strings.HasPrefix(line, `{"@level":"debug"`) || strings.HasPrefix(line, `{"@level":"trace"`) {
 		l.log.Debug("provider says", "line", line)
 		return
@@ -220,7 +225,7 @@ func (l *stderrLog) logLine(line string) {
 	}
 }
 
-// maxLastOutput limits what stands in an error, in bytes.
+// maxLastOutput limits the last line in an error, in bytes.
 const maxLastOutput = 300
 
 func (l *stderrLog) errorSuffix() string {
@@ -229,8 +234,8 @@ func (l *stderrLog) errorSuffix() string {
 	if l.last == "" {
 		return ""
 	}
-	return "; it said: " + toUTF8(l.last[:min(len(l.last), maxLastOutput)])
+	return "; its output: " + toUTF8(l.last[:min(len(l.last), maxLastOutput)])
 }
 
-// maxLine is how much of a line is kept before it counts as one, in bytes.
+// maxLine limits a line of output, in bytes. A longer line is split.
 const maxLine = 16 << 10

@@ -1,9 +1,8 @@
-// Package plugin runs providers as processes of their own: Client is a provider
-// whose work an executable does, and such an executable calls Serve.
+// Package plugin runs providers as separate processes. [Client] is a provider that starts an executable and
+// forwards calls to it. Such an executable calls [Serve].
 //
-// It knows no provider and no state, and decides nothing about machines. It alone
-// imports go-plugin; only multicall/providers imports it. docs/reference/providers.md describes what
-// it speaks, for those who write providers in other languages.
+// The package contains no provider, does not use the state, and makes no decisions about machines.
+// docs/reference/providers.md describes its protocol for providers in other languages.
 package plugin
 
 import (
@@ -21,58 +20,58 @@ import (
 	"bijou/provision/provider/protocol"
 )
 
-// Options name the provider's executable, and for whom it runs.
+// Options are the settings of a Client.
 type Options struct {
-	Name string // the provider's
-	// Find returns the path of the executable, if that has the sha256 (empty: any);
-	// it is asked before each start.
+	Name string // the name of the provider
+	// Find returns the path of the executable with that SHA-256 digest. If the digest is empty, any
+	// executable matches. It is called before each start.
 	Find func(sha256 string) (string, error)
-	// Wanted says what the process is to be; it is asked before each call. Where it
-	// has changed a new process takes over, and the old one ends with its calls.
+	// Wanted describes the wanted process. It is called before each call. If its result has changed, a new
+	// process is started, and the old process ends after its last call.
 	Wanted func(ctx context.Context) (Wanted, error)
-	// Demand says how much is asked of the provider; nil: Present.
+	// Demand returns whether there can be instances. nil means Present.
 	Demand func(ctx context.Context) (Demand, error)
-	// Sockets makes the owner-only folder for a process's socket, unless it is there, as
-	// before each process that begins.
+	// Sockets returns the directory for a process's socket, which only its owner can access. It creates the
+	// directory if necessary. It is called before each start.
 	Sockets func() (string, error)
-	Log     *slog.Logger // nil: slog.Default()
-	// CallTimeout bounds the start of the process, and each of its calls of
-	// Configure, Capabilities and Instances; 0: half a minute.
+	Log     *slog.Logger // nil for slog.Default()
+	// CallTimeout limits the start of the process, and each call of Configure, Capabilities and Instances.
+	// 0 means half a minute.
 	CallTimeout time.Duration
 }
 
-// Wanted describes a process: for two that are equal one process will do.
+// Wanted describes a process. If two Wanted are equal, the same process serves both.
 type Wanted struct {
-	// SHA256 is the executable's, in hexadecimal digits; empty: any.
+	// SHA256 is the digest of the executable in hexadecimal, or empty for any executable.
 	SHA256      string
 	Environment provider.Environment
 }
 
-// Demand says how much is asked of a provider.
+// Demand says whether there can be instances.
 type Demand string
 
-// What is asked of a provider.
+// The values of Demand.
 const (
-	Never   Demand = "never"   // no machine was ever made: there can be no instance
-	Past    Demand = "past"    // there is no machine, but there were
+	Never   Demand = "never"   // there never was a machine, so no instance can exist
+	Past    Demand = "past"    // there is no machine, but there was at least one
 	Present Demand = "present" // there are machines
 )
 
-// Client is a provider whose work an executable does. It starts the executable when there is
-// something to ask, and again when it has ended; a crash is an error that wraps
+// Client is a provider that forwards calls to an executable. It starts the executable for the first call,
+// and again if it has ended. If the executable crashes during a call, the error wraps
 // provider.ErrTransient.
 type Client struct {
 	options    Options
-	mu         chan struct{}   // a mutex for which a wait ends with its context
+	mu         chan struct{}   // a mutex whose waiters can be cancelled
 	closing    context.Context // done once the client is closed
 	close      context.CancelFunc
-	knownEmpty bool     // there were no instances, and no machine since
-	current    *session // nil: none
+	knownEmpty bool     // Instances has returned none, and there have been no calls since then
+	current    *session // nil if no process was started
 	backoff    restartBackoff
-	retiring   sync.WaitGroup // sessions that end with their last call
+	retiring   sync.WaitGroup // the sessions that end after their last call
 }
 
-// NewClient returns the provider; nothing is started yet. It must be closed.
+// NewClient returns the provider, without starting its process. The caller must call Close.
 func NewClient(o Options) *Client {
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -80,7 +79,8 @@ func NewClient(o Options) *Client {
 
 	o.Log = o.Log.With("provider", o.Name)
 	if o.CallTimeout == 0 {
-		o.CallTimeout = 30 * time.Second // less than the provisioner's, so that what hangs is ended
+		// This is less than the provisioner's timeout, so that a hanging process is killed.
+		o.CallTimeout = 30 * time.Second
 	}
 	if o.Demand == nil {
 		o.Demand = func(context.Context) (Demand, error) { return Present, nil }
@@ -90,7 +90,7 @@ func NewClient(o Options) *Client {
 	return c
 }
 
-// Capabilities asks the process.
+// Capabilities returns the capabilities that the process reports.
 func (c *Client) Capabilities(ctx context.Context) (all provider.Capabilities, err error) {
 	err = c.callProvider(ctx, c.options.CallTimeout, func(ctx context.Context, p protocol.ProviderClient) error {
 		r, err := p.Capabilities(ctx, &protocol.CapabilitiesRequest{})
@@ -100,8 +100,8 @@ func (c *Client) Capabilities(ctx context.Context) (all provider.Capabilities, e
 	return all, err
 }
 
-// Start asks the process to start an instance. If the process ends meanwhile, the error is transient: repeat
-// the call with the same token.
+// Start makes the process start an instance. If the process ends during the call, the error is transient, and
+// the caller must repeat the call with the same token.
 func (c *Client) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (i provider.Instance, err error) {
 	err = c.callProvider(ctx, 0, func(ctx context.Context, p protocol.ProviderClient) (err error) {
 		i, err = receiveStart(ctx, p, spec, boot)
@@ -118,7 +118,8 @@ func receiveStart(
 	boot io.Writer,
 ) (provider.Instance, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // or else a stream that was left would stay
+	// This also ends a stream that was not read to its end.
+	defer cancel()
 	stream, err := p.Start(ctx, specToProto(spec))
 	if err != nil {
 		return provider.Instance{}, err
@@ -128,7 +129,7 @@ func receiveStart(
 		r, err := stream.Recv()
 		switch {
 		case errors.Is(err, io.EOF):
-			return provider.Instance{}, errors.New("it answered a start with no instance")
+			return provider.Instance{}, errors.New("the provider's answer to a start request has no instance")
 		case err != nil:
 			return provider.Instance{}, err
 		case r.GetInstance() != nil:
@@ -141,7 +142,7 @@ func receiveStart(
 	}
 }
 
-// Stop asks the process to stop an instance.
+// Stop makes the process stop an instance.
 func (c *Client) Stop(ctx context.Context, instance string) error {
 	return c.callProvider(ctx, 0, func(ctx context.Context, p protocol.ProviderClient) error {
 		_, err := p.Stop(ctx, &protocol.StopRequest{Instance: toUTF8(instance)})
@@ -149,8 +150,8 @@ func (c *Client) Stop(ctx context.Context, instance string) error {
 	})
 }
 
-// Instances asks the process, unless there can be no instance: then it is not even started, and
-// ends if it runs.
+// Instances returns the instances that the process lists. If no instance can exist, it does not start the
+// process, and ends a running one.
 func (c *Client) Instances(ctx context.Context) (all []provider.Instance, err error) {
 	demand, err := c.options.Demand(ctx)
 	if err != nil {
@@ -182,8 +183,7 @@ func (c *Client) Instances(ctx context.Context) (all []provider.Instance, err er
 	return all, nil
 }
 
-// Close ends the process, and with it all calls. It returns when no process is
-// left; calls made later fail.
+// Close ends the process and all calls. It returns when no process is left. Later calls return an error.
 func (c *Client) Close() {
 	c.mu <- struct{}{}
 	c.close()
@@ -196,17 +196,17 @@ func (c *Client) Close() {
 	c.retiring.Wait()
 }
 
-// service is the provider's service in go-plugin's table.
+// service is the name of the provider's service in go-plugin.
 const service = "provider"
 
-// cookie is the environment variable that tells an executable that it was started
-// as a provider, not by a human; its value is the protocol's name.
+// cookie is the environment variable by which an executable recognizes that it was started as a provider, and
+// not by a person. Its value is the name of the protocol.
 const (
 	cookie      = "BIJOU_PROVIDER"
 	cookieValue = "bijou.provider.v1"
 )
 
-// handshake returns the settings that both sides must share.
+// handshake returns the settings of the handshake, which must be the same on both sides.
 func handshake() goplugin.HandshakeConfig {
 	return goplugin.HandshakeConfig{ProtocolVersion: 1, MagicCookieKey: cookie, MagicCookieValue: cookieValue}
 }

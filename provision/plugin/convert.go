@@ -14,7 +14,7 @@ import (
 	"bijou/state/constraints"
 )
 
-// toUTF8 replaces bytes that are not UTF-8, since protobuf's strings must be.
+// toUTF8 replaces bytes that are not valid UTF-8, since protobuf strings must be valid.
 func toUTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 func environmentToProto(e provider.Environment) *protocol.ConfigureRequest {
@@ -101,7 +101,8 @@ func constraintsFromProto(c *protocol.Constraints) constraints.Value {
 	}
 
 	if c.Tags != nil {
-		tags := append([]string{}, c.Tags.Values...) // empty, not nil: explicitly none
+		// An empty slice, unlike nil, explicitly means no tags.
+		tags := append([]string{}, c.Tags.Values...)
 		v.Tags = &tags
 	}
 
@@ -130,17 +131,16 @@ func instanceFromProto(i *protocol.Instance) provider.Instance {
 	}
 }
 
-// providerError is an error that has crossed: its text as it was said, and what errors.Is finds in
-// it.
+// providerError is an error from the provider's process: its text, and the cause that errors.Is finds.
 type providerError struct {
 	text  string
-	cause error // may be nil
+	cause error // can be nil
 }
 
 func (f *providerError) Error() string { return f.text }
 func (f *providerError) Unwrap() error { return f.cause }
 
-// errorToStatus returns a status whose code tells the client if the error is transient.
+// errorToStatus returns a status whose code shows whether the error is transient.
 func errorToStatus(err error) error {
 	if err == nil {
 		return nil
@@ -159,8 +159,7 @@ func errorToStatus(err error) error {
 	return status.Error(code, toUTF8(err.Error()))
 }
 
-// statusToError returns the provider's own error for an error of gRPC, without the words that gRPC puts
-// around it.
+// statusToError returns the provider's own error for an error of gRPC, without the text that gRPC adds.
 func statusToError(err error) error {
 	s, ok := status.FromError(err)
 	if err == nil || !ok {
@@ -176,11 +175,12 @@ func statusToError(err error) error {
 	case codes.DeadlineExceeded:
 		f.cause = context.DeadlineExceeded
 	case codes.ResourceExhausted:
-		if strings.HasPrefix(f.text, "grpc: received message") { // or the provider itself says so
-			f.text = fmt.Sprintf("its answer has more than %d bytes", maxAnswer)
+		// The provider itself can also return this code.
+		if strings.HasPrefix(f.text, "grpc: received message") {
+			f.text = fmt.Sprintf("the provider's answer has more than %d bytes", maxAnswer)
 		}
 	case codes.Unimplemented:
-		f.text = "the provider does not know that method: " + f.text
+		f.text = "the provider does not have that method: " + f.text
 	}
 	if f.text == "" {
 		f.text = "no reason was given (" + s.Code().String() + ")"

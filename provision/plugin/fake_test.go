@@ -16,7 +16,7 @@ import (
 	"bijou/state/constraints"
 )
 
-// fake is a provider that treats each machine as the machine's placement says.
+// fake is a provider that behaves for each machine as the machine's placement says.
 type fake struct{ env provider.Environment }
 
 func serveFake(env provider.Environment) (provider.Provider, error) {
@@ -45,7 +45,7 @@ func (f fake) Start(ctx context.Context, s provider.Spec, boot io.Writer) (provi
 	case "wait":
 		fmt.Fprintln(boot, "waiting")
 		<-ctx.Done()
-		// The file shows that the call learned of the client's end.
+		// The file shows that the call has been cancelled after the end of the client.
 		return provider.Instance{}, errors.Join(ctx.Err(), os.WriteFile(filepath.Join(f.env.Dir, "told"), nil, 0o600))
 	case "crash once":
 		if f.begun() {
@@ -61,7 +61,7 @@ func (f fake) Start(ctx context.Context, s provider.Spec, boot io.Writer) (provi
 	}, nil
 }
 
-// echo formats a spec, with the values that its pointers point at.
+// echo formats a spec, with the values of its pointers.
 func echo(s provider.Spec) string {
 	return fmt.Sprintf("%s %s %s %d %q %s %s %s", s.Machine, s.Series, s.Tools, *s.Constraints.Mem, *s.Constraints.Tags, s.Token, s.Placement, s.Instance)
 }
@@ -97,7 +97,7 @@ func fakeSpec(placement string) provider.Spec {
 	}
 }
 
-// settings is a fake's environment, which can change while the fake runs.
+// settings is a fake's environment, which a test can change while the fake runs.
 type settings struct {
 	mu  sync.Mutex
 	env provider.Environment

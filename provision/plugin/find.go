@@ -13,17 +13,17 @@ import (
 // Prefix begins the name of each provider's executable.
 const Prefix = "bijou-provider-"
 
-// NotFoundError: no folder has the provider's executable.
+// NotFoundError is returned if no directory has the provider's executable.
 type NotFoundError struct {
 	Name    string
-	Folders []string // where it was looked for
+	Folders []string // the searched directories
 }
 
 func (e *NotFoundError) Error() string {
 	return fmt.Sprintf("there is no %s%s in %s", Prefix, e.Name, strings.Join(e.Folders, ", "))
 }
 
-// Find returns the first of the folders' executables of that provider.
+// Find returns the path of the provider's executable in the first directory that has one.
 func Find(name string, folders []string) (string, error) {
 	for _, folder := range folders {
 		path := filepath.Join(folder, Prefix+name)
@@ -36,7 +36,7 @@ func Find(name string, folders []string) (string, error) {
 }
 
 // Names returns the names of the providers that have an executable in one of the directories, in the order
-// of these.
+// of the directories.
 func Names(folders []string) []string {
 	var names []string
 	seen := map[string]bool{}
@@ -44,7 +44,8 @@ func Names(folders []string) []string {
 	for _, folder := range folders {
 		entries, err := os.ReadDir(folder)
 		if err != nil {
-			continue // most of the folders of a path are not there
+			// Most of the directories do not exist.
+			continue
 		}
 
 		for _, e := range entries {
@@ -64,7 +65,7 @@ func isExecutable(path string) bool {
 	return err == nil && info.Mode()&fs.ModeType == 0 && info.Mode()&0o111 != 0
 }
 
-// MismatchError: the executable is another than the one that was accepted.
+// MismatchError is returned if the executable differs from the one that the operator has accepted.
 type MismatchError struct {
 	Path, Want, Got string
 }
@@ -73,7 +74,8 @@ func (e *MismatchError) Error() string {
 	return fmt.Sprintf("%s differs from the accepted file: its sha256 is %s, not %s", e.Path, e.Got, e.Want)
 }
 
-// CheckSum refuses a file of another sha256; an empty one accepts any.
+// CheckSum returns a MismatchError if the file has a different SHA-256 digest. If want is empty, any digest
+// is accepted.
 func CheckSum(path, want string) error {
 	if want == "" {
 		return nil
@@ -90,7 +92,7 @@ func CheckSum(path, want string) error {
 	return nil
 }
 
-// Sum returns the sha256 of a file, in hexadecimal digits.
+// Sum returns the SHA-256 digest of a file in hexadecimal.
 func Sum(path string) (string, error) {
 	sum, _, err := osutil.DigestFile(path)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"bijou/testscripts/conformance/providertest"
 )
 
-// TestMain makes this binary a provider or a machine agent that only holds its directory, depending on
-// its name.
+// TestMain lets this binary act as a provider, or as a machine agent that only locks its directory, depending
+// on its name.
 func TestMain(m *testing.M) {
 	name := filepath.Base(os.Args[0])
 	switch {
@@ -48,7 +48,7 @@ func hold() {
 	<-ctx.Done()
 }
 
-// serveLocal is the provider of local machines, whose agents only hold their directories.
+// serveLocal is the provider of local machines, whose agents only lock their directories.
 func serveLocal(env provider.Environment) (provider.Provider, error) {
 	return local.New(local.Options{Dir: env.Dir, Agent: func(spec provider.Spec) (process.Detached, error) {
 		folder := filepath.Join(env.Dir, spec.Machine)

@@ -17,8 +17,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestKilledIsStartedAgain checks that a killed provider is started again, even if its socket's
-// directory is gone, as after a cleanup of /tmp.
+// TestKilledIsStartedAgain checks that a killed provider is started again, even if the directory of its
+// socket is gone, as after a cleanup of /tmp.
 func TestKilledIsStartedAgain(t *testing.T) {
 	need.Whole(t)
 	c, _ := fakeClient(t, Options{}, nil)
@@ -35,7 +35,7 @@ func TestKilledIsStartedAgain(t *testing.T) {
 	}
 	await.Until(t, await.Poll{Limit: time.Minute}, "another answers", func() bool {
 		_, err := c.Instances(t.Context())
-		if err != nil && !errors.Is(err, provider.ErrTransient) { // a call before its end is noticed gets that error
+		if err != nil && !errors.Is(err, provider.ErrTransient) { // a call returns this error if the client has not noticed the end yet
 			t.Fatal(err)
 		}
 		return err == nil && !before.Alive()
@@ -47,18 +47,18 @@ func TestKilledIsStartedAgain(t *testing.T) {
 
 func TestStoppedProcessIsGivenUp(t *testing.T) {
 	c, _ := fakeClient(t, Options{}, map[string]string{"instances": "hang"})
-	if _, err := c.Capabilities(t.Context()); err != nil { // it has begun, and has all the time that it needs
+	if _, err := c.Capabilities(t.Context()); err != nil { // it has started, and its calls have enough time
 		t.Fatal(err)
 	}
 	c.options.CallTimeout = 100 * time.Millisecond
 	_, err := c.Instances(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "it does not answer") || !errors.Is(err, provider.ErrTransient) {
+	if err == nil || !strings.Contains(err.Error(), "the provider does not answer") || !errors.Is(err, provider.ErrTransient) {
 		t.Errorf("error %v", err)
 	}
 }
 
-// TestDeadlineStaysWithTheClient checks that the provider's process does not learn the deadline of a
-// call. It would otherwise end the call itself and seem to have answered.
+// TestDeadlineStaysWithTheClient checks that the provider's process does not learn the deadline of a call.
+// Otherwise it would end the call itself, which would look like an answer.
 func TestDeadlineStaysWithTheClient(t *testing.T) {
 	c, _ := fakeClient(t, Options{CallTimeout: time.Minute}, map[string]string{"instances": "deadline"})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -68,7 +68,7 @@ func TestDeadlineStaysWithTheClient(t *testing.T) {
 	}
 }
 
-// TestCallAtTheEnd checks calls that race with the end of the server, mainly for the race detector.
+// TestCallAtTheEnd makes calls while the server ends, mainly for the race detector.
 func TestCallAtTheEnd(t *testing.T) {
 	s := &server{provider: fake{}}
 	var calls sync.WaitGroup
@@ -97,11 +97,11 @@ func TestTroubleAtStart(t *testing.T) {
 	need.Whole(t)
 	for _, tt := range []struct {
 		how, want string
-		timeout   time.Duration // also for the start of the process
+		timeout   time.Duration // also limits the start of the process
 	}{
-		{how: "refuse", want: `provider "fake": it does not start: there is no such region`},
-		{how: "crash", want: `provider "fake": it does not start: it ended unexpectedly (exit status 3); it said: no room on the moon`},
-		{how: "hang", want: `provider "fake": it does not start: it does not answer`, timeout: 10 * time.Second},
+		{how: "refuse", want: `provider "fake": the provider does not start: there is no such region`},
+		{how: "crash", want: `provider "fake": the provider does not start: the provider ended unexpectedly (exit status 3); its output: no room on the moon`},
+		{how: "hang", want: `provider "fake": the provider does not start: the provider does not answer`, timeout: 10 * time.Second},
 	} {
 		t.Run(tt.how, func(t *testing.T) {
 			c, s := fakeClient(t, Options{CallTimeout: tt.timeout}, map[string]string{"at-start": tt.how})
@@ -120,11 +120,11 @@ func TestWhatIsNoProvider(t *testing.T) {
 		want, script string
 		timeout      time.Duration
 	}{
-		{want: "it ended at its start (exit status 5); it said: cannot find my moon", script: "echo 'cannot find my moon' >&2; exit 5"},
-		{want: "it did not begin within 2s", script: "exec sleep 60", timeout: 2 * time.Second},
-		{want: "it does not speak the providers' protocol (", script: "echo hello; exec sleep 60"},
-		{want: "only unix sockets are for their owner alone", script: "echo '1|1|tcp|127.0.0.1:1|grpc|'; exec sleep 60"},
-		{want: "it speaks a different version of the protocol (", script: "echo '1|9|unix|/nowhere|grpc|'; exec sleep 60"},
+		{want: "the provider ended while it was starting (exit status 5); its output: cannot find my moon", script: "echo 'cannot find my moon' >&2; exit 5"},
+		{want: "the provider did not start within 2s", script: "exec sleep 60", timeout: 2 * time.Second},
+		{want: "the program does not use the protocol of providers (", script: "echo hello; exec sleep 60"},
+		{want: "want a unix socket", script: "echo '1|1|tcp|127.0.0.1:1|grpc|'; exec sleep 60"},
+		{want: "the provider uses a different version of the protocol (", script: "echo '1|9|unix|/nowhere|grpc|'; exec sleep 60"},
 	} {
 		t.Run(tt.script, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), Prefix+"odd")

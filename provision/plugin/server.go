@@ -22,27 +22,27 @@ import (
 	"bijou/state/text"
 )
 
-// New makes a provider for an environment. An unknown or wrong setting is an error.
+// New returns a provider for an environment. It returns an error for an unknown or invalid setting.
 type New func(provider.Environment) (provider.Provider, error)
 
-// server answers the protocol by a provider.
+// server implements the protocol's service with a provider.
 type server struct {
 	protocol.UnimplementedProviderServer
 	create New
-	ready  func() // called before the provider is made
+	ready  func() // called before the provider is created
 	calls  sync.WaitGroup
 
 	mu       sync.Mutex
 	provider provider.Provider
-	ending   bool // no call begins any more
+	ending   bool // no more calls are accepted
 }
 
-// Configure makes the provider.
+// Configure creates the provider.
 func (s *server) Configure(_ context.Context, r *protocol.ConfigureRequest) (*protocol.ConfigureResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.provider != nil {
-		return nil, status.Error(codes.FailedPrecondition, "internal error: the provider was configured before")
+		return nil, status.Error(codes.FailedPrecondition, "internal error: the provider is already configured")
 	}
 
 	s.ready()
@@ -55,7 +55,8 @@ func (s *server) Configure(_ context.Context, r *protocol.ConfigureRequest) (*pr
 	return &protocol.ConfigureResponse{}, nil
 }
 
-// answer answers a call by the provider, which does not end before.
+// answer calls ask with the provider, and converts the error. The server does not end before ask has
+// returned.
 func answer[T any](s *server, ask func(p provider.Provider) (T, error)) (response T, err error) {
 	p, err := s.beginCall()
 	if err != nil {
@@ -66,8 +67,8 @@ func answer[T any](s *server, ask func(p provider.Provider) (T, error)) (respons
 	return response, errorToStatus(err)
 }
 
-// beginCall returns the provider for a call, unless the server ends. The caller ends the call with
-// calls.Done.
+// beginCall returns the provider for a call. It returns an error if the server is ending. The caller must
+// call calls.Done when the call has ended.
 func (s *server) beginCall() (provider.Provider, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +83,7 @@ func (s *server) beginCall() (provider.Provider, error) {
 	return s.provider, nil
 }
 
-// Capabilities asks the provider.
+// Capabilities returns the provider's capabilities.
 func (s *server) Capabilities(
 	ctx context.Context,
 	_ *protocol.CapabilitiesRequest,
@@ -93,7 +94,7 @@ func (s *server) Capabilities(
 	})
 }
 
-// Start makes the provider start an instance, and sends on the lines that it prints.
+// Start starts an instance, and sends the lines that it prints to the client.
 func (s *server) Start(r *protocol.StartRequest, stream protocol.Provider_StartServer) error {
 	p, err := s.beginCall()
 	if err != nil {
@@ -102,7 +103,7 @@ func (s *server) Start(r *protocol.StartRequest, stream protocol.Provider_StartS
 	defer s.calls.Done()
 
 	boot := &text.LineWriter{Max: maxLine, Emit: func(line string) {
-		// A client that is gone has cancelled the context, too.
+		// Send fails only if the client is gone, which also cancels the context of the call.
 		_ = stream.Send(&protocol.StartResponse{Progress: &protocol.StartResponse_Boot{Boot: toUTF8(line)}})
 	}}
 
@@ -115,14 +116,14 @@ func (s *server) Start(r *protocol.StartRequest, stream protocol.Provider_StartS
 	return stream.Send(&protocol.StartResponse{Progress: &protocol.StartResponse_Instance{Instance: instanceToProto(i)}})
 }
 
-// Stop asks the provider.
+// Stop stops an instance.
 func (s *server) Stop(ctx context.Context, r *protocol.StopRequest) (*protocol.StopResponse, error) {
 	return answer(s, func(p provider.Provider) (*protocol.StopResponse, error) {
 		return &protocol.StopResponse{}, p.Stop(ctx, r.GetInstance())
 	})
 }
 
-// Instances asks the provider.
+// Instances returns the provider's instances.
 func (s *server) Instances(ctx context.Context, _ *protocol.InstancesRequest) (*protocol.InstancesResponse, error) {
 	return answer(s, func(p provider.Provider) (*protocol.InstancesResponse, error) {
 		all, err := p.Instances(ctx)
@@ -138,14 +139,14 @@ func (s *server) Instances(ctx context.Context, _ *protocol.InstancesRequest) (*
 	})
 }
 
-// ErrByHand: the executable was not started by a provisioner.
+// ErrByHand is returned if the executable was not started by a provisioner.
 var ErrByHand = errors.New("only the provisioner can start a provider")
 
-// shutdownTimeout bounds the calls that were cut off.
+// shutdownTimeout limits the wait for running calls when the server ends.
 const shutdownTimeout = 10 * time.Second
 
-// Serve makes this process a provider until its client ends it or dies, or until it gets SIGTERM. main
-// calls it once. It takes over stdout.
+// Serve makes this process a provider until the client ends it or dies, or until it gets SIGTERM. It must be
+// called once, by main. It uses stdout for the protocol.
 func Serve(create New) error {
 	if os.Getenv(cookie) != cookieValue {
 		return ErrByHand
@@ -153,12 +154,14 @@ func Serve(create New) error {
 
 	stderr := os.Stderr
 	s := &server{create: create, ready: func() {
-		os.Stderr = stderr // go-plugin makes it a stream, in which last words would be lost
+		// go-plugin has replaced stderr with a stream, in which the last lines of a crash would be lost.
+		os.Stderr = stderr
 		forgetHandshake()
 	}}
 
 	// The kernel sends SIGTERM when the client dies.
 	signalled, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	// The watcher only ends once signalled is done, so cancel runs first.
 	var watcher sync.WaitGroup
 	defer watcher.Wait()
 	defer cancel()
@@ -181,10 +184,11 @@ func Serve(create New) error {
 	return nil
 }
 
-// awaitCalls refuses new calls, and waits for those that run, at most for the limit.
+// awaitCalls refuses new calls, and waits for the running ones, but not longer than the limit.
 func (s *server) awaitCalls(limit time.Duration) {
 	done := make(chan struct{})
-	go func() { // ends with the process, at the latest
+	// If a call never ends, this goroutine ends with the process.
+	go func() {
 		s.mu.Lock()
 		s.ending = true
 		s.mu.Unlock()
@@ -198,18 +202,18 @@ func (s *server) awaitCalls(limit time.Duration) {
 	}
 }
 
-// forgetHandshake removes the variables of the handshake from the environment, since programs that the
-// provider starts must not take themselves for a provider.
+// forgetHandshake removes the variables of the handshake from the environment. Otherwise a program that the
+// provider starts could behave like a provider.
 func forgetHandshake() {
 	for _, word := range os.Environ() {
 		name, _, _ := strings.Cut(word, "=")
 		if name == cookie || strings.HasPrefix(name, "PLUGIN_") {
-			_ = os.Unsetenv(name)
+			_ = os.Unsetenv(name) // never fails on Linux
 		}
 	}
 }
 
-// grpcPlugin is the service as go-plugin wants it; server is nil in the client.
+// grpcPlugin is the service in the form that go-plugin expects. server is nil in the client.
 type grpcPlugin struct {
 	goplugin.NetRPCUnsupportedPlugin
 	server *server
@@ -221,7 +225,7 @@ func (p *grpcPlugin) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
 	return nil
 }
 
-// GRPCClient makes the service's client.
+// GRPCClient returns a client of the service.
 func (p *grpcPlugin) GRPCClient(_ context.Context, _ *goplugin.GRPCBroker, c *grpc.ClientConn) (any, error) {
 	return protocol.NewProviderClient(c), nil
 }

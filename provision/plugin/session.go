@@ -24,7 +24,7 @@ import (
 	"bijou/state/text"
 )
 
-// session is one process of a provider, configured for its environment.
+// session is a running process of a provider, configured for its environment.
 type session struct {
 	wanted    Wanted
 	plugin    *goplugin.Client
@@ -33,7 +33,7 @@ type session struct {
 	conn      *goplugin.GRPCClient
 	client    protocol.ProviderClient
 	startedAt time.Time
-	calls     sync.WaitGroup // that are under way
+	calls     sync.WaitGroup // the running calls
 }
 
 // sessionOptions describe the process of a session.
@@ -41,14 +41,15 @@ type sessionOptions struct {
 	path    string
 	wanted  Wanted
 	sockets string
-	timeout time.Duration // for the process to say its address, and for Configure
+	timeout time.Duration // limits the start of the process, and the call of Configure
 	log     *slog.Logger
 }
 
-// maxAnswer bounds one answer of a provider, in bytes: some ten thousand instances have room in it.
+// maxAnswer limits one answer from a provider, in bytes. That is enough for more than ten thousand instances.
 const maxAnswer = 16 << 20
 
-// startSession starts a provider process and connects to it. If it fails, the process is gone.
+// startSession starts a provider process and connects to it. If startSession fails, the process has ended
+// when it returns.
 func startSession(ctx context.Context, l sessionOptions) (*session, error) {
 	s := &session{
 		wanted:    l.wanted,
@@ -70,7 +71,7 @@ func startSession(ctx context.Context, l sessionOptions) (*session, error) {
 		Logger:           hclog.NewNullLogger(),
 		SkipHostEnv:      true,
 		UnixSocketConfig: &goplugin.UnixSocketConfig{TempDir: l.sockets},
-		// go-plugin itself takes 2 GiB.
+		// go-plugin's own limit is 2 GiB.
 		GRPCDialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer))},
 		RunnerFunc:      s.newRunner,
 	})
@@ -90,7 +91,7 @@ func (s *session) newRunner(_ hclog.Logger, spec *exec.Cmd, sockets string) (run
 	return s.process, nil
 }
 
-// connect waits for the provider's process to begin, and configures it.
+// connect waits for the provider's process to start, and configures it.
 func (s *session) connect(ctx context.Context, limit time.Duration) error {
 	release := context.AfterFunc(ctx, func() { _ = s.process.Kill(ctx) })
 	defer release()
@@ -116,11 +117,12 @@ func (s *session) connect(ctx context.Context, limit time.Duration) error {
 		return s.explainCall(ctx, limited, err)
 	}
 
-	// Without the socket's directory nobody else can connect, and nothing is left if both processes are killed.
+	// The connection does not need the socket's directory any longer. Once the directory is removed, nobody
+	// else can connect, and no files are left if both processes are killed.
 	return os.RemoveAll(s.process.socketFolder)
 }
 
-// explainStart returns a readable error for the plugin library's, which has no types.
+// explainStart returns a readable error for an error of go-plugin, which has no error types.
 func (s *session) explainStart(err error, limit time.Duration) error {
 	if s.process.ID() == "" {
 		return fmt.Errorf("cannot start its executable: %w", err)
@@ -131,18 +133,19 @@ func (s *session) explainStart(err error, limit time.Duration) error {
 
 	switch {
 	case strings.Contains(why, "timeout while waiting"):
-		return fmt.Errorf("it did not begin within %s%s", limit, last)
+		return fmt.Errorf("the provider did not start within %s%s", limit, last)
 	case strings.Contains(why, "incompatible"):
-		return fmt.Errorf("it speaks a different version of the protocol (%s)", why)
+		return fmt.Errorf("the provider uses a different version of the protocol (%s)", why)
 	case strings.Contains(why, "exited before"), strings.Contains(why, "failed to read any lines"):
 		select {
 		case <-s.process.exited:
-			return fmt.Errorf("it ended at its start (%s)%s", s.exitReason(), last)
-		case <-time.After(drainTimeout): // it has closed its stdout, and lives
+			return fmt.Errorf("the provider ended while it was starting (%s)%s", s.exitReason(), last)
+		case <-time.After(drainTimeout):
+			// The process has closed its stdout, and is still running.
 		}
 	}
 
-	return fmt.Errorf("it does not speak the providers' protocol (%s)%s", why, last)
+	return fmt.Errorf("the program does not use the protocol of providers (%s)%s", why, last)
 }
 
 func (s *session) hasEnded() bool { return s.process.killed.Load() || s.process.hasExited() }
@@ -158,8 +161,8 @@ func (s *session) exitReason() string {
 	return s.process.exitErr.Error()
 }
 
-// explainCall returns the error of a call in the provider's words. limited is the context that the call was
-// given. It kills a process that does not answer or cannot be reached.
+// explainCall returns the provider's error for the error of a call. limited is the context of the call. If
+// the process does not answer or the connection is broken, explainCall kills the process.
 func (s *session) explainCall(ctx, limited context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -168,14 +171,15 @@ func (s *session) explainCall(ctx, limited context.Context, err error) error {
 		return ctx.Err()
 	case limited.Err() != nil:
 		_ = s.process.Kill(ctx)
-		return s.transientError("it does not answer")
-	case status.Code(err) != codes.Unavailable: // which the connection itself says, too
+		return s.transientError("the provider does not answer")
+	case status.Code(err) != codes.Unavailable:
+		// Only Unavailable can also mean that the connection is broken.
 		return statusToError(err)
 	}
 
 	select {
 	case <-s.process.exited:
-		return s.transientError(fmt.Sprintf("it ended unexpectedly (%s)", s.exitReason()))
+		return s.transientError(fmt.Sprintf("the provider ended unexpectedly (%s)", s.exitReason()))
 	case <-time.After(drainTimeout):
 	}
 
@@ -184,15 +188,15 @@ func (s *session) explainCall(ctx, limited context.Context, err error) error {
 	}
 
 	_ = s.process.Kill(ctx)
-	return s.transientError("its connection broke")
+	return s.transientError("the connection to the provider broke")
 }
 
 func (s *session) transientError(what string) error {
 	return &providerError{what + s.lastOutput(), provider.ErrTransient}
 }
 
-// lastOutput returns a clause with the last line of the process's stderr. If the process is about to end,
-// it waits a moment for that.
+// lastOutput returns a clause with the last line of the process's stderr. It waits a moment for stderr to be
+// read to its end.
 func (s *session) lastOutput() string {
 	select {
 	case <-s.process.stderrDone:
@@ -201,7 +205,7 @@ func (s *session) lastOutput() string {
 	return s.stderr.errorSuffix()
 }
 
-// stopTimeout bounds the end of a process that was told to end.
+// stopTimeout is how long a process can take to end before it is killed.
 const stopTimeout = 5 * time.Second
 
 func (s *session) close() {

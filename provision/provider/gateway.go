@@ -11,15 +11,16 @@ import (
 	"bijou/state/osutil"
 )
 
-// GatewayFolder is where an environment's folder has the sockets by which machines reach the state
-// without having it: one a machine, each in a folder of its own, which that machine alone is given.
+// GatewayFolder is the subdirectory of an environment's directory with the sockets through which machines
+// reach the state. Each machine has a socket in a separate directory, which only that machine can see.
 const GatewayFolder = "gateway"
 
-// ConfinedSetting is the provider's setting that has machines of this host reach the state by such a
-// socket only.
+// ConfinedSetting is the provider's setting that makes machines on this host reach the state only through
+// such a socket.
 const ConfinedSetting = "confined"
 
-// makeGatewayFolders makes the folder of a machine's gateway, and those in it that others are mounted over.
+// makeGatewayFolders creates the directory of a machine's gateway, and its subdirectories, over which other
+// directories are mounted.
 func makeGatewayFolders(dir, machine string) error {
 	if err := osutil.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 		return err
@@ -33,13 +34,14 @@ func makeGatewayFolders(dir, machine string) error {
 	return nil
 }
 
-// MakeGatewayDir makes the directory that a confined machine has in place of its environment's. Its environment.yaml has
-// only the members that an agent needs. The machine's own socket is the only way from there to the state and its secrets.
-// A repeated call brings the directory up to date with the environment's record.
+// MakeGatewayDir creates the directory that a confined machine gets in place of the environment's directory.
+// Its environment.yaml has only the fields that an agent needs. From that directory, the machine's own socket
+// is the only way to the state and its secrets. If the directory exists, MakeGatewayDir updates it from the
+// environment's record.
 func MakeGatewayDir(environment, machine string) error {
 	dir := GatewayDir(environment, machine)
 	if err := makeGatewayFolders(dir, machine); err != nil {
-		return fmt.Errorf("cannot make the folder of machine %s's gateway: %w", machine, err)
+		return fmt.Errorf("cannot create the directory of machine %s's gateway: %w", machine, err)
 	}
 
 	record := struct {
@@ -66,7 +68,7 @@ func MakeGatewayDir(environment, machine string) error {
 	return osutil.WriteFile(path, data, 0o600)
 }
 
-// makePassable makes a directory that programs of other users can pass through, whatever the umask.
+// makePassable creates a directory that other users' programs can traverse, regardless of the umask.
 func makePassable(dir string) error {
 	if err := osutil.MkdirAll(dir, 0o711); err != nil {
 		return err
@@ -74,10 +76,10 @@ func makePassable(dir string) error {
 	return os.Chmod(dir, 0o711)
 }
 
-// IsConfined reports whether a provider's settings say so.
+// IsConfined reports whether the provider's settings include ConfinedSetting.
 func IsConfined(config map[string]string) bool { return config[ConfinedSetting] == "true" }
 
-// GatewayDir returns the directory of a machine's socket.
+// GatewayDir returns the directory with a machine's socket.
 func GatewayDir(environment, machine string) string {
 	return filepath.Join(environment, GatewayFolder, machine)
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMakeGatewayDir: what a confined machine has as its environment's folder follows the record, without what reaches the
-// state.
+// TestMakeGatewayDir checks that the directory of a confined machine is updated from the environment's
+// record, without data that gives direct access to the state.
 func TestMakeGatewayDir(t *testing.T) {
 	dir := t.TempDir()
 	write := func(tools string) {

@@ -16,7 +16,8 @@ import (
 )
 
 // ThisHost returns the hardware of this host, for a provider whose machines run on it. RootDisk is the size
-// of the file system of dir, and free is its free space in MB. CPU power is unknown, and counts as enough.
+// of the file system of dir, and free is its free space in MiB. The CPU power is unknown, and counts as
+// enough.
 func ThisHost(dir string) (h constraints.Hardware, free uint64, err error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(dir, &disk); err != nil {
@@ -34,22 +35,22 @@ func ThisHost(dir string) (h constraints.Hardware, free uint64, err error) {
 	return h, disk.Bavail * block >> 20, err
 }
 
-// CheckFit refuses a machine whose constraints a host with that hardware does not meet, for providers whose
-// machines are all on one host.
+// CheckFit returns an error if a host with that hardware does not meet the machine's constraints. It is meant
+// for providers whose machines are all on one host.
 func CheckFit(h constraints.Hardware, spec Spec) error {
 	if spec.Placement != "" {
-		return fmt.Errorf("machines are on this host and cannot go anywhere else: leave out %q",
+		return fmt.Errorf("cannot place a machine at %q: this provider creates machines only on this host",
 			spec.Placement)
 	}
 	if unmet := spec.Constraints.Unmet(h); len(unmet) > 0 {
-		return fmt.Errorf("this host cannot satisfy %s: it is %s, with %d cores, %dM of memory, %dM of disk, and has no tags and no instance types: ask for less, by juju resolved %s --constraints",
+		return fmt.Errorf("this host cannot satisfy %s: it has architecture %s, %d cores, %dM of memory, %dM of disk, no tags and no instance types; ask for less with juju resolved %s --constraints",
 			strings.Join(unmet, " "), h.Arch, h.CPUCores, h.Mem, h.RootDisk, spec.Machine)
 	}
 
 	return nil
 }
 
-// totalMemory returns this host's memory in MB.
+// totalMemory returns this host's memory in MiB.
 func totalMemory() (uint64, error) {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {
@@ -67,8 +68,8 @@ func totalMemory() (uint64, error) {
 	return 0, errors.New("cannot find out how much memory this host has")
 }
 
-// SeriesOf returns the series of the system in that directory by its os-release(5): the code name, or name
-// and version ("fedora40") if it has none.
+// SeriesOf returns the series of the system in that directory according to its os-release(5). The series is
+// the code name or, if there is none, the name and version, such as "fedora40".
 func SeriesOf(root string) (string, error) {
 	for _, path := range []string{"etc/os-release", "usr/lib/os-release"} {
 		data, err := os.ReadFile(filepath.Join(root, path))

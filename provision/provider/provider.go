@@ -1,8 +1,7 @@
-// Package provider is the contract between the provisioner and those who make
-// machines: the Provider interface and the values that cross it.
+// Package provider defines the contract between the provisioner and the providers, which create machines: the
+// Provider interface and the types of its arguments and results.
 //
-// It is no provider itself: provision/local and others are. providertest states
-// what each must do. provision and the providers import it.
+// Providers are in separate packages, such as provision/local. Package providertest tests the contract.
 package provider
 
 import (
@@ -23,55 +22,54 @@ import (
 	"bijou/state/osutil"
 )
 
-// ErrTransient marks a failed Start as worth another try by itself: wrap it
-// with %w. Any other failure waits for the operator.
-var ErrTransient = errors.New("try again later")
+// ErrTransient marks the error of a Start that should be retried automatically. Providers wrap it with %w.
+// After any other error, the provisioner waits for the operator.
+var ErrTransient = errors.New("the start is retried")
 
-// Provider makes and ends instances of one environment. Methods may be called
-// from several goroutines at once, and by several processes on one environment.
+// Provider starts and stops the instances of one environment. Its methods must be safe for concurrent use
+// by several goroutines, and by several processes on the same environment.
 type Provider interface {
-	// Capabilities describes the provider. It costs nothing and never changes.
+	// Capabilities describes the provider. It is fast, and its result never changes.
 	Capabilities(ctx context.Context) (Capabilities, error)
 
-	// Start makes a running instance for the spec and returns when its agent can come up. It is
-	// idempotent on the token: while an instance with that token runs, that one is returned; one
-	// that has ended is started again. What the instance prints while it boots, and how far it is,
-	// goes to boot, line by line; boot is not written to once Start has returned.
+	// Start starts an instance for the spec, and returns when the instance's agent can start. It is
+	// idempotent for each token: if an instance with that token is running, Start returns it. If that
+	// instance has stopped, Start starts it again. While the instance boots, Start writes its output and
+	// progress to boot in lines. It does not write to boot after it has returned.
 	Start(ctx context.Context, spec Spec, boot io.Writer) (Instance, error)
 
-	// Stop ends the instance and frees all it had, its files included. One that
-	// is gone already, or never was, is no error.
+	// Stop stops the instance, and frees all its resources, including its files. It returns nil if the
+	// instance does not exist.
 	Stop(ctx context.Context, instance string) error
 
-	// Instances lists the environment's instances that still have something to
-	// free, running or not, and no other environment's.
+	// Instances lists the environment's instances, running or stopped, that still use resources. It never
+	// lists instances of other environments.
 	Instances(ctx context.Context) ([]Instance, error)
 }
 
 // Capabilities describe a provider.
 type Capabilities struct {
 	Name string
-	// Isolated: a machine's processes and files are its own. Without it a
-	// machine is a part of this host.
+	// Isolated is set if each machine has separate processes and files. Otherwise a machine is a part of this
+	// host.
 	Isolated bool
-	// Remote: machines are on other hosts, so that a state in a file of this one
-	// cannot be reached from there.
+	// Remote is set if machines are on other hosts, which cannot reach a state in a file on this host.
 	Remote bool
 }
 
-// Environment holds what a provider must know of the environment that it works for. It is given
-// once, when the provider is made.
+// Environment describes the environment for which a provider works. The provider gets this description once,
+// when it is created.
 type Environment struct {
-	UUID string // instances carry it as a tag
+	UUID string // instances are tagged with it
 	Name string
-	// Dir is the environment's folder on this host: environment.yaml, the credentials, and below
-	// tools/ a folder a version with the binary, bijou. An instance's agent is called as:
-	// machine-agent --machine ID --env DIR, with the same folder or a copy of what it needs of it.
+	// Dir is the environment's directory on this host. It contains environment.yaml, credentials, and a
+	// subdirectory of tools/ for each version of the binary, bijou. An instance's agent is started as
+	// machine-agent --machine ID --env DIR, with the same directory or a copy of the files that it needs.
 	Dir string
-	// Shared: the state is a file in Dir, which instances must see as it is.
+	// Shared is set if the state is a file in Dir. Instances must then share that file.
 	Shared bool
-	// Config holds the provider's own settings, without its name before them:
-	// apt-repository, of nspawn.apt-repository.
+	// Config holds the provider's own settings without the provider's name: the key of nspawn.apt-repository is
+	// apt-repository.
 	Config map[string]string
 }
 
@@ -88,21 +86,22 @@ func (e Environment) ReadRecord(into any) error {
 	return nil
 }
 
-// Spec describes the instance that is wanted.
+// Spec describes the instance to start.
 type Spec struct {
-	Environment string // uuid; instances carry it as a tag
-	Machine     string // the machine's id, "3"
+	Environment string // the environment's UUID; instances are tagged with it
+	Machine     string // the machine's ID, such as "3"
 	Series      string
 	Constraints constraints.Value
-	// Placement is where the operator wants it, in the provider's words without
-	// its name: user@host:port, of ssh:user@host:port. Empty: anywhere.
+	// Placement is the operator's choice of a place for the instance, in the provider's own syntax and
+	// without the provider's name: user@host:port for ssh:user@host:port. If it is empty, the provider
+	// chooses.
 	Placement string
-	// Tools names the folder below Environment.Dir/tools of the binary that the agent runs.
+	// Tools is the subdirectory of Environment.Dir/tools with the binary that the agent runs.
 	Tools string
-	// Token is the same for every Start of the same machine and differs between machines.
+	// Token is the same for every Start of the same machine, and differs between machines.
 	Token string
-	// Instance was recorded for the machine, if any was: the same is to be found
-	// or started again. A provider that finds it by the token does not need it.
+	// Instance is the recorded instance of the machine, if there is one. Start must find that instance or start
+	// it again. Providers that find instances by their tokens do not need it.
 	Instance string
 }
 
@@ -110,40 +109,40 @@ var machineID = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\A[1-9][0-9]{0,8}\z`)
 })
 
-// CheckMachine refuses a text that is no id of a machine that can be started: names of instances and
-// folders contain the id.
+// CheckMachine returns an error if id is not the ID of a machine that can be started. Names of instances
+// and directories contain the ID.
 func CheckMachine(id string) error {
 	if !machineID().MatchString(id) {
-		return fmt.Errorf("%q is not the id of a machine that can be started", id)
+		return fmt.Errorf("%q cannot be the id of a machine: want a number from 1 to 999999999", id)
 	}
 	return nil
 }
 
-// Instance is one instance as its provider knows it.
+// Instance is an instance as the provider knows it.
 type Instance struct {
-	ID          string // the provider's name for it
-	Environment string // the uuid of the environment it was started for
-	Machine     string // the machine's id it was started for
-	Running     bool   // false: it has ended, but something of it is left
-	// Private and Public are where it is reached, as far as the provider knows.
+	ID          string // the provider's name for the instance
+	Environment string // the UUID of the environment for which it was started
+	Machine     string // the ID of the machine for which it was started
+	Running     bool   // false if the instance has stopped but still uses resources
+	// Private and Public are its addresses, as far as the provider knows them.
 	Private, Public string
 }
 
-// recordFile is where a folder has its Record.
+// recordFile is the name of the Record in an instance's directory.
 const recordFile = "instance.json"
 
-// Record marks a folder as that of an instance, for a provider that keeps nothing elsewhere.
+// Record marks a directory as that of an instance. It is for providers that keep no other records.
 type Record struct {
 	Environment string `json:"environment"`
 	Machine     string `json:"machine"`
 	Token       string `json:"token"`
-	Address     string `json:"address,omitempty"` // empty: the host's
+	Address     string `json:"address,omitempty"` // empty if the instance has the host's address
 }
 
-// Identity tells one instance from the next in the same folder.
+// Identity distinguishes an instance from the next one in the same directory.
 func (r Record) Identity() any { return [2]string{r.Machine, r.Token} }
 
-// ReadRecord returns fs.ErrNotExist if the folder has none.
+// ReadRecord reads the record in the directory. It returns fs.ErrNotExist if there is no record.
 func ReadRecord(dir string) (r Record, err error) {
 	there, err := jsonfile.Read(filepath.Join(dir, recordFile), &r)
 	if !there {
@@ -155,8 +154,8 @@ func ReadRecord(dir string) (r Record, err error) {
 // Write writes the record into the instance's directory, which must exist.
 func (r Record) Write(dir string) error { return jsonfile.Write(filepath.Join(dir, recordFile), r) }
 
-// RemoveFolder removes the folder of an instance. The record goes last, so that a removal that was
-// cut off is repeated.
+// RemoveFolder removes the directory of an instance. It removes the record last, so that an interrupted
+// removal can be repeated.
 func RemoveFolder(dir string) error {
 	if err := osutil.RemoveAllBut(dir, recordFile); err != nil {
 		return err

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestBeginCut cuts a start off while it installs the unit, and checks that everything that must be
-// removed is recorded by then.
+// TestBeginCut interrupts a start while it installs the unit. It checks that all files that Stop must remove
+// were recorded before.
 func TestBeginCut(t *testing.T) {
 	dir := t.TempDir()
 	check(t, os.MkdirAll(dir+"/tools/1-x", 0o755))
@@ -25,8 +25,8 @@ func TestBeginCut(t *testing.T) {
 	}
 }
 
-// TestBeginWithNothingToDo starts an agent that ends at once because its machine is gone. Its keeper
-// comes up and ends too, which must not count as a failed start.
+// TestBeginWithNothingToDo starts an agent that exits immediately because its machine is gone. The keeper
+// also exits, which must not count as a failed start.
 func TestBeginWithNothingToDo(t *testing.T) {
 	const agent = "#!/bin/sh\n[ \"$2\" != --dir ] || ln -s bijou \"$3/machine-agent\"\n"
 

@@ -14,9 +14,9 @@ import (
 	"bijou/state/constraints"
 )
 
-// listCandidates lists the hosts that can be the machine, the best one first. If a host is the machine
-// already, by the state or by the ledger, it is the only one. Otherwise it is the host that the operator
-// named, or else all hosts of the pool that are no machine's.
+// listCandidates lists the hosts that can become the machine, the best first. If a host is already recorded
+// as the machine, it is the only candidate. Otherwise the candidate is the host that the operator has named.
+// If the operator has named none, the candidates are all hosts in the pool that are not machines.
 func (p *Provider) listCandidates(spec provider.Spec) ([]member, error) {
 	pool, records, err := p.readHosts()
 	if err != nil {
@@ -58,20 +58,20 @@ func withSpecKey(t target, spec provider.Spec, records map[string]hostRecord) ta
 	return t
 }
 
-// keepHost records in this provisioner's ledger that a host is the machine, even if it does not answer. So
-// far perhaps only a different provisioner's ledger has it. It returns an error if the operator has given
-// the host up; then the host is not recorded again.
+// keepHost records in this provisioner's ledger that a host is the machine, even if the host does not
+// answer. Before that, possibly only the ledger of another provisioner has that record. If the operator has
+// given up the host, keepHost returns an error and records nothing.
 func (p *Provider) keepHost(spec provider.Spec, m member) (member, error) {
 	if p.isGivenUp(spec.Machine) {
-		return m, withHints(fmt.Errorf("host %q was given up: the file %q is empty",
+		return m, withHints(fmt.Errorf("host %q has been given up: the file %q is empty",
 			m.target, p.ledgerPath(spec.Machine)),
 			"to use a different host for the machine: juju resolved "+spec.Machine)
 	}
 	return m, p.writeRecord(m.target, spec.Machine, spec.Token)
 }
 
-// poolMember returns the pool's entry of a host, or one with the host only. The pool's fingerprint goes
-// before a recorded one, since the operator can have changed it.
+// poolMember returns the pool's entry for a host, or an entry with only the host. The pool's fingerprint
+// takes precedence over a recorded one, since the operator may have changed it.
 func poolMember(pool []member, t target) member {
 	for _, m := range pool {
 		if m.target.String() != t.String() {
@@ -87,13 +87,14 @@ func poolMember(pool []member, t target) member {
 	return member{target: t}
 }
 
-// freeMembers returns the hosts of the pool that are not recorded as machines. It returns an error if there
-// are none; the error is transient if the pool is only used up.
+// freeMembers returns the hosts in the pool that are not recorded as machines. It returns an error if there
+// are no such hosts. The error is transient if all hosts in the pool are in use.
 func freeMembers(pool []member, records map[string]hostRecord) (unused []member, err error) {
 	machines := map[string]string{}
 	for machine, r := range records {
 		if r.unreadable != nil {
-			continue // the host's own mark says whose it is
+			// The mark on the host will show which machine it is.
+			continue
 		}
 		t, err := r.parseHost()
 		if err != nil {
@@ -111,17 +112,17 @@ func freeMembers(pool []member, records map[string]hostRecord) (unused []member,
 	switch {
 	case len(pool) == 0:
 		return nil, withHints(errors.New("there are no hosts to choose from"),
-			"name one: juju add-machine ssh:USER@HOST; or make a pool: juju set-environment ssh.pool='[USER@HOST, ...]'")
+			"to name a host: juju add-machine ssh:USER@HOST; to set a pool of hosts: juju set-environment ssh.pool='[USER@HOST, ...]'")
 	case len(unused) == 0:
-		return nil, withHints(fmt.Errorf("all %d hosts of the pool are machines already: %w",
+		return nil, withHints(fmt.Errorf("all %d hosts of the pool are already machines: %w",
 			len(pool), provider.ErrTransient),
-			"add hosts to ssh.pool, or remove machines: juju remove-machine ID")
+			"add hosts to ssh.pool, or remove a machine: juju remove-machine ID")
 	}
 
 	return unused, nil
 }
 
-// chooseHost returns a connection to the first candidate that can be taken for the machine.
+// chooseHost claims the first suitable candidate for the machine, and returns a connection to it.
 func (p *Provider) chooseHost(ctx context.Context, s *startRun) (*conn, error) {
 	candidates, err := p.listCandidates(s.spec)
 	if err != nil {
@@ -144,8 +145,8 @@ func (p *Provider) chooseHost(ctx context.Context, s *startRun) (*conn, error) {
 	return nil, joinReasons(reasons)
 }
 
-// joinReasons makes one error of the reasons why no host will do. It is transient if a host is another
-// machine, which may be free again, or does not answer and may be back.
+// joinReasons returns one error with the reasons why no host is suitable. The error is transient if a host
+// does not answer, or is another machine and may become free.
 func joinReasons(reasons []error) error {
 	var text strings.Builder
 	transient := false
@@ -179,8 +180,8 @@ func (p *Provider) takeHost(ctx context.Context, s *startRun, m member) (*conn, 
 	return c, nil
 }
 
-// claimHost marks a host as the machine. It writes the ledger first, so that the host is known if it goes
-// away meanwhile. It removes that record again if the host was certainly not marked.
+// claimHost marks a host as the machine, and records that in the ledger. If the host is already a different
+// machine, it returns an error, and removes the ledger's record.
 func (p *Provider) claimHost(ctx context.Context, s *startRun, c *conn, m member) error {
 	own := mark{Environment: p.env.UUID, Name: p.env.Name, Machine: s.spec.Machine, Token: s.spec.Token}
 	h, err := p.inspectHost(ctx, c)
@@ -192,49 +193,59 @@ func (p *Provider) claimHost(ctx context.Context, s *startRun, c *conn, m member
 		if err := p.checkFit(s, m, h); err != nil {
 			return errors.Join(err, p.removeRecord(c.target, s.spec.Machine))
 		}
-		if err := p.writeRecord(c.target, s.spec.Machine, s.spec.Token); err != nil {
-			return err
-		}
-
-		said, err := c.run(ctx, "claim", nil, p.root, own.String())
-		if errors.As(err, &scriptError{}) {
-			err = errors.Join(err, p.removeRecord(c.target, s.spec.Machine))
-		}
-		if err != nil {
-			return hostError("mark", c.target, err)
-		}
-		if h.mark, err = readMark(said); err != nil {
+		if h.mark, err = p.markHost(ctx, c, own); err != nil {
 			return err
 		}
 	}
-	if h.mark != own { // another's mark, which may have come while this function ran
+
+	// Another provisioner may have marked the host in the meantime.
+	if h.mark != own {
 		return errors.Join(p.takenError(c.target, h.mark), p.removeRecord(c.target, s.spec.Machine))
 	}
 
-	// The record is written once more: another process may have marked it as doubtful meanwhile.
+	// The record is written again, since another process may have removed or replaced it in the meantime.
 	return p.writeRecord(c.target, s.spec.Machine, s.spec.Token)
 }
 
-// minSpareDisk must be left on a host's disk beside the binary, in MB: charms and their units come
-// next.
+// markHost puts the mark on a host without a mark, and returns the mark that the host has afterwards. It
+// first writes the ledger, so that the host is known even if the connection breaks. If it is certain that the
+// host was not marked, it removes the record again.
+func (p *Provider) markHost(ctx context.Context, c *conn, own mark) (mark, error) {
+	if err := p.writeRecord(c.target, own.Machine, own.Token); err != nil {
+		return mark{}, err
+	}
+
+	said, err := c.run(ctx, "claim", noStdin, p.root, own.String())
+	if errors.As(err, &scriptError{}) {
+		err = errors.Join(err, p.removeRecord(c.target, own.Machine))
+	}
+	if err != nil {
+		return mark{}, hostError("mark", c.target, err)
+	}
+
+	return readMark(said)
+}
+
+// minSpareDisk is the free disk space, in MiB, that a host needs in addition to the binary, for charms and
+// units.
 const minSpareDisk = 64
 
-// checkFit returns an error if the host cannot be the machine: it has a different architecture, too little
-// space, or does not meet the constraints.
+// checkFit returns an error if the host cannot be the machine: its architecture is different, it has too
+// little space, or it does not meet the constraints.
 func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
 	need := uint64(s.bundle.size>>20) + minSpareDisk
 	switch {
 	case h.arch != constraints.HostArch():
 		return withHints(
-			fmt.Errorf("host %q is %s, and the model's binary is for %s",
+			fmt.Errorf("host %q has the architecture %s, but the model's binary is for %s",
 				m.target, h.arch, constraints.HostArch()),
 			"name a host of the same architecture",
 		)
 	case h.free < need:
 		return withHints(
-			fmt.Errorf("the disk of host %q is full: %d MB are free below %s, %d are needed",
+			fmt.Errorf("the disk of host %q is full: only %d MB are free below %s, but %d are needed",
 				m.target, h.free, p.root, need),
-			"make room there; then: juju resolved "+s.spec.Machine,
+			"free some disk space there, then: juju resolved "+s.spec.Machine,
 		)
 	}
 
@@ -249,7 +260,8 @@ func (p *Provider) checkFit(s *startRun, m member, h hostFacts) error {
 	return nil
 }
 
-// findHardware returns the host's hardware. Values in the pool go before those that were found on the host.
+// findHardware returns the host's hardware. Values in the pool take precedence over those that were found
+// on the host.
 func (m member) findHardware(h hostFacts) (constraints.Hardware, error) {
 	said, err := constraints.Parse(m.hardware)
 	if err != nil {
@@ -265,20 +277,21 @@ func (m member) findHardware(h hostFacts) (constraints.Hardware, error) {
 	return facts, nil
 }
 
-// member is a host of the pool.
+// member is a host in the pool.
 type member struct {
 	target   target
-	hardware string // facts, as constraints are written; what it leaves open is looked up on the host
+	hardware string // in the syntax of constraints; missing values are found on the host
 }
 
-// UnmarshalYAML reads a host: its name alone, or with facts.
+// UnmarshalYAML reads a host: a string, or a mapping with its hardware and fingerprint.
 func (m *member) UnmarshalYAML(node *yaml.Node) error {
 	entry := struct {
 		Host        string `yaml:"host"`
 		Fingerprint string `yaml:"fingerprint"`
 		Hardware    string `yaml:"hardware"`
 
-		Unknown map[string]any `yaml:",inline"` // which would be passed over in silence
+		// Unknown collects all other keys, which would otherwise be ignored silently.
+		Unknown map[string]any `yaml:",inline"`
 	}{Host: node.Value}
 
 	if node.Kind != yaml.ScalarNode {
@@ -288,7 +301,7 @@ func (m *member) UnmarshalYAML(node *yaml.Node) error {
 	}
 
 	for key := range entry.Unknown {
-		return fmt.Errorf("unknown key %q of a host: there are host, fingerprint and hardware", key)
+		return fmt.Errorf("unknown key %q of a host: the keys are host, fingerprint and hardware", key)
 	}
 	if entry.Fingerprint != "" {
 		entry.Host += "#" + entry.Fingerprint
@@ -303,7 +316,7 @@ func (m *member) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// readHosts returns the pool, and which hosts are machines.
+// readHosts returns the pool, and the records of hosts that are machines.
 func (p *Provider) readHosts() (pool []member, records map[string]hostRecord, err error) {
 	pool, err = p.readPool()
 	if err != nil {
@@ -314,7 +327,7 @@ func (p *Provider) readHosts() (pool []member, records map[string]hostRecord, er
 	return pool, records, err
 }
 
-// readPool reads the pool of hosts: a list, or the file that holds one. It reads the file every time, so
+// readPool reads the pool of hosts: a list, or the file that contains one. It reads the file every time, so
 // that operators can add hosts.
 func (p *Provider) readPool() ([]member, error) {
 	text := strings.TrimSpace(p.env.Config["pool"])
@@ -343,7 +356,7 @@ func (p *Provider) readPool() ([]member, error) {
 	seen := map[string]bool{}
 	for _, m := range members {
 		if seen[m.target.address()] {
-			return nil, fmt.Errorf("cannot read ssh.pool: host %q is there twice", m.target.address())
+			return nil, fmt.Errorf("cannot read ssh.pool: host %q appears twice", m.target.address())
 		}
 		seen[m.target.address()] = true
 	}

@@ -22,12 +22,12 @@ import (
 const (
 	connectTimeout    = 15 * time.Second // to connect and log in
 	keepaliveInterval = 5 * time.Second
-	// keepaliveTimeout is how long a host may say nothing at all. What asks it waits
-	// behind the binary that is being copied, on however slow a line.
+	// keepaliveTimeout is how long a host can take to answer a keepalive. It is long, since a keepalive may
+	// wait behind the data of a binary that is being copied over a slow connection.
 	keepaliveTimeout = time.Minute
 )
 
-// conn is a login on a host. It ends when its context does.
+// conn is an SSH connection to a host. It ends when its context is done.
 type conn struct {
 	target    target
 	client    *ssh.Client
@@ -37,12 +37,13 @@ type conn struct {
 
 func (c *conn) close() {
 	c.cancel()
+	// This fails if the keepalive has already closed the broken connection.
 	_ = c.client.Close()
 	c.keepalive.Wait()
 }
 
-// dial logs in to a host, whose key must be known. It returns an error that wraps [provider.ErrTransient]
-// if it did not reach the host.
+// dial logs in to a host, whose key must be known. Its error wraps [provider.ErrTransient] if it did not
+// reach the host.
 func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 	policy, err := p.newHostKeyPolicy(t)
 	if err != nil {
@@ -55,8 +56,8 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 	}
 	defer l.close()
 
-	// refused is the first verdict against a key of the host. It is nil again once a key was accepted, since what
-	// fails after that is the login.
+	// refused is the first error about a key of the host. It is reset once a key was accepted, since any
+	// later error concerns the login.
 	var refused error
 	checkKey := func(name string, remote net.Addr, key ssh.PublicKey) error {
 		if verdict := policy.check(name, remote, key); verdict != nil {
@@ -90,16 +91,17 @@ func (p *Provider) dial(ctx context.Context, t target) (*conn, error) {
 	return nil, explainDial(t, l, cmp.Or(refused, err))
 }
 
-// The library has no error value for a host that has no key of that kind.
+// noCommonKeyText is part of the library's error for a host without a key for the requested algorithms. The
+// library has no error value for this case.
 const noCommonKeyText = "no common algorithm for host key"
 
-// explainDial returns the error of a login with advice.
+// explainDial returns the error of a login with hints.
 func explainDial(t target, l loginMethods, err error) error {
 	switch {
 	case strings.Contains(err.Error(), "unable to authenticate"):
 		return withHints(fmt.Errorf("cannot log in to %q: the host accepts none of: %s",
 			t, strings.Join(l.tried, ", ")),
-			"make the host accept one of them (ssh-copy-id), or: "+loginAdvice)
+			"configure the host to accept one of them (ssh-copy-id), or: "+loginAdvice)
 	case strings.Contains(err.Error(), "no common algorithm"):
 		return fmt.Errorf("cannot log in to %q: %w", t, err)
 	}
@@ -127,12 +129,12 @@ func (p *Provider) connect(ctx context.Context, t target, config *ssh.ClientConf
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// explainHandshake returns the error of a handshake. A host that does not answer is a transient error.
+// explainHandshake returns the error of a handshake. It is transient if the host does not answer.
 func explainHandshake(ctx context.Context, t target, err error) error {
 	var network net.Error
 	switch {
 	case ctx.Err() != nil:
-		return unreachableError(t, fmt.Errorf("it does not answer within %s", connectTimeout))
+		return unreachableError(t, fmt.Errorf("the host does not answer within %s", connectTimeout))
 	case strings.Contains(err.Error(), "unable to authenticate"), strings.Contains(err.Error(), "no common algorithm"):
 		return err
 	case errors.As(err, &network), strings.Contains(err.Error(), "EOF"), strings.Contains(err.Error(), "disconnect"):
@@ -142,50 +144,56 @@ func explainHandshake(ctx context.Context, t target, err error) error {
 	return fmt.Errorf("cannot log in to %q: %w", t, err)
 }
 
-// unreachableError returns an error for a host that does not answer. It is transient, since the host can be
+// unreachableError returns an error for a host that does not answer. It is transient, since the host may come
 // back.
 func unreachableError(t target, err error) error {
 	return fmt.Errorf("cannot reach host %q: %w: %w", t, err, provider.ErrTransient)
 }
 
-// newConn returns the connection of a login. It closes the login when ctx is done, or when the host no
-// longer answers.
+// newConn returns a conn for a client. It closes the client when ctx is done, or when the host no longer
+// answers.
 func newConn(ctx context.Context, t target, client *ssh.Client) *conn {
 	ctx, end := context.WithCancel(ctx)
 	c := &conn{target: t, client: client, cancel: end}
 	c.keepalive.Go(func() {
 		for sendKeepalive(ctx, client) == nil {
 		}
+		// The host no longer answers, or the connection is no longer used. This ends all calls that still wait.
 		_ = client.Close()
 	})
 
 	return c
 }
 
-// sendKeepalive waits for keepaliveInterval, and then waits for an answer of the host. It closes the client
-// if none comes within keepaliveTimeout.
+// sendKeepalive waits for keepaliveInterval, and then requests an answer from the host. It closes the client
+// if no answer comes within keepaliveTimeout.
 func sendKeepalive(ctx context.Context, client *ssh.Client) error {
 	if err := backoff.Sleep(ctx, keepaliveInterval); err != nil {
 		return err
 	}
 
-	silent := time.AfterFunc(keepaliveTimeout, func() { _ = client.Close() })
+	// Only closing the client ends a request that is not answered.
+	closeClient := func() { _ = client.Close() }
+	silent := time.AfterFunc(keepaliveTimeout, closeClient)
 	defer silent.Stop()
-	defer context.AfterFunc(ctx, func() { _ = client.Close() })()
-	_, _, err := client.SendRequest("keepalive@openssh.com", true, nil)
+	stop := context.AfterFunc(ctx, closeClient)
+	defer stop()
+
+	const wantReply = true
+	_, _, err := client.SendRequest("keepalive@openssh.com", wantReply, nil)
 	return err
 }
 
-// scripts are run on hosts, by /bin/sh, as root. Nothing secret is among their
-// arguments, which everybody on the host can see: that goes by stdin.
+// scripts run on hosts, with /bin/sh, as root. Every user of a host can see their arguments, so secrets are
+// passed on stdin.
 //
 //go:embed scripts/*.sh
 var scripts embed.FS
 
-// asRoot becomes root by sudo where the user is not root, and runs the script.
+// asRoot runs the script as root. It uses sudo if the user is not root.
 const asRoot = `[ "$(id -u)" = 0 ] && exec sh -c "$0" bijou "$@"; exec sudo -n -- sh -c "$0" bijou "$@"`
 
-// scriptError is a script that ended with an exit code.
+// scriptError is the error of a script that has failed.
 type scriptError struct {
 	code   int
 	stderr string
@@ -198,8 +206,11 @@ func (e scriptError) Error() string {
 	return e.stderr
 }
 
-// run runs a script as root. The error is a scriptError where the script failed, and transient
-// where the host went away.
+// noStdin is given to run for a script that reads nothing.
+var noStdin io.Reader
+
+// run runs a script as root. It returns a scriptError if the script fails, and a transient error if the
+// connection to the host breaks.
 func (c *conn) run(ctx context.Context, script string, stdin io.Reader, args ...string) (string, error) {
 	text, err := scripts.ReadFile("scripts/" + script + ".sh")
 	if err != nil {
@@ -219,7 +230,7 @@ func (c *conn) run(ctx context.Context, script string, stdin io.Reader, args ...
 	case !errors.As(err, &code):
 		return "", unreachableError(c.target, err)
 	case strings.HasPrefix(code.stderr, "sudo: "), strings.Contains(code.stderr, "sudo: not found"):
-		return "", withHints(fmt.Errorf("user %q is not root on host %q, and cannot become it: %w",
+		return "", withHints(fmt.Errorf("user %q is not root on host %q, and cannot become root: %w",
 			c.target.User, c.target, err),
 			"let that user use sudo without a password, or name root@"+c.target.Host)
 	}
@@ -253,18 +264,19 @@ func (c *conn) execCommand(ctx context.Context, command string, stdin io.Reader)
 	return string(stdout), err
 }
 
-// boundedBuffer keeps the first maxOutput bytes: a host is not trusted to end.
+// boundedBuffer keeps the first maxOutput bytes, since a host could send endless output.
 type boundedBuffer []byte
 
 const maxOutput = 16 << 10
 
-// Write keeps the first bytes, and drops the rest.
+// Write keeps the first maxOutput bytes, and drops the rest.
 func (b *boundedBuffer) Write(data []byte) (int, error) {
 	*b = append(*b, data[:min(len(data), maxOutput-len(*b))]...)
 	return len(data), nil
 }
 
-// stripUnprintable removes unprintable characters from a host's answer, so that it cannot steer a terminal.
+// stripUnprintable removes unprintable characters from a host's output, so that it cannot control a
+// terminal.
 func stripUnprintable(said string) string {
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsPrint(r) {
@@ -282,7 +294,7 @@ func quoteWords(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// withHints adds hints to an error, each of which tells the operator how to go on.
+// withHints adds hints to an error. A hint is advice for the operator.
 func withHints(err error, hints ...string) error {
 	for _, h := range hints {
 		err = fmt.Errorf("%w\nhint: %s", err, h)

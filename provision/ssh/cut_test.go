@@ -17,8 +17,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestCutAnywhere ends the connection between any two commands of a start, and starts again. There must
-// be one instance, and a stop must leave nothing.
+// TestCutAnywhere breaks the connection between any two commands of a start, and starts again. There must be
+// one instance, and no trace of it may remain after a stop.
 func TestCutAnywhere(t *testing.T) {
 	need.Whole(t)
 	for n := int64(1); ; n++ {
@@ -56,7 +56,9 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// TestAway checks that a host can go away and return while another works.
+// TestAway checks a machine whose host is away. The machine counts as running, and is neither started on a
+// different host nor stopped. Other machines are not affected. Once the host is back, the machine can be
+// stopped.
 func TestAway(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 2)
@@ -76,7 +78,7 @@ func TestAway(t *testing.T) {
 		return wire(ctx, network, address)
 	}
 	away.Store(true)
-	for range 2 { // asked, and then left alone
+	for range 2 { // the first list asks the host, and the second does not
 		if found := r.instances(); len(found) != 2 || found[0] != started[0] || found[1] != started[1] {
 			t.Fatalf("with a host away: instances %+v, want %+v", found, started)
 		}
@@ -97,8 +99,8 @@ func TestAway(t *testing.T) {
 	check(t, r.Stop(t.Context(), started[1].ID))
 }
 
-// TestSilent checks that a host that accepts connections and sends nothing delays Instances once, by
-// the host's timeout, and not the next time.
+// TestSilent checks that a host that accepts connections and sends nothing delays Instances once, by the
+// host's timeout, and does not delay the next call.
 func TestSilent(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 2)
@@ -127,8 +129,8 @@ func TestSilent(t *testing.T) {
 	check(t, r.Stop(t.Context(), i.ID))
 }
 
-// TestManySilent checks that Instances stays within its timeout when more hosts are silent than it asks
-// in parallel. It must also list the recorded instances of hosts whose turn never came.
+// TestManySilent checks that Instances returns within its timeout if more hosts are silent than it asks in
+// parallel. It must also list the recorded instances of hosts that it could not ask in time.
 func TestManySilent(t *testing.T) {
 	r := newRig(t, 0)
 	var pool []string
@@ -150,7 +152,7 @@ func TestManySilent(t *testing.T) {
 	}
 }
 
-// TestSudo checks logins as a user who becomes root through sudo, and as one who cannot.
+// TestSudo checks logins as a user who can become root with sudo, and as a user who cannot.
 func TestSudo(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 1)

@@ -12,14 +12,15 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// hook starts a process as a hook of a machine of this environment might have left it running.
+// hook starts a process that looks like a process that a hook on one of the environment's machines has left
+// running.
 func hook(t *testing.T, machine string) (ended chan struct{}) {
 	t.Helper()
 	c := exec.Command("sleep", "600")
 	c.Env = []string{"PATH=" + os.Getenv("PATH"), "JUJU_ENV_UUID=e0a1", "JUJU_MACHINE_ID=" + machine}
 	check(t, c.Start())
 	ended = make(chan struct{})
-	go func() { // ends with the process, at the latest with the test
+	go func() { // ends with the process, which ends with the test at the latest
 		_ = c.Wait()
 		close(ended)
 	}()
@@ -30,7 +31,7 @@ func hook(t *testing.T, machine string) (ended chan struct{}) {
 	return ended
 }
 
-// sockets makes the directory of a machine's sockets on a host.
+// sockets creates the directory of a machine's sockets on a host.
 func sockets(t *testing.T, s *server, machine string) string {
 	t.Helper()
 	short := func(name string) string {
@@ -42,8 +43,8 @@ func sockets(t *testing.T, s *server, machine string) string {
 	return dir
 }
 
-// TestStopLeavesMachineZero checks that Stop leaves machine 0 alone, since the environment's own host
-// may also be in the pool.
+// TestStopLeavesMachineZero checks that Stop does not affect machine 0, since the environment's own host may
+// also be in the pool.
 func TestStopLeavesMachineZero(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 1)

@@ -78,7 +78,7 @@ func (w *world) host(instance string) *fleet.Host {
 	return nil
 }
 
-// fresh checks that the previous case left nothing behind.
+// fresh checks that no trace of the previous case remains.
 func (w *world) fresh() {
 	w.t.Helper()
 	for _, h := range w.hosts {

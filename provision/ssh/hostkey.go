@@ -14,14 +14,14 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// hostKeyPolicy says which key of a host is accepted, before one is seen.
+// hostKeyPolicy decides which key of a host is accepted.
 type hostKeyPolicy struct {
 	check    ssh.HostKeyCallback
-	attempts [][]string // the key algorithms to ask the host for, one attempt after the other
+	attempts [][]string // the key algorithms to request from the host in each attempt
 }
 
-// newHostKeyPolicy returns the policy for the target's keys: its own fingerprint if it has one, or the file
-// of known hosts.
+// newHostKeyPolicy returns the policy for the target's keys. If the target has a fingerprint, the key must
+// match it. Otherwise the key must be in the file of known hosts.
 func (p *Provider) newHostKeyPolicy(t target) (hostKeyPolicy, error) {
 	if t.Fingerprint != "" {
 		return hostKeyPolicy{check: pinFingerprint(t), attempts: keyFamilies()}, nil
@@ -49,8 +49,8 @@ func (p *Provider) knownHostsFile() (string, error) {
 	return expandPath(cmp.Or(p.env.Config["known-hosts"], "~/.ssh/known_hosts"))
 }
 
-// keyFamilies returns the families of host keys, the best first. The provider tries one after the other,
-// since a fingerprint does not show its family.
+// keyFamilies returns the families of host keys, the best first. The provider tries each in turn, since a
+// fingerprint does not show its family.
 func keyFamilies() [][]string {
 	return [][]string{
 		{ssh.KeyAlgoED25519},
@@ -68,8 +68,8 @@ func pinFingerprint(t target) ssh.HostKeyCallback {
 	}
 }
 
-// knownAlgorithms returns the algorithms of the host's known keys, which the host must use; nil if no key
-// is known.
+// knownAlgorithms returns the algorithms of the host's known keys, which the host must use. It returns nil
+// if no key is known.
 func knownAlgorithms(t target, known ssh.HostKeyCallback) (algorithms []string) {
 	var mismatch *knownhosts.KeyError
 	if !errors.As(known(t.address(), &net.TCPAddr{}, noKey{}), &mismatch) {
@@ -92,14 +92,14 @@ func knownAlgorithms(t target, known ssh.HostKeyCallback) (algorithms []string) 
 	return algorithms
 }
 
-// noKey is a key that no host has.
+// noKey is a key that no host can have.
 type noKey struct{}
 
 func (noKey) Type() string                        { return "none" }
 func (noKey) Marshal() []byte                     { return []byte("none") }
 func (noKey) Verify([]byte, *ssh.Signature) error { return errors.New("no key") }
 
-// explainVerdict returns the error for the verdict of known_hosts on a host's key.
+// explainVerdict returns the error for the result of a known_hosts check of a host's key.
 func explainVerdict(t target, file string, key ssh.PublicKey, verdict error) error {
 	var mismatch *knownhosts.KeyError
 	var revoked *knownhosts.RevokedError
@@ -110,7 +110,7 @@ func explainVerdict(t target, file string, key ssh.PublicKey, verdict error) err
 		return fmt.Errorf("THE KEY OF HOST %q IS REVOKED by %s:%d: %s %s; nothing was sent to it",
 			t, file, revoked.Revoked.Line, key.Type(), ssh.FingerprintSHA256(key))
 	case errors.As(verdict, &mismatch) && len(mismatch.Want) > 0:
-		return changedKeyError(t, key, fmt.Sprintf("%s:%d has another", file, mismatch.Want[0].Line))
+		return changedKeyError(t, key, fmt.Sprintf("%s:%d has a different key", file, mismatch.Want[0].Line))
 	case errors.As(verdict, &mismatch):
 		return unknownKeyError(t, key, file)
 	}
@@ -118,15 +118,15 @@ func explainVerdict(t target, file string, key ssh.PublicKey, verdict error) err
 	return fmt.Errorf("cannot check the key of host %q: %w", t, verdict)
 }
 
-// unknownKeyError returns the error about a key that nobody has vouched for, with the ways to do that.
+// unknownKeyError returns the error for an unknown key, with hints on how to confirm the key.
 func unknownKeyError(t target, key ssh.PublicKey, file string) error {
 	fingerprint := ssh.FingerprintSHA256(key)
 	kind := cmp.Or(map[string]string{ssh.KeyAlgoED25519: "ed25519", ssh.KeyAlgoRSA: "rsa"}[key.Type()], "ecdsa")
 	return withHints(fmt.Errorf("cannot trust host %q: its key is unknown, %s %s",
 		t, key.Type(), fingerprint),
-		"compare it at the host's own console: ssh-keygen -lf /etc/ssh/ssh_host_"+kind+"_key.pub",
+		"compare the key at the host's own console: ssh-keygen -lf /etc/ssh/ssh_host_"+kind+"_key.pub",
 		fmt.Sprintf(
-			"if it is the same, confirm it: juju add-machine 'ssh:%s#%s', or that fingerprint in ssh.pool, or the host's key in %s",
+			"if the key is the same, confirm it with juju add-machine 'ssh:%s#%s', with that fingerprint in ssh.pool, or with the host's key in %s",
 			t, fingerprint, file,
 		))
 }
@@ -137,7 +137,7 @@ func changedKeyError(t target, key ssh.PublicKey, want string) error {
 		"if the host was reinstalled: check its new fingerprint at its own console, then replace the old key (ssh-keygen -R, or the pool's fingerprint)")
 }
 
-// saveHostKey saves the key of a host that a fingerprint vouches for, so that juju ssh can check it too.
+// saveHostKey saves the key of a host with a fingerprint, so that juju ssh can also check the key.
 func (p *Provider) saveHostKey(t target, key ssh.PublicKey) error {
 	if t.Fingerprint == "" {
 		return nil
@@ -152,7 +152,7 @@ func (p *Provider) saveHostKey(t target, key ssh.PublicKey) error {
 	return writeFile(path, []byte(line))
 }
 
-// keyPath returns the path of the target's saved key, in a file like one of known hosts.
+// keyPath returns the path of the file with the target's saved key, which has the format of known_hosts.
 func (p *Provider) keyPath(t target) string {
 	return filepath.Join(p.env.Dir, "ssh", "keys", t.address())
 }

@@ -16,24 +16,24 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 )
 
-// loginMethods holds the keys and passwords to log in with.
+// loginMethods are the ways to log in to a host.
 type loginMethods struct {
 	methods []ssh.AuthMethod
-	tried   []string // what they are, for people; no secrets
-	close   func()   // never nil
+	tried   []string // descriptions of the methods for messages, without secrets
+	close   func()   // closes the connection to the ssh-agent; never nil
 }
 
-// gatherLogin returns the ways to log in to a host: with the configured keys and password, or else with
-// those of the ssh-agent and of the user. The ssh-agent must answer in bounded time, and before ctx is
-// done.
+// gatherLogin returns the ways to log in to a host: with the configured key or, without a configured key, with
+// the keys of the ssh-agent and of the user; and with the configured password. The ssh-agent must answer within
+// agentTimeout, and before ctx is done.
 func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, error) {
 	l := loginMethods{close: func() {}}
 	signers, err := p.readIdentities(&l)
 	if err != nil {
 		return l, err
 	}
-	var held agent.ExtendedAgent
 
+	var held agent.ExtendedAgent
 	if p.env.Config["identity"] == "" {
 		held = l.dialAgent(ctx)
 	}
@@ -44,7 +44,8 @@ func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, err
 			}
 			more, err := held.Signers()
 			if err != nil {
-				return signers, nil // the agent is gone, or hangs; the files' keys may do
+				// If the ssh-agent fails or hangs, the keys in files may still be accepted.
+				return signers, nil
 			}
 
 			return slices.Concat(signers, more), nil
@@ -67,8 +68,8 @@ func (p *Provider) gatherLogin(ctx context.Context, t target) (loginMethods, err
 
 const loginAdvice = "name a key with ssh.identity=FILE, start an ssh-agent, or name a file of mode 0600 with ssh.password-file=FILE"
 
-// readIdentities reads the private keys. If the configuration names a key, it must be usable. Otherwise it
-// reads those of the user's own keys that are usable.
+// readIdentities reads the private keys, and adds their descriptions to l.tried. A configured key must be
+// usable. Without one, it reads the usable keys in the user's ~/.ssh.
 func (p *Provider) readIdentities(l *loginMethods) (signers []ssh.Signer, err error) {
 	if named := p.env.Config["identity"]; named != "" {
 		path, err := expandPath(named)
@@ -111,19 +112,20 @@ func readIdentity(path string) (ssh.Signer, error) {
 	switch {
 	case errors.As(err, &locked):
 		return nil, withHints(fmt.Errorf("the key %q has a passphrase", path),
-			"give it to an ssh-agent: ssh-add "+path)
+			"add the key to an ssh-agent: ssh-add "+path)
 	case err != nil:
-		return nil, fmt.Errorf("%q does not hold a private key: %w", path, err)
+		return nil, fmt.Errorf("%q does not contain a private key: %w", path, err)
 	}
 
 	return signer, nil
 }
 
-// agentTimeout bounds all that the ssh-agent is asked: it is less than connectTimeout, so that one
-// that hangs is not taken for a host that does.
+// agentTimeout limits all requests to the ssh-agent. It is shorter than connectTimeout, so a hanging agent
+// is not reported as a hanging host.
 const agentTimeout = 10 * time.Second
 
-// dialAgent connects to the ssh-agent; nil if there is none.
+// dialAgent connects to the ssh-agent. It returns nil if no ssh-agent is running. Otherwise it sets l.close,
+// and adds the agent's keys to l.tried.
 func (l *loginMethods) dialAgent(ctx context.Context) agent.ExtendedAgent {
 	socket := os.Getenv("SSH_AUTH_SOCK")
 	if socket == "" {
@@ -136,6 +138,7 @@ func (l *loginMethods) dialAgent(ctx context.Context) agent.ExtendedAgent {
 		return nil
 	}
 
+	// This fails only if the connection is closed. In that case, the agent's keys are not used.
 	_ = conn.SetDeadline(limit)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	l.close = func() {
@@ -147,7 +150,7 @@ func (l *loginMethods) dialAgent(ctx context.Context) agent.ExtendedAgent {
 	return agent.NewClient(conn)
 }
 
-// addPassword adds the configured password, if there is one, to the ways to log in.
+// addPassword adds the configured password, if there is one, to the methods.
 func (p *Provider) addPassword(l *loginMethods) error {
 	named := p.env.Config["password-file"]
 	if named == "" {
@@ -165,7 +168,7 @@ func (p *Provider) addPassword(l *loginMethods) error {
 
 	password := string(bytes.TrimRight(data, "\r\n"))
 	if password == "" {
-		return fmt.Errorf("cannot use ssh.password-file: %q holds no password", path)
+		return fmt.Errorf("cannot use ssh.password-file: %q contains no password", path)
 	}
 
 	l.tried = append(l.tried, "the password of "+path)
@@ -173,7 +176,8 @@ func (p *Provider) addPassword(l *loginMethods) error {
 		func(_, _ string, questions []string, echos []bool) ([]string, error) {
 			answers := make([]string, len(questions))
 			for i := range questions {
-				if !echos[i] { // what is shown as it is typed is no password
+				// A question whose answer is shown is not for a password.
+				if !echos[i] {
 					answers[i] = password
 				}
 			}
@@ -184,20 +188,21 @@ func (p *Provider) addPassword(l *loginMethods) error {
 	return nil
 }
 
-// readPrivate reads a file that no other user may read.
+// readPrivate reads a file. It returns an error if other users can read the file.
 func readPrivate(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("file %q can be read by others: chmod 600 it", path)
+		return nil, fmt.Errorf("other users have access to the file %[1]q; run: chmod 600 %[1]q", path)
 	}
 
 	return os.ReadFile(path)
 }
 
-// expandPath returns an absolute path, or one in the user's home directory for "~/".
+// expandPath returns an absolute path unchanged, and replaces "~/" with the user's home directory. It
+// returns an error for any other path.
 func expandPath(path string) (string, error) {
 	rest, own := strings.CutPrefix(path, "~/")
 	if !own && filepath.IsAbs(path) {
@@ -209,7 +214,7 @@ func expandPath(path string) (string, error) {
 
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return filepath.Join(home, rest), fmt.Errorf("cannot find %q: %w", path, err)
+		return "", fmt.Errorf("cannot find %q: %w", path, err)
 	}
 
 	return filepath.Join(home, rest), nil

@@ -20,7 +20,7 @@ func hangingAgent(t *testing.T) (asked chan net.Conn) {
 	l, err := net.Listen("unix", path)
 	check(t, err)
 	t.Setenv("SSH_AUTH_SOCK", path)
-	asked = make(chan net.Conn, 16) // more than there are connections, so that the sender never blocks
+	asked = make(chan net.Conn, 16) // more than the number of connections, so that the sender never blocks
 	var listening sync.WaitGroup
 	listening.Go(func() {
 		for {
@@ -41,8 +41,8 @@ func hangingAgent(t *testing.T) (asked chan net.Conn) {
 	return asked
 }
 
-// TestHangingAgent checks that a hanging ssh-agent delays a login until the login's context ends, and
-// no longer. If ssh.identity names a key, the agent is not asked at all.
+// TestHangingAgent checks that a hanging ssh-agent delays a login only until the login's context ends. If
+// ssh.identity names a key, the agent is not asked at all.
 func TestHangingAgent(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 1)

@@ -19,10 +19,10 @@ import (
 	"bijou/state/osutil"
 )
 
-// mark lies on a host that is a machine, and says whose.
+// mark is the content of a file on a host that is a machine. It names that machine.
 type mark struct {
 	Environment string `json:"environment"`
-	Name        string `json:"name"` // the environment's, for people
+	Name        string `json:"name"` // the environment's name, for people
 	Machine     string `json:"machine"`
 	Token       string `json:"token"`
 }
@@ -36,7 +36,7 @@ func (m mark) String() string {
 	return string(data)
 }
 
-// Operators copy the words of a mark.
+// markWord matches a word of a mark. Operators copy such words into commands.
 var markWord = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\A[A-Za-z0-9][A-Za-z0-9._-]*\z`)
 })
@@ -55,10 +55,10 @@ func readMark(text string) (m mark, err error) {
 	return m, nil
 }
 
-// errTaken: the host is a machine already.
-var errTaken = errors.New("one host is one machine's")
+// errTaken is returned if the host is already a machine.
+var errTaken = errors.New("a host can be only one machine")
 
-// takenError returns the error about a host that is a machine already.
+// takenError returns the error for a host that is already a machine.
 func (p *Provider) takenError(t target, m mark) error {
 	if m.Environment == p.env.UUID {
 		return withHints(fmt.Errorf("host %q is already machine %s: %w", t, m.Machine, errTaken),
@@ -72,23 +72,23 @@ func (p *Provider) takenError(t target, m mark) error {
 			"/"+m.Environment)
 }
 
-// hostFacts was seen on a host.
+// hostFacts are facts that inspectHost has found on a host.
 type hostFacts struct {
-	arch    string // as constraints call it
+	arch    string // in the syntax of constraints
 	cores   uint64
-	memory  uint64 // MB
-	disk    uint64 // MB in all, where environments lie
-	free    uint64 // MB
+	memory  uint64 // in MiB
+	disk    uint64 // the size of the disk of Provider.root, in MiB
+	free    uint64 // the free space on that disk, in MiB
 	marked  bool
 	mark    mark
-	running bool // the agent's service
+	running bool // the agent's service is running
 }
 
-// inspectHost asks a host for its hardware, its mark, and whether the machine's agent runs there.
+// inspectHost queries a host for its hardware, its mark, and whether the machine's agent is running.
 func (p *Provider) inspectHost(ctx context.Context, c *conn) (h hostFacts, err error) {
-	said, err := c.run(ctx, "look", nil, p.root, p.env.UUID, p.systemdFolder)
+	said, err := c.run(ctx, "look", noStdin, p.root, p.env.UUID, p.systemdFolder)
 	if err != nil {
-		return h, fmt.Errorf("cannot look at host %q: %w", c.target, err)
+		return h, fmt.Errorf("cannot examine host %q: %w", c.target, err)
 	}
 	numbers := map[string]*uint64{"cores": &h.cores, "memory": &h.memory, "disk": &h.disk, "free": &h.free}
 
@@ -107,14 +107,15 @@ func (p *Provider) inspectHost(ctx context.Context, c *conn) (h hostFacts, err e
 		}
 
 		if n := numbers[key]; n != nil {
-			*n, _ = strconv.ParseUint(value, 10, 64) // what is no number stays unknown
+			// A value that is not a number stays unknown.
+			*n, _ = strconv.ParseUint(value, 10, 64)
 		}
 	}
 
 	return h, nil
 }
 
-// newInstance returns the instance that a host is.
+// newInstance returns the instance on a host.
 func (p *Provider) newInstance(t target, machine string, running bool) provider.Instance {
 	return provider.Instance{
 		ID:          t.String() + "/" + machine,
@@ -126,16 +127,16 @@ func (p *Provider) newInstance(t target, machine string, running bool) provider.
 	}
 }
 
-// hostRecord says that a host is a machine, or is about to become it. It is written before the host
-// is touched, and removed when nothing is left on it: so that a host that does not answer is known
-// to be a machine all the same.
+// hostRecord is the ledger's record of a host that is a machine, or is about to become one. It is written
+// before the host is changed, and removed when nothing is left on the host. So a host that does not answer
+// is still known to be a machine.
 type hostRecord struct {
 	Host        string `json:"host"` // user@host:port
 	Fingerprint string `json:"fingerprint,omitempty"`
 	Machine     string `json:"machine"`
 	Token       string `json:"token"`
 
-	unreadable error // why nobody knows which host it is
+	unreadable error // the reason why the record cannot be read, or nil
 }
 
 // parseHost returns the host of the record, with the fingerprint of its key.
@@ -156,20 +157,21 @@ func (p *Provider) ledgerPath(machine string) string {
 	return filepath.Join(p.env.Dir, "ssh", "machines", machine+".json")
 }
 
-// readLedger reads the records of hosts that are machines, by machine. A record that cannot be read is
-// returned as such. It keeps its own machine from starting on a different host, and affects no other
-// machine.
+// readLedger reads the records of hosts that are machines, by machine. A record that cannot be read is also
+// returned, with its error. It keeps its own machine from being started on a different host, and does not
+// affect other machines.
 func (p *Provider) readLedger() (map[string]hostRecord, error) {
 	entries, err := os.ReadDir(filepath.Dir(p.ledgerPath("")))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("cannot read which hosts are machines: %w", err)
 	}
-	all := map[string]hostRecord{}
 
+	all := map[string]hostRecord{}
 	for _, e := range entries {
 		machine, ok := strings.CutSuffix(e.Name(), ".json")
 		if !ok || provider.CheckMachine(machine) != nil {
-			continue // renameio's, of a write that was cut off
+			// This is the temporary file of an interrupted write.
+			continue
 		}
 
 		if r, isHost := p.readHostRecord(machine); isHost {
@@ -180,34 +182,35 @@ func (p *Provider) readLedger() (map[string]hostRecord, error) {
 	return all, nil
 }
 
-// readHostRecord reads the record of a machine's host. isHost is false if it is gone, or empty, which an
-// operator makes it to give up the host.
+// readHostRecord reads the record of a machine's host. isHost is false if the record does not exist or is
+// empty. Operators empty a record to give up the host.
 func (p *Provider) readHostRecord(machine string) (r hostRecord, isHost bool) {
 	data, err := os.ReadFile(p.ledgerPath(machine))
 	if errors.Is(err, fs.ErrNotExist) {
 		return hostRecord{}, false
 	}
-	if err == nil && len(data) == 0 {
+	if err != nil {
+		return p.unreadableRecord(machine, err), true
+	}
+	if len(data) == 0 {
 		return hostRecord{}, false
 	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return p.unreadableRecord(machine, err), true
+	}
 
-	if err == nil {
-		err = json.Unmarshal(data, &r)
-	}
-	if err != nil {
-		r = hostRecord{
-			Machine: machine,
-			unreadable: fmt.Errorf("cannot read which host is machine %s, in %q: %w",
-				machine, p.ledgerPath(machine), err),
-		}
-	}
 	return r, true
 }
 
-// Identity tells one host of a machine from the next, and one start from the next.
+func (p *Provider) unreadableRecord(machine string, err error) hostRecord {
+	err = fmt.Errorf("cannot read which host is machine %s, in %q: %w", machine, p.ledgerPath(machine), err)
+	return hostRecord{Machine: machine, unreadable: err}
+}
+
+// Identity distinguishes a machine's host and start from the next ones.
 func (r hostRecord) Identity() any { return [2]string{r.Host, r.Token} }
 
-// writeRecord writes the ledger's record of the host that a machine has.
+// writeRecord writes the ledger's record of a machine's host.
 func (p *Provider) writeRecord(t target, machine, token string) error {
 	path := p.ledgerPath(machine)
 	err := osutil.MkdirAll(filepath.Dir(path), 0o700)
@@ -228,14 +231,14 @@ func (p *Provider) writeRecord(t target, machine, token string) error {
 	return nil
 }
 
-// isGivenUp reports whether the operator has given the machine's host up as gone for good, by emptying its
-// record. A removed record would not do: a host that is only away would be recorded again.
+// isGivenUp reports whether the operator has given up the machine's host by emptying its record. Removing the
+// record would not be enough, since a host that came back would be recorded again.
 func (p *Provider) isGivenUp(machine string) bool {
 	info, err := os.Stat(p.ledgerPath(machine))
 	return err == nil && info.Size() == 0
 }
 
-// removeRecord removes a machine's record, unless it is about a different host.
+// removeRecord removes a machine's record, unless the record is about a different host.
 func (p *Provider) removeRecord(t target, machine string) error {
 	all, err := p.readLedger()
 	if err != nil || all[machine].Host != t.String() && !p.isGivenUp(machine) {
@@ -243,13 +246,13 @@ func (p *Provider) removeRecord(t target, machine string) error {
 	}
 
 	if err := os.Remove(p.ledgerPath(machine)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot forget that host %q was machine %s: %w", t, machine, err)
+		return fmt.Errorf("cannot remove the record that host %q was machine %s: %w", t, machine, err)
 	}
 
 	return nil
 }
 
-// writeFile writes a file, and makes its directory.
+// writeFile writes a file, and creates its directory.
 func writeFile(path string, data []byte) error {
 	err := osutil.MkdirAll(filepath.Dir(path), 0o700)
 	if err != nil {

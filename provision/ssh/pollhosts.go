@@ -11,19 +11,19 @@ import (
 	"bijou/provision/provider"
 )
 
-// polledHost is a host to be asked whose machine it is.
+// polledHost is a host that Instances queries for its machine.
 type polledHost struct {
 	target target
-	record hostRecord // its machine, as far as is known; empty: none
+	record hostRecord // the ledger's record of its machine, or the zero hostRecord
 }
 
-// maxParallelPolls limits how many hosts are asked at the same time.
+// maxParallelPolls is the maximum number of hosts that are queried at the same time.
 const maxParallelPolls = 32
 
-// Instances queries all hosts of the pool, and all that are machines, at the same time and in bounded time.
-// A host that does not answer, or refuses the login, counts as running if it is known to be a machine. It
-// can run on the other side of a partition, and must not be started elsewhere. It is then left alone for a
-// while, so that hosts that were not queried in time come first in the next round.
+// Instances queries all hosts in the pool, and all hosts that are machines, in parallel and in limited time.
+// A known machine whose host does not answer, or refuses the login, counts as running. It may be running on
+// the other side of a network partition, so it must not be started on a different host. A host that does not
+// answer is skipped for a while, so that the next round first queries the hosts for which there was no time.
 func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 	hosts, err := p.listHosts()
 	if err != nil {
@@ -33,7 +33,8 @@ func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 	round, cancel := context.WithTimeout(ctx, p.pollTimeout)
 	defer cancel()
 	answers := make([]*provider.Instance, len(hosts))
-	seats := make(chan struct{}, maxParallelPolls) // one slot a host that is asked
+	// Each query of a host takes one slot.
+	seats := make(chan struct{}, maxParallelPolls)
 	var asking sync.WaitGroup
 
 	for i, h := range hosts {
@@ -60,6 +61,7 @@ func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 		}
 	}
 
+	// The ids of machines are numbers.
 	slices.SortFunc(found, func(a, b provider.Instance) int {
 		n, _ := strconv.Atoi(a.Machine)
 		m, _ := strconv.Atoi(b.Machine)
@@ -69,7 +71,7 @@ func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 	return found, nil
 }
 
-// listHosts lists the hosts to query: those in the ledger, and the others of the pool.
+// listHosts lists the hosts to query: the hosts in the ledger, and the other hosts in the pool.
 func (p *Provider) listHosts() (hosts []polledHost, err error) {
 	pool, records, err := p.readHosts()
 	if err != nil {
@@ -78,7 +80,8 @@ func (p *Provider) listHosts() (hosts []polledHost, err error) {
 
 	for _, r := range records {
 		if r.unreadable != nil {
-			continue // its host, if it is of the pool, is asked, and writes it anew
+			// If its host is in the pool, the host's answer replaces the record.
+			continue
 		}
 		t, err := r.parseHost()
 		if err != nil {
@@ -96,8 +99,8 @@ func (p *Provider) listHosts() (hosts []polledHost, err error) {
 	return hosts, nil
 }
 
-// pollHost queries one host; nil if it is no machine of this environment. It notes a host as silent only if
-// it has waited for the full time.
+// pollHost queries one host. It returns nil if the host is not a machine of this environment. It records a
+// host as silent only if it has waited for the full hostTimeout.
 func (p *Provider) pollHost(ctx context.Context, a polledHost) *provider.Instance {
 	if !p.isSilent(a.target) {
 		h, err := p.dialAndInspect(ctx, a.target)
@@ -118,7 +121,8 @@ func (p *Provider) presumeRunning(a polledHost) *provider.Instance {
 	if a.record.Machine == "" {
 		return nil
 	}
-	return new(p.newInstance(a.target, a.record.Machine, true))
+	const running = true
+	return new(p.newInstance(a.target, a.record.Machine, running))
 }
 
 // dialAndInspect connects to the host, and reads its mark and state.
@@ -134,8 +138,8 @@ func (p *Provider) dialAndInspect(ctx context.Context, t target) (hostFacts, err
 	return p.inspectHost(ctx, c)
 }
 
-// readAnswer returns the instance that the host is, by the mark on it, or nil. It corrects the ledger if that says
-// something different.
+// readAnswer returns the instance according to the mark on the host, or nil. It corrects the ledger if the
+// ledger differs from the mark.
 func (p *Provider) readAnswer(a polledHost, h hostFacts) *provider.Instance {
 	if !h.marked || h.mark.Environment != p.env.UUID {
 		p.forgetUnmarked(a)
@@ -151,8 +155,8 @@ func (p *Provider) readAnswer(a polledHost, h hostFacts) *provider.Instance {
 	return new(p.newInstance(a.target, h.mark.Machine, h.running))
 }
 
-// forgetUnmarked removes the ledger's record of a host that was chosen for a machine but does not have that
-// machine's mark. It does nothing while a start of the machine runs, which may write the mark.
+// forgetUnmarked removes the ledger's record of a host that was chosen for a machine but does not have the
+// machine's mark. It does nothing during a start of that machine, which may be about to write the mark.
 func (p *Provider) forgetUnmarked(a polledHost) {
 	if a.record.Machine == "" {
 		return
@@ -164,7 +168,7 @@ func (p *Provider) forgetUnmarked(a polledHost) {
 	defer lock.Unlock()
 
 	if err := p.removeRecord(a.target, a.record.Machine); err != nil {
-		p.log.Warn("a record of a host stays", "machine", a.record.Machine, "error", err)
+		p.log.Warn("cannot remove the record of a host", "machine", a.record.Machine, "error", err)
 	}
 }
 
@@ -184,13 +188,13 @@ func (p *Provider) noteAnswer(t target) {
 	delete(p.silentSince, t.String())
 }
 
-// noteSilence notes that the host does not answer, and warns the first time.
+// noteSilence records that the host does not answer, and logs a warning the first time.
 func (p *Provider) noteSilence(a polledHost, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
 	if _, was := p.silentSince[a.target.String()]; !was {
-		p.log.Warn("a host does not answer: its machine, if it is one, counts as running and is not started elsewhere",
+		p.log.Warn("a host does not answer: if it is a machine, that machine counts as running and is not started elsewhere",
 			"host", a.target.String(), "machine", a.record.Machine, "error", err)
 	}
 	p.silentSince[a.target.String()] = time.Now()

@@ -20,9 +20,9 @@ import (
 type refusal struct {
 	name      string
 	arrange   func(r *rig, spec *provider.Spec)
-	want      []string // in the error
+	want      []string // texts in the error
 	transient bool
-	kept      bool // files that were on the host before stay, and are not checked
+	kept      bool // whether files that existed on the host before remain, and are not checked
 }
 
 func config(key, value string) func(*rig, *provider.Spec) {
@@ -48,11 +48,11 @@ func marked(m mark) func(*rig, *provider.Spec) {
 
 func refusals() []refusal {
 	return []refusal{
-		{name: "an unknown key", want: []string{"its key is unknown, ssh-ed25519 SHA256:", "hint: compare it", "#SHA256:"},
+		{name: "an unknown key", want: []string{"its key is unknown, ssh-ed25519 SHA256:", "hint: compare the key", "#SHA256:"},
 			arrange: func(r *rig, _ *provider.Spec) { r.put("known_hosts", "", 0o600) }},
 		{name: "no known hosts", want: []string{"its key is unknown"},
 			arrange: func(r *rig, _ *provider.Spec) { r.env.Config["known-hosts"] = "/nowhere/known_hosts" }},
-		{name: "a changed key", want: []string{"HAS A DIFFERENT KEY THAN EXPECTED: ssh-ed25519 SHA256:", "known_hosts:1 has another", "ssh-keygen -R"},
+		{name: "a changed key", want: []string{"HAS A DIFFERENT KEY THAN EXPECTED: ssh-ed25519 SHA256:", "known_hosts:1 has a different key", "ssh-keygen -R"},
 			arrange: func(r *rig, _ *provider.Spec) { r.hosts[0].set(func(s *server) { s.key, _ = newKey(r.t) }) }},
 		{name: "another fingerprint", want: []string{"HAS A DIFFERENT KEY", "the fingerprint given for it is SHA256:other"},
 			arrange: func(r *rig, s *provider.Spec) { s.Placement = "root@" + r.hosts[0].address + "#SHA256:other" }},
@@ -60,7 +60,7 @@ func refusals() []refusal {
 			arrange: func(r *rig, _ *provider.Spec) {
 				r.put("known_hosts", "@revoked "+knownhosts.Line([]string{r.hosts[0].address}, r.hosts[0].key.PublicKey())+"\n", 0o600)
 			}},
-		{name: "another user's key", want: []string{"cannot log in to", "the host accepts none of: the key of", "hint: make the host accept one"},
+		{name: "another user's key", want: []string{"cannot log in to", "the host accepts none of: the key of", "hint: configure the host to accept one"},
 			arrange: func(r *rig, _ *provider.Spec) { r.hosts[0].set(func(s *server) { s.accepts = nil }) }},
 		{name: "a wrong password", want: []string{"accepts none of: the key of", "the password of"},
 			arrange: func(r *rig, _ *provider.Spec) {
@@ -69,20 +69,20 @@ func refusals() []refusal {
 			}},
 		{name: "nothing to log in with", want: []string{"no key and no password given", "hint: name a key"},
 			arrange: func(r *rig, _ *provider.Spec) { delete(r.env.Config, "identity"); r.t.Setenv("HOME", r.t.TempDir()) }},
-		{name: "a password that others read", want: []string{"ssh.password-file", "can be read by others: chmod 600"},
+		{name: "a password that others read", want: []string{"ssh.password-file", "other users have access to the file", "run: chmod 600"},
 			arrange: func(r *rig, _ *provider.Spec) { r.env.Config["password-file"] = r.put("password", "s3cret", 0o644) }},
-		{name: "an empty password", want: []string{"holds no password"},
+		{name: "an empty password", want: []string{"contains no password"},
 			arrange: func(r *rig, _ *provider.Spec) { r.env.Config["password-file"] = r.put("password", "\n", 0o600) }},
 		{name: "a key that others read", want: []string{"ssh.identity", "chmod 600"},
 			arrange: func(r *rig, _ *provider.Spec) { check(r.t, os.Chmod(r.env.Config["identity"], 0o644)) }},
-		{name: "a key that is none", want: []string{"ssh.identity", "does not hold a private key"},
+		{name: "a key that is none", want: []string{"ssh.identity", "does not contain a private key"},
 			arrange: func(r *rig, _ *provider.Spec) { r.put("id", "nonsense", 0o600) }},
 		{name: "a relative path", want: []string{"want an absolute path, or ~/FILE"}, arrange: config("identity", "id")},
-		{name: "a full disk", want: []string{"the disk of host", "is full: 3 MB are free", "hint: make room"}, arrange: edit(`df -Pm "$place"`, `printf "x\nx 100 97 3 97%% /\n"`)},
+		{name: "a full disk", want: []string{"the disk of host", "is full: only 3 MB are free", "hint: free some disk space there"}, arrange: edit(`df -Pm "$place"`, `printf "x\nx 100 97 3 97%% /\n"`)},
 		{name: "a disk that is full half-way", want: []string{"cannot copy the binary", "No space left on device", "hint: its disk is full"}, kept: true,
 			arrange: edit(`cat >"$part"`, `head -c 10 >"$part"; echo "cat: write error: No space left on device" >&2; exit 1`)},
 		{name: "a copy that arrives half", want: []string{"cannot copy the binary", "its sha256 is"}, kept: true, arrange: edit(`cat >"$part"`, `head -c 10 >"$part"`)},
-		{name: "another architecture", want: []string{"is s390x, and the model's binary is for"}, arrange: edit("uname -m", "echo s390x")},
+		{name: "another architecture", want: []string{"has the architecture s390x, but the model's binary is for"}, arrange: edit("uname -m", "echo s390x")},
 		{name: "another environment's host", kept: true, transient: true, arrange: marked(mark{"e0b2", "prod", "7", "e0b2-7"}),
 			want: []string{"is already managed: it is machine 7 of model \"prod\" (uuid e0b2)", "juju remove-machine -e prod 7", "managed-by.json"}},
 		{name: "another machine's host", kept: true, transient: true, arrange: marked(mark{"e0a1", "test", "7", "e0a1-7"}), want: []string{"is already machine 7", "juju deploy --to 7"}},
@@ -131,7 +131,7 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
-// wantNothing checks that nothing of a start is left.
+// wantNothing checks that no trace of a start remains.
 func wantNothing(t *testing.T, r *rig, kept bool) {
 	t.Helper()
 	parts, _ := filepath.Glob(r.hosts[0].dir + "/lib/e0a1/*/*/*.part-*")

@@ -25,15 +25,15 @@ type server struct {
 	address string
 
 	mu      sync.Mutex
-	key     ssh.Signer // the host's
+	key     ssh.Signer // the host's key
 	accepts ssh.PublicKey
 	secret  string                      // the accepted password; "" accepts none
 	edit    func(command string) string // edits commands; may be nil
-	path    string                      // goes before the PATH of commands
-	wires   sync.Map                    // net.Conn
+	path    string                      // comes first in the PATH of commands
+	wires   sync.Map                    // the existing connections, as net.Conn
 }
 
-// newKey returns a new key, also in PEM.
+// newKey returns a new key, and the same key in PEM.
 func newKey(t *testing.T) (ssh.Signer, []byte) {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -80,14 +80,14 @@ func serve(t *testing.T, accepts ssh.PublicKey) *server {
 	return s
 }
 
-// set changes the server under its lock.
+// set changes the server's settings while it holds the lock.
 func (s *server) set(change func(s *server)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(s)
 }
 
-// cut ends all existing connections. Connections that are opened in reaction to it stay.
+// cut ends all existing connections. It does not end connections that are opened in reaction to it.
 func (s *server) cut() {
 	var all []net.Conn
 	s.wires.Range(func(wire, _ any) bool {
@@ -129,7 +129,7 @@ func (s *server) config() *ssh.ServerConfig {
 	return c
 }
 
-// talk serves one connection.
+// talk handles one connection.
 func (s *server) talk(wire net.Conn) {
 	s.wires.Store(wire, nil)
 	defer s.wires.Delete(wire)
@@ -166,7 +166,7 @@ func (s *server) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 	}
 }
 
-// command runs a command, with the host's directories in place of this machine's.
+// command runs a command that uses the host's directories in place of this machine's.
 func (s *server) command(text string, channel ssh.Channel) int {
 	text = strings.NewReplacer("/var/lib/bijou", s.dir+"/lib", "/run/systemd/system", s.dir+"/no-systemd", "/run/bijou/", s.dir+"/run/",
 		"/var/lib/juju/", s.dir+"/juju/", "/usr/bin/juju-", s.dir+"/juju-bin/juju-").Replace(text)

@@ -1,10 +1,9 @@
-// Package ssh is the provider for which a machine is a host that is there already, and reached by
-// ssh: from a pool, or named by the operator. The agent is copied there, and runs as a service.
+// Package ssh is a provider that uses existing hosts as machines. The hosts are listed in a pool or named
+// by the operator, and reached by SSH. The agent is copied to the host and runs there as a service.
 //
-// It never makes hosts, and never trusts one whose key nobody has vouched for. A host is one
-// machine's at a time: a mark on the host itself says whose, so that no two environments, and no
-// two provisioners, share one by accident. It imports provision/provider, state/constraints and
-// state/osutil only; multicall chooses it.
+// The provider never creates hosts, and trusts a host only if the operator has confirmed its key. A host is
+// only one machine at a time. A mark on the host itself names that machine, so that two environments or
+// provisioners never share a host by accident.
 package ssh
 
 import (
@@ -24,22 +23,22 @@ import (
 	"bijou/provision/provider"
 )
 
-// Provider makes hosts of a pool the machines of one environment. What it must remember (which host
-// is which machine) is in the environment's folder, and on the hosts.
+// Provider uses hosts in a pool as the machines of one environment. It records which host is which machine in
+// the environment's directory and on the hosts.
 type Provider struct {
 	env provider.Environment
 	log *slog.Logger
 
-	root          string        // on hosts: where environments lie
-	systemdFolder string        // on hosts: a folder that is there if systemd runs
-	hostTimeout   time.Duration // how long Instances waits for a host
-	retryInterval time.Duration // how long it leaves one alone that did not answer
-	pollTimeout   time.Duration // how long Instances waits in all: less than a plugin may take
+	root          string        // the directory of environments on hosts
+	systemdFolder string        // a directory that exists on hosts where systemd is running
+	hostTimeout   time.Duration // how long Instances waits for one host
+	retryInterval time.Duration // how long Instances skips a host that did not answer
+	pollTimeout   time.Duration // limits Instances; shorter than the timeout of a plugin's call
 	dialContext   func(ctx context.Context, network, address string) (net.Conn, error)
 
-	machineLocks sync.Map // *sync.Mutex by machine: one start or stop at a time
+	machineLocks sync.Map // a *sync.Mutex for each machine, held by its start or stop
 	mu           sync.Mutex
-	silentSince  map[string]time.Time // hosts that did not answer, and when that was
+	silentSince  map[string]time.Time // the hosts that did not answer, with the time of the last attempt
 }
 
 // Name is the provider's name.
@@ -47,24 +46,24 @@ const Name = "ssh"
 
 // settings returns the keys of the environment's configuration that the provider reads:
 //
-//	pool           hosts, as a YAML or JSON list, or the file that holds one
-//	known-hosts    the file of hosts' keys; default ~/.ssh/known_hosts
-//	identity       a private key's file; default the ssh-agent and ~/.ssh/id_*
-//	password-file  a file of mode 0600
+//	pool           a YAML or JSON list of hosts, or the path of a file with such a list
+//	known-hosts    a file with keys of hosts; default ~/.ssh/known_hosts
+//	identity       a file with a private key; default the ssh-agent and ~/.ssh/id_*
+//	password-file  a file of mode 0600 with a password
 func settings() []string { return []string{"identity", "known-hosts", "password-file", "pool"} }
 
-// CheckSettings refuses settings that somebody gives and the provider does not have.
+// CheckSettings returns an error if there is a setting that the provider does not have.
 func CheckSettings(config map[string]string) error {
 	for _, key := range slices.Sorted(maps.Keys(config)) {
 		if !slices.Contains(settings(), key) {
-			return fmt.Errorf("%s has no setting %q: there are %s", Name, key, strings.Join(settings(), ", "))
+			return fmt.Errorf("%s has no setting %q; the settings are: %s", Name, key, strings.Join(settings(), ", "))
 		}
 	}
 	return nil
 }
 
-// New returns the provider for the environment. It ignores unknown settings, which a newer binary can have
-// set, and checks the others when it needs them.
+// New returns the provider for the environment. It ignores unknown settings, which a newer version may have
+// set. It checks the other settings when it needs them.
 func New(e provider.Environment) (*Provider, error) {
 	return &Provider{
 		env:           e,
@@ -79,19 +78,19 @@ func New(e provider.Environment) (*Provider, error) {
 	}, nil
 }
 
-// Capabilities reports that machines are hosts of their own.
+// Capabilities reports that machines are separate hosts.
 func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 	return provider.Capabilities{Name: Name, Isolated: true, Remote: true}, nil
 }
 
 func (p *Provider) remoteDir() string { return p.root + "/" + p.env.UUID }
 
-// unitName returns the name of the agent's service, which the copied binary uses, too.
+// unitName returns the name of the agent's service. The copied binary uses the same name.
 func (p *Provider) unitName(machine string) string {
 	return "bijou-machine-" + p.env.Name + "@" + machine + ".service"
 }
 
-// lockMachine makes the callers of this process start and stop a machine one at a time.
+// lockMachine serializes the starts and stops of a machine in this process.
 func (p *Provider) lockMachine(machine string) (done func()) {
 	lock := p.machineLock(machine)
 	lock.Lock()
@@ -103,15 +102,15 @@ func (p *Provider) machineLock(machine string) *sync.Mutex {
 	return lock.(*sync.Mutex)
 }
 
-// Client describes how the system's own ssh and scp reach an instance.
+// Client contains the settings with which the system's own ssh and scp reach an instance.
 type Client struct {
 	Destination string   // user@host
-	Options     []string // that ssh and scp understand alike
-	Dir         string   // the environment's folder on the host
+	Options     []string // options of both ssh and scp
+	Dir         string   // the environment's directory on the host
 }
 
-// Client returns the options for an ssh client that reaches an instance. They name this provider's keys,
-// and only the host keys that it trusts. The user must type a password, since ssh reads none from files.
+// Client returns the settings with which ssh and scp reach an instance: the key file of ssh.identity, if set,
+// and the trusted host keys. ssh and scp cannot use ssh.password-file, so the user must type the password.
 func (p *Provider) Client(instance string) (Client, error) {
 	t, machine, err := parseID(instance)
 	if err != nil {
@@ -121,22 +120,18 @@ func (p *Provider) Client(instance string) (Client, error) {
 		return Client{}, err
 	}
 
-	known, err := p.knownHostsFile()
+	keys, err := p.trustedKeysFile(t)
 	if err != nil {
 		return Client{}, err
 	}
 
-	kept := p.keyPath(t)
-	if _, err := os.Stat(kept); err == nil && t.Fingerprint != "" {
-		known = kept
-	}
 	c := Client{
 		Destination: t.User + "@" + t.Host,
 		Dir:         p.remoteDir(),
 		Options: []string{
 			"-o", "Port=" + t.Port,
 			"-o", "StrictHostKeyChecking=yes",
-			"-o", "UserKnownHostsFile=" + known,
+			"-o", "UserKnownHostsFile=" + keys,
 			"-o", "ServerAliveInterval=10",
 		},
 	}
@@ -152,11 +147,27 @@ func (p *Provider) Client(instance string) (Client, error) {
 	return c, nil
 }
 
-// target is a host, and how it is reached.
+// trustedKeysFile returns a known_hosts file with the keys that ssh can accept from the target: the saved key
+// if the target has a fingerprint, and otherwise the user's known_hosts. ssh cannot check a fingerprint
+// itself.
+func (p *Provider) trustedKeysFile(t target) (string, error) {
+	if t.Fingerprint != "" {
+		saved := p.keyPath(t)
+		if _, err := os.Stat(saved); err == nil {
+			return saved, nil
+		}
+		// No key was saved yet, so known_hosts must have it.
+	}
+
+	return p.knownHostsFile()
+}
+
+// target is a host, and how to reach it.
 type target struct {
-	User, Host  string
-	Port        string
-	Fingerprint string // of the host's key, "SHA256:..."; empty: known_hosts vouches for it
+	User, Host string
+	Port       string
+	// Fingerprint is that of the host's key, "SHA256:...". If it is empty, the key must be in known_hosts.
+	Fingerprint string
 }
 
 var errTarget = errors.New("want USER@HOST, USER@HOST:PORT, or either with #SHA256:FINGERPRINT of the host's key")

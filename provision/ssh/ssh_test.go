@@ -33,7 +33,7 @@ esac
 type rig struct {
 	*Provider
 	t     *testing.T
-	dir   string // the environment's
+	dir   string // the environment's directory
 	hosts []*server
 }
 
@@ -42,12 +42,12 @@ func (r *rig) put(path, text string, mode os.FileMode) string {
 	r.t.Helper()
 	path = filepath.Join(r.dir, path)
 	check(r.t, os.MkdirAll(filepath.Dir(path), 0o755))
-	_ = os.Remove(path) // it may exist with a different mode
+	_ = os.Remove(path) // the file may exist with a different mode
 	check(r.t, os.WriteFile(path, []byte(text), mode))
 	return path
 }
 
-// newRig returns a rig whose pool has that many hosts with known keys.
+// newRig returns a rig with a pool of the given number of hosts, whose keys are known.
 func newRig(t *testing.T, hosts int) *rig {
 	t.Helper()
 	dir := t.TempDir()
@@ -68,7 +68,7 @@ func newRig(t *testing.T, hosts int) *rig {
 		"pool": "[" + strings.Join(pool, ", ") + "]",
 	}})
 	check(t, err)
-	p.hostTimeout, p.pollTimeout = time.Minute, time.Minute // hosts are slow here only when the machine is busy
+	p.hostTimeout, p.pollTimeout = time.Minute, time.Minute // these hosts are slow only when the machine is busy
 	r.Provider = p
 	return r
 }

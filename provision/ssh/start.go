@@ -20,7 +20,7 @@ import (
 	"bijou/state/secret/keyfile"
 )
 
-// startRun is one start under way.
+// startRun is one call of Start.
 type startRun struct {
 	spec   provider.Spec
 	bundle bundle
@@ -29,9 +29,9 @@ type startRun struct {
 
 func (s *startRun) printf(format string, args ...any) { fmt.Fprintf(s.boot, format+"\n", args...) }
 
-// Start makes a host the machine and starts the agent there. After an interruption call it again; it goes
-// on where it stopped, on the same host. A machine whose host does not answer is never started on a
-// different one.
+// Start makes a host the machine, and starts the agent there. After an interruption, call it again: it
+// continues on the same host. If a machine's host does not answer, the machine is never started on a
+// different host.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (_ provider.Instance, err error) {
 	if err := provider.CheckMachine(spec.Machine); err != nil {
 		return provider.Instance{}, err
@@ -43,12 +43,12 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 		}
 	}()
 
-	l, err := p.newBundle(spec)
+	b, err := p.newBundle(spec)
 	if err != nil {
 		return provider.Instance{}, err
 	}
 
-	s := &startRun{spec: spec, bundle: l, boot: boot}
+	s := &startRun{spec: spec, bundle: b, boot: boot}
 	c, err := p.chooseHost(ctx, s)
 	if err != nil {
 		return provider.Instance{}, err
@@ -60,23 +60,25 @@ func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer
 	}
 
 	s.printf("starting the agent")
-	if _, err := c.run(ctx, "begin", nil, p.remoteDir(), l.tools, spec.Machine, p.unitName(spec.Machine), p.systemdFolder); err != nil {
+	args := []string{p.remoteDir(), b.tools, spec.Machine, p.unitName(spec.Machine), p.systemdFolder}
+	if _, err := c.run(ctx, "begin", noStdin, args...); err != nil {
 		return provider.Instance{}, hostError("start the agent on", c.target, err)
 	}
 
 	p.noteAnswer(c.target)
-	return p.newInstance(c.target, spec.Machine, true), nil
+	const running = true
+	return p.newInstance(c.target, spec.Machine, running), nil
 }
 
-// copyBundle copies the agent's files to the host, and the binary unless the host has it.
+// copyBundle copies the agent's files to the host. It copies the binary only if the host does not have it.
 func (p *Provider) copyBundle(ctx context.Context, s *startRun, c *conn) error {
 	l := s.bundle
-	if _, err := c.run(ctx, "prepare", nil, p.remoteDir(), l.tools, s.spec.Machine); err != nil {
+	if _, err := c.run(ctx, "prepare", noStdin, p.remoteDir(), l.tools, s.spec.Machine); err != nil {
 		return hostError("prepare", c.target, err)
 	}
 
 	path := p.remoteDir() + "/tools/" + l.tools + "/bijou"
-	has, err := c.run(ctx, "holds", nil, path, l.sum)
+	has, err := c.run(ctx, "holds", noStdin, path, l.sum)
 	if err != nil {
 		return hostError("look at the binary on", c.target, err)
 	}
@@ -96,7 +98,7 @@ func (p *Provider) copyBundle(ctx context.Context, s *startRun, c *conn) error {
 	return nil
 }
 
-// copyBinary copies the binary to the host, and reports the time.
+// copyBinary copies the binary to the host, and prints how long that took.
 func (p *Provider) copyBinary(ctx context.Context, s *startRun, c *conn, path string) error {
 	binary, err := os.Open(s.bundle.binary)
 	if err != nil {
@@ -104,33 +106,33 @@ func (p *Provider) copyBinary(ctx context.Context, s *startRun, c *conn, path st
 	}
 	defer binary.Close()
 
-	s.printf("copying the binary, %d MB", s.bundle.size>>20)
+	s.printf("copying the binary, %d MiB", s.bundle.size>>20)
 	began := time.Now()
 	if _, err := c.run(ctx, "receive", binary, path, "755", s.bundle.sum); err != nil {
 		return hostError("copy the binary to", c.target, err)
 	}
 
-	s.printf("copied in %s, and its sha256 is right", time.Since(began).Round(time.Millisecond))
+	s.printf("copied in %s, and the SHA-256 sum is correct", time.Since(began).Round(time.Millisecond))
 	return nil
 }
 
-// hostError returns an error about a step on a host, with advice if the host's disk is full.
+// hostError returns the error of a step on a host, with a hint if the host's disk is full.
 func hostError(verb string, t target, err error) error {
 	err = fmt.Errorf("cannot %s host %q: %w", verb, t, err)
 	var f scriptError
 	if errors.As(err, &f) && strings.Contains(f.stderr, "No space left on device") {
 		return withHints(
 			err,
-			"its disk is full, and partial copies were removed; make room, then: juju resolved MACHINE",
+			"its disk is full, and partial copies were removed; free some disk space, then: juju resolved MACHINE",
 		)
 	}
 
 	return err
 }
 
-// Stop ends the agent, with all processes that its hooks have left running, and removes the environment's
-// files from the host. It leaves the packages that charms have installed. It returns an error if it cannot
-// reach the host, since the agent may still run there.
+// Stop stops the agent and all processes that its hooks have left running, and removes the environment's
+// files from the host. It does not remove packages that charms have installed. It returns an error if it
+// cannot reach the host, since the agent may still be running.
 func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	t, machine, err := parseID(id)
 	if err != nil {
@@ -153,8 +155,8 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	if err != nil {
 		hint := fmt.Sprintf("bijou retries it; if the host is gone for good, empty this file: truncate -s 0 %q",
 			p.ledgerPath(machine))
-		unnoted := p.recordDoubt(t, machine)
-		return errors.Join(withHints(err, hint), unnoted)
+		recordErr := p.recordDoubt(t, machine)
+		return errors.Join(withHints(err, hint), recordErr)
 	}
 	defer c.close()
 
@@ -165,7 +167,7 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 
 	isOurs := h.marked && h.mark.Environment == p.env.UUID && h.mark.Machine == machine
 	if isOurs {
-		if _, err := c.run(ctx, "end", nil, p.root, p.env.UUID, machine, h.mark.String()); err != nil {
+		if _, err := c.run(ctx, "end", noStdin, p.root, p.env.UUID, machine, h.mark.String()); err != nil {
 			return hostError("clean up", t, err)
 		}
 	}
@@ -173,16 +175,21 @@ func (p *Provider) Stop(ctx context.Context, id string) (err error) {
 	return p.removeRecord(t, machine)
 }
 
-// recordDoubt writes down that a host may be the machine, if nothing else is: it is listed from
-// then on, and there is a file for the operator to empty.
+// recordDoubt records that a host may be the machine, unless the ledger already has a record of the machine.
+// Thus Instances lists the host, and the operator has a file to empty.
 func (p *Provider) recordDoubt(t target, machine string) error {
 	records, err := p.readLedger()
-	if _, there := records[machine]; err != nil || there {
+	if err != nil {
 		return err
+	}
+	if _, isRecorded := records[machine]; isRecorded {
+		return nil
 	}
 	return p.writeRecord(t, machine, "")
 }
 
+// withKnownKey returns the target with its pinned fingerprint, from the pool or the ledger. The fingerprint
+// stays empty if neither of them has one.
 func (p *Provider) withKnownKey(t target, machine string) (target, error) {
 	pool, records, err := p.readHosts()
 	if err != nil {
@@ -191,16 +198,16 @@ func (p *Provider) withKnownKey(t target, machine string) (target, error) {
 	return poolMember(pool, withSpecKey(t, provider.Spec{Machine: machine}, records)).target, nil
 }
 
-// bundle holds what a machine's agent needs on its host.
+// bundle contains the files that a machine's agent needs on its host.
 type bundle struct {
-	tools  string // VERSION-SHA8
-	binary string // on this host
-	sum    string // its sha256
-	size   int64
-	files  []bundleFile // the environment's record last: with it, the environment is there
+	tools  string       // the name of the tools' directory, VERSION-SHA8
+	binary string       // the path of the binary on this host
+	sum    string       // the binary's SHA-256 digest
+	size   int64        // the binary's size in bytes
+	files  []bundleFile // ends with the environment's record, which makes the copy complete
 }
 
-// bundleFile is one small file, by its path below the environment's folder.
+// bundleFile is a small file. Its path is relative to the environment's directory.
 type bundleFile struct {
 	path, mode string
 	data       []byte
@@ -208,56 +215,58 @@ type bundleFile struct {
 
 // newBundle returns the files that the agent on a host needs. It returns an error if other hosts cannot
 // reach the environment's store.
-func (p *Provider) newBundle(spec provider.Spec) (l bundle, err error) {
-	record := map[string]any{} // so that keys which are unknown here are kept
+func (p *Provider) newBundle(spec provider.Spec) (b bundle, err error) {
+	// A map keeps keys that this version does not know.
+	record := map[string]any{}
 	if err := p.env.ReadRecord(&record); err != nil {
-		return l, err
+		return bundle{}, err
 	}
 
 	if spec.Tools != "" {
 		record["tools"] = spec.Tools
 	}
-	l.tools, _ = record["tools"].(string)
-	if l.tools == "" || filepath.Base(l.tools) != l.tools {
-		return l, fmt.Errorf("the model's record does not name tools, but %q", l.tools)
+	b.tools, _ = record["tools"].(string)
+	if b.tools == "" || filepath.Base(b.tools) != b.tools {
+		return bundle{}, fmt.Errorf("the model's record names %q instead of a directory of tools", b.tools)
 	}
 
 	at, _ := record["state"].(string)
-	if record["state"], l.files, err = p.packCredentials(at); err != nil {
-		return l, err
+	if record["state"], b.files, err = p.packCredentials(at); err != nil {
+		return bundle{}, err
 	}
 
+	// An environment that an earlier version has created does not have keys for secrets.
 	keys, err := os.ReadFile(string(keyfile.In(p.env.Dir)))
 	switch {
 	case err == nil:
-		l.files = append(l.files, bundleFile{path: keyfile.FileName, mode: "600", data: keys})
-	case !errors.Is(err, fs.ErrNotExist): // an environment of before has none
-		return l, fmt.Errorf("cannot copy the keys for secrets: %w", err)
+		b.files = append(b.files, bundleFile{path: keyfile.FileName, mode: "600", data: keys})
+	case !errors.Is(err, fs.ErrNotExist):
+		return bundle{}, fmt.Errorf("cannot copy the keys for secrets: %w", err)
 	}
 
 	text, err := yaml.Marshal(record)
 	if err != nil {
-		return l, fmt.Errorf("cannot write the model's record: %w", err)
+		return bundle{}, fmt.Errorf("cannot write the model's record: %w", err)
 	}
 	keeper, err := scripts.ReadFile("scripts/keep.sh")
 	if err != nil {
-		return l, fmt.Errorf("internal error: %w", err)
+		return bundle{}, fmt.Errorf("internal error: %w", err)
 	}
 
-	l.files = append(l.files,
+	b.files = append(b.files,
 		bundleFile{path: "keep.sh", mode: "700", data: keeper},
 		bundleFile{path: "environment.yaml", mode: "600", data: text},
 	)
-	l.binary = filepath.Join(p.env.Dir, "tools", l.tools, "bijou")
-	l.sum, l.size, err = osutil.DigestFile(l.binary)
+	b.binary = filepath.Join(p.env.Dir, "tools", b.tools, "bijou")
+	b.sum, b.size, err = osutil.DigestFile(b.binary)
 	if err != nil {
-		return l, fmt.Errorf("cannot read the binary for the host: %w", err)
+		return bundle{}, fmt.Errorf("cannot read the binary for the host: %w", err)
 	}
 
-	return l, nil
+	return b, nil
 }
 
-// packCredentials returns the files that the store's URL names, and the URL with the paths that they have
+// packCredentials returns the files that the store's URL names, and the URL with the paths of these files
 // on the host.
 func (p *Provider) packCredentials(at string) (there string, files []bundleFile, err error) {
 	scheme, _, _ := strings.Cut(at, ":")
@@ -272,7 +281,7 @@ func (p *Provider) packCredentials(at string) (there string, files []bundleFile,
 	}
 	options, err := url.ParseQuery(query)
 	if err != nil {
-		return "", nil, errors.New("the options of the state's URL are not a query")
+		return "", nil, errors.New("the options of the state's URL are not a valid query")
 	}
 
 	for _, option := range []string{"ca", "cert", "key", "password-file"} {
@@ -281,7 +290,8 @@ func (p *Provider) packCredentials(at string) (there string, files []bundleFile,
 		}
 
 		path := options.Get(option)
-		if !filepath.IsAbs(path) { // the record names what the environment keeps from its folder
+		// Relative paths refer to files in the environment's directory.
+		if !filepath.IsAbs(path) {
 			path = filepath.Join(p.env.Dir, path)
 		}
 		data, err := os.ReadFile(path)

@@ -16,8 +16,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// takeover starts machine 1 and then hands over to a provisioner on a different host, without a ledger.
-// The machine's host is away as long as the result is true.
+// takeover starts machine 1, and then continues with a provisioner on a different host, without a ledger. The
+// machine's host is away while the result is true.
 func takeover(t *testing.T, r *rig) (provider.Instance, *atomic.Bool) {
 	t.Helper()
 	i, err := r.Start(t.Context(), spec("1", ""), io.Discard)
@@ -37,8 +37,8 @@ func takeover(t *testing.T, r *rig) (provider.Instance, *atomic.Bool) {
 	return i, &away
 }
 
-// TestTakeoverStart checks that an instance that another provisioner recorded is not started elsewhere,
-// and is listed from then on. The same holds once its host is back.
+// TestTakeoverStart checks that an instance that another provisioner has recorded is not started on a
+// different host, and is listed after the first attempt. The same is true once its host is back.
 func TestTakeoverStart(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 2)
@@ -64,8 +64,8 @@ func TestTakeoverStart(t *testing.T) {
 	wantNothing(t, r, false)
 }
 
-// TestTakeoverStop checks that an instance that another provisioner recorded is stopped once its host
-// is back, and is listed until then.
+// TestTakeoverStop checks that an instance that another provisioner has recorded is listed until its host
+// is back, and is then stopped.
 func TestTakeoverStop(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 1)
@@ -81,8 +81,8 @@ func TestTakeoverStop(t *testing.T) {
 	wantNothing(t, r, false)
 }
 
-// TestBadRecord checks an unreadable record. Other machines can still be listed, started and stopped.
-// The record's own machine is not started elsewhere. The record is written anew once its host answers.
+// TestBadRecord checks an unreadable record. Other machines can still be listed, started and stopped. The
+// record's own machine is not started on a different host. The record is replaced once its host answers.
 func TestBadRecord(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 2)
@@ -107,8 +107,8 @@ func TestBadRecord(t *testing.T) {
 	check(t, r.Stop(t.Context(), i.ID))
 }
 
-// TestJujud checks that charm libraries find Juju's version where Juju keeps it, and that files of
-// other programs there stay.
+// TestJujud checks that charm libraries find Juju's version in the place where Juju keeps it, and that files
+// of other programs in that place remain.
 func TestJujud(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 1)
@@ -137,8 +137,8 @@ func TestJujud(t *testing.T) {
 	}
 }
 
-// TestGivenUp checks that a host that the operator has given up needs no stop. Its machine starts on a
-// different host only once no record names the old one.
+// TestGivenUp checks that Stop needs no access to a host that the operator has given up. The machine starts
+// on a different host only once no record names the old one.
 func TestGivenUp(t *testing.T) {
 	need.Whole(t)
 	r := newRig(t, 2)
@@ -148,7 +148,7 @@ func TestGivenUp(t *testing.T) {
 	again := spec("1", "")
 	again.Instance = i.ID
 	_, err := r.Start(t.Context(), again, io.Discard)
-	if err == nil || errors.Is(err, provider.ErrTransient) || !strings.Contains(err.Error(), "was given up") {
+	if err == nil || errors.Is(err, provider.ErrTransient) || !strings.Contains(err.Error(), "has been given up") {
 		t.Errorf("a start where it was given up: %v", err)
 	}
 	other, err := r.Start(t.Context(), spec("1", ""), io.Discard)

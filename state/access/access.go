@@ -1,9 +1,9 @@
-// Package access says who may read and write which key of an environment: operators all of them, the
-// agents of a machine what their units need.
+// Package access decides who can read and write the keys of an environment. Operators can use all keys. The
+// agents of a machine can use the keys that their units need.
 //
-// It is pure. It reads the state only through a [Reader], at one revision, and it enforces nothing: whoever
-// stands between an agent and the store asks it. The table is in table.go, a row for each pattern of a
-// key, in the order of package keys. A key without a row is refused.
+// The package does no I/O itself. It reads the state only through a [Reader], at one revision. It does not
+// enforce its decisions: the gateway between agents and the store does. The table in table.go has a row for
+// each pattern of keys, in the order of package keys. Agents cannot use a key without a row.
 package access
 
 import (
@@ -11,53 +11,53 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
-// Identity is who asks: an operator, or the agents of one machine. The zero Identity is nobody, who may
-// do nothing.
+// Identity is an operator, or the agents of one machine. The zero Identity cannot do anything.
 type Identity struct {
 	operator bool
 	machine  string
 }
 
-// Operator returns the identity of operators, provisioners and all that has the store itself.
+// Operator returns the identity of operators, provisioners and all other processes that open the store
+// directly.
 func Operator() Identity { return Identity{operator: true} }
 
-// Agent returns the identity of the agents of the machine with that id, its units' included.
+// Agent returns the identity of a machine's agent and of its units' agents.
 func Agent(machine string) Identity { return Identity{machine: machine} }
 
-// String names the identity in messages.
+// String returns the name of the identity in messages.
 func (i Identity) String() string {
 	switch {
 	case i.operator:
 		return "an operator"
 	case i.machine == "":
-		return "nobody"
+		return "an unidentified process"
 	}
 	return "machine " + i.machine
 }
 
-// Op is what is asked for.
+// Op is an operation on a key or a prefix.
 type Op string
 
-// The operations. List takes a prefix, which ends with a slash. Watch takes a key, or a prefix. Lease puts
-// a key under a lease of the one who asks, Put puts it under none.
+// The operations.
 const (
 	Get    Op = "get"
-	List   Op = "list"
-	Watch  Op = "watch"
-	Put    Op = "put"
+	List   Op = "list"  // lists a prefix that ends with a slash
+	Watch  Op = "watch" // watches a key, or a prefix that ends with a slash
+	Put    Op = "put"   // puts a key without a lease
 	Delete Op = "delete"
-	Lease  Op = "lease"
+	Lease  Op = "lease" // puts a key under a lease of the identity
 )
 
 // Ops lists the operations.
 func Ops() []Op { return []Op{Get, List, Watch, Put, Delete, Lease} }
 
-// ErrRefused is the kind of every refusal of [May].
+// ErrRefused is the kind of every [Refusal].
 var ErrRefused = errors.New("not allowed")
 
-// Refusal is an [ErrRefused] with who asked for what, and why they may not.
+// Refusal is the error for an operation that an identity has no right to do. It is an [ErrRefused].
 type Refusal struct {
 	Identity Identity
 	Op       Op
@@ -73,14 +73,16 @@ func (r *Refusal) Error() string {
 // Unwrap returns [ErrRefused].
 func (r *Refusal) Unwrap() error { return ErrRefused }
 
-// May returns nil if the identity may do that, with the state as the placement reads it. It returns a
-// [Refusal] if not, and the placement's error if the state could not be read.
+// May returns nil if the identity can do the operation, in the state that the placement reads. Otherwise it
+// returns a [Refusal]. It returns the placement's error if the state could not be read.
 //
-// Of a Get, old is the value that is there; nil if the key is absent. To be told that is allowed for every
-// key that has a row. Of a Put, Lease and Delete, old is the value before and new the one after. Neither is
-// used of a List and a Watch, which are about whole prefixes and are to be filtered: a list and a watch show the
-// keys that the identity may Get. A watch also tells that a key was deleted, as long as it is allowed itself: what
-// was allowed as it began may not be any more.
+// For a Get, old is the current value, or nil if the key is absent. Agents can find out for every key with a
+// row that the key is absent. For a Put, Lease or Delete, old is the value before the operation, and new the
+// value after it.
+//
+// List and Watch ignore old and new. The caller must filter their results: they show only keys that the
+// identity can Get. A watch also shows that a key was deleted. When a key is deleted, the caller must check
+// again whether the watch is allowed, since the rights may have changed since the watch began.
 func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 	if id.operator {
 		return nil
@@ -90,33 +92,33 @@ func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 	refuse := func(why string) error { return &Refusal{Identity: id, Op: op, Key: key, Why: why} }
 	switch {
 	case id.machine == "":
-		return refuse("no agent is asking")
+		return refuse("the request does not come from the agents of a machine")
 	case r == nil:
-		return refuse("agents cannot use such a key")
+		return refuse("agents cannot use this key")
 	case op == Get && old == nil:
 		return nil
 	}
 
 	rule := r.rule(op)
 	if rule == nil {
-		return refuse("no agent does that; " + r.why)
+		return refuse("no agent can do this: " + r.why)
 	}
 	if op == Put || op == Lease {
 		if size := len(new); size > r.max {
-			return refuse(fmt.Sprintf("its value has %d bytes, at most %d are possible", size, r.max))
+			return refuse(fmt.Sprintf("the value has %d bytes, but at most %d are allowed", size, r.max))
 		}
 		if !r.raw && !isPlain(new, r.record) {
-			return refuse("its value names a member twice, which readers take for different values")
+			return refuse("the value contains a member twice, and readers differ in which one they use")
 		}
 		if !r.shape(new) {
-			return refuse("its value is no such record")
+			return refuse("the value does not have the form that this key requires")
 		}
 	}
 
 	a := &ask{Placement: p, me: id.machine, vars: v, old: old, new: new}
 	allowed := rule(a)
 	if p.err != nil {
-		return fmt.Errorf("cannot tell whether %s may %s %q: %w", id, op, key, p.err)
+		return fmt.Errorf("cannot determine whether %s can %s %q: %w", id, op, key, p.err)
 	}
 	if !allowed {
 		return refuse(r.why)
@@ -125,11 +127,23 @@ func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 	return nil
 }
 
-// MayWatchPrefix is [May] for a watch of all keys with the prefix. Agents watch prefixes that end with a slash
-// only: others match the keys of names which have theirs as a beginning.
+// Show returns the part of a key's value that the identity can see. The caller must have found out by [May]
+// that the identity can get the key. It can see most values in full.
+func Show(id Identity, key string, value []byte) []byte {
+	if id.operator || value == nil {
+		return value
+	}
+	if r, _ := find(key); r != nil && r.show != nil {
+		return r.show(value)
+	}
+	return value
+}
+
+// MayWatchPrefix is [May] for a watch of all keys with the prefix. Agents can only watch prefixes that end
+// with a slash. Without the slash, "units/a" would also match the keys of "units/ab".
 func MayWatchPrefix(id Identity, p *Placement, prefix string) error {
 	if !id.operator && !strings.HasSuffix(prefix, "/") {
-		return &Refusal{Identity: id, Op: Watch, Key: prefix, Why: "a prefix that agents watch ends with a slash"}
+		return &Refusal{Identity: id, Op: Watch, Key: prefix, Why: "agents can watch only a prefix that ends with a slash"}
 	}
 	return May(id, p, Watch, prefix, nil, nil)
 }
@@ -140,10 +154,10 @@ type Write struct {
 	Value  []byte
 	Delete bool
 	Leased bool // the value is put under a lease
-	Quiet  bool // watchers need not be told
+	Quiet  bool // watchers do not need the change
 }
 
-// Op returns which operation the write is.
+// Op returns the operation of the write.
 func (w Write) Op() Op {
 	switch {
 	case w.Delete:
@@ -154,15 +168,16 @@ func (w Write) Op() Op {
 	return Put
 }
 
-// MayWrite is [May] for one of the writes of a commit, with all of them known to the rules: a record and the list
-// that names it come together. The value before is read from the placement.
+// MayWrite is [May] for one of the writes of a commit. The rules see all writes of the commit, since some
+// records must be written together with the list that names them. MayWrite reads the old value from the
+// placement.
 func MayWrite(id Identity, p *Placement, w Write, commit []Write) error {
 	if id.operator {
 		return nil
 	}
 
 	if r, _ := find(w.Key); w.Quiet && r != nil && !r.quiet {
-		return &Refusal{Identity: id, Op: w.Op(), Key: w.Key, Why: "those who watch such a key are told of each change"}
+		return &Refusal{Identity: id, Op: w.Op(), Key: w.Key, Why: "a change to this key cannot be hidden from watchers"}
 	}
 
 	p.writes = commit
@@ -171,13 +186,17 @@ func MayWrite(id Identity, p *Placement, w Write, commit []Write) error {
 	case p.err != nil:
 		return p.err
 	case w.Delete && old == nil:
-		return nil // to delete what is not there does nothing
+		return nil // deleting an absent key changes nothing
 	}
 
-	return May(id, p, w.Op(), w.Key, old, w.Value)
+	value := w.Value
+	if w.Delete {
+		value = nil // even if the request has a value
+	}
+	return May(id, p, w.Op(), w.Key, old, value)
 }
 
-// MayCommit asks [MayWrite] about each of the writes of a commit. It returns the first refusal.
+// MayCommit calls [MayWrite] for each write of a commit, and returns the first error.
 func MayCommit(id Identity, p *Placement, commit []Write) error {
 	for _, w := range commit {
 		if err := MayWrite(id, p, w, commit); err != nil {
@@ -187,34 +206,50 @@ func MayCommit(id Identity, p *Placement, commit []Write) error {
 	return nil
 }
 
-// Reader reads the state at one revision. It returns the same answer each time.
+// Reader reads the state at one revision. Repeated calls return the same result.
 type Reader interface {
-	// Get returns the value of a key; nil if it is absent.
+	// Get returns the value of a key, or nil if the key is absent.
 	Get(key string) ([]byte, error)
 	// List returns the values of all keys with the prefix.
 	List(prefix string) (map[string][]byte, error)
 }
 
-// Placement is what the state says, at one revision, of machines, their units, and what these have to do
-// with. It reads what a rule needs, once, and remembers which keys those were. It is for one goroutine.
+// Placement reads the records that rules need: machines, their units, and related records. It reads each key
+// once, at one revision, and remembers which keys it has read. Only one goroutine may use it.
 type Placement struct {
 	state  Reader
 	values map[string][]byte
+	passed map[string]bool // the keys whose values pass has not kept
 	lists  map[string]map[string][]byte
-	writes []Write // of the commit that is asked about
-	err    error   // the first of the reader, after which nothing is known
+	writes []Write   // the writes of the current commit
+	now    time.Time // the time that At has set; zero without At
+	err    error     // the first error of the reader; after it, nothing is read
 }
 
-// NewPlacement returns a placement that has read nothing yet.
+// NewPlacement returns a placement over the reader.
 func NewPlacement(state Reader) *Placement {
-	return &Placement{state: state, values: map[string][]byte{}, lists: map[string]map[string][]byte{}}
+	return &Placement{
+		state: state, values: map[string][]byte{}, passed: map[string]bool{}, lists: map[string]map[string][]byte{},
+	}
 }
 
-// Used returns the keys and prefixes that answers so far depend on, sorted: a commit that relies on these
-// answers is made conditional on them.
+// At makes the rules compare the times in new values with now, the time of the process that enforces them. It returns
+// the placement. Without At, rules accept all times.
+func (p *Placement) At(now time.Time) *Placement {
+	p.now = now
+	return p
+}
+
+// Used returns the keys and prefixes that all decisions so far depend on, sorted. A commit that relies on the
+// decisions must be conditional on them.
 func (p *Placement) Used() (keys, prefixes []string) {
 	for key := range p.values {
 		keys = append(keys, key)
+	}
+	for key := range p.passed {
+		if _, known := p.values[key]; !known {
+			keys = append(keys, key)
+		}
 	}
 	for prefix := range p.lists {
 		prefixes = append(prefixes, prefix)
@@ -226,17 +261,37 @@ func (p *Placement) Used() (keys, prefixes []string) {
 }
 
 func (p *Placement) get(key string) []byte {
-	if value, known := p.values[key]; known || p.err != nil {
-		return value
+	value, isNew := p.read(key)
+	if isNew {
+		p.values[key] = value
+	}
+	return value
+}
+
+// pass is like get, but does not keep the value. It is for the chunks of blobs, which together need much
+// memory.
+func (p *Placement) pass(key string) []byte {
+	value, isNew := p.read(key)
+	if isNew {
+		p.passed[key] = true
+	}
+	return value
+}
+
+// read returns the value of a key. It reads the state only if it has not kept the value; isNew reports
+// whether it read the state. It records the first error, and reads nothing more after it.
+func (p *Placement) read(key string) (value []byte, isNew bool) {
+	value, known := p.values[key]
+	if known || p.err != nil {
+		return value, false
 	}
 
 	value, err := p.state.Get(key)
 	if err != nil {
 		p.err = err
-		return nil
+		return nil, false
 	}
-	p.values[key] = value
-	return value
+	return value, true
 }
 
 func (p *Placement) list(prefix string) map[string][]byte {
@@ -253,40 +308,45 @@ func (p *Placement) list(prefix string) map[string][]byte {
 	return values
 }
 
-// after returns what the key holds after the commit that is asked about.
-func (p *Placement) after(key string) []byte {
+// after returns the value of the key after the current commit.
+func (p *Placement) after(key string) []byte { return p.afterBy(key, p.get) }
+
+// afterBy is like after. It calls read for a key that the commit does not write.
+func (p *Placement) afterBy(key string, read func(key string) []byte) []byte {
 	i := slices.IndexFunc(p.writes, func(w Write) bool { return w.Key == key })
 	switch {
 	case i < 0:
-		return p.get(key)
+		return read(key)
 	case p.writes[i].Delete:
 		return nil
 	}
 	return p.writes[i].Value
 }
 
-// ask is one question to the table.
+// ask is a request for one operation on one key.
 type ask struct {
 	*Placement
-	me       string // the machine that asks
-	vars     vars   // what the key's pattern has found in it
+	me       string // the machine whose agents make the request
+	vars     vars   // the parts of the key that match the pattern's variables; those of numbers are numbers
 	old, new []byte
 }
 
-// rule reports whether the one who asks may. A nil rule is for nobody but operators.
+// rule reports whether the request is allowed. If a row does not have a rule for an operation, only operators
+// can do it.
 type rule func(a *ask) bool
 
-// row says what agents may do with the keys of one pattern.
+// row has the rights of agents to the keys of one pattern.
 type row struct {
 	pattern string
-	why     string // agents may do this much, and no more; it ends a refusal
-	max     int    // bytes of a value
-	raw     bool   // the value is bytes, and no JSON
-	record  bool   // the value is a record whose members some rule tells apart
-	quiet   bool   // watchers need not be told: nobody watches such a key
-	shape   shape  // of a value; nil: no agent writes one
+	why     string // the reason for the limits of the rights, shown at the end of a refusal's message
+	max     int    // the largest possible value, in bytes
+	raw     bool   // values are bytes, not JSON
+	record  bool   // values are records, and rules look at single members
+	quiet   bool   // changes can be quiet, since such keys are not watched
+	shape   shape  // the shape of values; nil if no agent writes the keys
 
 	get, list, watch, put, del, lease rule
+	show                              func(value []byte) []byte // returns the part of a value that agents see; nil if they see all of it
 
 	segments []segment
 }
@@ -309,11 +369,11 @@ func (r *row) rule(op Op) rule {
 	return nil
 }
 
-// maxKey bounds a key, in bytes. It has several names of at most 255.
+// maxKey limits a key, in bytes. A key has several names of at most 255 bytes.
 const maxKey = 2 << 10
 
-// find returns the row of a key, with what its pattern has found; nil if it has none.
-// A key with anything but printable ASCII has no row: no backup can have one.
+// find returns the row of a key and the values of its pattern's variables. It returns nil if the key has no
+// row. Only keys of printable ASCII have a row, since a backup cannot contain any others.
 func find(key string) (*row, vars) {
 	if len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return nil, nil
@@ -337,7 +397,8 @@ type Right struct {
 	Pattern string
 }
 
-// RightOf returns the right that an operation on the key needs; false if no agent has such a right.
+// RightOf returns the right that an operation on the key needs. It returns false if no agent can have such a
+// right.
 func RightOf(op Op, key string) (Right, bool) {
 	r, _ := find(key)
 	if r == nil || r.rule(op) == nil {
@@ -346,7 +407,7 @@ func RightOf(op Op, key string) (Right, bool) {
 	return Right{op, r.pattern}, true
 }
 
-// Rights lists the rights that some agent has to some key, in the order of the table.
+// Rights lists all rights that agents can have, in the order of the table.
 func Rights() (all []Right) {
 	for _, r := range rows() {
 		for _, op := range Ops() {

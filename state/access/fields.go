@@ -3,6 +3,7 @@ package access
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -10,8 +11,8 @@ import (
 	"unicode"
 )
 
-// changes returns the members of two JSON objects that differ, whether this binary knows them or not; ok is
-// false if one is no object.
+// changes returns the names of the members in which two JSON objects differ, including members that this
+// binary does not know. ok is false if one of the values is not an object.
 func changes(old, new []byte) (names []string, ok bool) {
 	var a, b map[string]json.RawMessage
 	if json.Unmarshal(old, &a) != nil || json.Unmarshal(new, &b) != nil || a == nil || b == nil {
@@ -33,7 +34,42 @@ func changes(old, new []byte) (names []string, ok bool) {
 	return names, true
 }
 
-// isSame compares numbers as they are written, and objects whatever the order of their members is.
+// withoutProviderSettings returns the record of an environment without its provider's settings, PROVIDER.KEY, which can
+// name files and passwords of operators. It keeps the setting that tells an agent whether it is confined.
+func withoutProviderSettings(value []byte) []byte {
+	var record map[string]json.RawMessage
+	if json.Unmarshal(value, &record) != nil {
+		return nil
+	}
+
+	for member, data := range record {
+		if !strings.EqualFold(member, "config") {
+			continue
+		}
+		var config map[string]json.RawMessage
+		if json.Unmarshal(data, &config) != nil {
+			return nil
+		}
+		maps.DeleteFunc(config, func(key string, _ json.RawMessage) bool {
+			return strings.Contains(key, ".") && !strings.HasSuffix(key, ".confined")
+		})
+		record[member] = encode(config)
+	}
+
+	return encode(record)
+}
+
+// encode encodes JSON that was decoded before.
+func encode(value map[string]json.RawMessage) json.RawMessage {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic("internal error: " + err.Error())
+	}
+	return data
+}
+
+// isSame reports whether two JSON values are the same. It compares numbers as texts, and ignores the order of
+// members.
 func isSame(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -50,16 +86,16 @@ func parseJSON(data []byte) (value any, ok bool) {
 	return value, err == nil
 }
 
-// isPlain reports whether no object of a JSON value names a member twice. Of a record's own members, names that differ in
-// case only are the same: decoding takes them for one field. What is no JSON is plain.
+// isPlain reports whether no object in a JSON value has the same member twice. For a record's own members, it
+// ignores case, as encoding/json does. A value that is not JSON is plain.
 func isPlain(value []byte, record bool) bool {
 	d := json.NewDecoder(bytes.NewReader(value))
 	plain, err := scanValue(d, record)
 	return plain || err != nil
 }
 
-// scanValue reads one value. plain is false if an object in it names a member twice; with fold, the case of
-// the outermost object's names does not count.
+// scanValue reads one value. plain is false if an object in it has the same member twice. With fold, it
+// ignores case in the outermost object.
 func scanValue(d *json.Decoder, fold bool) (plain bool, err error) {
 	token, err := d.Token()
 	if err != nil {
@@ -94,11 +130,11 @@ func scanValue(d *json.Decoder, fold bool) (plain bool, err error) {
 		plain = plain && inner
 	}
 
-	_, err = d.Token() // the closing one
+	_, err = d.Token() // the closing bracket
 	return plain, err
 }
 
-// foldName returns one form of all names that decoding takes for the same field.
+// foldName returns the same form for all names that encoding/json decodes into the same field.
 func foldName(name string) string {
 	return strings.Map(func(r rune) rune {
 		smallest := r
@@ -109,22 +145,23 @@ func foldName(name string) string {
 	}, name)
 }
 
-// keeps reports whether a record that was there is changed in the named members only.
+// keeps reports whether an existing record changes only in the named members.
 func (a *ask) keeps(but ...string) bool {
 	changed, ok := changes(a.old, a.new)
 	return ok && !slices.ContainsFunc(changed, func(name string) bool { return !slices.Contains(but, name) })
 }
 
-// field is a member of the value before and of the one after; nil where it is absent.
+// field returns a member of the old value and of the new one. A member that is absent is nil.
 func (a *ask) field(name string) (before, after json.RawMessage) {
 	var old, new map[string]json.RawMessage
+	// A value that is absent or not an object has no members.
 	_ = json.Unmarshal(a.old, &old)
 	_ = json.Unmarshal(a.new, &new)
 	return old[name], new[name]
 }
 
-// isKeptOr reports whether a member of the record stays as it is, or becomes a text for which may returns true. A
-// text that is absent is "".
+// isKeptOr reports whether a member of the record stays the same, or is a text that changes in a way that the
+// function may accepts. An absent text is "".
 func (a *ask) isKeptOr(name string, may func(before, after string) bool) bool {
 	before, after := a.field(name)
 	if isSame(before, after) {
@@ -138,7 +175,7 @@ func (a *ask) isKeptOr(name string, may func(before, after string) bool) bool {
 	return may(was, is)
 }
 
-// isKeptOrCleared reports whether each of the members stays as it is, or goes.
+// isKeptOrCleared reports whether each of the members stays the same or is removed.
 func (a *ask) isKeptOrCleared(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
 		before, after := a.field(name)
@@ -146,7 +183,8 @@ func (a *ask) isKeptOrCleared(names ...string) bool {
 	})
 }
 
-// loses reports whether the member, an object, has lost members at most.
+// loses reports whether the member, which is an object, stays the same except for members that are removed
+// from it.
 func (a *ask) loses(name string) bool {
 	before, after := a.field(name)
 	var was, is map[string]json.RawMessage
@@ -162,8 +200,8 @@ func (a *ask) loses(name string) bool {
 	return true
 }
 
-// gives is for a counter that grows with what gets its numbers: each number is that of a key with the prefix which the
-// same commit puts.
+// gives returns a rule for a counter: it can only grow together with the records that use its numbers. For
+// each number, the same commit must put a key that begins with prefix and ends with the number.
 func gives(prefix string) rule {
 	return func(a *ask) bool {
 		before, after, ok := counts(a.old, a.new)
@@ -186,14 +224,14 @@ func gives(prefix string) rule {
 	}
 }
 
-// isNext reports whether the counter gives that number in the same commit.
+// isNext reports whether the same commit assigns the number from the counter.
 func (a *ask) isNext(counter, number string) bool {
 	before, after, ok := counts(a.get(counter), a.after(counter))
 	n, err := strconv.Atoi(number)
 	return ok && err == nil && before <= n && n < after
 }
 
-// counts reads a counter before and after; one that is absent is 0.
+// counts decodes the old and new value of a counter. An absent counter is 0.
 func counts(old, new []byte) (before, after int, ok bool) {
 	if old != nil && json.Unmarshal(old, &before) != nil || new != nil && json.Unmarshal(new, &after) != nil {
 		return 0, 0, false
@@ -201,8 +239,8 @@ func counts(old, new []byte) (before, after int, ok bool) {
 	return before, after, true
 }
 
-// added returns what the second list has and the first has not.
-func added(before, after []string) (all []string) {
+// added returns the elements that are in the list after, but not in the list before.
+func added[T comparable](before, after []T) (all []T) {
 	for _, one := range after {
 		if !slices.Contains(before, one) {
 			all = append(all, one)

@@ -15,11 +15,11 @@ import (
 	"bijou/state/secret"
 )
 
-var update = flag.Bool("update", false, "write testdata/attacker.txt anew")
+var update = flag.Bool("update", false, "rewrite testdata/attacker.txt")
 
-// TestAttacker lists everything that an attacker with machine 1's certificate can do, and compares it
-// with the file. Each line of the file is a promise. A commit that changes one gives the reason in its
-// message: go test ./state/access -update
+// TestAttacker lists all operations that an attacker with machine 1's certificate can carry out, and compares
+// the list with the file. Each line of the file is a promise. The message of a commit that changes a line
+// must give the reason. This updates the file: go test ./state/access -update
 func TestAttacker(t *testing.T) {
 	got := attackerTable()
 	if *update {
@@ -34,7 +34,7 @@ func TestAttacker(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
-		t.Errorf("the promise changes; if that is meant: go test ./state/access -update\n%s", diff)
+		t.Errorf("the rights have changed; if that is intended: go test ./state/access -update\n%s", diff)
 	}
 }
 
@@ -43,48 +43,77 @@ func attackerTable() string {
 	w := newWorld()
 	b.WriteString(preface)
 
-	b.WriteString("\n== Every key, by pattern: machine 1 in its world ==\n")
+	b.WriteString("\n== Every key, by pattern ==\n")
 	writeKeys(&b, w)
-	b.WriteString("\n== Prefixes: which can be listed and watched; they show what can be read ==\n")
+	b.WriteString("\n== Prefixes that can be listed or watched, which show only the keys that can be read ==\n")
 	writePrefixes(&b, w)
-	b.WriteString("\n== Keys that are not there yet ==\n")
-	writeValues(&b, w.with(world{"secrets/" + secret.CredentialID: ""}), newKeys())
-	b.WriteString("\n== Values: what a put may make of what is there ==\n")
+	b.WriteString("\n== Keys that do not exist yet ==\n")
+	writeValues(&b, w.with(world{"secrets/" + secret.CredentialID: "", "leaders/services/logging": ""}), newKeys())
+	b.WriteString("\n== Changes of existing values ==\n")
 	writeValues(&b, w, newValues(w))
-	b.WriteString("\n== Values of another shape: what a put of its own keys takes of them ==\n")
+	b.WriteString("\n== Values of a different shape that a put of the machine's own keys accepts ==\n")
 	writeShapes(&b, w)
-	b.WriteString("\n== After relation 1 is gone, which held logging/0 to its principal ==\n")
+	b.WriteString("\n== After the removal of relation 1, which held logging/0 to its principal ==\n")
 	free := w.with(world{"relations/1": "", "services/wordpress/relations/1": "", "services/logging/relations/1": ""})
 	writeValues(&b, free, []attempt{{"units/logging/0", "life alive to dying, of a subordinate", strings.Replace(w["units/logging/0"], alive, dying, 1)}})
 	b.WriteString("\n== Commits: several writes at once ==\n")
 	writeCommits(&b, w)
-	b.WriteString("\n== A classic charm on machine 1, which finds its way through the topology, reads these keys beside ==\n")
+	b.WriteString("\n== A classic charm on machine 1, which explores the topology, can also read these keys ==\n")
 	writeGains(&b, w, w.with(world{"services/blog": strings.Replace(w["services/blog"], "modern", "classic", 1)}))
 	before := w.with(world{"charms/local:trusty/wordpress-2": `{"sha256":"w2","dialect":"classic"}`})
 	older := before.with(world{"units/wordpress/0": strings.Replace(w["units/wordpress/0"], "wordpress-3", "wordpress-2", 1)})
-	b.WriteString("\n== A unit that says that it runs an older, classic revision of its charm reads these keys beside ==\n")
+	b.WriteString("\n== A unit that claims to run an older, classic revision of its charm can also read these keys ==\n")
 	writeGains(&b, before, older)
-	b.WriteString("\n== After an upgrade from that revision, which the unit has not followed, it reads these keys beside ==\n")
+	b.WriteString("\n== After an upgrade from that revision, which the unit has not followed, it can also read these keys ==\n")
 	writeGains(&b, before, older.with(world{"services/wordpress/upgrade": `{"charm":"local:trusty/wordpress-3","before":"local:trusty/wordpress-2"}`}))
-	b.WriteString("\n== A service of machine 1 that is trusted reads these keys beside ==\n")
+	b.WriteString("\n== A trusted application on machine 1 can also read these keys ==\n")
 	writeGains(&b, w, w.with(world{"services/blog": strings.TrimSuffix(w["services/blog"], "}") + `,"trusted":true}`}))
-	b.WriteString("\n== After relation 0 is gone, machine 1 reads these keys no more ==\n")
+	b.WriteString("\n== After the removal of relation 0, machine 1 can no longer read these keys ==\n")
 	writeGains(&b, w.with(world{"relations/0": "", "services/wordpress/relations/0": "", "services/mysql/relations/0": ""}), w)
+
+	last := w.with(world{})
+	for _, unit := range []string{"wordpress/0", "logging/0", "blog/0"} {
+		last["units/"+unit] = strings.NewReplacer(alive, dead, dying, dead).Replace(w["units/"+unit])
+	}
+	b.WriteString("\n== After the death of its units, machine 1 can no longer read these keys ==\n")
+	writeGains(&b, last, w)
+	b.WriteString("\n== After the death of its units, machine 1 can still write these keys ==\n")
+	writeWrites(&b, last)
+	b.WriteString("\n== After its own death and the removal of its units, machine 1 can still write these keys ==\n")
+	writeWrites(&b, w.with(world{
+		"machines/1": strings.Replace(w["machines/1"], alive, dead, 1), "units/wordpress/0": "", "units/logging/0": "", "units/blog/0": "",
+	}))
 
 	return b.String()
 }
 
-const preface = `# What the agents of machine 1 may do, which somebody has taken over who has root there.
-# state/access decides it and this file is made by its test: go test ./state/access -update
+// writeWrites lists the values that the rightful agent would write, if the table allows them.
+func writeWrites(b *strings.Builder, w world) {
+	for _, key := range slices.Sorted(maps.Keys(w)) {
+		var ops []string
+		for _, op := range []Op{Put, Delete, Lease} {
+			if ask1(w, op, key, w[key], usual(key, w[key])) == nil {
+				ops = append(ops, string(op))
+			}
+		}
+		if len(ops) > 0 {
+			fmt.Fprintf(b, "  %-52s %s\n", abbreviate(key), strings.Join(ops, " "))
+		}
+	}
+}
+
+const preface = `# The rights of the agents of machine 1, as somebody with root access to this machine could use them. state/access
+# decides about them, and its test writes this file: go test ./state/access -update
 #
-# On machine 1 are wordpress/0 (it leads its service), logging/0 (its subordinate) and blog/0 (dying); on machine 2
-# wordpress/1, logging/1 and mysql/0; on machine 3 vault/0. Relation 0 is of wordpress and mysql, 1 of wordpress and
-# logging (container scope), 2 of wordpress's peers, 3 of mysql and vault. Secrets: own of wordpress/0, ours of the
-# service, granted to wordpress, revoked from it, theirs between mysql and vault, shared by operators with wordpress,
-# former of a service that had wordpress's name. Storage data/0 (of wordpress/0), data/2 and data/3
-# (which goes) are on machine 1.
+# Machine 1 has wordpress/0 (the leader of its application), logging/0 (its subordinate) and blog/0 (dying). Machine 2
+# has wordpress/1, logging/1 and mysql/0. Machine 3 has vault/0. Relation 0 is between wordpress and mysql, 1 between
+# wordpress and logging (container scope), 2 among the peers of wordpress, and 3 between mysql and vault. The owner of
+# the secret "own" is wordpress/0, and that of "ours" is the application wordpress. The secret "granted" is granted to
+# wordpress, "revoked" was revoked from it, and "theirs" is between mysql and vault. Operators share "shared" with
+# wordpress. "former" belongs to a removed application with the name wordpress. Storage data/0 (of wordpress/0), data/2
+# and data/3 (dying) are on machine 1.
 #
-# A put is of what the thing's own agent would write. A dot is a refusal.
+# A put writes the value that the rightful agent would write. A dot is a refusal.
 `
 
 func writeKeys(b *strings.Builder, w world) {
@@ -154,7 +183,7 @@ func writePrefixes(b *strings.Builder, w world) {
 			fmt.Fprintf(b, "  %-52s %-6s %s\n", prefix, mark(list, "list"), mark(watch, "watch"))
 		}
 	}
-	b.WriteString("  and no other\n")
+	b.WriteString("  and no others\n")
 }
 
 type attempt struct {
@@ -181,7 +210,7 @@ func verdict(err error) string {
 	return err.Error()
 }
 
-// idMine is the id of a secret that machine 1 makes.
+// idMine is the id of a secret that machine 1 creates.
 const idMine = "mine0000000000000000"
 
 func newKeys() []attempt {
@@ -213,10 +242,14 @@ func newKeys() []attempt {
 		{"secrets/" + secret.CredentialID, "the operators' credential, where there is none", `{"owner":{"unit":"wordpress/0"}}`},
 		{"secret-contents/own/7", "content of a revision that its secret has not", `{"key":"k"}`},
 		{"secret-contents/granted/3", "content of another's secret", `{"key":"k"}`},
-		{"leaders/services/blog", "its unit leads", `{"session":"S1","unit":"blog/0"}`},
+		{"leaders/services/blog", "its unit leads, which is dying", `{"session":"S1","unit":"blog/0"}`},
+		{"leaders/services/logging", "its unit leads", `{"session":"S1","unit":"logging/0"}`},
 		{"leaders/services/vault", "its unit leads another service", `{"session":"S1","unit":"wordpress/0"}`},
 		{"leaders/services/vault", "another's unit leads", `{"session":"S1","unit":"vault/0"}`},
 		{"presence/unit-vault-0", "another's unit is present", `{"session":"S1"}`},
+		{"history/wordpress/0/0", "its next hook", `{"seq":50}`},
+		{"history/wordpress/0/0", "a hook in the place of another", `{"seq":51}`},
+		{"history/wordpress/0/0", "a hook before the first", `{"seq":-50}`},
 		{"history/wordpress/0/50", "a hook in a place that there is not", `{"seq":50}`},
 		{"log/wordpress/0/0000000003", "the next batch of its log", `{}`},
 		{"log/wordpress/0/0000000009", "a batch of its log out of turn", `{}`},
@@ -228,6 +261,16 @@ func newKeys() []attempt {
 		{"requests/wordpress/0/end-3", "its unit asks for the end of others' relation", `{"kind":"end","relation":3}`},
 		{"requests/wordpress/0/else-0", "its unit asks for what there is not", `{}`},
 		{"requests/vault/0/remove", "another's unit asks for its removal", `{"kind":"remove","relation":-1}`},
+		{"uniters/wordpress/0/relations/2", "a relation of its application", `{"state":"start"}`},
+		{"uniters/wordpress/0/relations/3", "a relation of others", `{"state":"start"}`},
+		{"uniters/wordpress/0/relations/9", "a relation that is not there", `{"state":"start"}`},
+		{"uniters/wordpress/0/relations/0/wordpress/1", "a unit of a relation of its application", `{"state":"joined"}`},
+		{"uniters/wordpress/0/relations/0/mysql/1", "a unit that has been removed", `{"state":"joined"}`},
+		{"uniters/wordpress/0/relations/0/mysql/2", "a unit that there never was", `{"state":"joined"}`},
+		{"uniters/wordpress/0/relations/0/vault/0", "a unit that is not in the relation", `{"state":"joined"}`},
+		{"uniters/wordpress/0/relations/3/mysql/0", "a unit of a relation of others", `{"state":"joined"}`},
+		{"uniters/wordpress/0/services/0/wordpress", "an application in the relation", `{"state":"joined"}`},
+		{"uniters/wordpress/0/services/0/vault", "an application that is not in the relation", `{"state":"joined"}`},
 		{"blob-heads/" + sumAbsent, "a blob begun", `{"size":3}`},
 		{"blob-heads/" + sumAbsent, "a blob complete at once", `{"size":3,"complete":true}`},
 		{"blob-heads/" + sumAbsent, "a blob larger than any", `{"size":9007199254740993}`},
@@ -311,6 +354,9 @@ func newValues(w world) (all []attempt) {
 	change(s, "another's unit named as its reader", `"mysql/0":{"revision":1}`, `"mysql/0":{"revision":1},"vault/0":{"revision":1}`)
 	change(s, "a reader forgotten, of its own", `"mysql/0":{"revision":1}`, ``)
 	change(s, "a grant, of its own", `"latest"`, `"grants":[{"relation":0,"service":"mysql"}],"latest"`)
+	change(s, "a grant, of its own, without a relation", `"latest"`, `"grants":[{"relation":-1,"service":"mysql"}],"latest"`)
+	change(s, "a grant, of its own, in a relation of others", `"latest"`, `"grants":[{"relation":3,"service":"mysql"}],"latest"`)
+	change(s, "a grant, of its own, to a service that is not in the relation", `"latest"`, `"grants":[{"relation":0,"service":"vault"}],"latest"`)
 	change("secrets/granted", "owner: taken", `"unit":"mysql/0"`, `"unit":"wordpress/0"`)
 	change("secrets/granted", "a grant of another's", `"relation":0`, `"relation":1`)
 	change("secrets/granted", "its own reading noted", `"wordpress/0":{"revision":1}`, `"wordpress/0":{"revision":2}`)
@@ -325,17 +371,30 @@ func newValues(w world) (all []attempt) {
 	change("units/wordpress/0/secrets", "owned: another's secret", `"own"`, `"own","theirs"`)
 	change("units/mysql/0/secrets", "another's list", `"own"`, ``)
 
+	for _, key := range []string{"relations/0/settings/wordpress/0", "relations/0/apps/wordpress", "services/wordpress/leader-settings", "units/wordpress/0/state"} {
+		all = append(all, attempt{key, "a blob that is complete", `{"version":2,"blob":"` + sumDone + `"}`})
+		all = append(all, attempt{key, "a blob that is not there", `{"version":2,"blob":"` + sumAbsent + `"}`})
+	}
+	all = append(all, attempt{"secret-contents/own/2", "a blob that is not complete", `{"key":"k","blob":"` + sumBegun + `"}`})
+	change("actions/0", "an output that is a blob which is not complete", `"running"`, `"completed","output":{"blob":"`+sumBegun+`"}`)
 	change("actions/0", "status", `"running"`, `"failed"`)
 	change("actions/0", "what is asked for", `"backup"`, `"restore"`)
 	change("actions/0", "whose it is", `wordpress/0`, `mysql/0`)
 	change("actions/2", "status, back to pending", `"completed"`, `"pending"`)
+	change("units/wordpress/0/actions", "another's action among those that wait", `0`, `0,1`)
+	change("units/wordpress/0/actions", "another's action among those that have ended", `]`, `],"ended":[1]`)
+	change("units/wordpress/0/actions", "an action that is not there among those that have ended", `]`, `],"ended":[7]`)
+	change("units/wordpress/0/actions", "an action of its own, ended", `[0]`, `[],"ended":[0]`)
+	change("units/wordpress/0/actions", "another's action to cancel", `]`, `],"cancel":[1]`)
 	change("storage/data/0", "machine", `"machine":"1"`, `"machine":"2"`)
-	change("storage/data/0", "unit: given back", `"unit":"wordpress/0",`, ``)
+	change("storage/data/0", "unit: given back, and the unit's list still has it", `"unit":"wordpress/0",`, ``)
 	change("storage/data/0", "unit: to another", `"wordpress/0"`, `"blog/0"`)
 	change("storage/data/0", "life", `"dying"`, `"alive"`)
 	change("storage/data/0", "made: taken back, so that it may go", `"made":true`, `"made":false`)
 	change("machines/1/storage", "another's storage in its list", `"data/0"`, `"data/0","data/1"`)
 	change("machines/1/storage", "storage that is not there yet in its list", `"data/0"`, `"data/0","data/9"`)
+	change("machines/1/storage", "storage that is there left out of its list", `,"data/2"`, ``)
+	change("units/wordpress/0/storage", "storage that the unit has left out of its list", `"data/0"`, ``)
 	change("units/wordpress/0/storage", "another's storage in its list", `"data/0"`, `"data/0","data/1"`)
 	change("relations/1/members/wordpress/0", "principal", `"principal":"wordpress/0"`, `"principal":"wordpress/1"`)
 	change("counters/storage", "one more", `4`, `5`)
@@ -352,6 +411,10 @@ func newValues(w world) (all []attempt) {
 	change("logs/wordpress/0", "the next batch", `2`, `3`)
 	change("logs/wordpress/0", "a batch out of turn", `2`, `9`)
 	change("counters/machines", "one more", `4`, `5`)
+	change("history/wordpress/0/49", "the same hook, told otherwise", `"seq":49`, `"seq":49,"failure":"x"`)
+	change("history/wordpress/0/49", "an earlier hook", `"seq":49`, `"seq":-1`)
+	change("history/wordpress/0/49", "the hook after a number was left out", `"seq":49`, `"seq":149`)
+	change("history/wordpress/0/49", "a later hook in the place of another", `"seq":49`, `"seq":98`)
 	change("blob-heads/"+sumBegun, "completed", `"size":3`, `"size":3,"complete":true`)
 	change("blob-heads/"+sumBegun, "another size", `"size":3`, `"size":4`)
 	change("blob-heads/"+sumTrue, "completed, with the bytes there", `"size":3`, `"size":3,"complete":true`)
@@ -376,6 +439,22 @@ func writeCommits(b *strings.Builder, w world) {
 		{"storage that a hook adds, with the lists that name it", []Write{
 			put("storage/data/4", `{"machine":"1","unit":"wordpress/0","life":"alive","state":"pending"}`), put("counters/storage", `5`),
 			change("machines/1/storage", `"data/0"`, `"data/0","data/4"`), change("units/wordpress/0/storage", `"data/0"`, `"data/0","data/4"`),
+		}},
+		{"storage that a hook adds, without the lists that name it", []Write{
+			put("storage/data/4", `{"machine":"1","unit":"wordpress/0","life":"alive","state":"pending"}`), put("counters/storage", `5`),
+		}},
+		{"storage that a hook adds, which only its unit's list names", []Write{
+			put("storage/data/4", `{"machine":"1","unit":"wordpress/0","life":"alive","state":"pending"}`), put("counters/storage", `5`),
+			change("units/wordpress/0/storage", `"data/0"`, `"data/0","data/4"`),
+		}},
+		{"storage given back, with the list of its unit", []Write{
+			change("storage/data/0", `"unit":"wordpress/0",`, ``), {Key: "units/wordpress/0/storage", Delete: true},
+		}},
+		{"storage that goes removed, with the list of its machine", []Write{
+			{Key: "storage/data/3", Delete: true}, change("machines/1/storage", `,"data/3"`, ``),
+		}},
+		{"storage that goes removed, which the list of its machine still names", []Write{
+			{Key: "storage/data/3", Delete: true}, change("machines/1/storage", `"data/0",`, ``),
 		}},
 		{"a command that a program asks its unit for, with the next number", []Write{
 			put("actions/3", `{"unit":"wordpress/0","command":["ls"],"status":"pending"}`), put("counters/actions", `4`),
@@ -419,6 +498,10 @@ func writeCommits(b *strings.Builder, w world) {
 		{"a relation entered with the settings", []Write{
 			put("relations/2/members/wordpress/0", `{"version":1}`), put("relations/2/settings/wordpress/0", `{"version":1}`),
 		}},
+		{"settings in a blob that the same commit completes", []Write{
+			put("relations/0/settings/wordpress/0", `{"version":2,"blob":"`+sumTrue+`"}`),
+			change("blob-heads/"+sumTrue, `"size":3`, `"size":3,"complete":true`),
+		}},
 		{"a relation left, which asks the provisioner to end it", []Write{
 			{Key: "relations/0/members/wordpress/0", Delete: true}, put("requests/wordpress/0/end-0", `{"kind":"end","relation":0}`),
 		}},
@@ -429,6 +512,9 @@ func writeCommits(b *strings.Builder, w world) {
 		{"a unit that is dying: dead, with the request to remove it", []Write{
 			change("units/blog/0", `"dying"`, `"dead"`), put("requests/blog/0/remove", `{"kind":"remove","relation":-1}`),
 		}},
+		{"a blob begun and completed", []Write{put("blob-heads/"+sumAbsent, `{"size":3,"complete":true,"touched":"2026-01-01T00:00:00Z"}`), put("blobs/"+sumAbsent+"/0000", "xyz")}},
+		{"a blob begun and completed, with the bytes of its sum", []Write{put("blob-heads/"+sumXYZ, `{"size":3,"complete":true,"touched":"2026-01-01T00:00:00Z"}`), put("blobs/"+sumXYZ+"/0000", "xyz")}},
+		{"a blob completed with other bytes than those there", []Write{change("blob-heads/"+sumTrue, `"size":3`, `"size":3,"complete":true`), put("blobs/"+sumTrue+"/0000", "xyz")}},
 		{"a chunk of a blob, of which no watcher is told", []Write{{Key: "blobs/" + sumTrue + "/0000", Value: []byte("abc"), Quiet: true}}},
 		{"its ports, of which no watcher is told", []Write{{Key: "units/wordpress/0/ports", Value: []byte("[]"), Quiet: true}}},
 		{"its ports removed, of which no watcher is told", []Write{{Key: "units/wordpress/0/ports", Delete: true, Quiet: true}}},
@@ -444,7 +530,7 @@ func writeCommits(b *strings.Builder, w world) {
 	}
 }
 
-// writeShapes writes which values of a wrong shape machine 1 can put under its keys.
+// writeShapes lists the values of a wrong shape that machine 1 can write under its keys.
 func writeShapes(b *strings.Builder, w world) {
 	patterns := map[string]bool{}
 	for _, key := range slices.Sorted(maps.Keys(w)) {
@@ -478,7 +564,7 @@ func orNone(text string) string {
 	return text
 }
 
-// writeGains lists the keys that can be read in the second world but not in the first.
+// writeGains lists the keys that machine 1 can read in the second world but not in the first.
 func writeGains(b *strings.Builder, before, after world) {
 	none := true
 	for _, key := range slices.Sorted(maps.Keys(after)) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestHubFitsOneTransaction checks that the hook of a hub, which writes in 250 relations at once, needs
-// only its own conditions and its unit's record. A transaction holds 512.
+// TestHubFitsOneTransaction checks the conditions of a hub's hook that writes in 250 relations in one commit.
+// It may need only its own conditions and one for its unit's record, since a transaction has at most 512.
 func TestHubFitsOneTransaction(t *testing.T) {
 	w := newWorld()
 	var commit []Write
@@ -28,11 +28,11 @@ func TestHubFitsOneTransaction(t *testing.T) {
 	}
 }
 
-// TestPlacementErrors checks that a placement that cannot be read allows nothing.
+// TestPlacementErrors checks that nothing is allowed if a placement cannot be read.
 func TestPlacementErrors(t *testing.T) {
 	p := NewPlacement(broken{})
 	for _, op := range Ops() {
-		for range 2 { // it stays so
+		for range 2 { // the second call must have the same result
 			if err := May(Agent("1"), p, op, "units/wordpress/0", []byte(`{}`), []byte(`{}`)); err == nil {
 				t.Errorf("%s is allowed", op)
 			}

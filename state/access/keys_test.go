@@ -46,7 +46,7 @@ func examples() map[string]string {
 	}
 }
 
-// moreKeys returns keys of patterns that a name of package keys covers beside its example.
+// moreKeys returns keys for the additional patterns that a name of package keys covers.
 func moreKeys() []string {
 	return []string{
 		"presence/machine-1", "leaders/provisioner", "leaders/else", "machines/1/", "secret-keys/newest", "uniters/mysql/0/services/0/wordpress",
@@ -54,8 +54,8 @@ func moreKeys() []string {
 	}
 }
 
-// TestEveryKeyHasARow reads the source of package keys. A key that is new there must fail the test
-// until the table has a row for it. Until then it is refused to agents.
+// TestEveryKeyHasARow reads the source of package keys. If a key is new there, the test must fail until the
+// table has a row for it. Until then agents have no access to the key.
 func TestEveryKeyHasARow(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../keys/keys.go", nil, 0)
 	if err != nil {
@@ -65,7 +65,7 @@ func TestEveryKeyHasARow(t *testing.T) {
 	known := examples()
 	for _, name := range exported(file) {
 		switch name {
-		case "ServiceLeaderName", "IsOfAgent", "CutInt": // they are not keys
+		case "ServiceLeaderName", "IsOfAgent", "CutInt": // these are not keys
 			continue
 		}
 
@@ -101,8 +101,8 @@ func exported(file *ast.File) (names []string) {
 	return names
 }
 
-// TestRowsAreOfKeys checks that each row matches a key that no other row matches, except for the rows
-// that match all that is left.
+// TestRowsAreOfKeys checks that each row matches a key that no other row matches. The exceptions are the rows
+// that match all remaining keys.
 func TestRowsAreOfKeys(t *testing.T) {
 	all := moreKeys()
 	for _, key := range examples() {

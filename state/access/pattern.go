@@ -5,28 +5,29 @@ import (
 	"strings"
 )
 
-// vars has what a pattern has found in a key, by the name in its braces.
+// vars has the values of a pattern's variables in a key, by their names.
 type vars map[string]string
 
-// segment is what a pattern wants between two slashes: a literal, and after it what a variable takes.
+// segment is a part of a pattern between two slashes: a literal, followed by a variable.
 type segment struct {
 	literal string
-	name    string // of the variable; empty: there is none
+	name    string // the variable's name; empty if there is no variable
 	kind    kind
 }
 
-// kind is which texts a variable takes.
+// kind is the form of the texts that a variable matches.
 type kind int
 
 const (
-	kindWord   kind = iota // anything without a slash
-	kindNumber             // digits, as numbers are written
-	kindPadded             // digits, with zeros before them
-	kindNamed              // NAME/NUMBER: a unit or a storage
-	kindTag                // NAME-NUMBER, for the unit NAME/NUMBER
-	kindRest               // all that is left, slashes included
+	kindWord   kind = iota // any text without a slash
+	kindNumber             // a number without leading zeros
+	kindPadded             // digits, possibly with leading zeros
+	kindNamed              // NAME/NUMBER, the name of a unit or storage
+	kindTag                // NAME-NUMBER, which matches as the unit NAME/NUMBER
+	kindRest               // the rest of the key, with its slashes
 )
 
+// kindOf returns the kind of the variable with that name.
 func kindOf(name string) kind {
 	switch name {
 	case "relation", "n", "revision", "slot":
@@ -43,7 +44,7 @@ func kindOf(name string) kind {
 	return kindWord
 }
 
-// parse reads a pattern: "units/{unit}/ports". One that ends with a slash is of prefixes.
+// parse parses a pattern such as "units/{unit}/ports". A pattern that ends with a slash matches prefixes.
 func parse(pattern string) (all []segment) {
 	for part := range strings.SplitSeq(pattern, "/") {
 		literal, name, _ := strings.Cut(strings.TrimSuffix(part, "}"), "{")
@@ -52,6 +53,7 @@ func parse(pattern string) (all []segment) {
 	return all
 }
 
+// match matches a key, split at its slashes, and returns the values of the pattern's variables.
 func match(pattern []segment, parts []string) (vars, bool) {
 	found := vars{}
 
@@ -93,7 +95,7 @@ func match(pattern []segment, parts []string) (vars, bool) {
 	return found, len(parts) == 0
 }
 
-// isNumber is false for 07: a number is written in one way.
+// isNumber reports whether a text is a number without leading zeros, so that each number has only one form.
 func isNumber(text string) bool {
 	n, err := strconv.Atoi(text)
 	return err == nil && n >= 0 && strconv.Itoa(n) == text

@@ -11,7 +11,7 @@ import (
 	"bijou/state/secret"
 )
 
-// The parts of records that rights follow from. Package state has the records.
+// These are the members of records on which rights depend. Package state defines the records.
 type (
 	unitRecord struct {
 		Charm     string `json:"charm"`
@@ -76,6 +76,12 @@ type (
 		Size     int64 `json:"size"`
 		Complete bool  `json:"complete"`
 	}
+	blobReference struct {
+		Blob   string `json:"blob"`
+		Output struct {
+			Blob string `json:"blob"`
+		} `json:"output"` // of an action
+	}
 	logHead = logHeadShape
 )
 
@@ -85,7 +91,7 @@ const (
 	dead  = "dead"
 )
 
-// decode returns the record; ok is false if there is none, or it cannot be read: then nothing follows from it.
+// decode decodes a record. ok is false if the record is absent or does not decode.
 func decode[T any](value []byte) (record T, ok bool) {
 	if value == nil {
 		return record, false
@@ -94,24 +100,45 @@ func decode[T any](value []byte) (record T, ok bool) {
 	return record, err == nil
 }
 
+// load reads and decodes a record.
 func load[T any](p *Placement, key string) (record T, ok bool) { return decode[T](p.get(key)) }
 
-// hosts reports whether the unit is on the machine that asks.
-func (a *ask) hosts(unit string) bool {
-	if unit == "" {
-		return false
-	}
-	u, ok := load[unitRecord](a.Placement, keys.Unit(unit))
-	return ok && u.Machine == a.me
+// has reports whether the unit is on the machine, alive or not. The agent of a dead unit still reads records, until it
+// has removed the unit's directory.
+func (a *ask) has(unit string) bool {
+	_, ok := a.unitHere(unit)
+	return ok
 }
 
-// isPresent reports whether the machine that asks was not removed.
+// hosts reports whether the unit is on the machine and not dead. Writes of a dead unit would delay its removal.
+func (a *ask) hosts(unit string) bool {
+	u, ok := a.unitHere(unit)
+	return ok && u.Life != dead
+}
+
+// unitHere returns the record of a unit on the machine.
+func (a *ask) unitHere(unit string) (u unitRecord, ok bool) {
+	if unit == "" {
+		return u, false
+	}
+	u, ok = load[unitRecord](a.Placement, keys.Unit(unit))
+	return u, ok && u.Machine == a.me
+}
+
+// isPresent reports whether the machine still exists.
 func (a *ask) isPresent() bool { return a.get(keys.Machine(a.me)) != nil }
 
-// isGone reports whether there is no such unit. Its name is never given again.
+// works reports whether the machine exists and is not dead.
+func (a *ask) works() bool {
+	m, ok := load[machineShape](a.Placement, keys.Machine(a.me))
+	return ok && m.Life != dead
+}
+
+// isGone reports whether the unit does not exist. Names of units are never used again.
 func (a *ask) isGone(unit string) bool { return a.get(keys.Unit(unit)) == nil }
 
-// unitsHere lists the units of a service on the machine that asks; of an empty one, those of all.
+// unitsHere lists the units of a service on the machine. If service is empty, it lists all units on the
+// machine.
 func (a *ask) unitsHere(service string) (units []string) {
 	all := keys.MachineUnits(a.me)
 	prefix := all
@@ -126,11 +153,12 @@ func (a *ask) unitsHere(service string) (units []string) {
 	return units
 }
 
-// hasService reports whether the machine that asks has a unit of the service.
+// hasService reports whether the machine has a unit of the service.
 func (a *ask) hasService(service string) bool {
 	return service != "" && len(a.unitsHere(service)) > 0
 }
 
+// servicesHere lists the services that have units on the machine.
 func (a *ask) servicesHere() []string {
 	services := map[string]bool{}
 	for _, unit := range a.unitsHere("") {
@@ -139,7 +167,7 @@ func (a *ask) servicesHere() []string {
 	return slices.Sorted(maps.Keys(services))
 }
 
-// isRelated reports whether a service of the machine that asks has a relation with that one.
+// isRelated reports whether a service with units on the machine has a relation with the service.
 func (a *ask) isRelated(service string) bool {
 	for _, own := range a.servicesHere() {
 		for _, value := range a.list(keys.ServiceRelations(own)) {
@@ -155,8 +183,8 @@ func (a *ask) isRelated(service string) bool {
 
 const classic = "classic"
 
-// walks reports whether a unit of the machine that asks has a charm of the classic dialect, whose hooks
-// find their way through the topology: they may see which units are in which relations.
+// walks reports whether a unit on the machine has a charm of the classic dialect. The hooks of such charms
+// explore the topology, so they can see all relations and their members.
 func (a *ask) walks() bool {
 	for _, unit := range a.unitsHere("") {
 		u, _ := load[unitRecord](a.Placement, keys.Unit(unit))
@@ -168,8 +196,8 @@ func (a *ask) walks() bool {
 			continue
 		}
 
-		// The unit still runs its charm from before an upgrade. The operators' record of that charm counts, since
-		// the unit's agent could name any.
+		// The unit still runs the charm that it had before an upgrade. Since the unit's agent could name any
+		// charm, the charm must also be in the service's own records.
 		before, _ := load[serviceRecord](a.Placement, keys.Charm(u.Charm))
 		if before.Dialect == classic && a.wasCharm(serviceOf(unit), s, u.Charm) {
 			return true
@@ -179,7 +207,7 @@ func (a *ask) walks() bool {
 	return false
 }
 
-// wasCharm reports whether the service has left that charm.
+// wasCharm reports whether the service ran the charm before.
 func (a *ask) wasCharm(service string, s serviceRecord, url string) bool {
 	for _, kept := range s.Kept {
 		if kept.Charm == url {
@@ -190,17 +218,19 @@ func (a *ask) wasCharm(service string, s serviceRecord, url string) bool {
 	return mark.Before == url
 }
 
-// leads reports whether a unit of the machine that asks leads the service.
-func (a *ask) leads(service string) bool {
+// hostsLeader reports whether a unit on the machine leads the service.
+func (a *ask) hostsLeader(service string) bool {
 	unit := a.leader(service)
 	return unit != "" && serviceOf(unit) == service && a.hosts(unit)
 }
 
+// leader returns the unit that leads the service, or "".
 func (a *ask) leader(service string) string {
 	p, _ := load[presenceRecord](a.Placement, keys.Leader(keys.ServiceLeaderName(service)))
 	return p.Unit
 }
 
+// has reports whether the service is at an end of the relation.
 func (r relationRecord) has(service string) bool {
 	return slices.Contains(r.Endpoints, endpoint{service})
 }
@@ -211,7 +241,7 @@ func (a *ask) relation(id string) (relationRecord, bool) {
 	return load[relationRecord](a.Placement, keys.Relations+id)
 }
 
-// isIn reports whether a service of the machine that asks is at an end of the relation.
+// isIn reports whether a service with units on the machine is at an end of the relation.
 func (a *ask) isIn(id string) bool {
 	r, _ := a.relation(id)
 	return slices.ContainsFunc(r.Endpoints, func(e endpoint) bool { return a.hasService(e.Service) })
@@ -219,25 +249,26 @@ func (a *ask) isIn(id string) bool {
 
 func (a *ask) isRelationGone(id string) bool { return a.get(keys.Relations+id) == nil }
 
-// wasIn reports whether a unit of the machine that asks has settings in a relation: it was a member.
+// wasIn reports whether a unit on the machine was a member of the relation. Such a unit has settings there.
 func (a *ask) wasIn(id string) bool {
 	n, _ := strconv.Atoi(id)
 	return slices.ContainsFunc(a.unitsHere(""), func(unit string) bool { return a.get(keys.Settings(n, unit)) != nil })
 }
 
-// sharesPrincipal reports whether a member of a relation of container scope is on the machine that asks.
-// Nobody knows that of a unit that is gone: its settings may be asked for by all in the relation.
+// sharesPrincipal reports whether a member of a relation of container scope shares its principal with a unit
+// on the machine. The principal of a removed unit is unknown, so all units in the relation can read its
+// settings.
 func (a *ask) sharesPrincipal(id, unit string) bool {
 	n, _ := strconv.Atoi(id)
 	m, in := load[memberRecord](a.Placement, keys.Member(n, unit))
-	if in && a.hosts(m.Principal) {
+	if in && a.has(m.Principal) {
 		return true
 	}
-	return a.hosts(unit) || !in && a.isGone(unit)
+	return a.has(unit) || !in && a.isGone(unit)
 }
 
-// runsCharm reports whether a unit of the machine that asks runs, or is to run, that charm, or another
-// revision of it: an upgrade may come between.
+// runsCharm reports whether a unit on the machine runs the charm, or will run it. Other revisions of the
+// charm also count, since the machine may have to upgrade to them.
 func (a *ask) runsCharm(url string) bool {
 	if url == "" {
 		return false
@@ -254,12 +285,14 @@ func (a *ask) runsCharm(url string) bool {
 	return false
 }
 
+// servesCharm reports whether the service has the charm, or another revision of it.
 func (a *ask) servesCharm(service, url string) bool {
 	s, _ := load[serviceRecord](a.Placement, keys.Service(service))
 	return s.Charm != "" && withoutRevision(s.Charm) == withoutRevision(url)
 }
 
-// withoutRevision cuts the revision off a charm's URL: local:trusty/mysql of local:trusty/mysql-3.
+// withoutRevision returns a charm's URL without the revision: "local:trusty/mysql" for
+// "local:trusty/mysql-3".
 func withoutRevision(url string) string {
 	i := strings.LastIndexByte(url, '-')
 	if i < 0 || !isNumber(url[i+1:]) {
@@ -274,25 +307,35 @@ func loadSecret(value []byte, id string) (secret.Record, bool) {
 	return r, ok
 }
 
-// manages reports whether the secret is a unit's of the machine that asks, or its service's that a unit
-// there leads. A service that was deployed again under an old name has none of the old one's.
+// manages reports whether a unit on the machine owns the secret, or leads the service that owns it. A service
+// that is deployed again does not own the secrets of the removed service with its name.
 func (a *ask) manages(r secret.Record) bool {
 	switch o := r.Owner; {
 	case o.Unit != "":
 		return o.Service == "" && a.hosts(o.Unit)
 	case o.Service != "":
-		return a.leads(o.Service) && a.isServices(o.Service, r.ID)
+		return a.hostsLeader(o.Service) && a.serviceOwns(o.Service, r.ID)
 	}
 
-	return false // the operators'
+	return false // operators own the secret
 }
 
-func (a *ask) isServices(service, id string) bool {
+// owns reports whether a unit on the machine, alive or not, owns the secret or leads the service that owns it.
+func (a *ask) owns(r secret.Record) bool {
+	o := r.Owner
+	if o.Unit != "" && a.has(o.Unit) {
+		return true
+	}
+	return o.Service != "" && a.has(a.leader(o.Service)) && a.serviceOwns(o.Service, r.ID)
+}
+
+// serviceOwns reports whether the service's own list of secrets names the secret.
+func (a *ask) serviceOwns(service, id string) bool {
 	index, _ := load[secretIndex](a.Placement, keys.ServiceSecrets(service))
 	return slices.Contains(index.Owned, id)
 }
 
-// reads reports whether a unit of the machine that asks may read the content of the secret.
+// reads reports whether a unit on the machine can read the content of the secret.
 func (a *ask) reads(r secret.Record) bool {
 	services := map[string]bool{r.Owner.Service: true, serviceOf(r.Owner.Unit): true}
 	for _, g := range r.Grants {
@@ -303,7 +346,7 @@ func (a *ask) reads(r secret.Record) bool {
 		if service == "" {
 			continue
 		}
-		if slices.ContainsFunc(a.unitsHere(service), func(unit string) bool { return a.unitReads(r, unit) }) {
+		if slices.ContainsFunc(a.unitsHere(service), func(unit string) bool { return a.hosts(unit) && a.unitReads(r, unit) }) {
 			return true
 		}
 	}
@@ -314,19 +357,26 @@ func (a *ask) reads(r secret.Record) bool {
 	})
 }
 
+// unitReads reports whether the unit can read the content of the secret.
 func (a *ask) unitReads(r secret.Record, unit string) bool {
-	o := r.Owner
-	if o.Unit == unit || o.Service != "" && o.Service == serviceOf(unit) && a.isServices(o.Service, r.ID) {
+	if r.Owner.Unit == unit {
+		return true
+	}
+
+	service := serviceOf(unit)
+	if r.Owner.Service != "" && r.Owner.Service == service && a.serviceOwns(service, r.ID) {
 		return true
 	}
 
 	return slices.ContainsFunc(r.Grants, func(g secret.Grant) bool {
-		return g.Service == serviceOf(unit) && (g.Unit == "" || g.Unit == unit) && a.holds(r.ID, g)
+		// A grant without a unit is for all units of the service.
+		return g.Service == service && (g.Unit == "" || g.Unit == unit) && a.isGrantValid(r.ID, g)
 	})
 }
 
-// holds reports whether a grant still does: as long as its relation is there, or as the operators' list says.
-func (a *ask) holds(id string, g secret.Grant) bool {
+// isGrantValid reports whether a grant of the secret is still valid. A grant is valid while its relation
+// exists. A grant by operators is valid while it is in the service's list.
+func (a *ask) isGrantValid(id string, g secret.Grant) bool {
 	if g.Relation != secret.NoRelation {
 		return a.get(keys.Relation(g.Relation)) != nil
 	}
@@ -334,7 +384,7 @@ func (a *ask) holds(id string, g secret.Grant) bool {
 	return slices.Contains(index.Granted, id)
 }
 
-// isReadBy reports whether the unit has read a secret that the machine that asks manages.
+// isReadBy reports whether the unit has read a secret that the machine manages.
 func (a *ask) isReadBy(unit string) bool {
 	var owned []string
 	for _, own := range a.unitsHere("") {
@@ -342,7 +392,7 @@ func (a *ask) isReadBy(unit string) bool {
 		owned = append(owned, index.Owned...)
 	}
 	for _, service := range a.servicesHere() {
-		if a.leads(service) {
+		if a.hostsLeader(service) {
 			index, _ := load[secretIndex](a.Placement, keys.ServiceSecrets(service))
 			owned = append(owned, index.Owned...)
 		}
@@ -355,10 +405,11 @@ func (a *ask) isReadBy(unit string) bool {
 	})
 }
 
-// consumes reports whether a unit of the machine that asks has read the secret before, whether it still may or not.
+// consumes reports whether a unit on the machine has read the secret before, even if it can no longer read
+// it.
 func (a *ask) consumes(r secret.Record) bool {
 	for unit := range r.Consumers {
-		if a.hosts(unit) {
+		if a.has(unit) {
 			return true
 		}
 	}

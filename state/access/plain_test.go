@@ -1,7 +1,9 @@
 package access
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -46,7 +48,7 @@ func TestPrefixesOfNames(t *testing.T) {
 	}
 }
 
-// TestRemovedMachine checks that a machine which goes on after its removal writes nothing.
+// TestRemovedMachine checks that a machine that still runs after its removal cannot write.
 func TestRemovedMachine(t *testing.T) {
 	w := newWorld()
 	for key := range w {
@@ -65,8 +67,8 @@ func TestRemovedMachine(t *testing.T) {
 	}
 }
 
-// TestContentsLeftBehind checks that nobody can take over the contents that a secret left behind by making a
-// secret with its id.
+// TestContentsLeftBehind checks that an agent cannot read the contents of a removed secret by creating a
+// secret with the same id.
 func TestContentsLeftBehind(t *testing.T) {
 	w := newWorld()
 	own := []byte(w["secrets/own"])
@@ -76,7 +78,8 @@ func TestContentsLeftBehind(t *testing.T) {
 	}
 }
 
-// TestLogLosesItsOldestBatch has a log of as many batches as there may be grow: the oldest goes, and no other.
+// TestLogLosesItsOldestBatch checks that a full log can grow only if its oldest batch is removed, and no
+// other batch.
 func TestLogLosesItsOldestBatch(t *testing.T) {
 	w := newWorld().with(world{"logs/machine-1": `{"batch":64}`, "log/machine-1/0000000001": `{}`, "log/machine-1/0000000002": `{}`})
 	for key, allowed := range map[string]bool{"log/machine-1/0000000001": true, "log/machine-1/0000000002": false} {
@@ -85,6 +88,115 @@ func TestLogLosesItsOldestBatch(t *testing.T) {
 		})
 		if (err == nil) != allowed {
 			t.Errorf("%s removed: %v", key, err)
+		}
+	}
+}
+
+// TestStorageListsAreBounded checks that a full list of storage cannot grow. If an older binary has written a
+// longer list, the list can still become shorter.
+func TestStorageListsAreBounded(t *testing.T) {
+	list := func(n int) (ids []string) {
+		for i := range n {
+			ids = append(ids, fmt.Sprintf("data/%d", 100+i))
+		}
+		return ids
+	}
+	encode := func(doc any) string {
+		value, err := json.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(value)
+	}
+
+	for name, c := range map[string]struct {
+		before, after int
+		allowed       bool
+	}{
+		"one more":            {maxUnitStorages - 1, maxUnitStorages, true},
+		"one too many":        {maxUnitStorages, maxUnitStorages + 1, false},
+		"one less of a crowd": {maxUnitStorages + 9, maxUnitStorages + 8, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld().with(world{
+				"counters/storage": `500`, "units/wordpress/0/storage": encode(list(c.before)), "machines/1/storage": encode(machineStorage{list(c.before)}),
+			})
+			for _, id := range list(c.before) {
+				w["storage/"+id] = `{"machine":"1","unit":"wordpress/0","life":"alive","made":true,"state":"attached"}`
+			}
+			commit := []Write{
+				{Key: "units/wordpress/0/storage", Value: []byte(encode(list(c.after)))},
+				{Key: "machines/1/storage", Value: []byte(encode(machineStorage{list(max(c.before, c.after))}))},
+			}
+			if c.after < c.before {
+				id := list(c.before)[c.after]
+				commit = append(commit, Write{Key: "storage/" + id, Value: []byte(strings.Replace(w["storage/"+id], `"unit":"wordpress/0",`, ``, 1))})
+			} else {
+				w["counters/storage"] = fmt.Sprint(100 + c.before)
+				commit = append(commit, Write{Key: "counters/storage", Value: []byte(fmt.Sprint(100 + c.after))}, Write{
+					Key: "storage/" + list(c.after)[c.before], Value: []byte(`{"machine":"1","unit":"wordpress/0","life":"alive","state":"pending"}`),
+				})
+			}
+
+			err := MayCommit(Agent("1"), NewPlacement(w), commit)
+			if (err == nil) != c.allowed || err != nil && !errors.Is(err, ErrRefused) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestReaderPrunesRevisionsOfAnyZone checks that a reader can prune a secret whose owner writes times in
+// another time zone.
+func TestReaderPrunesRevisionsOfAnyZone(t *testing.T) {
+	w := newWorld()
+	w["secrets/granted"] = strings.ReplaceAll(w["secrets/granted"], `00:00:00Z"}`, `02:00:00+02:00"}`)
+	read := strings.NewReplacer(`"wordpress/0":{"revision":1}`, `"wordpress/0":{"revision":2}`,
+		`"1":{"created":"2026-01-01T02:00:00+02:00"},`, ``).Replace(w["secrets/granted"])
+	err := MayCommit(Agent("1"), NewPlacement(w), []Write{
+		{Key: "secrets/granted", Value: []byte(read)}, {Key: "secret-contents/granted/1", Delete: true},
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestSecretGrantsAreBounded checks that the number of a secret's grants is limited, and that existing grants
+// remain.
+func TestSecretGrantsAreBounded(t *testing.T) {
+	w := newWorld()
+	with := func(n int, more string) string {
+		grants := strings.Repeat(`{"relation":0,"service":"mysql"},`, n) + `{"relation":0,"service":"mysql"}`
+		return strings.Replace(w["secrets/own"], `"latest"`, `"grants":[`+grants+`],`+more+`"latest"`, 1)
+	}
+	old := with(maxGrants+9, "")
+	for name, c := range map[string]struct {
+		old, new string
+		allowed  bool
+	}{
+		"as many as there may be": {w["secrets/own"], with(maxGrants-1, ""), true},
+		"one more":                {w["secrets/own"], with(maxGrants, ""), false},
+		"many that it has":        {old, with(maxGrants+9, `"label":"x",`), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := May(Agent("1"), NewPlacement(w.with(world{"secrets/own": c.old})), Put, "secrets/own", []byte(c.old), []byte(c.new))
+			if (err == nil) != c.allowed || err != nil && !errors.Is(err, ErrRefused) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestStateBeforeInstallation checks the states to which a unit may change after a failed hook: back to the
+// state before its installation if it was not installed, and otherwise not.
+func TestStateBeforeInstallation(t *testing.T) {
+	for old, allowed := range map[string]bool{
+		`{"state":"storage-attached-error","charm":"local:trusty/wordpress-3","uninstalled":true}`: true,
+		`{"state":"started","charm":"local:trusty/wordpress-3"}`:                                   false,
+	} {
+		err := May(Agent("1"), NewPlacement(newWorld()), Put, "uniters/wordpress/0/workflow", []byte(old), []byte(`{"charm":"local:trusty/wordpress-3"}`))
+		if (err == nil) != allowed {
+			t.Errorf("%s: %v", old, err)
 		}
 	}
 }

@@ -10,29 +10,31 @@ import (
 	"bijou/state/secret"
 )
 
-// shape reports whether a value decodes as the record that the readers of a key take it for. A value that does not
-// would stop each of them: the leader, operators, and other agents. Members that no shape knows are a newer binary's.
+// shape reports whether a value decodes as the record that readers of the key expect. Any other value would
+// stop all readers: the leader, operators, and other agents. A shape accepts unknown members, which newer
+// binaries write.
 type shape func(value []byte) bool
 
 // objectOf is the shape of a record.
 func objectOf[T any](value []byte) bool { return startsWith(value, '{') && decodesAs[T](value) }
 
-// listOf is the shape of a list, which may be null.
+// listOf is the shape of a list, which can be null.
 func listOf[T any](value []byte) bool { return decodesAs[[]T](value) }
 
 // number is the shape of a counter.
 func number(value []byte) bool { return !startsWith(value, 'n') && decodesAs[int](value) }
 
-// anyBytes is the shape of what is no JSON.
+// anyBytes is the shape of a value that is not JSON.
 func anyBytes([]byte) bool { return true }
 
-// startsWith passes over the spaces that JSON allows.
+// startsWith reports whether a JSON value begins with that character, after any white space.
 func startsWith(value []byte, first byte) bool {
 	value = bytes.TrimLeft(value, " \t\r\n")
 	return len(value) > 0 && value[0] == first
 }
 
-// decodesAs decodes as readers do, who take a number without a type of its own as it is written.
+// decodesAs reports whether the value is exactly one JSON value that decodes as T. Where the type is any, it
+// decodes numbers as [json.Number], as readers do.
 func decodesAs[T any](value []byte) bool {
 	var record T
 	d := json.NewDecoder(bytes.NewReader(value))
@@ -44,14 +46,14 @@ func decodesAs[T any](value []byte) bool {
 	return errors.Is(err, io.EOF)
 }
 
-// IsShaped reports whether the value decodes as the record that readers of the key take it for; true for a key that no
-// agent writes.
+// IsShaped reports whether the value decodes as the record that readers of the key expect. It is true for a
+// key that no agent writes.
 func IsShaped(key string, value []byte) bool {
 	r, _ := find(key)
 	return r == nil || r.shape == nil || r.shape(value)
 }
 
-// The records that agents write. Package state has them with their meaning.
+// The records that agents write. Package state documents them.
 type (
 	presenceShape struct {
 		Session string    `json:"session"`
@@ -288,16 +290,16 @@ type (
 	}
 )
 
-// The records of secrets are those of package secret.
+// The records of secrets, which package secret defines.
 type (
 	secretShape = secret.Record
 	sealedShape = secret.Sealed
 )
 
-// textOrBytes is a text, or {"base64": TEXT} for bytes that are none.
+// textOrBytes is a text, or {"base64": TEXT} for bytes that are not UTF-8.
 type textOrBytes struct{}
 
-// UnmarshalJSON returns an error for anything else.
+// UnmarshalJSON returns an error if the value has neither form.
 func (textOrBytes) UnmarshalJSON(data []byte) error {
 	if startsWith(data, '{') {
 		var doc struct {

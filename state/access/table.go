@@ -1,9 +1,7 @@
 package access
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/netip"
@@ -16,18 +14,18 @@ import (
 	"bijou/state/secret"
 )
 
-// The sizes of values, in bytes. They leave room for what a newer binary adds.
+// The limits of values, in bytes. They leave room for members that newer binaries add.
 const (
 	small  = 4 << 10   // an index, a head, a number
 	record = 64 << 10  // a record with a message
-	large  = 128 << 10 // a settings node or the content of a secret, which is a blob above 64 KiB; a batch of a log
+	large  = 128 << 10 // settings or a secret's content, which are blobs above 64 KiB; a batch of a log; a secret with 2,000 revisions or consumers
 	huge   = 512 << 10 // a chunk of a blob; an action with its progress and output
 )
 
-// rows is the table. A unit is a machine's if its record says so, which no agent can change.
+// rows returns the table. A unit belongs to the machine that its record names, which no agent can change.
 //
-// A pattern that ends with a slash is of prefixes; what a list or a watch of one shows is decided key by
-// key, as for a get. A prefix without a row is listed and watched by operators only.
+// A pattern that ends with a slash matches prefixes. A list or a watch of a prefix shows only the keys that
+// the agent can get. Only operators can list and watch a prefix without a row.
 var rows = sync.OnceValue(func() []*row {
 	all := table()
 	for _, r := range all {
@@ -38,186 +36,215 @@ var rows = sync.OnceValue(func() []*row {
 
 func table() []*row {
 	return []*row{
-		{pattern: keys.Format, get: anybody, why: "only operators say what wrote the store"},
-		{pattern: keys.Environment, get: anybody, watch: anybody,
-			why: "its settings are the operators', and which binary agents run is their word"},
+		{pattern: keys.Format, get: anybody, why: "only operators set the format of the store"},
+		{pattern: keys.Environment, get: anybody, watch: anybody, show: withoutProviderSettings,
+			why: "only operators change the settings and choose the binary that agents run"},
 		{pattern: keys.CopyLock, get: anybody, why: "only operators copy a model"},
 		{pattern: keys.Moved, get: anybody, why: "only operators move a model"},
 		{pattern: keys.PartialCopy, get: anybody, why: "only operators copy a model"},
-		{pattern: keys.Provisioner, why: "it is the provisioner's trouble"},
+		{pattern: keys.Provisioner, why: "only operators and the provisioner read the provisioner's errors"},
 
 		{pattern: "presence/machine-{machine}", max: record, shape: objectOf[presenceShape], get: ownMachine, lease: presentMachine,
-			why: "a machine says that its own agent lives, under its lease"},
-		{pattern: "presence/unit-{tag}", max: record, shape: objectOf[presenceShape], get: peer("tag"), del: unit("tag"), lease: unit("tag"),
-			why: "a machine says that its units' agents live, under its lease; units of its applications may know of one another"},
+			why: "a machine can use only the presence record of its own agent, and can write it only under a lease"},
+		{pattern: "presence/unit-{tag}", max: record, shape: objectOf[presenceShape], get: peer("tag"), del: own("tag"), lease: own("tag"),
+			why: "a machine can write only the presence records of its own units, under a lease, and can read only those of units of its applications"},
 		{pattern: "claims/machine-{machine}", record: true, max: record, shape: objectOf[claimShape], get: ownMachine, watch: ownMachine, put: claims,
-			why: "a machine is claimed from itself, with an epoch that grows"},
+			why: "a machine can use only its own claim, and each change must raise the epoch"},
 		{pattern: keys.Leader("provisioner"), get: anybody,
-			why: "provisioners have the store itself; agents ask if one is there"},
+			why: "provisioners use the store directly; agents can only read which provisioner leads"},
 		{pattern: "leaders/services/{service}", max: record, shape: objectOf[presenceShape], get: seesLeader, watch: service, del: resigns, lease: takesLead,
-			why: "an application is led by a unit of it, of the machine that asks, once no other leads it"},
-		{pattern: "leaders/{rest}", why: "no agent leads anything but its applications"},
+			why: "a machine can make only its own unit the leader of the unit's application, and only if no unit on another machine leads it"},
+		{pattern: "leaders/{rest}", why: "agents can lead only the applications of their own units"},
 
 		{pattern: "charms/{charm}", get: charm,
-			why: "a machine sees the charms of its applications; operators add them"},
-		{pattern: "tools/{name}", get: anybody, why: "agents fetch the binary that operators have added"},
+			why: "a machine can read only the charms of its own units; only operators add charms"},
+		{pattern: "tools/{name}", get: anybody, why: "agents can only read binaries; only operators add them"},
 
 		{pattern: "services/{service}", get: seesService, watch: service,
-			why: "applications are the operators'; units see theirs and those related to it"},
-		{pattern: "services/{service}/", watch: service, why: "a unit hears of its own application"},
+			why: "only operators change applications; a machine without classic charms can read only its own applications and related applications"},
+		{pattern: "services/{service}/", watch: service, why: "a machine can watch only its own applications"},
 		{pattern: "services/{service}/config", get: service,
-			why: "operators configure an application, for its units"},
+			why: "only operators set the options of an application, and only its units can read them"},
 		{pattern: "services/{service}/status", max: record, shape: objectOf[statusShape], get: service, put: leads,
-			why: "its leader sets an application's status"},
-		{pattern: "services/{service}/upgrade", get: service, why: "operators upgrade an application"},
-		{pattern: "services/{service}/leader-settings", max: large, shape: objectOf[settingsShape], get: service, put: leads,
-			why: "its leader tells an application's units"},
+			why: "only the leader sets the status of an application, and only its units can read it"},
+		{pattern: "services/{service}/upgrade", get: service, why: "only operators upgrade an application, and only its units can read the upgrade"},
+		{pattern: "services/{service}/leader-settings", max: large, shape: objectOf[settingsShape], get: service, put: refers(leads),
+			why: "only the leader writes the leader settings of an application, and only its units can read them"},
 		{pattern: "services/{service}/relations/", list: seesRelations,
-			why: "a unit sees the relations of its application"},
+			why: "a machine without classic charms can list only the relations of its own applications"},
 		{pattern: "services/{service}/relations/{relation}", get: seesRelations,
-			why: "operators relate applications"},
+			why: "only operators add relations; a machine without classic charms can read only those of its own applications"},
 		{pattern: "services/{service}/secrets", record: true, max: record, shape: objectOf[secretIndex], get: service, put: listsServiceSecrets,
-			why: "its leader lists the secrets that it makes for an application; operators grant theirs"},
+			why: "only the leader lists the secrets that it creates for an application, and only operators list the secrets that they grant to it"},
 
 		{pattern: "units/{unit}", record: true, max: record, shape: objectOf[unitShape], get: seesUnit, watch: unitOrGone("unit"), put: changesUnit,
-			why: "of its units' records a machine changes charm, status and workload, clears what operators have resolved, and ends a unit that is dying or a subordinate that nothing holds"},
+			why: "a machine can change only the charm, status and workload of its own units, and clear their resolved marks; it can mark only a dying unit as dead, and only a subordinate that no relation holds as dying"},
 		{pattern: "units/{service}/", list: seesUnits,
-			why: "units see those of their applications, and of applications related to them"},
-		{pattern: "units/{unit}/", watch: unitOrGone("unit"), why: "a unit hears of itself"},
-		{pattern: "units/{unit}/ports", max: record, shape: listOf[portShape], get: unit("unit"), put: unit("unit"), del: unit("unit"),
-			why: "a unit opens its own ports"},
-		{pattern: "units/{unit}/actions", max: small, shape: objectOf[queueShape], get: unit("unit"), put: unit("unit"),
-			why: "a unit's agent takes what waits for it"},
-		{pattern: "units/{unit}/debug", get: unit("unit"), del: unit("unit"),
-			why: "operators debug; a session that is over is ended by the unit's agent"},
+			why: "a machine can list only the units of its own applications and of related applications"},
+		{pattern: "units/{unit}/", watch: unitOrGone("unit"), why: "a machine can watch only the records of its own units"},
+		{pattern: "units/{unit}/ports", max: record, shape: listOf[portShape], get: own("unit"), put: unit("unit"), del: unit("unit"),
+			why: "a unit can open and close only its own ports"},
+		{pattern: "units/{unit}/actions", max: small, shape: objectOf[queueShape], get: own("unit"), put: listsActions,
+			why: "a machine can change only the action lists of its own units, and can add only a unit's own actions to its list"},
+		{pattern: "units/{unit}/debug", get: own("unit"), del: unit("unit"),
+			why: "only operators start debug sessions; a machine can end only the sessions of its own units"},
 		{pattern: "units/{unit}/secrets", record: true, max: record, shape: objectOf[secretIndex], get: seesSecrets, put: listsSecrets,
-			why: "a unit lists the secrets that it makes and reads; the owner of a secret takes it from the lists of those who have read it, as it removes it"},
-		{pattern: "units/{unit}/storage", max: small, shape: listOf[string], get: unit("unit"), put: listsStorage, del: unit("unit"),
-			why: "a unit lists the storage that it has"},
-		{pattern: "units/{unit}/state", max: large, shape: objectOf[settingsShape], get: unit("unit"), put: unit("unit"),
-			why: "a unit's own notes"},
-		{pattern: "units/{unit}/restored", max: record, shape: objectOf[restoredShape], get: unit("unit"), put: replaces("unit"), del: unit("unit"),
-			why: "a restored unit's agent says how its folder differs"},
+			why: "a unit can list only the secrets that it creates or reads; an owner can change the list of another unit only to drop a secret that it removes"},
+		{pattern: "units/{unit}/storage", max: record, shape: listOf[string], get: own("unit"), put: listsStorage, del: listsStorage,
+			why: "a machine can use only the storage lists of its own units, and a list must name exactly the storage that its unit has"},
+		{pattern: "units/{unit}/state", max: large, shape: objectOf[settingsShape], get: own("unit"), put: refers(unit("unit")),
+			why: "a machine can read and write only the state of its own units"},
+		{pattern: "units/{unit}/restored", max: record, shape: objectOf[restoredShape], get: own("unit"), put: replaces("unit"), del: unit("unit"),
+			why: "only the agent of a restored unit records how the unit's directory differs from the backup"},
 
-		{pattern: "actions/{n}", record: true, max: huge, shape: objectOf[actionShape], get: action, watch: action, put: runsAction, del: forgetsAction,
-			why: "operators ask for actions, and programs of a machine for commands to its units; the unit's agent says what became of them"},
-		{pattern: "resources/{service}/{name}", get: service, why: "operators give an application its resources"},
+		{pattern: "actions/{n}", record: true, max: huge, shape: objectOf[actionShape], get: action, watch: action, put: refers(runsAction), del: forgetsAction,
+			why: "only operators request actions of a charm; a machine can request commands only for its own units, and record progress and results only for them"},
+		{pattern: "resources/{service}/{name}", get: service, why: "only operators attach resources to an application, and only its units can read them"},
 
-		{pattern: "secrets/{id}", record: true, max: record, shape: objectOf[secretShape], get: seesSecret, watch: seesSecret, put: changesSecret, del: removesSecret,
-			why: "a secret is its owner's: a unit's, or its application's through the leader; who may read it notes that among its readers"},
-		{pattern: "secret-contents/{id}/{revision}", max: large, shape: objectOf[sealedShape], get: readsSecret, put: sealsSecret, del: prunesSecret,
-			why: "the owner writes a secret, and it is read by whom it was granted to, as long as it is"},
-		{pattern: "secret-keys/{rest}", why: "no agent has the keys that seal secrets from the store"},
+		{pattern: "secrets/{id}", record: true, max: large, shape: objectOf[secretShape], get: seesSecret, watch: seesSecret, put: changesSecret, del: removesSecret,
+			why: "only the owner changes a secret: a unit, or the leader for its application; another machine with access can only record its own units as readers, and prune revisions"},
+		{pattern: "secret-contents/{id}/{revision}", max: large, shape: objectOf[sealedShape], get: readsSecret, put: refers(sealsSecret), del: prunesSecret,
+			why: "only the owner writes the content of a secret, and only units with access to the secret can read it"},
+		{pattern: "secret-keys/{rest}", why: "no agent can use the keys that encrypt secrets"},
 
 		{pattern: "storage/{storage}", record: true, max: small, shape: objectOf[storageShape], get: storageHere, watch: storageHere, put: changesStorage, del: endsStorage,
-			why: "a machine's agents make, bind, release and remove the storage on it, for its units"},
+			why: "a machine can create, bind, release and remove only storage that is on it, for its own units"},
 
 		{pattern: "machines/{machine}", record: true, max: record, shape: objectOf[machineShape], get: ownMachine, watch: ownMachine, put: changesMachine,
-			why: "of its own record a machine changes addresses, binary and that it runs, and it ends once it is dying"},
-		{pattern: "machines/{machine}/", watch: ownMachine, why: "a machine hears of itself"},
-		{pattern: "machines/{machine}/storage", max: record, shape: objectOf[machineStorageShape], get: ownMachine, put: listsMachineStorage, del: ownMachine,
-			why: "a machine lists the storage on it"},
-		{pattern: "machines/{machine}/units/", list: ownMachine, why: "a machine sees its units"},
+			why: "in its own record, a machine can only add missing addresses, change its binary, set its status to running, clear an error, and mark itself as dead once it is dying"},
+		{pattern: "machines/{machine}/", watch: ownMachine, why: "a machine can watch only its own records"},
+		{pattern: "machines/{machine}/storage", max: record, shape: objectOf[machineStorageShape], get: ownMachine, put: listsMachineStorage, del: listsMachineStorage,
+			why: "a machine can use only its own list of storage, and the list must name exactly the storage on the machine"},
+		{pattern: "machines/{machine}/units/", list: ownMachine, why: "a machine can list only its own units"},
 		{pattern: "machines/{machine}/units/{unit}", get: ownMachine,
-			why: "where units go is the operators' and the provisioner's word"},
+			why: "only operators and the provisioner place units"},
 		{pattern: "spares/{machine}",
-			why: "which machines are unused is the operators' and the provisioner's word"},
+			why: "only operators and the provisioner record which machines are unused"},
 		{pattern: "first-units/{machine}",
-			why: "which machines are unused is the operators' and the provisioner's word"},
+			why: "only operators and the provisioner record which machines are unused"},
 
 		{pattern: "relations/{relation}", get: seesRelation,
-			why: "operators relate applications, and the provisioner ends relations"},
+			why: "only operators add relations, and only operators and the provisioner end them"},
 		{pattern: "relations/{relation}/members/", list: relationOrGone,
-			why: "units see who is in their relations"},
+			why: "a machine without classic charms can list only the members of its own applications' relations"},
 		{pattern: "relations/{relation}/members/{service}/", list: relationOrGone, watch: relationOrGone,
-			why: "units see who is in their relations"},
+			why: "a machine without classic charms can list only the members of its own applications' relations"},
 		{pattern: "relations/{relation}/members/{member}", max: small, shape: objectOf[memberShape], get: seesRelation, put: entersRelation, del: unit("member"),
-			why: "a unit enters and leaves the relations of its application"},
-		{pattern: "relations/{relation}/settings/{member}", max: large, shape: objectOf[settingsShape], get: readsSettings, put: writesSettings,
-			why: "a unit writes its own settings; those in the relation read them, in container scope those of one principal"},
-		{pattern: "relations/{relation}/apps/{service}", max: large, shape: objectOf[settingsShape], get: readsApp, watch: relationOrGone, put: writesApp,
-			why: "an application's leader writes its settings; the other end reads them, and in a peer relation all"},
+			why: "a unit can join and leave only the relations of its own application"},
+		{pattern: "relations/{relation}/settings/{member}", max: large, shape: objectOf[settingsShape], get: readsSettings, put: refers(writesSettings),
+			why: "a unit can write only its own settings; only units in the relation can read them, and in container scope only units with the same principal"},
+		{pattern: "relations/{relation}/apps/{service}", max: large, shape: objectOf[settingsShape], get: readsApp, watch: relationOrGone, put: refers(writesApp),
+			why: "only the leader writes its application's settings; only the leader, units at the other end and units in a peer relation can read them"},
 
-		{pattern: "uniters/{unit}/", list: unitOrGone("unit"), why: "a unit's agent has its own records"},
-		{pattern: "uniters/{unit}/op", max: record, shape: objectOf[opShape], get: unit("unit"), put: unit("unit"), del: unit("unit"),
-			why: "a unit's agent has its own records"},
-		{pattern: "uniters/{unit}/workflow", max: record, shape: objectOf[workflowShape], get: unit("unit"), put: progresses,
-			why: "a unit's agent has its own records; a unit that was installed stays so, since its machine is no longer as good as new"},
-		{pattern: "uniters/{unit}/relations/{relation}", max: record, shape: objectOf[relationStateShape], get: unit("unit"), put: unit("unit"), del: unit("unit"),
-			why: "a unit's agent has its own records"},
-		{pattern: "uniters/{unit}/relations/{relation}/{member}", max: small, shape: objectOf[memberStateShape], get: unit("unit"), put: unit("unit"), del: unit("unit"),
-			why: "a unit's agent has its own records"},
-		{pattern: "uniters/{unit}/services/{relation}/{service}", max: small, shape: objectOf[memberStateShape], get: unit("unit"), put: unit("unit"), del: unit("unit"),
-			why: "a unit's agent has its own records"},
+		{pattern: "uniters/{unit}/", list: unitOrGone("unit"), why: "a machine can use only the records of its own units' agents"},
+		{pattern: "uniters/{unit}/op", max: record, shape: objectOf[opShape], get: own("unit"), put: unit("unit"), del: unit("unit"),
+			why: "a machine can use only the records of its own units' agents"},
+		{pattern: "uniters/{unit}/workflow", max: record, shape: objectOf[workflowShape], get: own("unit"), put: progresses,
+			why: "a machine can use only the records of its own units' agents; an installed unit cannot become uninstalled, since its machine would then count as unused"},
+		{pattern: "uniters/{unit}/relations/{relation}", max: record, shape: objectOf[relationStateShape], get: own("unit"), put: tracksRelation, del: unit("unit"),
+			why: "a machine can use only the records of its own units' agents, and can add a record only for a relation of the unit's application"},
+		{pattern: "uniters/{unit}/relations/{relation}/{member}", max: small, shape: objectOf[memberStateShape], get: own("unit"), put: tracksMember, del: unit("unit"),
+			why: "a machine can use only the records of its own units' agents, and can add a record only for a unit of an application in the relation"},
+		{pattern: "uniters/{unit}/services/{relation}/{service}", max: small, shape: objectOf[memberStateShape], get: own("unit"), put: tracksService, del: unit("unit"),
+			why: "a machine can use only the records of its own units' agents, and can add a record only for an application in the relation"},
 
 		{pattern: "history/{unit}/", list: unitOrGone("unit"),
-			why: "a unit's agent knows what hooks it has run"},
-		{pattern: "history/{unit}/{slot}", max: record, shape: objectOf[hookRunShape], get: unit("unit"), put: notesHook,
-			why: "a unit's agent notes its last hooks, in as many places as there are"},
+			why: "a machine can list only the hook history of its own units"},
+		{pattern: "history/{unit}/{slot}", max: record, shape: objectOf[hookRunShape], get: own("unit"), put: notesHook,
+			why: "a machine can record only hooks of its own units, each in the slot of its number, and can replace only the record of an older hook"},
 
 		{pattern: "logs/machine-{machine}", max: small, shape: objectOf[logHeadShape], get: ownMachine, put: logsHead,
-			why: "a machine logs for itself and its units"},
-		{pattern: "logs/{unit}", max: small, shape: objectOf[logHeadShape], get: unit("unit"), put: logsHead,
-			why: "a machine logs for itself and its units"},
+			why: "a machine can log only for itself and its own units"},
+		{pattern: "logs/{unit}", max: small, shape: objectOf[logHeadShape], get: own("unit"), put: logsHead,
+			why: "a machine can log only for itself and its own units"},
 		{pattern: "log/machine-{machine}/{seq}", max: large, shape: objectOf[logBatchShape], get: ownMachine, put: logsNext, del: dropsOldest,
-			why: "a log grows at its end, and loses its oldest batch"},
-		{pattern: "log/{unit}/{seq}", max: large, shape: objectOf[logBatchShape], get: unit("unit"), put: logsNext, del: dropsOldest,
-			why: "a log grows at its end, and loses its oldest batch"},
+			why: "a machine can only add lines at the end of its own logs, and remove the oldest batch of a full log"},
+		{pattern: "log/{unit}/{seq}", max: large, shape: objectOf[logBatchShape], get: own("unit"), put: logsNext, del: dropsOldest,
+			why: "a machine can only add lines at the end of its own logs, and remove the oldest batch of a full log"},
 
-		{pattern: keys.MachineCounter, why: "operators add machines"},
-		{pattern: keys.RelationCounter, why: "operators relate applications"},
+		{pattern: keys.MachineCounter, why: "only operators add machines"},
+		{pattern: keys.RelationCounter, why: "only operators add relations"},
 		{pattern: keys.ActionCounter, max: small, shape: number, get: anybody, put: gives(keys.Actions),
-			why: "a program of a machine asks its unit for a command, which takes the next number"},
+			why: "the counter can only grow by one for each command that the same commit adds"},
 		{pattern: keys.StorageCounter, max: small, shape: number, get: anybody, put: gives(keys.Storages),
-			why: "a hook adds storage, which takes the next number"},
-		{pattern: "counters/units/{service}", why: "operators and the provisioner add units"},
+			why: "the counter can only grow by one for each storage that the same commit adds"},
+		{pattern: "counters/units/{service}", why: "only operators and the provisioner add units"},
 
-		{pattern: "requests/{unit}/{what}", max: small, shape: objectOf[requestShape], get: unit("unit"), put: requests,
-			why: "a unit's agent asks the provisioner for what is not its own; the provisioner takes the request away"},
+		{pattern: "requests/{unit}/{what}", max: small, shape: objectOf[requestShape], get: own("unit"), put: requests,
+			why: "a machine can request changes only for its own units and their relations; only the provisioner removes a request"},
 
-		{pattern: "gateway-leases/{who}/{id}", why: "a gateway notes whose a lease is; no agent has to do with its notes"},
+		{pattern: "gateway-leases/{who}/{id}", why: "only a gateway uses the records of lease owners"},
 
-		{pattern: "blob-heads/{sum}", quiet: true, max: small, shape: objectOf[blobHeadShape], get: anybody, put: headsBlob,
-			why: "who knows the sum of bytes was told it by a record; what is complete stays as it is"},
-		{pattern: "blobs/{sum}/{chunk}", raw: true, quiet: true, max: huge, shape: anyBytes, get: anybody, put: writesBlob,
-			why: "who knows the sum of bytes was told it by a record; what is complete stays as it is"},
+		{pattern: "blob-heads/{sum}", quiet: true, max: small, shape: objectOf[blobHeadShape], get: anybody, put: touchesBlob,
+			why: "a complete blob must match its checksum and cannot change, and the time of its last use can be set only to the present"},
+		{pattern: "blobs/{sum}/{chunk}", raw: true, quiet: true, max: huge, shape: anyBytes, get: anybody, put: writesChunk,
+			why: "a machine can write only chunks of a blob that has a head and is not complete yet"},
 	}
 }
 
-// anybody is for what all agents may.
+// anybody allows all agents.
 func anybody(*ask) bool { return true }
 
+// ownMachine allows the machine that the key names.
 func ownMachine(a *ask) bool { return a.vars["machine"] == a.me }
 
-// presentMachine is for what a machine that was removed may do no more.
+// presentMachine allows the machine that the key names, unless it was removed.
 func presentMachine(a *ask) bool { return ownMachine(a) && a.isPresent() }
 
-// unit is for what the agent of the unit that the key names may.
+// unit allows the machine of the unit that the key names, unless the unit is dead.
 func unit(name string) rule { return func(a *ask) bool { return a.hosts(a.vars[name]) } }
 
-// unitOrGone is for lists and watches, which show nothing of a unit that is gone but that it is.
+// own also allows the machine of a dead unit.
+func own(name string) rule { return func(a *ask) bool { return a.has(a.vars[name]) } }
+
+// unitOrGone allows the machine of the unit that the key names, and all machines if the unit is gone. It is
+// for lists and watches, which show only that such a unit is gone.
 func unitOrGone(name string) rule {
-	return func(a *ask) bool { return a.hosts(a.vars[name]) || a.isGone(a.vars[name]) }
+	return func(a *ask) bool { return a.has(a.vars[name]) || a.isGone(a.vars[name]) }
 }
 
-// peer is for what units may of those of the same service.
+// peer allows the machines of the unit that the key names and of other units of its service.
 func peer(name string) rule {
-	return func(a *ask) bool { return a.hosts(a.vars[name]) || a.hasService(serviceOf(a.vars[name])) }
+	return func(a *ask) bool { return a.has(a.vars[name]) || a.hasService(serviceOf(a.vars[name])) }
 }
 
-// replaces is for records that an agent changes and never begins.
+// replaces allows the machine of the unit that the key names to change an existing record.
 func replaces(name string) rule {
 	return func(a *ask) bool { return a.old != nil && a.hosts(a.vars[name]) }
 }
 
-func service(a *ask) bool { return a.hasService(a.vars["service"]) }
-func leads(a *ask) bool   { return a.leads(a.vars["service"]) }
-func charm(a *ask) bool   { return a.runsCharm(a.vars["charm"]) }
+// refers adds a condition to the rule may, for records that can name a blob: a new blob must be complete
+// after the commit. Otherwise readers of the record would find the store damaged.
+func refers(may rule) rule {
+	return func(a *ask) bool {
+		was, _ := decode[blobReference](a.old)
+		is, ok := decode[blobReference](a.new)
+		return ok && may(a) && a.isComplete(was.Blob, is.Blob) && a.isComplete(was.Output.Blob, is.Output.Blob)
+	}
+}
 
-// maxEpoch is above all that a claim is given: a restored one has the Unix time. Above it, epochs grow one by one, so
-// that there is always a next.
+func (a *ask) isComplete(was, is string) bool {
+	if is == was || is == "" {
+		return true
+	}
+	head, _ := decode[blobHead](a.after("blob-heads/" + is))
+	return head.Complete
+}
+
+// service allows machines with a unit of the service that the key names.
+func service(a *ask) bool { return a.hasService(a.vars["service"]) }
+
+// leads allows the machine of the unit that leads the service that the key names.
+func leads(a *ask) bool { return a.hostsLeader(a.vars["service"]) }
+
+// charm allows machines with a unit of the charm that the key names.
+func charm(a *ask) bool { return a.runsCharm(a.vars["charm"]) }
+
+// maxEpoch is greater than the epoch of any claim in use; the epoch of a restored claim is the Unix time.
+// From maxEpoch on, an epoch can only grow by one, so that a machine cannot use up all epochs.
 const maxEpoch = 1 << 40
 
+// claims allows a machine to change its own claim if the epoch grows.
 func claims(a *ask) bool {
 	before, _ := decode[claimRecord](a.old)
 	after, ok := decode[claimRecord](a.new)
@@ -225,42 +252,52 @@ func claims(a *ask) bool {
 	return ok && presentMachine(a) && after.Epoch > before.Epoch && isNext
 }
 
-// takesLead lets a unit follow another one of the same machine, and one that is gone.
+// takesLead allows a machine to make one of its units the leader of the unit's service. The rule resigns must
+// allow the machine to end the present leadership. A dying unit can win a campaign that it began before, but
+// a dead one cannot.
 func takesLead(a *ask) bool {
 	after, ok := decode[presenceRecord](a.new)
 	return ok && serviceOf(after.Unit) == a.vars["service"] && a.hosts(after.Unit) && resigns(a)
 }
 
+// resigns allows a machine to end the leadership of a unit on it, and of a unit that is gone.
 func resigns(a *ask) bool {
 	if a.old == nil {
 		return true
 	}
 	before, ok := decode[presenceRecord](a.old)
-	return ok && (a.hosts(before.Unit) || a.isGone(before.Unit))
+	return ok && (a.has(before.Unit) || a.isGone(before.Unit))
 }
 
-// seesLeader also lets a machine see that a unit leads which is gone, as its last unit of the service may be.
+// seesLeader allows machines with a unit of the service. It also allows all machines if the leader is gone,
+// since a machine must be able to end the leadership of its last unit.
 func seesLeader(a *ask) bool {
 	s := a.vars["service"]
 	return a.hasService(s) || a.isGone(a.leader(s))
 }
 
+// seesService allows machines with a unit of the service or of a related one, and machines with classic
+// charms.
 func seesService(a *ask) bool {
 	s := a.vars["service"]
 	return a.hasService(s) || a.isRelated(s) || a.walks()
 }
 
+// seesRelations allows machines with a unit of the service, and machines with classic charms.
 func seesRelations(a *ask) bool { return a.hasService(a.vars["service"]) || a.walks() }
 
+// listsServiceSecrets allows the leader's machine to change the service's own secrets in the list. It can add
+// only secrets that the same commit makes. It cannot change the secrets that operators have granted.
 func listsServiceSecrets(a *ask) bool {
 	s := a.vars["service"]
 	before, _ := decode[secretIndex](a.old)
 	after, ok := decode[secretIndex](a.new)
-	return ok && a.leads(s) && slices.Equal(before.Granted, after.Granted) && (a.old == nil || a.keeps("owned")) &&
+	return ok && a.hostsLeader(s) && slices.Equal(before.Granted, after.Granted) && (a.old == nil || a.keeps("owned")) &&
 		a.areMade(added(before.Owned, after.Owned), secret.Owner{Service: s})
 }
 
-// areMade reports whether the commit makes the secrets, for that owner: nobody lists those of others for its own.
+// areMade reports whether the commit makes all of the secrets, with that owner. So no owner can list existing
+// secrets as its own.
 func (a *ask) areMade(ids []string, owner secret.Owner) bool {
 	return !slices.ContainsFunc(ids, func(id string) bool {
 		r, ok := loadSecret(a.after(keys.Secret(id)), id)
@@ -268,21 +305,26 @@ func (a *ask) areMade(ids []string, owner secret.Owner) bool {
 	})
 }
 
+// seesUnit allows the unit's machine, machines with a unit of its service or of a related one, and machines
+// with classic charms.
 func seesUnit(a *ask) bool {
 	of := serviceOf(a.vars["unit"])
-	return a.hosts(a.vars["unit"]) || a.hasService(of) || a.isRelated(of) || a.walks()
+	return a.has(a.vars["unit"]) || a.hasService(of) || a.isRelated(of) || a.walks()
 }
 
-// seesUnits also lets an agent list a service that is gone, which it learns from the empty list.
+// seesUnits allows machines with a unit of the service or of a related one. It also allows all machines if
+// the service is gone, so that they see that the list is empty.
 func seesUnits(a *ask) bool {
 	s := a.vars["service"]
 	return a.hasService(s) || a.isRelated(s) || a.get(keys.Service(s)) == nil
 }
 
+// changesUnit reports whether the machine can write this unit's record: change its charm, status and
+// workload, clear the operator's answers, and end the unit. It can end a unit that is dying, and a
+// subordinate that no relation holds.
 func changesUnit(a *ask) bool {
 	name := a.vars["unit"]
 	u, _ := decode[unitRecord](a.new)
-
 	return a.hosts(name) &&
 		a.keeps("charm", "status", "active-with", "workload", "life", "resolved", "resolved-relations") &&
 		a.isKeptOrCleared("resolved") && a.loses("resolved-relations") &&
@@ -294,8 +336,10 @@ func changesUnit(a *ask) bool {
 		})
 }
 
-// deploys reports whether a unit goes over to the charm of its service, or to that of the upgrade that is under way.
-// None goes back from the charm of its service: an older one may see more.
+// deploys reports whether a unit can change from one charm to another, given by the URLs before and after. It
+// can change to its service's charm. Before it runs that charm, it can also change to the charms of the
+// service's last upgrade. It cannot go back from its service's charm, since an older charm can have more
+// rights.
 func (a *ask) deploys(service, before, after string) bool {
 	if a.get(keys.Charm(after)) == nil {
 		return false
@@ -325,8 +369,11 @@ func (a *ask) isHeld(unit, principal string) bool {
 	return false
 }
 
-func seesSecrets(a *ask) bool { return a.hosts(a.vars["unit"]) || a.isReadBy(a.vars["unit"]) }
+// seesSecrets allows the unit's machine, and machines that manage a secret which the unit has read.
+func seesSecrets(a *ask) bool { return a.has(a.vars["unit"]) || a.isReadBy(a.vars["unit"]) }
 
+// listsSecrets reports whether the machine can write this unit's list of secrets: as the unit's machine, or
+// to remove a secret from the list as its manager.
 func listsSecrets(a *ask) bool {
 	name := a.vars["unit"]
 	before, _ := decode[secretIndex](a.old)
@@ -335,6 +382,8 @@ func listsSecrets(a *ask) bool {
 		return false
 	}
 
+	// A manager that removes secrets removes them from the lists of the units that have read them, and
+	// changes nothing else.
 	if !a.hosts(name) {
 		taken := added(after.Consumed, before.Consumed)
 		return slices.Equal(before.Owned, after.Owned) &&
@@ -343,6 +392,8 @@ func listsSecrets(a *ask) bool {
 			!slices.ContainsFunc(taken, func(id string) bool { return !a.isRemoving(id) })
 	}
 
+	// The unit can add secrets that the same commit makes, and secrets whose records name the unit as a
+	// consumer.
 	return a.areMade(added(before.Owned, after.Owned), secret.Owner{Unit: name}) &&
 		!slices.ContainsFunc(added(before.Consumed, after.Consumed), func(id string) bool {
 			r, _ := loadSecret(a.after(keys.Secret(id)), id)
@@ -351,39 +402,101 @@ func listsSecrets(a *ask) bool {
 		})
 }
 
-// isRemoving reports whether the commit removes a secret that the machine that asks manages.
+// isRemoving reports whether the commit removes a secret that the machine manages.
 func (a *ask) isRemoving(id string) bool {
 	r, ok := loadSecret(a.get(keys.Secret(id)), id)
 	return ok && a.manages(r) && a.after(keys.Secret(id)) == nil
 }
 
-// listsStorage lists only what is the unit's after the commit.
+// The limits of storages of a unit and on a machine. Package state has the same limits for operators.
+const (
+	maxUnitStorages    = 64
+	maxMachineStorages = 512
+)
+
+// listsStorage allows the unit's machine to add storage that the unit has after the commit, and to remove
+// storage that it does not have. So the list is complete when a unit is removed.
 func listsStorage(a *ask) bool {
 	var before, after []string
-	if a.old != nil && json.Unmarshal(a.old, &before) != nil || json.Unmarshal(a.new, &after) != nil {
+	if a.old != nil && json.Unmarshal(a.old, &before) != nil || a.new != nil && json.Unmarshal(a.new, &after) != nil {
 		return false
 	}
 
-	return a.hosts(a.vars["unit"]) && !slices.ContainsFunc(added(before, after), func(id string) bool {
-		s, _ := decode[storageRecord](a.after(keys.Storage(id)))
-		return s.Unit != a.vars["unit"]
-	})
+	unit := a.vars["unit"]
+	return a.hosts(unit) && a.listsAll(before, after, maxUnitStorages, func(s storageRecord) bool { return s.Unit == unit })
 }
 
+// listsAll reports whether a list of storage changes only as it must. All added storage must belong in the
+// list after the commit, and all removed storage must not. The argument most limits the length to which the
+// list can grow.
+func (a *ask) listsAll(before, after []string, most int, belongs func(s storageRecord) bool) bool {
+	isThere := func(id string) bool {
+		s, ok := decode[storageRecord](a.after(keys.Storage(id)))
+		return ok && belongs(s)
+	}
+	isAway := func(id string) bool { return !isThere(id) }
+
+	return len(after) <= max(most, len(before)) &&
+		!slices.ContainsFunc(added(before, after), isAway) && !slices.ContainsFunc(added(after, before), isThere)
+}
+
+// isInUnit reports whether the storage is in the unit's list after the commit.
+func (a *ask) isInUnit(unit, id string) bool {
+	list, _ := decode[[]string](a.after(keys.UnitStorage(unit)))
+	return slices.Contains(list, id)
+}
+
+// isOnMachine reports whether the storage is in the machine's list after the commit.
+func (a *ask) isOnMachine(machine, id string) bool {
+	list, _ := decode[machineStorage](a.after(keys.MachineStorage(machine)))
+	return slices.Contains(list.All, id)
+}
+
+// maxQueue bounds each list of a unit's actions. Package actions keeps as many that wait, and fewer that have ended.
+const maxQueue = 64
+
+// listsActions allows the unit's machine to add actions of the unit only, since the oldest in the list are removed when
+// another one ends.
+func listsActions(a *ask) bool {
+	before, _ := decode[queueShape](a.old)
+	after, ok := decode[queueShape](a.new)
+	unit := a.vars["unit"]
+	if !ok || !a.hosts(unit) {
+		return false
+	}
+
+	isOthers := func(n int) bool {
+		r, _ := decode[actionRecord](a.after(keys.Action(n)))
+		return r.Unit != unit
+	}
+	known := slices.Concat(before.Waiting, before.Ended, before.Cancel)
+	for _, list := range [][2][]int{{before.Waiting, after.Waiting}, {before.Ended, after.Ended}, {before.Cancel, after.Cancel}} {
+		if len(list[1]) > max(maxQueue, len(list[0])) || slices.ContainsFunc(added(known, list[1]), isOthers) {
+			return false
+		}
+	}
+	return true
+}
+
+// action allows the machine of the action's unit, and all machines if the action does not exist.
 func action(a *ask) bool {
 	n, _ := strconv.Atoi(a.vars["n"])
 	r, ok := decode[actionRecord](a.get(keys.Action(n)))
-	return !ok && a.get(keys.Action(n)) == nil || a.hosts(r.Unit)
+	return !ok && a.get(keys.Action(n)) == nil || a.has(r.Unit)
 }
 
 const pending = "pending"
 
+// runsAction reports whether the machine can write this action: request a command for a unit on it, or record
+// the progress and result of an action of such a unit.
 func runsAction(a *ask) bool {
 	is, ok := decode[actionRecord](a.new)
 	if !ok {
 		return false
 	}
-	if a.old == nil { // a command, and none of the charm's actions: those are operators' to ask for
+
+	// A new action must be a command. Only operators can request actions of the charm.
+	if a.old == nil {
 		return a.hosts(is.Unit) && is.Name == "" && is.Status == pending && a.isNext(keys.ActionCounter, a.vars["n"])
 	}
 
@@ -392,53 +505,65 @@ func runsAction(a *ask) bool {
 		a.keeps("status", "started", "run", "completed", "progress", "message", "code", "results", "output")
 }
 
+// forgetsAction allows the machine of the action's unit to remove an action that has ended.
 func forgetsAction(a *ask) bool {
 	was, ok := decode[actionRecord](a.old)
 	return ok && a.hosts(was.Unit) && was.Status != pending && was.Status != "running"
 }
 
+// seesSecret allows machines that manage the secret, can read it, or have read it before. It also allows all
+// machines if the secret does not exist.
 func seesSecret(a *ask) bool {
 	value := a.get(keys.Secret(a.vars["id"]))
 	r, ok := loadSecret(value, a.vars["id"])
-	return value == nil || ok && (a.manages(r) || a.reads(r) || a.consumes(r))
+	return value == nil || ok && (a.manages(r) || a.reads(r) || a.consumes(r) || a.owns(r))
 }
 
+// readsSecret allows machines that manage the secret or can read it.
 func readsSecret(a *ask) bool {
 	r, ok := loadSecret(a.get(keys.Secret(a.vars["id"])), a.vars["id"])
 	return ok && (a.manages(r) || a.reads(r))
 }
 
+// changesSecret reports whether the machine may write this secret record: create it, change it as its
+// manager, or, as a reader, record and remove its own units as consumers and prune revisions.
 func changesSecret(a *ask) bool {
 	id := a.vars["id"]
 	is, ok := loadSecret(a.new, id)
 	if !ok {
 		return false
 	}
+
+	// Create the secret. If a removed secret with this id has left contents, they belong to a different
+	// owner, so the id cannot be used again.
 	if a.old == nil {
-		// Contents that a secret of that id has left behind are somebody else's.
-		return isSecretID(id) && a.makes(is) && a.notesReaders(secret.Record{}, is) && len(a.list(keys.ContentsOfSecret(id))) == 0
+		return isSecretID(id) && a.makes(is) && a.notesReaders(secret.Record{}, is) && a.grants(secret.Record{}, is) && len(a.list(keys.ContentsOfSecret(id))) == 0
 	}
 
+	// No change can affect the owner, the origin or the time of creation.
 	was, ok := loadSecret(a.old, id)
 	if !ok || !isKept(a, "owner", "origin", "created") {
 		return false
 	}
+
+	// The manager can change everything else, except the consumers on other machines.
 	if a.manages(was) {
-		return a.notesReaders(was, is)
+		return a.notesReaders(was, is) && a.grants(was, is)
 	}
 
+	// A reader can change only its own units among the consumers, and prune revisions.
 	return a.reads(was) && a.keeps("consumers", "revisions") &&
 		a.notesReaders(was, is) && a.forgetsReaders(was, is) && isPruned(was, is)
 }
 
-// isSecretID reports whether a secret of an agent's can have that id. The operators' credential has one that everybody
-// knows, and services that are trusted read whatever is there.
+// isSecretID reports whether an agent can make a secret with the id. It cannot use the well-known id of the
+// operators' credential, since trusted services read the secret with that id.
 func isSecretID(id string) bool {
 	parsed, err := secret.ParseID(id)
 	return err == nil && parsed == id && id != secret.CredentialID
 }
 
-// isKept reports whether the members stay as they are.
+// isKept reports whether the members of the record stay the same.
 func isKept(a *ask, names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
 		before, after := a.field(name)
@@ -446,19 +571,38 @@ func isKept(a *ask, names ...string) bool {
 	})
 }
 
-// makes reports whether a secret that is new is one that its maker may have.
+// makes reports whether the machine can make the secret: its owner must be a unit on the machine, or a
+// service that a unit on the machine leads.
 func (a *ask) makes(r secret.Record) bool {
 	if r.Owner.Unit != "" {
 		return r.Owner.Service == "" && a.hosts(r.Owner.Unit)
 	}
-	return r.Owner.Service != "" && a.leads(r.Owner.Service)
+	return r.Owner.Service != "" && a.hostsLeader(r.Owner.Service)
 }
 
-// maxLabel bounds what a reader calls a secret, in bytes: the record is its owner's.
+// maxGrants limits a secret's grants. It allows one for each relation of a large application.
+const maxGrants = 512
+
+// grants reports whether all new grants are to the other end of the owner's relations. A grant for a relation that is
+// gone has no effect.
+func (a *ask) grants(was, is secret.Record) bool {
+	if len(is.Grants) > max(maxGrants, len(was.Grants)) {
+		return false
+	}
+
+	owner := cmp.Or(is.Owner.Service, serviceOf(is.Owner.Unit))
+	return !slices.ContainsFunc(added(was.Grants, is.Grants), func(g secret.Grant) bool {
+		r, there := a.relation(strconv.Itoa(g.Relation))
+		isBetween := r.has(owner) && r.has(g.Service)
+		return g.Relation < 0 || there && !isBetween || g.Unit != "" && serviceOf(g.Unit) != g.Service
+	})
+}
+
+// maxLabel limits a consumer's label, in bytes, since it takes space in the owner's record.
 const maxLabel = 1 << 10
 
-// notesReaders reports whether of the readers only those of the machine that asks are new or have changed. Who could
-// name others would read their lists of secrets.
+// notesReaders reports whether all consumers that are new or have changed are units on the machine. If a
+// machine could add units of other machines, it could read their lists of secrets.
 func (a *ask) notesReaders(was, is secret.Record) bool {
 	for unit, c := range is.Consumers {
 		before, there := was.Consumers[unit]
@@ -472,7 +616,7 @@ func (a *ask) notesReaders(was, is secret.Record) bool {
 	return true
 }
 
-// forgetsReaders reports whether of the readers only those of the machine that asks have gone.
+// forgetsReaders reports whether every removed consumer is a unit on the machine.
 func (a *ask) forgetsReaders(was, is secret.Record) bool {
 	for unit := range was.Consumers {
 		if _, there := is.Consumers[unit]; !there && !a.hosts(unit) {
@@ -483,8 +627,8 @@ func (a *ask) forgetsReaders(was, is secret.Record) bool {
 	return true
 }
 
-// isPruned reports whether of the revisions those have gone at most that nobody reads any more, where the owner
-// has said that these go.
+// isPruned reports whether the revisions stay the same, except for removed revisions that no consumer reads.
+// Revisions can only be removed if the owner has set AutoPrune.
 func isPruned(was, is secret.Record) bool {
 	unread := is
 	unread.Revisions = was.Revisions
@@ -492,18 +636,26 @@ func isPruned(was, is secret.Record) bool {
 
 	for n, before := range was.Revisions {
 		after, there := is.Revisions[n]
-		if there && after != before || !there && !(was.AutoPrune && slices.Contains(untracked, n)) {
+		if there && !isSameRevision(after, before) || !there && !(was.AutoPrune && slices.Contains(untracked, n)) {
 			return false
 		}
 	}
 	return len(is.Revisions) <= len(was.Revisions)
 }
 
+// isSameRevision compares times as such, since two decoded times of the same zone need not be equal values.
+func isSameRevision(a, b secret.Revision) bool {
+	return a.Created.Equal(b.Created) && a.Expires.Equal(b.Expires) && a.DueAt.Equal(b.DueAt) && a.Obsolete == b.Obsolete
+}
+
+// removesSecret allows machines that manage the secret.
 func removesSecret(a *ask) bool {
 	r, ok := loadSecret(a.old, a.vars["id"])
 	return ok && a.manages(r)
 }
 
+// sealsSecret allows machines that manage the secret, or make it in the same commit, to write the content of
+// a revision. The record must have the revision after the commit.
 func sealsSecret(a *ask) bool {
 	id := a.vars["id"]
 	is, ok := loadSecret(a.after(keys.Secret(id)), id)
@@ -518,8 +670,8 @@ func sealsSecret(a *ask) bool {
 	return a.makes(is)
 }
 
-// prunesSecret also lets a reader take away the content of a revision that its record, which the same commit writes,
-// has no more.
+// prunesSecret allows machines that manage the secret to remove the content of a revision. A reader can
+// remove it if the secret's record does not have the revision after the commit.
 func prunesSecret(a *ask) bool {
 	id := a.vars["id"]
 	r, ok := loadSecret(a.get(keys.Secret(id)), id)
@@ -536,54 +688,72 @@ func prunesSecret(a *ask) bool {
 	return ok && !there && a.reads(r)
 }
 
+// storageHere allows the machine of the storage, and all machines if the storage does not exist.
 func storageHere(a *ask) bool {
 	value := a.get(keys.Storage(a.vars["storage"]))
 	s, ok := decode[storageRecord](value)
 	return value == nil || ok && s.Machine == a.me
 }
 
+// changesStorage reports whether the machine can write this storage record: add new storage for a unit on it,
+// or make, bind and release storage on it.
 func changesStorage(a *ask) bool {
 	is, ok := decode[storageRecord](a.new)
-	if !ok || is.Machine != a.me || !a.isPresent() {
+	if !ok || is.Machine != a.me || !a.works() {
 		return false
 	}
+	id := a.vars["storage"]
+
+	// New storage must have the next number, a unit on the machine, and entries in both lists.
 	if a.old == nil {
-		_, n, _ := strings.Cut(a.vars["storage"], "/")
-		return a.hosts(is.Unit) && is.Life == alive && is.State == pending && a.isNext(keys.StorageCounter, n)
+		_, n, _ := strings.Cut(id, "/")
+		return a.hosts(is.Unit) && is.Life == alive && is.State == pending && a.isNext(keys.StorageCounter, n) &&
+			a.isInUnit(is.Unit, id) && a.isOnMachine(a.me, id)
 	}
 
+	// Storage that was made stays marked as made, since an agent can remove storage that was never made. When
+	// a unit gives storage back, the same commit must remove it from the unit's list.
 	was, _ := decode[storageRecord](a.old)
-	return was.Machine == a.me && a.keeps("made", "bound", "unit", "state", "location", "since") && a.isKeptOrCleared("unit") &&
-		(is.Made || !was.Made) // what was never made, an agent may end
+	return was.Machine == a.me && (was.Unit == "" || a.hosts(was.Unit)) && a.keeps("made", "bound", "unit", "state", "location", "since") && a.isKeptOrCleared("unit") &&
+		(is.Made || !was.Made) &&
+		(is.Unit == was.Unit || !a.isInUnit(was.Unit, id))
 }
 
-// endsStorage is for what an operator has told to go and no unit has, and for what was never made.
+// endsStorage allows the machine of the storage to remove its record if it was never made, or if it is being
+// removed and no unit has it. The commit must also remove it from the lists.
 func endsStorage(a *ask) bool {
 	was, ok := decode[storageRecord](a.old)
-	return ok && was.Machine == a.me && (!was.Made || was.Life != alive && was.Unit == "")
+	id := a.vars["storage"]
+	return ok && was.Machine == a.me && a.works() && (!was.Made || was.Life != alive && was.Unit == "") &&
+		!a.isOnMachine(a.me, id) && (was.Unit == "" || a.hosts(was.Unit) && !a.isInUnit(was.Unit, id))
 }
 
+// changesMachine reports whether the machine can write its own record: set its addresses, its binary and the
+// status running, clear an error, and end itself once it is dying.
 func changesMachine(a *ask) bool {
-	return ownMachine(a) && a.keeps("status", "message", "attempts", "retry-at", "addresses", "tools", "life") &&
+	return ownMachine(a) && a.works() && a.keeps("status", "message", "attempts", "retry-at", "addresses", "tools", "life") &&
 		a.isKeptOrCleared("message", "attempts", "retry-at") &&
 		a.isKeptOr("status", func(_, after string) bool { return after == "running" }) &&
 		a.isKeptOr("tools", func(_, after string) bool { return isToolName(after) }) && a.namesHosts() &&
 		a.isKeptOr("life", func(before, after string) bool { return before == dying && after == dead })
 }
 
-// isToolName takes VERSION-SHA8, the name of a binary.
+// isToolName reports whether a text can be the name of a binary, VERSION-SHA8.
 func isToolName(text string) bool {
 	return len(text) <= 100 && strings.Trim(strings.ToLower(text), "0123456789abcdefghijklmnopqrstuvwxyz.+~_-") == ""
 }
 
-// namesHosts reports whether the machine's addresses are such: operators and other units connect to them.
+// namesHosts reports whether the machine's addresses are valid or have not changed. Operators and other units
+// connect to them, so a machine cannot take the place of another by its address: it can only add an address
+// that the provider has not reported.
 func (a *ask) namesHosts() bool {
 	m, _ := decode[machineShape](a.new)
 	before, _ := decode[machineShape](a.old)
-	return m.Addresses == before.Addresses || isHost(m.Addresses.Private) && isHost(m.Addresses.Public)
+	isKept := func(before, after string) bool { return after == before || before == "" && isHost(after) }
+	return isKept(before.Addresses.Private, m.Addresses.Private) && isKept(before.Addresses.Public, m.Addresses.Public)
 }
 
-// isHost takes an IP address or the name of a host, or nothing.
+// isHost reports whether a text is an IP address, a host name, or empty.
 func isHost(text string) bool {
 	if ip, err := netip.ParseAddr(text); err == nil {
 		text = ip.Zone()
@@ -595,25 +765,27 @@ func isHost(text string) bool {
 	return len(text) <= 253 && !strings.HasPrefix(text, "-") && !strings.ContainsFunc(text, odd)
 }
 
-// listsMachineStorage lists only what is on the machine after the commit: whoever removes a machine forgets all
-// that is in its list.
+// listsMachineStorage allows the machine to add storage that is on it after the commit, and to remove storage
+// that is not. So the list is complete when a machine is removed.
 func listsMachineStorage(a *ask) bool {
 	before, _ := decode[machineStorage](a.old)
 	after, ok := decode[machineStorage](a.new)
-	return ok && presentMachine(a) && !slices.ContainsFunc(added(before.All, after.All), func(id string) bool {
-		s, _ := decode[storageRecord](a.after(keys.Storage(id)))
-		return s.Machine != a.me
-	})
+	return (ok || a.new == nil) && ownMachine(a) && a.works() &&
+		a.listsAll(before.All, after.All, maxMachineStorages, func(s storageRecord) bool { return s.Machine == a.me })
 }
 
+// seesRelation allows machines with a unit of a service in the relation, and machines with classic charms.
 func seesRelation(a *ask) bool { return a.isIn(a.vars["relation"]) || a.walks() }
 
-// relationOrGone is for lists and watches, which show nothing of a relation that is gone.
+// relationOrGone allows the machines that seesRelation allows, and all machines if the relation is gone. It
+// is for lists and watches, which show nothing of a relation that is gone.
 func relationOrGone(a *ask) bool {
 	id := a.vars["relation"]
 	return a.isIn(id) || a.isRelationGone(id) || a.walks()
 }
 
+// entersRelation allows a machine to make a unit on it a member of a relation of the unit's service, with the
+// unit's true principal. For a member, it can only change the version.
 func entersRelation(a *ask) bool {
 	name := a.vars["member"]
 	is, ok := decode[memberRecord](a.new)
@@ -626,16 +798,22 @@ func entersRelation(a *ask) bool {
 
 	r, _ := a.relation(a.vars["relation"])
 	u, _ := load[unitRecord](a.Placement, keys.Unit(name))
-	return r.has(serviceOf(name)) && r.Life == alive && u.Life == alive &&
-		(is.Principal == "" || is.Principal == name && u.Principal == "" || is.Principal == u.Principal)
+	if !r.has(serviceOf(name)) || r.Life != alive || u.Life != alive {
+		return false
+	}
+
+	// A unit that is not a subordinate is its own principal. Outside of container scope, there is none.
+	principal := cmp.Or(u.Principal, name)
+	return is.Principal == "" || is.Principal == principal
 }
 
-// readsSettings also lets those who were in a relation that is gone read what is left of it.
+// readsSettings allows the member's machine, and machines with a unit in the relation that meets the member.
+// In a relation that is gone, it allows machines with a unit that was a member.
 func readsSettings(a *ask) bool {
 	id := a.vars["relation"]
 	r, there := a.relation(id)
 	switch {
-	case a.hosts(a.vars["member"]):
+	case a.has(a.vars["member"]):
 		return true
 	case !there:
 		return a.isRelationGone(id) && a.wasIn(id)
@@ -646,7 +824,8 @@ func readsSettings(a *ask) bool {
 	return r.Scope != "container" || a.sharesPrincipal(id, a.vars["member"])
 }
 
-// writesSettings asks for the relation only as a unit enters it: a hook writes in hundreds.
+// writesSettings allows the member's machine. It reads the relation only for new settings, since a hook can
+// write to hundreds of relations.
 func writesSettings(a *ask) bool {
 	name := a.vars["member"]
 	if !a.hosts(name) {
@@ -659,46 +838,64 @@ func writesSettings(a *ask) bool {
 	return r.has(serviceOf(name))
 }
 
+// readsApp allows machines with a unit of the service at the other end, and the machine of the leader. In a
+// peer relation, it allows machines with any unit of the service.
 func readsApp(a *ask) bool {
 	s := a.vars["service"]
 	r, there := a.relation(a.vars["relation"])
 	isOther := func(e endpoint) bool { return e.Service != s && a.hasService(e.Service) }
-	return there && (r.isPeer() && a.hasService(s) || a.leads(s) || slices.ContainsFunc(r.Endpoints, isOther))
+	return there && (r.isPeer() && a.hasService(s) || a.hostsLeader(s) || slices.ContainsFunc(r.Endpoints, isOther))
 }
 
+// writesApp allows the machine of the leader, if the service is in the relation.
 func writesApp(a *ask) bool {
 	r, _ := a.relation(a.vars["relation"])
-	return r.has(a.vars["service"]) && a.leads(a.vars["service"])
+	return r.has(a.vars["service"]) && a.hostsLeader(a.vars["service"])
 }
 
-// progresses refuses a workflow that takes back an installation. The machine of such a unit would count as unused once
-// the unit is removed, and go to another application.
+// progresses allows the unit's machine to write the workflow, but not to clear its charm or state. Otherwise
+// the machine would count as unused after the unit's removal, and another application could get it. It allows a
+// unit to leave the state of a hook that has failed before the install hook.
 func progresses(a *ask) bool {
 	before, _ := decode[workflowShape](a.old)
 	after, ok := decode[workflowShape](a.new)
-	return ok && a.hosts(a.vars["unit"]) && (after.Charm != "" || before.Charm == "") && (after.State != "" || before.State == "")
+	if !ok || !a.hosts(a.vars["unit"]) {
+		return false
+	}
+
+	keepsCharm := after.Charm != "" || before.Charm == ""
+	isInstalled := before.State != "" && !before.Uninstalled
+	staysInstalled := after.State != "" && !after.Uninstalled
+	return keepsCharm && (!isInstalled || staysInstalled)
 }
 
-// maxSlots is how many hooks of a unit are remembered.
+// maxSlots is how many runs of hooks of a unit are recorded.
 const maxSlots = 50
 
+// notesHook allows the unit's machine to record a hook run at the place of its number. It can replace a record only
+// by that of a later run. An agent that has died can have left numbers out.
 func notesHook(a *ask) bool {
 	slot, _ := strconv.Atoi(a.vars["slot"])
-	return slot < maxSlots && a.hosts(a.vars["unit"])
+	before, there := decode[hookRunShape](a.old)
+	after, ok := decode[hookRunShape](a.new)
+	return ok && slot < maxSlots && a.hosts(a.vars["unit"]) && after.Seq >= 0 && after.Seq%maxSlots == int64(slot) &&
+		(!there || after.Seq > before.Seq)
 }
 
-// logSource returns whose log the key is of; ok is false if it is another machine's.
+// logSource returns the unit or machine to whose log the key belongs. ok is false if the log belongs to a
+// different machine. The last lines of a dead unit come after its end.
 func (a *ask) logSource() (source string, ok bool) {
 	if unit := a.vars["unit"]; unit != "" {
-		return unit, a.hosts(unit)
+		return unit, a.has(unit)
 	}
 	return "machine-" + a.vars["machine"], presentMachine(a)
 }
 
-// maxLogBatches is how many batches of a log there are.
+// maxLogBatches is how many batches a log can have.
 const maxLogBatches = 64
 
-// logsHead has a log grow by a batch at most, and lose the oldest where it has as many as there may be.
+// logsHead allows a log to grow by at most one batch. If the log is full, the commit must remove the oldest
+// batch.
 func logsHead(a *ask) bool {
 	source, own := a.logSource()
 	before, _ := decode[logHead](a.old)
@@ -709,7 +906,7 @@ func logsHead(a *ask) bool {
 	return after.Batch <= maxLogBatches || a.after(keys.LogBatch(source, after.Batch-maxLogBatches)) == nil
 }
 
-// logsNext takes the newest batch of a log, and the one after it.
+// logsNext allows a machine to append to the newest batch of a log, and to add the next batch.
 func logsNext(a *ask) bool {
 	source, own := a.logSource()
 	if !own {
@@ -724,7 +921,7 @@ func logsNext(a *ask) bool {
 	return a.old == nil || a.appends()
 }
 
-// appends reports whether a batch keeps the lines that it has.
+// appends reports whether a batch keeps its existing lines.
 func (a *ask) appends() bool {
 	type batch struct {
 		First int64             `json:"first"`
@@ -739,7 +936,7 @@ func (a *ask) appends() bool {
 	return slices.EqualFunc(before.Lines, after.Lines[:len(before.Lines)], isSame)
 }
 
-// dropsOldest takes away a batch that is too old for the log as the commit leaves it.
+// dropsOldest allows a machine to remove a batch that is too old for the log after the commit.
 func dropsOldest(a *ask) bool {
 	source, own := a.logSource()
 	head, _ := decode[logHead](a.after(keys.LogHead(source)))
@@ -747,17 +944,19 @@ func dropsOldest(a *ask) bool {
 	return own && err == nil && seq <= head.Batch-maxLogBatches
 }
 
-// requests takes no more of them than there can be: one for the unit, and two for each of its relations. The value is
-// what the key says: the leader removes what it finds by the value.
+// requests allows the unit's machine one request for the unit, and two for each of the unit's relations. The
+// value must agree with the key, since the provisioner's leader acts on the value.
 func requests(a *ask) bool {
 	name := a.vars["unit"]
 	kind, relation, _ := strings.Cut(a.vars["what"], "-")
 	is, _ := decode[requestShape](a.new)
 	switch {
-	case !a.hosts(name) || is.Kind != kind:
+	case !a.has(name) || is.Kind != kind:
 		return false
-	case kind == "remove":
+	case kind == "remove": // also allowed for a dead unit
 		return relation == "" && is.Relation == secret.NoRelation
+	case !a.hosts(name):
+		return false
 	case kind != "end" && kind != "subordinate" || relation != strconv.Itoa(is.Relation) || is.Relation < 0:
 		return false
 	}
@@ -766,49 +965,23 @@ func requests(a *ask) bool {
 	return r.has(serviceOf(name))
 }
 
-// maxBlob is the largest blob that an agent writes, in bytes.
+// maxBlob limits the blobs that agents write, in bytes.
 const maxBlob = 64 << 20
 
-// headsBlob allows a write that begins, completes or touches a blob. A writer may correct the size that another writer
-// has recorded, as long as the blob is not complete. A blob may be completed once its chunks have its sum.
+// headsBlob allows a machine to begin, complete or touch a blob. It can correct the recorded size of a blob
+// that is not complete. It can complete a blob only if the chunks have the blob's sum.
 func headsBlob(a *ask) bool {
 	before, _ := decode[blobHead](a.old)
 	after, ok := decode[blobHead](a.new)
 	isSum := len(a.vars["sum"]) == 64 && strings.Trim(a.vars["sum"], "0123456789abcdef") == ""
 	switch {
-	case !ok || !a.isPresent() || !isSum || after.Size < 0 || after.Size > maxBlob:
+	case !ok || !a.works() || !isSum || after.Size < 0 || after.Size > maxBlob:
 		return false
 	case before.Complete:
 		return after.Complete && before.Size == after.Size
 	}
 
-	return !after.Complete || a.hasChunks(a.vars["sum"], after.Size)
-}
-
-// hasChunks reports whether the chunks of a blob are there, and have that sum and size.
-func (a *ask) hasChunks(sum string, size int64) bool {
-	hash := sha256.New()
-	read := int64(0)
-	for n := int64(0); n*huge < size; n++ {
-		chunk := a.after(chunkKey(sum, n))
-		if chunk == nil {
-			return false
-		}
-		hash.Write(chunk)
-		read += int64(len(chunk))
-	}
-
-	return read == size && hex.EncodeToString(hash.Sum(nil)) == sum
+	return !after.Complete || a.completes(a.vars["sum"], after.Size)
 }
 
 func chunkKey(sum string, n int64) string { return fmt.Sprintf("blobs/%s/%04d", sum, n) }
-
-// writesBlob allows the chunks of a blob that was begun. A chunk that exists may only be written with the same bytes.
-func writesBlob(a *ask) bool {
-	head, there := load[blobHead](a.Placement, "blob-heads/"+a.vars["sum"])
-	n, err := strconv.ParseInt(a.vars["chunk"], 10, 64)
-	if !there || !a.isPresent() || err != nil || fmt.Sprintf("%04d", n) != a.vars["chunk"] || n*huge >= head.Size {
-		return false
-	}
-	return a.old == nil && !head.Complete || a.old != nil && bytes.Equal(a.old, a.new)
-}

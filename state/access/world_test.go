@@ -8,9 +8,9 @@ import (
 // world is a state as a map of its keys. The attacker has its machine 1. It has
 //
 //   - wordpress/0, which leads its service, with the subordinate logging/0, and blog/0, which is dying;
-//   - relation 0 with mysql on machine 2, relation 1 of container scope with logging, and the peer
-//     relation 2 with wordpress/1 on machine 2. Relation 3, of mysql and vault on machine 3, does not
-//     concern it;
+//   - relation 0 with mysql on machine 2, relation 1 of container scope with logging, and the peer relation 2
+//     with wordpress/1 on machine 2. Relation 3, between mysql and vault on machine 3, does not concern
+//     machine 1;
 //   - secrets: own and ours (the service's), granted by mysql, revoked by mysql, theirs (of vault), and
 //     shared, an operators' secret that is granted to wordpress.
 type world map[string]string
@@ -75,7 +75,7 @@ func newWorld() world {
 		"leaders/services/wordpress": `{"session":"S1","unit":"wordpress/0"}`,
 		"leaders/services/mysql":     `{"session":"S2","unit":"mysql/0"}`,
 		"leaders/services/logging":   `{"session":"S2","unit":"logging/1"}`,
-		"leaders/services/gone":      `{"session":"S2","unit":"gone/0"}`, // which no longer exists
+		"leaders/services/gone":      `{"session":"S2","unit":"gone/0"}`, // the service no longer exists
 
 		"charms/local:trusty/wordpress-3": `{"sha256":"w"}`, "charms/local:trusty/mysql-1": `{"sha256":"m"}`,
 		"charms/local:trusty/wordpress-4": `{"sha256":"w4"}`,
@@ -120,8 +120,8 @@ func newWorld() world {
 		"secrets/revoked": aSecret(`{"unit":"mysql/0"}`, `,"consumers":{"wordpress/0":{"revision":1}}`),
 		"secrets/theirs":  aSecret(`{"unit":"vault/0"}`, `,"grants":[{"relation":3,"service":"mysql"}]`),
 		"secrets/shared":  aSecret(`{}`, `,"grants":[{"relation":-1,"service":"wordpress"}]`),
-		// This secret belongs to an earlier service with the same name, and is swept later: the index
-		// does not name it.
+		// This secret belongs to an earlier service with the same name. A later sweep removes it, since the
+		// index does not name it.
 		"secrets/former":                         aSecret(`{"service":"wordpress"}`, ``),
 		"secrets/credential0000000000":           aSecret(`{}`, ``),
 		"secret-contents/own/2":                  `{"key":"k"}`,
@@ -169,7 +169,7 @@ func newWorld() world {
 		"log/machine-1/0000000002": `{}`, "log/machine-2/0000000002": `{}`, "log/wordpress/0/0000000002": `{"first":1,"lines":[{"message":"done"}]}`, "log/wordpress/0/0000000001": `{}`,
 		"log/mysql/0/0000000002": `{}`,
 
-		"counters/machines": `4`, "counters/relations": `4`, "counters/actions": `3`, "counters/storage": `4`, "counters/units/wordpress": `2`,
+		"counters/machines": `4`, "counters/relations": `4`, "counters/actions": `3`, "counters/storage": `4`, "counters/units/wordpress": `2`, "counters/units/mysql": `2`,
 
 		"requests/wordpress/0/end-0": `{"kind":"end","relation":0}`, "requests/mysql/0/end-0": `{"kind":"end","relation":0}`,
 
@@ -185,10 +185,11 @@ var (
 
 	sumAbsent = strings.Repeat("e", 64)
 
-	sumTrue = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // of abc
+	sumTrue = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // the sum of abc
+	sumXYZ  = "3608bca1e44ea6c4d268eb6db02260269892c0b42b86bbf1e77a6fa16c3c9282" // the sum of xyz
 )
 
-// usual returns the value that the rightful agent would put at the key.
+// usual returns the value that the rightful agent would write to the key.
 func usual(key, old string) string {
 	switch parts := strings.Split(key, "/"); {
 	case strings.HasPrefix(key, "claims/"):
@@ -206,6 +207,8 @@ func usual(key, old string) string {
 		return strings.TrimSuffix(old, "}") + `,"workload":{"version":"1"}}`
 	case parts[0] == "actions":
 		return strings.Replace(old, `"running"`, `"completed"`, 1)
+	case parts[0] == "history":
+		return strings.Replace(old, `"seq":49`, `"seq":99`, 1)
 	case parts[0] == "storage":
 		return strings.Replace(old, `"attached"`, `"detaching"`, 1)
 	case parts[0] == "relations" && len(parts) == 5 && parts[2] == "members":
@@ -214,5 +217,5 @@ func usual(key, old string) string {
 		return strings.TrimSuffix(strings.Replace(old, `"wordpress/0":{"revision":1}`, `"wordpress/0":{"revision":2}`, 1), "}") + `}`
 	}
 
-	return old // by existing content: the key decides
+	return old // the same value again, so that only the key matters
 }

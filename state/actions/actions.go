@@ -1,10 +1,11 @@
-// Package actions keeps what operators ask of single units: to run an action of the charm or a command, to
-// run hooks by hand, to go on after an error. The units' agents do it.
+// Package actions records operators' requests to single units: to run an action of the charm or a command, to
+// run hooks by hand, and to continue after an error. The units' agents carry them out.
 package actions
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -28,45 +29,46 @@ const (
 )
 
 const (
-	// MaxWaiting is how many actions and commands may wait for one unit.
+	// MaxWaiting limits the actions and commands that wait for one unit.
 	MaxWaiting = 64
-	// maxEnded is how many of one unit are remembered after their end.
+	// maxEnded is how many ended actions and commands of a unit are recorded.
 	maxEnded = 50
-	// maxProgressLines is how many lines of an action's progress are kept, the newest.
+	// maxProgressLines is how many of an action's newest lines of progress are recorded.
 	maxProgressLines = 100
-	// maxProgressLineBytes is how much of one line is kept, in bytes.
+	// maxProgressLineBytes limits one recorded line of progress, in bytes.
 	maxProgressLineBytes = 2 << 10
-	// maxInlineOutput is how large an output may be in its action's record, in bytes of JSON; larger ones are
-	// blobs.
+	// maxInlineOutput limits the output that is stored in its action's record, in bytes of JSON. Larger
+	// output is stored as a blob.
 	maxInlineOutput = 64 << 10
-	// MaxText bounds an action's parameters or command, and its results, in bytes of JSON.
+	// MaxText limits an action's parameters or command, and its results, in bytes of JSON.
 	MaxText = 64 << 10
 )
 
-// Action is one thing that an operator has asked a unit to do: an action of its
-// charm, or a command.
+// Action is an operator's request to a unit: to run an action of its charm, or a command.
 type Action struct {
 	ID   int    `json:"-"`
 	Unit string `json:"unit"`
-	// Name is the charm's action; empty for a command.
-	Name       string         `json:"name,omitempty"`
-	Parameters map[string]any `json:"parameters,omitempty"` // complete, of JSON's types
-	Command    []string       `json:"command,omitempty"`    // one word: a line for a shell
+	// Name is the name of the charm's action. It is empty for a command.
+	Name string `json:"name,omitempty"`
+	// Parameters are the action's parameters with all defaults, in types that JSON has.
+	Parameters map[string]any `json:"parameters,omitempty"`
+	// Command is the program and its arguments. A single word is a line for a shell.
+	Command []string `json:"command,omitempty"`
 
-	Relation *Relation `json:"relation,omitempty"` // that a command is about; nil: none
+	Relation *Relation `json:"relation,omitempty"` // the relation that a command concerns, or nil
 
 	Status    Status    `json:"status"`
-	Cancel    bool      `json:"-"` // it runs, and is to be ended
+	Cancel    bool      `json:"-"` // the agent must terminate the running action
 	Enqueued  time.Time `json:"enqueued"`
 	Started   time.Time `json:"started,omitzero"`
-	Run       string    `json:"run,omitempty"` // the id of its run, as the unit's folder notes it
+	Run       string    `json:"run,omitempty"` // the id of its run, which is also in the unit's directory
 	Completed time.Time `json:"completed,omitzero"`
 
 	Progress []Line `json:"progress,omitempty"`
 	Outcome
 }
 
-// Relation is the relation that a command is about, as a hook of it would be.
+// Relation is the relation that a command concerns. The command sees it as a hook of the relation does.
 type Relation struct {
 	ID            int    `json:"id"`
 	Name          string `json:"name"` // in the unit's charm
@@ -82,8 +84,8 @@ type Line struct {
 
 // Outcome is the outcome of an action.
 type Outcome struct {
-	Message string         `json:"message,omitempty"` // why it failed
-	Code    *int           `json:"code,omitempty"`    // of its process; nil: that did not exit by itself
+	Message string         `json:"message,omitempty"` // why the action failed
+	Code    *int           `json:"code,omitempty"`    // its process's exit code; nil if the process was killed
 	Results map[string]any `json:"results,omitempty"`
 	Output  Output         `json:"output,omitzero"`
 }
@@ -93,11 +95,11 @@ func (a Action) Ended() bool {
 	return a.Status == Completed || a.Status == Failed || a.Status == Cancelled
 }
 
-// IsCommand reports whether it is a command, and no action of the charm.
+// IsCommand reports whether a is a command, not an action of the charm.
 func (a Action) IsCommand() bool { return a.Name == "" }
 
-// Get reads one action. An action that waits for a unit that is gone counts as cancelled. It returns
-// state.ErrNotFound if there is no such action.
+// Get reads an action. An action that has not ended counts as cancelled if its unit is gone. It returns
+// [state.ErrNotFound] if there is no such action.
 func Get(v *state.View, id int) (Action, error) {
 	a, err := keyspace.LoadExisting[Action](v.Keys(), keys.Action(id), "action %d not found", id)
 	if err != nil {
@@ -110,15 +112,19 @@ func Get(v *state.View, id int) (Action, error) {
 	}
 
 	_, there, err := v.Keys().Get(keys.Unit(a.Unit))
-	if err == nil && !there {
+	if err != nil {
+		return a, err
+	}
+	if !there {
 		a.Status = Cancelled
-		a.Message = "its unit is gone"
+		a.Message = "its unit has been removed"
 	}
 
-	return a, err
+	return a, nil
 }
 
-// List reads the actions of a unit (empty: of all), by id.
+// List reads the actions of a unit, or of all units if unit is empty, by id. It skips actions in a unit's
+// queue that do not exist or that belong to another unit.
 func List(v *state.View, unit string) ([]Action, error) {
 	ids, err := listIDs(v, unit)
 	if err != nil {
@@ -128,28 +134,27 @@ func List(v *state.View, unit string) ([]Action, error) {
 	actions := make([]Action, 0, len(ids))
 	for _, id := range ids {
 		a, err := Get(v, id)
-		if v.Keys().Skips(err) {
+		if v.Keys().Skips(err) || errors.Is(err, state.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		actions = append(actions, a)
+		if unit == "" || a.Unit == unit {
+			actions = append(actions, a)
+		}
 	}
 
 	return actions, nil
 }
 
-func listIDs(v *state.View, unit string) (ids []int, err error) {
+// listIDs returns the ids of the unit's actions, or of all actions if unit is empty, in order.
+func listIDs(v *state.View, unit string) ([]int, error) {
 	if unit != "" {
-		q, _, err := keyspace.Load[queue](v.Keys(), keys.ActionQueue(unit))
-		if err != nil {
-			return nil, err
-		}
-
-		ids = append(q.Ended, q.Waiting...)
+		q, err := keyspace.LoadOrZero[queue](v.Keys(), keys.ActionQueue(unit))
+		ids := slices.Concat(q.Ended, q.Waiting)
 		slices.Sort(ids)
-		return ids, nil
+		return ids, err
 	}
 
 	kvs, err := v.Keys().List(keys.Actions)
@@ -157,6 +162,7 @@ func listIDs(v *state.View, unit string) (ids []int, err error) {
 		return nil, err
 	}
 
+	var ids []int
 	for _, kv := range kvs {
 		if id, ok := keys.CutInt(kv.Key, keys.Actions); ok {
 			ids = append(ids, id)
@@ -167,11 +173,11 @@ func listIDs(v *state.View, unit string) (ids []int, err error) {
 	return ids, nil
 }
 
-// Watch covers an action.
+// Watch covers the record of an action.
 func Watch(id int) state.Scope { return state.Scope{Keys: []string{keys.Action(id)}} }
 
-// Declared reads the actions of a unit's charm: the one that is deployed, before that
-// the service's. state.ErrNotFound.
+// Declared reads the actions of the charm that is deployed on a unit, or of its service's charm before the
+// first deployment. It returns [state.ErrNotFound] if there is no such unit.
 func Declared(v *state.View, unit string) (map[string]charm.Action, error) {
 	u, err := v.Unit(unit)
 	if err != nil {
@@ -181,30 +187,29 @@ func Declared(v *state.View, unit string) (map[string]charm.Action, error) {
 	return c.Actions, err
 }
 
-// MaxOutput bounds what is kept of each of an action's two outputs, in bytes.
+// MaxOutput limits each of an action's two recorded output streams, in bytes.
 const MaxOutput = 1 << 20
 
-// Output has what the process of an action has written, each stream up to MaxOutput;
-// Dropped counts what came after that, in bytes of both together.
+// Output is the output of an action's process, up to MaxOutput of each stream.
 type Output struct {
 	Stdout  Bytes `json:"stdout,omitempty"`
 	Stderr  Bytes `json:"stderr,omitempty"`
-	Dropped int64 `json:"dropped,omitempty"`
+	Dropped int64 `json:"dropped,omitempty"` // how many bytes of both streams were not recorded
 
-	// Blob holds Stdout and Stderr where they are large.
+	// Blob is the sum of the blob with Stdout and Stderr, if they are too large for the record.
 	Blob string `json:"blob,omitempty"`
 }
 
-// Bytes is text wherever it is UTF-8, so that one can read it in the store; anything
-// else is kept all the same.
+// Bytes is output that is stored as a JSON string if it is UTF-8, so that it is readable in the store, and as
+// base64 otherwise.
 type Bytes []byte
 
-// bytesDoc keeps what JSON's strings cannot.
+// bytesDoc is the JSON of bytes that are not UTF-8.
 type bytesDoc struct {
 	Base64 []byte `json:"base64"`
 }
 
-// MarshalJSON writes text as a string, anything else as {"base64": ...}.
+// MarshalJSON encodes UTF-8 as a string and anything else as {"base64": ...}.
 func (b Bytes) MarshalJSON() ([]byte, error) {
 	if utf8.Valid(b) {
 		return json.Marshal(string(b))
@@ -212,7 +217,7 @@ func (b Bytes) MarshalJSON() ([]byte, error) {
 	return json.Marshal(bytesDoc{b})
 }
 
-// UnmarshalJSON reads both forms.
+// UnmarshalJSON decodes both forms.
 func (b *Bytes) UnmarshalJSON(data []byte) error {
 	if bytes.HasPrefix(data, []byte("{")) {
 		var doc bytesDoc

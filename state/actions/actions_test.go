@@ -12,6 +12,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/actions"
+	"bijou/state/keys"
 	"bijou/state/sweep"
 	"bijou/testscripts/kit/statetest"
 )
@@ -110,7 +111,7 @@ func TestActionsRefused(t *testing.T) {
 		{actions.Action{Unit: "actor/7", Name: "backup"}, `unit "actor/7" not found`},
 		{actions.Action{Unit: "actor/0", Name: "restore"}, `no action "restore"`},
 		{actions.Action{Unit: "actor/0", Name: "backup", Parameters: map[string]any{"x": 1}}, `unknown parameter "x"`},
-		{actions.Action{Unit: "actor/0", Command: []string{strings.Repeat("x", actions.MaxText)}}, "at most 65536"},
+		{actions.Action{Unit: "actor/0", Command: []string{strings.Repeat("x", actions.MaxText)}}, "the limit is 65536"},
 	} {
 		err := st.Update(t.Context(), func(tx *state.Tx) error {
 			_, err := actions.Add(tx, tc.spec, noon)
@@ -156,7 +157,7 @@ func TestActionsOfAUnitThatIsGone(t *testing.T) {
 	if err := state.RemoveUnit(t.Context(), st.Update, "actor/0"); err != nil {
 		t.Fatal(err)
 	}
-	if got := action(t, st, a.ID); got.Status != actions.Cancelled || got.Message != "its unit is gone" {
+	if got := action(t, st, a.ID); got.Status != actions.Cancelled || got.Message != "its unit has been removed" {
 		t.Errorf("it is %s: %s", got.Status, got.Message)
 	}
 	if err := sweep.Run(t.Context(), st, noon.Add(sweep.LogGrace+time.Minute)); err != nil {
@@ -165,4 +166,62 @@ func TestActionsOfAUnitThatIsGone(t *testing.T) {
 	if all := statetest.Read(t, st, func(v *state.View) ([]actions.Action, error) { return actions.List(v, "") }); len(all) != 0 {
 		t.Errorf("%d are left after the sweep", len(all))
 	}
+}
+
+// TestQueuesOfAgents checks a queue that lists actions of other agents or missing actions. It must not change
+// the other agents' actions, and must not delay the agent's own.
+func TestQueuesOfAgents(t *testing.T) {
+	statetest.Each(t, func(t *testing.T, st *state.State) {
+		statetest.AddService(t, st, statetest.Actor(), 2)
+		others := []actions.Action{add(t, st, actions.Action{Unit: "actor/1", Name: "backup"}), add(t, st, actions.Action{Unit: "actor/1", Name: "backup"})}
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			return actions.End(tx, others[0].ID, actions.Completed, actions.Outcome{}, noon)
+		})
+		first, second := add(t, st, actions.Action{Unit: "actor/0", Name: "backup"}), add(t, st, actions.Action{Unit: "actor/0", Name: "backup"})
+
+		ended := []int{others[0].ID, others[1].ID, second.ID}
+		for n := range 700 {
+			ended = append(ended, 1000+n)
+		}
+		queue := struct {
+			Waiting []int `json:"waiting"`
+			Ended   []int `json:"ended"`
+		}{[]int{500, others[1].ID, first.ID, second.ID}, ended}
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			key := keys.ActionQueue("actor/0")
+			_, _, err := tx.Keys().Get(key)
+			return errors.Join(err, tx.Keys().Put(key, queue))
+		})
+
+		next := func(unit string) int {
+			a := statetest.Read(t, st, func(v *state.View) (actions.Action, error) {
+				a, ok, err := actions.Next(v, unit)
+				if err == nil && !ok {
+					a.ID = -1
+				}
+				return a, err
+			})
+			return a.ID
+		}
+		if id := next("actor/0"); id != first.ID {
+			t.Errorf("next is action %d, want %d", id, first.ID)
+		}
+		statetest.Update(t, st, func(tx *state.Tx) error { return actions.Cancel(tx, first.ID, noon) })
+		if a := action(t, st, second.ID); a.Status != actions.Pending {
+			t.Errorf("an action that waits is %s", a.Status)
+		}
+		for _, a := range others {
+			action(t, st, a.ID) // the action must exist
+		}
+		if id := next("actor/1"); id != others[1].ID {
+			t.Errorf("next of the other unit is action %d, want %d", id, others[1].ID)
+		}
+
+		own := statetest.Read(t, st, func(v *state.View) ([]actions.Action, error) { return actions.List(v, "actor/0") })
+		for _, a := range own {
+			if a.Unit != "actor/0" {
+				t.Errorf("action %d of %s is listed", a.ID, a.Unit)
+			}
+		}
+	})
 }

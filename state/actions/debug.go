@@ -10,25 +10,24 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Debug is an operator's session in which a unit's hooks are run by hand. It is on
-// the unit's machine.
+// Debug is an operator's tmux session on the unit's machine, in which the unit's hooks run by hand.
 type Debug struct {
-	Socket string   `json:"socket"`          // of its tmux, a path
-	Hooks  []string `json:"hooks,omitempty"` // their names; empty: all that the charm has
-	By     string   `json:"by,omitempty"`    // whose it is, USER@HOST
-	Owner  *int     `json:"owner,omitempty"` // the user id that the socket's folder has; nil: nobody noted it
+	Socket string   `json:"socket"`          // the path of the tmux socket
+	Hooks  []string `json:"hooks,omitempty"` // the names of the hooks; empty for all hooks of the charm
+	By     string   `json:"by,omitempty"`    // the operator, USER@HOST
+	Owner  *int     `json:"owner,omitempty"` // the user id of the socket directory's owner; nil if the owner is unknown
 }
 
-// DebugSession is the name of its tmux session; its socket tells one from another.
+// DebugSession is the name of the tmux session of every Debug. Their sockets differ.
 const DebugSession = "debug"
 
-// String names its operator, and the command that attaches to it.
+// String returns the operator and the command that attaches to the session.
 func (d Debug) String() string {
 	return fmt.Sprintf("%s (debug-hooks; tmux -S %s attach -t %s)",
 		cmp.Or(d.By, "an operator"), d.Socket, DebugSession)
 }
 
-// Wants reports whether the operator runs that hook by hand, and whether the operator has named it.
+// Wants reports whether the operator runs the hook by hand, and whether the operator has named this hook.
 func (d Debug) Wants(hook string) (wanted, named bool) {
 	named = slices.Contains(d.Hooks, hook)
 	return named || len(d.Hooks) == 0, named
@@ -39,7 +38,7 @@ func ReadDebug(v *state.View, unit string) (d Debug, ok bool, err error) {
 	return keyspace.Load[Debug](v.Keys(), keys.Debug(unit))
 }
 
-// SetDebug records a unit's debug session. state.ErrNotFound.
+// SetDebug records a unit's debug session. It returns [state.ErrNotFound] if there is no such unit.
 func SetDebug(tx *state.Tx, unit string, d Debug) error {
 	if _, err := tx.Unit(unit); err != nil {
 		return err
@@ -47,7 +46,7 @@ func SetDebug(tx *state.Tx, unit string, d Debug) error {
 	return tx.Keys().Put(keys.Debug(unit), d)
 }
 
-// ClearDebug removes a unit's debug session, if it is that one.
+// ClearDebug removes a unit's debug session if the session has the given socket.
 func ClearDebug(tx *state.Tx, unit, socket string) error {
 	d, ok, err := ReadDebug(tx.View, unit)
 	if err != nil || !ok || d.Socket != socket {

@@ -3,6 +3,7 @@ package actions
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"bijou/state"
@@ -11,16 +12,17 @@ import (
 	"bijou/state/text"
 )
 
-// queue lists a unit's actions by id.
+// queue lists the ids of a unit's actions. The unit's agent writes it, so it can list actions that do not
+// exist or that belong to another unit.
 type queue struct {
-	Waiting []int `json:"waiting,omitempty"`
+	Waiting []int `json:"waiting,omitempty"` // the actions that have not ended; only the first can be running
 	Ended   []int `json:"ended,omitempty"`
-	Cancel  []int `json:"cancel,omitempty"` // of those waiting: they run, and are to be ended
+	Cancel  []int `json:"cancel,omitempty"` // running actions, also in Waiting, that the agent must terminate
 }
 
 // Add puts an action of the unit's charm, or a command, into the unit's queue. It checks an action's
-// parameters against the charm's schema. It returns state.ErrNotFound if the unit or the action does not
-// exist, and state.ErrDead if the unit is going.
+// parameters against the charm's schema. It returns [state.ErrNotFound] if the unit or the action does not
+// exist, and [state.ErrDead] if the unit is dead.
 func Add(tx *state.Tx, a Action, now time.Time) (Action, error) {
 	u, err := tx.Unit(a.Unit)
 	if err != nil {
@@ -30,7 +32,8 @@ func Add(tx *state.Tx, a Action, now time.Time) (Action, error) {
 		return Action{}, keyspace.Refuse(state.ErrDead, "unit %q is dead", u.Name)
 	}
 
-	a.Status, a.Enqueued = Pending, now.UTC()
+	a.Status = Pending
+	a.Enqueued = now.UTC()
 	if !a.IsCommand() {
 		if a.Parameters, err = completeParameters(tx.View, a); err != nil {
 			return Action{}, err
@@ -46,6 +49,8 @@ func Add(tx *state.Tx, a Action, now time.Time) (Action, error) {
 	return a, enqueue(tx, a)
 }
 
+// completeParameters checks the action's parameters, and returns them with the defaults of the charm's
+// schema. It returns [state.ErrNotFound] if the charm has no such action.
 func completeParameters(v *state.View, a Action) (map[string]any, error) {
 	actions, err := Declared(v, a.Unit)
 	if err != nil {
@@ -58,27 +63,30 @@ func completeParameters(v *state.View, a Action) (map[string]any, error) {
 	}
 	full, err := schema.Check(a.Parameters)
 	if err != nil {
-		return full, fmt.Errorf("cannot run action %q: %w", a.Name, err)
+		return nil, fmt.Errorf("cannot run action %q: %w", a.Name, err)
 	}
 
 	return full, nil
 }
 
+// check returns an error if the action is too large, or has text that is not UTF-8.
 func check(a Action) error {
 	data, err := keyspace.Encode("action", a)
 	if err != nil {
 		return fmt.Errorf("cannot enqueue for unit %q: %w", a.Unit, err)
 	}
 	if text.LosesBytes(data) {
-		return fmt.Errorf("cannot enqueue for unit %q: a text in it is not UTF-8: encode it, as with base64", a.Unit)
+		return fmt.Errorf("cannot enqueue for unit %q: a text in the request is not UTF-8; encode such text, for example with base64", a.Unit)
 	}
 	if len(data) > MaxText {
-		return fmt.Errorf("cannot enqueue for unit %q: it has %d bytes, at most %d", a.Unit, len(data), MaxText)
+		return fmt.Errorf("cannot enqueue for unit %q: the request has %d bytes; the limit is %d", a.Unit, len(data), MaxText)
 	}
 
 	return nil
 }
 
+// enqueue records the action, and adds it to its unit's queue. It returns [state.ErrInUse] if the queue is
+// full.
 func enqueue(tx *state.Tx, a Action) error {
 	q, _, err := keyspace.Load[queue](tx.Keys(), keys.ActionQueue(a.Unit))
 	if err != nil {
@@ -88,7 +96,7 @@ func enqueue(tx *state.Tx, a Action) error {
 	if len(q.Waiting) >= MaxWaiting {
 		return keyspace.Refuse(
 			state.ErrInUse,
-			"unit %q already has %d waiting actions and commands, the most that one can have: see that its agent runs",
+			"unit %q already has %d waiting actions and commands, which is the limit: check that its agent runs",
 			a.Unit,
 			len(q.Waiting),
 		)
@@ -102,20 +110,71 @@ func enqueue(tx *state.Tx, a Action) error {
 	return tx.Keys().Put(keys.Action(a.ID), a)
 }
 
-// Next reads the first action of a unit's queue; ok is false if it is empty. An
-// action that runs is first until it has ended.
+// Next reads the first action of a unit's queue; ok is false if the queue is empty. A running action stays
+// first until it ends.
 func Next(v *state.View, unit string) (a Action, ok bool, err error) {
 	q, _, err := keyspace.Load[queue](v.Keys(), keys.ActionQueue(unit))
-	if err != nil || len(q.Waiting) == 0 {
+	if err != nil {
 		return Action{}, false, err
 	}
-	a, err = Get(v, q.Waiting[0])
-	a.Cancel = slices.Contains(q.Cancel, a.ID)
-	return a, err == nil, err
+
+	for _, id := range q.Waiting {
+		a, ok, err := getOf(v, unit, id)
+		if err != nil {
+			return Action{}, false, err
+		}
+		if ok {
+			a.Cancel = slices.Contains(q.Cancel, id)
+			return a, true, v.Keys().Keep(keys.Action(id)) // for Start
+		}
+	}
+
+	return Action{}, false, nil
 }
 
-// Start records that a pending action runs. It returns state.ErrNotFound if the action was cancelled
-// meanwhile.
+// NextAfter returns the action that Next would read after the writes w of the unit's agent. before is the
+// action that Next read before the writes, or nil. known is false if the writes do not determine the action.
+func NextAfter(w state.Writes, unit string, before *Action) (next *Action, known bool) {
+	if c, changed := w.Change(keys.ActionQueue(unit)); changed {
+		q, err := keyspace.Decode[queue](c.KeyValue)
+		return nil, err == nil && !c.Deleted && len(q.Waiting) == 0
+	}
+	if before == nil {
+		return nil, true
+	}
+
+	c, changed := w.Change(keys.Action(before.ID))
+	if !changed {
+		return before, true
+	}
+	after, err := keyspace.Decode[Action](c.KeyValue)
+	after.ID = before.ID
+	after.Cancel = before.Cancel
+	return &after, err == nil && !c.Deleted
+}
+
+// WrittenBy reports whether the key is one of those that NextAfter understands: the unit's queue, or an action.
+func WrittenBy(unit, key string) bool {
+	return key == keys.ActionQueue(unit) || strings.HasPrefix(key, keys.Actions)
+}
+
+// PrefetchEnd reads, in one round trip, the records that End reads.
+func PrefetchEnd(tx *state.Tx, unit string, id int) error {
+	return tx.Keys().Prefetch(keyspace.Exactly(keys.Action(id), keys.ActionQueue(unit)))
+}
+
+// getOf reads an action that a unit's queue lists; ok is false if the action is gone, or belongs to a
+// different unit.
+func getOf(v *state.View, unit string, id int) (a Action, ok bool, err error) {
+	a, err = Get(v, id)
+	if err != nil {
+		return Action{}, false, state.IgnoreNotFound(err)
+	}
+	return a, a.Unit == unit, nil
+}
+
+// Start records that a pending action is running. It returns [state.ErrNotFound] if the action is no longer
+// pending, for instance because it was cancelled.
 func Start(tx *state.Tx, id int, run string, now time.Time) error {
 	a, err := Get(tx.View, id)
 	if err != nil {
@@ -131,7 +190,7 @@ func Start(tx *state.Tx, id int, run string, now time.Time) error {
 	return tx.Keys().Put(keys.Action(id), a)
 }
 
-// Log adds a line to the progress of an action that runs.
+// Log adds a line to the progress of a running action. It does nothing if the action is not running.
 func Log(tx *state.Tx, id int, line Line) error {
 	a, err := Get(tx.View, id)
 	if err != nil || a.Status != Running {
@@ -144,8 +203,8 @@ func Log(tx *state.Tx, id int, line Line) error {
 	return tx.Keys().Put(keys.Action(id), a)
 }
 
-// End records the end of an action, for good. It changes nothing if the action has ended before. The
-// unit keeps its last maxEnded; older ones are removed.
+// End records the end of an action. It does nothing if the action has already ended. It removes the unit's
+// oldest ended actions beyond maxEnded.
 func End(tx *state.Tx, id int, status Status, end Outcome, now time.Time) error {
 	a, err := Get(tx.View, id)
 	if err != nil || a.Ended() {
@@ -169,9 +228,8 @@ func End(tx *state.Tx, id int, status Status, end Outcome, now time.Time) error 
 	q.Waiting = slices.DeleteFunc(q.Waiting, same)
 	q.Cancel = slices.DeleteFunc(q.Cancel, same)
 	q.Ended = append(q.Ended, id)
-	for len(q.Ended) > maxEnded {
-		tx.Keys().Remove(keys.Action(q.Ended[0]))
-		q.Ended = q.Ended[1:]
+	if err := forgetOldest(tx, a.Unit, &q); err != nil {
+		return err
 	}
 
 	if err := tx.Keys().Put(keys.ActionQueue(a.Unit), q); err != nil {
@@ -181,17 +239,35 @@ func End(tx *state.Tx, id int, status Status, end Outcome, now time.Time) error 
 	return tx.Keys().Put(keys.Action(id), a)
 }
 
-// Cancel cancels an action that waits. For one that runs it records the request, so that the unit's
-// agent kills it. It returns state.ErrInUse if the action has ended.
+// forgetOldest removes the unit's oldest actions that have ended, above maxEnded, and removes them from the
+// queue. If there are many, it removes only as many as fit in one transaction.
+func forgetOldest(tx *state.Tx, unit string, q *queue) error {
+	n := min(max(len(q.Ended)-maxEnded, 0), keyspace.MaxRemovedKeys)
+	for _, id := range q.Ended[:n] {
+		old, there, err := keyspace.Load[Action](tx.Keys(), keys.Action(id))
+		if err != nil && !tx.Skips(err) {
+			return err
+		}
+		if err == nil && there && old.Unit == unit && old.Ended() {
+			tx.Keys().Remove(keys.Action(id))
+		}
+	}
+
+	q.Ended = q.Ended[n:]
+	return nil
+}
+
+// Cancel cancels a waiting action. If the action is running, Cancel makes the unit's agent terminate it. It
+// returns [state.ErrInUse] if the action has ended.
 func Cancel(tx *state.Tx, id int, now time.Time) error {
 	a, err := Get(tx.View, id)
 	switch {
 	case err != nil:
 		return err
 	case a.Ended():
-		return keyspace.Refuse(state.ErrInUse, "cannot cancel action %d: it is %s already", id, a.Status)
+		return keyspace.Refuse(state.ErrInUse, "cannot cancel action %d: it is already %s", id, a.Status)
 	case a.Status == Pending:
-		return End(tx, id, Cancelled, Outcome{Message: "cancelled before it began"}, now)
+		return End(tx, id, Cancelled, Outcome{Message: "cancelled before it started"}, now)
 	}
 
 	q, _, err := keyspace.Load[queue](tx.Keys(), keys.ActionQueue(a.Unit))
@@ -200,5 +276,6 @@ func Cancel(tx *state.Tx, id int, now time.Time) error {
 	}
 
 	q.Cancel = append(q.Cancel, id)
-	return tx.Keys().Put(keys.ActionQueue(a.Unit), q) // which its agent watches
+	// The unit's agent watches the queue.
+	return tx.Keys().Put(keys.ActionQueue(a.Unit), q)
 }

@@ -9,14 +9,14 @@ import (
 	"bijou/state/keyspace"
 )
 
-// SetResolved records an operator's answer to a failed hook, which it returns. The hook runs again if retry
-// is true; otherwise it counts as done. relation is the name or id of a relation in error; empty for an
-// error of the unit itself. A later answer replaces this one until the agent acts on it. For a unit that
-// waits since it was restored, it also accepts the differences, so that the unit goes on.
+// SetResolved records an operator's answer to a failed hook, and returns the hook. With retry, the hook runs
+// again; otherwise it counts as done. relation is the name or id of a relation in error, or empty for the
+// unit's own error. A later answer replaces this one until the agent acts on it. If the unit is waiting after
+// it was restored, SetResolved also accepts the differences, so that the unit continues.
 //
-// It returns state.ErrNotFound if there is no such unit or relation, state.ErrNotInError if nothing has
-// failed, and state.ErrAlreadyResolved if the answer is the same as before. The last two carry a message for
-// the operator and are no mistake of theirs.
+// It returns [state.ErrNotFound] if there is no such unit or relation, [state.ErrNotInError] if nothing has
+// failed, and [state.ErrAlreadyResolved] if the same answer is already recorded. The last two are messages
+// for the operator, and not failures.
 func SetResolved(tx *state.Tx, unit, relation string, retry bool) (failed state.Hook, err error) {
 	u, err := tx.Unit(unit)
 	if err != nil {
@@ -50,6 +50,9 @@ func SetResolved(tx *state.Tx, unit, relation string, retry bool) (failed state.
 	return w.Failure.Hook, tx.Keys().Put(keys.Unit(unit), u)
 }
 
+// resolveRelation records the answer to the error of a unit's relation, and returns the hook that failed.
+// text names the relation. It returns [state.ErrNotInError] or [state.ErrAlreadyResolved] if there is nothing
+// to answer.
 func resolveRelation(tx *state.Tx, u state.Unit, text string, answer state.Resolved) (failed state.Hook, err error) {
 	r, err := tx.RelationOf(u, text)
 	if err != nil {
@@ -73,11 +76,10 @@ func resolveRelation(tx *state.Tx, u state.Unit, text string, answer state.Resol
 	return st.Failure.Hook, tx.Keys().Put(keys.Unit(u.Name), u)
 }
 
-// SkippedHook finds the newest failed hook of a unit, or with relation (its name or id) of
-// one of its relations, that counts as done and has not run since with success. It returns
-// false if there is none among the hooks that are remembered, or if something still waits
-// for an operator's answer. It returns state.ErrNotFound if there is no such unit or
-// relation.
+// SkippedHook finds the newest recorded run of a unit's hook that failed, if that hook has not succeeded
+// since. relation is the name or id of a relation, for the hooks of that relation, or empty for the unit's
+// own hooks. It returns false if there is no such run. It returns [state.ErrNotFound] if there is no such
+// unit or relation.
 func SkippedHook(v *state.View, unit, relation string) (state.HookRun, bool, error) {
 	u, err := v.Unit(unit)
 	if err != nil {
@@ -102,8 +104,10 @@ func SkippedHook(v *state.View, unit, relation string) (state.HookRun, bool, err
 	return skipped, ok, nil
 }
 
-// findSkipped takes the oldest run first. update-status never is in error: there is always another.
-func findSkipped(runs []state.HookRun, relation string) (state.HookRun, bool) {
+// findSkipped finds the newest failed run of a hook that has not succeeded since. runs are in order, the
+// oldest first. It ignores update-status, whose failure does not put a unit into error. It returns ok false
+// if there is no such run.
+func findSkipped(runs []state.HookRun, relation string) (skipped state.HookRun, ok bool) {
 	type subject struct{ hook, relation, remote string }
 	succeeded := map[subject]bool{}
 

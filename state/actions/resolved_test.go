@@ -84,8 +84,8 @@ func TestSetResolved(t *testing.T) {
 	}
 }
 
-// TestResolvedBeforeTheAgentHasLooked has an operator answer for a unit with storage first: its agent
-// says which of that is not there, and the unit goes on at once.
+// TestResolvedBeforeTheAgentHasLooked checks a restored unit with storage whose error the operator resolves
+// in advance. When its agent reports the missing storage later, the unit continues immediately.
 func TestResolvedBeforeTheAgentHasLooked(t *testing.T) {
 	st := statetest.New(t)
 	statetest.AddService(t, st, statetest.Meta("keeper", "storage: {data: {type: filesystem}, more: {type: filesystem}}"), 1)

@@ -41,7 +41,7 @@ func TestSleepSaysWhyCtxIsDone(t *testing.T) {
 		t.Error(err)
 	}
 	cancel()
-	for range 20 { // whichever of the two is seen first
+	for range 20 { // repeated, because either of the two may be noticed first
 		if err := Sleep(ctx, 0); !errors.Is(err, context.Canceled) {
 			t.Fatalf("with a ctx that is done: %v", err)
 		}
@@ -54,9 +54,9 @@ func TestUntil(t *testing.T) {
 	ever := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 
 	for what, tt := range map[string]struct {
-		at   time.Duration // 0: never
+		at   time.Duration // 0 means never
 		wait func(context.Context) error
-		gone time.Duration // when the caller is done
+		gone time.Duration // the time at which the caller is done
 		want error
 		took time.Duration
 	}{

@@ -1,14 +1,14 @@
-// Package backupfile reads and writes the file of a backup: a zip archive, which any unzip opens.
+// Package backupfile reads and writes the file of a backup: a zip archive, which any unzip program opens.
 //
-//	keys.jsonl                       each key with its JSON, one a line
+//	keys.jsonl                       each key with its JSON, one per line
 //	blobs/SHA256                     charms, resources, and settings too large for a key
-//	credentials/NAME                 what the state's URL names, if that was asked for
-//	machines/ID/units/SERVICE-N.tar  a unit's folder, if that was asked for
-//	machines/ID/storage/NAME-N.tar   the content of a storage, if that was asked for
-//	header.json                      Header: what it is of, what is in it and what is not
-//	SHA256SUMS                       the sums of all others, as sha256sum prints them
+//	credentials/NAME                 the files that the state's URL names (optional)
+//	machines/ID/units/SERVICE-N.tar  a unit's directory (optional)
+//	machines/ID/storage/NAME-N.tar   the content of a storage (optional)
+//	header.json                      the Header: the backup's origin and contents
+//	SHA256SUMS                       the sums of all other files, as sha256sum prints them
 //
-// It does not know what keys mean (package state does), nor how a backup is restored.
+// It does not interpret the keys, and does not restore backups.
 package backupfile
 
 import (
@@ -31,35 +31,37 @@ import (
 // Format is the version of the format that this code reads and writes.
 const Format = 1
 
-// The kinds of what is backed up.
+// The kinds of backups.
 const (
 	Environment = "environment"
-	Keyspace    = "neco" // its keys
+	Keyspace    = "neco" // the updater's keys
 )
 
 // Header describes a backup.
 type Header struct {
 	Format int    `json:"format" yaml:"format"`
 	Kind   string `json:"kind" yaml:"kind"`
-	Bijou  string `json:"bijou" yaml:"bijou"` // version of what wrote it
+	Bijou  string `json:"bijou" yaml:"bijou"` // version of the bijou binary that wrote the backup
 
-	Name     string `json:"name,omitempty" yaml:"name,omitempty"` // of the environment, as the next two
+	// The environment's name, UUID and provider, and the URL of its store. In the URL, paths of files in the
+	// environment's directory are relative to that directory.
+	Name     string `json:"name,omitempty" yaml:"name,omitempty"`
 	UUID     string `json:"uuid,omitempty" yaml:"uuid,omitempty"`
 	Provider string `json:"provider,omitempty" yaml:"provider,omitempty"`
-	State    string `json:"state,omitempty" yaml:"state,omitempty"` // URL of its store; files of the environment's folder by their names in it
+	State    string `json:"state,omitempty" yaml:"state,omitempty"`
 
 	Time        time.Time `json:"time" yaml:"time"`
-	Revision    int64     `json:"revision" yaml:"revision"`         // of the store, at which all keys were read
-	StateFormat int       `json:"state-format" yaml:"state-format"` // of the keys
-	Keys        int       `json:"keys" yaml:"keys"`
-	Blobs       int       `json:"blobs" yaml:"blobs"`
+	Revision    int64     `json:"revision" yaml:"revision"`         // the store's revision at which all keys were read
+	StateFormat int       `json:"state-format" yaml:"state-format"` // the format of the keys
+	Keys        int       `json:"keys" yaml:"keys"`                 // number of keys
+	Blobs       int       `json:"blobs" yaml:"blobs"`               // number of blobs
 
-	Has   []string `json:"has" yaml:"has"`     // what is in it, for people
-	Lacks []string `json:"lacks" yaml:"lacks"` // what is not
+	Has   []string `json:"has" yaml:"has"`     // the parts that the backup contains, in words
+	Lacks []string `json:"lacks" yaml:"lacks"` // the parts that the backup does not contain, in words
 }
 
-// ErrDamaged: the file is no backup, or not the one that was written.
-var ErrDamaged = errors.New("it is not a complete backup")
+// ErrDamaged is returned if the file is not a backup, or was changed or truncated after it was written.
+var ErrDamaged = errors.New("the file is not a complete backup")
 
 const (
 	keysFile   = "keys.jsonl"
@@ -67,21 +69,21 @@ const (
 	sumsFile   = "SHA256SUMS"
 )
 
-// fileNamePattern is of a backup's files but headerFile and sumsFile.
+// fileNamePattern matches the names of all files of a backup except headerFile and sumsFile.
 var fileNamePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(keys\.jsonl|blobs/[0-9a-f]{64}|credentials/[a-z][a-z0-9-]*|machines/[0-9]+/(units|storage)/[a-z][a-z0-9-]*\.tar)$`)
 })
 
-// BlobName returns the name of the file of a backup that has the blob.
+// BlobName returns the name of the file with the blob.
 func BlobName(sum string) string { return "blobs/" + sum }
 
-// SecretKeysName returns the name of the file of a backup that has the keys of secrets.
+// SecretKeysName returns the name of the file with the keys of secrets.
 func SecretKeysName() string { return CredentialName("secret-keys") }
 
-// CredentialName returns the name of the file of a backup that has the credential.
+// CredentialName returns the name of the file with the credential.
 func CredentialName(name string) string { return "credentials/" + name }
 
-// FolderName returns the name of the file with a unit's folder.
+// FolderName returns the name of the file with a unit's directory.
 func FolderName(machine, name string) string {
 	return fmt.Sprintf("machines/%s/units/%s.tar", machine, name)
 }
@@ -101,13 +103,13 @@ type Key struct {
 	Value json.RawMessage `json:"value"`
 }
 
-// Writer writes a backup, which is not whole before Close.
+// Writer writes a backup. The backup is incomplete until Close returns.
 type Writer struct {
 	zip  *zip.Writer
 	sums []byte
 }
 
-// NewWriter begins a backup.
+// NewWriter starts a backup.
 func NewWriter(w io.Writer) *Writer { return &Writer{zip: zip.NewWriter(w)} }
 
 // Add adds a file, and calls content to write it.
@@ -136,7 +138,7 @@ func (w *Writer) addFile(name string, content func(io.Writer) error) error {
 	return nil
 }
 
-// AddKeys adds all keys.
+// AddKeys adds the file of keys, with one JSON object per line. It must be called once, with all keys.
 func (w *Writer) AddKeys(keys []Key) error {
 	return w.Add(keysFile, func(to io.Writer) error {
 		e := json.NewEncoder(to)
@@ -151,7 +153,7 @@ func (w *Writer) AddKeys(keys []Key) error {
 	})
 }
 
-// Close completes the backup.
+// Close adds the header and the sums, which completes the backup.
 func (w *Writer) Close(h Header) error {
 	h.Format = Format
 	err := w.addFile(headerFile, func(to io.Writer) error {
@@ -175,8 +177,9 @@ func (w *Writer) Close(h Header) error {
 	return w.zip.Close()
 }
 
-// WriteFile has f write a backup to the file, which appears once it is whole, readable by its owner
-// only. A file that is there is replaced with force; otherwise it returns fs.ErrExist.
+// WriteFile calls f to write a backup, and moves the file to path when it is complete. Only its owner can
+// read the file. If there is a file at path, WriteFile returns fs.ErrExist, or replaces the file if force is
+// true.
 func WriteFile(path string, force bool, f func(io.Writer) error) error {
 	if _, err := os.Lstat(path); err == nil && !force {
 		return fmt.Errorf("cannot write %q: %w", path, fs.ErrExist)

@@ -62,7 +62,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestDamaged cuts a backup at each byte, and changes each byte. The result must be refused or have the
+// TestDamaged cuts off a backup at each byte, and changes each byte. Each result must be refused or have the
 // same content.
 func TestDamaged(t *testing.T) {
 	whole := small(t)
@@ -103,8 +103,8 @@ func TestRefused(t *testing.T) {
 		"another format": {map[string]string{headerFile: `{"format":2,"kind":"environment","bijou":"9.0"}`}, "", "the bijou that wrote it, 9.0"},
 		"no header":      {map[string]string{keysFile: keys}, "", "no \"header.json\""},
 		"a wrong sum":    {good, sums(map[string]string{headerFile: header, keysFile: "x"}), "keys.jsonl\" has the sum"},
-		"no sum":         {good, sums(map[string]string{headerFile: header}), "sums of 1"},
-		"another file":   {map[string]string{headerFile: header, "x": "x"}, sums(map[string]string{headerFile: header, "x": "x"}), "has the line"},
+		"no sum":         {good, sums(map[string]string{headerFile: header}), "sums for 1"},
+		"another file":   {map[string]string{headerFile: header, "x": "x"}, sums(map[string]string{headerFile: header, "x": "x"}), "has the invalid line"},
 		"a false blob": {map[string]string{headerFile: header, keysFile: keys, blob: "x"},
 			sums(map[string]string{headerFile: header, keysFile: keys, blob: "x"}), "has the sum"},
 		"fewer keys": {map[string]string{headerFile: header, keysFile: ""}, sums(map[string]string{headerFile: header, keysFile: ""}), "0 keys, not 1"},
@@ -152,7 +152,7 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// FuzzOpen reads random bytes. A backup that is accepted must contain everything that it lists.
+// FuzzOpen reads random bytes. An accepted backup must contain all the files that it lists.
 func FuzzOpen(f *testing.F) {
 	f.Add(small(f))
 	f.Add([]byte("PK\x05\x06"))
@@ -172,8 +172,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// TestKeysAreBounded checks a file of some KiB with a key of 400 MiB, and one with very many keys.
-// Neither must be in memory before it is refused.
+// TestKeysAreBounded checks a file of a few KiB that contains a key of 400 MiB, and one that contains very
+// many keys. Both must be refused before their keys are in memory.
 func TestKeysAreBounded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		keys func(w io.Writer) error
@@ -191,7 +191,7 @@ func TestKeysAreBounded(t *testing.T) {
 				fmt.Fprintf(w, `{"key":"%09d","value":"%0100d"}`+"\n", n, 0)
 			}
 			return nil
-		}, "it has more than 1 keys"},
+		}, "the backup has more than 1 keys"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
@@ -214,8 +214,8 @@ func TestKeysAreBounded(t *testing.T) {
 	}
 }
 
-// TestScanKeepsNoKeys checks that a scan keeps no keys in memory, and that it refuses a backup that was
-// cut anywhere.
+// TestScanKeepsNoKeys checks that a scan keeps no keys in memory, and that it refuses a backup that is cut
+// off at any place.
 func TestScanKeepsNoKeys(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backup")
 	scan := func(data []byte) (n int, err error) {

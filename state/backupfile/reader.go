@@ -15,11 +15,11 @@ import (
 	"bijou/state/osutil"
 )
 
-// Reader reads a backup whose every sum was checked.
+// Reader reads a backup whose sums were checked.
 type Reader struct {
 	Header
-	Sum  string // of SHA256SUMS, which tells this backup from any other
-	Keys []Key
+	Sum  string // sum of SHA256SUMS, which identifies the backup
+	Keys []Key  // nil for the Reader of ScanFile
 
 	files map[string]*zip.File
 }
@@ -27,24 +27,30 @@ type Reader struct {
 const (
 	maxHeaderBytes = 1 << 20
 	maxSumsBytes   = 64 << 20
-	// maxKeyBytes bounds one key with its value. No store takes a value of half of that.
+	// maxKeyBytes limits one key with its value. A store accepts only values of less than half of that.
 	maxKeyBytes = 4 << 20
-	// maxKeysBytes bounds all keys, which a restoration has in memory.
+	// maxKeysBytes limits all keys together, since a restoration holds them in memory.
 	maxKeysBytes = 1 << 30
 )
 
-// Open reads a whole backup and checks it. It returns ErrDamaged, or another error if the
-// backup is of another format or kind. The file must not change as long as the Reader is used.
+// Open reads a whole backup and checks it. It returns ErrDamaged if the file is not a complete backup, and a
+// different error if the backup has another format or kind. The file must not change while the Reader is
+// used.
 func Open(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 	r, err := openChecked(file, size, kind)
 	if err != nil {
 		return nil, err
 	}
 
-	return r, r.EachKey(func(k Key) error {
+	err = r.EachKey(func(k Key) error {
 		r.Keys = append(r.Keys, k)
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+
+	return r, nil
 }
 
 // openChecked opens the archive, and checks its header and the sum of each file.
@@ -57,7 +63,7 @@ func openChecked(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 	r := &Reader{files: map[string]*zip.File{}}
 	for _, f := range z.File {
 		if _, twice := r.files[f.Name]; twice {
-			return nil, damagedError("it has %q twice", f.Name)
+			return nil, damagedError("the file contains %q twice", f.Name)
 		}
 		r.files[f.Name] = f
 	}
@@ -83,8 +89,8 @@ func OpenFile(path, kind string, f func(*Reader) error) error {
 	})
 }
 
-// ScanFile opens the file at path, and calls f with its Reader, which has no Keys: f asks for them by
-// EachKey, which keeps none in memory.
+// ScanFile does what OpenFile does, but the Reader's Keys are nil. Instead f can call EachKey, which does not
+// hold all keys in memory.
 func ScanFile(path, kind string, f func(*Reader) error) error {
 	return withFile(path, func(file *os.File, size int64) error {
 		r, err := openChecked(file, size, kind)
@@ -120,7 +126,7 @@ func (r *Reader) Names(prefix string) []string {
 // Has reports whether the backup has the file.
 func (r *Reader) Has(name string) bool { return r.files[name] != nil }
 
-// Size returns the size of a file of the backup in bytes; -1 if there is none.
+// Size returns the size of a file of the backup in bytes, or -1 if there is no such file.
 func (r *Reader) Size(name string) int64 {
 	if f := r.files[name]; f != nil {
 		return int64(f.UncompressedSize64)
@@ -132,7 +138,7 @@ func (r *Reader) Size(name string) int64 {
 func (r *Reader) Open(name string) (io.ReadCloser, error) {
 	f := r.files[name]
 	if f == nil {
-		return nil, damagedError("it has no %q", name)
+		return nil, damagedError("the file has no %q", name)
 	}
 	content, err := f.Open()
 	if err != nil {
@@ -161,7 +167,7 @@ func (r *Reader) ReadAll(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// readHeader reads the header, and refuses a format or kind that it does not know.
+// readHeader reads the header. It returns an error if the format is unknown or the kind is not the given one.
 func (r *Reader) readHeader(kind string) error {
 	data, err := r.ReadAll(headerFile, maxHeaderBytes)
 	if err != nil {
@@ -174,17 +180,17 @@ func (r *Reader) readHeader(kind string) error {
 	switch {
 	case r.Format != Format:
 		return fmt.Errorf(
-			"its format is %d, and this bijou knows %d only: use the bijou that wrote it, %s, or a newer one",
+			"the backup has format %d, but this bijou supports only format %d: use the bijou that wrote it, %s, or a newer one",
 			r.Format, Format, r.Bijou,
 		)
 	case r.Kind != kind:
-		return fmt.Errorf("it is a backup of the kind %q, not %q", r.Kind, kind)
+		return fmt.Errorf("this is a backup of the kind %q, not %q", r.Kind, kind)
 	}
 
 	return nil
 }
 
-// checkSums holds each file against its sum. It returns an error for a file without a sum as well.
+// checkSums compares the sum of each file. It also returns an error for a file without a sum.
 func (r *Reader) checkSums() error {
 	data, err := r.ReadAll(sumsFile, maxSumsBytes)
 	if err != nil {
@@ -195,14 +201,15 @@ func (r *Reader) checkSums() error {
 	wanted := map[string]string{}
 	for line := range strings.Lines(string(data)) {
 		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
-		if !ok || name != headerFile && !fileNamePattern().MatchString(name) || wanted[name] != "" {
-			return damagedError("%s has the line %q", sumsFile, line)
+		isFile := name == headerFile || fileNamePattern().MatchString(name)
+		if !ok || !isFile || wanted[name] != "" {
+			return damagedError("%s has the invalid line %q", sumsFile, line)
 		}
 		wanted[name] = sum
 	}
 
 	if len(wanted) != len(r.files)-1 {
-		return damagedError("it has %d files, and sums of %d", len(r.files)-1, len(wanted))
+		return damagedError("the backup has %d files, but sums for %d", len(r.files)-1, len(wanted))
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
@@ -214,7 +221,7 @@ func (r *Reader) checkSums() error {
 	return nil
 }
 
-// checkSum checks the sum of one file. A blob's name has its sum, too.
+// checkSum compares the sum of one file. A blob's name also contains its sum.
 func (r *Reader) checkSum(name, want string) error {
 	content, err := r.Open(name)
 	if err != nil {
@@ -233,8 +240,8 @@ func (r *Reader) checkSum(name, want string) error {
 	return nil
 }
 
-// EachKey calls take for each key. It returns an error for keys out of order or there twice, and for keys
-// larger than any backup's, each or together. It stops if take fails.
+// EachKey calls take for each key, and stops if take returns an error. It returns ErrDamaged if keys are out
+// of order or occur twice, or if a key or all keys together are too large.
 func (r *Reader) EachKey(take func(Key) error) error {
 	content, err := r.Open(keysFile)
 	if err != nil {
@@ -252,15 +259,15 @@ func (r *Reader) EachKey(take func(Key) error) error {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-
 		if err != nil {
 			return damagedError("%s: after the key %q: %w", keysFile, last, err)
 		}
+
 		if k.Key == "" || k.Value == nil || n > 0 && k.Key <= last {
 			return damagedError("%s has the key %q out of order", keysFile, k.Key)
 		}
 		if n == r.Header.Keys {
-			return damagedError("it has more than %d keys", n)
+			return damagedError("the backup has more than %d keys", n)
 		}
 		if err := take(k); err != nil {
 			return err
@@ -271,18 +278,18 @@ func (r *Reader) EachKey(take func(Key) error) error {
 	}
 
 	if n != r.Header.Keys {
-		return damagedError("it has %d keys, not %d", n, r.Header.Keys)
+		return damagedError("the backup has %d keys, not %d", n, r.Header.Keys)
 	}
 
 	return nil
 }
 
-// keyReader bounds how far a decoder reads beyond the last key that it has decoded: of a key without
-// end it has no more in memory.
+// keyReader limits how far a decoder reads beyond the last decoded key, so that an endless key does not fill
+// the memory.
 type keyReader struct {
 	io.Reader
-	read    int64
-	decoded int64 // of what was read
+	read    int64 // bytes read
+	decoded int64 // bytes up to the end of the last decoded key
 }
 
 // Read reads the keys. It returns an error if one key, or all keys, have too many bytes.
@@ -291,7 +298,7 @@ func (r *keyReader) Read(p []byte) (int, error) {
 		return 0, fmt.Errorf("a key has more than %d bytes", maxKeyBytes)
 	}
 	if r.read > maxKeysBytes {
-		return 0, fmt.Errorf("its keys have more than %d bytes", maxKeysBytes)
+		return 0, fmt.Errorf("the keys have more than %d bytes", maxKeysBytes)
 	}
 	n, err := r.Reader.Read(p)
 	r.read += int64(n)

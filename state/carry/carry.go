@@ -1,8 +1,8 @@
-// Package carry carries over, from the JSON of a record to the JSON that replaces it, the members
-// that the program does not know. A newer binary has written them, which the environment may go
-// back to: an older one that rewrites the record must not drop them.
+// Package carry copies unknown members from the JSON of a record to the JSON that replaces it. A newer binary
+// has written them. An older binary that rewrites the record must not drop these members, since the
+// environment may be upgraded again.
 //
-// It reads and writes nothing, and imports nothing of bijou.
+// It does no I/O.
 package carry
 
 import (
@@ -13,24 +13,24 @@ import (
 	"strings"
 )
 
-// Identified is implemented by records, and by parts of records, whose place another one may take:
-// an update of boot servers takes the place of the one before it, and a list has many attempts.
-// Nothing is carried over to another one.
+// Identified is implemented by records, and by parts of records, that a different record can replace at the
+// same key or place. For example, an update of boot servers replaces the previous update, and a list may have
+// many attempts. Over does not carry members over to a record with a different identity.
 type Identified interface {
-	// Identity returns a comparable value, by which one is told from another.
+	// Identity returns a comparable value that distinguishes the record from its successors.
 	Identity() any
 }
 
-// Over returns next, the JSON of doc, completed by members of old, the JSON that next replaces. It adds the
-// members for which doc's type has no field. So a record keeps what newer binaries have written into it.
+// Over returns next, the JSON of doc, completed with members of old, the JSON that next replaces. It adds the
+// members for which doc's type has no field. So a record keeps the members that newer binaries have written.
 //
-// It does so in structs, in the entries of maps, and in lists. An element of a list is matched with the
-// former element that has the same Identity. If its type has none, it is matched with one whose known
-// members are all the same. Over changes nothing in values of type any and in types with JSON of their own
-// (json.Unmarshaler).
+// Over works in structs, in the entries of maps, and in lists. It matches an element of a list with the old
+// element of the same Identity. If the element's type does not have an Identity, Over matches it with an old
+// element whose known members are all the same. Over changes nothing in values of type any, nor in types with
+// their own JSON encoding (json.Unmarshaler).
 //
-// A known member that next lacks was removed by the program, and stays removed. An exception is a struct
-// that next omits as zero: its unknown members stay.
+// A known member that next lacks was removed by the program, and stays removed. But if next omits a struct
+// since it is zero, the struct's unknown members stay.
 func Over(old, next []byte, doc any) []byte {
 	t := reflect.TypeOf(doc)
 	if len(old) == 0 || !holdsStructs(t) || bytes.Equal(old, next) || knowsAll(old, t) {
@@ -39,12 +39,14 @@ func Over(old, next []byte, doc any) []byte {
 	return merge(old, next, t)
 }
 
-// Same reports whether two JSON values differ at most in the order of objects' members.
+// Same reports whether two JSON values are equal except for the order of objects' members.
 func Same(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	if len(a) != len(b) || sumBytes(a) != sumBytes(b) { // the order changes neither
+
+	// A different order changes neither the length nor the sum.
+	if len(a) != len(b) || sumBytes(a) != sumBytes(b) {
 		return false
 	}
 
@@ -53,6 +55,7 @@ func Same(a, b []byte) bool {
 	return aok && bok && reflect.DeepEqual(av, bv)
 }
 
+// sumBytes returns a checksum that does not depend on the order of the bytes.
 func sumBytes(data []byte) (sum int) {
 	for _, b := range data {
 		sum += int(b) * int(b)
@@ -67,7 +70,7 @@ func parse(data []byte) (value any, ok bool) {
 	return value, err == nil
 }
 
-// holdsStructs reports whether JSON of that type can have members that it does not know.
+// holdsStructs reports whether JSON of the type may have unknown members.
 func holdsStructs(t reflect.Type) bool {
 	if t == nil {
 		return false
@@ -83,15 +86,15 @@ func holdsStructs(t reflect.Type) bool {
 	return false
 }
 
-// knowsAll reports whether the old record has no field that the type does not know. This is the quick exit of
-// nearly every write.
+// knowsAll reports whether the type knows all members of the old record. It is a fast path: nearly all
+// records have no unknown members.
 func knowsAll(old []byte, t reflect.Type) bool {
 	d := json.NewDecoder(bytes.NewReader(old))
 	d.DisallowUnknownFields()
 	return d.Decode(reflect.New(t).Interface()) == nil
 }
 
-// merge returns next completed by the unknown members of old; t is the type of both.
+// merge returns next completed with the unknown members of old. t is the type of both.
 func merge(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -109,7 +112,8 @@ func merge(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 			return field, known
 		})
 	case reflect.Map:
-		entry := reflect.PointerTo(t.Elem()) // one that is not there is gone, and not zero
+		// The pointer marks a missing entry as removed; a missing struct would count as zero.
+		entry := reflect.PointerTo(t.Elem())
 		return mergeObject(old, next, func(string) (reflect.Type, bool) { return entry, true })
 	case reflect.Slice, reflect.Array:
 		return mergeList(old, next, t.Elem())
@@ -118,6 +122,7 @@ func merge(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 	return next
 }
 
+// hasOwnJSON reports whether the type defines its own encoding or decoding.
 func hasOwnJSON(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	for _, own := range []reflect.Type{
@@ -132,22 +137,21 @@ func hasOwnJSON(t reflect.Type) bool {
 	return false
 }
 
-// addFields adds the types of a struct's fields by their JSON names. Names are in lower case, since
-// encoding/json ignores case. Fields of embedded structs come last, since a struct's own fields hide them.
+// addFields adds the types of t's fields to fields, by JSON name in lower case, since encoding/json ignores
+// case. Fields of embedded structs come last, since a struct's own fields hide them.
 func addFields(fields map[string]reflect.Type, t reflect.Type) {
 	var embedded []reflect.Type
-
 	for i := range t.NumField() {
 		f := t.Field(i)
 		tag := f.Tag.Get("json")
+		if tag == "-" {
+			continue
+		}
+
 		name, _, _ := strings.Cut(tag, ",")
 		inner := f.Type
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
-		}
-
-		if tag == "-" {
-			continue
 		}
 		if f.Anonymous && name == "" && inner.Kind() == reflect.Struct {
 			embedded = append(embedded, inner)
@@ -157,8 +161,9 @@ func addFields(fields map[string]reflect.Type, t reflect.Type) {
 		if name == "" {
 			name = f.Name
 		}
-		if _, nearer := fields[strings.ToLower(name)]; f.IsExported() && !nearer {
-			fields[strings.ToLower(name)] = f.Type
+		name = strings.ToLower(name)
+		if _, nearer := fields[name]; f.IsExported() && !nearer {
+			fields[name] = f.Type
 		}
 	}
 
@@ -172,11 +177,11 @@ type member struct {
 	value json.RawMessage
 }
 
-// mergeObject merges two JSON objects; field returns the type of a known member. Members carried over come
-// last, since the order of members has no meaning.
+// mergeObject merges two JSON objects. field returns the type of a member, and whether the member is known.
+// Members that are carried over come last.
 func mergeObject(old, next json.RawMessage, field func(name string) (t reflect.Type, known bool)) json.RawMessage {
-	before, ok := members(old)
-	after, okAfter := members(next)
+	before, ok := readMembers(old)
+	after, okAfter := readMembers(next)
 	if !ok || !okAfter {
 		return next
 	}
@@ -194,7 +199,8 @@ func mergeObject(old, next json.RawMessage, field func(name string) (t reflect.T
 			after = append(after, m)
 		case known && there && holdsStructs(t):
 			after[i].value = merge(m.value, after[i].value, t)
-		case known && t.Kind() == reflect.Struct: // left out, since all that is known of it is zero
+		case known && t.Kind() == reflect.Struct:
+			// next omits the struct, since its known members are zero.
 			m.value = merge(m.value, json.RawMessage("{}"), t)
 			if string(m.value) != "{}" {
 				after = append(after, m)
@@ -202,24 +208,30 @@ func mergeObject(old, next json.RawMessage, field func(name string) (t reflect.T
 		}
 	}
 
+	if len(after) == 0 {
+		return next
+	}
+	return joinMembers(after)
+}
+
+// joinMembers returns a JSON object with the members.
+func joinMembers(all []member) json.RawMessage {
 	var b bytes.Buffer
-	for i, m := range after {
-		b.WriteByte("{,"[min(i, 1)])
+	b.WriteByte('{')
+	for i, m := range all {
+		if i > 0 {
+			b.WriteByte(',')
+		}
 		b.Write(encode(m.name))
 		b.WriteByte(':')
 		b.Write(m.value)
 	}
-
-	if len(after) == 0 {
-		return next
-	}
-
 	b.WriteByte('}')
 	return b.Bytes()
 }
 
-// members returns the members of a JSON object, in order; ok is false for any other value.
-func members(object json.RawMessage) (all []member, ok bool) {
+// readMembers returns the members of a JSON object, in order. ok is false for any other value.
+func readMembers(object json.RawMessage) (all []member, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
 		return nil, false
@@ -242,13 +254,13 @@ func members(object json.RawMessage) (all []member, ok bool) {
 	return all, true
 }
 
-// mergeList merges the elements of two JSON lists of structs; t is the type of an element. It leaves the
-// order of next.
+// mergeList merges the elements of two JSON lists of structs, in the order of next. t is the type of an
+// element.
 func mergeList(old, next json.RawMessage, t reflect.Type) json.RawMessage {
-	var before, after []json.RawMessage
 	if !holdsStructs(t) {
 		return next
 	}
+	var before, after []json.RawMessage
 	if json.Unmarshal(old, &before) != nil || json.Unmarshal(next, &after) != nil {
 		return next
 	}
@@ -283,8 +295,8 @@ func rawBytes(all []json.RawMessage) [][]byte {
 	return out
 }
 
-// identify returns a value that distinguishes an element of a list from the others: its Identity, or else
-// all its known members.
+// identify returns a value that distinguishes an element of a list from the others: its Identity or, if its
+// type has none, all of its known members.
 func identify(element json.RawMessage, t reflect.Type) (id any, ok bool) {
 	if id, identified := identity(element, t); identified {
 		return id, true
@@ -299,13 +311,14 @@ func identify(element json.RawMessage, t reflect.Type) (id any, ok bool) {
 	return string(known), known != nil
 }
 
-// isOther reports whether next is about something else than old.
+// isOther reports whether next has a different identity than old.
 func isOther(old, next json.RawMessage, t reflect.Type) bool {
 	before, ok := identity(old, t)
 	after, okAfter := identity(next, t)
 	return ok && okAfter && before != after
 }
 
+// identity returns the identity of a value; ok is false if its type is not Identified or it does not decode.
 func identity(raw json.RawMessage, t reflect.Type) (id any, ok bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

@@ -23,7 +23,7 @@ type embedded struct {
 	E int `json:"e,omitempty"`
 }
 
-// own has its own JSON encoding.
+// own is a type with its own JSON encoding.
 type own struct{ text string }
 
 func (o own) MarshalJSON() ([]byte, error)     { return json.Marshal(map[string]string{"text": o.text}) }
@@ -127,7 +127,7 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// FuzzOver checks that the program's values replace the stored ones, whatever is stored.
+// FuzzOver checks that the program's values replace the stored ones, even if the stored text is invalid.
 func FuzzOver(f *testing.F) {
 	f.Add(`{"name":"a","f":{"g":1},"list":[{"a":"1","h":2}]}`, "b")
 	f.Add(`{"named":[{"n":1},{"n":"x"}],"one":null}`, "")

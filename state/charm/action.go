@@ -14,29 +14,29 @@ import (
 	"bijou/state/number"
 )
 
-// Action is something that a charm does when an operator asks for it, by the file
-// actions/NAME or its dispatch.
+// Action is a task that an operator can request from a charm. The file actions/NAME or the charm's dispatch
+// file runs it.
 type Action struct {
 	Description string `json:"description,omitempty"`
-	Params      Schema `json:"params"` // of the dictionary of all parameters
+	Params      Schema `json:"params"` // schema of the dictionary of all parameters
 }
 
-// actionYAML is an action in actions.yaml. The keywords "required" and
-// "additionalProperties" are about the parameters beside them.
+// actionYAML is an action in actions.yaml. The keywords "required" and "additionalProperties" refer to the
+// parameters in the same dictionary.
 type actionYAML struct {
 	Description string               `yaml:"description"`
 	Params      map[string]yaml.Node `yaml:"params"`
-	Properties  map[string]yaml.Node `yaml:"properties"` // the same, as JSON Schema calls it
+	Properties  map[string]yaml.Node `yaml:"properties"` // JSON Schema's name for params
 	Required    []string             `yaml:"required"`
 	Closed      closedYAML           `yaml:"additionalProperties"`
 }
 
-// actionName is strict since an action's name is a file's.
+// actionName is strict since an action's name is also a file name.
 var actionName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9._-]*$`)
 })
 
-// CheckAction returns an error unless the name can be an action's.
+// CheckAction returns an error unless the name is valid for an action.
 func CheckAction(name string) error {
 	if len(name) > maxName || !actionName().MatchString(name) {
 		return fmt.Errorf("invalid action name %q: want letters, digits, '-', '_' and '.', a letter first", name)
@@ -44,17 +44,18 @@ func CheckAction(name string) error {
 	return nil
 }
 
-// maxActionValues bounds the values of all actions of a charm together, aliases followed:
-// each part of them is decoded by itself, and so is each time within what yaml.v3 bounds.
+// maxActionValues limits the values of all actions of a charm together, including the values behind aliases.
+// The limits of yaml.v3 do not suffice, since each part of an action is decoded separately.
 const maxActionValues = 50_000
 
-// countValues counts the values that a node stands for, at most to maxActionValues + 1.
+// countValues counts the values that a node stands for, up to maxActionValues + 1.
 func countValues(n *yaml.Node, known map[*yaml.Node]int) int {
 	if w, ok := known[n]; ok {
 		return w
 	}
 
-	known[n] = maxActionValues + 1 // for an alias inside of it, which would never end
+	// Without this entry, an alias to n within n would never end.
+	known[n] = maxActionValues + 1
 	w := 1
 	if n.Kind == yaml.AliasNode {
 		w += countValues(n.Alias, known)
@@ -87,7 +88,8 @@ func parseActions(data []byte, key string) (map[string]Action, error) {
 				name, maxActionValues)
 		}
 		if name == "additionalProperties" && raw[name].Kind == yaml.ScalarNode {
-			continue // what some write at the top, meaning all actions
+			// Some authors write this keyword at the top level, for all actions.
+			continue
 		}
 
 		if err := CheckAction(name); err != nil {
@@ -103,11 +105,11 @@ func parseActions(data []byte, key string) (map[string]Action, error) {
 	return actions, nil
 }
 
-// decodeAction reads one action of actions.yaml. Parameters may stand under params or, as older charms
-// write them, under properties.
-func decodeAction(node *yaml.Node) (Action, error) {
+// decodeAction reads one action of actions.yaml. Its parameters are under params or, in older charms, under
+// properties.
+func decodeAction(action *yaml.Node) (Action, error) {
 	var raw actionYAML
-	if err := DecodeYAML(node, &raw); err != nil {
+	if err := DecodeYAML(action, &raw); err != nil {
 		return Action{}, err
 	}
 
@@ -117,6 +119,7 @@ func decodeAction(node *yaml.Node) (Action, error) {
 		Required:   raw.Required,
 		Closed:     raw.Closed,
 	}}
+	// Entries under params take precedence.
 	params := map[string]yaml.Node{}
 	maps.Copy(params, raw.Properties)
 	maps.Copy(params, raw.Params)
@@ -124,7 +127,7 @@ func decodeAction(node *yaml.Node) (Action, error) {
 	for _, name := range slices.Sorted(maps.Keys(params)) {
 		if name == "" || strings.Contains(name, ".") {
 			return Action{}, fmt.Errorf(
-				"invalid parameter name %q: it is empty or has a dot, which leads into dictionaries",
+				"invalid parameter name %q: it must not be empty or contain a dot, which separates nested keys",
 				name,
 			)
 		}
@@ -137,15 +140,16 @@ func decodeAction(node *yaml.Node) (Action, error) {
 		a.Params.Properties[name] = p
 	}
 
-	return a, a.Params.checkSchema("", 0)
+	const path, depth = "", 0 // the top of the schema
+	return a, a.Params.checkSchema(path, depth)
 }
 
-// Check checks parameters against the action's schema and returns them with the defaults
-// of those that were not given, in JSON's types, numbers as [json.Number].
+// Check checks parameters against the action's schema. It returns them in JSON's types, with the defaults of
+// missing parameters, and with numbers as [json.Number].
 func (a Action) Check(parameters map[string]any) (map[string]any, error) {
 	value, err := number.Normalize(parameters)
 	if err != nil {
-		return nil, errors.New("the parameters hold what JSON cannot say: encode what is not UTF-8, as with base64")
+		return nil, errors.New("the parameters contain values that JSON cannot express: encode text that is not UTF-8, for example with base64")
 	}
 
 	given, _ := value.(map[string]any)
@@ -159,8 +163,8 @@ func (a Action) Check(parameters map[string]any) (map[string]any, error) {
 	return a.Params.completeDictionary(given), nil
 }
 
-// Undescribed returns the parameters that the charm does not describe: it may
-// take them, or they may be mistyped.
+// Undescribed returns the parameters that the charm does not describe. The charm may accept them
+// nevertheless, or they may be mistyped.
 func (a Action) Undescribed(parameters map[string]any) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(parameters)) {
 		if _, known := a.Params.Properties[name]; !known {
@@ -170,9 +174,9 @@ func (a Action) Undescribed(parameters map[string]any) (names []string) {
 	return names
 }
 
-// ParseText parses the text that an operator gave for the parameter at the path. If the parameter is a
-// string, that is the text itself. Any other text is read as YAML, with the words of YAML 1.1 for booleans,
-// and numbers as [json.Number].
+// ParseText parses the text that an operator gave for the parameter at the path. For a string, it returns the
+// text itself. For any other type, it reads the text as YAML, with the words of YAML 1.1 for booleans, and
+// with numbers as [json.Number].
 func (a Action) ParseText(path []string, text string) (any, error) {
 	s := a.Params
 	for _, name := range path {
@@ -190,8 +194,8 @@ func (a Action) ParseText(path []string, text string) (any, error) {
 	return parseValue([]byte(text))
 }
 
-// ParseParameters reads an operator's file of parameters: a dictionary, in JSON's types, numbers as
-// [json.Number].
+// ParseParameters reads an operator's file of parameters, which must be a dictionary. It returns the
+// parameters in JSON's types, with numbers as [json.Number].
 func ParseParameters(data []byte) (map[string]any, error) {
 	value, err := parseValue(data)
 	if err != nil || value == nil {
@@ -205,13 +209,13 @@ func ParseParameters(data []byte) (map[string]any, error) {
 	return parameters, nil
 }
 
-// yamlTruths returns the words that YAML 1.1, which Juju reads, has for booleans beside true and false.
+// yamlTruths returns the words for booleans, besides true and false, in YAML 1.1, which Juju reads.
 func yamlTruths() map[string]bool {
 	return map[string]bool{"yes": true, "y": true, "on": true, "no": false, "n": false, "off": false}
 }
 
-// readActions reads the actions of actions.yaml and of charmcraft.yaml. The latter wins if both have an
-// action.
+// readActions reads the actions of actions.yaml and of charmcraft.yaml. If both have an action, the one in
+// charmcraft.yaml takes precedence.
 func (c *Charm) readActions(read func(name string) ([]byte, error)) error {
 	c.Actions = map[string]Action{}
 	for _, from := range []struct{ file, key string }{{"actions.yaml", ""}, {"charmcraft.yaml", "actions"}} {

@@ -68,7 +68,7 @@ func TestActionParameters(t *testing.T) {
 		{"defaults", "backup", with(nil), defaults, ""},
 		{"as JSON Schema spells it", "spelled", nil, map[string]any{"ttl": "8760h"}, ""},
 		{"required", "backup", nil, nil, `"filename" is required`},
-		{"unknown", "backup", with(map[string]any{"x": 1}), nil, `unknown parameter "x": known are anything, filename, level,`},
+		{"unknown", "backup", with(map[string]any{"x": 1}), nil, `unknown parameter "x"; the known ones are anything, filename, level,`},
 		{"of another type", "backup", with(map[string]any{"level": "many"}), nil, `"level": "many" is not of type integer`},
 		{"no whole number", "backup", with(map[string]any{"level": 1.5}), nil, `not of type integer`},
 		{"too small", "backup", with(map[string]any{"level": 0}), nil, `"level": 0 is too small: at least 1`},
@@ -76,7 +76,7 @@ func TestActionParameters(t *testing.T) {
 		{"too long", "backup", with(map[string]any{"filename": "abcdefghi"}), nil, `too long: 9 characters, at most 8`},
 		{"too short", "backup", with(map[string]any{"filename": ""}), nil, `too short`},
 		{"pattern", "backup", with(map[string]any{"filename": "A"}), nil, `does not match`},
-		{"enum", "backup", with(map[string]any{"mode": "half"}), nil, `"half" is none of ["full","delta"]`},
+		{"enum", "backup", with(map[string]any{"mode": "half"}), nil, `"half" is not one of ["full","delta"]`},
 		{"boolean", "backup", with(map[string]any{"quiet": "yes"}), nil, `not of type boolean`},
 		{"list", "backup", with(map[string]any{"tables": []any{"a", 1}}), nil, `"tables"[1]: 1 is not of type string`},
 		{"nested", "backup", with(map[string]any{"target": map[string]any{"port": "x"}}), nil, `"target.port": "x" is not of type integer or null`},
@@ -92,7 +92,7 @@ func TestActionParameters(t *testing.T) {
 		{"null", "pause", map[string]any{"x": nil}, map[string]any{"x": nil}, ""},
 		{"no schema", "pause", nil, map[string]any{}, ""},
 		{"open", "open-one", map[string]any{"y": []any{1}}, map[string]any{"y": []any{json.Number("1")}}, ""},
-		{"no JSON", "open-one", map[string]any{"y": map[any]any{1: 2}}, nil, "JSON cannot say"},
+		{"no JSON", "open-one", map[string]any{"y": map[any]any{1: 2}}, nil, "JSON cannot express"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, err := actions[tc.action].Check(tc.given)
@@ -238,7 +238,8 @@ func FuzzActions(f *testing.F) {
 			data, err := json.Marshal(a)
 			must(t, err)
 			var back Action
-			must(t, number.Unmarshal(data, &back)) // as records are read
+			// Stored records are read in the same way.
+			must(t, number.Unmarshal(data, &back))
 			again, err := back.Check(given)
 			if diff := cmp.Diff(full, again); err != nil || diff != "" {
 				t.Errorf("%s: stored and read, it is another (%v):\n%s", name, err, diff)

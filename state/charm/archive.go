@@ -22,34 +22,34 @@ import (
 
 // ArchiveOptions are options of Archive.
 type ArchiveOptions struct {
-	// Tools are the names of the hook tools: links of these names are taken whatever their target.
+	// Tools are the names of the hook tools. A symlink with such a name may have any target.
 	Tools []string
-	// Revision, if above 0, replaces the directory's in the archive.
+	// Revision replaces the revision of the directory's charm in the archive, if it is above 0.
 	Revision int
-	// Unpacked names the archive that the directory was unpacked from. Nothing of it is left out, all
-	// keeps its permissions, and errors name the archive. Empty: the directory is an author's.
+	// Unpacked names the archive that the directory was unpacked from. All files are then archived with their
+	// permissions, and errors name the archive. It is empty for an author's directory.
 	Unpacked string
-	// Former packs as binaries did that knew no .jujuignore, and kept the permissions of an author's
-	// files, to recognise what they have stored.
+	// Former archives the charm as older binaries did, to recognize their archives. They ignored .jujuignore,
+	// and kept the permissions of files.
 	Former bool
 }
 
 // ArchiveInfo describes what was archived.
 type ArchiveInfo struct {
-	SHA256   string // hex, of the archive
-	Size     int64  // bytes of the archive
-	Unpacked int64  // bytes of all files together
-	Files    int    // files, folders and links
+	SHA256   string // sum of the archive, in hex
+	Size     int64  // size of the archive, in bytes
+	Unpacked int64  // size of all files together, in bytes
+	Files    int    // number of files, directories and symlinks
 }
 
-// Archive writes the charm in dir to w as a zip archive. The same files, executable or not, give the same
-// bytes. So names are sorted, times are fixed, permissions are 0644 or 0755 for any umask, and there is
-// always a revision file.
+// Archive writes the charm in dir to w as a zip archive. The same files with the same executable bits always
+// give the same bytes: names are sorted, times are fixed, permissions are 0644 or 0755 regardless of the
+// umask, and every archive has a revision file.
 //
 // It leaves out the directories of version control, files that tox and editors leave behind, the directory
-// build, links of venv/bin to the host's Python, and all that .jujuignore names. It returns an error that
-// names the file for sockets, pipes, devices and links that point outside the charm, and if the charm
-// exceeds the limits.
+// build, symlinks of venv/bin to the host's Python, and files that .jujuignore names. It returns an error
+// that names the file for a socket, a pipe, a device, or a symlink that points outside the charm, and if the
+// charm exceeds the limits.
 func Archive(dir string, w io.Writer, opts ArchiveOptions) (_ ArchiveInfo, err error) {
 	defer func() {
 		if err != nil {
@@ -106,13 +106,13 @@ func archive(dir string, w io.Writer, opts ArchiveOptions, max limits) (ArchiveI
 
 type item struct {
 	name   string
-	mode   fs.FileMode // in the archive
-	target string      // of a link
-	size   int64       // of a file, when it was listed
-	text   string      // of a file that is made for the archive
+	mode   fs.FileMode // mode in the archive
+	target string      // target of a symlink
+	size   int64       // size of a file when it was listed
+	text   string      // content of a file that is generated for the archive
 }
 
-// revisionName is a file of every archive, whether or not the charm has it.
+// revisionName is a file in every archive, even if the charm's directory does not have it.
 const revisionName = "revision"
 
 // readRules reads the rules for files to leave out of the archive.
@@ -142,20 +142,22 @@ func (o ArchiveOptions) packedMode(mode fs.FileMode) fs.FileMode {
 	return mode&keptMode&^fs.ModePerm | 0o644
 }
 
-// keptMode is what a charm keeps of a file's mode.
+// keptMode has the bits of a file's mode that a charm keeps.
 const keptMode = fs.ModeType | fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 
-// itemLister lists the charm's files beside those that are made for its archive.
+// itemLister lists the charm's files. Its field items already has the files that are generated for the
+// archive.
 type itemLister struct {
 	root   *os.Root
 	rules  ignoreRules
-	mode   func(fs.FileMode) fs.FileMode // that a file has in the archive
+	mode   func(fs.FileMode) fs.FileMode // returns a file's mode in the archive
 	limits limits
 	items  []item
-	links  map[string]string
-	total  int64 // bytes of all files
+	links  map[string]string // targets of symlinks, by name
+	total  int64             // size of all files, in bytes
 }
 
+// list returns all items, sorted by name. It returns an error if a symlink points outside the charm.
 func (l *itemLister) list(tools []string) ([]item, error) {
 	l.links = make(map[string]string)
 	if err := fs.WalkDir(l.root.FS(), ".", l.visit); err != nil {
@@ -168,12 +170,13 @@ func (l *itemLister) list(tools []string) ([]item, error) {
 	return l.items, links.checkLinks()
 }
 
-// leaveOutInterpreter leaves out the links of a virtual environment to Python on the author's host. So does
-// charmcraft, whose dispatch makes one on the machine.
+// leaveOutInterpreter leaves out the symlinks of a virtual environment to Python on the author's host.
+// charmcraft also leaves them out, since its dispatch file creates such a symlink on the machine.
 func (l *itemLister) leaveOutInterpreter(links *linkResolver) {
 	var out []string
 	for name := range l.links {
-		if isNamed, _ := path.Match("venv/bin/python*", name); !isNamed { // the pattern is right
+		// Match fails only for an invalid pattern.
+		if isNamed, _ := path.Match("venv/bin/python*", name); !isNamed {
 			continue
 		}
 		if _, err := links.resolve(name); errors.Is(err, errOutside) {
@@ -190,16 +193,21 @@ func (l *itemLister) leaveOutInterpreter(links *linkResolver) {
 // visit adds one file of the charm's directory to the list, unless the rules leave it out. It returns an
 // error as soon as the list exceeds the limits.
 func (l *itemLister) visit(name string, d fs.DirEntry, err error) error {
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case name == revisionName && d.IsDir():
-		return errors.New(`"revision" is a folder, where a file with a number should be`)
-	case name == "." || name == revisionName:
+	}
+	if name == revisionName && d.IsDir() {
+		return errors.New(`"revision" is a directory, where a file with a number should be`)
+	}
+	if name == "." || name == revisionName {
 		return nil
-	case l.rules.match(name, d.IsDir()) && d.IsDir():
+	}
+
+	isIgnored := l.rules.match(name, d.IsDir())
+	if isIgnored && d.IsDir() {
 		return fs.SkipDir
-	case l.rules.match(name, d.IsDir()):
+	}
+	if isIgnored {
 		return nil
 	}
 
@@ -211,7 +219,8 @@ func (l *itemLister) visit(name string, d fs.DirEntry, err error) error {
 	if it.mode.Type() == fs.ModeSymlink {
 		l.links[name] = it.target
 	}
-	l.total = min(l.total+it.size, l.limits.unpacked+1) // checked now, not after a gigabyte was packed
+	// The size is checked here too, so that the error comes before a gigabyte has been archived.
+	l.total = min(l.total+it.size, l.limits.unpacked+1)
 	if err := l.limits.checkUnpacked(l.total); err != nil {
 		return fmt.Errorf("file %q: %w", name, err)
 	}
@@ -220,7 +229,7 @@ func (l *itemLister) visit(name string, d fs.DirEntry, err error) error {
 	return l.limits.checkFiles(len(l.items))
 }
 
-// newItem returns the item for a file, directory or link of a charm. It refuses other types.
+// newItem returns the item for a file, directory or symlink of a charm. It returns an error for other types.
 func (l *itemLister) newItem(name string, d fs.DirEntry) (item, error) {
 	if err := checkPath(name); err != nil {
 		return item{}, fmt.Errorf("file %q: %w", name, err)
@@ -251,12 +260,12 @@ func (l *itemLister) newItem(name string, d fs.DirEntry) (item, error) {
 type archiver struct {
 	root     *os.Root
 	zip      *zip.Writer
-	content  *bufio.Reader // of the file that is added; one for all
-	unpacked int64         // bytes of all files so far
+	content  *bufio.Reader // reads the file that is being added; reused for all files
+	unpacked int64         // size of all files so far, in bytes
 	limits   limits
 }
 
-// archiveTime is the time of every file in an archive: the earliest that zip knows.
+// archiveTime is the time of every file in an archive. It is the earliest time that zip can represent.
 var archiveTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // addItem adds the item to the archive.
@@ -272,15 +281,12 @@ func (a *archiver) addItem(it item) error {
 	}
 
 	w, err := a.zip.CreateHeader(h)
-	switch {
-	case err != nil:
-		// Reported below.
-	case it.text != "":
-		_, err = io.WriteString(w, it.text)
-	case it.mode.Type() == fs.ModeSymlink:
-		_, err = io.WriteString(w, it.target)
+	if err != nil {
+		return err
 	}
 
+	// A directory has neither a text nor a target.
+	_, err = io.WriteString(w, cmp.Or(it.text, it.target))
 	return err
 }
 
@@ -291,8 +297,7 @@ func newHeader(it item) *zip.FileHeader {
 }
 
 // addFile adds a file to the archive. It compresses the file only if a sample shows that compression helps.
-// Otherwise a file that is compressed already would grow, and a charm that just keeps the limit could not
-// be archived again.
+// Otherwise compressed files would grow, and a charm just below the limit could not be archived again.
 func (a *archiver) addFile(it item) error {
 	f, err := a.root.Open(it.name)
 	if err != nil {
@@ -318,12 +323,14 @@ func (a *archiver) addFile(it item) error {
 	return a.copyContent(w)
 }
 
-// sampleSize is how many bytes of a file show whether it is packed already.
+// sampleSize is how many bytes of a file are compressed to find out whether compression helps.
 const sampleSize = 64 << 10
 
+// isCompressible reports whether compression makes the data smaller by at least 1/32.
 func isCompressible(data []byte) bool {
 	var out bytes.Buffer
-	w, _ := flate.NewWriter(&out, flate.DefaultCompression) // the level is a known one
+	// NewWriter fails only for an unknown level.
+	w, _ := flate.NewWriter(&out, flate.DefaultCompression)
 	_, errWrite := w.Write(data)
 	return errors.Join(errWrite, w.Close()) != nil || out.Len() < len(data)*31/32
 }
@@ -337,7 +344,7 @@ func (a *archiver) copyContent(w io.Writer) error {
 	return a.limits.checkUnpacked(a.unpacked)
 }
 
-// archiveWriter sums, counts and limits what is written.
+// archiveWriter writes the archive, and computes its sum and size.
 type archiveWriter struct {
 	w      io.Writer
 	sum    hash.Hash

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pack archives dir, which must succeed.
+// pack archives dir. It fails the test if it cannot.
 func pack(t testing.TB, dir string, opts ArchiveOptions) ([]byte, ArchiveInfo) {
 	t.Helper()
 	var buf bytes.Buffer
@@ -99,14 +99,14 @@ func TestArchiveRefuses(t *testing.T) {
 		"into a tool":          {files: map[string]string{"relation-get": "->/x", "y": "->relation-get/z"}, complaint: `link "y"`},
 		"no charm":             {spoil: func(t *testing.T, dir string) { must(t, os.Remove(dir+"/metadata.yaml")) }, complaint: "neither metadata.yaml nor charmcraft.yaml"},
 		"bad revision":         {files: map[string]string{"revision": "x"}, complaint: `revision: "x" is not a number`},
-		"folder as revision":   {files: map[string]string{"revision/x": ""}, complaint: `"revision" is a folder`},
+		"folder as revision":   {files: map[string]string{"revision/x": ""}, complaint: `"revision" is a directory`},
 		"backslash":            {files: map[string]string{`hooks\install`: ""}, complaint: `file "hooks\\install": its name has a backslash instead of a slash`},
 		"rule of .jujuignore":  {files: map[string]string{".jujuignore": "x\n[a"}, complaint: `.jujuignore: line 2: pattern "[a": a [ has no ]`},
 		"not UTF-8":            {files: map[string]string{"\xff": ""}, complaint: `file "\xff": its name is not UTF-8`},
 		"pipe":                 {spoil: func(t *testing.T, dir string) { must(t, syscall.Mkfifo(dir+"/p", 0o644)) }, complaint: `file "p" cannot be in a charm: it is a named pipe`},
 		"socket":               {spoil: makeSocket, complaint: `file "sub/s" cannot be in a charm: it is a socket`},
-		"too big":              {files: map[string]string{"big": strings.Repeat("x", 2000)}, complaint: `file "big": files are too big: 1001 bytes or more together, at most 1000 bytes`},
-		"too many":             {files: map[string]string{"1": "", "2": "", "3": "", "4": "", "5": ""}, complaint: "too many files: 6 or more, at most 5"},
+		"too big":              {files: map[string]string{"big": strings.Repeat("x", 2000)}, complaint: `file "big": files are too big: 1001 bytes or more together; the limit is 1000 bytes`},
+		"too many":             {files: map[string]string{"1": "", "2": "", "3": "", "4": "", "5": ""}, complaint: "too many files: 6 or more; the limit is 5"},
 		"too big packed":       {files: map[string]string{"big": noise(980)}, complaint: "archive is too big"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,8 +122,8 @@ func TestArchiveRefuses(t *testing.T) {
 	}
 }
 
-// TestArchiveLeavesOut packs an author's directory, a directory that was unpacked from an archive, and
-// a directory as older binaries without .jujuignore packed it.
+// TestArchiveLeavesOut packs an author's directory, a directory that was unpacked from an archive, and a
+// directory in the form that older binaries without .jujuignore packed.
 func TestArchiveLeavesOut(t *testing.T) {
 	dir := makeDir(t, map[string]string{
 		".jujuignore": "/venv\n/revision\nversion\n*.log\n!keep.log\nmetadata.yaml\n", "revision": "7", "version": "v7", "venv/lib.py": "", "venv/x.log": "",
@@ -163,7 +163,7 @@ func TestArchiveLeavesOut(t *testing.T) {
 	}
 }
 
-// packedModes lists the archive's own permissions, by name.
+// packedModes returns the permissions in the archive, by name.
 func packedModes(t *testing.T, data []byte) map[string]string {
 	t.Helper()
 	r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
@@ -207,7 +207,7 @@ func makeSocket(t *testing.T, dir string) {
 	t.Cleanup(func() { l.Close() })
 }
 
-// noise returns a text that does not compress.
+// noise returns a text that cannot be compressed.
 func noise(n int) string {
 	b := make([]byte, n)
 	rand.New(rand.NewSource(1)).Read(b)

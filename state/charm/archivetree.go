@@ -13,31 +13,33 @@ import (
 	"unicode/utf8"
 )
 
-// entry is a file, a folder or a link in an archive.
+// entry is a file, a directory or a symlink in an archive.
 type entry struct {
-	name string      // slash-separated, without "." or "..", no slash at its end
-	mode fs.FileMode // as in keptMode
-	zip  *zip.File   // nil: a folder without an entry of its own
+	name string      // slash-separated, without "." and "..", and without a slash at its end
+	mode fs.FileMode // only bits of keptMode
+	zip  *zip.File   // nil for a directory that the archive does not list
 }
 
-// archiveTree is an archive's list of files whose names are all safe: they stay inside,
-// none is there twice, and what contains something is a folder.
+// archiveTree is the list of files in an archive, after these checks: no name leads outside, no name occurs
+// twice, and each parent of a file is a directory.
 type archiveTree struct {
 	entries map[string]entry
 	limits  limits
+	links   map[string]string // the result of readLinks; nil before its first call
 }
 
-// openArchive opens an archive, and bounds the memory that its list of files takes.
+// openArchive opens an archive, and limits the memory for its list of files.
 func openArchive(r io.ReaderAt, size int64, l limits) (*archiveTree, error) {
 	if err := l.checkPacked(size); err != nil {
 		return nil, err
 	}
 
-	// Reads during NewReader are of the list, later ones of the files.
+	// NewReader reads the list of files. Later reads are for the files' contents.
 	budget := &budgetReader{r: r, left: maxDirectory}
 	zr, err := zip.NewReader(budget, size)
 	budget.unlimited = true
-	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // newArchiveTree reports such a name, and why
+	// newArchiveTree returns a better error than ErrInsecurePath.
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return nil, err
 	}
 
@@ -51,11 +53,13 @@ func newArchiveTree(zr *zip.Reader, l limits) (*archiveTree, error) {
 		return nil, err
 	}
 
-	// One such name shows that the archive's packer writes backslashes for slashes, in all names.
+	// One such name is enough to show that the program that packed the archive wrote backslashes for slashes
+	// in all names.
 	foreign := slices.ContainsFunc(zr.File, func(f *zip.File) bool { return hasForeignSeparator(f.Name) })
 	var total int64
 	for _, f := range zr.File {
-		total += int64(min(f.UncompressedSize64, uint64(l.unpacked)+1)) // cannot overflow
+		// min keeps total from overflowing.
+		total += int64(min(f.UncompressedSize64, uint64(l.unpacked)+1))
 		if err := l.checkUnpacked(total); err != nil {
 			return nil, err
 		}
@@ -67,7 +71,7 @@ func newArchiveTree(zr *zip.Reader, l limits) (*archiveTree, error) {
 	return t, t.addParents()
 }
 
-// addFile adds a file. If hasBackslashes is set, backslashes in its name stand for slashes.
+// addFile adds a file. If hasBackslashes is true, backslashes in its name stand for slashes.
 func (t *archiveTree) addFile(f *zip.File, hasBackslashes bool) error {
 	name := f.Name
 	if hasBackslashes {
@@ -78,7 +82,7 @@ func (t *archiveTree) addFile(f *zip.File, hasBackslashes bool) error {
 		return fmt.Errorf("file %.200q: %w", f.Name, err)
 	}
 	if _, twice := t.entries[name]; twice {
-		return fmt.Errorf("file %q is in the archive twice", name)
+		return fmt.Errorf("file %q appears twice in the archive", name)
 	}
 
 	mode := f.Mode()
@@ -87,26 +91,26 @@ func (t *archiveTree) addFile(f *zip.File, hasBackslashes bool) error {
 	}
 	switch mode.Type() {
 	case 0, fs.ModeDir, fs.ModeSymlink:
-		// A charm may have these.
+		// These types are allowed.
 	default:
-		return fmt.Errorf("file %q is neither a file, a folder nor a link: %s", name, describeType(mode))
+		return fmt.Errorf("file %q is neither a file, a directory nor a symlink: %s", name, describeType(mode))
 	}
 
 	if !isOfUnix(f) {
-		mode &^= fs.ModePerm // zip's guess is writable by everybody
+		// For these systems, package zip returns permissions that let everybody write.
+		mode &^= fs.ModePerm
 	}
 	t.entries[name] = entry{name: name, mode: mendMode(mode) & keptMode, zip: f}
 	return nil
 }
 
-// isOfUnix reports whether the file was packed with permissions and names as Unix has them.
+// isOfUnix reports whether the file was packed with Unix permissions and names.
 func isOfUnix(f *zip.File) bool {
 	system := f.CreatorVersion >> 8
 	return system == 3 || system == 19
 }
 
-// mendMode returns permissions for a file or directory that was packed without any. Some programs know of
-// none.
+// mendMode adds permissions to a mode without any, since some programs pack files without permissions.
 func mendMode(mode fs.FileMode) fs.FileMode {
 	switch {
 	case mode.IsDir() && mode.Perm() == 0:
@@ -118,23 +122,23 @@ func mendMode(mode fs.FileMode) fs.FileMode {
 	return mode
 }
 
-// hasForeignSeparator reports whether the name is that of a hook, an action or a source file with a
-// backslash where a slash should be: such a file never runs. Elsewhere a backslash may be part of a
-// name, as in units of systemd.
+// hasForeignSeparator reports whether the name of a hook, an action or a source file has a backslash instead
+// of a slash. Such a file would never run. In other names a backslash can be intended, as in units of
+// systemd.
 func hasForeignSeparator(name string) bool {
 	dir, _, found := strings.Cut(name, `\`)
 	return found && (isProgramDir(dir) || dir == "src")
 }
 
-// isProgram reports whether a file is there to be run: checkouts and archives lose the
-// permission to, and charms that were published so are many.
+// isProgram reports whether a file of a charm must be executable. In many published charms these files have
+// lost their executable bits in a checkout or an archive.
 func isProgram(name string) bool {
 	return name == "dispatch" || name == "src/charm.py" || isProgramDir(path.Dir(name))
 }
 
 func isProgramDir(name string) bool { return name == "hooks" || name == "actions" }
 
-// permitPrograms makes hooks and actions executable, also where a link leads to them.
+// permitPrograms makes programs executable. It follows symlinks, also those of the directories hooks and actions.
 func (t *archiveTree) permitPrograms(links *linkResolver) error {
 	dirs := map[string]bool{}
 	for _, name := range []string{"hooks", "actions"} {
@@ -163,14 +167,14 @@ func (t *archiveTree) permitPrograms(links *linkResolver) error {
 	return nil
 }
 
-// addParents adds the directories that have no entry of their own. It returns an error if a file lies below
-// an entry that is not a directory.
+// addParents adds the directories that the archive does not list. It returns an error if a file lies below an
+// entry that is not a directory.
 func (t *archiveTree) addParents() error {
 	for _, e := range t.sortedEntries() {
 		for dir := path.Dir(e.name); dir != "."; dir = path.Dir(dir) {
 			parent, known := t.entries[dir]
 			if known && !parent.mode.IsDir() {
-				return fmt.Errorf("file %q lies in %q, which is not a folder", e.name, dir)
+				return fmt.Errorf("file %q lies in %q, which is not a directory", e.name, dir)
 			}
 			if known {
 				break
@@ -186,7 +190,7 @@ func (t *archiveTree) addParents() error {
 	return nil
 }
 
-// sortedEntries returns the entries, each directory before its files.
+// sortedEntries returns the entries by name, so that each directory precedes its files.
 func (t *archiveTree) sortedEntries() []entry {
 	return slices.SortedFunc(maps.Values(t.entries), func(a, b entry) int {
 		return strings.Compare(a.name, b.name)
@@ -202,7 +206,7 @@ func (t *archiveTree) fileModes() map[string]fs.FileMode {
 	return modes
 }
 
-// readFile returns the content of a file. It follows links within the archive.
+// readFile returns the content of a file. It follows symlinks within the archive.
 func (t *archiveTree) readFile(name string) ([]byte, error) {
 	links, err := t.readLinks()
 	if err != nil {
@@ -221,16 +225,28 @@ func (t *archiveTree) readFile(name string) ([]byte, error) {
 	return readZip(e.zip)
 }
 
-// readLinks returns the target of each link.
+// maxTargets is the largest size of the targets of all symlinks together, in bytes.
+const maxTargets = 16 << 20
+
+// readLinks returns the targets of all symlinks by name.
 func (t *archiveTree) readLinks() (map[string]string, error) {
+	if t.links != nil {
+		return t.links, nil
+	}
+
 	links := make(map[string]string)
+	total := uint64(0)
 	for name, e := range t.entries {
 		if e.mode.Type() != fs.ModeSymlink {
 			continue
 		}
 		if e.zip.UncompressedSize64 > maxPath {
-			return nil, fmt.Errorf("link %q: its target has %d bytes, at most %d",
+			return nil, fmt.Errorf("link %q: its target has %d bytes; the limit is %d",
 				name, e.zip.UncompressedSize64, maxPath)
+		}
+		if total += e.zip.UncompressedSize64; total > maxTargets {
+			return nil, fmt.Errorf("the targets of links are too big: %d bytes or more together, at most %s",
+				total, formatSize(maxTargets))
 		}
 
 		target, err := readZip(e.zip)
@@ -240,6 +256,7 @@ func (t *archiveTree) readLinks() (map[string]string, error) {
 		links[name] = string(target)
 	}
 
+	t.links = links
 	return links, nil
 }
 
@@ -252,18 +269,17 @@ func readZip(f *zip.File) ([]byte, error) {
 	return readBounded(r)
 }
 
-// The longest path that Linux takes, its NUL included, and the longest name of one file.
 const (
-	maxPath     = 4096
-	maxPathPart = 255
+	maxPath     = 4096 // the size of the longest path in Linux, including its final NUL
+	maxPathPart = 255  // the length of the longest file name in Linux
 )
 
-// checkPath returns an error for a name that would lead out of the charm's directory, and for one that no
-// file can have.
+// checkPath returns an error for a name that leads out of the charm's directory, or that is not valid for a
+// file.
 func checkPath(name string) error {
 	switch {
 	case len(name) >= maxPath:
-		return fmt.Errorf("its name has %d bytes, at most %d", len(name), maxPath-1)
+		return fmt.Errorf("its name has %d bytes; the limit is %d", len(name), maxPath-1)
 	case !utf8.ValidString(name):
 		return errors.New("its name is not UTF-8")
 	case strings.ContainsRune(name, 0):
@@ -271,14 +287,14 @@ func checkPath(name string) error {
 	case strings.HasPrefix(name, "/"):
 		return errors.New("its name is absolute")
 	case slices.Contains(strings.Split(name, "/"), ".."):
-		return errors.New("its name leads out of the charm")
+		return errors.New("its name leads outside of the charm")
 	case name == "." || !fs.ValidPath(name):
 		return errors.New("its name is empty or has empty parts")
 	}
 
 	for part := range strings.SplitSeq(name, "/") {
 		if len(part) > maxPathPart {
-			return fmt.Errorf("a part of its name has %d bytes, at most %d", len(part), maxPathPart)
+			return fmt.Errorf("a part of its name has %d bytes; the limit is %d", len(part), maxPathPart)
 		}
 	}
 
@@ -298,7 +314,7 @@ func describeType(mode fs.FileMode) string {
 	return "of type " + mode.Type().String()
 }
 
-// budgetReader fails once more than left bytes were read, until it is unlimited.
+// budgetReader returns an error once the reads exceed the budget in the field left, unless it is unlimited.
 type budgetReader struct {
 	r         io.ReaderAt
 	left      int64

@@ -11,7 +11,7 @@ import (
 func TestAssumes(t *testing.T) {
 	for _, tt := range []struct {
 		text string
-		want []string // that is not met by JujuVersion
+		want []string // the requirements that JujuVersion does not meet
 	}{
 		{"assumes: [juju]", nil},
 		{"assumes: [juju >= 3, juju>=3.6, juju >= 3.6.21, juju < 3.6.28, juju < 4, juju >= 3.5-beta1]", nil},

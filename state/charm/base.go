@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// baseYAML is a base of manifest.yaml, or of charmcraft.yaml, which may say apart what it is
-// built on.
+// baseYAML is a base in manifest.yaml or charmcraft.yaml. In charmcraft.yaml it can list the bases for running
+// separately.
 type baseYAML struct {
 	Name          string     `yaml:"name"`
 	Channel       string     `yaml:"channel"`
@@ -16,7 +16,8 @@ type baseYAML struct {
 	RunOn         []baseYAML `yaml:"run-on"`
 }
 
-// setPlatforms sets series and architectures from the bases, or else from the platforms.
+// setPlatforms sets the series and architectures from the bases or, if the charm lists no bases, from the
+// platforms.
 func (m *Meta) setPlatforms(raw *metaYAML) {
 	bases := raw.Bases
 	if len(bases) == 0 {
@@ -48,7 +49,8 @@ func (m *Meta) setPlatforms(raw *metaYAML) {
 
 const anyArch = "all"
 
-// platformBases returns the bases of the key platforms, whose names are as arm64 or ubuntu@24.04:arm64.
+// platformBases returns the bases in the key platforms. Their names have the form of arm64 or
+// ubuntu@24.04:arm64.
 func (raw *metaYAML) platformBases() (bases []baseYAML) {
 	for _, name := range slices.Sorted(maps.Keys(raw.Platforms)) {
 		targets := raw.Platforms[name].BuildFor
@@ -56,7 +58,7 @@ func (raw *metaYAML) platformBases() (bases []baseYAML) {
 			targets = Strings{name}
 		}
 
-		for _, target := range targets { // "arm64", "ubuntu@24.04:arm64"
+		for _, target := range targets {
 			i := strings.LastIndexByte(target, ':')
 			os, version, _ := strings.Cut(cmp.Or(target[:max(i, 0)], raw.Base), "@")
 			bases = append(bases, baseYAML{Name: os, Channel: version, Architectures: []string{target[i+1:]}})
@@ -66,7 +68,8 @@ func (raw *metaYAML) platformBases() (bases []baseYAML) {
 	return bases
 }
 
-// codeNames returns the code names of systems and their versions, as os-release(5) names them.
+// codeNames returns the code name for each system and version. The keys are ID and VERSION_ID of
+// os-release(5), without a separator.
 func codeNames() map[string]string {
 	return map[string]string{
 		"ubuntu12.04": "precise",
@@ -88,32 +91,34 @@ func codeNames() map[string]string {
 	}
 }
 
-// ArchivedSeries returns the series that Ubuntu and Debian keep in their archives for years, and that run
-// in containers. Ubuntu's come first, since most charms are for Ubuntu, and of each the newest first.
+// ArchivedSeries returns the series that Ubuntu and Debian keep in their archives for years, and that run in
+// containers. Ubuntu's series come first, since most charms are for Ubuntu. The newest series of each system
+// comes first.
 func ArchivedSeries() []string {
 	return []string{"resolute", "noble", "jammy", "focal", "bionic", "trixie", "bookworm", "bullseye"}
 }
 
-// Base is a system and its version, as ubuntu and 24.04.
+// Base is a system and its version, such as ubuntu and 24.04.
 type Base struct {
 	Name    string `json:"name" yaml:"name"`
-	Version string `json:"channel" yaml:"channel"` // Juju's word
+	Version string `json:"channel" yaml:"channel"` // called channel in Juju
 }
 
-// BaseOfSeries returns the base that a code name stands for. An unknown series is a system without a
-// version.
+// BaseOfSeries returns the base for a code name. For an unknown series it returns a base with the series as
+// its name, and without a version.
 func BaseOfSeries(series string) Base {
 	for base, codeName := range codeNames() {
 		if codeName == series {
-			i := strings.IndexAny(base, "123456789") // where the version begins
+			// The version begins with the first digit.
+			i := strings.IndexAny(base, "123456789")
 			return Base{base[:i], base[i:]}
 		}
 	}
 	return Base{Name: series}
 }
 
-// series returns the code name of the base's version. For a version without a known code name it returns
-// name and version, as providers write them ("fedora40").
+// series returns the code name of the base's version. If the code name is unknown, it returns the name and
+// version together, as providers write them, such as fedora40.
 func (b baseYAML) series() string {
 	version, _, _ := strings.Cut(b.Channel, "/")
 	if name, ok := codeNames()[b.Name+version]; ok {
@@ -132,7 +137,7 @@ func SeriesOfBase(text string) string {
 	return baseYAML{Name: name, Channel: version}.series()
 }
 
-// SupportsArch reports whether the charm runs on that architecture of that series.
+// SupportsArch reports whether the charm runs on this series and architecture.
 func (m *Meta) SupportsArch(series, arch string) bool {
 	archs := m.Archs[series]
 	return len(archs) == 0 || slices.Contains(archs, arch) || slices.Contains(archs, anyArch)

@@ -85,14 +85,14 @@ func TestBaseOfSeries(t *testing.T) {
 	}
 }
 
-// TestSourceTree checks that a tree from which charmcraft would make a charm gets the file that
-// charmcraft would add.
+// TestSourceTree checks that a source tree for charmcraft gets the file that charmcraft would add to the
+// charm.
 func TestSourceTree(t *testing.T) {
 	program := map[string]string{"metadata.yaml": "name: tiny", "src/charm.py": "#!/usr/bin/python3\n"}
 	for name, tt := range map[string]struct {
 		more string
 		want bool
-	}{"nothing": {"README.md", true}, "its own": {"dispatch", false}, "hooks": {"hooks/install", false},
+	}{"nothing": {"README.md", true}, "plain packages": {"venv/ops/model.py", true}, "its own": {"dispatch", false}, "hooks": {"hooks/install", false},
 		"hooks, and what charmcraft builds": {"hooks/install charmcraft.yaml", true}, "a folder": {"dispatch/x", false}} {
 		t.Run(name, func(t *testing.T) {
 			files := map[string]string{}
@@ -107,14 +107,28 @@ func TestSourceTree(t *testing.T) {
 			must(t, Unpack(bytes.NewReader(data), int64(len(data)), dir, UnpackOptions{}))
 			text, _ := os.ReadFile(filepath.Join(dir, "dispatch"))
 			info, err := os.Stat(filepath.Join(dir, "dispatch"))
-			if isMade := string(text) == dispatchText && err == nil && info.Mode().Perm() == 0o755; isMade != tt.want {
+			if isMade := string(text) == dispatchText(nil) && err == nil && info.Mode().Perm() == 0o755; isMade != tt.want {
 				t.Errorf("%s: dispatch is %q, %v", name, text, info)
 			}
 		})
 	}
 }
 
-// TestArchivedSeries checks that a charm's base can name each archived series.
+// TestVirtualEnvironment checks that a source tree's program finds the packages of its virtual environment.
+func TestVirtualEnvironment(t *testing.T) {
+	data, _ := pack(t, makeDir(t, map[string]string{
+		"metadata.yaml": "name: tiny", "src/charm.py": "#!/usr/bin/python3\n",
+		"venv/lib/python3.12/site-packages/ops/model.py": "", "venv/lib/python3.x/site-packages/a.py": "",
+	}), ArchiveOptions{})
+	dir := filepath.Join(t.TempDir(), "charm")
+	must(t, Unpack(bytes.NewReader(data), int64(len(data)), dir, UnpackOptions{}))
+	text, _ := os.ReadFile(filepath.Join(dir, "dispatch"))
+	if want := dispatchText([]string{"venv/lib/python3.12/site-packages"}); string(text) != want {
+		t.Errorf("dispatch is %q, want %q", text, want)
+	}
+}
+
+// TestArchivedSeries checks that the base of a charm can name each archived series.
 func TestArchivedSeries(t *testing.T) {
 	for _, series := range ArchivedSeries() {
 		t.Run(series, func(t *testing.T) {

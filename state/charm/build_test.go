@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// zipped is a file of a hand-made archive, which can be invalid in ways that archivers avoid.
+// zipped is a file in a generated archive, which may be invalid in ways that archivers avoid.
 type zipped struct {
 	name    string
 	mode    fs.FileMode // 0 means 0644
@@ -18,7 +18,7 @@ type zipped struct {
 
 const tiny = "name: tiny\n"
 
-// makeZip makes an archive, and adds metadata unless files contain some.
+// makeZip creates an archive, and adds metadata unless the files contain metadata.
 func makeZip(t testing.TB, files ...zipped) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -41,8 +41,8 @@ func makeZip(t testing.TB, files ...zipped) []byte {
 	return buf.Bytes()
 }
 
-// makeDir makes a charm's directory from contents by name. A name that ends in "/" makes a directory,
-// and a content that begins with "->" a symlink. Files in hooks/ are executable.
+// makeDir creates a charm's directory from contents by name. A name that ends in "/" is a directory, and a
+// content that begins with "->" is a symlink. Files in hooks/ are executable.
 func makeDir(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

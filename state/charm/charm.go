@@ -1,22 +1,24 @@
-// Package charm reads charms: their metadata, configuration schema, archives,
-// names and URLs. A charm is a directory or a zip archive of one.
+// Package charm reads charms: their metadata, configuration schema, archives, names and URLs. A charm is a
+// directory, or a zip archive of such a directory.
 //
-// It knows files and bytes, never the store, a unit or an environment, and imports nothing
-// of bijou. The operator's commands, state and the agents import it.
+// It handles files and bytes, but not the store, units or environments.
 //
-// Charms come from outside, so everything here is bounded (limits.go), and an error names
-// the file, its size and the limit.
+// Charms are not trusted, so all sizes have limits; see the constants beginning with Max. An error about a
+// limit names the file, its size and the limit.
 package charm
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"regexp"
 	"slices"
+	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 )
@@ -25,15 +27,16 @@ import (
 type Charm struct {
 	Meta     *Meta
 	Config   *Config           // never nil; without config.yaml it has no options
-	Actions  map[string]Action // by name; may be empty
-	Revision int               // from the revision file, else from metadata.yaml, else 0
+	Actions  map[string]Action // actions by name; may be empty
+	Revision int               // from the revision file or metadata.yaml; 0 if neither has it
 
-	files map[string]fs.FileMode // every file and link, and folders where they are known
-	made  []item                 // files that charmcraft would make of what there is
+	files map[string]fs.FileMode // types of all files and symlinks, and of the known directories
+	made  []item                 // files that charmcraft would generate
 }
 
-// ReadDir reads the charm in the directory path, without the files that [Archive] leaves out. It does
-// not look at files that it does not need: a charm directory in use may hold sockets and anything else.
+// ReadDir reads the charm in the directory path, without the files that [Archive] leaves out. It does not
+// check files that it does not read, since the directory of a charm in use can contain sockets and other
+// files.
 func ReadDir(path string) (_ *Charm, err error) {
 	defer func() {
 		if err != nil {
@@ -71,20 +74,21 @@ func readDir(root *os.Root, rules ignoreRules) (*Charm, error) {
 	})
 }
 
-// listDir lists the files in the directory, at most MaxFiles. Any files beyond that could only show which
-// dialect the charm has.
+// listDir lists the files in the directory, at most MaxFiles. Further files could only affect the charm's
+// dialect.
 func listDir(root *os.Root, rules ignoreRules) (map[string]fs.FileMode, error) {
 	files := make(map[string]fs.FileMode)
 	err := fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil && name == ".":
 			return err
-		case err != nil: // a folder that only a hook's program may read
+		case err != nil:
+			// The directory may be readable only for a program that a hook runs.
 			return nil
 		case len(files) >= MaxFiles:
 			return fs.SkipAll
 		case name == ".":
-			// The charm's directory itself.
+			// This is the charm's directory itself.
 		case !rules.match(name, d.IsDir()):
 			files[name] = d.Type()
 		case d.IsDir():
@@ -97,8 +101,9 @@ func listDir(root *os.Root, rules ignoreRules) (map[string]fs.FileMode, error) {
 	return files, err
 }
 
-// ReadParts reads a charm from the text of some of its files, by name: metadata.yaml, config.yaml,
-// actions.yaml and manifest.yaml. The charm's dialect is a guess then, since other files can decide it.
+// ReadParts reads a charm from the texts of some of its files, by name: metadata.yaml, config.yaml,
+// actions.yaml and manifest.yaml. The charm's dialect can then be wrong, since it also depends on other
+// files.
 func ReadParts(parts map[string]string) (_ *Charm, err error) {
 	defer func() {
 		if err != nil {
@@ -109,15 +114,15 @@ func ReadParts(parts map[string]string) (_ *Charm, err error) {
 	files := map[string]fs.FileMode{}
 	for name, text := range parts {
 		if len(text) > MaxYAML {
-			return nil, fmt.Errorf("%s has %d bytes, at most %d", name, len(text), MaxYAML)
+			return nil, fmt.Errorf("%s has %d bytes; the limit is %d", name, len(text), MaxYAML)
 		}
 		files[name] = 0
 	}
 	return newCharm(files, func(name string) ([]byte, error) { return []byte(parts[name]), nil })
 }
 
-// ReadArchive reads the charm in a zip archive of size bytes. The names in the
-// archive are checked; CheckArchive and Unpack check all the rest.
+// ReadArchive reads the charm in a zip archive of size bytes. It checks the names in the archive.
+// CheckArchive and Unpack also check everything else.
 func ReadArchive(r io.ReaderAt, size int64) (_ *Charm, err error) {
 	defer func() {
 		if err != nil {
@@ -133,19 +138,30 @@ func ReadArchive(r io.ReaderAt, size int64) (_ *Charm, err error) {
 	return newCharm(tree.fileModes(), tree.readFile)
 }
 
-// newCharm returns the charm of these files, whose contents read returns.
+// newCharm returns the charm with these files. It calls read for their contents.
 func newCharm(files map[string]fs.FileMode, read func(name string) ([]byte, error)) (*Charm, error) {
 	c := &Charm{files: files, Config: &Config{Options: map[string]Option{}}}
-	for _, readPart := range []func(func(string) ([]byte, error)) error{c.readMeta, c.readConfig, c.readActions, c.readRevision, c.makeFiles} {
-		if err := readPart(read); err != nil {
-			return nil, err
-		}
+	if err := c.readMeta(read); err != nil {
+		return nil, err
+	}
+	if err := c.readConfig(read); err != nil {
+		return nil, err
+	}
+	if err := c.readActions(read); err != nil {
+		return nil, err
+	}
+	if err := c.readRevision(read); err != nil {
+		return nil, err
+	}
+	if err := c.makeFiles(read); err != nil {
+		return nil, err
 	}
 
 	return c, nil
 }
 
-// parseFile reports whether the charm has the file.
+// parseFile calls parse with the content of a file. It does nothing and returns found false if the charm does
+// not have the file.
 func (c *Charm) parseFile(
 	name string,
 	read func(string) ([]byte, error),
@@ -168,8 +184,9 @@ func (c *Charm) parseFile(
 	return true, parse(data)
 }
 
-// readMeta reads the charm's metadata from charmcraft.yaml and metadata.yaml. Either can hold all of it or
-// a part; metadata.yaml has precedence. A packed charm's bases stand in manifest.yaml.
+// readMeta reads the charm's metadata from charmcraft.yaml and metadata.yaml. Each of these files may have
+// all or part of the metadata, and metadata.yaml takes precedence. The bases of a packed charm are in
+// manifest.yaml.
 func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 	var raw metaYAML
 	last := ""
@@ -185,18 +202,19 @@ func (c *Charm) readMeta(read func(string) ([]byte, error)) error {
 	}
 
 	if last == "" {
-		return errors.New("it is not a charm: it has neither metadata.yaml nor charmcraft.yaml")
+		return errors.New("this is not a charm: it has neither metadata.yaml nor charmcraft.yaml")
 	}
 
 	meta, err := raw.toMeta()
-	c.Meta = meta
 	if err != nil {
 		return fmt.Errorf("%s: %w", last, err)
 	}
 
+	c.Meta = meta
 	return nil
 }
 
+// readConfig reads config.yaml or, if the charm does not have it, the part of charmcraft.yaml under config.
 func (c *Charm) readConfig(read func(string) ([]byte, error)) error {
 	file := "config.yaml"
 	key := ""
@@ -212,7 +230,8 @@ func (c *Charm) readConfig(read func(string) ([]byte, error)) error {
 	return err
 }
 
-// readRevision reads the file revision, or else the key in metadata.yaml, where older charms have it.
+// readRevision reads the file revision. Without that file it uses the key in metadata.yaml, which some charms
+// have.
 func (c *Charm) readRevision(read func(string) ([]byte, error)) error {
 	found, err := c.parseFile("revision", read, func(data []byte) (err error) {
 		c.Revision, err = parseRevision(data)
@@ -229,12 +248,11 @@ func (c *Charm) hasFile(name string) bool {
 	return ok && (mode.IsRegular() || mode.Type() == fs.ModeSymlink)
 }
 
-// HasDispatch reports whether the charm has a dispatch file, which then runs in place of
-// every hook.
+// HasDispatch reports whether the charm has a dispatch file, which runs instead of the hooks' files.
 func (c *Charm) HasDispatch() bool { return c.hasFile("dispatch") }
 
-// Hooks returns the names of the files in hooks/, sorted. Not all need be hooks:
-// charms keep their libraries there, too.
+// Hooks returns the names of the files in hooks/, sorted. Some of them may not be hooks, since charms also keep
+// libraries there.
 func (c *Charm) Hooks() []string {
 	var names []string
 	for name := range c.files {
@@ -260,10 +278,20 @@ func readBounded(r io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-const dispatchText = "#!/bin/sh\nPYTHONPATH=lib:venv${PYTHONPATH:+:$PYTHONPATH} exec ./src/charm.py\n"
+// packagesPattern matches the directory of the packages in a virtual environment of `python3 -m venv venv`.
+var packagesPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^venv/lib/python3(\.\d+)?/site-packages$`)
+})
 
-// makeFiles adds the files that charmcraft would write into the charm and that the ops library reads. They
-// are the parts of charmcraft.yaml as files of their own, and the file that runs the charm's program.
+// dispatchText returns the dispatch file that runs src/charm.py. The modules are in lib, in venv if it is a plain
+// directory of packages, and in the given directories of a virtual environment.
+func dispatchText(environment []string) string {
+	modules := strings.Join(append([]string{"lib", "venv"}, environment...), ":")
+	return "#!/bin/sh\nPYTHONPATH=" + modules + "${PYTHONPATH:+:$PYTHONPATH} exec ./src/charm.py\n"
+}
+
+// makeFiles adds the files that charmcraft would generate and that the ops library reads. They are the parts of
+// charmcraft.yaml as separate files, and the dispatch file, which runs the charm's program.
 func (c *Charm) makeFiles(read func(string) ([]byte, error)) error {
 	add := func(name, text string, mode fs.FileMode) {
 		if _, there := c.files[name]; !there {
@@ -272,23 +300,35 @@ func (c *Charm) makeFiles(read func(string) ([]byte, error)) error {
 	}
 
 	if c.hasFile("src/charm.py") && (len(c.Hooks()) == 0 || c.hasFile("charmcraft.yaml")) {
-		add("dispatch", dispatchText, 0o755)
+		var environment []string
+		for _, name := range slices.Sorted(maps.Keys(c.files)) {
+			if packagesPattern().MatchString(name) {
+				environment = append(environment, name)
+			}
+		}
+		add("dispatch", dispatchText(environment), 0o755)
 	}
 
 	_, err := c.parseFile("charmcraft.yaml", read, func(data []byte) error {
 		var parts map[string]yaml.Node
-		err := unmarshalCharm(data, &parts)
+		if err := unmarshalCharm(data, &parts); err != nil {
+			return err
+		}
 		add("metadata.yaml", string(data), 0o644)
 
 		for _, key := range []string{"config", "actions"} {
-			if part, there := parts[key]; there {
-				text, merr := yaml.Marshal(&part)
-				err = cmp.Or(err, merr)
-				add(key+".yaml", string(text), 0o644)
+			part, there := parts[key]
+			if !there {
+				continue
 			}
+			text, err := yaml.Marshal(&part)
+			if err != nil {
+				return err
+			}
+			add(key+".yaml", string(text), 0o644)
 		}
 
-		return err
+		return nil
 	})
 
 	return err

@@ -53,8 +53,8 @@ func TestDialect(t *testing.T) {
 	}
 }
 
-// TestTwoFilesOfMetadata checks a charm's source with one part of its metadata in charmcraft.yaml and
-// the rest in metadata.yaml.
+// TestTwoFilesOfMetadata checks the source of a charm whose metadata is partly in charmcraft.yaml and partly
+// in metadata.yaml.
 func TestTwoFilesOfMetadata(t *testing.T) {
 	c, err := ReadDir(makeDir(t, map[string]string{
 		"metadata.yaml":   "name: tiny\nsummary: s\nprovides: {site: http}\n",

@@ -12,7 +12,7 @@ import (
 // OptionType is the type of a configuration option, as config.yaml names it.
 type OptionType string
 
-// The types, and what a value of each is in Go.
+// The types of options, with the Go types of their values.
 const (
 	String  OptionType = "string"  // string
 	Int     OptionType = "int"     // int64
@@ -24,8 +24,8 @@ const (
 type Option struct {
 	Type        OptionType `json:"type"`
 	Description string     `json:"description,omitempty"`
-	Default     any        `json:"default,omitempty"` // of the option's type; nil: none
-	Secret      bool       `json:"secret,omitempty"`  // its value is a secret's id
+	Default     any        `json:"default,omitempty"` // a value of the option's type; nil without a default
+	Secret      bool       `json:"secret,omitempty"`  // whether the value is a secret's id
 }
 
 // Config is the configuration schema of a charm: its options by name.
@@ -37,7 +37,7 @@ type configYAML struct {
 	Options map[string]optionYAML `yaml:"options"`
 }
 
-// optionYAML keeps the default as a node, so that a string is taken as it was typed:
+// optionYAML is an option in config.yaml. The default is a node, so that a string stays as it was written:
 // 1.10 does not become 1.1.
 type optionYAML struct {
 	Type        string    `yaml:"type"`
@@ -76,7 +76,7 @@ func (raw optionYAML) toOption(name string) (Option, error) {
 	opt := Option{Type: OptionType(raw.Type), Description: raw.Description, Secret: raw.Type == "secret"}
 	switch opt.Type {
 	case "", "str", "secret":
-		// Charms of old leave the type out or abbreviate it; a secret is its id.
+		// Old charms leave the type out or abbreviate it. A secret's id is a string.
 		opt.Type = String
 	case "bool":
 		opt.Type = Boolean
@@ -99,7 +99,7 @@ func (raw optionYAML) toOption(name string) (Option, error) {
 // Names returns the names of the options, sorted.
 func (c *Config) Names() []string { return slices.Sorted(maps.Keys(c.Options)) }
 
-// Defaults returns every option's name with its default; nil where it has none.
+// Defaults returns the defaults of all options by name. The default is nil for an option without one.
 func (c *Config) Defaults() map[string]any {
 	values := make(map[string]any, len(c.Options))
 	for name, opt := range c.Options {
@@ -108,8 +108,9 @@ func (c *Config) Defaults() map[string]any {
 	return values
 }
 
-// Effective returns each option's name with its value in set, else its default, else nil. It leaves out
-// values of options that the charm no longer has, and values that no longer fit the option's type.
+// Effective returns the values of all options by name: the value in set or, without one, the default, which
+// can be nil. It ignores values for options that the charm no longer has, and values that no longer have the
+// option's type.
 func (c *Config) Effective(set map[string]any) map[string]any {
 	values := c.Defaults()
 	for name, v := range set {
@@ -124,7 +125,7 @@ func (c *Config) Effective(set map[string]any) map[string]any {
 	return values
 }
 
-// findOption returns the option with that name, or an error that lists all.
+// findOption returns the option with this name. If there is no such option, the error lists all options.
 func (c *Config) findOption(name string) (Option, error) {
 	opt, ok := c.Options[name]
 	if ok {

@@ -2,6 +2,7 @@ package charm
 
 import (
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -10,8 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Dialect is the generation of charms that the hook tools answer as; see
-// docs/reference/hook-tools.md.
+// Dialect is the generation of charms to which the hook tools adapt; see docs/reference/hook-tools.md.
 type Dialect string
 
 // The two dialects.
@@ -20,7 +20,7 @@ const (
 	Modern  Dialect = "modern"
 )
 
-// ParseDialect reads a dialect's name, as operators and charms give it; "" is none.
+// ParseDialect parses the name of a dialect. It accepts "", which stands for no dialect.
 func ParseDialect(s string) (Dialect, error) {
 	if d := Dialect(s); d == "" || d == Classic || d == Modern {
 		return d, nil
@@ -28,11 +28,12 @@ func ParseDialect(s string) (Dialect, error) {
 	return "", fmt.Errorf("unknown hook dialect %q: want classic or modern", s)
 }
 
-// Dialect returns the charm's dialect: the one in its metadata; else modern, if the charm has a mark of a
-// time after 2012; else classic. mark says for people how that was decided.
+// Dialect returns the charm's dialect. It is the dialect in the metadata, if the metadata names one.
+// Otherwise it is modern if the charm has a feature from after 2012, and classic otherwise. mark is the
+// reason, in words.
 func (c *Charm) Dialect() (d Dialect, mark string) {
 	if c.Meta.HookDialect != "" {
-		return c.Meta.HookDialect, "its metadata says hook-dialect"
+		return c.Meta.HookDialect, "its metadata has hook-dialect"
 	}
 	if c.Meta.modern != "" {
 		return Modern, "its metadata has " + c.Meta.modern
@@ -41,11 +42,11 @@ func (c *Charm) Dialect() (d Dialect, mark string) {
 		return Modern, "it has " + name
 	}
 
-	return Classic, "it has no mark of the modern one"
+	return Classic, "nothing in the charm requires the modern dialect"
 }
 
-// modernKey returns a key of metadata.yaml that came after 2012; "" if there is none. A
-// `series` that is a single word is older than the list.
+// modernKey returns a key of metadata.yaml that was introduced after 2012, or "" if there is no such key.
+// Lists of series are also from after 2012, while a single series is older.
 func modernKey(keys map[string]yaml.Node) string {
 	for _, key := range []string{"assumes", "min-juju-version", "resources", "storage", "containers", "extra-bindings", "devices", "terms"} {
 		if _, ok := keys[key]; ok {
@@ -64,8 +65,8 @@ func modernKey(keys map[string]yaml.Node) string {
 	return ""
 }
 
-// modernFile returns the name of a file that came after 2012, always the same one; "" if
-// there is none.
+// modernFile returns the name of a file that only charms from after 2012 have, or "" if there is no such
+// file. For the same charm it always returns the same file.
 func (c *Charm) modernFile() string {
 	for _, name := range []string{"dispatch", "charmcraft.yaml", "manifest.yaml"} {
 		if c.hasFile(name) {
@@ -74,13 +75,21 @@ func (c *Charm) modernFile() string {
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(c.files)) {
-		mode := c.files[name]
-		packed := strings.HasPrefix(path.Base(name), "charmhelpers-") // in a wheelhouse
-		inside := strings.Contains("/"+path.Dir(name)+"/", "/charmhelpers/")
-		if packed || inside || path.Base(name) == "charmhelpers" && !mode.IsRegular() {
+		if isCharmHelpers(name, c.files[name]) {
 			return name
 		}
 	}
 
 	return ""
+}
+
+// isCharmHelpers reports whether a file belongs to the library charmhelpers.
+func isCharmHelpers(name string, mode fs.FileMode) bool {
+	base := path.Base(name)
+	// In a wheelhouse the library is an archive.
+	isArchive := strings.HasPrefix(base, "charmhelpers-")
+	isInside := strings.Contains("/"+path.Dir(name)+"/", "/charmhelpers/")
+	// A regular file has this name by coincidence.
+	isDirectory := base == "charmhelpers" && !mode.IsRegular()
+	return isArchive || isInside || isDirectory
 }

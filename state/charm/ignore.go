@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// ignoreFile is where the author of a charm's directory says what is not packed.
+// ignoreFile is the file in which the author of a charm names the files that are not archived.
 const ignoreFile = ".jujuignore"
 
-// formerlyIgnored is what no charm has had from the beginning: the directories of version
-// control, and the backup and lock files of emacs and vim.
+// formerlyIgnored has the rules of the first versions of bijou: the directories of version control, and the
+// backup and lock files of emacs and vim.
 const formerlyIgnored = ".git\n.bzr\n.svn\n.hg\n*~\n.*.sw?\n.#*\n\\#*#\n"
 
-// ignoredByDefault is what Juju leaves out, too. An author's rules come behind it, so that they
-// can take it in again.
+// ignoredByDefault has the default rules, which are also Juju's. An author's rules come after them, so that
+// they can include such files again.
 const ignoredByDefault = formerlyIgnored + ".tox\n/build/\n" + ignoreFile + "\n"
 
-// ignoreRules say what of a directory is not packed; without rules all is.
+// ignoreRules are the rules for the files of a directory that are not archived.
 type ignoreRules struct {
 	defaults, own []ignoreRule
 }
@@ -29,12 +29,12 @@ type ignoreRules struct {
 // ignoreRule is a line of .jujuignore.
 type ignoreRule struct {
 	pattern *regexp.Regexp
-	ofBase  bool // the pattern is of a name's last part alone
-	dirOnly bool
-	keeps   bool // it takes in again what rules above it leave out
+	ofBase  bool // the pattern applies only to the last part of a name
+	dirOnly bool // the rule applies only to directories
+	keeps   bool // the rule includes files again that earlier rules leave out
 }
 
-// readIgnoreRules reads the rules for a directory, which need not have any of its own.
+// readIgnoreRules reads the rules for a directory. Without a .jujuignore it returns only the default rules.
 func readIgnoreRules(root *os.Root) (ignoreRules, error) {
 	defaults, err := parseIgnoreRules(ignoredByDefault)
 	if err != nil {
@@ -62,8 +62,8 @@ func readIgnoreRules(root *os.Root) (ignoreRules, error) {
 	return ignoreRules{defaults, own}, nil
 }
 
-// match reports whether the rules leave out a file or directory. All files below a directory that is left
-// out are left out too.
+// match reports whether the rules leave out a file or directory. The caller must also leave out all files
+// below such a directory.
 func (r ignoreRules) match(name string, isDir bool) bool {
 	ignored := false
 	rules := r.defaults
@@ -85,8 +85,8 @@ func (r ignoreRules) match(name string, isDir bool) bool {
 	return ignored
 }
 
-// isNeeded reports whether an author's rules cannot leave the file out. They are written for
-// charmcraft, which brings these files into a charm itself: bijou must take them as they are.
+// isNeeded reports whether the file is archived even if the author's rules leave it out. Such rules are
+// written for charmcraft, which generates these files, while bijou archives the existing files.
 func isNeeded(name string) bool {
 	first, _, _ := strings.Cut(name, "/")
 	switch first {
@@ -99,8 +99,8 @@ func isNeeded(name string) bool {
 	return false
 }
 
-// parseIgnoreRules reads lines like those of .gitignore, as Juju does: a pattern without a slash at
-// its beginning stands for files of any directory, also one with slashes within.
+// parseIgnoreRules reads lines like those of .gitignore, as Juju does. Unlike in .gitignore, a pattern with
+// slashes matches in any directory, unless it begins with a slash.
 func parseIgnoreRules(text string) ([]ignoreRule, error) {
 	var rules []ignoreRule
 	number := 0
@@ -127,7 +127,7 @@ func parseIgnoreRules(text string) ([]ignoreRule, error) {
 	return rules, nil
 }
 
-// trimSpacesBehind removes the spaces at the line's end, except one behind a backslash.
+// trimSpacesBehind removes the spaces at the end of the line, except a space after a backslash.
 func trimSpacesBehind(line string) string {
 	for strings.HasSuffix(line, " ") && !strings.HasSuffix(line, `\ `) {
 		line = line[:len(line)-1]
@@ -135,7 +135,7 @@ func trimSpacesBehind(line string) string {
 	return line
 }
 
-// translateGlob makes a regular expression of a pattern with ?, *, **, [a-z], [!a-z], {a,b} and \.
+// translateGlob returns the regular expression for a pattern with ?, *, **, [a-z], [!a-z], {a,b} and \.
 func translateGlob(glob string) (*regexp.Regexp, error) {
 	var expr strings.Builder
 	expr.WriteString(`(?s)\A`)
@@ -159,16 +159,17 @@ func translateGlob(glob string) (*regexp.Regexp, error) {
 
 	pattern, err := regexp.Compile(expr.String() + `\z`)
 	if err != nil {
-		return nil, fmt.Errorf("pattern %q cannot be read: %w", glob, err)
+		return nil, fmt.Errorf("cannot parse pattern %q: %w", glob, err)
 	}
 
 	return pattern, nil
 }
 
-// translatePiece returns the length of a glob's first piece, and the regular expression for it. The length
-// is 0 if the glob begins with a [ that has no ].
+// translatePiece returns the length of a glob's first piece, and the regular expression for it. It counts the
+// open braces in openBraces. The length is 0 if the glob begins with a [ without a ].
 func translatePiece(glob string, openBraces *int) (length int, expr string) {
-	switch c := glob[0]; {
+	c := glob[0]
+	switch {
 	case strings.HasPrefix(glob, "**/"):
 		return 3, `(?:.*/)?`
 	case strings.HasPrefix(glob, "**"):

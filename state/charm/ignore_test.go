@@ -5,7 +5,7 @@ import "testing"
 func TestIgnoreRules(t *testing.T) {
 	tests := []struct {
 		name, rules string
-		file        string // a directory ends in "/"
+		file        string // the name of a directory ends in "/"
 		ignored     bool
 	}{
 		{"a name anywhere", "notes", "a/b/notes", true},
@@ -79,7 +79,7 @@ func TestIgnoreRulesThatCannotBeRead(t *testing.T) {
 	for rules, complaint := range map[string]string{
 		"a\n[b":   `line 2: pattern "[b": a [ has no ]`,
 		"{a":      `line 1: pattern "{a": a { has no }`,
-		"x[z-a]y": "line 1: pattern \"x[z-a]y\" cannot be read: error parsing regexp: invalid character class range: `z-a`",
+		"x[z-a]y": "line 1: cannot parse pattern \"x[z-a]y\": error parsing regexp: invalid character class range: `z-a`",
 	} {
 		t.Run(rules, func(t *testing.T) {
 			if _, err := parseIgnoreRules(rules); err == nil || err.Error() != complaint {

@@ -9,22 +9,22 @@ import (
 	"strings"
 )
 
-// maxHops is Linux's limit of links that follow one another.
+// maxHops is how many symlinks Linux follows in one path.
 const maxHops = 40
 
-// linkResolver follows the links of a charm as the kernel would, without a file
-// system: a check of the text alone would miss links to folders.
+// linkResolver follows the symlinks of a charm as the kernel would, but without a file system. It is not
+// enough to check the targets' texts, since a target can lead through a symlink to a directory.
 type linkResolver struct {
-	links map[string]string // target by name; both slash-separated
-	tools []string          // names of hook tools
-	steps int               // left for all links together, so that hostile ones end
+	links map[string]string // targets by name; both are slash-separated
+	tools []string          // names of the hook tools
+	steps int               // remaining steps for all symlinks together, so that hostile symlinks cannot cause endless work
 }
 
 func newLinkResolver(links map[string]string, tools []string) *linkResolver {
 	return &linkResolver{links: links, tools: tools, steps: 2_000_000}
 }
 
-// checkLinks refuses the first link, by name, that points outside or in circles.
+// checkLinks returns an error for the first symlink, by name, that points outside the charm or is part of a loop.
 func (r *linkResolver) checkLinks() error {
 	for _, name := range slices.Sorted(maps.Keys(r.links)) {
 		if r.isTool(name) {
@@ -38,8 +38,8 @@ func (r *linkResolver) checkLinks() error {
 	return nil
 }
 
-// isTool reports whether the link has the name of a hook tool. Unpacking points such a link to the agent's
-// tools, wherever it points in the archive.
+// isTool reports whether the symlink has the name of a hook tool. Unpack lets such a symlink point to the
+// agent's tools, regardless of its target in the archive.
 func (r *linkResolver) isTool(name string) bool { return slices.Contains(r.tools, path.Base(name)) }
 
 var (
@@ -47,15 +47,16 @@ var (
 	errLoop    = errors.New("it is part of a loop")
 )
 
-// resolve follows all links in the name, and returns the path that the name leads to. That path need not
-// exist, since a hook may make it. It returns an error if the name leads out of the charm or in a circle.
+// resolve follows all symlinks in the name, and returns the path to which the name leads. The path need not
+// exist, since a hook may create it. It returns an error if the name leads out of the charm or into a loop.
 func (r *linkResolver) resolve(name string) (string, error) {
 	at := "."
 	todo := strings.Split(name, "/")
 	hops := 0
 
 	for len(todo) > 0 {
-		if r.steps--; r.steps < 0 {
+		// A step copies the path, so a long path counts more.
+		if r.steps -= 1 + len(at)/256; r.steps < 0 {
 			return "", errors.New("following the charm's links takes too many steps")
 		}
 

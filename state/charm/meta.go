@@ -14,29 +14,29 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Meta is a charm's metadata.yaml (or charmcraft.yaml, with the same keys). Keys that are
-// not named here are ignored.
+// Meta is the metadata of a charm, from metadata.yaml or charmcraft.yaml, which have the same keys. Other
+// keys are ignored.
 type Meta struct {
 	Name          string              `json:"name" yaml:"name"`
 	Summary       string              `json:"summary,omitempty" yaml:"summary"`
 	Description   string              `json:"description,omitempty" yaml:"description"`
 	Subordinate   bool                `json:"subordinate,omitempty" yaml:"-"`
-	Series        []string            `json:"series,omitempty" yaml:"-"`       // the preferred one first; empty: any
+	Series        []string            `json:"series,omitempty" yaml:"-"`       // in order of preference; empty for any
 	HookDialect   Dialect             `json:"hook-dialect,omitempty" yaml:"-"` // usually empty
 	Resources     map[string]Resource `json:"resources,omitempty" yaml:"resources"`
 	ExtraBindings []string            `json:"extra-bindings,omitempty" yaml:"-"`
 	Storage       map[string]Storage  `json:"storage,omitempty" yaml:"storage"`
 	Assumes       []Assumption        `json:"assumes,omitempty" yaml:"assumes"`
-	Archs         map[string][]string `json:"archs,omitempty" yaml:"-"` // by series; none: any
+	Archs         map[string][]string `json:"archs,omitempty" yaml:"-"` // by series; empty for any architecture
 
 	// Declared are the relations of the charm by name, without the implied one.
 	Declared map[string]Relation `json:"relations,omitempty" yaml:"-"`
 
-	revision *int   // the key of charms that have no revision file
-	modern   string // a key that came after 2012; empty: it has none
+	revision *int   // the key revision, for charms without a revision file; nil if absent
+	modern   string // a key that was introduced after 2012; empty without such a key
 }
 
-// metaYAML has what is written otherwise than in Meta, or is no part of it.
+// metaYAML has the keys that have a different form in Meta, or that are not part of Meta.
 type metaYAML struct {
 	Meta           `yaml:",inline"`
 	Subordinate    boolYAML                `yaml:"subordinate"`
@@ -57,7 +57,7 @@ type metaYAML struct {
 	} `yaml:"platforms"`
 }
 
-// merge adds a file's values. Values of an earlier file stay if this one does not have them.
+// merge adds a file's values. Values from an earlier file stay if this file does not have them.
 func (raw *metaYAML) merge(data []byte) error {
 	if err := unmarshalCharm(data, raw); err != nil {
 		return err
@@ -91,11 +91,15 @@ func (raw *metaYAML) toMeta() (*Meta, error) {
 		return nil, err
 	}
 
-	return m, m.addRelations(raw)
+	if err := m.addRelations(raw); err != nil {
+		return nil, err
+	}
+
+	return m, nil
 }
 
-// checkKubernetes returns an error if the metadata shows that the charm is for Kubernetes. All extensions
-// of charmcraft do.
+// checkKubernetes returns an error if the metadata shows that the charm is for Kubernetes. All extensions of
+// charmcraft are for Kubernetes.
 func (m *Meta) checkKubernetes(raw *metaYAML) error {
 	var signs []string
 	for _, text := range (Assumption{AllOf: m.Assumes}).unmet(JujuVersion) {
@@ -149,8 +153,8 @@ func (m *Meta) checkFields(dialect string) (err error) {
 	return nil
 }
 
-// addRelations adds the declared relations. It takes them in the order of their names, so that a charm with
-// several errors always gives the same one.
+// addRelations adds the declared relations in the order of their names, so that a charm with several errors
+// always gets the same error.
 func (m *Meta) addRelations(raw *metaYAML) error {
 	m.Declared = make(map[string]Relation)
 
@@ -190,7 +194,7 @@ func (m *Meta) checkSubordinate() error {
 	return fmt.Errorf("subordinate charm %q requires no relation with scope container", m.Name)
 }
 
-// Relation returns a relation by name, the implied juju-info included.
+// Relation returns the relation with this name, which can be the implied juju-info.
 func (m *Meta) Relation(name string) (Relation, bool) {
 	if rel, ok := m.Declared[name]; ok {
 		return rel, true
@@ -202,15 +206,15 @@ func (m *Meta) Relation(name string) (Relation, bool) {
 	return Relation{}, false
 }
 
-// Relations returns all relations sorted by name, the implied juju-info included
-// (unless a subordinate requires its principal's by that name).
+// Relations returns all relations sorted by name, including the implied juju-info. A declared relation named
+// juju-info, which a subordinate can have, replaces the implied one.
 func (m *Meta) Relations() []Relation {
 	all := map[string]Relation{JujuInfo: ImpliedRelation()}
 	maps.Copy(all, m.Declared)
 	return slices.SortedFunc(maps.Values(all), func(a, b Relation) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Supports reports whether the charm runs on that series; one that names none runs on all.
+// Supports reports whether the charm runs on this series. A charm without series runs on all.
 func (m *Meta) Supports(series string) bool {
 	return len(m.Series) == 0 || slices.Contains(m.Series, series)
 }
@@ -227,30 +231,30 @@ func (s *Strings) UnmarshalYAML(n *yaml.Node) error {
 	return n.Decode((*[]string)(s))
 }
 
-// Resource is a file that the operator gives with the charm.
+// Resource is a file that the operator provides for the charm.
 type Resource struct {
-	Type        string `json:"type" yaml:"type"` // empty is "file"; resources of other types cannot be given
+	Type        string `json:"type" yaml:"type"` // "file" or empty; resources of other types cannot be provided
 	Filename    string `json:"filename,omitempty" yaml:"filename"`
 	Description string `json:"description,omitempty" yaml:"description"`
 }
 
-// resourceName is strict since a resource's name is a folder's.
+// resourceName is strict since a resource's name is also the name of a directory.
 var resourceName = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9._-]*[a-zA-Z0-9])?$`)
 })
 
-// ResourceFile returns the name of a resource's file on the units. It is an error if the
-// charm has no resource of that name, or it is not a file.
+// ResourceFile returns the name of a resource's file on the units. It returns an error if the charm does not
+// have the resource, or if the resource is not a file.
 func (m *Meta) ResourceFile(name string) (string, error) {
 	r, ok := m.Resources[name]
 	switch {
 	case !ok && len(m.Resources) == 0:
-		return "", fmt.Errorf("the charm has no resource %q: it has none", name)
+		return "", fmt.Errorf("the charm has no resource %q: it has no resources", name)
 	case !ok:
 		return "", fmt.Errorf("the charm has no resource %q: it has %s",
 			name, strings.Join(slices.Sorted(maps.Keys(m.Resources)), ", "))
 	case r.Type != "" && r.Type != "file":
-		return "", fmt.Errorf("resource %q is of type %q: only files can be given", name, r.Type)
+		return "", fmt.Errorf("resource %q is of type %q: only files can be attached", name, r.Type)
 	case r.Filename == "":
 		return name, nil
 	}
@@ -258,19 +262,33 @@ func (m *Meta) ResourceFile(name string) (string, error) {
 	return path.Base(r.Filename), nil
 }
 
+// CheckResource returns an error unless name is valid for a resource.
+func CheckResource(name string) error {
+	return checkName("resource", name, resourceName().MatchString, `letters, digits, dots, dashes and underscores`)
+}
+
 // checkResources checks the names of resources and of their files.
 func (m *Meta) checkResources() error {
 	for _, name := range slices.Sorted(maps.Keys(m.Resources)) {
-		if err := checkName("resource", name, resourceName().MatchString, `letters, digits, dots, dashes and underscores`); err != nil {
+		if err := CheckResource(name); err != nil {
 			return err
 		}
 
 		file := m.Resources[name].Filename
-		if file != "" && (path.Base(file) == ".." || path.Base(file) == "." || path.Base(file) == "/" ||
-			len(file) > 2*maxName || strings.ContainsRune(file, 0)) {
+		if file != "" && !isResourceFile(file) {
 			return fmt.Errorf("resource %q: invalid file name %.60q", name, file)
 		}
 	}
 
 	return nil
+}
+
+// isResourceFile reports whether the text can be the file name of a resource. Units use only its last part.
+func isResourceFile(file string) bool {
+	if len(file) > 2*maxName || strings.ContainsRune(file, 0) {
+		return false
+	}
+
+	base := path.Base(file)
+	return base != "." && base != ".." && base != "/"
 }

@@ -75,7 +75,7 @@ func TestOldMeta(t *testing.T) {
 	}
 }
 
-// TestMetaThatIsOddAndTaken checks odd metadata of charms that are in use and that Juju accepts.
+// TestMetaThatIsOddAndTaken checks that odd metadata is accepted if charms use it and Juju accepts it.
 func TestMetaThatIsOddAndTaken(t *testing.T) {
 	for text, ok := range map[string]func(m *Meta) bool{
 		"name: a\nensemble: formula\nrevision: 201105311725": func(m *Meta) bool { return *m.revision == 201105311725 },
@@ -129,8 +129,8 @@ func TestMetaIsRefused(t *testing.T) {
 		"name: a\nprovides: {juju-info: x}":                    "reserved",
 		"name: a\nrequires: {juju: x}":                         "reserved",
 		"name: juju-a\nprovides: {juju-info: x}":               "reserved",
-		"name: a\nprovides: {info: juju-info}":                 "can be required only",
-		"name: a\npeers: {info: {interface: juju-x}}":          "can be required only",
+		"name: a\nprovides: {info: juju-info}":                 "a charm can only require it",
+		"name: a\npeers: {info: {interface: juju-x}}":          "a charm can only require it",
 		"name: a\nprovides: db":                                " is not a",
 		"name: \x00":                                           "control characters",
 		"a: &a [*a]":                                           "has no name",

@@ -14,16 +14,16 @@ import (
 	"bijou/state/osutil"
 )
 
-// invalidError is of a caller's argument that is no name or value of its kind.
+// invalidError is the error for an argument that is not a valid name or value.
 type invalidError struct{ error }
 
-// WrongUsage marks the error for package console: nothing was tried.
+// WrongUsage marks the error as a mistake in the command line, for package console.
 func (invalidError) WrongUsage() {}
 
-// Invalidf returns an error with that message about an argument of a command.
+// Invalidf returns an error with this message about an argument of a command.
 func Invalidf(format string, args ...any) error { return invalidError{fmt.Errorf(format, args...)} }
 
-// maxName bounds every name: names become file names and parts of keys.
+// maxName is the length of the longest name in bytes, since names become file names and parts of keys.
 const maxName = 128
 
 var (
@@ -35,22 +35,22 @@ var (
 	})
 )
 
-// isCharmName reports whether the text can be a charm's name. A letter must follow every dash, so that the
-// text behind the last dash of a charm URL can only be its revision.
+// isCharmName reports whether the text can be a charm's name. Each part between dashes must have a letter, so
+// that a number after the last dash of a charm URL can only be its revision.
 func isCharmName(name string) bool {
 	hasNoLetter := func(part string) bool { return strings.Trim(part, "0123456789") == "" }
 	return isWords(name, "-") && !slices.ContainsFunc(strings.Split(name, "-"), hasNoLetter)
 }
 
-// isDashedName reports whether the name is valid for a service or series: words with dashes between, which
-// may be numbers, as in "blog-0".
+// isDashedName reports whether the name is valid for a service or series: words with dashes between them. A
+// word can be a number, as in "blog-0".
 func isDashedName(name string) bool { return isWords(name, "-") }
 
 func isRelationName(name string) bool { return isWords(name, "-_") }
 
-// isWords reports whether name consists of words of lower-case letters and digits, with one of the
-// separators between any two. It must begin with a letter. Sorting units calls it often, and a regular
-// expression would take ten times as long.
+// isWords reports whether name consists of words of lower-case letters and digits, with one of the separators
+// between any two. It must begin with a letter. Sorting units calls it often, and a regular expression would
+// be ten times as slow.
 func isWords(name, separators string) bool {
 	inWord := false
 	for i := range len(name) {
@@ -68,15 +68,15 @@ func isWords(name, separators string) bool {
 	return inWord
 }
 
-// CheckName returns an error unless name can be a charm's: lower-case letters, digits and
-// dashes, a letter in every part.
+// CheckName returns an error unless name is valid for a charm: lower-case letters, digits and dashes, with a
+// letter in each part.
 func CheckName(name string) error {
 	return checkName("charm", name, isCharmName,
 		`lower-case letters, digits and single dashes, with a letter after each dash, as in "my-blog"`)
 }
 
-// CheckService returns an error unless name can be a service's: as a charm's, but parts
-// may be numbers ("blog-0").
+// CheckService returns an error unless name is valid for a service. Unlike in a charm's name, a part can be a
+// number, as in "blog-0".
 func CheckService(name string) error {
 	err := checkName("application", name, isDashedName,
 		`lower-case letters, digits and single dashes, as in "my-blog"`)
@@ -86,8 +86,8 @@ func CheckService(name string) error {
 	return nil
 }
 
-// CheckRelation returns an error unless name can be a relation's. "relation-7" cannot: it
-// would be taken for the id of a relation.
+// CheckRelation returns an error unless name is valid for a relation. "relation-7" is not valid, since it
+// looks like the id of a relation.
 func CheckRelation(name string) error {
 	if relationID().MatchString(name) {
 		return fmt.Errorf("invalid relation name %q: it looks like a relation id", name)
@@ -96,13 +96,13 @@ func CheckRelation(name string) error {
 		`lower-case letters, digits, single dashes and underscores, as in "shared-db"`)
 }
 
-// CheckInterface returns an error unless name can be the interface's of a relation.
+// CheckInterface returns an error unless name is valid for the interface of a relation.
 func CheckInterface(name string) error {
 	return checkName("interface", name, interfaceName().MatchString,
 		`letters, digits, dots, dashes, plus signs and underscores, as in "mysql-shared"`)
 }
 
-// CheckSeries returns an error unless name can be a series' ("precise").
+// CheckSeries returns an error unless name is valid for a series, such as "precise".
 func CheckSeries(name string) error {
 	return checkName("series", name, isDashedName,
 		`lower-case letters, digits and single dashes, as in "precise"`)
@@ -110,7 +110,7 @@ func CheckSeries(name string) error {
 
 func checkName(kind, name string, isValid func(string) bool, want string) error {
 	if len(name) > maxName {
-		return fmt.Errorf("invalid %s name %.20q...: it has %d bytes, at most %d", kind, name, len(name), maxName)
+		return fmt.Errorf("invalid %s name %.20q...: it has %d bytes; the limit is %d", kind, name, len(name), maxName)
 	}
 	if !isValid(name) {
 		return fmt.Errorf("invalid %s name %q: want %s", kind, name, want)
@@ -119,11 +119,11 @@ func checkName(kind, name string, isValid func(string) bool, want string) error 
 	return nil
 }
 
-// UnitName returns the name of a service's n-th unit: "mysql/0".
+// UnitName returns the name of a service's unit with the number n, such as "mysql/0".
 func UnitName(service string, n int) string { return service + "/" + strconv.Itoa(n) }
 
-// ParseUnit splits "mysql/0". A number with leading zeros or a sign is an error, so that a
-// unit has exactly one name.
+// ParseUnit splits the name of a unit, such as "mysql/0". It returns an error for a number with leading zeros
+// or a sign, so that a unit has only one name.
 func ParseUnit(name string) (service string, n int, err error) {
 	service, digits, ok := strings.Cut(name, "/")
 	if !ok || CheckService(service) != nil {
@@ -144,14 +144,14 @@ func invalidUnitError(name string) error {
 	return Invalidf("invalid unit name %q: want APPLICATION/NUMBER, as in \"mysql/0\"", name)
 }
 
-// IsUnit reports whether name is a unit's.
+// IsUnit reports whether name is valid for a unit.
 func IsUnit(name string) bool {
 	_, _, err := ParseUnit(name)
 	return err == nil
 }
 
-// UnitTag returns a unit's name as one word for file names and keys: "unit-mysql-0". It
-// panics if name is not a unit's.
+// UnitTag returns a unit's name as one word for file names and keys, such as "unit-mysql-0". It panics if
+// name is not valid for a unit.
 func UnitTag(name string) string {
 	service, n, err := ParseUnit(name)
 	if err != nil {
@@ -160,7 +160,7 @@ func UnitTag(name string) string {
 	return "unit-" + service + "-" + strconv.Itoa(n)
 }
 
-// ParseUnitTag returns the unit of a tag that UnitTag made.
+// ParseUnitTag returns the unit's name for a tag that UnitTag has returned.
 func ParseUnitTag(tag string) (name string, err error) {
 	rest, ok := strings.CutPrefix(tag, "unit-")
 	if dash := strings.LastIndexByte(rest, '-'); ok && dash >= 0 {
@@ -173,11 +173,11 @@ func ParseUnitTag(tag string) (name string, err error) {
 	return name, nil
 }
 
-// CompareUnits orders unit names by service, then by number as a number. Other names come
-// after them, bytewise.
+// CompareUnits compares unit names by service, and then by number. Texts that are not the names of units come
+// last, in bytewise order.
 func CompareUnits(a, b string) int { return parsedUnitOf(a).compare(parsedUnitOf(b)) }
 
-// SortUnits sorts unit names in place, in the order of CompareUnits. Each is parsed once.
+// SortUnits sorts unit names in place, in the order of CompareUnits. It parses each name only once.
 func SortUnits(names []string) {
 	parsed := make([]parsedUnit, len(names))
 	for i, name := range names {
@@ -213,9 +213,9 @@ func (u parsedUnit) compare(o parsedUnit) int {
 	return cmp.Or(cmp.Compare(u.service, o.service), cmp.Compare(u.number, o.number))
 }
 
-// maxRevision is the greatest that JSON's numbers and an int hold: old charms have dates
-// for revisions, to the minute.
-const maxRevision = min(math.MaxInt, 1<<53-1)
+// MaxRevision is the greatest revision of a charm, which a JSON number and an int can hold. Some old charms use the date
+// and time as their revision.
+const MaxRevision = min(math.MaxInt, 1<<53-1)
 
 func parseRevision(data []byte) (int, error) {
 	text := strings.TrimSpace(string(data))
@@ -227,16 +227,16 @@ func parseRevision(data []byte) (int, error) {
 }
 
 func checkRevision(n int) error {
-	if n < 0 || n > maxRevision {
-		return fmt.Errorf("revision %d is out of range: want 0 to %d", n, maxRevision)
+	if n < 0 || n > MaxRevision {
+		return fmt.Errorf("revision %d is out of range: want 0 to %d", n, MaxRevision)
 	}
 	return nil
 }
 
 func revisionText(n int) []byte { return []byte(strconv.Itoa(n) + "\n") }
 
-// WriteRevision makes n the revision of the charm in dir, atomically. In a directory that cannot be
-// written it fails, and the caller sets ArchiveOptions.Revision instead.
+// WriteRevision makes n the revision of the charm in dir. It is atomic. If the directory cannot be written,
+// the caller can set ArchiveOptions.Revision instead.
 func WriteRevision(dir string, n int) error {
 	if err := checkRevision(n); err != nil {
 		return err

@@ -82,9 +82,9 @@ func TestURLs(t *testing.T) {
 		}
 	}
 	for text, complaint := range map[string]string{
-		"cs:precise/mysql-7":          "a charm of the store is ch:NAME",
-		"ch:mysql":                    "a charm of the store is ch:NAME",
-		"http://x/mysql":              "a charm of the store is ch:NAME",
+		"cs:precise/mysql-7":          "write ch:NAME for a charm from the store",
+		"ch:mysql":                    "write ch:NAME for a charm from the store",
+		"http://x/mysql":              "write ch:NAME for a charm from the store",
 		"mysql":                       "want local:SERIES/NAME-REVISION",
 		"precise/mysql-7":             "want local:SERIES/NAME-REVISION",
 		"local:mysql-7":               "want local:SERIES/NAME-REVISION",

@@ -13,8 +13,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Unsupported returns features that the charm asks for and this version of bijou lacks: required ones, and
-// those that the charm can do without. jujuVersion is the version that the charm's hooks see.
+// Unsupported returns the features in the charm's metadata that this version of bijou does not have. It
+// separates required features from features that the charm can do without. jujuVersion is the version that
+// the charm's hooks see.
 func Unsupported(m *Meta, jujuVersion string) (required, optional []string) {
 	for _, name := range slices.Sorted(maps.Keys(m.Storage)) {
 		why := m.Storage[name].unsupported()
@@ -28,15 +29,14 @@ func Unsupported(m *Meta, jujuVersion string) (required, optional []string) {
 	return append(required, Assumption{AllOf: m.Assumes}.unmet(jujuVersion)...), optional
 }
 
-// JujuVersion is the version of Juju that bijou behaves like towards charms on machines: nothing that its release
-// notes promise to them is missing. docs/reference/charms.md says what was looked at. It has no suffix: the pattern with
-// which the ops library parses it, in all its versions, allows none, and a charm that cannot parse it fails in its
-// first line.
+// JujuVersion is the version of Juju that charms on machines see. bijou has all features that the release
+// notes up to this version promise to such charms; docs/reference/charms.md lists them. The version does not
+// have a suffix, since no version of the ops library can parse one, so charms would fail immediately.
 const JujuVersion = "3.6.27"
 
-// Assumption is an entry of a charm's `assumes`: a feature of Juju, or several.
+// Assumption is an entry of a charm's `assumes`: a feature of Juju, or a list of assumptions.
 type Assumption struct {
-	Text  string       `json:"text,omitempty" yaml:"-"` // "juju >= 3.1", "k8s-api"; empty: one of the lists
+	Text  string       `json:"text,omitempty" yaml:"-"` // such as "juju >= 3.1" or "k8s-api"; empty for a list
 	AnyOf []Assumption `json:"any-of,omitempty" yaml:"any-of"`
 	AllOf []Assumption `json:"all-of,omitempty" yaml:"all-of"`
 }
@@ -45,7 +45,7 @@ var assumptionPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^([a-z][a-z0-9-]*)(?:\s*(>=|<)\s*(\d{1,9}(?:\.\d{1,9}){0,3})(?:-\S+)?)?$`)
 })
 
-// UnmarshalYAML reads a feature, with a bound of its version or without, or a dictionary of one list.
+// UnmarshalYAML reads a feature, with or without a version, or a dictionary with either any-of or all-of.
 func (a *Assumption) UnmarshalYAML(n *yaml.Node) error {
 	type lists Assumption
 	if n.Kind == yaml.ScalarNode {
@@ -58,13 +58,12 @@ func (a *Assumption) UnmarshalYAML(n *yaml.Node) error {
 	}
 
 	return fmt.Errorf(
-		"line %d: assumes has %q: want FEATURE, FEATURE >= VERSION, FEATURE < VERSION, any-of or all-of with some",
+		"line %d: assumes has an invalid entry %q: want FEATURE, FEATURE >= VERSION, FEATURE < VERSION, or a non-empty list any-of or all-of",
 		n.Line, n.Value,
 	)
 }
 
-// unmet lists the parts of an assumption that do not hold. Of Juju's features a machine has only the
-// version.
+// unmet returns the parts of an assumption that do not hold.
 func (a Assumption) unmet(jujuVersion string) (texts []string) {
 	for _, one := range a.AllOf {
 		texts = append(texts, one.unmet(jujuVersion)...)
@@ -78,8 +77,8 @@ func (a Assumption) unmet(jujuVersion string) (texts []string) {
 	return texts
 }
 
-// isFeatureMet reports whether bijou, as that version of Juju, has the feature that a text of assumes names:
-// "juju", "juju >= 3.1" or "juju < 4". It has no other feature, such as k8s-api.
+// isFeatureMet reports whether this version of Juju has the feature that a text of assumes names, such as
+// "juju >= 3.1" or "juju < 4". The only feature is juju. bijou does not have other features, such as k8s-api.
 func isFeatureMet(text, jujuVersion string) bool {
 	parts := assumptionPattern().FindStringSubmatch(text)
 	if len(parts) == 0 {
@@ -115,29 +114,30 @@ func (a Assumption) String() string {
 	return a.Text
 }
 
-// versionNumbers returns the numbers of a version, filled up with zeros.
+// versionNumbers returns the four numbers of a version. Missing numbers are zero.
 func versionNumbers(version string) []int {
 	numbers := make([]int, 4)
 	for i, part := range strings.SplitN(version, ".", len(numbers)) {
-		numbers[i], _ = strconv.Atoi(part) // callers have checked it
+		// The callers have checked the version.
+		numbers[i], _ = strconv.Atoi(part)
 	}
 	return numbers
 }
 
-// Storage is a storage that a charm asks for in its metadata.
+// Storage is a storage that a charm requests in its metadata.
 type Storage struct {
 	Type     string `json:"type,omitempty"` // "filesystem", the default, or "block"
 	Shared   bool   `json:"shared,omitempty"`
 	ReadOnly bool   `json:"read-only,omitempty"`
-	Location string `json:"location,omitempty"` // where it is to be found, absolute; empty: anywhere
-	Multiple bool   `json:"multiple,omitempty"` // a unit may have several, below Location
-	Minimum  int    `json:"minimum"`            // how many a unit must have; 0: it is optional
-	Maximum  int    `json:"maximum,omitempty"`  // how many it can have; 0: any number
-	Size     int64  `json:"size,omitempty"`     // MiB that each has at least; 0: any size
+	Location string `json:"location,omitempty"` // absolute path where the charm expects the storage; empty for any path
+	Multiple bool   `json:"multiple,omitempty"` // whether a unit can have several storages, below Location
+	Minimum  int    `json:"minimum"`            // how many storages a unit must have; 0 if none is required
+	Maximum  int    `json:"maximum,omitempty"`  // how many storages a unit can have; 0 for any number
+	Size     int64  `json:"size,omitempty"`     // minimum size in MiB; 0 for any size
 }
 
-// UnmarshalYAML reads a storage of metadata.yaml. The key `multiple: {range: ...}` holds "0-", "1-3", "2"
-// or "2+". Without it a unit has one such storage.
+// UnmarshalYAML reads a storage of metadata.yaml. The key `multiple: {range: ...}` has a value such as "0-",
+// "1-3", "2" or "2+". Without this key a unit has one such storage.
 func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 	raw := struct {
 		Type     string
@@ -188,8 +188,7 @@ func (s *Storage) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// parseStorageRange parses how many storages of a name a unit has at least and at most. The maximum 0 means
-// any number.
+// parseStorageRange parses the minimum and maximum number of storages of a unit. The maximum 0 means any number.
 func parseStorageRange(text string) (minimum, maximum int, ok bool) {
 	first, last, isRange := strings.Cut(strings.TrimSuffix(text, "+"), "-")
 	minimum, err := strconv.Atoi(first)
@@ -208,10 +207,11 @@ func parseStorageRange(text string) (minimum, maximum int, ok bool) {
 	return minimum, minimum, true
 }
 
-// unsupported returns why there can be no such storage; empty: there can.
+// unsupported returns the reason why bijou does not support this kind of storage, or "" if bijou supports it.
 func (s Storage) unsupported() string {
 	switch {
-	case s.Type != "filesystem" && s.Type != "": // charms that older binaries have stored say nothing of a type
+	case s.Type != "filesystem" && s.Type != "":
+		// The type is empty if an older binary has stored the charm.
 		return "of type " + s.Type
 	case s.Shared:
 		return "shared by all units"
@@ -224,14 +224,15 @@ func (s Storage) unsupported() string {
 
 func (m *Meta) checkStorage() error {
 	for _, name := range slices.Sorted(maps.Keys(m.Storage)) {
-		if err := checkName("storage", name, storageName().MatchString, `lower-case letters, digits and dashes, a letter first`); err != nil {
+		const want = `lower-case letters, digits and dashes, a letter first`
+		if err := checkName("storage", name, storageName().MatchString, want); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// LocationOf returns the location of the storage with that id; empty if any will do.
+// LocationOf returns the location of the storage with this id, or "" for any location.
 func (s Storage) LocationOf(id string) string {
 	if s.Location != "" && s.Multiple && s.Maximum != 1 {
 		return path.Join(s.Location, id)
@@ -239,33 +240,33 @@ func (s Storage) LocationOf(id string) string {
 	return s.Location
 }
 
-// CheckCount returns why a unit cannot have that many.
+// CheckCount returns an error if a unit cannot have n storages with this name.
 func (s Storage) CheckCount(name string, n int) error {
 	switch {
 	case s.unsupported() != "":
-		return fmt.Errorf("storage %q is %s, which this version of bijou does not have", name, s.unsupported())
+		return fmt.Errorf("storage %q is %s, which this version of bijou does not support", name, s.unsupported())
 	case s.Maximum > 0 && n > s.Maximum:
-		return fmt.Errorf("a unit can have %d of storage %q at most, and would have %d", s.Maximum, name, n)
+		return fmt.Errorf("a unit can have at most %d instances of storage %q, and would have %d", s.Maximum, name, n)
 	}
 
 	return nil
 }
 
-// Directive says what storage an operator wants.
+// Directive is an operator's request for storage.
 type Directive struct {
-	Pool  string `json:"pool,omitempty"`  // empty: rootfs
-	Size  int64  `json:"size,omitempty"`  // MiB; 0: what the charm wants at least
-	Count int    `json:"count,omitempty"` // 0: as many as the charm wants at least, or one
+	Pool  string `json:"pool,omitempty"`  // empty for rootfs
+	Size  int64  `json:"size,omitempty"`  // in MiB; 0 for the charm's minimum size
+	Count int    `json:"count,omitempty"` // 0 for the charm's minimum number, or one
 }
 
-// The pools. PoolHost is followed by a colon and a folder of the machine.
+// These are the pools. In a directive, PoolHost is followed by a colon and a directory on the machine.
 const (
 	PoolRootFS = "rootfs"
 	PoolTmpFS  = "tmpfs"
 	PoolHost   = "host"
 )
 
-// maxDirectiveCount bounds how many storages of one name an operator gives a unit at once.
+// maxDirectiveCount is how many storages of one name an operator can request for a unit at once.
 const maxDirectiveCount = 50
 
 var countPattern = sync.OnceValue(func() *regexp.Regexp {
@@ -284,20 +285,18 @@ func ParseDirective(text string) (name string, d Directive, err error) {
 
 	for word := range strings.SplitSeq(rest, ",") {
 		size, sizeErr := parseSize(word)
-
-		switch kind, folder, _ := strings.Cut(word, ":"); {
+		switch {
 		case countPattern().MatchString(word) && d.Count == 0 && word != "0":
 			d.Count, _ = strconv.Atoi(word)
 		case sizeErr == nil && size > 0 && d.Size == 0:
 			d.Size = size
 		case d.Pool != "":
-			return "", d, Invalidf("storage %q: %q is neither a size (10G) nor a count, and the pool is given already", name, word)
-		case word == PoolRootFS, word == PoolTmpFS, kind == PoolHost && path.IsAbs(folder) &&
-			path.Clean(folder) == folder:
+			return "", d, Invalidf("storage %q: %q is neither a size (10G) nor a count, and a pool is already given", name, word)
+		case isPool(word):
 			d.Pool = word
 		default:
 			return "", d, Invalidf(
-				"storage %q: %q is neither a pool, a size nor a count: want rootfs, tmpfs or host:/FOLDER, a size like 10G, a count from 1 on",
+				"storage %q: %q is neither a pool, a size nor a count: want rootfs, tmpfs or host:/DIRECTORY, a size such as 10G, or a count from 1",
 				name,
 				word,
 			)
@@ -305,14 +304,24 @@ func ParseDirective(text string) (name string, d Directive, err error) {
 	}
 
 	if d.Count > maxDirectiveCount {
-		return "", d, Invalidf("storage %q: %d at once are too many, at most %d", name, d.Count,
+		return "", d, Invalidf("storage %q: a count of %d is too high; the limit is %d", name, d.Count,
 			maxDirectiveCount)
 	}
 
 	return name, d, nil
 }
 
-// String writes a directive as ParseDirective reads it, without the name.
+// isPool reports whether the word names a pool: rootfs, tmpfs, or host: followed by the absolute path of a
+// directory.
+func isPool(word string) bool {
+	if word == PoolRootFS || word == PoolTmpFS {
+		return true
+	}
+	kind, folder, _ := strings.Cut(word, ":")
+	return kind == PoolHost && path.IsAbs(folder) && path.Clean(folder) == folder
+}
+
+// String returns the directive in the form that ParseDirective reads, without the name.
 func (d Directive) String() string {
 	words := []string{}
 	if d.Pool != "" {
@@ -337,7 +346,7 @@ var (
 	})
 )
 
-// parseSize returns a size in MiB: "512M", "1.5G", "2TiB".
+// parseSize parses a size, such as "512M", "1.5G" or "2TiB". It returns MiB.
 func parseSize(text string) (int64, error) {
 	parts := sizePattern().FindStringSubmatch(text)
 	if parts == nil {

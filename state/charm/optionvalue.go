@@ -15,13 +15,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// ParseText converts a value that an operator gave as text (`set title=Hello`) to the option's
-// type: string, int64, float64 or bool. The error names the option, the value and the wanted type.
+// ParseText converts a value that an operator gave as text to the option's type: string, int64, float64 or
+// bool. Its error names the option, the value and the wanted type.
 func (c *Config) ParseText(name, text string) (any, error) {
 	return c.convert(name, func(o Option) (any, error) { return o.fromText(text) })
 }
 
-// convert returns the result of to for the option. Its errors name the option.
+// convert finds the option and returns the result of to(option). Its errors name the option.
 func (c *Config) convert(name string, to func(o Option) (any, error)) (any, error) {
 	opt, err := c.findOption(name)
 	if err != nil {
@@ -35,10 +35,10 @@ func (c *Config) convert(name string, to func(o Option) (any, error)) (any, erro
 	return value, nil
 }
 
-// ParseYAML reads the values of an operator's file, in YAML or JSON. Options stand by name at its top,
-// below the service's name, or as `juju get` prints them. A scalar counts as the text that was written.
-// null means unset, and is returned as nil. For a value of the wrong type it returns an error that names
-// option, value and type.
+// ParseYAML reads the values of an operator's file, in YAML or JSON. The options are at the top of the file,
+// below the service's name, or in the form that `juju config` prints. A string option gets the text as it was
+// written. null means unset, and is returned as nil. For a value of the wrong type, the error names the
+// option, the value and the type.
 func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) {
 	var nodes map[string]yaml.Node
 	if err := unmarshalStrict(data, &nodes); err != nil {
@@ -63,8 +63,8 @@ func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) 
 	return values, nil
 }
 
-// parsePrinted reads options as `juju get` prints them. It returns nil for an option that was at its
-// default and would be now. So a service gets back its former options, defaults included.
+// parsePrinted reads options as `juju config` prints them. It returns nil for an option whose value was the
+// default, if the default is still the same. So a service gets its previous values again.
 func (c *Config) parsePrinted(settings *yaml.Node) (map[string]any, error) {
 	var printed map[string]map[string]yaml.Node
 	if err := DecodeYAML(settings, &printed); err != nil {
@@ -75,9 +75,11 @@ func (c *Config) parsePrinted(settings *yaml.Node) (map[string]any, error) {
 	for _, name := range slices.Sorted(maps.Keys(printed)) {
 		setting := printed[name]
 		option, known := c.Options[name]
-		wasDefault := setting["default"].Value == "true" || setting["source"].Value == "default" // YAML, JSON
+		// The key is default in YAML, and source in JSON.
+		wasDefault := setting["default"].Value == "true" || setting["source"].Value == "default"
 		if wasDefault && !known {
-			continue // of a charm that had it
+			// The charm that had this option was replaced, and the operator had not set the option.
+			continue
 		}
 
 		node := setting["value"]
@@ -99,13 +101,13 @@ func (c *Config) ParseNode(name string, n *yaml.Node) (any, error) {
 	return c.convert(name, func(o Option) (any, error) { return o.fromNode(n) })
 }
 
-// servicePart returns the options below the service's name, or all of them if there is no such section. It
-// returns an error if all sections are those of other services. An option with the service's name has a
-// scalar value and so is not taken for a section.
+// servicePart returns the options below the service's name, or all options if there is no such section. It
+// returns an error if the file has only sections for other services. An option with the service's name has a
+// scalar value, so it is not confused with a section.
 func (c *Config) servicePart(nodes map[string]yaml.Node, service string) (map[string]yaml.Node, error) {
 	node, ok := nodes[service]
 	if !ok && service != "" && len(nodes) > 0 && c.isOfOthers(nodes) {
-		return nil, fmt.Errorf("it has no section for %q: it has %s",
+		return nil, fmt.Errorf("the file has no section for %q, only for: %s",
 			service, strings.Join(slices.Sorted(maps.Keys(nodes)), ", "))
 	}
 	if !ok || service == "" {
@@ -127,7 +129,8 @@ func (c *Config) servicePart(nodes map[string]yaml.Node, service string) (map[st
 	return part, nil
 }
 
-// isOfOthers reports whether a file has only sections of other services: no option has a mapping.
+// isOfOthers reports whether a file has only sections for other services. A section is a mapping, while an
+// option is not.
 func (c *Config) isOfOthers(nodes map[string]yaml.Node) bool {
 	for name, node := range nodes {
 		if _, isOption := c.Options[name]; isOption || node.Kind != yaml.MappingNode {
@@ -137,15 +140,15 @@ func (c *Config) isOfOthers(nodes map[string]yaml.Node) bool {
 	return true
 }
 
-// Coerce converts a value from JSON (or Go) to the option's type: string, int64, float64 or bool. nil stays
-// nil. It returns an error for a string if the option is not a string: a stored value must not silently
-// change its type.
+// Coerce converts a value from JSON or Go to the option's type: string, int64, float64 or bool. nil stays
+// nil. Unless the option is a string, Coerce returns an error for a string, since the type of a stored value
+// must not change silently.
 func (c *Config) Coerce(name string, value any) (any, error) {
 	return c.convert(name, func(o Option) (any, error) { return o.coerce(value) })
 }
 
-// UnmarshalJSON reads a stored option. JSON has one kind of number, so that the default is
-// converted to the option's type.
+// UnmarshalJSON reads a stored option. It converts the default to the option's type, since JSON has only one
+// type of numbers.
 func (o *Option) UnmarshalJSON(data []byte) error {
 	type stored Option // without this method
 	d := json.NewDecoder(bytes.NewReader(data))
@@ -159,7 +162,7 @@ func (o *Option) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// coerce converts a value to the option's type, as [Config.Coerce] promises.
+// coerce does what [Config.Coerce] does, for this option.
 func (o Option) coerce(value any) (any, error) {
 	switch v := value.(type) {
 	case nil:
@@ -198,12 +201,12 @@ func (o Option) fromInt(v int64) (any, error) {
 	return nil, o.typeError(strconv.FormatInt(v, 10))
 }
 
-// fromFloat converts a whole number to an int, since JSON has one kind of number. It refuses numbers above
-// 2^53, where a float64 stands for several whole numbers.
+// fromFloat converts a number to the option's type. For an int it accepts whole numbers up to 2^53. Above
+// that a float64 can stand for several whole numbers.
 func (o Option) fromFloat(v float64) (any, error) {
 	switch {
 	case math.IsNaN(v) || math.IsInf(v, 0):
-		// Refused below: JSON has no such number.
+		// The error is returned below. JSON does not have these numbers.
 	case o.Type == Float:
 		return v, nil
 	case o.Type == Int && v == math.Trunc(v) && math.Abs(v) <= 1<<53:
@@ -213,15 +216,19 @@ func (o Option) fromFloat(v float64) (any, error) {
 	return nil, o.typeError(strconv.FormatFloat(v, 'g', -1, 64))
 }
 
-// fromNode converts a YAML node to the option's type. It returns nil for null and for no node. An empty
-// text is nil too, unless the option is a string, since old charms have such defaults.
+// fromNode converts a YAML node to the option's type. It returns nil for null and for an absent node. Unless
+// the option is a string, it also returns nil for an empty text, since old charms have empty texts as
+// defaults.
 func (o Option) fromNode(n *yaml.Node) (any, error) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
 
+	isEmptyText := n.Kind == yaml.ScalarNode && n.Value == ""
 	switch {
-	case n.IsZero() || n.ShortTag() == "!!null" || n.Value == "" && n.Kind == yaml.ScalarNode && o.Type != String:
+	case n.IsZero(), n.ShortTag() == "!!null":
+		return nil, nil
+	case isEmptyText && o.Type != String:
 		return nil, nil
 	case n.Kind == yaml.MappingNode:
 		return nil, o.typeError("a dictionary")
@@ -232,7 +239,8 @@ func (o Option) fromNode(n *yaml.Node) (any, error) {
 	}
 
 	if n.ShortTag() == "!!int" && (o.Type == Int || o.Type == Float) {
-		var whole int64 // YAML knows octal and hexadecimal numbers, too
+		// YAML also has octal and hexadecimal numbers.
+		var whole int64
 		if err := n.Decode(&whole); err == nil {
 			return o.fromInt(whole)
 		}
@@ -268,13 +276,13 @@ func (o Option) fromText(text string) (any, error) {
 	return nil, o.typeError(fmt.Sprintf("%.60q", text))
 }
 
-// checkText refuses strings that cannot be passed to a hook.
+// checkText returns an error for a string that cannot be passed to a hook.
 func checkText(s string) error {
 	if !utf8.ValidString(s) {
-		return fmt.Errorf("%.60q is not UTF-8: encode it, as with base64", s)
+		return fmt.Errorf("%.60q is not UTF-8: encode it, for example with base64", s)
 	}
 	if strings.ContainsRune(s, 0) {
-		return errors.New("the value has a NUL byte: encode it, as with base64")
+		return errors.New("the value has a NUL byte: encode it, for example with base64")
 	}
 
 	return nil

@@ -7,37 +7,38 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Role is the role of one end in a relation.
+// Role is the role of an endpoint in a relation.
 type Role string
 
-// The roles. Charms have "requires" where the tools have "consumes".
+// The roles. The role that tools call "consumes" is "requires" in charms.
 const (
 	Provides Role = "provides"
 	Consumes Role = "consumes"
 	Peers    Role = "peers"
 )
 
-// Scope is the units between which a relation is.
+// Scope determines which units a relation connects.
 type Scope string
 
-// The scopes: all units of both services, or only those on one machine (a
-// subordinate and its principal).
+// The scopes. Global connects all units of both services. Container connects only units on one machine: a
+// subordinate and its principal.
 const (
 	Global    Scope = "global"
 	Container Scope = "container"
 )
 
-// JujuInfo is the relation that every service provides without declaring it, and its interface.
+// JujuInfo is the name of the relation that every service provides without declaring it, and of the
+// relation's interface.
 const JujuInfo = "juju-info"
 
-// Relation is one end of a relation as a charm declares it.
+// Relation is an endpoint of a relation, as a charm declares it.
 type Relation struct {
 	Name      string `json:"name"`
 	Role      Role   `json:"role"`
 	Interface string `json:"interface"`
 	Scope     Scope  `json:"scope"`
 	Optional  bool   `json:"optional,omitempty"`
-	Limit     int    `json:"limit,omitempty"` // 0: no limit
+	Limit     int    `json:"limit,omitempty"` // 0 for no limit
 }
 
 // ImpliedRelation returns the relation that every service provides.
@@ -45,8 +46,7 @@ func ImpliedRelation() Relation {
 	return Relation{Name: JujuInfo, Role: Provides, Interface: JujuInfo, Scope: Global}
 }
 
-// relationYAML is a relation in metadata.yaml: `db: mysql`, or `db:` with a
-// mapping of the keys below.
+// relationYAML is a relation in metadata.yaml: `db: mysql`, or `db:` with a mapping of these keys.
 type relationYAML struct {
 	Interface string
 	Scope     string
@@ -54,8 +54,8 @@ type relationYAML struct {
 	Limit     intYAML
 }
 
-// UnmarshalYAML reads a relation in both forms: an interface's name, or a mapping. It reads the mapping's
-// nodes itself, since a decoder for each relation would count the expansion of aliases from zero.
+// UnmarshalYAML reads a relation in both forms: an interface's name, or a mapping. It does not decode the
+// mapping as a whole, since each decoder counts the expansion of aliases from zero.
 func (r *relationYAML) UnmarshalYAML(n *yaml.Node) error {
 	switch n.Kind {
 	case yaml.ScalarNode:
@@ -122,8 +122,8 @@ func (r relationYAML) toRelation(name string, role Role) (Relation, error) {
 }
 
 // checkReserved returns an error for names that begin with "juju", which are reserved for relations that
-// every service provides. A subordinate may require its principal's under such a name. Juju's own charms,
-// whose names begin so, may use all of them except juju-info.
+// every service provides. A subordinate can use such a name to require its principal's relation. Charms whose
+// own names begin with "juju-" belong to Juju, and can use all of these names except juju-info.
 func (r Relation) checkReserved(m *Meta) error {
 	if strings.HasPrefix(m.Name, "juju-") && r.Name != JujuInfo {
 		return nil
@@ -134,7 +134,7 @@ func (r Relation) checkReserved(m *Meta) error {
 		return fmt.Errorf("relation %q: names that begin with juju are reserved", r.Name)
 	}
 	if isReserved(r.Interface) && r.Role != Consumes {
-		return fmt.Errorf("relation %q: interface %q is reserved: it can be required only", r.Name, r.Interface)
+		return fmt.Errorf("relation %q: interface %q is reserved: a charm can only require it", r.Name, r.Interface)
 	}
 
 	return nil

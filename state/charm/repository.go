@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Repository is a directory of charms, as SERIES/CHARM or CHARM. A charm's name is in its
-// metadata, whatever its folder's is.
+// Repository is a directory of charms, with subdirectories SERIES/CHARM or CHARM. A charm's name comes from
+// its metadata, not from its directory.
 type Repository struct {
 	Dir string
 }
@@ -21,17 +21,18 @@ type Repository struct {
 // Found is a charm in a repository.
 type Found struct {
 	*Charm
-	Path    string // of its directory
-	Archive string // the name of the archive that Path was unpacked from; empty: there is none
-	Series  string // the folder above it; empty if it is in the repository itself
+	Path    string // path of the charm's directory
+	Archive string // name of the archive that Path was unpacked from; empty without an archive
+	Series  string // name of the directory above Path; empty if Path is directly in the repository
 }
 
-// ErrNotInRepository is returned if a repository has no such charm.
+// ErrNotInRepository is returned if a repository does not have the charm.
 var ErrNotInRepository = errors.New("no such charm in the repository")
 
-// Find returns the charm that ref names. Among several it prefers the greatest revision, then a charm in the
-// repository itself over one in a series' directory, then the first by name of the directories. If there is
-// none, it returns ErrNotInRepository, with the charms there that could not be read and why.
+// Find returns the charm that ref names. If several charms match, it returns the charm with the greatest
+// revision. Among charms with that revision, it prefers a charm directly in the repository to a charm in a
+// series' directory, and then the first by path. If no charm matches, it returns ErrNotInRepository, with the
+// errors of all charms in the repository that could not be read.
 func (r Repository) Find(ref Ref) (Found, error) {
 	found, broken, err := r.findAll(ref)
 	if err != nil {
@@ -51,8 +52,7 @@ func (r Repository) Find(ref Ref) (Found, error) {
 	}), nil
 }
 
-// findAll returns all charms in the repository that ref can mean, and the errors of those that cannot be
-// read.
+// findAll returns all charms in the repository that ref can mean, and the errors of charms that cannot be read.
 func (r Repository) findAll(ref Ref) (found []Found, broken []error, err error) {
 	if _, err := os.ReadDir(r.Dir); err != nil {
 		return nil, nil, err
@@ -107,7 +107,7 @@ func (f Found) matchesRef(ref Ref) bool {
 	return f.Series == "" && f.Meta.Supports(ref.Series)
 }
 
-// IsCharm reports whether dir is a charm's, by its files.
+// IsCharm reports whether dir has the files of a charm.
 func IsCharm(dir string) bool {
 	for _, name := range []string{"metadata.yaml", "charmcraft.yaml"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
@@ -117,14 +117,14 @@ func IsCharm(dir string) bool {
 	return false
 }
 
-// URL names one revision of a charm: "local:precise/mysql-7".
+// URL names one revision of a charm, such as "local:precise/mysql-7".
 type URL struct {
 	Series   string
 	Name     string
 	Revision int
 }
 
-// String prints the URL as ParseURL reads it.
+// String returns the URL in the form that ParseURL reads.
 func (u URL) String() string {
 	return fmt.Sprintf("local:%s/%s-%d", u.Series, u.Name, u.Revision)
 }
@@ -138,7 +138,7 @@ func (u *URL) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// ParseURL reads a charm URL with all of its three parts.
+// ParseURL parses a charm URL. It returns an error unless the URL has a series, a name and a revision.
 func ParseURL(s string) (URL, error) {
 	ref, err := ParseRef(s)
 	if err != nil {
@@ -151,7 +151,8 @@ func ParseURL(s string) (URL, error) {
 	return URL(ref), nil
 }
 
-// ShortURL returns a charm's URL without its series, as newer versions of Juju write it: local:mysql-3.
+// ShortURL returns a charm's URL without its series, as newer versions of Juju write it, such as
+// local:mysql-3. It returns any other text unchanged.
 func ShortURL(text string) string {
 	url, err := ParseURL(text)
 	if err != nil {
@@ -160,15 +161,15 @@ func ShortURL(text string) string {
 	return fmt.Sprintf("local:%s-%d", url.Name, url.Revision)
 }
 
-// Ref is an operator's reference to a charm in a repository. Series is empty if any will
-// do, Revision -1 if the greatest is meant.
+// Ref is an operator's reference to a charm in a repository. Series is empty for any series. Revision is -1
+// for the greatest revision.
 type Ref struct {
 	Series   string
 	Name     string
 	Revision int
 }
 
-// String prints the reference as ParseRef reads it: "precise/mysql-7".
+// String returns the reference in the form that ParseRef reads, such as "precise/mysql-7".
 func (r Ref) String() string {
 	text := r.Name
 	if r.Series != "" {
@@ -180,14 +181,14 @@ func (r Ref) String() string {
 	return text
 }
 
-// ParseRef reads NAME, SERIES/NAME, local:NAME or local:SERIES/NAME, each with
-// or without -REVISION. Any other scheme is refused with advice.
+// ParseRef parses NAME, SERIES/NAME, local:NAME or local:SERIES/NAME, each with or without -REVISION. For
+// other schemes it returns an error with advice.
 func ParseRef(s string) (_ Ref, err error) {
 	rest := s
 	if scheme, after, ok := strings.Cut(s, ":"); ok {
 		if scheme != "local" {
-			return Ref{}, fmt.Errorf("cannot use charm URL %q: a charm of the store is ch:NAME, one of a repository local:NAME, "+
-				"and a directory a path like ./NAME", s)
+			return Ref{}, fmt.Errorf("cannot use charm URL %q: write ch:NAME for a charm from the store, local:NAME for one from a repository, "+
+				"or a path such as ./NAME for a directory", s)
 		}
 		rest = after
 	}
@@ -210,14 +211,14 @@ func ParseRef(s string) (_ Ref, err error) {
 	return ref, CheckName(ref.Name)
 }
 
-// cutRevision splits "mysql-7"; the revision is -1 if there is none.
+// cutRevision splits a text such as "mysql-7". It returns the revision -1 if the text has no revision.
 func cutRevision(s string) (name string, revision int) {
 	dash := strings.LastIndexByte(s, '-')
 	if dash < 0 {
 		return s, -1
 	}
 	n, err := strconv.Atoi(s[dash+1:])
-	if err != nil || n < 0 || n > maxRevision || strconv.Itoa(n) != s[dash+1:] {
+	if err != nil || n < 0 || n > MaxRevision || strconv.Itoa(n) != s[dash+1:] {
 		return s, -1
 	}
 

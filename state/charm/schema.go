@@ -15,18 +15,19 @@ import (
 	"bijou/state/number"
 )
 
-// maxDepth bounds the nesting of a schema.
+// maxDepth is how deeply schemas can be nested.
 const maxDepth = 32
 
-// Schema is the part of JSON Schema that charms use, for one parameter of an action.
-// Unknown keywords are ignored, as the standard has it. Numbers are as they were written.
+// Schema is the part of JSON Schema that charms use, for one parameter of an action. Unknown keywords are
+// ignored, as the standard requires. Numbers keep the form in which they were written. UnmarshalYAML reads
+// the fields whose YAML key is "-".
 type Schema struct {
-	Types       Strings           `json:"types,omitempty" yaml:"type"` // one of these; none: anything
+	Types       Strings           `json:"types,omitempty" yaml:"type"` // the allowed types; empty for any type
 	Title       string            `json:"title,omitempty" yaml:"title"`
 	Description string            `json:"description,omitempty" yaml:"description"`
-	Default     any               `json:"default,omitempty" yaml:"-"` // this and the next three: UnmarshalYAML
+	Default     any               `json:"default,omitempty" yaml:"-"`
 	Enum        []any             `json:"enum,omitempty" yaml:"-"`
-	Minimum     json.Number       `json:"minimum,omitempty" yaml:"-"` // empty: none
+	Minimum     json.Number       `json:"minimum,omitempty" yaml:"-"` // empty for no minimum
 	Maximum     json.Number       `json:"maximum,omitempty" yaml:"-"`
 	MinLength   *int              `json:"minLength,omitempty" yaml:"minLength"` // in characters
 	MaxLength   *int              `json:"maxLength,omitempty" yaml:"maxLength"`
@@ -34,13 +35,13 @@ type Schema struct {
 	Items       *Schema           `json:"items,omitempty" yaml:"items"`
 	Properties  map[string]Schema `json:"properties,omitempty" yaml:"properties"`
 	Required    []string          `json:"required,omitempty" yaml:"required"`
-	// Closed: a dictionary may have nothing but Properties.
+	// Closed is true if a dictionary can have only the keys in Properties.
 	Closed closedYAML `json:"closed,omitempty" yaml:"additionalProperties"`
 }
 
-// UnmarshalYAML keeps the schema's values as they are written.
+// UnmarshalYAML reads a schema, and keeps its numbers as they were written.
 func (s *Schema) UnmarshalYAML(n *yaml.Node) error {
-	type keywords Schema // without this method
+	type keywords Schema // a type without this method
 	if err := n.Decode((*keywords)(s)); err != nil {
 		return err
 	}
@@ -69,24 +70,32 @@ func (s *Schema) UnmarshalYAML(n *yaml.Node) error {
 
 func decodeEnum(n *yaml.Node) ([]any, error) {
 	value, err := number.FromYAML(n)
-	list, is := value.([]any)
-	if err == nil && !is && value != nil {
-		err = fmt.Errorf("%s is not a list", formatValue(value))
+	if err != nil || value == nil {
+		return nil, err
 	}
-	return list, err
+
+	list, is := value.([]any)
+	if !is {
+		return nil, fmt.Errorf("%s is not a list", formatValue(value))
+	}
+	return list, nil
 }
 
 func decodeLimit(n *yaml.Node) (json.Number, error) {
 	value, err := number.FromYAML(n)
-	limit, is := value.(json.Number)
-	if err == nil && !is && value != nil {
-		err = fmt.Errorf("%s is not a number", formatValue(value))
+	if err != nil || value == nil {
+		return "", err
 	}
-	return limit, err
+
+	limit, is := value.(json.Number)
+	if !is {
+		return "", fmt.Errorf("%s is not a number", formatValue(value))
+	}
+	return limit, nil
 }
 
-// closedYAML is true for `additionalProperties: false`. A schema in that place allows what
-// it describes; values are not checked against it.
+// closedYAML is true for `additionalProperties: false`. If additionalProperties is a schema, closedYAML is
+// false, and values are not checked against that schema.
 type closedYAML bool
 
 // UnmarshalYAML accepts a boolean or a schema.
@@ -101,7 +110,7 @@ func (c *closedYAML) UnmarshalYAML(n *yaml.Node) error {
 	return err
 }
 
-// checkSchema checks the schema itself. at is the path to it, for errors.
+// checkSchema checks the schema itself. at is the schema's path, for errors.
 func (s Schema) checkSchema(at string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%s: nested too deep: more than %d levels", at, maxDepth)
@@ -133,7 +142,7 @@ func (s Schema) checkSchema(at string, depth int) error {
 	return nil
 }
 
-// checkValue checks a value of JSON's types, with numbers as json.Number.
+// checkValue checks a value against the schema. The value has JSON's types, with numbers as json.Number.
 func (s Schema) checkValue(at string, value any) error {
 	if !s.hasType(value) {
 		return fmt.Errorf("%s: %s is not of type %s", at, formatValue(value), strings.Join(s.Types, " or "))
@@ -141,12 +150,12 @@ func (s Schema) checkValue(at string, value any) error {
 
 	same := func(other any) bool { return number.Equal(other, value) }
 	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, same) {
-		return fmt.Errorf("%s: %s is none of %s", at, formatValue(value), formatValue(s.Enum))
+		return fmt.Errorf("%s: %s is not one of %s", at, formatValue(value), formatValue(s.Enum))
 	}
 
 	switch v := value.(type) {
 	case string:
-		return s.checkText(at, v)
+		return s.checkString(at, v)
 	case json.Number:
 		return s.checkNumber(at, v)
 	case []any:
@@ -162,7 +171,7 @@ func (s Schema) hasType(value any) bool {
 	return len(s.Types) == 0 || slices.ContainsFunc(s.Types, func(t string) bool { return isType(t, value) })
 }
 
-// isType reports whether a value has the JSON Schema type of that name.
+// isType reports whether a value has the type of JSON Schema with this name.
 func isType(name string, value any) (is bool) {
 	switch name {
 	case "null":
@@ -186,8 +195,8 @@ func isType(name string, value any) (is bool) {
 	return is
 }
 
-// checkText checks a string against the schema.
-func (s Schema) checkText(at, v string) error {
+// checkString checks a string against the schema.
+func (s Schema) checkString(at, v string) error {
 	n := utf8.RuneCountInString(v)
 	switch {
 	case s.MinLength != nil && n < *s.MinLength:
@@ -239,7 +248,7 @@ func (s Schema) checkDictionary(at string, v map[string]any) error {
 	for _, name := range slices.Sorted(maps.Keys(v)) {
 		p, known := s.Properties[name]
 		if !known && bool(s.Closed) {
-			return fmt.Errorf("unknown parameter %s: known are %s",
+			return fmt.Errorf("unknown parameter %s; the known ones are %s",
 				joinPath(at, name), cmp.Or(strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", "), "none"))
 		}
 
@@ -253,8 +262,7 @@ func (s Schema) checkDictionary(at string, v map[string]any) error {
 	return nil
 }
 
-// complete adds defaults to dictionaries, and writes numbers that the charm wants as integers in plain
-// digits.
+// complete returns the value with defaults in its dictionaries. It writes integers in plain digits.
 func (s Schema) complete(value any) any {
 	switch v := value.(type) {
 	case json.Number:
@@ -281,7 +289,7 @@ func (s Schema) completeList(list []any) []any {
 	return full
 }
 
-// completeDictionary returns the object with defaults for the values that are not given.
+// completeDictionary returns the dictionary with defaults for the values that are not given.
 func (s Schema) completeDictionary(v map[string]any) map[string]any {
 	full := map[string]any{}
 	maps.Copy(full, v)

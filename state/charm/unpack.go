@@ -15,21 +15,21 @@ import (
 
 // UnpackOptions are options of Unpack.
 type UnpackOptions struct {
-	SHA256   string   // hex; if set, an archive with another sum is refused before anything is written
+	SHA256   string   // the archive's sum in hex, checked before anything is written; empty for no check
 	Tools    []string // names of the hook tools
-	ToolsDir string   // where links named like a hook tool point to: ToolsDir/NAME
-	Scratch  bool     // it need not survive a crash of the machine: nothing is synced
+	ToolsDir string   // directory of the hook tools; a symlink with the name of a tool points to ToolsDir/NAME
+	Scratch  bool     // if true, nothing is synced, since the directory need not survive a crash of the host
 }
 
-// ErrChecksum is returned if an archive is not the one that was asked for.
+// ErrChecksum is returned if an archive does not have the expected checksum.
 var ErrChecksum = errors.New("checksum differs")
 
-// Unpack unpacks a charm archive of size bytes into dir, which it makes and which must not exist. To
-// replace a charm that is in use, unpack beside it and rename.
+// Unpack unpacks a charm archive of size bytes into dir. It creates dir, which must not exist. To replace a
+// charm that is in use, the caller must unpack into another directory and rename it.
 //
-// It writes nothing outside dir. It keeps permissions, but makes hooks and programs executable, files
-// without permissions readable, and directories open to their owner. Everything is synced when it returns.
-// After an error dir is removed. With opts.Scratch nothing is synced, and errors do not name dir.
+// It writes nothing outside dir. It keeps permissions, but makes hooks and programs executable, files without
+// permissions readable, and directories accessible to their owner. Everything is synced when it returns.
+// After an error it removes dir. With opts.Scratch it does not sync, and its errors do not name dir.
 func Unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions) (err error) {
 	defer func() {
 		if err != nil && !opts.Scratch {
@@ -39,8 +39,8 @@ func Unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions) (err erro
 	return unpack(r, size, dir, opts, defaultLimits())
 }
 
-// CheckArchive returns the error that Unpack would, as far as can be found without
-// unpacking. Tools are the names of the hook tools.
+// CheckArchive returns the error that Unpack would return, without reading the contents of files. tools are
+// the names of the hook tools.
 func CheckArchive(r io.ReaderAt, size int64, tools []string) (err error) {
 	defer func() {
 		if err != nil {
@@ -52,7 +52,53 @@ func CheckArchive(r io.ReaderAt, size int64, tools []string) (err error) {
 	return err
 }
 
-// Verify returns ErrChecksum if the archive's sha256 (hex) is not the wanted one.
+// ReadPacked reads the charm in the archive at path, after the checks of [CheckArchive]. Unless dir is empty, it
+// also unpacks the archive into dir, as [Unpack] does with Scratch.
+func ReadPacked(path, dir string, tools []string) (*Charm, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckArchive(file, info.Size(), tools); err != nil {
+		return nil, err
+	}
+	if dir != "" {
+		options := UnpackOptions{Tools: tools, Scratch: true}
+		if err := Unpack(file, info.Size(), dir, options); err != nil {
+			return nil, err
+		}
+	}
+
+	return ReadArchive(file, info.Size())
+}
+
+// ReadPackedFile reads a file of YAML in the archive of a charm or bundle at path. It follows symlinks within the
+// archive.
+func ReadPackedFile(path, name string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	t, err := openArchive(file, info.Size(), defaultLimits())
+	if err != nil {
+		return nil, err
+	}
+	return t.readFile(name)
+}
+
+// Verify returns ErrChecksum if the archive's SHA-256 sum in hex is not want.
 func Verify(r io.ReaderAt, size int64, want string) error {
 	got, _, err := osutil.DigestReader(io.NewSectionReader(r, 0, size))
 	if err != nil {
@@ -65,7 +111,8 @@ func Verify(r io.ReaderAt, size int64, want string) error {
 	return nil
 }
 
-// checkArchive checks everything in an archive except the contents of its files.
+// checkArchive reads an archive's tree and checks everything except the contents of its files. In the tree that
+// it returns, programs are executable.
 func checkArchive(r io.ReaderAt, size int64, tools []string, l limits) (*archiveTree, *linkResolver, error) {
 	t, err := openArchive(r, size, l)
 	if err != nil {
@@ -76,12 +123,15 @@ func checkArchive(r io.ReaderAt, size int64, tools []string, l limits) (*archive
 		return nil, nil, err
 	}
 
-	res := newLinkResolver(links, tools)
-	if err := res.checkLinks(); err != nil {
+	resolver := newLinkResolver(links, tools)
+	if err := resolver.checkLinks(); err != nil {
+		return nil, nil, err
+	}
+	if err := t.permitPrograms(resolver); err != nil {
 		return nil, nil, err
 	}
 
-	return t, res, t.permitPrograms(res)
+	return t, resolver, nil
 }
 
 // unpack checks an archive, and unpacks it into a new directory, which it removes if it fails.
@@ -92,14 +142,14 @@ func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits)
 		}
 	}
 
-	t, res, err := checkArchive(r, size, opts.Tools, l)
+	t, resolver, err := checkArchive(r, size, opts.Tools, l)
 	if err != nil {
 		return err
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	if err := unpackInto(dir, t, res, opts); err != nil {
+	if err := unpackInto(dir, t, resolver, opts); err != nil {
 		if !opts.Scratch {
 			err = osutil.InFolder(err, dir)
 		}
@@ -109,16 +159,16 @@ func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits)
 	return nil
 }
 
-// unpackInto creates all entries of the tree in dir, and then sets the modes of directories, from the inner
-// to the outer ones.
-func unpackInto(dir string, t *archiveTree, res *linkResolver, opts UnpackOptions) error {
+// unpackInto creates all entries of the tree in dir, and then sets their permissions, each directory after
+// its files.
+func unpackInto(dir string, t *archiveTree, resolver *linkResolver, opts UnpackOptions) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
 
-	u := &unpacker{root: root, links: res, toolsDir: opts.ToolsDir, limits: t.limits}
+	u := &unpacker{root: root, links: resolver, toolsDir: opts.ToolsDir, limits: t.limits}
 	entries := t.sortedEntries()
 	u.syncEach = !opts.Scratch && len(entries) <= maxSyncedFiles
 	for _, e := range entries {
@@ -127,7 +177,8 @@ func unpackInto(dir string, t *archiveTree, res *linkResolver, opts UnpackOption
 		}
 	}
 
-	slices.Reverse(entries) // a folder is finished after what is in it
+	// A directory must be finished after its files, since its permissions may forbid writing.
+	slices.Reverse(entries)
 	for _, e := range append(entries, entry{name: ".", mode: fs.ModeDir | 0o755}) {
 		if err := u.finishEntry(e); err != nil {
 			return fmt.Errorf("file %q: %w", e.name, err)
@@ -144,16 +195,17 @@ func unpackInto(dir string, t *archiveTree, res *linkResolver, opts UnpackOption
 	return nil
 }
 
-// maxSyncedFiles is how many files are synced one by one. More of them take longer than to sync the
-// whole file system: 100,000 took over a minute, all at once take a second.
+// maxSyncedFiles is how many files are synced separately. For more files it is faster to sync the whole file
+// system. Syncing 100,000 files separately took more than a minute, and syncing the file system took a
+// second.
 const maxSyncedFiles = 200
 
 type unpacker struct {
 	root     *os.Root
-	syncEach bool // every file is synced by itself
+	syncEach bool // whether each file is synced separately
 	links    *linkResolver
 	toolsDir string
-	written  int64 // bytes of all files so far: what an archive says of itself does not count
+	written  int64 // bytes written so far; the sizes in an archive's list cannot be trusted
 	limits   limits
 }
 
@@ -173,7 +225,7 @@ func (u *unpacker) createEntry(e entry) error {
 	return u.writeFile(e)
 }
 
-// writeFile writes one file, and counts its bytes against the limit.
+// writeFile writes one file. It returns an error if all files together exceed the limit.
 func (u *unpacker) writeFile(e entry) (err error) {
 	r, err := e.zip.Open()
 	if err != nil {
@@ -199,7 +251,7 @@ func (u *unpacker) writeFile(e entry) (err error) {
 	return u.limits.checkUnpacked(u.written)
 }
 
-// finishEntry sets a file's permissions, and syncs the file if that is wanted.
+// finishEntry sets the permissions of a file or directory, and syncs it if syncEach is true. It ignores symlinks.
 func (u *unpacker) finishEntry(e entry) error {
 	perm := e.mode &^ fs.ModeType
 	if e.mode.Type() == fs.ModeSymlink {
@@ -207,7 +259,8 @@ func (u *unpacker) finishEntry(e entry) error {
 	}
 
 	if e.mode.IsDir() {
-		perm |= 0o700 // so that the charm can be replaced and removed
+		// Without these bits the agent could not replace or remove the charm.
+		perm |= 0o700
 	}
 	f, err := u.root.Open(e.name)
 	if err != nil {
@@ -230,8 +283,8 @@ const (
 	MaxYAML     = 1 << 20  // bytes of metadata.yaml, config.yaml and the like
 )
 
-// maxDirectory bounds what is read of an archive's list of files: enough for
-// MaxFiles with long names, too little to fill the memory of an agent.
+// maxDirectory is the largest size of an archive's list of files, in bytes. It is enough for MaxFiles with
+// long names, but does not fill the memory of an agent.
 const maxDirectory = 32 << 20
 
 // limits are parameters so that tests can pass smaller ones.
@@ -244,14 +297,14 @@ func defaultLimits() limits { return limits{packed: MaxPacked, unpacked: MaxUnpa
 
 func (l limits) checkPacked(size int64) error {
 	if size > l.packed {
-		return fmt.Errorf("archive is too big: %s or more, at most %s", formatSize(size), formatSize(l.packed))
+		return fmt.Errorf("archive is too big: %s or more; the limit is %s", formatSize(size), formatSize(l.packed))
 	}
 	return nil
 }
 
 func (l limits) checkUnpacked(size int64) error {
 	if size > l.unpacked {
-		return fmt.Errorf("files are too big: %s or more together, at most %s",
+		return fmt.Errorf("files are too big: %s or more together; the limit is %s",
 			formatSize(size), formatSize(l.unpacked))
 	}
 	return nil
@@ -259,12 +312,13 @@ func (l limits) checkUnpacked(size int64) error {
 
 func (l limits) checkFiles(n int) error {
 	if n > l.files {
-		return fmt.Errorf("too many files: %d or more, at most %d", n, l.files)
+		return fmt.Errorf("too many files: %d or more; the limit is %d", n, l.files)
 	}
 	return nil
 }
 
-// formatSize formats a number of bytes exactly, so that a limit differs from a size that exceeds it by one.
+// formatSize formats a number of bytes without rounding, so that a size that exceeds a limit by one byte
+// looks different from the limit.
 func formatSize(n int64) string {
 	for _, unit := range []struct {
 		size int64

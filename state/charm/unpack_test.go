@@ -21,22 +21,22 @@ func TestUnpackRefuses(t *testing.T) {
 		files     []zipped
 		complaint string
 	}{
-		"dot dot":               {[]zipped{{name: "../x"}}, `file "../x": its name leads out of the charm`},
-		"dot dot inside":        {[]zipped{{name: "a/../../x"}}, "its name leads out of the charm"},
-		"dot dot that stays":    {[]zipped{{name: "a/../x"}}, "its name leads out of the charm"},
+		"dot dot":               {[]zipped{{name: "../x"}}, `file "../x": its name leads outside of the charm`},
+		"dot dot inside":        {[]zipped{{name: "a/../../x"}}, "its name leads outside of the charm"},
+		"dot dot that stays":    {[]zipped{{name: "a/../x"}}, "its name leads outside of the charm"},
 		"absolute":              {[]zipped{{name: "/etc/x"}}, "its name is absolute"},
 		"empty":                 {[]zipped{{name: ""}}, "its name is empty or has empty parts"},
 		"dot":                   {[]zipped{{name: "./", mode: fs.ModeDir | 0o755}}, "its name is empty or has empty parts"},
 		"empty part":            {[]zipped{{name: "a//b"}}, "its name is empty or has empty parts"},
 		"NUL":                   {[]zipped{{name: "a\x00b"}}, "NUL byte"},
 		"not UTF-8":             {[]zipped{{name: "a\xff"}}, "not UTF-8"},
-		"long name":             {[]zipped{{name: strings.Repeat("a/", 3000) + "a"}}, "its name has 6001 bytes, at most 4095"},
-		"long part":             {[]zipped{{name: "d/" + strings.Repeat("x", 256)}}, "a part of its name has 256 bytes, at most 255"},
-		"twice":                 {[]zipped{{name: "a"}, {name: "a"}}, `file "a" is in the archive twice`},
+		"long name":             {[]zipped{{name: strings.Repeat("a/", 3000) + "a"}}, "its name has 6001 bytes; the limit is 4095"},
+		"long part":             {[]zipped{{name: "d/" + strings.Repeat("x", 256)}}, "a part of its name has 256 bytes; the limit is 255"},
+		"twice":                 {[]zipped{{name: "a"}, {name: "a"}}, `file "a" appears twice in the archive`},
 		"file and folder":       {[]zipped{{name: "a"}, {name: "a/", mode: fs.ModeDir | 0o755}}, "twice"},
 		"metadata twice":        {[]zipped{{name: "metadata.yaml"}}, "twice"},
-		"file in a file":        {[]zipped{{name: "a/b"}, {name: "a"}}, `file "a/b" lies in "a", which is not a folder`},
-		"file through a link":   {[]zipped{{name: "a", mode: link, content: "/tmp"}, {name: "a/b"}}, `lies in "a", which is not a folder`},
+		"file in a file":        {[]zipped{{name: "a/b"}, {name: "a"}}, `file "a/b" lies in "a", which is not a directory`},
+		"file through a link":   {[]zipped{{name: "a", mode: link, content: "/tmp"}, {name: "a/b"}}, `lies in "a", which is not a directory`},
 		"link out":              {[]zipped{{name: "a", mode: link, content: "../../x"}}, `link "a" to "../../x": it points outside of the charm`},
 		"absolute link":         {[]zipped{{name: "a", mode: link, content: "/etc/passwd"}}, "it points outside of the charm"},
 		"link out through link": {[]zipped{{name: "d/up", mode: link, content: ".."}, {name: "a", mode: link, content: "d/up/../x"}}, `link "a" to "d/up/../x": it points outside`},
@@ -44,7 +44,7 @@ func TestUnpackRefuses(t *testing.T) {
 		"empty link":            {[]zipped{{name: "a", mode: link}}, "its target is not a path"},
 		"long link":             {[]zipped{{name: "a", mode: link, content: strings.Repeat("x", 5000)}}, "its target has 5000 bytes"},
 		"growing link":          {[]zipped{{name: "a", mode: link, content: strings.Repeat("x/", 2000) + "x"}, {name: "b", mode: link, content: strings.Repeat("y/", 100) + "../a"}}, ""},
-		"device":                {[]zipped{{name: "a", mode: fs.ModeDevice | 0o644}}, "neither a file, a folder nor a link: a device"},
+		"device":                {[]zipped{{name: "a", mode: fs.ModeDevice | 0o644}}, "neither a file, a directory nor a symlink: a device"},
 		"pipe":                  {[]zipped{{name: "a", mode: fs.ModeNamedPipe | 0o644}}, "a named pipe"},
 		"socket":                {[]zipped{{name: "a", mode: fs.ModeSocket | 0o644}}, "a socket"},
 	} {
@@ -57,7 +57,48 @@ func TestUnpackRefuses(t *testing.T) {
 	}
 }
 
-// tryUnpack unpacks an archive. After a failure nothing can be left, and nothing can ever be outside.
+// TestManyLongLinks checks that the targets of symlinks cannot fill the memory.
+func TestManyLongLinks(t *testing.T) {
+	files := make([]zipped, 4100)
+	for i := range files {
+		files[i] = zipped{name: fmt.Sprintf("l%d", i), mode: fs.ModeSymlink | 0o777, content: strings.Repeat("x", maxPath)}
+	}
+	err := tryUnpack(t, makeZip(t, files...), defaultLimits())
+	if err == nil || !strings.Contains(err.Error(), "the targets of links are too big: 16781312 bytes or more together, at most 16 MiB") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestReadPackedFile checks that a file of a bundle's archive is read with the limits of a charm's archive.
+func TestReadPackedFile(t *testing.T) {
+	for name, c := range map[string]struct {
+		files     []zipped
+		complaint string
+	}{
+		"there":      {[]zipped{{name: "bundle.yaml", content: "a: b"}}, ""},
+		"missing":    {nil, "does not exist"},
+		"too large":  {[]zipped{{name: "bundle.yaml", content: strings.Repeat("x", MaxYAML+1)}}, "too big"},
+		"long names": {[]zipped{{name: "bundle.yaml", content: "a: b"}, {name: strings.Repeat("a/", 30_000) + "a"}}, "its name has 60001 bytes"},
+		"a link out": {[]zipped{{name: "bundle.yaml", mode: fs.ModeSymlink | 0o777, content: "../x"}}, "outside of the charm"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "bundle.zip")
+			if err := os.WriteFile(path, makeZip(t, c.files...), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			data, err := ReadPackedFile(path, "bundle.yaml")
+			if c.complaint == "" && (err != nil || string(data) != "a: b") {
+				t.Errorf("%q, %v", data, err)
+			}
+			if c.complaint != "" && (err == nil || !strings.Contains(err.Error(), c.complaint)) {
+				t.Errorf("got %v, want an error with %q", err, c.complaint)
+			}
+		})
+	}
+}
+
+// tryUnpack unpacks an archive. After a failure no file may remain, and no file may ever be created outside
+// the directory.
 func tryUnpack(t *testing.T, data []byte, l limits) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -86,7 +127,8 @@ func TestUnpackOfManyFiles(t *testing.T) {
 	for _, scratch := range []bool{false, true} {
 		to := filepath.Join(t.TempDir(), "charm")
 		must(t, Unpack(bytes.NewReader(data), int64(len(data)), to, UnpackOptions{Scratch: scratch}))
-		if n := len(listing(t, to)); n != len(files)+3 { // metadata, "d" and the directory itself
+		// The three others are the metadata, "d" and the directory itself.
+		if n := len(listing(t, to)); n != len(files)+3 {
 			t.Errorf("scratch %t: %d files", scratch, n)
 		}
 	}
@@ -102,11 +144,11 @@ func TestUnpackHoldsItsLimits(t *testing.T) {
 		limits    limits
 		complaint string
 	}{
-		"bomb":        {big, small, "files are too big: 1012 bytes or more together, at most 1000 bytes"},
+		"bomb":        {big, small, "files are too big: 1012 bytes or more together; the limit is 1000 bytes"},
 		"lying bomb":  {liar, small, "not a valid zip file"},
-		"packed":      {big, limits{packed: 100, unpacked: 1 << 20, files: 10}, fmt.Sprintf("archive is too big: %d bytes or more, at most 100 bytes", len(big))},
-		"files":       {makeZip(t, zipped{name: "a"}, zipped{name: "b"}), limits{packed: 1 << 20, unpacked: 1 << 20, files: 2}, "too many files: 3 or more, at most 2"},
-		"folders":     {makeZip(t, zipped{name: "a/b/c/d/e"}), limits{packed: 1 << 20, unpacked: 1 << 20, files: 5}, "too many files: 6 or more, at most 5"},
+		"packed":      {big, limits{packed: 100, unpacked: 1 << 20, files: 10}, fmt.Sprintf("archive is too big: %d bytes or more; the limit is 100 bytes", len(big))},
+		"files":       {makeZip(t, zipped{name: "a"}, zipped{name: "b"}), limits{packed: 1 << 20, unpacked: 1 << 20, files: 2}, "too many files: 3 or more; the limit is 2"},
+		"folders":     {makeZip(t, zipped{name: "a/b/c/d/e"}), limits{packed: 1 << 20, unpacked: 1 << 20, files: 5}, "too many files: 6 or more; the limit is 5"},
 		"no zip":      {[]byte("hello"), small, "not a valid zip file"},
 		"nothing":     {nil, small, "not a valid zip file"},
 		"cut short":   {big[:len(big)-30], small, "not a valid zip file"},
@@ -120,7 +162,7 @@ func TestUnpackHoldsItsLimits(t *testing.T) {
 	}
 }
 
-// understate replaces a size in the archive's central directory.
+// understate replaces a size in the archive's central directory with a smaller one.
 func understate(t *testing.T, data []byte, from, to uint32) {
 	t.Helper()
 	was, is := binary.LittleEndian.AppendUint32(nil, from), binary.LittleEndian.AppendUint32(nil, to)
@@ -141,7 +183,7 @@ func broken(t *testing.T) []byte {
 }
 
 func TestUnpackCountsWhatItWrites(t *testing.T) {
-	// The central directory of this archive is correct, but the limit also applies to the files as they
+	// The central directory of this archive is correct, but the limit also applies to the files while they
 	// are written.
 	data := makeZip(t, zipped{name: "a", content: strings.Repeat("x", 600)}, zipped{name: "b", content: strings.Repeat("x", 600)})
 	tr, res, err := checkArchive(bytes.NewReader(data), int64(len(data)), nil, defaultLimits())
@@ -162,7 +204,7 @@ func TestUnpackOneFileTooMany(t *testing.T) {
 		files[i].name = fmt.Sprintf("f%d", i)
 	}
 	data := makeZip(t, files...)
-	if err := tryUnpack(t, data, defaultLimits()); err == nil || !strings.Contains(err.Error(), "too many files: 100001 or more, at most 100000") {
+	if err := tryUnpack(t, data, defaultLimits()); err == nil || !strings.Contains(err.Error(), "too many files: 100001 or more; the limit is 100000") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := ReadArchive(bytes.NewReader(data), int64(len(data))); err == nil {
@@ -177,7 +219,7 @@ func TestListOfFilesTooBig(t *testing.T) {
 	var buf bytes.Buffer
 	w := zip.NewWriter(&buf)
 	for i := range 600 {
-		// A comment is only in the central directory.
+		// A comment is stored only in the central directory.
 		_, err := w.CreateHeader(&zip.FileHeader{Name: fmt.Sprint(i), Comment: strings.Repeat("x", 60_000)})
 		must(t, err)
 	}
@@ -213,16 +255,16 @@ func TestUnpackKeepsPermissions(t *testing.T) {
 	}
 }
 
-// TestUnpackMends checks archives of programs that know neither permissions nor slashes, and programs
-// that lost their executable bit.
+// TestUnpackMends checks archives without permissions, archives with backslashes in names, and programs that
+// have lost their executable bit.
 func TestUnpackMends(t *testing.T) {
 	link := fs.ModeSymlink | 0o777
 	tests := []struct {
 		name  string
 		raw   bool // the archive claims to be from Unix, and has no permissions
-		dos   bool // it claims to be from DOS
+		dos   bool // the archive claims to be from DOS
 		files []zipped
-		want  map[string]string // beside metadata.yaml
+		want  map[string]string // in addition to metadata.yaml
 	}{
 		{name: "mode 0", raw: true, files: []zipped{{name: "lib/"}, {name: "lib/x"}, {name: "hooks/install"}},
 			want: map[string]string{"lib": "drwxr-xr-x", "lib/x": "-rw-r--r-- ", "hooks": "drwxr-xr-x", "hooks/install": "-rwxr-xr-x "}},

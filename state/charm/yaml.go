@@ -15,14 +15,14 @@ import (
 	"bijou/state/number"
 )
 
-// unmarshalCharm reads a file of a charm. Of a key that a dictionary has twice, the last
-// counts, as it did for the authors of such charms.
+// unmarshalCharm reads a file of a charm. If a dictionary has a key several times, the last value counts;
+// see dropDuplicateKeys.
 func unmarshalCharm(data []byte, into any) error {
 	return unmarshalDocument(data, into, dropDuplicateKeys)
 }
 
-// unmarshalPart does what unmarshalCharm does or, with a key, does it for the part of the file under the
-// key. charmcraft.yaml holds all other files in such parts.
+// unmarshalPart does what unmarshalCharm does. If key is not empty, it reads only the part of the file under
+// the key. charmcraft.yaml has the contents of other files in parts with such keys.
 func unmarshalPart(data []byte, key string, into any) error {
 	if key == "" {
 		return unmarshalCharm(data, into)
@@ -37,12 +37,12 @@ func unmarshalPart(data []byte, key string, into any) error {
 	return DecodeYAML(&part, into)
 }
 
-// unmarshalStrict reads an operator's file. A key that is there twice is an error, which the
-// operator can correct.
+// unmarshalStrict reads an operator's file. It returns an error for a key that occurs twice, since the
+// operator can correct it.
 func unmarshalStrict(data []byte, into any) error { return unmarshalDocument(data, into, nil) }
 
-// unmarshalDocument reads one YAML document of bounded size. yaml.v3 itself bounds the depth and the
-// expansion of aliases.
+// unmarshalDocument reads one YAML document of limited size. If change is not nil, it calls change before it
+// decodes the document. yaml.v3 itself limits the depth and the expansion of aliases.
 func unmarshalDocument(data []byte, into any, change func(*yaml.Node)) (err error) {
 	doc, err := parseDocument(data)
 	if err != nil || doc == nil {
@@ -62,13 +62,13 @@ func parseDocument(data []byte) (*yaml.Node, error) {
 		return nil, err
 	}
 	if len(docs) > 1 {
-		return nil, fmt.Errorf("line %d: a second document begins; want only one", docs[1].Line)
+		return nil, fmt.Errorf("line %d: a second document begins here; want only one document", docs[1].Line)
 	}
 
 	return docs[0], nil
 }
 
-// parseValue returns the value of an operator's document in JSON's types, with numbers as json.Number.
+// parseValue returns the value of an operator's YAML document in JSON's types, with numbers as json.Number.
 func parseValue(data []byte) (value any, err error) {
 	doc, err := parseDocument(data)
 	if err != nil || doc == nil {
@@ -80,13 +80,14 @@ func parseValue(data []byte) (value any, err error) {
 	return value, shortenError(err)
 }
 
-// DecodeYAML does what n.Decode does. Its errors fit into a line, and name YAML's types.
+// DecodeYAML does what n.Decode does. Its errors fit into one line, and name types in words instead of Go's
+// types.
 func DecodeYAML(n *yaml.Node, into any) (err error) {
 	defer recoverParser(&err)
 	return shortenError(n.Decode(into))
 }
 
-// recoverParser turns a parser's panic into an error. It is deferred, since hostile bytes must not end an
+// recoverParser converts a parser's panic into an error. It must be deferred. Hostile input must not crash an
 // agent.
 func recoverParser(err *error) {
 	if p := recover(); p != nil {
@@ -94,7 +95,7 @@ func recoverParser(err *error) {
 	}
 }
 
-// ParseYAML reads the YAML documents of a file of bounded size. It leaves out empty documents.
+// ParseYAML parses the YAML documents of a file of at most MaxYAML bytes. It leaves out empty documents.
 func ParseYAML(data []byte) (docs []*yaml.Node, err error) {
 	if len(data) > MaxYAML {
 		return nil, fmt.Errorf("too big: %s, at most %s", formatSize(int64(len(data))), formatSize(MaxYAML))
@@ -122,14 +123,14 @@ func ParseYAML(data []byte) (docs []*yaml.Node, err error) {
 	}
 }
 
-// maxKeys bounds a dictionary: yaml.v3 compares each key with all others.
+// maxKeys is how many keys a dictionary can have. yaml.v3 compares each key with all other keys.
 const maxKeys = 5000
 
 // checkKeys returns an error if a dictionary has too many keys. It does not follow aliases, since their
 // nodes are checked where they are defined.
 func checkKeys(n *yaml.Node) error {
 	if n.Kind == yaml.MappingNode && len(n.Content)/2 > maxKeys {
-		return fmt.Errorf("line %d: a dictionary has %d keys, at most %d", n.Line, len(n.Content)/2, maxKeys)
+		return fmt.Errorf("line %d: a dictionary has %d keys; the limit is %d", n.Line, len(n.Content)/2, maxKeys)
 	}
 
 	for _, child := range n.Content {
@@ -141,7 +142,7 @@ func checkKeys(n *yaml.Node) error {
 	return nil
 }
 
-// dropDuplicateKeys keeps the last of keys that are given several times, as Python's YAML does.
+// dropDuplicateKeys keeps only the last entry for each key, as Python's YAML does.
 func dropDuplicateKeys(n *yaml.Node) {
 	for _, child := range n.Content {
 		dropDuplicateKeys(child)
@@ -150,7 +151,7 @@ func dropDuplicateKeys(n *yaml.Node) {
 		return
 	}
 
-	last := map[string]int{} // by key, where it stands
+	last := map[string]int{} // index of the last entry, by key
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if key := n.Content[i]; isPlainKey(key) {
 			last[key.Value] = i
@@ -166,16 +167,16 @@ func dropDuplicateKeys(n *yaml.Node) {
 	n.Content = kept
 }
 
-// isPlainKey reports whether the key is a scalar, and not the sign of merged dictionaries.
+// isPlainKey reports whether the key is a scalar except "<<", which merges dictionaries.
 func isPlainKey(key *yaml.Node) bool {
 	return key.Kind == yaml.ScalarNode && key.ShortTag() != "!!merge"
 }
 
-// maxErrorText bounds what is repeated of a parser's errors, in bytes: hostile documents
-// have many, and long ones.
+// maxErrorText is the length in bytes to which a parser's errors are shortened. Hostile documents can cause
+// many long errors.
 const maxErrorText = 300
 
-// shortenError makes a parser's list of errors fit into a log line.
+// shortenError shortens a parser's list of errors, so that it fits into a log line.
 func shortenError(err error) error {
 	wrong, ok := errors.AsType[*yaml.TypeError](err)
 	if !ok {
@@ -189,8 +190,8 @@ func shortenError(err error) error {
 	return errors.New(text)
 }
 
-// typeMismatch is yaml.v3's error about a value of the wrong kind: its tag, the
-// beginning of a scalar, and Go's name of the type that is wanted.
+// typeMismatch matches the error of yaml.v3 about a value of the wrong type. Its groups are the value's tag,
+// the beginning of a scalar, and Go's name of the expected type.
 var typeMismatch = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("cannot unmarshal !!([a-z]+)(?: `([^`]*)`)? into ([^ ;]+)")
 })
@@ -210,7 +211,7 @@ func describeMismatch(complaint string) string {
 	wanted := map[string]string{"string": "a string", "bool": "a boolean (true or false)"}[goType]
 	switch {
 	case wanted != "":
-		// The words are known.
+		// The variable wanted already has the words.
 	case strings.HasPrefix(goType, "[]"):
 		wanted = "a list"
 	case strings.Contains(goType, "int"):
@@ -224,15 +225,16 @@ func describeMismatch(complaint string) string {
 
 type boolYAML bool
 
-// UnmarshalYAML accepts a boolean, also in quotes.
+// UnmarshalYAML accepts a boolean, with or without quotes.
 func (b *boolYAML) UnmarshalYAML(n *yaml.Node) error { return decodeScalar(n, Boolean, (*bool)(b)) }
 
 type intYAML int64
 
-// UnmarshalYAML accepts an integer, also in quotes.
+// UnmarshalYAML accepts an integer, with or without quotes.
 func (i *intYAML) UnmarshalYAML(n *yaml.Node) error { return decodeScalar(n, Int, (*int64)(i)) }
 
-// decodeScalar reads a value as an option of that type does. It leaves the target as it is for null.
+// decodeScalar reads a value as for an option of type t. It does not change the variable into if the value is
+// null.
 func decodeScalar[T bool | int64](n *yaml.Node, t OptionType, into *T) error {
 	value, err := Option{Type: t}.fromNode(n)
 	if err != nil {

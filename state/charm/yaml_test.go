@@ -15,7 +15,7 @@ func keys(n int, value string) string {
 	return b.String()
 }
 
-// letters writes a number with letters, which names allow.
+// letters writes a number with letters, because names may contain them.
 func letters(n int) string {
 	return string(rune('a'+n/676%26)) + string(rune('a'+n/26%26)) + string(rune('a'+n%26))
 }
@@ -28,9 +28,9 @@ func TestMetadataThatIsRefusedInPlainWords(t *testing.T) {
 		"name is a list":   {"name: [a]\n", "line 1: a list is not a string"},
 		"limit is a text":  {tiny + "requires: {a: {interface: x, limit: abc}}\n", `line 2: "abc" is not an int`},
 		"flag is a text":   {tiny + "subordinate: perhaps\n", `line 2: "perhaps" is not a boolean (true or false)`},
-		"second document":  {tiny + "---\nname: other\n", "line 2: a second document begins; want only one"},
+		"second document":  {tiny + "---\nname: other\n", "line 2: a second document begins here; want only one document"},
 		"second is broken": {tiny + "---\n[\n", "did not find expected node content"},
-		"too many keys":    {tiny + "requires:\n" + keys(maxKeys+1, "x"), "line 3: a dictionary has 5001 keys, at most 5000"},
+		"too many keys":    {tiny + "requires:\n" + keys(maxKeys+1, "x"), "line 3: a dictionary has 5001 keys; the limit is 5000"},
 		"many in a list":   {tiny + "x:\n- - " + strings.TrimSpace(strings.ReplaceAll(keys(maxKeys+1, "1"), "  k", "    k")) + "\n", "a dictionary has 5001 keys"},
 		"deep":             {tiny + "x: " + deep + "\n", "exceeded max depth"},
 		"merged twice":     {"a: &a {x: y}\n" + tiny + "requires:\n  <<: *a\n  <<: *a\n", `mapping key "<<" already defined`},

@@ -5,25 +5,35 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"bijou/state/text"
 )
 
-// DefaultChannel is asked for where no channel is given. A store takes a bare risk for one of the charm's
-// default track, which need not be latest.
+// DefaultChannel is the channel of a wish that names none. A store looks for a risk without a track in the
+// charm's default track, which can be a track other than "latest".
 const DefaultChannel = "stable"
 
-// latestTrack is the track of a channel whose name has none.
+// latestTrack is the track of a channel whose name has no track.
 const latestTrack = "latest"
 
 func isRisk(word string) bool {
 	return slices.Contains([]string{"stable", "candidate", "beta", "edge"}, word)
 }
 
-// ParseChannel returns a channel in the form [TRACK/]RISK[/BRANCH] that stores understand. A lone track
-// such as 14 becomes 14/stable, a lone risk is one of the track latest, and an empty text is DefaultChannel.
+// maxWord is the maximum length in bytes of a part of a channel or base.
+const maxWord = 128
+
+// isWord reports whether the text can be a part of a channel or base.
+func isWord(word string) bool {
+	return word != "" && len(word) <= maxWord && !strings.ContainsAny(word, " \t\"\\") && text.Escape(word) == word
+}
+
+// ParseChannel returns a channel in the stores' form [TRACK/]RISK[/BRANCH]. A track without a risk, such as 14, becomes
+// 14/stable. A risk without a track gets the track latest. An empty text becomes DefaultChannel.
 func ParseChannel(text string) (string, error) { return ParseChannelFrom("", text) }
 
-// ParseChannelFrom does what ParseChannel does, for an application that follows a channel already: a lone
-// risk is one of the followed track, and an empty text is the followed channel.
+// ParseChannelFrom is ParseChannel for an application that already follows a channel. A risk without a track gets the
+// followed track, and an empty text becomes the followed channel.
 func ParseChannelFrom(followed, text string) (string, error) {
 	if text == "" {
 		return cmp.Or(followed, DefaultChannel), nil
@@ -31,10 +41,10 @@ func ParseChannelFrom(followed, text string) (string, error) {
 
 	parts := strings.Split(text, "/")
 	n := len(parts)
-	isBad := func(word string) bool { return word == "" || strings.ContainsAny(word, " \t\n\"\\") }
+	isBad := func(word string) bool { return !isWord(word) }
 	switch {
 	case slices.ContainsFunc(parts, isBad):
-		// Refused below.
+		// The error is returned below.
 	case isRisk(parts[0]) && n <= 2:
 		track, _, _ := strings.Cut(WholeChannel(followed), "/")
 		return cmp.Or(track, latestTrack) + "/" + text, nil
@@ -45,12 +55,12 @@ func ParseChannelFrom(followed, text string) (string, error) {
 	}
 
 	return "", fmt.Errorf(
-		"invalid channel %q: want [TRACK/]RISK[/BRANCH], as in 14/stable, with a risk of stable, candidate, beta, edge",
+		"invalid channel %.200q: want [TRACK/]RISK[/BRANCH], as in 14/stable, with a risk of stable, candidate, beta, edge",
 		text,
 	)
 }
 
-// WholeChannel returns a channel with its track, by which two names of one channel are the same.
+// WholeChannel returns the channel with its track, so that all names of a channel become equal.
 func WholeChannel(channel string) string {
 	if first, _, _ := strings.Cut(channel, "/"); isRisk(first) {
 		return latestTrack + "/" + channel

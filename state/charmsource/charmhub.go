@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,23 +19,23 @@ import (
 	"bijou/state/backoff"
 )
 
-// CharmhubURL is where Charmhub's API is.
+// CharmhubURL is the URL of Charmhub's API.
 const CharmhubURL = "https://api.charmhub.io"
 
 // Options are options of NewCharmhub.
 type Options struct {
-	URL     string // of the API; empty: CharmhubURL
-	Version string // of this program, which requests say
+	URL     string // the API's URL; empty for CharmhubURL
+	Version string // this program's version, for the header User-Agent
 	Proxy   Proxy
-	// Notify is told each wait before a retry; nil: nobody is.
+	// Notify is called with a text before each wait for a retry. It can be nil.
 	Notify func(text string)
-	// Progress is told how far a download is; nil: nobody is.
+	// Progress is called with the progress of downloads. It can be nil.
 	Progress func(what string, done, total int)
-	// Sleep waits before a retry; nil: backoff.Sleep.
+	// Sleep waits before a retry. If it is nil, backoff.Sleep waits.
 	Sleep func(ctx context.Context, d time.Duration) error
 }
 
-// Charmhub is a client of Charmhub's API, version 2, or of a mirror of it. It sends no account.
+// Charmhub is a client of version 2 of Charmhub's API, or of a mirror. It has no account.
 type Charmhub struct {
 	base     *url.URL
 	agent    string
@@ -46,16 +47,19 @@ type Charmhub struct {
 	timeout  time.Duration
 }
 
-var _ Source = (*Charmhub)(nil)
+var _ Store = (*Charmhub)(nil)
 
-// requestTimeout bounds one try of a request, but for downloads.
+// requestTimeout limits each try of a request, except downloads.
 const requestTimeout = 10 * time.Second
 
-// maxAnswer is in bytes.
+// maxAnswer is the maximum size of a response in bytes, except downloads.
 const maxAnswer = 64 << 20
 
-// NewCharmhub returns a client, which has sent no request yet. It returns an error if the options are
-// invalid.
+// maxValues is the maximum number of values in a response. In memory, a short value such as null can take a thousand
+// times as many bytes.
+const maxValues = 200_000
+
+// NewCharmhub returns a client. It sends no request. It returns an error if the options are invalid.
 func NewCharmhub(o Options) (*Charmhub, error) {
 	if o.URL == "" {
 		o.URL = CharmhubURL
@@ -81,12 +85,15 @@ func NewCharmhub(o Options) (*Charmhub, error) {
 
 	transport := &http.Transport{
 		Proxy:                 proxy,
+		DialContext:           (&net.Dialer{Timeout: requestTimeout}).DialContext,
 		ForceAttemptHTTP2:     true,
 		TLSHandshakeTimeout:   requestTimeout,
 		ResponseHeaderTimeout: silenceTimeout,
 		IdleConnTimeout:       silenceTimeout,
 	}
-	c.api = &http.Client{Transport: transport}
+	// The answers have the sums of files, so they must be as safe as the store's own URL.
+	checkAnswer := func(req *http.Request, via []*http.Request) error { return checkEncrypted("request", req, via) }
+	c.api = &http.Client{Transport: transport, CheckRedirect: checkAnswer}
 	c.files = &http.Client{Transport: transport, CheckRedirect: c.checkRedirect}
 	return c, nil
 }
@@ -103,7 +110,7 @@ func (c *Charmhub) takeCallbacks(o Options) {
 	}
 }
 
-// CheckURL returns why text cannot be the URL of a store.
+// CheckURL returns an error if text cannot be the URL of a store.
 func CheckURL(text string) error {
 	_, err := parseBase(text)
 	return err
@@ -118,10 +125,10 @@ func parseBase(text string) (*url.URL, error) {
 	return base, nil
 }
 
-// Find implements Source.Find.
+// Find implements [Store].
 func (c *Charmhub) Find(ctx context.Context, q Query) ([]Found, error) {
 	query := url.Values{"fields": {strings.Join(findFields(), ",")}}
-	if q.Text == "" && q == (Query{}) {
+	if q == (Query{}) {
 		q.Category = "featured"
 	}
 
@@ -153,7 +160,7 @@ func (c *Charmhub) Find(ctx context.Context, q Query) ([]Found, error) {
 	return found, nil
 }
 
-// Info implements Source.Info.
+// Info implements [Store].
 func (c *Charmhub) Info(ctx context.Context, name, channel string) (Info, error) {
 	query := url.Values{"fields": {strings.Join(infoFields(), ",")}}
 	if channel != "" {
@@ -167,11 +174,11 @@ func (c *Charmhub) Info(ctx context.Context, name, channel string) (Info, error)
 	return answer.info(), nil
 }
 
-// maxRounds of requests are one as it was wished, one for the bases that there are, and one with a base of
-// those.
+// maxRounds is the maximum number of requests for a wish. The first request is for the wish itself, the
+// second for the bases that exist, and the third for one of these bases.
 const maxRounds = 3
 
-// Resolve implements Source.Resolve.
+// Resolve implements [Source].
 func (c *Charmhub) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error) {
 	answers := make([]Answer, len(wishes))
 	pending := map[int]Wish{}
@@ -184,7 +191,7 @@ func (c *Charmhub) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error
 			break
 		}
 		if err := c.refresh(ctx, pending, answers); err != nil {
-			return nil, fmt.Errorf("cannot ask the store: %w", err)
+			return nil, fmt.Errorf("cannot query the store: %w", err)
 		}
 
 		for _, i := range slices.Sorted(maps.Keys(pending)) {
@@ -207,15 +214,15 @@ func (c *Charmhub) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error
 	return answers, nil
 }
 
-// nextWish returns the next question to the store if it has no release for the wished base. again is false
-// if no question is left, or if err is a different error.
+// nextWish returns the next wish to send if the store has no release for the wished base. asked is the last wish that
+// was sent, and err its error. again is false if there is no further wish, or if err is a different error.
 func nextWish(asked, wished Wish, err error) (next Wish, again bool) {
 	none, ok := errors.AsType[*NoReleaseError](err)
 	if !ok || wished.Revision > 0 || wished.Base.Name != "" && len(wished.Also) == 0 && !wished.OrOther {
 		return asked, false
 	}
 
-	// If the channel is only a risk, the store knows its track and bases.
+	// If the channel is only a risk, only the store knows its track and bases.
 	if asked.Base.Name != "" && len(none.Default) == 0 {
 		if asked.Base.String() != wished.Base.String() {
 			return asked, false
@@ -232,7 +239,7 @@ func nextWish(asked, wished Wish, err error) (next Wish, again bool) {
 	return asked, true
 }
 
-// refresh sends the wishes in one request, and puts each answer into answers at its wish's place.
+// refresh sends the wishes in one request, and sets the answer of each wish in answers.
 func (c *Charmhub) refresh(ctx context.Context, wishes map[int]Wish, answers []Answer) error {
 	request := refreshRequest{Context: []contextJSON{}, Fields: refreshFields()}
 	keys := map[string]int{}
@@ -257,19 +264,20 @@ func (c *Charmhub) refresh(ctx context.Context, wishes map[int]Wish, answers []A
 	for _, result := range answer.Results {
 		i, ok := keys[result.Key]
 		if !ok {
-			continue // an answer to nothing that was asked
+			continue // a result that was not requested
 		}
 		delete(keys, result.Key)
 		release, err := result.release(wishes[i])
 		answers[i] = Answer{release, err}
 	}
 	if len(keys) > 0 {
-		return awayf("its answer lacks %d of %d results", len(keys), len(wishes))
+		return awayf("the answer of the store lacks %d of %d results", len(keys), len(wishes))
 	}
 	return nil
 }
 
-// pickResources puts the wanted revisions of resources in the place of those that were released.
+// pickResources replaces released resources of r with the wanted revisions. It returns ErrNotFound if a
+// wanted revision does not exist.
 func (c *Charmhub) pickResources(ctx context.Context, r *Release, wanted map[string]int) error {
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
 		var answer struct {
@@ -293,7 +301,7 @@ func (c *Charmhub) pickResources(ctx context.Context, r *Release, wanted map[str
 	return nil
 }
 
-// newKey returns a key that does not identify the caller.
+// newKey returns a random UUID, so that it does not identify the caller.
 func newKey() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails
@@ -306,7 +314,8 @@ func (c *Charmhub) get(ctx context.Context, path string, query url.Values, into 
 	return c.ask(ctx, http.MethodGet, path, query, nil, into)
 }
 
-// ask sends a request, again where that may help, and decodes the answer.
+// ask sends a request and decodes the response into the value at into. It retries as long as a retry can
+// help.
 func (c *Charmhub) ask(ctx context.Context, method, path string, query url.Values, body []byte, into any) error {
 	at := c.base.String() + "/v2/charms/" + path
 	if len(query) > 0 {
@@ -335,8 +344,9 @@ func (c *Charmhub) ask(ctx context.Context, method, path string, query url.Value
 	})
 }
 
-// readAnswer decodes a response of the store. It returns ErrNotFound or the store's own error for a
-// refusal, and an error that says that the store is away for all that a charm store would not answer.
+// readAnswer decodes the store's response into the value at into. It returns a *busyError if a retry can
+// help. If the store refuses the request, it returns the store's own error, or ErrNotFound. It returns
+// ErrAway if the response cannot come from a charm store, for example if it is a proxy's error page.
 func (c *Charmhub) readAnswer(resp *http.Response, into any) error {
 	if err := checkBusy(resp); err != nil {
 		return err
@@ -346,7 +356,11 @@ func (c *Charmhub) readAnswer(resp *http.Response, into any) error {
 		return c.away(err)
 	}
 	if len(data) > maxAnswer {
-		return awayf("%s answers with more than %d MiB", c.base.Host, maxAnswer>>20)
+		return awayf("the answer of %s has more than %d MiB", c.base.Host, maxAnswer>>20)
+	}
+
+	if countValues(data) > maxValues {
+		return awayf("the answer of %s has more than %d values", c.base.Host, maxValues)
 	}
 
 	kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";")
@@ -359,14 +373,32 @@ func (c *Charmhub) readAnswer(resp *http.Response, into any) error {
 		if isJSON && json.Unmarshal(data, &failed) == nil && len(failed.Errors)+len(failed.Old) > 0 {
 			return append(failed.Errors, failed.Old...).explain()
 		}
+		// A proxy's 404 is not JSON.
 		if resp.StatusCode == http.StatusNotFound && isJSON {
 			return ErrNotFound
 		}
-		return awayf("%s answers %q", c.base, resp.Status)
+		return awayf("%s answers %.100q", c.base, resp.Status)
 	}
 
 	if err := json.Unmarshal(data, into); err != nil {
-		return awayf("%s does not answer as a charm store", c.base)
+		return awayf("%s does not answer like a charm store", c.base)
 	}
 	return nil
+}
+
+// countValues returns about how many values the JSON has: it counts the commas outside of strings.
+func countValues(data []byte) int {
+	n := 1
+	isText := false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case isText && c == '\\':
+			i++ // skip the escaped character, which can be a quote
+		case c == '"':
+			isText = !isText
+		case c == ',' && !isText:
+			n++
+		}
+	}
+	return n
 }

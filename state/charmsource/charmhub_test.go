@@ -23,8 +23,8 @@ func ubuntu(version, arch string) charmhub.Base {
 	return charmhub.Base{Architecture: arch, Name: "ubuntu", Channel: version}
 }
 
-// newStore returns a store with a charm whose default track is not latest, one for another architecture
-// only, and a bundle.
+// newStore returns a store with a bundle and two charms. The default track of one charm is not latest, and
+// the other charm is only for another architecture.
 func newStore(t *testing.T) *charmhub.Server {
 	t.Helper()
 	s := charmhub.New()
@@ -55,7 +55,7 @@ func newStore(t *testing.T) *charmhub.Server {
 	return s
 }
 
-// client records the waits and does not wait.
+// client records waits instead of waiting.
 type client struct {
 	*charmsource.Charmhub
 	waits *[]time.Duration
@@ -127,8 +127,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestResolveMany checks that each of several wishes gets its own answer, although answers come in any
-// order.
+// TestResolveMany checks that each of several wishes gets its own answer, even though the API returns answers
+// in any order.
 func TestResolveMany(t *testing.T) {
 	s := newStore(t)
 	id := s.Charm("db").ID
@@ -176,8 +176,7 @@ func TestResolveResources(t *testing.T) {
 	}
 }
 
-// TestRequests checks that requests contain everything that the API needs, and nothing about the
-// client.
+// TestRequests checks that requests contain all data that the API needs, and no data about the client.
 func TestRequests(t *testing.T) {
 	s := newStore(t)
 	c := newClient(t, s)
@@ -221,8 +220,8 @@ func TestFindAndInfo(t *testing.T) {
 	}
 }
 
-// TestFaults checks for each fault of the API which requests are retried, and which error comes if that
-// does not help.
+// TestFaults checks for each fault of the API which requests are retried, and which error is returned if the
+// retries do not help.
 func TestFaults(t *testing.T) {
 	sec := time.Second
 	for _, tt := range []struct {
@@ -240,8 +239,14 @@ func TestFaults(t *testing.T) {
 		{charmhub.Hangup, 2, []time.Duration{3 * sec, 3 * sec}, ""},
 		{charmhub.Hangup, -1, []time.Duration{3 * sec, 3 * sec}, "closed the connection before it had answered"},
 		{charmhub.WrongURL, -1, nil, `answers "404 Not Found"`},
-		{charmhub.Nonsense, -1, nil, "does not answer as a charm store"},
-		{charmhub.NullCharm, -1, nil, `its answer has no charm "db"`},
+		{charmhub.Nonsense, -1, nil, "does not answer like a charm store"},
+		{charmhub.NullCharm, -1, nil, `the answer of the store has no charm "db"`},
+		{charmhub.OtherCharm, -1, nil, `the answer of the store for "db" has the name "other"`},
+		{charmhub.NoRevision, -1, nil, `the answer of the store for "db" has the invalid revision 0`},
+		{charmhub.BadChannel, -1, nil, `the answer of the store for "db" has an invalid channel "latest\x1b[31m\nhint: red/stable"`},
+		{charmhub.BadBase, -1, nil, `the answer of the store for "db" has the invalid base "ubuntu\x1b[31m\nhint: red@24.04"`},
+		{charmhub.BadResource, -1, nil, `the answer of the store for "db" has an invalid resource name "../\x1b[31m\nhint: red"`},
+		{charmhub.LongCode, -1, nil, `the store did not understand the request ("\x1b[31mxxx`},
 		{charmhub.UnknownField, -1, nil, ""},
 		{charmhub.OldHashes, -1, nil, ""},
 	} {
@@ -261,6 +266,9 @@ func TestFaults(t *testing.T) {
 			case tt.failed != "" && (err == nil || !strings.Contains(err.Error(), tt.failed) || !errors.Is(err, charmsource.ErrAway)):
 				t.Errorf("%v, want %q", err, tt.failed)
 			}
+			if len(fmt.Sprint(err)) > 1000 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
 			if diff := cmp.Diff(tt.waits, *c.waits); diff != "" && len(tt.waits)+len(*c.waits) > 0 {
 				t.Error(diff)
 			}
@@ -271,7 +279,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestFetch checks each fault of a download. An incomplete file must not exist, not even in part.
+// TestFetch checks each fault of a download. No part of an incomplete file may remain.
 func TestFetch(t *testing.T) {
 	for _, tt := range []struct {
 		fault  charmhub.Fault
@@ -285,7 +293,7 @@ func TestFetch(t *testing.T) {
 		{charmhub.Hangup, 1, ""},
 		{charmhub.Cut, 1, ""},
 		{charmhub.Cut, -1, "closed the connection before it had answered"},
-		{charmhub.WrongURL, -1, "the file is no longer there"},
+		{charmhub.WrongURL, -1, "the file no longer exists"},
 		{charmhub.Unavailable, -1, `answers "503 Service Unavailable"`},
 	} {
 		t.Run(fmt.Sprint(tt.fault, tt.times), func(t *testing.T) {
@@ -293,9 +301,10 @@ func TestFetch(t *testing.T) {
 		})
 	}
 	for fault, failed := range map[charmhub.Fault]string{
-		charmhub.WrongSum:  "as the store says",
-		charmhub.WrongSize: "as the store says",
+		charmhub.WrongSum:  "but the store lists",
+		charmhub.WrongSize: "but the store lists",
 		charmhub.OldHashes: "",
+		charmhub.BadHost:   `refers to a different host, "\u009b31m.example"`,
 	} {
 		t.Run(string(fault), func(t *testing.T) { checkFetch(t, fault, charmhub.None, 0, failed) })
 	}
@@ -358,10 +367,58 @@ func TestFetchRefuses(t *testing.T) {
 	}
 }
 
+// TestFetchFollowsNoSymlink checks that a symlink in place of the incomplete file does not lead to a different file.
+func TestFetchFollowsNoSymlink(t *testing.T) {
+	c := newClient(t, newStore(t))
+	answers, err := c.Resolve(t.Context(), amd64(charmsource.Wish{Name: "db", Revision: 7}))
+	if err != nil || answers[0].Err != nil {
+		t.Fatal(err, answers)
+	}
+	path := filepath.Join(t.TempDir(), "charm")
+	victim := filepath.Join(t.TempDir(), "victim")
+	if err := errors.Join(os.WriteFile(victim, []byte("mine"), 0o600), os.Symlink(victim, path+".part")); err != nil {
+		t.Fatal(err)
+	}
+
+	_, err = c.Fetch(t.Context(), answers[0].Release.File, path)
+	data, readErr := os.ReadFile(victim)
+	if err == nil || readErr != nil || string(data) != "mine" {
+		t.Errorf("%v, %v, %q", err, readErr, data)
+	}
+}
+
+// TestCrowdedAnswer checks that an answer that would fill the memory is refused.
+func TestCrowdedAnswer(t *testing.T) {
+	s := newStore(t)
+	if err := s.Misbehave(charmhub.Crowded, -1); err != nil {
+		t.Fatal(err)
+	}
+	_, err := newClient(t, s).Find(t.Context(), charmsource.Query{Text: "db"})
+	if err == nil || !errors.Is(err, charmsource.ErrAway) || !strings.Contains(err.Error(), "has more than 200000 values") {
+		t.Error(err)
+	}
+}
+
+// TestResolveByID checks that a request by id is answered for that id.
+func TestResolveByID(t *testing.T) {
+	s := newStore(t)
+	wish := amd64(charmsource.Wish{ID: s.Charm("db").ID, Have: 7, Channel: "14/stable", Base: charmsource.Base{Name: "ubuntu", Version: "24.04"}})
+	c := newClient(t, s)
+	if release, err := charmsource.ResolveOne(t.Context(), c, wish); err != nil || release.Revision != 8 {
+		t.Fatal(release, err)
+	}
+	if err := s.Misbehave(charmhub.OtherCharm, -1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := charmsource.ResolveOne(t.Context(), c, wish); !errors.Is(err, charmsource.ErrAway) || !strings.Contains(err.Error(), "has the id") {
+		t.Error(err)
+	}
+}
+
 func TestParseChannel(t *testing.T) {
 	for _, test := range []struct {
 		followed, text string
-		want           string // empty if it is refused
+		want           string // empty if the charm is refused
 	}{
 		{"", "", "stable"},
 		{"", "14", "14/stable"},
@@ -375,6 +432,9 @@ func TestParseChannel(t *testing.T) {
 		{"", "/edge", ""},
 		{"", "a/b/c/d", ""},
 		{"", "a b", ""},
+		{"", "a\x1b[31m/stable", ""},
+		{"", "a\u202e", ""},
+		{"", strings.Repeat("x", 129), ""},
 
 		{"16/stable", "", "16/stable"},
 		{"16/stable", "edge", "16/edge"},

@@ -10,13 +10,20 @@ import (
 	"bijou/state/text"
 )
 
-// ErrNotFound is of a charm, bundle or resource that the store does not have, or not for everybody.
+// ErrNotFound is returned if the source does not have the charm, bundle or resource, or if it is not public.
 var ErrNotFound = errors.New("the store does not have it")
 
-// ErrAway is of a store that cannot be reached, or does not answer as one.
-var ErrAway = errors.New("the store cannot be asked")
+// notFoundError is an ErrNotFound with a different text.
+type notFoundError struct{ error }
 
-// awayError has its own words, of which ErrAway is none.
+func (e notFoundError) Is(target error) bool { return target == ErrNotFound }
+
+func (e notFoundError) Unwrap() error { return e.error }
+
+// ErrAway is returned if the store cannot be reached, or does not answer as a charm store.
+var ErrAway = errors.New("the store cannot be reached")
+
+// awayError is an ErrAway with a different text.
 type awayError struct{ error }
 
 func (e awayError) Is(target error) bool { return target == ErrAway }
@@ -31,12 +38,12 @@ type Offer struct {
 	Base    Base
 }
 
-// NoReleaseError says that a channel has no release for what was wished, and what there is.
+// NoReleaseError is returned if a channel has no release for a wish. It lists the releases that exist.
 type NoReleaseError struct {
 	Name    string
 	Wish    Wish
-	Offers  []Offer // of all architectures, as the store has said; may be empty
-	Default []Base  // bases that the channel has
+	Offers  []Offer // the store's releases for all architectures; can be empty
+	Default []Base  // the bases of the channel's own release
 }
 
 func (e *NoReleaseError) Error() string {
@@ -52,14 +59,14 @@ func (e *NoReleaseError) Error() string {
 		e.Name, cmp.Or(e.Wish.Channel, DefaultChannel), where, e.Wish.Arch, e.describeOffers())
 }
 
-// maxOffers are shown of what there is.
+// maxOffers is the maximum number of releases in an error.
 const maxOffers = 12
 
-// describeOffers lists the releases for the wished architecture, as in "14/stable (ubuntu@22.04)".
+// describeOffers lists the releases for the wished architecture, in the form "14/stable (ubuntu@22.04)".
 func (e *NoReleaseError) describeOffers() string {
 	var texts []string
 	for _, o := range e.Matching() {
-		texts = append(texts, text.Escape(fmt.Sprintf("%s (%s)", o.Channel, o.Base)))
+		texts = append(texts, text.Escape(fmt.Sprintf("%.100s (%.100s)", o.Channel, o.Base)))
 	}
 	texts = slices.Compact(texts)
 
@@ -72,7 +79,8 @@ func (e *NoReleaseError) describeOffers() string {
 	return "there are " + strings.Join(texts, ", ")
 }
 
-// HasOtherBase reports whether the wished channel, or a channel that stands in for it, has a release of another base.
+// HasOtherBase reports whether the wished channel, or a more stable one of its track, has a release for a different
+// base.
 func (e *NoReleaseError) HasOtherBase() bool {
 	wished := strings.Split(cmp.Or(e.Wish.Channel, DefaultChannel), "/")
 	anyTrack := isRisk(wished[0])
@@ -88,7 +96,7 @@ func (e *NoReleaseError) HasOtherBase() bool {
 	})
 }
 
-// Matching returns the offers of the wished architecture.
+// Matching returns the releases for the wished architecture, with whole channels.
 func (e *NoReleaseError) Matching() (offers []Offer) {
 	all := e.Offers
 	if len(all) == 0 {
@@ -105,8 +113,8 @@ func (e *NoReleaseError) Matching() (offers []Offer) {
 	return offers
 }
 
-// candidates returns the bases to choose another one from: those that the store says of the channel, else
-// those that have a release there.
+// candidates returns the bases from which to choose a different one. They are the bases that the store lists
+// for the channel. If the store lists none, they are the bases that have a release in the channel.
 func (e *NoReleaseError) candidates() []Base {
 	if len(e.Default) > 0 {
 		return e.Default

@@ -14,19 +14,19 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"bijou/state/osutil"
 )
 
 const (
-	silenceTimeout = 30 * time.Second // after which a download that brings nothing is given up
+	silenceTimeout = 30 * time.Second // how long a download can wait for new bytes
 	maxRedirects   = 5
 	partSuffix     = ".part"
 )
 
-// Fetch implements [Source]. It downloads into path with the suffix ".part", and renames that once it is
-// whole.
+// Fetch implements [Source]. It downloads to path with the suffix ".part", and renames that file once it is complete.
 func (c *Charmhub) Fetch(ctx context.Context, f File, path string) (sha384 string, err error) {
 	defer func() {
 		if err != nil {
@@ -37,9 +37,10 @@ func (c *Charmhub) Fetch(ctx context.Context, f File, path string) (sha384 strin
 	if err := c.checkFile(f); err != nil {
 		return "", err
 	}
-	part, err := osutil.TryLockFile(path+partSuffix, os.O_RDWR|os.O_CREATE)
+	// In a directory that others can write, the file could already be a symlink.
+	part, err := osutil.TryLockFile(path+partSuffix, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW)
 	if errors.Is(err, osutil.ErrLocked) {
-		return "", fmt.Errorf("another download writes %s", path)
+		return "", fmt.Errorf("another download is writing %s", path)
 	}
 	if err != nil {
 		return "", err
@@ -54,7 +55,7 @@ func (c *Charmhub) Fetch(ctx context.Context, f File, path string) (sha384 strin
 	return sha384, osutil.SyncDir(filepath.Dir(path))
 }
 
-// downloadWhole downloads into part, with retries, and renames that to path.
+// downloadWhole downloads to part, with retries, and renames part to path.
 func (c *Charmhub) downloadWhole(ctx context.Context, f File, part *os.File, path string) (sha384 string, _ error) {
 	err := c.retry(ctx, func(ctx context.Context) (err error) {
 		sha384, err = c.download(ctx, f, part)
@@ -78,18 +79,19 @@ func (c *Charmhub) checkFile(f File) error {
 	at, err := url.Parse(f.URL)
 	switch {
 	case f.URL == "" || f.SHA256 == "":
-		return awayf("its answer has no URL or no sum of it")
+		return awayf("the answer of the store has no URL, or no SHA-256 sum")
 	case err != nil || at.Host == "":
-		return awayf("its answer has the URL %q", f.URL)
+		return awayf("the answer of the store has an invalid URL %.200q", f.URL)
 	case at.Scheme != c.base.Scheme && at.Scheme != "https":
-		return awayf("it refers to %s, which is not encrypted", f.URL)
+		return awayf("the store refers to %.200q, which is not encrypted", f.URL)
 	case !isNear(at.Hostname(), c.base.Hostname()):
-		return awayf("%s refers to a different host, %s", c.base.Host, at.Host)
+		return awayf("%s refers to a different host, %.200q", c.base.Host, at.Host)
 	}
 	return nil
 }
 
-// isNear reports whether a store may name that host for its files.
+// isNear reports whether a store can have its files on that host: the store's own host, a host of Charmhub,
+// or this host if the store is on this host.
 func isNear(host, store string) bool {
 	isOwn := func(name string) bool {
 		return strings.HasSuffix(name, ".charmhub.io") || strings.HasSuffix(name, ".snapcraft.io") ||
@@ -102,20 +104,26 @@ func isNear(host, store string) bool {
 	return strings.EqualFold(host, store) || isOwn(host) || isLocal(host) && isLocal(store)
 }
 
-// checkRedirect follows to any host, over nothing less safe, and takes along no header that was set.
+// checkRedirect allows a redirect of a download to any host. It removes all headers except User-Agent.
 func (c *Charmhub) checkRedirect(req *http.Request, via []*http.Request) error {
+	req.Header = http.Header{"User-Agent": {c.agent}}
+	return checkEncrypted("download", req, via)
+}
+
+// checkEncrypted returns an error for a redirect from https to a different scheme, and after too many redirects. what
+// is redirected.
+func checkEncrypted(what string, req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
-		return errors.New("it is redirected again and again")
+		return fmt.Errorf("the %s is redirected too often", what)
 	}
 	if via[0].URL.Scheme == "https" && req.URL.Scheme != "https" {
-		return fmt.Errorf("it is redirected to %s, which is not encrypted", req.URL.Redacted())
+		return fmt.Errorf("the %s is redirected to %.200s, which is not encrypted", what, req.URL.Redacted())
 	}
-
-	req.Header = http.Header{"User-Agent": {c.agent}}
 	return nil
 }
 
-// download writes all of a file, and returns its SHA-384.
+// download downloads f, and replaces the content of an open file with it. It returns the SHA-384 sum of f in
+// hex.
 func (c *Charmhub) download(ctx context.Context, f File, to *os.File) (sha384 string, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -136,14 +144,14 @@ func (c *Charmhub) download(ctx context.Context, f File, to *os.File) (sha384 st
 
 	switch {
 	case resp.StatusCode == http.StatusNotFound:
-		return "", fmt.Errorf("the file is no longer there: %w", ErrNotFound)
+		return "", fmt.Errorf("the file no longer exists: %w", ErrNotFound)
 	case resp.StatusCode != http.StatusOK:
-		return "", awayf("%s answers %q", resp.Request.URL.Host, resp.Status)
+		return "", awayf("%s answers %.100q", resp.Request.URL.Host, resp.Status)
 	case resp.ContentLength >= 0 && resp.ContentLength != f.Size:
-		return "", fmt.Errorf("it has %d bytes, not %d as the store says", resp.ContentLength, f.Size)
+		return "", fmt.Errorf("the file has %d bytes, but the store lists %d", resp.ContentLength, f.Size)
 	}
 
-	silent := time.AfterFunc(silenceTimeout, func() { cancel(fmt.Errorf("nothing came for %s", silenceTimeout)) })
+	silent := time.AfterFunc(silenceTimeout, func() { cancel(fmt.Errorf("no data arrived for %s", silenceTimeout)) })
 	defer silent.Stop()
 	body := &reportingReader{from: resp.Body, file: f, silent: silent, report: c.progress}
 
@@ -154,8 +162,8 @@ func (c *Charmhub) download(ctx context.Context, f File, to *os.File) (sha384 st
 	return sha384, err
 }
 
-// writeVerified writes the body to a file, and returns its sha256. It returns an error unless the body has the
-// size and the sum of f.
+// writeVerified writes the body to a file, and returns its SHA-384 sum in hex. It returns an error unless the body has
+// the size and the sums of f.
 func (c *Charmhub) writeVerified(f File, body io.Reader, to *os.File) (string, error) {
 	if err := to.Truncate(0); err != nil {
 		return "", err
@@ -172,18 +180,18 @@ func (c *Charmhub) writeVerified(f File, body io.Reader, to *os.File) (string, e
 	case err != nil:
 		return "", c.away(err)
 	case n > f.Size:
-		return "", fmt.Errorf("it goes on after %d bytes, which is its size as the store says", f.Size)
+		return "", fmt.Errorf("the file continues after %d bytes, the size that the store lists", f.Size)
 	case n < f.Size:
-		return "", cutOffError{fmt.Errorf("it ends after %d of %d bytes", n, f.Size)}
+		return "", cutOffError{fmt.Errorf("the file ends after %d of %d bytes", n, f.Size)}
 	case !strings.EqualFold(sum256, f.SHA256):
-		return "", fmt.Errorf("its SHA-256 is %s, not %s as the store says", sum256, f.SHA256)
+		return "", fmt.Errorf("the SHA-256 is %s, but the store lists %s", sum256, f.SHA256)
 	case f.SHA384 != "" && !strings.EqualFold(sum384, f.SHA384):
-		return "", fmt.Errorf("its SHA-384 is %s, not %s as the store says", sum384, f.SHA384)
+		return "", fmt.Errorf("the SHA-384 is %s, but the store lists %s", sum384, f.SHA384)
 	}
 	return sum384, nil
 }
 
-// reportingReader reports how far a download is.
+// reportingReader reports the progress of a download, and resets silent when bytes arrive.
 type reportingReader struct {
 	from   io.Reader
 	file   File

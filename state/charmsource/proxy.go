@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// Proxy says through what a store is asked. The zero Proxy is what the process's environment says.
+// Proxy has the proxies for requests to a store. The zero Proxy stands for the process's environment variables.
 type Proxy struct {
 	HTTP  string // URL
 	HTTPS string // URL
-	None  string // hosts that are asked directly, with commas: names, domains, addresses, *
+	None  string // hosts without a proxy, separated by commas: names, domains, addresses or *
 }
 
-// choose returns the proxy of each request, as http.Transport takes it.
+// choose returns a function that chooses the proxy of each request, for http.Transport. It returns an error if a URL is
+// invalid.
 func (p Proxy) choose() (func(*http.Request) (*url.URL, error), error) {
 	if p.HTTP == "" && p.HTTPS == "" {
 		return http.ProxyFromEnvironment, nil
@@ -45,8 +46,8 @@ func (p Proxy) choose() (func(*http.Request) (*url.URL, error), error) {
 	}, nil
 }
 
-// skips reports whether requests to the host go past the proxy: those to this host itself, and those that
-// p.None names.
+// skips reports whether requests to the host do not use the proxy. This is true for this host itself, and for
+// hosts in p.None.
 func (p Proxy) skips(host string) bool {
 	address := net.ParseIP(host)
 	if host == "localhost" || address != nil && address.IsLoopback() {

@@ -15,25 +15,25 @@ import (
 
 const (
 	maxTries      = 3
-	busyDelay     = 10 * time.Second // before a retry, where the store does not say when to come again
-	cutOffDelay   = 3 * time.Second  // after a connection that was cut
+	busyDelay     = 10 * time.Second // before a retry, if the store does not set the time of the retry
+	cutOffDelay   = 3 * time.Second  // before a retry, if the connection was cut
 	maxRetryAfter = 10 * time.Minute
 )
 
-// busyError is of a store that wants to be asked later.
+// busyError is the error of a store that is busy, so that a retry can help.
 type busyError struct {
 	host   string
 	status string
-	after  time.Duration // from now; negative: it does not say
+	after  time.Duration // from now; negative if the store does not set a time
 }
 
 func (e *busyError) Error() string {
-	return fmt.Sprintf("%s answers %q", e.host, e.status)
+	return fmt.Sprintf("%s answers %.100q", e.host, e.status)
 }
 
 func (e *busyError) Unwrap() error { return ErrAway }
 
-// checkBusy returns a *busyError for an answer that a retry may better.
+// checkBusy returns a *busyError if a retry after this response can help.
 func checkBusy(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -46,7 +46,8 @@ func checkBusy(resp *http.Response) error {
 	return nil
 }
 
-// retryAfter reads seconds or a date (RFC 9110, 10.2.3).
+// retryAfter parses the header Retry-After, which has seconds or a date (RFC 9110, 10.2.3). It returns a negative
+// duration if the header is invalid or missing.
 func retryAfter(text string, now time.Time) time.Duration {
 	if n, err := strconv.Atoi(strings.TrimSpace(text)); err == nil && n >= 0 {
 		return time.Duration(min(n, 1<<30)) * time.Second
@@ -57,12 +58,13 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return -1
 }
 
-// cutOffError is of a connection that ended before the answer did.
+// cutOffError is returned if the connection ended before the end of the response.
 type cutOffError struct{ error }
 
 func (e cutOffError) Unwrap() error { return e.error }
 
-// away returns why there was no answer, in one line that names the host once.
+// away returns an error for a request without a response, in one line that names the host once. The error is
+// ErrAway, unless the request was cancelled.
 func (c *Charmhub) away(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
@@ -79,7 +81,9 @@ func (c *Charmhub) away(err error) error {
 	return awayf("cannot reach %s: %w", c.base.Host, err)
 }
 
-// retry calls f up to maxTries times, as long as its error is one that passes.
+// retry calls f up to maxTries times, as long as a retry can help. It returns the last error. If the store
+// asks for a wait of more than maxRetryAfter, it does not wait, and returns an error with the time at which
+// to retry.
 func (c *Charmhub) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	for n := 1; ; n++ {
 		err := f(ctx)
@@ -103,6 +107,7 @@ func (c *Charmhub) retry(ctx context.Context, f func(ctx context.Context) error)
 	}
 }
 
+// retryDelay returns how long to wait before a retry. passes is false if a retry cannot help.
 func retryDelay(err error) (delay time.Duration, passes bool) {
 	if busy, ok := errors.AsType[*busyError](err); ok {
 		if busy.after < 0 {

@@ -1,87 +1,111 @@
-// Package charmsource asks a store of charms four questions: which charms there are, what
-// one charm has, which revision a wish means, and the bytes of a file. Charmhub's client is
-// behind them. What its answers look like on the wire, nobody else knows.
+// Package charmsource gets charms from a store or from this host. A [Source] finds the release for a wish,
+// and fetches the release's files. A [Store] can also be searched, and describes charms.
 //
-// It knows no environment and decides nothing: a caller says what it wishes, and judges
-// what there is. Only operators' commands ask a store, never an agent.
+// [Charmhub] is the client of a store, and is the only part that depends on the wire format. [Local] has the
+// charms of a repository, and charms that are named by path.
 //
-// A folder of charms (local:) is not a Source. An environment assigns its charms' revisions, and an archive holds its
-// own: until then there are no bytes whose sum a release could have.
+// The package does not use environments and does not choose what to deploy. Its callers formulate wishes and
+// judge the answers. Only operators' commands use a source, never an agent.
 package charmsource
 
 import (
 	"context"
 	"slices"
 	"strings"
+
+	"bijou/state/charm"
 )
 
-// Source is a store of charms. Its methods may be called at once, and again.
+// Source is a source of charms. Its methods can be called concurrently, and are idempotent.
 type Source interface {
-	// Find returns the charms and bundles that the store finds for a query, the best first.
-	Find(ctx context.Context, q Query) ([]Found, error)
-	// Info returns all that the store says of a charm or bundle. ErrNotFound.
-	Info(ctx context.Context, name, channel string) (Info, error)
-	// Resolve returns the release that each wish means, in the order of the wishes. One request
-	// asks for all. An Answer has its own error: ErrNotFound, *NoReleaseError.
+	// Resolve returns an answer for each wish, in the order of the wishes. A store gets all wishes in one
+	// request. The Err of an Answer can be ErrNotFound or a *NoReleaseError.
 	Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error)
-	// Fetch puts a file of a release at path, whole and with the size and sum that the store
-	// has said, or leaves path alone. It returns the file's SHA-384, in hex.
+	// Fetch writes a file of a release to path, and returns its SHA-384 sum in hex. It verifies the size and
+	// sums that f gives. If it fails, it does not change path.
 	Fetch(ctx context.Context, f File, path string) (sha384 string, err error)
 }
 
-// TypeCharm and TypeBundle are the types of what a store has.
+// Store is a source that can be searched.
+type Store interface {
+	Source
+	// Find returns the charms and bundles that match a query, the best matches first.
+	Find(ctx context.Context, q Query) ([]Found, error)
+	// Info returns the store's description of a charm or bundle. It returns ErrNotFound if the store does not
+	// have it.
+	Info(ctx context.Context, name, channel string) (Info, error)
+}
+
+// ResolveOne returns the release for one wish. It returns the error of [Source].Resolve or of the Answer.
+func ResolveOne(ctx context.Context, s Source, w Wish) (Release, error) {
+	answers, err := s.Resolve(ctx, w)
+	if err != nil {
+		return Release{}, err
+	}
+	return answers[0].Release, answers[0].Err
+}
+
+// TypeCharm and TypeBundle are the types of a store's entries.
 const (
 	TypeCharm  = "charm"
 	TypeBundle = "bundle"
 )
 
-// TypeFile is the type of resources that are files. Others are images for Kubernetes.
+// TypeFile is the type of resources that are files. All other resources are images for Kubernetes.
 const TypeFile = "file"
 
-// Query is what Find looks for. An empty query finds what the store features.
+// Query selects the results of Find. An empty query selects the charms that the store features.
 type Query struct {
 	Text     string
 	Category string
 	Channel  string
-	Type     string // TypeCharm, TypeBundle; empty: both
+	Type     string // TypeCharm or TypeBundle, or empty for both
 	Requires string // an interface
 	Provides string // an interface
 }
 
-// Base is a system and an architecture, as ubuntu, 24.04 and amd64.
+// Base is a system and an architecture, such as ubuntu, 24.04 and amd64.
 type Base struct {
 	Name    string
-	Version string // of the system
+	Version string // the system's version
 	Arch    string
 }
 
-// String returns the base as operators write it: ubuntu@24.04.
+// String returns the base as operators write it, such as ubuntu@24.04.
 func (b Base) String() string { return b.Name + "@" + b.Version }
 
-// anyArch is the architecture of what runs on all.
+// anyArch is the architecture of charms that run on all architectures.
 const anyArch = "all"
 
-// HasArch reports whether the base is one of that architecture.
+// HasArch reports whether the base has that architecture.
 func (b Base) HasArch(arch string) bool { return b.Arch == arch || b.Arch == anyArch }
 
-// Wish says which release is wanted of a charm.
-type Wish struct {
-	Name string
-	ID   string // instead of the name
-
-	Channel  string // empty: the bare risk stable, which is of the charm's default track
-	Revision int    // of the charm; then neither channel nor base count. 0: the channel says it
-	Arch     string
-	Base     Base   // of the release; without a name: Resolve chooses one
-	Also     []Base // that are right where Base has no release, the first one first
-	// OrOther lets Resolve choose another base where the wanted one has no release.
-	OrOther bool
-
-	Have      int            // the revision that is there; 0: none is
-	Resources map[string]int // revisions of resources that are wanted; others are as released
+// isValid reports whether each part of the base is empty or a word.
+func (b Base) isValid() bool {
+	isBad := func(part string) bool { return part != "" && !isWord(part) }
+	return !slices.ContainsFunc([]string{b.Name, b.Version, b.Arch}, isBad)
 }
 
-// chooseFrom returns the base to ask for among those that there are.
+// Wish selects a release of a charm.
+type Wish struct {
+	Name string // the name in the source; see [Local]
+	ID   string // replaces the name if it is not empty
+
+	Channel  string // empty for the risk stable in the charm's default track
+	Revision int    // 0 for the channel's revision; any other number makes channel and base irrelevant
+	Arch     string
+	Series   string // the series of a charm in a repository; empty for any
+	Base     Base   // the release's base; without a name, Resolve chooses one
+	Also     []Base // bases to use if Base has no release, in the order of preference
+	// OrOther lets Resolve choose a different base if Base has no release.
+	OrOther bool
+
+	Have      int            // the revision that the caller has, or 0
+	Resources map[string]int // wanted revisions of resources, by name; all others stay as released
+}
+
+// chooseFrom returns the base to request, among bases that have a release. It returns false if the wish
+// accepts none of them.
 func (w Wish) chooseFrom(bases []Base) (Base, bool) {
 	for _, b := range w.Also {
 		isThere := func(other Base) bool { return other.String() == b.String() && other.HasArch(w.Arch) }
@@ -95,25 +119,25 @@ func (w Wish) chooseFrom(bases []Base) (Base, bool) {
 	return ChooseBase(bases, w.Arch)
 }
 
-// Answer is what a wish means.
+// Answer is the result for a wish.
 type Answer struct {
 	Release Release
 	Err     error
 }
 
-// Release is a revision of a charm or bundle, in a channel or by its number.
+// Release is a revision of a charm or bundle.
 type Release struct {
 	Type     string
 	ID       string
 	Name     string
 	Revision int
 	Version  string
-	Channel  string // where it was released to; empty: it was asked for by revision
-	Base     Base   // that was asked for; without a name: none was
-	Bases    []Base // it runs on
+	Channel  string // empty if the wish has a revision, or the source has no channels
+	Base     Base   // the wished base; its name is empty if the wish has none
+	Bases    []Base // the bases on which the release runs
 	File     File
 
-	Metadata, Config, Actions string // YAML; may be empty, or {}
+	Metadata, Config, Actions string // YAML from a store; each can be empty or {}
 
 	Resources []Resource
 }
@@ -130,20 +154,26 @@ type Resource struct {
 	Filename    string
 	Description string
 	Revision    int
-	Created     string // as the store writes it
+	Created     string // in the store's format
 	File        File
 }
 
-// File is what Fetch gets.
+// File is a file that Fetch can fetch. It is a file of a store, or an archive that Fetch packs from a charm on this
+// host.
 type File struct {
-	What   string // for progress and errors: "charm mysql, revision 3"
-	URL    string
+	What   string // a description for progress and errors, such as "charm mysql, revision 3"
+	URL    string // for a charm on this host, its absolute path
 	Size   int64  // in bytes
-	SHA256 string // in hex
-	SHA384 string // in hex; empty: the store does not say
+	SHA256 string // in hex; empty for an archive that Fetch has not packed yet
+	SHA384 string // in hex; empty if the source does not provide it
+
+	// Charm has the files on this host that Fetch packs. It is nil for a file of a store.
+	Charm *charm.Found
+	// Revision is the revision that Fetch packs into the archive. 0 means the charm's own revision.
+	Revision int
 }
 
-// Found is an entry of Find.
+// Found is a result of Find.
 type Found struct {
 	Type      string
 	ID        string
@@ -152,36 +182,36 @@ type Found struct {
 	Summary   string
 	Version   string
 	Bases     []Base
-	URL       string // of its page
+	URL       string // the charm's page in the store
 }
 
-// Info has all that a store says of a charm or bundle.
+// Info is a store's description of a charm or bundle.
 type Info struct {
 	Found
 	Title       string
 	Description string
 	License     string
 	Tags        []string
-	UsedBy      []string // bundles
-	Charms      []string // of a bundle
+	UsedBy      []string // the bundles that have the charm
+	Charms      []string // the charms of a bundle
 	Channels    []ChannelRelease
 
-	Metadata, Config string // YAML of the default release
+	Metadata, Config string // the default release's YAML
 }
 
-// ChannelRelease is what a channel has for a base.
+// ChannelRelease is a channel's release for a base.
 type ChannelRelease struct {
 	Track, Risk, Branch string
-	Released            string // as the store writes it
+	Released            string // in the store's format
 	Base                Base
 	Revision            int
 	Version             string
 	Size                int64
-	Bases               []Base // of the revision
+	Bases               []Base // the bases on which the revision runs
 }
 
-// ChooseBase returns the base of that architecture to prefer: an Ubuntu LTS before others, then the
-// newest.
+// ChooseBase returns the best base with that architecture. It prefers an Ubuntu LTS to all other bases, and
+// then a newer version. ok is false if no base has that architecture.
 func ChooseBase(bases []Base, arch string) (chosen Base, ok bool) {
 	for _, b := range bases {
 		if b.HasArch(arch) && (!ok || compareBases(b, chosen) > 0) {
@@ -192,6 +222,7 @@ func ChooseBase(bases []Base, arch string) (chosen Base, ok bool) {
 	return chosen, ok
 }
 
+// compareBases returns a positive number if ChooseBase prefers a to b.
 func compareBases(a, b Base) int {
 	if a.isLTS() != b.isLTS() {
 		if a.isLTS() {
@@ -202,13 +233,14 @@ func compareBases(a, b Base) int {
 	return compareVersions(a.Version, b.Version)
 }
 
-// isLTS reports whether the base is a long-term release of Ubuntu: April of an even year.
+// isLTS reports whether the base is a long-term release of Ubuntu. These releases come out in April of even
+// years.
 func (b Base) isLTS() bool {
 	year, month, _ := strings.Cut(b.Version, ".")
 	return b.Name == "ubuntu" && month == "04" && len(year) == 2 && (year[1]-'0')%2 == 0
 }
 
-// compareVersions compares numbers with dots between them.
+// compareVersions compares versions such as 24.04, number by number.
 func compareVersions(a, b string) int {
 	as := strings.Split(a, ".")
 	bs := strings.Split(b, ".")

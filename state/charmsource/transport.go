@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"bijou/state/text"
+	"bijou/state/charm"
 )
 
-// refreshFields returns the fields of an answer that Juju, too, asks for.
+// refreshFields returns the fields that a refresh request names. Juju requests the same fields.
 func refreshFields() []string {
 	return []string{
 		"actions-yaml", "bases", "config-yaml", "download", "id", "license", "metadata-yaml", "name", "publisher",
@@ -28,7 +28,7 @@ func findFields() []string {
 	}
 }
 
-// infoFields returns the fields that a request for a charm's info asks for.
+// infoFields returns the fields that a request for a charm's info names.
 func infoFields() []string {
 	return []string{
 		"result.categories.featured", "result.categories.name", "result.contains-charms.name", "result.description",
@@ -50,7 +50,7 @@ func infoFields() []string {
 	}
 }
 
-// baseJSON is a base. In a request "NA" stands for one that is not known.
+// baseJSON is a base. In a request, "NA" stands for an unknown base.
 type baseJSON struct {
 	Architecture string `json:"architecture"`
 	Name         string `json:"name"`
@@ -80,7 +80,7 @@ func newBaseJSON(b Base, arch string) *baseJSON {
 }
 
 type refreshRequest struct {
-	Context []contextJSON `json:"context"` // empty, but there
+	Context []contextJSON `json:"context"` // never null, but can be empty
 	Actions []actionJSON  `json:"actions"`
 	Fields  []string      `json:"fields"`
 }
@@ -100,10 +100,10 @@ type actionJSON struct {
 	Name     string    `json:"name,omitempty"`
 	Channel  string    `json:"channel,omitempty"`
 	Revision int       `json:"revision,omitempty"`
-	Base     *baseJSON `json:"base"` // null, where a revision is asked for
+	Base     *baseJSON `json:"base"` // null in a request for a revision
 }
 
-// add adds a wish to the request: an installation, or a refresh of the revision that the caller has.
+// add adds a wish to the request. It is a refresh if the caller has a revision, and otherwise an installation.
 func (r *refreshRequest) add(w Wish, key string) {
 	a := actionJSON{Action: "install", Key: key, Name: w.Name}
 	if w.Name == "" {
@@ -161,8 +161,8 @@ type releaseJSON struct {
 	Resources []resourceJSON `json:"resources"`
 }
 
-// release returns the release in an answer to the wish. It looks at the answer's error first, since an
-// error can come with parts of a charm.
+// release returns the release in a result for the wish. It checks the result's error first, since a result
+// with an error can also contain parts of a charm.
 func (r resultJSON) release(w Wish) (Release, error) {
 	name := cmp.Or(w.Name, r.Name, w.ID)
 	if r.Error != nil && r.Error.Code != "" {
@@ -170,7 +170,7 @@ func (r resultJSON) release(w Wish) (Release, error) {
 	}
 	c := r.Charm
 	if c == nil || r.Result == "error" {
-		return Release{}, awayf("its answer has no charm %q", name)
+		return Release{}, awayf("the answer of the store has no charm %q", name)
 	}
 
 	release := Release{
@@ -195,17 +195,43 @@ func (r resultJSON) release(w Wish) (Release, error) {
 		release.Resources = append(release.Resources, resource.resource(release.Name))
 	}
 
-	switch {
-	case release.Type != TypeCharm && release.Type != TypeBundle:
-		return Release{}, awayf("its answer for %q is of the unknown type %q", name, release.Type)
-	case text.Escape(release.Name) != release.Name:
-		return Release{}, awayf("its answer for %q has the name %q", name, release.Name)
-	case release.ID == "" || release.Name == "":
-		return Release{}, awayf("its answer for %q has no id or name", name)
-	case w.Revision > 0 && release.Revision != w.Revision:
-		return Release{}, awayf("its answer for revision %d of %q has revision %d", w.Revision, name, release.Revision)
+	if err := release.check(name, w); err != nil {
+		return Release{}, err
 	}
 	return release, nil
+}
+
+// check returns an error unless the release can be an answer for the wish. name is what errors call the wish.
+func (r Release) check(name string, w Wish) error {
+	switch {
+	case r.Type != TypeCharm && r.Type != TypeBundle:
+		return awayf("the answer of the store for %q has the unknown type %.100q", name, r.Type)
+	case r.ID == "" || r.Name == "":
+		return awayf("the answer of the store for %q has no id or no name", name)
+	case charm.CheckName(r.Name) != nil || w.Name != "" && r.Name != w.Name:
+		return awayf("the answer of the store for %q has the name %.100q", name, r.Name)
+	case !isWord(r.ID) || w.ID != "" && r.ID != w.ID:
+		return awayf("the answer of the store for %q has the id %.100q", name, r.ID)
+	case w.Revision > 0 && r.Revision != w.Revision:
+		return awayf("the answer of the store for revision %d of %q has revision %d", w.Revision, name, r.Revision)
+	case r.Revision < 1 || r.Revision > charm.MaxRevision:
+		return awayf("the answer of the store for %q has the invalid revision %d", name, r.Revision)
+	}
+
+	if _, err := ParseChannel(r.Channel); err != nil {
+		return awayf("the answer of the store for %q has an %w", name, err)
+	}
+	for _, b := range append(slices.Clone(r.Bases), r.Base) {
+		if !b.isValid() {
+			return awayf("the answer of the store for %q has the invalid base %.100q", name, b)
+		}
+	}
+	for _, resource := range r.Resources {
+		if err := charm.CheckResource(resource.Name); err != nil {
+			return awayf("the answer of the store for %q has an %w", name, err)
+		}
+	}
+	return nil
 }
 
 // fileJSON has both spellings of the sums' keys.
@@ -228,7 +254,7 @@ func (f fileJSON) file(what string) File {
 	}
 }
 
-// checkSum returns a sum in hex, in small letters; empty if it is not one of so many bytes.
+// checkSum returns a sum in lower-case hex, or "" if the text is not a sum of size bytes.
 func checkSum(text string, size int) string {
 	if sum, err := hex.DecodeString(text); err == nil && len(sum) == size {
 		return strings.ToLower(text)
@@ -258,7 +284,7 @@ func (r resourceJSON) resource(charm string) Resource {
 	}
 }
 
-// packageJSON is an entry of find, or all of info.
+// packageJSON is a result of find, or the response of info.
 type packageJSON struct {
 	Type   string `json:"type"`
 	ID     string `json:"id"`
@@ -308,7 +334,7 @@ func (p packageJSON) found() Found {
 	}
 }
 
-// info converts the store's answer.
+// info returns the store's description as an Info.
 func (p packageJSON) info() Info {
 	info := Info{
 		Found:       p.found(),
@@ -360,8 +386,8 @@ type errorJSON struct {
 	} `json:"extra"`
 }
 
-// explain returns the error about one wish in our own words, since the store's words have keys of the
-// request.
+// explain returns the error for one wish with a different text, since the store's text contains the request's
+// random key.
 func (e errorJSON) explain(name string, w Wish) error {
 	switch e.Code {
 	case "name-not-found", "id-not-found":
@@ -382,7 +408,7 @@ func (e errorJSON) explain(name string, w Wish) error {
 
 type errorList []errorJSON
 
-// explain returns an error that says why the store refused a request.
+// explain returns the error of a request that the store refused.
 func (l errorList) explain() error {
 	has := func(codes ...string) bool {
 		return slices.ContainsFunc(l, func(e errorJSON) bool { return slices.Contains(codes, e.Code) })
@@ -392,14 +418,14 @@ func (l errorList) explain() error {
 	case has("not-found", "name-not-found", "id-not-found", "resource-not-found", "invalid-charm-resource"):
 		return ErrNotFound
 	case has("rate-limit-exceeded"):
-		return awayf("it was asked too often; try again later")
+		return awayf("the store limits requests; try again later")
 	case has("remote-service-unavailable", "api-error", "endpoint-disabled"):
-		return awayf("it failed (%q); try again later", l[0].Code)
+		return awayf("the store failed (%.100q); try again later", l[0].Code)
 	case has("access-by-revision-not-allowed", "store-disallowed", "payment-required", "macaroon-permission-required",
 		"user-authentication-required", "user-authorization-needs-refresh", "device-authentication-required"):
-		return fmt.Errorf("the store does not give it to you (%q)", l[0].Code)
+		return fmt.Errorf("the store does not give you access to it (%.100q)", l[0].Code)
 	case has("invalid-unbound-empty-search"):
-		return fmt.Errorf("no words to search for given")
+		return fmt.Errorf("no search words given")
 	}
-	return awayf("it did not understand the request (%q)", l[0].Code)
+	return awayf("the store did not understand the request (%.100q)", l[0].Code)
 }

@@ -1,10 +1,10 @@
-// Package childenv makes the environment of a process that this one starts. A variable that sets
-// something of one process, like the address of its metrics, reaches only the children that are
-// meant to have it.
+// Package childenv returns the environment variables for the children of this process. A variable that is a
+// setting of a single process, such as the address of its metrics, is passed only to the children that need
+// it.
 //
-// Hooks are not its affair: agent/hookexec lists all that a hook gets. Nor is a process that goes on
-// as another binary: it keeps its own environment, and stays the same process to the service manager.
-// It imports nothing of bijou.
+// It is not for hooks, whose variables agent/hookexec lists. It is also not for a process that replaces
+// itself with a new binary: that process keeps its variables, since it remains the same process for the
+// service manager.
 package childenv
 
 import (
@@ -17,31 +17,31 @@ type Child int
 
 // The kinds of children.
 const (
-	Machine    Child = iota // the agent of another machine of this host, which the provider starts
+	Machine    Child = iota // the agent of another machine on this host, which the provider starts
 	Background              // the background process that an operator's command starts
 	Provider                // the process of an environment's provider
-	Program                 // a program of this host: systemctl, apt-get, a component's command
+	Program                 // a program on this host: systemctl, apt-get, a component's command
 	Tour                    // a command that bijou quickstart or neco demo calls
 )
 
-// settings returns all variables that this program reads as a setting of its own, each with the
-// children that get it. All other variables are the host's, like PATH and proxies, and all get them.
+// settings returns the variables that are settings of this program, with the children that get them. All
+// other variables, such as PATH and proxies, belong to the host, and all children receive them.
 func settings() map[string][]Child {
 	return map[string][]Child{
-		"BIJOU_CHARMHUB_URL": nil,                                   // agents never ask the store of charms
-		"BIJOU_DEBUG":        {Background, Provider, Machine, Tour}, // the whole environment's processes are looked into
-		"BIJOU_FAULT":        {Background},                          // tests kill one process by it
-		"BIJOU_HOME":         {Background, Provider, Machine},       // where this user's environments are, like HOME
-		"BIJOU_METRICS":      {Background},                          // one process can listen at an address
+		"BIJOU_CHARMHUB_URL": nil,                                   // agents never use Charmhub
+		"BIJOU_DEBUG":        {Background, Provider, Machine, Tour}, // applies to all processes of the environment
+		"BIJOU_FAULT":        {Background},                          // tests use it to kill a single process
+		"BIJOU_HOME":         {Background, Provider, Machine},       // directory of this user's environments
+		"BIJOU_METRICS":      {Background},                          // only one process can listen on an address
 		"BIJOU_PLUGIN_PATH":  {Background, Provider, Machine, Tour}, // a search path, like PATH
-		"BIJOU_PROVIDER":     nil,                                   // of the plugins' handshake, which sets it for its own
-		"BIJOU_STATE":        nil,                                   // the environment's record says it; a URL may hold a password
+		"BIJOU_PROVIDER":     nil,                                   // the plugins' handshake sets it
+		"BIJOU_STATE":        nil,                                   // children read the environment's record; the URL can contain a password
 		"NECO_STATE":         {Program},                             // a component's command may call neco
 	}
 }
 
-// isManagers reports whether a service manager sets the variable for one process (systemd.exec(5),
-// sd_notify(3)): its children must not speak for it.
+// isManagers reports whether a service manager sets the variable for one process, as systemd.exec(5) and
+// sd_notify(3) describe. The process's children must not use such a variable.
 func isManagers(name string) bool {
 	return slices.Contains([]string{
 		"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "MAINPID", "MANAGERPID", "MANAGERPIDFDID", "SYSTEMD_EXEC_PID",
@@ -51,14 +51,14 @@ func isManagers(name string) bool {
 	}, name)
 }
 
-// isHooks reports whether the variable is a hook's, or says which environment an operator's shell has
-// chosen. A process with a hook's variables would end with that hook's environment.
+// isHooks reports whether the variable belongs to a hook, or names the environment that an operator's shell
+// has chosen. A process with such a variable would work on that environment.
 func isHooks(name string) bool {
 	return strings.HasPrefix(name, "JUJU_") || name == "CHARM_DIR"
 }
 
-// New returns the variables of environ that a child of that kind gets, in the same order. environ is the
-// environment of this process.
+// New returns the variables of environ that a child of this kind gets, in the same order. environ has the
+// variables of this process.
 func New(environ []string, child Child) []string {
 	known := settings()
 
@@ -80,7 +80,7 @@ func New(environ []string, child Child) []string {
 	return env
 }
 
-// IsKnown reports whether it is determined which children get the variable, a setting of this program's.
+// IsKnown reports whether New knows which children get the variable, which is a setting of this program.
 func IsKnown(name string) bool {
 	_, isSetting := settings()[name]
 	return isSetting || isHooks(name)

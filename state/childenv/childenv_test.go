@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestNew checks which children get each variable.
+// TestNew checks which child processes get each variable.
 func TestNew(t *testing.T) {
 	all := []Child{Machine, Background, Provider, Program, Tour}
 	for _, test := range []struct {

@@ -13,20 +13,20 @@ import (
 	"sync"
 )
 
-// Hardware describes a machine, as far as it is known. An empty or zero field is not known,
-// and satisfies no constraint on it; Tags are all that it has.
+// Hardware has the known facts about a machine. An empty or zero field is unknown, and does not satisfy a
+// constraint on that field.
 type Hardware struct {
 	Arch         string
 	Container    string
 	CPUCores     uint64
 	CPUPower     uint64 // 100 is one EC2 unit
 	InstanceType string
-	Mem          uint64 // MB
-	RootDisk     uint64 // MB
-	Tags         []string
+	Mem          uint64   // MiB
+	RootDisk     uint64   // MiB
+	Tags         []string // all tags of the machine
 }
 
-// Hardware returns the smallest machine that meets v. So the facts of a host can be written in the way of
+// Hardware returns the smallest machine that satisfies v. So operators can describe a host in the syntax of
 // constraints.
 func (v Value) Hardware() Hardware {
 	return Hardware{
@@ -41,7 +41,7 @@ func (v Value) Hardware() Hardware {
 	}
 }
 
-// ArchOf returns the constraints' name for an architecture, which may be given by the name of uname -m or of Go.
+// ArchOf returns the name of an architecture in constraints. It accepts the names of uname -m and of Go.
 func ArchOf(name string) string {
 	known := map[string]string{
 		"x86_64":  "amd64",
@@ -69,8 +69,8 @@ func deref[T any](p *T) (v T) {
 // SatisfiedBy reports whether the machine is known to satisfy all of v.
 func (v Value) SatisfiedBy(h Hardware) bool { return len(v.Unmet(h)) == 0 }
 
-// Unmet returns the constraints of v that the machine is not known to satisfy, as they
-// are printed: "mem=2048M".
+// Unmet returns the constraints of v that the machine is not known to satisfy, as String formats them:
+// "mem=2048M".
 func (v Value) Unmet(h Hardware) []string {
 	met := map[string]bool{
 		"arch":          meetsWord(v.Arch, h.Arch),
@@ -112,22 +112,22 @@ func (v *Value) excludedTags() (tags []string) {
 	return tags
 }
 
-// Satisfies reports whether every machine that satisfies v satisfies asked, too. It
-// may have tags that v does not name, unless v excludes them.
+// Satisfies reports whether every machine that satisfies v also satisfies the constraints in asked. A machine
+// that satisfies v can have any tag that v does not exclude.
 func (v Value) Satisfies(asked Value) bool {
 	kept := func(tag string) bool { return !slices.Contains(v.excludedTags(), tag) }
 	return asked.SatisfiedBy(v.Hardware()) && !slices.ContainsFunc(asked.excludedTags(), kept)
 }
 
-// sizePattern is of a float with a suffix; no suffix is M.
+// sizePattern matches a float with an optional suffix. No suffix means M.
 var sizePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^([0-9]+\.?[0-9]*|\.[0-9]+)([MGTP]?)$`)
 })
 
-// maxSize is the greatest number of MB that a float holds exactly.
+// maxSize is the greatest number of MiB that a float represents exactly.
 const maxSize = 1 << 53
 
-// parseSize reads "1.5G" as MB, rounded up: 1536.
+// parseSize parses a size and returns it in MiB, rounded up: 1536 for "1.5G".
 func parseSize(text string) (uint64, error) {
 	parts := sizePattern().FindStringSubmatch(text)
 	if parts == nil {
@@ -142,7 +142,7 @@ func parseSize(text string) (uint64, error) {
 	return uint64(math.Ceil(n * scale)), nil
 }
 
-// formatSize prints 0, which is none, as "".
+// formatSize formats a size in MiB. It returns "" for 0, which means that there is no constraint.
 func formatSize(n uint64) string {
 	if n == 0 {
 		return ""

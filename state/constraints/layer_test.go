@@ -70,7 +70,7 @@ func TestSatisfies(t *testing.T) {
 		{"instance-type=m1", "mem=1M", false},
 		{"instance-type=m1", "instance-type=m1", true},
 		{"tags=a,b", "tags=a", true},
-		{"tags=a", "tags=^b", false}, // the made tree may also have b
+		{"tags=a", "tags=^b", false}, // the created tree may also have b
 		{"tags=a,^b", "tags=^b", true},
 	} {
 		if got := parse(t, test.made).Satisfies(parse(t, test.asked)); got != test.want {
@@ -89,7 +89,7 @@ func TestAsks(t *testing.T) {
 	}
 }
 
-// TestProperties checks the laws of all sets of constraints.
+// TestProperties checks laws that all sets of constraints must obey.
 func TestProperties(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
@@ -106,7 +106,7 @@ func TestProperties(t *testing.T) {
 			t.Fatalf("%q over %q does not satisfy it", a, b)
 		}
 		if a.InstanceType != nil || b.InstanceType != nil || c.InstanceType != nil {
-			continue // the result of clearing depends on the order
+			continue // if constraints are cleared, the result depends on the order
 		}
 		if !cmp.Equal(a.Over(b).Over(c), a.Over(b.Over(c))) {
 			t.Fatalf("%q over %q over %q depends on the order", a, b, c)

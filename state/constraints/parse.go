@@ -1,8 +1,7 @@
-// Package constraints has the constraints on a machine: how they are parsed, layered, and
-// compared with what a machine has.
+// Package constraints parses and layers the constraints on machines, and compares them with a machine's
+// hardware.
 //
-// It does no I/O and imports nothing of bijou. state stores its values, provision
-// gives them to the providers, and multicall/juju reads them from operators.
+// It does no I/O.
 package constraints
 
 import (
@@ -16,8 +15,8 @@ import (
 	"sync"
 )
 
-// Parse reads constraints as operators write them: NAME=VALUE, separated by
-// spaces. An empty VALUE is explicitly none. Its errors need no prefix.
+// Parse parses constraints as operators write them: NAME=VALUE, separated by spaces. An empty VALUE sets the
+// constraint to none. Callers can show its errors without a prefix.
 func Parse(text string) (Value, error) {
 	var v Value
 	for _, part := range strings.Fields(text) {
@@ -33,13 +32,13 @@ func Parse(text string) (Value, error) {
 	return v, nil
 }
 
-// unknownError is a name that no constraint has.
+// unknownError is the error for an unknown name of a constraint.
 type unknownError string
 
-// Error returns Juju's wording.
+// Error returns Juju's message for an unknown constraint.
 func (u unknownError) Error() string { return fmt.Sprintf("unknown constraint %q", string(u)) }
 
-// Hint names the constraints that there are.
+// Hint lists the names of all constraints.
 func (unknownError) Hint() string {
 	var v Value
 	var names []string
@@ -49,7 +48,8 @@ func (unknownError) Hint() string {
 	return "constraints: " + strings.Join(names, ", ")
 }
 
-// parsePair parses a word NAME=VALUE. It refuses a name that is set already.
+// parsePair parses a word NAME=VALUE and sets the constraint. It returns an error if the constraint is
+// already set.
 func (v *Value) parsePair(part string) error {
 	name, text, ok := strings.Cut(part, "=")
 	if !ok || name == "" {
@@ -70,8 +70,8 @@ func (v *Value) parsePair(part string) error {
 	return nil
 }
 
-// firstSize returns the name of the first constraint that v asks for and an instance type
-// decides, too; "" if there is none.
+// firstSize returns the name of the first constraint in v that an instance type would also determine. It
+// returns "" if there is no such constraint.
 func (v *Value) firstSize() string {
 	for _, size := range []struct {
 		name  string
@@ -85,8 +85,8 @@ func (v *Value) firstSize() string {
 	return ""
 }
 
-// String prints the constraints as Parse reads them, in one form for each set:
-// "cpu-cores=2 mem=2048M". One that is explicitly none is "mem=".
+// String formats the constraints for Parse: "cpu-cores=2 mem=2048M". Equal values have the same text. A
+// constraint that is set to none has no value: "mem=".
 func (v Value) String() string { return strings.Join(v.formatPairs(nil), " ") }
 
 func (v *Value) formatPairs(leftOut map[string]bool) (pairs []string) {
@@ -98,32 +98,32 @@ func (v *Value) formatPairs(leftOut map[string]bool) (pairs []string) {
 	return pairs
 }
 
-// Value is a set of constraints. A nil field is not set; one that points at zero
-// or an empty value says "none" explicitly, which a layer below does not change.
+// Value is a set of constraints. A nil field is not set. A field that points at zero or an empty value is set
+// to none, which overrides the layers below.
 type Value struct {
 	Arch         *string   `json:"arch,omitempty" yaml:"arch,omitempty"`
 	Container    *string   `json:"container,omitempty" yaml:"container,omitempty"`
 	CPUCores     *uint64   `json:"cpu-cores,omitempty" yaml:"cpu-cores,omitempty"`
 	CPUPower     *uint64   `json:"cpu-power,omitempty" yaml:"cpu-power,omitempty"` // 100 is one EC2 unit
 	InstanceType *string   `json:"instance-type,omitempty" yaml:"instance-type,omitempty"`
-	Mem          *uint64   `json:"mem,omitempty" yaml:"mem,omitempty"`             // MB
-	RootDisk     *uint64   `json:"root-disk,omitempty" yaml:"root-disk,omitempty"` // MB
-	Tags         *[]string `json:"tags,omitempty" yaml:"tags,omitempty"`           // "^tag" excludes
+	Mem          *uint64   `json:"mem,omitempty" yaml:"mem,omitempty"`             // MiB
+	RootDisk     *uint64   `json:"root-disk,omitempty" yaml:"root-disk,omitempty"` // MiB
+	Tags         *[]string `json:"tags,omitempty" yaml:"tags,omitempty"`           // "^tag" excludes machines with the tag
 }
 
-// AsksAnything reports whether v demands anything of a machine. A constraint that is explicitly none
-// demands nothing.
+// AsksAnything reports whether v requires anything of a machine. A constraint that is set to none requires
+// nothing.
 func (v Value) AsksAnything() bool { return len(v.Unmet(Hardware{})) > 0 || len(v.excludedTags()) > 0 }
 
-// isWanted reports whether a constraint is set, and not to none.
+// isWanted reports whether a constraint is set to a value other than none.
 func isWanted[T comparable](asked *T) bool {
 	var none T
 	return asked != nil && *asked != none
 }
 
 // Over returns v laid over base: the constraints that v sets, and those of base for the rest. An instance
-// type decides on memory, processor and disk. So an instance type in v clears these in base, and any of
-// these in v clears the instance type of base.
+// type determines memory, processor and disk. So an instance type in v clears these constraints in base, and
+// any of them in v clears the instance type of base.
 func (v Value) Over(base Value) Value {
 	if isWanted(v.InstanceType) {
 		base.Mem = nil
@@ -148,11 +148,11 @@ func (v Value) Over(base Value) Value {
 	}
 }
 
-// field is one constraint of a Value, with how it is set and printed.
+// field is one constraint of a Value, with functions to set and format it.
 type field struct {
 	name   string
-	set    func(text string) error          // empty: none
-	format func() (text string, isSet bool) // as set takes it
+	set    func(text string) error          // parses and sets the value; an empty text means none
+	format func() (text string, isSet bool) // formats the value for set
 }
 
 // allFields returns all constraints, in the order in which they are printed.
@@ -169,7 +169,7 @@ func (v *Value) allFields() []field {
 	}
 }
 
-// findField returns the constraint with that name, or with that as its other name.
+// findField returns the constraint with that name. cores is a second name for the constraint cpu-cores.
 func (v *Value) findField(name string) (field, bool) {
 	if name == "cores" {
 		name = "cpu-cores"
@@ -183,7 +183,8 @@ func (v *Value) findField(name string) (field, bool) {
 	return fields[i], true
 }
 
-// newField returns one constraint by its name. at points to its value, none is the value of an empty text.
+// newField returns the constraint with that name. at points to its value. none is the value for an empty
+// text.
 func newField[T any](name string, at **T, none T, parse func(string) (T, error), format func(T) string) field {
 	return field{
 		name: name,
@@ -191,9 +192,13 @@ func newField[T any](name string, at **T, none T, parse func(string) (T, error),
 			value := none
 			if text != "" {
 				value, err = parse(text)
+				if err != nil {
+					return err
+				}
 			}
+
 			*at = &value
-			return err
+			return nil
 		},
 		format: func() (string, bool) {
 			if *at == nil {
@@ -207,13 +212,13 @@ func newField[T any](name string, at **T, none T, parse func(string) (T, error),
 func parseArch(text string) (string, error) {
 	known := []string{"amd64", "arm64", "armhf", "i386", "ppc64el", "riscv64", "s390x"}
 	if !slices.Contains(known, text) {
-		return "", fmt.Errorf("%q is none of %s", text, strings.Join(known, ", "))
+		return "", fmt.Errorf("%q is not one of %s", text, strings.Join(known, ", "))
 	}
 	return text, nil
 }
 
-// wordPattern is of a provider's names, which go to terminals and into programs' arguments
-// as they are.
+// wordPattern matches a provider's names. It is strict, since the names are printed on terminals and passed
+// to programs unescaped.
 var wordPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/+:-]*$`)
 })
@@ -235,7 +240,7 @@ func parseCount(text string) (uint64, error) {
 	return n, nil
 }
 
-// formatCount prints 0, which is none, as "".
+// formatCount formats a number. It returns "" for 0, which means that there is no constraint.
 func formatCount(n uint64) string {
 	if n == 0 {
 		return ""
@@ -251,7 +256,7 @@ func parseTags(text string) ([]string, error) {
 			return nil, err
 		}
 		if name != tag && slices.Contains(tags, name) {
-			return nil, fmt.Errorf("%q is both wanted and excluded", name)
+			return nil, fmt.Errorf("%q is both required and excluded", name)
 		}
 	}
 

@@ -12,7 +12,7 @@ func TestParse(t *testing.T) {
 	for _, test := range []struct {
 		text string
 		want Value
-		as   string // printed; empty: as it was written
+		as   string // the printed form; empty if it is equal to the input
 	}{
 		{"", Value{}, ""},
 		{" \t\n ", Value{}, "-"},
@@ -78,10 +78,10 @@ func TestParseRefuses(t *testing.T) {
 		"tags= tags=a":                 `bad "tags" constraint: already set`,
 		"cpu-cores=-1":                 `bad "cpu-cores" constraint: must be a non-negative integer`,
 		"cpu-power=1.5":                `bad "cpu-power" constraint: must be a non-negative integer`,
-		"arch=sparc":                   `bad "arch" constraint: "sparc" is none of amd64, arm64, armhf, i386, ppc64el, riscv64, s390x`,
+		"arch=sparc":                   `bad "arch" constraint: "sparc" is not one of amd64, arm64, armhf, i386, ppc64el, riscv64, s390x`,
 		"tags=a,,b":                    `bad "tags" constraint: "" must be letters, digits, and any of ._/+:- between them`,
 		"tags=^":                       `bad "tags" constraint: "" must be letters, digits, and any of ._/+:- between them`,
-		"tags=b,^a,a":                  `bad "tags" constraint: "a" is both wanted and excluded`,
+		"tags=b,^a,a":                  `bad "tags" constraint: "a" is both required and excluded`,
 		"container=\x1b[31m":           `bad "container" constraint: "\x1b[31m" must be letters, digits, and any of ._/+:- between them`,
 		"instance-type=m1 mem=2G":      `ambiguous constraints: "instance-type" overlaps with "mem"`,
 		"root-disk=1G instance-type=x": `ambiguous constraints: "instance-type" overlaps with "root-disk"`,

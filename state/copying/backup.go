@@ -18,8 +18,9 @@ import (
 )
 
 // Backup writes all keys of an environment as they are at one revision, and the blobs that they refer to.
-// Agents may work meanwhile. The caller completes the header that it returns. It returns ErrNotFound if the
-// environment has changed meanwhile and a blob is gone: then begin again.
+// Agents can work during this time. The caller completes the header that Backup returns. Backup returns
+// ErrNotFound if the environment has changed during the backup and a blob is gone. The caller must then begin
+// again.
 func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfile.Header, error) {
 	h := backupfile.Header{Kind: backupfile.Environment, Time: time.Now().UTC(), StateFormat: state.FormatVersion}
 	var all []keyspace.KeyValue
@@ -57,7 +58,8 @@ func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfi
 	return h, err
 }
 
-// listContentsInUse lists the contents, without the heads of blobs that nothing refers to.
+// listContentsInUse lists the contents, without the heads of unused or incomplete blobs, and without values
+// that are not JSON.
 func listContentsInUse(v *state.View) ([]keyspace.KeyValue, error) {
 	all, err := listContents(v)
 	if err != nil {
@@ -68,12 +70,12 @@ func listContentsInUse(v *state.View) ([]keyspace.KeyValue, error) {
 		return nil, err
 	}
 
-	// A blob that is not whole is of no use to what refers to it, and a backup with it would be refused. A value that
-	// is no JSON nobody can read, and neither a backup can hold it.
+	// A restoration would refuse a backup with an incomplete blob, and the blob is useless anyway. Nobody can
+	// read a value that is not JSON, and a backup cannot contain it.
 	unused := func(kv keyspace.KeyValue) bool {
 		sum, ok := strings.CutPrefix(kv.Key, keyspace.BlobHeadsPrefix)
 		if !ok {
-			return !json.Valid(kv.Value) && v.Skips(keyspace.NewDamage(kv.Key, "its value is no JSON, and not in the backup"))
+			return !json.Valid(kv.Value) && v.Skips(keyspace.NewDamage(kv.Key, "its value is not JSON, so the backup does not contain it"))
 		}
 		head, err := keyspace.DecodeBlobHead(kv)
 		return v.Skips(err) || !used[sum] || !head.Complete
@@ -123,11 +125,12 @@ type backupSource struct {
 	archive *backupfile.Reader
 	keys    []keyspace.KeyValue
 
-	sum  string        // of the blob that is read, chunk by chunk
-	blob io.ReadCloser // nil: none is
+	sum  string        // the sum of the blob that is being read, chunk by chunk
+	blob io.ReadCloser // nil if no blob is being read
 }
 
-// checkBackup returns the backup as a source to copy from, once nothing of it is missing.
+// checkBackup returns the backup as a source to copy from. It returns an error if something in the backup is
+// missing.
 func checkBackup(a *backupfile.Reader) (*backupSource, error) {
 	b := &backupSource{header: a.Header, archive: a}
 	c := backupCheck{archive: a}
@@ -145,8 +148,8 @@ func checkBackup(a *backupfile.Reader) (*backupSource, error) {
 	return b, c.checkEnvironment()
 }
 
-// CheckBackup reads the backup of an environment at path. It returns the errors with which a restoration
-// would refuse it at once. It keeps no key in memory.
+// CheckBackup reads the backup of an environment at path. It returns the error with which a restoration would
+// refuse the backup before it changes anything. It does not keep the keys in memory.
 func CheckBackup(path string) (h backupfile.Header, err error) {
 	err = backupfile.ScanFile(path, backupfile.Environment, func(a *backupfile.Reader) error {
 		c := backupCheck{archive: a}
@@ -164,10 +167,10 @@ func CheckBackup(path string) (h backupfile.Header, err error) {
 	return h, err
 }
 
-// backupCheck holds a backup against what a copy of it needs, key by key.
+// backupCheck checks, key by key, that a backup can be restored.
 type backupCheck struct {
 	archive     *backupfile.Reader
-	environment *keyspace.KeyValue // nil: not met yet
+	environment *keyspace.KeyValue // nil before it was found
 }
 
 func (c *backupCheck) checkFormat() error {
@@ -175,7 +178,7 @@ func (c *backupCheck) checkFormat() error {
 	if h.StateFormat == state.FormatVersion {
 		return nil
 	}
-	return keyspace.Refuse(state.ErrFormat, "its state has the format %d, and this bijou knows %d only: use the bijou that wrote it, %s, or a newer one",
+	return keyspace.Refuse(state.ErrFormat, "the state in the backup has format %d, but this bijou supports only format %d: use the bijou that wrote it, %s, or a newer one",
 		h.StateFormat, state.FormatVersion, h.Bijou)
 }
 
@@ -183,7 +186,8 @@ func (c *backupCheck) checkFormat() error {
 // the key's blob is incomplete.
 func (c *backupCheck) take(k backupfile.Key) error {
 	kv := keyspace.KeyValue{Key: k.Key, Value: k.Value}
-	odd := func(r rune) bool { return r < ' ' || r > '~' } // listAroundBlobs would not find such a key again
+	// listAroundBlobs would not find a key with other characters.
+	odd := func(r rune) bool { return r < ' ' || r > '~' }
 	if isStoreLocal(k.Key) || strings.HasPrefix(k.Key, keyspace.BlobsPrefix) || strings.ContainsFunc(k.Key, odd) {
 		return fmt.Errorf("%w: it has the key %q", backupfile.ErrDamaged, k.Key)
 	}
@@ -201,10 +205,11 @@ func (c *backupCheck) take(k backupfile.Key) error {
 	return nil
 }
 
-// checkEnvironment checks that the backup has an environment. It is called after all keys.
+// checkEnvironment checks that the backup has an environment, and that its header is right. It must be called
+// after all keys.
 func (c *backupCheck) checkEnvironment() error {
 	if c.environment == nil {
-		return fmt.Errorf("%w: it holds no model", backupfile.ErrDamaged)
+		return fmt.Errorf("%w: it contains no model", backupfile.ErrDamaged)
 	}
 
 	record, err := keyspace.Decode[state.Environment](*c.environment)
@@ -212,13 +217,13 @@ func (c *backupCheck) checkEnvironment() error {
 		return err
 	}
 	if record.UUID != c.archive.UUID || record.Name != c.archive.Name {
-		return fmt.Errorf("%w: its header is of another model", backupfile.ErrDamaged)
+		return fmt.Errorf("%w: its header belongs to a different model", backupfile.ErrDamaged)
 	}
 
 	return nil
 }
 
-// BackupEnvironment returns the record of the environment that a backup is of.
+// BackupEnvironment returns the record of the environment in a backup.
 func BackupEnvironment(a *backupfile.Reader) (env state.Environment, err error) {
 	b, err := checkBackup(a)
 	if err != nil {
@@ -228,13 +233,14 @@ func BackupEnvironment(a *backupfile.Reader) (env state.Environment, err error) 
 	return keyspace.Decode[state.Environment](kv)
 }
 
-// String tells the backup from all others.
+// String returns the time and the sum of the backup, which identify it.
 func (b *backupSource) String() string {
 	return fmt.Sprintf("the backup of %s, sha256 %s",
 		b.header.Time.UTC().Format("2006-01-02T15:04:05Z"), b.archive.Sum[:min(16, len(b.archive.Sum))])
 }
 
-// readChunk reads the next chunk of a blob: a copier asks for chunks in the order of the archive.
+// readChunk reads the next chunk of a blob. It must be called for the chunks of a blob in order. Since backups
+// contain whole blobs, ok is true unless there is an error.
 func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []byte, ok bool, err error) {
 	if b.sum != sum || n == 0 {
 		if b.blob != nil {
@@ -248,13 +254,14 @@ func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []
 
 	value = make([]byte, keyspace.ChunkSize)
 	read, err := io.ReadFull(b.blob, value)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil // its last
+	// The last chunk is shorter.
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, false, err
 	}
-	return value[:read], err == nil, err
+	return value[:read], true, nil
 }
 
-// cutUnit parts a key below the prefix: mysql/0 and "ports" from units/mysql/0/ports.
+// cutUnit splits a key below the prefix. For the key units/mysql/0/ports it returns mysql/0 and ports.
 func cutUnit(key, prefix string) (unit, rest string, ok bool) {
 	below, ok := strings.CutPrefix(key, prefix)
 	service, below, _ := strings.Cut(below, "/")

@@ -1,8 +1,7 @@
-// Package copying takes an environment to another store, and makes backups of it and
-// environments of those. What is copied is read back and compared before it counts.
+// Package copying migrates an environment to another store, backs it up, and restores backups. Copied keys
+// are read back and compared before the copy counts.
 //
-// It copies keys, and gives them no meaning beside what a copy must not take along: who
-// runs, who leads, who claims.
+// It does not interpret the keys, except those that must not be copied: presences, leaders and claims.
 package copying
 
 import (
@@ -17,13 +16,13 @@ import (
 	"bijou/state/store"
 )
 
-// copier makes a store like another, or like a backup.
+// copier makes the contents of a store equal to those of another store, or of a backup.
 type copier struct {
-	// chunk reads one of a blob from where that is; ok is false if it is not there.
+	// chunk reads a chunk of a blob from the source. It returns ok false if the source does not have the chunk.
 	chunk    func(ctx context.Context, sum string, n int) (value []byte, ok bool, err error)
 	to       store.Store
-	fault    func(point string) // nil: none
-	lockLost <-chan struct{}    // closed when the lock on what is copied from, or to, is
+	fault    func(point string) // nil outside tests
+	lockLost <-chan struct{}    // closed when the lock on the source, or on the target, is lost
 	progress keyspace.Progress
 	steps    keyspace.Steps
 	sum      *contentSum
@@ -32,13 +31,14 @@ type copier struct {
 	size  int
 }
 
-// The limits of a batch: well below those of a transaction.
+// The limits of a batch are well below those of a transaction.
 const (
 	maxCopyOps   = 200
 	maxCopyBytes = 512 << 10
 )
 
-// copyAll makes the store hold those keys and their blobs, reads all of it back, and compares.
+// copyAll makes the target's contents equal to the keys and their blobs. Then it reads the target back and
+// compares.
 func (c *copier) copyAll(ctx context.Context, all []keyspace.KeyValue) (CopySummary, error) {
 	c.sum = newContentSum()
 	c.steps = keyspace.Steps{What: "keys copied", Total: len(all) + countChunks(all)}
@@ -46,20 +46,21 @@ func (c *copier) copyAll(ctx context.Context, all []keyspace.KeyValue) (CopySumm
 		return CopySummary{}, err
 	}
 
-	back, err := c.sumTarget(ctx)
+	got, err := c.sumTarget(ctx)
 	if err != nil {
 		return CopySummary{}, err
 	}
-	if want := c.sum.result(); back != want {
-		return back, fmt.Errorf("the copy differs: it has %d keys of %d bytes, not %d of %d, with the sum %s, not %s",
-			back.Keys, back.Bytes, want.Keys, want.Bytes, back.SHA256, want.SHA256)
+	if want := c.sum.result(); got != want {
+		return CopySummary{}, fmt.Errorf(
+			"the copy differs: it has %d keys with %d bytes, not %d with %d, and the sum %s, not %s",
+			got.Keys, got.Bytes, want.Keys, want.Bytes, got.SHA256, want.SHA256)
 	}
 
-	return back, nil
+	return got, nil
 }
 
-// makeAlike makes the target's contents those in all: it removes other keys, writes those that differ, and
-// copies blobs.
+// makeAlike makes the target's contents equal to the listed keys: it removes other keys, writes keys that
+// differ, and copies their blobs.
 func (c *copier) makeAlike(ctx context.Context, all []keyspace.KeyValue) error {
 	there, err := readContents(ctx, c.to)
 	if err != nil {
@@ -90,14 +91,15 @@ func (c *copier) makeAlike(ctx context.Context, all []keyspace.KeyValue) error {
 	return c.flush(ctx)
 }
 
-// removeOthers removes the keys that an earlier migration has copied, and that the source no longer has.
+// removeOthers removes those of the target's keys that are not in the list all. There can be such keys after
+// an interrupted copy.
 func (c *copier) removeOthers(ctx context.Context, all, there []keyspace.KeyValue) error {
 	for _, kv := range there {
 		if _, wanted := findKey(all, kv.Key); wanted {
 			continue
 		}
 
-		sum, chunks, _ := blobOf(kv)
+		sum, chunks := blobChunks(kv)
 		for n := range chunks {
 			if err := c.put(ctx, store.Op{Key: keyspace.ChunkKey(sum, n), Delete: true, Quiet: true}); err != nil {
 				return err
@@ -112,28 +114,12 @@ func (c *copier) removeOthers(ctx context.Context, all, there []keyspace.KeyValu
 	return nil
 }
 
-// copyBlob copies the chunks of a blob whose head is kv. It does nothing for any other key.
+// copyBlob copies the chunks of a blob whose head is kv, except chunks that are the same in the target. It does
+// nothing if kv is not a blob's head.
 func (c *copier) copyBlob(ctx context.Context, kv keyspace.KeyValue) error {
-	sum, chunks, _ := blobOf(kv)
-
+	sum, chunks := blobChunks(kv)
 	for n := range chunks {
-		key := keyspace.ChunkKey(sum, n)
-		chunk, ok, err := c.chunk(ctx, sum, n)
-		if err != nil {
-			return err
-		}
-		old, there, err := readValue(ctx, c.to, key)
-		if err != nil {
-			return err
-		}
-
-		if ok {
-			c.sum.add(key, chunk)
-		}
-		if ok && (!there || string(old) != string(chunk)) {
-			err = c.put(ctx, store.Op{Key: key, Value: chunk, Quiet: true})
-		}
-		if err != nil {
+		if err := c.copyChunk(ctx, sum, n); err != nil {
 			return err
 		}
 		c.reportStep()
@@ -142,12 +128,33 @@ func (c *copier) copyBlob(ctx context.Context, kv keyspace.KeyValue) error {
 	return nil
 }
 
+// copyChunk copies a chunk of a blob, unless the target has the same. It does nothing if the source does not
+// have the chunk: an interrupted upload leaves a blob's head without all of its chunks.
+func (c *copier) copyChunk(ctx context.Context, sum string, n int) error {
+	chunk, ok, err := c.chunk(ctx, sum, n)
+	if err != nil || !ok {
+		return err
+	}
+
+	key := keyspace.ChunkKey(sum, n)
+	c.sum.add(key, chunk)
+	old, there, err := readValue(ctx, c.to, key)
+	if err != nil {
+		return err
+	}
+	if there && string(old) == string(chunk) {
+		return nil
+	}
+
+	return c.put(ctx, store.Op{Key: key, Value: chunk, Quiet: true})
+}
+
 func (c *copier) reportStep() {
 	c.steps.Done++
 	c.progress.Report(c.steps)
 }
 
-// put adds a write to the batch. It commits the batch first if that is full.
+// put adds a write to the batch. If the batch is full, it commits the batch first.
 func (c *copier) put(ctx context.Context, op store.Op) error {
 	size := len(op.Key) + len(op.Value)
 	if len(c.batch) == maxCopyOps || c.size+size > maxCopyBytes {
@@ -180,7 +187,8 @@ func (c *copier) flush(ctx context.Context) error {
 	return err
 }
 
-// sumTarget reads all that was copied back.
+// sumTarget reads the target's contents, and returns their number, size and sum. It adds them in the order of
+// makeAlike.
 func (c *copier) sumTarget(ctx context.Context) (CopySummary, error) {
 	all, err := readContents(ctx, c.to)
 	if err != nil {
@@ -189,6 +197,8 @@ func (c *copier) sumTarget(ctx context.Context) (CopySummary, error) {
 
 	c.steps = keyspace.Steps{What: "keys compared", Total: len(all) + countChunks(all)}
 	s := newContentSum()
+
+	// One report is enough for all keys, since their values are in memory. Each chunk must be read.
 	for _, kv := range all {
 		s.add(kv.Key, kv.Value)
 		c.steps.Done++
@@ -196,7 +206,7 @@ func (c *copier) sumTarget(ctx context.Context) (CopySummary, error) {
 	c.progress.Report(c.steps)
 
 	for _, kv := range all {
-		sum, chunks, _ := blobOf(kv)
+		sum, chunks := blobChunks(kv)
 		for n := range chunks {
 			key := keyspace.ChunkKey(sum, n)
 			chunk, ok, err := readValue(ctx, c.to, key)
@@ -204,6 +214,7 @@ func (c *copier) sumTarget(ctx context.Context) (CopySummary, error) {
 				return CopySummary{}, err
 			}
 
+			// If the source has a chunk that is missing here, the sums differ.
 			if ok {
 				s.add(key, chunk)
 			}
@@ -214,7 +225,7 @@ func (c *copier) sumTarget(ctx context.Context) (CopySummary, error) {
 	return s.result(), nil
 }
 
-// contentSum depends on the order of the keys.
+// contentSum computes the summary of keys and chunks. The sum depends on their order.
 type contentSum struct {
 	hash hash.Hash
 	c    CopySummary
@@ -224,7 +235,8 @@ func newContentSum() *contentSum { return &contentSum{hash: sha256.New()} }
 
 func (s *contentSum) add(key string, value []byte) {
 	for _, part := range [][]byte{[]byte(key), value} {
-		s.hash.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part)))) // or "a"+"bc" were "ab"+"c"
+		// Without the lengths, "a"+"bc" and "ab"+"c" would have the same sum.
+		s.hash.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
 		s.hash.Write(part)
 	}
 	s.c.Keys++

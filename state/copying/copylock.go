@@ -15,15 +15,15 @@ import (
 	"bijou/state/store"
 )
 
-// copyLock is the right to copy what is in a store, or to copy to it.
+// copyLock is the right to copy the contents of a store, or to copy to it.
 type copyLock struct {
 	state   *state.State
 	session *keyspace.Session
 	record  state.CopyLockRecord
 }
 
-// acquireCopyLock locks a store's environment for a copy to the URL to. It returns [state.ErrRunning] if a
-// program holds a key below one of the prefixes.
+// acquireCopyLock locks a store's environment for a copy to the store at another URL. It returns
+// [state.ErrRunning] if a program holds a key below one of the prefixes.
 func acquireCopyLock(ctx context.Context, st store.Store, to string, prefixes []string) (*copyLock, error) {
 	s := state.OpenIn(st)
 	session, err := s.NewSession(ctx)
@@ -43,8 +43,9 @@ func acquireCopyLock(ctx context.Context, st store.Store, to string, prefixes []
 	return l, nil
 }
 
-// acquire commits the lock's record unless a program holds a key below one of the prefixes. If that program
-// is another migration alone, acquire waits for two leases at most, since that migration may have died.
+// acquire commits the lock's record unless a program holds a key below one of the prefixes. If the only such
+// program is another migration, acquire waits up to twice SessionTTL, since that migration may have been
+// killed.
 func (l *copyLock) acquire(ctx context.Context, prefixes []string) error {
 	limit, cancel := context.WithTimeout(ctx, 2*state.SessionTTL)
 	defer cancel()
@@ -79,7 +80,7 @@ func (l *copyLock) release(ctx context.Context) error {
 	defer cancel()
 
 	if err := l.session.Close(ctx); err != nil && !errors.Is(err, store.ErrStoreGone) {
-		return fmt.Errorf("cannot unlock the model; its lock expires in %s: %w", state.SessionTTL, err)
+		return fmt.Errorf("cannot unlock the model; the lock expires in %s: %w", state.SessionTTL, err)
 	}
 
 	return nil
@@ -103,7 +104,8 @@ func checkUnused(tx *state.Tx, prefixes []string) error {
 
 		for _, kv := range kvs {
 			p, err := keyspace.Decode[keyspace.Presence](kv)
-			if err != nil && !tx.Keys().Skips(err) { // it runs, wherever that is
+			// A presence that does not decode still means that a program is running.
+			if err != nil && !tx.Keys().Skips(err) {
 				return err
 			}
 
@@ -137,16 +139,17 @@ func describeProgram(key string) string {
 		return "the leader of " + role
 	}
 
-	return "another migration" // it holds keys.CopyLock
+	// The key is keys.CopyLock.
+	return "another migration"
 }
 
-// errCopyLockLost is returned if the lock's lease has expired during a copy: agents may have begun again.
+// errCopyLockLost is returned if the lock's lease has expired during a copy. Agents may have started since.
 var errCopyLockLost = fmt.Errorf(
 	"the store did not answer for %s, so the lock on the model was lost; nothing was moved: run the command again",
 	state.SessionTTL,
 )
 
-// isStoreLocal reports whether a key describes this store, or a program that uses it now. Such a key is no
+// isStoreLocal reports whether a key describes this store, or a program that uses it now. Such a key is not a
 // part of the environment, and is not copied.
 func isStoreLocal(key string) bool {
 	switch key {
@@ -159,8 +162,8 @@ func isStoreLocal(key string) bool {
 		strings.HasPrefix(key, keys.GatewayLeases)
 }
 
-// readContents reads all keys that a migration copies, in order. It leaves out the chunks of blobs, which
-// may be larger than the memory. The blobs' heads say which chunks there are.
+// readContents reads all keys that a migration copies, in order. It does not read the chunks of blobs, which
+// may not fit into memory. The heads of the blobs show which chunks there are.
 func readContents(ctx context.Context, st store.Store) ([]keyspace.KeyValue, error) {
 	return state.Read(ctx, state.OpenIn(st), listContents)
 }
@@ -177,9 +180,9 @@ func listContents(v *state.View) ([]keyspace.KeyValue, error) {
 	return all, nil
 }
 
-// listAroundBlobs appends all keys below the prefix except those below keyspace.BlobsPrefix. It lists each
-// ASCII character after the prefix by itself, since a store lists whole prefixes only. All keys begin with
-// a word of package keys.
+// listAroundBlobs appends all keys below the prefix, except those below keyspace.BlobsPrefix. Since a store
+// can only list whole prefixes, it lists each ASCII character after the prefix separately. It finds only keys
+// of printable ASCII characters.
 func listAroundBlobs(v *state.View, prefix string, all *[]keyspace.KeyValue) error {
 	if prefix == keyspace.BlobsPrefix {
 		return nil
@@ -190,7 +193,6 @@ func listAroundBlobs(v *state.View, prefix string, all *[]keyspace.KeyValue) err
 		if err != nil {
 			return err
 		}
-
 		if kv.Revision != 0 {
 			*all = append(*all, kv)
 		}
@@ -224,7 +226,7 @@ func findKey(kvs []keyspace.KeyValue, key string) (keyspace.KeyValue, bool) {
 	return kvs[i], true
 }
 
-// blobOf parses a blob's head; ok is false for any other key.
+// blobOf parses a blob's head. It returns ok false for any other key, and for a head that cannot be decoded.
 func blobOf(kv keyspace.KeyValue) (sum string, chunks int, ok bool) {
 	sum, ok = strings.CutPrefix(kv.Key, keyspace.BlobHeadsPrefix)
 	if !ok {
@@ -238,16 +240,23 @@ func blobOf(kv keyspace.KeyValue) (sum string, chunks int, ok bool) {
 	return sum, head.Chunks(), true
 }
 
+// blobChunks returns the sum and the number of chunks of the blob whose head is kv. It returns no chunks for any
+// other key, and for a damaged head, since its chunks are not known.
+func blobChunks(kv keyspace.KeyValue) (sum string, chunks int) {
+	sum, chunks, _ = blobOf(kv)
+	return sum, chunks
+}
+
 // countChunks returns the number of chunks of all blobs whose heads are among the keys.
 func countChunks(all []keyspace.KeyValue) (n int) {
 	for _, kv := range all {
-		_, count, _ := blobOf(kv)
+		_, count := blobChunks(kv)
 		n += count
 	}
 	return n
 }
 
-// readValue returns the value of one key; ok is false if the store does not have the key.
+// readValue returns the value of one key. It returns ok false if the store does not have the key.
 func readValue(ctx context.Context, st store.Store, key string) (value []byte, ok bool, err error) {
 	err = state.OpenIn(st).View(ctx, func(v *state.View) error {
 		value, ok, err = v.Keys().Get(key)
@@ -256,7 +265,7 @@ func readValue(ctx context.Context, st store.Store, key string) (value []byte, o
 	return value, ok, err
 }
 
-// readRecord returns the record of one key; ok is false if the store does not have the key.
+// readRecord returns the record of one key. It returns ok false if the store does not have the key.
 func readRecord[T any](ctx context.Context, s *state.State, key string) (doc T, ok bool, err error) {
 	err = s.View(ctx, func(v *state.View) error {
 		doc, ok, err = keyspace.Load[T](v.Keys(), key)
@@ -265,10 +274,9 @@ func readRecord[T any](ctx context.Context, s *state.State, key string) (doc T, 
 	return doc, ok, err
 }
 
-// beginCopy writes draft to keys.PartialCopy, so that no program takes the unfinished copy for an environment.
-// It calls check in the same transaction, and writes nothing if check returns an error. wasEmpty says that the
-// store had no environment when the caller read it. check gets wasEmpty, or false if the store has got one
-// since.
+// beginCopy writes draft to keys.PartialCopy, so that no program uses the unfinished copy as an environment.
+// It calls check in the same transaction, and writes nothing if check returns an error. wasEmpty is true if
+// the store had no contents when the caller read it. check gets isEmpty true if the store still has none.
 func beginCopy(
 	ctx context.Context,
 	to *state.State,

@@ -18,29 +18,29 @@ import (
 type Migration struct {
 	From, To string // URLs
 
-	// Switch makes To what everybody opens from now on. It is called once the new
-	// store holds all, and the old one can neither be opened nor written to.
+	// Switch makes all programs open To from now on. It is called when the new store is complete, and the old
+	// store can no longer be opened or written.
 	Switch func() error
 	// Keep leaves the old store where it is, marked as moved.
 	Keep bool
-	// Progress is told of each key and chunk that is copied, and then compared.
+	// Progress receives a report for each key and chunk that is copied, and for each that is compared.
 	Progress keyspace.Progress
-	// Fault, unless it is nil, is called at named points, for tests to end the
-	// process there: migrate-batch, migrate-moved, migrate-founded, migrate-switched.
+	// Fault is called at named points, so that tests can kill the process there: migrate-batch, migrate-moved,
+	// migrate-founded, migrate-switched. It can be nil.
 	Fault func(point string)
 }
 
-// CopySummary sums up what a migration has copied, and found to be the same in both stores.
+// CopySummary describes the contents that were copied, and that were found to be the same in both stores.
 type CopySummary struct {
-	Keys   int    // those of blobs among them
-	Bytes  int64  // of the keys and their values
-	SHA256 string // of all of them in order, in hex
+	Keys   int    // number of keys, including those of blobs
+	Bytes  int64  // size of the keys and their values
+	SHA256 string // sum of the keys and their values in order, in hex
 }
 
-// Migrate moves an environment to a different store. Leases, presence and leaders stay behind. The old
+// Migrate moves an environment to a different store. Leases, presences and leaders are not moved. The old
 // store remains the environment until one commit marks it as moved, on condition that nothing has changed
-// since it was read. From then on the new store is the environment. After an interruption call Migrate
-// again or, if it has called Switch, FinishMigration.
+// since it was read. Then the new store is the environment. After an interruption the caller must call
+// Migrate again or, if Switch was called, FinishMigration.
 //
 // It returns ErrRunning if an agent or a provisioner runs. It returns ErrStoreExists if the store To holds
 // anything but the leftovers of a migration of this environment.
@@ -68,8 +68,8 @@ func Migrate(ctx context.Context, m Migration) (c CopySummary, err error) {
 	return c, m.finishMove(ctx, to)
 }
 
-// FinishMigration does the rest of a migration to the store at the URL after its Switch.
-// It returns ErrNotFound if there is none.
+// FinishMigration completes a migration to the store at the URL that was interrupted after its Switch. It returns
+// ErrNotFound if there is no such migration.
 func FinishMigration(ctx context.Context, url string) (err error) {
 	to, err := storeurl.Open(ctx, url)
 	if err != nil {
@@ -95,11 +95,12 @@ func callFault(fault func(point string), point string) {
 	}
 }
 
-// maxCopyRounds bounds how often what operators change meanwhile is copied after.
+// maxCopyRounds is the number of times that the environment is copied again because operators have changed it
+// during the copy.
 const maxCopyRounds = 20
 
-// moveTo copies the environment to the other store, again while operators change it meanwhile. Then it makes
-// the copy the environment.
+// moveTo copies the environment to the other store, and makes the copy the environment. If operators change
+// the environment during the copy, it copies again.
 func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Store) (c CopySummary, err error) {
 	if err := s.prepareTarget(ctx, m, to); err != nil {
 		return c, err
@@ -107,19 +108,17 @@ func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Stor
 
 	for range maxCopyRounds {
 		c, err = s.copyTo(ctx, m, to)
-		if !errors.Is(err, store.ErrConflict) &&
-			!errors.Is(err, store.ErrHistoryLost) {
+		if !errors.Is(err, store.ErrConflict) && !errors.Is(err, store.ErrHistoryLost) {
 			break
 		}
 	}
-
 	if err != nil {
 		return c, fmt.Errorf("cannot copy the model: %w", err)
 	}
 
 	callFault(m.Fault, "migrate-moved")
 	if _, err := to.Commit(ctx, store.Txn{Ops: []store.Op{{Key: keys.Format, Value: s.format}}}); err != nil {
-		return c, fmt.Errorf("cannot make the copy a model: %w", err)
+		return c, fmt.Errorf("cannot turn the copy into a model: %w", err)
 	}
 
 	callFault(m.Fault, "migrate-founded")
@@ -131,7 +130,7 @@ func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Stor
 	return c, nil
 }
 
-// finishMove removes the old store, unless it is kept, and the note about the migration.
+// finishMove removes the old store, unless it is kept, and the record of the migration.
 func (m Migration) finishMove(ctx context.Context, to store.Store) error {
 	if !m.Keep {
 		if err := removeMovedStore(ctx, m.From); err != nil {
@@ -156,14 +155,15 @@ func removeMovedStore(ctx context.Context, url string) error {
 	_, left, err := readRecord[state.MovedRecord](ctx, state.OpenIn(st), keys.Moved)
 	err = errors.Join(err, st.Close())
 	if err != nil || !left {
-		return err // somebody else's by now
+		// Without the mark, the store at the URL is not the one that was moved.
+		return err
 	}
 
 	return storeurl.Remove(ctx, url)
 }
 
-// migrationSource is the store that an environment leaves. As long as it is locked, no
-// agent announces itself there and nobody campaigns.
+// migrationSource is the store from which an environment is moved. While it is locked, agents cannot announce
+// themselves and no process can campaign.
 type migrationSource struct {
 	*copyLock
 	state  *state.State
@@ -171,12 +171,12 @@ type migrationSource struct {
 	format []byte
 }
 
-// lockSource locks the environment in the store for a migration to that URL. It returns ErrRunning if an
-// agent, a provisioner or another migration works there.
+// lockSource locks the environment in the store for a migration to the store at another URL. It returns
+// ErrRunning if an agent, a provisioner or another migration is running.
 func lockSource(ctx context.Context, from store.Store, to string) (*migrationSource, error) {
 	s := &migrationSource{state: state.OpenIn(from)}
 	err := s.state.View(ctx, func(v *state.View) error {
-		// Moved: an earlier migration was cut off.
+		// The store is marked as moved if an earlier migration was interrupted.
 		if err := state.CheckFormat(v); err != nil && !errors.Is(err, state.ErrMoved) {
 			return err
 		}
@@ -200,7 +200,8 @@ func lockSource(ctx context.Context, from store.Store, to string) (*migrationSou
 	return s, nil
 }
 
-// prepareTarget refuses a store that is neither empty nor left by a migration of the same environment.
+// prepareTarget marks the store as an incomplete copy. It returns ErrStoreExists unless the store is empty,
+// or holds the leftovers of a migration of the same environment.
 func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to store.Store) error {
 	target := state.OpenIn(to)
 	own, same, err := readRecord[state.CopyLockRecord](ctx, target, keys.CopyLock)
@@ -209,7 +210,7 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 	}
 	if same && own.Session == s.record.Session {
 		return keyspace.Refuse(state.ErrStoreExists,
-			"cannot migrate to %q: the model is there already", m.To)
+			"cannot migrate to %q: the model is already there", m.To)
 	}
 
 	there, err := readContents(ctx, to)
@@ -223,8 +224,8 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 	})
 }
 
-// checkTarget returns ErrStoreExists if the store at url holds anything but the leftovers of a migration of
-// this environment. empty says that it has no keys.
+// checkTarget returns ErrStoreExists unless the store at url is empty, or holds the leftovers of a migration
+// of this environment.
 func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) error {
 	left, draftThere, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
 	if err != nil {
@@ -256,7 +257,8 @@ func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) erro
 	return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it is not empty", url)
 }
 
-// lockedRevision returns the store's newest revision, if the lock is still held at it.
+// lockedRevision returns the store's newest revision. It returns errCopyLockLost if the lock is not held at that
+// revision.
 func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, err error) {
 	err = s.state.View(ctx, func(v *state.View) error {
 		lock, _, err := keyspace.Load[state.CopyLockRecord](v.Keys(), keys.CopyLock)
@@ -273,7 +275,7 @@ func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, e
 	return revision, err
 }
 
-// markMoved returns ErrConflict if anything has changed in the old store since the revision.
+// markMoved marks the old store as moved. It returns ErrConflict if the old store has changed since the revision.
 func (s *migrationSource) markMoved(ctx context.Context, to string, revision int64) error {
 	value, err := keyspace.Encode(keys.Moved, state.MovedRecord{To: to, Since: time.Now().UTC()})
 	if err != nil {
@@ -288,8 +290,8 @@ func (s *migrationSource) markMoved(ctx context.Context, to string, revision int
 	return err
 }
 
-// copyTo copies the old store to the new one, reads all of it back, and marks the old one as moved. It
-// returns ErrConflict if the old one has changed meanwhile.
+// copyTo copies the old store to the new store, compares both, and marks the old store as moved. It returns
+// ErrConflict if the old store has changed during the copy.
 func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Store) (CopySummary, error) {
 	revision, err := s.lockedRevision(ctx)
 	if err != nil {
@@ -304,10 +306,10 @@ func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Stor
 		return readValue(ctx, s.state.Store(), keyspace.ChunkKey(sum, n))
 	}
 	c := &copier{chunk: chunk, to: to, progress: m.Progress, fault: m.Fault, lockLost: s.session.Done()}
-	back, err := c.copyAll(ctx, all)
+	summary, err := c.copyAll(ctx, all)
 	if err != nil {
-		return back, err
+		return CopySummary{}, err
 	}
 
-	return back, s.markMoved(ctx, m.To, revision)
+	return summary, s.markMoved(ctx, m.To, revision)
 }

@@ -42,8 +42,8 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// newPopulated returns an environment with keys of every length around the size of a batch, and blobs
-// of several chunks.
+// newPopulated returns an environment with blobs of several chunks, and with keys of all sizes around the
+// size of a batch.
 func newPopulated(t *testing.T) *state.State {
 	t.Helper()
 	s, err := state.CreateIn(t.Context(), memstore.New(), statetest.Environment())
@@ -65,8 +65,8 @@ func newPopulated(t *testing.T) *state.State {
 	return s
 }
 
-// failingStore is a store whose n-th commit and all later ones fail, either before or after they are
-// written.
+// failingStore is a store whose n-th commit and all later commits fail, either before or after they are
+// carried out.
 type failingStore struct {
 	store.Store
 	left  int
@@ -97,8 +97,8 @@ func migrateStores(ctx context.Context, m Migration, from, to store.Store) (Copy
 	return c, errors.Join(err, source.release(ctx))
 }
 
-// TestMigrateCutOff interrupts a migration at each of its commits. The environment must be complete in
-// one place all the time, and the next migration must succeed.
+// TestMigrateCutOff interrupts a migration at each of its commits. At each moment the environment must be
+// complete in one place, and the next migration must succeed.
 func TestMigrateCutOff(t *testing.T) {
 	ctx := t.Context()
 	for n := 0; ; n++ {
@@ -118,7 +118,7 @@ func TestMigrateCutOff(t *testing.T) {
 		target := state.OpenIn(to)
 		want = withoutStoreLocal(want)
 		copied := withoutStoreLocal(dumpStore(t, to))
-		copied[keys.Format] = want[keys.Format] // the last to come
+		copied[keys.Format] = want[keys.Format] // copied last
 		if moved := dumpStore(t, s.Store())[keys.Moved] != ""; switched || moved && !cmp.Equal(want, copied) {
 			t.Errorf("after %d commits: switched %t, and the copy is not whole", n, switched)
 		}
@@ -135,7 +135,7 @@ func TestMigrateCutOff(t *testing.T) {
 	}
 }
 
-// withoutStoreLocal drops the keys that are not copied.
+// withoutStoreLocal removes the keys that are not copied.
 func withoutStoreLocal(all map[string]string) map[string]string {
 	kept := map[string]string{}
 	for key, value := range all {
@@ -153,8 +153,8 @@ func checkIs(t *testing.T, err, want error) {
 	}
 }
 
-// TestMigrateWhileOthersWrite changes the environment while it is copied. Committed changes must
-// arrive, and none can be committed after the move.
+// TestMigrateWhileOthersWrite changes the environment while it is copied. Committed changes must be copied,
+// and no commit may succeed after the move.
 func TestMigrateWhileOthersWrite(t *testing.T) {
 	ctx := t.Context()
 	s, to := newPopulated(t), memstore.New()
@@ -176,7 +176,7 @@ func TestMigrateWhileOthersWrite(t *testing.T) {
 	checkIs(t, put("services/too-late"), state.ErrStoreGone)
 }
 
-// TestMigrateRefuses checks that a migration that would lose something is refused.
+// TestMigrateRefuses checks that a migration that would lose data is refused.
 func TestMigrateRefuses(t *testing.T) { synctest.Test(t, migrateRefuses) }
 
 func migrateRefuses(t *testing.T) {
@@ -208,11 +208,13 @@ func migrateRefuses(t *testing.T) {
 	env := statetest.Environment()
 	env.UUID = "another"
 	_, err = state.CreateIn(ctx, to, env)
-	checkIs(t, err, state.ErrFormat) // bootstrap does not touch half a copy
+	// bootstrap must not change an incomplete copy.
+	checkIs(t, err, state.ErrFormat)
 	_, err = migrateStores(ctx, m, other.Store(), to)
-	check(t, err) // the same environment: it continues
+	// A migration of the same environment continues the interrupted one.
+	check(t, err)
 
-	// During a migration no agent and no other migration can begin.
+	// During a migration no agent and no other migration may begin.
 	held, err := lockSource(ctx, s.Store(), "mem:x")
 	check(t, err)
 	session, err = s.NewSession(ctx)
@@ -231,7 +233,7 @@ func migrateRefuses(t *testing.T) {
 // emptySum is the sha256 of nothing.
 const emptySum = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// TestMigrateBack takes an environment back to its first store, which was kept.
+// TestMigrateBack migrates an environment back to its first store, which still exists.
 func TestMigrateBack(t *testing.T) {
 	ctx := t.Context()
 	s, to := newPopulated(t), memstore.New()

@@ -19,8 +19,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestMigrateThousandUnits migrates an environment with a thousand related units from SQLite to etcd
-// and back. Each migration is interrupted again and again. All keys must arrive unchanged.
+// TestMigrateThousandUnits migrates an environment with a thousand related units from SQLite to etcd and
+// back. Each migration is interrupted repeatedly. All keys must be copied unchanged.
 func TestMigrateThousandUnits(t *testing.T) {
 	need.Whole(t)
 	etcdtest.Need(t)
@@ -35,7 +35,8 @@ func TestMigrateThousandUnits(t *testing.T) {
 	for _, way := range [][2]string{{file, cluster}, {cluster, file}} {
 		m := copying.Migration{From: way[0], To: way[1], Switch: func() error { return nil }}
 		for n := range 4 {
-			interrupt(t, m, (n+1)*len(want)/4+3) // the last is during the comparison
+			// The last interruption happens during the comparison.
+			interrupt(t, m, (n+1)*len(want)/4+3)
 		}
 		began := time.Now()
 		copied, err := copying.Migrate(t.Context(), m)
@@ -52,7 +53,7 @@ func TestMigrateThousandUnits(t *testing.T) {
 	}
 }
 
-// interrupt starts the migration and ends it after that many reports of progress.
+// interrupt starts the migration and cancels it after the given number of reports of progress.
 func interrupt(t *testing.T, m copying.Migration, reports int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -67,14 +68,15 @@ func interrupt(t *testing.T, m copying.Migration, reports int) {
 		t.Fatalf("interrupted: %v", err)
 	}
 	s, err := state.Open(t.Context(), m.From)
-	check(t, err) // still the current one
+	// The old store is still the current one.
+	check(t, err)
 	check(t, s.Close())
 	if _, err := state.Open(t.Context(), m.To); !errors.Is(err, state.ErrFormat) {
 		t.Fatalf("half a copy: %v", err)
 	}
 }
 
-// thousand makes an environment of a thousand units.
+// thousand creates an environment with a thousand units.
 func thousand(t *testing.T, url string) {
 	t.Helper()
 	ctx := t.Context()

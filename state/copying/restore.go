@@ -17,36 +17,36 @@ import (
 	"bijou/state/storeurl"
 )
 
-// Restoration describes how a backup is restored. Without Replace it becomes another
-// environment: the old one's instances, and what ran on its machines, are left behind.
-// With Replace it is the same one, in place of whatever the store may still hold of it:
-// no agent that has begun before goes on.
+// Restoration describes how a backup is restored. Without Replace the result is a new environment: the
+// instances and agents of the old environment do not belong to it. With Replace the result is the same
+// environment, and replaces its records in the store. All agents that were started before must end.
 type Restoration struct {
 	URL     string
 	Replace bool
-	// Adopt takes units' folders for what the backup says, without comparing. That of a
-	// storage must be there all the same.
+	// Adopt makes agents accept their units' directories without comparing them with the backup's records. The
+	// directories of storages must exist nevertheless.
 	Adopt bool
-	// Storage has the ids of the storages whose content was put back; all others of another
-	// environment begin again, empty.
+	// Storage has the ids of the storages whose content was restored. In a new environment all other storages
+	// begin empty.
 	Storage []string
-	// SetAside, unless it is nil, is called with the folder to which Replace has moved a store that was
-	// replaced while it was open.
+	// SetAside is called if Replace has moved a store that was replaced while it was open. It gets the directory
+	// to which the files were moved. It can be nil.
 	SetAside func(folder string)
-	// Begun, unless it is nil, is called once the store is no longer what it was.
+	// Begun is called when the restoration has begun to change the store. It can be nil.
 	Begun func()
-	// Change completes the environment's record.
+	// Change completes the environment's record. It can be nil.
 	Change func(*state.Environment)
-	// Progress is told of each key and chunk that is copied, and then compared.
+	// Progress receives a report for each key and chunk that is copied, and for each that is compared.
 	Progress keyspace.Progress
-	// Fault, unless it is nil, is called at named points, for tests to end the
-	// process there: restore-begun, migrate-batch, restore-copied, restore-founded.
+	// Fault is called at named points, so that tests can kill the process there: restore-begun, migrate-batch,
+	// restore-copied, restore-founded. It can be nil.
 	Fault func(point string)
 }
 
-// Restore makes an environment of a backup. The environment cannot be opened until all of it is there, was
-// read back and compared. After an interruption call Restore again. It returns ErrStoreExists if the store
-// holds anything else, and ErrRunning if another migration or restoration works there.
+// Restore restores the environment in a backup. The environment cannot be opened until it is complete, and
+// was read back and compared. After an interruption the caller must call Restore again. Restore returns
+// ErrStoreExists if the store holds anything else, and ErrRunning if another migration or restoration is
+// running there.
 func Restore(ctx context.Context, r Restoration, a *backupfile.Reader) (c CopySummary, err error) {
 	from, err := checkBackup(a)
 	if err != nil {
@@ -68,12 +68,13 @@ func Restore(ctx context.Context, r Restoration, a *backupfile.Reader) (c CopySu
 	return r.restoreTo(ctx, from, to)
 }
 
-// setAsideReplaced moves a replaced store's files out of the way.
+// setAsideReplaced moves the files of a store that was replaced while it was open into a directory. It returns
+// ErrRunning if a process still has the store open.
 func (r Restoration) setAsideReplaced() error {
 	folder, err := storeurl.SetAsideReplaced(r.URL)
 	var held *sqlite.Held
 	if errors.As(err, &held) {
-		return fmt.Errorf("%w: %w", held, state.ErrRunning)
+		return keyspace.Refuse(state.ErrRunning, "%v", held)
 	}
 	if err != nil {
 		return err
@@ -89,7 +90,8 @@ func (r Restoration) setAsideReplaced() error {
 // environment there.
 func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store.Store) (c CopySummary, err error) {
 	busy := occupantPrefixes()
-	if r.Replace { // it ends the agents that run
+	// With Replace the running agents are ended below.
+	if r.Replace {
 		busy = []string{keys.CopyLock}
 	}
 	lock, err := acquireCopyLock(ctx, to, r.URL, busy)
@@ -98,28 +100,19 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 	}
 	defer func() { err = errors.Join(err, lock.release(ctx)) }()
 
-	there, err := readContents(ctx, to)
+	there, err := r.prepareTarget(ctx, lock.state, from)
 	if err != nil {
 		return c, err
 	}
-
-	draft := state.PartialCopy{Environment: from.header.UUID, From: from.String()}
-	err = beginCopy(ctx, lock.state, draft, len(there) == 0, func(tx *state.Tx, empty bool) error {
-		return r.checkTarget(tx, from, empty)
-	})
-	if err != nil {
-		return c, err
-	}
-
 	if r.Begun != nil {
 		r.Begun()
 	}
 	callFault(r.Fault, "restore-begun")
+
 	all, err := r.rewriteKeys(from, there)
 	if err != nil {
 		return c, fmt.Errorf("cannot restore the model: %w", err)
 	}
-
 	if r.Replace {
 		if err := endAgents(ctx, lock.state, all); err != nil {
 			return c, err
@@ -146,8 +139,32 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 	return c, nil
 }
 
-// FindRestored returns the environment in the store, if it was made of that backup and nobody has run it
-// since: a restoration was cut off after the state was whole. It returns false for any other store.
+// prepareTarget marks the store as an incomplete copy of the backup, and returns the keys that it has. It returns
+// ErrStoreExists if checkTarget refuses the store.
+func (r Restoration) prepareTarget(
+	ctx context.Context,
+	target *state.State,
+	from *backupSource,
+) (there []keyspace.KeyValue, err error) {
+	there, err = readContents(ctx, target.Store())
+	if err != nil {
+		return nil, err
+	}
+
+	draft := state.PartialCopy{Environment: from.header.UUID, From: from.String()}
+	err = beginCopy(ctx, target, draft, len(there) == 0, func(tx *state.Tx, empty bool) error {
+		return r.checkTarget(tx, from, empty)
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return there, nil
+}
+
+// FindRestored returns the environment in the store, if it was restored from this backup and no agent of
+// machine 0 has run since. There is such an environment if a restoration was interrupted after the store was
+// complete. For any other store it returns found false.
 func FindRestored(
 	ctx context.Context,
 	url string,
@@ -165,7 +182,8 @@ func FindRestored(
 
 	err = state.OpenIn(st).View(ctx, func(v *state.View) error {
 		if err := state.CheckFormat(v); err != nil {
-			return nil // it is no whole environment
+			// There is no complete environment.
+			return nil
 		}
 		if env, err = v.Environment(); err != nil {
 			return state.IgnoreNotFound(err)
@@ -174,18 +192,22 @@ func FindRestored(
 		found = env.Restored == source.String() && !held
 		return err
 	})
+	if err != nil {
+		return env, false, err
+	}
 
-	return env, found && err == nil, err
+	return env, found, nil
 }
 
-// checkTarget returns ErrStoreExists if the store holds anything but leftovers of this restoration, or the
-// environment to replace.
+// checkTarget returns ErrStoreExists unless the store is empty, holds the leftovers of this restoration, or
+// holds the environment to replace.
 func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) error {
 	left, half, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
 	if err != nil {
 		return err
 	}
-	if _, _, err := tx.Keys().Get(keys.Moved); err != nil { // it may be there
+	// The key may exist. It is read so that the commit fails if it changes.
+	if _, _, err := tx.Keys().Get(keys.Moved); err != nil {
 		return err
 	}
 	env, err := tx.Environment()
@@ -206,8 +228,8 @@ func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) e
 	return keyspace.Refuse(state.ErrStoreExists, "cannot restore to %q: it is not empty", r.URL)
 }
 
-// endAgents ends the agents and leaders of the environment: it takes their claims first, so that none
-// begins again, and then removes their presence and leadership. It works in batches.
+// endAgents ends the agents and leaders of the environment. It first takes their claims, so that they cannot
+// start again, and then removes their presences and leaderships. It works in batches.
 func endAgents(ctx context.Context, s *state.State, all []keyspace.KeyValue) error {
 	c := &copier{to: s.Store()}
 	for _, kv := range all {
@@ -236,14 +258,14 @@ func endAgents(ctx context.Context, s *state.State, all []keyspace.KeyValue) err
 	return c.flush(ctx)
 }
 
-// finishTarget makes the restored store a whole environment.
+// finishTarget completes the restored environment, so that it can be opened.
 func (r Restoration) finishTarget(ctx context.Context, s *state.State) error {
 	if !r.Replace {
 		if err := endLeftovers(ctx, s); err != nil {
-			return fmt.Errorf("cannot end what ran in the old model: %w", err)
+			return fmt.Errorf("cannot end the hooks and actions of the old model: %w", err)
 		}
 		if err := r.renewStorages(ctx, s); err != nil {
-			return fmt.Errorf("cannot mark storage to be made again: %w", err)
+			return fmt.Errorf("cannot mark storage to be created again: %w", err)
 		}
 	}
 
@@ -253,16 +275,16 @@ func (r Restoration) finishTarget(ctx context.Context, s *state.State) error {
 	})
 }
 
-// endLeftovers ends work that no agent of a new environment would end: dying relations, which have no
-// members there, and actions that ran.
+// endLeftovers ends work that no agent of a new environment would end: dying relations, which do not have members
+// there, and actions that were running.
 func endLeftovers(ctx context.Context, s *state.State) error {
 	var relations []state.Relation
-	var all []actions.Action
+	var listed []actions.Action
 	err := s.View(ctx, func(v *state.View) (err error) {
 		if relations, err = v.Relations(); err != nil {
 			return err
 		}
-		all, err = actions.List(v, "")
+		listed, err = actions.List(v, "")
 		return err
 	})
 	if err != nil {
@@ -278,8 +300,8 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 		}
 	}
 
-	end := actions.Outcome{Message: "it ran when the backup was made, so its outcome is unknown"}
-	for _, a := range all {
+	end := actions.Outcome{Message: "it was running when the backup was made, so its outcome is unknown"}
+	for _, a := range listed {
 		if a.Status != actions.Running {
 			continue
 		}
@@ -287,7 +309,9 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 		err := s.Update(ctx, func(tx *state.Tx) error {
 			return actions.End(tx, a.ID, actions.Failed, end, time.Now())
 		})
-		if err != nil {
+		// Skips reports a damaged record. Agents write the records of actions, so damage there must not prevent
+		// the restoration. They do not write those of relations.
+		if err != nil && !s.Skips(err) {
 			return err
 		}
 	}
@@ -295,8 +319,8 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 	return nil
 }
 
-// renewStorages marks all storage of a new environment to be made again, empty, except storage whose content
-// was restored. Its directories belonged to the former environment.
+// renewStorages marks the storages of a new environment to be created again, since their directories belong
+// to the old environment. It keeps the storages whose content was restored.
 func (r Restoration) renewStorages(ctx context.Context, s *state.State) error {
 	all, err := state.Read(ctx, s, (*state.View).Storages)
 	if err != nil {
@@ -318,9 +342,9 @@ func (r Restoration) renewStorages(ctx context.Context, s *state.State) error {
 	return nil
 }
 
-// MarkStoreMoved marks a store that the environment with that uuid has left for a different one. Processes
-// that still work there get ErrMoved. It does nothing if the store is gone, or holds a different
-// environment.
+// MarkStoreMoved marks the store at the URL as moved, since the environment with this uuid is now in a
+// different store. Processes that still use the old store get ErrMoved. MarkStoreMoved does nothing if the
+// store is gone, or holds a different environment.
 func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 	old, err := storeurl.Open(ctx, url)
 	if errors.Is(err, state.ErrNoStore) {
@@ -332,7 +356,8 @@ func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 	defer func() { err = errors.Join(err, old.Close()) }()
 
 	err = state.OpenIn(old).Update(ctx, func(tx *state.Tx) error {
-		if _, _, err := tx.Keys().Get(keys.Moved); err != nil { // it may be there
+		// The key may exist. It is read so that the commit fails if it changes.
+		if _, _, err := tx.Keys().Get(keys.Moved); err != nil {
 			return err
 		}
 		env, err := tx.Environment()

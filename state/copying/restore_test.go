@@ -27,8 +27,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// newWithHistory returns an environment with units, a dying relation with one of them, a running
-// action, a blob of several chunks, and everything that belongs to running agents.
+// newWithHistory returns an environment with units, a dying relation that has one of them as a member, a
+// running action, a blob of several chunks, and the records that running agents write.
 func newWithHistory(t *testing.T) *state.State {
 	t.Helper()
 	s, err := state.CreateIn(t.Context(), memstore.New(), statetest.Environment())
@@ -103,7 +103,7 @@ func backUpArchive(t testing.TB, s *state.State, folders ...string) *backupfile.
 
 func renameEnvironment(e *state.Environment) { e.Name, e.UUID = "another", "v" }
 
-// restoreArchive is Restore to an open store.
+// restoreArchive restores a backup to an open store.
 func restoreArchive(t *testing.T, r Restoration, a *backupfile.Reader, to store.Store) error {
 	t.Helper()
 	b, err := checkBackup(a)
@@ -112,8 +112,8 @@ func restoreArchive(t *testing.T, r Restoration, a *backupfile.Reader, to store.
 	return err
 }
 
-// TestRestoreAnew restores a backup as a new environment. Everything that belonged to the old one's
-// hosts must be gone.
+// TestRestoreAnew restores a backup as a new environment. All records about the hosts of the old environment
+// must be gone.
 func TestRestoreAnew(t *testing.T) {
 	s, to := newWithHistory(t), memstore.New()
 	check(t, restoreArchive(t, Restoration{URL: "mem:to", Change: renameEnvironment}, backUpArchive(t, s), to))
@@ -162,7 +162,7 @@ func TestRestoreAnew(t *testing.T) {
 	}))
 }
 
-// TestRestoreStorage restores the content of some storages.
+// TestRestoreStorage restores an environment with the content of some of its storages.
 func TestRestoreStorage(t *testing.T) {
 	to := memstore.New()
 	r := Restoration{URL: "mem:to", Change: renameEnvironment, Storage: []string{"data/0", "data/1"}}
@@ -198,8 +198,8 @@ func TestRestoreFolders(t *testing.T) {
 	}
 }
 
-// TestRestoreReplaces restores an environment under a running agent. The agent must not be able to
-// write any more, and no id can be given twice.
+// TestRestoreReplaces restores an environment under a running agent. The agent must no longer be able to
+// write, and no id may be used twice.
 func TestRestoreReplaces(t *testing.T) {
 	ctx := t.Context()
 	s := newWithHistory(t)
@@ -245,14 +245,15 @@ func TestRestoreReplaces(t *testing.T) {
 		}
 		return errors.Join(err, merr, serr, state.CheckFormat(v))
 	}))
-	for unit, want := range map[string]error{"mysql/0": state.ErrNotInError, "mysql/1": state.ErrAlreadyResolved} { // one has storage, for which its agent looks first
+	// mysql/1 has storage, whose directory its agent must check first.
+	for unit, want := range map[string]error{"mysql/0": state.ErrNotInError, "mysql/1": state.ErrAlreadyResolved} {
 		check(t, s.Update(ctx, func(tx *state.Tx) error { _, err := actions.SetResolved(tx, unit, "", false); return err }))
 		checkIs(t, s.Update(ctx, func(tx *state.Tx) error { _, err := actions.SetResolved(tx, unit, "", false); return err }), want)
 	}
 }
 
-// TestRestoreLost restores an environment into an empty store, where the ids that were given since the
-// backup are unknown.
+// TestRestoreLost restores an environment into an empty store, which does not have the ids that were assigned
+// since the backup.
 func TestRestoreLost(t *testing.T) {
 	to := memstore.New()
 	check(t, restoreArchive(t, Restoration{URL: "mem:to", Replace: true, Adopt: true}, backUpArchive(t, newWithHistory(t)), to))
@@ -260,13 +261,14 @@ func TestRestoreLost(t *testing.T) {
 	if got["counters/machines"] != "103" || got["counters/units/mysql"] != "102" || got["units/mysql/0/restored"] != "" {
 		t.Errorf("%s, %s, %s", got["counters/machines"], got["counters/units/mysql"], got["units/mysql/0/restored"])
 	}
-	if mark := got["units/mysql/1/restored"]; !strings.Contains(mark, `"adopted":true`) { // it has storage
+	// This unit has storage.
+	if mark := got["units/mysql/1/restored"]; !strings.Contains(mark, `"adopted":true`) {
 		t.Errorf("mysql/1: %s", mark)
 	}
 }
 
-// TestRestoreCutOff interrupts a restoration at each of its commits. Half of it must not count as an
-// environment, and the next restoration must succeed.
+// TestRestoreCutOff interrupts a restoration at each of its commits. An incomplete restoration must not count
+// as an environment, and the next restoration must succeed.
 func TestRestoreCutOff(t *testing.T) {
 	for _, r := range []Restoration{{URL: "mem:to", Change: renameEnvironment}, {URL: "mem:to", Replace: true}} {
 		a := backUpArchive(t, newWithHistory(t))
@@ -285,7 +287,8 @@ func TestRestoreCutOff(t *testing.T) {
 				t.Errorf("after %d commits half of it passes for an environment: %v", n, err)
 			}
 			done := !r.Replace && (state.OpenIn(to)).View(t.Context(), state.CheckFormat) == nil
-			if err := restoreArchive(t, r, a, to); !done || !errors.Is(err, state.ErrStoreExists) { // its last commit may have been written
+			// The last commit of the interrupted restoration may have been written.
+			if err := restoreArchive(t, r, a, to); !done || !errors.Is(err, state.ErrStoreExists) {
 				check(t, err)
 			}
 			check(t, (state.OpenIn(to)).View(t.Context(), state.CheckFormat))
@@ -348,8 +351,8 @@ func TestBackupIsWhole(t *testing.T) {
 	}
 }
 
-// FuzzRestored puts any key with any value into a backup. Either the backup is refused, or the keys to
-// write are in order, each once, and can be decoded.
+// FuzzRestored adds any key with any value to a backup. Either the backup is refused, or each key to write
+// occurs once, in order, and its value can be decoded.
 func FuzzRestored(f *testing.F) {
 	f.Add("units/mysql/0", `{"machine":"0"}`, true)
 	f.Add("machines/7", `{}`, false)
@@ -379,7 +382,7 @@ func FuzzRestored(f *testing.F) {
 	})
 }
 
-// TestBackupIsTheState checks that a backup has the same keys as a migration copies.
+// TestBackupIsTheState checks that a backup contains the same keys that a migration copies.
 func TestBackupIsTheState(t *testing.T) {
 	s := newWithHistory(t)
 	got := map[string]string{}

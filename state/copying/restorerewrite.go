@@ -15,17 +15,18 @@ import (
 	"bijou/state/keyspace"
 )
 
-// rewriteKeys returns all keys that a store must hold after the restoration, sorted: the backup's keys with
-// changed values, and the marks of its units. there are the keys that the store has before. If they are replaced,
-// counters and claims do not fall behind theirs.
+// rewriteKeys returns all keys that the store must have after the restoration, sorted: the backup's keys with
+// changed values, and the marks of its units. The argument there has the keys that the store has now. With
+// Replace, no counter and no claim's epoch becomes lower than in the store.
 func (r Restoration) rewriteKeys(from *backupSource, there []keyspace.KeyValue) (all []keyspace.KeyValue, err error) {
-	w := &rewriter{Restoration: r, from: from, unitsAnew: map[string]bool{}}
-	if err := w.sortUnits(); err != nil {
+	w := &rewriter{Restoration: r, from: from, freshUnits: map[string]bool{}}
+	if err := w.classifyUnits(); err != nil {
 		return nil, err
 	}
 
 	for _, kv := range from.keys {
-		isRaised := r.Replace && isCounterKey(kv.Key) // added below
+		// raiseCounters adds these keys below.
+		isRaised := r.Replace && isCounterKey(kv.Key)
 		if isClaimKey(kv.Key) || isRaised || !w.keepsKey(kv.Key) {
 			continue
 		}
@@ -55,15 +56,16 @@ func (r Restoration) rewriteKeys(from *backupSource, there []keyspace.KeyValue) 
 // rewriter changes the keys of a backup to those of the restored environment.
 type rewriter struct {
 	Restoration
-	from      *backupSource
-	unitsAnew map[string]bool     // the units that begin from nothing, since the backup has no directory of theirs
-	marks     []keyspace.KeyValue // the keys by which agents learn that their unit was restored
+	from       *backupSource
+	freshUnits map[string]bool     // the units that begin from nothing, since the backup does not have their directories
+	marks      []keyspace.KeyValue // the keys that tell agents that their unit was restored
 }
 
-// sortUnits finds the units that begin from nothing, as the backup has no directory of theirs. With Replace
-// there are none. It marks all other units, so that their agents compare the directory with the records
-// before they go on. With Adopt it marks only those with storage, whose agents look for its directories.
-func (w *rewriter) sortUnits() error {
+// classifyUnits finds the units that begin from nothing because the backup does not have their directories. With
+// Replace there are no such units. It marks all other units, so that their agents compare the directory with
+// the records before they continue. With Adopt it marks only units with storage, whose agents check that the
+// storage's directories exist.
+func (w *rewriter) classifyUnits() error {
 	for _, kv := range w.from.keys {
 		unit, rest, ok := cutUnit(kv.Key, keys.Units)
 		if !ok || rest != "" {
@@ -71,7 +73,8 @@ func (w *rewriter) sortUnits() error {
 		}
 		u, err := keyspace.Decode[state.Unit](kv)
 		if errors.Is(err, keyspace.ErrDamaged) {
-			continue // it is restored as it is: whoever reads it then says so
+			// The record is restored unchanged. Programs that read it report the damage.
+			continue
 		}
 		if err != nil {
 			return err
@@ -79,7 +82,7 @@ func (w *rewriter) sortUnits() error {
 
 		folder := backupfile.FolderName(u.Machine, strings.ReplaceAll(unit, "/", "-"))
 		if !w.Replace && !w.from.archive.Has(folder) {
-			w.unitsAnew[unit] = true
+			w.freshUnits[unit] = true
 			continue
 		}
 
@@ -97,27 +100,34 @@ func (w *rewriter) sortUnits() error {
 	return nil
 }
 
-// keepsKey reports whether a key is restored. A unit that begins from nothing loses its records of its
-// former host: its progress, the notes of its charm, and its membership in relations until it enters them
-// again.
+// keepsKey reports whether a key is restored. A unit that begins from nothing loses the records of its
+// previous host: its progress, its charm's state, and its membership in relations until it enters them again.
 func (w *rewriter) keepsKey(key string) bool {
 	if unit, _, ok := cutUnit(key, keys.Uniters); ok {
-		return !w.unitsAnew[unit]
+		return !w.freshUnits[unit]
 	}
 	if unit, rest, ok := cutUnit(key, keys.Units); ok {
 		own := rest == "ports" || rest == "state" || rest == "debug"
-		return rest != "restored" && !(w.unitsAnew[unit] && own)
+		return rest != "restored" && !(w.freshUnits[unit] && own)
 	}
-	if parts := strings.SplitN(key, "/", 4); len(parts) == 4 && parts[0]+"/" == keys.Relations &&
-		parts[2] == "members" {
-		return !w.unitsAnew[parts[3]]
+	if unit, ok := cutMember(key); ok {
+		return !w.freshUnits[unit]
 	}
 
 	return w.Replace || key != keys.Provisioner
 }
 
-// rewriteValue returns the value of a restored key. Machines lose their instances unless the environment is
-// replaced, and units that begin from nothing lose the status of their former life.
+// cutMember returns the unit in a member's key, such as mysql/0 in relations/3/members/mysql/0.
+func cutMember(key string) (unit string, ok bool) {
+	parts := strings.SplitN(key, "/", 4)
+	if len(parts) < 4 || parts[0]+"/" != keys.Relations || parts[2] != "members" {
+		return "", false
+	}
+	return parts[3], true
+}
+
+// rewriteValue returns the value of a restored key. Without Replace, machines lose their instances. Units
+// that begin from nothing lose their status.
 func (w *rewriter) rewriteValue(kv keyspace.KeyValue, there []keyspace.KeyValue) ([]byte, error) {
 	if kv.Key == keys.Environment {
 		return w.rewriteEnvironment(kv, there)
@@ -125,7 +135,7 @@ func (w *rewriter) rewriteValue(kv keyspace.KeyValue, there []keyspace.KeyValue)
 	if id, ok := strings.CutPrefix(kv.Key, keys.Machines); ok && !w.Replace && !strings.Contains(id, "/") {
 		return rewriteRecord(kv, func(m *state.Machine) { holdWithoutInstance(id, m) })
 	}
-	if unit, rest, ok := cutUnit(kv.Key, keys.Units); ok && rest == "" && w.unitsAnew[unit] {
+	if unit, rest, ok := cutUnit(kv.Key, keys.Units); ok && rest == "" && w.freshUnits[unit] {
 		return rewriteRecord(kv, func(u *state.Unit) {
 			u.Charm = ""
 			u.Status = state.WorkloadStatus{}
@@ -139,7 +149,7 @@ func (w *rewriter) rewriteValue(kv keyspace.KeyValue, there []keyspace.KeyValue)
 	return kv.Value, nil
 }
 
-// rewriteRecord leaves a record as it is that does not decode.
+// rewriteRecord changes a record by f. If the record does not decode, it returns the record unchanged.
 func rewriteRecord[T any](kv keyspace.KeyValue, f func(doc *T)) ([]byte, error) {
 	doc, err := keyspace.Decode[T](kv)
 	if errors.Is(err, keyspace.ErrDamaged) {
@@ -158,11 +168,13 @@ func rewriteRecord[T any](kv keyspace.KeyValue, f func(doc *T)) ([]byte, error) 
 	return carry.Over(kv.Value, value, doc), nil
 }
 
-// rewriteEnvironment returns the environment's record as it is restored. In a replaced environment no
-// instances are harvested, since nobody knows which were started after the backup.
+// rewriteEnvironment returns the restored record of the environment. The argument there has the keys that the
+// store has now. With Replace it counts this restoration in Incarnation, above the counts of the backup and
+// of the store. A new environment begins with 0. With Replace it also sets the harvest mode to none, since it
+// is unknown which instances were started after the backup.
 func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, there []keyspace.KeyValue) ([]byte, error) {
-	before := state.Environment{}
-	if old, ok := findKey(there, keys.Environment); ok {
+	var before state.Environment
+	if old, ok := findKey(there, keys.Environment); ok && w.Replace {
 		var err error
 		if before, err = keyspace.Decode[state.Environment](old); err != nil {
 			return nil, err
@@ -187,18 +199,18 @@ func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, there []keyspace.Key
 	})
 }
 
-// holdWithoutInstance resets a machine's record to one without an instance, which waits for the operator.
-// Machine 0 is this host, and begins by itself.
+// holdWithoutInstance resets a machine's record to a machine without an instance, which waits for the
+// operator. Machine 0 is this host, so it does not wait.
 func holdWithoutInstance(id string, m *state.Machine) {
 	m.Addresses = state.Addresses{}
 	m.Tools = ""
-	if id == "0" { // this host
+	if id == "0" {
 		m.Status = state.MachinePending
 		m.Message = ""
 		return
 	}
 
-	why := fmt.Sprintf("restored: its instance is the old model's; juju resolved %s starts another", id)
+	why := fmt.Sprintf("restored: its instance belongs to the old model; to start a new one: juju resolved %s", id)
 	m.InstanceID = ""
 	m.Status = state.MachineError
 	m.Message = why
@@ -208,9 +220,10 @@ func holdWithoutInstance(id string, m *state.Machine) {
 
 func isClaimKey(key string) bool { return strings.HasPrefix(key, keys.Claims) }
 
-// raiseClaims returns for each machine a claim that nobody holds, with an epoch above all that agents can
-// have. These are the epochs of the backup and of the store. If the store is lost, nobody knows the latest
-// ones, so that the epoch is also above the present Unix time: no claim changes more than once a second.
+// raiseClaims returns for each machine a claim without a holder, with an epoch above every epoch that an
+// agent can have. It is above the epochs of the backup and of the store. If the store was lost, the latest
+// epochs are unknown. So the epoch is also above the present Unix time, since a claim changes at most once a
+// second.
 func raiseClaims(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
 	epochs := map[string]int64{}
 	for _, kv := range slices.Concat(backup, there) {
@@ -222,7 +235,8 @@ func raiseClaims(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, error)
 		case isClaimKey(kv.Key):
 			c, err := keyspace.Decode[keyspace.ClaimRecord](kv)
 			if errors.Is(err, keyspace.ErrDamaged) {
-				continue // the machine's own record has it raised
+				// The epoch is raised because of the machine's record.
+				continue
 			}
 			if err != nil {
 				return nil, err
@@ -236,12 +250,12 @@ func raiseClaims(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, error)
 
 func isCounterKey(key string) bool { return strings.HasPrefix(key, keys.Counters) }
 
-// skippedIDs are passed over where nobody knows how many ids were given since the backup
-// was made: none is ever given twice.
+// skippedIDs is how many ids are skipped if it is unknown how many were given since the backup. No id must be
+// given twice.
 const skippedIDs = 100
 
-// raiseCounters returns the counters of backup and store, each at the higher number. If the store has no
-// counter, it skips numbers that may have been used since the backup.
+// raiseCounters returns the counters of the backup and of the store, each at the higher number. If the store
+// does not have a counter, raiseCounters adds skippedIDs to the backup's number.
 func raiseCounters(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
 	next := map[string]int{}
 	for i, kvs := range [][]keyspace.KeyValue{backup, there} {
@@ -264,7 +278,7 @@ func raiseCounters(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, erro
 	return encodeAll(next, func(n int) any { return n })
 }
 
-// encodeAll returns the entries of the documents by key.
+// encodeAll returns an entry for each key, with the encoded document that doc returns.
 func encodeAll[T any](docs map[string]T, doc func(T) any) (all []keyspace.KeyValue, err error) {
 	for key, d := range docs {
 		kv := keyspace.KeyValue{Key: key}

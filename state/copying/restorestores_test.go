@@ -33,8 +33,8 @@ func backUp(ctx context.Context, s *state.State) (*backupfile.Reader, error) {
 	return backupfile.Open(bytes.NewReader(b.Bytes()), int64(b.Len()), backupfile.Environment)
 }
 
-// TestBackupUnderLoad backs up an environment on each store while operators change it, and restores it
-// on each. Everything that was acknowledged before the backup began must be there, and nothing that
+// TestBackupUnderLoad backs up an environment on each store while operators change it, and restores it on
+// each. The result must contain all writes that were acknowledged before the backup began, and no write that
 // began after its end.
 func TestBackupUnderLoad(t *testing.T) {
 	need.Whole(t)
@@ -71,7 +71,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	}
 }
 
-// restorable drops the keys that are not in both.
+// restorable removes the keys that may differ between an environment and its restoration.
 func restorable(all map[string]string) map[string]string {
 	maps.DeleteFunc(all, func(key, _ string) bool {
 		return key == "format" || key == "environment" || slices.ContainsFunc([]string{"blobs/", "claims/", "counters/"}, func(p string) bool { return strings.HasPrefix(key, p) })
@@ -79,7 +79,7 @@ func restorable(all map[string]string) map[string]string {
 	return all
 }
 
-// load is a number of operators who set numbers that grow.
+// load is a number of operators, each of whom sets increasing numbers.
 type load struct {
 	t     *testing.T
 	state *state.State
@@ -88,7 +88,7 @@ type load struct {
 	acknowledged [3]int
 }
 
-// taken is a backup, with what was acknowledged when it began.
+// taken is a backup, with the numbers that were acknowledged when it began.
 type taken struct {
 	*backupfile.Reader
 	before [3]int
@@ -118,7 +118,8 @@ func (l *load) run(n int) (backups []taken) {
 		l.mu.Unlock()
 		a, err := backUp(l.t.Context(), l.state)
 		if errors.Is(err, state.ErrNotFound) {
-			continue // as juju backup does
+			// juju backup also retries.
+			continue
 		}
 		check(l.t, err)
 		backups = append(backups, taken{a, before})

@@ -17,8 +17,8 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// attackedKeys have a/0 and its leader on the attacker's machine 1, and the other end b/0 on machine 2, as well as what
-// is no machine's. state/access has more of each in its own world.
+// attackedKeys returns a state with the leader a/0 on the attacker's machine 1, its relation with b/0 on
+// machine 2, and keys that belong to no machine. The tests of state/access have a larger world.
 func attackedKeys() map[string]string {
 	all := map[string]string{
 		"format": `{"format":1}`, "environment": `{"name":"a","tools":"1-a"}`, "migrating": `{}`, "provisioner": `{}`,
@@ -45,14 +45,14 @@ func attackedKeys() map[string]string {
 	return all
 }
 
-// attacker has the socket of machine 1, with root there.
+// attacker is an attacker with root on machine 1, who can use the machine's socket.
 type attacker struct {
 	*world
 	socket store.Store
 	lease  store.Lease
 	before map[string]string
 
-	revision int64 // the newest
+	revision int64 // the newest revision
 }
 
 func newAttacker(t *testing.T) *attacker {
@@ -74,7 +74,7 @@ func newAttacker(t *testing.T) *attacker {
 	return a
 }
 
-// restore puts everything as it was before an attempt.
+// restore restores the state from before an attempt.
 func (a *attacker) restore() {
 	a.Helper()
 	var txn store.Txn
@@ -88,7 +88,7 @@ func (a *attacker) restore() {
 	}
 }
 
-// Get and List read for the table itself, which is asked beside the gateway.
+// Get and List read the state for the table, whose decisions are compared with the gateway's.
 func (a *attacker) Get(key string) ([]byte, error) {
 	value, ok := a.before[key]
 	if !ok {
@@ -107,7 +107,7 @@ func (a *attacker) List(prefix string) (map[string][]byte, error) {
 	return found, nil
 }
 
-// attempt does one thing through the socket.
+// attempt makes one request through the socket.
 func (a *attacker) attempt(ctx context.Context, op access.Op, key, value string) error {
 	switch op {
 	case access.Get, access.List:
@@ -137,8 +137,8 @@ func (a *attacker) attempt(ctx context.Context, op access.Op, key, value string)
 	return err
 }
 
-// attemptWatch waits for the refusal that is to come. Of a watch that is allowed it returns nil if nothing comes for a
-// moment.
+// attemptWatch watches a key and returns the gateway's refusal. A watch is allowed if no refusal comes within
+// a moment.
 func (a *attacker) attemptWatch(ctx context.Context, key string) error {
 	scope := store.Exactly(key)
 	if strings.HasSuffix(key, "/") {
@@ -175,8 +175,8 @@ func (a *attacker) may(op access.Op, key, value string) error {
 	return access.May(access.Agent("1"), p, op, key, nil, nil)
 }
 
-// TestAttacker has the attacker try everything with every key, and holds the gateway to the table: it allows nothing else,
-// and refuses nothing else.
+// TestAttacker tries every operation with every key, and checks that the gateway allows exactly the
+// operations that the table allows.
 func TestAttacker(t *testing.T) {
 	a := newAttacker(t)
 	targets := slices.Sorted(maps.Keys(a.before))
@@ -213,7 +213,7 @@ func TestAttacker(t *testing.T) {
 	}
 }
 
-// TestAttackerAfterRemoval: with its machine gone, the same socket is good for nothing that writes.
+// TestAttackerAfterRemoval checks that nothing can be written through the socket of a removed machine.
 func TestAttackerAfterRemoval(t *testing.T) {
 	a := newAttacker(t)
 	for key := range a.before {

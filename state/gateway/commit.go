@@ -6,13 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
+	"bijou/state/access"
 	"bijou/state/store"
 	"bijou/state/store/remote/protocol"
 )
 
-// Commit commits what the identity has a right to as a whole, on the conditions that the rights were
-// decided by besides its own.
+// Commit commits a transaction if the identity has the right to all of it. It adds the conditions on which
+// the rights depend.
 func (s *session) Commit(ctx context.Context, request *protocol.CommitRequest) (*protocol.CommitResponse, error) {
 	revision, err := s.commit(ctx, request.Txn())
 	if err != nil {
@@ -21,12 +23,14 @@ func (s *session) Commit(ctx context.Context, request *protocol.CommitRequest) (
 	return &protocol.CommitResponse{Revision: revision}, nil
 }
 
+// commit commits the transaction of the identity, and returns its revision. It adds the conditions under
+// which the identity has the right to make these changes.
 func (s *session) commit(ctx context.Context, txn store.Txn) (int64, error) {
 	if err := txn.Check(); err != nil {
 		return 0, err
 	}
 
-	conds, err := s.decide(ctx, txn)
+	conds, err := s.decideInTurn(ctx, txn)
 	if err != nil {
 		return 0, err
 	}
@@ -39,7 +43,25 @@ func (s *session) commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return s.g.store.Commit(ctx, txn)
 }
 
-// decide returns the conditions on which the transaction is allowed. Its snapshot is closed by then.
+// decideInTurn is like decide. Of the commits that write the head of a blob, it decides about only one at a
+// time, since that decision can read the whole blob.
+func (s *session) decideInTurn(ctx context.Context, txn store.Txn) ([]store.Cond, error) {
+	isHead := func(o store.Op) bool { return strings.HasPrefix(o.Key, access.BlobHeads) }
+	if !slices.ContainsFunc(txn.Ops, isHead) {
+		return s.decide(ctx, txn)
+	}
+
+	select {
+	case s.blobHeads <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-s.blobHeads }()
+	return s.decide(ctx, txn)
+}
+
+// decide returns the conditions on which the transaction is allowed. It closes its snapshot before it
+// returns.
 func (s *session) decide(ctx context.Context, txn store.Txn) ([]store.Cond, error) {
 	v, closeView, err := s.openView(ctx)
 	if err != nil {
@@ -69,7 +91,8 @@ func (s *session) decide(ctx context.Context, txn store.Txn) ([]store.Cond, erro
 		return decidedBy, nil
 	}
 
-	// What the identity had a right to when it read may be refused by now: it is to read again.
+	// The identity may have had the right when it read the keys. If they have changed since then, the
+	// identity must read them again.
 	changed, err := v.hasChanged(ctx, txn.Conds)
 	if err == nil && changed {
 		err = store.ErrConflict
@@ -77,7 +100,8 @@ func (s *session) decide(ctx context.Context, txn store.Txn) ([]store.Cond, erro
 	return nil, cmp.Or(err, refusal)
 }
 
-// hasChanged reports whether the condition of a key does not hold. The identity may read all of the keys.
+// hasChanged reports whether one of the conditions on keys no longer holds. The caller must have checked that
+// the identity can read the keys.
 func (v *view) hasChanged(ctx context.Context, conds []store.Cond) (bool, error) {
 	for _, c := range conds {
 		if c.Key == "" {
@@ -91,8 +115,9 @@ func (v *view) hasChanged(ctx context.Context, conds []store.Cond) (bool, error)
 	return false, nil
 }
 
-// mayDependOn asks the rights for what a commit is conditional on, as for a read: whether something
-// has changed tells something of it. It makes no conditions, as no read does.
+// mayDependOn returns an error unless the identity can read everything that a commit is conditional on, since
+// the commit's result shows whether any of it has changed. The commit does not become conditional on these
+// rights, since reads do not either.
 func (v *view) mayDependOn(ctx context.Context, conds []store.Cond) error {
 	if v.rights == (allRights{}) {
 		return nil
@@ -108,7 +133,7 @@ func (v *view) mayDependOn(ctx context.Context, conds []store.Cond) error {
 			return err
 		}
 	}
-	if err := v.snap.Prefetch(ctx, keys...); err != nil {
+	if err := v.prefetch(ctx, keys); err != nil {
 		return err
 	}
 
@@ -120,15 +145,21 @@ func (v *view) mayDependOn(ctx context.Context, conds []store.Cond) error {
 	return nil
 }
 
-// requireLease returns ErrLeaseLost for the lease of another identity: to this one it never was.
+// requireLease returns ErrLeaseLost if the operation's lease does not exist or belongs to a different
+// identity.
 func (s *session) requireLease(ctx context.Context, v *view, o store.Op) error {
+	// Deletions, and operations without a lease, need no check.
 	if o.Lease == 0 || o.Delete {
 		return nil
 	}
 
 	_, ok, err := v.snap.Get(ctx, s.leaseKey(o.Lease))
-	if err == nil && !ok {
-		err = store.ErrLeaseLost
+	if err != nil {
+		return err
 	}
-	return err
+	if !ok {
+		return store.ErrLeaseLost
+	}
+
+	return nil
 }

@@ -19,30 +19,32 @@ import (
 	"bijou/state/store/remote/protocol"
 )
 
-// What one endpoint has at most, whoever is behind its socket.
+// The limits of one endpoint.
 const (
 	maxConns     = 16
-	maxStreams   = 4096 // calls at once, of one connection
-	maxSnapshots = 128  // at once; others wait for their turn
-	maxLeases    = 64   // at once
-	maxRequest   = 4 << 20
+	maxStreams   = 1024    // simultaneous calls of one connection; more than maxWatches, so that it can also read
+	maxSnapshots = 128     // open snapshots; further requests wait
+	maxWatches   = 512     // watches of the identity; each of its units has a few
+	maxLeases    = 64      // leases of the identity
+	maxRequest   = 4 << 20 // the size of a request, in bytes
 )
 
-// How often a silent client is asked whether it is there, and how long it has for the answer.
 const (
+	// clientPingInterval is how long a client is silent before the server pings it.
 	clientPingInterval = 10 * time.Second
-	clientPingTimeout  = 10 * time.Second
+	// clientPingTimeout is how long the server waits for the answer to a ping.
+	clientPingTimeout = 10 * time.Second
 )
 
-// Endpoint is one identity's socket.
+// Endpoint is the socket of an identity.
 type Endpoint struct {
 	server *grpc.Server
 	served sync.WaitGroup
 }
 
-// Listen makes the identity's socket at the path, in place of one that another process has left
-// there, and serves it until the endpoint is closed. Only the owner can open the socket; its
-// directory is the caller's affair.
+// Listen creates the identity's socket at the path, and serves it until the endpoint is closed. It replaces a
+// socket that another process has left there. Only the owner can open the socket. The caller is responsible
+// for the permissions of the socket's directory.
 func (g *Gateway) Listen(who Identity, path string) (*Endpoint, error) {
 	l, err := listen(path)
 	if err != nil {
@@ -54,32 +56,32 @@ func (g *Gateway) Listen(who Identity, path string) (*Endpoint, error) {
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.WaitForHandlers(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: clientPingInterval, Timeout: clientPingTimeout}),
-		// Clients ask every ten seconds at most.
+		// Clients ping at most every ten seconds.
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	)}
 
-	protocol.RegisterStoreServer(e.server, &session{g: g, who: who, snapshots: make(chan struct{}, maxSnapshots)})
+	protocol.RegisterStoreServer(e.server, newSession(g, who))
 	e.served.Go(func() {
 		err := e.server.Serve(newBoundedListener(l, maxConns))
 		if err != nil && !errors.Is(err, grpc.ErrServerStopped) {
-			slog.Error("the gateway's socket is no longer served", "identity", string(who), "error", err)
+			slog.Error("the gateway no longer serves its socket", "identity", string(who), "error", err)
 		}
 	})
 
 	return e, nil
 }
 
-// Close ends the endpoint with its connections, snapshots and watches, and waits for them. Leases
-// live on for their TTL. It is idempotent.
+// Close closes the endpoint with its connections, snapshots and watches, and waits for them. Leases stay
+// until their TTL expires. Close is idempotent.
 //
-// The socket's file stays: another process may have made its own there meanwhile.
+// Close does not remove the socket's file, since another process may have replaced it in the meantime.
 func (e *Endpoint) Close() {
 	e.server.Stop()
 	e.served.Wait()
 }
 
-// listen replaces a socket by rename, so that there always is one, and never one that others may
-// open.
+// listen creates a socket and renames it into place. So the path always has a socket, and only the owner can
+// ever open it.
 func listen(path string) (net.Listener, error) {
 	fresh := path + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -106,11 +108,11 @@ func listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// boundedListener accepts so many connections at once; others wait in the kernel. Closing it closes them: the
-// server would wait for one that has said nothing yet.
+// boundedListener limits the number of open connections. Further connections wait in the kernel. Close closes
+// all connections, since the server would otherwise wait for a connection that has not sent anything yet.
 type boundedListener struct {
 	net.Listener
-	slots     chan struct{} // buffered: one for each connection
+	slots     chan struct{} // has an element for each open connection; its buffer is the limit
 	closeOnce sync.Once
 	closed    chan struct{}
 
@@ -145,7 +147,8 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// add returns net.ErrClosed, and closes the connection, if the listener was closed meanwhile.
+// add records a connection. If the listener has been closed, it closes the connection and returns
+// net.ErrClosed.
 func (l *boundedListener) add(c *boundedConn) error {
 	l.mu.Lock()
 	l.conns[c] = true
@@ -180,6 +183,7 @@ func (l *boundedListener) Close() error {
 	return err
 }
 
+// boundedConn is a connection of a boundedListener. Its Close removes it from the listener.
 type boundedConn struct {
 	net.Conn
 	release func()

@@ -14,7 +14,7 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// ownOnly lets an identity read and write below own/.
+// ownOnly allows an identity to read and write keys below own/.
 type ownOnly struct{}
 
 func (ownOnly) Rights(context.Context, View, Identity) (Rights, error) { return ownOnly{}, nil }
@@ -27,6 +27,7 @@ func (ownOnly) isOwn(key string) error {
 }
 
 func (r ownOnly) MayRead(_ context.Context, key string, _ []byte) error { return r.isOwn(key) }
+func (r ownOnly) Show(_ string, value []byte) []byte                    { return value }
 func (r ownOnly) MayList(context.Context, string) error                 { return nil }
 func (r ownOnly) MayWatch(context.Context, string) error                { return nil }
 func (r ownOnly) MayWatchPrefix(context.Context, string) error          { return nil }
@@ -39,7 +40,8 @@ func (r ownOnly) MayCommit(_ context.Context, ops []store.Op) (err error) {
 	return err
 }
 
-// FuzzRequests sends any bytes as each of the requests. None can change or show other identities' keys.
+// FuzzRequests sends any bytes as each of the requests. No request may change or show the keys of other
+// identities.
 func FuzzRequests(f *testing.F) {
 	add := func(m proto.Message) {
 		data, err := proto.Marshal(m)
@@ -64,7 +66,7 @@ func FuzzRequests(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := &session{g: g, who: "machine-1", snapshots: make(chan struct{}, 1)}
+		s := newSession(g, "machine-1")
 		before := others(t, base)
 
 		commit, read, watch, grant := &protocol.CommitRequest{}, &protocol.ReadRequest{}, &protocol.WatchRequest{}, &protocol.GrantRequest{}
@@ -94,7 +96,7 @@ func FuzzRequests(f *testing.F) {
 		if proto.Unmarshal(data, watch) == nil {
 			ctx, cancel := context.WithCancel(t.Context())
 			_ = s.watch(ctx, watch, func(r *protocol.WatchResponse) error {
-				cancel() // at its first message, because the others come later
+				cancel() // at the first message, because the others arrive later
 				return nil
 			})
 			cancel()

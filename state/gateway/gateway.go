@@ -1,15 +1,16 @@
-// Package gateway serves a store to processes that have none, each at a socket of its own, and
-// lets each do what it has a right to.
+// Package gateway serves a store to processes that cannot open it themselves. Each identity has its own
+// socket, and can only do what it has a right to.
 //
-// The socket is the identity: whoever can open it is the one that it was made for. Who may do what
-// is decided by an Access, at the revision that a request reads; what that was decided by becomes a
-// condition of what a request writes. The gateway itself keeps nothing: a restart is an outage of
-// the store to its clients, whose leases go on.
+// A process that can open a socket has the socket's identity. An Access decides about each request at the
+// revision that the request reads. Everything that the Access reads becomes a condition of the request's
+// writes. The gateway itself keeps no state: to its clients a restart looks like an outage of the store, and
+// their leases survive it.
 //
-// It knows keys only, no entities. The client is state/store/remote.
+// The gateway handles keys, but not entities. Its client is state/store/remote.
 //
-// How it works, file by file: access (what an Access is asked), endpoint (one socket), view (what an
-// Access reads), and what is asked for: read, commit, watch, lease and secret.
+// The files are: access.go (the interface of an Access), table.go (the Access by package access), endpoint.go
+// (a socket), view.go (the snapshot of a request), and one file for each kind of request: read.go, commit.go,
+// watch.go, lease.go and secret.go.
 package gateway
 
 import (
@@ -19,21 +20,21 @@ import (
 	"bijou/state/store"
 )
 
-// Gateway is a store that is served. Its methods may be called from several goroutines.
+// Gateway serves a store. Its methods are safe for concurrent use.
 type Gateway struct {
 	store  store.Store
 	leases store.LeaseGranter
 	access Access
 
-	secrets secret.Keeper // nil: it seals and opens none
+	secrets secret.Keeper // nil if the gateway does not seal and open secrets
 }
 
-// New returns a gateway before the store, which must be a store.LeaseGranter. Both outlive all
-// endpoints.
+// New returns a gateway to the store, which must be a store.LeaseGranter. The store must stay open until all
+// endpoints are closed.
 func New(s store.Store, access Access) (*Gateway, error) {
 	leases, ok := s.(store.LeaseGranter)
 	if !ok {
-		return nil, errors.New("internal error: the store grants no leases for other processes")
+		return nil, errors.New("internal error: the store does not grant leases for other processes")
 	}
 	return &Gateway{store: s, leases: leases, access: access}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,9 +21,9 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// listed is an access with full rights to the prefixes in the key rights/IDENTITY, and no others.
+// listed grants full rights to the prefixes in the key rights/IDENTITY, and no other rights.
 type listed struct {
-	// between, if it is set, runs after the decision about a commit.
+	// between, if not nil, runs after the decision about a commit.
 	between func()
 }
 
@@ -46,7 +48,14 @@ func (r *listedRights) below(what, key string) error {
 func (r *listedRights) MayRead(_ context.Context, key string, _ []byte) error {
 	return r.below("read", key)
 }
-func (r *listedRights) MayList(context.Context, string) error { return nil }
+func (r *listedRights) Show(_ string, value []byte) []byte { return value }
+
+func (r *listedRights) MayList(_ context.Context, prefix string) error {
+	if prefix == "forbidden/" {
+		return r.below("list", prefix)
+	}
+	return nil
+}
 
 func (r *listedRights) MayWatch(_ context.Context, prefix string) error {
 	if prefix == "" || prefix == "forbidden/" {
@@ -114,7 +123,7 @@ func (w *world) equal(got, want any) {
 	}
 }
 
-// put writes alternating keys and values directly to the store.
+// put writes keys and values, which alternate, directly to the store.
 func (w *world) put(pairs ...string) int64 {
 	w.Helper()
 	var txn store.Txn
@@ -208,13 +217,53 @@ func TestReadsAreFiltered(t *testing.T) {
 	defer snap.Close()
 
 	w.equal(w.keys(s, ""), []string{"a/1", "c/1", "c/2"})
-	w.ok(snap.Prefetch(t.Context(), "a/1", "b/1", "c/none"))
+	w.ok(snap.Prefetch(t.Context(), store.Exactly("a/1", "b/1", "c/none")))
 	_, _, err = snap.Get(t.Context(), "b/1")
 	w.is(err, store.ErrDenied)
-	_, ok, err := snap.Get(t.Context(), "c/none") // the snapshot goes on
+	_, ok, err := snap.Get(t.Context(), "c/none") // the snapshot still works
 	w.ok(err)
 	w.equal(ok, false)
 	_, _, err = snap.Get(t.Context(), "rights/machine-1")
+	w.is(err, store.ErrDenied)
+}
+
+// TestPrefetchOfLists checks that a prefetched list shows the same keys as any other list. If the identity
+// must not read a list, the keys that are prefetched beside it must stay readable.
+func TestPrefetchOfLists(t *testing.T) {
+	w := newWorld(t)
+	s := w.as("machine-1", "a/")
+	w.put("a/1", "1", "a/2", "2", "b/1", "1")
+	prefetched := func(next store.Scope) store.Snapshot {
+		t.Helper()
+		snap, err := s.Snapshot(t.Context())
+		w.ok(err)
+		t.Cleanup(snap.Close)
+		w.ok(snap.Prefetch(t.Context(), next))
+		return snap
+	}
+	list := func(snap store.Snapshot, prefix string) (keys []string) {
+		t.Helper()
+		kvs, err := snap.List(t.Context(), prefix)
+		w.ok(err)
+		for _, kv := range kvs {
+			keys = append(keys, kv.Key)
+		}
+		return keys
+	}
+
+	// A key of the list is also prefetched alone.
+	snap := prefetched(store.Scope{Keys: []string{"a/2", "a/3"}, Prefixes: []string{"a/"}})
+	w.put("a/0", "late")
+	w.equal(list(snap, "a/"), []string{"a/1", "a/2"})
+	kv, ok, err := snap.Get(t.Context(), "a/2")
+	w.ok(err)
+	w.equal(ok && string(kv.Value) == "2", true)
+
+	snap = prefetched(store.Scope{Keys: []string{"a/1"}, Prefixes: []string{"forbidden/"}})
+	_, ok, err = snap.Get(t.Context(), "a/1")
+	w.ok(err)
+	w.equal(ok, true)
+	_, err = snap.List(t.Context(), "forbidden/")
 	w.is(err, store.ErrDenied)
 }
 
@@ -256,7 +305,8 @@ func TestRightsAreConditions(t *testing.T) {
 	w.equal(len(w.keys(w.base, "a/")), 0)
 }
 
-// TestRightsOfBefore: a commit that was made when the identity had the right is to be made again, and not refused.
+// TestRightsOfBefore checks a commit that is refused. If a key has changed on which it depends, the gateway
+// must return a conflict instead, so that the client reads again.
 func TestRightsOfBefore(t *testing.T) {
 	w := newWorld(t)
 	s := w.as("machine-1", "a/")
@@ -313,6 +363,59 @@ func TestLeasesAreTheIdentitys(t *testing.T) {
 	w.is(err, store.ErrLeaseLost)
 }
 
+// TestParallelLeasesAreBounded checks that the limit applies to leases that two gateways grant at the same
+// time.
+func TestParallelLeasesAreBounded(t *testing.T) {
+	w := newWorld(t)
+	other, err := gateway.New(w.base, w.access)
+	w.ok(err)
+	e, err := other.Listen("machine-1", filepath.Join(w.dir, "other"))
+	w.ok(err)
+	t.Cleanup(e.Close)
+
+	var granted atomic.Int64
+	var all sync.WaitGroup
+	for _, s := range []store.Store{w.as("machine-1", ""), w.open(filepath.Join(w.dir, "other"))} {
+		for range 80 {
+			all.Go(func() {
+				if _, err := s.Lease(t.Context(), time.Minute); err == nil {
+					granted.Add(1)
+				}
+			})
+		}
+	}
+	all.Wait()
+	w.equal(granted.Load(), int64(64))
+	w.equal(len(w.keys(w.base, "gateway-leases/")), 64)
+}
+
+// TestWatchesAreBounded checks that the watches of an identity are limited, on all of its connections
+// together, and that a watch above the limit waits until another one ends.
+func TestWatchesAreBounded(t *testing.T) {
+	w := newWorld(t)
+	socket := w.as("machine-1", "a/")
+	second := w.open(filepath.Join(w.dir, "machine-1"))
+	from := w.put("a/0", "0")
+	var all []store.Watcher
+	for i := range 512 {
+		all = append(all, w.watch([]store.Store{socket, second}[i%2], from, store.Below("a/")))
+	}
+	revision := w.put("a/1", "1")
+	for _, one := range all {
+		w.sees(one, revision, "a/1")
+	}
+
+	late := w.watch(second, from, store.Below("a/"))
+	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, err := late.Next(short)
+	w.is(err, context.DeadlineExceeded)
+	w.equal(len(w.keys(second, "a/")), 2) // the second connection can still read
+
+	all[0].Close()
+	w.sees(late, revision, "a/1")
+}
+
 func TestLeasesAreBounded(t *testing.T) {
 	w := newWorld(t)
 	s := w.as("machine-1", "")
@@ -329,7 +432,8 @@ func TestLeasesAreBounded(t *testing.T) {
 	w.equal(granted, 64)
 }
 
-// TestEndpointEnds checks that closing a socket immediately ends all requests behind it, and no others.
+// TestEndpointEnds checks that all requests through a socket end immediately when the socket is closed, and
+// that no others do.
 func TestEndpointEnds(t *testing.T) {
 	w := newWorld(t)
 	w.put("rights/machine-1", "a/", "rights/machine-2", "a/")
@@ -356,13 +460,13 @@ func TestEndpointEnds(t *testing.T) {
 	w.sees(stays, from+1, "a/2")
 	w.sees(stays, missed, "a/4")
 
-	w.listen("machine-1") // a returning client gets what it missed
+	w.listen("machine-1") // a client that comes back gets the changes that it has missed
 	w.sees(watcher, missed, "a/4")
 	w.equal(w.keys(s, "a/"), []string{"a/1", "a/2", "a/4"})
 }
 
-// TestOlderCopy checks that a client's knowledge does not count after the store is replaced by an older
-// copy.
+// TestOlderCopy checks that the revisions that a client knows are ignored after the store is replaced by an
+// older copy.
 func TestOlderCopy(t *testing.T) {
 	w := newWorld(t)
 	e, socket := w.listen("machine-1")
@@ -383,7 +487,7 @@ func TestOlderCopy(t *testing.T) {
 	w.is(err, store.ErrStoreGone)
 }
 
-// TestLongPath checks a path that is too long for a socket's address, which holds only 107 bytes.
+// TestLongPath checks a path that is too long for a socket's address, which is limited to 107 bytes.
 func TestLongPath(t *testing.T) {
 	w := newWorld(t)
 	w.dir = filepath.Join(w.dir, strings.Repeat("d", 200))

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,18 +13,19 @@ import (
 	"bijou/state/store/remote/protocol"
 )
 
-// maxLeaseTTL bounds how long a lease outlives whoever refreshed it.
+// maxLeaseTTL limits how long a lease stays after its client has stopped refreshing it.
 const maxLeaseTTL = time.Minute
 
-// isOwnKey reports whether a key is the gateway's own: under each lease lies one that says whose it
-// is, so that any gateway before the same store can tell, and that ends with the lease.
+// isOwnKey reports whether a key belongs to the gateway. The gateway puts one key under each lease, with the
+// name of the lease's identity. So every gateway to the store knows the identity of a lease, and the key is
+// removed with the lease.
 func isOwnKey(key string) bool { return strings.HasPrefix(key, keys.GatewayLeases) }
 
 func (s *session) leaseKey(id store.LeaseID) string {
 	return keys.GatewayLease(string(s.who), int64(id))
 }
 
-// Grant makes a lease of the identity.
+// Grant grants a lease to the identity.
 func (s *session) Grant(ctx context.Context, request *protocol.GrantRequest) (*protocol.GrantResponse, error) {
 	id, err := s.grant(ctx, time.Duration(request.GetTtlMilliseconds())*time.Millisecond)
 	if err != nil {
@@ -32,17 +34,39 @@ func (s *session) Grant(ctx context.Context, request *protocol.GrantRequest) (*p
 	return &protocol.GrantResponse{Lease: int64(id)}, nil
 }
 
+// grant grants a lease to the identity, with a TTL of at most maxLeaseTTL. It grants the identity one lease
+// at a time.
 func (s *session) grant(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
 	if ttl > maxLeaseTTL {
-		return 0, fmt.Errorf("cannot grant a lease of %s: at most %s is possible", ttl, maxLeaseTTL)
+		return 0, fmt.Errorf("cannot grant a lease of %s: the limit is %s", ttl, maxLeaseTTL)
 	}
 
-	has, err := s.g.leasesOf(ctx, s.who)
+	select {
+	case s.granting <- struct{}{}:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	defer func() { <-s.granting }()
+
+	// A commit conflicts if a lease of the identity has ended in the meantime, or if another gateway has
+	// granted one to the identity.
+	for {
+		id, err := s.grantOnce(ctx, ttl)
+		if !errors.Is(err, store.ErrConflict) {
+			return id, err
+		}
+	}
+}
+
+// grantOnce grants a lease if the identity has fewer than maxLeases. It returns ErrConflict, and leaves no
+// lease, if the identity's leases change at the same time.
+func (s *session) grantOnce(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
+	has, revision, err := s.g.leasesOf(ctx, s.who)
 	if err != nil {
 		return 0, err
 	}
 	if len(has) >= maxLeases {
-		return 0, fmt.Errorf("cannot grant a lease: %s has %d already", s.who, len(has))
+		return 0, fmt.Errorf("cannot grant a lease: %s already has %d", s.who, len(has))
 	}
 
 	id, err := s.g.leases.GrantLease(ctx, ttl)
@@ -50,12 +74,21 @@ func (s *session) grant(ctx context.Context, ttl time.Duration) (store.LeaseID, 
 		return 0, err
 	}
 
-	// If this is the last that the gateway does, the lease expires unused.
+	// If the gateway is killed before this commit, the lease expires unused.
 	note := store.Op{Key: s.leaseKey(id), Lease: id}
-	if _, err := s.g.store.Commit(ctx, store.Txn{Ops: []store.Op{note}}); err != nil {
+	unchanged := store.Cond{Prefix: keys.GatewayLeasesOf(string(s.who)), Revision: revision}
+	_, err = s.g.store.Commit(ctx, store.Txn{Conds: []store.Cond{unchanged}, Ops: []store.Op{note}})
+	if err == nil {
+		return id, nil
+	}
+	if !errors.Is(err, store.ErrConflict) {
 		return 0, err
 	}
-	return id, nil
+
+	if err := s.g.leases.RevokeLease(ctx, id); err != nil {
+		return 0, err
+	}
+	return 0, err
 }
 
 // Refresh refreshes a lease of the identity.
@@ -74,7 +107,8 @@ func (s *session) refresh(ctx context.Context, id store.LeaseID) (lives bool, er
 	return s.g.leases.RefreshLease(ctx, id)
 }
 
-// Revoke ends a lease of the identity. Another's, as one that is lost, is no error.
+// Revoke revokes a lease of the identity. It does nothing for a lease that was lost or belongs to a different
+// identity.
 func (s *session) Revoke(ctx context.Context, request *protocol.RevokeRequest) (*protocol.RevokeResponse, error) {
 	err := s.revoke(ctx, store.LeaseID(request.GetLease()))
 	if err != nil {
@@ -90,6 +124,7 @@ func (s *session) revoke(ctx context.Context, id store.LeaseID) error {
 	return s.g.leases.RevokeLease(ctx, id)
 }
 
+// owns reports whether the lease exists and belongs to the identity.
 func (s *session) owns(ctx context.Context, id store.LeaseID) (bool, error) {
 	snap, err := s.g.store.Snapshot(ctx)
 	if err != nil {
@@ -101,9 +136,9 @@ func (s *session) owns(ctx context.Context, id store.LeaseID) (bool, error) {
 	return ok, err
 }
 
-// RevokeAll ends all leases of an identity, whose endpoint was closed. It is idempotent.
+// RevokeAll revokes all leases of an identity, whose endpoint must be closed. It is idempotent.
 func (g *Gateway) RevokeAll(ctx context.Context, who Identity) error {
-	ids, err := g.leasesOf(ctx, who)
+	ids, _, err := g.leasesOf(ctx, who)
 	if err != nil {
 		return fmt.Errorf("cannot find the leases of %s: %w", who, err)
 	}
@@ -116,20 +151,25 @@ func (g *Gateway) RevokeAll(ctx context.Context, who Identity) error {
 	return nil
 }
 
-func (g *Gateway) leasesOf(ctx context.Context, who Identity) (ids []store.LeaseID, err error) {
+// leasesOf returns the leases of an identity, and the revision at which they were read.
+func (g *Gateway) leasesOf(ctx context.Context, who Identity) (ids []store.LeaseID, revision int64, err error) {
 	snap, err := g.store.Snapshot(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer snap.Close()
 
 	prefix := keys.GatewayLeasesOf(string(who))
 	kvs, err := snap.List(ctx, prefix)
+	if err != nil {
+		return nil, 0, err
+	}
 	for _, kv := range kvs {
 		if id, err := strconv.ParseInt(strings.TrimPrefix(kv.Key, prefix), 10, 64); err == nil {
 			ids = append(ids, store.LeaseID(id))
 		}
 	}
 
-	return ids, err
+	revision, err = snap.Revision(ctx)
+	return ids, revision, err
 }

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// maxSnapshotAge bounds how long a snapshot is kept: an SQLite file cannot shrink its log
-	// meanwhile.
+	// maxSnapshotAge limits how long a snapshot is open, since SQLite cannot shorten its write-ahead log
+	// while a snapshot is open.
 	maxSnapshotAge = time.Minute
-	// targetPageBytes is when a response is sent although there is more.
+	// targetPageBytes is the size of a full response, in bytes. Further results go to the next response.
 	targetPageBytes = 1 << 20
 )
 
-// Read answers one snapshot's reads.
+// Read answers the reads of one snapshot.
 func (s *session) Read(stream protocol.Store_ReadServer) error {
 	ctx := stream.Context()
 	v, closeView, err := s.openView(ctx)
@@ -27,8 +27,10 @@ func (s *session) Read(stream protocol.Store_ReadServer) error {
 	}
 	defer closeView()
 
-	expired := time.AfterFunc(maxSnapshotAge, v.snap.Close) // then its reads fail
+	// Reads fail once the snapshot is closed.
+	expired := time.AfterFunc(maxSnapshotAge, v.snap.Close)
 	defer expired.Stop()
+
 	for {
 		request, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -43,6 +45,7 @@ func (s *session) Read(stream protocol.Store_ReadServer) error {
 	}
 }
 
+// answer sends the keys and the list of a request, in pages.
 func (v *view) answer(ctx context.Context, request *protocol.ReadRequest, send func(*protocol.ReadResponse) error) error {
 	page := &protocol.ReadResponse{}
 	var err error
@@ -59,13 +62,14 @@ func (v *view) answer(ctx context.Context, request *protocol.ReadRequest, send f
 
 		page.More = true
 		err := send(page)
-		page, size = &protocol.ReadResponse{Revision: page.GetRevision()}, 0
+		page = &protocol.ReadResponse{Revision: page.GetRevision()}
+		size = 0
 		return err
 	}
 
 	keys := protocol.ToKeys(request.GetKeys())
 	if len(keys) > 1 {
-		if err := v.snap.Prefetch(ctx, keys...); err != nil {
+		if err := v.prefetch(ctx, keys); err != nil {
 			return err
 		}
 	}
@@ -95,7 +99,7 @@ func (v *view) answer(ctx context.Context, request *protocol.ReadRequest, send f
 	return send(page)
 }
 
-// listAllowed leaves out what the identity must not read.
+// listAllowed calls add for each key with the prefix that the identity can read.
 func (v *view) listAllowed(ctx context.Context, prefix string, add func(store.KV) error) error {
 	if err := v.rights.MayList(ctx, prefix); err != nil {
 		return err
@@ -114,6 +118,7 @@ func (v *view) listAllowed(ctx context.Context, prefix string, add func(store.KV
 		if err != nil {
 			return err
 		}
+		kv.Value = v.rights.Show(kv.Key, kv.Value)
 		if err := add(kv); err != nil {
 			return err
 		}

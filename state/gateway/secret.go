@@ -17,7 +17,7 @@ import (
 // ServeSecrets makes the gateway seal and open secrets with the keeper's keys. It must be called before Listen.
 func (g *Gateway) ServeSecrets(k secret.Keeper) { g.secrets = k }
 
-// Seal seals a content of a secret that the identity may write, or of one that does not exist yet.
+// Seal seals content for a secret that the identity can write, or for a secret that does not exist yet.
 func (s *session) Seal(ctx context.Context, request *protocol.SealRequest) (*protocol.SealResponse, error) {
 	sealed, err := s.seal(ctx, request)
 	if err != nil {
@@ -26,10 +26,13 @@ func (s *session) Seal(ctx context.Context, request *protocol.SealRequest) (*pro
 	return &protocol.SealResponse{Key: sealed.Key, Data: sealed.Data}, nil
 }
 
+// seal seals content for the identity, as a revision of a secret. It returns store.ErrDenied if the secret
+// exists and the identity has no right to add the content.
 func (s *session) seal(ctx context.Context, request *protocol.SealRequest) (sealed secret.Sealed, err error) {
 	var content secret.Content
 	if err := json.Unmarshal(request.GetPlain(), &content); err != nil {
-		return sealed, errors.New("cannot seal a content that is no JSON") // the error may quote it
+		// The error of Unmarshal could quote the content.
+		return sealed, errors.New("cannot seal a content that is not JSON")
 	}
 	if err := content.Check(); err != nil {
 		return sealed, err
@@ -52,7 +55,8 @@ func (s *session) seal(ctx context.Context, request *protocol.SealRequest) (seal
 
 	revision := int(request.GetRevision())
 	if !there {
-		// The commit decides whether the identity may make it. What is sealed for it opens at no other place.
+		// The commit decides whether the identity can make the secret. The sealed content can only be opened
+		// as this revision of this secret.
 		return by.Seal(&secret.Record{ID: r.ID, Origin: request.GetOrigin()}, revision, content)
 	}
 
@@ -63,11 +67,12 @@ func (s *session) seal(ctx context.Context, request *protocol.SealRequest) (seal
 	return sealed, v.mayAddContent(ctx, r, revision, sealed)
 }
 
-// maxProof limits the part of a content that the rights are asked about. A large content is a blob by then.
+// maxProof limits the part of the content that mayAddContent passes to the rights, in bytes. Agents write
+// larger content as a blob.
 const maxProof = 1 << 10
 
-// mayAddContent asks the rights about a commit that gives the secret this content: with the record that names its
-// revision, as agents write it.
+// mayAddContent returns an error unless the identity can commit the content together with the secret's
+// record, to which the commit adds the content's revision.
 func (v *view) mayAddContent(ctx context.Context, r secret.Record, revision int, sealed secret.Sealed) error {
 	sealed.Data = sealed.Data[:min(len(sealed.Data), maxProof)]
 	content, err := json.Marshal(sealed)
@@ -90,7 +95,8 @@ func (v *view) mayAddContent(ctx context.Context, r secret.Record, revision int,
 	})
 }
 
-// addRevision returns the value of a secret's record with one more revision. All other members of the value stay.
+// addRevision returns the value of a secret's record with one more revision. It keeps all other members of
+// the value.
 func addRevision(value []byte, r secret.Record, revision int) ([]byte, error) {
 	revisions := maps.Clone(r.Revisions)
 	if revisions == nil {
@@ -114,7 +120,7 @@ func addRevision(value []byte, r secret.Record, revision int) ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// Open opens a content that the identity may read now.
+// Open opens sealed content that the identity currently has the right to read.
 func (s *session) Open(ctx context.Context, request *protocol.OpenRequest) (*protocol.OpenResponse, error) {
 	content, err := s.open(ctx, request)
 	if err != nil {
@@ -128,6 +134,7 @@ func (s *session) Open(ctx context.Context, request *protocol.OpenRequest) (*pro
 	return &protocol.OpenResponse{Plain: plain}, nil
 }
 
+// open opens sealed content for the identity, if the identity can read the secret.
 func (s *session) open(ctx context.Context, request *protocol.OpenRequest) (secret.Content, error) {
 	v, closeView, err := s.openView(ctx)
 	if err != nil {
@@ -141,13 +148,14 @@ func (s *session) open(ctx context.Context, request *protocol.OpenRequest) (secr
 	}
 	revision := int(request.GetRevision())
 
-	// Anybody may be told that there is no content. What is sealed for one that has gone must not be opened.
+	// Content that was removed must not be opened, even if the identity still has the sealed data. All
+	// identities can find out whether the content of a revision exists.
 	_, has, err := v.get(ctx, keys.SecretContent(r.ID, revision))
 	if err != nil {
 		return nil, err
 	}
 	if !there || !has {
-		return nil, fmt.Errorf("cannot open revision %d of secret %q: it is not there", revision, r.ID)
+		return nil, fmt.Errorf("cannot open revision %d of secret %q: it does not exist", revision, r.ID)
 	}
 
 	by, err := secret.SealerOf(ctx, s.g.secrets)
@@ -157,10 +165,11 @@ func (s *session) open(ctx context.Context, request *protocol.OpenRequest) (secr
 	return by.Open(&r, revision, secret.Sealed{Key: request.GetKey(), Data: request.GetData()})
 }
 
-// readSecret reads the record of a secret without asking the rights. there is false if no secret has that id.
+// readSecret reads the record of a secret without checking the rights. The result there is false if no secret
+// has the id.
 func (v *view) readSecret(ctx context.Context, id string) (r secret.Record, there bool, err error) {
 	if parsed, err := secret.ParseID(id); err != nil || parsed != id {
-		return r, false, fmt.Errorf("%w: %q is no secret's id", store.ErrDenied, id)
+		return r, false, fmt.Errorf("%w: %q is not the id of a secret", store.ErrDenied, id)
 	}
 
 	kv, there, err := v.snap.Get(ctx, keys.Secret(id))

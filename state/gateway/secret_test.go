@@ -14,7 +14,7 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// secretWorld has a secret of a/0 on machine 1, which b/0 on machine 2 may read, and c/0 on machine 3 may not.
+// secretWorld has a secret of a/0 on machine 1. b/0 on machine 2 can read it, and c/0 on machine 3 cannot.
 type secretWorld struct {
 	*world
 	ring   secret.Keyring
@@ -51,7 +51,7 @@ func (w *secretWorld) grant(grants string) {
 	w.put("secrets/"+w.record.ID, `{"origin":"of-before","owner":{"unit":"a/0"},"latest":1,"revisions":{"1":{}},"grants":`+grants+`}`)
 }
 
-// sealer is machine's.
+// sealer returns the sealer of the machine's agent.
 func (w *secretWorld) sealer(machine string) secret.Sealer {
 	w.Helper()
 	socket := filepath.Join(w.dir, "socket-"+machine)
@@ -66,7 +66,8 @@ func (w *secretWorld) sealer(machine string) secret.Sealer {
 	return by
 }
 
-// TestSecretsAreOpenedForReaders: the gateway opens what an agent may read at that moment.
+// TestSecretsAreOpenedForReaders checks that the gateway opens only secrets that the agent can read at that
+// moment.
 func TestSecretsAreOpenedForReaders(t *testing.T) {
 	w := newSecretWorld(t)
 	owner, reader, other := w.sealer("1"), w.sealer("2"), w.sealer("3")
@@ -89,7 +90,8 @@ func TestSecretsAreOpenedForReaders(t *testing.T) {
 	}
 }
 
-// TestSecretsOpenAtTheirPlace: nobody has the gateway open another secret as an own one.
+// TestSecretsOpenAtTheirPlace checks that an agent cannot open the content of a different secret as the
+// content of its own.
 func TestSecretsOpenAtTheirPlace(t *testing.T) {
 	w := newSecretWorld(t)
 	other := w.sealer("3")
@@ -104,13 +106,13 @@ func TestSecretsOpenAtTheirPlace(t *testing.T) {
 	}
 }
 
-// TestSecretsAreSealedForOwners: what the gateway has sealed is what holders of the keys would have.
+// TestSecretsAreSealedForOwners checks that holders of the keys can open what the gateway has sealed.
 func TestSecretsAreSealedForOwners(t *testing.T) {
 	w := newSecretWorld(t)
 	owner, reader := w.sealer("1"), w.sealer("2")
 	content := secret.Content{"password": []byte("n3w")}
 	lying := w.record
-	lying.Origin = "another" // which the record in the store knows better
+	lying.Origin = "another" // the record in the store has the true origin
 	sealed, err := owner.Seal(&lying, 2, content)
 	w.ok(err)
 	c, err := w.ring.Open(&w.record, 2, sealed)
@@ -131,7 +133,7 @@ func TestSecretsAreSealedForOwners(t *testing.T) {
 	w.equal(c, content)
 }
 
-// TestSecretsWithoutKeys has the gateway's host lack the file.
+// TestSecretsWithoutKeys checks a gateway whose host does not have the file of keys.
 func TestSecretsWithoutKeys(t *testing.T) {
 	w := newSecretWorld(t)
 	w.g.ServeSecrets(keyfile.In(filepath.Join(w.dir, "nowhere")))

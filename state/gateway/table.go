@@ -5,22 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"bijou/state/access"
 	"bijou/state/store"
 )
 
-// Table is the access by which agents do what the table of state/access allows, and operators
-// everything.
+// Table is the Access that applies the table in package access. It allows operators everything.
 type Table struct{}
 
-// machineIdentity begins the identity of a machine's agents; the machine's id follows.
+// machineIdentity begins the identity of a machine's agents. The machine's id follows it.
 const machineIdentity = "machine-"
 
-// Agent returns the identity of the agents of the machine with that id, its units' included.
+// Agent returns the identity of a machine's agent and of its units' agents.
 func Agent(machine string) Identity { return Identity(machineIdentity + machine) }
 
-// Rights reads nothing before it is asked. The rights end with ctx.
+// Rights returns the rights of the identity at the current time. They must not be used after ctx is done.
+// Nothing is read until the methods of the result are called.
 func (Table) Rights(ctx context.Context, v View, who Identity) (Rights, error) {
 	if who == Operator {
 		return allRights{}, nil
@@ -30,7 +31,7 @@ func (Table) Rights(ctx context.Context, v View, who Identity) (Rights, error) {
 	if !ok {
 		return nil, fmt.Errorf("internal error: %q is not an identity", who)
 	}
-	return &tableRights{access.Agent(machine), access.NewPlacement(placementReader{ctx, v})}, nil
+	return &tableRights{access.Agent(machine), access.NewPlacement(placementReader{ctx, v}).At(time.Now())}, nil
 }
 
 type tableRights struct {
@@ -41,6 +42,8 @@ type tableRights struct {
 func (r *tableRights) MayRead(_ context.Context, key string, value []byte) error {
 	return toDenied(access.May(r.who, r.placement, access.Get, key, value, nil))
 }
+
+func (r *tableRights) Show(key string, value []byte) []byte { return access.Show(r.who, key, value) }
 
 func (r *tableRights) MayList(_ context.Context, prefix string) error {
 	return toDenied(access.May(r.who, r.placement, access.List, prefix, nil, nil))
@@ -69,7 +72,7 @@ func toDenied(err error) error {
 	return err
 }
 
-// placementReader reads for the table what it decides by.
+// placementReader reads the state for an [access.Placement].
 type placementReader struct {
 	ctx  context.Context
 	view View
@@ -92,7 +95,7 @@ func (r placementReader) List(prefix string) (map[string][]byte, error) {
 	return values, err
 }
 
-// present is the value of a key that is there: nil says that one is not.
+// present returns the value of a key that exists. It is never nil, since nil means that a key is absent.
 func present(value []byte) []byte {
 	if value == nil {
 		return []byte{}

@@ -26,8 +26,8 @@ func (r *racing) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return r.Store.Commit(ctx, txn)
 }
 
-// TestTable checks the rights of machine 1's agent through its socket. state/access has its own tests
-// of them.
+// TestTable checks the rights of machine 1's agent through its socket. The tests of state/access check the
+// rights themselves.
 func TestTable(t *testing.T) {
 	base := memstore.New()
 	w := &world{T: t, base: base, dir: t.TempDir()}
@@ -58,6 +58,27 @@ func TestTable(t *testing.T) {
 			}
 		}
 		w.equal(w.keys(s, "machines/1/units/"), []string{"machines/1/units/a/0"})
+	})
+
+	t.Run("the provider's settings", func(t *testing.T) {
+		const whole, shown = `{"config":{"ssh.password-file":"/secret","retry-hooks":"false"},"name":"x"}`,
+			`{"config":{"retry-hooks":"false"},"name":"x"}`
+		watcher := w.watch(s, from, store.Exactly("environment"))
+		w.put("environment", whole)
+
+		snap, err := s.Snapshot(t.Context())
+		w.ok(err)
+		defer snap.Close()
+		w.ok(snap.Prefetch(t.Context(), store.Exactly("environment")))
+		kv, _, err := snap.Get(t.Context(), "environment")
+		w.ok(err)
+		w.equal(string(kv.Value), shown)
+
+		b, err := watcher.Next(t.Context())
+		w.ok(err)
+		if value := string(b.Events[0].Value); value != "" && value != shown {
+			t.Errorf("the watch shows %s", value)
+		}
 	})
 
 	t.Run("lists of others", func(t *testing.T) {
@@ -97,6 +118,32 @@ func TestTable(t *testing.T) {
 		_, err := s.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: "units/a/0/state", Value: []byte(`{"a":"2"}`)}}})
 		race.before = nil
 		w.is(err, store.ErrConflict)
+		w.put("units/a/0", `{"machine":"1","life":"alive"}`)
+	})
+
+	t.Run("its last storage", func(t *testing.T) {
+		w.put("storage/data/0", `{"machine":"1","unit":"a/0","life":"dying","made":true}`, "units/a/0/storage", `["data/0"]`,
+			"machines/1/storage", `{"all":["data/0"]}`)
+		for _, ops := range [][]store.Op{
+			{{Key: "storage/data/0", Value: []byte(`{"machine":"1","life":"dying","made":true}`)}, {Key: "units/a/0/storage", Delete: true}},
+			{{Key: "storage/data/0", Delete: true}, {Key: "machines/1/storage", Delete: true}},
+		} {
+			_, err := s.Commit(t.Context(), store.Txn{Ops: ops})
+			w.ok(err)
+		}
+	})
+
+	t.Run("a unit that is dead", func(t *testing.T) {
+		w.put("units/a/0", `{"machine":"1","life":"dead"}`)
+		commit := func(key, value string) error {
+			_, err := s.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: key, Value: []byte(value)}}})
+			return err
+		}
+		for _, key := range []string{"uniters/a/0/relations/7", "uniters/a/0/op", "units/a/0/state", "services/a/leader-settings"} {
+			w.is(commit(key, `{}`), store.ErrDenied)
+		}
+		w.ok(commit("requests/a/0/remove", `{"kind":"remove","relation":-1}`))
+		w.ok(commit("logs/a/0", `{"batch":1}`))
 		w.put("units/a/0", `{"machine":"1","life":"alive"}`)
 	})
 

@@ -3,30 +3,47 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
+	"bijou/state/access"
 	"bijou/state/store"
 	"bijou/state/store/remote/protocol"
 )
 
-// session answers one identity's calls.
+// session answers the calls of one identity.
 type session struct {
 	protocol.UnimplementedStoreServer
 	g         *Gateway
 	who       Identity
-	snapshots chan struct{} // buffered: one for each that is open
+	snapshots chan struct{} // has an element for each open snapshot; its buffer is the limit
+	blobHeads chan struct{} // has an element while a commit that writes the head of a blob is decided; its buffer is 1
+	granting  chan struct{} // has an element while a lease is granted; its buffer is 1
+	watches   chan struct{} // has an element for each watch; its buffer is the limit
 }
 
-// view is one snapshot, the rights of the identity as of its revision, and on which conditions these
-// go on. It is for one goroutine.
+func newSession(g *Gateway, who Identity) *session {
+	return &session{
+		g:         g,
+		who:       who,
+		snapshots: make(chan struct{}, maxSnapshots),
+		blobHeads: make(chan struct{}, 1),
+		granting:  make(chan struct{}, 1),
+		watches:   make(chan struct{}, maxWatches),
+	}
+}
+
+// view is a snapshot with the rights of the identity at its revision, and the conditions on which the rights
+// depend. Only one goroutine may use it.
 type view struct {
 	snap   store.Snapshot
 	rights Rights
 
-	keys  map[string]bool // that the rights were decided by
-	conds []store.Cond
+	keys  map[string]bool // the keys that the rights have read
+	conds []store.Cond    // the conditions on everything that the rights have read
 }
 
-// openView opens a snapshot, which waits for its turn; close ends that.
+// openView opens a snapshot. It waits while too many snapshots are open. The caller must call close.
 func (s *session) openView(ctx context.Context) (v *view, close func(), err error) {
 	select {
 	case s.snapshots <- struct{}{}:
@@ -53,7 +70,14 @@ func (s *session) openView(ctx context.Context) (v *view, close func(), err erro
 	return v, close, nil
 }
 
-// mayRead asks the rights. Nobody has any to the gateway's own keys.
+// prefetch reads keys that will be read next. The snapshot keeps their values, so prefetch leaves out chunks
+// of blobs.
+func (v *view) prefetch(ctx context.Context, keys []string) error {
+	isChunk := func(key string) bool { return strings.HasPrefix(key, access.BlobChunks) }
+	return v.snap.Prefetch(ctx, store.Exactly(slices.DeleteFunc(slices.Clone(keys), isChunk)...))
+}
+
+// mayRead returns an error unless the identity can read the key. No identity can read the gateway's own keys.
 func (v *view) mayRead(ctx context.Context, key string, value []byte) error {
 	if isOwnKey(key) {
 		return fmt.Errorf("%w: %q is the gateway's own key", store.ErrDenied, key)
@@ -61,7 +85,8 @@ func (v *view) mayRead(ctx context.Context, key string, value []byte) error {
 	return v.rights.MayRead(ctx, key, value)
 }
 
-// get reads one key for the identity.
+// get reads a key for the identity. The value is the part that the identity can see. It returns
+// store.ErrDenied if the identity has no right to read the key. ok is false if the key is absent.
 func (v *view) get(ctx context.Context, key string) (kv store.KV, ok bool, err error) {
 	kv, ok, err = v.snap.Get(ctx, key)
 	if err != nil {
@@ -72,10 +97,14 @@ func (v *view) get(ctx context.Context, key string) (kv store.KV, ok bool, err e
 	if ok {
 		value = present(kv.Value)
 	}
-	return kv, ok, v.mayRead(ctx, key, value)
+	if err := v.mayRead(ctx, key, value); err != nil {
+		return store.KV{Key: key, Revision: kv.Revision}, ok, err
+	}
+	kv.Value = v.rights.Show(key, kv.Value)
+	return kv, ok, nil
 }
 
-// Get reads for the rights, and remembers what was read.
+// Get reads a key for the rights, and adds it to the conditions.
 func (v *view) Get(ctx context.Context, key string) (store.KV, bool, error) {
 	kv, ok, err := v.snap.Get(ctx, key)
 	if err == nil && !v.keys[key] {
@@ -85,7 +114,7 @@ func (v *view) Get(ctx context.Context, key string) (store.KV, bool, error) {
 	return kv, ok, err
 }
 
-// List reads for the rights, and remembers what was read.
+// List lists a prefix for the rights, and adds it to the conditions.
 func (v *view) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	kvs, err := v.snap.List(ctx, prefix)
 	if err != nil {

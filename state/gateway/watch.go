@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,16 +11,27 @@ import (
 	"bijou/state/store/remote/protocol"
 )
 
-// Watch delivers what the identity may see of each commit.
+// Watch delivers the part of each commit that the identity can read.
 func (s *session) Watch(request *protocol.WatchRequest, stream protocol.Store_WatchServer) error {
 	return protocol.ToStatus(s.watch(stream.Context(), request, stream.Send))
 }
 
+// watch sends the newest revision once the identity may watch the request's scope. Then it sends the events
+// that the identity can see. It returns [store.ErrAway] if the identity already has maxWatches watches.
 func (s *session) watch(
 	ctx context.Context,
 	request *protocol.WatchRequest,
 	send func(*protocol.WatchResponse) error,
 ) error {
+	// Each watch reads the store for each commit in its scope. A client tries again if the gateway does not
+	// answer.
+	select {
+	case s.watches <- struct{}{}:
+	default:
+		return fmt.Errorf("%w: %s already has %d watches", store.ErrAway, s.who, maxWatches)
+	}
+	defer func() { <-s.watches }()
+
 	scope := request.Scope()
 	w, err := s.g.store.Watch(ctx, request.GetAfter(), scope)
 	if err != nil {
@@ -53,8 +65,8 @@ func (s *session) watch(
 	}
 }
 
-// checkWatch refuses a watch at its beginning, and returns the newest revision. Later on what the
-// identity has lost the right to is left out.
+// checkWatch returns the newest revision, or an error if the identity has no right to watch the scope. If the
+// identity loses a right later, filter leaves out the events.
 func (s *session) checkWatch(ctx context.Context, scope store.Scope) (revision int64, err error) {
 	v, closeView, err := s.openView(ctx)
 	if err != nil {
@@ -75,7 +87,8 @@ func (s *session) checkWatch(ctx context.Context, scope store.Scope) (revision i
 	return v.snap.Revision(ctx)
 }
 
-// filter leaves the events that the identity has a right to now, whatever it had when they happened.
+// filter returns the events that the identity currently has the right to see, even if it did not have the
+// right when they happened.
 func (s *session) filter(ctx context.Context, b store.Batch, scope store.Scope) (store.Batch, error) {
 	v, closeView, err := s.openView(ctx)
 	if err != nil {
@@ -98,8 +111,8 @@ func (s *session) filter(ctx context.Context, b store.Batch, scope store.Scope) 
 	return visible, nil
 }
 
-// show returns the event as the identity may see it. What is asked for is what is there now: a value
-// that has gone since is not told.
+// show returns the part of the event that the identity has the right to see. It checks the current value of
+// the key. If the key has changed since the event, show removes the event's value.
 func (v *view) show(ctx context.Context, e store.Event, revision int64, scope store.Scope) (store.Event, error) {
 	if isOwnKey(e.Key) {
 		return e, store.ErrDenied
@@ -115,10 +128,12 @@ func (v *view) show(ctx context.Context, e store.Event, revision int64, scope st
 	if kv.Revision != revision {
 		e.Value = nil
 	}
+	e.Value = v.rights.Show(e.Key, e.Value)
 	return e, err
 }
 
-// mayHear asks for what has brought the event: the key, or a prefix.
+// mayHear returns an error unless the identity can watch a part of the scope that includes the event: its
+// key, or a prefix of its key.
 func (v *view) mayHear(ctx context.Context, key string, scope store.Scope) error {
 	if slices.Contains(scope.Keys, key) {
 		return v.rights.MayWatch(ctx, key)

@@ -1,5 +1,5 @@
-// Package jsonfile reads and writes records that are files, as JSON. They survive a loss of power, and
-// keep what a newer binary has put into them. What is in a store is package keyspace's.
+// Package jsonfile reads and writes records in JSON files. The files survive a power loss, and keep members
+// that a newer binary has written. Package keyspace does the same for records in a store.
 package jsonfile
 
 import (
@@ -14,9 +14,9 @@ import (
 	"bijou/state/osutil"
 )
 
-// Write replaces a file by a document, for its owner only, as osutil.WriteFile does. It keeps the members
-// that a newer binary has put into the file, as package carry says. It replaces a file that cannot be read
-// whole.
+// Write replaces a file with a document, as osutil.WriteFile does. Only the owner can read the file. Write
+// keeps the members that a newer binary has written; see package carry. If the previous file cannot be read,
+// Write keeps nothing from it.
 func Write(path string, doc any) error {
 	data, err := json.Marshal(doc)
 	if err != nil {
@@ -26,8 +26,8 @@ func Write(path string, doc any) error {
 	return osutil.WriteFile(path, append(data, '\n'), 0o600)
 }
 
-// readRegular returns the content of a file; nil if it cannot be read, or is no regular file, which could
-// block.
+// readRegular returns the content of a file, or nil if the file cannot be read. It opens only regular files,
+// since opening any other file could block.
 func readRegular(path string) []byte {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -41,7 +41,8 @@ func readRegular(path string) []byte {
 	return bytes.TrimSpace(data)
 }
 
-// Read reads a document that Write has written; there is false, and doc left alone, if there is none.
+// Read reads a document that Write has written. If the file does not exist, it returns false and does not
+// change doc.
 func Read(path string, doc any) (there bool, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,8 +1,9 @@
-// Package keys names every key of an environment, with what it holds, and nothing else.
+// Package keys names every key of an environment. The comments give the form of each key and, after a colon, the
+// type of its value.
 //
-// A unit's name stands in keys as it is ("wordpress/0"); no other name has a slash, but
-// charm URLs, which end their key. Prefixes end with a slash, so that mysql never means
-// mysql2. The keys of blobs are those of keyspace.
+// Keys contain the names of units unchanged, as in wordpress/0. The only other names with slashes are charm
+// URLs, which are at the end of their keys. Prefixes end with a slash, so that a prefix for mysql never
+// matches mysql2. The keys of blobs are in package keyspace.
 package keys
 
 import (
@@ -11,17 +12,17 @@ import (
 	"strings"
 )
 
-// The keys of which there is one.
+// These are the single keys.
 const (
-	Format      = "format"      // what wrote this store
+	Format      = "format"      // FormatRecord
 	Environment = "environment" // Environment
 	CopyLock    = "migrating"   // CopyLockRecord, under the lock's session
-	Moved       = "moved"       // MovedRecord: the environment is in another store
-	PartialCopy = "migration"   // PartialCopy: the environment comes from another
+	Moved       = "moved"       // MovedRecord: the environment has moved to another store
+	PartialCopy = "migration"   // PartialCopy: the environment is copied from another store
 	Provisioner = "provisioner" // ProvisionerTrouble
 )
 
-// The first words of all others.
+// The prefixes of all other keys.
 const (
 	Presences      = "presence/"
 	Claims         = "claims/"
@@ -47,10 +48,10 @@ const (
 	GatewayLeases  = "gateway-leases/"
 )
 
-// ProvisionerLeader is the Leader of the provisioners.
+// ProvisionerLeader is the key of the provisioners' leader; see Leader.
 const ProvisionerLeader = Leaders + "provisioner"
 
-// The counters, each of which holds the next number.
+// The keys of counters, whose values are the next number.
 const (
 	Counters        = "counters/"
 	MachineCounter  = Counters + "machines"
@@ -62,16 +63,16 @@ const (
 // UnitCounter is counters/units/<service>: the next unit's number.
 func UnitCounter(service string) string { return Counters + "units/" + service }
 
-// Presence is presence/<agent>: the process that an agent runs in, under its session.
+// Presence is presence/<agent>: keyspace.Presence, the agent's process, under its session.
 func Presence(agent string) string { return Presences + agent }
 
-// Claim is claims/machine-<id>: keyspace.ClaimRecord, who runs the machine's agents.
+// Claim is claims/machine-<id>: keyspace.ClaimRecord, the right to run the machine's agents.
 func Claim(agent string) string { return Claims + agent }
 
 // Leader is leaders/<what>: keyspace.Presence, under its session.
 func Leader(what string) string { return Leaders + what }
 
-// ServiceLeaderName names the leadership of a service: Leader has its key.
+// ServiceLeaderName is the argument of Leader for the leadership of a service.
 func ServiceLeaderName(s string) string { return "services/" + s }
 
 // Charm is charms/<url>: Charm.
@@ -98,10 +99,10 @@ func Upgrade(s string) string { return BelowService(s) + "upgrade" }
 // LeaderSettings is services/<s>/leader-settings: a settings node.
 func LeaderSettings(s string) string { return BelowService(s) + "leader-settings" }
 
-// ServiceRelations is the prefix of a service's parts in relations.
+// ServiceRelations is the prefix of a service's short records of its relations.
 func ServiceRelations(s string) string { return BelowService(s) + "relations/" }
 
-// ServiceRelation is services/<s>/relations/<n>: the service's part in a relation.
+// ServiceRelation is services/<s>/relations/<n>: the service's short record of a relation.
 func ServiceRelation(s string, id int) string { return ServiceRelations(s) + strconv.Itoa(id) }
 
 // Unit is units/<u>: Unit.
@@ -131,10 +132,10 @@ func Resource(s, name string) string { return ServiceResources(s) + name }
 // Debug is units/<u>/debug: Debug.
 func Debug(u string) string { return Unit(u) + "/debug" }
 
-// UnitSecrets is units/<u>/secrets: secrets.Index, those that the unit has or reads.
+// UnitSecrets is units/<u>/secrets: secrets.Index, the secrets that the unit owns or reads.
 func UnitSecrets(u string) string { return Unit(u) + "/secrets" }
 
-// ServiceSecrets is services/<s>/secrets: secrets.Index, those that the service has or was granted.
+// ServiceSecrets is services/<s>/secrets: secrets.Index, the secrets that the service owns or was granted.
 func ServiceSecrets(s string) string { return BelowService(s) + "secrets" }
 
 // Secret is secrets/<id>: secret.Record.
@@ -157,7 +158,7 @@ func UnitStorage(u string) string { return Unit(u) + "/storage" }
 // MachineStorage is machines/<id>/storage: MachineStorage.
 func MachineStorage(id string) string { return Machine(id) + "/storage" }
 
-// UnitRequests is the prefix of what a unit's agent requests of the provisioner's leader.
+// UnitRequests is the prefix of the requests of a unit's agent to the provisioner's leader.
 func UnitRequests(u string) string { return Requests + u + "/" }
 
 // Request is requests/<u>/<what>: Request.
@@ -175,13 +176,13 @@ func Machine(id string) string { return Machines + id }
 // UnusedMachine is spares/<id>: a machine that no unit needs.
 func UnusedMachine(id string) string { return UnusedMachines + id }
 
-// FirstUnit is first-units/<id>: the unit that a machine was made for.
+// FirstUnit is first-units/<id>: the only unit that the machine has hosted.
 func FirstUnit(id string) string { return "first-units/" + id }
 
 // MachineUnits is the prefix of a machine's units.
 func MachineUnits(id string) string { return Machine(id) + "/units/" }
 
-// MachineUnit is machines/<id>/units/<u>: an index, empty.
+// MachineUnit is machines/<id>/units/<u>: an index entry without a value.
 func MachineUnit(id, u string) string { return MachineUnits(id) + u }
 
 // Relation is relations/<n>: Relation.
@@ -214,9 +215,10 @@ func ServiceUniters(s string) string { return Uniters + s + "/" }
 // Uniter is the prefix of the records of a unit's agent.
 func Uniter(u string) string { return Uniters + u + "/" }
 
-// IsOfAgent reports whether hardly anybody but the agent that runs a unit or machine writes the key.
+// IsOfAgent reports whether almost all writes of the key come from the agent that runs the unit or machine.
 func IsOfAgent(key string) bool {
-	unit, isBelowUnits := strings.CutPrefix(key, Units) // where operators write actions, and more
+	// Operators write most keys below a unit's own key, such as the unit's actions.
+	unit, isBelowUnits := strings.CutPrefix(key, Units)
 	return strings.HasPrefix(key, Uniters) || isBelowUnits && strings.Count(unit, "/") == 1 ||
 		strings.HasPrefix(key, LogHeads)
 }
@@ -227,18 +229,18 @@ func Op(u string) string { return Uniter(u) + "op" }
 // Workflow is uniters/<u>/workflow: Workflow.
 func Workflow(u string) string { return Uniter(u) + "workflow" }
 
-// UniterRelations is the prefix of what a unit's agent keeps of relations and their units.
+// UniterRelations is the prefix of the records that a unit's agent keeps about relations and their units.
 func UniterRelations(u string) string { return Uniter(u) + "relations/" }
 
-// UniterServices is the prefix of what a unit's agent keeps of services' own settings.
+// UniterServices is the prefix of the records that a unit's agent keeps about services' own settings.
 func UniterServices(u string) string { return Uniter(u) + "services/" }
 
 // RelationState is uniters/<u>/relations/<n>: RelationState.
 func RelationState(u string, id int) string      { return UniterRelations(u) + strconv.Itoa(id) }
 func memberStatesPrefix(u string, id int) string { return RelationState(u, id) + "/" }
 
-// MemberState is uniters/<u>/relations/<n>/<member>: MemberState. A service, whose own settings the unit is
-// told of, has its key elsewhere: older binaries take all keys below memberStatesPrefix for units.
+// MemberState is uniters/<u>/relations/<n>/<member>: MemberState. The key for a service's own settings is
+// uniters/<u>/services/<n>/<s>, since older binaries expect only units below memberStatesPrefix.
 func MemberState(u string, id int, m string) string {
 	if !strings.Contains(m, "/") {
 		return UniterServices(u) + strconv.Itoa(id) + "/" + m
@@ -252,15 +254,15 @@ func UnitHistory(unit string) string { return History + unit + "/" }
 // HookRun is history/<u>/<slot>: HookRun.
 func HookRun(unit string, slot int) string { return UnitHistory(unit) + strconv.Itoa(slot) }
 
-// LogHead is logs/<u>: how far the log of a unit or machine is.
+// LogHead is logs/<u>: the position of the last line in the log of a unit or machine.
 func LogHead(source string) string { return LogHeads + source }
 
-// LogBatch is log/<u>/<seq>: lines of it.
+// LogBatch is log/<u>/<seq>: some lines in the log of a unit or machine.
 func LogBatch(source string, seq int64) string {
 	return fmt.Sprintf("%s%s/%010d", logPrefix, source, seq)
 }
 
-// GatewayLeasesOf is the prefix of the leases that an identity has by a gateway.
+// GatewayLeasesOf is the prefix of the leases that a gateway has granted to an identity.
 func GatewayLeasesOf(who string) string { return GatewayLeases + who + "/" }
 
 // GatewayLease is gateway-leases/<who>/<id>: empty, under the lease itself.
@@ -268,7 +270,8 @@ func GatewayLease(who string, id int64) string {
 	return GatewayLeasesOf(who) + strconv.FormatInt(id, 10)
 }
 
-// CutInt parses a key's last part; ok is false if more follows the prefix.
+// CutInt parses the number after the prefix of a key. It returns ok false if the key does not have the prefix, or
+// if the rest is not a number.
 func CutInt(key, prefix string) (n int, ok bool) {
 	rest, ok := strings.CutPrefix(key, prefix)
 	if !ok {

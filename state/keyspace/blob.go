@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// MaxBlob is the largest blob, in bytes.
+	// MaxBlob is the largest size of a blob, in bytes.
 	MaxBlob = 64 << 20
-	// ChunkSize is how much of a blob one key holds, in bytes.
+	// ChunkSize is the number of bytes of a blob that one key holds.
 	ChunkSize = 512 << 10
-	// BlobGrace is how long a blob that nothing refers to is kept: time enough
-	// for whoever wrote it to commit the reference.
+	// BlobGrace is how long a blob without references is kept, so that its writer can commit
+	// a reference.
 	BlobGrace = time.Hour
 	// MinBlobGrace is the shortest grace that any blob is given.
 	MinBlobGrace = time.Minute
@@ -30,26 +30,26 @@ const (
 	BlobHeadsPrefix = "blob-heads/"
 )
 
-// ChunkKey returns the key of a blob's chunk, of which the first is 0.
+// ChunkKey returns the key of a blob's chunk n. The first chunk is 0.
 func ChunkKey(sum string, n int) string { return fmt.Sprintf("%s%s/%04d", BlobsPrefix, sum, n) }
 
-// BlobHead is written before the chunks, so that a sweep leaves them alone, and once
-// more after them, so that a reader knows that they are all there.
+// BlobHead describes a blob. It is written before the chunks, so that a sweep spares them, and again
+// after them, so that a reader knows that the blob is complete.
 type BlobHead struct {
 	Size     int64     `json:"size"`
 	Complete bool      `json:"complete,omitempty"`
-	Touched  time.Time `json:"touched"` // by the last who wrote it or a reference to it
+	Touched  time.Time `json:"touched"` // when the blob or a reference to it was last written
 
-	Revision int64 `json:"-"` // 0: there is none
+	Revision int64 `json:"-"` // the revision of the head's key; 0 if the blob does not exist
 
-	stored string // what it was read as; empty: it was not read
+	stored string // the JSON that the head was decoded from; empty if it was not read
 }
 
 // Chunks returns how many chunks the blob has.
 func (h BlobHead) Chunks() int { return int((h.Size + ChunkSize - 1) / ChunkSize) }
 
 // PutBlob stores the content of r, at most MaxBlob bytes, under its sha256. The same content may be stored
-// again. A blob that nothing refers to after BlobGrace can be swept.
+// again. If no record refers to the blob after BlobGrace, a sweep can remove it.
 func (s *Space) PutBlob(ctx context.Context, r io.Reader) (sum string, size int64, err error) {
 	data, sum, err := readBlob(r)
 	if err != nil {
@@ -70,18 +70,23 @@ func readBlob(r io.Reader) (data []byte, sum string, err error) {
 		return nil, "", fmt.Errorf("cannot read blob: %w", err)
 	}
 	if len(data) > MaxBlob {
-		return nil, "", fmt.Errorf("cannot store blob: it has more than %d MiB", MaxBlob>>20)
+		return nil, "", fmt.Errorf("cannot store blob: the content has more than %d MiB", MaxBlob>>20)
 	}
 
 	return data, osutil.Digest(data), nil
 }
 
-// writeBlob returns the head of the blob. It writes the blob unless it exists and was touched lately. Two
+// maxBlobRefusals is how often a blob is written again after a gateway has refused it.
+const maxBlobRefusals = 3
+
+// writeBlob returns the head of the blob. It writes the blob unless it exists and was touched recently. Two
 // writers of one blob write the same chunks, and the first to complete it wins.
 func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobHead, error) {
 	for attempt := 0; ; attempt++ {
 		head, err := s.writeBlobOnce(ctx, sum, c)
-		if !errors.Is(err, store.ErrConflict) {
+		// A gateway refuses to complete a blob if another writer has stored different bytes in the meantime.
+		isRefused := errors.Is(err, store.ErrDenied) && attempt < maxBlobRefusals
+		if !errors.Is(err, store.ErrConflict) && !isRefused {
 			return head, err
 		}
 		if err := backOff(ctx, attempt); err != nil {
@@ -90,15 +95,15 @@ func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobH
 	}
 }
 
-// writeBlobOnce writes a blob, unless a complete one is there that was touched lately. Sweeping spares a blob
-// whose head was touched lately.
+// writeBlobOnce writes a blob, unless the store has all of it and it was touched recently. A sweep spares a
+// blob that was touched recently.
 func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (BlobHead, error) {
 	head, err := s.readBlobHead(ctx, sum)
 	if err != nil {
 		return BlobHead{}, err
 	}
 
-	// Whoever has begun it may have told a size that it has not.
+	// The writer that wrote the first head may have stored a wrong size.
 	wrong := head.Revision != 0 && head.Size != c.size
 	head.Complete = head.Complete && !wrong
 	stale := time.Since(head.Touched) > MinBlobGrace/4
@@ -106,6 +111,9 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 		return head, nil
 	}
 
+	if !head.Complete && c.size <= ChunkSize {
+		return s.putSmallBlob(ctx, sum, c, head)
+	}
 	if head.Revision == 0 || stale || wrong {
 		head, err = s.putBlobHead(ctx, sum, c.size, head)
 		if err != nil || head.Complete {
@@ -129,9 +137,30 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 	return s.putBlobHead(ctx, sum, c.size, head)
 }
 
-// putBlobHead writes a head with the present time. It returns ErrConflict if the head has changed since it
-// was read.
-func (s *Space) putBlobHead(ctx context.Context, sum string, size int64, old BlobHead) (BlobHead, error) {
+// putSmallBlob writes the only chunk of a blob with the complete head. So no other writer can store different
+// bytes between these two writes. It returns ErrConflict if the head has changed since it was read.
+func (s *Space) putSmallBlob(ctx context.Context, sum string, c blobContent, old BlobHead) (BlobHead, error) {
+	old.Complete = true
+	if c.size == 0 {
+		return s.putBlobHead(ctx, sum, 0, old)
+	}
+
+	chunk, err := c.chunk(0)
+	if err != nil {
+		return BlobHead{}, err
+	}
+	return s.putBlobHead(ctx, sum, c.size, old, store.Op{Key: ChunkKey(sum, 0), Value: chunk, Quiet: true})
+}
+
+// putBlobHead writes a head with the current time, and the chunks with it. It returns ErrConflict if the head
+// has changed since it was read.
+func (s *Space) putBlobHead(
+	ctx context.Context,
+	sum string,
+	size int64,
+	old BlobHead,
+	chunks ...store.Op,
+) (BlobHead, error) {
 	head := BlobHead{Size: size, Complete: old.Complete, Touched: time.Now().UTC(), stored: old.stored}
 	op, err := blobHeadOp(sum, head)
 	if err != nil {
@@ -139,7 +168,7 @@ func (s *Space) putBlobHead(ctx context.Context, sum string, size int64, old Blo
 	}
 
 	cond := store.Cond{Key: op.Key, Revision: old.Revision}
-	head.Revision, err = s.store.Commit(ctx, store.Txn{Conds: []store.Cond{cond}, Ops: []store.Op{op}})
+	head.Revision, err = s.store.Commit(ctx, store.Txn{Conds: []store.Cond{cond}, Ops: append(chunks, op)})
 	return head, err
 }
 
@@ -159,7 +188,8 @@ func (s *Space) readBlobHead(ctx context.Context, sum string) (BlobHead, error) 
 	return Read(ctx, s, func(v *View) (BlobHead, error) { return v.BlobHead(sum) })
 }
 
-// BlobHead reads the head of a blob; Revision is 0 if there is none. It makes no condition.
+// BlobHead reads the head of a blob. The head's Revision is 0 if the blob does not exist. The read adds no
+// condition to the commit.
 func (v *View) BlobHead(sum string) (BlobHead, error) {
 	kv, err := v.GetKV(BlobHeadsPrefix + sum)
 	if err != nil || kv.Revision == 0 {
@@ -176,15 +206,15 @@ func DecodeBlobHead(kv store.KV) (BlobHead, error) {
 	return head, err
 }
 
-// headOfCompleteBlob returns the blob's head. It returns ErrNotFound also for a blob that is stored only in
-// part.
-func (v *View) headOfCompleteBlob(sum string) (BlobHead, error) {
+// completeBlobHead returns the blob's head. It returns ErrNotFound if the blob does not exist or is stored
+// only in part.
+func (v *View) completeBlobHead(sum string) (BlobHead, error) {
 	head, err := v.BlobHead(sum)
 	if err != nil {
-		return head, err
+		return BlobHead{}, err
 	}
 	if !head.Complete {
-		return head, Refuse(ErrNotFound, "blob %q not found", sum)
+		return BlobHead{}, Refuse(ErrNotFound, "blob %q not found", sum)
 	}
 
 	return head, nil
@@ -203,7 +233,7 @@ func (tx *Tx) ReferToBlob(sum string) error {
 	if tx.buffer.assumed[sum] {
 		return nil
 	}
-	_, err := tx.headOfCompleteBlob(sum)
+	_, err := tx.completeBlobHead(sum)
 	if err != nil {
 		return err
 	}
@@ -212,8 +242,9 @@ func (tx *Tx) ReferToBlob(sum string) error {
 	return nil
 }
 
-// attachBlobs writes the blobs that a transaction refers to, and makes it touch their
-// heads on condition that they have not changed: a sweep at the same moment then fails.
+// attachBlobs writes the blobs that a transaction refers to. It makes the transaction touch their heads, on
+// condition that the heads have not changed. So if a sweep removes one of the blobs at the same moment, either
+// the transaction or the removal fails.
 func (s *Space) attachBlobs(ctx context.Context, t *store.Txn, blobs map[string][]byte) error {
 	for sum, data := range blobs {
 		head, err := s.ensureBlob(ctx, sum, data)
@@ -240,8 +271,12 @@ func (s *Space) ensureBlob(ctx context.Context, sum string, data []byte) (BlobHe
 		return s.writeBlob(ctx, sum, memoryContent(data))
 	}
 	head, err := s.readBlobHead(ctx, sum)
-	if err == nil && !head.Complete {
-		err = store.ErrConflict // swept since it was read: the rerun says so
+	if err != nil {
+		return head, err
 	}
-	return head, err
+	// A sweep has removed the blob since the update read it. The update runs again and notices that.
+	if !head.Complete {
+		return head, store.ErrConflict
+	}
+	return head, nil
 }

@@ -33,8 +33,8 @@ func TestDamagedBlobIsNotHandedOutAsWhole(t *testing.T) {
 	}
 }
 
-// TestBlobBegunWithAnotherSize checks that a blob is stored whole although another writer has begun it with a wrong
-// size, and has marked it as complete.
+// TestBlobBegunWithAnotherSize checks that a blob is stored whole even if another writer has begun it with a
+// wrong size, and has marked it as complete.
 func TestBlobBegunWithAnotherSize(t *testing.T) {
 	data := strings.Repeat("x", ChunkSize+1)
 	for _, complete := range []bool{false, true} {
@@ -58,8 +58,8 @@ func TestBlobBegunWithAnotherSize(t *testing.T) {
 	}
 }
 
-// TestExpiredLeaseIsALostSession checks a lease that the store has ended while its process does not
-// know it.
+// TestExpiredLeaseIsALostSession checks a lease that the store has ended without the knowledge of its
+// process.
 func TestExpiredLeaseIsALostSession(t *testing.T) {
 	s := New(memstore.New(), nil)
 	defer s.Close()
@@ -79,7 +79,7 @@ func TestExpiredLeaseIsALostSession(t *testing.T) {
 	<-session.Done()
 }
 
-// TestReferenceToASweptBlob checks a commit that refers to a blob that was swept after its PutBlob.
+// TestReferenceToASweptBlob checks a commit that refers to a blob that was swept after PutBlob.
 func TestReferenceToASweptBlob(t *testing.T) {
 	s := New(memstore.New(), nil)
 	defer s.Close()
@@ -114,7 +114,8 @@ func TestSweepMeetsAReference(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, err := s.readBlobHead(t.Context(), sum) // as the sweep reads it
+	// Like this, a sweep reads the head before it removes the blob.
+	head, err := s.readBlobHead(t.Context(), sum)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,9 @@ import (
 	"bijou/state/store"
 )
 
-// OpenBlob returns a reader of the blob with this sha256. The reader gets and verifies the blob chunk by
-// chunk: if the sum or the size differs, it returns an error instead of io.EOF. It holds no transaction
-// open; ctx bounds all of its reads. OpenBlob returns ErrNotFound if there is no such blob.
+// OpenBlob returns a reader of the blob with this sha256. The reader fetches the blob chunk by chunk. If the
+// sum or the size is wrong, it returns an error instead of io.EOF. It holds no transaction open, and ctx
+// limits all of its reads. OpenBlob returns ErrNotFound if there is no such blob.
 func (s *Space) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error) {
 	head, err := s.readBlobHead(ctx, sum)
 	if err != nil {
@@ -33,13 +33,13 @@ func (s *Space) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error)
 	return io.NopCloser(&blobReader{readChunk: next, sum: sum, size: head.Size, hash: sha256.New()}), nil
 }
 
-// ReadBlob reads all of a blob, also of one that was added in this Update. It returns ErrNotFound if there
-// is no such blob.
+// ReadBlob returns the content of a blob. The blob may have been added in this Update. ReadBlob returns
+// ErrNotFound if there is no such blob, and ErrDamaged if its bytes have a different sum.
 func (v *View) ReadBlob(sum string) ([]byte, error) {
 	if v.buffer != nil && v.buffer.blobs[sum] != nil {
 		return v.buffer.blobs[sum], nil
 	}
-	head, err := v.headOfCompleteBlob(sum)
+	head, err := v.completeBlobHead(sum)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (v *View) readChunk(sum string, n int) ([]byte, error) {
 	return kv.Value, nil
 }
 
-// blobReader checks the sum at the end of the last chunk.
+// blobReader reads a blob chunk by chunk. After the last chunk it verifies the size and the sum.
 type blobReader struct {
 	readChunk func(n int) ([]byte, error)
 	sum       string
@@ -86,7 +86,7 @@ func (r *blobReader) Read(p []byte) (int, error) {
 	return r.rest.Read(p)
 }
 
-// nextChunk reads the next chunk. At the end it compares the sum.
+// nextChunk reads the next chunk. After the last chunk it returns the result of verifySum.
 func (r *blobReader) nextChunk() error {
 	if r.read >= r.size {
 		return r.verifySum()
@@ -103,19 +103,21 @@ func (r *blobReader) nextChunk() error {
 	return nil
 }
 
+// verifySum returns io.EOF if the blob was read completely and has the right sum.
 func (r *blobReader) verifySum() error {
 	got := hex.EncodeToString(r.hash.Sum(nil))
 	if r.read != r.size || got != r.sum {
-		return fmt.Errorf("blob %q is damaged: its %d bytes (of %d) have the sum %s", r.sum, r.read, r.size, got)
+		return Refuse(ErrDamaged, "blob %q is damaged: its %d bytes (of %d) have the sum %s", r.sum, r.read, r.size, got)
 	}
 	return io.EOF
 }
 
-// RemoveBlob removes a blob: first its readers lose it, then it removes the chunks, and then the head, all
-// on condition that nobody else writes the head. After an interruption the next sweep finds the head. It
-// returns ErrConflict if somebody has written the head since.
+// RemoveBlob removes a blob. It first marks the head as incomplete, so that readers no longer find the blob.
+// Then it removes the chunks, and finally the head. After an interruption the next sweep finds the head and
+// continues. RemoveBlob returns ErrConflict if somebody has written the head since it was read.
 func (s *Space) RemoveBlob(ctx context.Context, sum string, head BlobHead) error {
-	op, err := blobHeadOp(sum, BlobHead{Size: head.Size}) // not touched for ages: a writer takes it over
+	// Touched is zero, so that a writer of the same blob writes the head and thereby stops the removal.
+	op, err := blobHeadOp(sum, BlobHead{Size: head.Size})
 	if err != nil {
 		return err
 	}
@@ -125,8 +127,9 @@ func (s *Space) RemoveBlob(ctx context.Context, sum string, head BlobHead) error
 		return err
 	}
 
+	// A writer of the same sum may have stored more chunks than the size in the head implies.
 	var chunks []store.Op
-	for n := range head.Chunks() {
+	for n := range max(head.Chunks(), MaxBlob/ChunkSize) {
 		chunks = append(chunks, store.Op{Key: ChunkKey(sum, n), Delete: true, Quiet: true})
 	}
 
@@ -141,7 +144,8 @@ func (s *Space) RemoveBlob(ctx context.Context, sum string, head BlobHead) error
 	return err
 }
 
-// blobContent is read chunk by chunk, from the first; it may be begun again.
+// blobContent is the content of a blob to be written. chunk is called for the chunks in order. A retry calls
+// it for chunk 0 again.
 type blobContent struct {
 	size  int64
 	chunk func(n int) ([]byte, error)
@@ -153,13 +157,13 @@ func memoryContent(data []byte) blobContent {
 	}}
 }
 
-var errFileChanged = errors.New("it changed while it was read")
+var errFileChanged = errors.New("the content changed while it was read")
 
 // MaxFile is the largest file that PutFile stores, in bytes.
 const MaxFile = 512 << 20
 
-// PutFile is PutBlob for a large file, up to MaxFile. It reads the file twice, and never holds all of it in
-// memory.
+// PutFile does what PutBlob does, for a file of at most MaxFile bytes. It reads the file twice, and never holds
+// all of it in memory.
 func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size int64, err error) {
 	if sum, size, err = sumFile(r); err != nil {
 		return "", 0, err
@@ -181,21 +185,21 @@ func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 	return sum, size, nil
 }
 
-// sumFile returns the sum and size of a file, at most MaxFile.
+// sumFile returns the sum and size of a file. It returns an error if the file is larger than MaxFile.
 func sumFile(r io.ReaderAt) (sum string, size int64, err error) {
 	sum, size, err = osutil.DigestReader(io.NewSectionReader(r, 0, MaxFile+1))
 	if err != nil {
 		return "", 0, fmt.Errorf("cannot read blob: %w", err)
 	}
 	if size > MaxFile {
-		return "", 0, fmt.Errorf("cannot store blob: it has more than %d MiB", MaxFile>>20)
+		return "", 0, fmt.Errorf("cannot store blob: the content has more than %d MiB", MaxFile>>20)
 	}
 
 	return sum, size, nil
 }
 
-// fileContent reads a file chunk by chunk. At the end it returns errFileChanged if the file's sum is a
-// different one.
+// fileContent returns the content of a file, and calls tell after each chunk. The call for the last chunk
+// returns errFileChanged if the file no longer has this sum.
 func fileContent(r io.ReaderAt, size int64, sum string, tell func(n int)) blobContent {
 	var seen hash.Hash
 

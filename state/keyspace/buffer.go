@@ -14,31 +14,44 @@ import (
 	"bijou/state/store"
 )
 
-// txBuffer holds what one run of an Update has read and is going to write.
+// txBuffer holds the reads and the pending writes of one run of an Update.
 type txBuffer struct {
 	reads  map[string]store.KV   // Revision 0: the key is absent
 	lists  map[string][]store.KV // by prefix
 	writes map[string]store.Op
-	blobs  map[string][]byte // by sum: to be in the store before the commit
-	fence  store.Cond        // of a claim; without a key there is none
+	blobs  map[string][]byte // blobs that the commit refers to, by sum; nil if already stored
+	fence  store.Cond        // the condition that a claim is held; its Key is empty without a claim
 
-	assumed  map[string]bool // sums of blobs that a DryRun takes to be there
+	assumed  map[string]bool // sums of blobs that a DryRun assumes to be stored
 	memory   *memory
-	recalled map[string]bool // reads that are from it
+	recalled map[string]bool // keys whose values came from memory, and not from the store
 }
 
-// memory has own keys of a space, as updates have read or written them last. That they are not read again is
-// safe, as each commit is conditional on what it has read: what is older than the store is then forgotten.
-// All of it is, once an older copy of the store may have taken its place, where revisions repeat.
+// memory caches a space's own keys, as updates last read or wrote them. The cache is safe because each commit
+// is conditional on the values that its update used: if a cached value is outdated, the commit fails, and the
+// value is dropped. The whole cache is dropped if an older copy may have replaced the store, since revisions
+// repeat there.
 type memory struct {
 	kvs   sync.Map // store.KV by key
 	added atomic.Int64
 }
 
-// maxRemembered keys, of some 300 bytes each, are added before all are forgotten.
+// maxRemembered is how many keys are added to a memory before it is emptied. A key uses about 300 bytes.
 const maxRemembered = 50_000
 
-// get returns a key's value: the transaction's own read, the process's memory, or the store's.
+func newTxBuffer(m *memory) *txBuffer {
+	return &txBuffer{
+		reads:    map[string]store.KV{},
+		lists:    map[string][]store.KV{},
+		writes:   map[string]store.Op{},
+		blobs:    map[string][]byte{},
+		assumed:  map[string]bool{},
+		memory:   m,
+		recalled: map[string]bool{},
+	}
+}
+
+// get returns a key's value from the transaction's earlier reads, the process's memory, or the store.
 func (b *txBuffer) get(v *View, key string) (store.KV, error) {
 	if kv, ok := b.cachedRead(key); ok {
 		return kv, nil
@@ -60,9 +73,10 @@ func (b *txBuffer) get(v *View, key string) (store.KV, error) {
 	return kv, nil
 }
 
-// errRecalled: what a run of an update has come to rests on what was recalled, and no commit has shown that
-// it is so. It runs again, and reads.
-var errRecalled = errors.New("keys must be read again")
+// errUnconfirmed makes [Space.rerun] run the update again, with values from the store. A run returns it if it
+// used values from memory, but no commit confirms that they are still current. Before that, the run calls
+// forgetRecalled.
+var errUnconfirmed = errors.New("recalled keys must be read again")
 
 func (m *memory) recall(key string) (kv store.KV, ok bool) {
 	value, ok := m.kvs.Load(key)
@@ -72,10 +86,18 @@ func (m *memory) recall(key string) (kv store.KV, ok bool) {
 	return kv, ok
 }
 
-// remember keeps, for later transactions, the process's own keys as they are after a commit. ops are the
-// writes that were committed at revision.
+// keep stores a value in the memory. If the memory is full, the space begins with an empty one.
+func (s *Space) keep(m *memory, kv store.KV) {
+	if _, had := m.kvs.Swap(kv.Key, kv); !had && m.added.Add(1) > maxRemembered {
+		s.memory.CompareAndSwap(m, &memory{})
+	}
+}
+
+// remember stores the process's own keys in memory, as they are after a commit, for later transactions. It drops the
+// other keys that came from memory. ops are the writes that were committed at revision.
 func (s *Space) remember(b *txBuffer, ops []store.Op, revision int64) {
-	for _, op := range ops { // what was read of these is outdated
+	// The writes replace the reads of the same keys.
+	for _, op := range ops {
 		if op.Delete {
 			b.reads[op.Key] = store.KV{}
 		} else {
@@ -86,13 +108,14 @@ func (s *Space) remember(b *txBuffer, ops []store.Op, revision int64) {
 	for key, kv := range b.reads {
 		switch {
 		case s.isOwn == nil || !s.isOwn(key):
-			// Others may write this key, too.
+			// Other processes may also write this key.
+			if b.recalled[key] {
+				b.memory.kvs.Delete(key)
+			}
 		case kv.Revision == 0:
 			b.memory.kvs.Delete(key)
 		default:
-			if _, had := b.memory.kvs.Swap(key, kv); !had && b.memory.added.Add(1) > maxRemembered {
-				s.memory.CompareAndSwap(b.memory, &memory{})
-			}
+			s.keep(b.memory, kv)
 		}
 	}
 }
@@ -103,13 +126,13 @@ func (s *Space) forgetAllIfLost(err error) {
 	}
 }
 
-// forget returns err, or errRecalled if anything that was read was recalled.
-func (b *txBuffer) forget(err error) error {
+// forgetRecalled drops the values that this run took from memory, so that the next run reads them from the
+// store. It returns false if there were none. In that case, the store has confirmed all reads of this run.
+func (b *txBuffer) forgetRecalled() bool {
 	for key := range b.recalled {
 		b.memory.kvs.Delete(key)
-		err = errRecalled
 	}
-	return err
+	return len(b.recalled) > 0
 }
 
 // cachedRead returns the key's value if the transaction has read the key, or listed a prefix of it.
@@ -131,8 +154,8 @@ func (b *txBuffer) cachedRead(key string) (store.KV, bool) {
 	return b.lists[prefix][i], true
 }
 
-// current returns a key's value as far as the transaction knows it: the one that it has written, or else
-// read. It is nil if the key is absent, or was not read.
+// current returns the value that the transaction has written to the key. Without a write it returns the value
+// that the transaction has read. It is nil if the key is absent, or was not read.
 func (b *txBuffer) current(key string) []byte {
 	if op, written := b.writes[key]; written {
 		return op.Value
@@ -179,9 +202,9 @@ func (b *txBuffer) overlayWrites(kvs []store.KV, prefix string) []store.KV {
 	return out
 }
 
-// buildTxn makes the transaction conditional on everything that was read. It leaves out writes that change
-// nothing.
-func (b *txBuffer) buildTxn(revision int64) store.Txn {
+// buildTxn returns a transaction with the run's writes, conditional on everything that was read. It leaves out
+// writes that change nothing. The lists were read at listRevision.
+func (b *txBuffer) buildTxn(listRevision int64) store.Txn {
 	var t store.Txn
 	for _, key := range slices.Sorted(maps.Keys(b.writes)) {
 		if op := b.writes[key]; !b.isNoop(op) {
@@ -190,14 +213,16 @@ func (b *txBuffer) buildTxn(revision int64) store.Txn {
 	}
 
 	for _, key := range slices.Sorted(maps.Keys(b.reads)) {
+		// The condition on a list also covers its keys, except those whose values may be older than the list.
 		if _, covered := coveringPrefix(key, b.lists); !covered || b.recalled[key] {
 			t.Conds = append(t.Conds, store.Cond{Key: key, Revision: b.reads[key].Revision})
 		}
 	}
 
 	for _, prefix := range slices.Sorted(maps.Keys(b.lists)) {
-		t.Conds = append(t.Conds, store.Cond{Prefix: prefix, Revision: revision})
+		t.Conds = append(t.Conds, store.Cond{Prefix: prefix, Revision: listRevision})
 	}
+
 	return t
 }
 
@@ -222,7 +247,7 @@ func (tx *Tx) WrittenBytes() (n int) {
 	return n
 }
 
-// coveringPrefix returns a prefix of the key among those whose keys were listed; any one will do.
+// coveringPrefix returns any of the listed prefixes that the key begins with.
 func coveringPrefix(key string, prefixes map[string][]store.KV) (prefix string, ok bool) {
 	for p := range prefixes {
 		if strings.HasPrefix(key, p) {
@@ -232,8 +257,8 @@ func coveringPrefix(key string, prefixes map[string][]store.KV) (prefix string, 
 	return "", false
 }
 
-// PutIf writes the key unless guard was written since that revision (View.GetKV), in one
-// request to the store; written is false if it was.
+// PutIf writes the key on condition that guard was last written at revision, as [View.GetKV] returns it. It
+// makes a single request to the store. It returns written false if guard has changed.
 func (s *Space) PutIf(
 	ctx context.Context,
 	guard string,
@@ -245,7 +270,7 @@ func (s *Space) PutIf(
 	return at != 0, err
 }
 
-// putIf returns the revision at which the key was written; 0 if a condition did not hold.
+// putIf returns the revision at which the key was written, or 0 if a condition did not hold.
 func (s *Space) putIf(ctx context.Context, conds []store.Cond, key string, doc any) (revision int64, err error) {
 	value, err := Encode(key, doc)
 	if err != nil {
@@ -259,8 +284,8 @@ func (s *Space) putIf(ctx context.Context, conds []store.Cond, key string, doc a
 	return revision, err
 }
 
-// PutIf does what Space.PutIf does, under the additional condition that the claim is held. If nothing was
-// written, Update tells whether the claim was lost.
+// PutIf does what Space.PutIf does, under the additional condition that the claim is held. If it returns
+// written false, the caller can find out with Update whether the claim was lost.
 func (c *Claim) PutIf(
 	ctx context.Context,
 	guard string,
@@ -273,8 +298,8 @@ func (c *Claim) PutIf(
 }
 
 // PutIf does what Space.PutIf does, under the additional condition that this leadership lasts. It returns the
-// revision of the write, or 0 if nothing was written. Then Update tells whether the leadership has ended. It
-// is for one goroutine at a time.
+// revision of the write, or 0 if nothing was written. In that case the caller can find out with Update
+// whether the leadership has ended. Only one goroutine at a time may call PutIf.
 func (l *Leadership) PutIf(
 	ctx context.Context,
 	guard string,
@@ -293,8 +318,8 @@ func (l *Leadership) PutIf(
 		[]store.Cond{{Key: l.key, Revision: l.revision}, {Key: guard, Revision: revision}}, key, doc)
 }
 
-// readRevision returns the revision at which the session wrote the leader's key; 0 if a different session
-// leads.
+// readRevision returns the revision at which the session wrote the leader's key, or 0 if the session does not
+// lead.
 func (l *Leadership) readRevision(ctx context.Context) (int64, error) {
 	return Read(ctx, l.session.space, func(v *View) (int64, error) {
 		kv, err := v.GetKV(l.key)

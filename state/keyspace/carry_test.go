@@ -60,7 +60,7 @@ func keepsWhatItDoesNotKnow(t *testing.T, st store.Store) {
 	for _, c := range []struct {
 		name   string
 		change func(tx *Tx, key string) error
-		want   string // "": the key is absent
+		want   string // "" means that the key is absent
 	}{
 		{"after a read", func(tx *Tx, key string) error { return rename(tx, key, "b") }, `{"name":"b"` + both},
 		{"after a list", func(tx *Tx, key string) error {
@@ -111,11 +111,13 @@ func keepsWhatItDoesNotKnow(t *testing.T, st store.Store) {
 			return tx.Put(key, "b")
 		}, `"b"`},
 	} {
-		for _, prefix := range []string{"others/", "own/"} { // its own one is remembered
+		// The space remembers the key, since it has written it.
+		for _, prefix := range []string{"others/", "own/"} {
 			key := prefix + strings.ReplaceAll(c.name, " ", "-") + "/1"
 			t.Run(c.name+" "+prefix, func(t *testing.T) {
 				storeAs(t, st, key, newerRecord)
-				for range 2 { // the second time nothing changes
+				// The second update changes nothing.
+				for range 2 {
 					mustUpdate(t, s, func(tx *Tx) error { return c.change(tx, key) })
 				}
 				if diff := cmp.Diff(c.want, stored(t, st, key)); diff != "" {
@@ -129,7 +131,8 @@ func keepsWhatItDoesNotKnow(t *testing.T, st store.Store) {
 	t.Run("a blob's head", func(t *testing.T) { checkBlobHeadKeeps(t, st, s) })
 }
 
-// checkNoops also checks a value whose members have a different order from the program's.
+// checkNoops checks updates that change nothing. One of them is for a value whose members have a different
+// order from the program's.
 func checkNoops(t *testing.T, st store.Store, s *Space) {
 	for _, value := range []string{newerRecord, `{"place":{"host":"h"},"name":"a"}`} {
 		storeAs(t, st, "noop", value)
@@ -173,7 +176,8 @@ func checkBlobHeadKeeps(t *testing.T, st store.Store, s *Space) {
 		t.Fatal(err)
 	}
 	key := BlobHeadsPrefix + sum
-	old := strings.Replace(stored(t, st, key), `"touched":"20`, `"future":1,"touched":"19`, 1) // long ago, so it is touched
+	// The head was last touched long ago, so the commit touches it.
+	old := strings.Replace(stored(t, st, key), `"touched":"20`, `"future":1,"touched":"19`, 1)
 	storeAs(t, st, key, old)
 	mustUpdate(t, s, func(tx *Tx) error {
 		if err := tx.ReferToBlob(sum); err != nil {

@@ -17,9 +17,9 @@ type Claim struct {
 	space    *Space
 	target   ClaimTarget
 	claimant Claimant
-	joining  bool // it is another process's of the same place
+	joining  bool // whether a different process of the same place may hold the claim
 
-	reconcileMu sync.Mutex // held by whoever finds out what has become of the claim
+	reconcileMu sync.Mutex // held during reconcile
 
 	mu    sync.Mutex
 	state claimState
@@ -28,40 +28,43 @@ type Claim struct {
 type claimState struct {
 	epoch    int64
 	revision int64 // of the claim's key
-	lostErr  error // why it was lost
+	lostErr  error // the reason for the loss; nil while no loss is known
 }
 
 // ClaimTarget names a claim.
 type ClaimTarget struct {
 	Key      string
-	Presence string // the key that its holder puts under its session
-	// CheckExists returns ErrNotFound once what is claimed is gone; nil: it never is.
+	Presence string // the key that the holder writes under its session
+	// CheckExists returns ErrNotFound if the claimed entity no longer exists. It is nil for an entity that
+	// is never removed.
 	CheckExists func(v *View) error
 }
 
-// claimDoubtTimeout is how long a holder whose process cannot be seen is given to show
-// that it lives: a session's time, and some for the store to notice that it has ended.
+// claimDoubtTimeout is how long a claimant waits if it cannot see the holder's process. After this time a
+// session has expired, and the store has removed the session's keys.
 const claimDoubtTimeout = SessionTTL + 2*time.Second
 
-// TakeClaim makes the claimant the holder of the claim. The previous holder can commit nothing more.
+// TakeClaim makes the claimant the holder of the claim. Afterwards the previous holder cannot commit
+// anything.
 //
-// A claimant at the place that holds the claim gets it if the holder's process is gone. If that process
-// cannot be seen, TakeClaim waits for as long as a session lasts. It returns ErrClaimed if a different
-// place holds the claim, whether a process lives there or not, or if the holder's process lives.
+// A claimant at the holder's place gets the claim if the holder's process has exited. If it cannot see that
+// process, TakeClaim waits until the process's session would have expired. TakeClaim returns ErrClaimed if
+// the holder's process is still running. It also returns ErrClaimed if a different place holds the claim,
+// even if no process there is running.
 func (s *Space) TakeClaim(ctx context.Context, t ClaimTarget, by Claimant) (*Claim, error) {
 	c := &Claim{space: s, target: t, claimant: by}
 	return c, c.acquire(ctx)
 }
 
-// JoinClaim does what TakeClaim does, for a process beside the holder. It works under the claim of its place,
-// whichever process of that place holds the claim.
+// JoinClaim does what TakeClaim does, for a process that works beside the holder. Such a process works under
+// the claim of its place, no matter which process of that place holds the claim.
 func (s *Space) JoinClaim(ctx context.Context, t ClaimTarget, by Claimant) (*Claim, error) {
 	c := &Claim{space: s, target: t, claimant: by, joining: true}
 	return c, c.acquire(ctx)
 }
 
-// acquire takes the claim. If nobody can tell whether its holder lives, it gives the holder claimDoubtTimeout
-// to show that.
+// acquire takes the claim. If it cannot see whether the holder's process is running, it waits
+// claimDoubtTimeout and tries again.
 func (c *Claim) acquire(ctx context.Context) error {
 	doubt, err := c.acquireOnce(ctx, false)
 	if err != nil || !doubt {
@@ -74,8 +77,9 @@ func (c *Claim) acquire(ctx context.Context) error {
 	return err
 }
 
-// acquireOnce takes the claim, unless doubt is true: nobody can tell yet whether the holder lives. waited
-// says that the holder has had its time to show that. It returns ErrClaimed if the claim is refused.
+// acquireOnce takes the claim. If it cannot determine whether the holder's process is running, it does not
+// take the claim, and returns doubt true. waited is true if claimDoubtTimeout has passed. It returns
+// ErrClaimed if the claim is refused.
 func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err error) {
 	by := c.claimant.Holder
 	by.Since = time.Now().UTC().Truncate(time.Second)
@@ -86,37 +90,9 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 		by.Start = ""
 	}
 
-	err = c.space.Update(ctx, func(tx *Tx) error {
-		doubt = false
-		if check := c.target.CheckExists; check != nil {
-			if err := check(tx.View); err != nil {
-				return err
-			}
-		}
-
-		d, _, err := Load[ClaimRecord](tx, c.target.Key)
-		if err != nil {
-			return err
-		}
-		if c.joining && d.Holder != nil && d.Holder.SamePlace(by) {
-			return nil
-		}
-
-		v, why := d.decide(c.claimant)
-		if v == claimDoubtful {
-			if v, why, err = c.settleDoubt(tx, *d.Holder, waited); err != nil {
-				return err
-			}
-		}
-		if v == claimRefused {
-			return Refuse(ErrClaimed, "%s", why)
-		}
-		doubt = v == claimDoubtful
-		if doubt {
-			return nil
-		}
-
-		return tx.Put(c.target.Key, d.nextRecord(&by, c.current().epoch))
+	err = c.space.Update(ctx, func(tx *Tx) (err error) {
+		doubt, err = c.writeRecord(tx, by, waited)
+		return err
 	})
 	if err != nil || doubt {
 		return doubt, err
@@ -125,18 +101,55 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 	return false, c.adoptRevision(ctx)
 }
 
-// settleDoubt decides about a holder that cannot be seen from here. After the wait, the holder lives if its
-// presence is in the store.
+// writeRecord records the given holder in the claim. It writes nothing if it returns doubt true, or if this
+// process joins a claim that its place holds.
+func (c *Claim) writeRecord(tx *Tx, by Holder, waited bool) (doubt bool, err error) {
+	if check := c.target.CheckExists; check != nil {
+		if err := check(tx.View); err != nil {
+			return false, err
+		}
+	}
+
+	d, _, err := Load[ClaimRecord](tx, c.target.Key)
+	if err != nil {
+		return false, err
+	}
+	if c.joining && d.Holder != nil && d.Holder.SamePlace(by) {
+		return false, nil
+	}
+
+	v, why := d.decide(c.claimant)
+	if v == claimDoubtful {
+		v, why, err = c.settleDoubt(tx, *d.Holder, waited)
+		if err != nil {
+			return false, err
+		}
+	}
+	switch v {
+	case claimDoubtful:
+		return true, nil
+	case claimRefused:
+		return false, Refuse(ErrClaimed, "%s", why)
+	}
+
+	return false, tx.Put(c.target.Key, d.nextRecord(&by, c.current().epoch))
+}
+
+// settleDoubt decides about a holder whose process this host cannot see. After the wait, the process counts
+// as running if its presence is in the store.
 func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why string, err error) {
 	if !waited {
 		return claimDoubtful, "", nil
 	}
 	_, lives, err := tx.Get(c.target.Presence)
+	if err != nil {
+		return claimDoubtful, "", err
+	}
 	if lives {
-		return claimRefused, "it is held by " + h.String() + ", which lives, and cannot be seen from here", err
+		return claimRefused, "the claim is held by " + h.String() + ", which is still running on a different host", nil
 	}
 
-	return claimGranted, "", err
+	return claimGranted, "", nil
 }
 
 // fenceCond returns the condition that the claim has not been written since it was adopted.
@@ -150,7 +163,7 @@ func (c *Claim) current() claimState {
 	return c.state
 }
 
-// adoptRevision reads the claim's record, and makes its revision the one that writes are conditional on.
+// adoptRevision reads the claim's record, and makes later writes conditional on the record's revision.
 func (c *Claim) adoptRevision(ctx context.Context) error {
 	kv, d, err := c.readRecord(ctx)
 	if err != nil {
@@ -167,7 +180,8 @@ func (c *Claim) adoptRevision(ctx context.Context) error {
 	return nil
 }
 
-// isOwner reports whether this process holds the claim; if it joins, whether its place does.
+// isOwner reports whether this process holds the claim. For a process that joins, it reports whether the
+// process's place holds the claim.
 func (c *Claim) isOwner(d ClaimRecord) bool {
 	return d.Holder != nil && d.Holder.SamePlace(c.claimant.Holder) &&
 		(c.joining || d.Holder.sameProcess(c.claimant.Holder))
@@ -190,7 +204,7 @@ func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d ClaimRecord, err
 
 // markLost records that the claim was lost, and returns why.
 func (c *Claim) markLost(d ClaimRecord) error {
-	why := "an operator gave it away"
+	why := "an operator has reassigned it"
 	if d.Holder != nil {
 		why = "it was taken by " + d.Holder.String()
 	}
@@ -252,20 +266,17 @@ func (c *Claim) reconcile(ctx context.Context) error {
 	return c.markLost(d)
 }
 
-// Watch waits until the claim is lost, and returns the reason, which wraps ErrClaimLost. It returns nil
-// once ctx is done, or once the entity that is claimed, or the store, is gone.
+// Watch waits until the claim is lost, and returns the reason, which wraps ErrClaimLost. It returns nil once
+// ctx is done, or once the claimed entity or the store is gone.
 func (c *Claim) Watch(ctx context.Context) error {
 	for ctx.Err() == nil {
-		err := c.awaitChange(ctx)
-		if err == nil {
-			err = c.reconcile(ctx)
-		}
-
+		err := c.reconcileNext(ctx)
 		switch {
 		case errors.Is(err, ErrClaimLost):
 			return err
 		case errors.Is(err, ErrNotFound), errors.Is(err, ErrStoreGone), errors.Is(err, ErrClosed):
-			return nil // as others find out, too
+			// Other users of the space notice this themselves.
+			return nil
 		case err != nil:
 			_ = backOff(ctx, maxBackOffAttempt)
 		}
@@ -274,7 +285,15 @@ func (c *Claim) Watch(ctx context.Context) error {
 	return nil
 }
 
-// maxBackOffAttempt is the attempt from which on backOff's waits do not grow.
+// reconcileNext waits for the next change of the claim's record, and then calls reconcile.
+func (c *Claim) reconcileNext(ctx context.Context) error {
+	if err := c.awaitChange(ctx); err != nil {
+		return err
+	}
+	return c.reconcile(ctx)
+}
+
+// maxBackOffAttempt is the attempt after which backOff's waits no longer grow.
 const maxBackOffAttempt = 8
 
 // awaitChange waits until the claim's record is written by anybody.

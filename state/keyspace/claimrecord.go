@@ -6,30 +6,31 @@ import (
 	"time"
 )
 
-// Holder is the holder of a claim: its place, which no reboot, remount or new kernel
-// changes, and its process.
+// Holder is the holder of a claim: a process at a place. The place is a directory of a host, and stays the
+// same after a reboot, a remount or a kernel upgrade.
 type Holder struct {
-	Host   string `json:"host"`   // machine-id(5), or where there is none "name:" and the host's name
-	Folder string `json:"folder"` // absolute, links followed
-	Name   string `json:"name"`   // the host's, for people
+	Host   string `json:"host"`   // machine-id(5), or "name:" and the host name if there is no machine-id
+	Folder string `json:"folder"` // absolute path without symlinks
+	Name   string `json:"name"`   // host name, for messages
 
-	// The process. All are empty of a holder that has none (yet).
+	// The process. These fields are empty if no process is recorded.
 	Boot         string `json:"boot,omitempty"`  // the kernel's boot id
-	PIDNamespace string `json:"pids,omitempty"`  // the namespace that the process id belongs to
-	PID          int    `json:"pid,omitempty"`   //
+	PIDNamespace string `json:"pids,omitempty"`  // the namespace that PID belongs to
+	PID          int    `json:"pid,omitempty"`   // process id
 	Start        string `json:"start,omitempty"` // in clock ticks since boot, as in /proc/PID/stat
 
-	Since time.Time `json:"since"` // when it took the claim
+	Since time.Time `json:"since"` // when the holder took the claim
 }
 
-// SamePlace reports whether both are of one host and folder.
+// SamePlace reports whether both holders have the same host and directory.
 func (h Holder) SamePlace(o Holder) bool { return h.Host == o.Host && h.Folder == o.Folder }
 
 func (h Holder) sameProcess(o Holder) bool {
 	return h.Boot == o.Boot && h.PIDNamespace == o.PIDNamespace && h.PID == o.PID && h.Start == o.Start
 }
 
-// Identity tells one holder from the next: nothing that is stored of one is of another.
+// Identity returns the place and process of the holder. Package carry keeps unknown members of a record only
+// while the identity is the same.
 func (h Holder) Identity() any {
 	h.Name = ""
 	h.Since = time.Time{}
@@ -45,29 +46,30 @@ func (h Holder) String() string {
 	return fmt.Sprintf("%s of %s on host %q", who, h.Folder, h.Name)
 }
 
-// Claimant asks for a claim.
+// Claimant is a process that requests a claim.
 type Claimant struct {
 	Holder
-	// Lives reports whether the process of another holder lives, whose boot and
-	// process namespace are this one's.
+	// Lives reports whether the process of h is running. It is called only for a process with the claimant's
+	// boot id and PID namespace. If it is nil, such a process counts as exited.
 	Lives func(h Holder) bool
-	// Moved reports whether a folder that this host had is the claimant's now: it leads there, or is gone.
-	// Nil: a claimant of another folder is another one.
+	// Moved reports whether the claimant's directory may have been moved away from the path folder: the path
+	// leads to the directory, or no longer exists. If Moved is nil, a different directory is a different
+	// place.
 	Moved func(folder string) bool
 }
 
-// hasMovedFrom reports whether the holder is the claimant before its folder was moved.
+// hasMovedFrom reports whether h describes this claimant before its directory was moved.
 func (by Claimant) hasMovedFrom(h Holder) bool {
 	return by.Moved != nil && h.Host == by.Host && h.Folder != by.Folder && by.Moved(h.Folder)
 }
 
-// ClaimRecord is a claim in the store, at its key. Its epoch grows with each holder and never falls,
-// so that whoever held it before commits nothing more.
+// ClaimRecord is the record of a claim in the store. Its epoch grows with each holder. A holder that finds an
+// earlier epoch than its own knows that the store was restored to an earlier time.
 type ClaimRecord struct {
 	Epoch  int64   `json:"epoch"`
-	Holder *Holder `json:"holder,omitempty"` // nil: whoever comes first may have it
-	// FormerBoots are the boots of this place whose holders were succeeded by one of another boot,
-	// the last ones. A boot never comes back: where one does, two hosts were made from one disk.
+	Holder *Holder `json:"holder,omitempty"` // nil if the first claimant gets the claim
+	// FormerBoots are the last maxFormerBoots boot ids of the host before the holder's. A host never uses a
+	// boot id twice. If a former id appears again, two hosts run from copies of the same disk.
 	FormerBoots []string `json:"former,omitempty"`
 }
 
@@ -77,12 +79,12 @@ type claimVerdict int
 
 const (
 	claimGranted  claimVerdict = iota
-	claimDoubtful              // the holder may live, which only its presence can tell
+	claimDoubtful              // only the holder's presence can show whether its process is running
 	claimRefused
 )
 
-// decide decides whether by gets the claim. If it is refused, why names the holder. It is in doubt if this
-// host cannot see whether the holder's process lives.
+// decide decides whether the claimant gets the claim. If the claim is refused, why names the holder. The
+// verdict is claimDoubtful if this host cannot see whether the holder's process is running.
 func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	h := r.Holder
 	if h == nil {
@@ -92,27 +94,30 @@ func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	moved := by.hasMovedFrom(*h)
 	switch {
 	case !h.SamePlace(by.Holder) && !moved:
-		return claimRefused, fmt.Sprintf("it is held by %s since %s", h, h.Since.Format(time.DateTime+" MST"))
-	case moved && h.Boot != by.Boot: // this may be a copy of the disk, and the holder still runs elsewhere
+		return claimRefused, fmt.Sprintf("the claim is held by %s since %s", h, h.Since.Format(time.DateTime+" MST"))
+	case moved && h.Boot != by.Boot:
+		// This may be a copy of the disk, while the holder still runs on the original.
 		return claimDoubtful, ""
 	case h.Boot == "" || h.sameProcess(by.Holder):
+		// The claim is reserved for this place, or already held by this process.
 		return claimGranted, ""
 	case h.Boot != by.Boot && slices.Contains(r.FormerBoots, by.Boot):
-		return claimRefused, fmt.Sprintf("it is held by %s since %s, of another boot than this one, and that came later: two hosts have the machine-id %s",
+		return claimRefused, fmt.Sprintf("the claim is held by %s since %s, from a later boot than this one: two hosts have the machine-id %s",
 			h, h.Since.Format(time.DateTime+" MST"), h.Host)
 	case h.Boot != by.Boot:
+		// The host was rebooted, so the holder's process is gone.
 		return claimGranted, ""
 	case h.PIDNamespace != by.PIDNamespace:
 		return claimDoubtful, ""
 	case by.Lives != nil && by.Lives(*h):
-		return claimRefused, fmt.Sprintf("it is held by %s since %s, which lives",
+		return claimRefused, fmt.Sprintf("the claim is held by %s since %s, which is still running",
 			h, h.Since.Format(time.DateTime+" MST"))
 	}
 
 	return claimGranted, ""
 }
 
-// nextRecord returns the record of the next holder, with an epoch above minEpoch and the present one.
+// nextRecord returns the record of the next holder, with an epoch above minEpoch and the current epoch.
 func (r ClaimRecord) nextRecord(by *Holder, minEpoch int64) ClaimRecord {
 	n := ClaimRecord{Epoch: max(r.Epoch, minEpoch) + 1, Holder: by}
 	if r.Holder == nil || by == nil || r.Holder.Host != by.Host {
@@ -128,7 +133,8 @@ func (r ClaimRecord) nextRecord(by *Holder, minEpoch int64) ClaimRecord {
 	return n
 }
 
-// ClaimHolder returns the present or last holder of the claim at the key; ok is false if there was none.
+// ClaimHolder returns the current or last holder of the claim at the key. It returns ok false if there is no
+// claim, or the claim has no holder.
 func (v *View) ClaimHolder(key string) (h Holder, ok bool, err error) {
 	d, _, err := Load[ClaimRecord](v, key)
 	if err != nil || d.Holder == nil {
@@ -137,8 +143,8 @@ func (v *View) ClaimHolder(key string) (h Holder, ok bool, err error) {
 	return *d.Holder, true, nil
 }
 
-// AssignClaim takes the claim at the key from its holder, and reserves it for the place to or, if to is nil,
-// for the first process that takes it. It raises the claim's epoch.
+// AssignClaim takes the claim at the key from its holder, and raises the claim's epoch. It reserves the claim
+// for the given place. If to is nil, the first claimant gets the claim.
 func (tx *Tx) AssignClaim(key string, to *Holder) error {
 	d, _, err := Load[ClaimRecord](tx, key)
 	if err != nil {

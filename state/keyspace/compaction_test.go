@@ -8,8 +8,8 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// compactingStore is a store that drops the revision of the first snapshots after one read, like an
-// etcd that is compacted at that moment.
+// compactingStore is a store that discards the revision of the first snapshots after one read, like an etcd
+// that is compacted at that moment.
 type compactingStore struct {
 	store.Store
 	times int

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 )
 
-// ErrDamaged is the kind of the error for a record that does not decode.
-var ErrDamaged = errors.New("the record does not decode")
+// ErrDamaged is returned if a record does not decode.
+var ErrDamaged = errors.New("cannot decode the record")
 
 // decodeError is an [ErrDamaged] that names the key.
 type decodeError struct {
@@ -18,12 +18,12 @@ type decodeError struct {
 // Error returns the message.
 func (e *decodeError) Error() string { return fmt.Sprintf("cannot decode %q: %v", e.key, e.err) }
 
-// Unwrap returns what is wrong with the value.
+// Unwrap returns [ErrDamaged] and the error of the decoder.
 func (e *decodeError) Unwrap() []error { return []error{ErrDamaged, e.err} }
 
-// Skips reports whether a list goes on without the record that this error is about, since the record does not
-// decode. Each list of records that agents write asks it: one agent's bad value must not stop the others, the leader
-// and operators. The record is reported; see [Space.Damaged].
+// Skips reports whether err says that a record does not decode, so that a list must skip the record. Every
+// function that lists records which agents write must call Skips, so that a bad value from one agent does not
+// stop other agents, the leader or operators. The error is reported when the view ends; see [Space.Damaged].
 func (v *View) Skips(err error) bool {
 	var damaged *decodeError
 	if !errors.As(err, &damaged) {
@@ -37,20 +37,21 @@ func (v *View) Skips(err error) bool {
 	return true
 }
 
-// TakeDamage returns the errors of the records that lists of this view have passed over, by key. The caller shows
-// them: they are not reported any more.
+// TakeDamage returns the errors of the records that this view's lists have skipped, by key. The caller must
+// show them, since they are no longer reported to [Space.Damaged].
 func (v *View) TakeDamage() map[string]error {
 	taken := v.damage
 	v.damage = nil
 	return taken
 }
 
-// NewDamage returns an [ErrDamaged] for a record that decodes, and cannot be what its key says.
+// NewDamage returns an [ErrDamaged] for a record that decodes but does not fit its key.
 func NewDamage(key string, format string, args ...any) error {
 	return &decodeError{key, fmt.Errorf(format, args...)}
 }
 
-// Skips is [View.Skips] for a job that goes through many records, each in a transaction of its own.
+// Skips does what [View.Skips] does, for a job that handles each record in a separate transaction. It reports the
+// error immediately.
 func (s *Space) Skips(err error) bool {
 	var damaged *decodeError
 	if !errors.As(err, &damaged) {
@@ -60,14 +61,14 @@ func (s *Space) Skips(err error) bool {
 	return true
 }
 
-// reportSkipped reports what the view has passed over.
+// reportSkipped reports the records that the view has skipped.
 func (s *Space) reportSkipped(v *View) {
 	for key, err := range v.TakeDamage() {
 		s.reportDamage(key, err)
 	}
 }
 
-// reportDamage reports a key once.
+// reportDamage reports a damaged record, unless its key was reported before.
 func (s *Space) reportDamage(key string, err error) {
 	if _, known := s.reported.LoadOrStore(key, true); known {
 		return
@@ -76,6 +77,6 @@ func (s *Space) reportDamage(key string, err error) {
 	if s.Damaged != nil {
 		s.Damaged(err)
 	} else {
-		slog.Warn("goes on without a record that is damaged", "error", err)
+		slog.Warn("continues without a damaged record", "error", err)
 	}
 }

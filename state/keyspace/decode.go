@@ -10,21 +10,20 @@ import (
 	"bijou/state/store"
 )
 
-// Encode returns the JSON of a key's value. It leaves HTML's characters as they are, for people who read
-// the store with its own tools.
+// Encode returns the JSON of a key's value. It does not escape <, > and &, so that people can read the values
+// with the store's own tools.
 func Encode(key string, doc any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	err := e.Encode(doc)
-	if err != nil {
-		return bytes.TrimSuffix(b.Bytes(), []byte("\n")), fmt.Errorf("cannot encode %q: %w", key, err)
+	if err := e.Encode(doc); err != nil {
+		return nil, fmt.Errorf("cannot encode %q: %w", key, err)
 	}
 
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// Decode reads the JSON of a key; the error names the key.
+// Decode decodes the JSON of a key. Its error names the key.
 func Decode[T any](kv store.KV) (doc T, err error) {
 	err = DecodeInto(kv, &doc)
 	return doc, err
@@ -67,7 +66,7 @@ func LoadExisting[T any](r Reader, key, format string, args ...any) (T, error) {
 }
 
 // LoadChildren reads the records directly below the prefix, sorted by key. For each record it calls name,
-// which puts the rest of the key into it. It goes on without a record that does not decode.
+// which stores the rest of the key in the record. It skips records that do not decode.
 func LoadChildren[T any](r Reader, prefix string, name func(doc *T, rest string)) ([]T, error) {
 	kvs, err := r.List(prefix)
 	if err != nil {
@@ -95,8 +94,8 @@ func LoadChildren[T any](r Reader, prefix string, name func(doc *T, rest string)
 	return all, nil
 }
 
-// DecodeInto decodes a value into a document. It returns [ErrDamaged] if the value is no such document. Numbers
-// in a field of type any stay as they were written.
+// DecodeInto decodes a value into a document. It returns [ErrDamaged] if the value does not decode. Numbers in a
+// field of type any keep the form in which they were written.
 func DecodeInto(kv store.KV, doc any) error {
 	if err := number.Unmarshal(kv.Value, doc); err != nil {
 		return &decodeError{kv.Key, err}

@@ -6,25 +6,30 @@ import (
 	"maps"
 )
 
-// DryRun calls f as Update does, and drops its writes. It returns the error that Update would return
-// without others' writes: that of f, or of a guard. It may run f again, as Update does.
+// DryRun runs f as Update does, but commits nothing. It returns f's error, or the error of a guard that would
+// stop Update.
 func (s *Space) DryRun(ctx context.Context, f func(tx *Tx) error) error {
 	return s.rerun(ctx, func() error {
-		return s.runOnce(ctx, f, func(b *txBuffer, read int64) error {
-			if len(b.buildTxn(read).Ops) == 0 {
-				return b.forget(nil)
-			}
-			if err := b.forget(nil); err != nil {
-				return err
-			}
-
-			return s.explainConflict(ctx, b)
+		return s.runOnce(ctx, f, func(b *txBuffer, listRevision int64) error {
+			return s.checkCommit(ctx, b, listRevision)
 		})
 	})
 }
 
-// Attempt calls f with the transaction, and takes back f's writes if f fails. In a DryRun of several
-// updates each of them is an Attempt.
+// checkCommit returns the error of a guard that would stop a commit of the transaction. It returns
+// errUnconfirmed if the run used values from memory, since no commit confirms them.
+func (s *Space) checkCommit(ctx context.Context, b *txBuffer, listRevision int64) error {
+	if b.forgetRecalled() {
+		return errUnconfirmed
+	}
+	// Without changes Update commits nothing, so no guard stops it.
+	if len(b.buildTxn(listRevision).Ops) == 0 {
+		return nil
+	}
+	return s.checkGuards(ctx, b)
+}
+
+// Attempt calls f, and undoes f's writes if f fails. A DryRun of several updates makes each of them an Attempt.
 func (tx *Tx) Attempt(f func(tx *Tx) error) error {
 	writes := maps.Clone(tx.buffer.writes)
 	blobs := maps.Clone(tx.buffer.blobs)
@@ -46,7 +51,7 @@ func (tx *Tx) AssumeBlob(r io.Reader) (sum string, size int64, err error) {
 	return sum, int64(len(data)), nil
 }
 
-// AssumeSum does what AssumeBlob does, for a blob of which only the sum is known.
+// AssumeSum does what AssumeBlob does, for a blob whose content is unknown.
 func (tx *Tx) AssumeSum(sum string) { tx.buffer.assumed[sum] = true }
 
 // AssumeFile does what Space.PutFile does within a DryRun. It stores nothing, but ReferToBlob finds the file.

@@ -15,7 +15,8 @@ import (
 
 const testPrefix = "/neco/"
 
-// TestKeyspacePlace checks where keys are: an etcd without a prefix gets the default one.
+// TestKeyspacePlace checks the place of keys in a store. If the URL of an etcd has no prefix, the default
+// prefix is used.
 func TestKeyspacePlace(t *testing.T) {
 	for _, tt := range []struct {
 		url, complete string
@@ -94,8 +95,8 @@ func checkKeys(ctx context.Context, t *testing.T, k *Space) {
 	checkPutIf(ctx, t, k)
 }
 
-// checkPutIf writes on the condition that a key is unchanged: one that has changed, and one that has
-// not.
+// checkPutIf checks writes on the condition that a key is unchanged, for a key that has changed and for one
+// that has not.
 func checkPutIf(ctx context.Context, t *testing.T, k *Space) {
 	var at int64
 	read := func(v *View) (err error) {
@@ -117,7 +118,7 @@ func checkPutIf(ctx context.Context, t *testing.T, k *Space) {
 	}
 }
 
-// checkLeaders runs two processes that campaign, and ends the first.
+// checkLeaders runs two processes that campaign, and ends the first one.
 func checkLeaders(ctx context.Context, t *testing.T, k *Space, url string) {
 	other, err := Open(ctx, url, testPrefix)
 	if err != nil {

@@ -6,25 +6,41 @@ import (
 	"fmt"
 )
 
-// Leadership is the right of one session to do something alone, as long as the session
-// lives. Its key holds the Presence of its process.
+// Leadership is the exclusive right of one session to a task, until the session ends. The value of its key is the
+// Presence of the session's process.
 type Leadership struct {
 	session  *Session
 	key      string
-	revision int64 // the revision at which the key was written; 0: not read yet
+	revision int64 // the revision at which the key was written; 0 before it was read
 	resigned chan struct{}
 	done     chan struct{}
 }
 
-// Candidate is what a leader's key says beside the process.
+// Candidate is the part of a leader's Presence that the caller of Campaign chooses.
 type Candidate struct {
-	Unit   string // as Presence's
-	Serves bool   // as Presence's
+	Unit   string // see Presence.Unit
+	Serves bool   // see Presence.Serves
+	// Check returns an error if the candidate cannot lead. Everything that it reads becomes a condition of
+	// the commit that makes the candidate the leader. Check is nil if the candidate can always lead.
+	Check func(tx *Tx) error
 }
 
-// Campaign blocks until this session leads at the key, as that candidate, and returns its leadership. A
-// session must not campaign twice at a key at the same time. It returns ErrSessionLost if the session has
-// ended meanwhile.
+// put writes the candidate as the leader at the key.
+func (as Candidate) put(tx *Tx, s *Session, key string) (Presence, error) {
+	if as.Check != nil {
+		if err := as.Check(tx); err != nil {
+			return Presence{}, err
+		}
+	}
+
+	leader := s.NewPresence(as.Unit)
+	leader.Serves = as.Serves
+	return leader, tx.PutLeased(key, leader, s)
+}
+
+// Campaign blocks until this session leads at the key as the given candidate, and returns its leadership. A
+// session must not campaign twice at a key at the same time. It returns ErrSessionLost if the session ends
+// during the wait.
 func (s *Session) Campaign(ctx context.Context, key string, as Candidate) (*Leadership, error) {
 	if !s.registerCampaign(key) {
 		return nil, fmt.Errorf("internal error: two campaigns for %q in one session", key)
@@ -44,7 +60,8 @@ func (s *Session) Campaign(ctx context.Context, key string, as Candidate) (*Lead
 
 	l := &Leadership{session: s, key: key, resigned: make(chan struct{}), done: make(chan struct{})}
 	if !s.startTask(l.awaitEnd) {
-		l.awaitEnd() // it ends at once
+		// The session is closed, so the leadership ends immediately.
+		l.awaitEnd()
 	}
 	return l, nil
 }
@@ -68,7 +85,8 @@ func (s *Session) withSession(ctx context.Context) (context.Context, context.Can
 	return ctx, func() { cancel(nil) }
 }
 
-// registerCampaign notes that the session campaigns at a key. It returns false if it does already.
+// registerCampaign records that the session campaigns at a key. It returns false if the session already
+// campaigns or leads there.
 func (s *Session) registerCampaign(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,16 +114,15 @@ func (s *Session) acquireLeaderKey(ctx context.Context, key string, as Candidate
 				return err
 			}
 
-			// The session's own key is written again only if the candidate is a different one.
+			// If this session already holds the key, it writes the key again only for a different candidate.
 			isSame := old.Unit == as.Unit && old.Serves == as.Serves
 			if ok && (!s.Wrote(old) || isSame) {
 				leader = old
 				return nil
 			}
 
-			leader = s.NewPresence(as.Unit)
-			leader.Serves = as.Serves
-			return tx.PutLeased(key, leader, s)
+			leader, err = as.put(tx, s, key)
+			return err
 		})
 		if err != nil {
 			return err
@@ -136,13 +153,13 @@ func (l *Leadership) Done() <-chan struct{} { return l.done }
 func (l *Leadership) HasEnded() bool { return isClosed(l.done) }
 
 // Update does what Space.Update does, under the condition that this leadership lasts. It returns
-// ErrSessionLost if the leader was deposed, even without knowing it.
+// ErrSessionLost if another candidate leads, even if this process has not noticed it yet.
 func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
 	return l.session.updateFenced(ctx, l.key, f)
 }
 
 // Resign gives up the leadership, so that the next candidate gets it. It must be called once. It returns an
-// error if the store is away; the leadership then ends with the session.
+// error if the store cannot be reached. The key then stays until the session ends.
 func (l *Leadership) Resign(ctx context.Context) error {
 	err := l.Update(ctx, func(tx *Tx) error {
 		tx.Remove(l.key)
@@ -159,10 +176,11 @@ func (l *Leadership) Resign(ctx context.Context) error {
 	return nil
 }
 
-// SetLeaderUnit makes another unit of this session the leader. It returns ErrSessionLost if the session has
-// lost the leadership.
-func (l *Leadership) SetLeaderUnit(ctx context.Context, unit string) error {
+// Pass makes another candidate of this session the leader. It returns ErrSessionLost if the session has lost the
+// leadership.
+func (l *Leadership) Pass(ctx context.Context, to Candidate) error {
 	return l.Update(ctx, func(tx *Tx) error {
-		return tx.PutLeased(l.key, l.session.NewPresence(unit), l.session)
+		_, err := to.put(tx, l.session, l.key)
+		return err
 	})
 }

@@ -18,7 +18,8 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// countedReads is a store that counts the keys that are read one by one. It can be away for them.
+// countedReads is a store that counts the reads of single keys. A test can make these reads fail as if the
+// store were away.
 type countedReads struct {
 	store.Store
 	reads int
@@ -42,17 +43,16 @@ func (s *countedRead) Get(ctx context.Context, key string) (store.KV, bool, erro
 	return s.Snapshot.Get(ctx, key)
 }
 
-func (s *countedRead) Prefetch(ctx context.Context, keys ...string) error {
-	s.of.reads += len(keys)
-	return s.Snapshot.Prefetch(ctx, keys...)
+func (s *countedRead) Prefetch(ctx context.Context, next store.Scope) error {
+	s.of.reads += len(next.Keys)
+	return s.Snapshot.Prefetch(ctx, next)
 }
 
-// TestOwnKeysAreReadOnce checks that a process does not read its own keys again after its updates have
-// read or written them. No update can rest on outdated values, whatever another process does to the
-// keys.
+// TestOwnKeysAreReadOnce checks that a process does not read its own keys again after its updates have read
+// or written them. No update may depend on outdated values, even if another process changes the keys.
 func TestOwnKeysAreReadOnce(t *testing.T) {
 	errGone := errors.New("it is gone")
-	var seen []int // by the runs of an update
+	var seen []int // the value that each run of an update has seen
 	read := func(tx *Tx) (int, error) {
 		n, ok, err := Load[int](tx, "own/n")
 		if seen = append(seen, n); !ok && err == nil {
@@ -64,7 +64,7 @@ func TestOwnKeysAreReadOnce(t *testing.T) {
 		n, err := read(tx)
 		return errors.Join(err, tx.Put("own/n", n+1))
 	}
-	compare := func(tx *Tx) error { // with the list's values
+	compare := func(tx *Tx) error { // compares the values with those in the list
 		n, err := read(tx)
 		kvs, errList := tx.List("own/")
 		return errors.Join(err, errList, tx.Put("equal", len(kvs) == 1 && string(kvs[0].Value) == strconv.Itoa(n)))
@@ -81,7 +81,7 @@ func TestOwnKeysAreReadOnce(t *testing.T) {
 	}
 	for _, step := range []struct {
 		name   string
-		before func(tx *Tx) error // by the other process; nil for nothing
+		before func(tx *Tx) error // the other process's update; nil for none
 		update func(tx *Tx) error
 		err    error
 		reads  int
@@ -118,6 +118,59 @@ func TestOwnKeysAreReadOnce(t *testing.T) {
 	}
 }
 
+// TestKeptKey checks that an update reads a key from a view that has kept it, but only once, and only while the key is
+// unchanged.
+func TestKeptKey(t *testing.T) {
+	st := &countedReads{Store: memstore.New()}
+	s := New(st, func(string) bool { return false })
+	defer s.Close()
+	other := New(memstore.Share(st.Store), nil)
+	defer other.Close()
+	put := func(n int) {
+		t.Helper()
+		if err := other.Update(t.Context(), func(tx *Tx) error { return tx.Put("n", n) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep := func() {
+		t.Helper()
+		if err := s.View(t.Context(), func(v *View) error { return v.Keep("n") }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	double := func() (reads int) {
+		t.Helper()
+		st.reads = 0
+		err := s.Update(t.Context(), func(tx *Tx) error {
+			n, _, err := Load[int](tx, "n")
+			return errors.Join(err, tx.Put("n", 2*n))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st.reads
+	}
+
+	put(1)
+	keep()
+	if reads := double(); reads != 0 {
+		t.Errorf("after Keep: %d reads, want 0", reads)
+	}
+	if reads := double(); reads != 1 {
+		t.Errorf("of a key that the update itself has written: %d reads, want 1", reads)
+	}
+
+	keep()
+	put(10)
+	if reads := double(); reads != 1 {
+		t.Errorf("of a key that has changed: %d reads, want 1", reads)
+	}
+	n, err := Read(t.Context(), s, func(v *View) (int, error) { n, _, err := Load[int](v, "n"); return n, err })
+	if err != nil || n != 20 {
+		t.Errorf("got %d, %v; want 20", n, err)
+	}
+}
+
 // TestNoWriteRestsOnAFailedRead checks that nothing is committed after a failed read, even if the next
 // read is answered from memory and the update ignores the error.
 func TestNoWriteRestsOnAFailedRead(t *testing.T) {
@@ -129,7 +182,8 @@ func TestNoWriteRestsOnAFailedRead(t *testing.T) {
 	}
 	st.away = true
 	err := s.Update(t.Context(), func(tx *Tx) error {
-		a, _, _ := Load[int](tx, "a") // a caller that reads several things may check only the last error
+		// A caller of several reads may check only the last error.
+		a, _, _ := Load[int](tx, "a")
 		_, _, err := Load[int](tx, "own")
 		return errors.Join(err, tx.Put("b", a+1))
 	})
@@ -140,8 +194,8 @@ func TestNoWriteRestsOnAFailedRead(t *testing.T) {
 	}
 }
 
-// TestTooLargeIsNoVerdictOnWhatWas checks that an update that is too large with a remembered value runs
-// again with the current one.
+// TestTooLargeIsNoVerdictOnWhatWas checks that an update runs again with the current value if it is too large
+// with a remembered value.
 func TestTooLargeIsNoVerdictOnWhatWas(t *testing.T) {
 	st := memstore.New()
 	s := New(st, func(key string) bool { return key == "own" })
@@ -162,8 +216,8 @@ func TestTooLargeIsNoVerdictOnWhatWas(t *testing.T) {
 	}
 }
 
-// TestRememberedKeysAreBounded checks that a long-lived process does not remember everything that it
-// has ever written.
+// TestRememberedKeysAreBounded checks that a process that runs for a long time remembers only a limited
+// number of the keys that it has written.
 func TestRememberedKeysAreBounded(t *testing.T) {
 	s := New(memstore.New(), func(string) bool { return true })
 	defer s.Close()
@@ -178,7 +232,7 @@ func TestRememberedKeysAreBounded(t *testing.T) {
 	}
 }
 
-// TestRestoredEtcdIsReadAgain replaces etcd by an older copy. Another process then writes a remembered
+// TestRestoredEtcdIsReadAgain replaces an etcd with an older copy. Another process then writes a remembered
 // key at the same revision at which this process had written it.
 func TestRestoredEtcdIsReadAgain(t *testing.T) {
 	etcdtest.Need(t)
@@ -223,9 +277,9 @@ func TestRestoredEtcdIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestUpdatesFromMemory lets processes with and without a memory write, remove, list and check keys at
-// the same time. The keys own/a and own/b together must always equal plain. No update can rest on older
-// values than were committed before it.
+// TestUpdatesFromMemory runs processes with and without remembered keys, which write, remove, list and check
+// keys at the same time. The keys own/a and own/b together must always equal plain. No update may depend on
+// older values than those that were committed before it.
 func TestUpdatesFromMemory(t *testing.T) {
 	base := memstore.New()
 	errUnequal := errors.New("keys do not fit together")
@@ -279,7 +333,7 @@ func playUpdate(ctx context.Context, s *Space, r *rand.Rand, committed *atomic.I
 			return errUnequal
 		}
 		switch move {
-		case 0: // only reads
+		case 0: // this case only reads
 			return nil
 		case 1:
 			tx.Remove("own/a")

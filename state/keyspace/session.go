@@ -11,13 +11,13 @@ import (
 	"bijou/state/store"
 )
 
-// SessionTTL is how long a process may be silent before its leased keys vanish, and its
-// leaderships are free.
+// SessionTTL is how long a process may be silent before its leased keys vanish, and other processes can take
+// over its leaderships.
 const SessionTTL = 10 * time.Second
 
-// Session is the proof that a process lives: one lease, under which its leased keys and
-// its leaderships are. One a process is enough. It shows others that the process lives;
-// what that may write is a matter of its Claim.
+// Session shows other processes that this process is running. It is one lease, to which the leased keys and
+// the leaderships of the process belong. One session per process is enough. A session does not give the right
+// to write; a Claim does.
 type Session struct {
 	space *Space
 	lease store.Lease
@@ -37,18 +37,18 @@ type Presence struct {
 	Host    string    `json:"host"`
 	PID     int       `json:"pid"`
 	Since   time.Time `json:"since"`
-	// Unit is in whose name the process leads; empty: in its own.
+	// Unit is the unit for which the process leads. It is empty if the process does not lead for a unit.
 	Unit string `json:"unit,omitempty"`
-	// Serves reports whether the process, a leader, carries out what others have requested of it.
+	// Serves is true if the process is a leader that carries out the requests of other processes.
 	Serves bool `json:"serves,omitempty"`
 }
 
-// NewSession begins a session, which lives until it is closed, it is lost, or the process ends. ctx bounds
-// only the beginning.
+// NewSession starts a session, which lasts until it is closed or lost, or the process exits. ctx limits only
+// the call of NewSession.
 func (s *Space) NewSession(ctx context.Context) (*Session, error) {
 	lease, err := s.store.Lease(ctx, SessionTTL)
 	if err != nil {
-		return nil, fmt.Errorf("cannot begin session: %w", err)
+		return nil, fmt.Errorf("cannot start session: %w", err)
 	}
 
 	return &Session{
@@ -63,8 +63,8 @@ func (s *Space) NewSession(ctx context.Context) (*Session, error) {
 // Done returns a channel that is closed once the session is lost or closed.
 func (s *Session) Done() <-chan struct{} { return s.lease.Done() }
 
-// Close ends the session. Its leased keys and leaderships vanish at once or, if the store is away, after
-// SessionTTL. It is idempotent.
+// Close ends the session. Its leased keys and leaderships vanish at once or, if the store cannot be reached,
+// after SessionTTL. It is idempotent.
 func (s *Session) Close(ctx context.Context) error {
 	err := s.lease.Close(ctx)
 	s.markClosed()
@@ -76,14 +76,15 @@ func (s *Session) Close(ctx context.Context) error {
 	return nil
 }
 
-// markClosed marks the session as closed, so that no further task begins.
+// markClosed marks the session as closed, so that no further task starts.
 func (s *Session) markClosed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.once.Do(func() { close(s.closed) })
 }
 
-// startTask runs f in a goroutine that Close waits for, unless the session is closed.
+// startTask runs f in a goroutine that Close waits for. If the session is closed, it returns false, and f
+// does not run.
 func (s *Session) startTask(f func()) (begun bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,16 +105,17 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// NewPresence returns the process's presence from now on, in the name of a unit or of none.
+// NewPresence returns a presence of this process since the current time. unit can be empty.
 func (s *Session) NewPresence(unit string) Presence {
 	host, _ := os.Hostname()
 	return Presence{Session: s.id, Host: host, PID: os.Getpid(), Since: time.Now().UTC(), Unit: unit}
 }
 
-// Wrote reports whether a presence is this session's.
+// Wrote reports whether this session wrote the presence.
 func (s *Session) Wrote(p Presence) bool { return p.Session == s.id }
 
-// updateFenced returns ErrSessionLost unless this session wrote the key.
+// updateFenced does what Space.Update does, under the condition that this session wrote the key. It returns
+// ErrSessionLost if a different session wrote the key, or if the key is absent.
 func (s *Session) updateFenced(ctx context.Context, key string, f func(tx *Tx) error) error {
 	return s.space.Update(ctx, func(tx *Tx) error {
 		p, ok, err := Load[Presence](tx, key)
@@ -128,32 +130,34 @@ func (s *Session) updateFenced(ctx context.Context, key string, f func(tx *Tx) e
 	})
 }
 
-// SharedSession shares one session among all roles of a process. Whoever asks first begins it,
-// and the next one after it was lost.
+// SharedSession shares one session among all roles of a process. The first role that needs a session starts
+// it. After the session is lost, the next role that needs a session starts a new one.
 //
-// The order of a beginning, above all after an outage, is: the lease, the presence of the agents,
-// campaigns, then work. Whoever announces agents takes Session, and calls MarkAnnounced once they
-// are; whoever campaigns takes AnnouncedSession. Its methods may be called from several goroutines.
+// A process starts its tasks in this order, which matters most after an outage: the lease, the presence of
+// its agents, campaigns, work. A role that announces agents calls Session, and calls MarkAnnounced after it
+// has announced them. A role that campaigns calls AnnouncedSession. The methods may be called from several
+// goroutines.
 type SharedSession struct {
 	space     *Space
 	announces bool
-	beginSlot chan struct{} // buffered: a lock for beginning, which a context can give up
+	// beginSlot is the lock for starting a session. It is a channel with a buffer of one, so that a context
+	// can end the wait for it.
+	beginSlot chan struct{}
 
 	mu        sync.Mutex
-	session   *Session      // nil: none
+	session   *Session      // nil if there is no session
 	announced chan struct{} // closed once the agents are announced
 }
 
-// NewSharedSession begins no session yet. With announces, one of the roles announces agents,
-// and campaigns wait for that.
+// NewSharedSession returns a SharedSession without a session. If announces is true, a role of the process
+// announces agents, and campaigns wait until it has done so.
 func NewSharedSession(s *Space, announces bool) *SharedSession {
 	return &SharedSession{space: s, announces: announces, beginSlot: make(chan struct{}, 1)}
 }
 
 // Session returns the live session, or a new one if there is none.
 //
-// While it waits for the store it holds no mutex, so that a store that does not answer cannot keep a role
-// from ending.
+// It holds no mutex while it waits for the store, so that a role can stop even if the store does not answer.
 func (p *SharedSession) Session(ctx context.Context) (*Session, error) {
 	select {
 	case p.beginSlot <- struct{}{}:
@@ -180,8 +184,8 @@ func (p *SharedSession) Session(ctx context.Context) (*Session, error) {
 	return s, nil
 }
 
-// liveSession returns ok false if there is no session, or it was lost; the channel is
-// closed once its agents are announced.
+// liveSession returns the session, and a channel that is closed once the session's agents are announced. It
+// returns ok false if there is no session or the session was lost.
 func (p *SharedSession) liveSession() (s *Session, announced <-chan struct{}, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,8 +195,8 @@ func (p *SharedSession) liveSession() (s *Session, announced <-chan struct{}, ok
 	return p.session, p.announced, true
 }
 
-// MarkAnnounced records that all agents are announced by that session. It is idempotent, and
-// does nothing for a session that is over.
+// MarkAnnounced records that session s has announced all agents. It is idempotent, and does nothing if s is not
+// the current session.
 func (p *SharedSession) MarkAnnounced(s *Session) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -201,13 +205,13 @@ func (p *SharedSession) MarkAnnounced(s *Session) {
 	}
 }
 
-// IsAnnounced reports whether all agents are announced by that session, and it lives.
+// IsAnnounced reports whether s is the current session and has announced all agents.
 func (p *SharedSession) IsAnnounced(s *Session) bool {
 	live, announced, ok := p.liveSession()
 	return ok && live == s && isClosed(announced)
 }
 
-// AnnouncedSession returns the session that lives, once the agents are announced by it.
+// AnnouncedSession waits until the current session has announced the agents, and returns that session.
 func (p *SharedSession) AnnouncedSession(ctx context.Context) (*Session, error) {
 	for {
 		if _, err := p.Session(ctx); err != nil {
@@ -216,7 +220,8 @@ func (p *SharedSession) AnnouncedSession(ctx context.Context) (*Session, error) 
 
 		s, announced, ok := p.liveSession()
 		if !ok {
-			continue // lost meanwhile
+			// The session was lost during the wait.
+			continue
 		}
 
 		select {
@@ -229,8 +234,8 @@ func (p *SharedSession) AnnouncedSession(ctx context.Context) (*Session, error) 
 	}
 }
 
-// Close ends the session, so that its agents are gone and its leaderships free at once;
-// if the store is away it expires. The roles have ended.
+// Close ends the session, so that its agents vanish and its leaderships become free immediately. If the store
+// cannot be reached, the session expires instead. All roles must have ended before the call.
 func (p *SharedSession) Close(ctx context.Context) error {
 	p.mu.Lock()
 	s := p.session

@@ -2,8 +2,7 @@
 // conditional on all that they read, watches, sessions, leaderships, claims and blobs,
 // over any of the stores. Values are JSON.
 //
-// It knows no entity. Package state builds the environment on it, the updater its records;
-// they give each key its meaning.
+// It does not know what the keys mean: package state stores the environment in them, and the updater its records.
 package keyspace
 
 import (
@@ -26,25 +25,25 @@ type Space struct {
 	isOwn  func(key string) bool
 	memory atomic.Pointer[memory]
 
-	// Metrics has how long the store takes, and what its users measure. It is set before the space is
-	// shared; nil: nothing is measured.
+	// Metrics collects the durations of the store's requests, and measurements from the space's users. It
+	// must be set before the space is shared. If it is nil, nothing is measured.
 	Metrics *metrics.Registry
 
-	// Progress is told how far a long job is: before its first step, and after each. A job is over with the
-	// report whose Done is Total, or when it returns. The reports come one after another. Progress must be
-	// set before the space is shared.
+	// Progress receives a report before the first step of a long job, and after each step. A job has ended
+	// when Done equals Total, or when it returns. The reports come one after another. Progress must be set
+	// before the space is shared.
 	Progress Progress
 
-	// Damaged is told of each record that a list has passed over since it does not decode, once for each key.
-	// It is set before the space is shared; nil: the default logger is told.
+	// Damaged is called for each record that a list has skipped because it does not decode, once for each
+	// key. It must be set before the space is shared. If it is nil, the default logger logs the error.
 	Damaged  func(err error)
-	reported sync.Map // the keys of which Damaged was told
+	reported sync.Map // the keys of damaged records that were reported
 }
 
-// Progress takes reports of how far a long job is. A nil Progress takes none.
+// Progress receives reports of a long job. A nil Progress ignores them.
 type Progress func(Steps)
 
-// Report passes the steps of a job on. A job of no steps is not reported.
+// Report calls p with the steps of a job. It does nothing if the job has no steps.
 func (p Progress) Report(steps Steps) {
 	if p != nil && steps.Total > 0 {
 		p(steps)
@@ -53,41 +52,42 @@ func (p Progress) Report(steps Steps) {
 
 // Steps counts the steps of a long job.
 type Steps struct {
-	What        string // what is counted: "units of mysql added"
+	What        string // noun for the steps, such as "units of mysql added"
 	Done, Total int
 }
 
-// Guard makes commits conditional on a key being absent. It costs them nothing but the comparison.
+// Guard makes commits conditional on a key being absent, without reading the key first.
 type Guard struct {
 	Key string
-	// Leased restricts it to commits that write a key under a session.
+	// Leased limits the guard to commits that write a key under a session.
 	Leased bool
-	// Explain returns the error of a commit that has met the key.
+	// Explain returns the error of a commit that fails because the key exists.
 	Explain func(kv store.KV) error
 }
 
-// New returns the keys of a store, which Close closes. Own keys are those that hardly anybody but this
-// process writes, nil for none: its updates read them once. An update that reads a guard's key itself is not held
-// by that guard.
+// New returns a Space of all keys of the store. Close of the Space closes the store.
+//
+// isOwn reports whether almost all writes of a key come from this process. Updates remember such keys instead of
+// reading them again. isOwn can be nil. A guard does not apply to an update that reads the guard's key.
 func New(st store.Store, isOwn func(key string) bool, guards ...Guard) *Space {
 	s := &Space{store: st, isOwn: isOwn, guards: guards}
 	s.memory.Store(&memory{})
 	return s
 }
 
-// Open opens the keys below the prefix ("/neco/") of the store at the URL. An etcd URL may
-// name another prefix. It never creates a store: ErrNoStore.
+// Open opens the keys below the prefix, such as "/neco/", in the store at the URL. If an etcd URL names a
+// prefix, Open uses that prefix instead. It never creates a store: it returns ErrNoStore if there is none.
 func Open(ctx context.Context, url, prefix string) (*Space, error) {
 	return open(ctx, url, prefix, storeurl.Open)
 }
 
-// Create is Open, but makes the store if there is none.
+// Create does what Open does, but creates the store if there is none.
 func Create(ctx context.Context, url, prefix string) (*Space, error) {
 	return open(ctx, url, prefix, storeurl.Create)
 }
 
-// open opens the store at the URL by the function opened. Keys are below the prefix if the URL has none of
-// its own.
+// open calls opened to open the store at the URL. Its keys are below the prefix, unless the URL names a
+// different one.
 func open(
 	ctx context.Context,
 	url, prefix string,
@@ -108,8 +108,8 @@ func open(
 // Close ends the sessions and watchers of this Space and frees its store. It is idempotent.
 func (s *Space) Close() error { return s.store.Close() }
 
-// Advisories asks the store's servers once, and returns a warning for each fault of theirs that an
-// operator must know; nil for a store in a file.
+// Advisories queries the store's servers once, and returns a warning for each fault that an operator must
+// know about. It returns nil for a store in a file.
 func (s *Space) Advisories(ctx context.Context) []string {
 	if a, ok := s.store.(store.Adviser); ok {
 		return a.Advisories(ctx)
@@ -117,7 +117,7 @@ func (s *Space) Advisories(ctx context.Context) []string {
 	return nil
 }
 
-// Health returns how each of the store's endpoints is, as it reports; nil for a store in a file.
+// Health returns the state that each endpoint of the store reports. It returns nil for a store in a file.
 func (s *Space) Health(ctx context.Context) map[string]string {
 	if h, ok := s.store.(store.HealthReporter); ok {
 		return h.Health(ctx)
@@ -145,21 +145,21 @@ func ReplaceEtcdMember(ctx context.Context, url, prefix, member, peer string) (i
 
 // The kinds of refusal. Their messages name the entity; test for them with errors.Is.
 var (
-	// ErrNotFound: there is no such entity (any more).
+	// ErrNotFound is returned if an entity does not exist, or no longer exists.
 	ErrNotFound = errors.New("not found")
-	// ErrSessionLost: the session's lease ended, or another process took over what the update
-	// depended on (the leadership). Nothing was written. The answer is a new session.
+	// ErrSessionLost is returned if the session's lease has ended, or if another process has taken over the
+	// leadership that the update depends on. Nothing was written. The caller must begin a new session.
 	ErrSessionLost = errors.New("session lost")
-	// ErrClaimed: another place, or a process that lives, holds the claim.
+	// ErrClaimed is returned if a different place, or a running process, holds the claim.
 	ErrClaimed = errors.New("claimed")
-	// ErrClaimLost: another holder has taken the claim. Nothing was written, and
-	// nothing will be: who held it ends.
+	// ErrClaimLost is returned if another holder has taken the claim. Nothing was written. The former holder
+	// can no longer write, and must end.
 	ErrClaimLost = errors.New("claim lost")
-	// ErrRunning: somebody is at work, and must not be.
+	// ErrRunning is returned if a program that must be stopped first still uses the store.
 	ErrRunning = errors.New("still runs")
 )
 
-// The store's own errors that users of this package meet; see state/store.
+// The store's own errors that functions of this package return; see state/store.
 var (
 	ErrAway        = store.ErrAway
 	ErrStoreGone   = store.ErrStoreGone
@@ -172,7 +172,7 @@ var (
 	ErrDenied      = store.ErrDenied
 )
 
-// Replaced is a store that was replaced while it was open; it is an ErrStoreGone.
+// Replaced is the error of a store that was replaced while it was open. It is an ErrStoreGone.
 type Replaced = store.Replaced
 
 type refusal struct {
@@ -183,7 +183,7 @@ type refusal struct {
 func (r *refusal) Error() string { return r.message }
 func (r *refusal) Unwrap() error { return r.kind }
 
-// Refuse returns an error with its own message that errors.Is takes for kind.
+// Refuse returns an error with the given message that wraps kind.
 func Refuse(kind error, format string, args ...any) error {
 	return &refusal{kind, fmt.Sprintf(format, args...)}
 }

@@ -15,32 +15,36 @@ import (
 	"bijou/state/store"
 )
 
-// Tx is one run of an Update: a View whose reads see its own writes, and become
-// conditions of the commit.
+// Tx is one run of an Update. It is a View whose reads see the run's own writes, and become conditions of the
+// commit.
 type Tx struct{ *View }
 
 // Update calls f, and commits its writes as one transaction. The commit is conditional on every key and
-// prefix that f has read. If one of them has changed meanwhile, or if the store no longer has the revision
-// that f reads at, Update runs f again from the start. So f must act only on tx, and on results that a
-// rerun overwrites. If f returns an error, Update returns it and writes nothing. If f changes nothing,
-// there is no commit. ctx bounds all attempts together.
+// prefix that f has read. If one of them has changed since then, or if the store no longer has the revision
+// that f reads at, Update runs f again from the start. So f must act only on tx, and on results that a rerun
+// overwrites. If f returns an error, Update returns it and writes nothing. If f changes nothing, there is no
+// commit. ctx limits all attempts together.
 //
-// Update returns ErrTooLarge if f does more than one transaction holds (512 conditions, 512 operations, 1
-// MiB). After an error that is not one of this package's, nobody knows whether f's writes were committed.
+// Update returns ErrTooLarge if f's reads and writes do not fit in one transaction (512 conditions, 512
+// operations, 1 MiB). If the commit fails with an error that this package does not define, f's writes may or
+// may not have been committed.
 func (s *Space) Update(ctx context.Context, f func(tx *Tx) error) error {
 	return s.rerun(ctx, func() error {
-		return s.runOnce(ctx, f, func(b *txBuffer, read int64) error { return s.commit(ctx, b, read) })
+		return s.runOnce(ctx, f, func(b *txBuffer, listRevision int64) error {
+			return s.commit(ctx, b, listRevision)
+		})
 	})
 }
 
-// rerun calls run again until its commit meets no conflict with others' writes.
+// rerun calls run until its commit no longer conflicts with other writes, and returns run's last error.
 func (s *Space) rerun(ctx context.Context, run func() error) error {
 	for attempt := 0; ; attempt++ {
 		err := run()
 		s.forgetAllIfLost(err)
 
 		switch {
-		case errors.Is(err, errRecalled):
+		case errors.Is(err, errUnconfirmed):
+			// No other process is in the way, so there is nothing to wait for.
 			continue
 		case errors.Is(err, store.ErrLeaseLost):
 			return fmt.Errorf("%w: %w", ErrSessionLost, err)
@@ -49,63 +53,66 @@ func (s *Space) rerun(ctx context.Context, run func() error) error {
 		}
 
 		if err := backOff(ctx, attempt); err != nil {
-			return fmt.Errorf("cannot update: %d conflicts with others: %w", attempt+1, err)
+			return fmt.Errorf("cannot update: gave up after %d attempts, because of conflicting writes: %w", attempt+1, err)
 		}
 	}
 }
 
-// runOnce runs f, and passes its reads and writes to finish, with the revision of its lists (0 if it has
-// read none).
-func (s *Space) runOnce(ctx context.Context, f func(tx *Tx) error, finish func(b *txBuffer, read int64) error) error {
+// runOnce runs f, and passes its reads and writes to finish. listRevision is the revision at which f's lists
+// were read, or 0 if there are none. runOnce returns the error of f or finish. It returns errUnconfirmed if f
+// failed and had values from memory.
+func (s *Space) runOnce(
+	ctx context.Context,
+	f func(tx *Tx) error,
+	finish func(b *txBuffer, listRevision int64) error,
+) error {
 	snap, err := s.store.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
 
 	reader := &failingSnapshot{Snapshot: snap}
-	v := &View{
-		ctx:  ctx,
-		snap: reader,
-		buffer: &txBuffer{
-			reads:    map[string]store.KV{},
-			lists:    map[string][]store.KV{},
-			writes:   map[string]store.Op{},
-			blobs:    map[string][]byte{},
-			assumed:  map[string]bool{},
-			memory:   s.memory.Load(),
-			recalled: map[string]bool{},
-		},
-	}
+	v := &View{ctx: ctx, snap: reader, buffer: newTxBuffer(s.memory.Load()), space: s}
 	defer v.close()
 	defer s.reportSkipped(v)
 
 	if err := f(&Tx{v}); err != nil {
-		if reader.err == nil {
-			err = v.buffer.forget(err)
+		// f may have failed because a value from memory is outdated.
+		if reader.err == nil && v.buffer.forgetRecalled() {
+			return errUnconfirmed
 		}
 		return err
 	}
 
-	if reader.err != nil { // whoever reads several things may look at one error only
+	// After several reads, f may have checked the error of only one of them.
+	if reader.err != nil {
 		return reader.err
 	}
 
-	revision := int64(0)
+	listRevision := int64(0)
 	if len(v.buffer.lists) > 0 {
-		if revision, err = snap.Revision(ctx); err != nil {
+		if listRevision, err = snap.Revision(ctx); err != nil {
 			return err
 		}
 	}
 
+	// The commit needs no snapshot.
 	v.close()
-	return finish(v.buffer, revision)
+	return finish(v.buffer, listRevision)
 }
 
-// commit writes the blobs that the transaction refers to, and then commits the transaction.
-func (s *Space) commit(ctx context.Context, b *txBuffer, read int64) error {
-	t := b.buildTxn(read)
+// commit writes the blobs that the transaction refers to, and then commits the transaction. The run has read
+// its lists at listRevision. commit returns errUnconfirmed if the outcome depends on values from memory.
+// After a conflict it returns [store.ErrConflict], or the error of checkGuards if a rerun would meet the same
+// obstacle.
+func (s *Space) commit(ctx context.Context, b *txBuffer, listRevision int64) error {
+	t := b.buildTxn(listRevision)
 	if len(t.Ops) == 0 {
-		return b.forget(nil)
+		// An outdated value from memory may be why the run changed nothing.
+		if b.forgetRecalled() {
+			return errUnconfirmed
+		}
+		return nil
 	}
 
 	t.Conds = append(t.Conds, s.guardConds(b)...)
@@ -120,29 +127,36 @@ func (s *Space) commit(ctx context.Context, b *txBuffer, read int64) error {
 	switch {
 	case err == nil:
 		s.remember(b, t.Ops, revision)
+		return nil
 	case errors.Is(err, store.ErrConflict):
-		_ = b.forget(err)
-		if why := s.explainConflict(ctx, b); why != nil {
-			return why
+		// A value from memory may be outdated, so the rerun must read it from the store.
+		b.forgetRecalled()
+		// While a guard's key exists, or after another holder has taken the claim, no rerun can commit.
+		if guardErr := s.checkGuards(ctx, b); guardErr != nil {
+			return guardErr
 		}
 		return err
 	case errors.Is(err, store.ErrTooLarge):
-		return b.forget(fmt.Errorf("cannot update: its caller must work in batches: %w", err))
+		// An outdated value from memory can make the transaction too large.
+		if b.forgetRecalled() {
+			return errUnconfirmed
+		}
+		return fmt.Errorf("cannot update: its caller must work in batches: %w", err)
 	}
 
 	return err
 }
 
-// backOff waits after a conflict, longer each time, up to a quarter of a second. The time is random, so
-// that processes that met once do not meet again.
+// backOff waits after a conflict, longer each time, up to a quarter of a second. The time is random, so that
+// processes that conflicted once do not conflict again.
 func backOff(ctx context.Context, attempt int) error {
 	longest := min(time.Millisecond<<min(attempt, 8), 250*time.Millisecond)
 	return backoff.Sleep(ctx, rand.N(longest))
 }
 
-// Put writes a key, as JSON. If the transaction has read the key, the members that doc's type does
-// not know stay as they are there, as package carry says: a newer binary has written them. After a
-// Remove in the same transaction the record is another one, which has none of them.
+// Put writes a key, as JSON. If the transaction has read the key, Put keeps those members of the value that
+// doc's type does not know, since a newer binary has written them; see package carry. After a Remove in the
+// same transaction, Put writes a new record without them.
 func (tx *Tx) Put(key string, doc any) error {
 	tx.checkOpen()
 	value, err := Encode(key, doc)
@@ -167,7 +181,7 @@ func (tx *Tx) PutLeased(key string, doc any, s *Session) error {
 	return nil
 }
 
-// Remove deletes keys, as far as they are there.
+// Remove deletes the keys. A key can be absent.
 func (tx *Tx) Remove(keys ...string) {
 	tx.checkOpen()
 	for _, key := range keys {
@@ -175,7 +189,7 @@ func (tx *Tx) Remove(keys ...string) {
 	}
 }
 
-// PutOrRemove writes a key if there is something to keep, and else deletes it.
+// PutOrRemove writes the key if keep is true. Otherwise it deletes the key.
 func (tx *Tx) PutOrRemove(key string, doc any, keep bool) error {
 	if keep {
 		return tx.Put(key, doc)
@@ -184,7 +198,7 @@ func (tx *Tx) PutOrRemove(key string, doc any, keep bool) error {
 	return nil
 }
 
-// NextNumber returns the numbers 0, 1, 2 and so on. It never returns one twice, even if the entity with
+// NextNumber returns the numbers 0, 1, 2 and so on. It never returns a number twice, even if the entity with
 // that number is removed.
 func (tx *Tx) NextNumber(counter string) (int, error) {
 	n, _, err := Load[int](tx, counter)
@@ -195,7 +209,7 @@ func (tx *Tx) NextNumber(counter string) (int, error) {
 }
 
 // Writes returns the changes so far, by key, so that the caller need not read them again after the commit.
-// A key that was written with the value that it had is no change.
+// A write that leaves the key's value as it was is not a change.
 func (tx *Tx) Writes() (changes []Change) {
 	tx.checkOpen()
 	for _, key := range slices.Sorted(maps.Keys(tx.buffer.writes)) {
@@ -209,14 +223,15 @@ func (tx *Tx) Writes() (changes []Change) {
 	return changes
 }
 
-// guardConds returns the conditions that every commit has besides those on its reads. They are the guards,
-// and that this process still holds the claim under which it works.
+// guardConds returns the conditions of a commit besides those on its reads. The keys of the guards must be
+// absent. If the process works under a claim, it must still hold the claim.
 func (s *Space) guardConds(b *txBuffer) (conds []store.Cond) {
 	if b.fence.Key != "" {
 		conds = append(conds, b.fence)
 	}
 	for _, g := range s.guards {
-		if g.holds(b) {
+		if g.appliesTo(b) {
+			// A condition without a revision means that the key is absent.
 			conds = append(conds, store.Cond{Key: g.Key})
 		}
 	}
@@ -224,7 +239,9 @@ func (s *Space) guardConds(b *txBuffer) (conds []store.Cond) {
 	return conds
 }
 
-func (g Guard) holds(b *txBuffer) bool {
+// appliesTo reports whether the guard applies to the commit. It does not apply if the transaction has read the
+// guard's key, since the caller then knows it.
+func (g Guard) appliesTo(b *txBuffer) bool {
 	_, read := b.cachedRead(g.Key)
 	return !read && (!g.Leased || b.hasLeasedWrite())
 }
@@ -238,16 +255,16 @@ func (b *txBuffer) hasLeasedWrite() bool {
 	return false
 }
 
-// explainConflict returns the reason why a commit with guards has met a conflict; nil if no guard caused
-// it.
-func (s *Space) explainConflict(ctx context.Context, b *txBuffer) error {
+// checkGuards returns errClaimChanged if the claim that fences the transaction has changed, or the error of the
+// first guard whose key exists. It returns nil if neither would stop a commit.
+func (s *Space) checkGuards(ctx context.Context, b *txBuffer) error {
 	return s.View(ctx, func(v *View) error {
 		if err := b.checkFence(v); err != nil {
 			return err
 		}
 
 		for _, g := range s.guards {
-			if !g.holds(b) {
+			if !g.appliesTo(b) {
 				continue
 			}
 
@@ -264,7 +281,7 @@ func (s *Space) explainConflict(ctx context.Context, b *txBuffer) error {
 	})
 }
 
-// errClaimChanged: somebody has written the claim since the update began.
+// errClaimChanged is returned if the claim was written since the update began.
 var errClaimChanged = errors.New("the claim has changed")
 
 // checkFence returns errClaimChanged if the key that fences this transaction has changed.
@@ -301,10 +318,11 @@ func (tx *Tx) RemoveBelow(prefix string, limit int) (left int, err error) {
 	return 0, nil
 }
 
-// MaxRemovedKeys is how many keys one transaction of a removal removes: few of a transaction, which leaves room for what else is in it.
+// MaxRemovedKeys is how many keys one transaction of a removal removes. It is far below the store's limit,
+// which leaves space for the transaction's other operations.
 const MaxRemovedKeys = 64
 
-// MaxFewRemoved is how many left-over keys one removal takes along.
+// MaxFewRemoved is how many left-over keys RemoveFew removes below each prefix.
 const MaxFewRemoved = 4
 
 // RemoveFew removes a few of the keys below the prefixes, at most MaxFewRemoved of each.
@@ -324,8 +342,8 @@ func (tx *Tx) RemoveFew(prefixes ...string) error {
 }
 
 // IsPrefixEmpty reports whether no key begins with the prefix, and makes the commit conditional on that. If
-// there are keys, the condition is on the last one only. So a thousand transactions that each remove one
-// key do not conflict with each other, and the last of them still finds out.
+// there are keys, the condition is only on the last key. So a thousand transactions that each remove one key do
+// not conflict, and yet the transaction that removes the last key finds the prefix empty.
 func (tx *Tx) IsPrefixEmpty(prefix string) (bool, error) {
 	kvs, err := tx.ListUnguarded(prefix)
 	if err != nil {

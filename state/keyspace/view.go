@@ -11,24 +11,25 @@ import (
 	"bijou/state/store"
 )
 
-// View reads the keys as they were at one revision. It is short-lived, for one goroutine, and must
-// not outlive the call that it was handed to: using it afterwards panics.
+// View reads the keys as they were at one revision. It is short-lived and for one goroutine. Its methods panic
+// after the function that received it has returned.
 type View struct {
 	ctx    context.Context
 	snap   store.Snapshot
-	buffer *txBuffer        // what an Update has read and will write; nil in a View
-	damage map[string]error // of records that lists have passed over, by key
+	buffer *txBuffer // the reads and pending writes of an Update; nil in a View
+	space  *Space
+	damage map[string]error // errors of the records that lists have skipped, by key
 	closed bool
 }
 
-// maxViewAttempts bounds how often a View is begun again: an etcd whose history is
-// dropped between two reads again and again is not to be read at one revision.
+// maxViewAttempts limits how often a View begins. An etcd that drops its history between two reads each time
+// cannot be read at one revision.
 const maxViewAttempts = 10
 
-// View calls f with all reads at one revision, the newest at its first read. It returns f's error.
-// f does nothing but read: it keeps the store's readers open. After a read that has failed all
-// others fail, at once. If the store drops that revision meanwhile, f is run again from the start,
-// so its results must be such that a rerun overwrites them.
+// View calls f with all reads at one revision, the newest one at the time of f's first read. It returns f's
+// error. f must only read, since a reader of the store is open while it runs. After a read has failed, all
+// later reads fail immediately. If the store no longer has the revision, View runs f again from the start. So
+// a rerun of f must overwrite the results of the first run.
 func (s *Space) View(ctx context.Context, f func(v *View) error) (err error) {
 	for range maxViewAttempts {
 		err = s.viewOnce(ctx, f)
@@ -50,15 +51,15 @@ func (s *Space) viewOnce(ctx context.Context, f func(v *View) error) (err error)
 		return err
 	}
 
-	v := &View{ctx: ctx, snap: &failingSnapshot{Snapshot: snap}}
+	v := &View{ctx: ctx, snap: &failingSnapshot{Snapshot: snap}, space: s}
 	defer v.close()
 	defer s.reportSkipped(v)
 
 	return f(v)
 }
 
-// failingSnapshot gives its first failure as that of all later reads, too: whoever reads several
-// things may look at the errors once, and waits once only for a store that is away.
+// failingSnapshot returns its first error from all later reads. So a caller of several reads needs to check
+// only the last error, and waits only once for a store that cannot be reached.
 type failingSnapshot struct {
 	store.Snapshot
 	err error
@@ -78,9 +79,9 @@ func (s *failingSnapshot) List(ctx context.Context, prefix string) (kvs []store.
 	return kvs, s.err
 }
 
-func (s *failingSnapshot) Prefetch(ctx context.Context, keys ...string) error {
+func (s *failingSnapshot) Prefetch(ctx context.Context, next store.Scope) error {
 	if s.err == nil {
-		s.err = s.Snapshot.Prefetch(ctx, keys...)
+		s.err = s.Snapshot.Prefetch(ctx, next)
 	}
 	return s.err
 }
@@ -92,7 +93,7 @@ func (s *failingSnapshot) Revision(ctx context.Context) (revision int64, err err
 	return revision, s.err
 }
 
-// Read returns the result of f in a View of its own.
+// Read calls f in a new View, and returns its result.
 func Read[T any](ctx context.Context, s *Space, f func(v *View) (T, error)) (result T, err error) {
 	err = s.View(ctx, func(v *View) (err error) {
 		result, err = f(v)
@@ -101,7 +102,7 @@ func Read[T any](ctx context.Context, s *Space, f func(v *View) (T, error)) (res
 	return result, err
 }
 
-// Revision returns the revision of all reads, after which a watch continues.
+// Revision returns the revision of all reads. A watch after this revision misses no change.
 func (v *View) Revision() (int64, error) {
 	v.checkOpen()
 	return v.snap.Revision(v.ctx)
@@ -116,12 +117,12 @@ func (v *View) close() {
 
 func (v *View) checkOpen() {
 	if v.closed {
-		panic("internal error: a View or Tx was used after its call had ended")
+		panic("internal error: a View or Tx was used after the end of its call")
 	}
 }
 
-// Get reads a key; ok is false if it is absent. It reads own writes, too. In an Update the
-// commit becomes conditional on the key.
+// Get reads a key. It returns ok false if the key is absent. In an Update it also sees the transaction's own
+// writes, and the commit becomes conditional on the key.
 func (v *View) Get(key string) (value []byte, ok bool, err error) {
 	v.checkOpen()
 	if v.buffer == nil {
@@ -136,21 +137,32 @@ func (v *View) Get(key string) (value []byte, ok bool, err error) {
 	return kv.Value, kv.Revision != 0, err
 }
 
-// Prefetch names the keys that are read next, so that a distant store sends them in one round trip. It makes
-// no commit conditional on them.
-func (v *View) Prefetch(keys ...string) error {
+// Prefetch names the keys and lists that are read next, so that a distant store sends them in one round trip. It adds
+// no condition to the commit.
+func (v *View) Prefetch(next Scope) error {
 	v.checkOpen()
 	if v.buffer != nil {
-		keys = slices.DeleteFunc(slices.Clone(keys), func(key string) bool {
+		next.Keys = slices.DeleteFunc(slices.Clone(next.Keys), func(key string) bool {
 			_, ok := v.buffer.memory.recall(key)
 			return ok
 		})
-		if len(keys) == 0 {
+		if len(next.Keys) == 0 && len(next.Prefixes) == 0 {
 			return nil
 		}
 	}
 
-	return v.snap.Prefetch(v.ctx, keys...)
+	return v.snap.Prefetch(v.ctx, next)
+}
+
+// Keep keeps the value of a key that this View has read, for the next Update that reads the key. That Update needs no
+// round trip for it. If the key has changed meanwhile, the Update reads it again, as after any other conflict.
+func (v *View) Keep(key string) error {
+	v.checkOpen()
+	kv, ok, err := v.snap.Get(v.ctx, key)
+	if err == nil && ok {
+		v.space.keep(v.space.memory.Load(), kv)
+	}
+	return err
 }
 
 // Stored does what Get does, without the transaction's own writes.
@@ -160,8 +172,8 @@ func (tx *Tx) Stored(key string) (value []byte, ok bool, err error) {
 	return kv.Value, kv.Revision != 0, err
 }
 
-// List reads all keys with the prefix in order, own writes included. In an Update the
-// commit becomes conditional on none of them changing, and no other coming.
+// List reads all keys with the prefix in order. In an Update the result includes the transaction's own
+// writes, and the commit fails if a key with the prefix was changed, added or removed in the meantime.
 func (v *View) List(prefix string) ([]store.KV, error) {
 	v.checkOpen()
 	if v.buffer == nil {
@@ -182,7 +194,7 @@ func (v *View) ListUnguarded(prefix string) ([]store.KV, error) {
 	return v.buffer.overlayWrites(kvs, prefix), nil
 }
 
-// HasUnguarded reports whether the key is there, without the condition.
+// HasUnguarded reports whether the key exists. It adds no condition to the commit.
 func (v *View) HasUnguarded(key string) (there bool, err error) {
 	v.checkOpen()
 	if v.buffer != nil {
@@ -195,8 +207,8 @@ func (v *View) HasUnguarded(key string) (there bool, err error) {
 	return there, err
 }
 
-// GetKV reads a key from the store, with the revision of its last write; 0 if it is absent. It makes no
-// condition, and does not see the transaction's own writes.
+// GetKV reads a key from the store, with the revision of its last write, which is 0 if the key is absent. It
+// adds no condition to the commit, and does not see the transaction's own writes.
 func (v *View) GetKV(key string) (store.KV, error) {
 	v.checkOpen()
 	kv, ok, err := v.snap.Get(v.ctx, key)
@@ -206,7 +218,7 @@ func (v *View) GetKV(key string) (store.KV, error) {
 	return kv, nil
 }
 
-// prefixed is the part of a store below a prefix, which its keys do not show.
+// prefixed is the part of a store below a prefix. Its users see the keys without the prefix.
 type prefixed struct {
 	store.Store
 	prefix string
@@ -238,12 +250,15 @@ func (p *prefixed) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 }
 
 func (p *prefixed) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
-	whole := Scope{Keys: prependAll(p.prefix, scope.Keys), Prefixes: prependAll(p.prefix, scope.Prefixes)}
-	w, err := p.Store.Watch(ctx, after, whole)
+	w, err := p.Store.Watch(ctx, after, prependToScope(p.prefix, scope))
 	if err != nil {
 		return nil, err
 	}
 	return &prefixedWatcher{Watcher: w, prefix: p.prefix}, nil
+}
+
+func prependToScope(prefix string, s store.Scope) store.Scope {
+	return store.Scope{Keys: prependAll(prefix, s.Keys), Prefixes: prependAll(prefix, s.Prefixes)}
 }
 
 func prependAll(prefix string, keys []string) []string {
@@ -265,8 +280,8 @@ func (s *prefixedSnapshot) Get(ctx context.Context, key string) (store.KV, bool,
 	return kv, ok, err
 }
 
-func (s *prefixedSnapshot) Prefetch(ctx context.Context, keys ...string) error {
-	return s.Snapshot.Prefetch(ctx, prependAll(s.prefix, keys)...)
+func (s *prefixedSnapshot) Prefetch(ctx context.Context, next store.Scope) error {
+	return s.Snapshot.Prefetch(ctx, prependToScope(s.prefix, next))
 }
 
 func (s *prefixedSnapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {

@@ -45,7 +45,7 @@ func TestAfterAFailureAllReadsFailAtOnce(t *testing.T) {
 		if first != nil || errors.Join(second, third) == nil {
 			t.Errorf("the reads returned %v, %v and %v", first, second, third)
 		}
-		for _, err := range []error{second, third, listed, revision, v.Prefetch("e")} {
+		for _, err := range []error{second, third, listed, revision, v.Prefetch(Exactly("e"))} {
 			if !errors.Is(err, store.ErrAway) {
 				t.Errorf("after a read that has failed one returned %v", err)
 			}

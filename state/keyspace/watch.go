@@ -8,20 +8,20 @@ import (
 	"bijou/state/store"
 )
 
-// Scope names what a watcher watches: keys, and all keys with prefixes.
+// Scope is the set of keys that a watcher watches: single keys, and all keys with certain prefixes.
 type Scope = store.Scope
 
 // Below returns the scope of all keys with one of the prefixes.
 func Below(prefixes ...string) Scope { return store.Below(prefixes...) }
 
-// Exactly returns the scope of these keys alone, without keys that begin with one of them.
+// Exactly returns the scope of only these keys, without keys that begin with one of them.
 func Exactly(keys ...string) Scope { return store.Exactly(keys...) }
 
 // KeyValue is one key with its JSON, and the revision at which it was written.
 type KeyValue = store.KV
 
-// Change is the change of one key by a commit. Its Revision is the commit's; its Value is empty if
-// the key was deleted, and where the store does not tell: then it is to be read.
+// Change is the change of one key by a commit. Its Revision is the commit's. Its Value is empty if the key was
+// deleted, or if the store does not send the value. In that case the caller must read the key.
 type Change struct {
 	KeyValue
 	Deleted bool
@@ -30,14 +30,14 @@ type Change struct {
 // IsComplete reports whether the change is complete: it has the key's value, or the key is gone.
 func (c Change) IsComplete() bool { return c.Deleted || len(c.Value) > 0 }
 
-// Watcher delivers which keys of its scopes changed. It is for one goroutine at a time,
-// but for Close.
+// Watcher delivers the changes of the keys in its scopes. It is for one goroutine at a time, except Close.
 type Watcher struct {
 	w     store.Watcher
 	space *Space
 }
 
-// Watch delivers the changes after the revision (View.Revision), in order.
+// Watch returns a watcher that delivers the changes after the revision, in order. The revision usually comes
+// from [View.Revision].
 func (s *Space) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watcher, error) {
 	var all Scope
 	for _, sc := range scopes {
@@ -53,10 +53,11 @@ func (s *Space) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watch
 	return &Watcher{w, s}, nil
 }
 
-// Next blocks until the next commit that touched one of the scopes, and returns the keys
-// that it touched there. A watcher is there to wake: take a new View for their values.
-// ErrHistoryLost: events are missing, take a new View and watch from its revision;
-// ErrStoreGone and ErrClosed end it, too.
+// Next blocks until the next commit that changes keys in the scopes, and returns these keys. The caller reads
+// their values in a new View.
+//
+// Next returns ErrHistoryLost if events are missing. The caller then must take a new View and watch from its
+// revision. Next returns ErrStoreGone if the store is gone, and ErrClosed if it is closed.
 func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 	batch, err := w.nextBatch(ctx)
 	if err != nil {
@@ -86,8 +87,7 @@ func (w *Watcher) Changes(ctx context.Context) ([]Change, error) {
 	return changes, nil
 }
 
-// nextBatch returns the next batch of changes. If changes were missed, it makes the space forget what it
-// remembers.
+// nextBatch returns the next batch of changes. If changes were missed, it empties the space's memory.
 func (w *Watcher) nextBatch(ctx context.Context) (store.Batch, error) {
 	batch, err := w.w.Next(ctx)
 	w.space.forgetAllIfLost(err)
@@ -97,13 +97,14 @@ func (w *Watcher) nextBatch(ctx context.Context) (store.Batch, error) {
 // Close ends the watcher, and a Next that blocks.
 func (w *Watcher) Close() { w.w.Close() }
 
-// AwaitAbsent blocks until the key is not there.
+// AwaitAbsent blocks until the key does not exist.
 func (s *Space) AwaitAbsent(ctx context.Context, key string) error {
 	for {
 		var there bool
 		var revision int64
 		err := s.View(ctx, func(v *View) (err error) {
-			_, there, _ = v.Get(key) // after a failure there is no revision, either
+			// If Get fails, Revision returns the same error.
+			_, there, _ = v.Get(key)
 			revision, err = v.Revision()
 			return err
 		})
@@ -116,39 +117,46 @@ func (s *Space) AwaitAbsent(ctx context.Context, key string) error {
 	}
 }
 
-// Await blocks until something in the scopes has changed after the revision. It also returns if something
-// may have changed, since the watcher was behind. Its caller takes a new View.
+// Await blocks until something in the scopes has changed after the revision. It also returns if the watcher
+// fell behind, since something may have changed then. The caller must read in a new View.
 func (s *Space) Await(ctx context.Context, after int64, scopes ...Scope) error {
-	w, err := s.Watch(ctx, after, scopes...)
-	if err == nil {
-		defer w.Close()
-		_, err = w.Next(ctx)
-	}
+	err := s.awaitNext(ctx, after, scopes...)
 	if errors.Is(err, ErrHistoryLost) {
 		return nil
 	}
-
 	return err
 }
 
-// Feed turns what watchers deliver into a channel, for loops that wait beside other things:
-// it collects changes until its owner takes them.
+// awaitNext does what Await does, but returns ErrHistoryLost if the watcher fell behind.
+func (s *Space) awaitNext(ctx context.Context, after int64, scopes ...Scope) error {
+	w, err := s.Watch(ctx, after, scopes...)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+
+	_, err = w.Next(ctx)
+	return err
+}
+
+// Feed collects the changes of watchers until its owner takes them. Its channel lets a loop wait for changes
+// and for other events at the same time.
 type Feed struct {
-	ready chan struct{} // buffered: it is signalled while nobody listens
+	ready chan struct{} // buffered, so that a signal is kept while nobody listens
 
 	mu      sync.Mutex
 	pending ChangeSet
 }
 
-// ChangeSet has changes since another one was taken, or says that everything may have changed.
+// ChangeSet holds the changes since the previous Take. If All is true, everything may have changed.
 type ChangeSet struct {
 	All     bool
 	Changes []Change
-	Err     error // with which the watcher has ended, if its collector said so; then All is true
+	Err     error // the error that ended the watch, as given to End; All is then true
 }
 
-// maxPendingChanges bounds the changes kept for an owner that does not take them. Beyond
-// that it has to read everything.
+// maxPendingChanges limits the changes kept for an owner that does not take them. If there are more, the owner
+// must read everything.
 const maxPendingChanges = 4096
 
 // NewFeed returns an empty feed.
@@ -160,10 +168,10 @@ func (f *Feed) Ready() <-chan struct{} { return f.ready }
 // Invalidate makes everything count as changed.
 func (f *Feed) Invalidate() { f.push(ChangeSet{All: true}) }
 
-// End tells the owner, as the last change, why the watch has ended.
+// End pushes a last change with the reason why the watch has ended.
 func (f *Feed) End(why error) { f.push(ChangeSet{All: true, Err: why}) }
 
-// Take returns the changes since the last call. A read after it sees all of them.
+// Take returns the changes since the last call. A read after Take sees all of these changes.
 func (f *Feed) Take() ChangeSet {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -172,7 +180,8 @@ func (f *Feed) Take() ChangeSet {
 	return n
 }
 
-// Collect blocks until the watcher or ctx ends, and returns why.
+// Collect adds the watcher's changes to the feed until the watcher or ctx ends. It returns the error that
+// ended the collection.
 func (f *Feed) Collect(ctx context.Context, w *Watcher) error {
 	for {
 		changes, err := w.Changes(ctx)
@@ -183,7 +192,7 @@ func (f *Feed) Collect(ctx context.Context, w *Watcher) error {
 	}
 }
 
-// push adds changes to the pending ones. If there are too many, the receiver must read everything again.
+// push adds changes to the pending changes. If there are too many, it sets All instead.
 func (f *Feed) push(n ChangeSet) {
 	f.mu.Lock()
 	f.pending.Err = n.Err

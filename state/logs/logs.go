@@ -1,9 +1,8 @@
-// Package logs keeps the logs of an environment's units and machines: their newest lines, in batches. It
-// does not decide what is worth a line.
+// Package logs stores the newest log lines of an environment's units and machines, in batches. It does not
+// decide what is logged.
 package logs
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -16,33 +15,37 @@ import (
 	"bijou/state/keyspace"
 )
 
-// What the log of one unit or machine holds at most: maxLogBatches batches of
-// maxLogBatchBytes bytes of messages. A batch is added to until it has
-// fullLogBatchBytes, so that a quiet unit's log goes far back, too.
 const (
-	maxLogBatches     = 64
-	maxLogBatchBytes  = 64 << 10
+	// maxLogBatches is how many batches the log of one unit or machine has.
+	maxLogBatches = 64
+	// maxLogBatchBytes limits one batch, in bytes.
+	maxLogBatchBytes = 64 << 10
+	// fullLogBatchBytes is the size of a full batch, in bytes. Lines are added to the newest batch until it
+	// is full, so that the log of a quiet unit covers a long time.
 	fullLogBatchBytes = 8 << 10
-	lineOverheadBytes = 96 // what a line costs beside its message, in bytes
+	// lineOverheadBytes is the size of a line's record without its message and hook, in bytes.
+	lineOverheadBytes = 96
 )
 
 // Line is one line of a unit's or machine's log.
 type Line struct {
 	Source  string    `json:"-"` // the unit ("wordpress/0") or machine ("machine-0")
-	Seq     int64     `json:"-"` // its number in the source's log, from 1
+	Seq     int64     `json:"-"` // the line's number in the source's log, from 1
 	Time    time.Time `json:"time"`
 	Level   string    `json:"level"` // TRACE, DEBUG, INFO, WARNING, ERROR or CRITICAL
 	Hook    string    `json:"hook,omitempty"`
 	Message string    `json:"message"`
 }
 
+// logHead is the record of the end of a log.
 type logHead struct {
-	Batch int64 `json:"batch"` // the newest batch, from 1
-	Lines int64 `json:"lines"` // written so far
+	Batch int64 `json:"batch"` // the number of the newest batch, from 1
+	Lines int64 `json:"lines"` // how many lines were written so far
 }
 
+// logBatch is a record of consecutive lines of a log.
 type logBatch struct {
-	First int64  `json:"first"` // the Seq of its first line
+	First int64  `json:"first"` // the Seq of the first line
 	Lines []Line `json:"lines"`
 }
 
@@ -55,14 +58,14 @@ func (b logBatch) size() (n int) {
 	return n
 }
 
-// MaxPerUpdate bounds the logs that AppendAll writes: together their batches stay below what
-// one transaction holds.
+// MaxPerUpdate limits the logs that one call of AppendAll can write, so that their batches fit in one
+// transaction.
 const MaxPerUpdate = 16
 
-// AppendAll adds lines to the logs of units ("wordpress/0") and machines ("machine-0"), by their names. A
-// log keeps its newest lines, between half a megabyte and four megabytes. A message above 64 KiB is cut,
-// with a note; a file on the machine has the full text. Each log should have one writer, since two conflict
-// and must run again.
+// AppendAll adds lines to the logs of units ("wordpress/0") and machines ("machine-0"), by their names. A log
+// keeps its newest lines, between 512 KiB and 4 MiB. AppendAll shortens messages above 64 KiB and notes that
+// in the message. A file on the machine has the full text. Each log should have only one writer, since the
+// transactions of two writers would conflict.
 func AppendAll(ctx context.Context, s *state.State, logs map[string][]Line) error {
 	parts := map[string][][]Line{}
 	for source, lines := range logs {
@@ -77,7 +80,8 @@ func AppendAll(ctx context.Context, s *state.State, logs map[string][]Line) erro
 		}
 
 		for source, rest := range parts {
-			if parts[source] = rest[1:]; len(rest) == 1 {
+			parts[source] = rest[1:]
+			if len(rest) == 1 {
 				delete(parts, source)
 			}
 		}
@@ -86,11 +90,12 @@ func AppendAll(ctx context.Context, s *state.State, logs map[string][]Line) erro
 	return nil
 }
 
-// Append is AppendAll for one.
+// Append is AppendAll for the log of one unit or machine.
 func Append(ctx context.Context, s *state.State, source string, lines []Line) error {
 	return AppendAll(ctx, s, map[string][]Line{source: lines})
 }
 
+// splitLines splits lines into parts that each fit in one batch.
 func splitLines(lines []Line) (parts [][]Line) {
 	var part []Line
 	size := 0
@@ -101,7 +106,9 @@ func splitLines(lines []Line) (parts [][]Line) {
 			part = nil
 			size = 0
 		}
-		part, size = append(part, l), size+l.size()
+
+		part = append(part, l)
+		size += l.size()
 	}
 
 	if len(part) > 0 {
@@ -110,29 +117,27 @@ func splitLines(lines []Line) (parts [][]Line) {
 	return parts
 }
 
-// appendParts appends the first part of each unit's or machine's lines. It costs two round trips, for any
-// number of logs.
+// appendParts appends the first part of each log's lines. It needs two round trips for any number of logs.
 func appendParts(tx *state.Tx, parts map[string][][]Line) error {
-	var headKeys, batchKeys []string
+	var headKeys []string
 	for source := range parts {
 		headKeys = append(headKeys, keys.LogHead(source))
 	}
-
-	err := tx.Keys().Prefetch(headKeys...)
-	heads := make(map[string]logHead, len(parts))
-	for source := range parts {
-		if err != nil {
-			return err
-		}
-		heads[source], err = keyspace.LoadOrZero[logHead](tx.Keys(), keys.LogHead(source))
-		batchKeys = append(batchKeys, keys.LogBatch(source, heads[source].Batch))
-	}
-
-	if err != nil {
+	if err := tx.Keys().Prefetch(keyspace.Exactly(headKeys...)); err != nil {
 		return err
 	}
 
-	if err := tx.Keys().Prefetch(batchKeys...); err != nil {
+	heads := make(map[string]logHead, len(parts))
+	var batchKeys []string
+	for source := range parts {
+		head, err := keyspace.LoadOrZero[logHead](tx.Keys(), keys.LogHead(source))
+		if err != nil {
+			return err
+		}
+		heads[source] = head
+		batchKeys = append(batchKeys, keys.LogBatch(source, head.Batch))
+	}
+	if err := tx.Keys().Prefetch(keyspace.Exactly(batchKeys...)); err != nil {
 		return err
 	}
 
@@ -145,7 +150,7 @@ func appendParts(tx *state.Tx, parts map[string][][]Line) error {
 	return nil
 }
 
-// appendPart appends lines to a log. The caller gives at most as many as fit in one batch.
+// appendPart appends lines to a log. They must fit in one batch.
 func appendPart(tx *state.Tx, source string, head logHead, lines []Line) error {
 	batch, err := keyspace.LoadOrZero[logBatch](tx.Keys(), keys.LogBatch(source, head.Batch))
 	if err != nil {
@@ -170,19 +175,22 @@ func appendPart(tx *state.Tx, source string, head logHead, lines []Line) error {
 
 // Filter selects lines; the zero value selects all.
 type Filter struct {
-	Sources []string          // units and machines
-	Level   string            // this one and those above
-	Since   time.Time         // not older; zero: any
-	Last    int               // only so many of the newest, after the other filters
-	Matches func(l Line) bool // nil: all do
-	After   map[string]int64  // by source: only lines with a greater Seq
+	Sources []string          // only lines of these units and machines
+	Level   string            // only lines of this level or higher
+	Since   time.Time         // only lines from this time on; zero means any time
+	Last    int               // at most this many of the lines that the other filters select, the newest
+	Matches func(l Line) bool // only lines for which Matches returns true; nil means all lines
+	After   map[string]int64  // only lines with a greater Seq, by source
 }
 
 // Read reads the log lines that the filter selects, by time.
 func Read(v *state.View, f Filter) ([]Line, error) {
-	level, lerr := ParseLevel(f.Level)
-	sources, serr := Sources(v, f.Sources)
-	if err := cmp.Or(lerr, serr); err != nil {
+	level, err := ParseLevel(f.Level)
+	if err != nil {
+		return nil, err
+	}
+	sources, err := Sources(v, f.Sources)
+	if err != nil {
 		return nil, err
 	}
 
@@ -202,13 +210,14 @@ func Read(v *state.View, f Filter) ([]Line, error) {
 	return lines, nil
 }
 
-// ReadNew is Read of those sources that are wanted and have grown beyond f.After, with how far
-// all are: the next f.After. To follow, watch Watch from the View's revision, and call it again.
-func ReadNew(v *state.View,
-	f Filter,
-	wants func(source string) bool,
+// ReadNew reads the lines of each source for which wants returns true and that has lines after f.After. It
+// also returns the ends of all logs, for the next f.After. To follow logs, wait for changes of the scope
+// [Watch] after the View's revision, and call ReadNew again.
+func ReadNew(
+	v *state.View, f Filter, wants func(source string) bool,
 ) (lines []Line, ends map[string]int64, err error) {
-	if ends, err = Ends(v); err != nil {
+	ends, err = Ends(v)
+	if err != nil {
 		return nil, nil, err
 	}
 
@@ -218,14 +227,15 @@ func ReadNew(v *state.View,
 		}
 	}
 
-	slices.Sort(f.Sources)
-	if len(f.Sources) > 0 {
-		lines, err = Read(v, f)
+	if len(f.Sources) == 0 {
+		return nil, ends, nil
 	}
+	slices.Sort(f.Sources)
+	lines, err = Read(v, f)
 	return lines, ends, err
 }
 
-// Ends returns how many lines each source has logged so far: the Seq of its last.
+// Ends returns how many lines each source has logged so far, which is the Seq of its last line.
 func Ends(v *state.View) (map[string]int64, error) {
 	ends := map[string]int64{}
 	err := state.ReadBelow(v, keys.LogHeads, func(key string, head logHead) {
@@ -234,7 +244,8 @@ func Ends(v *state.View) (map[string]int64, error) {
 	return ends, err
 }
 
-// Sources returns the asked sources or, if none are asked for, all units and machines that have a log.
+// Sources returns the requested sources. If none are requested, it returns all units and machines that have a
+// log.
 func Sources(v *state.View, asked []string) ([]string, error) {
 	if len(asked) > 0 {
 		return asked, nil
@@ -259,8 +270,8 @@ func readSource(v *state.View, source string, level int, f Filter) ([]Line, erro
 	if err != nil && !v.Keys().Skips(err) {
 		return nil, err
 	}
-	var lines []Line // the newest first
 
+	var lines []Line // the newest first
 	for n := head.Batch; n > 0 && n > head.Batch-maxLogBatches; n-- {
 		batch, ok, err := keyspace.Load[logBatch](v.Keys(), keys.LogBatch(source, n))
 		if v.Keys().Skips(err) {
@@ -271,9 +282,9 @@ func readSource(v *state.View, source string, level int, f Filter) ([]Line, erro
 		}
 
 		for i, l := range slices.Backward(batch.Lines) {
-			l.Source, l.Seq = source, batch.First+int64(i)
-			if l.Seq > f.After[source] && levelRank(l.Level) >= level && !l.Time.Before(f.Since) &&
-				(f.Matches == nil || f.Matches(l)) {
+			l.Source = source
+			l.Seq = batch.First + int64(i)
+			if f.selects(l, level) {
 				lines = append(lines, l)
 			}
 		}
@@ -287,7 +298,14 @@ func readSource(v *state.View, source string, level int, f Filter) ([]Line, erro
 	return lines, nil
 }
 
-// Watch returns the scope of the logs of the given units and machines; if none are given, of all.
+// selects reports whether the filter selects a line; level is the rank of f.Level. It ignores Sources and
+// Last.
+func (f Filter) selects(l Line, level int) bool {
+	return l.Seq > f.After[l.Source] && levelRank(l.Level) >= level && !l.Time.Before(f.Since) &&
+		(f.Matches == nil || f.Matches(l))
+}
+
+// Watch covers the logs of the given units and machines, or all logs if none are given.
 func Watch(sources ...string) state.Scope {
 	if len(sources) == 0 {
 		return keyspace.Below(keys.LogHeads)
@@ -300,7 +318,8 @@ func Watch(sources ...string) state.Scope {
 	return s
 }
 
-// ParseLevel returns a level's rank; empty is the lowest.
+// ParseLevel returns a level's rank, from 1 for TRACE. It returns 0 for an empty level, and an error for an
+// unknown one.
 func ParseLevel(level string) (int, error) {
 	if n := levelRank(level); n > 0 || level == "" {
 		return n, nil
@@ -308,7 +327,7 @@ func ParseLevel(level string) (int, error) {
 	return 0, fmt.Errorf("unknown log level %q: want TRACE, DEBUG, INFO, WARNING, ERROR or CRITICAL", level)
 }
 
-// levelRank orders the levels of a log; 0 if the text is none.
+// levelRank returns the rank of a level, from 1 for TRACE. It returns 0 if the text is not a level.
 func levelRank(level string) int {
 	return 1 + slices.Index([]string{"TRACE", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"},
 		strings.ToUpper(level))
@@ -318,7 +337,7 @@ func levelRank(level string) int {
 func Remove(tx *state.Tx, source string) error {
 	head, _, err := keyspace.Load[logHead](tx.Keys(), keys.LogHead(source))
 	if tx.Keys().Skips(err) {
-		// It does not say which batches there are.
+		// The head is damaged, so the numbers of the batches are unknown, and the batches must be listed.
 		_, err = tx.Keys().RemoveBelow(strings.TrimSuffix(keys.LogBatch(source, 0), "0000000000"), maxLogBatches)
 	}
 	if err != nil {

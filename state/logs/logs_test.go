@@ -65,7 +65,7 @@ func messages(lines []logs.Line) string {
 
 func TestLogIsBounded(t *testing.T) {
 	st := statetest.New(t)
-	long := strings.Repeat("é", 20<<10) // 40 KiB: a separate batch
+	long := strings.Repeat("é", 20<<10) // 40 KiB, which need a separate batch
 	for i := range 80 {
 		appendLog(t, st, "a/1", at(i, "INFO", fmt.Sprint(i, long)))
 	}

@@ -1,5 +1,5 @@
-// Package metrics holds what Prometheus reads of a process. What is measured is the affair of
-// whoever has a Registry; it imports nothing of bijou.
+// Package metrics holds the metrics of a process, and writes them for Prometheus. The users of a Registry
+// choose what to measure.
 package metrics
 
 import (
@@ -15,21 +15,22 @@ import (
 	"time"
 )
 
-// Registry holds the values of metrics. Labels are given in pairs: a name, a value. A nil one holds nothing.
+// Registry holds the values of metrics. Its methods accept labels as pairs of a name and a value. A nil
+// Registry ignores all values.
 type Registry struct {
 	mu     sync.Mutex
-	series map[[2]string]*series // by the metric's name and the labels
-	part   atomic.Pointer[Registry]
+	series map[[2]string]*series    // by the metric's name and the labels
+	part   atomic.Pointer[Registry] // the registry of the last Replace
 }
 
 type series struct {
 	name, labels string
 	kind         string
-	value        float64 // of a histogram: the sum
-	counts       []int   // of a histogram: by bound, the last beyond all of them
+	value        float64 // the sum for a histogram
+	counts       []int   // a histogram's counts by bound; the last is for values above all bounds
 }
 
-// NewRegistry returns one without values.
+// NewRegistry returns a registry without values.
 func NewRegistry() *Registry { return &Registry{series: map[[2]string]*series{}} }
 
 func (r *Registry) changeSeries(kind, name string, labels []string, change func(s *series)) {
@@ -54,8 +55,8 @@ func joinLabels(labels []string) string {
 	return strings.Join(pairs, ",")
 }
 
-// escapeLabel escapes a label's value for the text format, which knows these three escapes only. It
-// replaces bytes that are not UTF-8, since Prometheus would refuse the whole page.
+// escapeLabel escapes a label's value for the text format, which has only these three escapes. It replaces bytes
+// that are not UTF-8, since Prometheus would otherwise refuse the whole page.
 func escapeLabel(value string) string {
 	value = strings.ToValidUTF8(value, "\uFFFD")
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(value)
@@ -76,12 +77,13 @@ func (r *Registry) Remove(name string, labels ...string) {
 	r.changeSeries("gauge", name, labels, func(s *series) { delete(r.series, [2]string{s.name, s.labels}) })
 }
 
-// Add adds n to a counter. With 0 the counter is written before anything is counted.
+// Add adds n to a counter. With n 0 the counter appears in the output before anything is counted.
 func (r *Registry) Add(n int, name string, labels ...string) {
 	r.changeSeries("counter", name, labels, func(s *series) { s.value += float64(n) })
 }
 
-// bounds are a histogram's, in seconds: from a read of a file's store to a hook that installs packages.
+// bounds are the bounds of all histograms, in seconds. They range from a read of a store in a file to a hook that
+// installs packages.
 var bounds = []float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60, 300, 1800}
 
 // Observe counts a duration in a histogram.
@@ -93,8 +95,7 @@ func (r *Registry) Observe(took time.Duration, name string, labels ...string) {
 	})
 }
 
-// Replace writes another registry's values beside the own ones from now on, in place of those of
-// the call before.
+// Replace makes Write also write the values of part, instead of those of the registry in the previous call.
 func (r *Registry) Replace(part *Registry) {
 	if r != nil {
 		r.part.Store(part)
@@ -105,11 +106,12 @@ func (r *Registry) Replace(part *Registry) {
 func (r *Registry) Write(w io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	last := ""
-
-	for _, s := range slices.SortedFunc(maps.Values(r.series), func(a, b *series) int {
+	sorted := slices.SortedFunc(maps.Values(r.series), func(a, b *series) int {
 		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.labels, b.labels))
-	}) {
+	})
+
+	last := ""
+	for _, s := range sorted {
 		if s.name != last {
 			if text := Help(s.name); text != "" {
 				fmt.Fprintln(w, "# HELP", s.name, escapeHelp(text))
@@ -154,7 +156,7 @@ func writeValue(w io.Writer, name, labels string, value float64) {
 
 func formatFloat(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// Result returns the word that a label has for success or failure.
+// Result returns the value of a label for success or failure.
 func Result(succeeded bool) string {
 	if succeeded {
 		return "done"
@@ -162,7 +164,7 @@ func Result(succeeded bool) string {
 	return "failed"
 }
 
-// BoolValue returns 1 for true.
+// BoolValue returns 1 for true and 0 for false.
 func BoolValue(yes bool) float64 {
 	if yes {
 		return 1
@@ -170,7 +172,7 @@ func BoolValue(yes bool) float64 {
 	return 0
 }
 
-// UnixSeconds returns the time as Prometheus writes it; 0 for none.
+// UnixSeconds returns the time in the form that Prometheus uses. It returns 0 for the zero time.
 func UnixSeconds(t time.Time) float64 {
 	if t.IsZero() {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWrite checks that each kind of metric is written in Prometheus' format, and that replaced or
-// removed ones are not written.
+// TestWrite checks that each kind of metric is written in Prometheus' format, and that replaced or removed
+// metrics are not written.
 func TestWrite(t *testing.T) {
 	r := NewRegistry()
 	r.Set(2, "units", "unit", "x/1", "state", `a "b"`)

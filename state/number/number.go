@@ -1,8 +1,7 @@
-// Package number reads JSON and YAML with numbers as they were written, and compares such numbers.
-// A float64 has 53 bits: 9007199254740993 would come out as its neighbour, and 5242880 as 5.24288e+06.
+// Package number decodes JSON and YAML without changing numbers, and compares such numbers. As a float64,
+// 9007199254740993 would become 9007199254740992, and 5242880 would be printed as 5.24288e+06.
 //
-// In memory a number is a [json.Number] wherever a value has no type of its own. The package does no
-// I/O and imports nothing of bijou.
+// If a value has no specific Go type, its numbers are of type [json.Number]. The package does no I/O.
 package number
 
 import (
@@ -43,18 +42,19 @@ func Unmarshal(data []byte, doc any) error {
 	return nil
 }
 
-// maxValues bounds the values of one YAML document, aliases followed.
+// maxValues limits the values of one YAML document, with aliases resolved.
 const maxValues = 50_000
 
 // FromYAML returns the node's value in JSON's types: nil, bool, string, [json.Number], []any and
-// map[string]any. A date stays a string. It returns an error that wraps [ErrNotJSON] for values that JSON
-// cannot express, such as .nan or bytes that are not UTF-8.
+// map[string]any. A date stays a string. It returns [ErrNotJSON] for values that JSON cannot express, such as
+// .nan or bytes that are not UTF-8.
 func FromYAML(n *yaml.Node) (any, error) {
 	left := maxValues
 	return fromYAML(n, &left)
 }
 
-// fromYAML decodes a node. left is how many values may still be decoded: aliases can repeat a node often.
+// fromYAML decodes a node. left is how many more values may be decoded, since aliases can repeat a node many
+// times.
 func fromYAML(n *yaml.Node, left *int) (any, error) {
 	if *left--; *left < 0 {
 		return nil, fmt.Errorf("too big: more than %d values", maxValues)
@@ -87,15 +87,14 @@ func listFromYAML(n *yaml.Node, left *int) (any, error) {
 	return list, nil
 }
 
-// dictionaryFromYAML decodes a dictionary. It leaves merged dictionaries, and duplicate keys, to the yaml
-// package.
+// dictionaryFromYAML decodes a dictionary. The yaml package handles merged dictionaries and duplicate keys.
 func dictionaryFromYAML(n *yaml.Node, left *int) (any, error) {
 	for i := 0; i < len(n.Content); i += 2 {
 		switch key := n.Content[i]; key.ShortTag() {
 		case "!!str", "!!merge":
-			// JSON can have such a key.
+			// These keys are allowed in JSON.
 		default:
-			return nil, fmt.Errorf("line %d: the key %s is not a text: %w", key.Line, key.Value, ErrNotJSON)
+			return nil, fmt.Errorf("line %d: the key %s is not text: %w", key.Line, key.Value, ErrNotJSON)
 		}
 	}
 
@@ -116,6 +115,8 @@ func dictionaryFromYAML(n *yaml.Node, left *int) (any, error) {
 	return dictionary, nil
 }
 
+// scalarFromYAML returns the value of a scalar: nil, a number, a boolean or a text. It returns [ErrNotJSON]
+// if JSON has no such value.
 func scalarFromYAML(n *yaml.Node) (value any, err error) {
 	switch n.ShortTag() {
 	case "!!null":
@@ -129,15 +130,18 @@ func scalarFromYAML(n *yaml.Node) (value any, err error) {
 
 	text := n.Value
 	if n.ShortTag() == "!!binary" {
-		err = n.Decode(&text)
+		if err := n.Decode(&text); err != nil {
+			return nil, err
+		}
 	}
-	if err == nil && !utf8.ValidString(text) {
-		err = fmt.Errorf("line %d: bytes that are not UTF-8: %w", n.Line, ErrNotJSON)
+	if !utf8.ValidString(text) {
+		return nil, fmt.Errorf("line %d: bytes that are not UTF-8: %w", n.Line, ErrNotJSON)
 	}
-	return text, err
+	return text, nil
 }
 
-// numberFromYAML returns a number with its digits. It turns YAML's own forms (0x1f, 1_000, +5) into JSON's.
+// numberFromYAML returns a number with the digits of the document. It converts forms that only YAML has
+// (0x1f, 1_000, +5).
 func numberFromYAML(n *yaml.Node) (any, error) {
 	plain := strings.ReplaceAll(strings.TrimPrefix(n.Value, "+"), "_", "")
 	if isJSON(plain) {
@@ -161,8 +165,8 @@ func isJSON(text string) bool {
 	return text != "" && (text[0] == '-' || '0' <= text[0] && text[0] <= '9') && json.Valid([]byte(text))
 }
 
-// Normalize returns a value of Go's or YAML's types in JSON's, with numbers as [json.Number]. It returns
-// [ErrNotJSON] if JSON cannot express the value.
+// Normalize converts a value to JSON's types, with numbers as [json.Number]. It returns [ErrNotJSON] if JSON
+// cannot express the value.
 func Normalize(value any) (out any, err error) {
 	data, err := json.Marshal(value)
 	if err != nil || Unmarshal(data, &out) != nil {
@@ -171,11 +175,11 @@ func Normalize(value any) (out any, err error) {
 	return out, nil
 }
 
-// Compare returns -1, 0 or 1 as a is less than b, equal to it, or greater. It compares exact values, also
-// those that no float64 can hold.
+// Compare returns -1 if a is less than b, 0 if they are equal, and 1 if a is greater. It compares exact
+// values, even those that a float64 cannot represent.
 func Compare(a, b json.Number) int { return rational(a).Cmp(rational(b)) }
 
-// Whole returns the number in plain digits; ok is false unless it is a whole one, such as 3, 3.0 or 1e3.
+// Whole returns a whole number, such as 3, 3.0 or 1e3, in plain digits. For any other number ok is false.
 func Whole(n json.Number) (digits json.Number, ok bool) {
 	value := rational(n)
 	if !value.IsInt() {
@@ -184,12 +188,12 @@ func Whole(n json.Number) (digits json.Number, ok bool) {
 	return json.Number(value.Num().String()), true
 }
 
-// tiny is the size below which a float64 stands for a number: the exact value of 1e-999999999
-// would fill the memory.
+// tiny is the limit for exact values. For numbers closer to 0, rational uses a float64, since the exact value
+// of 1e-999999999 would fill the memory.
 const tiny = 1e-300
 
-// rational returns the exact value of a number. For one very near to 0 it returns the value of the float64,
-// and for one outside a float64's range the largest float64.
+// rational returns the exact value of a number. If the number is very close to 0, it returns the value of the
+// nearest float64. If the number is out of range for a float64, it returns the largest or smallest float64.
 func rational(n json.Number) *big.Rat {
 	f, _ := strconv.ParseFloat(n.String(), 64)
 	if math.IsInf(f, 0) {
@@ -225,8 +229,8 @@ func Equal(a, b any) bool {
 	return a == b
 }
 
-// Printable is a number that YAML and JSON print as it is written: yaml.v3 takes a [json.Number] for
-// a text, and puts it in quotes.
+// Printable is a number that YAML and JSON print unchanged. It is needed since yaml.v3 treats a [json.Number]
+// as a string, and quotes it.
 type Printable json.Number
 
 // MarshalJSON implements [json.Marshaler].
@@ -262,7 +266,7 @@ func ForPrinting(value any) any {
 	return value
 }
 
-// DictionaryForPrinting is [ForPrinting] for a dictionary; nil stays nil.
+// DictionaryForPrinting is [ForPrinting] for a dictionary. It returns nil for nil.
 func DictionaryForPrinting(dictionary map[string]any) map[string]any {
 	if dictionary == nil {
 		return nil

@@ -8,20 +8,24 @@ import (
 	"os"
 )
 
-// Digest returns the sum of the data.
+// Digest returns the SHA-256 sum of the data as hexadecimal digits.
 func Digest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }
 
-// DigestReader returns the sum of all that is read, and its size in bytes.
+// DigestReader reads r to its end. It returns the SHA-256 sum of the content, and its size in bytes.
 func DigestReader(r io.Reader) (sum string, size int64, err error) {
 	hash := sha256.New()
 	size, err = io.Copy(hash, r)
-	return hex.EncodeToString(hash.Sum(nil)), size, err
+	if err != nil {
+		return "", size, err
+	}
+
+	return hex.EncodeToString(hash.Sum(nil)), size, nil
 }
 
-// DigestFile returns the sum of a file, and its size in bytes.
+// DigestFile returns the SHA-256 sum of a file, and its size in bytes.
 func DigestFile(path string) (sum string, size int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -31,7 +35,7 @@ func DigestFile(path string) (sum string, size int64, err error) {
 	return DigestReader(f)
 }
 
-// DigestFile384 returns the SHA-384 of a file.
+// DigestFile384 returns the SHA-384 sum of a file.
 func DigestFile384(path string) (sum string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -40,6 +44,9 @@ func DigestFile384(path string) (sum string, err error) {
 	defer f.Close()
 
 	hash := sha512.New384()
-	_, err = io.Copy(hash, f)
-	return hex.EncodeToString(hash.Sum(nil)), err
+	if _, err := io.Copy(hash, f); err != nil {
+		return "", err
+	}
+
+	return hex.EncodeToString(hash.Sum(nil)), nil
 }

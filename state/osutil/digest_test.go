@@ -10,7 +10,7 @@ import (
 )
 
 func TestDigest(t *testing.T) {
-	const sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // FIPS 180-4's example
+	const sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // the example in FIPS 180-4
 	if got := Digest([]byte("abc")); got != sum {
 		t.Error(got)
 	}

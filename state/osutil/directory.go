@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MkdirAll is os.MkdirAll, and syncs the parent of each folder that it makes. It
-// syncs the parent of the first one that is there, too: the process that made it may have
-// been killed before it synced.
+// MkdirAll does what os.MkdirAll does, and syncs the parent of each directory that it creates. It also syncs the
+// parent of the last directory that exists, since the process that created that directory may have been killed
+// before it synced the parent.
 func MkdirAll(path string, perm fs.FileMode) error {
 	return mkdirAll(filepath.Clean(path), perm, SyncDir)
 }
 
-// Remove removes a file for good. It is no error if there is none: then it makes sure that none comes back,
-// since a process that has removed it may have been killed before it synced.
+// Remove removes a file durably. It returns no error if the file does not exist. Even then it syncs the
+// directory, since the process that removed the file may have been killed before its sync.
 func Remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -32,7 +32,7 @@ func Remove(path string) error {
 	return err
 }
 
-// SyncDir makes the names in a folder durable, and the removal of others.
+// SyncDir makes the current names in a directory durable, including removals.
 func SyncDir(folder string) error {
 	f, err := os.Open(folder)
 	if err != nil {
@@ -52,8 +52,8 @@ func SyncAll(folder string) error {
 	})
 }
 
-// SyncFileSystem makes all durable that is on the file system of a folder. Of thousands of files that is
-// quicker than each by itself.
+// SyncFileSystem syncs the whole file system of a directory. For thousands of files this is faster than
+// syncing each file.
 func SyncFileSystem(folder string) error {
 	f, err := os.Open(folder)
 	if err != nil {
@@ -63,8 +63,8 @@ func SyncFileSystem(folder string) error {
 	return errors.Join(err, f.Close())
 }
 
-// mkdirAll makes a directory and its parents. It syncs after each one, before it makes the next, so that
-// only the last one can be lost in a loss of power.
+// mkdirAll creates a directory and its parents. It syncs after each directory, before it creates the next, so
+// that only the last directory can be lost in a power loss.
 func mkdirAll(path string, perm fs.FileMode, sync func(folder string) error) error {
 	parent := filepath.Dir(path)
 	if isFolder(path) {
@@ -80,11 +80,9 @@ func mkdirAll(path string, perm fs.FileMode, sync func(folder string) error) err
 		}
 	}
 
+	// Another process may have created the directory in the meantime.
 	err := os.Mkdir(path, perm)
-	if errors.Is(err, fs.ErrExist) && isFolder(path) { // another process was quicker
-		err = nil
-	}
-	if err != nil {
+	if err != nil && !(errors.Is(err, fs.ErrExist) && isFolder(path)) {
 		return err
 	}
 
@@ -96,13 +94,14 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// isUnsyncable reports whether err means that a directory cannot be synced, because this process may not
-// change it or it is not on a disk. This process has then made nothing in it.
+// isUnsyncable reports whether err says that a directory cannot be synced, because this process has no right
+// to change it or it is not on a disk. In both cases this process has no changes to sync.
 func isUnsyncable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EINVAL)
 }
 
-// RemoveAllBut empties the folder except for the entry of that name; "" keeps none.
+// RemoveAllBut removes everything in the directory except the entry keep. If keep is empty, it removes
+// everything.
 func RemoveAllBut(dir, keep string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMkdirAll checks which directories are synced, in which order, and that each is synced before the
-// next one is made.
+// TestMkdirAll checks which directories are synced and in which order. Each must be synced before the next
+// one is created.
 func TestMkdirAll(t *testing.T) {
 	for _, test := range []struct {
 		name, path string
@@ -52,8 +52,8 @@ func TestMkdirAll(t *testing.T) {
 	}
 }
 
-// TestMkdirAllFails checks that a failed sync is an error, unless the directory cannot be read and
-// nothing was made in it. A file in the way is an error too.
+// TestMkdirAllFails checks that a failed sync is an error, unless the directory cannot be read and no
+// directory was created in it. A file in place of a directory is an error too.
 func TestMkdirAllFails(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
@@ -103,7 +103,7 @@ func TestSyncAll(t *testing.T) {
 	}
 }
 
-// TestRemove checks that removing a file succeeds if the file or its directory is already gone.
+// TestRemove checks that the removal of a file succeeds if the file or its directory is already gone.
 func TestRemove(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "file")
@@ -135,7 +135,7 @@ func TestExplain(t *testing.T) {
 		want string
 	}{
 		{&fs.PathError{Op: "read", Path: "f", Err: syscall.EIO}, "read f: input/output error (look for the disk's errors in dmesg)"},
-		{&fs.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC}, "write f: no space left on device (make room on the disk)"},
+		{&fs.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC}, "write f: no space left on device (free some space on the disk)"},
 		{&fs.PathError{Op: "open", Path: "f", Err: syscall.EROFS}, "open f: read-only file system (mount the disk for writing)"},
 		{&fs.PathError{Op: "open", Path: "f", Err: syscall.ENOENT}, "open f: no such file or directory"},
 	} {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// openProgram makes a program and leaves it open for writing.
+// openProgram creates a program and keeps it open for writing.
 func openProgram(t *testing.T) *os.File {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(t.TempDir(), "program"), os.O_CREATE|os.O_WRONLY, 0o755)
@@ -65,5 +65,6 @@ func TestBlockForks(t *testing.T) {
 		syscall.ForkLock.Unlock()
 	}
 	unblock()
-	_ = exec.Command("true").Run() // which would hang
+	// This would hang if forks were still blocked.
+	_ = exec.Command("true").Run()
 }

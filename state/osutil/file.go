@@ -12,20 +12,22 @@ import (
 // Option changes how a file is written.
 type Option int
 
-// ExactMode gives the file its mode whatever umask this process has, and whatever mode the file had
-// before: others are to read it, or execute it.
+// ExactMode gives the file its mode regardless of the umask and of the file's previous mode. It is for files that
+// other users must be able to read or execute.
 const ExactMode Option = iota + 1
 
-// WriteFile replaces a file. After a loss of power the file has either its old or its new content. Once
-// WriteFile has returned, it has the new one. An existing file keeps its mode, unless ExactMode is given.
+// WriteFile replaces a file. After a power loss the file has either its old or its new content. Once
+// WriteFile has returned, the file has its new content. An existing file keeps its mode, unless ExactMode is
+// given.
 //
-// A file with an executable mode can be executed at once. While it is open for writing this process forks
-// no child, since the child would inherit the descriptor and cause ETXTBSY.
+// A file with an executable mode can be executed immediately. While such a file is open for writing, this
+// process does not fork, since a child would inherit the descriptor, and the file could not be executed
+// (ETXTBSY).
 func WriteFile(path string, data []byte, mode fs.FileMode, options ...Option) error {
 	return writeFile(path, data, mode, options, SyncDir)
 }
 
-// writeFile writes the file by way of a temporary one, so that a reader sees the old or the new content.
+// writeFile writes a temporary file and renames it, so that a reader sees either the old or the new content.
 func writeFile(path string, data []byte, mode fs.FileMode, options []Option, sync func(folder string) error) error {
 	if mode&0o111 != 0 {
 		syscall.ForkLock.RLock()
@@ -51,19 +53,20 @@ func writeFile(path string, data []byte, mode fs.FileMode, options []Option, syn
 	return f.Commit()
 }
 
-// writeChunkSize is in bytes. Of larger pieces Linux makes as large pages, which are mapped whole:
-// a hook tool, which runs a few of its pages, would be charged with three times the memory.
+// writeChunkSize is the size of one write, in bytes. For larger writes Linux uses larger pages in its cache,
+// and maps each of them as a whole. A hook tool, which executes only a few of its pages, would then be
+// charged for three times the memory.
 const writeChunkSize = 64 << 10
 
-// File is a file that is written beside its place, for content that is not held in memory.
+// File is a file that is written under a temporary name, for content that is not held in memory.
 type File struct {
 	pending *renameio.PendingFile
 	path    string
 	sync    func(folder string) error
 }
 
-// Create begins to write a file, which Commit puts into its place. It is for files that nobody executes,
-// and gives them the mode also if there is one already.
+// Create starts to write a file, which Commit moves to its path. The file gets the mode even if it replaces a
+// file with a different mode. Create is for files that nobody executes.
 func Create(path string, mode fs.FileMode, options ...Option) (*File, error) {
 	return create(path, mode, options)
 }
@@ -84,7 +87,7 @@ func create(path string, mode fs.FileMode, options []Option, how ...renameio.Opt
 // Write appends to the file.
 func (f *File) Write(p []byte) (int, error) { return f.pending.Write(p) }
 
-// Commit puts the file into its place, as WriteFile does.
+// Commit moves the file to its path durably, as WriteFile does.
 func (f *File) Commit() error {
 	if err := f.pending.CloseAtomicallyReplace(); err != nil {
 		return err
@@ -92,15 +95,16 @@ func (f *File) Commit() error {
 	return syncPlace(filepath.Dir(f.path), f.sync)
 }
 
-// Discard removes the file's draft, unless it was committed.
+// Discard removes the temporary file, unless it was committed.
 func (f *File) Discard() {
+	// A temporary file that stays is harmless.
 	_ = f.pending.Cleanup()
 }
 
-// Symlink makes links to the target. It replaces a file that has a link's name, in one rename.
+// Symlink creates symlinks to the target. It replaces existing files atomically.
 func Symlink(target string, links ...string) error { return symlink(target, links, SyncDir) }
 
-// symlink makes or replaces the links, and syncs their directories.
+// symlink creates or replaces the symlinks, and syncs their directories.
 func symlink(target string, links []string, sync func(folder string) error) error {
 	var folders []string
 	for _, link := range links {
@@ -120,8 +124,8 @@ func symlink(target string, links []string, sync func(folder string) error) erro
 	return nil
 }
 
-// syncPlace syncs a directory after a file was put into it. It returns no error if the directory cannot be
-// synced at all, since the file is in its place.
+// syncPlace syncs a directory after a file was moved into it. It returns no error if the directory cannot be
+// synced at all; see isUnsyncable.
 func syncPlace(folder string, sync func(folder string) error) error {
 	err := sync(folder)
 	if isUnsyncable(err) {

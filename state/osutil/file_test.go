@@ -29,13 +29,13 @@ func TestWriteFile(t *testing.T) {
 	}
 }
 
-// TestWriteFileSyncs checks that the directory is synced once the file is in place. Until then no child
-// can be forked that would inherit an executable that is open for writing.
+// TestWriteFileSyncs checks that the directory is synced once the file is in place. Until then this process
+// must not fork a child, since the child would inherit an executable that is open for writing.
 func TestWriteFileSyncs(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		mode       fs.FileMode
-		err        error // of the sync
+		err        error // the error of the sync
 		fails      bool
 		mayForkNow bool
 	}{
@@ -114,8 +114,7 @@ func TestWriteFileMode(t *testing.T) {
 	}
 }
 
-// TestCreate checks that a file appears with its commit, and that a discarded one leaves nothing
-// behind.
+// TestCreate checks that a file appears when it is committed, and that no part of a discarded file remains.
 func TestCreate(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -157,8 +156,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestSymlink checks that symlinks replace files with their names, and that each directory is synced
-// once.
+// TestSymlink checks that symlinks replace files with the same names, and that each directory is synced once.
 func TestSymlink(t *testing.T) {
 	dir := t.TempDir()
 	links := []string{filepath.Join(dir, "a", "one"), filepath.Join(dir, "b", "two"), filepath.Join(dir, "a", "three")}

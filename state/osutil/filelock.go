@@ -9,62 +9,62 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLocked is TryLockFile's error if another one has the lock.
+// ErrLocked is returned by functions that do not wait, such as TryLockFile, if another descriptor has the lock.
 const ErrLocked = unix.EWOULDBLOCK
 
-// LockFile locks a folder or file that is there. It blocks as long as another one has the lock.
+// LockFile locks an existing file or directory. It blocks while another descriptor has the lock.
 func LockFile(path string) (*os.File, error) { return lock(path, os.O_RDONLY, unix.LOCK_EX) }
 
-// TryLockFile opens and locks a file or directory. flag holds the flags of os.OpenFile, which may create
-// it. It returns ErrLocked if another descriptor has the lock. It returns fs.ErrNotExist if the file or its
-// directory does not exist, or was removed meanwhile.
+// TryLockFile opens and locks a file or directory. flag has the flags for os.OpenFile, which can create the
+// file. It returns ErrLocked if another descriptor has the lock. It returns fs.ErrNotExist if the file or its
+// directory does not exist, or was removed in the meantime.
 func TryLockFile(path string, flag int) (*os.File, error) {
 	return lock(path, flag, unix.LOCK_EX|unix.LOCK_NB)
 }
 
-// TryShare does what TryLockFile does for a shared lock: several may have it while nobody has it alone.
+// TryShare does what TryLockFile does, for a shared lock. Several descriptors can have a shared lock, while no
+// descriptor has an exclusive lock.
 func TryShare(path string, flag int) (*os.File, error) {
 	return lock(path, flag, unix.LOCK_SH|unix.LOCK_NB)
 }
 
-// Share opens a file with the flags of os.OpenFile, and takes its lock together with others. It blocks as
-// long as another process has the lock alone.
+// Share does what TryShare does, but blocks while another descriptor has an exclusive lock.
 func Share(path string, flag int) (*os.File, error) { return lock(path, flag, unix.LOCK_SH) }
 
-// TryAlone turns a shared lock into an exclusive one. It returns ErrLocked if others share the lock; the
-// shared lock stays then.
+// TryAlone turns a shared lock into an exclusive lock. If other descriptors share the lock, it returns
+// ErrLocked, and the caller keeps the shared lock.
 func TryAlone(f *os.File) error {
 	err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {
 		return nil
 	}
 
-	// The system has given up the shared lock to try for the other one.
+	// The kernel releases the shared lock before it tries to take the exclusive lock.
 	if shareErr := ShareAgain(f); shareErr != nil {
 		return shareErr
 	}
 	return err
 }
 
-// ShareAgain lets others share a lock that the caller had alone. It blocks as long as another process has
-// it alone.
+// ShareAgain turns an exclusive lock into a shared lock. It blocks while another descriptor has an exclusive
+// lock.
 func ShareAgain(f *os.File) error { return flock(f, unix.LOCK_SH) }
 
-// lock opens and locks the file. It returns an error if the file was replaced meanwhile, since the lock then
-// says nothing.
+// lock opens and locks the file. It returns fs.ErrNotExist if the file was removed or replaced in the
+// meantime, since a lock of the old file is useless.
 func lock(path string, flag, how int) (*os.File, error) {
 	f, err := os.OpenFile(path, flag, 0o600)
 	if err != nil {
 		return nil, err
 	}
 
-	err = flock(f, how)
-	if err == nil && !isSameFile(f, path) {
-		err = fmt.Errorf("%s was removed meanwhile: %w", path, fs.ErrNotExist)
-	}
-	if err != nil {
+	if err := flock(f, how); err != nil {
 		f.Close()
 		return nil, err
+	}
+	if !isSameFile(f, path) {
+		f.Close()
+		return nil, fmt.Errorf("%s was removed while it was being locked: %w", path, fs.ErrNotExist)
 	}
 
 	return f, nil
@@ -79,6 +79,7 @@ func flock(f *os.File, how int) error {
 	}
 }
 
+// isSameFile reports whether the path still leads to the open file.
 func isSameFile(f *os.File, path string) bool {
 	opened, errA := f.Stat()
 	named, errB := os.Stat(path)

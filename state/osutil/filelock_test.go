@@ -47,8 +47,8 @@ func TestTryLock(t *testing.T) {
 	}
 }
 
-// TestRemovedMeanwhile checks that a process gets no lock if the holder removed the file while it
-// waited.
+// TestRemovedMeanwhile checks that a process does not get the lock if the holder removes the file while the
+// process waits.
 func TestRemovedMeanwhile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	f, err := os.Create(path)

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// lockInterval is how often LockDir looks whether the lock is free.
+// lockInterval is how often LockDir tries to get the lock.
 const lockInterval = 10 * time.Millisecond
 
-// LockDir makes a directory with mode 0700 and locks it. It waits while another process has the lock, until ctx is
-// done. The lock ends when the returned file, and every copy of it that a child has, is closed.
+// LockDir creates a directory with mode 0700, if necessary, and locks it. While another process has the lock,
+// it waits until ctx is done. The lock ends when the returned file, and each copy of it in a child, is
+// closed.
 func LockDir(ctx context.Context, path string) (*os.File, error) {
 	for {
 		lock, err := TryLockDir(path)
@@ -27,13 +28,13 @@ func LockDir(ctx context.Context, path string) (*os.File, error) {
 		select {
 		case <-time.After(lockInterval):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("cannot lock %q, which another process has: %w", path, ctx.Err())
+			return nil, fmt.Errorf("cannot lock %q, which another process has locked: %w", path, ctx.Err())
 		}
 	}
 }
 
-// TryLockDir is [LockDir] without waiting. It returns nil if another process has the lock, or has removed the
-// directory meanwhile.
+// TryLockDir does what [LockDir] does, without waiting. It returns a nil file and no error if another process
+// has the lock, or has removed the directory in the meantime.
 func TryLockDir(path string) (*os.File, error) {
 	if err := MkdirAll(path, 0o700); err != nil {
 		return nil, err

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isMount reports whether something is mounted on a directory. It reads mountinfo, since a directory that
-// is bound from the same file system looks like any other.
+// isMount reports whether something is mounted on a directory. It reads mountinfo, since stat does not show a
+// bind mount from the same file system.
 func isMount(folder string) bool {
 	path, err := filepath.EvalSymlinks(folder)
 	if err != nil {
@@ -39,21 +39,23 @@ func IsEmptyDir(folder string) (bool, error) {
 	return len(entries) == 0, err
 }
 
-// MountTmpfs mounts a file system of that size in memory on a folder, unless there is one.
+// MountTmpfs mounts a tmpfs of this size on a directory, unless something is mounted there.
 func MountTmpfs(folder string, mib int64) error {
 	if isMount(folder) {
 		return nil
 	}
-	if err := unix.Mount("tmpfs", folder, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=755,size=%dm", mib)); err != nil {
+
+	options := fmt.Sprintf("mode=755,size=%dm", mib)
+	if err := unix.Mount("tmpfs", folder, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return fmt.Errorf("cannot mount a tmpfs on %s: %w", folder, err)
 	}
 
 	return nil
 }
 
-// BindMount makes a directory visible at a location, which must be an empty directory or missing. It first
-// makes note, a symlink to the location, from which [ReleaseMount] learns where the mount is. It may be
-// repeated.
+// BindMount makes a directory visible at a location. The location must be an empty directory or missing.
+// Before that, BindMount creates note, a symlink to the location, which [ReleaseMount] needs. BindMount is
+// idempotent.
 func BindMount(folder, location, note string, readOnly bool) error {
 	if to, err := os.Readlink(note); err != nil || to != location {
 		if err := moveNote(note, location); err != nil {
@@ -77,9 +79,9 @@ func BindMount(folder, location, note string, readOnly bool) error {
 	return nil
 }
 
-// moveNote releases the location that the note records, and then records a different one.
+// moveNote releases the location that the note records, and then records the new location.
 func moveNote(note, location string) error {
-	if err := ReleaseMount(note, false); err != nil {
+	if err := ReleaseMount(note, IfUnused); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(note), 0o755); err != nil {
@@ -89,14 +91,15 @@ func moveNote(note, location string) error {
 	return os.Symlink(location, note)
 }
 
+// isSame reports whether both paths lead to the same file or directory.
 func isSame(a, b string) bool {
 	one, err := os.Stat(a)
 	other, otherErr := os.Stat(b)
 	return err == nil && otherErr == nil && os.SameFile(one, other)
 }
 
-// bindFolder mounts a directory on a location. A user who may not mount gets a symlink at the location
-// instead, unless the mount must be read-only.
+// bindFolder mounts a directory on a location. If this process does not have the right to mount, it creates a
+// symlink at the location instead, unless the mount must be read-only.
 func bindFolder(folder, location string, readOnly bool) error {
 	if to, err := os.Readlink(location); err == nil {
 		return fmt.Errorf("%s is a link to %s", location, to)
@@ -113,15 +116,12 @@ func bindFolder(folder, location string, readOnly bool) error {
 		return err
 	}
 	if !empty {
-		return fmt.Errorf("%s is not empty, and mounting would hide its content: move the content away", location)
+		return fmt.Errorf("%s is not empty, and a mount would hide its content: move the content away", location)
 	}
 
 	err = unix.Mount(folder, location, "", unix.MS_BIND, "")
 	if errors.Is(err, unix.EPERM) && !readOnly {
-		err = os.Remove(location)
-		if err == nil {
-			err = os.Symlink(folder, location)
-		}
+		err = replaceBySymlink(location, folder)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot bind %s at %s: %w", folder, location, err)
@@ -130,10 +130,25 @@ func bindFolder(folder, location string, readOnly bool) error {
 	return nil
 }
 
-// ReleaseMount unmounts the location recorded in note, or removes the symlink there, and removes note. It
-// returns an error while processes have files open below the location. With lazily it does not, and these
-// processes keep their files.
-func ReleaseMount(note string, lazily bool) error {
+// replaceBySymlink replaces an empty directory with a symlink to the target.
+func replaceBySymlink(dir, target string) error {
+	if err := os.Remove(dir); err != nil {
+		return err
+	}
+	return os.Symlink(target, dir)
+}
+
+// UnmountMode says what happens if processes have files open on the mount.
+type UnmountMode int
+
+const (
+	IfUnused UnmountMode = iota // the unmount fails
+	Lazily                      // the processes keep their open files
+)
+
+// ReleaseMount unmounts the location recorded in note, or removes the symlink there, and then removes note. With
+// IfUnused, it returns an error while processes have files open below the location.
+func ReleaseMount(note string, mode UnmountMode) error {
 	location, err := os.Readlink(note)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -142,15 +157,9 @@ func ReleaseMount(note string, lazily bool) error {
 		return err
 	}
 
-	if to, linkErr := os.Readlink(location); linkErr == nil {
-		if strings.HasSuffix(to, filepath.Base(note)) { // and nobody else's
-			err = os.Remove(location)
-		}
-	} else {
-		err = Unmount(location, lazily)
-	}
+	err = releaseLocation(location, filepath.Base(note), mode)
 	if errors.Is(err, unix.EBUSY) {
-		return fmt.Errorf("processes use %s: end them", location)
+		return fmt.Errorf("processes use %s: end these processes", location)
 	}
 	if err != nil {
 		return fmt.Errorf("cannot release %s: %w", location, err)
@@ -159,11 +168,26 @@ func ReleaseMount(note string, lazily bool) error {
 	return os.Remove(note)
 }
 
-// Unmount unmounts a directory. With lazily, processes keep the files that they have open. It does nothing
-// if nothing is mounted there.
-func Unmount(folder string, lazily bool) error {
+// releaseLocation unmounts the location, or removes the symlink there if its target ends with name. BindMount did
+// not create a symlink with a different target.
+func releaseLocation(location, name string, mode UnmountMode) error {
+	to, err := os.Readlink(location)
+	if err != nil {
+		// It is not a symlink.
+		return Unmount(location, mode)
+	}
+	if !strings.HasSuffix(to, name) {
+		return nil
+	}
+
+	return os.Remove(location)
+}
+
+// Unmount unmounts a directory. With IfUnused, it returns EBUSY while processes have files open there. It does
+// nothing if nothing is mounted there.
+func Unmount(folder string, mode UnmountMode) error {
 	flags := unix.UMOUNT_NOFOLLOW
-	if lazily {
+	if mode == Lazily {
 		flags |= unix.MNT_DETACH
 	}
 	if !isMount(folder) {
@@ -173,10 +197,11 @@ func Unmount(folder string, lazily bool) error {
 	return unix.Unmount(folder, flags)
 }
 
-// RemoveAll removes a folder with all that it holds. It moves it aside first, so that nobody finds half of it.
+// RemoveAll removes a directory with all of its content, and unmounts it if necessary. It first renames the
+// directory, so that no process finds only a part of it.
 func RemoveAll(folder string) error {
 	aside := filepath.Join(filepath.Dir(folder), ".removing-"+filepath.Base(folder))
-	if err := Unmount(folder, true); err != nil {
+	if err := Unmount(folder, Lazily); err != nil {
 		return fmt.Errorf("cannot unmount %s: %w", folder, err)
 	}
 	if err := os.Rename(folder, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {

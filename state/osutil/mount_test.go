@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestFolderStopsAtTheFirstFailure checks that nothing else is done or reported if a note cannot be
-// released.
+// TestFolderStopsAtTheFirstFailure checks that the call stops at the first failure: if a note cannot be
+// released, the call must do nothing else, and must report only this failure.
 func TestFolderStopsAtTheFirstFailure(t *testing.T) {
 	dir := t.TempDir()
 	folder, location := filepath.Join(dir, "folder"), filepath.Join(dir, "location")
@@ -34,7 +34,7 @@ func TestFolderStopsAtTheFirstFailure(t *testing.T) {
 	}
 }
 
-// TestFolderMovesItsNote checks that the note of an old location is replaced by that of the new one.
+// TestFolderMovesItsNote checks that the note of the new location replaces the note of the old one.
 func TestFolderMovesItsNote(t *testing.T) {
 	dir := t.TempDir()
 	note, location := filepath.Join(dir, "notes", "data-0"), filepath.Join(dir, "new")

@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// ProcStat has the fields of /proc/PID/stat (proc(5)) from the third on: the second is a name in
-// parentheses that may hold anything.
+// ProcStat holds the fields of /proc/PID/stat, which proc(5) describes, from the third field on. The second
+// field is a name in parentheses, which can contain any characters.
 type ProcStat []string
 
-// ReadProcStat returns an error for a process that is not there.
+// ReadProcStat reads the fields of a process. It returns an error if there is no such process.
 func ReadProcStat(pid int) (ProcStat, error) {
 	path := "/proc/" + strconv.Itoa(pid) + "/stat"
 	data, err := os.ReadFile(path)
@@ -23,7 +23,7 @@ func ReadProcStat(pid int) (ProcStat, error) {
 
 	s := ProcStat(strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:])))
 	if len(s) < 49 {
-		return nil, fmt.Errorf("unknown form of %s", path)
+		return nil, fmt.Errorf("unknown format of %s", path)
 	}
 
 	return s, nil
@@ -35,13 +35,13 @@ func (s ProcStat) Field(n int) string { return s[n-3] }
 // Start returns when the process started, in clock ticks after the boot.
 func (s ProcStat) Start() string { return s.Field(22) }
 
-// IsGone reports whether the process has ended, and its parent only has not been told.
+// IsGone reports whether the process has exited, and only its parent has not waited for it yet.
 func (s ProcStat) IsGone() bool { return s.Field(3) == "Z" || s.Field(3) == "X" }
 
 // IsStopped reports whether a signal or a tracer has stopped the process.
 func (s ProcStat) IsStopped() bool { return s.Field(3) == "T" || s.Field(3) == "t" }
 
-// BootID returns the id of the machine's boot; "" where it cannot be read.
+// BootID returns the id of the host's current boot, or "" if it cannot be read.
 var BootID = sync.OnceValue(func() string {
 	data, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(data))

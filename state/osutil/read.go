@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// ReadUpTo reads a file whose name comes from a user, and which may be large, a device, or a pipe without end. It
-// returns an error once the file has more bytes than the limit.
+// ReadUpTo reads a file. It returns an error if the file has more than limit bytes. It is for files that
+// users name, since a user can name a large file, a device or an endless pipe.
 func ReadUpTo(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -19,7 +19,8 @@ func ReadUpTo(path string, limit int64) ([]byte, error) {
 	return ReadAllUpTo(f, strconv.Quote(path), limit)
 }
 
-// ReadAllUpTo is like [ReadUpTo], for a reader that is open already. Errors call it name.
+// ReadAllUpTo does what [ReadUpTo] does, for an open reader. Its errors contain name, which describes the
+// reader.
 func ReadAllUpTo(r io.Reader, name string, limit int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil {

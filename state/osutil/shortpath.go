@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WithShortPath calls f with another path of the same file, of some 40 bytes and the file's name,
-// which is valid until f returns. It is for sockets: all that their address has room for is 107
-// bytes. The file need not be there, but its directory must.
+// WithShortPath calls f with another path for the same file, which is valid until f returns. The path has
+// about 40 bytes and the file's name. It is for sockets, whose paths are limited to 107 bytes. The file's
+// directory must exist, but the file need not.
 func WithShortPath(path string, f func(short string) error) error {
 	dir := filepath.Dir(path)
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

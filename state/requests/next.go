@@ -2,30 +2,30 @@ package requests
 
 import "bijou/state"
 
-// Case is one request, with what is there by now of what it is about.
+// Case is one request, with the current records of its unit and relation.
 type Case struct {
 	state.Request
-	Unit     state.Life // empty: the unit is gone
-	Related  state.Life // of the relation; empty: it is gone, or the request is about none
-	IsMember bool       // the unit is in the relation
-	Members  bool       // there are units in the relation
-	Lacks    bool       // the relation gives the unit a subordinate unit that it does not have
+	Unit     state.Life // life of the unit; empty if the unit is gone
+	Related  state.Life // life of the relation; empty if the relation is gone, or the request does not have one
+	IsMember bool       // whether the unit is in the relation
+	Members  bool       // whether there are units in the relation
+	Lacks    bool       // whether the relation requires a subordinate unit that the unit does not have
 }
 
-// Step is what the leader does about a request.
+// Step is what the leader does with a request.
 type Step string
 
-// The steps. All but Keep end with the removal of the request, and are idempotent.
+// The steps are idempotent. All except Keep end with the removal of the request.
 const (
-	Keep           Step = "keep"   // it is of a kind that this binary does not know: another leader may
-	Forget         Step = "forget" // nothing follows from it any more
+	Keep           Step = "keep"   // this binary cannot carry out the request's kind, but another leader may be able to
+	Forget         Step = "forget" // the request no longer has an effect
 	RemoveUnit     Step = "remove unit"
-	RemoveRelation Step = "remove relation" // and services that have waited for its end
+	RemoveRelation Step = "remove relation" // also removes services that have waited for the relation's end
 	AddSubordinate Step = "add subordinate"
 )
 
-// Next decides what is done about a request. It believes the records and not the request: an agent can
-// ask for nothing that does not follow from them.
+// Next returns the step for a request. It relies on the records and not on the request, so that an agent
+// cannot cause anything that does not follow from the records.
 func Next(c Case) Step {
 	switch {
 	case c.Kind == state.RequestRemoval && c.Unit == state.Dead:

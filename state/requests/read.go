@@ -5,6 +5,7 @@ import (
 
 	"bijou/state"
 	"bijou/state/keys"
+	"bijou/state/keyspace"
 )
 
 // readRequested reads the cases of all requests.
@@ -17,8 +18,9 @@ func readRequested(v *state.View) ([]Case, error) {
 	return readCases(v, all)
 }
 
-// readEverything adds to the requests those that nobody has made: a binary that makes none has died
-// before it removed what it was to remove, or an operator's command has.
+// readEverything reads the cases of all requests, and of work that nobody has requested. Such work is left if
+// an older binary, which does not make requests, or an operator's command was killed before it finished a
+// removal.
 func readEverything(v *state.View) ([]Case, error) {
 	all, err := v.Requests()
 	if err != nil {
@@ -48,7 +50,7 @@ func readEverything(v *state.View) ([]Case, error) {
 	return readCases(v, all)
 }
 
-// readCases reads the records that decide about the requests.
+// readCases reads the records on which the decisions about the requests depend.
 func readCases(v *state.View, requests []state.Request) ([]Case, error) {
 	var records []string
 	for _, r := range requests {
@@ -59,7 +61,7 @@ func readCases(v *state.View, requests []state.Request) ([]Case, error) {
 			records = append(records, keys.Relation(r.Relation))
 		}
 	}
-	if err := v.Keys().Prefetch(records...); err != nil {
+	if err := v.Keys().Prefetch(keyspace.Exactly(records...)); err != nil {
 		return nil, err
 	}
 
@@ -67,7 +69,8 @@ func readCases(v *state.View, requests []state.Request) ([]Case, error) {
 	for _, r := range requests {
 		c, err := readCase(v, r)
 		if v.Skips(err) {
-			continue // it is carried out once the record is mended
+			// The request is carried out once the record has been repaired.
+			continue
 		}
 		if err != nil {
 			return nil, err
@@ -78,8 +81,8 @@ func readCases(v *state.View, requests []state.Request) ([]Case, error) {
 	return cases, nil
 }
 
-// readCase reads the records that decide about one request. A record that does not exist leaves its fields
-// empty.
+// readCase reads the records on which the decision about one request depends. If a record does not exist, its
+// fields stay empty.
 func readCase(v *state.View, r state.Request) (c Case, err error) {
 	c.Request = r
 	var unit state.Unit
@@ -112,7 +115,8 @@ func readCase(v *state.View, r state.Request) (c Case, err error) {
 	}
 	_, c.Lacks, err = v.LacksSubordinate(relation, unit)
 	if errors.Is(err, state.ErrDead) || errors.Is(err, state.ErrNotFound) {
-		return c, nil // its service is going
+		// A service of the relation is being removed.
+		return c, nil
 	}
 
 	return c, err

@@ -1,9 +1,10 @@
-// Package requests carries out what units' agents leave to the provisioner's leader: it removes units
-// that are dead and relations that have ended, and makes subordinate units.
+// Package requests carries out the requests that units' agents make to the provisioner's leader: it removes
+// units that are dead and relations that have ended, and adds subordinate units.
 //
-// Next decides, on plain values; Run reads and obeys, as long as it leads. An agent records a request in
-// the commit of the fact from which it follows (state.Request), and the leader removes it with its last
-// write, so that a kill of either leaves something that the next leader finishes.
+// Next decides about plain values. Run reads the records and carries out the decisions, as long as its
+// process leads. An agent records a request in the same commit as the fact that causes it; see state.Request.
+// The leader removes the request in its last write. So if either of them is killed, the next leader finishes
+// the work.
 package requests
 
 import (
@@ -19,14 +20,15 @@ import (
 )
 
 const (
-	lookInterval = 10 * time.Minute // how often it looks for what nobody has requested
+	lookInterval = 10 * time.Minute // how often the leader looks for work that nobody has requested
 	maxParallel  = 8                // how many requests are carried out at the same time
+	caseTimeout  = 30 * time.Second // how long one request may delay the others; the next round continues with it
 )
 
-// Run carries out requests as they come, under the conditions of update, until ctx is done (nil), the
-// leadership is lost or the store is gone. At first, and every ten minutes, it also does what nobody
-// requests: what a former binary, or an operator's command, has left half-way. It logs other errors, and
-// tries again.
+// Run carries out requests as they come, in transactions of update. It returns nil when ctx is done, and an
+// error when the leadership is lost or the store is gone. It logs other errors, and tries again. At the
+// beginning, and every ten minutes, it also finishes removals that an older binary or an operator's command
+// has not finished.
 func Run(ctx context.Context, st *state.State, update state.Updater, log *slog.Logger) error {
 	l := &loop{State: st, update: update, log: log}
 	defer l.close()
@@ -42,8 +44,9 @@ func Run(ctx context.Context, st *state.State, update state.Updater, log *slog.L
 		case err == nil:
 			said = ""
 			retry.Reset()
-		case err.Error() != said: // what lasts is said once
-			log.Warn("provisioner cannot do what agents request", "error", err)
+		case err.Error() != said:
+			// A repeated error is logged only once.
+			log.Warn("provisioner cannot carry out requests of agents", "error", err)
 			said = err.Error()
 		}
 
@@ -55,13 +58,13 @@ func Run(ctx context.Context, st *state.State, update state.Updater, log *slog.L
 	}
 }
 
-// loop is the work of one term. It is for one goroutine.
+// loop is the work of one leadership. Only one goroutine may use it.
 type loop struct {
 	*state.State
-	update   state.Updater // fenced by the leader's key
+	update   state.Updater // conditional on the leadership
 	log      *slog.Logger
-	lastLook time.Time
-	watcher  *state.Watcher // nil: nothing is watched
+	lastLook time.Time      // when the last successful readEverything began
+	watcher  *state.Watcher // nil without a watch
 }
 
 func (l *loop) close() {
@@ -71,7 +74,7 @@ func (l *loop) close() {
 	}
 }
 
-// runRound reads what is requested and does it.
+// runRound reads the requests and carries them out. Every lookInterval it reads everything.
 func (l *loop) runRound(ctx context.Context) error {
 	begin := time.Now()
 	read := readRequested
@@ -108,8 +111,8 @@ func (l *loop) runRound(ctx context.Context) error {
 	return nil
 }
 
-// awaitRequest returns after the pause, or as soon as there are new requests. Without a watch, which
-// the next round begins again, it only pauses.
+// awaitRequest returns after the pause, or as soon as there are new requests. If the watch breaks, it pauses
+// for at most a second, and the next round starts a new watch.
 func (l *loop) awaitRequest(ctx context.Context, pause time.Duration) {
 	limit, cancel := context.WithTimeout(ctx, pause)
 	defer cancel()
@@ -126,12 +129,14 @@ func (l *loop) awaitRequest(ctx context.Context, pause time.Duration) {
 		}
 
 		for _, c := range changes {
-			if !c.Deleted { // those that are carried out go
+			// The leader deletes requests that it has carried out.
+			if !c.Deleted {
 				return
 			}
 		}
 	}
 
+	// The caller checks its own context.
 	_ = backoff.Sleep(limit, pause)
 }
 
@@ -143,7 +148,9 @@ func (l *loop) carryOutAll(ctx context.Context, cases []Case) error {
 	for i, c := range cases {
 		places <- struct{}{}
 		wg.Go(func() {
-			if err := l.carryOut(ctx, c); !l.Skips(err) {
+			limit, cancel := context.WithTimeout(ctx, caseTimeout)
+			defer cancel()
+			if err := l.carryOut(limit, c); !l.Skips(err) {
 				errs[i] = err
 			}
 			<-places
@@ -154,11 +161,11 @@ func (l *loop) carryOutAll(ctx context.Context, cases []Case) error {
 	return errors.Join(errs...)
 }
 
-// carryOut carries out what was decided about a case. Each transaction reads the records again, and does
+// carryOut carries out the decision about a case. Each transaction reads the records again, and does
 // nothing if they have changed since the decision.
 func (l *loop) carryOut(ctx context.Context, c Case) error {
 	step := Next(c)
-	l.log.Debug("provisioner does what an agent requests", "step", step, "unit", c.Request.Unit, "relation", c.Relation)
+	l.log.Debug("provisioner carries out a request of an agent", "step", step, "unit", c.Request.Unit, "relation", c.Relation)
 
 	switch step {
 	case Keep:
@@ -182,8 +189,8 @@ func (l *loop) carryOut(ctx context.Context, c Case) error {
 	panic("internal error: unknown step " + string(step))
 }
 
-// end does the last write that a request asks for, and removes the request with it. If an entity is being
-// removed meanwhile, the request has no effect any more.
+// end makes the last write for a request, and removes the request in the same transaction. If an entity has
+// been removed or is being removed, it only removes the request.
 func (l *loop) end(ctx context.Context, c Case, do func(tx *state.Tx) error) error {
 	err := l.update(ctx, func(tx *state.Tx) error {
 		err := do(tx)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"bijou/state"
 	"bijou/state/requests"
@@ -18,9 +20,9 @@ func run(ctx context.Context, st *state.State, update state.Updater) error {
 	return requests.Run(ctx, st, update, slog.New(slog.DiscardHandler))
 }
 
-// fleet makes an environment in which agents have made every possible request. wordpress/0 wants its
-// subordinate. The units of mysql are dead, in a relation that ends with them, and so does their dying
-// service. The last member of another relation has left.
+// fleet creates an environment in which agents have made every kind of request. wordpress/0 wants its
+// subordinate. The units of mysql are dead, and their relation and their dying service end with them. The
+// last member of another relation has left.
 func fleet(t *testing.T, st *state.State) {
 	t.Helper()
 	statetest.AddService(t, st, statetest.WordPress(), 1)
@@ -59,7 +61,7 @@ func fleet(t *testing.T, st *state.State) {
 	}
 }
 
-// outcome returns the remaining parts of a fleet, and the waiting requests.
+// outcome returns the remaining records of a fleet, and the waiting requests.
 func outcome(v *state.View) (all []string, err error) {
 	services, err := v.Services()
 	if err != nil {
@@ -103,8 +105,8 @@ func isDone(v *state.View) (bool, error) {
 	return slices.Equal(all, wantOutcome()), err
 }
 
-// TestLeadersInTurn kills the leader after each possible number of commits. The next leader must finish
-// everything, and no write of the first one can come after that.
+// TestLeadersInTurn kills the leader after each possible number of commits. The next leader must carry out
+// all requests, and no write of the first leader may succeed after that.
 func TestLeadersInTurn(t *testing.T) {
 	for commits := 0; ; commits++ {
 		st := statetest.New(t)
@@ -162,7 +164,7 @@ func leads(t *testing.T, st *state.State) *state.Leadership {
 	return l
 }
 
-// TestWithoutRequests checks that a leader finds the work that a binary without requests left.
+// TestWithoutRequests checks that a leader finds the work that a binary without requests has left undone.
 func TestWithoutRequests(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		fleet(t, st)
@@ -179,4 +181,66 @@ func TestWithoutRequests(t *testing.T) {
 		statetest.Serve(t, st)
 		statetest.Eventually(t, st, isDone)
 	})
+}
+
+// TestOneRequestDoesNotHoldUpOthers checks that the leader carries out new requests while one request cannot
+// be carried out.
+func TestOneRequestDoesNotHoldUpOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := statetest.New(t)
+		statetest.AddService(t, st, statetest.MySQL(), 2)
+		retire := func(unit string) {
+			statetest.Update(t, st, func(tx *state.Tx) error {
+				if err := tx.PutWorkflow(unit, state.Workflow{State: "started", Charm: "x"}); err != nil {
+					return err
+				}
+				return tx.DestroyUnit(unit)
+			})
+			statetest.Update(t, st, func(tx *state.Tx) error {
+				_, err := tx.RetireUnit(unit)
+				return err
+			})
+		}
+		retire("mysql/0")
+
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- run(ctx, st, contested(st, "mysql/0")) }()
+		synctest.Wait()
+		retire("mysql/1")
+		time.Sleep(time.Minute)
+
+		for unit, there := range map[string]bool{"mysql/0": true, "mysql/1": false} {
+			_, err := state.Read(ctx, st, func(v *state.View) (state.Unit, error) { return v.Unit(unit) })
+			if errors.Is(err, state.ErrNotFound) == there {
+				t.Errorf("%s: %v", unit, err)
+			}
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// contested returns the state's Update, with endless conflicts for transactions that remove the unit.
+func contested(st *state.State, unit string) state.Updater {
+	return func(ctx context.Context, f func(tx *state.Tx) error) error {
+		touches := false
+		err := st.Update(ctx, func(tx *state.Tx) error {
+			if err := f(tx); err != nil {
+				return err
+			}
+			touches = slices.Contains(tx.Writes().ChangedKeys(), "units/"+unit)
+			if touches {
+				return context.Canceled
+			}
+			return nil
+		})
+		if touches {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return err
+	}
 }

@@ -1,5 +1,5 @@
-// Package resources keeps the files that operators have given services for their charms. Their contents are
-// blobs, which package state keeps.
+// Package resources records the files that operators have attached to services for their charms. Package
+// state stores their contents, as blobs.
 package resources
 
 import (
@@ -12,37 +12,38 @@ import (
 )
 
 const (
-	// MaxSize is the largest file that a resource can be, in bytes.
+	// MaxSize limits the file of a resource, in bytes.
 	MaxSize = keyspace.MaxFile
 	// MaxPerService is how many resources a service can have.
 	MaxPerService = keyspace.MaxRemovedKeys
 )
 
-// Resource is a file that an operator has given a service for its charm. The
-// content is the blob SHA256.
+// Resource is a file that an operator has attached to a service for its charm. Its content is the blob with
+// the sum SHA256.
 type Resource struct {
 	Name string `json:"-"`
 
 	SHA256  string    `json:"sha256"` // in hex
 	Size    int64     `json:"size"`   // in bytes
-	File    string    `json:"file"`   // how it is called on the units
+	File    string    `json:"file"`   // the file's name on the units
 	Version int       `json:"version"`
-	Origin  string    `json:"origin,omitempty"` // the path that it was given as
+	Origin  string    `json:"origin,omitempty"` // the path of the file, or the name of the store of charms
 	Added   time.Time `json:"added"`
 
-	Revision int `json:"store-revision,omitempty"` // the store's number, where Origin is a store; 0: it has none
+	// Revision is the resource's revision in the store, if Origin is a store. Otherwise it is 0.
+	Revision int `json:"store-revision,omitempty"`
 }
 
-// Identity tells one file from the next.
+// Identity distinguishes one version of a resource from the next.
 func (r Resource) Identity() any { return r.Version }
 
-// Put gives a service the next version of a resource. [state.State.PutFile] must have stored its content. It
-// changes nothing if the content is the same as before. It returns state.ErrNotFound if there is no such service,
-// or if its charm has no such resource, and state.ErrDead if the service is dying.
+// Put gives a service the next version of a resource, whose content [state.State.PutFile] must have stored.
+// It changes nothing if the content is the same as before. It returns [state.ErrNotFound] if the service does
+// not exist or its charm does not declare the resource, and [state.ErrDead] if the service is dying.
 func Put(tx *state.Tx, service string, r Resource) (_ Resource, err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("cannot give application %q resource %q: %w", service, r.Name, err)
+			err = fmt.Errorf("cannot attach resource %q to application %q: %w", r.Name, service, err)
 		}
 	}()
 
@@ -74,7 +75,7 @@ func Put(tx *state.Tx, service string, r Resource) (_ Resource, err error) {
 		return r, err
 	}
 	if !there && len(all) >= MaxPerService {
-		return r, fmt.Errorf("it already has %d resources, the most that one can have", len(all))
+		return r, fmt.Errorf("the application already has %d resources, which is the limit", len(all))
 	}
 
 	r.Version = old.Version + 1
@@ -89,7 +90,7 @@ func Put(tx *state.Tx, service string, r Resource) (_ Resource, err error) {
 	return r, tx.Keys().Put(key, r)
 }
 
-// Get reads a service's resource. state.ErrNotFound.
+// Get reads a service's resource. It returns [state.ErrNotFound] if the service does not have the resource.
 func Get(v *state.View, service, name string) (Resource, error) {
 	r, err := keyspace.LoadExisting[Resource](v.Keys(), keys.Resource(service, name),
 		"application %q has no resource %q attached", service, name)

@@ -19,7 +19,7 @@ import (
 
 var noon = time.Date(2014, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// give stores a file and makes it a service's resource.
+// give stores a file as a resource of a service.
 func give(t *testing.T, st *state.State, service, name string, data []byte) (r resources.Resource, err error) {
 	t.Helper()
 	sum, size, err := st.PutFile(t.Context(), bytes.NewReader(data))

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Record is all that is known of a secret but its content.
+// Record has all data about a secret except its content.
 type Record struct {
 	ID          string              `json:"-"`
-	Origin      string              `json:"origin"` // the uuid of the environment that made it, under which it is sealed
+	Origin      string              `json:"origin"` // the UUID of the environment that created the secret; contents are sealed for this UUID
 	Owner       Owner               `json:"owner,omitzero"`
-	Label       string              `json:"label,omitempty"` // the owner's; of an operators' secret its name
+	Label       string              `json:"label,omitempty"` // the owner's label; the name of an operators' secret
 	Description string              `json:"description,omitempty"`
-	Rotate      string              `json:"rotate,omitempty"`   // the policy
-	RotateAt    time.Time           `json:"rotate-at,omitzero"` // when secret-rotate is due
-	AutoPrune   bool                `json:"auto-prune,omitempty"`
-	Latest      int                 `json:"latest"` // revision; it grows only
+	Rotate      string              `json:"rotate,omitempty"`     // the rotation policy
+	RotateAt    time.Time           `json:"rotate-at,omitzero"`   // when secret-rotate is due
+	AutoPrune   bool                `json:"auto-prune,omitempty"` // remove revisions that no unit reads
+	Latest      int                 `json:"latest"`               // the newest revision's number, which never decreases
 	Revisions   map[int]Revision    `json:"revisions"`
 	Grants      []Grant             `json:"grants,omitempty"`
 	Consumers   map[string]Consumer `json:"consumers,omitempty"` // by unit
@@ -26,8 +26,8 @@ type Record struct {
 	Updated     time.Time           `json:"updated"`
 }
 
-// Owner is the unit that manages a secret, or a service through its leader, or, if both are
-// empty, the operators.
+// Owner is the owner of a secret: a unit, or a service, whose leader manages the secret. If both fields are
+// empty, the operators own it.
 type Owner struct {
 	Unit    string `json:"unit,omitempty"`
 	Service string `json:"service,omitempty"`
@@ -40,32 +40,32 @@ func (o Owner) String() string {
 	return o.Unit + o.Service
 }
 
-// Revision is one content of a secret.
+// Revision describes one revision of a secret's content.
 type Revision struct {
 	Created  time.Time `json:"created"`
 	Expires  time.Time `json:"expires,omitzero"`
-	DueAt    time.Time `json:"due-at,omitzero"`    // when secret-expired is next
-	Obsolete bool      `json:"obsolete,omitempty"` // its secret-remove has run
+	DueAt    time.Time `json:"due-at,omitzero"`    // when secret-expired must run next
+	Obsolete bool      `json:"obsolete,omitempty"` // secret-remove has run for the revision
 }
 
-// NoRelation is Grant.Relation of an operators' grant.
+// NoRelation is the value of Grant.Relation in a grant by operators.
 const NoRelation = -1
 
-// Grant lets a service, or one unit of it, read a secret, as long as the relation exists.
+// Grant lets a service, or one of its units, read a secret while the relation exists.
 type Grant struct {
 	Relation int    `json:"relation"`
 	Service  string `json:"service,omitempty"`
-	Unit     string `json:"unit,omitempty"` // empty: all of the service
+	Unit     string `json:"unit,omitempty"` // empty means all units of the service
 }
 
-// Consumer is a unit that has read a secret.
+// Consumer records a unit that has read a secret.
 type Consumer struct {
-	Revision int    `json:"revision"`       // the one that it reads until it refreshes
-	Told     int    `json:"told,omitempty"` // the one that its last secret-changed was for
+	Revision int    `json:"revision"`       // the revision that the unit reads until it refreshes
+	Told     int    `json:"told,omitempty"` // the newest revision that the unit has read, or for which secret-changed has run
 	Label    string `json:"label,omitempty"`
 }
 
-// AddRevision adds a newest revision.
+// AddRevision adds a revision, which becomes the newest one.
 func (r *Record) AddRevision(now time.Time) {
 	if r.Revisions == nil {
 		r.Revisions = map[int]Revision{}
@@ -83,15 +83,16 @@ func (r *Record) SetExpiry(at time.Time) {
 	r.Revisions[r.Latest] = rev
 }
 
-// SetRotation changes the policy, from which on the time to the next rotation counts.
+// SetRotation sets the rotation policy, which must be valid. If the policy changes, the time to the next
+// rotation starts now.
 func (r *Record) SetRotation(policy string, now time.Time) {
 	if r.Rotate != policy {
 		r.Rotate = policy
-		r.RotateAt, _ = NextRotation(policy, now) // whoever asked has checked the policy
+		r.RotateAt, _ = NextRotation(policy, now)
 	}
 }
 
-// Track makes a unit read the revision from now on. An empty label does not change the unit's label.
+// Track records that the unit reads this revision. An empty label does not change the unit's label.
 func (r *Record) Track(unit string, revision int, label string) {
 	if r.Consumers == nil {
 		r.Consumers = map[string]Consumer{}
@@ -104,9 +105,11 @@ func (r *Record) Track(unit string, revision int, label string) {
 	}
 }
 
-// AddGrant adds a grant. A wider one takes the place of those within it.
+// AddGrant adds a grant. A grant to a whole service replaces the grants to its units in that relation.
 func (r *Record) AddGrant(g Grant) {
-	if r.RemoveGrants(g); !slices.Contains(r.Grants, Grant{Relation: g.Relation, Service: g.Service}) {
+	r.RemoveGrants(g)
+	wider := Grant{Relation: g.Relation, Service: g.Service}
+	if !slices.Contains(r.Grants, wider) {
 		r.Grants = append(r.Grants, g)
 	}
 }
@@ -120,14 +123,14 @@ func (r *Record) RemoveGrants(g Grant) {
 	})
 }
 
-// IsOwn reports whether the secret is the unit's, or its service's.
+// IsOwn reports whether the unit or its service owns the secret.
 func (r *Record) IsOwn(unit string) bool {
 	service, _, _ := strings.Cut(unit, "/")
 	return r.Owner.Unit == unit || r.Owner.Service == service
 }
 
-// IsReadableBy reports whether the unit may read the secret. holds reports whether a grant
-// still does for a unit.
+// IsReadableBy reports whether the unit can read the secret. holds reports whether a grant is still valid for
+// a unit.
 func (r *Record) IsReadableBy(unit string, holds func(unit string, g Grant) bool) bool {
 	service, _, _ := strings.Cut(unit, "/")
 	return r.IsOwn(unit) || slices.ContainsFunc(r.Grants, func(g Grant) bool {
@@ -135,7 +138,7 @@ func (r *Record) IsReadableBy(unit string, holds func(unit string, g Grant) bool
 	})
 }
 
-// Untracked lists, in order, the revisions before the newest that nobody tracks.
+// Untracked lists the revisions, except the newest, that no unit with access reads, in order.
 func (r *Record) Untracked(holds func(unit string, g Grant) bool) (revisions []int) {
 	used := map[int]bool{r.Latest: true}
 	for unit, c := range r.Consumers {
@@ -148,7 +151,8 @@ func (r *Record) Untracked(holds func(unit string, g Grant) bool) (revisions []i
 	return slices.DeleteFunc(revisions, func(n int) bool { return used[n] })
 }
 
-// LabelFor returns the label by which a unit knows the secret: its own, or that of its owner.
+// LabelFor returns the label that a unit uses for the secret. If the unit has not set one, LabelFor returns
+// the owner's label if the unit or its service owns the secret, and "" otherwise.
 func (r *Record) LabelFor(unit string) string {
 	if r.IsOwn(unit) {
 		return cmp.Or(r.Consumers[unit].Label, r.Label)

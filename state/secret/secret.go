@@ -1,6 +1,5 @@
-// Package secret is what secrets are without a store: their ids, content, policies, records
-// and sealing. It is pure: time is an argument, and keys are its caller's. Whoever needs it
-// may import it.
+// Package secret defines secrets, independently of the store: their ids, content, policies, records and
+// sealing. It does no I/O. The caller passes the time and the keys.
 package secret
 
 import (
@@ -24,13 +23,13 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
-// Content is the keys and values of one revision. Values may be any bytes.
+// Content has the keys and values of one revision. Values can be any bytes.
 type Content map[string][]byte
 
-// MaxContent bounds the keys and values of one revision together, in bytes.
+// MaxContent limits the keys and values of one revision together, in bytes.
 const MaxContent = 1 << 20
 
-// Check returns why the content cannot be that of a secret.
+// Check returns an error if the content is empty or too large.
 func (c Content) Check() error {
 	size := 0
 	for key, value := range c {
@@ -41,7 +40,7 @@ func (c Content) Check() error {
 	case len(c) == 0:
 		return errors.New("missing secret value or filename")
 	case size > MaxContent:
-		return fmt.Errorf("secret content has %d bytes, at most %d", size, MaxContent)
+		return fmt.Errorf("secret content has %d bytes; the limit is %d", size, MaxContent)
 	}
 
 	return nil
@@ -50,8 +49,8 @@ func (c Content) Check() error {
 // Equal reports whether two contents have the same keys and values.
 func (c Content) Equal(other Content) bool { return maps.EqualFunc(c, other, bytes.Equal) }
 
-// Texts returns the values as texts. A value that is not UTF-8 has the key KEY#base64, which [Content.Add]
-// takes back.
+// Texts returns the values as texts. A value that is not UTF-8 is encoded in base64, under the key
+// KEY#base64, which [Content.Add] accepts.
 func (c Content) Texts() map[string]string {
 	texts := make(map[string]string, len(c))
 	for key, value := range c {
@@ -65,8 +64,8 @@ func (c Content) Texts() map[string]string {
 	return texts
 }
 
-// AddWords adds the values of KEY=VALUE words. KEY#base64 has its value in base64, KEY#file in a file,
-// which read reads. The errors show no value.
+// AddWords adds the values of KEY=VALUE words. With KEY#base64, the value is in base64. With KEY#file, the
+// value is the path of a file, which AddWords reads with read. The errors do not contain values.
 func (c Content) AddWords(words []string, read func(path string) ([]byte, error)) error {
 	for i, word := range words {
 		key, value, ok := strings.Cut(word, "=")
@@ -81,38 +80,49 @@ func (c Content) AddWords(words []string, read func(path string) ([]byte, error)
 	return nil
 }
 
-// Add adds the value of one such word.
-func (c Content) Add(key, value string, read func(path string) ([]byte, error)) (err error) {
+// Add adds the value of one word, as AddWords does.
+func (c Content) Add(key, value string, read func(path string) ([]byte, error)) error {
 	name, form, _ := strings.Cut(key, "#")
-	switch {
-	case !isKey(name), form != "" && form != "base64" && form != "file":
+	if !isKey(name) {
 		return keyError(key)
-	case form == "file":
-		c[name], err = read(value)
-	case form == "":
-		c[name] = []byte(value)
-	default:
-		if c[name], err = base64.StdEncoding.DecodeString(value); err != nil {
-			err = fmt.Errorf("value of key %q is not base64", name)
-		}
 	}
 
-	return err
+	switch form {
+	case "":
+		c[name] = []byte(value)
+		return nil
+	case "base64":
+		data, err := base64.StdEncoding.DecodeString(value)
+		if err != nil {
+			return fmt.Errorf("value of key %q is not base64", name)
+		}
+		c[name] = data
+		return nil
+	case "file":
+		data, err := read(value)
+		if err != nil {
+			return err
+		}
+		c[name] = data
+		return nil
+	}
+
+	return keyError(key)
 }
 
-// keyError is a key that breaks the rule.
+// keyError is the error for an invalid key of a secret's content.
 type keyError string
 
-// Error returns Juju's words for an invalid key.
+// Error returns Juju's message for an invalid key.
 func (k keyError) Error() string { return fmt.Sprintf("key %q not valid", string(k)) }
 
-// Hint says the rule.
+// Hint returns the rule for keys.
 func (keyError) Hint() string {
 	return "a key has at least three lower-case letters and digits, a letter first, and single dashes inside: api-key; #base64 or #file may follow"
 }
 
-// isKey reports whether a key is valid: at least three lower-case letters and digits, a letter first, with
-// single dashes inside.
+// isKey reports whether a key is valid: at least three lower-case letters and digits, beginning with a
+// letter, with single dashes between them.
 func isKey(key string) bool {
 	for i, c := range []byte(key) {
 		isLetter := c >= 'a' && c <= 'z' || c >= '0' && c <= '9' && i > 0
@@ -124,16 +134,16 @@ func isKey(key string) bool {
 	return len(key)-strings.Count(key, "-") >= 3
 }
 
-// Scheme begins the URI of a secret: "secret:ID", or "secret://UUID/ID" with the environment's uuid.
+// Scheme begins the URI of a secret: "secret:ID", or "secret://UUID/ID" with the environment's UUID.
 const Scheme = "secret:"
 
-// CredentialID is the id of the operators' secret with how the cloud is reached, and a credential
-// for it: JSON under CredentialKey.
+// CredentialID is the id of the operators' secret with the cloud's endpoint and a credential for it, as JSON
+// under CredentialKey.
 const CredentialID, CredentialKey = "credential0000000000", "cloud-spec"
 
 func idEncoding() *base32.Encoding { return base32.HexEncoding.WithPadding(base32.NoPadding) }
 
-// NewID returns an id that nobody can guess: 20 characters that sort by the time.
+// NewID returns a random id of 20 characters. Ids sort by the time of their creation.
 func NewID(now time.Time) string {
 	b := make([]byte, 12)
 	_, _ = rand.Read(b) // never fails
@@ -141,8 +151,8 @@ func NewID(now time.Time) string {
 	return strings.ToLower(idEncoding().EncodeToString(b))
 }
 
-// ParseID parses a secret's id, alone or in a URI. It ignores the uuid in a URI: ids are unique, and a
-// restored environment has a different uuid than the URIs that its charms have noted.
+// ParseID parses a secret's id, alone or in a URI. It ignores the UUID in a URI: ids are unique, and charms
+// in a restored environment may have URIs with the old UUID.
 func ParseID(text string) (id string, err error) {
 	id = strings.TrimPrefix(text, Scheme)
 	if rest, full := strings.CutPrefix(id, "//"); full {
@@ -156,8 +166,8 @@ func ParseID(text string) (id string, err error) {
 	return id, nil
 }
 
-// NextRotation returns when a secret that was rotated at a time is due again; zero for never. It returns an
-// error for an unknown policy.
+// NextRotation returns when a secret is due for rotation, if it was last rotated at the given time. Zero
+// means never. It returns an error for an unknown policy.
 func NextRotation(policy string, at time.Time) (time.Time, error) {
 	next, known := map[string]time.Time{
 		"":          {},
@@ -191,10 +201,10 @@ func ParseExpiry(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("expire time or duration %q not valid", text)
 }
 
-// ErrNoKey: the content is sealed with a key that is not at hand.
+// ErrNoKey is returned if there is no key that can seal or open the content.
 var ErrNoKey = errors.New("no key for secrets")
 
-// Key is one key that seals.
+// Key is a key that seals secrets.
 type Key struct {
 	ID  string `yaml:"id"`
 	Key string `yaml:"key"` // base64
@@ -215,40 +225,41 @@ func (k Key) newAEAD() (cipher.AEAD, error) {
 	return chacha20poly1305.NewX(key)
 }
 
-// Sealer seals and opens the contents of secrets: a [Keyring], or the gateway that has one.
+// Sealer seals and opens the contents of secrets. It is a [Keyring], or a gateway that has a Keyring.
 type Sealer interface {
 	// Seal seals the content of a secret's revision.
 	Seal(r *Record, revision int, c Content) (Sealed, error)
-	// Open decrypts the sealed content of a secret's revision. It returns ErrNoKey if the key is not at hand.
+	// Open decrypts the sealed content of a secret's revision. It returns ErrNoKey if the Sealer does not
+	// have the key.
 	Open(r *Record, revision int, s Sealed) (Content, error)
 }
 
-// Keeper has the keys of secrets, or knows who has.
+// Keeper gives access to the keys of secrets, in this process or at a gateway.
 type Keeper interface {
-	// Sealer returns what seals and opens as long as ctx is not done. It returns ErrNoKey if there are no keys.
+	// Sealer returns a Sealer that works until ctx is done. It returns ErrNoKey if there are no keys.
 	Sealer(ctx context.Context) (Sealer, error)
 }
 
-// SealerOf returns the keeper's sealer, and ErrNoKey without a keeper.
+// SealerOf returns the keeper's sealer. It returns ErrNoKey if k is nil.
 func SealerOf(ctx context.Context, k Keeper) (Sealer, error) {
 	if k == nil {
-		return nil, fmt.Errorf("%w: there is no folder of the environment here", ErrNoKey)
+		return nil, fmt.Errorf("%w: this host has no directory of the model", ErrNoKey)
 	}
 	return k.Sealer(ctx)
 }
 
-// Keyring is the keys that open, the newest last: that one seals.
+// Keyring has the keys that open secrets, the newest last. Only the newest key seals contents.
 type Keyring []Key
 
-// Sealed is a content that only its key's holders can read.
+// Sealed is encrypted content.
 type Sealed struct {
-	Key  string `json:"key"` // its id
+	Key  string `json:"key"` // the key's id
 	Data []byte `json:"data,omitempty"`
-	Blob string `json:"blob,omitempty"` // the sha256 of the blob that has the data instead
+	Blob string `json:"blob,omitempty"` // the SHA-256 sum of the blob with the data, if the data is not in this record
 }
 
-// place returns the name of the place for which a revision is sealed. Content that was sealed for one place
-// opens at no other.
+// place returns the additional data with which a revision is sealed. Sealed content can only be opened as the
+// same revision of the same secret.
 func (r *Record) place(revision int) []byte {
 	return fmt.Appendf(nil, "%s/%s/%d", r.Origin, r.ID, revision)
 }
@@ -274,11 +285,15 @@ func (k Keyring) Seal(r *Record, revision int, c Content) (Sealed, error) {
 	return Sealed{Key: newest.ID, Data: aead.Seal(nonce, nonce, plain, r.place(revision))}, nil
 }
 
-// Open decrypts the sealed content of a secret's revision. It returns ErrNoKey if the ring lacks the key.
-func (k Keyring) Open(r *Record, revision int, s Sealed) (c Content, err error) {
+// ErrDamaged is returned if the content of a revision cannot be opened with its key.
+var ErrDamaged = errors.New("the content was sealed for a different secret, or is damaged")
+
+// Open decrypts the sealed content of a secret's revision. It returns ErrNoKey if the ring lacks the key, and
+// ErrDamaged if the content was not sealed as this revision, or was damaged.
+func (k Keyring) Open(r *Record, revision int, s Sealed) (Content, error) {
 	i := slices.IndexFunc(k, func(key Key) bool { return key.ID == s.Key })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: secret %q is sealed with the key %q, which is not here",
+		return nil, fmt.Errorf("%w: secret %q is sealed with the key %q, which is not on this host",
 			ErrNoKey, r.ID, s.Key)
 	}
 	aead, err := k[i].newAEAD()
@@ -286,18 +301,24 @@ func (k Keyring) Open(r *Record, revision int, s Sealed) (c Content, err error) 
 		return nil, err
 	}
 
-	n := min(aead.NonceSize(), len(s.Data))
-	if n < aead.NonceSize() {
-		err = errors.New("it is cut off")
-	} else if s.Data, err = aead.Open(nil, s.Data[:n], s.Data[n:], r.place(revision)); err == nil {
-		err = json.Unmarshal(s.Data, &c)
-	}
+	c, err := decrypt(aead, s.Data, r.place(revision))
 	if err != nil {
-		return nil, fmt.Errorf(
-			"cannot open revision %d of secret %q: it was sealed as another's content, or is damaged",
-			revision, r.ID,
-		)
+		return nil, fmt.Errorf("cannot open revision %d of secret %q: %w", revision, r.ID, ErrDamaged)
 	}
 
 	return c, nil
+}
+
+// decrypt opens content that Seal has encrypted for the place. data begins with the nonce.
+func decrypt(aead cipher.AEAD, data, place []byte) (c Content, err error) {
+	n := aead.NonceSize()
+	if len(data) < n {
+		return nil, errors.New("the sealed content has no nonce")
+	}
+	plain, err := aead.Open(nil, data[:n], data[n:], place)
+	if err != nil {
+		return nil, err
+	}
+	err = json.Unmarshal(plain, &c)
+	return c, err
 }

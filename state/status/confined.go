@@ -9,8 +9,8 @@ import (
 	"bijou/state/keyspace"
 )
 
-// AddConfinement says of each running machine of an environment that is confined whether its agent has the state by a
-// gateway, as the leases tell that this one has granted.
+// AddConfinement sets Confined for each running machine of a confined environment. A machine is confined if
+// its agent has a lease from a gateway.
 func (s *Status) AddConfinement(v *state.View) error {
 	env, err := v.Environment()
 	if err != nil || !env.IsConfined() {

@@ -13,7 +13,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestConfinement: machine 1 has the state by a gateway, machine 2 does not yet, and machine 3 does not run.
+// TestConfinement checks machine 1, which uses a gateway, machine 2, which does not use one yet, and machine
+// 3, which is not running.
 func TestConfinement(t *testing.T) {
 	for name, c := range map[string]struct {
 		setting string

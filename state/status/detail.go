@@ -2,9 +2,7 @@ package status
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -17,8 +15,8 @@ import (
 	"bijou/state/text"
 )
 
-// UnitDetail is all that says why a unit is as it is: `juju show-unit`. Its first keys, up to
-// those of the relations, are Juju 3's.
+// UnitDetail is the detailed status of a unit, for `juju show-unit`. Its first fields, up to Relations, have
+// Juju 3's keys.
 type UnitDetail struct {
 	Version       string           `json:"workload-version,omitempty" yaml:"workload-version,omitempty"`
 	Machine       string           `json:"machine,omitempty" yaml:"machine,omitempty"`
@@ -31,31 +29,32 @@ type UnitDetail struct {
 
 	Principal    string                        `json:"subordinate-to,omitempty" yaml:"subordinate-to,omitempty"`
 	Subordinates []string                      `json:"subordinates,omitempty" yaml:"subordinates,omitempty"`
-	Options      map[string]any                `json:"options,omitempty" yaml:"options,omitempty"` // that differ from the charm's defaults
+	Options      map[string]any                `json:"options,omitempty" yaml:"options,omitempty"` // the options that operators have set
 	Storage      map[string]state.StorageState `json:"storage,omitempty" yaml:"storage,omitempty"` // by id
-	Secrets      map[string]string             `json:"secrets,omitempty" yaml:"secrets,omitempty"` // labels by id
-	Hooks        []HookRun                     `json:"hooks,omitempty" yaml:"hooks,omitempty"`     // the last, the oldest first
+	Secrets      map[string]string             `json:"secrets,omitempty" yaml:"secrets,omitempty"` // the labels of secrets, by id
+	Hooks        []HookRun                     `json:"hooks,omitempty" yaml:"hooks,omitempty"`     // the last hooks, the oldest first
 
-	State      string             `json:"state" yaml:"state"` // bijou's word: Unit.State
+	State      string             `json:"state" yaml:"state"` // Unit.State, which Juju does not have
 	Workload   Info               `json:"workload-status" yaml:"workload-status"`
-	Agent      Info               `json:"juju-status" yaml:"juju-status"` // of an idle one since its last hook
+	Agent      Info               `json:"juju-status" yaml:"juju-status"` // with the time since the last hook, if the agent is idle
 	Error      *UnitStateInfo     `json:"state-info,omitempty" yaml:"state-info,omitempty"`
 	Trouble    *state.Trouble     `json:"agent-trouble,omitempty" yaml:"agent-trouble,omitempty"`
 	Running    *state.RunningHook `json:"running,omitempty" yaml:"running,omitempty"`
 	LastFailed *HookRun           `json:"last-failed,omitempty" yaml:"last-failed,omitempty"`
-	Next       string             `json:"next,omitempty" yaml:"next,omitempty"`   // what the agent would do now
-	Queue      []string           `json:"queue,omitempty" yaml:"queue,omitempty"` // what comes after that, as far as it is known
+	Next       string             `json:"next,omitempty" yaml:"next,omitempty"`   // the agent's next step
+	Queue      []string           `json:"queue,omitempty" yaml:"queue,omitempty"` // the queued hooks and actions
 	WaitsFor   string             `json:"waits-for,omitempty" yaml:"waits-for,omitempty"`
-	ToDo       []string           `json:"to-do,omitempty" yaml:"to-do,omitempty"` // for the operator
-	Advice     []Advice           `json:"-" yaml:"-"`                             // ToDo, by command and effect
+	ToDo       []string           `json:"to-do,omitempty" yaml:"to-do,omitempty"` // the operator's possible answers
+	Advice     []Advice           `json:"-" yaml:"-"`                             // the same as ToDo, in parts
 }
 
-// maxFailedLines is how many of a failed hook's last lines are shown.
+// maxFailedLines is how many of the last log lines of a failed hook are shown.
 const maxFailedLines = 10
 
-// ReadUnit reads one unit in a few lists, in environments of any size. It calls owed for the step that the
-// unit's agent would take now; empty for none. Settings and options are as stored; call HideSettings if
-// passwords in them must not be shown. It returns state.ErrNotFound if there is no such unit.
+// ReadUnit reads the detailed status of a unit. It reads only a few lists, even in large environments. It
+// calls owed to get the next step of the unit's agent, which is empty if the agent has nothing to do.
+// Settings and options are returned as they are stored. Call HideSettings if passwords in them must not be
+// shown. It returns [state.ErrNotFound] if there is no such unit.
 func ReadUnit(
 	v *state.View,
 	name string,
@@ -78,7 +77,7 @@ func ReadUnit(
 	d = UnitDetail{
 		Version:       view.Version,
 		Machine:       u.Machine,
-		OpenedPorts:   append([]string{}, view.OpenPorts...), // never nil, which would print as null
+		OpenedPorts:   append([]string{}, view.OpenPorts...), // not nil, which JSON would print as null
 		PublicAddress: view.PublicAddress,
 		Charm:         charm.ShortURL(cmp.Or(u.Charm, service.Charm)),
 		Leader:        view.Leader,
@@ -116,7 +115,8 @@ func ReadUnit(
 	return d, nil
 }
 
-// readProperties reads the unit's options, storage and secrets.
+// readProperties reads the unit's options, storage and secrets. The secrets are those that the unit or its
+// service owns, that the unit has read, and that operators have granted to the service.
 func (d *UnitDetail) readProperties(v *state.View, u state.Unit) error {
 	c, err := v.Config(u.Service)
 	if err != nil {
@@ -153,13 +153,12 @@ func (d *UnitDetail) readProperties(v *state.View, u state.Unit) error {
 	return nil
 }
 
-// readHooks reads the hooks that the unit has run lately, and the lines that the last failed one wrote.
+// readHooks reads the hooks that the unit has run, and the log lines of the last hook that failed.
 func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
 	runs, err := v.HookRuns(unit)
 	if err != nil {
 		return err
 	}
-
 	if !o.Secrets {
 		HideHookRuns(runs)
 	}
@@ -168,7 +167,8 @@ func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
 	if n := len(runs); n > 0 && d.Agent.Current == "idle" {
 		d.Agent.Since = runs[n-1].Ended
 	}
-	var next time.Time // when what ran after it began; zero: nothing has
+
+	var next time.Time // the start of the next run; zero if there is none
 	if d.Running != nil {
 		next = d.Running.Since
 	}
@@ -185,7 +185,7 @@ func (d *UnitDetail) readHooks(v *state.View, unit string, o Options) error {
 	return nil
 }
 
-// readLines reads the last lines that a hook run has logged. next is the beginning of the next run, zero if
+// readLines reads the last lines that a hook run has logged. next is the start of the next run, or zero if
 // there is none.
 func (f *HookRun) readLines(v *state.View, unit string, next time.Time, o Options) error {
 	lines, err := logs.Read(v, logs.Filter{Sources: []string{unit}, Since: f.Started})
@@ -208,24 +208,24 @@ func (f *HookRun) readLines(v *state.View, unit string, next time.Time, o Option
 	return nil
 }
 
-// HookRun is a hook that has run, or runs, as `juju hook-history` shows it.
+// HookRun is a past or running hook, as `juju hook-history` shows it.
 type HookRun struct {
 	Hook     string    `yaml:"hook" json:"hook"`
 	Relation string    `yaml:"relation,omitempty" json:"relation,omitempty"`
 	Remote   string    `yaml:"remote-unit,omitempty" json:"remote-unit,omitempty"`
 	Started  time.Time `yaml:"started" json:"started"`
 	Seconds  float64   `yaml:"seconds" json:"seconds"`
-	Exit     int       `yaml:"exit" json:"exit"` // -1: it had no exit code
+	Exit     int       `yaml:"exit" json:"exit"` // -1 if it does not have an exit code
 	Failure  string    `yaml:"failure,omitempty" json:"failure,omitempty"`
 	Changes  []string  `yaml:"changes,omitempty" json:"changes,omitempty"`
 	More     int       `yaml:"further-changes,omitempty" json:"further-changes,omitempty"`
 	Running  bool      `yaml:"running,omitempty" json:"running,omitempty"`
 	Holder   string    `yaml:"held-by,omitempty" json:"held-by,omitempty"`
-	Lines    []string  `yaml:"lines,omitempty" json:"lines,omitempty"`   // the last that it wrote, where they are shown
-	Number   int64     `yaml:"number,omitempty" json:"number,omitempty"` // counts the unit's from 1; what runs has none
+	Lines    []string  `yaml:"lines,omitempty" json:"lines,omitempty"`   // the hook's last log lines; only set for UnitDetail.LastFailed
+	Number   int64     `yaml:"number,omitempty" json:"number,omitempty"` // the hook's number among the unit's hooks, from 1; 0 while it runs
 }
 
-// NewHookRuns returns the hooks that have run, and the running one, if any, at the end.
+// NewHookRuns returns the hooks that have run, followed by the running hook if there is one.
 func NewHookRuns(runs []state.HookRun, running *state.RunningHook) []HookRun {
 	all := make([]HookRun, len(runs))
 	for i, r := range runs {
@@ -258,10 +258,11 @@ func NewHookRuns(runs []state.HookRun, running *state.RunningHook) []HookRun {
 	return all
 }
 
-// NumberOf returns the number by which operators know a hook of a unit's history.
+// NumberOf returns the number of a hook in a unit's history, as operators see it.
 func NumberOf(r state.HookRun) int64 { return r.Seq + 1 }
 
-// HideHookRuns hides secrets in the failures of hooks, and in the values that they have set.
+// HideHookRuns hides secrets in the failures and status messages of hooks, and in the settings that they have
+// changed.
 func HideHookRuns(runs []state.HookRun) {
 	for i := range runs {
 		hideSecrets(&runs[i].Failure)
@@ -274,12 +275,12 @@ func HideHookRuns(runs []state.HookRun) {
 	}
 }
 
-// RelationDetail is one relation of one unit, with what either side has said.
+// RelationDetail is one relation of a unit, with the settings of both sides.
 type RelationDetail struct {
 	ID              int                     `json:"relation-id" yaml:"relation-id"`
 	Endpoint        string                  `json:"endpoint" yaml:"endpoint"`
 	RelatedEndpoint string                  `json:"related-endpoint" yaml:"related-endpoint"`
-	AppData         map[string]string       `json:"application-data" yaml:"application-data"` // the related service's
+	AppData         map[string]string       `json:"application-data" yaml:"application-data"` // the related service's settings
 	LocalUnit       RelationData            `json:"local-unit" yaml:"local-unit"`
 	RelatedUnits    map[string]RelationData `json:"related-units" yaml:"related-units"`
 
@@ -288,13 +289,13 @@ type RelationDetail struct {
 	RelationUnit `yaml:",inline"`
 }
 
-// RelationData has what a unit has said in a relation.
+// RelationData has the settings of a unit in a relation.
 type RelationData struct {
 	InScope bool              `json:"in-scope" yaml:"in-scope"`
 	Data    map[string]string `json:"data" yaml:"data"`
 }
 
-// readRelations reads the details of those relations that the unit is part of.
+// readRelations reads the details of the relations that the unit is part of.
 func (d *UnitDetail) readRelations(v *state.View, u state.Unit, view Unit) error {
 	relations, err := v.ServiceRelations(u.Service)
 	if err != nil {
@@ -319,14 +320,17 @@ func (d *UnitDetail) readRelations(v *state.View, u state.Unit, view Unit) error
 	return nil
 }
 
-// readRelationDetail reads a relation from a unit's point of view: the settings of both ends, and of the
-// units that the unit meets.
+// readRelationDetail reads a relation from a unit's point of view: the settings of both services, of the
+// unit, and of its remote units.
 func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d RelationDetail, err error) {
 	own, _ := r.Endpoint(u.Service)
 	other := r.Other(u.Service)
 	app, err := v.AppSettings(r.ID, other.Service)
-	local, lerr := v.AppSettings(r.ID, u.Service)
-	if err := errors.Join(err, lerr); err != nil {
+	if skip(v, err) != nil {
+		return d, err
+	}
+	local, err := v.AppSettings(r.ID, u.Service)
+	if skip(v, err) != nil {
 		return d, err
 	}
 
@@ -347,36 +351,60 @@ func readRelationDetail(v *state.View, r state.Relation, u state.Unit) (d Relati
 	}
 
 	others, err := v.MembersOf(r.ID, other.Service)
+	if err != nil {
+		return d, err
+	}
+
 	for _, m := range append(others, self) {
 		s, err := v.Settings(r.ID, m.Unit)
-		switch {
-		case err != nil:
+		if skip(v, err) != nil {
 			return d, err
+		}
+
+		data := RelationData{InScope: true, Data: s.Values}
+		switch {
 		case m.Unit == u.Name:
-			d.LocalUnit = RelationData{true, s.Values}
+			d.LocalUnit = data
 		case r.Scope == charm.Global || m.Principal == self.Principal:
-			d.RelatedUnits[m.Unit] = RelationData{true, s.Values}
+			d.RelatedUnits[m.Unit] = data
 		}
 	}
 
-	return d, err
+	return d, nil
 }
 
-// HideSettings hides the values of settings and options whose names say that they are secret, as the log
-// does.
+// skip returns nil for the error of damaged settings. The view reports the damage, and the settings are shown
+// as empty.
+func skip(v *state.View, err error) error {
+	if v.Skips(err) {
+		return nil
+	}
+	return err
+}
+
+// HideSettings hides secrets in settings and options, as the log does. It hides the whole value if its name
+// is that of a secret, and otherwise the secrets in the value.
 func (d *UnitDetail) HideSettings() {
 	for name, value := range d.Options {
-		if text := fmt.Sprint(value); hideSetting(name, text) != text {
-			d.Options[name] = hideSetting(name, text)
+		shown := fmt.Sprint(value)
+		if hidden := hideSetting(name, shown); hidden != shown {
+			d.Options[name] = hidden
 		}
 	}
 
 	for _, r := range d.Relations {
-		for _, said := range append(slices.Collect(maps.Values(r.RelatedUnits)), r.LocalUnit, RelationData{Data: r.AppData}, RelationData{Data: r.LocalAppData}) {
-			for name, value := range said.Data {
-				said.Data[name] = hideSetting(name, value)
-			}
+		hideAllSettings(r.AppData)
+		hideAllSettings(r.LocalAppData)
+		hideAllSettings(r.LocalUnit.Data)
+		for _, related := range r.RelatedUnits {
+			hideAllSettings(related.Data)
 		}
+	}
+}
+
+func hideAllSettings(settings map[string]string) {
+	for name, value := range settings {
+		settings[name] = hideSetting(name, value)
 	}
 }
 

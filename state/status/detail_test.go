@@ -15,7 +15,7 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestReadUnit checks that a unit's status explains its state and what to do.
+// TestReadUnit checks that a unit's status explains the unit's state and what an operator can do.
 func TestReadUnit(t *testing.T) {
 	at := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	hook := state.Hook{Kind: "start", Name: "start", Relation: state.NoRelation}

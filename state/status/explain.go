@@ -12,8 +12,8 @@ import (
 	"bijou/state/text"
 )
 
-// readQueue reads the hooks and actions that wait for the unit: hooks of relations in the order of their
-// arrival, then actions and commands of operators.
+// readQueue reads the hooks and actions that wait for the unit: hooks of relations in the order of the queue,
+// then operators' actions and commands.
 func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 	inside, err := v.Uniter(unit)
 	if err != nil {
@@ -49,8 +49,9 @@ func (d *UnitDetail) readQueue(v *state.View, unit string) error {
 	return nil
 }
 
-// explain sets the reason why the unit waits, and the operator's possible answers. The first case that
-// applies wins, so that the cases go from outer causes (its machine) to inner ones (its hooks).
+// explain sets the reason why the unit waits, and the operator's possible answers. It uses the first case
+// that applies. The cases go from outer causes, such as the unit's machine, to inner causes, such as its
+// hooks.
 func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 	relation, r := view.RelationInError()
 	e := cmp.Or(d.Error, &UnitStateInfo{})
@@ -65,10 +66,10 @@ func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 		d.waitFor("a machine")
 	case d.State == state.UnitDown:
 		d.waitFor("its agent, which is gone or cannot reach the store")
-		d.advise(Advice{"juju start", "on the host of machine " + d.Machine + "; its agent.log says more"})
+		d.advise(StartAgent(d.Machine))
 	case d.Trouble != nil:
-		d.waitFor("its agent, which cannot go on: %s", text.FirstLine(d.Trouble.Message))
-		d.advise(Advice{Effect: "mend that: the next attempt is at " + formatLocal(d.Trouble.NextRetry)})
+		d.waitFor("its agent, which cannot continue: %s", text.FirstLine(d.Trouble.Message))
+		d.advise(Advice{Effect: "fix that: the next attempt is at " + formatLocal(d.Trouble.NextRetry)})
 	case d.Running != nil:
 		d.waitFor("the end of %s, which has been running since %s%s", d.Running.Name,
 			formatLocal(d.Running.Since), d.Running.HeldBy())
@@ -83,22 +84,22 @@ func (d *UnitDetail) explain(unit string, view Unit, m Machine) {
 	case e.Message != "":
 		d.waitFor("%s", e.Message)
 	case d.Next != "":
-		// It waits for nothing: its agent is about to act.
+		// The unit does not wait: its agent is about to act.
 	case d.State != state.UnitStarted && d.Life == state.Alive:
 		// Before start, the agent's decision (agent/uniter/decide) waits only for a leader of the service.
 		d.waitFor("a unit that leads its application")
 	case d.Life != state.Alive:
 		d.waitFor("the end of its relations and subordinates")
 	case d.Workload.Current == "blocked" || d.Workload.Current == "waiting":
-		d.waitFor("what its charm says: %s", d.Workload.Message)
+		d.waitFor("the reason that its charm gives: %s", d.Workload.Message)
 	}
 }
 
-// explainFailure says that the unit waits for the operator's answer to a failure, and which answers there
-// are.
+// explainFailure explains why the unit waits after a failure: for the operator's answer, or for its agent to
+// act on the answer. In the first case it adds the possible answers.
 func (d *UnitDetail) explainFailure(unit, what, why string, answer state.Resolved, retry time.Time) {
 	if answer != state.Unresolved {
-		d.waitFor("its agent to take up your answer to %s", why)
+		d.waitFor("its agent, to act on your answer to %s", why)
 		return
 	}
 
@@ -116,14 +117,14 @@ func (d *UnitDetail) waitFor(format string, args ...any) {
 	d.WaitsFor = fmt.Sprintf(format, args...)
 }
 
-// Advice is what an operator can type, and what that does.
+// Advice is a command for the operator and its effect. If Command is empty, Effect is the whole advice.
 type Advice struct{ Command, Effect string }
 
-// String returns both as one sentence.
+// String returns the command and its effect as one sentence.
 func (a Advice) String() string { return strings.TrimSpace(a.Command + " " + a.Effect) }
 
-// Explain returns the reason why a unit waits, and the operator's possible answers. Both are empty for a
-// unit that waits for nothing.
+// Explain returns the reason why a unit waits, and the operator's possible answers. Both are empty if the
+// unit does not wait.
 func Explain(name string, u Unit, m Machine) (waitsFor string, toDo []Advice) {
 	d := UnitDetail{
 		Machine:  u.Machine,
@@ -138,6 +139,19 @@ func Explain(name string, u Unit, m Machine) (waitsFor string, toDo []Advice) {
 	d.explain(name, u, m)
 
 	return d.WaitsFor, d.Advice
+}
+
+// StartAgent returns the advice for a machine whose agent is lost.
+func StartAgent(machine string) Advice {
+	return Advice{"juju start", "on the host of machine " + machine + "; agent.log there has more details"}
+}
+
+// ExplainRelation returns the operator's possible answers to a failed hook of a unit in a relation. It returns
+// none if the operator has already answered.
+func ExplainRelation(unit, relation string, r RelationUnit) []Advice {
+	d := UnitDetail{}
+	d.explainFailure(unit, unit+" "+relation, r.Message, r.Resolved, r.NextRetry)
+	return d.Advice
 }
 
 func (d *UnitDetail) advise(a Advice) {

@@ -12,7 +12,7 @@ import (
 	"bijou/state/text"
 )
 
-// Info is a status in one of Juju 3's words: docs/reference/status.md.
+// Info is a status in Juju 3's words, as docs/reference/status.md lists them.
 type Info struct {
 	Current string     `json:"current,omitempty" yaml:"current"`
 	Message string     `json:"message,omitempty" yaml:"message,omitempty"`
@@ -21,7 +21,7 @@ type Info struct {
 	Life    state.Life `json:"life,omitempty" yaml:"life,omitempty"`
 }
 
-// Info returns the workload's status, or unknown for a charm that has set none.
+// Info returns the workload's status, or unknown if the charm has not set one.
 func (w *Workload) Info() Info {
 	if w == nil {
 		return Info{Current: "unknown"}
@@ -29,15 +29,15 @@ func (w *Workload) Info() Info {
 	return Info{Current: cmp.Or(w.Current, "unknown"), Message: w.Message, Since: w.Since}
 }
 
-// WorkloadInfo returns the status of the unit's workload. If a hook has failed that is error, also if the
-// charm has set a different one.
+// WorkloadInfo returns the status of the unit's workload. If a hook has failed, the status is error, even if
+// the charm has set a different one.
 func (u Unit) WorkloadInfo() Info {
 	why, failed := u.WaitReason()
 	switch {
 	case u.State == state.UnitDown:
-		return Info{Current: "unknown", Message: "agent lost, see: juju status", Since: u.Info.Since}
+		return Info{Current: "unknown", Message: "agent lost, see: juju status", Since: u.Since()}
 	case failed:
-		return Info{Current: "error", Message: "hook failed: " + why}
+		return Info{Current: "error", Message: "hook failed: " + why, Since: u.Since()}
 	case u.Workload != nil:
 		return u.Workload.Info()
 	case u.State == state.UnitPending && u.Running == nil:
@@ -57,7 +57,7 @@ func (u Unit) AgentInfo() Info {
 	case u.State == state.UnitDown:
 		info.Current = "lost"
 		info.Message = u.Info.Message
-		info.Since = u.Info.Since
+		info.Since = u.Since()
 	case u.Trouble != nil:
 		info.Current = "failed"
 		info.Message = u.Trouble.Message
@@ -73,8 +73,8 @@ func (u Unit) AgentInfo() Info {
 	return info
 }
 
-// StatusInfo returns the status that the leader has set for the service. If it has set none, the worst
-// status of a unit stands for it.
+// StatusInfo returns the status that the leader has set for the service. If the leader has not set one,
+// StatusInfo returns the worst status of the service's units.
 func (s Service) StatusInfo() Info {
 	if s.Status != nil {
 		return s.Status.Info()
@@ -92,22 +92,28 @@ func (s Service) StatusInfo() Info {
 	return Info{Current: "unknown"}
 }
 
-// WaitReason returns why the unit waits. failed is true if only an operator or a later retry can move the
-// unit. It is false if the operator has answered already, or if the failed hook runs again.
+// WaitReason returns why the unit waits. failed reports whether a hook has failed and the unit waits for an
+// operator or a retry. It is false if the operator has already answered, if the failed hook is running
+// again, or if the unit is down.
 func (u Unit) WaitReason() (why string, failed bool) {
+	if u.State == state.UnitDown {
+		return text.FirstLine(u.Info.Message), false
+	}
+
 	id, r := u.RelationInError()
 	runsAgain := u.Running != nil && u.Running.Relation == id
 	if id != "" && r.Resolved == "" && !runsAgain {
 		return id + ": " + r.Message, true
 	}
 
-	switch i := u.Info; {
+	info := u.Info
+	switch {
 	case u.Trouble != nil:
 		return text.FirstLine(u.Trouble.Message), false
-	case i != nil && i.Hook != "":
-		return i.Hook + ": " + text.FirstLine(i.Message), i.Resolved == "" && u.Running == nil
-	case i != nil && i.Message != "":
-		return text.FirstLine(i.Message), false
+	case info != nil && info.Hook != "":
+		return info.Hook + ": " + text.FirstLine(info.Message), info.Resolved == "" && u.Running == nil
+	case info != nil && info.Message != "":
+		return text.FirstLine(info.Message), false
 	case u.Running != nil:
 		return u.Running.Name + " runs", false
 	}
@@ -115,8 +121,8 @@ func (u Unit) WaitReason() (why string, failed bool) {
 	return WithLife(u.State, u.Life), false
 }
 
-// RelationInError returns the first relation in error, preferring one that the operator has not answered
-// yet. The id is empty if there is none.
+// RelationInError returns the first relation in error, preferring one that the operator has not answered yet.
+// The id is empty if no relation is in error.
 func (u Unit) RelationInError() (id string, r RelationUnit) {
 	for _, name := range slices.Sorted(maps.Keys(u.Relations)) {
 		group := u.Relations[name].Relations
@@ -133,7 +139,7 @@ func (u Unit) RelationInError() (id string, r RelationUnit) {
 	return id, r
 }
 
-// WithLife appends a life that is not alive, which is empty.
+// WithLife appends the life in parentheses, unless it is empty, which means alive.
 func WithLife(text string, life state.Life) string {
 	if life == "" {
 		return text

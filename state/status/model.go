@@ -10,19 +10,21 @@ import (
 	"bijou/state/text"
 )
 
-// Status is the model of `juju status`: docs/reference/status.md. Its tags are the keys
-// of its YAML and JSON.
+// Status is the data of `juju status`, as docs/reference/status.md describes it. Its tags are the keys in
+// YAML and JSON.
 type Status struct {
 	Machines  map[string]Machine  `yaml:"machines" json:"machines"`   // by id
 	Services  map[string]Service  `yaml:"services" json:"services"`   // by name
 	Relations map[string]Relation `yaml:"relations" json:"relations"` // by "relation-N"
-	// Provisioner is the provisioner's trouble; nil: none.
+	// Provisioner is the provisioner's trouble. It is nil if there is no trouble.
 	Provisioner *state.ProvisionerTrouble `yaml:"provisioner,omitempty" json:"provisioner,omitempty"`
-	// Damage says which records others name and are missing.
+	// Damage describes records that are missing, although other records name them, and records that do not
+	// decode.
 	Damage []string `yaml:"damage,omitempty" json:"damage,omitempty"`
-	// Unmatched are patterns that have matched nothing, as they were given.
+	// Unmatched has the given patterns that have matched no name.
 	Unmatched []string `yaml:"-" json:"-"`
-	// Environment is whose status it is, and Storage its storage, where the reader has added them.
+	// Environment and Storage are the environment's record and storage. Read does not set them; callers that
+	// show them must set them.
 	Environment state.Environment `yaml:"-" json:"-"`
 	Storage     []state.Storage   `yaml:"-" json:"-"`
 }
@@ -30,51 +32,52 @@ type Status struct {
 // Machine is a machine in Status.
 type Machine struct {
 	InstanceID string              `yaml:"instance-id,omitempty" json:"instance-id,omitempty"`
-	State      state.MachineStatus `yaml:"state" json:"state"` // down: it was running, and its agent is gone
+	State      state.MachineStatus `yaml:"state" json:"state"` // down if it was running and its agent is gone
 	Life       state.Life          `yaml:"life,omitempty" json:"life,omitempty"`
 	DNSName    string              `yaml:"dns-name,omitempty" json:"dns-name,omitempty"`
 	Series     string              `yaml:"series" json:"series"`
 	Agent      string              `yaml:"agent-version,omitempty" json:"agent-version,omitempty"`
 
 	Constraints string `yaml:"constraints,omitempty" json:"constraints,omitempty"` // as operators write them
-	Placement   string `yaml:"placement,omitempty" json:"placement,omitempty"`     // in the provider's words
+	Placement   string `yaml:"placement,omitempty" json:"placement,omitempty"`     // in the provider's syntax
 
-	Message   string    `yaml:"message,omitempty" json:"message,omitempty"` // how far its start is
+	Message   string    `yaml:"message,omitempty" json:"message,omitempty"` // the progress of the machine's start
 	Error     string    `yaml:"error,omitempty" json:"error,omitempty"`
-	Attempts  int       `yaml:"attempts,omitempty" json:"attempts,omitempty"`    // of a start that is tried again
-	NextRetry time.Time `yaml:"next-retry,omitempty" json:"next-retry,omitzero"` // zero: not by itself
+	Attempts  int       `yaml:"attempts,omitempty" json:"attempts,omitempty"`    // the failed starts so far
+	NextRetry time.Time `yaml:"next-retry,omitempty" json:"next-retry,omitzero"` // zero if the start is not retried automatically
 
-	Trouble *state.Trouble `yaml:"agent-trouble,omitempty" json:"agent-trouble,omitempty"` // what its agent cannot do
+	Trouble *state.Trouble `yaml:"agent-trouble,omitempty" json:"agent-trouble,omitempty"` // the task at which its agent has failed repeatedly
 
-	// Confined is whether its agent has the state by a gateway; nil: its environment is not confined, or it is not known.
+	// Confined reports whether its agent reaches the state through a gateway. It is nil if the environment is
+	// not confined, or if this is unknown.
 	Confined *bool `yaml:"confined,omitempty" json:"confined,omitempty"`
 }
 
-// AwaitsConfinement reports whether a machine of a confined environment still has the state itself. Machine 0, which serves
-// it to the others, always does.
+// AwaitsConfinement reports whether a machine of a confined environment does not use a gateway yet. It is
+// false for machine 0, which never uses one.
 func (m Machine) AwaitsConfinement() bool {
 	return m.Confined != nil && !*m.Confined && m.InstanceID != "localhost"
 }
 
-// Service is a service in Status. Life is left out while it is alive.
+// Service is a service in Status. Life is empty if it is alive.
 type Service struct {
 	Charm     string              `yaml:"charm" json:"charm"`
 	Origin    string              `yaml:"charm-origin,omitempty" json:"charm-origin,omitempty"`
-	Source    state.Origin        `yaml:"-" json:"-"`                                               // whole
-	Newer     string              `yaml:"can-upgrade-to,omitempty" json:"can-upgrade-to,omitempty"` // of the store, where it was asked
-	Version   string              `yaml:"version,omitempty" json:"version,omitempty"`               // of the workload, as the units say
+	Source    state.Origin        `yaml:"-" json:"-"`                                               // the record of Origin
+	Newer     string              `yaml:"can-upgrade-to,omitempty" json:"can-upgrade-to,omitempty"` // the store's newer charm, if the store was queried
+	Version   string              `yaml:"version,omitempty" json:"version,omitempty"`               // the workload's version, as set by the units
 	Series    string              `yaml:"series" json:"series"`
-	Forced    bool                `yaml:"force-series,omitempty" json:"force-series,omitempty"` // whatever its charm supports
-	Force     bool                `yaml:"force,omitempty" json:"force,omitempty"`               // whatever its charm needs that bijou does not have
-	Trusted   bool                `yaml:"trusted,omitempty" json:"trusted,omitempty"`           // with the cloud's credential
+	Forced    bool                `yaml:"force-series,omitempty" json:"force-series,omitempty"` // accepts charms that do not support the series
+	Force     bool                `yaml:"force,omitempty" json:"force,omitempty"`               // accepts charms that need features which bijou does not have
+	Trusted   bool                `yaml:"trusted,omitempty" json:"trusted,omitempty"`           // has the cloud's credential
 	Dialect   charm.Dialect       `yaml:"hook-dialect,omitempty" json:"hook-dialect,omitempty"`
-	Mark      string              `yaml:"hook-dialect-mark,omitempty" json:"hook-dialect-mark,omitempty"` // what decided it
-	Promised  string              `yaml:"juju-version,omitempty" json:"juju-version,omitempty"`           // to its hooks, by the operator
+	Mark      string              `yaml:"hook-dialect-mark,omitempty" json:"hook-dialect-mark,omitempty"` // why it has the dialect
+	Promised  string              `yaml:"juju-version,omitempty" json:"juju-version,omitempty"`           // the version of Juju that the operator set for its hooks
 	Exposed   bool                `yaml:"exposed" json:"exposed"`
 	Life      state.Life          `yaml:"life,omitempty" json:"life,omitempty"`
-	Principal []string            `yaml:"subordinate-to,omitempty" json:"subordinate-to,omitempty"` // services that its units come with
-	Status    *Workload           `yaml:"service-status,omitempty" json:"service-status,omitempty"` // by status-set --application
-	Relations map[string][]string `yaml:"relations,omitempty" json:"relations,omitempty"`           // services by relation name
+	Principal []string            `yaml:"subordinate-to,omitempty" json:"subordinate-to,omitempty"` // the principal services of a subordinate
+	Status    *Workload           `yaml:"service-status,omitempty" json:"service-status,omitempty"` // set by status-set --application
+	Relations map[string][]string `yaml:"relations,omitempty" json:"relations,omitempty"`           // the related services, by relation name
 	Units     map[string]Unit     `yaml:"units,omitempty" json:"units,omitempty"`
 }
 
@@ -90,12 +93,12 @@ type Unit struct {
 	State         string                  `yaml:"state" json:"state"` // pending, installed, started, stopped, *-error, down
 	Info          *UnitStateInfo          `yaml:"state-info,omitempty" json:"state-info,omitempty"`
 	Running       *state.RunningHook      `yaml:"running,omitempty" json:"running,omitempty"`
-	Trouble       *state.Trouble          `yaml:"agent-trouble,omitempty" json:"agent-trouble,omitempty"` // what its agent cannot do
+	Trouble       *state.Trouble          `yaml:"agent-trouble,omitempty" json:"agent-trouble,omitempty"` // the task at which its agent has failed repeatedly
 	Life          state.Life              `yaml:"life,omitempty" json:"life,omitempty"`
-	Leader        bool                    `yaml:"leader,omitempty" json:"leader,omitempty"`   // of its service
-	Version       string                  `yaml:"version,omitempty" json:"version,omitempty"` // of its workload, as it says
+	Leader        bool                    `yaml:"leader,omitempty" json:"leader,omitempty"`   // leads its service
+	Version       string                  `yaml:"version,omitempty" json:"version,omitempty"` // the workload's version, as set by its charm
 	Workload      *Workload               `yaml:"workload-status,omitempty" json:"workload-status,omitempty"`
-	Charm         string                  `yaml:"upgrading-from,omitempty" json:"upgrading-from,omitempty"` // where it is not yet the service's
+	Charm         string                  `yaml:"upgrading-from,omitempty" json:"upgrading-from,omitempty"` // its charm, if that is not the service's
 	Machine       string                  `yaml:"machine" json:"machine"`
 	PublicAddress string                  `yaml:"public-address,omitempty" json:"public-address,omitempty"`
 	OpenPorts     []string                `yaml:"open-ports,omitempty" json:"open-ports,omitempty"`
@@ -104,31 +107,31 @@ type Unit struct {
 	Subordinates  []string                `yaml:"subordinates,omitempty" json:"subordinates,omitempty"`
 }
 
-// UnitStateInfo explains a unit's state: the failed hook, one that runs for very long, or
-// for a unit that is down the state that its agent left it in.
+// UnitStateInfo explains a unit's state: a failed hook, a hook that has been running for a very long time, or
+// the last state of a unit that is down.
 type UnitStateInfo struct {
 	Last      string         `yaml:"last-state,omitempty" json:"last-state,omitempty"`
 	Hook      string         `yaml:"hook,omitempty" json:"hook,omitempty"`
 	Message   string         `yaml:"message,omitempty" json:"message,omitempty"`
-	Stderr    string         `yaml:"stderr,omitempty" json:"stderr,omitempty"` // the last line that the hook has written there
-	Logged    string         `yaml:"logged,omitempty" json:"logged,omitempty"` // the last line that it has logged as an error, if Stderr is empty
+	Stderr    string         `yaml:"stderr,omitempty" json:"stderr,omitempty"` // the last line that the hook wrote to stderr
+	Logged    string         `yaml:"logged,omitempty" json:"logged,omitempty"` // the last line that the hook logged as an error, if Stderr is empty
 	See       string         `yaml:"see,omitempty" json:"see,omitempty"`       // the command that shows more
 	Since     time.Time      `yaml:"since,omitempty" json:"since,omitzero"`
 	Attempts  int            `yaml:"attempts,omitempty" json:"attempts,omitempty"`
 	NextRetry time.Time      `yaml:"next-retry,omitempty" json:"next-retry,omitzero"`
-	Resolved  state.Resolved `yaml:"resolved,omitempty" json:"resolved,omitempty"` // an answer that its agent has not taken up yet
+	Resolved  state.Resolved `yaml:"resolved,omitempty" json:"resolved,omitempty"` // an answer on which its agent has not acted yet
 
-	Interrupted bool `yaml:"interrupted,omitempty" json:"interrupted,omitempty"` // by an operator: not retried by itself
+	Interrupted bool `yaml:"interrupted,omitempty" json:"interrupted,omitempty"` // an operator interrupted the hook, so it is not retried
 }
 
-// UnitRelation is a unit's relations of one name: the worst of their states, and
-// each by "relation-N", as keys of one mapping.
+// UnitRelation has a unit's relations with one endpoint name, by "relation-N", and the worst of their states.
+// In YAML and JSON the state and the relations are keys of one mapping.
 type UnitRelation struct {
 	State     string
 	Relations map[string]RelationUnit
 }
 
-// RelationUnit is one unit in one relation; all but State is of an error.
+// RelationUnit is a unit in a relation. All fields except State describe an error.
 type RelationUnit struct {
 	State     string         `yaml:"state" json:"state"` // start, up, departed, error
 	Message   string         `yaml:"message,omitempty" json:"message,omitempty"`
@@ -141,7 +144,7 @@ type RelationUnit struct {
 	Resolved  state.Resolved `yaml:"resolved,omitempty" json:"resolved,omitempty"`
 }
 
-// MarshalYAML puts the states of the single relations beside the worst.
+// MarshalYAML returns one mapping with the worst state and the single relations.
 func (u UnitRelation) MarshalYAML() (any, error) { return u.asMap(), nil }
 
 // MarshalJSON does what MarshalYAML does, for JSON.
@@ -155,7 +158,7 @@ func (u UnitRelation) asMap() map[string]any {
 	return m
 }
 
-// Relation is a relation in Status; a peer relation has one service.
+// Relation is a relation in Status. A peer relation has only one service.
 type Relation struct {
 	Interface string                 `yaml:"interface" json:"interface"`
 	Scope     charm.Scope            `yaml:"scope" json:"scope"`
@@ -171,7 +174,7 @@ type RelationEnd struct {
 	Units map[string]RelationUnit `yaml:"units" json:"units"`
 }
 
-// Ends returns the services of a relation; a peer relation's one service twice.
+// Ends returns the services of a relation. For a peer relation it returns its only service twice.
 func (r Relation) Ends() (provider, consumer string) {
 	for name, end := range r.Services {
 		if end.Role != charm.Consumes {
@@ -185,7 +188,7 @@ func (r Relation) Ends() (provider, consumer string) {
 	return provider, consumer
 }
 
-// State returns the worst state of its ends.
+// State returns the worst state of the relation's ends.
 func (r Relation) State() string {
 	ends := map[string]RelationUnit{}
 	for service, end := range r.Services {
@@ -194,8 +197,8 @@ func (r Relation) State() string {
 	return WorstRelation(ends)
 }
 
-// WorstRelation returns the state that needs an operator's eye most: error, then start,
-// departed, up; start where there is none.
+// WorstRelation returns the state that most needs an operator's attention. The order is error, start,
+// departed, up. It returns start if there are no units.
 func WorstRelation(units map[string]RelationUnit) string {
 	states := map[string]bool{}
 	for u := range maps.Values(units) {
@@ -211,8 +214,8 @@ func WorstRelation(units map[string]RelationUnit) string {
 	return state.RelationStart
 }
 
-// hideSecrets replaces secrets in all messages that the status shows.
-func (w *input) hideSecrets() {
+// hideAllSecrets replaces secrets in all messages that the status shows.
+func (w *input) hideAllSecrets() {
 	for i := range w.units {
 		hideSecrets(&w.units[i].Status.Message)
 	}
@@ -254,6 +257,7 @@ func hideInFailure(f *state.Failure) {
 	}
 }
 
+// hideSecrets replaces the secrets in one message.
 func hideSecrets(message *string) {
 	*message = text.HideSecrets(*message)
 }

@@ -11,9 +11,9 @@ import (
 	"bijou/state/keys"
 )
 
-// Refresh updates a status of the whole environment after changes of state.WatchAll. It returns the units
-// that it has read again; all is true if it has read everything. A change of a unit costs as much as
-// reading that unit. A service's workload version, which its units set, stays as it was unless all is true.
+// Refresh updates a status of the whole environment after changes in the scope [state.WatchAll]. It returns
+// the units that it has read again; all is true if it has read everything. After a change of a unit it reads
+// only that unit. It does not update a service's workload version, which units set, unless all is true.
 func (s *Status) Refresh(v *state.View, o Options, changes []state.KeyChange) (units []string, all bool, err error) {
 	units, all = concernedBy(changes)
 	if all {
@@ -35,7 +35,8 @@ func (s *Status) Refresh(v *state.View, o Options, changes []state.KeyChange) (u
 	return units, false, nil
 }
 
-// merge replaces those units by the ones that were read. Units that were not read are gone.
+// merge replaces the named units with those in the newly read status. It removes named units that are not in
+// that status.
 func (s *Status) merge(read Status, units []string) {
 	maps.Copy(s.Machines, read.Machines)
 
@@ -56,6 +57,8 @@ func (s *Status) merge(read Status, units []string) {
 	}
 }
 
+// replaceEntry copies the named entry from the second map to the first. If the second map has no such entry,
+// it deletes the entry in the first.
 func replaceEntry[T any](to, from map[string]T, name string) {
 	if entry, ok := from[name]; ok && to != nil {
 		to[name] = entry
@@ -64,8 +67,8 @@ func replaceEntry[T any](to, from map[string]T, name string) {
 	delete(to, name)
 }
 
-// concernedBy returns the units that a status must read again after the changes, sorted. all is true if it
-// must read everything.
+// concernedBy returns the units that must be read again after the changes, sorted. all is true if it must
+// read everything.
 func concernedBy(changes []state.KeyChange) (units []string, all bool) {
 	for _, c := range changes {
 		word, rest, _ := strings.Cut(c.Key, "/")
@@ -75,7 +78,7 @@ func concernedBy(changes []state.KeyChange) (units []string, all bool) {
 		case keys.Units:
 			all = all || len(parts) < 2
 			units = append(units, strings.Join(parts[:min(2, len(parts))], "/"))
-		case keys.Uniters: // members of relations are in no status
+		case keys.Uniters: // the status does not show members of relations
 			if len(parts) == 3 || len(parts) == 4 && parts[2] == "relations" {
 				units = append(units, parts[0]+"/"+parts[1])
 			}

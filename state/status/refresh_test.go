@@ -14,8 +14,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestRefreshed checks that a refreshed status equals one that is read from scratch, whatever has
-// changed.
+// TestRefreshed checks that a refreshed status is equal to one that is read from scratch, for every kind of
+// change.
 func TestRefreshed(t *testing.T) {
 	statetest.Each(t, func(t *testing.T, st *state.State) {
 		r := statetest.Pair(t, st)
@@ -55,7 +55,7 @@ func TestRefreshed(t *testing.T) {
 	})
 }
 
-// changeSomething makes a change of that kind, different in each step.
+// changeSomething makes a change of the given kind, which is different in each step.
 func changeSomething(tx *state.Tx, kind, relation, step int) error {
 	unit, message := []string{"mysql/0", "wordpress/0"}[step%2], fmt.Sprint("step ", step)
 	failure := &state.Failure{Message: message, Hook: state.Hook{Name: "install"}, Since: time.Unix(int64(step), 0).UTC()}

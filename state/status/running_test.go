@@ -7,8 +7,9 @@ import (
 	"bijou/state"
 )
 
-// TestStatusOfWhatRuns checks that the status shows a running hook at once, and that its message does
-// after ten minutes, beside earlier failures. A hook of an agent that is gone is not shown.
+// TestStatusOfWhatRuns checks that the status shows a running hook immediately. After ten minutes the message
+// of the status shows the hook too, in addition to earlier failures. A hook of an agent that is gone is not
+// shown.
 func TestStatusOfWhatRuns(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	op := state.Op{Hook: state.Hook{Kind: "start", Name: "start", Relation: state.NoRelation}, Started: noon}

@@ -12,10 +12,10 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Globs are patterns of names (path.Match), and whether each has matched one.
+// Globs maps patterns of names, as for [path.Match], to whether they have matched a name.
 type Globs map[string]bool
 
-// NewGlobs returns the patterns, which have matched nothing yet.
+// NewGlobs returns Globs for the patterns.
 func NewGlobs(patterns []string) Globs {
 	g := Globs{}
 	for _, p := range patterns {
@@ -24,7 +24,7 @@ func NewGlobs(patterns []string) Globs {
 	return g
 }
 
-// Match reports whether a pattern matches, and remembers all that do.
+// Match reports whether a pattern matches the name. It records all patterns that match.
 func (g Globs) Match(name string) (matches bool) {
 	for pattern := range g {
 		if ok, _ := path.Match(pattern, name); ok {
@@ -35,7 +35,7 @@ func (g Globs) Match(name string) (matches bool) {
 	return matches
 }
 
-// Unmatched returns the patterns that have matched nothing.
+// Unmatched returns those of the given patterns that have not matched a name.
 func (g Globs) Unmatched(patterns []string) (none []string) {
 	for _, p := range patterns {
 		if !g[p] {
@@ -48,28 +48,30 @@ func (g Globs) Unmatched(patterns []string) (none []string) {
 // selection names the records to read.
 type selection struct{ prefixes, single []string }
 
-// part says which units of a service are read.
+// part selects the units of a service that are read.
 type part struct {
-	shown bool     // else only what its units are to relations
-	whole bool     // all are kept; else those that a pattern matches
-	units []string // nil: all
+	shown bool     // show the service; otherwise its units are only shown in relations
+	whole bool     // keep all units that are read; otherwise only those that a pattern matches
+	units []string // the units to read; nil means all
 }
 
 func (w *input) shows(service string) bool { return w.chosen == nil || w.chosen[service].shown }
 
-// choosePart returns the part of a service that the patterns can match. ok is false if they match nothing
-// of it.
+// choosePart returns the part of a service that the patterns can match. ok is false if they match no part of
+// it.
 func (w *input) choosePart(service string) (p part, ok bool) {
 	p = part{shown: true, whole: w.globs.Match(service)}
 	all := p.whole
 	for pattern := range w.globs {
 		of, number, isUnit := strings.Cut(pattern, "/")
-		switch matches, _ := path.Match(of, service); {
-		case !matches || !isUnit:
-			// The pattern does not name a unit of this service.
-		case charm.IsUnit(service + "/" + number):
+		if matches, _ := path.Match(of, service); !matches || !isUnit {
+			// The pattern does not name a unit of this service. A bad pattern matches nothing.
+			continue
+		}
+		if charm.IsUnit(service + "/" + number) {
 			p.units = append(p.units, service+"/"+number)
-		default:
+		} else {
+			// The number is a pattern.
 			all = true
 		}
 	}
@@ -81,15 +83,16 @@ func (w *input) choosePart(service string) (p part, ok bool) {
 	return p, ok
 }
 
-// readUnits reads the units that the patterns select, and then the units of services that are related to
-// theirs.
+// readUnits reads the units that the patterns select, and then the units of services that are related to the
+// selected units' services.
 func (w *input) readUnits(v *state.View) error {
 	if len(w.Globs) == 0 {
 		return w.decode(v, selection{prefixes: []string{keys.Units}}, w.decodeUnits)
 	}
 
 	w.chosen = map[string]part{}
-	for service := range w.named { // also one whose record is missing
+	// w.named also has services whose records are missing.
+	for service := range w.named {
 		if p, ok := w.choosePart(service); ok {
 			w.chosen[service] = p
 		}
@@ -135,11 +138,12 @@ func (w *input) readParts(v *state.View, parts map[string]part) error {
 	return w.decode(v, units, w.decodeUnits)
 }
 
-// maxSingle units of a service, or machines, are read one by one: below the prefix of a unit's
-// agent stands every member that it has met. Of more, all is read.
+// maxSingle is how many units of a service, or machines, are read one by one. If there are more, their whole
+// lists are read. The list for a unit's agent is long, since it has a record of every member of the unit's
+// relations.
 const maxSingle = 16
 
-// readAgents reads the records of units' agents, which of them live, and which units lead.
+// readAgents reads the records and presence of units' agents, and the leaders of services.
 func (w *input) readAgents(v *state.View) error {
 	uniters := selection{prefixes: []string{keys.Uniters}}
 	presences := selection{prefixes: []string{leadersPrefix(), keys.Presences}}
@@ -181,7 +185,7 @@ func (w *input) selectAgents(uniters, presences *selection, service string, unit
 	}
 }
 
-// readMachines reads the machines of the shown units, or all, and whether their agents are present.
+// readMachines reads the machines of the shown units, or all machines, and whether their agents are present.
 func (w *input) readMachines(v *state.View) error {
 	if w.chosen == nil {
 		return w.readAllMachines(v)
@@ -189,17 +193,18 @@ func (w *input) readMachines(v *state.View) error {
 
 	on := map[string]bool{}
 	for _, u := range w.units {
-		if w.shows(u.Service) && u.Machine != "" { // else it waits for one
+		if w.shows(u.Service) && u.Machine != "" { // a unit without a machine still waits for one
 			on[u.Machine] = true
 		}
 	}
 
 	if len(on) > maxSingle {
-		agents := selection{prefixes: []string{keys.Presence(state.MachineAgent(""))}}
 		if err := w.readAllMachines(v); err != nil {
 			return err
 		}
 		maps.DeleteFunc(w.machines, func(id string, _ state.Machine) bool { return !on[id] })
+
+		agents := selection{prefixes: []string{keys.Presence(state.MachineAgent(""))}}
 		return w.decode(v, agents, w.decodePresence)
 	}
 
@@ -207,7 +212,7 @@ func (w *input) readMachines(v *state.View) error {
 	for id := range on {
 		m, err := v.Machine(id)
 		if errors.Is(err, state.ErrNotFound) || v.Keys().Skips(err) {
-			continue // findMissing says so
+			continue // findMissing adds it to the damage
 		}
 		if err != nil {
 			return err
@@ -233,8 +238,8 @@ func (w *input) readAllMachines(v *state.View) error {
 	return nil
 }
 
-// decode passes each list of records to take. It reads one list at a time, since all records may not fit into
-// memory.
+// decode passes each selected list of records to the function take, and then the single records. It reads one
+// list at a time, since all records together can be too large for memory.
 func (w *input) decode(v *state.View, s selection, take func(v *state.View, kvs []keyspace.KeyValue) error) error {
 	for _, prefix := range s.prefixes {
 		kvs, err := v.Keys().List(prefix)
@@ -246,11 +251,11 @@ func (w *input) decode(v *state.View, s selection, take func(v *state.View, kvs 
 		}
 	}
 
-	var kvs []keyspace.KeyValue
-	if err := v.Keys().Prefetch(s.single...); err != nil {
+	if err := v.Keys().Prefetch(keyspace.Exactly(s.single...)); err != nil {
 		return err
 	}
 
+	var kvs []keyspace.KeyValue
 	for _, key := range s.single {
 		value, there, err := v.Keys().Get(key)
 		if err != nil {

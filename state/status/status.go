@@ -1,6 +1,7 @@
-// Package status reads what `juju status` shows: docs/reference/status.md.
+// Package status reads the status of an environment, which `juju status` shows as in
+// docs/reference/status.md.
 //
-// It changes nothing, and shows nothing itself.
+// It does not change the environment, and prints nothing itself.
 package status
 
 import (
@@ -18,31 +19,31 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Options choose what is read.
+// Options select the parts of the status that are read.
 type Options struct {
 	Now time.Time
-	// Only the services and units that one matches, with their machines and relations; none:
-	// everything.
+	// Globs limit the status to the services and units that match a pattern, with their machines and
+	// relations. Without patterns, the status covers everything.
 	Globs   []string
-	Related bool // the units of related services are shown, too
-	Secrets bool // shown to those who must see them; else hidden
+	Related bool // also show the units of related services
+	Secrets bool // do not hide secrets in messages
 
-	alone bool // nothing is read of related services' units
+	alone bool // do not read the units of related services
 }
 
 // Read reads the status that `juju status` shows. It reads a few lists for any number of units, and one
 // record for each relation.
 //
-// Patterns limit the status. A service's name selects all of its units. A unit's name selects its service
-// with that unit only. In relations the ends of selected services hold the selected units; other ends hold
-// all of theirs.
+// Patterns limit the status. A pattern that matches a service selects all of its units. A pattern that
+// matches a unit selects the unit's service with only that unit. In relations, the ends of selected services
+// have only the selected units. All other ends have all of their units.
 func Read(v *state.View, o Options) (Status, error) {
 	in, err := readInput(v, o)
 	if err != nil {
 		return Status{}, err
 	}
 	if !o.Secrets {
-		in.hideSecrets()
+		in.hideAllSecrets()
 	}
 
 	s := in.buildViews()
@@ -95,37 +96,37 @@ func (w *input) buildViews() Status {
 	return s
 }
 
-// input has the parts of the records that the status shows. It does not keep whole records, since there may be
-// very many.
+// input has the parts of the records that the status shows. It does not keep whole records, since an
+// environment may have very many of them.
 type input struct {
 	Options
 	machines       map[string]state.Machine
 	services       map[string]state.Service
-	statuses       map[string]state.WorkloadStatus // of services
-	named          map[string]bool                 // services of which there is anything
+	statuses       map[string]state.WorkloadStatus // the statuses that units have set for services, by service
+	named          map[string]bool                 // the services that have any record
 	damage         []string
 	globs          Globs
-	chosen         map[string]part // by service; nil: everything
+	chosen         map[string]part // the parts to read, by service; nil means everything
 	units          []state.Unit
-	unitsOf        map[string][]string // their names, by service
-	ports          map[string][]state.Port
-	restored       map[string]state.Restored // units that wait to be compared
-	workflows      map[string]condition
-	ops            map[string]state.Op // by unit: what runs
+	unitsOf        map[string][]string       // the names of units, by service
+	ports          map[string][]state.Port   // by unit
+	restored       map[string]state.Restored // the marks of restored units, by unit
+	workflows      map[string]condition      // by unit
+	ops            map[string]state.Op       // the running hooks, by unit
 	relationStates map[unitRelation]condition
 	relations      []state.Relation
-	relationsOf    map[string][]state.Relation // by service
-	present        map[string]*state.Trouble   // by agent; nil: it has none
-	leaders        map[string]string           // units, by service
-	versions       map[string]time.Time        // by service: when its workload's version was said
-	trouble        *state.ProvisionerTrouble   // nil: none
-	shared         map[string]map[string]UnitRelation
+	relationsOf    map[string][]state.Relation        // by service
+	present        map[string]*state.Trouble          // the present agents with their trouble, which can be nil
+	leaders        map[string]string                  // the leading units, by service
+	versions       map[string]time.Time               // when a unit last set the workload's version, by service
+	trouble        *state.ProvisionerTrouble          // nil if there is none
+	shared         map[string]map[string]UnitRelation // the maps that addRelations has returned, by their content
 
-	waiting    []state.Request // that no provisioner does, the oldest first
-	otherLeads bool            // a provisioner leads that does none
+	waiting    []state.Request // requests that no provisioner carries out, the oldest first
+	otherLeads bool            // the leading provisioner does not carry out requests
 }
 
-// condition is the part of a Workflow, or of a RelationState, that is shown.
+// condition is the part of a Workflow or RelationState that is shown.
 type condition struct {
 	State   string         `json:"state"`
 	Failure *state.Failure `json:"failure"`
@@ -178,10 +179,11 @@ func readInput(v *state.View, o Options) (*input, error) {
 }
 
 // findMissing adds to the damage each service and machine that other records name, but that has no record. A
-// disk, or a hand, may have damaged the store. A service without a record is still shown if it has units.
+// store in this state was damaged by a disk or by hand. A service without a record is still shown if it has
+// units.
 func (w *input) findMissing() {
-	missing := map[string]bool{}  // services
-	machines := map[string]bool{} // without a record, but with units
+	missing := map[string]bool{}  // services without a record
+	machines := map[string]bool{} // machines without a record, but with units
 	for _, u := range w.units {
 		if _, there := w.services[u.Service]; !there {
 			missing[u.Service] = true
@@ -212,15 +214,14 @@ func (w *input) addDamage(format string, args ...any) {
 	w.damage = append(w.damage, fmt.Sprintf(format, args...))
 }
 
-// addSkipped notes the records that do not decode, by key.
+// addSkipped adds to the damage the records that do not decode, by key.
 func (w *input) addSkipped(damage map[string]error) {
 	for _, key := range slices.Sorted(maps.Keys(damage)) {
 		w.addDamage("%v", damage[key])
 	}
 }
 
-// readServices reads all services and their relations. It notes as damage each relation whose record is
-// missing.
+// readServices reads all services and their relations. It adds each relation without a record to the damage.
 func (w *input) readServices(v *state.View) error {
 	kvs, err := v.Keys().List(keys.Services)
 	if err != nil {
@@ -251,8 +252,8 @@ func (w *input) readServices(v *state.View) error {
 	return nil
 }
 
-// decodeService takes a service's record or workload status from its key. It notes the service's name even
-// for keys that status does not show.
+// decodeService decodes a service's record or workload status. It records the service's name in w.named for
+// any key.
 func (w *input) decodeService(v *state.View, kv keyspace.KeyValue) error {
 	name, rest, below := strings.Cut(kv.Key[len(keys.Services):], "/")
 	w.named[name] = true
@@ -282,8 +283,7 @@ func (w *input) decodeService(v *state.View, kv keyspace.KeyValue) error {
 	return nil
 }
 
-// decodeUnits takes the units that the globs select from their keys, and then the ports and other details below
-// them.
+// decodeUnits decodes the units that the globs select, and then the ports and other details below their keys.
 func (w *input) decodeUnits(v *state.View, kvs []keyspace.KeyValue) error {
 	units, err := v.DecodeUnits(kvs)
 	if err != nil {
@@ -300,8 +300,8 @@ func (w *input) decodeUnits(v *state.View, kvs []keyspace.KeyValue) error {
 	return w.decodeUnitDetails(v, kvs)
 }
 
-// decodeUniters takes the running operation, the workflow and the states of relations from the keys of units'
-// agents: uniters/SERVICE/NUMBER/op, …/workflow and …/relations/ID. It skips all others.
+// decodeUniters decodes the running operation, the workflow and the states of relations, from the keys of
+// units' agents: uniters/SERVICE/NUMBER/op, …/workflow and …/relations/ID. It skips all other keys.
 func (w *input) decodeUniters(v *state.View, kvs []keyspace.KeyValue) error {
 	for _, kv := range kvs {
 		parts := strings.Split(kv.Key, "/")
@@ -309,20 +309,7 @@ func (w *input) decodeUniters(v *state.View, kvs []keyspace.KeyValue) error {
 			continue
 		}
 
-		var err error
-		unit := parts[1] + "/" + parts[2]
-		switch rest := parts[3:]; {
-		case rest[0] == "op":
-			err = takeRecord(v, kv, w.ops, unit)
-		case rest[0] == "workflow":
-			err = takeRecord(v, kv, w.workflows, unit)
-		case rest[0] == "relations" && len(rest) == 2: // longer ones are of the relation's members
-			id, parseErr := strconv.Atoi(rest[1])
-			if parseErr == nil {
-				err = takeRecord(v, kv, w.relationStates, unitRelation{unit, id})
-			}
-		}
-		if err != nil {
+		if err := w.decodeUniter(v, kv, parts[1]+"/"+parts[2], parts[3:]); err != nil {
 			return err
 		}
 	}
@@ -330,7 +317,29 @@ func (w *input) decodeUniters(v *state.View, kvs []keyspace.KeyValue) error {
 	return nil
 }
 
-// takeRecord puts the record into a map, unless it does not decode.
+// decodeUniter decodes one record of a unit's agent. rest has the parts of the record's key below the unit.
+func (w *input) decodeUniter(v *state.View, kv keyspace.KeyValue, unit string, rest []string) error {
+	switch rest[0] {
+	case "op":
+		return takeRecord(v, kv, w.ops, unit)
+	case "workflow":
+		return takeRecord(v, kv, w.workflows, unit)
+	case "relations":
+		// Longer keys belong to the relation's members.
+		if len(rest) != 2 {
+			return nil
+		}
+		id, err := strconv.Atoi(rest[1])
+		if err != nil {
+			return nil
+		}
+		return takeRecord(v, kv, w.relationStates, unitRelation{unit, id})
+	}
+
+	return nil
+}
+
+// takeRecord adds the record to a map. It skips a record that does not decode.
 func takeRecord[K comparable, T any](v *state.View, kv keyspace.KeyValue, records map[K]T, name K) error {
 	record, err := keyspace.Decode[T](kv)
 	if v.Keys().Skips(err) {
@@ -370,7 +379,7 @@ func (w *input) machineView(m state.Machine) Machine {
 	return view
 }
 
-// serviceView returns what the status shows of a service, except its units.
+// serviceView returns the status of a service, without its units.
 func (w *input) serviceView(s state.Service) Service {
 	return Service{
 		Charm:     s.Charm,
@@ -392,7 +401,7 @@ func (w *input) serviceView(s state.Service) Service {
 	}
 }
 
-// principalsOf returns the services to whose units the subordinate service s adds units of its own.
+// principalsOf returns the principal services of the subordinate service s.
 func (w *input) principalsOf(s state.Service) []string {
 	var names []string
 	for _, r := range w.relationsOf[s.Name] {
@@ -428,7 +437,7 @@ func viewWorkload(w state.WorkloadStatus) *Workload {
 	return &Workload{Current: w.Status, Message: w.Message, Since: w.Since}
 }
 
-// relationView returns what the status shows of a relation, without its units.
+// relationView returns the status of a relation, without its units.
 func relationView(r state.Relation) Relation {
 	view := Relation{
 		Interface: r.Interface,
@@ -442,8 +451,8 @@ func relationView(r state.Relation) Relation {
 	return view
 }
 
-// relationUnit returns what the status shows of a unit in a relation. The state is start if the unit's agent
-// does not know the relation yet.
+// relationUnit returns the status of a unit in a relation. The state is start if the unit's agent has not
+// recorded the relation yet.
 func (w *input) relationUnit(u *state.Unit, id int) RelationUnit {
 	st := w.relationStates[unitRelation{u.Name, id}]
 	f := st.Failure
@@ -451,10 +460,9 @@ func (w *input) relationUnit(u *state.Unit, id int) RelationUnit {
 		return RelationUnit{State: cmp.Or(st.State, state.RelationStart)}
 	}
 
-	return RelationUnit{
-		State: st.State,
-		Message: f.Hook.Name + ": " +
-			f.Message,
+	view := RelationUnit{
+		State:     st.State,
+		Message:   f.Hook.Name + ": " + f.Message,
 		Stderr:    f.Stderr,
 		Logged:    f.Logged,
 		See:       f.LogCommand(u.Name),
@@ -463,4 +471,9 @@ func (w *input) relationUnit(u *state.Unit, id int) RelationUnit {
 		NextRetry: f.RetryAt,
 		Resolved:  u.ResolvedRelations[id],
 	}
+	if !w.isPresent(state.UnitAgent(u.Name)) {
+		// Only the agent retries the hook.
+		view.NextRetry = time.Time{}
+	}
+	return view
 }

@@ -11,7 +11,7 @@ import (
 	"bijou/state/keyspace"
 )
 
-// decodeUnitDetails takes ports and the marks of restored units from the keys below the units' records.
+// decodeUnitDetails decodes ports and the marks of restored units, from the keys below the units' records.
 func (w *input) decodeUnitDetails(v *state.View, kvs []keyspace.KeyValue) error {
 	for _, kv := range kvs {
 		var err error
@@ -29,8 +29,8 @@ func (w *input) decodeUnitDetails(v *state.View, kvs []keyspace.KeyValue) error 
 	return nil
 }
 
-// decodePresence takes the present agents and the leaders of services from the keys that their sessions hold. An
-// agent whose record does not decode is present: its session lives.
+// decodePresence decodes the present agents and the leaders of services, from the keys that their sessions
+// hold. An agent whose record does not decode is present, since its session is live.
 func (w *input) decodePresence(v *state.View, kvs []keyspace.KeyValue) error {
 	for _, kv := range kvs {
 		p, err := keyspace.Decode[state.AgentPresence](kv)
@@ -51,13 +51,16 @@ func (w *input) decodePresence(v *state.View, kvs []keyspace.KeyValue) error {
 
 func leadersPrefix() string { return keys.Leader(keys.ServiceLeaderName("")) }
 
+// LostMessage is the message of a unit or machine whose agent is lost.
+const LostMessage = "its agent is gone, or cannot reach the store"
+
 func (w *input) isPresent(agent string) bool {
 	_, present := w.present[agent]
 	return present
 }
 
-// addUnit adds the unit to its service, if that is shown, and to its relations. The version of
-// a service's workload is that of the unit that was the last to say one.
+// addUnit adds the unit to its service, if the service is shown, and to its relations. The version of a
+// service's workload is the one that a unit has set most recently.
 func (w *input) addUnit(s *Status, u *state.Unit) {
 	relations := w.addRelations(s, u)
 	if !w.shows(u.Service) {
@@ -73,12 +76,11 @@ func (w *input) addUnit(s *Status, u *state.Unit) {
 	}
 }
 
-// unitView returns what the status shows of a unit.
+// unitView returns the status of a unit.
 func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit {
 	flow := w.workflows[u.Name]
 	view := Unit{
 		State:         cmp.Or(flow.State, state.UnitPending),
-		Info:          stateInfo(u, flow.Failure),
 		Life:          state.UnlessAlive(u.Life),
 		Trouble:       w.present[state.UnitAgent(u.Name)],
 		Leader:        w.leaders[u.Service] == u.Name,
@@ -94,6 +96,11 @@ func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit 
 	if u.Charm != w.services[u.Service].Charm {
 		view.Charm = u.Charm
 	}
+	// An earlier failure is not why a unit without agent waits, and nobody retries the hook.
+	lost := view.State != state.UnitPending && !w.isPresent(state.UnitAgent(u.Name))
+	if !lost {
+		view.Info = stateInfo(u, flow.Failure)
+	}
 	if r, waits := w.restored[u.Name]; waits && view.Info == nil {
 		view.Info = &UnitStateInfo{Message: r.String()}
 	}
@@ -105,17 +112,16 @@ func (w *input) unitView(u *state.Unit, relations map[string]UnitRelation) Unit 
 	for _, p := range w.ports[u.Name] {
 		view.OpenPorts = append(view.OpenPorts, p.String())
 	}
-	if view.State != state.UnitPending && !w.isPresent(state.UnitAgent(u.Name)) {
-		view.Info = cmp.Or(view.Info, &UnitStateInfo{})
+	if lost {
+		view.Info = cmp.Or(view.Info, &UnitStateInfo{Message: LostMessage})
 		view.Info.Last = view.State
 		view.State = state.UnitDown
-		view.Info.Message = cmp.Or(view.Info.Message, "its agent is gone, or cannot reach the store")
 	}
 
 	return view
 }
 
-// addRunning adds the hook that runs to the unit's view.
+// addRunning adds the running hook to the unit's view.
 func (w *input) addRunning(unit string, view *Unit) {
 	op, runs := w.ops[unit]
 	if !runs || !w.isPresent(state.UnitAgent(unit)) {
@@ -130,7 +136,7 @@ func (w *input) addRunning(unit string, view *Unit) {
 	}
 }
 
-// stateInfo returns what the status shows of a failure, or nil.
+// stateInfo returns the status of a failure. It returns nil if f is nil.
 func stateInfo(u *state.Unit, f *state.Failure) *UnitStateInfo {
 	if f == nil {
 		return nil
@@ -150,12 +156,11 @@ func stateInfo(u *state.Unit, f *state.Failure) *UnitStateInfo {
 	}
 }
 
-// addRelations adds the unit to the ends of its relations, and returns them by name. Units of one service
-// whose states are the same share one map, which nobody changes, so that large statuses need less memory.
+// addRelations adds the unit to the ends of its relations, and returns them by name. Units of a service whose
+// states are the same share one map, so that large statuses need less memory. The map must not be changed.
 func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
 	own := map[string]UnitRelation{}
-	form := u.Service
-
+	key := u.Service // the map's key in w.shared
 	for _, r := range w.relationsOf[u.Service] {
 		if !state.RelationConcerns(r, *u, w.services[r.Other(u.Service).Service]) {
 			continue
@@ -173,21 +178,23 @@ func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
 		group.State = WorstRelation(group.Relations)
 		own[e.Name] = group
 		s.Relations[name].Services[u.Service].Units[u.Name] = st
-		if form += name + st.State; st.Message != "" {
-			form += u.Name
+		key += name + st.State
+		if st.Message != "" {
+			key += u.Name // errors are not shared
 		}
 	}
 
-	if w.shared[form] == nil {
-		w.shared[form] = own
+	if w.shared[key] == nil {
+		w.shared[key] = own
 	}
-	return w.shared[form]
+	return w.shared[key]
 }
 
-// slowHookThreshold is how long a hook may run before the status mentions it.
+// slowHookThreshold is how long a hook must run before the status mentions it.
 const slowHookThreshold = 10 * time.Minute
 
-// slowMessage returns a message about a hook that has been running for very long; empty for any other.
+// slowMessage returns a message about a hook that has been running for slowHookThreshold, or "" for any other
+// hook.
 func slowMessage(r state.RunningHook, now time.Time) string {
 	took := now.Sub(r.Since)
 	if took < slowHookThreshold {

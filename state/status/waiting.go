@@ -8,11 +8,11 @@ import (
 	"bijou/state"
 )
 
-// waitThreshold is how long a request waits before the status mentions it: a provisioner that leads
-// takes less than a second.
+// waitThreshold is how long a request must wait before the status mentions it. A leading provisioner usually
+// carries out a request in less than a second.
 const waitThreshold = 30 * time.Second
 
-// waitsForProvisioner is the message of a unit that does.
+// waitsForProvisioner is the message of a unit that waits for a provisioner.
 const waitsForProvisioner = "waits for a provisioner"
 
 // readWaiting reads the agents' requests that no provisioner carries out.
@@ -35,7 +35,7 @@ func (w *input) readWaiting(v *state.View) error {
 	return nil
 }
 
-// isWaiting reports whether the unit, or its subordinate, waits for a provisioner.
+// isWaiting reports whether the unit waits for a provisioner to remove it, or to add its subordinate.
 func (w *input) isWaiting(unit string) bool {
 	for _, r := range w.waiting {
 		if r.Unit == unit && r.Kind != state.RequestRelationEnd {
@@ -58,7 +58,7 @@ func (w *input) addWaiting() {
 
 	toDo := "juju start on the host of machine 0 starts one"
 	if w.otherLeads {
-		toDo = "the one that runs is of an older version: juju upgrade-juju takes it over to this one"
+		toDo = "the running provisioner has an older version; to upgrade it: juju upgrade-model"
 	}
 
 	count := fmt.Sprintf("%d requests wait", len(what))
@@ -76,9 +76,10 @@ func (w *input) addWaiting() {
 	w.trouble.Messages = append(w.trouble.Messages, fmt.Sprintf("%s for a provisioner (%s): %s", count, joinSome(what), toDo))
 }
 
-// maxNamed is how many of many things a message names.
+// maxNamed limits the names in a list in a message.
 const maxNamed = 5
 
+// joinSome joins the first maxNamed texts, and adds the number of the remaining texts.
 func joinSome(all []string) string {
 	if len(all) > maxNamed {
 		all = append(all[:maxNamed:maxNamed], fmt.Sprintf("%d more", len(all)-maxNamed))

@@ -10,8 +10,8 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// TestWaitsForProvisioner checks that the status reports after half a minute that two dead units wait
-// for their removal, unless a leader will remove them.
+// TestWaitsForProvisioner checks that after half a minute the status reports that two dead units wait for
+// their removal, unless there is a leader that will remove them.
 func TestWaitsForProvisioner(t *testing.T) {
 	const removals = "2 requests wait for a provisioner (removal of mysql/0, removal of mysql/1): "
 
@@ -34,7 +34,7 @@ func TestWaitsForProvisioner(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-		}, time.Minute, removals + "the one that runs is of an older version: juju upgrade-juju takes it over to this one"},
+		}, time.Minute, removals + "the running provisioner has an older version; to upgrade it: juju upgrade-model"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			st := statetest.New(t)

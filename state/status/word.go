@@ -8,8 +8,8 @@ import (
 	"bijou/state"
 )
 
-// Word returns the one word that says how a unit is, on the terminal and on the page: what its charm says, unless
-// its agent or a hook of it is in the way of that.
+// Word returns the unit's status in one word, for the terminal and the web page. It is the charm's status,
+// unless the unit's agent or a failed hook matters more.
 func (u Unit) Word() string {
 	said := u.WorkloadInfo().Current
 	switch {
@@ -26,8 +26,12 @@ func (u Unit) Word() string {
 	return said
 }
 
-// Since returns since when the unit is as Word says; zero if that is not known.
+// Since returns the time since which the unit has had the status of Word. It is zero if that time is unknown.
+// It is unknown for a unit that is down: a lost agent's presence vanishes without a record of the time.
 func (u Unit) Since() time.Time {
+	if u.State == state.UnitDown {
+		return time.Time{}
+	}
 	if id, r := u.HeldByRelation(); id != "" {
 		return r.Since
 	}
@@ -38,8 +42,8 @@ func (u Unit) Since() time.Time {
 	return cmp.Or(trouble.Since, info.Since, said.Since)
 }
 
-// HeldByRelation returns the relation in which a hook has failed, if the unit is in error by nothing else; an
-// empty id: it is not.
+// HeldByRelation returns the relation in which a hook has failed, if that is the only reason why the unit is
+// in error. Otherwise the id is empty.
 func (u Unit) HeldByRelation() (id string, r RelationUnit) {
 	id, r = u.RelationInError()
 	if _, failed := u.WaitReason(); !failed || u.Trouble != nil || u.Info != nil {
@@ -48,5 +52,5 @@ func (u Unit) HeldByRelation() (id string, r RelationUnit) {
 	return id, r
 }
 
-// IsErrorState reports whether an operator must see to a state or word.
+// IsErrorState reports whether a state or word needs an operator's attention.
 func IsErrorState(state string) bool { return strings.HasSuffix(state, "error") || state == "down" }

@@ -1,9 +1,8 @@
-// Package store is the interface of the key-value stores that hold everything durable,
-// and the types that cross it.
+// Package store is the interface of the key-value stores that hold everything durable, and its types.
 //
-// It is not a store itself: sqlite, etcd and mem lie below it, and testscripts/conformance/storetest
-// states what each of them must do (nothing else may be relied on). What two of them do
-// alike is in opener. Only they and package state import it.
+// It is not a store itself. Packages sqlite, etcd and remote implement stores, and package handle has the
+// code that they share. testscripts/conformance/storetest states what each store must do. Users of a store
+// must not rely on anything else.
 package store
 
 import (
@@ -18,54 +17,56 @@ import (
 	"bijou/state/secret"
 )
 
-// Store is one key-value store with revisions. Every commit makes one new
-// revision, greater than all before (not necessarily by one). All methods may
-// be called from several goroutines, and by several processes on one store.
+// Store is one key-value store with revisions. Every commit creates one new revision, greater than all
+// earlier revisions (not necessarily by one). All methods may be called from several goroutines, and by
+// several processes on one store.
 //
-// A method that has to wait for the store returns ErrAway if that does not answer for
-// half a minute, or within the call's deadline. Watchers go on by themselves when
-// it is back; leases that could not be refreshed for their TTL are done.
+// A method that waits for the store returns ErrAway if the store does not answer for half a minute, or within the
+// call's deadline. When the store is back, watchers continue automatically. A lease that could not be refreshed
+// for its TTL is lost.
 type Store interface {
 	// Snapshot opens reads at one revision: the newest at the time of its
 	// first read. It is cheap, short-lived and must be closed.
 	Snapshot(ctx context.Context) (Snapshot, error)
 
-	// Commit writes all operations if all conditions hold, as one revision, durable when it
-	// returns. ErrConflict, ErrTooLarge, ErrLeaseLost: nothing was written. On another error,
-	// ErrAway too, it is unknown whether it was written, so callers make commits that can be
-	// repeated. A transaction that changes nothing (no operations, or deletions of absent keys
-	// only) makes no revision and returns the newest.
+	// Commit writes all operations as one revision if all conditions hold. The revision is durable when
+	// Commit returns. After ErrConflict, ErrTooLarge, ErrLeaseLost or ErrDenied nothing was written. After
+	// any other error, including ErrAway, it is unknown whether the operations were written, so callers must
+	// only make commits that can be repeated. A transaction that changes nothing (without operations, or with
+	// only deletions of absent keys) creates no revision, and Commit returns the newest revision.
 	Commit(ctx context.Context, txn Txn) (revision int64, err error)
 
-	// Watch delivers every commit after the given revision that touches a key of the scope, whole and
-	// in order, each once. It delivers no other key. Next returns ErrHistoryLost if the store has trimmed
-	// the revision, and once an older copy of the store has taken its place, where the store notices
-	// that, as etcd's does.
+	// Watch returns a watcher of every commit after the given revision that changes a key in the scope. It
+	// delivers each commit once and in order, with all keys in the scope that the commit changed. Next
+	// returns ErrHistoryLost if the store no longer has the history after the revision. Some stores, such as
+	// etcd's, also return it if an older copy has replaced the store.
 	Watch(ctx context.Context, after int64, scope Scope) (Watcher, error)
 
-	// Lease grants a lease and keeps it alive until it is closed, is lost, or
-	// the process ends; ctx bounds the call only. Keys put under a lease
-	// vanish (as a commit that watchers see) once it has ended.
+	// Lease grants a lease and keeps it alive until it is closed or lost, or the process exits. ctx limits
+	// only the call itself. When a lease has ended, a commit removes the keys that were put under it.
 	Lease(ctx context.Context, ttl time.Duration) (Lease, error)
 
-	// Close ends the watchers and leases of this handle and frees the store. It is
-	// idempotent; every other method returns ErrClosed after it.
+	// Close ends the watchers and leases of this handle and frees the store. It is idempotent. Afterwards
+	// every other method returns ErrClosed.
 	Close() error
 }
 
-// HealthReporter is a store that has endpoints, and knows how each of them is.
+// HealthReporter is a store that has several endpoints.
 type HealthReporter interface {
+	// Health returns the state of each endpoint, in words, by the endpoint's address.
 	Health(ctx context.Context) map[string]string
 }
 
-// SecretHolder is a store whose server has the keys that seal secrets, for processes that do not have them.
+// SecretHolder is a store whose server seals and opens secrets for processes that do not have the keys.
 type SecretHolder interface {
-	SecretKeeper() secret.Keeper // nil: there is none
+	// SecretKeeper returns the server's keeper, or nil if the server does not have one.
+	SecretKeeper() secret.Keeper
 }
 
-// Adviser is a store whose servers can have faults that an operator must know.
+// Adviser is a store whose servers may have faults that an operator must know about.
 type Adviser interface {
-	// Advisories asks the servers, and returns a warning for each fault. An error is none.
+	// Advisories queries the servers, and returns a warning for each fault. It ignores servers that do not
+	// answer.
 	Advisories(ctx context.Context) []string
 }
 
@@ -73,29 +74,31 @@ type Adviser interface {
 type LeaseGranter interface {
 	// GrantLease grants a lease that ends once nobody has refreshed it for the TTL.
 	GrantLease(ctx context.Context, ttl time.Duration) (LeaseID, error)
-	// RefreshLease refreshes a lease once, whoever it was granted to. lives is false if it was lost.
+	// RefreshLease refreshes a lease once, no matter which process it was granted to. It returns lives false
+	// if the lease was lost.
 	RefreshLease(ctx context.Context, id LeaseID) (lives bool, err error)
-	// RevokeLease ends a lease: its keys vanish at once. It is no error on a lease that is lost.
+	// RevokeLease ends a lease and removes its keys immediately. It returns no error if the lease was lost.
 	RevokeLease(ctx context.Context, id LeaseID) error
 }
 
-// Sweeper is a store that keeps beside the keys what its conditions need of the past.
+// Sweeper is a store that keeps additional keys, which record past changes, to check its conditions.
 type Sweeper interface {
-	// Sweep removes what no condition needs any more. The process that leads calls it, every ten
-	// minutes or less often. What several do at the same time does no harm.
+	// Sweep removes the additional keys that no condition needs any longer. The process that leads calls it
+	// every ten minutes or less often. Several processes can call it at the same time.
 	Sweep(ctx context.Context) error
 }
 
 // Snapshot reads at one fixed revision.
 type Snapshot interface {
-	// Get reads one key; ok is false if it is absent.
+	// Get reads one key. It returns ok false if the key is absent.
 	Get(ctx context.Context, key string) (kv KV, ok bool, err error)
 	// List reads all keys with the prefix, sorted bytewise by key.
 	List(ctx context.Context, prefix string) ([]KV, error)
-	// Prefetch says which keys are read next. A store that is far away brings them in one
-	// round trip; to others it means nothing.
-	Prefetch(ctx context.Context, keys ...string) error
-	// Revision returns the snapshot's revision. It reads if nothing was read yet.
+	// Prefetch names the keys and the lists (by prefix) that are read next. A distant store fetches them in one
+	// round trip, as far as it can. Other stores do nothing.
+	Prefetch(ctx context.Context, next Scope) error
+	// Revision returns the snapshot's revision. If there was no read before, Revision counts as the first
+	// read.
 	Revision(ctx context.Context) (int64, error)
 	Close()
 }
@@ -107,36 +110,40 @@ type KV struct {
 	Revision int64
 }
 
-// Txn is a conditional transaction. No key may be empty or occur in two
-// operations; keys and values are any bytes.
+// Txn is a conditional transaction. Keys and values are any bytes, but no key may be empty or occur in two
+// operations.
 type Txn struct {
 	Conds []Cond
 	Ops   []Op
 }
 
-// Cond is one condition: with Key set, that key's revision is Revision (0: it is absent); otherwise
-// no key below Prefix (empty: no key at all) was put or deleted after Revision. If the store cannot
-// tell any more whether a prefix changed, the condition does not hold.
+// Cond is one condition. If Key is set, the condition is that the key's revision is Revision, where 0 means
+// that the key is absent. Otherwise the condition is that no key with the prefix Prefix was put or deleted
+// after Revision. All keys have the empty prefix. If the store no longer knows whether a prefix has changed,
+// the condition does not hold.
 type Cond struct {
 	Key      string
 	Prefix   string
 	Revision int64
 }
 
-// Op puts or deletes one key. Deleting an absent key is no error and no event.
+// Op puts or deletes one key. Deleting an absent key succeeds and causes no event.
 type Op struct {
 	Key    string
 	Value  []byte
 	Delete bool
-	Lease  LeaseID // 0: none. A put without a lease frees the key of its former one.
-	Quiet  bool    // watchers need not be told (blobs); prefix conditions need not see it
+	// Lease is the lease that the key belongs to from now on, or 0 for no lease.
+	Lease LeaseID
+	// Quiet allows the store to hide the operation from watchers and from conditions on prefixes. Only writes
+	// of blobs use it.
+	Quiet bool
 }
 
-// LeaseID names a lease in the store; 0 is none.
+// LeaseID is a lease's number in the store. 0 is not a lease.
 type LeaseID int64
 
-// Scope names what a watcher watches: each of the Keys, and all keys with one of the Prefixes.
-// The empty prefix is that of all keys.
+// Scope is the set of keys that a watcher watches: the Keys, and all keys with one of the Prefixes. All keys
+// have the empty prefix.
 type Scope struct {
 	Keys     []string
 	Prefixes []string
@@ -145,7 +152,7 @@ type Scope struct {
 // Below returns the scope of all keys with one of the prefixes.
 func Below(prefixes ...string) Scope { return Scope{Prefixes: prefixes} }
 
-// Exactly returns the scope of these keys alone, without keys that begin with one of them.
+// Exactly returns the scope of only these keys, without keys that begin with one of them.
 func Exactly(keys ...string) Scope { return Scope{Keys: keys} }
 
 // Has reports whether the key is in the scope.
@@ -154,15 +161,15 @@ func (s Scope) Has(key string) bool {
 	return slices.Contains(s.Keys, key) || slices.ContainsFunc(s.Prefixes, under)
 }
 
-// Batch has the events of one commit in a watcher's scope: each key once, in no promised order.
+// Batch has the events of one commit in a watcher's scope: each key once, in any order.
 type Batch struct {
 	Revision int64
 	Events   []Event
 }
 
-// Event is one key that was put or deleted. Value is what that commit put, if the store
-// has it with the event, as etcd's has, and must not be changed. A put without one (of
-// another store, or of no bytes) says nothing of the value: take a fresh snapshot.
+// Event is one key that was put or deleted. Value is the value that was put, if the store sends values with
+// events, as etcd's does. It must not be changed. If Value is empty after a put, the value is unknown, and the
+// caller must read it in a new snapshot.
 type Event struct {
 	Key     string
 	Deleted bool
@@ -171,55 +178,57 @@ type Event struct {
 
 // Watcher yields batches in order.
 type Watcher interface {
-	// Next blocks until there is a batch. It returns ErrHistoryLost if events are missing: take a
-	// fresh snapshot and watch from its revision. Other errors are ErrStoreGone, ErrClosed and the
-	// context's. After an error other than the call's own context's the watcher is finished.
+	// Next blocks until there is a batch. It returns ErrHistoryLost if events are missing. The caller then must
+	// take a new snapshot and watch from its revision. Its other errors are ErrStoreGone, ErrClosed and those
+	// of ctx. After an error that does not come from ctx, the watcher is finished.
 	Next(ctx context.Context) (Batch, error)
 	Close()
 }
 
-// Lease shows others that this process lives.
+// Lease shows other processes that this process is running.
 type Lease interface {
 	ID() LeaseID
-	// Done is closed once the lease is lost or closed, or so long unrefreshed that others may take
-	// it for lost (its TTL on this process's monotonic clock).
+	// Done returns a channel that is closed once the lease is lost or closed. It is also closed if, by this
+	// process's monotonic clock, the lease was not refreshed for its TTL, since other processes may then end
+	// the lease.
 	Done() <-chan struct{}
-	// Close revokes it: its keys vanish at once. It is idempotent, and no
-	// error on a lease that is lost already.
+	// Close revokes the lease and removes its keys immediately. It is idempotent, and returns no error if the
+	// lease was lost.
 	Close(ctx context.Context) error
 }
 
-// The errors that all stores have in common. Test with errors.Is: messages say more.
+// The errors that all stores have in common. Test for them with errors.Is, since stores wrap them in errors
+// with more text.
 var (
-	// ErrConflict: a condition of the transaction did not hold; nothing was written.
+	// ErrConflict is returned if a condition of the transaction does not hold. Nothing was written.
 	ErrConflict = errors.New("conflict")
-	// ErrTooLarge: the transaction is above one of the limits; nothing was written.
+	// ErrTooLarge is returned if the transaction exceeds a limit. Nothing was written.
 	ErrTooLarge = errors.New("transaction too large")
-	// ErrHistoryLost: the revision is older than the history that the store keeps.
-	// Take a fresh snapshot.
+	// ErrHistoryLost is returned if the revision is older than the history that the store keeps. The caller
+	// must take a new snapshot.
 	ErrHistoryLost = errors.New("revision compacted")
-	// ErrAway: the store does not answer now: nobody can be reached, or another
-	// process keeps it locked. It may come back, and the same call then succeeds.
+	// ErrAway is returned if the store does not answer now: none of its servers can be reached, or another
+	// process keeps it locked. The same call can succeed later.
 	ErrAway = errors.New("store is away")
-	// ErrStoreGone: the store was deleted or replaced while it was open. It does not come back.
+	// ErrStoreGone is returned if the store was deleted or replaced while it was open. It does not come back.
 	ErrStoreGone = errors.New("store is gone")
-	// ErrNoStore: there is no store at that place; Open never creates one.
+	// ErrNoStore is returned by Open if the URL does not lead to a store.
 	ErrNoStore = errors.New("no store")
-	// ErrExists: Create found a store already there.
-	ErrExists = errors.New("store exists already")
-	// ErrLeaseLost: the lease named by an operation does not live any more; nothing was written.
+	// ErrExists is returned by Create if the URL already leads to a store.
+	ErrExists = errors.New("store already exists")
+	// ErrLeaseLost is returned if the lease of an operation has ended. Nothing was written.
 	ErrLeaseLost = errors.New("lease lost")
-	// ErrDenied: the caller has no right to do that; nothing was written.
+	// ErrDenied is returned if the caller does not have the right to do this. Nothing was written.
 	ErrDenied = errors.New("permission denied")
-	// ErrClosed: the store, snapshot or watcher was closed on this side.
+	// ErrClosed is returned if this process has closed the store, snapshot or watcher.
 	ErrClosed = errors.New("closed")
 )
 
-// Replaced is the ErrStoreGone of a store whose files, or what they hold, were replaced while a
-// process had it open. Nobody can open the store until the files in Remove are gone.
+// Replaced is the ErrStoreGone for a store whose files or content were replaced while a process had it open.
+// Nobody can open the store until an operator has removed the files in Remove.
 type Replaced struct {
-	What   string   // what was found, in words
-	Remove []string // the files to remove, to go on with what the store holds now
+	What   string   // a sentence that says which file or content was replaced
+	Remove []string // the files that an operator must remove to use the store with its current content
 }
 
 func (r *Replaced) Error() string { return r.What + ": " + ErrStoreGone.Error() }
@@ -227,13 +236,13 @@ func (r *Replaced) Error() string { return r.What + ": " + ErrStoreGone.Error() 
 // Unwrap returns ErrStoreGone.
 func (r *Replaced) Unwrap() error { return ErrStoreGone }
 
-// Hint returns the two ways on.
+// Hint returns advice for the operator: to restore a backup or remove the files.
 func (r *Replaced) Hint() string {
-	return "end every process that uses the store; then put a backup in its place, or go on with what it holds now: rm -f " +
+	return "end every process that uses the store; then restore a backup in its place, or continue with its present content: rm -f " +
 		strings.Join(r.Remove, " ")
 }
 
-// AwayError returns an error that is ErrAway and its cause, with why as its text.
+// AwayError returns an error with the given text. The error wraps ErrAway and cause.
 func AwayError(why string, cause error) error { return &away{why, cause} }
 
 // OverdueError returns the error of a call whose context ended while the call waited for the store. It is
@@ -253,10 +262,10 @@ type away struct {
 func (a *away) Error() string   { return a.why }
 func (a *away) Unwrap() []error { return []error{ErrAway, a.cause} }
 
-// Limits of one transaction, the same on every store. They follow from etcd's defaults: 128
-// conditions or operations at each level of a transaction within a transaction, and 1.5 MiB a
-// request. They are for what must be seen as one, as all that a hook has set in many relations;
-// jobs without a bound go in idempotent batches.
+// Limits of one transaction, the same for every store. They follow from etcd's defaults: 128 conditions or
+// operations at each level of nested transactions, and 1.5 MiB per request. They suffice for changes that
+// must become visible together, such as all settings that a hook has set in many relations. Jobs without a
+// fixed size must work in idempotent batches.
 const (
 	MaxConds = 512     // conditions
 	MaxOps   = 512     // operations
@@ -271,18 +280,18 @@ func (t Txn) Size() (n int) {
 	return n
 }
 
-// Check returns ErrTooLarge if the transaction is above a limit, and another error if a key
-// is empty or occurs in two operations. Stores call it first in Commit.
+// Check returns ErrTooLarge if the transaction exceeds a limit. It returns a different error if a key is empty or
+// occurs in two operations. The stores' Commit calls it first.
 func (t Txn) Check() error {
 	if size := t.Size(); len(t.Conds) > MaxConds || len(t.Ops) > MaxOps || size > MaxBytes {
-		err := fmt.Errorf("%w: it has %d conditions, %d operations and %d bytes, at most %d, %d and %d are possible",
+		err := fmt.Errorf("%w: it has %d conditions, %d operations and %d bytes; the limits are %d, %d and %d",
 			ErrTooLarge, len(t.Conds), len(t.Ops), size, MaxConds, MaxOps, MaxBytes)
 		if size <= MaxBytes {
 			return err
 		}
 
 		largest := slices.MaxFunc(t.Ops, func(a, b Op) int { return cmp.Compare(len(a.Value), len(b.Value)) })
-		return fmt.Errorf("%w; the largest value is that of %q with %d bytes", err, largest.Key, len(largest.Value))
+		return fmt.Errorf("%w; the largest value is that of %q, with %d bytes", err, largest.Key, len(largest.Value))
 	}
 
 	seen := make(map[string]bool, len(t.Ops))

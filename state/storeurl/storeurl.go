@@ -1,7 +1,6 @@
-// Package storeurl opens, makes and removes the store that a URL names, whichever kind it is of.
+// Package storeurl opens, creates and removes the store that a URL names, for all kinds of stores.
 //
-// It holds no store open and knows nothing of what lies in one. Only packages below state
-// import it.
+// It does not keep stores open, and does not interpret their content.
 package storeurl
 
 import (
@@ -21,8 +20,8 @@ import (
 	"bijou/state/store/trace"
 )
 
-// kind opens and makes the stores of one kind, each at what names it there: an etcd's URL, a
-// file's path.
+// kind opens, creates and removes the stores of one kind. Its functions accept the name of a store in the
+// form for that kind: a path for a file, a URL for etcd.
 type kind struct {
 	open   func(ctx context.Context, at string) (store.Store, error)
 	create func(ctx context.Context, at string) error
@@ -37,10 +36,14 @@ func sqliteKind() kind {
 
 func existsFile(_ context.Context, path string) (bool, error) {
 	_, err := os.Lstat(path)
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		return err == nil, nil
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
 	}
-	return false, fmt.Errorf("cannot look at the store: %w", err)
+	if err != nil {
+		return false, fmt.Errorf("cannot examine the store: %w", err)
+	}
+
+	return true, nil
 }
 
 func etcdKind() kind {
@@ -64,10 +67,10 @@ func existsInEtcd(ctx context.Context, url string) (bool, error) {
 	return true, s.Close()
 }
 
-// remoteKind returns the kind of a store that a gateway serves.
+// remoteKind returns the kind of stores that a gateway serves.
 func remoteKind() kind {
 	refuse := func(_ context.Context, url string) error {
-		return charm.Invalidf("cannot make or remove the store at %q: it is a gateway's: %s", url, wantURL)
+		return charm.Invalidf("cannot create or remove the store at %q: the URL is that of a gateway: %s", url, wantURL)
 	}
 	exists := func(ctx context.Context, url string) (bool, error) {
 		s, err := remote.Open(ctx, url)
@@ -81,7 +84,7 @@ func remoteKind() kind {
 
 const wantURL = "want sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX"
 
-// parseURL returns the kind of store that a URL names, and the place that this kind opens.
+// parseURL returns the kind of store that a URL names, and the store's name for the functions of this kind.
 func parseURL(url string) (k kind, at string, err error) {
 	scheme, rest, ok := strings.Cut(url, ":")
 	if !ok || rest == "" {
@@ -97,7 +100,7 @@ func parseURL(url string) (k kind, at string, err error) {
 		return remoteKind(), url, nil
 	case "mem":
 		return kind{}, "", charm.Invalidf(
-			"cannot use state URL %q: a store in memory lives in one process only, and is for tests: %s",
+			"cannot use state URL %q: a store in memory exists only in one process, and is for tests: %s",
 			url,
 			wantURL,
 		)
@@ -107,9 +110,9 @@ func parseURL(url string) (k kind, at string, err error) {
 		wantURL)
 }
 
-// Open opens the store at the URL: "sqlite:PATH", "etcd://HOST:PORT,.../PREFIX" or
-// "etcd+unix:///SOCKET?prefix=/PREFIX", or the one that a gateway serves, at "bijou+unix:///SOCKET".
-// It never creates one: store.ErrNoStore.
+// Open opens the store at the URL: "sqlite:PATH", "etcd://HOST:PORT,.../PREFIX",
+// "etcd+unix:///SOCKET?prefix=/PREFIX", or "bijou+unix:///SOCKET" for the store that a gateway serves. It
+// never creates a store: it returns store.ErrNoStore if there is none.
 func Open(ctx context.Context, url string) (store.Store, error) {
 	k, at, err := parseURL(url)
 	if err != nil {
@@ -123,7 +126,7 @@ func Open(ctx context.Context, url string) (store.Store, error) {
 	return trace.New(ctx, s, slog.With("part", "store")), nil
 }
 
-// Create opens the store at the URL, and makes it if there is none.
+// Create opens the store at the URL, and creates it if there is none.
 func Create(ctx context.Context, url string) (store.Store, error) {
 	k, at, err := parseURL(url)
 	if err != nil {
@@ -145,8 +148,8 @@ func Exists(ctx context.Context, url string) (bool, error) {
 	return k.exists(ctx, at)
 }
 
-// Remove removes the store at the URL with all its contents. Processes that have it open get
-// store.ErrStoreGone. It returns no error if there is no store.
+// Remove removes the store at the URL with all its content. Processes that have the store open get
+// store.ErrStoreGone. Remove returns no error if there is no store.
 func Remove(ctx context.Context, url string) error {
 	k, at, err := parseURL(url)
 	if err != nil {
@@ -164,13 +167,13 @@ func SetAsideReplaced(url string) (folder string, err error) {
 	return sqlite.SetAsideReplaced(path)
 }
 
-// ReplaceEtcdMember does what etcd.ReplaceMember does. It works also for a cluster without an environment.
+// ReplaceEtcdMember does what etcd.ReplaceMember does. It also works for a cluster without an environment.
 func ReplaceEtcdMember(ctx context.Context, url, member, peer string) (initialCluster string, err error) {
 	return etcd.ReplaceMember(ctx, url, member, peer)
 }
 
-// WithPrefix adds the prefix to an etcd URL that has none. below is true for a store without prefixes, a
-// file: then the caller must put its keys below the prefix.
+// WithPrefix adds the prefix to an etcd URL that has none. For a store in a file, the result below is true,
+// and the caller must add the prefix to its keys.
 func WithPrefix(url, prefix string) (complete string, below bool) {
 	base, query, _ := strings.Cut(url, "?")
 	scheme, rest, _ := strings.Cut(base, "://")

@@ -13,16 +13,18 @@ import (
 	"bijou/state/keyspace"
 )
 
-// charmGrace is how long a charm's archive is kept after it was last written or referred
-// to: whoever has just stored the same one commits its reference in that time.
+// charmGrace is how long a charm's archive is kept after it was last stored or referred to. A process that
+// has just stored the same archive commits its reference within that time.
 const charmGrace = keyspace.MinBlobGrace
 
-// Charms removes unused charms, as many at once as one transaction can remove. A charm is used if a service
-// runs it, has run it before or keeps it to go back to, or if a unit runs it or goes over to it. Charms
-// whose archives were touched within a minute before now stay as well.
+// Charms removes unused charms, at most as many as one transaction can remove. A charm is in use if a service
+// runs it, ran it before its last upgrade, or keeps it so that an operator can return to it. It is also in
+// use if a unit runs it or upgrades to it. Charms also stay if their archives were touched within the minute
+// before now.
 func Charms(ctx context.Context, s *state.State, now time.Time) error {
 	var sums map[string]bool
 	err := s.Update(ctx, func(tx *state.Tx) error {
+		// After a conflict, this function runs again.
 		sums = map[string]bool{}
 		unused, err := unusedCharms(tx, now.Add(-charmGrace))
 		if err != nil {
@@ -43,14 +45,24 @@ func Charms(ctx context.Context, s *state.State, now time.Time) error {
 	return sweepBlobs(ctx, s, now.Add(-charmGrace), sums)
 }
 
-// unusedCharms lists the charms that nothing uses, and whose archives were last touched before the time. It
-// makes the commit conditional on the services' charms, since units change to no other charm.
+// unusedCharms lists the charms that no record uses, and whose archives were last touched before the given
+// time. The services are conditions of the commit. The units are not conditions, since units change only to
+// charms of their services.
 func unusedCharms(tx *state.Tx, before time.Time) (unused []state.Charm, err error) {
 	services, err := tx.Keys().List(keys.Services)
-	units, uerr := tx.Keys().ListUnguarded(keys.Units)
-	uniters, werr := tx.Keys().ListUnguarded(keys.Uniters)
-	charms, cerr := tx.Charms()
-	if err := errors.Join(err, uerr, werr, cerr); err != nil {
+	if err != nil {
+		return nil, err
+	}
+	units, err := tx.Keys().ListUnguarded(keys.Units)
+	if err != nil {
+		return nil, err
+	}
+	uniters, err := tx.Keys().ListUnguarded(keys.Uniters)
+	if err != nil {
+		return nil, err
+	}
+	charms, err := tx.Charms()
+	if err != nil {
 		return nil, err
 	}
 
@@ -73,16 +85,17 @@ func unusedCharms(tx *state.Tx, before time.Time) (unused []state.Charm, err err
 	return unused, nil
 }
 
-// charmNames are the charms that any of these records names: that rule alone says which archives stay.
+// charmNames decodes the charms' URLs in any record that names charms. All charms in its fields are in use.
 type charmNames struct {
-	Charm     string // of a service, an upgrade mark, a unit, a workflow
-	Before    string // of an upgrade mark
-	Deploying string // of a workflow
-	Kept      []struct{ Charm string }
+	Charm     string                   // in a service, an upgrade mark, a unit or a workflow
+	Before    string                   // in an upgrade mark
+	Deploying string                   // in a workflow
+	Kept      []struct{ Charm string } // in a service
 }
 
-// addUsedCharms adds the charms that services, their upgrade marks, units and agents name. A damaged record of a
-// service is an error, since its charm would be removed. Damaged records that agents write are passed over.
+// addUsedCharms adds the charms in the records of services, upgrade marks, units and agents. A damaged record
+// of a service is an error, since its charm would be removed. Damaged records of units and agents are
+// skipped.
 func addUsedCharms(v *state.View, kvs []keyspace.KeyValue, used map[string]bool) error {
 	for _, kv := range kvs {
 		depth := strings.Count(kv.Key, "/")
@@ -112,7 +125,8 @@ func addUsedCharms(v *state.View, kvs []keyspace.KeyValue, used map[string]bool)
 	return nil
 }
 
-// sweepResources removes the records of stray resources. It leaves their blobs to sweepBlobs.
+// sweepResources removes the records of resources whose services do not exist. sweepBlobs removes their
+// blobs.
 func sweepResources(ctx context.Context, s *state.State) error {
 	stray, err := state.Read(ctx, s, strayResources)
 	if err != nil {
@@ -124,6 +138,8 @@ func sweepResources(ctx context.Context, s *state.State) error {
 			if _, there, err := tx.Keys().Get(keys.Service(service)); err != nil || there {
 				return err
 			}
+			// A service has at most resources.MaxPerService resources, which is the same number. If there are
+			// more nevertheless, the next sweep removes them.
 			_, err := tx.Keys().RemoveBelow(keys.ServiceResources(service), keyspace.MaxRemovedKeys)
 			return err
 		})
@@ -135,7 +151,7 @@ func sweepResources(ctx context.Context, s *state.State) error {
 	return nil
 }
 
-// strayResources returns the names below which there are resources of services that do not exist.
+// strayResources returns the names of services that do not exist but still have resources.
 func strayResources(v *state.View) (services []string, err error) {
 	kvs, err := v.Keys().List(keys.Resources)
 	if err != nil {
@@ -157,9 +173,13 @@ func strayResources(v *state.View) (services []string, err error) {
 	return services, nil
 }
 
-// sweepBlobs removes the blobs that nothing refers to and that were last touched earlier than before. A
-// writer of a blob, or of a reference to one, touches it and so keeps it. If only is not nil, sweepBlobs
-// removes no other blobs.
+// maxTouchedAhead is how far the clocks of writers can be ahead of a sweep. A blob with a later time is
+// swept, since it would otherwise stay forever.
+const maxTouchedAhead = 24 * time.Hour
+
+// sweepBlobs removes the blobs to which no record refers, if they were last touched before the given time, or
+// by a clock that is far ahead. A writer of a blob, or of a reference to a blob, touches the blob and so
+// keeps it. If the set only is not nil, sweepBlobs removes only blobs whose sums are in it.
 func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[string]bool) error {
 	heads, err := state.Read(ctx, s, unreferencedBlobs)
 	if err != nil {
@@ -167,7 +187,8 @@ func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[
 	}
 
 	for sum, head := range heads {
-		if !head.Touched.Before(before) || only != nil && !only[sum] {
+		isFresh := !head.Touched.Before(before) && !head.Touched.After(before.Add(keyspace.BlobGrace+maxTouchedAhead))
+		if isFresh || only != nil && !only[sum] {
 			continue
 		}
 		if err := s.Keys().RemoveBlob(ctx, sum, head); err != nil && !errors.Is(err, keyspace.ErrConflict) {
@@ -178,7 +199,7 @@ func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[
 	return nil
 }
 
-// unreferencedBlobs returns the heads of the blobs that nothing refers to.
+// unreferencedBlobs returns the heads of the blobs to which no record refers.
 func unreferencedBlobs(v *state.View) (map[string]keyspace.BlobHead, error) {
 	used, err := v.ReferencedBlobs()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package sweep removes from an environment what nothing refers to any more, and finishes
-// what was left half-way.
+// Package sweep removes records and blobs of an environment to which no record refers, and finishes
+// interrupted removals.
 package sweep
 
 import (
@@ -20,16 +20,18 @@ import (
 	"bijou/state/secret/record"
 )
 
-// Run finishes interrupted removals, and removes records that nothing refers to:
+// Run finishes interrupted removals, and removes records and blobs that are no longer needed:
 //
-// * services whose removal was interrupted, and resources and secrets of services that are gone,
-// * settings of relations that are gone,
-// * tools that no machine and charms that no service uses,
-// * blobs that nothing refers to, untouched for keyspace.BlobGrace before now,
-// * logs and actions of units that were removed LogGrace before now.
+// * services whose removal was interrupted, and resources and secrets of services that are gone, * settings
+// of relations that are gone, and storage on machines that are gone, * tools and charms that no record uses,
+// * blobs to which no record refers, if they were not touched for keyspace.BlobGrace, * logs of units and
+// machines that are gone, if their last lines are older than LogGrace, * actions of units that are gone, if
+// they are older than LogGrace.
 //
-// The leading provisioner calls it from time to time. It works in batches, and may be interrupted.
+// The leading provisioner calls it regularly. It works in batches and can be interrupted at any time. If a
+// record or a step fails, it continues with the next, and returns all errors.
 func Run(ctx context.Context, s *state.State, now time.Time) error {
+	var failures []error
 	beforeLogGrace := now.Add(-LogGrace)
 	findOldActions := func(v *state.View) ([]string, error) { return oldActions(v, beforeLogGrace) }
 
@@ -40,6 +42,7 @@ func Run(ctx context.Context, s *state.State, now time.Time) error {
 		{"the store", func() error { return s.Keys().SweepStore(ctx) }},
 		{"services", func() error { return sweepServices(ctx, s) }},
 		{"relations", func() error { return removeStray(ctx, s, strayRelationKeys) }},
+		{"storage", func() error { return removeStray(ctx, s, strayStorages) }},
 		{"resources", func() error { return sweepResources(ctx, s) }},
 		{"tools", func() error { return sweepTools(ctx, s) }},
 		{"secrets", func() error { return sweepSecrets(ctx, s) }},
@@ -48,12 +51,38 @@ func Run(ctx context.Context, s *state.State, now time.Time) error {
 		{"blobs", func() error { return sweepBlobs(ctx, s, now.Add(-keyspace.BlobGrace), nil) }},
 		{"logs", func() error { return sweepLogs(ctx, s, beforeLogGrace) }},
 	} {
-		if err := step.do(); err != nil {
-			return fmt.Errorf("cannot sweep %s: %w", step.what, err)
+		err := step.do()
+		if err != nil {
+			failures = append(failures, fmt.Errorf("cannot sweep %s: %w", step.what, err))
+		}
+		if isEnd(ctx, err) {
+			break
 		}
 	}
 
-	return nil
+	return errors.Join(failures...)
+}
+
+// isEnd reports whether the sweep cannot continue after the error.
+func isEnd(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || errors.Is(err, state.ErrStoreGone) || errors.Is(err, state.ErrAway) ||
+		errors.Is(err, state.ErrClosed)
+}
+
+// forEach calls do for each item, even after an error, and returns all errors.
+func forEach[T any](ctx context.Context, s *state.State, items []T, do func(item T) error) error {
+	var failures []error
+	for _, item := range items {
+		err := do(item)
+		if err != nil && !s.Skips(err) {
+			failures = append(failures, err)
+		}
+		if isEnd(ctx, err) {
+			break
+		}
+	}
+
+	return errors.Join(failures...)
 }
 
 // sweepServices continues destructions that were interrupted.
@@ -63,19 +92,15 @@ func sweepServices(ctx context.Context, s *state.State) error {
 		return err
 	}
 
-	for _, sv := range services {
+	return forEach(ctx, s, services, func(sv state.Service) error {
 		if sv.Life == state.Alive {
-			continue
+			return nil
 		}
-		if err := s.DestroyService(ctx, sv.Name); err != nil && !errors.Is(err, state.ErrNotFound) && !s.Skips(err) {
-			return err
-		}
-	}
-
-	return nil
+		return state.IgnoreNotFound(s.DestroyService(ctx, sv.Name))
+	})
 }
 
-// removeStray removes the keys that find finds. They have ids, which are never used again.
+// removeStray removes the keys that find returns. All of them must contain ids that are never used again.
 func removeStray(ctx context.Context, s *state.State, find func(v *state.View) ([]string, error)) error {
 	stray, err := state.Read(ctx, s, find)
 	if err != nil {
@@ -84,7 +109,7 @@ func removeStray(ctx context.Context, s *state.State, find func(v *state.View) (
 	return s.Keys().RemoveKeys(ctx, stray)
 }
 
-// strayRelationKeys finds the keys below relations that have no record.
+// strayRelationKeys finds the keys that belong to relations without a record.
 func strayRelationKeys(v *state.View) (stray []string, err error) {
 	kvs, err := v.Keys().List(keys.Relations)
 	if err != nil {
@@ -108,7 +133,28 @@ func strayRelationKeys(v *state.View) (stray []string, err error) {
 	return stray, nil
 }
 
-// sweepTools removes the records of binaries that no machine, and not the environment, uses.
+// strayStorages finds the records of storage on machines that no longer exist. The machines' agents did not
+// have them in their lists.
+func strayStorages(v *state.View) (stray []string, err error) {
+	all, err := v.Storages()
+	if err != nil {
+		return nil, err
+	}
+
+	for _, s := range all {
+		there, err := v.Keys().HasUnguarded(keys.Machine(s.Machine))
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			stray = append(stray, keys.Storage(s.ID))
+		}
+	}
+
+	return stray, nil
+}
+
+// sweepTools removes the records of binaries that neither a machine nor the environment uses.
 func sweepTools(ctx context.Context, s *state.State) error {
 	return s.Update(ctx, func(tx *state.Tx) error {
 		all, err := tx.AllTools()
@@ -140,7 +186,7 @@ func sweepTools(ctx context.Context, s *state.State) error {
 	})
 }
 
-// oldActions returns the actions of removed units, except those that were requested after before.
+// oldActions returns the keys of removed units' actions that were enqueued before the given time.
 func oldActions(v *state.View, before time.Time) (stale []string, err error) {
 	kvs, err := v.Keys().List(keys.Actions)
 	if err != nil {
@@ -169,8 +215,7 @@ func oldActions(v *state.View, before time.Time) (stale []string, err error) {
 	return stale, nil
 }
 
-// LogGrace is how long the log of a unit or machine is kept after its last line,
-// once the unit or machine is gone.
+// LogGrace is how long a log is kept after its last line, once its unit or machine is gone.
 const LogGrace = 7 * 24 * time.Hour
 
 // sweepLogs removes the old logs of units and machines that are gone.
@@ -180,17 +225,13 @@ func sweepLogs(ctx context.Context, s *state.State, before time.Time) error {
 		return err
 	}
 
-	for _, source := range old {
-		err := s.Update(ctx, func(tx *state.Tx) error { return logs.Remove(tx, source) })
-		if err != nil {
-			return err
-		}
-	}
-
-	return nil
+	return forEach(ctx, s, old, func(source string) error {
+		return s.Update(ctx, func(tx *state.Tx) error { return logs.Remove(tx, source) })
+	})
 }
 
-// oldLogs returns the sources that do not exist any more and have logged nothing since before.
+// oldLogs returns the units and machines that no longer exist and whose last lines are from before the given
+// time.
 func oldLogs(v *state.View, before time.Time) (old []string, err error) {
 	sources, err := logs.Sources(v, nil)
 	if err != nil {
@@ -198,9 +239,11 @@ func oldLogs(v *state.View, before time.Time) (old []string, err error) {
 	}
 
 	for _, source := range sources {
-		if there, err := v.Keys().HasUnguarded(sourceKey(source)); err != nil {
+		there, err := v.Keys().HasUnguarded(sourceKey(source))
+		if err != nil {
 			return nil, err
-		} else if there {
+		}
+		if there {
 			continue
 		}
 
@@ -217,6 +260,7 @@ func oldLogs(v *state.View, before time.Time) (old []string, err error) {
 	return old, nil
 }
 
+// sourceKey returns the key of the unit or machine that writes a log.
 func sourceKey(source string) string {
 	if charm.IsUnit(source) {
 		return keys.Unit(source)
@@ -224,44 +268,49 @@ func sourceKey(source string) string {
 	return keys.Machine(strings.TrimPrefix(source, "machine-"))
 }
 
-// sweepSecrets removes secrets whose owner is gone, notes in secrets about units and services that are
-// gone, and contents that were left behind by their secret.
+// sweepSecrets removes secrets whose owner is gone, consumers and grants that are gone, and contents of
+// secrets without a record.
 func sweepSecrets(ctx context.Context, s *state.State) error {
 	all, err := state.Read(ctx, s, record.All)
 	if err != nil {
 		return err
 	}
 
-	for _, r := range all {
-		err := s.Update(ctx, func(tx *state.Tx) error { return sweepSecret(tx, r.ID) })
-		if err != nil && !s.Skips(err) {
-			return err
-		}
+	err = forEach(ctx, s, all, func(r secret.Record) error {
+		return s.Update(ctx, func(tx *state.Tx) error { return sweepSecret(tx, r.ID) })
+	})
+	if isEnd(ctx, err) {
+		return err
 	}
 
-	return removeStray(ctx, s, func(v *state.View) (stray []string, err error) {
-		kvs, err := v.Keys().ListUnguarded(keys.SecretContents)
+	strayErr := removeStray(ctx, s, strayContents)
+	return errors.Join(err, strayErr)
+}
+
+// strayContents finds the contents of secrets without a record.
+func strayContents(v *state.View) (stray []string, err error) {
+	kvs, err := v.Keys().ListUnguarded(keys.SecretContents)
+	if err != nil {
+		return nil, err
+	}
+
+	for _, kv := range kvs {
+		id, _, _ := strings.Cut(kv.Key[len(keys.SecretContents):], "/")
+		there, err := v.Keys().HasUnguarded(keys.Secret(id))
 		if err != nil {
 			return nil, err
 		}
 
-		for _, kv := range kvs {
-			id, _, _ := strings.Cut(kv.Key[len(keys.SecretContents):], "/")
-			there, err := v.Keys().HasUnguarded(keys.Secret(id))
-			if err != nil {
-				return nil, err
-			}
-
-			if !there {
-				stray = append(stray, kv.Key)
-			}
+		if !there {
+			stray = append(stray, kv.Key)
 		}
+	}
 
-		return stray, nil
-	})
+	return stray, nil
 }
 
-// sweepSecret removes a secret if its owner is gone, or else its consumers and grants that are gone.
+// sweepSecret removes a secret if its owner is gone. Otherwise it removes from the secret the consumers that
+// are gone, and the grants that are no longer held.
 func sweepSecret(tx *state.Tx, id string) error {
 	r, err := record.Get(tx.View, id)
 	if err != nil {
@@ -308,12 +357,18 @@ func sweepSecret(tx *state.Tx, id string) error {
 	return record.Put(tx, r)
 }
 
-// isGrantHeld reports whether the relation of a grant is there, or the service that was given the
-// secret without one.
+// isGrantHeld reports whether a grant's relation still exists. For a grant by operators, it reports whether
+// the service's index still has it. It adds no condition to the commit, since a secret with many grants would
+// need too many. The condition on the secret's record is enough, since a new grant changes the record.
 func isGrantHeld(tx *state.Tx, g secret.Grant, id string) (bool, error) {
 	if g.Relation != secret.NoRelation {
 		return tx.Keys().HasUnguarded(keys.Relation(g.Relation))
 	}
-	index, err := record.IndexOf(tx.View, secret.Owner{Service: g.Service})
+
+	kv, err := tx.Keys().GetKV(keys.ServiceSecrets(g.Service))
+	if err != nil || kv.Revision == 0 {
+		return false, err
+	}
+	index, err := keyspace.Decode[record.Index](kv)
 	return slices.Contains(index.Granted, id), err
 }

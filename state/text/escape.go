@@ -1,7 +1,7 @@
-// Package text makes text fit to be shown and logged: it cuts the output of programs into lines,
-// escapes control characters, and hides secrets.
+// Package text prepares text for output and logs. It splits the output of programs into lines, escapes
+// control characters, and hides secrets.
 //
-// It does no I/O and imports nothing of bijou.
+// It does no I/O.
 package text
 
 import (
@@ -20,13 +20,13 @@ func Escape(text string) string {
 	return escape(text, func(r rune) string { return strings.Trim(strconv.QuoteRuneToASCII(r), "'") })
 }
 
-// EscapeJSON returns the same JSON without such characters in its strings: they are escaped.
+// EscapeJSON returns JSON in which the characters that [Escape] escapes are replaced by JSON's escapes.
 func EscapeJSON(json string) string {
 	return escape(json, func(r rune) string { return fmt.Sprintf(`\u%04x`, r) })
 }
 
-// LosesBytes reports whether json.Marshal has written U+FFFD for bytes that are not UTF-8. It writes that
-// as an escape, unlike a character U+FFFD of the text.
+// LosesBytes reports whether json.Marshal has replaced bytes that are not UTF-8. json.Marshal writes the
+// escape \ufffd for them, but writes a character U+FFFD in the text unescaped.
 func LosesBytes(encoded []byte) bool {
 	for i := 0; i < len(encoded); i++ {
 		if encoded[i] != '\\' {
@@ -35,13 +35,13 @@ func LosesBytes(encoded []byte) bool {
 		if bytes.HasPrefix(encoded[i:], []byte(`\ufffd`)) {
 			return true
 		}
-		i++ // what is escaped may be a backslash
+		i++ // skip the escaped character, which can be a backslash
 	}
 
 	return false
 }
 
-// escape returns the text with each harmful rune replaced by what write returns for it.
+// escape returns the text with each harmful rune replaced by the result of write.
 func escape(text string, write func(rune) string) string {
 	if strings.IndexFunc(text, isHarmful) < 0 {
 		return text
@@ -59,12 +59,11 @@ func escape(text string, write func(rune) string) string {
 	return b.String()
 }
 
-// EscapeLines returns the lines of a text, each escaped by [Escape]. A caller can put its own words before
-// each line, so that no line of the text passes for a line of somebody else. It drops line ends at the end
+// EscapeLines returns the lines of a text, each escaped by [Escape]. A caller can print a prefix before each
+// line, so that no part of the text looks like a line from the caller. EscapeLines drops line ends at the end
 // of the text, and returns at least one line.
 func EscapeLines(text string) []string {
 	lines := strings.Split(strings.TrimRight(text, "\r\n"), "\n")
-
 	for i, line := range lines {
 		lines[i] = Escape(strings.TrimSuffix(line, "\r"))
 	}
@@ -77,14 +76,14 @@ func FirstLine(text string) string {
 	return line
 }
 
-// isHarmful reports whether a terminal may obey the character instead of showing it.
+// isHarmful reports whether a terminal can interpret the character instead of showing it.
 func isHarmful(r rune) bool {
 	return unicode.IsControl(r) && r != '\t' || r == '\u2028' || r == '\u2029' || // line and paragraph separators
 		unicode.Is(unicode.Bidi_Control, r)
 }
 
-// MarshalYAML returns the value as YAML without such characters in its texts: they are
-// escapes in double-quoted scalars.
+// MarshalYAML returns the value as YAML. Texts with characters that [Escape] escapes become double-quoted
+// scalars with YAML's escapes.
 func MarshalYAML(value any) ([]byte, error) {
 	text, err := yaml.Marshal(value)
 	if err != nil || strings.IndexFunc(string(text), isHarmfulInYAML) < 0 {
@@ -97,7 +96,8 @@ func MarshalYAML(value any) ([]byte, error) {
 	}
 
 	quoteHarmful(&n)
-	if text, err = yaml.Marshal(&n); err != nil {
+	text, err = yaml.Marshal(&n)
+	if err != nil {
 		return nil, err
 	}
 
@@ -109,10 +109,11 @@ func MarshalYAML(value any) ([]byte, error) {
 	})), nil
 }
 
-// isHarmfulInYAML reports whether a rune must be escaped in YAML. The ends of YAML's own lines need no
-// escape.
+// isHarmfulInYAML reports whether a rune must be escaped in YAML. Newlines need no escape here, since YAML
+// itself escapes them.
 func isHarmfulInYAML(r rune) bool { return isHarmful(r) && r != '\n' }
 
+// quoteHarmful makes texts with harmful characters double-quoted, since other scalars cannot have escapes.
 func quoteHarmful(n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode && strings.IndexFunc(n.Value, isHarmfulInYAML) >= 0 {
 		n.Style = yaml.DoubleQuotedStyle

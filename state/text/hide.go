@@ -8,10 +8,10 @@ import (
 	"sync"
 )
 
-// HideSecrets returns the text with secret values replaced by Hidden. It finds them by the names before
-// them, in settings, options and headers: name=value, "name": "value", --name value, or `name: value` on a
-// line of its own. It also hides passwords in URLs and DSNs, and private keys. It leaves sentences and
-// names of errors as they are: `KeyError: 'x'` names no secret.
+// HideSecrets returns the text with secret values replaced by Hidden. It finds secret values by the names
+// before them, in settings, options and headers: name=value, "name": "value", --name value, or `name: value`
+// on a separate line. It also hides passwords in URLs and DSNs, and private keys. It does not change
+// sentences and names of errors, such as `KeyError: 'x'`.
 func HideSecrets(text string) string {
 	if strings.Contains(text, `\`) {
 		text = patterns().quoted().ReplaceAllStringFunc(text, hideInLiteral)
@@ -22,13 +22,14 @@ func HideSecrets(text string) string {
 		}
 	}
 
+	// This is a fast path for texts in which no form can match.
 	if !strings.ContainsAny(text, `=:"'`) && !strings.Contains(text, "--") {
 		return text
 	}
 
+	// Look at each name, and hide the value after it.
 	var b strings.Builder
-	done := 0 // of text
-
+	done := 0 // how much of text is in b
 	for begin := 0; begin < len(text); {
 		if !isNameByte(text[begin]) {
 			begin++
@@ -42,9 +43,10 @@ func HideSecrets(text string) string {
 
 		if f := secretForm(text, begin, end); f != nil {
 			if at := f.pattern().FindStringIndex(text[end:]); at != nil {
-				b.WriteString(text[done:end] + hideGroups(text[end:end+at[1]], f.pattern(), f.shows))
-				done = end + at[1]
-				end = done
+				after := end + at[1]
+				b.WriteString(text[done:end] + hideGroups(text[end:after], f.pattern(), f.shows))
+				end = after
+				done = after
 			}
 		}
 		begin = end
@@ -53,7 +55,7 @@ func HideSecrets(text string) string {
 	return b.String() + text[done:]
 }
 
-// hideInLiteral hides in a string literal's value: a setting may hold JSON.
+// hideInLiteral hides secrets in the value of a string literal, since a setting can be JSON.
 func hideInLiteral(literal string) string {
 	value, err := strconv.Unquote(literal)
 	if err != nil || !strings.Contains(literal, `\`) {
@@ -71,11 +73,11 @@ func isNameByte(c byte) bool {
 		strings.IndexByte("_-.", c) >= 0
 }
 
-// secretForm returns the form of the text after the name at text[begin:end], which shows where the value
-// stands. It returns nil if that is no secret's value.
+// secretForm returns the form of the text after the name at text[begin:end], which finds the secret's value.
+// It returns nil if the name does not belong to a secret.
 func secretForm(text string, begin, end int) *form {
 	for begin > 0 && (isNameByte(text[begin-1]) || strings.IndexByte("/:+", text[begin-1]) >= 0) {
-		begin-- // "tls/private-key", db:password+1=x
+		begin-- // include the start of "tls/private-key" and db:password+1=x
 	}
 
 	p := patterns()
@@ -95,15 +97,15 @@ func secretForm(text string, begin, end int) *form {
 	return f
 }
 
-// The most bytes before a name that are read to find its form.
+// These limit how many bytes before a name are read to find its form.
 const (
-	nearLine   = 99 // for what stands before it in its line
-	nearHeader = 20 // for an option such as --header
-	nearField  = 9  // for a semicolon and spaces
+	nearLine   = 99 // the start of the name's line
+	nearHeader = 20 // an option such as --header
+	nearField  = 9  // a semicolon and spaces
 )
 
-// formAround returns the form in which the name at text[begin:end] stands, judged by the characters around
-// it; nil if it stands in none.
+// formAround returns the form of the name at text[begin:end], according to the characters around it. It
+// returns nil if the name does not have a known form.
 func (p *patternSet) formAround(text string, begin, end int) *form {
 	var before, after byte
 	if begin > 0 {
@@ -114,7 +116,6 @@ func (p *patternSet) formAround(text string, begin, end int) *form {
 	}
 
 	quoted := before == '"' || before == '\''
-
 	switch {
 	case quoted && after == before && isInMapping(text[max(0, begin-nearLine):begin-1]):
 		return p.quotedKey
@@ -139,26 +140,26 @@ func (p *patternSet) formAround(text string, begin, end int) *form {
 	return nil
 }
 
-// isLineStart reports whether the text before a name is only an indentation, or a mark that tools print
-// before lines that they sent or received.
+// isLineStart reports whether the text before a name has only indentation, or the marks that tools such as
+// curl print before the lines that they have sent or received.
 func isLineStart(before string) bool {
 	return strings.Trim(before[strings.LastIndexByte(before, '\n')+1:], " \t-<>") == ""
 }
 
-// isInMapping reports whether a quoted name after that text is a mapping's key. In a sentence, such as
-// `cannot read "db-password": permission denied`, it is not.
+// isInMapping reports whether a quoted name after the text is a mapping's key. A name in a sentence is not a
+// key, as in `cannot read "db-password": permission denied`.
 func isInMapping(before string) bool {
 	before = strings.TrimRight(before, " \t")
 	return isLineStart(before) || strings.HasSuffix(before, "{") || strings.HasSuffix(before, ",")
 }
 
-// form is a pattern of the text after a secret's name. All its groups are values.
+// form is a pattern of the text after a secret's name. All its groups match values.
 type form struct {
 	pattern func() *regexp.Regexp
-	shows   func(value string) bool // whether a value is none, but a word of a sentence
+	shows   func(value string) bool // whether a match is not a secret value, for example a word in a sentence
 }
 
-// marked is a form that needs no name, in texts with the mark.
+// marked is a form that does not need a name. Only texts that contain the mark are searched for it.
 type marked struct {
 	mark string
 	*form
@@ -166,22 +167,22 @@ type marked struct {
 
 type patternSet struct {
 	quoted       func() *regexp.Regexp // string literals
-	fileName     func() *regexp.Regexp // where an error is, not a name
-	beforeHeader func() *regexp.Regexp // the option for a header of HTTP
+	fileName     func() *regexp.Regexp // file names and line numbers in errors, which are not names of values
+	beforeHeader func() *regexp.Regexp // options for HTTP headers
 	anywhere     []marked
 
 	quotedKey, quotedName, header, parameter, field, assignment, option, line *form
 
-	quotedPair map[byte]*form // by quote
+	quotedPair map[byte]*form // by the quote
 }
 
-// compiled returns a function that compiles the pattern at its first call. Most texts have no secret, and
-// each command logs.
+// compiled returns a function that compiles the pattern at its first call. Compiling all patterns would slow
+// down each command that logs, and most texts have no secrets.
 func compiled(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
-// patterns are all forms, none of them compiled yet.
+// patterns returns all forms. Their patterns are compiled when they are first used.
 var patterns = sync.OnceValue(func() *patternSet {
 	const (
 		double = `"(?:[^"\\\n]|\\.)*"`
@@ -228,7 +229,7 @@ var patterns = sync.OnceValue(func() *patternSet {
 	}
 })
 
-// hideGroups hides what the pattern's groups match, except values that shows accepts.
+// hideGroups hides all matches of the pattern's groups, except values for which shows is true.
 func hideGroups(text string, pattern *regexp.Regexp, shows func(value string) bool) string {
 	var b strings.Builder
 	done := 0
@@ -247,12 +248,12 @@ func hideGroups(text string, pattern *regexp.Regexp, shows func(value string) bo
 
 func isEmpty(value string) bool { return value == "" }
 
-// isNothing reports whether a mapping's value is none.
+// isNothing reports whether a mapping's value is a null or a boolean.
 func isNothing(value string) bool {
 	return slices.Contains([]string{"null", "None", "true", "false", "True", "False"}, value)
 }
 
-// isPlaceholder reports whether a text stands for a value, in the help of a program.
+// isPlaceholder reports whether a text only stands for a value, as in a program's help.
 func isPlaceholder(value string) bool {
 	if strings.HasPrefix(value, "<") && strings.HasSuffix(value, ">") {
 		return true
@@ -264,12 +265,13 @@ func isPlaceholder(value string) bool {
 	)
 }
 
-// isState reports whether a word says how a secret is doing: `cert: expired`.
+// isState reports whether a word is the state of a secret, as in `cert: expired`.
 func isState(value string) bool {
 	return isNothing(value) || slices.Contains(stateWords(), strings.ToLower(strings.TrimRight(value, ".,;:!")))
 }
 
-// isOfAuthorization reports whether a sentence goes on after the scheme: `Authorization: Bearer token missing`.
+// isOfAuthorization reports whether a sentence follows the scheme, as in `Authorization: Bearer token
+// missing`.
 func isOfAuthorization(value string) bool {
 	return isState(value) || slices.Contains(
 		[]string{"auth", "authentication", "authorization", "header", "scheme", "token"},
@@ -277,13 +279,14 @@ func isOfAuthorization(value string) bool {
 	)
 }
 
-// isSentence reports whether a sentence goes on after an option: `--password is missing`.
+// isSentence reports whether a sentence follows an option, as in `--password is missing`.
 func isSentence(value string) bool {
 	return isState(value) || isPlaceholder(value) || slices.Contains(strings.Fields(`a an and are as at but by can cannot came does
 		flag for from given had has have if in into is it may must needs nor of on option options or requires set should than that the
 		then to together twice was were when where which will with without`), strings.TrimRight(value, ".,;:"))
 }
 
+// stateWords lists the words that isState accepts.
 func stateWords() []string {
 	return strings.Fields(`absent changed corrupt corrupted created denied deleted disabled empty enabled error expired
 		failed failure forbidden found generated ignored incorrect invalid locked malformed mismatch missing no none not null ok

@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// maxKeyLines is how many lines a private key has at most, so that one whose end does not
-// come hides no more than that.
+// maxKeyLines limits the lines that are hidden after the beginning of a private key, in case the key has no
+// end.
 const maxKeyLines = 300
 
-// KeyBlock hides private keys in lines that come one after another, as a program prints
-// them: no single one of these tells that it is of a key. The zero value is ready.
+// KeyBlock hides private keys that are printed over several lines, where no single line is recognizable as
+// part of a key. The zero value is ready to use.
 type KeyBlock struct {
-	left int // how many lines of a key may still come; 0: none is open
+	left int // how many more lines can belong to the current key; 0 outside a key
 }
 
-// Hide returns the line, or Hidden for one that is part of a private key.
+// Hide returns the next line, or Hidden if it is part of a private key.
 func (k *KeyBlock) Hide(line string) string {
 	begins := keyBlockPatterns().begin.FindAllStringIndex(line, -1)
 	switch {

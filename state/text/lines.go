@@ -8,19 +8,19 @@ import (
 	"unicode/utf8"
 )
 
-// LineWriter hands on what is written to it in lines, without their ends, until it is closed. A line of
-// more than Max bytes is split, never lost. Several goroutines may write.
+// LineWriter calls Emit with each line that is written to it, without the line end, until it is closed. It
+// splits lines of more than Max bytes. It is safe for concurrent use.
 type LineWriter struct {
 	Max  int
 	Emit func(line string)
 
 	mu      sync.Mutex
-	partial []byte // a line without its end
+	partial []byte // the beginning of an unfinished line
 	closed  bool
 }
 
-// Write passes on each complete line, in pieces of at most Max bytes. It never fails: a program must not
-// end because nobody reads its output.
+// Write emits each complete line, in pieces of at most Max bytes. It never returns an error, since a program
+// must not fail because its output is not read.
 func (w *LineWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -45,7 +45,7 @@ func (w *LineWriter) Write(p []byte) (int, error) {
 	}
 }
 
-// Close hands on the last line, which may have no end. Later writes are dropped.
+// Close emits an unfinished last line. Later writes are dropped.
 func (w *LineWriter) Close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -56,7 +56,7 @@ func (w *LineWriter) Close() {
 	w.closed = true
 }
 
-// wholeRunesLen returns how much of b can be cut off without splitting a character.
+// wholeRunesLen returns the length of the longest prefix of b that does not end inside a character.
 func wholeRunesLen(b []byte) int {
 	for n := len(b) - 1; n >= len(b)-utf8.UTFMax && n > 0; n-- {
 		if utf8.RuneStart(b[n]) {

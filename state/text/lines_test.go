@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestWriter checks that lines are emitted without their ends, that long ones are split, that Close
-// emits the last one, and that nothing comes after that.
+// TestWriter checks that lines are emitted without their line ends, that long lines are split, that Close
+// emits the last line, and that no line is emitted after Close.
 func TestWriter(t *testing.T) {
 	var got []string
 	w := &LineWriter{Max: 8, Emit: func(line string) { got = append(got, line) }}

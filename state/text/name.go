@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// IsSecret reports whether values of that name are secret, by the words of the name:
-// "dbPassword", "API_KEY", "tls.private-key". Names of errors are not: "KeyError".
+// IsSecret reports whether the values of a name are secret, according to the words in the name: "dbPassword",
+// "API_KEY", "tls.private-key". It is false for names of errors, such as "KeyError".
 func IsSecret(name string) bool {
 	all := splitWords(name)
 	if len(all) == 0 {
@@ -20,7 +20,7 @@ func IsSecret(name string) bool {
 	case "authorization":
 		return true
 	case "pwd":
-		return len(all) > 1 // MYSQL_PWD; PWD alone is a shell's directory
+		return len(all) > 1 // MYSQL_PWD; PWD without more words is a shell's directory
 	}
 
 	return slices.ContainsFunc(all, func(word string) bool {
@@ -36,7 +36,7 @@ func IsSecret(name string) bool {
 	})
 }
 
-// isErrorName reports whether a name before a colon is that of an error, which needs not end in
+// isErrorName reports whether a name before a colon is the name of an error. Such a name need not end in
 // Error: TokenExpired, psycopg2.errors.InvalidPassword, SecretNotFound.
 func isErrorName(name string) bool {
 	return slices.ContainsFunc(splitWords(name), func(word string) bool {
@@ -45,8 +45,8 @@ func isErrorName(name string) bool {
 	})
 }
 
-// splitWords splits a name at characters other than letters, and where a capital begins a word. The words
-// are in lower case, and in the singular.
+// splitWords splits a name into words. It splits at characters that are not letters, and before capitals that
+// begin a word. It returns them in lower case and in the singular.
 func splitWords(name string) (all []string) {
 	runes := []rune(name)
 	begin := 0
@@ -72,6 +72,7 @@ func splitWords(name string) (all []string) {
 	return all
 }
 
+// trimPlural removes the final s of a plural.
 func trimPlural(word string) string {
 	if strings.HasSuffix(word, "ss") {
 		return word

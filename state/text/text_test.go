@@ -111,7 +111,7 @@ func TestNamesOfSecrets(t *testing.T) {
 	}
 }
 
-// TestForms checks that each form hides values of secrets by their names, and no others.
+// TestForms checks that each form hides values whose names mark them as secrets, and no other values.
 func TestForms(t *testing.T) {
 	for _, form := range []string{
 		`setting changed: "NAME"="VALUE" (was unset)`,
@@ -173,8 +173,8 @@ func TestHideSecrets(t *testing.T) {
 	}
 }
 
-// TestHiddenAndShown checks output of charms and programs. In text that must be hidden the secret is
-// s3cr3t, and want is the whole result. Text that must be shown stays as it is.
+// TestHiddenAndShown checks output of charms and programs. In text that must be hidden the secret is s3cr3t,
+// and want is the whole result. Text that must be shown does not change.
 func TestHiddenAndShown(t *testing.T) {
 	hidden := []struct{ text, want string }{
 		// URLs
@@ -209,7 +209,7 @@ func TestHiddenAndShown(t *testing.T) {
 		{"curl -u admin:s3cr3t https://h/", "curl -u admin:(hidden) https://h/"},
 		{"curl -s --user 'admin:s3cr3t' https://h/", "curl -s --user 'admin:(hidden)' https://h/"},
 
-		// JSON, YAML and dictionaries of Python
+		// JSON, YAML and Python dictionaries
 		{`{"user": "u", "api_key": "s3cr3t"}`, `{"user": "u", "api_key": (hidden)}`},
 		{`{"user":"u","password":s3cr3t}`, `{"user":"u","password":(hidden)}`},
 		{`{'name': 'x', 'client_secret': 's3cr3t'}`, `{'name': 'x', 'client_secret': (hidden)}`},
@@ -254,7 +254,7 @@ func TestHiddenAndShown(t *testing.T) {
 	}
 
 	shown := []string{
-		// names of errors, as Python, Java, Go and others print them
+		// names of errors in the form in which Python, Java, Go and others print them
 		"KeyError: 'x'", `KeyError: "password"`, "KeyError: password", "  KeyError: 'db-password'", "install: exit code 1: KeyError: 'x'",
 		"TokenError: Invalid", "SecretNotFoundError: secret:abc", "ops.model.SecretNotFoundError: secret:abc", "hvac.exceptions.InvalidPath: secret/x",
 		"psycopg2.errors.InvalidPassword: FATAL", "jwt.exceptions.InvalidTokenError: x", "java.security.InvalidKeyException: x", "PasswordExpired: x",
@@ -270,7 +270,7 @@ func TestHiddenAndShown(t *testing.T) {
 		"password for root was changed", "wrong password for user root at 10.1.2.3", "hooks/auth.py:12: SyntaxError", "lib/token.py: SyntaxError",
 		"key.go:12: undefined", "token-store: 3 tokens of 5 are left",
 
-		// what only looks like a secret
+		// text that only looks like a secret
 		`"password": null`, `{'password': None, "token": true}`, "password: null", "PWD=/var/lib/charm", "OLDPWD is not set", "public-key: AAAA", "authorized-keys=x",
 		"https://user@host/path", "git@github.com:a/b.git", "docker run -u 1000:1000 x", "docker run --user app:app x", "curl -u admin https://h/",
 		"-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----", "-----BEGIN PUBLIC KEY-----\nMII\n-----END PUBLIC KEY-----",
@@ -287,7 +287,7 @@ func TestHiddenAndShown(t *testing.T) {
 	}
 }
 
-// TestKeyBlock checks lines as a hook prints them, one by one.
+// TestKeyBlock checks a private key that a hook prints line by line.
 func TestKeyBlock(t *testing.T) {
 	for name, test := range map[string]struct{ lines, want []string }{
 		"a key": {
@@ -348,8 +348,8 @@ func TestShownAsItIs(t *testing.T) {
 	}
 }
 
-// TestHidingTwiceChangesNothing checks that hiding secrets again changes nothing, for example when a
-// log file is shown.
+// TestHidingTwiceChangesNothing checks that a text does not change if secrets are hidden in it again, for
+// example when a log file is shown.
 func TestHidingTwiceChangesNothing(t *testing.T) {
 	for _, text := range []string{`password=x y`, `"password"="x" (was "y")`, `a://u:p@h/?token=x&b=c`, `password: x`, `--password x`} {
 		once := HideSecrets(text)

@@ -15,9 +15,12 @@ import (
 	"bijou/state/osutil"
 )
 
-// PutCharm puts a charm into the unit's directory, and keeps the files that hooks have made beside the old
-// charm's. tools names the hook tools, which charms may hold as links. It calls fault at named points. It
-// may be killed at any point and run again: the directory always holds the old charm or the new one, whole.
+// PutCharm replaces the charm in the unit's directory, and keeps the files that hooks have created in the
+// charm's directory. tools has the names of the hook tools, since charms can contain symlinks to them. Tests
+// use fault to interrupt it at named points.
+//
+// PutCharm can be killed at any point and run again. The directory always has either the whole old charm or
+// the whole new one.
 func PutCharm(
 	ctx context.Context,
 	st *state.State,
@@ -33,8 +36,7 @@ func PutCharm(
 	return nil
 }
 
-// putCharm puts the charm of that URL in place of the unit's charm. It may be repeated after it was killed at
-// any point.
+// putCharm does what PutCharm does.
 func (f Folder) putCharm(
 	ctx context.Context,
 	st *state.State,
@@ -81,8 +83,8 @@ func unpackBeside(ctx context.Context, st *state.State, c state.Charm, f Folder,
 	})
 }
 
-// downloadCharm removes the file's name at once, and always uses the same, so that a deploy
-// that was killed leaves at most one.
+// downloadCharm downloads a charm's archive to an unlinked file. It always creates the file under the same
+// name and then removes the name, so that killed deploys leave at most one file.
 func downloadCharm(ctx context.Context, st *state.State, sum string, f Folder) (*os.File, error) {
 	blob, err := st.OpenBlob(ctx, sum)
 	if err != nil {
@@ -107,9 +109,9 @@ func downloadCharm(ctx context.Context, st *state.State, sum string, f Folder) (
 	return file, nil
 }
 
-// replaceCharm swaps charm.new with charm, and keeps the files that hooks have made in charm. Until the
-// swap is certain, the list of files that came with a charm names those of both. If the swap fails, the
-// list still names the old charm's.
+// replaceCharm swaps charm.new with charm, and keeps the files that hooks have created in charm. Until the
+// swap has succeeded, the list of files that came with a charm has the files of both charms. So the old
+// charm's files are still in the list if the swap fails.
 func (f Folder) replaceCharm(fault func(point string)) error {
 	fresh, err := f.unpackedFiles()
 	if err != nil {
@@ -142,21 +144,9 @@ func (f Folder) replaceCharm(fault func(point string)) error {
 }
 
 // swapCharm swaps charm.new with charm in one step, and removes the old charm. On file systems that cannot
-// exchange two directories it renames one after the other.
+// exchange two directories, it uses two renames.
 func (f Folder) swapCharm(fault func(point string)) error {
-	fresh := f.Path("charm.new")
-	old := f.Charm()
-	err := unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, old, unix.RENAME_EXCHANGE)
-	switch {
-	case err == nil: // the old one is charm.new now
-		fault("after-exchange")
-		err = f.removeReplaced(fresh)
-	case errors.Is(err, fs.ErrNotExist):
-		err = os.Rename(fresh, old)
-	default: // a file system that cannot exchange
-		err = f.swapByRename()
-	}
-	if err != nil {
+	if err := f.exchangeCharm(fault); err != nil {
 		return err
 	}
 	if err := osutil.SyncDir(string(f)); err != nil {
@@ -167,8 +157,26 @@ func (f Folder) swapCharm(fault func(point string)) error {
 	return nil
 }
 
-// swapByRename replaces the charm's directory by charm.new with two renames. If the second fails it puts the
-// old charm back. If it is killed between them, the next deploy does so (restoreOldCharm).
+// exchangeCharm does what swapCharm does, but does not sync the swap.
+func (f Folder) exchangeCharm(fault func(point string)) error {
+	fresh := f.Path("charm.new")
+	err := unix.Renameat2(unix.AT_FDCWD, fresh, unix.AT_FDCWD, f.Charm(), unix.RENAME_EXCHANGE)
+	if err == nil {
+		// The old charm is now in charm.new.
+		fault("after-exchange")
+		return f.removeReplaced(fresh)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.Rename(fresh, f.Charm())
+	}
+
+	// The file system cannot exchange directories.
+	return f.swapByRename()
+}
+
+// swapByRename replaces the charm's directory with charm.new by two renames. If the second rename fails, it
+// puts the old charm back. If it is killed between the renames, the next deploy puts the old charm back with
+// restoreOldCharm.
 func (f Folder) swapByRename() error {
 	aside := f.Path("charm.old")
 	if err := os.RemoveAll(aside); err != nil {
@@ -184,8 +192,8 @@ func (f Folder) swapByRename() error {
 	return f.removeReplaced(aside)
 }
 
-// removeReplaced removes the old charm once the swap is synced. Before that the old charm's directory could
-// hold the only name of a file that a hook has made.
+// removeReplaced syncs the swap and then removes the old charm. Without the sync, a crash could lose files
+// that hooks have created, since their new names are not safely on disk yet.
 func (f Folder) removeReplaced(old string) error {
 	if err := osutil.SyncDir(string(f)); err != nil {
 		return err
@@ -193,14 +201,16 @@ func (f Folder) removeReplaced(old string) error {
 	return os.RemoveAll(old)
 }
 
-// restoreOldCharm puts charm.old back if a swap was cut off when no charm was in place.
+// restoreOldCharm puts charm.old back if a swap was interrupted while no charm was in place.
 func (f Folder) restoreOldCharm() error {
-	if _, err := os.Lstat(f.Charm()); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.Rename(f.Path("charm.old"), f.Charm()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(f.Charm()); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 
-	return nil
+	// There is no charm.old before the first deployment.
+	err := os.Rename(f.Path("charm.old"), f.Charm())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }

@@ -1,6 +1,5 @@
-// Package unitdir is the directory of a unit on its machine: its place, its lock, the charm in it,
-// put there whole or not at all, the files that hooks have made beside the charm's, and the
-// storage that is bound for the unit.
+// Package unitdir manages the directory of a unit on its machine: its path and locks, the charm in it, the
+// files that hooks have created, and the storage that is bound for the unit.
 package unitdir
 
 import (
@@ -23,50 +22,50 @@ import (
 	"bijou/state/osutil"
 )
 
-// Folder is the folder of one unit on its machine, agents/unit-SERVICE-N:
+// Folder is the directory of a unit on its machine, agents/unit-SERVICE-N:
 //
-//	charm/       the charm, replaced as a whole but for what its hooks have made in it
-//	charm.files  the manifest of the files that charms have brought
-//	tools        a link to the hook tools of the agent that runs
-//	hook.json    which process runs the hook in flight
-//	hooks.log    what hooks have printed; hooks.log.1 is what came before
-//	lock         held by the agent that runs the unit
-//	hook.lock    held alone by that agent while a hook runs, else shared; see HookLock
-//	storage/     a link for each storage that is bound for the unit, to where it is
+//	charm/       the charm; replaced as a whole, except for files that its hooks have made
+//	charm.files  the list of the files that came with charms
+//	tools        a symlink to the hook tools of the running agent
+//	hook.json    the process of the running hook
+//	hooks.log    the output of hooks; hooks.log.1 is older output
+//	lock         locked by the agent that runs the unit
+//	hook.lock    locked by that agent, exclusively while a hook runs; see HookLock
+//	storage/     for each bound storage, a symlink to its location
 //
-// Whatever else is in it belongs to the charm, and outlives upgrades. units/SERVICE-N, where
-// older binaries have it, is a link to it.
+// Other files belong to the charm, and are kept by upgrades. units/SERVICE-N, the path in older binaries, is
+// a symlink to the directory.
 type Folder string
 
-// Of returns the folder of a unit below its machine's.
+// Of returns the directory of a unit below its machine's directory.
 func Of(machineDir, unit string) Folder {
 	return Folder(filepath.Join(machineDir, "agents", "unit-"+strings.ReplaceAll(unit, "/", "-")))
 }
 
-// Legacy returns the path at which older binaries have the unit's directory. That path leads to it under
-// every binary, since newer ones make it a link.
+// Legacy returns the path of the unit's directory in older binaries. The path is valid with every binary,
+// since newer binaries make it a symlink.
 func (f Folder) Legacy() Folder {
 	dir, name := filepath.Split(string(f))
 	return Folder(filepath.Join(dir, "..", "units", strings.TrimPrefix(name, "unit-")))
 }
 
-// Path returns the path of a file in the folder.
+// Path returns the path of a file in the directory.
 func (f Folder) Path(name string) string { return filepath.Join(string(f), name) }
 
-// ToolsPath returns where the link to the hook tools is.
+// ToolsPath returns the path of the symlink to the hook tools.
 func (f Folder) ToolsPath() string { return f.Path("tools") }
 
-// ProcessPath returns the file that says which process runs the hook in flight.
+// ProcessPath returns the path of the file that records the running hook's process.
 func (f Folder) ProcessPath() string { return f.Path("hook.json") }
 
-// Charm returns the folder of the charm.
+// Charm returns the path of the charm's directory.
 func (f Folder) Charm() string { return f.Path("charm") }
 
-// Log returns the file with all that the unit's hooks have said.
+// Log returns the path of the file with the output of the unit's hooks.
 func (f Folder) Log() string { return f.Path("hooks.log") }
 
-// Lock makes the unit's directory and locks it until the file is closed or the process ends. It waits while
-// another agent holds the lock, and logs that once.
+// Lock creates the unit's directory and locks it until the returned file is closed or the process ends. It
+// waits while another agent holds the lock, and logs that once.
 func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
 	for said := false; ; {
 		lock, err := f.tryLock()
@@ -74,7 +73,7 @@ func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
 			return lock, nil
 		}
 		if !errors.Is(err, osutil.ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("cannot lock the unit's folder %q: %w", f, err)
+			return nil, fmt.Errorf("cannot lock the unit's directory %q: %w", f, err)
 		}
 
 		if !said {
@@ -88,8 +87,9 @@ func (f Folder) Lock(ctx context.Context, log *slog.Logger) (*os.File, error) {
 	}
 }
 
-// tryLock makes the folder, or moves it here from its legacy path, and locks it, unless the
-// last holder of the lock has removed it.
+// tryLock creates the directory, or moves it here from its legacy path, and locks it. It returns
+// [osutil.ErrLocked] if another process has the lock. It returns [fs.ErrNotExist] if the last holder of the
+// lock has just removed the directory.
 func (f Folder) tryLock() (*os.File, error) {
 	if err := f.moveFromLegacy(); err != nil {
 		return nil, err
@@ -114,16 +114,16 @@ func (f Folder) tryLockFile() (*os.File, error) {
 	return osutil.TryLockFile(f.Path("lock"), os.O_CREATE|os.O_RDWR)
 }
 
-// LinkTools makes the directory's link to the hook tools point to tools.
+// LinkTools makes the directory's symlink to the hook tools point to tools.
 func (f Folder) LinkTools(tools string) error {
 	if now, err := os.Readlink(f.ToolsPath()); err == nil && now == tools {
 		return nil
 	}
 
+	// An earlier call may have been killed before it renamed its link. If none was, Remove fails.
 	beside := f.ToolsPath() + ".new"
 	_ = os.Remove(beside)
-	err := os.Symlink(tools, beside)
-	if err != nil {
+	if err := os.Symlink(tools, beside); err != nil {
 		return fmt.Errorf("cannot link the hook tools: %w", err)
 	}
 	if err := os.Rename(beside, f.ToolsPath()); err != nil {
@@ -133,18 +133,18 @@ func (f Folder) LinkTools(tools string) error {
 	return nil
 }
 
-// Remove removes the folder of a unit that is gone. It fails while an agent runs the unit.
+// Remove removes the directory of a unit that is gone. It returns an error while an agent runs the unit.
 func (f Folder) Remove() error {
 	lock, err := f.tryLock()
 	if err != nil {
-		return fmt.Errorf("cannot lock the unit's folder %q: %w", f, err)
+		return fmt.Errorf("cannot lock the unit's directory %q: %w", f, err)
 	}
 	defer lock.Close()
 	return f.RemoveAll()
 }
 
-// RemoveAll removes the unit's directory, and then the link to it. So no directory is ever left without its
-// link.
+// RemoveAll removes the unit's directory, and then the symlink to it. In this order, an interruption cannot
+// leave a directory without its symlink.
 func (f Folder) RemoveAll() error {
 	if err := ReleaseUnit(string(f)); err != nil {
 		return err
@@ -157,16 +157,21 @@ func (f Folder) RemoveAll() error {
 }
 
 // moveFromLegacy moves the unit's directory here from the path of older binaries. It returns an error while
-// an agent runs the unit there. It may be killed at any point and run again: the directory is at one of the
-// two paths, and once it has moved both lead to it.
+// an agent runs the unit there. It can be killed at any point and run again, since the directory is always at
+// one of the two paths. The legacy path becomes a symlink. On a file system that cannot exchange the two, the
+// caller must make that symlink.
 func (f Folder) moveFromLegacy() error {
 	former := string(f.Legacy())
 	info, err := os.Lstat(former)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	if !info.IsDir() {
+		// It is the symlink of an earlier move.
+		return nil
 	}
 
 	lock, err := f.Legacy().tryLockFile()
@@ -175,37 +180,40 @@ func (f Folder) moveFromLegacy() error {
 	}
 	defer lock.Close()
 	if info, err := os.Lstat(string(f)); err == nil && info.IsDir() {
-		return fmt.Errorf("the unit has a second directory, %q: move away the one that is not the unit's", former)
+		return fmt.Errorf("the unit has a second directory, %q: move the wrong one away", former)
 	}
 
-	// The link waits where the folder goes, so that they change places at once.
+	// Make the symlink at the new path first. It points to its own path, until it changes places with the
+	// directory in one step.
 	if err := f.linkFrom(string(f)); err != nil {
 		return err
 	}
 
-	err = unix.Renameat2(unix.AT_FDCWD, former, unix.AT_FDCWD, string(f), unix.RENAME_EXCHANGE)
-	if err != nil { // a file system that cannot exchange
-		err = f.replaceLinkBy(former)
-	}
-	if err != nil {
+	if err := f.exchangeLinkFor(former); err != nil {
 		return err
 	}
-
 	if err := osutil.SyncDir(filepath.Dir(string(f))); err != nil {
 		return err
 	}
 	return osutil.SyncDir(filepath.Dir(former))
 }
 
-func (f Folder) replaceLinkBy(former string) error {
+// exchangeLinkFor exchanges the symlink at f with the directory former. On a file system that cannot exchange
+// them, it removes the symlink and moves the directory.
+func (f Folder) exchangeLinkFor(former string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, former, unix.AT_FDCWD, string(f), unix.RENAME_EXCHANGE)
+	if err == nil {
+		return nil
+	}
+
 	if err := os.Remove(string(f)); err != nil {
 		return err
 	}
 	return os.Rename(former, string(f))
 }
 
-// linkFrom makes path a link to the unit's directory. Older binaries find the directory at the legacy path,
-// and hooks have written that path down.
+// linkFrom makes path a symlink to the unit's directory. It does nothing if path exists. Older binaries need
+// the legacy path, and so do hooks that have recorded it.
 func (f Folder) linkFrom(path string) error {
 	if err := osutil.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -219,22 +227,22 @@ func (f Folder) linkFrom(path string) error {
 	return nil
 }
 
-// Storage is a storage on its machine: a folder, which a unit finds at Location.
+// Storage is a storage on its machine. A unit finds it at Location.
 type Storage struct {
 	state.Storage
-	Folder string // with what it holds
-	Base   string // an operator's folder, which has Folder in it; empty: the machine's
+	Folder string // the directory with the content
+	Base   string // the operator's directory that has Folder in it; empty if Folder is in the machine's directory
 }
 
-// StorageOf returns where a storage of the unit is.
+// StorageOf returns the storage of the unit with its paths.
 func (f Folder) StorageOf(environment string, s state.Storage) Storage {
 	return StorageOf(f.machineDir(), environment, s)
 }
 
 func (f Folder) machineDir() string { return filepath.Dir(filepath.Dir(string(f))) }
 
-// StorageOf returns where a storage is below its machine's folder, or, in a pool of the operator's,
-// below that.
+// StorageOf returns the storage with its paths. Its directory is in the machine's directory, or in the
+// operator's directory that the pool names.
 func StorageOf(machineDir, environment string, s state.Storage) Storage {
 	name := strings.ReplaceAll(s.ID, "/", "-")
 	one := Storage{Storage: s, Folder: filepath.Join(machineDir, StorageDir, name)}
@@ -246,10 +254,10 @@ func StorageOf(machineDir, environment string, s state.Storage) Storage {
 	return one
 }
 
-// CheckFree returns an error if the storage's directory cannot be made: it has files already, or the
-// directory of an operator's pool is missing.
+// CheckFree returns an error unless the storage's directory is empty or missing. For a storage in an
+// operator's directory, it also returns an error if s.Base is missing.
 func (s Storage) CheckFree() error {
-	if err := checkThere(s.Base); err != nil && s.Base != "" {
+	if err := s.checkBase(); err != nil {
 		return err
 	}
 
@@ -258,33 +266,44 @@ func (s Storage) CheckFree() error {
 		return err
 	}
 	if !empty {
-		return fmt.Errorf("%s has files that are not this storage's: move them away", s.Folder)
+		return fmt.Errorf("%s contains files that do not belong to this storage: move these files away", s.Folder)
 	}
 
 	return nil
 }
 
-// RemoveAll removes the storage with all that it holds.
+// RemoveAll removes the storage with its content. For a storage in an operator's directory, it returns an
+// error if s.Base is missing.
 func (s Storage) RemoveAll() error {
-	if err := checkThere(s.Base); err != nil && s.Base != "" {
+	if err := s.checkBase(); err != nil {
 		return err
 	}
 	return osutil.RemoveAll(s.Folder)
 }
 
+// checkBase returns an error if the storage is in an operator's directory that is missing.
+func (s Storage) checkBase() error {
+	if s.Base == "" {
+		return nil
+	}
+	return checkThere(s.Base)
+}
+
+// checkThere returns an error unless the path leads to a directory.
 func checkThere(folder string) error {
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return fmt.Errorf("the folder %s is not there", folder)
+		return fmt.Errorf("the directory %s does not exist", folder)
 	}
 	return nil
 }
 
+// notePath returns the path of the symlink to a bound storage's location.
 func (f Folder) notePath(id string) string {
 	return f.Path(filepath.Join(Notes, strings.ReplaceAll(id, "/", "-")))
 }
 
-// MissingStorage returns the ids of the unit's bound storages whose directories are missing. It skips
-// memory, which nobody expects to last.
+// MissingStorage returns the ids of the unit's bound storages whose directories are missing. It ignores
+// storage that is being detached, and storage in memory, which does not survive a restart.
 func (f Folder) MissingStorage(environment string, all []state.Storage) (ids []string) {
 	for _, s := range all {
 		goes := s.State == state.StorageDetaching || s.State == state.StorageUnbinding
@@ -300,21 +319,24 @@ func (f Folder) MissingStorage(environment string, all []state.Storage) (ids []s
 	return ids
 }
 
-// BindStorage makes the storage's directory and binds it to its location in the unit. It may be repeated.
-// If the directory was bound before and is missing, as when its disk is not mounted, it returns an error
-// and does not make an empty one, unless the storage is memory.
+// BindStorage creates the storage's directory and binds it to its location. It can be repeated. If the
+// directory was bound before and is missing, for example because its disk is not mounted, BindStorage returns
+// an error instead of creating an empty directory. This does not apply to storage in memory.
 func (f Folder) BindStorage(s Storage) error {
-	if err := checkThere(s.Folder); err != nil && s.Bound && s.Pool != charm.PoolTmpFS {
-		return err
+	isMemory := s.Pool == charm.PoolTmpFS
+	if s.Bound && !isMemory {
+		if err := checkThere(s.Folder); err != nil {
+			return err
+		}
 	}
-	if err := checkThere(s.Base); err != nil && s.Base != "" {
+
+	if err := s.checkBase(); err != nil {
 		return err
 	}
 	if err := osutil.MkdirAll(s.Folder, 0o755); err != nil {
 		return err
 	}
-
-	if s.Pool == charm.PoolTmpFS {
+	if isMemory {
 		if err := osutil.MountTmpfs(s.Folder, s.Size); err != nil {
 			return err
 		}
@@ -323,14 +345,14 @@ func (f Folder) BindStorage(s Storage) error {
 	if s.Location == s.Folder {
 		return nil
 	}
-
 	note := f.notePath(s.ID)
 	err := osutil.BindMount(s.Folder, s.Location, note, s.ReadOnly)
 	if err == nil || isSameFolder(s.Folder, s.Location) {
 		return err
 	}
 
-	// Another storage may be bound there: with the note, this one's release would take that away.
+	// Another storage may be bound at the location. If the note stayed, a release of this storage would
+	// unmount the other one.
 	if removeErr := os.Remove(note); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
 		return errors.Join(err, removeErr)
 	}
@@ -344,5 +366,7 @@ func isSameFolder(a, b string) bool {
 	return err == nil && otherErr == nil && os.SameFile(one, other)
 }
 
-// ReleaseStorage removes a storage from the place where the unit finds it, unless processes use it.
-func (f Folder) ReleaseStorage(id string) error { return osutil.ReleaseMount(f.notePath(id), false) }
+// ReleaseStorage unmounts a storage from its location. It returns an error if processes use it.
+func (f Folder) ReleaseStorage(id string) error {
+	return osutil.ReleaseMount(f.notePath(id), osutil.IfUnused)
+}

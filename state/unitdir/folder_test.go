@@ -79,8 +79,8 @@ func TestToolsLinkFollowsTheAgent(t *testing.T) {
 	}
 }
 
-// TestFailedSwapKeepsTheList makes a swap fail. The files of the charm that is still in place must
-// count as a charm's, so that the next deploy removes them.
+// TestFailedSwapKeepsTheList makes a swap fail. The files of the charm that is still in place must count as
+// files of a charm, so that the next deploy removes them.
 func TestFailedSwapKeepsTheList(t *testing.T) {
 	st := statetest.New(t)
 	f := Of(t.TempDir(), "mysql/0")
@@ -122,8 +122,8 @@ func TestFailedSwapKeepsTheList(t *testing.T) {
 	}
 }
 
-// TestOneStorageDoesNotReleaseAnother requests storages of two units at the same place. The one that
-// cannot be bound must leave the other in place when it is released.
+// TestOneStorageDoesNotReleaseAnother requests storages of two units at the same place. When the storage that
+// cannot be bound is released, the other one must remain in place.
 func TestOneStorageDoesNotReleaseAnother(t *testing.T) {
 	machine, location := t.TempDir(), filepath.Join(t.TempDir(), "data")
 	storage := func(id string) Storage {

@@ -10,14 +10,13 @@ import (
 	"bijou/state/osutil"
 )
 
-// HookLock lets one hook of a unit run, or those who do not want any to run. It is a lock on the file
-// hook.lock of the unit's folder. The agent that runs the unit shares it as long as it lives,
-// and has it alone while a hook runs. [Folder.TryQuiesce] shares it too, and so keeps hooks
-// from beginning. The system gives it up for a process that dies.
+// HookLock is the lock on a unit's hooks, in the file hook.lock in the unit's directory. The agent that runs
+// the unit holds it shared, and exclusively while a hook runs. [Folder.TryQuiesce] also holds it shared, and
+// so keeps hooks from starting. The kernel releases a lock when the process that holds it exits.
 type HookLock struct{ file *os.File }
 
-// OpenHookLock makes the file, and shares the lock until it is closed. Only the agent that
-// holds the folder's lock may call it.
+// OpenHookLock creates the file, and holds the lock shared until it is closed. Only the agent that holds the
+// directory's lock may call it.
 func (f Folder) OpenHookLock() (*HookLock, error) {
 	file, err := osutil.Share(f.hookLockPath(), os.O_CREATE|os.O_RDWR)
 	if err != nil {
@@ -28,7 +27,8 @@ func (f Folder) OpenHookLock() (*HookLock, error) {
 
 func (f Folder) hookLockPath() string { return f.Path("hook.lock") }
 
-// TryBegin reports whether a hook may run from now until End.
+// TryBegin takes the lock exclusively, until End, so that a hook can run. It returns false if the unit is
+// quiesced.
 func (l *HookLock) TryBegin() (bool, error) {
 	err := osutil.TryAlone(l.file)
 	if errors.Is(err, osutil.ErrLocked) {
@@ -37,28 +37,30 @@ func (l *HookLock) TryBegin() (bool, error) {
 	return err == nil, err
 }
 
-// End marks that no hook runs. It does no harm if none did.
+// End makes the lock shared again after a hook. It is idempotent.
 func (l *HookLock) End() error { return osutil.ShareAgain(l.file) }
 
-// Close gives up the lock.
+// Close releases the lock.
 func (l *HookLock) Close() error { return l.file.Close() }
 
-// The reasons for which TryQuiesce fails for now.
+// TryQuiesce returns these errors if a later attempt can succeed.
 var (
+	// ErrHookRuns is returned while a hook is running.
 	ErrHookRuns = errors.New("a hook runs")
-	// ErrAgentUnaware also is true for an instant while an agent starts.
-	ErrAgentUnaware = errors.New("cannot ask its agent to stop running hooks")
+	// ErrAgentUnaware is returned while the unit's agent does not have a HookLock: its binary is too old, or
+	// the agent is just starting.
+	ErrAgentUnaware = errors.New("cannot request that the unit's agent stop running hooks")
 )
 
-// Quiesced keeps an agent from beginning a hook of the unit until it is closed.
+// Quiesced keeps hooks of a unit from starting until it is closed.
 type Quiesced struct {
 	folder Folder
-	held   []*os.File // empty: no agent has ever locked the folder
+	held   []*os.File // the locked files; empty if no agent has ever locked the directory
 }
 
-// TryQuiesce keeps hooks of the unit from beginning, also if no agent runs the unit now. It makes no file,
-// since the agent may belong to a different user. It does not see a hook whose agent has died. It returns
-// ErrHookRuns or ErrAgentUnaware if trying again can help.
+// TryQuiesce keeps hooks of the unit from starting, even if no agent runs the unit now. It does not create
+// files, since the agent may run as a different user. It does not notice a hook whose agent was killed. It
+// returns ErrHookRuns or ErrAgentUnaware if a later attempt can succeed.
 func (f Folder) TryQuiesce() (_ *Quiesced, err error) {
 	resolved, err := filepath.EvalSymlinks(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -97,8 +99,8 @@ func (f Folder) TryQuiesce() (_ *Quiesced, err error) {
 	return q, err
 }
 
-// hasAwareAgent reports whether an agent, or another process that quiesces the unit, has the lock of the
-// hooks. An agent of an older binary does not know the lock.
+// hasAwareAgent reports whether an agent, or another process that quiesces the unit, holds the hook lock. An
+// agent with an older binary does not use the lock.
 func (f Folder) hasAwareAgent() (bool, error) {
 	lock, err := osutil.TryLockFile(f.hookLockPath(), os.O_RDONLY)
 	switch {
@@ -113,7 +115,7 @@ func (f Folder) hasAwareAgent() (bool, error) {
 	return false, lock.Close()
 }
 
-// hold keeps a lock of a file. If the file is not there, there is nothing to hold.
+// hold locks a file and keeps the lock. It does nothing if the file does not exist.
 func (q *Quiesced) hold(lock func(path string, flag int) (*os.File, error), path string) error {
 	file, err := lock(path, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -127,8 +129,8 @@ func (q *Quiesced) hold(lock func(path string, flag int) (*os.File, error), path
 	return nil
 }
 
-// Holds reports whether no hook can have begun so far. Where no agent has run the unit yet there was
-// nothing to lock, and one may have started since.
+// Holds reports whether it is certain that no hook has started so far. If no agent had ever run the unit,
+// TryQuiesce had nothing to lock, and an agent may have started since then.
 func (q *Quiesced) Holds() bool {
 	if len(q.held) > 0 {
 		return true
@@ -140,7 +142,7 @@ func (q *Quiesced) Holds() bool {
 // Folder returns the unit's directory.
 func (q *Quiesced) Folder() Folder { return q.folder }
 
-// Close lets hooks run again.
+// Close lets hooks start again.
 func (q *Quiesced) Close() error {
 	var errs []error
 	for _, file := range q.held {

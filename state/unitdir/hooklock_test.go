@@ -9,7 +9,7 @@ import (
 	"bijou/state/osutil"
 )
 
-// TestTryQuiesce checks a directory in every state in which an agent can leave it.
+// TestTryQuiesce checks a directory in every state in which an agent may leave it.
 func TestTryQuiesce(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -55,7 +55,8 @@ func TestTryQuiesce(t *testing.T) {
 	}
 }
 
-// TestHookLock checks that a hook begins once nothing keeps it from that, however often it has tried.
+// TestHookLock checks that a hook can begin once nothing prevents it, no matter how often it has tried
+// before.
 func TestHookLock(t *testing.T) {
 	f := Folder(filepath.Join(t.TempDir(), "agents", "unit-app-0"))
 	makeFolder(t, f)
@@ -85,7 +86,7 @@ func TestHookLock(t *testing.T) {
 	quiesce(t, f)
 }
 
-// TestQuiescedStart checks that a later start of an agent is noticed even if there was nothing to lock.
+// TestQuiescedStart checks that a later start of an agent is noticed even if there was no file to lock.
 func TestQuiescedStart(t *testing.T) {
 	f := Folder(filepath.Join(t.TempDir(), "agents", "unit-app-0"))
 	q := quiesce(t, f)
@@ -111,7 +112,7 @@ func hold(t *testing.T, path string) {
 	t.Cleanup(func() { file.Close() })
 }
 
-// startAgent takes the locks of an agent until the test ends or stop is called.
+// startAgent holds the locks of an agent until the test ends or stop is called.
 func startAgent(t *testing.T, f Folder) (stop func()) {
 	t.Helper()
 	main, err := f.tryLock()

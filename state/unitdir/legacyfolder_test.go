@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTakeOver checks a directory of an older binary at each point at which its takeover can have been
-// interrupted. After a lock the directory must be in its new place with everything in it, and a symlink
-// must lead to it from its old path.
+// TestTakeOver checks a directory of an older binary at each point at which its takeover may have been
+// interrupted. Once it is locked, the directory must be in its new place with all its files, and its old path
+// must be a symlink to it.
 func TestTakeOver(t *testing.T) {
 	for name, cut := range map[string]func(f Folder) error{
 		"not begun": func(Folder) error { return nil },

@@ -14,37 +14,38 @@ import (
 	"bijou/state/osutil"
 )
 
-// fileSet is a set of slash-separated paths below the unit's charm folder.
+// fileSet is a set of slash-separated paths below the unit's charm directory.
 type fileSet map[string]bool
 
-// charmManifest lists the files that charm archives have brought. All other files in the folder
-// were made there by hooks, and are kept: libraries of charms keep their databases in it.
+// charmManifest lists the files that came with charms' archives. Hooks have created all other files in the
+// charm directory. Upgrades keep these files, since libraries of charms have their databases there.
 type charmManifest struct {
 	Files []string `json:"files"`
 }
 
 func (f Folder) charmFileListPath() string { return f.Path("charm.files") }
 
-// readCharmFileList returns the files that came with the charm. The set is empty if there is no list. Then
-// all files count as made by hooks, since it is worse to lose such a file than to keep one too many.
+// readCharmFileList returns the files that came with the charm. If there is no list, it returns an empty set,
+// so that all files count as created by hooks. It is better to keep a file of the old charm than to lose a
+// file of a hook.
 func (f Folder) readCharmFileList() (fileSet, error) {
 	var m charmManifest
 	if _, err := jsonfile.Read(f.charmFileListPath(), &m); err != nil {
 		return nil, fmt.Errorf("cannot read the list of the charm's files: %w", err)
 	}
 
-	b := make(fileSet, len(m.Files))
+	files := make(fileSet, len(m.Files))
 	for _, name := range m.Files {
-		b[name] = true
+		files[name] = true
 	}
-	return b, nil
+	return files, nil
 }
 
 // writeCharmFileList writes the list of files that came with the charm.
 func (f Folder) writeCharmFileList(all ...fileSet) error {
 	var m charmManifest
-	for _, b := range all {
-		for name := range b {
+	for _, files := range all {
+		for name := range files {
 			m.Files = append(m.Files, name)
 		}
 	}
@@ -58,20 +59,21 @@ func (f Folder) writeCharmFileList(all ...fileSet) error {
 
 // unpackedFiles returns the files in charm.new.
 func (f Folder) unpackedFiles() (fileSet, error) {
-	b := fileSet{}
+	files := fileSet{}
 	err := fs.WalkDir(os.DirFS(string(f)), "charm.new", func(name string, _ fs.DirEntry, err error) error {
 		if inside, ok := strings.CutPrefix(name, "charm.new/"); ok {
-			b[inside] = true
+			files[inside] = true
 		}
 		return err
 	})
 
-	return b, err
+	return files, err
 }
 
-// preserveLocalFiles adds the files that hooks have made in charm/ to charm.new/. Files of the new charm
-// win. It links files instead of moving them. So the old charm stays whole until the swap, and a process
-// that has a file open goes on writing to the same one.
+// preserveLocalFiles adds the files that hooks have created in charm/ to charm.new/. If the new charm has a
+// file with the same name, the charm's file stays. It creates hard links instead of moving files. So the old
+// charm stays complete until the swap, and a process that has a file open continues to write to the same
+// file.
 func (f Folder) preserveLocalFiles(old fileSet) error {
 	root, err := os.OpenRoot(string(f))
 	if err != nil {
@@ -81,7 +83,7 @@ func (f Folder) preserveLocalFiles(old fileSet) error {
 
 	m := &preserver{root: root, shipped: old, changedDirs: map[string]bool{}}
 	if err := m.preserveDir("."); err != nil {
-		return fmt.Errorf("cannot keep the files that hooks have made: %w", osutil.InFolder(err, string(f)))
+		return fmt.Errorf("cannot keep the files that hooks have created: %w", osutil.InFolder(err, string(f)))
 	}
 	if err := m.syncDirs(); err != nil {
 		return osutil.InFolder(err, string(f))
@@ -90,26 +92,25 @@ func (f Folder) preserveLocalFiles(old fileSet) error {
 	return osutil.InFolder(m.restoreDirModes(), string(f))
 }
 
-// preserver links hook-made files from the old charm folder to the new one.
+// preserver links files that hooks have created from the old charm directory to the new one.
 type preserver struct {
-	root        *os.Root // the unit's folder
-	shipped     fileSet
-	madeDirs    []string        // by the preserver, parents first
-	changedDirs map[string]bool // to be synced
+	root        *os.Root        // the unit's directory
+	shipped     fileSet         // the files that came with the old charm
+	madeDirs    []string        // the directories that the preserver has created, parents first
+	changedDirs map[string]bool // the directories that must be synced
 }
 
 func oldPath(name string) string { return path.Join("charm", name) }
 func newPath(name string) string { return path.Join("charm.new", name) }
 
-// preserveDir preserves the local files of one directory. It ignores files that vanish meanwhile: no hook
-// runs, but processes of former hooks may.
+// preserveDir preserves the local files of a directory. It ignores files that disappear during its work,
+// since processes that earlier hooks have started may still be running.
 func (p *preserver) preserveDir(dir string) error {
 	f, err := p.root.Open(oldPath(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-
 		return err
 	}
 
@@ -120,7 +121,7 @@ func (p *preserver) preserveDir(dir string) error {
 	}
 
 	for _, e := range entries {
-		if e.Name() == "__pycache__" { // made from the old charm's code, and of no use to the new
+		if e.Name() == "__pycache__" { // compiled from the old charm's code
 			continue
 		}
 		if err := p.preserveEntry(path.Join(dir, e.Name()), e); err != nil {
@@ -131,8 +132,8 @@ func (p *preserver) preserveDir(dir string) error {
 	return nil
 }
 
-// preserveEntry adds one entry of the old charm's directory to the new one, unless the old charm shipped it
-// or the new one has an entry of that name. It searches directories in any case.
+// preserveEntry adds an entry of the old charm's directory to the new one, unless the entry came with the old
+// charm, or the new charm has an entry with that name. It also searches directories that it does not add.
 func (p *preserver) preserveEntry(name string, e fs.DirEntry) error {
 	there, err := p.root.Lstat(newPath(name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -142,11 +143,11 @@ func (p *preserver) preserveEntry(name string, e fs.DirEntry) error {
 		if there.IsDir() && e.IsDir() {
 			return p.preserveDir(name)
 		}
-		return nil // what the new charm has goes first
+		return nil // the new charm's entry stays
 	}
 
 	if e.IsDir() {
-		if !p.shipped[name] { // a hook made it: it is kept even if it is empty
+		if !p.shipped[name] { // a hook has created the directory: keep it even if it is empty
 			if err := p.ensureDir(name); err != nil {
 				return err
 			}
@@ -169,7 +170,7 @@ func (p *preserver) preserveEntry(name string, e fs.DirEntry) error {
 	return nil
 }
 
-// ensureDir makes a directory and its parents in the new charm, unless they exist.
+// ensureDir creates a directory and its parents in the new charm, unless they exist.
 func (p *preserver) ensureDir(dir string) error {
 	if _, err := p.root.Lstat(newPath(dir)); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -184,8 +185,8 @@ func (p *preserver) ensureDir(dir string) error {
 	return p.root.Mkdir(newPath(dir), 0o700)
 }
 
-// linkOrCopy brings a file of the old charm into the new one. It makes a hard link, or a copy if the file
-// system has no links.
+// linkOrCopy adds a file of the old charm to the new one. It creates a hard link, or a copy if the file
+// system does not support hard links.
 func (p *preserver) linkOrCopy(name string, kind fs.FileMode) error {
 	if err := p.root.Link(oldPath(name), newPath(name)); err == nil || errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -202,7 +203,8 @@ func (p *preserver) linkOrCopy(name string, kind fs.FileMode) error {
 		return p.copyFile(name)
 	}
 
-	return nil // a socket or the like: who made it makes it again
+	// Skip sockets and devices, since the program that created one will create it again.
+	return nil
 }
 
 // copyFile copies a file of the old charm into the new one.
@@ -242,7 +244,7 @@ func fillFile(dst *os.File, src io.Reader, mode fs.FileMode) error {
 	return dst.Sync()
 }
 
-// restoreDirModes gives directories that were made owners and modes of those in the old charm.
+// restoreDirModes sets the owners and modes of the created directories to those in the old charm.
 func (p *preserver) restoreDirModes() error {
 	for i := len(p.madeDirs) - 1; i >= 0; i-- {
 		info, err := p.root.Lstat(oldPath(p.madeDirs[i]))
@@ -254,6 +256,7 @@ func (p *preserver) restoreDirModes() error {
 		}
 
 		if s, ok := info.Sys().(*syscall.Stat_t); ok {
+			// Without root's rights, this fails unless the owner is the agent's own user.
 			_ = p.root.Lchown(newPath(p.madeDirs[i]), int(s.Uid), int(s.Gid))
 		}
 		if err := p.root.Chmod(newPath(p.madeDirs[i]), info.Mode()); err != nil {
@@ -264,7 +267,7 @@ func (p *preserver) restoreDirModes() error {
 	return nil
 }
 
-// syncDirs syncs the changed directories. It leaves the files' contents to the functions that write them.
+// syncDirs syncs the changed directories. Their files are synced by the functions that write them.
 func (p *preserver) syncDirs() error {
 	for dir := range p.changedDirs {
 		f, err := p.root.Open(newPath(dir))

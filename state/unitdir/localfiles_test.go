@@ -38,7 +38,7 @@ func tree(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// lay makes files, directories and symlinks.
+// lay creates files, directories and symlinks.
 func lay(t *testing.T, dir string, all map[string]string) {
 	t.Helper()
 	for name, text := range all {
@@ -159,7 +159,7 @@ func TestWhatHooksHaveMadeOutlivesADeployKilledAnywhere(t *testing.T) {
 	}
 }
 
-// deployKilled deploys until it is killed at that point.
+// deployKilled deploys until it is killed at the given point.
 func deployKilled(t *testing.T, st *state.State, c state.Charm, f Folder, point string) {
 	t.Helper()
 	type killed struct{}

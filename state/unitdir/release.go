@@ -7,25 +7,25 @@ import (
 	"bijou/state/osutil"
 )
 
-// Notes is the folder of a unit's notes, below the unit's own; StorageDir is that of a machine's
-// storage, below the machine's.
 const (
-	Notes      = "storage"
+	// Notes is the directory in a unit's directory that has the symlinks to its bound storage.
+	Notes = "storage"
+	// StorageDir is the directory in a machine's directory that has its storage.
 	StorageDir = "storage"
 )
 
-// ReleaseUnit unmounts all storage that is bound in the unit's directory, lazily. Call it before any of the
-// directory is removed, since removal would go on into the storage.
+// ReleaseUnit lazily unmounts all storage that is bound in the unit's directory. It must be called before the
+// directory is removed, since the removal would otherwise also remove the storage's content.
 func ReleaseUnit(folder string) error {
 	notes, err := filepath.Glob(filepath.Join(folder, Notes, "*"))
 	for _, note := range notes {
-		err = errors.Join(err, osutil.ReleaseMount(note, true))
+		err = errors.Join(err, osutil.ReleaseMount(note, osutil.Lazily))
 	}
 	return err
 }
 
-// ReleaseMachine unmounts the storage of all units of a machine, and the machine's own memory storage. Call
-// it before the machine's directory is removed.
+// ReleaseMachine lazily unmounts the storage of all units of a machine, and the machine's storage in memory.
+// It must be called before the machine's directory is removed.
 func ReleaseMachine(folder string) error {
 	units, err := filepath.Glob(filepath.Join(folder, "agents", "*"))
 	for _, unit := range units {
@@ -33,7 +33,7 @@ func ReleaseMachine(folder string) error {
 	}
 	made, globErr := filepath.Glob(filepath.Join(folder, StorageDir, "*"))
 	for _, one := range made {
-		err = errors.Join(err, osutil.Unmount(one, true))
+		err = errors.Join(err, osutil.Unmount(one, osutil.Lazily))
 	}
 
 	return errors.Join(err, globErr)

@@ -50,12 +50,12 @@ define('WP_DEBUG',    false);
 		t.Errorf("wp-config.php: mode %v, %v: the password must be the owner's only", info.Mode(), err)
 	}
 
-	// The page has a line from the database and escapes its title.
+	// The page contains a line from the database, and its title is escaped.
 	if got, want := fetch(t, p), "<h1>It&#39;s \\ my blog</h1>\n<p>Hello from mysql/0, database wordpress.</p>"; !strings.Contains(got, want) {
 		t.Errorf("the page has no %q:\n%s", want, got)
 	}
 
-	// With a different port both still work.
+	// With a different port both charms still work.
 	p.configure("mysql", map[string]any{"port": 3406})
 	p.run("mysql/0", "config-changed")
 	p.settle()
@@ -102,7 +102,8 @@ func fetch(t *testing.T, p *play) string {
 	return string(page)
 }
 
-// compareConfig compares the rendered file. PORT and PASSWORD in want stand for the values from mysql.
+// compareConfig compares a rendered file with want, in which PORT and PASSWORD stand for the values from
+// mysql.
 func compareConfig(t *testing.T, p *play, path, want string) {
 	t.Helper()
 	got, err := os.ReadFile(path)

@@ -1,5 +1,5 @@
-// Package charms_test runs the hooks of the example charms and of the charms in this directory with
-// fake hook tools and without an agent. That shows that a charm is correct before an agent runs it.
+// Package charms_test runs the hooks of the example charms and of the charms in this directory with fake hook
+// tools and without an agent. These tests show that a charm is correct before an agent runs it.
 package charms_test
 
 import (
@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// tourServer is `bijou tour-server`, the only command of bijou that hooks of the example charms call.
-// It is not multicall's, because the hook tools would then be the real ones.
+// tourServer is `bijou tour-server`, the only command of bijou that hooks of the example charms call. It does
+// not go through multicall, because multicall would also provide the real hook tools.
 func tourServer(args []string) int {
 	streams := console.Process()
 	parsed, err := console.Parse(streams, console.Command{Name: "tour-server", Grammar: &struct{}{}, Commands: &site.Command{}}, args)
@@ -66,7 +66,7 @@ func (p *play) check(err error) {
 	}
 }
 
-// change edits and saves the world.
+// change applies an edit to the world and saves it.
 func (p *play) change(edit func(*world)) {
 	p.t.Helper()
 	path := filepath.Join(p.dir, "world.json")
@@ -130,7 +130,8 @@ func (p *play) try(unit, hook string, env ...string) (string, error) {
 	p.check(err)
 	defer out.Close()
 	cmd := exec.Command(path)
-	// The output is a file and not a pipe, because a daemon that a hook leaves behind keeps it open.
+	// The output goes to a file and not to a pipe. A daemon that a hook has started would keep the pipe open,
+	// and Run would wait for the daemon.
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.units[unit], out, out
 	cmd.Env = append([]string{
 		"PATH=" + filepath.Join(p.dir, "tools") + ":" + os.Getenv("PATH"), "HOME=" + p.dir,
@@ -170,7 +171,7 @@ func (p *play) runIn(unit, id, kind, remote string) {
 	p.run(unit, name+"-relation-"+kind, env...)
 }
 
-// enter adds a unit to a relation and runs the hooks of all units that must learn of it.
+// enter adds a unit to a relation and runs the hooks that report this to other units.
 func (p *play) enter(unit, id string) {
 	p.t.Helper()
 	var others []string

@@ -16,7 +16,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// newRedis returns a play with real servers, which stop when the test ends, however it ends.
+// newRedis returns a play with real servers, which stop when the test ends, even if it fails.
 func newRedis(t *testing.T) *play {
 	t.Helper()
 	for _, name := range []string{"redis-server", "redis-cli"} {
@@ -85,7 +85,7 @@ func (p *play) port(unit string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// replicates checks with data that primary is the primary and the others are its replicas.
+// replicates writes data to check that primary is the primary and that the others are its replicas.
 func (p *play) replicates(primary string, replicas ...string) {
 	p.t.Helper()
 	p.eventually("master", func() string { return p.role(primary) })
@@ -104,7 +104,7 @@ func (p *play) replicates(primary string, replicas ...string) {
 func TestRedisElectsAndReplicates(t *testing.T) {
 	need.Whole(t)
 	p := newRedis(t)
-	// The unit with the lowest number does not come first.
+	// The unit with the lowest number does not join first.
 	for _, unit := range []string{"redis/1", "redis/0", "redis/2"} {
 		p.deploy(unit, "redis")
 		p.enter(unit, "cluster:0")

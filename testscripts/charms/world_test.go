@@ -16,8 +16,8 @@ var tools = []string{
 	"juju-log", "status-set", "open-port", "close-port",
 }
 
-// world is everything that the fake tools know. It is in a file because each call of a tool is a
-// process. Writes are visible at once: there are no transactions here.
+// world contains all data of the fake tools. It is stored in a file because each call of a tool is a separate
+// process. Writes are visible immediately: the fake tools have no transactions.
 type world struct {
 	Config    map[string]map[string]any // by service
 	Relations map[string]*relation      // by id, "db:0"
@@ -96,7 +96,7 @@ func (w *world) tool(name string, args []string) (string, error) {
 	return "", nil
 }
 
-// flags parses the two options that the charms use. It leaves --file alone.
+// flags parses the two options that the charms use. It returns --file unchanged.
 func flags(args []string) (id string, asJSON bool, rest []string) {
 	id = os.Getenv("JUJU_RELATION_ID")
 	for i := 0; i < len(args); i++ {
@@ -172,7 +172,7 @@ func (w *world) relationTool(name, unit, id string, asJSON bool, args []string) 
 	return values[args[0]] + "\n", nil
 }
 
-// set changes settings. Here, `--file -` takes lines of the form "KEY: VALUE".
+// set changes settings. With `--file -` it reads lines of the form "KEY: VALUE".
 func (r *relation) set(unit string, args []string) error {
 	if slices.Equal(args, []string{"--file", "-"}) {
 		data, err := os.ReadFile("/dev/stdin")

@@ -38,8 +38,8 @@ func TestVariablesOfChildren(t *testing.T) {
 	}
 }
 
-// TestEnvironIsNotHandedOn checks that all code that starts a process makes its environment with
-// state/childenv.
+// TestEnvironIsNotHandedOn checks that all code that starts a process uses state/childenv for the environment
+// of the process.
 func TestEnvironIsNotHandedOn(t *testing.T) {
 	may := map[string]string{
 		"multicall/agents/handover.go":            "the daemon goes on as another binary",

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDrawing compares the drawing of the house in docs/dev/house.md with the packages. Each package is
-// in it once, and imports only packages below it.
+// TestDrawing compares the drawing of the house in docs/dev/house.md with the packages. Each package appears
+// once in the drawing, and imports only packages below it.
 func TestDrawing(t *testing.T) {
 	page, err := os.ReadFile("../../docs/dev/house.md")
 	if err != nil {
@@ -67,8 +67,8 @@ func TestArrows(t *testing.T) {
 	}
 }
 
-// drawnFolders returns the folders of the drawing, from top to bottom: the first word of
-// each line of the first block below "## The packages".
+// drawnFolders returns the directories in the drawing, from top to bottom: the first word of each line of the
+// first block below "## The packages".
 func drawnFolders(page string) (folders []string) {
 	_, section, _ := strings.Cut(page, "\n## The packages\n")
 	_, block, _ := strings.Cut(section, "```text\n")

@@ -25,7 +25,7 @@ type pkg struct {
 	Deps       []string
 }
 
-// law is one rule about imports, with the reason that is shown to those who break it.
+// law is one rule about imports, with the reason that the test prints for a violation.
 type law struct {
 	what   string
 	why    string
@@ -35,7 +35,7 @@ type law struct {
 // remoteProtocol is the protocol between a gateway and its clients.
 const remoteProtocol = "bijou/state/store/remote/protocol"
 
-// earlyClient is the only package that can import unsafe and change package variables.
+// earlyClient is the only package that is allowed to import unsafe and to change package variables.
 const earlyClient = "bijou/hookenv/client/early"
 
 func laws() []law {
@@ -269,8 +269,8 @@ func roles() []string {
 	return []string{"bijou/agent", "bijou/provision", "bijou/updater", "bijou/multicall/author", "bijou/multicall/juju", "bijou/multicall/neco", "bijou/multicall/tour"}
 }
 
-// necoReadsUpdater reports whether neco's commands import the updater's records and what follows from
-// them. They get the work of its daemons as an interface.
+// necoReadsUpdater reports whether neco's commands import the updater's records and what follows from them.
+// They call the updater's daemons through an interface.
 func necoReadsUpdater(p pkg, imp string) bool {
 	return within(p.ImportPath, "bijou/multicall/neco") && slices.Contains([]string{"bijou/updater", "bijou/updater/decide", "bijou/updater/keys",
 		"bijou/updater/record", "bijou/updater/release"}, imp)
@@ -286,14 +286,14 @@ func roleOf(importPath string) string {
 	return ""
 }
 
-// isLeaf reports whether a package is a small one of general use.
+// isLeaf reports whether a package is small and of general use.
 func isLeaf(importPath string) bool {
 	return slices.Contains([]string{"bijou/state/backoff", "bijou/state/carry", "bijou/state/childenv", "bijou/state/number", "bijou/state/osutil",
 		"bijou/state/secret", "bijou/state/text"}, importPath)
 }
 
-// compositionRoot lists the role packages that multicall and its rooms import in order to make them and
-// connect them.
+// compositionRoot lists the role packages that multicall and the packages below it import in order to create
+// their parts and connect them.
 func compositionRoot() map[string][]string {
 	return map[string][]string{
 		"bijou/multicall": {"bijou/agent", "bijou/agent/do", "bijou/agent/hook", "bijou/agent/unitcall", "bijou/provision/local", "bijou/provision/local/process",
@@ -315,8 +315,8 @@ func isRoom(importPath string) bool {
 
 func isRole(importPath string) bool { return roleOf(importPath) != "" }
 
-// isForTests reports whether a package is for tests. A conformance suite can import the interface that
-// it tests, whichever package that is in.
+// isForTests reports whether a package is for tests. A conformance suite may import the interface that it
+// tests, no matter which package contains it.
 func isForTests(p pkg) bool { return within(p.ImportPath, "bijou/testscripts") }
 
 func ours(importPath string) bool { return within(importPath, "bijou") }

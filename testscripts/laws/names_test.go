@@ -12,9 +12,8 @@ import (
 	"bijou/multicall"
 )
 
-// TestNamesOfCommands compares two lists of names with the table of applets: those that shells
-// complete, and those that a package links in /usr/bin. A new applet is easily forgotten in one of
-// them.
+// TestNamesOfCommands compares two lists of names with the table of applets: the names that shells complete,
+// and the names that a package links in /usr/bin. A new applet is easily forgotten in one of them.
 func TestNamesOfCommands(t *testing.T) {
 	var want []string
 	for _, a := range multicall.Applets() {

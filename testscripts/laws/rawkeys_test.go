@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestRawKeysStayBelowState lets only packages below state call Keys() of a State, View or Tx: what a key
-// means is known there alone. Tests may damage a record.
+// TestRawKeysStayBelowState checks that only packages below state call Keys() of a State, View or Tx, since
+// only they know the meaning of keys. Tests may call it to damage a record.
 func TestRawKeysStayBelowState(t *testing.T) {
 	fset, files := token.NewFileSet(), 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
@@ -40,7 +40,7 @@ func TestRawKeysStayBelowState(t *testing.T) {
 	}
 }
 
-// TestRawKeysLawCanFail shows the rule what it must find.
+// TestRawKeysLawCanFail checks that the rule finds a planted call.
 func TestRawKeysLawCanFail(t *testing.T) {
 	const code = `package p
 		func f(tx *state.Tx, m map[string]int) {

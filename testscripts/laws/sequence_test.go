@@ -41,9 +41,9 @@ func TestJoinAndOrSequenceNoWork(t *testing.T) {
 	}
 }
 
-// cleanUps lists the calls that must run even if an earlier step failed, with the reason. Each gives
-// back or removes what an earlier step took or left. A call that makes, changes or sends anything else
-// must not be on this list. A method Close without arguments needs no entry.
+// cleanUps lists the calls that must run even if an earlier step failed, with the reason. Each call releases
+// a resource or removes a file of an earlier step. A call that creates, changes or sends anything else must
+// not be on this list. A method Close without arguments needs no entry.
 func cleanUps() map[string]string {
 	return map[string]string{
 		"os.Remove":                      "it removes the draft or the socket of the step that failed",
@@ -89,8 +89,8 @@ func pureCalls() []string {
 	}
 }
 
-// purePackages lists packages whose functions change nothing except the memory that is passed to them.
-// With each it lists the exceptions: functions that do more, or that read the clock.
+// purePackages lists packages whose functions change only the memory that is passed to them. For each package
+// it lists the exceptions: functions that do more, or that read the clock.
 func purePackages() map[string][]string {
 	return map[string][]string{
 		"cmp":           nil,
@@ -121,7 +121,7 @@ type program struct {
 	packages  []checkedPackage
 	functions map[string]function
 	once      map[string]function // package variables made by sync.OnceValue, by path and name
-	pure      map[string]bool     // by full name; a missing one was not judged yet
+	pure      map[string]bool     // by full name; a missing function was not judged yet
 
 	looked  int             // calls of errors.Join and cmp.Or
 	cleaned map[string]bool // the clean-ups among their arguments, by full name
@@ -311,12 +311,12 @@ func (p *program) findWork() []work {
 	return found
 }
 
-// firstWork returns the first thing in a piece of syntax that does more than compute, or "". Functions
-// that allowed accepts do not count as work.
+// firstWork returns the first call or statement in a syntax tree that does more than compute, or "".
+// Functions that allowed accepts do not count as work.
 //
-// Everything in a function literal counts as if the literal were called. So does a function that is
-// only named, since a callee may call it. A parameter that is a function was judged where it came from.
-// Variables that are declared in scope can change.
+// Everything in a function literal counts as if the literal were called. A function that is only named counts
+// in the same way, since a callee may call it. A parameter that is a function was judged at the place where
+// the caller passed it. Variables that are declared in scope may change.
 func (p *program) firstWork(info *types.Info, scope, syntax ast.Node, allowed func(*types.Func) bool) (found string) {
 	assign := func(to ast.Expr) {
 		if to != nil && found == "" && !isLocal(info, scope, to) {
@@ -366,8 +366,8 @@ func (p *program) firstWork(info *types.Info, scope, syntax ast.Node, allowed fu
 	return found
 }
 
-// isPure reports whether a function only computes: it is in one of the lists, or its known body does no
-// work. A recursive function is as pure as the rest of its body.
+// isPure reports whether a function only computes: it is in one of the lists, or its known body does no work.
+// A recursive function is pure if the rest of its body is.
 func (p *program) isPure(f *types.Func) bool {
 	name := f.FullName()
 	if slices.Contains(pureCalls(), name) {
@@ -408,7 +408,8 @@ func (p *program) judge(name string, of function) bool {
 	if p.firstWork(of.info, of.decl, of.body, none) == "" {
 		return true
 	}
-	maps.DeleteFunc(p.pure, func(_ string, pure bool) bool { return pure }) // others may depend on this one
+	// Other answers may depend on this one.
+	maps.DeleteFunc(p.pure, func(_ string, pure bool) bool { return pure })
 	p.pure[name] = false
 	return false
 }
@@ -514,8 +515,8 @@ func calledName(info *types.Info, call *ast.CallExpr) string {
 	return f.FullName()
 }
 
-// TestSequenceLawFindsWork checks that the law finds planted arguments that do work, and accepts some
-// that do not.
+// TestSequenceLawFindsWork checks that the law finds planted arguments that do work, and accepts planted
+// arguments that do not.
 func TestSequenceLawFindsWork(t *testing.T) {
 	const declarations = `package planted
 

@@ -38,10 +38,10 @@ func readHouse(t *testing.T) house {
 	return h
 }
 
-// TestShape checks two laws that need more than one file. Packages have no state that changes, because
-// state that two daemons of one process or two tests share by accident is hard to find. There is only
-// one init function, the thin client's, because any other would run in each applet at each start of a
-// hook tool. The early client, which runs before Go does, has variables.
+// TestShape checks two laws that need more than one file. Packages have no state that changes, because state
+// that two daemons of one process or two tests share by accident is hard to find. Only the thin client has an
+// init function, because an init function in another package would run at each start of a hook tool too. The
+// early client runs before Go's runtime and is exempt: it has variables.
 func TestShape(t *testing.T) {
 	h := readHouse(t)
 	if len(h.folders) < 50 {
@@ -91,8 +91,8 @@ func TestMutatedFindsChanges(t *testing.T) {
 	}
 }
 
-// mutated returns the package variables that some function assigns to, in full or in part, or whose
-// address it takes, and where.
+// mutated returns the package variables that a function changes, in full or in part, or whose address it
+// takes. It maps each name to the position of the last such use.
 func mutated(files []*ast.File) map[string]token.Pos {
 	//lint:ignore SA1019 what is asked needs no types, and no package to be loaded with all that it imports
 	variables := map[*ast.Object]bool{}

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestTestsWaitByAwait checks that tests wait with testscripts/kit/await, which reports what was
-// awaited and why it did not come, and never with their own loop until some time.
+// TestTestsWaitByAwait checks that tests wait with testscripts/kit/await, which reports the awaited condition
+// and why it did not hold, and never with their own loop until a deadline.
 func TestTestsWaitByAwait(t *testing.T) {
 	fset, files := token.NewFileSet(), 0
 	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {

@@ -1,6 +1,5 @@
-// Package activity records what a process is doing right now, and for what it waits, so
-// that somebody else can show it. Whatever begins is recorded in the Log in its context, if
-// there is one. All of the updater may import it.
+// Package activity records what a process is doing at the moment, and what it waits for, so that other
+// programs can show it. [Begin] adds an activity to the Log in its context, if there is one.
 package activity
 
 import (
@@ -13,14 +12,13 @@ import (
 	"bijou/updater/record"
 )
 
-// Log keeps what a process is doing, and within what. Its methods may be called from several
-// goroutines.
+// Log keeps the nested activities of a process. Its methods are safe for concurrent use.
 type Log struct {
 	mu    sync.Mutex
-	items []*Item // the innermost is the last
+	items []*Item // the last is the innermost
 }
 
-// Item is one thing that is being done. A nil one does nothing.
+// Item is one activity. The methods of a nil Item do nothing.
 type Item struct {
 	log     *Log
 	current record.Activity
@@ -33,7 +31,8 @@ func With(ctx context.Context, l *Log) context.Context {
 	return context.WithValue(ctx, contextKey{}, l)
 }
 
-// Begin records that something begins. It goes on until End.
+// Begin records the start of an activity in the context's log. The caller must call End when the activity is
+// over.
 func Begin(ctx context.Context, format string, args ...any) *Item {
 	l, _ := ctx.Value(contextKey{}).(*Log)
 	if l == nil {
@@ -47,7 +46,7 @@ func Begin(ctx context.Context, format string, args ...any) *Item {
 	return i
 }
 
-// End records that it is over.
+// End records that the activity is over.
 func (i *Item) End() {
 	if i == nil {
 		return
@@ -57,10 +56,11 @@ func (i *Item) End() {
 	i.log.items = slices.DeleteFunc(i.log.items, func(other *Item) bool { return other == i })
 }
 
-// Say changes the description, but not the beginning.
+// Say changes the activity's description, but not its start time.
 func (i *Item) Say(format string, args ...any) { i.Wait("", nil, fmt.Sprintf(format, args...)) }
 
-// Wait records that it waits for others, and for whom. A wait of another kind begins now.
+// Wait records that the activity waits for the servers. If the kind of wait has changed, its time starts
+// now.
 func (i *Item) Wait(kind string, servers []int, message string) {
 	if i == nil {
 		return
@@ -76,8 +76,8 @@ func (i *Item) Wait(kind string, servers []int, message string) {
 	i.current.Message = message
 }
 
-// Current returns the innermost item that has been going on for so long, or else the
-// outermost; ok is false if nothing is being done.
+// Current returns the innermost activity that has lasted for at least the given duration. If there is none,
+// it returns the outermost activity. ok is false if the log is empty.
 func (l *Log) Current(lasting time.Duration) (a record.Activity, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package clock is a process's own time, and waiting in it. Leader and workers of an update
-// use it, so that no time-out depends on what the machine's clock is set to.
+// Package clock provides a process with its own steady time. The leader and the workers of an update use it,
+// so that setting the host's clock does not affect their timeouts.
 package clock
 
 import (
@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// Clock begins at the machine's clock and goes on evenly, whatever the machine's clock is
-// set to meanwhile. Times before the beginning, or of a future that the machine's clock had
-// once, count as the beginning.
+// Clock starts at the host's time and continues steadily, even if the host's clock is set. Conversions
+// clamp times before the start to the start.
 type Clock struct {
-	wallStart      time.Time // as the machine's clock had it
+	wallStart      time.Time // the start, by the host's clock
 	monotonicStart time.Time // the same moment on the monotonic clock
 }
 
-// New returns a clock that begins now.
+// New returns a clock that starts now.
 func New() Clock { return StartAt(time.Now()) }
 
-// StartAt returns a clock that begins now, on a machine whose clock says wall.
+// StartAt returns a clock that starts now, on a host whose clock shows wall.
 func StartAt(wall time.Time) Clock {
 	return Clock{wallStart: wall.Round(0), monotonicStart: time.Now()}
 }
@@ -26,10 +25,10 @@ func StartAt(wall time.Time) Clock {
 // Now returns the time.
 func (c Clock) Now() time.Time { return c.wallStart.Add(time.Since(c.monotonicStart)) }
 
-// Clamp returns the time that is nearest to t of those since the beginning.
+// Clamp returns the time closest to t that lies between the clock's start and now.
 func (c Clock) Clamp(t time.Time) time.Time { return Clamp(t, c.wallStart, c.Now()) }
 
-// Clamp returns the time that is nearest to t of those between from and to.
+// Clamp returns the time closest to t that lies between from and to.
 func Clamp(t, from, to time.Time) time.Time {
 	switch {
 	case t.Before(from):
@@ -41,7 +40,7 @@ func Clamp(t, from, to time.Time) time.Time {
 	return t
 }
 
-// ToWall returns the time by the machine's clock, if nobody has set that clock meanwhile. A zero time stays
+// ToWall converts a time of this clock to the host's clock, as the host's clock is set now. A zero time stays
 // zero.
 func (c Clock) ToWall(t time.Time) time.Time {
 	if t.IsZero() {
@@ -50,7 +49,7 @@ func (c Clock) ToWall(t time.Time) time.Time {
 	return time.Now().Add(t.Sub(c.Now()))
 }
 
-// WaitUntil blocks until ready is signalled, the time has come (zero: never), or ctx is done.
+// WaitUntil blocks until ready is signalled, the time has come, or ctx is done. A zero time never comes.
 func WaitUntil(ctx context.Context, ready <-chan struct{}, until time.Time) {
 	var due <-chan time.Time
 	if !until.IsZero() {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestClock checks that setting the machine's clock does not change the worker's own clock.
+// TestClock checks that a change of the host's clock does not change a worker's own clock.
 func TestClock(t *testing.T) {
 	c := New()
 	hour := time.Hour

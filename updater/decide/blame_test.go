@@ -10,13 +10,13 @@ import (
 	"bijou/updater/record"
 )
 
-// doing returns what the worker at step 2 reports that it is doing.
+// doing returns an activity of the worker at step 2.
 func doing(kind, message string, servers ...int) record.Activity {
 	return record.Activity{Request: 4, Attempt: 1, Step: 2, Kind: kind, Message: message, Servers: servers, Since: t0()}
 }
 
-// TestBlame checks that a timeout blames the servers that did not come, and those that others waited
-// for, but never a server that waited.
+// TestBlame checks that a timeout blames the servers that did not arrive and the servers for which others
+// waited, but never a server that only waited.
 func TestBlame(t *testing.T) {
 	gaveUp := func(servers ...int) record.Status {
 		w := at(2)
@@ -45,7 +45,7 @@ func TestBlame(t *testing.T) {
 		}, at(2), at(2), at(2)), time.Hour + StallGrace, []int{2}, `server 2 is at step step: runs "podman pull x" since 2018-11-07T12:00:00Z; server 1 is at step step: waits for its turn`},
 		{"a quorum that is missing, of one that is done", stuck(map[int]record.Activity{
 			1: doing("turn", "waits for its turn", 2), 2: doing("quorum", "1 of 2", 10),
-		}, at(2), at(2), at(3)), time.Hour + StallGrace, []int{10}, "server 10 is at step step: waits for server 1 and 2 to come to this step"},
+		}, at(2), at(2), at(3)), time.Hour + StallGrace, []int{10}, "server 10 is at step step: waits for server 1 and 2 to reach this step"},
 		{"the turn of one that is dead", with(stuck(map[int]record.Activity{1: doing("turn", "", 10), 10: doing("quorum", "", 1)}, at(2), at(3), at(2)), func(s *Snapshot) {
 			s.Absent, s.Current.Missing = map[int]time.Time{10: t0()}, []int{10}
 		}), time.Hour + StallGrace, []int{10}, "no worker is alive there"},
@@ -68,8 +68,8 @@ func TestBlame(t *testing.T) {
 	}
 }
 
-// TestSlow checks that one alert a step is sent when nothing has moved for five minutes, whichever
-// server leads.
+// TestSlow checks that one alert is sent for each step if there was no progress for five minutes, no matter
+// which server leads.
 func TestSlow(t *testing.T) {
 	s := with(running(at(2), at(2), at(1)), func(s *Snapshot) {
 		s.Gate, s.StageSince, s.Witnessed = opened(1), t0(), true
@@ -82,7 +82,7 @@ func TestSlow(t *testing.T) {
 	s.Gate.Waited = 5 * 60
 	a := Next(s, now)
 	alert, _ := last(a.Changes).Value.(record.Alert)
-	if a.Verb != Slow || alert.Kind != "slow" || alert.ID != "4-1-slow-1" || !cmp.Equal(alert.Servers, []int{10}) || !strings.Contains(alert.Message, "nothing has moved for 5m0s; server 10 is at step") {
+	if a.Verb != Slow || alert.Kind != "slow" || alert.ID != "4-1-slow-1" || !cmp.Equal(alert.Servers, []int{10}) || !strings.Contains(alert.Message, "no progress for 5m0s; server 10 is at step") {
 		t.Errorf("%s %+v", a.Verb, alert)
 	}
 	s.Gate, _ = a.Changes[0].Value.(record.Gate)

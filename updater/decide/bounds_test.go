@@ -52,11 +52,11 @@ func longText(i, length int) string {
 	return fmt.Sprintf("%d: ", i) + strings.Repeat("<\x01\"é\\", length/5)
 }
 
-// fleets are the sizes of fleets whose every change must fit.
+// fleets lists the sizes of fleets for which every change must fit into a transaction.
 var fleets = []int{1, 3, 180, 600}
 
-// TestStopsAreBounded checks the size of the changes for every way in which an update of many servers
-// stops.
+// TestStopsAreBounded checks the size of the changes for every way in which an update of many servers can
+// stop.
 func TestStopsAreBounded(t *testing.T) {
 	for name, change := range map[string]func(s *Snapshot, length int){
 		"all fail, each for its own reason": func(s *Snapshot, length int) {
@@ -138,7 +138,7 @@ func TestStopsAreBounded(t *testing.T) {
 					change(&s, length)
 					s.Current.Missing = s.Servers
 					a := Next(s, t0().Add(2*time.Hour))
-					if a.Verb == Warn { // of the servers that are back
+					if a.Verb == Warn { // warns about the servers that are back
 						s.Current.Missing = nil
 						a = Next(s, t0().Add(2*time.Hour))
 					}
@@ -157,8 +157,8 @@ func TestStopsAreBounded(t *testing.T) {
 	}
 }
 
-// TestRandomChangesAreBounded checks random cases that no list contains. Every decision about a fleet
-// of 600 must fit the limit, and the same decision about 2,000 servers must fit a transaction.
+// TestRandomChangesAreBounded checks random fleets. Every decision about a fleet of 600 servers must stay
+// within the limit, and the same decision about 2,000 servers must fit into a transaction.
 func TestRandomChangesAreBounded(t *testing.T) {
 	for seed := range uint64(24) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -228,8 +228,8 @@ func applyTo(s *Snapshot, changes []updater.Change) {
 	}
 }
 
-// TestReasonsOfMany checks how the stop of many servers reads. Each reason appears once, with the
-// servers that share it. The first reasons are in full and the rest are counted.
+// TestReasonsOfMany checks the text for a stop that many servers have caused. Each reason appears once, with
+// its servers. The first reasons are printed in full, and the others are counted.
 func TestReasonsOfMany(t *testing.T) {
 	s := fleetOf(180)
 	long := strings.Repeat("x", 1400)
@@ -244,7 +244,7 @@ func TestReasonsOfMany(t *testing.T) {
 		fmt.Sprintf("server %d, step step: %s a; the same on server %d, %d, ", first, long, first+2, first+5),
 		fmt.Sprintf("; server %d, step step: %s b; the same on server %d, ", first+1, long, first+6),
 		fmt.Sprintf(" and 51 more; server %d, step step: %s b; ", first+1, long),
-		"; and 36 servers more for other reasons, which neco status shows: ",
+		"; and 36 more servers for other reasons, which neco status shows: ",
 	} {
 		if !strings.Contains(a.Why, want) {
 			t.Errorf("it lacks %q:\n%s", want, a.Why)
@@ -257,7 +257,7 @@ func TestReasonsOfMany(t *testing.T) {
 }
 
 // TestDegradedOfMany checks that a repair covers all components that differ, even if the record of
-// differences holds only a part. Known differences are not reported again.
+// differences contains only some of them. Known differences are not reported again.
 func TestDegradedOfMany(t *testing.T) {
 	s := fleetOf(600)
 	s.Current = ended(false)
@@ -270,7 +270,7 @@ func TestDegradedOfMany(t *testing.T) {
 	}
 
 	applyTo(&s, Next(s, t0()).Changes)
-	a := Next(s, t0().Add(time.Minute)) // which contains all of them
+	a := Next(s, t0().Add(time.Minute)) // the decision covers all components
 	applyTo(&s, a.Changes)
 	if size := writtenSize(t, a.Changes); a.Verb != Warn || len(a.Changes) != 2 || size > maxDecision || s.Degraded.Count() != 600 || s.Degraded.More == 0 {
 		t.Fatalf("%s: %d bytes, %d findings and %d more", a.Verb, size, len(s.Degraded.Findings), s.Degraded.More)

@@ -15,17 +15,17 @@ import (
 	"bijou/updater/release"
 )
 
-// The refusals of operators' commands.
+// The errors of operators' commands.
 var (
 	ErrNothingToRecover = errors.New("nothing to recover")
-	ErrNotStopped       = errors.New("update is not stopped")
+	ErrNotStopped       = errors.New("the update is not stopped")
 	ErrNotRunning       = errors.New("no update is running")
 )
 
-// Recover removes a stopped request, so that the leader makes a new one with the servers and the newest
-// release of that time. It removes all records about this update only, and the known files of its release,
-// which the leader looks up again. The turn of a rolling component stays with its server, whose member can
-// be down. It returns ErrNothingToRecover or ErrNotStopped.
+// Recover removes a stopped request, so that the leader makes a new request with the current servers and the
+// newest release. It removes only the records of this update, and the digests of its release, which the
+// leader looks up again. The turn of a rolling component stays with its server, whose member may be down. It
+// returns ErrNothingToRecover if there is no request, and ErrNotStopped if the request is not stopped.
 func Recover(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	switch {
 	case s.Current == nil:
@@ -47,8 +47,8 @@ func Recover(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	return changes, nil
 }
 
-// RemoveLeftovers removes the workers' records about requests that no longer exist. They count
-// for nothing, and may be removed in any number of transactions.
+// RemoveLeftovers removes the workers' records of requests that no longer exist. These records are no longer
+// used, so the changes can be split into any number of transactions.
 func RemoveLeftovers(s Snapshot) (changes []updater.Change) {
 	for _, lrn := range slices.Sorted(maps.Keys(s.Workers)) {
 		if s.Current == nil || !s.Workers[lrn].IsFor(*s.Current) {
@@ -58,14 +58,15 @@ func RemoveLeftovers(s Snapshot) (changes []updater.Change) {
 	return changes
 }
 
-// AtStart returns the changes that an updater makes when its process starts, leader or not. It recovers a
-// stopped request if one of its servers was unregistered since. Otherwise, and when it is called again, it
-// returns none.
+// AtStart returns the changes that an updater makes when its process starts, even if it does not lead. It
+// recovers a stopped request if one of the request's servers is no longer registered. Otherwise, and if it
+// is called again, it returns no changes.
 func AtStart(s Snapshot, now time.Time) []updater.Change {
 	if s.Current == nil || !s.Current.Stop || s.Current.EndedAt == nil || len(s.unregisteredServers()) == 0 {
 		return nil
 	}
-	changes, _ := Recover(s, now, "restart") // it is stopped
+	// Recover cannot fail, since the request is stopped.
+	changes, _ := Recover(s, now, "restart")
 	return changes
 }
 
@@ -75,15 +76,16 @@ func (s Snapshot) unregisteredServers() []int {
 	})
 }
 
-// Retry makes another attempt at a stopped request, from the step that failed. It returns
-// ErrNotStopped, or an error if a server of the request is gone: others would wait for it.
+// Retry makes another attempt at a stopped request, from the step that failed. It returns ErrNotStopped if
+// the request is not stopped. It also returns an error if a server of the request is no longer registered,
+// since the other servers would wait for it.
 func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	if s.Current == nil || !s.Current.Stop {
 		return nil, ErrNotStopped
 	}
 	if gone := s.unregisteredServers(); len(gone) > 0 {
 		return nil, fmt.Errorf(
-			"cannot retry: server %s is registered no more; the update has to be made again",
+			"cannot retry: server %s is no longer registered; the update must start again",
 			record.ListServers(gone),
 		)
 	}
@@ -108,27 +110,34 @@ func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	return changes, nil
 }
 
-// The words of a stop that an operator has asked for, and of one whose reason nobody has given.
+// The reasons of a stop by an operator: byHandPrefix is followed by the operator's reason, and stoppedByHand
+// is used if the operator gave none.
 const (
 	byHandPrefix  = "by hand: "
 	stoppedByHand = "stopped by hand"
 )
 
-// Halt stops the running request by an operator's wish, and reports that. It returns
-// ErrNotRunning if there is none.
+// Halt stops the running request on behalf of an operator, and writes an alert. It returns ErrNotRunning if
+// no request is running.
 func Halt(s Snapshot, now time.Time, why string) ([]updater.Change, error) {
 	if s.Current == nil || s.Current.Ended() || s.Current.Stop {
 		return nil, ErrNotRunning
 	}
-	return s.stopRequest(now, nil, byHandPrefix+cmp.Or(strings.TrimSpace(why), "no reason was given")).Changes, nil
+	return s.stopRequest(now, noServers, byHandPrefix+cmp.Or(strings.TrimSpace(why), "no reason was given")).Changes, nil
 }
 
 // Unregister removes a boot server with its worker's records, so that a different machine can work as that
-// server. While an update runs, the worker's record of the update stays, since the worker would not write
-// it again and the others would wait.
+// server. While an update runs, the worker's record of that update is kept. The worker would not write the
+// record again, and the other workers would wait for it.
 func Unregister(s Snapshot, lrn int) []updater.Change {
 	r := s.Current
-	changes := []updater.Change{updater.Remove(keys.BootServer(lrn)), updater.Remove(keys.Presence(lrn)), updater.Remove(keys.Claim(lrn)), updater.Remove(keys.Inventory(lrn)), updater.Remove(keys.Activity(lrn))}
+	changes := []updater.Change{
+		updater.Remove(keys.BootServer(lrn)),
+		updater.Remove(keys.Presence(lrn)),
+		updater.Remove(keys.Claim(lrn)),
+		updater.Remove(keys.Inventory(lrn)),
+		updater.Remove(keys.Activity(lrn)),
+	}
 	if r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, lrn) {
 		return changes
 	}

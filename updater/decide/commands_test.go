@@ -22,7 +22,8 @@ func stopped(change func(*Snapshot)) Snapshot {
 	})
 }
 
-// TestRecover checks that a failed update of contents can be recovered too. Upstream could not do that.
+// TestRecover checks that an operator can also recover an update whose contents have failed. The original
+// neco could not do that.
 func TestRecover(t *testing.T) {
 	got, err := Recover(stopped(nil), t0(), "me")
 	want := []updater.Change{
@@ -44,8 +45,8 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// TestHistoryForgetsNothing checks that a retry adds an attempt to the history and erases nothing of
-// the previous one.
+// TestHistoryForgetsNothing checks that a retry adds an attempt to the history and does not change the
+// previous one.
 func TestHistoryForgetsNothing(t *testing.T) {
 	var h record.History
 	of := func(changes []updater.Change) record.History { h, _ := changes[1].Value.(record.History); return h }
@@ -86,13 +87,13 @@ func TestRetry(t *testing.T) {
 	if _, err := Retry(running(), t0(), "me"); !errors.Is(err, ErrNotStopped) {
 		t.Errorf("of one that runs: %v", err)
 	}
-	if _, err := Retry(stopped(func(s *Snapshot) { s.Servers = []int{1, 10} }), t0(), "me"); err == nil || !strings.Contains(err.Error(), "server 2 is registered no more") {
+	if _, err := Retry(stopped(func(s *Snapshot) { s.Servers = []int{1, 10} }), t0(), "me"); err == nil || !strings.Contains(err.Error(), "server 2 is no longer registered") {
 		t.Errorf("with a server less: %v", err)
 	}
 }
 
-// TestAtStart checks that a restart recovers exactly the updates that were stopped and have since lost
-// a server.
+// TestAtStart checks which updates a restarted updater recovers: only stopped updates that have lost a server
+// since then.
 func TestAtStart(t *testing.T) {
 	less := func(s *Snapshot) { s.Servers = []int{1, 10} }
 	tests := []struct {
@@ -128,7 +129,8 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-// TestUnregister checks that removing server 1 does not remove server 10's keys. Upstream removed both.
+// TestUnregister checks that the removal of server 1 does not remove the keys of server 10. The original neco
+// removed both.
 func TestUnregister(t *testing.T) {
 	want := []updater.Change{updater.Remove("info/bootservers/1"), updater.Remove("presence/1"), updater.Remove("claims/1"), updater.Remove("inventory/1"), updater.Remove("activity/1"), updater.Remove("status/bootserver/1")}
 	if diff := cmp.Diff(want, Unregister(base(nil), 1)); diff != "" {

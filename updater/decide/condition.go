@@ -14,27 +14,27 @@ import (
 
 // The states of a fleet.
 const (
-	UpToDate = "up to date" // nothing has to be done, or nothing may be
+	UpToDate = "up to date" // there is nothing to do, or updates are not allowed
 	Updating = "updating"
-	Stopped  = "stopped"  // an update is, or a recovery waits
-	Degraded = "degraded" // something is not as it should be, and needs an operator
+	Stopped  = "stopped"  // an update was stopped, or a recovery waits
+	Degraded = "degraded" // something is wrong, and needs an operator
 )
 
-// Condition is how a fleet is.
+// Condition is the overall state of a fleet.
 type Condition struct {
 	State    string
 	Why      string
-	Hint     string    // what to type, and when; "": nothing
-	Troubles []Trouble // of a fleet that is degraded, the first of which is in Why and Hint
+	Hint     string    // a command to type and the time to type it, or ""
+	Troubles []Trouble // the reasons for Degraded; the first one is also in Why and Hint
 }
 
 // String returns the reason, with the command to type.
 func (c Condition) String() string { return withHint(c.Why, c.Hint) }
 
-// Trouble is one thing for which a fleet needs an operator while no update runs.
+// Trouble is one problem that needs an operator.
 type Trouble struct {
 	Why  string
-	Hint string // what to type, and when
+	Hint string // a command to type, and when to type it
 }
 
 func withHint(why, hint string) string {
@@ -44,8 +44,8 @@ func withHint(why, hint string) string {
 	return why + "; " + hint
 }
 
-// Condition judges the fleet. leads reports whether an updater leads. Without a leader nobody has watched
-// for how long servers are absent, so that Condition judges by the present moment.
+// Condition judges the fleet. leads reports whether an updater leads. Without a leader, nobody has measured
+// how long servers have been absent, so Condition only considers which servers are absent now.
 func (s Snapshot) Condition(now time.Time, leads bool) Condition {
 	r := s.Current
 	switch {
@@ -55,45 +55,49 @@ func (s Snapshot) Condition(now time.Time, leads bool) Condition {
 		return s.conditionWhileRunning(leads)
 	}
 
-	// Only the leader knows since when servers are absent: here no finding is news.
-	judged := s
-	judged.Degraded = record.NewDegraded(s.Findings(now))
-	for i := range judged.Degraded.Findings {
-		judged.Degraded.Findings[i].Untold = false
-	}
-	a := Next(judged, now)
-
-	c := Condition{State: UpToDate, Why: strings.TrimPrefix(a.Why, UpToDate+": ")}
-	if a.Verb == Start {
-		c = Condition{State: Updating, Why: a.Why + " is about to start"}
-	}
-
-	// A server in trouble needs an operator even if an update begins. A release in trouble is one that does
-	// not begin.
-	c.Troubles = s.fleetTroubles(now, leads)
-	if c.State == UpToDate {
-		c.Troubles = append(c.Troubles, s.releaseTroubles(now)...)
-	}
-
-	if r == nil && s.Recovery != nil && a.Verb != Start {
+	a := s.nextIgnoringFindings(now)
+	isStarting := a.Verb == Start
+	if r == nil && s.Recovery != nil && !isStarting {
 		return Condition{State: Stopped, Why: "recovery waits: " + a.Why, Hint: s.recoveryHint(now)}
 	}
 
-	if len(c.Troubles) > 0 {
-		c.State = Degraded
-		c.Why = c.Troubles[0].Why
-		c.Hint = c.Troubles[0].Hint
+	// A server with a problem needs an operator even if an update begins. A release with a problem matters
+	// only if no update begins.
+	troubles := s.fleetTroubles(now, leads)
+	if !isStarting {
+		troubles = append(troubles, s.releaseTroubles(now)...)
 	}
 
-	return c
+	switch {
+	case len(troubles) > 0:
+		return Condition{State: Degraded, Why: troubles[0].Why, Hint: troubles[0].Hint, Troubles: troubles}
+	case isStarting:
+		return Condition{State: Updating, Why: a.Why + " is about to start"}
+	}
+
+	// A reason from dueVersion can begin with the state, which is not repeated.
+	return Condition{State: UpToDate, Why: strings.TrimPrefix(a.Why, UpToDate+": ")}
 }
 
-// conditionWhileRunning judges the fleet during an update. It names the first obstacle, if there is one.
+// nextIgnoringFindings returns the leader's next action under the assumption that all findings were reported,
+// so that Next decides about the update and not about an alert.
+func (s Snapshot) nextIgnoringFindings(now time.Time) Action {
+	reported := s
+	reported.Degraded = record.NewDegraded(s.Findings(now))
+	for i := range reported.Degraded.Findings {
+		reported.Degraded.Findings[i].Untold = false
+	}
+
+	return Next(reported, now)
+}
+
+// conditionWhileRunning judges the fleet during an update. It names the first obstacle to the update, if
+// there is one.
 func (s Snapshot) conditionWhileRunning(leads bool) Condition {
 	r := s.Current
 	c := Condition{State: Updating, Why: "update to " + r.Version + " runs"}
 
-	switch g := s.recordedGate(); {
+	switch {
 	case len(s.Servers) > 0 && len(s.Present) == 0 && !leads:
 		t := deadFleet()
 		return Condition{State: Degraded, Why: c.Why + ", but " + t.Why, Hint: t.Hint}
@@ -104,7 +108,7 @@ func (s Snapshot) conditionWhileRunning(leads bool) Condition {
 	case len(r.Missing) > 0:
 		c.Why += ", but no worker is alive on server " + record.ListSomeServers(r.Missing) + s.describeSteps(r.Missing)
 		c.Hint = workerHint(r.Missing)
-	case g.Slow && s.isStageRecorded():
+	case s.recordedGate().Slow && s.isStageRecorded():
 		atFault, why := s.describeStall()
 		c.Why += ", but nothing moves: " + why
 		c.Hint = diagnoseHint(atFault)
@@ -113,14 +117,14 @@ func (s Snapshot) conditionWhileRunning(leads bool) Condition {
 	return c
 }
 
-// LeaderIsDueBy returns until when a missing leader is no trouble, because the last one has just made way for
-// another. It returns zero if none has.
+// LeaderIsDueBy returns the time by which a new leader should be elected, if the last one has just handed
+// over. Until then a missing leader is not a problem. It returns zero if no leader has just handed over.
 func (s Snapshot) LeaderIsDueBy(now time.Time) time.Time {
 	if s.HandedOver == nil {
 		return time.Time{}
 	}
 
-	// The clocks of this host and of that leader's may differ.
+	// The clocks of this host and of the former leader's host may differ.
 	due := s.HandedOver.At.Add(keyspace.SessionTTL)
 	if !now.Before(due) || due.Sub(now) > 2*keyspace.SessionTTL {
 		return time.Time{}
@@ -129,7 +133,7 @@ func (s Snapshot) LeaderIsDueBy(now time.Time) time.Time {
 	return due
 }
 
-// describeSteps tells at which step the first of the servers is.
+// describeSteps returns the step of the first server, as the end of a sentence.
 func (s Snapshot) describeSteps(lrns []int) string {
 	w, ok := s.workerRecord(lrns[0])
 	if !ok || w.StepName == "" {
@@ -138,7 +142,7 @@ func (s Snapshot) describeSteps(lrns []int) string {
 	return fmt.Sprintf(", at step %s", w.StepName)
 }
 
-// fleetTroubles returns the troubles of servers, workers and updaters.
+// fleetTroubles returns the problems of servers, workers and updaters.
 func (s Snapshot) fleetTroubles(now time.Time, leads bool) (all []Trouble) {
 	if len(s.Servers) == 0 {
 		return nil
@@ -146,7 +150,7 @@ func (s Snapshot) fleetTroubles(now time.Time, leads bool) (all []Trouble) {
 
 	switch {
 	case leads:
-		// A leader is there.
+		// There is a leader, so this is no problem.
 	case len(s.Present) == 0:
 		all = append(all, deadFleet())
 	default:
@@ -161,34 +165,44 @@ func (s Snapshot) fleetTroubles(now time.Time, leads bool) (all []Trouble) {
 	return append(all, s.twinTroubles()...)
 }
 
-// CurrentFindings returns the findings that the leader has recorded. Without a leader it returns those of
-// the present moment.
+// CurrentFindings returns the findings that the leader has recorded. Without a leader, it returns the
+// findings of the present moment. A finding that no leader has recorded then has no time, since nobody knows
+// when it began.
 func (s Snapshot) CurrentFindings(now time.Time, leads bool) record.Degraded {
 	if leads {
 		return s.Degraded
 	}
 
-	s.Absent = map[int]time.Time{}
+	// Nobody has measured since when servers are absent. An absence counts at once if it began long ago.
+	longAgo := time.Time{}
+	measured := s
+	measured.Absent = map[int]time.Time{}
 	for _, lrn := range s.Servers {
 		if _, here := s.Present[lrn]; !here {
-			s.Absent[lrn] = time.Time{}
+			measured.Absent[lrn] = longAgo
 		}
 	}
 
-	return record.Degraded{Findings: s.Findings(now)}
+	found := measured.Findings(now)
+	for i := range found {
+		if found[i].Since.Equal(now) {
+			found[i].Since = time.Time{}
+		}
+	}
+	return record.Degraded{Findings: found}
 }
 
 func deadFleet() Trouble {
 	return Trouble{
 		Why:  "no neco-updater and no neco-worker is alive",
-		Hint: "on each boot server type: systemctl start neco-updater neco-worker",
+		Hint: "on each boot server, run: systemctl start neco-updater neco-worker",
 	}
 }
 
 func leaderless() Trouble {
 	return Trouble{
-		Why:  "no neco-updater leads: nothing begins, and no alert is sent",
-		Hint: "on a boot server type: systemctl start neco-updater",
+		Why:  "no neco-updater leads: no update begins, and no alert is sent",
+		Hint: "on a boot server, run: systemctl start neco-updater",
 	}
 }
 
@@ -201,13 +215,13 @@ func describeFindings(found record.Degraded) string {
 
 	why := record.JoinReasons(reasons, maxFailed)
 	if found.More > 0 {
-		why += fmt.Sprintf("; and %d findings more", found.More)
+		why += fmt.Sprintf("; and %d more findings", found.More)
 	}
 	return why
 }
 
-// findingsHint returns the hint for findings. Somebody must start a worker that is away before a repair,
-// since a repair needs all workers.
+// findingsHint returns the hint for the findings. A repair needs all workers, so the hint first names the
+// workers to start.
 func (s Snapshot) findingsHint(found []record.Finding) string {
 	var away []int
 	repairable := false
@@ -221,15 +235,15 @@ func (s Snapshot) findingsHint(found []record.Finding) string {
 
 	switch {
 	case len(away) == 0:
-		return "to put that right: neco repair"
+		return "to repair that: neco repair"
 	case repairable:
-		return workerHint(away) + "; for the rest, after that: neco repair"
+		return workerHint(away) + "; then, for the other findings: neco repair"
 	}
 
 	return workerHint(away)
 }
 
-// twinTroubles returns a trouble for each server whose number two hosts use.
+// twinTroubles returns a problem for each server whose LRN two hosts use.
 func (s Snapshot) twinTroubles() (all []Trouble) {
 	for _, lrn := range s.Servers {
 		t, ok := s.Twins[lrn]
@@ -238,8 +252,8 @@ func (s Snapshot) twinTroubles() (all []Trouble) {
 		}
 
 		all = append(all, Trouble{
-			Why: fmt.Sprintf("two hosts go by server %d, and %s does not work: %s", lrn, t, t.Why),
-			Hint: fmt.Sprintf("if the other one is gone for good: neco bootserver remove %d; neco bootserver add %d",
+			Why: fmt.Sprintf("two hosts claim to be server %d, and %s stays idle: %s", lrn, t, t.Why),
+			Hint: fmt.Sprintf("if the other host is gone for good: neco bootserver remove %d; neco bootserver add %d",
 				lrn, lrn),
 		})
 	}
@@ -247,8 +261,8 @@ func (s Snapshot) twinTroubles() (all []Trouble) {
 	return all
 }
 
-// releaseTroubles returns the reasons for which servers do not get a release, or have one that they must
-// not have.
+// releaseTroubles returns the problems with releases: the reasons why servers cannot get a release, or should
+// not have the installed one.
 func (s Snapshot) releaseTroubles(now time.Time) (all []Trouble) {
 	if s.Config.SourceFault != "" {
 		all = append(all, Trouble{Why: "no updates: " + s.Config.SourceFault, Hint: SourceHint(s.Config)})
@@ -261,7 +275,7 @@ func (s Snapshot) releaseTroubles(now time.Time) (all []Trouble) {
 	}
 	if s.Config.WindowFault != "" {
 		all = append(all, Trouble{
-			Why:  "the update window cannot be read, so that it never opens: " + s.Config.WindowFault,
+			Why:  "cannot parse update-window, so it never opens: " + s.Config.WindowFault,
 			Hint: "to remove it: neco config unset update-window",
 		})
 	}
@@ -272,12 +286,13 @@ func (s Snapshot) releaseTroubles(now time.Time) (all []Trouble) {
 	if n := s.NoRoom(now); n != nil {
 		all = append(all, noRoomTrouble(*n))
 	}
-	switch f := s.CheckFailure; {
-	case s.Config.SourceFault != "": // said already
+	switch {
+	case s.Config.SourceFault != "":
+		// This is reported above.
 	case s.Outage() != nil:
-		all = append(all, outageTrouble(*f, SourceHint(s.Config)))
+		all = append(all, outageTrouble(*s.Outage(), SourceHint(s.Config)))
 	case s.isMissed():
-		all = append(all, missedTrouble(*f))
+		all = append(all, missedTrouble(*s.CheckFailure))
 	}
 	if w := s.WithdrawnRelease(); w != nil {
 		all = append(all, withdrawnTrouble(*w))
@@ -286,8 +301,8 @@ func (s Snapshot) releaseTroubles(now time.Time) (all []Trouble) {
 	return all
 }
 
-// Outage explains why all looks for releases have failed in a long time; nil if they have not, or if no
-// releases are taken.
+// Outage returns the failure if all checks for releases have failed for a long time. It returns nil
+// otherwise, or if the configuration accepts no releases.
 func (s Snapshot) Outage() *record.CheckFailure {
 	f := s.CheckFailure
 	if f == nil || !s.Config.WantsReleases() || !f.IsOverdue(s.Config.MaxCheckAge) {
@@ -296,15 +311,15 @@ func (s Snapshot) Outage() *record.CheckFailure {
 	return f
 }
 
-// SourceHint returns the command to type if releases cannot be looked for with that configuration.
+// SourceHint returns the command to type if checks for releases fail with that configuration.
 func SourceHint(c record.Config) string {
 	if key, _, ok := strings.Cut(c.SourceFault, " "); ok {
 		return "to remove it: neco config unset " + key
 	}
-	return "see that neco config list says where releases are, and type: neco update --now"
+	return "check the source of releases (neco config list), then run: neco update --now"
 }
 
-// isMissed reports whether the release that servers would take next cannot be had.
+// isMissed reports whether the release that servers would take next cannot be fetched.
 func (s Snapshot) isMissed() bool {
 	f := s.CheckFailure
 	if f == nil || f.Refused == "" || !s.takesReleases() {
@@ -314,8 +329,8 @@ func (s Snapshot) isMissed() bool {
 	return release.Same(to, f.Refused) && s.IsNews(f.Refused)
 }
 
-// WithdrawnRelease describes a release that servers have and that is newer than all published ones; nil if
-// there is none, or if no releases are taken.
+// WithdrawnRelease returns the installed release if it is newer than all published ones. It returns nil
+// otherwise, or if the configuration accepts no releases.
 func (s Snapshot) WithdrawnRelease() *record.Withdrawn {
 	w := s.Withdrawn
 	if w == nil || !s.takesReleases() || s.Current == nil || s.Current.Version != w.Version {
@@ -328,20 +343,20 @@ func (s Snapshot) WithdrawnRelease() *record.Withdrawn {
 func refusedTrouble(r record.Refusal) Trouble {
 	return Trouble{
 		Why:  fmt.Sprintf("release %s is refused: %s", r.Version, r.Why),
-		Hint: "publish a newer one, which is taken by itself, or mend this one and type: neco update --now",
+		Hint: "publish a newer release, which servers install automatically; or fix this release, then run: neco update --now",
 	}
 }
 
 func noRoomTrouble(n record.NoRoom) Trouble {
 	return Trouble{
 		Why:  n.String(),
-		Hint: "make room there, and it begins by itself; to see what is free: neco diagnose LRN",
+		Hint: "free some disk space there, and the update starts automatically; to see the free space: neco diagnose LRN",
 	}
 }
 
 func outageTrouble(f record.CheckFailure, hint string) Trouble {
 	return Trouble{
-		Why: fmt.Sprintf("no release could be looked for since %s, in %d tries: %s",
+		Why: fmt.Sprintf("all checks for releases have failed since %s (%d tries): %s",
 			f.Since.UTC().Format(time.RFC3339), f.Tries, f.Message),
 		Hint: hint,
 	}
@@ -349,38 +364,38 @@ func outageTrouble(f record.CheckFailure, hint string) Trouble {
 
 func missedTrouble(f record.CheckFailure) Trouble {
 	return Trouble{
-		Why:  fmt.Sprintf("release %s is not taken: %s", f.Refused, f.Message),
-		Hint: "once that is put right: neco update --now",
+		Why:  fmt.Sprintf("cannot fetch release %s: %s", f.Refused, f.Message),
+		Hint: "after fixing that: neco update --now",
 	}
 }
 
-// withdrawnTrouble describes that servers have a release that is no longer published.
+// withdrawnTrouble describes a release that servers have although it is no longer published.
 func withdrawnTrouble(w record.Withdrawn) Trouble {
 	if w.Newest == "" {
 		return Trouble{
 			Why:  fmt.Sprintf("servers have %s, and no release is published", w.Version),
-			Hint: "see that neco config list says where releases are, and type: neco update --now",
+			Hint: "check the source of releases (neco config list), then run: neco update --now",
 		}
 	}
 
 	return Trouble{
-		Why: fmt.Sprintf("servers have %s, which is published no more, and newer than all that are: the newest is %s",
+		Why: fmt.Sprintf("servers run %s, which is no longer published and is newer than every published release; the newest is %s",
 			w.Version, w.Newest),
-		Hint: fmt.Sprintf("publish a newer one, or go back: neco update --to %s --allow-downgrade", w.Newest),
+		Hint: fmt.Sprintf("publish a newer release, or go back: neco update --to %s --allow-downgrade", w.Newest),
 	}
 }
 
-// RefusedAlert returns the words of the report of a refused release.
+// RefusedAlert returns the message of the alert about a refused release.
 func RefusedAlert(r record.Refusal) string {
 	t := refusedTrouble(r)
 	return withHint(t.Why, t.Hint)
 }
 
-// stopHint returns a hint on how to continue a stopped update. The update was stopped because of the
-// servers atFault.
+// stopHint returns a hint on how to continue a stopped update. atFault are the servers that caused the
+// stop, and why is its reason.
 func (s Snapshot) stopHint(atFault []int, why string) string {
 	if s.Current != nil && len(s.unregisteredServers()) > 0 {
-		return fmt.Sprintf("server %s is registered no more, so make the update again: neco recover",
+		return fmt.Sprintf("server %s is no longer registered; to start the update again without it: neco recover",
 			record.ListSomeServers(s.unregisteredServers()))
 	}
 
@@ -388,16 +403,16 @@ func (s Snapshot) stopHint(atFault []int, why string) string {
 	switch {
 	case len(away) > 0:
 		return fmt.Sprintf(
-			"start neco-worker on server %s and type: neco retry; if it is gone for good: neco bootserver remove %s; neco recover",
+			"start neco-worker on server %s, then run: neco retry; if the server is gone for good: neco bootserver remove %s; neco recover",
 			record.ListSomeServers(away), argsOf(away))
 	case strings.HasPrefix(why, byHandPrefix) || why == stoppedByHand:
-		return "to go on: neco retry; for the newest release instead: neco recover"
+		return "to continue: neco retry; to install the newest release instead: neco recover"
 	}
 
-	return "once that is put right: neco retry; for the newest release instead: neco recover"
+	return "after fixing that: neco retry; to install the newest release instead: neco recover"
 }
 
-// isAway reports whether the server has no worker alive, as far as that was read.
+// isAway reports whether the server has no live worker. It returns false if presences were not read.
 func (s Snapshot) isAway(lrn int) bool {
 	if s.Present == nil {
 		return false
@@ -406,19 +421,19 @@ func (s Snapshot) isAway(lrn int) bool {
 	return !here
 }
 
-// recoveryHint returns the command that ends the wait of a recovery.
+// recoveryHint returns the command that lets a waiting recovery begin.
 func (s Snapshot) recoveryHint(now time.Time) string {
 	switch {
 	case s.Pause != nil && s.Pause.IsOn(now):
-		return "to let it begin: neco resume"
+		return "to let the update begin: neco resume"
 	case s.Config.SourceFault == "" && !s.takesReleases():
-		return "to let it begin: neco config set env production"
+		return "to let updates begin: neco config set env production"
 	}
 	return ""
 }
 
 func workerHint(lrns []int) string {
-	return fmt.Sprintf("on server %s type: systemctl start neco-worker; if it is gone for good: neco bootserver remove %s",
+	return fmt.Sprintf("on server %s, run: systemctl start neco-worker; if the server is gone for good: neco bootserver remove %s",
 		record.ListSomeServers(lrns), argsOf(lrns))
 }
 
@@ -429,10 +444,11 @@ func diagnoseHint(lrns []int) string {
 	return fmt.Sprintf("to see more, on server %d: neco diagnose", lrns[0])
 }
 
-// maxArgs is how many servers a command in a hint has.
+// maxArgs is the maximum number of servers in the command of a hint.
 const maxArgs = 20
 
-// argsOf returns the servers as arguments of a command, or LRN... if they are many.
+// argsOf returns the servers as arguments for a command. If there are more than maxArgs, it returns LRN...
+// instead.
 func argsOf(lrns []int) string {
 	if len(lrns) > maxArgs {
 		return "LRN..."

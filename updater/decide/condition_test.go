@@ -8,8 +8,8 @@ import (
 	"bijou/updater/record"
 )
 
-// TestCondition checks that one line shows why a fleet needs an operator and which command to type, and
-// which reason comes first.
+// TestCondition checks that one line shows why a fleet needs an operator and which command to run. It also
+// checks the order of the reasons.
 func TestCondition(t *testing.T) {
 	asks := func(s *Snapshot) { s.Config.MaxCheckAge = 24 * time.Hour }
 	failure := func(hours, tries int) func(*Snapshot) {
@@ -39,11 +39,11 @@ func TestCondition(t *testing.T) {
 		want  string
 	}{
 		"all is well":                 {wellKept(asks), true, "up to date: 1.1"},
-		"checks have failed for long": {wellKept(failure(24, 3)), true, "degraded: no release could be looked for since 2018-11-06T12:00:00Z, in 3 tries: 401 Bad credentials; see that neco config list says where releases are, and type: neco update --now"},
+		"checks have failed for long": {wellKept(failure(24, 3)), true, "degraded: all checks for releases have failed since 2018-11-06T12:00:00Z (3 tries): 401 Bad credentials; check the source of releases (neco config list), then run: neco update --now"},
 		"not for so long":             {wellKept(failure(23, 300)), true, "up to date: 1.1"},
 		"seldom":                      {wellKept(failure(48, 2)), true, "up to date: 1.1"},
 		"by a former version":         {wellKept(func(s *Snapshot) { asks(s); s.CheckFailure = &record.CheckFailure{Message: "x", At: t0()} }), true, "up to date: 1.1"},
-		"no releases are taken":       {wellKept(func(s *Snapshot) { failure(24, 3)(s); s.Config.Env = record.EnvNone }), true, "up to date: the environment is none: no updates"},
+		"no releases are taken":       {wellKept(func(s *Snapshot) { failure(24, 3)(s); s.Config.Env = record.EnvNone }), true, "up to date: env is none, so there are no updates"},
 		"where releases are cannot be read": {wellKept(func(s *Snapshot) {
 			s.Config.Env, s.Config.SourceFault = record.EnvNone, "proxy cannot be read: it is no URL"
 		}), true, "degraded: no updates: proxy cannot be read: it is no URL; to remove it: neco config unset proxy"},
@@ -52,18 +52,18 @@ func TestCondition(t *testing.T) {
 			s.Config.Env, s.Config.WantedEnv = record.EnvNone, record.EnvProduction
 			s.Config.SourceFault = "proxy cannot be read: it is no URL"
 		}), true, "degraded: no updates: proxy cannot be read: it is no URL; to remove it: neco config unset proxy"},
-		"env cannot be read": {wellKept(func(s *Snapshot) { s.Config.Env, s.Config.EnvFault = record.EnvNone, "it is no JSON" }), true,
-			"degraded: no updates: env cannot be read: it is no JSON; to set it: neco config set env production"},
+		"env cannot be read": {wellKept(func(s *Snapshot) { s.Config.Env, s.Config.EnvFault = record.EnvNone, "it is not JSON" }), true,
+			"degraded: no updates: env cannot be read: it is not JSON; to set it: neco config set env production"},
 		"the window cannot be read": {wellKept(func(s *Snapshot) { s.Config.WindowFault = "it is no cron line" }), true,
-			"degraded: the update window cannot be read, so that it never opens: it is no cron line; to remove it: neco config unset update-window"},
+			"degraded: cannot parse update-window, so it never opens: it is no cron line; to remove it: neco config unset update-window"},
 		"a release cannot be had": {wellKept(func(s *Snapshot) {
 			asks(s)
 			s.Config.GitHubRepository = "bijou/boot"
 			s.Release, s.CheckFailure = "1.2", &record.CheckFailure{Message: "503", Refused: "1.2", At: t0(), Since: t0(), Tries: 1}
-		}), true, "degraded: release 1.2 is not taken: 503; once that is put right: neco update --now"},
-		"a release by mistake":    {wellKept(withdrawn), true, "degraded: servers have 1.1, which is published no more, and newer than all that are: the newest is 1.0; publish a newer one, or go back: neco update --to 1.0 --allow-downgrade"},
+		}), true, "degraded: cannot fetch release 1.2: 503; after fixing that: neco update --now"},
+		"a release by mistake":    {wellKept(withdrawn), true, "degraded: servers run 1.1, which is no longer published and is newer than every published release; the newest is 1.0; publish a newer release, or go back: neco update --to 1.0 --allow-downgrade"},
 		"another one was, before": {wellKept(func(s *Snapshot) { s.Withdrawn = &record.Withdrawn{Version: "9999.1.1-1", Newest: "1.0"} }), true, "up to date: 1.1"},
-		"a component is ill":      {withFindings(func(s *Snapshot) { dated(s); ill(s) }), true, "degraded: server 2, cke: cke.service does not run; to put that right: neco repair"},
+		"a component is ill":      {withFindings(func(s *Snapshot) { dated(s); ill(s) }), true, "degraded: server 2, cke: cke.service does not run; to repair that: neco repair"},
 		"a former worker has carried that over": {
 			withFindings(func(s *Snapshot) { ill(s); dated(s) }), true, "up to date: 1.1",
 		},
@@ -71,26 +71,26 @@ func TestCondition(t *testing.T) {
 			for _, lrn := range []int{2, 10} {
 				s.Inventories[lrn] = record.Inventory{Request: s.Current.ID, Differs: map[string][]string{"a": {"its artifact is old"}}}
 			}
-		}), true, "degraded: server 2, a: its artifact is old; the same on server 10; to put that right: neco repair"},
+		}), true, "degraded: server 2, a: its artifact is old; the same on server 10; to repair that: neco repair"},
 		"a worker is away": {withFindings(func(s *Snapshot) {
 			delete(s.Present, 2)
 			s.Absent = map[int]time.Time{2: t0().Add(-absenceTimeout)}
-		}), true, "degraded: server 2: no worker is alive; on server 2 type: systemctl start neco-worker; if it is gone for good: neco bootserver remove 2"},
-		"nobody leads":    {wellKept(asks), false, "degraded: no neco-updater leads: nothing begins, and no alert is sent; on a boot server type: systemctl start neco-updater"},
-		"nobody is there": {wellKept(func(s *Snapshot) { s.Present = map[int]record.Presence{} }), false, "degraded: no neco-updater and no neco-worker is alive; on each boot server type: systemctl start neco-updater neco-worker"},
+		}), true, "degraded: server 2: no worker is alive; on server 2, run: systemctl start neco-worker; if the server is gone for good: neco bootserver remove 2"},
+		"nobody leads":    {wellKept(asks), false, "degraded: no neco-updater leads: no update begins, and no alert is sent; on a boot server, run: systemctl start neco-updater"},
+		"nobody is there": {wellKept(func(s *Snapshot) { s.Present = map[int]record.Presence{} }), false, "degraded: no neco-updater and no neco-worker is alive; on each boot server, run: systemctl start neco-updater neco-worker"},
 		"a twin": {wellKept(func(s *Snapshot) {
-			s.Twins = map[int]record.Twin{2: {Host: "b", Folder: "/var/lib/neco", Why: "it is held by a"}}
-		}), true, `degraded: two hosts go by server 2, and /var/lib/neco of host "b" does not work: it is held by a; if the other one is gone for good: neco bootserver remove 2; neco bootserver add 2`},
-		"it stops": {running(failed(1)), true, "stopped: server 1, step step: broken; once that is put right: neco retry; for the newest release instead: neco recover"},
+			s.Twins = map[int]record.Twin{2: {Host: "b", Folder: "/var/lib/neco", Why: "the claim is held by a"}}
+		}), true, `degraded: two hosts claim to be server 2, and /var/lib/neco of host "b" stays idle: the claim is held by a; if the other host is gone for good: neco bootserver remove 2; neco bootserver add 2`},
+		"it stops": {running(failed(1)), true, "stopped: server 1, step step: broken; after fixing that: neco retry; to install the newest release instead: neco recover"},
 		"it runs, and a server is away": {with(running(at(1), at(1), at(1)), func(s *Snapshot) {
 			s.Current.Missing = []int{2}
-		}), true, "updating: update to 1.1 runs, but no worker is alive on server 2, at step step; on server 2 type: systemctl start neco-worker; if it is gone for good: neco bootserver remove 2"},
+		}), true, "updating: update to 1.1 runs, but no worker is alive on server 2, at step step; on server 2, run: systemctl start neco-worker; if the server is gone for good: neco bootserver remove 2"},
 		"it runs, and nobody leads": {with(running(at(1), at(1), at(1)), func(s *Snapshot) { s.Present = map[int]record.Presence{1: {}} }), false,
-			"updating: update to 1.1 runs, but no neco-updater leads: nothing begins, and no alert is sent; on a boot server type: systemctl start neco-updater"},
+			"updating: update to 1.1 runs, but no neco-updater leads: no update begins, and no alert is sent; on a boot server, run: systemctl start neco-updater"},
 		"a recovery waits": {wellKept(func(s *Snapshot) {
 			s.Current, s.Recovery, s.Pause = nil, &record.Recovery{Was: "1.0", Failed: "1.1"}, &record.Pause{Why: "a look"}
 			s.Release = "1.1"
-		}), true, "stopped: recovery waits: paused: a look; to let it begin: neco resume"},
+		}), true, "stopped: recovery waits: paused: a look; to let the update begin: neco resume"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			if tt.s.Current != nil && !tt.s.Current.Ended() {
@@ -107,12 +107,12 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// TestLeaderIsDueBy checks that a missing leader is not reported until a lease's length after the
-// previous leader has left. Clocks that differ extend that by their difference at most.
+// TestLeaderIsDueBy checks that a missing leader is not reported until the term of a lease has passed since
+// the previous leader left. If the clocks differ, this time grows by at most the difference.
 func TestLeaderIsDueBy(t *testing.T) {
 	for what, tt := range map[string]struct {
 		ago  time.Duration
-		want time.Duration // from now on; 0 if no leader is due
+		want time.Duration // the time until a leader must be present, or 0
 	}{
 		"just now":                      {0, 10 * time.Second},
 		"a moment ago":                  {9 * time.Second, time.Second},
@@ -137,8 +137,8 @@ func TestLeaderIsDueBy(t *testing.T) {
 	}
 }
 
-// TestIllOnce checks that an ill component is reported once, even if its message changes, and again
-// after it was well in between.
+// TestIllOnce checks that an ill component is reported once, even if its message changes. If it was healthy
+// since, it is reported again.
 func TestIllOnce(t *testing.T) {
 	s := wellKept(func(*Snapshot) {})
 	s.Config.SurveyInterval = 20 * time.Second
@@ -180,7 +180,7 @@ func TestIllOnce(t *testing.T) {
 }
 
 // TestFindingsThatNobodyHasLookedAt checks that a finding does not end because its worker is away for a
-// moment or because other components are repaired. It would otherwise be reported again.
+// moment or because other components are repaired. Otherwise it would be reported again.
 func TestFindingsThatNobodyHasLookedAt(t *testing.T) {
 	differs := func(s *Snapshot) {
 		s.Inventories[2] = record.Inventory{Request: s.Current.ID, Differs: map[string][]string{"cke": {"its artifact is old"}}}

@@ -14,73 +14,105 @@ import (
 	"bijou/updater/release"
 )
 
-// Findings returns all that differs from the state that the last update left: servers without a worker,
-// workers of a different version or different files, components that differ or are ill. Each finding keeps
-// the time when it was first seen.
+// Findings returns all differences from the state that the last update left: servers without a worker, workers
+// of a different version or with different files, and components that differ or are ill. Each finding keeps the
+// time when it was first seen.
 func (s Snapshot) Findings(now time.Time) []record.Finding {
 	found := []record.Finding{}
-	put := func(f record.Finding) {
-		f.Since = now
-		f.Untold = true
-		f.What = record.Shorten(f.What, record.MaxReason)
-		for _, before := range s.Degraded.Findings {
-			if before.Same(f) {
-				f.Since = before.Since
-				f.Untold = before.Untold
-			}
-		}
-		found = append(found, f)
-	}
-	add := func(lrn int, component, format string, args ...any) {
-		put(record.Finding{Server: lrn, Component: component, What: fmt.Sprintf(format, args...)})
-	}
-
 	for _, lrn := range s.Servers {
-		p, isAlive := s.Present[lrn]
-		r := s.Current
-		since, isAbsent := s.Absent[lrn]
-		isGone := isAbsent && !now.Before(since.Add(absenceTimeout))
-
-		switch {
-		case isGone && slices.Contains(s.Unseen, lrn):
-			add(lrn, "", "no worker was ever seen")
-		case isGone:
-			add(lrn, "", "no worker is alive")
-		case r == nil || !r.Succeeded() || !slices.Contains(r.Servers, lrn):
-			// The last update has left no state to compare with on this server.
-		case !isAlive: // perhaps for a moment: earlier findings stay
-			found = append(found, s.findingsOfComponents(lrn, nil)...)
-		case !release.Same(p.Version, r.Version):
-			add(lrn, "", "its worker is of %s, not of %s", p.Version, r.Version)
-		case record.Differ(p.Sums, r.Sums):
-			add(lrn, "", "it was installed from other files: the digest of their %s is %s, not %s",
-				release.SumsFile, record.ShortDigest(p.Sums), record.ShortDigest(r.Sums))
-		case record.Differ(p.Plan, r.Plan):
-			add(lrn, "", "its plan is another one: its digest is %s, not %s", record.ShortDigest(p.Plan),
-				record.ShortDigest(r.Plan))
-		case !s.Workers[lrn].IsFor(*r):
-			add(lrn, "", "it has no part in the last update: another server has taken its place")
-		case s.Inventories[lrn].Request != r.ID: // nobody has looked yet
-			if r.Repair && len(r.Components) > 0 {
-				found = append(found, s.findingsOfComponents(lrn, r.Components)...)
-			}
-		default:
-			differs := s.Inventories[lrn].Differs
-			for _, component := range slices.Sorted(maps.Keys(differs)) {
-				add(lrn, component, "%s", strings.Join(differs[component], "; "))
-			}
-
-			for _, f := range illComponents(lrn, s.Inventories[lrn]) {
-				put(f)
-			}
+		for _, f := range s.serverFindings(lrn, now) {
+			found = append(found, s.keepFirstSeen(f, now))
 		}
 	}
 
 	return found
 }
 
-// findingsOfComponents returns the leader's recorded findings about a server's components, without the
-// components that a repair was for.
+// keepFirstSeen returns the finding with the time when it was first seen, and whether it was reported. A new
+// finding was first seen now.
+func (s Snapshot) keepFirstSeen(f record.Finding, now time.Time) record.Finding {
+	f.Since = now
+	f.Untold = true
+	for _, before := range s.Degraded.Findings {
+		if before.Same(f) {
+			f.Since = before.Since
+			f.Untold = before.Untold
+		}
+	}
+
+	return f
+}
+
+// serverFindings returns the differences on one server. If its worker has a problem, that is the only
+// finding, since the state of the server's components is then unknown.
+func (s Snapshot) serverFindings(lrn int, now time.Time) []record.Finding {
+	if why := s.workerProblem(lrn, now); why != "" {
+		return []record.Finding{newFinding(lrn, "", why)}
+	}
+
+	r := s.Current
+	if r == nil || !r.Succeeded() || !slices.Contains(r.Servers, lrn) {
+		// The last update has left no state on this server to compare with.
+		return nil
+	}
+	if _, isAlive := s.Present[lrn]; !isAlive {
+		// The worker may be back in a moment, so the recorded findings stay.
+		return s.findingsOfComponents(lrn, nil)
+	}
+
+	// If the worker has not inspected its server since the update, nothing is known about the components.
+	// After a repair of some components, the findings about all others stay.
+	i := s.Inventories[lrn]
+	if i.Request != r.ID {
+		if !r.Repair || len(r.Components) == 0 {
+			return nil
+		}
+		return s.findingsOfComponents(lrn, r.Components)
+	}
+
+	var all []record.Finding
+	for _, component := range slices.Sorted(maps.Keys(i.Differs)) {
+		all = append(all, newFinding(lrn, component, strings.Join(i.Differs[component], "; ")))
+	}
+	return append(all, illComponents(lrn, i)...)
+}
+
+func newFinding(lrn int, component, what string) record.Finding {
+	return record.Finding{Server: lrn, Component: component, What: record.Shorten(what, record.MaxReason)}
+}
+
+// workerProblem returns a problem of the server's worker: it is missing, or differs from what the last update
+// has installed. It returns "" if there is none.
+func (s Snapshot) workerProblem(lrn int, now time.Time) string {
+	since, isAbsent := s.Absent[lrn]
+	isGone := isAbsent && !now.Before(since.Add(absenceTimeout))
+	p, isAlive := s.Present[lrn]
+	r := s.Current
+
+	switch {
+	case isGone && slices.Contains(s.Unseen, lrn):
+		return "no worker has ever been seen"
+	case isGone:
+		return "no worker is alive"
+	case r == nil || !r.Succeeded() || !slices.Contains(r.Servers, lrn) || !isAlive:
+		return ""
+	case !release.Same(p.Version, r.Version):
+		return fmt.Sprintf("its worker has version %s, not %s", p.Version, r.Version)
+	case record.Differ(p.Sums, r.Sums):
+		return fmt.Sprintf("it was installed from different files: the digest of their %s is %s, not %s",
+			release.SumsFile, record.ShortDigest(p.Sums), record.ShortDigest(r.Sums))
+	case record.Differ(p.Plan, r.Plan):
+		return fmt.Sprintf("its plan differs from the release's: the digest is %s, not %s", record.ShortDigest(p.Plan),
+			record.ShortDigest(r.Plan))
+	case !s.Workers[lrn].IsFor(*r):
+		return "it did not take part in the last update: a different host did, with the number of this server"
+	}
+
+	return ""
+}
+
+// findingsOfComponents returns the recorded findings about a server's components, except components in
+// repaired.
 func (s Snapshot) findingsOfComponents(lrn int, repaired []string) (all []record.Finding) {
 	for _, f := range s.Degraded.Findings {
 		if f.Server == lrn && f.Component != "" && !slices.Contains(repaired, f.Component) {
@@ -90,14 +122,16 @@ func (s Snapshot) findingsOfComponents(lrn int, repaired []string) (all []record
 	return all
 }
 
-// illComponents returns the server's ill components. It returns none for a worker that does not look at
-// them, as a former version's.
+// illComponents returns the findings about the server's ill components. It returns none if the worker does
+// not check components, as workers of earlier versions do not.
 func illComponents(lrn int, i record.Inventory) (all []record.Finding) {
 	if !i.KnowsHealth() {
 		return nil
 	}
 	for _, component := range slices.Sorted(maps.Keys(i.Ill)) {
-		all = append(all, record.Finding{Server: lrn, Component: component, What: i.Ill[component], Ill: true})
+		f := newFinding(lrn, component, i.Ill[component])
+		f.Ill = true
+		all = append(all, f)
 	}
 
 	return all
@@ -117,7 +151,7 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 	if s.Repair != nil && !s.canRepair() {
 		return Action{
 			Verb:    Warn,
-			Why:     "no repair: nothing differs, or a worker is away",
+			Why:     "no repair: nothing differs, or a worker is not running",
 			Changes: []updater.Change{updater.Remove(keys.Repair)},
 		}
 	}
@@ -145,9 +179,9 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 	return a
 }
 
-// tellAt returns when the findings that no alert has told of must be reported; zero if there are none.
-// Findings about components wait for one survey interval, in which each worker looks once, so that one
-// report covers all servers.
+// tellAt returns the time at which the findings that are not reported yet must be reported. It returns zero
+// if there are no such findings. Findings about components wait for one survey interval, in which each worker
+// inspects its server once, so that one report covers all servers.
 func (s Snapshot) tellAt(found record.Degraded) (at time.Time) {
 	for _, f := range found.Findings {
 		if !f.Untold {
@@ -166,7 +200,8 @@ func (s Snapshot) tellAt(found record.Degraded) (at time.Time) {
 	return at
 }
 
-// splitUntold returns the findings with all of them marked as told, and those that no alert has told of yet.
+// splitUntold returns all findings marked as reported, and separately the findings that were not reported
+// yet.
 func splitUntold(found record.Degraded) (told, news record.Degraded) {
 	told = found
 	told.Findings = slices.Clone(found.Findings)
@@ -184,10 +219,10 @@ func splitUntold(found record.Degraded) (told, news record.Degraded) {
 	return told, news
 }
 
-// reportDegraded records the findings. Once tellAt has come (zero: never), it also raises one alert about
-// the findings that no alert has told of.
+// reportDegraded records the findings. Once tellAt has come, it also writes one alert about the findings
+// that are not reported yet. A zero tellAt never comes.
 func (s Snapshot) reportDegraded(now time.Time, found record.Degraded, tellAt time.Time) Action {
-	a := Action{Verb: Warn, Why: "all is as the last update left it again"}
+	a := Action{Verb: Warn, Why: "all servers match the last update again"}
 	if found.Count() > 0 {
 		a.Why = describeFindings(found)
 	}
@@ -221,7 +256,8 @@ func (s Snapshot) reportDegraded(now time.Time, found record.Degraded, tellAt ti
 	return a
 }
 
-// canRepair reports whether an update to the same version would help, which needs all workers.
+// canRepair reports whether an update to the same version can repair the findings. A repair needs all
+// workers.
 func (s Snapshot) canRepair() bool {
 	if s.Current == nil || !s.Current.Succeeded() || len(s.Degraded.Findings) == 0 {
 		return false
@@ -234,12 +270,12 @@ func (s Snapshot) canRepair() bool {
 	return true
 }
 
-// repairCooldown is how long after a repair a finding about the same components counts as
-// one that the repair did not help.
+// repairCooldown is how long a repair must last. If a finding about the same component appears within that
+// time after a repair, the repair counts as failed.
 const repairCooldown = time.Hour
 
-// repairReason returns the reason for a repair; "" is none. A finding that the last repair was
-// about, and that is still there or is back soon, is repaired only when an operator asks.
+// repairReason returns the reason for a repair, or "" if there is none. A finding that remains after a
+// repair, or comes back soon, is repaired again only at an operator's request.
 func (s Snapshot) repairReason() (by string) {
 	last := s.Current
 	notTriedYet := func(f record.Finding) bool {
@@ -259,9 +295,9 @@ func (s Snapshot) repairReason() (by string) {
 	return ""
 }
 
-// repairComponents returns the components that differ. It returns nil if a server's own worker differs,
-// since then nobody knows about its components. It looks at all findings, since the record can hold only a
-// part.
+// repairComponents returns the components to repair. It returns nil if a server's worker itself differs,
+// since the state of its components is then unknown. It looks at all findings, since the record may hold only
+// some of them.
 func (s Snapshot) repairComponents(now time.Time) (names []string) {
 	for _, f := range s.Findings(now) {
 		if s.Repair != nil && len(s.Repair.Servers) > 0 && !slices.Contains(s.Repair.Servers, f.Server) {

@@ -9,7 +9,7 @@ import (
 	"bijou/updater/record"
 )
 
-// wellKept returns a fleet that is still as the last update left it.
+// wellKept returns a fleet that has not changed since the last update.
 func wellKept(change func(*Snapshot)) Snapshot {
 	d := record.Digests{Sums: "sums", Plan: "plan"}
 	s := base(func(s *Snapshot) {
@@ -43,7 +43,7 @@ func TestFindings(t *testing.T) {
 	for what, tt := range map[string]struct {
 		change func(*Snapshot)
 		want   string
-		repair string // its components, or why there is no repair
+		repair string // the components to repair, or the reason why there is no repair
 	}{
 		"all is well":         {func(*Snapshot) {}, "", "none"},
 		"digests are unknown": {func(s *Snapshot) { present(s, record.Presence{Version: "1.1"}) }, "", "none"},
@@ -58,18 +58,18 @@ func TestFindings(t *testing.T) {
 		"never seen": {func(s *Snapshot) {
 			delete(s.Present, 2)
 			s.Unseen, s.Absent = []int{2}, map[int]time.Time{2: t0().Add(-absenceTimeout)}
-		}, "server 2: no worker was ever seen", "none"},
+		}, "server 2: no worker has ever been seen", "none"},
 		"just registered": {func(s *Snapshot) {
 			delete(s.Present, 2)
 			s.Unseen, s.Absent = []int{2}, map[int]time.Time{2: t0()}
 		}, "", "none"},
-		"an older version": {func(s *Snapshot) { present(s, record.Presence{Version: "1.0"}) }, "server 2: its worker is of 1.0, not of 1.1", "[]"},
+		"an older version": {func(s *Snapshot) { present(s, record.Presence{Version: "1.0"}) }, "server 2: its worker has version 1.0, not 1.1", "[]"},
 		"other files": {func(s *Snapshot) {
 			present(s, record.Presence{Version: "1.1", Digests: record.Digests{Sums: "old", Plan: "plan"}})
 		},
-			"server 2: it was installed from other files: the digest of their SHA256SUMS is old, not sums", "[]"},
+			"server 2: it was installed from different files: the digest of their SHA256SUMS is old, not sums", "[]"},
 		"another plan": {func(s *Snapshot) { present(s, record.Presence{Version: "1.1", Digests: record.Digests{Plan: "old"}}) },
-			"server 2: its plan is another one: its digest is old, not plan", "[]"},
+			"server 2: its plan differs from the release's: the digest is old, not plan", "[]"},
 		"a component":         {func(s *Snapshot) { differs(s, 2, "cke") }, "server 2, cke: its artifact is old", "[cke]"},
 		"two, on two servers": {func(s *Snapshot) { differs(s, 2, "cke"); differs(s, 10, "serf") }, "server 2, cke: its artifact is old|server 10, serf: its artifact is old", "[cke serf]"},
 		"two, one of them is meant": {func(s *Snapshot) {
@@ -80,7 +80,7 @@ func TestFindings(t *testing.T) {
 		"of before the last update": {func(s *Snapshot) {
 			s.Inventories[2] = record.Inventory{Request: 3, Differs: map[string][]string{"cke": {"its artifact is old"}}}
 		}, "", "none"},
-		"another server in its place": {func(s *Snapshot) { delete(s.Workers, 2) }, "server 2: it has no part in the last update: another server has taken its place", "[]"},
+		"another server in its place": {func(s *Snapshot) { delete(s.Workers, 2) }, "server 2: it did not take part in the last update: a different host did, with the number of this server", "[]"},
 		"no part of the last update": {func(s *Snapshot) {
 			s.Current.Servers = []int{1, 10}
 			present(s, record.Presence{Version: "1.0"})
@@ -127,7 +127,7 @@ func TestNextIdle(t *testing.T) {
 		why    string
 		alerts int
 	}{
-		"new":   {wellKept(old), Warn, "server 2: its worker is of 1.0, not of 1.1", 1},
+		"new":   {wellKept(old), Warn, "server 2: its worker has version 1.0, not 1.1", 1},
 		"known": {withFindings(old), Wait, "up to date", 0},
 		"over":  {with(withFindings(old), func(s *Snapshot) { s.Present[2] = s.Present[1] }), Warn, "again", 0},
 		"asked": {withFindings(func(s *Snapshot) { old(s); s.Repair = &record.Repair{Who: "me"} }), Start, "(repair)", 0},
@@ -161,5 +161,32 @@ func TestNextIdle(t *testing.T) {
 	}
 	if a := Next(withFindings(func(s *Snapshot) { s.Absent = map[int]time.Time{2: t0().Add(-time.Second)} }), t0()); !a.Until.Equal(t0().Add(absenceTimeout - time.Second)) {
 		t.Errorf("it looks at one that has just gone at %s", a.Until)
+	}
+}
+
+// TestFindingsWithoutLeader checks that without a leader a finding has the recorded time, and no time if no
+// leader has recorded it.
+func TestFindingsWithoutLeader(t *testing.T) {
+	missing := func(s *Snapshot) {
+		delete(s.Present, 2)
+		s.Absent = map[int]time.Time{2: t0().Add(-absenceTimeout)}
+	}
+	for _, tt := range []struct {
+		what string
+		s    Snapshot
+		want time.Time
+	}{
+		{"recorded", withFindings(missing), t0()},
+		{"never recorded", wellKept(missing), time.Time{}},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			for _, later := range []time.Duration{time.Hour, 2 * time.Hour} {
+				const leads = false
+				found := tt.s.CurrentFindings(t0().Add(later), leads).Findings
+				if len(found) != 1 || !found[0].Since.Equal(tt.want) {
+					t.Errorf("%s later: %+v, want since %s", later, found, tt.want)
+				}
+			}
+		})
 	}
 }

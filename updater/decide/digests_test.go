@@ -29,13 +29,13 @@ func TestDigests(t *testing.T) {
 		why    string
 	}{
 		"they are known":            {both(published("1.2", "new"), newer), Start, "1.2"},
-		"nobody has looked at them": {both(both(published("1.2", "new"), newer), func(s *Snapshot) { s.Published.Checked = "" }), Wait, "the leader has yet to look which files release 1.2 consists of"},
+		"nobody has looked at them": {both(both(published("1.2", "new"), newer), func(s *Snapshot) { s.Published.Checked = "" }), Wait, "the leader has not yet looked up the files of release 1.2"},
 		"nobody has looked, and none has to install them": {both(both(published("1.2", "new"), newer), func(s *Snapshot) {
 			s.Published.Checked, s.Present = "", map[int]record.Presence{}
 			for _, lrn := range s.Servers {
 				s.Present[lrn] = record.Presence{Version: "1.2"}
 			}
-		}), Warn, "its worker is of 1.2, not of 1.1"},
+		}), Warn, "its worker has version 1.2, not 1.1"},
 		"refused, and asked for": {both(published("1.2", "new"), func(s *Snapshot) {
 			s.Target = &record.Target{Version: "1.2", Passed: "1.1"}
 			s.Refused.Releases = []record.Refusal{{Version: "1.2", Why: "it has no package"}}
@@ -43,7 +43,7 @@ func TestDigests(t *testing.T) {
 		"an older one than the one that is refused": {both(both(published("1.2", "new"), newer), func(s *Snapshot) {
 			s.Refused.Releases = []record.Refusal{{Version: "1.3", Why: "it has no package"}}
 		}), Start, "1.2"},
-		"of another release":             {both(published("1.1", "old"), newer), Wait, "the leader has yet to look which files release 1.2 consists of"},
+		"of another release":             {both(published("1.1", "old"), newer), Wait, "the leader has not yet looked up the files of release 1.2"},
 		"up to date":                     {published("1.1", "old"), Wait, "up to date"},
 		"replaced":                       {published("1.1", "new"), Wait, "the files of release 1.1 were replaced"},
 		"replaced, and a server added":   {both(published("1.1", "new"), added), Wait, "the files of release 1.1 were replaced"},

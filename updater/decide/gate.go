@@ -9,8 +9,15 @@ import (
 	"bijou/updater/record"
 )
 
-// decideGate opens the gate of a barrier: all servers have come to the step of at, and may go on.
-func (s Snapshot) decideGate(now time.Time, at record.Status) Action {
+// isGateDue reports whether all servers have reached a step whose gate is not open. slowest is the record of the
+// server that is furthest behind.
+func (s Snapshot) isGateDue(slowest record.Status) bool {
+	return slowest.Step > s.Gate.OpenStep(*s.Current)
+}
+
+// openGate returns the action that opens the gate of a step. All servers have reached that step. The argument
+// at is the record of the slowest server.
+func (s Snapshot) openGate(now time.Time, at record.Status) Action {
 	r := s.Current
 	g := record.Gate{
 		Request:   r.ID,
@@ -25,7 +32,24 @@ func (s Snapshot) decideGate(now time.Time, at record.Status) Action {
 
 	return Action{
 		Verb:    Open,
-		Why:     fmt.Sprintf("all servers have come to step %d", at.Step),
+		Why:     fmt.Sprintf("all servers have reached step %d", at.Step),
 		Changes: []updater.Change{updater.Put(keys.Gate, g)},
 	}
+}
+
+// slowestRecord returns the record of the server that is furthest behind. Its Step is 0 if a server has no
+// record yet, and -1 if all servers have finished.
+func (s Snapshot) slowestRecord() (low record.Status) {
+	low.Step = -1
+	for _, lrn := range s.Current.Servers {
+		w, ok := s.workerRecord(lrn)
+		switch {
+		case !ok:
+			return record.Status{}
+		case !w.Finished && (low.Step < 0 || w.Step < low.Step):
+			low = w
+		}
+	}
+
+	return low
 }

@@ -9,21 +9,21 @@ import (
 	"bijou/updater/record"
 )
 
-// Look is how a look for releases has ended.
+// Look is the result of a check for releases.
 type Look struct {
-	Failure string // why it failed; "": it did not
-	Kind    string // of what kind that is, as record.CheckFailure has it
-	Missed  string // the version that servers would take, which cannot be had; "": none
+	Failure string // why the check failed, or ""
+	Kind    string // the kind of the failure, as in record.CheckFailure
+	Missed  string // the version that servers would install but that cannot be fetched, or ""
 	At      time.Time
-	Again   time.Time     // when the next one is
-	MaxAge  time.Duration // for how long looks may fail
-	Hint    string        // what to type once they have failed for longer
+	Again   time.Time     // the time of the next check
+	MaxAge  time.Duration // how long checks can fail before an alert
+	Hint    string        // the hint of that alert
 }
 
-// NoteLook records the result of a look for releases. was is the record of the last failure; nil if the
-// last look succeeded. It alerts once for each release that cannot be fetched, once when looks have failed
-// for too long, and once when that ends. The record holds which alerts were raised, and is written together
-// with them.
+// NoteLook returns the changes that record the result of a check for releases. The recorded failure is in
+// was, which is nil if the last check succeeded. NoteLook adds an alert once for each release that cannot be
+// fetched, once if checks have failed for too long, and once when checks work again. The record shows which
+// alerts were written, and is changed in the same transaction.
 func NoteLook(was *record.CheckFailure, l Look) []updater.Change {
 	if l.Failure == "" {
 		return endFailure(was, l)
@@ -38,19 +38,13 @@ func NoteLook(was *record.CheckFailure, l Look) []updater.Change {
 		Kind:    l.Kind,
 		At:      l.At,
 		Refused: before.Refused,
-		Since:   before.Since,
+		Since:   failingSince(before, l.At),
 		Tries:   before.Tries + 1,
 		Again:   l.Again,
 		Told:    before.Told,
 	}
 
-	if f.Since.IsZero() {
-		f.Since = before.At // a former version has written it
-	}
-	if f.Since.IsZero() || f.Since.After(l.At) {
-		f.Since = l.At
-	}
-
+	// Refused and Told record the alerts that were written, so that none is written twice.
 	var alerts []updater.Change
 	if l.Missed != "" && l.Missed != f.Refused {
 		f.Refused = l.Missed
@@ -67,8 +61,28 @@ func NoteLook(was *record.CheckFailure, l Look) []updater.Change {
 	return append([]updater.Change{updater.Put(keys.CheckFailure, f)}, alerts...)
 }
 
-// endFailure returns the changes that end a failure to look for releases. If an alert was sent about the
-// failure, they include one about its end.
+// failingSince returns the time since which checks have failed, for a check that has failed at the current
+// time. before is the recorded failure, or the zero value if the last check succeeded.
+func failingSince(before record.CheckFailure, now time.Time) time.Time {
+	since := before.Since
+	if since.IsZero() {
+		// Earlier versions did not record Since.
+		since = before.At
+	}
+
+	switch {
+	case since.IsZero():
+		// This is the first failure.
+		return now
+	case since.After(now):
+		// The clock was set back.
+		return now
+	}
+	return since
+}
+
+// endFailure returns the changes that record a successful check after a failure. If there was an alert about
+// the failure, the changes include an alert about its end.
 func endFailure(was *record.CheckFailure, l Look) []updater.Change {
 	if was == nil {
 		return nil
@@ -76,13 +90,13 @@ func endFailure(was *record.CheckFailure, l Look) []updater.Change {
 
 	changes := []updater.Change{updater.Remove(keys.CheckFailure)}
 	if was.Told {
-		why := fmt.Sprintf("releases can be looked for again, after %s", l.At.Sub(was.Since).Truncate(time.Second))
+		why := fmt.Sprintf("checks for releases succeed again, after %s", l.At.Sub(was.Since).Truncate(time.Second))
 		changes = append(changes, newLookAlert(record.AlertNoReleases, "", l.At, why))
 	}
 	return changes
 }
 
-// newLookAlert returns the alert of that kind and time.
+// newLookAlert returns the change that writes an alert of that kind and time.
 func newLookAlert(kind, version string, at time.Time, message string) updater.Change {
 	a := record.Alert{
 		ID:      fmt.Sprintf("%s-%d", kind, at.UnixNano()),
@@ -94,24 +108,25 @@ func newLookAlert(kind, version string, at time.Time, message string) updater.Ch
 	return updater.Put(keys.Alert(a.ID), a)
 }
 
-// NoteWithdrawn records the release that servers have although it is no longer published; now is nil if
-// there is none. It alerts once for each version.
-func NoteWithdrawn(was, now *record.Withdrawn, at time.Time) []updater.Change {
+// NoteWithdrawn returns the changes that record an installed release that is no longer published. The
+// recorded release is in was, and the release that this check has found is in found. Each is nil if there is
+// none. NoteWithdrawn adds an alert once for each version.
+func NoteWithdrawn(was, found *record.Withdrawn, at time.Time) []updater.Change {
 	switch {
-	case now == nil && was == nil:
+	case found == nil && was == nil:
 		return nil
-	case now == nil:
+	case found == nil:
 		return []updater.Change{updater.Remove(keys.Withdrawn)}
 	}
 
-	w := *now
+	w := *found
 	w.At = at
 	known := was != nil && was.Version == w.Version
 	if known {
 		w.At = was.At
-	}
-	if known && *was == w {
-		return nil
+		if *was == w {
+			return nil
+		}
 	}
 
 	changes := []updater.Change{updater.Put(keys.Withdrawn, w)}

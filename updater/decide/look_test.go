@@ -10,25 +10,26 @@ import (
 	"bijou/updater/record"
 )
 
-// TestNoteLook checks that lookups for releases that fail for too long are reported once, and their end
-// too if they were. Each letter is a lookup, one hour after the previous one. f fails and w succeeds. m
-// fails for a release that servers would take. l is a new leader whose clock is an hour ahead.
+// TestNoteLook checks that failing checks for releases are reported once if they fail for too long. In that
+// case their end is also reported once. Each letter is a check, one hour after the previous one: f fails, w
+// succeeds, and m fails for a release to which servers would update. l is a new leader whose clock is an hour
+// ahead.
 func TestNoteLook(t *testing.T) {
 	for what, tt := range map[string]struct {
 		looks  string
-		former bool // a former version has seen the first failure
+		former bool // a leader of an earlier version has recorded the first failure
 		want   string
 	}{
 		"well":                          {"www", false, ""},
 		"fails for a while":             {"fffw", false, ""},
-		"fails for a day":               {"wffffff", false, "6 no release could be looked for"},
-		"and is told once":              {"ffffffffff", false, "5 no release could be looked for"},
-		"and that it is over":           {"fffffffw", false, "5 no release could be looked for|8 looked for again, after 7h0m0s"},
-		"again":                         {"ffffffwffffff", false, "5 no release could be looked for|7 looked for again|12 no release could be looked for"},
-		"with another clock":            {"ffflll", false, "4 no release could be looked for"},
-		"a release cannot be had":       {"mmw", false, "1 release 1.2 is not taken"},
-		"for long":                      {"mmmmmm", false, "1 release 1.2 is not taken|5 no release could be looked for"},
-		"after one of a former version": {"ffffff", true, "4 no release could be looked for"},
+		"fails for a day":               {"wffffff", false, "6 all checks for releases have failed"},
+		"and is told once":              {"ffffffffff", false, "5 all checks for releases have failed"},
+		"and that it is over":           {"fffffffw", false, "5 all checks for releases have failed|8 succeed again, after 7h0m0s"},
+		"again":                         {"ffffffwffffff", false, "5 all checks for releases have failed|7 succeed again|12 all checks for releases have failed"},
+		"with another clock":            {"ffflll", false, "4 all checks for releases have failed"},
+		"a release cannot be had":       {"mmw", false, "1 cannot fetch release 1.2"},
+		"for long":                      {"mmmmmm", false, "1 cannot fetch release 1.2|5 all checks for releases have failed"},
+		"after one of a former version": {"ffffff", true, "4 all checks for releases have failed"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			var was *record.CheckFailure

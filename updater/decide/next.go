@@ -1,10 +1,9 @@
-// Package decide has the decisions of an update, as pure functions over a Snapshot of what the
-// store says at one revision: Next, what the leader does next; Recover, Retry, Halt and
-// Unregister, what follows from operators' commands; who is at fault when nothing moves. Load
-// reads a Snapshot; a leader completes it with its Observations.
+// Package decide makes the decisions of an update. Its functions are pure: each takes a Snapshot of the store
+// at one revision. Next returns the leader's next action. Recover, Retry, Halt and Unregister return the
+// changes that carry out an operator's command. ServersAtFault finds the servers that block an update.
 //
-// It writes nothing, and knows of workers what they have written. updater/leader and the
-// commands of multicall/neco import it.
+// Load reads a Snapshot. A leader adds its Observations, such as how long a server has been absent. The
+// package writes nothing, and sees only those facts about workers that the workers have written to the store.
 package decide
 
 import (
@@ -26,20 +25,20 @@ func Next(s Snapshot, now time.Time) Action {
 	case r == nil || r.Succeeded():
 		return s.nextIdle(now)
 	case r.Stop && !r.Ended():
-		return s.stopRequest(now, nil, cmp.Or(r.Why, stoppedByHand))
+		return s.stopRequest(now, noServers, cmp.Or(r.Why, stoppedByHand))
 	case r.Stop:
-		return newWait(time.Time{}, "stopped: "+r.Why)
+		return newWaitForChange("stopped: " + r.Why)
 	}
 
 	return s.nextWhileRunning(now)
 }
 
-// nextRequest decides whether to start an update now. It waits while there is no version to install, no
-// room for it, a pause, or a closed window.
+// nextRequest decides whether to start an update now. It waits if there is no version to install, not enough
+// free space for it, a pause, or a closed window.
 func (s Snapshot) nextRequest(now time.Time) Action {
-	s.Servers = s.seenServers()
+	s = s.withSeenServers()
 	if len(s.Servers) == 0 {
-		return newWait(time.Time{}, "no boot server is registered whose worker was seen")
+		return newWaitForChange("no worker of a registered boot server has ever been seen")
 	}
 
 	to, by, why := s.dueVersion()
@@ -47,18 +46,18 @@ func (s Snapshot) nextRequest(now time.Time) Action {
 
 	switch {
 	case to == "":
-		return newWait(time.Time{}, why)
+		return newWaitForChange(why)
 	case noRoom != nil:
 		return newWait(s.roomIsKnownUntil(now), noRoom.String())
 	case s.Pause != nil && s.Pause.IsOn(now):
-		a := newWait(time.Time{}, "paused: "+s.Pause.Why)
+		a := newWaitForChange("paused: " + s.Pause.Why)
 		if s.Pause.Until != nil {
 			a.Until = *s.Pause.Until
 		}
 		return a
 	case isAutomatic(by) && !s.Hurry && s.Config.WindowFault != "":
-		return newWait(time.Time{},
-			"the update window cannot be read here, so that it never opens: "+s.Config.WindowFault)
+		return newWaitForChange(
+			"cannot parse the update window, so it never opens: " + s.Config.WindowFault)
 	case isAutomatic(by) && !s.Hurry && s.Config.Window != nil && !s.Config.Window.IsOpen(now):
 		opens := s.Config.Window.NextOpening(now)
 		return newWait(opens, "the update window opens at "+opens.Format(time.RFC3339))
@@ -66,13 +65,13 @@ func (s Snapshot) nextRequest(now time.Time) Action {
 
 	digests, why := s.releaseDigests(to)
 	if why != "" {
-		return newWait(time.Time{}, why)
+		return newWaitForChange(why)
 	}
 
 	return s.startRequest(now, to, by, digests)
 }
 
-// The reasons for a request, as the history tells them.
+// The reasons for a request, in History.By.
 const (
 	byRelease  = "release"
 	byOperator = "operator"
@@ -82,12 +81,12 @@ const (
 	byItself   = "repair: auto"
 )
 
-// isAutomatic reports whether no operator has just asked for the request, so that it
-// waits for the update window.
+// isAutomatic reports whether the updater itself decided on the request. Such a request waits for the
+// update window.
 func isAutomatic(by string) bool { return by == byRelease || by == byServers || by == byItself }
 
-// dueVersion returns the version to install now, and the reason for it. If there is none, to is empty and
-// why says why.
+// dueVersion returns the version to install now, and the reason for it in the result by. If there is no
+// version to install, it returns an empty version, and the reason in the result why.
 func (s Snapshot) dueVersion() (to, by, why string) {
 	to, by, why = s.OfferedVersion()
 
@@ -113,13 +112,15 @@ func (s Snapshot) dueVersion() (to, by, why string) {
 	return "", "", UpToDate + ": " + s.Current.Version
 }
 
-// OfferedVersion returns the version that the servers should have. That is the operator's target until a
-// release appears that is newer than all of that time, and then the newest release. It is never older than
-// the servers' version, unless the operator has allowed that.
+// OfferedVersion returns the version that the servers should have. It is the operator's target, until a
+// release appears that is newer than all releases at the time of the operator's command. After that it is
+// the newest release. It is never older than the servers' version, unless the operator has allowed a
+// downgrade. by names the origin of the version, the operator or the release. If there is no version, to is
+// empty, and why is the reason.
 func (s Snapshot) OfferedVersion() (to, by, why string) {
 	if t := s.Target; t != nil && !(s.takesReleases() && release.Newer(s.Release, t.Passed)) {
 		if s.isOlder(t.Version) && !t.Downgrade {
-			return "", "", fmt.Sprintf("%s was asked for, but %s runs, and a downgrade was not allowed",
+			return "", "", fmt.Sprintf("%s was requested, but servers run %s, and the request does not allow a downgrade",
 				t.Version, s.currentVersion())
 		}
 		return t.Version, byOperator, ""
@@ -129,11 +130,11 @@ func (s Snapshot) OfferedVersion() (to, by, why string) {
 	case s.Config.SourceFault != "":
 		return "", "", "no updates: " + s.Config.SourceFault
 	case !s.takesReleases():
-		return "", "", "the environment is none: no updates"
+		return "", "", "env is none, so there are no updates"
 	case s.Release == "":
 		return "", "", "no release is known yet"
 	case s.isOlder(s.Release) && s.Current == nil:
-		return "", "", fmt.Sprintf("the newest release, %s, is older than %s, which runs",
+		return "", "", fmt.Sprintf("the newest release, %s, is older than %s, which the servers run",
 			s.Release, s.currentVersion())
 	case s.isOlder(s.Release):
 		return s.Current.Version, byRelease, ""
@@ -148,9 +149,9 @@ func (s Snapshot) takesReleases() bool {
 
 func (s Snapshot) isOlder(v string) bool { return release.Newer(s.currentVersion(), v) }
 
-// currentVersion returns the version that the servers have, as far as the leader knows. After a
-// recovery it is the one before the failed update: the failed release may have been withdrawn, and
-// the newest that is left is taken then, unless it is older than that.
+// currentVersion returns the version that the servers have, as far as the leader knows. After a recovery, it
+// is the version before the failed update. The failed release may have been withdrawn. In that case the
+// newest remaining release is installed, unless it is older than that version.
 func (s Snapshot) currentVersion() string {
 	if s.Current == nil && s.Recovery != nil {
 		return s.Recovery.Was
@@ -158,17 +159,17 @@ func (s Snapshot) currentVersion() string {
 	return cmp.Or(s.LastVersion(), s.OwnVersion)
 }
 
-// Refusal explains why the leader would not go to the version that an operator asks for;
-// "" if it would.
+// Refusal explains why the leader would not install the version that an operator requests. It returns "" if
+// the leader would install it.
 func (s Snapshot) Refusal(version string, downgrade bool) string {
 	if !s.isOlder(version) || downgrade {
 		return ""
 	}
-	return fmt.Sprintf("%s is older than %s, which the servers have", version, s.currentVersion())
+	return fmt.Sprintf("%s is older than %s, which the servers run", version, s.currentVersion())
 }
 
-// LastVersion returns the version of the last update, even of one that has failed: some servers may have
-// it. It is "" if there was none.
+// LastVersion returns the version of the last update, even if the update has failed, since some servers may
+// have that version. It returns "" if there was no update.
 func (s Snapshot) LastVersion() string {
 	if s.Current != nil {
 		return s.Current.Version
@@ -176,8 +177,8 @@ func (s Snapshot) LastVersion() string {
 	return s.LastTo
 }
 
-// startRequest returns the action that starts an update: it writes the request, its entry in the history
-// and an alert, and removes the wishes that the update fulfils.
+// startRequest returns the action that starts an update. It writes the request, its entry in the history
+// and an alert, and removes the operators' requests that the update fulfils.
 func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Digests) Action {
 	id := s.LastID + 1
 	r := record.Request{
@@ -219,7 +220,7 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 	h.Begin(r.Attempt, h.Who, now)
 	why := fmt.Sprintf("update of %s to %s (%s)", record.ListSomeServers(r.Servers), to, by)
 	if isBack {
-		why += ", back from " + s.Recovery.Failed + ", which did not succeed"
+		why += ", back from " + s.Recovery.Failed + ", which failed"
 	}
 	alert := Snapshot{Current: &r}.newAlert(now, record.AlertStarted, why+" begins")
 	changes := []updater.Change{
@@ -230,8 +231,9 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 	return Action{Verb: Start, Why: why, Changes: append(changes, s.forgetWishes(to)...)}
 }
 
-// forgetWishes returns the changes that remove the wishes and marks that a new update to that version
-// fulfils. A target of a different version goes, too: it must not come back when the configuration changes.
+// forgetWishes returns the changes that remove the operators' requests and the records that a new update to
+// that version makes obsolete. A target of a different version is also removed: otherwise it would take
+// effect again when the configuration changes.
 func (s Snapshot) forgetWishes(to string) []updater.Change {
 	var changes []updater.Change
 	forget := func(applies bool, key string) {
@@ -248,10 +250,11 @@ func (s Snapshot) forgetWishes(to string) []updater.Change {
 	return changes
 }
 
-// releaseDigests returns the digests for a request of that version, or the reason why the request cannot be
-// made. Without a source of releases there are no digests to compare.
+// releaseDigests returns the digests for a request of that version, or the reason why there can be no
+// request. Without a source of releases, there are no digests to compare.
 func (s Snapshot) releaseDigests(to string) (d record.Digests, why string) {
-	switch p, r := s.Published, s.Current; {
+	r := s.Current
+	switch {
 	case !s.Config.HasSource():
 		return d, ""
 	case s.Replaced() != "":
@@ -259,16 +262,17 @@ func (s Snapshot) releaseDigests(to string) (d record.Digests, why string) {
 	case s.RefusalOf(to) != nil:
 		return d, fmt.Sprintf("release %s is refused: %s", to, s.RefusalOf(to).Why)
 	case s.IsChecked(to):
-		return p.Digests, ""
+		return s.Published.Digests, ""
 	case r != nil && r.Sums != "" && release.Same(r.Version, to):
-		return r.Digests, "" // what servers have may be published no more
+		// The release that servers have may no longer be published.
+		return r.Digests, ""
 	}
 
-	return d, "the leader has yet to look which files release " + to + " consists of"
+	return d, "the leader has not yet looked up the files of release " + to
 }
 
-// IsChecked reports whether the leader knows the digests of the version, and has found that it can
-// be installed or need not be. A leader of a former version has not looked.
+// IsChecked reports whether the leader has recorded the digests of the version, and has found that the
+// version can be installed or is installed everywhere. Leaders of earlier versions did not check this.
 func (s Snapshot) IsChecked(version string) bool {
 	p := s.Published
 	if p == nil || !release.Same(p.Version, version) {
@@ -277,8 +281,8 @@ func (s Snapshot) IsChecked(version string) bool {
 	return p.Checked != "" || s.IsEverywhere(version)
 }
 
-// RefusalOf returns why the release of that version cannot be installed; nil if it can, or if
-// the leader has not looked.
+// RefusalOf returns the reason why the release of that version cannot be installed. It returns nil if it
+// can be installed, or if the leader has not checked it.
 func (s Snapshot) RefusalOf(version string) *record.Refusal {
 	for _, r := range s.Refused.Releases {
 		if release.Same(r.Version, version) {
@@ -288,8 +292,8 @@ func (s Snapshot) RefusalOf(version string) *record.Refusal {
 	return nil
 }
 
-// Refusals returns the refused releases that servers would have: those newer than theirs, and the
-// one that an operator asks for.
+// Refusals returns the refused releases that matter to the servers: releases newer than their version, and
+// the release that an operator has requested.
 func (s Snapshot) Refusals() (all []record.Refusal) {
 	to, _, _ := s.OfferedVersion()
 	for _, r := range s.Refused.Releases {
@@ -304,11 +308,11 @@ func (s Snapshot) Refusals() (all []record.Refusal) {
 // IsNews reports whether the version is newer than the servers' version.
 func (s Snapshot) IsNews(version string) bool { return release.Newer(version, s.currentVersion()) }
 
-// IsEverywhere reports whether all registered servers have that version, so that none has to
-// install it.
+// IsEverywhere reports whether all registered servers have that version, so that no server must install it.
+// It also returns true if the running or last update is to that version.
 func (s Snapshot) IsEverywhere(version string) bool {
 	if s.Current != nil && release.Same(s.Current.Version, version) {
-		return true // or it is being installed already
+		return true
 	}
 	return !slices.ContainsFunc(s.Servers, func(lrn int) bool {
 		return !release.Same(s.Present[lrn].Version, version)
@@ -316,8 +320,8 @@ func (s Snapshot) IsEverywhere(version string) bool {
 }
 
 // Replaced explains that the files of a release were replaced after servers have installed it, or after an
-// operator has named it as target. It returns an empty string if they were not. Such a release is a
-// different one under the same name.
+// operator has chosen it as target. The replaced release is a different one with the same version. Replaced
+// returns "" if no files were replaced.
 func (s Snapshot) Replaced() string {
 	p := s.Published
 	was := ""
@@ -335,7 +339,7 @@ func (s Snapshot) Replaced() string {
 		return ""
 	}
 
-	return fmt.Sprintf("the files of release %s were replaced: the digest of its %s is %s now, not %s; publish them as another version, or take them as they are: neco update --to %s",
+	return fmt.Sprintf("the files of release %s were replaced: the digest of its %s is %s now, not %s; publish them as a different version, or accept them: neco update --to %s",
 		p.Version, release.SumsFile, record.ShortDigest(p.Sums), record.ShortDigest(was), p.Version)
 }
 

@@ -11,20 +11,16 @@ import (
 	"bijou/updater/record"
 )
 
-// How long the leader waits beyond others: for a server whose presence is gone to come
-// back (a worker that hands over to its successor is gone for a moment), and, after the
-// workers' own time-out, for one of them to report what is the matter.
-const (
-	absenceTimeout = 10 * time.Second
-	StallGrace     = 30 * time.Second
-)
+// absenceTimeout is how long a server can be without a presence before it counts as absent. A worker that hands
+// over to its successor has no presence for a moment.
+const absenceTimeout = 10 * time.Second
 
-// lostTimeout is how long an installed version may take to start: a little longer than
-// its predecessor waits, which reports the reason if it still lives.
+// lostTimeout is how long a newly installed version can take to start. It is a little longer than the wait of
+// its predecessor, which reports the reason if it is still running.
 const lostTimeout = record.HandOverTimeout + 5*time.Second
 
-// nextWhileRunning decides the leader's action while an update runs. Failures come first, then the end of
-// the update, gates, and stalls.
+// nextWhileRunning decides the leader's action while an update runs. It first looks for failures, then for
+// the end of the update, missing servers, gates to open, and stalls.
 func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	if failed, why := s.failedServers(now); len(failed) > 0 {
 		return s.stopRequest(now, failed, why)
@@ -41,19 +37,19 @@ func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	if missing := s.serversSince(s.Absent, absenceTimeout, now); !slices.Equal(missing, s.Current.Missing) {
 		return s.warnMissing(now, missing)
 	}
-	if slowest.Step > s.Gate.OpenStep(*s.Current) {
-		return s.decideGate(now, slowest)
+	if s.isGateDue(slowest) {
+		return s.openGate(now, slowest)
 	}
 	if lost := s.serversSince(s.HandingOver, lostTimeout, now); len(lost) > 0 {
-		return s.stopRequest(now, lost, fmt.Sprintf("server %s has installed %s, which does not come up there: no worker of it has begun within a minute",
+		return s.stopRequest(now, lost, fmt.Sprintf("server %s installed %s, but no worker of that version started there within a minute",
 			record.ListSomeServers(lost), s.Current.Version))
 	}
 
-	deadline := s.lastMoveAt().Add(s.Config.WorkerTimeout + StallGrace)
+	deadline := s.stallDeadline()
 	if !now.Before(deadline) {
 		atFault, why := s.describeStall()
 		return s.stopRequest(now, atFault,
-			fmt.Sprintf("nothing has moved for %s; %s", s.Config.WorkerTimeout, why))
+			fmt.Sprintf("no progress for %s; %s", s.Config.WorkerTimeout, why))
 	}
 
 	if waited := now.Sub(s.lastMoveAt()).Truncate(time.Second); s.owesNote(waited) {
@@ -71,46 +67,31 @@ func (s Snapshot) workerRecord(lrn int) (w record.Status, ok bool) {
 	return w, ok && w.IsFor(*s.Current)
 }
 
-// workerFailure returns the error that the server's worker has recorded in this attempt; "" if there is
-// none. A worker that ended at its installation, and whose successor has not come, cannot record one.
+// workerFailure returns the error that the server's worker has recorded in this attempt. It returns "" if
+// there is none. A worker that exited to install the release cannot record that its successor did not start,
+// so workerFailure reports this after lostTimeout.
 func (s Snapshot) workerFailure(lrn int, now time.Time) (w record.Status, why string) {
 	w, ok := s.workerRecord(lrn)
 	if ok && w.Error && w.Attempt == s.Current.Attempt {
-		return w, cmp.Or(w.Message, "it does not say why")
+		return w, cmp.Or(w.Message, "the worker gives no reason")
 	}
 
 	since, absent := s.Absent[lrn]
-	if s.StageSince.After(since) { // retried meanwhile
+	// A retry begins a new stage, and the absence counts from the beginning of that stage.
+	if s.StageSince.After(since) {
 		since = s.StageSince
 	}
 	if ok && w.Step == 0 && absent && !now.Before(since.Add(record.HandOverTimeout)) {
-		return w, fmt.Sprintf("no worker has been alive there for %s: that of %s has not taken over",
+		return w, fmt.Sprintf("no worker has been alive there for %s: the worker of %s has not taken over",
 			record.HandOverTimeout, s.Current.Version)
 	}
 
 	return w, ""
 }
 
-// slowestRecord returns the record of the server that is furthest behind. Its Step is 0 if a server has no
-// record yet, and -1 if all have finished.
-func (s Snapshot) slowestRecord() (low record.Status) {
-	low.Step = -1
-	for _, lrn := range s.Current.Servers {
-		w, ok := s.workerRecord(lrn)
-		switch {
-		case !ok:
-			return record.Status{}
-		case !w.Finished && (low.Step < 0 || w.Step < low.Step):
-			low = w
-		}
-	}
-
-	return low
-}
-
 func (s Snapshot) lateServers() []int { return s.serversBehind(s.slowestRecord().Step + 1) }
 
-// serversSince returns the request's servers for which something has lasted for so long.
+// serversSince returns the request's servers whose time in since is at least timeout ago.
 func (s Snapshot) serversSince(since map[int]time.Time, timeout time.Duration, now time.Time) (all []int) {
 	for _, lrn := range s.Current.Servers {
 		if at, lasts := since[lrn]; lasts && !now.Before(at.Add(timeout)) {
@@ -120,8 +101,8 @@ func (s Snapshot) serversSince(since map[int]time.Time, timeout time.Duration, n
 	return all
 }
 
-// wakeTime returns when the leader must decide again although no record has changed: when a timeout ends, or the
-// wait must be recorded, at the deadline at the latest.
+// wakeTime returns when the leader must decide again even if no record changes. That is when a timeout ends
+// or when the wait must be recorded, whichever comes first, and at the latest the deadline.
 func (s Snapshot) wakeTime(now, deadline time.Time) time.Time {
 	wake := deadline
 	noteDue := s.lastMoveAt().Add(s.recordedWait() + s.noteInterval())
@@ -143,7 +124,8 @@ func (s Snapshot) wakeTime(now, deadline time.Time) time.Time {
 	return wake
 }
 
-// soonerOf returns at if it lies between now and the deadline, and the deadline otherwise.
+// soonerOf returns the time at if that time lies between now and the deadline. Otherwise it returns the
+// deadline.
 func soonerOf(now, at, deadline time.Time) time.Time {
 	if at.After(now) && at.Before(deadline) {
 		return at
@@ -151,8 +133,8 @@ func soonerOf(now, at, deadline time.Time) time.Time {
 	return deadline
 }
 
-// warnMissing returns the action that records which servers have no live worker. If there are new ones, it
-// sends an alert about them.
+// warnMissing returns the action that records which servers have no live worker. If servers were added, it
+// also writes an alert about them.
 func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	r := *s.Current
 	r.Missing = missing
@@ -161,7 +143,7 @@ func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	})
 	a := Action{Verb: Warn, Changes: []updater.Change{updater.Put(keys.Current, r)}}
 	if len(gone) == 0 {
-		a.Why = "servers are back"
+		a.Why = "the servers are back"
 		return a
 	}
 
@@ -173,7 +155,7 @@ func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	return a
 }
 
-// otherPlans returns the servers whose plan differs from that of the first server, or of the release.
+// otherPlans returns the servers whose plan differs from the plan of the first server or of the release.
 func (s Snapshot) otherPlans() (others []int, why string) {
 	first := -1
 	names := map[int]string{}
@@ -192,7 +174,7 @@ func (s Snapshot) otherPlans() (others []int, why string) {
 		name := cmp.Or(names[w.Step], w.StepName)
 		if record.Differ(plan, w.Plan) || name != w.StepName {
 			others = append(others, lrn)
-			why = fmt.Sprintf("server %d has another plan than server %d: its digest is %s, not %s; its step %d is %s, not %s",
+			why = fmt.Sprintf("server %d has a different plan from server %d: its digest is %s, not %s; its step %d is %s, not %s",
 				lrn, first, record.ShortDigest(w.Plan), record.ShortDigest(plan), w.Step, w.StepName, name)
 			continue
 		}
@@ -216,8 +198,11 @@ func (s Snapshot) finishRequest(now time.Time) Action {
 	}
 }
 
-// stopRequest returns the action that stops the update. It shortens the reason, since a stop that exceeds
-// one transaction would never be committed.
+// noServers are the servers at fault if an operator has stopped the update.
+var noServers []int
+
+// stopRequest returns the action that stops the update. It shortens the reason: a change that exceeds the
+// limits of a transaction could never be committed.
 func (s Snapshot) stopRequest(now time.Time, servers []int, why string) Action {
 	why = record.Shorten(why, record.MaxText)
 	r := *s.Current
@@ -230,8 +215,8 @@ func (s Snapshot) stopRequest(now time.Time, servers []int, why string) Action {
 	return Action{Verb: Stop, Why: why, Changes: s.endRequest(now, r, alert)}
 }
 
-// endRequest returns the changes that end a request, for one transaction. So the request, its entry in the
-// history and the alert always agree.
+// endRequest returns the changes that end a request. They must be written in one transaction, so that the
+// request, its entry in the history and the alert always agree.
 func (s Snapshot) endRequest(now time.Time, r record.Request, alert record.Alert) []updater.Change {
 	h := s.Entry
 	a := record.Attempt{Number: r.Attempt, Result: alert.Kind, Why: r.Why, StartedAt: r.AttemptAt, EndedAt: &now}
@@ -256,5 +241,5 @@ func (s Snapshot) newAlert(now time.Time, kind, message string) record.Alert {
 	}
 }
 
-// maxMessage has room for a reason, the words before it, and what to type.
+// maxMessage limits an alert's message: a reason, the words before it, and a hint.
 const maxMessage = record.MaxText + 768

@@ -8,20 +8,20 @@ import (
 	"bijou/updater/record"
 )
 
-// Observations has what a leader has seen since it leads, by its own clock.
+// Observations holds what a leader has observed since its election, by its own clock.
 type Observations struct {
 	clock        clock.Clock
 	absentSince  map[int]time.Time // servers without a presence
-	handingSince map[int]time.Time // servers that hand over
+	handingSince map[int]time.Time // servers that hand over to an installed version
 	stage        stage
-	stageSince   time.Time     // when the stage was seen first
-	waitedBefore time.Duration // for how long nothing had moved by then, as another leader has recorded
-	witnessed    bool          // the stage before was seen, too, so that stageSince is when something has moved
-	afterOutage  bool          // the store has not answered since the last update
+	stageSince   time.Time     // when the stage was first seen
+	waitedBefore time.Duration // the time without progress before stageSince, as recorded by another leader
+	witnessed    bool          // the previous stage was also seen, so stageSince is the time of the last progress
+	afterOutage  bool          // the store could not be reached since the last Update
 }
 
-// NewObservations returns the observations of a leader that begins; afterOutage says that the store was
-// away before, as NoteOutage does.
+// NewObservations returns the observations of a new leader. afterOutage says that the store could not be
+// reached before, as after [Observations.NoteOutage].
 func NewObservations(afterOutage bool) *Observations {
 	return &Observations{
 		clock:        clock.New(),
@@ -31,22 +31,23 @@ func NewObservations(afterOutage bool) *Observations {
 	}
 }
 
-// NoteOutage notes that the store has not answered: servers may still be coming back, too.
+// NoteOutage records that the store could not be reached. The servers may also need time to come back.
 func (m *Observations) NoteOutage() {
 	m.afterOutage = true
 }
 
-// WallTime returns when the machine's clock shows a time that Now has led to.
+// WallTime converts a time that is based on Now to the host's clock.
 func (m *Observations) WallTime(t time.Time) time.Time { return m.clock.ToWall(t) }
 
-// Now returns the present time. While an update runs that time goes on evenly, so that no server seems late
-// or missing because somebody sets the clock. Otherwise it is the machine's clock, which the update window
-// is about.
+// Now returns the current time. While an update runs, it uses a steady clock, so that setting the host's
+// clock does not make a server seem late or missing. Otherwise it uses the host's clock, to which the update
+// window refers.
 func (m *Observations) Now(r *record.Request) time.Time {
 	if r == nil || r.Ended() {
 		was := m.clock.Now()
 		m.clock = clock.New()
-		if m.clock.Now().Sub(was).Abs() > time.Second { // the absences are by the clock of before
+		// If the host's clock was set, the recorded times of absences are by the old clock.
+		if m.clock.Now().Sub(was).Abs() > time.Second {
 			clear(m.absentSince)
 		}
 		clear(m.handingSince)
@@ -55,14 +56,14 @@ func (m *Observations) Now(r *record.Request) time.Time {
 	return m.clock.Now().UTC()
 }
 
-// ForgetServers forgets since when servers are absent or hand over.
+// ForgetServers forgets all absent servers, and all servers that hand over.
 func (m *Observations) ForgetServers() {
 	clear(m.absentSince)
 	clear(m.handingSince)
 }
 
-// Update adds to a snapshot how long its facts have lasted. Time during which the store was away does not
-// count against any server.
+// Update adds to the snapshot how long its facts have lasted. It does not count the time of a store outage
+// against any server.
 func (m *Observations) Update(s *Snapshot, present map[int]record.Presence, now time.Time) {
 	if m.afterOutage {
 		m.afterOutage = false
@@ -80,7 +81,7 @@ func (m *Observations) Update(s *Snapshot, present map[int]record.Presence, now 
 	s.Witnessed = m.witnessed
 }
 
-// stage is how far an attempt at a request has come.
+// stage is the progress of an attempt at a request.
 type stage struct{ id, attempt, gate, progress int }
 
 func newStage(s Snapshot) stage {
@@ -91,25 +92,29 @@ func newStage(s Snapshot) stage {
 	return stage{id: r.ID, attempt: r.Attempt, gate: s.Gate.OpenStep(*r), progress: r.Progress(s.Workers)}
 }
 
-// updateStage notes when the update has come to its present stage. After a new leader's first look, the time
-// that was recorded as waited counts, too.
-func (m *Observations) updateStage(s Snapshot, at time.Time) {
-	switch now := newStage(s); {
-	case now == stage{}:
-		m.stage = now
+// updateStage records the time of a new stage. If the leader is new, it keeps the wait that a previous leader has
+// recorded.
+func (m *Observations) updateStage(s Snapshot, now time.Time) {
+	present := newStage(s)
+	switch present {
+	case stage{}:
+		// There is no update.
+		m.stage = present
 		m.stageSince = time.Time{}
 		m.waitedBefore = 0
 		m.witnessed = false
-	case now != m.stage:
-		m.witnessed = now.id == m.stage.id && now.attempt == m.stage.attempt
-		m.stage = now
-		m.stageSince = at
+	case m.stage:
+		// No server has made progress.
+	default:
+		m.witnessed = present.id == m.stage.id && present.attempt == m.stage.attempt
+		m.stage = present
+		m.stageSince = now
 		m.waitedBefore = s.recordedWait()
 	}
 }
 
-// trackSince keeps, for each server for which the condition holds, the time since when it does. It forgets
-// all others.
+// trackSince keeps, for each server for which the condition holds, the time since which it holds. It
+// removes all other servers.
 func trackSince(since map[int]time.Time, lrns []int, now time.Time, holds func(lrn int) bool) map[int]time.Time {
 	for lrn := range since {
 		if !slices.Contains(lrns, lrn) || !holds(lrn) {
@@ -126,7 +131,7 @@ func trackSince(since map[int]time.Time, lrns []int, now time.Time, holds func(l
 	return since
 }
 
-// trackHandovers tracks since when servers hand over to another binary.
+// trackHandovers tracks since when servers have been handing over to an installed version.
 func trackHandovers(s Snapshot, handing map[int]time.Time, now time.Time) map[int]time.Time {
 	var lrns []int
 	if s.Current != nil {
@@ -146,9 +151,9 @@ func (s Snapshot) expectedServers() []int {
 	return s.Current.Servers
 }
 
-// trackAbsent counts a server's absence from the time at which this leader first saw it, since a new leader
-// knows nothing of earlier times. Servers that a previous leader has reported as missing count as absent
-// for long.
+// trackAbsent tracks since when servers have been absent. A server's absence counts from the time at which
+// this leader first saw it, since a new leader knows nothing about earlier times. Servers that a previous
+// leader has reported as missing already count as absent for absenceTimeout.
 func trackAbsent(
 	s Snapshot,
 	present map[int]record.Presence,

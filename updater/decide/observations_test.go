@@ -10,8 +10,8 @@ import (
 	"bijou/updater/record"
 )
 
-// TestMemory checks what a leader has seen itself: when something last moved, and which servers are
-// handing over. Time in which the store was away does not count.
+// TestMemory checks the observations of a leader: the time of the last progress, and the servers that are
+// handing over. The time of a store outage does not count.
 func TestMemory(t *testing.T) {
 	m := NewObservations(false)
 	tell := func(after time.Duration, s Snapshot) Snapshot {
@@ -42,8 +42,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// TestLeadersTime checks that a leader's time is steady while an update runs, even if its machine's
-// clock is set. Without an update, the machine's clock counts.
+// TestLeadersTime checks that a leader's time is steady while an update runs, even if its host's clock is
+// set. Without an update, its time is that of the host's clock.
 func TestLeadersTime(t *testing.T) {
 	hourAgo := clock.StartAt(time.Now().Add(-time.Hour))
 	for _, tt := range []struct {

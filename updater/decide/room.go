@@ -12,24 +12,25 @@ import (
 	"bijou/updater/release"
 )
 
-// roomReserve is what an update leaves free on each file system that it writes to, in bytes.
+// roomReserve is the number of bytes that an update leaves free on each file system to which it writes.
 const roomReserve = 64 << 20
 
-// maxRoomAge is how old what a server says of its room may be. What is older counts as unknown, so that
-// a worker that can no longer look holds up nobody for ever.
+// maxRoomAge limits the age of a server's report about its free space. An older report is ignored, so that a
+// worker that can no longer measure its free space does not block updates forever.
 const maxRoomAge = time.Hour
 
-// NoRoom explains that servers have no room for the version that they would take next; nil if they
-// have, if nobody knows, or if nothing would begin anyway.
+// NoRoom explains that servers do not have enough free space for the next version. It returns nil if they
+// have enough, if this is unknown, or if no update would begin anyway.
 func (s Snapshot) NoRoom(now time.Time) *record.NoRoom {
 	if s.Current != nil && !s.Current.Succeeded() {
 		return nil
 	}
 
-	s.Servers = s.seenServers()
+	s = s.withSeenServers()
 	to, by, _ := s.dueVersion()
 	if by == byRepair || by == byItself {
-		return nil // it brings back what was there
+		// A repair only restores files of the installed version.
+		return nil
 	}
 
 	lacks := s.Lacks(to, now)
@@ -53,14 +54,16 @@ func (s Snapshot) isToldNoRoom(version string) bool {
 	return s.ToldNoRoom != nil && release.Same(s.ToldNoRoom.Version, version)
 }
 
-// seenServers returns the registered servers whose worker was ever seen.
-func (s Snapshot) seenServers() []int {
-	return slices.DeleteFunc(slices.Clone(s.Servers), func(lrn int) bool {
+// withSeenServers returns the snapshot as if only those servers were registered whose worker has been seen at
+// least once. An update only begins on these.
+func (s Snapshot) withSeenServers() Snapshot {
+	s.Servers = slices.DeleteFunc(slices.Clone(s.Servers), func(lrn int) bool {
 		return slices.Contains(s.Unseen, lrn)
 	})
+	return s
 }
 
-// reportNoRoom returns the action that sends an alert about missing room, once for each version. It returns
+// reportNoRoom returns the action that writes an alert about missing space, once for each version. It returns
 // false if there is nothing to report.
 func (s Snapshot) reportNoRoom(now time.Time) (Action, bool) {
 	n := s.NoRoom(now)
@@ -84,7 +87,8 @@ func (s Snapshot) reportNoRoom(now time.Time) (Action, bool) {
 	}, true
 }
 
-// roomIsKnownUntil returns when the first of the servers' words about their room becomes too old.
+// roomIsKnownUntil returns the time at which the first of the servers' reports about free space becomes too
+// old.
 func (s Snapshot) roomIsKnownUntil(now time.Time) (at time.Time) {
 	for _, lrn := range s.Servers {
 		old := s.Inventories[lrn].At.Add(maxRoomAge)
@@ -96,15 +100,16 @@ func (s Snapshot) roomIsKnownUntil(now time.Time) (at time.Time) {
 	return at
 }
 
-// Lacks returns the file systems of servers that have less room than the version needs, as far as both are
-// known. It counts only the room that an update takes for certain.
+// Lacks returns the servers' file systems that have less free space than the version needs, as far as both
+// are known. It counts only space that the update is certain to need.
 func (s Snapshot) Lacks(version string, now time.Time) (all []record.Lack) {
 	n := s.Needs
 	if n == nil || version == "" || !release.Same(n.Version, version) {
 		return nil
 	}
 	if p := s.Published; p != nil && release.Same(p.Version, version) && record.Differ(p.Sums, n.Sums) {
-		return nil // its files were replaced
+		// The files of the release were replaced, so the recorded needs are for other files.
+		return nil
 	}
 
 	for _, lrn := range s.Servers {
@@ -118,7 +123,7 @@ func (s Snapshot) Lacks(version string, now time.Time) (all []record.Lack) {
 	return all
 }
 
-// lacksOf returns the places on one server's disks that have less room than the update needs there.
+// lacksOf returns the file systems of one server that have less free space than the update needs there.
 func lacksOf(lrn int, p record.Presence, i record.Inventory, n record.Needs) (all []record.Lack) {
 	u := newRoomUse(i.Room)
 	gets, _ := release.ParsePackage(p.Package)
@@ -139,14 +144,15 @@ func lacksOf(lrn int, p record.Presence, i record.Inventory, n record.Needs) (al
 	return all
 }
 
-// roomUse follows how many bytes an update takes on each file system of a server.
+// roomUse adds up how many bytes an update needs on each file system of a server. The keys of the maps used
+// and most are indexes of the server's rooms.
 type roomUse struct {
-	at   map[string]int // by what is put there, which file system it is
-	used map[int]int64
-	most map[int]int64
+	at   map[string]int // the index of the file system, by element of Room.For
+	used map[int]int64  // the current use
+	most map[int]int64  // the maximum use so far
 }
 
-// newRoomUse returns the use of the places, which is none at first.
+// newRoomUse returns a roomUse of these file systems, with nothing used yet.
 func newRoomUse(rooms []record.Room) roomUse {
 	u := roomUse{at: map[string]int{}, used: map[int]int64{}, most: map[int]int64{}}
 	for i, r := range rooms {
@@ -158,8 +164,8 @@ func newRoomUse(rooms []record.Room) roomUse {
 	return u
 }
 
-// add takes room in the place for such files, or gives it back if size is negative. It ignores places of
-// which nobody knows the room.
+// add counts size bytes as used on the file system for files of a kind, which is an element of Room.For. A
+// negative size frees them. It ignores files whose file system is unknown.
 func (u roomUse) add(what string, size int64) {
 	at, known := u.at[what]
 	if !known {
@@ -169,8 +175,8 @@ func (u roomUse) add(what string, size int64) {
 	u.most[at] = max(u.most[at], u.used[at])
 }
 
-// addRelease follows the installation of the program: its package is unpacked, tried, and put in place
-// of the one before. The package stays.
+// addRelease adds the space for installing the program. Its package is unpacked, tried, and put in place of
+// the previous program. The package itself stays.
 func (u roomUse) addRelease(p release.Package, size int64) {
 	into := record.RoomProgram
 	if p.Form == release.Deb {
@@ -183,8 +189,8 @@ func (u roomUse) addRelease(p release.Package, size int64) {
 	u.add(record.RoomDownloads, -size)
 }
 
-// addFile adds the room for a component's file: for the download and for the unpacked file. The component's
-// former file and the download are removed then.
+// addFile adds the space for a component's file: for the download and for the unpacked file. After that, the
+// component's previous file and the download are removed.
 func (u roomUse) addFile(f record.NeededFile, installed string) {
 	if installed == f.Sum {
 		return

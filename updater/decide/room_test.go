@@ -16,8 +16,8 @@ import (
 
 const gib = 1 << 30
 
-// roomy returns a fleet of servers of version 1.1 that are offered 1.2: a package of 1 GiB, and three
-// files. Everything is on one file system with that much free space.
+// roomy returns a fleet of servers of version 1.1 that are offered 1.2: a package of 1 GiB, and three files.
+// Everything is on one file system with the given free space.
 func roomy(free int64, change func(*Snapshot)) Snapshot {
 	pkg := "tarball/" + runtime.GOARCH
 	return base(func(s *Snapshot) {
@@ -55,8 +55,8 @@ func inventory(change func(i *record.Inventory)) func(*Snapshot) {
 	}
 }
 
-// TestLacks checks how much space an update needs at most at one time, and which servers lack it.
-// Unknown facts hold up no server.
+// TestLacks checks the largest space that an update needs at one time, and which servers do not have it.
+// Servers whose space is not known do not block the update.
 func TestLacks(t *testing.T) {
 	const needed = 7*gib + roomReserve // the release's package, and the largest file twice
 	lack := func(lrn int, at string, needed, free int64) record.Lack {
@@ -80,7 +80,7 @@ func TestLacks(t *testing.T) {
 		"too little, by one byte": {roomy(needed-1, nil), all},
 		"one server only":         {roomy(needed, inventory(func(i *record.Inventory) { i.Room[0].Free = 5 })), []record.Lack{lack(1, "/var/lib/neco", needed, 5)}},
 
-		// Facts that nobody knows.
+		// Cases without the facts: servers do not report space, or the release's needs are unknown.
 		"an older worker":              {roomy(0, func(s *Snapshot) { s.Inventories = map[int]record.Inventory{} }), nil},
 		"an older leader":              {roomy(0, func(s *Snapshot) { s.Needs = nil }), nil},
 		"the needs of another release": {roomy(0, func(s *Snapshot) { s.Needs.Version = "1.0" }), nil},
@@ -97,7 +97,7 @@ func TestLacks(t *testing.T) {
 		}), nil},
 		"a version of the same meaning": {roomy(needed-1, func(s *Snapshot) { s.Needs.Version = "1.02" }), all},
 
-		// Files that exist already, and files that stay.
+		// Cases with files that exist already, and with files that remain.
 		"all files are installed":      {roomy(2*gib+gib+roomReserve, inventory(func(i *record.Inventory) { i.Installed = map[string]string{"etcd": "e2", "vault": "v2", "cke": "c1"} })), []record.Lack{lack(2, "/var/lib/neco", needed, 3*gib+roomReserve), lack(10, "/var/lib/neco", needed, 3*gib+roomReserve)}},
 		"the release is there":         {roomy(needed-1, func(s *Snapshot) { s.Present[1] = record.Presence{Version: "1.2", Package: s.Present[1].Package} }), all[1:]},
 		"two were never installed":     {roomy(needed, inventory(func(i *record.Inventory) { i.Installed = map[string]string{"cke": "c1"} })), []record.Lack{lack(1, "/var/lib/neco", needed+2*gib, needed)}},
@@ -114,8 +114,8 @@ func TestLacks(t *testing.T) {
 	}
 }
 
-// TestNextWithoutRoom checks that a release is not begun while a server lacks space for it, that this
-// is reported once, and that nothing else is held up.
+// TestNextWithoutRoom checks that an update does not begin while a server lacks space for it, that this is
+// reported once, and that nothing else is delayed.
 func TestNextWithoutRoom(t *testing.T) {
 	told := func(s *Snapshot) { s.ToldNoRoom = &record.NoRoom{Version: "1.2", At: t0().Add(-time.Hour)} }
 	for what, tt := range map[string]struct {
@@ -124,16 +124,16 @@ func TestNextWithoutRoom(t *testing.T) {
 		until time.Time
 		why   string
 	}{
-		"it is reported":                         {roomy(gib, nil), Warn, time.Time{}, "no room for release 1.2: server 1 needs 7232 MiB at /var/lib/neco, where 1024 MiB are free; server 2 needs"},
-		"once":                                   {roomy(gib, told), Wait, t0().Add(maxRoomAge), "no room for release 1.2: server 1 needs"},
-		"also while paused":                      {roomy(gib, func(s *Snapshot) { s.Pause = &record.Pause{} }), Warn, time.Time{}, "no room"},
-		"of another release":                     {roomy(gib, func(s *Snapshot) { s.ToldNoRoom = &record.NoRoom{Version: "1.1.5"} }), Warn, time.Time{}, "no room"},
+		"it is reported":                         {roomy(gib, nil), Warn, time.Time{}, "not enough disk space for release 1.2: server 1 needs 7232 MiB in /var/lib/neco, where only 1024 MiB are free; server 2 needs"},
+		"once":                                   {roomy(gib, told), Wait, t0().Add(maxRoomAge), "not enough disk space for release 1.2: server 1 needs"},
+		"also while paused":                      {roomy(gib, func(s *Snapshot) { s.Pause = &record.Pause{} }), Warn, time.Time{}, "not enough disk space"},
+		"of another release":                     {roomy(gib, func(s *Snapshot) { s.ToldNoRoom = &record.NoRoom{Version: "1.1.5"} }), Warn, time.Time{}, "not enough disk space"},
 		"there is room again":                    {roomy(8*gib, told), Start, time.Time{}, "to 1.2 (release)"},
 		"there always was":                       {roomy(8*gib, nil), Start, time.Time{}, "to 1.2 (release)"},
 		"nobody knows":                           {roomy(gib, func(s *Snapshot) { s.Inventories = nil }), Start, time.Time{}, "to 1.2 (release)"},
 		"a newer release, of which nobody knows": {roomy(gib, func(s *Snapshot) { s.Release, s.Published.Version = "1.3", "1.3" }), Start, time.Time{}, "to 1.3 (release)"},
-		"an operator asks for it":                {roomy(gib, func(s *Snapshot) { told(s); s.Target = &record.Target{Version: "1.2"} }), Wait, t0().Add(maxRoomAge), "no room"},
-		"after recover":                          {roomy(gib, func(s *Snapshot) { told(s); s.Current, s.Recovery = nil, &record.Recovery{} }), Wait, t0().Add(maxRoomAge), "no room"},
+		"an operator asks for it":                {roomy(gib, func(s *Snapshot) { told(s); s.Target = &record.Target{Version: "1.2"} }), Wait, t0().Add(maxRoomAge), "not enough disk space"},
+		"after recover":                          {roomy(gib, func(s *Snapshot) { told(s); s.Current, s.Recovery = nil, &record.Recovery{} }), Wait, t0().Add(maxRoomAge), "not enough disk space"},
 		"a server whose worker was never seen":   {roomy(8*gib, func(s *Snapshot) { inventory(func(i *record.Inventory) { i.Room[0].Free = 0 })(s); s.Unseen = []int{1} }), Start, time.Time{}, "update of 2 and 10 to 1.2"},
 		"up to date":                             {roomy(gib, func(s *Snapshot) { s.Release = "1.1" }), Wait, time.Time{}, "up to date"},
 		"it runs":                                {roomy(gib, func(s *Snapshot) { s.Current = request(func(r *record.Request) { r.Version = "1.2" }) }), Wait, t0().Add(5 * time.Minute), ""},
@@ -158,7 +158,8 @@ func TestNextWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestNoRoomIsBounded checks that the record of servers without space is short, however many they are.
+// TestNoRoomIsBounded checks that the record of servers without space is short, even if there are many such
+// servers.
 func TestNoRoomIsBounded(t *testing.T) {
 	s := roomy(gib, nil)
 	one, p := s.Inventories[1], s.Present[1]
@@ -176,7 +177,7 @@ func TestNoRoomIsBounded(t *testing.T) {
 		t.Errorf("it writes %d bytes", n)
 	}
 	text := s.NoRoom(t0()).Why
-	if want := "too little room on server 3, 4, 5, "; !strings.Contains(text, want) || !strings.Contains(text, "and 1977 more") {
+	if want := "too little disk space on server 3, 4, 5, "; !strings.Contains(text, want) || !strings.Contains(text, "and 1977 more") {
 		t.Errorf("it says %q", text)
 	}
 

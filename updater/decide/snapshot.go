@@ -11,132 +11,183 @@ import (
 	"bijou/updater/record"
 )
 
-// Snapshot has what the leader has read at one revision, with what it has observed.
+// Snapshot is the state that the leader has read at one revision, together with its observations.
 type Snapshot struct {
 	Config     record.Config
 	OwnVersion string // the version of this updater
 	Servers    []int  // registered boot servers
-	Release    string // newest acceptable version; "" is none
-	// Published has the digests of a release, as the leader has found them last; nil: not known.
+	Release    string // newest acceptable version, or ""
+	// Published has the digests of the release that servers would install. It is nil if they are unknown.
 	Published *record.Published
-	Refused   record.Refusals   // as the leader has found at its last look
-	Withdrawn *record.Withdrawn // servers have a release that is published no more; nil: no
-	// CheckFailure is why the last look for releases failed; nil: it did not.
+	Refused   record.Refusals   // found at the leader's last check
+	Withdrawn *record.Withdrawn // the installed release, if it is no longer published
+	// CheckFailure explains why the last check for releases failed. It is nil if the check succeeded.
 	CheckFailure *record.CheckFailure
-	Needs        *record.Needs  // what a release needs, as the leader has found last; nil: not known
-	ToldNoRoom   *record.NoRoom // the release for which there was no room, once that was reported
+	Needs        *record.Needs  // the sizes of the next release's files; nil if they are unknown
+	ToldNoRoom   *record.NoRoom // the last report about missing space
 	Target       *record.Target
 	Pause        *record.Pause
 	Recovery     *record.Recovery
-	HandedOver   *record.HandOver // when the last leader made way that did not die; nil: none did
-	Current      *record.Request
-	Gate         record.Gate    // the one that was opened last, perhaps for another request
-	Entry        record.History // the history's entry of Current
-	LastID       int            // the number of the history's last entry
-	LastTo       string         // and its version, if there is no Current
-	Workers      map[int]record.Status
-	Contents     map[string]record.Contents
-	Hurry        bool // the next update does not wait for the window
-	Repair       *record.Repair
-	Degraded     record.Degraded // as the leader has written it last
-	Unseen       []int           // registered servers of which no worker was ever seen
-	Inventories  map[int]record.Inventory
-	Present      map[int]record.Presence
-	Twins        map[int]record.Twin // hosts that go by the LRN of another one, and do nothing
-	// Activities hold what workers say that they are doing. No decision is conditional on it.
+	// HandedOver records when a leader last gave up its lead without dying. It is nil if no leader has done
+	// this.
+	HandedOver *record.HandOver
+	Current    *record.Request
+	Gate       record.Gate    // the gate that was opened last, possibly for another request
+	Entry      record.History // the history's entry of Current
+	LastID     int            // the number of the history's last entry
+	// LastTo is the version of the history's last entry. It is only set if Current is nil.
+	LastTo      string
+	Workers     map[int]record.Status
+	Contents    map[string]record.Contents
+	Hurry       bool // the next update does not wait for the window
+	Repair      *record.Repair
+	Degraded    record.Degraded // the findings that the leader last wrote
+	Unseen      []int           // registered servers whose worker was never seen
+	Inventories map[int]record.Inventory
+	Present     map[int]record.Presence
+	Twins       map[int]record.Twin // hosts that use the LRN of another host, and do nothing
+	// Activities are the activities that workers report. No decision is conditional on them.
 	Activities map[int]record.Activity
-	// Absent holds since when the leader has seen no presence of servers, without those
-	// that are present.
+	// Absent maps each server without a presence to the time since which the leader has seen none.
 	Absent map[int]time.Time
-	// HandingOver holds since when the leader has seen servers wait for the version that
-	// they have installed.
+	// HandingOver maps each server that waits for its installed version to start to the time since which
+	// the leader has seen it wait.
 	HandingOver map[int]time.Time
-	// StageSince is when the leader has first seen the request at its present stage; zero: it
-	// does not know. If Witnessed, it has seen the stage before, too, so that this is when
-	// something has moved last, by its own clock.
+	// StageSince is when the leader first saw the request at its current stage, or zero if the leader has not
+	// seen the stage. If Witnessed is set, the leader has also seen the previous stage. StageSince is then
+	// the time of the last progress, by the leader's own clock.
 	StageSince time.Time
 	Witnessed  bool
-	// WaitedBefore is for how long nothing had moved by then, as another leader has recorded.
+	// WaitedBefore is the time without progress before StageSince, as recorded by another leader.
 	WaitedBefore time.Duration
 }
 
-// Verb names what an Action does.
+// Verb is the kind of an Action.
 type Verb string
 
 // The verbs of Next.
 const (
-	Wait  Verb = "wait"  // until something changes, or the time has come
-	Start Verb = "start" // make a request
-	// Open the gate of a step. It is conditional on Current only, since a server that has come to a step
-	// stays there.
+	Wait  Verb = "wait"  // wait until something changes, or until a given time
+	Start Verb = "start" // write a new request
+	// Open opens the gate of a step. It is conditional only on Current, since a server that has reached a
+	// step does not go back.
 	Open   Verb = "open"
-	Stop   Verb = "stop"   // stop the request, and report that
-	Warn   Verb = "warn"   // report servers that are missing or back, or what is degraded
-	Slow   Verb = "slow"   // report that nothing has moved for a while
-	Note   Verb = "note"   // record for the next leader for how long nothing has moved
-	Finish Verb = "finish" // report that all is done
+	Stop   Verb = "stop"   // stop the request, and report the stop
+	Warn   Verb = "warn"   // report servers that are missing or back, or new findings
+	Slow   Verb = "slow"   // report that there was no progress for a while
+	Note   Verb = "note"   // record the time without progress for the next leader
+	Finish Verb = "finish" // report that the update has succeeded
 )
 
-// Action is the one thing that the leader does next.
+// Action is the leader's next action.
 type Action struct {
 	Verb    Verb
-	Until   time.Time // Wait only; zero: whenever something changes
+	Until   time.Time // the end of a Wait; zero if only a change ends it
 	Why     string    // for operators
 	Changes []updater.Change
 }
 
 func newWait(until time.Time, why string) Action { return Action{Verb: Wait, Until: until, Why: why} }
 
-// Load reads the leader's and the operators' snapshot; own is this program's version. In
-// an Update the commit becomes conditional on everything that it has read, except
-// presences, inventories and claims. Keys below one prefix are read together.
+// newWaitForChange returns a Wait that only a change ends.
+func newWaitForChange(why string) Action { return newWait(time.Time{}, why) }
+
+// Load reads the snapshot of the leader and of operators' commands. own is the version of this program. In
+// an Update, the commit becomes conditional on everything that Load has read, except presences,
+// inventories, twins and claims.
 func Load(v *keyspace.View, own string) (s Snapshot, err error) {
 	s = Snapshot{OwnVersion: own}
-	fill := snapshotReader{view: v}
-	s.Config, fill.err = updater.LoadConfig(v)
-	infos := fill.list(keys.Infos)
-
-	statuses := fill.list(keys.Statuses)
-	s.Servers = registeredServers(infos)
-	fill.decodeKey(infos, keys.Release, &s.Release)
-	fill.decodeKey(infos, keys.Published, &s.Published)
-	fill.decodeKey(infos, keys.Refused, &s.Refused)
-	fill.decodeKey(infos, keys.Withdrawn, &s.Withdrawn)
-	fill.decodeKey(infos, keys.CheckFailure, &s.CheckFailure)
-	fill.decodeKey(infos, keys.Needs, &s.Needs)
-	fill.decodeKey(infos, keys.NoRoom, &s.ToldNoRoom)
-	fill.decodeKey(infos, keys.Target, &s.Target)
-
-	s.Hurry = fill.decodeKey(infos, keys.Hurry, new(string))
-	fill.decodeKey(infos, keys.Repair, &s.Repair)
-	fill.decodeKey(infos, keys.Degraded, &s.Degraded)
-	fill.peekLiveness(&s)
-	fill.decodeKey(infos, keys.Pause, &s.Pause)
-	fill.decodeKey(infos, keys.Recovery, &s.Recovery)
-	fill.decodeKey(infos, keys.HandedOver, &s.HandedOver)
-	fill.decodeKey(statuses, keys.Current, &s.Current)
-	fill.decodeKey(statuses, keys.Gate, &s.Gate)
-
-	if fill.err == nil {
-		s.Workers, fill.err = updater.DecodeByLRN[record.Status](statuses, keys.Workers)
+	if s.Config, err = updater.LoadConfig(v); err != nil {
+		return s, err
 	}
-	s.Contents = fill.readContents()
-	fill.readLastEntry(&s)
-	return s, fill.err
+	infos, err := v.List(keys.Infos)
+	if err != nil {
+		return s, err
+	}
+	statuses, err := v.List(keys.Statuses)
+	if err != nil {
+		return s, err
+	}
+
+	s.Servers = registeredServers(infos)
+	if err := s.decodeInfos(infos); err != nil {
+		return s, err
+	}
+	if err := s.decodeStatuses(statuses); err != nil {
+		return s, err
+	}
+	if err := s.peekLiveness(v); err != nil {
+		return s, err
+	}
+	if s.Contents, err = readContents(v); err != nil {
+		return s, err
+	}
+	if s.Current == nil {
+		err = s.readLastEntry(v)
+	} else {
+		err = s.readCurrentEntry(v)
+	}
+
+	return s, err
 }
 
-// peekLiveness reads the workers' records about themselves, and which servers' workers were never seen. It
-// makes no commit conditional on them.
-func (r *snapshotReader) peekLiveness(s *Snapshot) {
-	if r.err == nil {
-		s.Inventories, r.err = updater.PeekServers[record.Inventory](r.view, keys.Inventories)
+// decodeInfos decodes the keys below keys.Infos.
+func (s *Snapshot) decodeInfos(infos []keyspace.KeyValue) (err error) {
+	documents := []struct {
+		key  string
+		into any
+	}{
+		{keys.Release, &s.Release},
+		{keys.Published, &s.Published},
+		{keys.Refused, &s.Refused},
+		{keys.Withdrawn, &s.Withdrawn},
+		{keys.CheckFailure, &s.CheckFailure},
+		{keys.Needs, &s.Needs},
+		{keys.NoRoom, &s.ToldNoRoom},
+		{keys.Target, &s.Target},
+		{keys.Repair, &s.Repair},
+		{keys.Degraded, &s.Degraded},
+		{keys.Pause, &s.Pause},
+		{keys.Recovery, &s.Recovery},
+		{keys.HandedOver, &s.HandedOver},
 	}
-	if r.err == nil {
-		s.Present, r.err = updater.PeekServers[record.Presence](r.view, keys.Presences)
+	for _, d := range documents {
+		if _, err := decodeKey(infos, d.key, d.into); err != nil {
+			return err
+		}
 	}
 
-	if r.err == nil {
-		s.Twins, r.err = updater.PeekServers[record.Twin](r.view, keys.Twins)
+	s.Hurry, err = decodeKey(infos, keys.Hurry, new(string))
+	return err
+}
+
+// decodeStatuses decodes the keys below keys.Statuses.
+func (s *Snapshot) decodeStatuses(statuses []keyspace.KeyValue) (err error) {
+	if _, err := decodeKey(statuses, keys.Current, &s.Current); err != nil {
+		return err
+	}
+	if _, err := decodeKey(statuses, keys.Gate, &s.Gate); err != nil {
+		return err
+	}
+
+	s.Workers, err = updater.DecodeByLRN[record.Status](statuses, keys.Workers)
+	return err
+}
+
+// peekLiveness reads the workers' records about themselves, and finds the servers whose workers were never
+// seen. It does not make the commit conditional on these records.
+func (s *Snapshot) peekLiveness(v *keyspace.View) (err error) {
+	s.Inventories, err = updater.PeekServers[record.Inventory](v, keys.Inventories)
+	if err != nil {
+		return err
+	}
+	s.Present, err = updater.PeekServers[record.Presence](v, keys.Presences)
+	if err != nil {
+		return err
+	}
+	s.Twins, err = updater.PeekServers[record.Twin](v, keys.Twins)
+	if err != nil {
+		return err
 	}
 
 	var absent []int
@@ -145,15 +196,20 @@ func (r *snapshotReader) peekLiveness(s *Snapshot) {
 			absent = append(absent, lrn)
 		}
 	}
-	if r.err != nil || len(absent) == 0 {
-		return
+	if len(absent) == 0 {
+		return nil
 	}
 
-	var claims []keyspace.KeyValue
-	claims, r.err = r.view.ListUnguarded(keys.Claims) // they are long
+	// Claims are long, so they are listed only if a server is absent.
+	claims, err := v.ListUnguarded(keys.Claims)
+	if err != nil {
+		return err
+	}
 	s.Unseen = slices.DeleteFunc(absent, func(lrn int) bool {
 		return slices.ContainsFunc(claims, func(kv keyspace.KeyValue) bool { return kv.Key == keys.Claim(lrn) })
 	})
+
+	return nil
 }
 
 func registeredServers(infos []keyspace.KeyValue) (lrns []int) {
@@ -165,58 +221,55 @@ func registeredServers(infos []keyspace.KeyValue) (lrns []int) {
 	return record.SortServers(lrns)
 }
 
-// readContents reads the contents' records by name.
-func (r *snapshotReader) readContents() map[string]record.Contents {
+// readContents reads the records of contents, by name.
+func readContents(v *keyspace.View) (map[string]record.Contents, error) {
+	kvs, err := v.List(keys.AllContents)
+	if err != nil {
+		return nil, err
+	}
+
 	found := map[string]record.Contents{}
-	for _, kv := range r.list(keys.AllContents) {
-		name := strings.TrimPrefix(kv.Key, keys.AllContents)
-		found[name], r.err = keyspace.Decode[record.Contents](kv)
-		if r.err != nil {
-			return nil
+	for _, kv := range kvs {
+		c, err := keyspace.Decode[record.Contents](kv)
+		if err != nil {
+			return nil, err
 		}
+		found[strings.TrimPrefix(kv.Key, keys.AllContents)] = c
 	}
 
-	return found
+	return found, nil
 }
 
-// readLastEntry reads the history's entry of the current request. Only without a request does it read the
-// whole history.
-func (r *snapshotReader) readLastEntry(s *Snapshot) {
-	if s.Current != nil {
-		s.LastID = s.Current.ID
-		if r.err == nil {
-			s.Entry, _, r.err = keyspace.Load[record.History](r.view, keys.History(s.Current.ID))
-		}
-		return
+// readCurrentEntry sets Entry and LastID. The current request has the newest ID, so the history need not be
+// listed.
+func (s *Snapshot) readCurrentEntry(v *keyspace.View) (err error) {
+	s.LastID = s.Current.ID
+	s.Entry, _, err = keyspace.Load[record.History](v, keys.History(s.Current.ID))
+	return err
+}
+
+// readLastEntry sets LastID and LastTo if there is no current request.
+func (s *Snapshot) readLastEntry(v *keyspace.View) error {
+	kvs, err := v.List(keys.AllHistory)
+	if err != nil || len(kvs) == 0 {
+		return err
 	}
 
-	if kvs := r.list(keys.AllHistory); r.err == nil && len(kvs) > 0 {
-		var h record.History
-		r.err = keyspace.DecodeInto(kvs[len(kvs)-1], &h)
-		s.LastID = h.ID
-		s.LastTo = h.To
+	last, err := keyspace.Decode[record.History](kvs[len(kvs)-1])
+	if err != nil {
+		return err
 	}
+	s.LastID = last.ID
+	s.LastTo = last.To
+	return nil
 }
 
-// snapshotReader keeps its first error, and reads nothing after that.
-type snapshotReader struct {
-	view *keyspace.View
-	err  error
-}
-
-func (r *snapshotReader) list(prefix string) (kvs []keyspace.KeyValue) {
-	if r.err == nil {
-		kvs, r.err = r.view.List(prefix)
-	}
-	return kvs
-}
-
-// decodeKey decodes one of the listed keys into doc, which it leaves alone if the key is absent.
-func (r *snapshotReader) decodeKey(kvs []keyspace.KeyValue, key string, doc any) (found bool) {
+// decodeKey decodes one of the listed keys into doc. If the key is absent, it leaves doc unchanged and returns
+// false.
+func decodeKey(kvs []keyspace.KeyValue, key string, doc any) (found bool, err error) {
 	i := slices.IndexFunc(kvs, func(kv keyspace.KeyValue) bool { return kv.Key == key })
-	if r.err != nil || i < 0 {
-		return false
+	if i < 0 {
+		return false, nil
 	}
-	r.err = keyspace.DecodeInto(kvs[i], doc)
-	return true
+	return true, keyspace.DecodeInto(kvs[i], doc)
 }

@@ -11,14 +11,21 @@ import (
 	"bijou/updater/record"
 )
 
-// What a leader knows of a deadline it tells the next one by lengths of time: the two
-// clocks may differ by hours, and a deadline by the wrong one stops a sound update. How
-// that goes is drawn in docs/dev/stall-detection.md.
+// StallGrace is how much longer than the workers' own timeout the leader waits, so that a worker can report the
+// reason first.
+const StallGrace = 30 * time.Second
 
-// lastMoveAt returns when something has moved last, by this leader's even clock. If it
-// has not seen the move itself, nor has a leader recorded it, that is when it has first
-// seen the stage. Else the time that was recorded counts, as long as it agrees with the
-// wait that was recorded with it; if it does not, only the wait does.
+// stallDeadline returns when the leader stops an update that makes no progress.
+func (s Snapshot) stallDeadline() time.Time {
+	return s.lastMoveAt().Add(s.Config.WorkerTimeout + StallGrace)
+}
+
+// A leader records the wait for its successor as a duration. The clocks of the two can differ by hours, and a
+// deadline by the wrong clock would stop a healthy update. See docs/dev/stall-detection.md.
+
+// lastMoveAt returns the time of the last progress, by this leader's steady clock. If this leader has seen the
+// progress, or if no leader has recorded it, that is the time when it first saw the stage. Otherwise it is the
+// recorded time, if that agrees with the recorded wait. If they disagree, only the wait is used.
 func (s Snapshot) lastMoveAt() time.Time {
 	moved := s.recordedGate().At
 	if s.StageSince.IsZero() {
@@ -35,8 +42,8 @@ func (s Snapshot) lastMoveAt() time.Time {
 	return s.StageSince.Add(-waited)
 }
 
-// recordedGate returns the gate as leaders have recorded it in this attempt; before that,
-// one that says when the attempt began.
+// recordedGate returns the gate that a leader has recorded in this attempt. If there is none yet, it
+// returns a gate with the time when the attempt began.
 func (s Snapshot) recordedGate() record.Gate {
 	if s.Gate.IsAbout(*s.Current) {
 		return s.Gate
@@ -44,13 +51,13 @@ func (s Snapshot) recordedGate() record.Gate {
 	return record.Gate{At: s.Current.AttemptAt}
 }
 
-// isStageRecorded reports whether no server has moved since a leader wrote the gate, so that the wait in
-// the gate is still about the present state.
+// isStageRecorded reports whether no server has made progress since a leader wrote the gate, so that the
+// wait in the gate is still valid.
 func (s Snapshot) isStageRecorded() bool {
 	return s.recordedGate().Progress == s.Current.Progress(s.Workers)
 }
 
-// noteInterval returns how often the leader records for how long nothing has moved.
+// noteInterval returns how often the leader records the time without progress.
 func (s Snapshot) noteInterval() time.Duration { return min(s.Config.WorkerTimeout/4, time.Minute) }
 
 func (s Snapshot) recordedWait() time.Duration {
@@ -60,8 +67,8 @@ func (s Snapshot) recordedWait() time.Duration {
 	return time.Duration(s.recordedGate().Waited) * time.Second
 }
 
-// owesNote reports whether the present wait must be recorded, since the next leader would take it for much
-// shorter or longer than it is.
+// owesNote reports whether the leader must record the current wait, since the next leader would otherwise
+// assume a much shorter or longer one.
 func (s Snapshot) owesNote(waited time.Duration) bool {
 	recorded := s.recordedWait()
 	switch {
@@ -70,13 +77,14 @@ func (s Snapshot) owesNote(waited time.Duration) bool {
 	case waited >= recorded+s.noteInterval():
 		return true
 	case s.Witnessed:
-		return waited < recorded // the store was away
+		// After an outage of the store, the wait is shorter than the recorded one.
+		return waited < recorded
 	}
 
 	return !s.isStageRecorded()
 }
 
-// recordWait returns the action that records for how long nothing has moved. So a new leader knows it, too.
+// recordWait returns the action that records the time without progress for the next leader.
 func (s Snapshot) recordWait(waited time.Duration) Action {
 	return Action{
 		Verb:    Note,
@@ -85,7 +93,7 @@ func (s Snapshot) recordWait(waited time.Duration) Action {
 	}
 }
 
-// waitingGate returns the gate's record with the time for which nothing has moved.
+// waitingGate returns the gate's record with the time without progress.
 func (s Snapshot) waitingGate(waited time.Duration) record.Gate {
 	r := s.Current
 	return record.Gate{
@@ -102,11 +110,11 @@ func (s Snapshot) waitingGate(waited time.Duration) record.Gate {
 	}
 }
 
-// slowTimeout returns for how long nothing may move before an alert is sent.
+// slowTimeout returns the time without progress after which an alert is sent.
 func (s Snapshot) slowTimeout() time.Duration { return min(5*time.Minute, s.Config.WorkerTimeout/2) }
 
-// slowDeadline returns when an alert about a slow update is due. It is zero if the alert was sent at this
-// step, or if nothing was observed yet.
+// slowDeadline returns when an alert about a slow update is due. It is zero if the alert was already sent
+// at this step, or if nothing was observed yet.
 func (s Snapshot) slowDeadline() time.Time {
 	if s.StageSince.IsZero() || s.recordedGate().Slow {
 		return time.Time{}
@@ -114,14 +122,14 @@ func (s Snapshot) slowDeadline() time.Time {
 	return s.lastMoveAt().Add(s.slowTimeout())
 }
 
-// reportSlow returns the action that sends an alert about an update that has not moved for long.
+// reportSlow returns the action that writes an alert about an update without progress.
 func (s Snapshot) reportSlow(now time.Time) Action {
 	waited := now.Sub(s.lastMoveAt()).Truncate(time.Second)
 	gate := s.waitingGate(waited)
 	gate.Slow = true
 
 	atFault, why := s.describeStall()
-	message := fmt.Sprintf("update to %s is slow: nothing has moved for %s; %s", s.Current.Version, waited, why)
+	message := fmt.Sprintf("update to %s is slow: no progress for %s; %s", s.Current.Version, waited, why)
 	alert := s.newAlert(now, record.AlertSlow, withHint(message, diagnoseHint(atFault)))
 	alert.ID = fmt.Sprintf("%s-%d", alert.ID, gate.Step)
 	alert.Servers = record.Blame(atFault)
@@ -133,8 +141,8 @@ func (s Snapshot) reportSlow(now time.Time) Action {
 	}
 }
 
-// Activity returns the activity that the server's worker reports, or the wait at a barrier that follows
-// from the records. ok is false if nothing is known.
+// Activity returns the activity that the server's worker reports. If it reports none, Activity returns the
+// wait at a barrier that follows from the records. ok is false if the activity is unknown.
 func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 	w, answered := s.workerRecord(lrn)
 	if !answered || w.Finished {
@@ -150,7 +158,7 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 
 	switch {
 	case w.HandsOver():
-		a.Message = "has installed " + w.Version + " and waits for its worker to begin"
+		a.Message = "has installed " + w.Version + " and waits for the worker of that version to start"
 	case w.Step > 0 && len(late) > 0:
 		who := "server " + record.ListServers(late)
 		if len(late) > maxDescribed {
@@ -158,7 +166,7 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 		}
 		a.Kind = record.WaitBarrier
 		a.Servers = late
-		a.Message = "waits for " + who + " to come to this step"
+		a.Message = "waits for " + who + " to reach this step"
 	}
 
 	return a, a.Message != ""
@@ -174,8 +182,8 @@ func (s Snapshot) serversBehind(step int) (late []int) {
 	return late
 }
 
-// ServersAtFault returns the servers that keep the late ones from going on. A server that waits for others
-// is not at fault, but those others are.
+// ServersAtFault returns the servers that block the late ones. If a server waits for other servers, only
+// those are at fault.
 func (s Snapshot) ServersAtFault(late []int) (atFault []int) {
 	seen := map[int]bool{}
 	var follow func(lrn int)
@@ -191,7 +199,8 @@ func (s Snapshot) ServersAtFault(late []int) (atFault []int) {
 		switch {
 		case absent || a.Kind == "":
 			atFault = append(atFault, lrn)
-		case a.Kind == record.WaitQuorum: // their members are, whatever their workers do
+		case a.Kind == record.WaitQuorum:
+			// The servers' members are at fault, even if their workers are waiting.
 			atFault = append(atFault, a.Servers...)
 		default:
 			for _, other := range a.Servers {
@@ -203,21 +212,22 @@ func (s Snapshot) ServersAtFault(late []int) (atFault []int) {
 	for _, lrn := range late {
 		follow(lrn)
 	}
-	if len(atFault) == 0 { // they wait for nobody in particular, or for one another
+	// The late servers may wait for nobody in particular, or for one another.
+	if len(atFault) == 0 {
 		return late
 	}
 
 	return record.SortServers(atFault)
 }
 
-// maxDescribed is how many servers a message describes in detail, and maxDescription bounds the
-// words on one, in bytes.
+// maxDescribed is the maximum number of servers that a message describes in detail. maxDescription limits the
+// description of one server, in bytes.
 const (
 	maxDescribed   = 5
 	maxDescription = 256
 )
 
-// describeServers returns the first servers' parts of the message about a stall, and counts the others.
+// describeServers describes the first servers for a message about a stall, and counts the others.
 func (s Snapshot) describeServers(lrns []int) string {
 	var words []string
 	for i, lrn := range lrns {
@@ -231,7 +241,7 @@ func (s Snapshot) describeServers(lrns []int) string {
 	return strings.Join(words, ", ")
 }
 
-// describeServer returns one server's part of the message about a stall.
+// describeServer describes one server for a message about a stall.
 func (s Snapshot) describeServer(lrn int) string {
 	word := fmt.Sprintf("server %d has not answered", lrn)
 	w, hasAnswered := s.workerRecord(lrn)
@@ -250,8 +260,8 @@ func (s Snapshot) describeServer(lrn int) string {
 	return word
 }
 
-// describeStall returns the servers at fault for a stall, and a message about these and those that wait for
-// them.
+// describeStall returns the servers at fault for a stall, and a message about them and about the servers
+// that wait for them.
 func (s Snapshot) describeStall() (atFault []int, why string) {
 	late := s.lateServers()
 	atFault = s.ServersAtFault(late)
@@ -263,7 +273,7 @@ func (s Snapshot) describeStall() (atFault []int, why string) {
 	return atFault, why
 }
 
-// failedServers returns the servers at fault for the failures of this attempt, without those that only
+// failedServers returns the servers at fault for the failures of this attempt, except servers that only
 // waited for others.
 func (s Snapshot) failedServers(now time.Time) (atFault []int, why string) {
 	var failed, waited []record.Reason
@@ -301,8 +311,8 @@ func (s Snapshot) failedServers(now time.Time) (atFault []int, why string) {
 	return record.SortServers(append(atFault, others...)), strings.Join(words, "; ")
 }
 
-// The bytes of a stop's reason that are about servers which failed, and about those which waited
-// for them. What else is in it fits into the rest of record.MaxText.
+// The limits, in bytes, of two parts of a stop's reason: the part about servers that failed, and the part
+// about servers that waited for them. The other parts fit into the rest of record.MaxText.
 const (
 	maxFailed = record.MaxText * 10 / 16
 	maxWaited = record.MaxText * 2 / 16

@@ -7,8 +7,8 @@ import (
 	"bijou/updater/record"
 )
 
-// TestUnseenMove checks that a move that happens while nobody leads restarts the wait for the next
-// leader. All later leaders know its beginning, however soon they change.
+// TestUnseenMove checks that progress while there is no leader restarts the wait for the next leader. All
+// later leaders must know the start of the wait, even if leaders change often.
 func TestUnseenMove(t *testing.T) {
 	s, m := running(at(1), at(1), at(1)), NewObservations(false)
 	present := map[int]record.Presence{1: {}, 2: {}, 10: {}}
@@ -22,7 +22,7 @@ func TestUnseenMove(t *testing.T) {
 		}
 		return a
 	}
-	leadAt(0) // opens the gate
+	leadAt(0) // this leader opens the gate
 	leadAt(0)
 	if leadAt(50 * time.Minute); s.Gate.Step != 1 || s.Gate.Waited != 50*60 {
 		t.Fatalf("the first leader has written %+v", s.Gate)
@@ -46,8 +46,8 @@ func TestUnseenMove(t *testing.T) {
 	}
 }
 
-// TestMoveAfterTheNote checks that a leader that ends before it has noted a move does not leave the old
-// wait behind.
+// TestMoveAfterTheNote checks that if a leader ends before it has recorded progress, the next leader does
+// not use the old wait.
 func TestMoveAfterTheNote(t *testing.T) {
 	s := since(10*time.Minute, 10*time.Minute)
 	s.Workers[1] = at(2)

@@ -17,19 +17,19 @@ import (
 	"bijou/updater/release"
 )
 
-// An archive for /usr/local/etcd is unpacked into /usr/local/etcd.releases/<sum>; /usr/local/etcd
-// is a link to that, which is replaced as a whole.
+// An archive for /usr/local/etcd is unpacked into /usr/local/etcd.releases/<sum>. /usr/local/etcd is a
+// symlink to that directory, which is replaced atomically.
 
 func releasesDir(f release.File) string { return f.To + ".releases" }
 
 func releaseDir(f release.File) string { return filepath.Join(releasesDir(f), f.SHA256[:16]) }
 
-// unpackBeside unpacks the archive beside other releases of it. It keeps the folder of an earlier call,
-// unless that has lost one of the entries.
+// unpackBeside unpacks the archive next to other releases of the same archive. It keeps the directory of an
+// earlier call, unless one of the entries is missing from it.
 func unpackBeside(ctx context.Context, archive string, f release.File, entries []string) error {
 	into := releaseDir(f)
 	if _, err := os.Stat(into); err == nil && lostEntries(into, entries) == "" {
-		// The process that put it there may have been killed before it synced the folder.
+		// The process that renamed the directory may have been killed before it synced the parent directory.
 		return osutil.SyncDir(releasesDir(f))
 	}
 
@@ -42,7 +42,7 @@ func unpackBeside(ctx context.Context, archive string, f release.File, entries [
 }
 
 // unpackAs unpacks the archive into a draft, and renames the draft to the directory once it is complete and
-// synced. It replaces an existing directory in one step.
+// synced. It exchanges an existing directory atomically.
 func unpackAs(ctx context.Context, archive, draft, into string) error {
 	if err := osutil.MkdirAll(filepath.Dir(into), 0o755); err != nil {
 		return err
@@ -67,7 +67,8 @@ func unpackAs(ctx context.Context, archive, draft, into string) error {
 	return os.RemoveAll(draft)
 }
 
-// switchTo replaces the link at once, and removes all releases but this one and the one before.
+// switchTo points the symlink at the release. It then removes all releases except that one and the previous
+// one.
 func switchTo(f release.File) error {
 	if err := setAside(f); err != nil {
 		return fmt.Errorf("cannot switch %s: %w", f.To, err)
@@ -75,7 +76,7 @@ func switchTo(f release.File) error {
 
 	before, _ := os.Readlink(f.To)
 	if before == releaseDir(f) {
-		// The process that replaced the link may have been killed before it synced the folder.
+		// The process that replaced the symlink may have been killed before it synced the directory.
 		err := osutil.SyncDir(filepath.Dir(f.To))
 		if err != nil {
 			return fmt.Errorf("cannot switch %s: %w", f.To, err)
@@ -91,8 +92,8 @@ func switchTo(f release.File) error {
 	return removeOldReleases(f, before)
 }
 
-// replaceLink points the link at a release. A directory that was installed by hand in the link's place is
-// moved to the releases and kept.
+// replaceLink points the symlink at a release. If there is a directory in place of the symlink, which
+// somebody has installed by hand, replaceLink moves the directory to the releases and keeps it.
 func replaceLink(f release.File) error {
 	link := draftLink(f)
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -118,9 +119,10 @@ func replaceLink(f release.File) error {
 
 func draftLink(f release.File) string { return releasesDir(f) + "/link" }
 
-// setAside keeps the directory that a link has replaced, and removes those that were kept before. It may be
-// repeated after an interruption.
+// setAside keeps the directory that a symlink has replaced, and removes the directory that was kept before.
+// It can be repeated after an interruption.
 func setAside(f release.File) error {
+	// There is a directory only if the symlink has changed places with it.
 	info, err := os.Lstat(draftLink(f))
 	if err != nil || !info.IsDir() {
 		return nil
@@ -144,8 +146,8 @@ func removeOldReleases(f release.File, before string) error {
 	})
 }
 
-// removeAllBut removes all entries of a directory except those that kept accepts. It does nothing if there
-// is no such directory.
+// removeAllBut removes all entries of a directory except those for which kept returns true. It does nothing
+// if the directory does not exist.
 func removeAllBut(dir string, kept func(name string) bool) error {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -177,7 +179,7 @@ func Unpack(ctx context.Context, archive, into string) error {
 		return err
 	}
 
-	return osutil.Untar(ctx, into, r, false)
+	return osutil.Untar(ctx, into, r, osutil.AnyWriter)
 }
 
 func decompress(f io.Reader) (io.Reader, error) {

@@ -15,7 +15,7 @@ import (
 	"bijou/updater/release"
 )
 
-// artifactID returns a text that differs for different artifacts.
+// artifactID returns an ID for the artifact, which differs from the ID of every other artifact.
 func artifactID(a *release.Artifact) string {
 	switch {
 	case a == nil:
@@ -60,7 +60,7 @@ func (h *Host) installArtifact(ctx context.Context, c release.Component) error {
 	return h.writeImageEnv(c.Name, a.Image)
 }
 
-// fetchArchive downloads a component's archive, and unpacks it beside the version that runs.
+// fetchArchive downloads a component's archive, and unpacks it next to the running version.
 func (h *Host) fetchArchive(ctx context.Context, c release.Component) error {
 	archive := *c.Artifact.Archive
 	path, err := h.download(ctx, archive)
@@ -81,12 +81,12 @@ func (h *Host) fetchArchive(ctx context.Context, c release.Component) error {
 
 func (h *Host) downloadPath(sum string) string { return filepath.Join(h.dir, "downloads", sum) }
 
-// download downloads a file, unless it is there already, and returns its path. A file without a URL is one of
-// the release.
+// download downloads a file, unless it has already been downloaded, and returns its path. A file without a
+// URL is part of the release.
 func (h *Host) download(ctx context.Context, f release.File) (path string, err error) {
 	raw, err := hex.DecodeString(f.SHA256)
 	if err != nil || len(raw) != sha256.Size {
-		return "", fmt.Errorf("cannot download %s: %q is no SHA-256 sum", f, f.SHA256)
+		return "", fmt.Errorf("cannot download %s: %q is not a SHA-256 sum", f, f.SHA256)
 	}
 
 	path = h.downloadPath(f.SHA256)
@@ -102,7 +102,7 @@ func (h *Host) download(ctx context.Context, f release.File) (path string, err e
 	}.Get(ctx)
 }
 
-// downloadOfRelease downloads a file from the place that has the release itself.
+// downloadOfRelease downloads a file that is part of the release, from the configured source of releases.
 func (h *Host) downloadOfRelease(ctx context.Context, f release.File, path string) error {
 	source, err := release.NewSource(*h.config.Load())
 	if err != nil {
@@ -115,12 +115,13 @@ func (h *Host) downloadOfRelease(ctx context.Context, f release.File, path strin
 
 func (h *Host) removeDownloads(files []release.File) {
 	for _, f := range files {
-		_ = os.Remove(h.downloadPath(f.SHA256)) // else RemoveOldDownloads does
+		// If this fails, RemoveOldDownloads removes the file later.
+		_ = os.Remove(h.downloadPath(f.SHA256))
 	}
 }
 
-// RemoveOldDownloads removes downloads for other releases than the manifest's, and the remains of updates
-// that were cut short.
+// RemoveOldDownloads removes downloads that are not for the manifest's release, and the remains of
+// interrupted updates.
 func (h *Host) RemoveOldDownloads(m release.Manifest) error {
 	wanted := map[string]bool{}
 	for _, c := range m.Components {
@@ -149,7 +150,7 @@ func runEngine(ctx context.Context, args ...string) error {
 	return errors.New("cannot handle container images: neither podman nor docker is installed")
 }
 
-// pullImage pulls a container image, unless this host has it.
+// pullImage pulls a container image, unless this host already has it.
 func pullImage(ctx context.Context, image string) error {
 	if runEngine(ctx, "image", "inspect", image) == nil {
 		return nil
@@ -161,13 +162,13 @@ func pullImage(ctx context.Context, image string) error {
 	return nil
 }
 
-// writeImageEnv tells the component's unit which image it is:
-// EnvironmentFile=/var/lib/neco/components/cke.env, then $IMAGE.
+// writeImageEnv writes the name of the component's image to a file for its unit. The unit reads the file
+// with EnvironmentFile=/var/lib/neco/components/cke.env, and then uses $IMAGE.
 func (h *Host) writeImageEnv(component, image string) error {
 	path := filepath.Join(h.dir, "components", component+".env")
 	err := osutil.WriteFile(path, []byte("IMAGE="+image+"\n"), 0o644)
 	if err != nil {
-		return fmt.Errorf("cannot say which image %s is: %w", component, err)
+		return fmt.Errorf("cannot record the image of %s: %w", component, err)
 	}
 
 	return nil

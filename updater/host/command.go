@@ -22,13 +22,13 @@ import (
 	"bijou/updater/release"
 )
 
-// defaultTimeout bounds each command of a component, unless the component or the
-// configuration says otherwise.
+// defaultTimeout limits each command of a component, unless the component or the configuration sets a
+// different timeout.
 const defaultTimeout = 20 * time.Minute
 
 type timeoutKey struct{}
 
-// withTimeout returns a context that carries the time-out of each command of the component.
+// withTimeout returns a context that carries the timeout of each command of the component.
 func (h *Host) withTimeout(ctx context.Context, c release.Component) context.Context {
 	timeout := time.Duration(c.Timeout)
 	if timeout == 0 {
@@ -37,15 +37,15 @@ func (h *Host) withTimeout(ctx context.Context, c release.Component) context.Con
 	return context.WithValue(ctx, timeoutKey{}, timeout)
 }
 
-// hungError is the cause of a context whose command hung.
+// hungError is the cause of a context whose command has exceeded its timeout.
 type hungError struct{ timeout time.Duration }
 
 func (e hungError) Error() string {
-	return fmt.Sprintf("it hung: it was ended after %s, and tried twice", e.timeout)
+	return fmt.Sprintf("timed out after %s, twice", e.timeout)
 }
 
-// retryHung calls f, which can be repeated, with the timeout that ctx carries. If f hangs, retryHung ends
-// it and tries it once more.
+// retryHung calls f with the timeout that ctx carries. If f exceeds the timeout, retryHung cancels it and
+// calls it once more. So f must be repeatable.
 func retryHung(ctx context.Context, f func(ctx context.Context) error) error {
 	timeout, _ := ctx.Value(timeoutKey{}).(time.Duration)
 	if timeout == 0 {
@@ -54,20 +54,21 @@ func retryHung(ctx context.Context, f func(ctx context.Context) error) error {
 
 	for again := true; ; again = false {
 		limit, cancel := context.WithTimeoutCause(ctx, timeout, hungError{timeout})
-		err := f(context.WithValue(limit, timeoutKey{}, time.Duration(0))) // what is within is a part of it
+		// Commands that f runs have no additional timeout.
+		err := f(context.WithValue(limit, timeoutKey{}, time.Duration(0)))
 		hung := err != nil && timedOut(ctx, limit)
 		cancel()
 		if !hung || !again {
 			return err
 		}
-		slog.Warn("what hung was ended, and is tried once more", "error", err)
+		slog.Warn("ended a program that hung; trying it once more", "error", err)
 	}
 }
 
-// killDelay is how long a command is waited for whose children hold its output.
+// killDelay is how long to wait for a command that has exited, but whose children keep its output open.
 const killDelay = time.Second
 
-// newCommand makes a command whose children do not outlive its context.
+// newCommand returns a command that is killed together with its children when ctx is done.
 func newCommand(ctx context.Context, words []string) *exec.Cmd {
 	c := exec.CommandContext(ctx, words[0], words[1:]...)
 	c.Env = childenv.New(os.Environ(), childenv.Program)
@@ -81,8 +82,8 @@ func runCommand(ctx context.Context, words []string) error {
 	return retryHung(ctx, func(ctx context.Context) error { return runOnce(ctx, words, nil) })
 }
 
-// runOnce runs a command. Its error has the end of the command's output, unless the command had a stdin:
-// that can be a secret, and the command can repeat it.
+// runOnce runs a command. Its error contains the end of the command's output. The exception is a command with
+// a stdin: the input may be a secret, which the command could print.
 func runOnce(ctx context.Context, words []string, stdin io.Reader) error {
 	doing := activity.Begin(ctx, "runs %q", strings.Join(words, " "))
 	defer doing.End()
@@ -98,14 +99,14 @@ func runOnce(ctx context.Context, words []string, stdin io.Reader) error {
 	}
 	said := tail(out)
 	if stdin != nil {
-		said = "(what it said is not shown)"
+		said = "(its output is not shown)"
 	}
 	return fmt.Errorf("%q: %w: %s", strings.Join(words, " "), err, said)
 }
 
-// terminal is a pseudo-terminal at which one line is typed, since programs that ask for
-// secrets want one: Vault's refuses to read a key from anything else. Nothing is echoed,
-// no character of the line is special, and the end of input follows it.
+// terminal is a pseudo-terminal into which one line is typed. Programs that ask for secrets need one: Vault
+// reads a key only from a terminal. The terminal does not echo, no character in the line is special, and the
+// end of input follows the line.
 type terminal struct {
 	controller *os.File
 	tty        *os.File // the program's stdin
@@ -113,17 +114,17 @@ type terminal struct {
 	typing     sync.WaitGroup
 }
 
-// maxLine bounds one line that a terminal takes, in bytes.
+// maxLine limits the line, in bytes.
 const maxLine = 4000
 
 // endOfInput is control-D.
 const endOfInput = 4
 
-// newTerminal opens a pseudo-terminal that types the line, and then the end of input, into whichever program
-// reads from it.
+// newTerminal opens a pseudo-terminal, and types the line and the end of input into the program that reads
+// from it.
 func newTerminal(line []byte) (*terminal, error) {
 	if len(line) > maxLine {
-		return nil, fmt.Errorf("cannot feed a line of more than %d bytes", maxLine)
+		return nil, fmt.Errorf("cannot write a line of more than %d bytes to the program", maxLine)
 	}
 	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -135,7 +136,8 @@ func newTerminal(line []byte) (*terminal, error) {
 		return nil, errors.Join(fmt.Errorf("cannot open a terminal: %w", err), ours.Close())
 	}
 
-	t.typing.Go(t.typeLine) // until close
+	// typeLine ends when close is called.
+	t.typing.Go(t.typeLine)
 	return t, nil
 }
 
@@ -170,7 +172,7 @@ func (t *terminal) openTTY() error {
 	return nil
 }
 
-// setLineMode makes a terminal pass on lines unchanged, without echo.
+// setLineMode makes a terminal forward lines unchanged, without echo.
 func setLineMode(fd int) error {
 	mode, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
@@ -184,8 +186,8 @@ func setLineMode(fd int) error {
 	return unix.IoctlSetTermios(fd, unix.TCSETS, mode)
 }
 
-// typeLine types the line, and types it again if the program has thrown away its input before it asked, as
-// getpass(3) does.
+// typeLine types the line. If the program discards its input before it reads, as getpass(3) does, typeLine
+// types the line again.
 func (t *terminal) typeLine() {
 	_, err := t.controller.Write(t.line)
 	for said := make([]byte, 512); err == nil; {
@@ -204,8 +206,8 @@ func (t *terminal) close() {
 }
 
 // afterStart runs the component's command after a start, once for each line of the file that it names. The
-// lines are secrets. They go only to the command's stdin, a terminal, and no error repeats the command's
-// output.
+// lines are secrets. The command gets the lines only on its stdin, a terminal, and no error contains the
+// command's output.
 func (h *Host) afterStart(ctx context.Context, c release.Component) error {
 	a := c.AfterStart
 	if a == nil {
@@ -231,14 +233,14 @@ func (h *Host) afterStart(ctx context.Context, c release.Component) error {
 	return nil
 }
 
-// readSecrets returns the lines of a file of keys. It refuses a file that other users may read.
+// readSecrets returns the lines of a file of keys. It returns an error if other users can read the file.
 func readSecrets(path string) (lines [][]byte, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the keys: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("cannot use the keys in %s: others may read it; chmod 600 it", path)
+		return nil, fmt.Errorf("cannot use the keys in %[1]s: other users have access to the file; run: chmod 600 %[1]s", path)
 	}
 
 	data, err := os.ReadFile(path)
@@ -256,8 +258,8 @@ func readSecrets(path string) (lines [][]byte, err error) {
 	return lines, nil
 }
 
-// retryCommand runs the command again while it fails, since a service that was just started may not listen
-// yet.
+// retryCommand runs the command until it succeeds or the timeout has passed, since a service that was just
+// started may not answer yet.
 func retryCommand(ctx context.Context, within time.Duration, command []string, line []byte) error {
 	if timeout, _ := ctx.Value(timeoutKey{}).(time.Duration); timeout > within {
 		ctx = context.WithValue(ctx, timeoutKey{}, within)
@@ -273,7 +275,8 @@ func retryCommand(ctx context.Context, within time.Duration, command []string, l
 	})
 }
 
-// runWithLine runs a command with the line as its input on a terminal, or without input if line is nil.
+// runWithLine runs a command with the line as its input on a terminal. If line is nil, the command has no
+// input.
 func runWithLine(ctx context.Context, command []string, line []byte) error {
 	if line == nil {
 		return runOnce(ctx, command, nil)

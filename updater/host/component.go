@@ -14,27 +14,28 @@ import (
 
 // The phases of a componentRecord.
 const (
-	phaseChanging = "changing" // its artifact is being replaced, or its services are to be restarted
-	phaseStarting = "starting" // its services were found ill; what comes after their start is not done
-	phaseCurrent  = "current"  // it runs what is installed
+	phaseChanging = "changing" // the component's artifact is being replaced, or its services must be restarted
+	phaseStarting = "starting" // its services are being started again because they were not healthy
+	phaseCurrent  = "current"  // its services run the installed artifact
 )
 
-// componentRecord is written before a component is touched, and after.
+// componentRecord is written before and after each change of a component.
 type componentRecord struct {
-	Artifact string `json:"artifact"` // what is, or is to be, installed
+	Artifact string `json:"artifact"` // the artifact that is installed, or is being installed
 	Phase    string `json:"phase"`
-	Inputs   string `json:"setting,omitempty"` // what its services were started with
+	Inputs   string `json:"setting,omitempty"` // the digest of the files with which its services were started
 
-	// Package and PackageVersion are those of a deb, as dpkg calls them; former versions did not note them.
+	// Package and PackageVersion are dpkg's name and version of a deb. Earlier versions did not record them.
 	Package        string `json:"package,omitempty"`
 	PackageVersion string `json:"package-version,omitempty"`
 
-	// Unpacked are the entries of an archive's folder that held files when the component was well, as
-	// filledEntries has them; former versions did not note them.
+	// Unpacked are the entries of an archive's directory that contained files when the component was healthy,
+	// as returned by filledEntries. Earlier versions did not record them.
 	Unpacked []string `json:"unpacked,omitempty"`
 
-	// NotedOf is the artifact of which that was noted. It is not Artifact if a former version has installed
-	// another one since; "": a former version has noted it.
+	// NotedOf is the artifact to which Package, PackageVersion and Unpacked belong. It differs from Artifact
+	// if an earlier version has installed another artifact since. It is "" if an earlier version wrote the
+	// record.
 	NotedOf string `json:"noted-of,omitempty"`
 }
 
@@ -42,11 +43,12 @@ func (h *Host) componentFile(name string) string {
 	return filepath.Join(h.dir, "components", name+".json")
 }
 
-// readRecord returns the component's record; the zero record if the component was never touched.
+// readRecord returns the component's record. It returns the zero record if the component was never
+// installed.
 func (h *Host) readRecord(name string) (c componentRecord, err error) {
 	_, err = jsonfile.Read(h.componentFile(name), &c)
 	if err != nil {
-		return c, fmt.Errorf("cannot read what is installed of %s: %w", name, err)
+		return c, fmt.Errorf("cannot read the record of the installed %s: %w", name, err)
 	}
 
 	if c.NotedOf != "" && c.NotedOf != c.Artifact {
@@ -59,18 +61,22 @@ func (h *Host) readRecord(name string) (c componentRecord, err error) {
 func (h *Host) writeRecord(name string, c componentRecord) error {
 	err := jsonfile.Write(h.componentFile(name), c)
 	if err != nil {
-		return fmt.Errorf("cannot write what is installed of %s: %w", name, err)
+		return fmt.Errorf("cannot write the record of the installed %s: %w", name, err)
 	}
 
 	return nil
 }
 
-// NeedsUpdate reports whether the component must be updated on this server: its artifact differs or is
-// gone, an earlier update was interrupted, or its files have changed since it was started.
+// NeedsUpdate reports whether the component must be updated on this server. This is the case if its artifact
+// differs or is missing, if an earlier update was interrupted, or if its files have changed since it was
+// started.
 func (h *Host) NeedsUpdate(ctx context.Context, c release.Component) (bool, error) {
 	was, err := h.readRecord(c.Name)
-	if err != nil || was.Phase == phaseChanging || c.Artifact != nil && was.Artifact != artifactID(c.Artifact) {
-		return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	if was.Phase == phaseChanging || c.Artifact != nil && was.Artifact != artifactID(c.Artifact) {
+		return true, nil
 	}
 	if h.checkArtifact(ctx, c) != nil {
 		return true, ctx.Err()
@@ -79,7 +85,7 @@ func (h *Host) NeedsUpdate(ctx context.Context, c release.Component) (bool, erro
 	return h.inputsChanged(ctx, c, was)
 }
 
-// Prepare downloads the files that an update needs. It touches nothing that runs.
+// Prepare downloads the files that an update needs. It does not affect running services.
 func (h *Host) Prepare(ctx context.Context, c release.Component) error {
 	needed, err := h.NeedsUpdate(ctx, c)
 	if err != nil || !needed || c.Artifact == nil {
@@ -93,8 +99,8 @@ func (h *Host) Stop(ctx context.Context, c release.Component) error {
 	return forEachUnit(h.withTimeout(ctx, c), c.Services, h.services.Stop)
 }
 
-// Update brings the component to the state that the release wants, and returns once it is healthy. It does
-// not touch a healthy component that has not changed.
+// Update brings the component to the state of the release, and returns once it is healthy. It does not change
+// a healthy component that does not differ from the release.
 func (h *Host) Update(ctx context.Context, c release.Component) error {
 	ctx = h.withTimeout(ctx, c)
 	needed, err := h.NeedsUpdate(ctx, c)
@@ -108,6 +114,7 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 		return err
 	}
 
+	// If the update is interrupted after this, NeedsUpdate returns true.
 	artifact := artifactID(c.Artifact)
 	next := componentRecord{Artifact: artifact, Phase: phaseChanging, NotedOf: artifact}
 	if err := h.writeRecord(c.Name, next); err != nil {
@@ -117,6 +124,8 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 	if err := h.installArtifact(ctx, c); err != nil {
 		return err
 	}
+
+	// Record what the artifact has installed, so that later checks notice if it is gone.
 	if c.Artifact != nil && c.Artifact.Deb != nil {
 		next.Package, next.PackageVersion = readPackage(ctx, h.downloadPath(c.Artifact.Deb.SHA256))
 	}
@@ -124,6 +133,7 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 		next.Unpacked = filledEntries(releaseDir(*c.Artifact.Archive))
 	}
 
+	// Read the inputs before the restart. If they change later, the component needs another update.
 	if next.Inputs, err = h.inputsDigest(ctx, c); err != nil {
 		return err
 	}
@@ -134,7 +144,8 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 		return err
 	}
 
-	// The component's own commands may have removed some of these entries: they do not have to be there.
+	// The component's own commands may have removed some of these entries. Entries that are gone are not
+	// required later.
 	if next.Unpacked != nil {
 		now := filledEntries(releaseDir(*c.Artifact.Archive))
 		next.Unpacked = slices.DeleteFunc(next.Unpacked, func(name string) bool { return !slices.Contains(now, name) })
@@ -149,8 +160,8 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 	return nil
 }
 
-// ensureRunning starts services of the component that an earlier step, or a fault, has stopped. It does not
-// touch services that run.
+// ensureRunning starts the component's services if an earlier step or a fault has stopped them. It does
+// nothing for a healthy component.
 func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
 	was, err := h.readRecord(c.Name)
 	if err != nil {
@@ -168,7 +179,8 @@ func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
 		if was.Inputs == now {
 			return nil
 		}
-		was.Inputs = now // it was not known
+		// The digest was unknown before.
+		was.Inputs = now
 		return h.writeRecord(c.Name, was)
 	}
 
@@ -188,10 +200,11 @@ func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
 	return h.writeRecord(c.Name, was)
 }
 
-// startOrRestart starts the component's services that do not run, or restarts them. It does nothing if its
-// probe succeeds already.
+// startOrRestart starts the component's services that are not running. If all are running, it restarts
+// them. It does nothing if the component's probe succeeds.
 func (h *Host) startOrRestart(ctx context.Context, c release.Component) error {
-	if h.probe(ctx, c) == nil { // it was started before, by one that was killed then
+	// A process that was killed later may already have started the component.
+	if h.probe(ctx, c) == nil {
 		return nil
 	}
 
@@ -206,7 +219,7 @@ func (h *Host) startOrRestart(ctx context.Context, c release.Component) error {
 	return forEachUnit(ctx, c.Services, h.services.Restart)
 }
 
-// healthyWithin returns how long the component may take to become healthy after its start.
+// healthyWithin returns how long the component can take to become healthy after its start.
 func (h *Host) healthyWithin(c release.Component) time.Duration {
 	if h.healthTimeout != 0 {
 		return h.healthTimeout
@@ -214,14 +227,14 @@ func (h *Host) healthyWithin(c release.Component) time.Duration {
 	return c.MaxStart()
 }
 
-// awaitHealthy blocks until the component is healthy. It also runs the component's command after its start,
-// and watches the component for its soak time.
+// awaitHealthy runs the component's command after its start, and blocks until the component is healthy and
+// has stayed healthy for its soak time.
 func (h *Host) awaitHealthy(ctx context.Context, c release.Component) error {
 	if err := h.afterStart(ctx, c); err != nil {
 		return err
 	}
 
-	doing := activity.Begin(ctx, "waits until %s is well", c.Name)
+	doing := activity.Begin(ctx, "waits until %s is healthy", c.Name)
 	defer doing.End()
 	healthyWithin := h.healthyWithin(c)
 	limit, cancel := context.WithTimeout(ctx, healthyWithin)
@@ -230,15 +243,16 @@ func (h *Host) awaitHealthy(ctx context.Context, c release.Component) error {
 	var ill error
 	err := poll(limit, func() (bool, error) {
 		err := h.probe(limit, c)
-		if limit.Err() == nil || ill == nil { // that it was cut off tells nothing
+		// A probe that was ended by the timeout proves nothing about the component.
+		if limit.Err() == nil || ill == nil {
 			ill = err
-			doing.Say("waits until %s is well: %v", c.Name, ill)
+			doing.Say("waits until %s is healthy: %v", c.Name, ill)
 		}
 		return err == nil, nil
 	})
 
 	if timedOut(ctx, limit) {
-		return fmt.Errorf("%s is not well %s after its start: %w", c.Name, healthyWithin, ill)
+		return fmt.Errorf("%s was not healthy within %s of its start: %w", c.Name, healthyWithin, ill)
 	}
 	if err != nil {
 		return err
@@ -247,19 +261,19 @@ func (h *Host) awaitHealthy(ctx context.Context, c release.Component) error {
 	return h.soak(ctx, c)
 }
 
-// soak watches that the component stays healthy for the time that the manifest asks for.
+// soak checks that the component stays healthy for its soak time.
 func (h *Host) soak(ctx context.Context, c release.Component) error {
 	if c.Soak == 0 {
 		return nil
 	}
 
-	doing := activity.Begin(ctx, "watches for %s if %s stays well", time.Duration(c.Soak), c.Name)
+	doing := activity.Begin(ctx, "checks for %s whether %s stays healthy", time.Duration(c.Soak), c.Name)
 	defer doing.End()
 
 	over := time.Now().Add(time.Duration(c.Soak))
 	return poll(ctx, func() (bool, error) {
 		if err := h.probe(ctx, c); err != nil && ctx.Err() == nil {
-			return false, fmt.Errorf("%s did not stay well: %w", c.Name, err)
+			return false, fmt.Errorf("%s did not stay healthy: %w", c.Name, err)
 		}
 		return time.Now().After(over), nil
 	})

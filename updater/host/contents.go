@@ -17,7 +17,7 @@ import (
 	"bijou/updater/release"
 )
 
-// DeliverContents uploads the component's contents to sabakan, except those that sabakan has already.
+// DeliverContents uploads the component's contents to sabakan, except contents that sabakan already has.
 func (h *Host) DeliverContents(ctx context.Context, component release.Component) error {
 	ctx = h.withTimeout(ctx, component)
 	c := *component.Contents
@@ -26,7 +26,7 @@ func (h *Host) DeliverContents(ctx context.Context, component release.Component)
 		return err
 	}
 	if c.URL == "" && len(images)+len(c.OSImages)+len(c.Ignitions) > 0 {
-		return errors.New("cannot bring contents: the manifest does not say where sabakan is: contents: {url: ...}")
+		return errors.New("cannot upload contents: the manifest has no URL for sabakan: contents: {url: ...}")
 	}
 
 	s := sabakan{url: strings.TrimRight(c.URL, "/") + "/api/v1/", client: h.directClient}
@@ -52,7 +52,7 @@ func (h *Host) DeliverContents(ctx context.Context, component release.Component)
 	return nil
 }
 
-// listImages returns the images that the manifest names, and those that its command prints.
+// listImages returns the images that the manifest lists, and those that its command prints.
 func listImages(ctx context.Context, c release.Contents) ([]string, error) {
 	images := c.Images
 	if len(c.ImagesOf) == 0 {
@@ -75,14 +75,14 @@ func listImages(ctx context.Context, c release.Contents) ([]string, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cannot learn which images there are: %q: %w: %s",
+		return nil, fmt.Errorf("cannot list the images: %q: %w: %s",
 			c.ImagesOf, err, tail(said.Bytes()))
 	}
 
 	return append(images, strings.Fields(string(out))...), nil
 }
 
-// uploadImage uploads a container image as an asset, in an archive of its own.
+// uploadImage uploads a container image as an asset, unless sabakan has it.
 func (h *Host) uploadImage(ctx context.Context, s sabakan, image string) error {
 	asset := strings.NewReplacer("/", "-", ":", "-", "@", "-").Replace(image) + ".img"
 	there, err := s.exists(ctx, "assets/"+asset+"/meta")
@@ -95,7 +95,8 @@ func (h *Host) uploadImage(ctx context.Context, s sabakan, image string) error {
 
 	path := filepath.Join(h.dir, "downloads", asset)
 	defer os.Remove(path)
-	_ = os.Remove(path) // podman does not write over one that was cut short
+	// podman does not overwrite the incomplete file of an interrupted call.
+	_ = os.Remove(path)
 	if err := runEngine(ctx, "save", "-o", path, image); err != nil {
 		return fmt.Errorf("cannot save %s: %w", image, err)
 	}
@@ -103,7 +104,7 @@ func (h *Host) uploadImage(ctx context.Context, s sabakan, image string) error {
 	return s.putFile(ctx, "assets/"+asset, path)
 }
 
-// uploadOS uploads an operating system's kernel and initrd to sabakan, unless it has them.
+// uploadOS uploads an operating system's kernel and initrd to sabakan, unless sabakan has them.
 func (h *Host) uploadOS(ctx context.Context, s sabakan, o release.OSImage) error {
 	ids, err := s.listIDs(ctx, "images/coreos")
 	if err != nil || ids[o.ID] {
@@ -165,7 +166,7 @@ func addFile(w *tar.Writer, name, path string) error {
 	return err
 }
 
-// uploadIgnition uploads an ignition file to sabakan, unless it has that.
+// uploadIgnition uploads an ignition file to sabakan, unless sabakan has it.
 func (h *Host) uploadIgnition(ctx context.Context, s sabakan, i release.Ignition) error {
 	ids, err := s.listIDs(ctx, "ignitions/"+i.Role)
 	if err != nil || ids[i.ID] {
@@ -179,7 +180,7 @@ func (h *Host) uploadIgnition(ctx context.Context, s sabakan, i release.Ignition
 	return s.putFile(ctx, "ignitions/"+i.Role+"/"+i.ID, path)
 }
 
-// sabakan is a client of sabakan's HTTP API (api.md of cybozu-go/sabakan's docs).
+// sabakan is a client for sabakan's HTTP API (api.md of cybozu-go/sabakan's docs).
 type sabakan struct {
 	url    string
 	client *http.Client
@@ -200,7 +201,7 @@ func (s sabakan) call(ctx context.Context, method, path string, body io.Reader, 
 	return s.client.Do(req)
 }
 
-// get reads a JSON document from sabakan. It returns false if there is none.
+// get reads a JSON document from sabakan. It returns false if the document does not exist.
 func (s sabakan) get(ctx context.Context, path string, into any) (there bool, err error) {
 	resp, err := s.call(ctx, http.MethodGet, path, nil, 0)
 	if err != nil {
@@ -229,7 +230,7 @@ func (s sabakan) get(ctx context.Context, path string, into any) (there bool, er
 	return true, nil
 }
 
-// maxAnswer bounds what sabakan answers, in bytes.
+// maxAnswer limits the size of an answer from sabakan, in bytes.
 const maxAnswer = 8 << 20
 
 func (s sabakan) exists(ctx context.Context, path string) (bool, error) {
@@ -237,7 +238,7 @@ func (s sabakan) exists(ctx context.Context, path string) (bool, error) {
 	return s.get(ctx, path, &anything)
 }
 
-// listIDs reads a list of ids, or of objects with an "id".
+// listIDs reads a list of IDs, or of objects with a field "id".
 func (s sabakan) listIDs(ctx context.Context, path string) (map[string]bool, error) {
 	var list []json.RawMessage
 	if _, err := s.get(ctx, path, &list); err != nil {
@@ -258,7 +259,7 @@ func (s sabakan) listIDs(ctx context.Context, path string) (map[string]bool, err
 	return ids, nil
 }
 
-// putFile uploads a file. It accepts that somebody else has uploaded the same file meanwhile.
+// putFile uploads a file. It also succeeds if sabakan already has the file.
 func (s sabakan) putFile(ctx context.Context, path, file string) (err error) {
 	defer func() {
 		if err != nil {

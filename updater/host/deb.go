@@ -16,12 +16,12 @@ import (
 	"bijou/updater/activity"
 )
 
-// installDeb installs a package. It does so in a unit of its own, so that a package script that restarts
-// the worker does not kill its own installer. It first finishes an installation that a loss of power has
-// interrupted.
+// installDeb installs a package. It runs dpkg in a separate unit, since a package script may restart the
+// worker, and that must not kill dpkg. It first finishes an installation that a power cut has interrupted.
 //
-// If a package cannot be installed, dpkg goes back to the former one, and that can restart the worker as
-// well. So the first installation of a process takes the result of the one that its predecessor began.
+// If a package cannot be installed, dpkg restores the previous one, which may also restart the worker. So the
+// first installation of a process uses the result of the installation that the previous process began, if
+// that has failed.
 func (h *Host) installDeb(ctx context.Context, name, file string) error {
 	d := Detached{
 		Title:   "neco-worker installs " + file,
@@ -37,8 +37,8 @@ func (h *Host) installDeb(ctx context.Context, name, file string) error {
 	return nil
 }
 
-// tryDeb tries the program that the package will put in place of the executable, if it
-// holds one, and checks the manifest beside it.
+// tryDeb tries the program with which the package will replace the executable, if the package contains one,
+// and checks the manifest next to it.
 func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 	draft := h.draftDir()
 	defer os.RemoveAll(draft)
@@ -68,13 +68,14 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 	return h.keepOrigin(p, program)
 }
 
-// FinishInstallation finishes an installation that a loss of power has interrupted. It does nothing if
-// there is no dpkg, or nothing to finish. It waits for an installation that still runs. That can be the one
-// that the previous worker began and that ended that worker. FinishInstallation takes its result then,
-// since the two would otherwise go on for ever.
+// FinishInstallation finishes an installation that a power cut has interrupted. It does nothing if the host
+// has no dpkg, or if no installation was interrupted. It waits for an installation that is still running. The
+// previous worker may have begun that installation, and the installation may have stopped that worker.
+// FinishInstallation then uses the installation's result. Otherwise installations and restarts could repeat
+// forever.
 //
-// If power was lost while dpkg replaced neco's own files, dpkg needs them again. They come from own, the
-// package of this program, if that file exists.
+// If power was lost while dpkg was replacing neco's own files, dpkg needs the package again. own is the
+// path of this program's package, and is used if it exists.
 func (h *Host) FinishInstallation(ctx context.Context, own string) error {
 	dpkg, err := exec.LookPath("dpkg")
 	if err != nil {
@@ -91,7 +92,7 @@ func (h *Host) FinishInstallation(ctx context.Context, own string) error {
 	}
 
 	if err := h.runDpkg(ctx, d); err != nil {
-		return fmt.Errorf("cannot finish an installation of before: %w", err)
+		return fmt.Errorf("cannot finish a previous installation: %w", err)
 	}
 	if _, err := os.Stat(own); err != nil || !needsReinstall(ctx, "neco") {
 		return nil
@@ -105,8 +106,8 @@ func needsReinstall(ctx context.Context, name string) bool {
 	return err == nil && string(out) == "reinstreq"
 }
 
-// runDpkg runs one command at a time that is dpkg or calls it. While somebody else, for example apt, uses
-// dpkg on this server, it tries again.
+// runDpkg runs a command that is dpkg or calls dpkg, one command at a time. If another process on this server
+// uses dpkg, such as apt, runDpkg retries until that process has ended.
 func (h *Host) runDpkg(ctx context.Context, d Detached) error {
 	select {
 	case h.dpkgLock <- struct{}{}:
@@ -136,11 +137,13 @@ func (h *Host) runDpkg(ctx context.Context, d Detached) error {
 }
 
 const (
-	dpkgLocked        = " lock was locked by another process" // what dpkg says if another one runs
-	dpkgRetryInterval = 5 * time.Second                       // until the next try
+	// dpkgLocked is part of dpkg's message if another dpkg is running.
+	dpkgLocked = " lock was locked by another process"
+	// dpkgRetryInterval is the delay between two tries if another dpkg is running.
+	dpkgRetryInterval = 5 * time.Second
 )
 
-// isUnreadable reports whether a program has ended since a page of its own file could not be read.
+// isUnreadable reports whether a program was killed because a page of its own file could not be read.
 func isUnreadable(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok {

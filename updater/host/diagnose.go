@@ -25,10 +25,10 @@ import (
 	"bijou/updater/release"
 )
 
-// RackFile holds this boot server's logical rack number.
+// RackFile contains this boot server's logical rack number.
 const RackFile = "/etc/neco/rack"
 
-// LRN reads this boot server's number from RackFile.
+// LRN reads this boot server's logical rack number from RackFile.
 func LRN() (int, error) {
 	data, err := os.ReadFile(RackFile)
 	if err != nil {
@@ -37,10 +37,10 @@ func LRN() (int, error) {
 	return record.ParseLRN(strings.TrimSpace(string(data)))
 }
 
-// minFreePercent is the free share of a disk below which it is reported.
+// minFreePercent is the free share of a disk below which Diagnose reports a problem.
 const minFreePercent = 5
 
-// Diagnose examines this server: the components of the manifest, the disks that the worker writes to, and
+// Diagnose examines this server: the components of the manifest, the disks to which the worker writes, and
 // the clock. It changes nothing.
 func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []record.Diagnosis) {
 	for _, c := range m.Components {
@@ -49,16 +49,12 @@ func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []record.D
 		}
 
 		f := record.Diagnosis{What: c.Name, How: "well"}
-		err := h.checkArtifact(ctx, c)
-		if err == nil {
-			err = h.CheckHealth(ctx, c)
-		}
-		if err != nil {
+		if err := h.checkComponent(ctx, c); err != nil {
 			f.How = err.Error()
 			f.Bad = true
 		}
 		if needed, err := h.NeedsUpdate(ctx, c); err == nil && needed {
-			f.How += "; what is installed is not this plan's"
+			f.How += "; the installed version is not that of this plan"
 		}
 		all = append(all, f)
 	}
@@ -69,7 +65,16 @@ func (h *Host) Diagnose(ctx context.Context, m release.Manifest) (all []record.D
 	return append(all, checkClock(ctx))
 }
 
-// checkDisk reports how much room the directory's disk has.
+// checkComponent returns an error if an installed part of the component is missing, or the component is not
+// healthy.
+func (h *Host) checkComponent(ctx context.Context, c release.Component) error {
+	if err := h.checkArtifact(ctx, c); err != nil {
+		return err
+	}
+	return h.CheckHealth(ctx, c)
+}
+
+// checkDisk returns the free space on the directory's disk.
 func checkDisk(dir string) record.Diagnosis {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -84,7 +89,7 @@ func checkDisk(dir string) record.Diagnosis {
 	}
 }
 
-// checkClock reports whether the clock is synchronised.
+// checkClock reports whether the clock is synchronized.
 func checkClock(ctx context.Context) record.Diagnosis {
 	f := record.Diagnosis{What: "clock", How: time.Now().UTC().Format(time.RFC3339)}
 	out, err := exec.CommandContext(ctx, "timedatectl", "show", "--property=NTPSynchronized", "--value").Output()
@@ -101,7 +106,8 @@ func checkClock(ctx context.Context) record.Diagnosis {
 	return f
 }
 
-// Journal returns the last lines that a unit of systemd's has logged here, or why there are none.
+// Journal returns the last lines that a systemd unit has logged on this host, or the reason why they cannot
+// be read.
 func Journal(ctx context.Context, unit string, lines int) string {
 	out, err := exec.CommandContext(ctx, "journalctl", "--no-pager", "--output=short-iso", "--unit="+unit,
 		fmt.Sprintf("--lines=%d", lines)).CombinedOutput()
@@ -111,8 +117,8 @@ func Journal(ctx context.Context, unit string, lines int) string {
 	return string(out)
 }
 
-// inputsDigest returns the digest of the files with which the component's services start: their unit files,
-// and the files that the release declares. It is empty if neither are known.
+// inputsDigest returns the digest of the files that the component's services read at their start: their
+// unit files, and the files that the manifest declares. It returns "" if no such file is known.
 func (h *Host) inputsDigest(ctx context.Context, c release.Component) (string, error) {
 	sum := sha256.New()
 	known := len(c.Files) > 0
@@ -142,10 +148,13 @@ func (h *Host) inputsDigest(ctx context.Context, c release.Component) (string, e
 
 func (h *Host) inputsChanged(ctx context.Context, c release.Component, was componentRecord) (bool, error) {
 	now, err := h.inputsDigest(ctx, c)
-	return was.Inputs != "" && now != "" && now != was.Inputs, err
+	if err != nil {
+		return false, err
+	}
+	return was.Inputs != "" && now != "" && now != was.Inputs, nil
 }
 
-// Differences describes how the component differs from the release, by its record and by its files.
+// Differences describes how the component differs from the release, according to its record and its files.
 func (h *Host) Differences(ctx context.Context, c release.Component) (all []string, err error) {
 	was, err := h.readRecord(c.Name)
 	if err != nil {
@@ -153,7 +162,7 @@ func (h *Host) Differences(ctx context.Context, c release.Component) (all []stri
 	}
 
 	if was.Phase == phaseChanging || was.Phase == phaseStarting {
-		all = append(all, "an update of it was cut short")
+		all = append(all, "an update of the component was interrupted")
 	}
 	if want := artifactID(c.Artifact); c.Artifact != nil && was.Artifact != want {
 		all = append(all, fmt.Sprintf("its artifact is %q, not %q", was.Artifact, want))
@@ -162,7 +171,7 @@ func (h *Host) Differences(ctx context.Context, c release.Component) (all []stri
 	for _, f := range c.Files {
 		switch own, _, err := osutil.DigestFile(f.Path); {
 		case errors.Is(err, fs.ErrNotExist):
-			all = append(all, f.Path+" is not there")
+			all = append(all, f.Path+" does not exist")
 		case err != nil:
 			return nil, err
 		case own != f.SHA256:
@@ -170,14 +179,18 @@ func (h *Host) Differences(ctx context.Context, c release.Component) (all []stri
 		}
 	}
 
-	others, err := h.inputsChanged(ctx, c, was)
-	if others {
+	changed, err := h.inputsChanged(ctx, c, was)
+	if err != nil {
+		return nil, err
+	}
+	if changed {
 		all = append(all, "its unit files or declared files have changed since it was started")
 	}
-	return all, err
+
+	return all, nil
 }
 
-// Files returns a unit's file and its drop-ins, without the one that holds the unit.
+// Files returns the contents of a unit's file and its drop-ins, without the drop-in that holds the unit.
 func (s Systemd) Files(ctx context.Context, unit string) (text []byte, err error) {
 	err = s.withUnit(ctx, "read the files of", unit, func(c *sd.Conn) error {
 		p, err := c.GetUnitPropertiesContext(ctx, unit)
@@ -185,6 +198,7 @@ func (s Systemd) Files(ctx context.Context, unit string) (text []byte, err error
 			return err
 		}
 
+		// After a reconnection, this function runs again.
 		text = nil
 		fragment, _ := p["FragmentPath"].(string)
 		more, _ := p["DropInPaths"].([]string)
@@ -205,32 +219,32 @@ func (s Systemd) Files(ctx context.Context, unit string) (text []byte, err error
 	return text, err
 }
 
-// Files returns nothing: the program knows no unit files.
+// Files returns nothing, since the command cannot list the files of a unit.
 func (s ServiceCommand) Files(context.Context, string) ([]byte, error) { return nil, nil }
 
-// answerTimeout bounds one health check.
+// answerTimeout limits one health check.
 const answerTimeout = 10 * time.Second
 
-// CheckHealth returns an error that explains why this server's part of the component is not healthy. It is
-// healthy if its services run, its health check succeeds, and the command after its start has run.
+// CheckHealth returns an error that explains why the component is not healthy on this server. A component is
+// healthy if its services are running, its health check succeeds, and its command after the start has run.
 func (h *Host) CheckHealth(ctx context.Context, c release.Component) error {
 	was, err := h.readRecord(c.Name)
 	if err != nil {
 		return err
 	}
 	if was.Phase == phaseStarting {
-		return errors.New("what comes after its start was not done")
+		return errors.New("its after-start command has not run")
 	}
 
 	return h.probe(ctx, c)
 }
 
-// IsRunning reports whether the component's services run. It does not ask the health check.
+// IsRunning reports whether the component's services are running, without a health check.
 func (h *Host) IsRunning(ctx context.Context, c release.Component) bool {
 	return h.checkActive(ctx, c.Services) == nil
 }
 
-// probe returns an error unless the component's services run and its health check succeeds.
+// probe returns an error unless the component's services are running and its health check succeeds.
 func (h *Host) probe(ctx context.Context, c release.Component) error {
 	if err := h.checkActive(ctx, c.Services); err != nil {
 		return err
@@ -242,8 +256,8 @@ func (h *Host) probe(ctx context.Context, c release.Component) error {
 	return h.runCheck(ctx, *c.Health)
 }
 
-// CheckMembers checks the component's members on these servers by the component's own check. asked is false
-// if the component has no such check.
+// CheckMembers checks the component's members on the given servers with the component's check of members, and
+// returns the unhealthy ones. asked is false if the component has no such check.
 func (h *Host) CheckMembers(ctx context.Context, c release.Component, lrns []int) (ill map[int]error, asked bool) {
 	if c.Members == nil {
 		return nil, false

@@ -8,8 +8,7 @@ import (
 	"bijou/updater/release"
 )
 
-// TestLook checks that the diagnosis finds and reports ill components, looks at disks and clock, and
-// changes nothing.
+// TestLook checks that the diagnosis reports ill components, checks disks and clock, and changes nothing.
 func TestLook(t *testing.T) {
 	u := &units{runs: map[string]bool{"vault.service": true}}
 	h, _ := newHost(t, u)

@@ -16,9 +16,9 @@ import (
 	"bijou/updater/release"
 )
 
-// Examine returns a fault of the component on this server: installed files are gone, services do not run,
-// or the health check fails. It is nil if there is none. runs is true if only the health check fails, which
-// can pass soon.
+// Examine returns a problem of the component on this server, or nil if there is none. A problem exists if
+// installed files are missing, services are not running, or the health check fails. runs is true only if the
+// health check fails, since the component may then become healthy soon.
 func (h *Host) Examine(ctx context.Context, c release.Component) (ill error, runs bool) {
 	if err := h.checkArtifact(ctx, c); err != nil {
 		return err, false
@@ -30,8 +30,8 @@ func (h *Host) Examine(ctx context.Context, c release.Component) (ill error, run
 	return h.probe(ctx, c), true
 }
 
-// checkArtifact returns an error that names the installed part of the component that is gone. It returns
-// nil if that is unknown, or if the component's record names a different artifact.
+// checkArtifact returns an error if a part of the component's installed artifact is missing. It returns nil
+// if this is unknown, or if the component's record describes a different artifact.
 func (h *Host) checkArtifact(ctx context.Context, c release.Component) error {
 	was, err := h.readRecord(c.Name)
 	if err != nil {
@@ -53,7 +53,7 @@ func (h *Host) checkArtifact(ctx context.Context, c release.Component) error {
 	return checkImage(ctx, c.Artifact.Image)
 }
 
-// checkArchive returns an error if files of an unpacked archive, or the link to them, are gone.
+// checkArchive returns an error if files of an unpacked archive, or the symlink to them, are missing.
 func checkArchive(f release.File, unpacked []string) error {
 	if _, err := os.Stat(releaseDir(f)); errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%s, into which its archive was unpacked, is gone", releaseDir(f))
@@ -68,8 +68,8 @@ func checkArchive(f release.File, unpacked []string) error {
 	return nil
 }
 
-// lostEntries describes which of the entries that held files a folder has lost; "" if none, or if it cannot
-// be read.
+// lostEntries describes which of the given entries no longer contain files. It returns "" if all of them do,
+// or if the directory cannot be read.
 func lostEntries(dir string, filled []string) string {
 	all, err := os.ReadDir(dir)
 	if err != nil {
@@ -82,24 +82,28 @@ func lostEntries(dir string, filled []string) string {
 	now := filledEntries(dir)
 	for _, name := range filled {
 		if !slices.Contains(now, name) {
-			return fmt.Sprintf("has no file in %s any more", name)
+			return fmt.Sprintf("no longer has a file in %s", name)
 		}
 	}
 
 	return ""
 }
 
-// maxFilledEntries is how many entries of a folder are looked at. Archives have few at their top.
+// maxFilledEntries is the maximum number of entries of a directory that are examined. Archives have few
+// entries at the top level.
 const maxFilledEntries = 256
 
-// filledEntries returns the first entries of a folder that are files, or folders with a file somewhere below.
+// filledEntries returns the first entries of a directory that are files, or directories that contain a file
+// at any depth.
 func filledEntries(dir string) (names []string) {
-	all, _ := os.ReadDir(dir) // who asks has looked if it can be read
+	// The error is ignored, since the entries that were read are enough.
+	all, _ := os.ReadDir(dir)
 	for _, e := range all[:min(len(all), maxFilledEntries)] {
 		found := errors.New("found")
 		err := filepath.WalkDir(filepath.Join(dir, e.Name()), func(_ string, e fs.DirEntry, err error) error {
+			// A directory that cannot be read counts as a file.
 			if err != nil || !e.IsDir() {
-				return found // what cannot be read counts as there
+				return found
 			}
 			return nil
 		})
@@ -111,50 +115,53 @@ func filledEntries(dir string) (names []string) {
 	return names
 }
 
-// checkPackage asks dpkg whether the component's package is installed. A former version has not recorded
-// which package it has installed.
+// checkPackage returns an error if dpkg reports that the component's package is not installed. It returns nil
+// if name is "", since earlier versions did not record which package they have installed.
 func checkPackage(ctx context.Context, name, version string) error {
 	if name == "" {
 		return nil
 	}
 
 	out, err := newCommand(ctx, []string{"dpkg-query", "--show", "--showformat=${db:Status-Status} ${Version}\n", name}).Output()
-	if _, said := errors.AsType[*exec.ExitError](err); said && ctx.Err() == nil {
-		return fmt.Errorf("dpkg does not know its package %s", name)
+	if _, hasExited := errors.AsType[*exec.ExitError](err); hasExited && ctx.Err() == nil {
+		return fmt.Errorf("its package %s is unknown to dpkg", name)
 	}
+	// If dpkg-query does not run, nothing is known about the package.
 	if err != nil {
-		return nil // nobody can tell
+		return nil
 	}
 
+	// A package can be installed for several architectures. One correct installation is enough.
+	var problem error
 	for line := range strings.Lines(string(out)) {
 		state, found, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch {
 		case state != "installed":
-			err = fmt.Errorf("its package %s is not installed: dpkg says %s", name, state)
+			problem = fmt.Errorf("its package %s is not installed: dpkg says %s", name, state)
 		case found != version:
-			err = fmt.Errorf("its package %s is of version %s, not of %s", name, found, version)
+			problem = fmt.Errorf("its package %s is of version %s, not of %s", name, found, version)
 		default:
 			return nil
 		}
 	}
 
-	return err
+	return problem
 }
 
-// readPackage returns the name and version of the package in a file; "" if that cannot be read, so that
-// nobody asks dpkg for it later.
+// readPackage returns the name and version of the package in a file. It returns "" if they cannot be read,
+// so that checkPackage does not check the package later.
 func readPackage(ctx context.Context, file string) (name, version string) {
 	out, err := newCommand(ctx, []string{"dpkg-deb", "--show", "--showformat=${Package} ${Version}", file}).Output()
 	if err != nil {
-		slog.Warn("cannot read which package it is", "file", file, "error", err)
+		slog.Warn("cannot read the name and version of a package", "file", file, "error", err)
 		return "", ""
 	}
 	name, version, _ = strings.Cut(strings.TrimSpace(string(out)), " ")
 	return name, version
 }
 
-// missingImage is how podman and docker say that they do not have an image. If they fail for another
-// reason, nobody can tell.
+// missingImage matches the messages of podman and docker for a missing image. If they fail for a different
+// reason, nothing is known about the image.
 const missingImage = `(?i)no such (image|object)|image not known`
 
 func checkImage(ctx context.Context, image string) error {

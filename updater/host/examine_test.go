@@ -14,7 +14,8 @@ import (
 	"bijou/updater/release"
 )
 
-// programs puts scripts at the front of the PATH. Each finds the directory in $HERE.
+// programs writes scripts into a directory, and puts the directory at the front of the PATH. The scripts run
+// in this directory.
 func programs(t *testing.T, all map[string]string) (here string) {
 	t.Helper()
 	here = t.TempDir()
@@ -28,8 +29,8 @@ func programs(t *testing.T, all map[string]string) (here string) {
 	return here
 }
 
-// TestExamine checks that missing or broken parts of a component are found by looking at the host and
-// not at the notes. An update restores them, and changes nothing if all is well.
+// TestExamine checks that Examine finds missing or broken parts of a component on the host, and not in the
+// record. An update restores these parts, and changes nothing if there is no problem.
 func TestExamine(t *testing.T) {
 	here := programs(t, map[string]string{
 		"podman": `case "$1 $2" in
@@ -76,9 +77,9 @@ func TestExamine(t *testing.T) {
 		artifact *release.Artifact
 		breaks   func(t *testing.T)
 		want     string
-		runs     bool // although it is ill
+		runs     bool // set if the services run although the component is ill
 		mends    func(t *testing.T)
-		did      string // in order to restore it
+		did      string // the calls that restore the component
 	}{
 		"a service has died": {nil, stops, "a.service does not run", false, nil, "start a.service"},
 		"it answers 500":     {nil, func(*testing.T) { answer.Store(500) }, "answers 500 Internal Server Error", true, func(*testing.T) { answer.Store(200) }, ""},
@@ -87,11 +88,11 @@ func TestExamine(t *testing.T) {
 			removes(filepath.Join(unpacked, "bin"))(t)
 			removes(filepath.Join(unpacked, "LICENSE"))(t)
 		}, "into which its archive was unpacked, is empty", false, nil, "restart a.service"},
-		"its files are gone":    {etcd, removes(filepath.Join(unpacked, "bin", "etcd")), "has no file in bin any more", false, nil, "restart a.service"},
+		"its files are gone":    {etcd, removes(filepath.Join(unpacked, "bin", "etcd")), "no longer has a file in bin", false, nil, "restart a.service"},
 		"its link is gone":      {etcd, removes(to), "is not a link to ", false, nil, "restart a.service"},
 		"an image is gone":      {&release.Artifact{Image: "a:1"}, removes(filepath.Join(here, "image")), "its image a:1 is gone", false, nil, "restart a.service"},
 		"podman does not say":   {&release.Artifact{Image: "a:1"}, sets("broken", ""), "", true, removes(filepath.Join(here, "broken")), ""},
-		"a package is gone":     {serf, removes(filepath.Join(here, "package")), "dpkg does not know its package serf", false, sets("package", "installed 1.0-1\n"), ""},
+		"a package is gone":     {serf, removes(filepath.Join(here, "package")), "its package serf is unknown to dpkg", false, sets("package", "installed 1.0-1\n"), ""},
 		"a package was removed": {serf, sets("package", "config-files 1.0-1\n"), "its package serf is not installed: dpkg says config-files", false, nil, "detached neco-install restart a.service"},
 		"a package is another":  {serf, sets("package", "installed 2.0-1\n"), "its package serf is of version 2.0-1, not of 1.0-1", false, nil, "detached neco-install restart a.service"},
 	} {
@@ -138,8 +139,8 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// TestNotesOfAnotherArtifact checks that notes count only for the artifact that they describe. A former
-// version that installs a different artifact keeps the notes without knowing them.
+// TestNotesOfAnotherArtifact checks that the package and entries in a record count only for the artifact that
+// they belong to. An earlier version that installs a different artifact leaves them in the record.
 func TestNotesOfAnotherArtifact(t *testing.T) {
 	file := serve(t, map[string][]byte{"etcd": archive(t, tar.Header{Name: "bin/etcd"})})
 	u := &units{}

@@ -7,8 +7,8 @@ import (
 	"bijou/state/osutil"
 )
 
-// holdFile returns the path of a drop-in that keeps systemd from starting a unit, also at the next boot, when
-// other servers may already run the new version.
+// holdFile returns the path of a drop-in that keeps systemd from starting a unit, even at the next boot.
+// Other servers may be running the new version by that time.
 func holdFile(unit string) string {
 	return filepath.Join("/etc/systemd/system", unit+".d", "90-neco-stopped.conf")
 }

@@ -1,11 +1,9 @@
-// Package host does the updater's work on one boot server: it runs systemd
-// units, installs packages, archives and container images, checks the health of
-// components, and uploads contents to sabakan.
+// Package host carries out updates on one boot server. It runs systemd units, installs packages, archives and
+// container images, checks the health of components, and uploads contents to sabakan.
 //
-// Every call can be repeated: whatever was cut short, by a kill, a power cut or a
-// cancelled context, is gone on with by the same call. It knows nothing of
-// other servers' workers, of barriers or of the store, and decides no order.
-// Package multicall gives it to a worker as its Server; `neco diagnose` asks it.
+// Every call can be repeated. If a call is interrupted by a kill, a power cut or a cancelled context, a
+// repeated call continues its work. The package does not handle other servers' workers, barriers or the
+// store, and does not decide on the order of steps. Package worker does.
 package host
 
 import (
@@ -21,35 +19,37 @@ import (
 	"bijou/updater/release"
 )
 
-// Options configure one boot server.
+// Options are the settings of a Host.
 type Options struct {
-	Dir      string   // its folder on the disk; made if it is not there
-	Services Services // nil: this machine's systemd
-	Program  string   // the executable that releases replace; "": not known
-	// HealthTimeout is how long any component may take to be healthy after its start; 0: as its manifest says.
+	Dir      string   // the worker's directory, which is created if it is missing
+	Services Services // nil for this host's systemd
+	Program  string   // the executable that releases replace, or "" if it is unknown
+	// HealthTimeout is how long each component can take to become healthy after its start. If it is 0, the
+	// manifest decides.
 	HealthTimeout time.Duration
 }
 
-// Host is one boot server. It is for one goroutine at a time, but for Configure and FinishInstallation.
+// Host is one boot server. Only one goroutine at a time may use it. Only Configure and FinishInstallation can
+// be called at any time.
 type Host struct {
 	dir           string
 	services      Services
 	program       string
 	healthTimeout time.Duration
-	dpkgLock      chan struct{} // buffered: holds a token while dpkg is run
-	installBegun  atomic.Bool   // a package was begun to be installed by this process
+	dpkgLock      chan struct{} // buffered: holds a token while dpkg is running
+	installBegun  atomic.Bool   // this process has begun to install a package
 
-	commandTimeout atomic.Int64                // of a component's command, as the configuration says
-	downloadClient atomic.Pointer[http.Client] // as the configuration says
+	commandTimeout atomic.Int64                // the configured timeout of a component's command
+	downloadClient atomic.Pointer[http.Client] // uses the configured proxy
 	config         atomic.Pointer[record.Config]
-	directClient   *http.Client // never through a proxy
+	directClient   *http.Client // uses no proxy
 }
 
-// New creates the server's folder.
+// New returns a Host, and creates the Host's directory if it is missing.
 func New(o Options) (*Host, error) {
 	for _, d := range []string{"components", "downloads"} {
 		if err := osutil.MkdirAll(filepath.Join(o.Dir, d), 0o700); err != nil {
-			return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
+			return nil, fmt.Errorf("cannot create the worker's directory: %w", err)
 		}
 	}
 
@@ -72,7 +72,7 @@ func New(o Options) (*Host, error) {
 	return h, nil
 }
 
-// Configure applies the configuration to all work that begins from now on. It may be called at any time.
+// Configure applies the configuration to all work that begins later. It can be called at any time.
 func (h *Host) Configure(c record.Config) error {
 	h.commandTimeout.Store(int64(cmp.Or(c.WorkerTimeout/3, defaultTimeout)))
 	client, err := release.NewClient(c.Proxy)

@@ -28,8 +28,8 @@ type units struct {
 	mu   sync.Mutex
 	runs map[string]bool
 	did  []string
-	fail string // the calls that fail, as they would be in did
-	file string // every unit's
+	fail string // the calls that fail, in the form of did
+	file string // the content of each unit's files
 }
 
 func (u *units) Files(context.Context, string) ([]byte, error) { return []byte(u.file), nil }
@@ -62,7 +62,7 @@ func (u *units) RunDetached(_ context.Context, d host.Detached) error {
 	return u.do("detached", d.Name, true)
 }
 
-// asked returns the calls since the last time.
+// asked returns the calls since it was last called.
 func (u *units) asked() []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -129,14 +129,14 @@ func archive(t *testing.T, entries ...tar.Header) []byte {
 	return packed.Bytes()
 }
 
-// TestUpdateOfAnArchive checks that a host switches to an archive as a whole, leaves unchanged archives
-// alone, and repeats a half-done update.
+// TestUpdateOfAnArchive checks that a host switches to an archive atomically, leaves unchanged archives
+// alone, and repeats an interrupted update.
 func TestUpdateOfAnArchive(t *testing.T) {
 	u := &units{}
 	h, dir := newHost(t, u)
 	file := serve(t, map[string][]byte{"one": archive(t, tar.Header{Name: "bin/etcd"}), "two": archive(t, tar.Header{Name: "bin/etcd"}, tar.Header{Name: "new"})})
 	to := filepath.Join(dir, "opt", "etcd")
-	if err := os.MkdirAll(to, 0o755); err != nil { // by hand, before
+	if err := os.MkdirAll(to, 0o755); err != nil { // as an operator did before the update
 		t.Fatal(err)
 	}
 	c := release.Component{Name: "etcd", Services: []string{"etcd.service"}, Artifact: &release.Artifact{Archive: file("one", to)}}
@@ -175,8 +175,8 @@ func TestUpdateOfAnArchive(t *testing.T) {
 		t.Error(err)
 	}
 
-	// A directory is in the way again, and a worker was killed before it had set the previous one
-	// aside.
+	// There is a directory in place of the symlink again. A worker was killed before it had moved the
+	// previous directory to the releases.
 	err := errors.Join(os.Remove(to), os.Mkdir(to, 0o755), os.Mkdir(to+".releases/link", 0o755))
 	if err != nil {
 		t.Fatal(err)

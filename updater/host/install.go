@@ -13,8 +13,8 @@ import (
 	"bijou/updater/release"
 )
 
-// InstalledForm returns how the executable came to this server: as a package if dpkg knows the
-// file, else as a tarball. That decides which of a release's assets is for this server.
+// InstalledForm returns how the executable was installed: as a package if dpkg knows the file, and as a
+// tarball otherwise. The form decides which asset of a release this server gets.
 func InstalledForm(executable string) string {
 	dpkg, err := exec.LookPath("dpkg-query")
 	if err == nil && exec.Command(dpkg, "--search", executable).Run() == nil {
@@ -27,13 +27,13 @@ func InstalledForm(executable string) string {
 type Package struct {
 	Form    string // release.Deb or release.Tarball
 	File    string
-	Version string // that it has to be
-	Sums    string // the digest of the SHA256SUMS that lists it
+	Version string // the version that the package must have
+	Sums    string // the digest of the SHA256SUMS that lists the package
 }
 
-// InstallRelease puts a release in place of the executable. The release is a package, or a tarball with
-// bijou and manifest.yaml. Running processes keep their program, but a package may restart them. A program
-// that does not run here, or is of a different version, replaces nothing.
+// InstallRelease replaces the executable with the one from a release. The release is a package, or a tarball
+// with bijou and manifest.yaml. Running processes keep their program, but a package may restart them. A
+// program that does not run on this host, or has a different version, is not installed.
 func (h *Host) InstallRelease(ctx context.Context, p Package, executable string) error {
 	ctx = h.withTimeout(ctx, release.Component{})
 	if p.Form == release.Deb {
@@ -46,8 +46,8 @@ func (h *Host) InstallRelease(ctx context.Context, p Package, executable string)
 	return h.installTarball(ctx, p, executable)
 }
 
-// installTarball replaces the executable and then the manifest. The manifest holds the version and comes
-// last, so that a worker that is killed in between installs again.
+// installTarball replaces the executable and then the manifest. The manifest contains the version and comes
+// last. So a worker that is killed between the two replacements installs the release again.
 func (h *Host) installTarball(ctx context.Context, p Package, executable string) error {
 	draft := h.draftDir()
 	defer os.RemoveAll(draft)
@@ -80,18 +80,21 @@ func (h *Host) installTarball(ctx context.Context, p Package, executable string)
 
 func (h *Host) draftDir() string { return filepath.Join(h.dir, "downloads", "release.draft") }
 
-// checkComplete makes sure that all is installed, or nothing.
+// checkComplete returns an error unless the directory has both files of a release, so that one file is never
+// installed without the other.
 func checkComplete(dir string) error {
 	for _, name := range []string{"bijou", "manifest.yaml"} {
 		if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || !info.Mode().IsRegular() {
-			return fmt.Errorf("cannot install %s: the release does not hold it", name)
+			return fmt.Errorf("cannot install %s: the release does not contain it", name)
 		}
 	}
-	return os.Chmod(filepath.Join(dir, "bijou"), 0o755) // as it will be installed
+	// The program must be executable for its trial.
+	return os.Chmod(filepath.Join(dir, "bijou"), 0o755)
 }
 
-// checkVersion refuses a manifest whose version differs from the release's. Otherwise the leader would ask the
-// installed program again and again to install this release.
+// checkVersion returns an error if the manifest's version differs from that of the release. Otherwise the
+// installed program would never have the version of the request, and would install the release again and
+// again.
 func checkVersion(manifest, version string) error {
 	data, err := os.ReadFile(manifest)
 	if err != nil {
@@ -103,13 +106,13 @@ func checkVersion(manifest, version string) error {
 		return fmt.Errorf("cannot install the release: %w", err)
 	}
 	if !release.Same(says, version) {
-		return fmt.Errorf("cannot install the release: its manifest.yaml says that it is version %q, not %s", says, version)
+		return fmt.Errorf("cannot install the release: its manifest.yaml has version %q, not %s", says, version)
 	}
 
 	return nil
 }
 
-// installFile copies a file into its place.
+// installFile copies a file to its destination.
 func installFile(from, to string, mode fs.FileMode) error {
 	data, err := os.ReadFile(from)
 	if err != nil {
@@ -122,7 +125,7 @@ func installFile(from, to string, mode fs.FileMode) error {
 	return nil
 }
 
-// RemoveOtherReleases removes the files of a folder that are not of that version.
+// RemoveOtherReleases removes the files in a directory that do not belong to that version.
 func RemoveOtherReleases(dir, version string) error {
 	err := removeAllBut(dir, func(name string) bool { return strings.Contains(name, "_"+version+"_") })
 	if err != nil {

@@ -9,42 +9,43 @@ import (
 	"bijou/updater/release"
 )
 
-// origin is the release that a program was installed from.
+// origin is the release from which a program was installed.
 type origin struct {
 	Version string `json:"version"`
 	Sums    string `json:"sums"`              // the digest of the release's SHA256SUMS
-	Program string `json:"program,omitempty"` // the program's own; "": the package brings none
+	Program string `json:"program,omitempty"` // the digest of the program, or "" if the package has no program
 }
 
-// maxOrigins is how many are kept: of the program that is being installed, and of the one
-// that runs until then.
+// maxOrigins is the number of recorded origins: that of the program that is being installed, and that of
+// the program that runs until then.
 const maxOrigins = 2
 
 func originsFile(dir string) string { return filepath.Join(dir, "installed.json") }
 
-// keepOrigin records the release from which a program comes. It is called before the program is used, so
-// that a running program finds its own origin in the record even after a crash.
+// keepOrigin records the release from which a program comes. It must be called before the program is
+// installed. So a running program finds its own origin in the record, even after a crash.
 func (h *Host) keepOrigin(p Package, program string) error {
 	newest := origin{Version: p.Version, Sums: p.Sums}
 	if program != "" {
 		var err error
 		newest.Program, _, err = osutil.DigestFile(program)
 		if err != nil {
-			return fmt.Errorf("cannot write what is installed: %w", err)
+			return fmt.Errorf("cannot record the installed release: %w", err)
 		}
 	}
 
 	var before []origin
-	_, _ = jsonfile.Read(originsFile(h.dir), &before) // a file that cannot be read is replaced
+	// A file that cannot be read is replaced.
+	_, _ = jsonfile.Read(originsFile(h.dir), &before)
 	all := append([]origin{newest}, before...)
 	if err := jsonfile.Write(originsFile(h.dir), all[:min(maxOrigins, len(all))]); err != nil {
-		return fmt.Errorf("cannot write what is installed: %w", err)
+		return fmt.Errorf("cannot record the installed release: %w", err)
 	}
 	return nil
 }
 
-// InstalledSums returns the digest of the SHA256SUMS of the release that installed the program of that
-// version. It is empty if no worker of this server has installed it.
+// InstalledSums returns the digest of the SHA256SUMS of the release from which the program of that version
+// was installed. It returns "" if no worker on this server has installed that version.
 func InstalledSums(dir, program, version string) (string, error) {
 	var all []origin
 	_, err := jsonfile.Read(originsFile(dir), &all)
@@ -53,11 +54,14 @@ func InstalledSums(dir, program, version string) (string, error) {
 	}
 
 	own, _, err := osutil.DigestFile(program)
+	if err != nil {
+		return "", err
+	}
 	for _, o := range all {
-		if err == nil && release.Same(o.Version, version) && (o.Program == own || o.Program == "") {
+		if release.Same(o.Version, version) && (o.Program == own || o.Program == "") {
 			return o.Sums, nil
 		}
 	}
 
-	return "", err
+	return "", nil
 }

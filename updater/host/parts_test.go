@@ -23,7 +23,7 @@ import (
 	"bijou/updater/release"
 )
 
-// TestUnseal checks that Vault's keys go to stdin one by one, and nowhere else.
+// TestUnseal checks that Vault's keys are written one by one to stdin, and nowhere else.
 func TestUnseal(t *testing.T) {
 	need.Whole(t)
 	u := &units{}
@@ -69,7 +69,7 @@ func TestUnseal(t *testing.T) {
 	}
 }
 
-// TestOthers checks that the members of other servers are checked by their servers' numbers.
+// TestOthers checks that the members on other servers are checked with those servers' LRNs.
 func TestOthers(t *testing.T) {
 	h, _ := newHost(t, &units{})
 	c := release.Component{Name: "etcd", Members: &release.Health{Command: []string{"sh", "-c", "test $0 != 7", "{lrn}"}}}
@@ -126,8 +126,8 @@ func TestBring(t *testing.T) {
 	}
 }
 
-// TestTidy checks that leftovers of updates to other releases are removed, and that downloads of this
-// release stay.
+// TestTidy checks that leftovers of updates to other releases are removed, and that downloads of this release
+// are kept.
 func TestTidy(t *testing.T) {
 	h, dir := newHost(t, &units{})
 	kernel, deb, old := strings.Repeat("1", 64), strings.Repeat("2", 64), strings.Repeat("3", 64)
@@ -195,7 +195,7 @@ func TestInstallTarball(t *testing.T) {
 	}
 }
 
-// TestServiceCommand checks a program in place of systemctl.
+// TestServiceCommand checks a program that replaces systemctl.
 func TestServiceCommand(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "ctl")
@@ -221,8 +221,9 @@ func TestServiceCommand(t *testing.T) {
 	}
 }
 
-// TestServiceCommandWithChildren checks that children that hold the program's output open are not
-// waited for, neither after it has ended (they may be daemons) nor after it was cancelled.
+// TestServiceCommandWithChildren checks that a call does not wait for children that keep the program's
+// output open, neither after the program has exited nor after it was cancelled. Such children can be
+// daemons.
 func TestServiceCommandWithChildren(t *testing.T) {
 	need.Whole(t)
 	dir := t.TempDir()
@@ -233,11 +234,11 @@ func TestServiceCommandWithChildren(t *testing.T) {
 	}
 	defer os.Remove(lives)
 	s := host.ServiceCommand{Path: path}
-	ended := make(chan error, 1) // the test may have ended
+	ended := make(chan error, 1) // buffered, since the test may have ended
 	go func() {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := s.Start(ctx, "a.service")
-		go func() { // until the program runs
+		go func() { // cancels the call once the program runs
 			defer cancel()
 			_, _ = await.Try(await.Poll{Limit: time.Minute}, func() bool {
 				return ctx.Err() != nil || os.Remove(filepath.Join(dir, "stop")) == nil

@@ -8,14 +8,14 @@ import (
 	"bijou/state/backoff"
 )
 
-// The times between two looks at something that tells nobody when it changes: short at
-// first, since most things take moments.
+// The limits of the interval of poll. It is short at first, since most changes take only a moment.
 const (
 	minPollInterval = 20 * time.Millisecond
 	maxPollInterval = 320 * time.Millisecond
 )
 
-// poll calls ok until it is true or fails, or ctx is done.
+// poll calls ok until it returns true or an error, or ctx is done. It is for changes that cannot be
+// watched.
 func poll(ctx context.Context, ok func() (bool, error)) error {
 	for gap := minPollInterval; ; gap = min(2*gap, maxPollInterval) {
 		if yes, err := ok(); yes || err != nil {
@@ -27,7 +27,7 @@ func poll(ctx context.Context, ok func() (bool, error)) error {
 	}
 }
 
-// timedOut reports whether inner has run into its own limit, and not its caller's.
+// timedOut reports whether inner has exceeded its own deadline, and not the deadline of outer.
 func timedOut(outer, inner context.Context) bool {
 	return outer.Err() == nil && errors.Is(inner.Err(), context.DeadlineExceeded)
 }

@@ -15,50 +15,28 @@ import (
 	"bijou/updater/release"
 )
 
-// maxInstalled is of how many components a server says from which files they are installed.
+// maxInstalled is the maximum number of components for which Room returns sums.
 const maxInstalled = 128
 
-// Room returns the free space of the file systems that hold the manifest's files and those of the next
-// release. It also returns, by component, the sums of the installed files. It returns neither if there are
-// more components than a record holds.
+// Room returns the free space on the file systems to which the manifest's files and the next release are
+// written. It also returns the digests of the installed files by component. If there are more than
+// maxInstalled components, it returns neither.
 func (h *Host) Room(m release.Manifest) (rooms []record.Room, installed map[string]string, err error) {
 	installed, err = h.installedSums()
 	if err != nil || len(installed) > maxInstalled {
 		return nil, nil, err
 	}
 
-	at := map[uint64]int{}
-
-	add := func(what, dir string) error {
-		device, free, err := statFileSystem(dir)
-		if err != nil {
-			return err
-		}
-
-		i, known := at[device]
-		if !known {
-			i = len(rooms)
-			at[device] = i
-			rooms = append(rooms, record.Room{At: dir, Free: free})
-		}
-		if !slices.Contains(rooms[i].For, what) {
-			rooms[i].For = append(rooms[i].For, what)
-		}
-
-		return nil
-	}
-
-	if err := add(record.RoomDownloads, h.dir); err != nil {
+	l := roomList{at: map[uint64]int{}}
+	if err := l.add(record.RoomDownloads, h.dir); err != nil {
 		return nil, nil, err
 	}
-
-	rooms[0].Free += h.reusableBytes()
-	if err := add(record.RoomPackages, "/"); err != nil {
+	l.rooms[0].Free += h.reusableBytes()
+	if err := l.add(record.RoomPackages, "/"); err != nil {
 		return nil, nil, err
 	}
-
 	if h.program != "" {
-		if err := add(record.RoomProgram, filepath.Dir(h.program)); err != nil {
+		if err := l.add(record.RoomProgram, filepath.Dir(h.program)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -69,15 +47,43 @@ func (h *Host) Room(m release.Manifest) (rooms []record.Room, installed map[stri
 		}
 
 		dir := filepath.Dir(c.Artifact.Archive.To)
-		if err := add(dir, dir); err != nil {
+		if err := l.add(dir, dir); err != nil {
 			return nil, nil, err
 		}
 	}
 
-	return rooms, installed, nil
+	return l.rooms, installed, nil
 }
 
-// statFileSystem returns which file system the folder is on, or will be, and how many bytes are free there.
+// roomList collects the free space of file systems, each once.
+type roomList struct {
+	rooms []record.Room
+	at    map[uint64]int // the index in rooms, by device
+}
+
+// add adds the file system of the directory, and the kind of files that the worker writes there, as in
+// Room.For.
+func (l *roomList) add(what, dir string) error {
+	device, free, err := statFileSystem(dir)
+	if err != nil {
+		return err
+	}
+
+	i, known := l.at[device]
+	if !known {
+		i = len(l.rooms)
+		l.at[device] = i
+		l.rooms = append(l.rooms, record.Room{At: dir, Free: free})
+	}
+	if !slices.Contains(l.rooms[i].For, what) {
+		l.rooms[i].For = append(l.rooms[i].For, what)
+	}
+
+	return nil
+}
+
+// statFileSystem returns the file system of the directory, and the number of free bytes there. The
+// directory does not need to exist.
 func statFileSystem(dir string) (device uint64, free int64, err error) {
 	for {
 		var s unix.Stat_t
@@ -89,18 +95,18 @@ func statFileSystem(dir string) (device uint64, free int64, err error) {
 		}
 
 		if err != nil {
-			return 0, 0, fmt.Errorf("cannot see how much room there is at %s: %w", dir, err)
+			return 0, 0, fmt.Errorf("cannot determine the free space at %s: %w", dir, err)
 		}
 		if err := unix.Statfs(dir, &fileSystem); err != nil {
-			return 0, 0, fmt.Errorf("cannot see how much room there is at %s: %w", dir, err)
+			return 0, 0, fmt.Errorf("cannot determine the free space at %s: %w", dir, err)
 		}
 
 		return s.Dev, int64(fileSystem.Bavail) * fileSystem.Frsize, nil
 	}
 }
 
-// reusableBytes returns how much disk space the worker's downloads take. Files that cannot be read do not
-// count.
+// reusableBytes returns the disk space that the worker's downloads use. It ignores files that cannot be
+// read.
 func (h *Host) reusableBytes() (n int64) {
 	for _, name := range []string{"downloads", "releases"} {
 		_ = filepath.WalkDir(filepath.Join(h.dir, name), func(path string, _ fs.DirEntry, err error) error {
@@ -115,12 +121,13 @@ func (h *Host) reusableBytes() (n int64) {
 	return n
 }
 
-// installedSums returns the sums of the files of all components that are whole, of this release or others.
+// installedSums returns the digests of the files of all completely installed components, even of other
+// releases.
 func (h *Host) installedSums() (map[string]string, error) {
 	all := map[string]string{}
 	files, err := os.ReadDir(filepath.Join(h.dir, "components"))
 	if err != nil {
-		return nil, fmt.Errorf("cannot see which components are installed: %w", err)
+		return nil, fmt.Errorf("cannot find out which components are installed: %w", err)
 	}
 
 	for _, f := range files {

@@ -15,8 +15,8 @@ import (
 	"bijou/updater/release"
 )
 
-// TestRoom checks where a worker looks for free space, and what it lists as installed. Its own
-// downloads count as free space.
+// TestRoom checks the free space and the installed files that a worker reports. Its own downloads count as
+// free space.
 func TestRoom(t *testing.T) {
 	u := &units{}
 	dir := t.TempDir()

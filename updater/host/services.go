@@ -17,37 +17,36 @@ import (
 
 // Services controls the units of components. Each call is idempotent.
 type Services interface {
-	// Start starts the unit, and returns when it has been started: it may not answer
-	// yet. One that runs is left alone.
+	// Start starts the unit if it is not running. It returns once the unit was started, although the unit may
+	// not answer yet.
 	Start(ctx context.Context, unit string) error
-	// Restart stops the unit, if it runs, and starts it.
+	// Restart stops the unit if it is running, and starts it.
 	Restart(ctx context.Context, unit string) error
-	// Stop returns when the unit does not run any more, and keeps it from being
-	// started by anything but Start and Restart, also at the machine's next boot.
-	// One that never ran, or is not known, is stopped.
+	// Stop stops the unit, and returns once it is no longer running. Until Start or Restart is called, the
+	// unit stays stopped, even after a reboot. Stop also succeeds for a unit that never ran or is unknown.
 	Stop(ctx context.Context, unit string) error
-	// IsActive reports whether the unit runs. One that is about to is not active yet.
+	// IsActive reports whether the unit is running. A unit that is still starting is not active.
 	IsActive(ctx context.Context, unit string) (bool, error)
-	// Files returns the contents of the unit's files; empty if they are not known.
+	// Files returns the contents of the unit's files. It returns nothing if the files are unknown.
 	Files(ctx context.Context, unit string) ([]byte, error)
-	// RunDetached runs a command as a unit of that name, which goes on whatever
-	// becomes of the caller, and returns when it has ended. It first waits for one of
-	// that name that runs already. The output goes to the log.
+	// RunDetached runs a command as a unit, and returns when the command has ended. The unit continues if the
+	// caller ends. RunDetached first waits until no other command is running in the unit. The output goes to
+	// the log.
 	RunDetached(ctx context.Context, d Detached) error
 }
 
 // Detached is a command that outlives the process that runs it.
 type Detached struct {
-	Name    string // the unit's, without ".service"
-	Title   string // what it does; another title is another command
+	Name    string // the name of the unit, without ".service"
+	Title   string // describes and identifies the command
 	Command []string
 	Env     []string
-	Log     string // file
-	// Resume takes the failure of an earlier command of the same title for its own. That command may have
-	// ended its caller before the caller could see the failure.
+	Log     string // the path of the log file
+	// Resume makes RunDetached return the failure of an earlier command with the same title instead of
+	// running the command. The earlier command may have stopped its caller before the caller saw the failure.
 	Resume bool
-	// Join waits for a command of the same title that runs already, and takes its result for its own, if the
-	// result can be known.
+	// Join makes RunDetached wait for a command with the same title that is already running, and return its
+	// result, if the result can be determined.
 	Join bool
 }
 
@@ -60,7 +59,7 @@ func forEachUnit(ctx context.Context, units []string, do func(ctx context.Contex
 	return nil
 }
 
-// checkActive returns an error unless all units run.
+// checkActive returns an error unless all units are running.
 func (h *Host) checkActive(ctx context.Context, units []string) error {
 	for _, u := range units {
 		runs, err := h.services.IsActive(ctx, u)
@@ -77,13 +76,13 @@ func (h *Host) checkActive(ctx context.Context, units []string) error {
 
 var errNoSystemd = errors.New("process 1 of this machine is not systemd")
 
-// ServiceCommand is a program that is called like systemctl: start, restart, stop or
-// is-active, and a unit. It is used where systemd is not, and has to keep what was
-// stopped from starting by itself.
+// ServiceCommand is a program with the arguments of systemctl: start, restart, stop or is-active, and a unit.
+// It is used on hosts without systemd. It must keep a stopped unit from running until it is called with start
+// or restart for that unit.
 type ServiceCommand struct{ Path string }
 
-// call runs the command for a verb and a unit. It does not wait for children that hold the output, since the
-// program may have started a daemon. A cancelled call kills them, too.
+// call runs the command with a verb and a unit. It does not wait for children that keep the output open,
+// since the program may have started a daemon. If ctx is done, these children are also killed.
 func (s ServiceCommand) call(ctx context.Context, verb, unit string) error {
 	if err := runCommand(ctx, []string{s.Path, verb, unit}); err != nil {
 		return fmt.Errorf("cannot %s %s: %w", verb, unit, err)
@@ -107,23 +106,24 @@ func (s ServiceCommand) Stop(ctx context.Context, unit string) error {
 	return s.call(ctx, "stop", unit)
 }
 
-// IsActive reports whether the unit runs.
+// IsActive reports whether the unit is running.
 func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	err := newCommand(ctx, []string{s.Path, "is-active", unit}).Run()
-	if _, said := errors.AsType[*exec.ExitError](err); said && ctx.Err() == nil {
+	if _, hasExited := errors.AsType[*exec.ExitError](err); hasExited && ctx.Err() == nil {
 		return false, nil
 	}
 
 	return err == nil, err
 }
 
-// RunDetached runs the command in a session of its own. It waits for a running command of the same name,
-// and then runs its own, so that it can be repeated.
+// RunDetached runs the command in a new session, and waits for its end. It first waits until no other command
+// with the same log is running. It returns an error with the end of the log if the command fails. If ctx is
+// done first, the command continues, unless the reason is a hungError.
 func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	var lock *os.File
-	free := func() (_ bool, err error) {
+	takeLock := func() (taken bool, err error) {
 		lock, err = osutil.TryLockFile(d.Log+".lock", os.O_CREATE|os.O_RDWR)
 		if errors.Is(err, osutil.ErrLocked) {
 			return false, nil
@@ -131,7 +131,7 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 		return err == nil, err
 	}
 
-	if err := poll(ctx, free); err != nil {
+	if err := poll(ctx, takeLock); err != nil {
 		return fmt.Errorf("cannot run %s: %w", d.Name, err)
 	}
 	defer lock.Close()
@@ -146,13 +146,15 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	c.Env = append(childenv.New(os.Environ(), childenv.Program), d.Env...)
 	c.Stdout = log
 	c.Stderr = log
-	c.ExtraFiles = []*os.File{lock} // held as long as it runs
+	// The command inherits the lock, which is held until the command ends.
+	c.ExtraFiles = []*os.File{lock}
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("cannot run %s: %w", d.Name, err)
 	}
 
-	ended := make(chan error, 1) // the command outlives a caller that is told to end
+	// The channel is buffered, since the command continues if the caller ends.
+	ended := make(chan error, 1)
 	go func() { ended <- c.Wait() }()
 
 	select {
@@ -162,6 +164,7 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 		if _, hung := errors.AsType[hungError](err); !hung {
 			return err
 		}
+		// This fails if the command has just ended.
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 		<-ended
 	}
@@ -176,12 +179,13 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 func readLogTail(log string) string {
 	data, err := os.ReadFile(log)
 	if err != nil {
-		return "it has left no log"
+		return "no log exists"
 	}
 	return tail(data)
 }
 
-// tail returns the end of a program's output in one line: whole lines, unless they are endless.
+// tail returns the end of a program's output as one line. It begins at the start of a line, unless the line
+// is very long.
 func tail(out []byte) string {
 	const enough = 1500
 	out = bytes.TrimSpace(out)

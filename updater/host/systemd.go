@@ -16,12 +16,12 @@ import (
 	"bijou/updater/activity"
 )
 
-// Systemd is this machine's systemd, by D-Bus. It polls units instead of waiting for
-// signals, which can be lost.
+// Systemd controls this host's systemd by D-Bus. It polls units, and does not wait for signals, since signals
+// can be lost.
 type Systemd struct{}
 
-// withUnit calls f, and tries again if systemd goes away meanwhile, as it does for a moment when its own
-// package is upgraded.
+// withUnit calls do with a connection to systemd. It retries if systemd disconnects, which happens for a
+// moment while systemd's own package is upgraded.
 func (s Systemd) withUnit(ctx context.Context, verb, unit string, do func(c *sd.Conn) error) error {
 	doing := activity.Begin(ctx, "has systemd %s %s", verb, unit)
 	defer doing.End()
@@ -38,7 +38,8 @@ func (s Systemd) withUnit(ctx context.Context, verb, unit string, do func(c *sd.
 	return nil
 }
 
-// callOnce calls do with a connection to systemd, or returns errNoSystemd.
+// callOnce calls do with a connection to systemd. It returns errNoSystemd if this host does not run
+// systemd.
 func callOnce(ctx context.Context, do func(c *sd.Conn) error) error {
 	if _, err := os.Stat("/run/systemd/system"); err != nil { // sd_booted(3)
 		return errNoSystemd
@@ -52,10 +53,10 @@ func callOnce(ctx context.Context, do func(c *sd.Conn) error) error {
 	return do(c)
 }
 
-// maxReconnects allows half a minute for systemd to come back.
+// maxReconnects allows systemd about half a minute to come back.
 const maxReconnects = 100
 
-// isDisconnected reports whether systemd, or the bus to it, went away instead of answering.
+// isDisconnected reports whether systemd, or the bus, disconnected before it answered.
 func isDisconnected(err error) bool {
 	return hasDBusName(err, "org.freedesktop.DBus.Error.NoReply") ||
 		hasDBusName(err, "org.freedesktop.DBus.Error.Disconnected") ||
@@ -69,11 +70,11 @@ func hasDBusName(err error, name string) bool {
 
 type unitState struct {
 	load, active string
-	job          bool // something is being done to it
-	stale        bool // its files have changed
+	job          bool // systemd has a job for the unit, such as starting it
+	stale        bool // the unit's files have changed since systemd read them
 }
 
-// readState reads the properties of a unit that decide how to start or stop it.
+// readState reads the properties of a unit that are needed to start or stop it.
 func readState(ctx context.Context, c *sd.Conn, unit string) (unitState, error) {
 	p, err := c.GetUnitPropertiesContext(ctx, unit)
 	if err != nil {
@@ -102,7 +103,7 @@ func (s Systemd) Restart(ctx context.Context, unit string) error {
 	return s.startBy(ctx, "restart", unit, (*sd.Conn).RestartUnitContext)
 }
 
-// startBy starts or restarts a unit by the method start, and waits until systemd's job has ended.
+// startBy starts or restarts a unit with the method start, and waits until systemd's job has ended.
 func (s Systemd) startBy(
 	ctx context.Context,
 	verb, unit string,
@@ -123,9 +124,9 @@ func (s Systemd) startBy(
 	})
 }
 
-// reloadIfStale makes systemd read unit files that a package has changed, and forget that the unit has failed
-// too often. It runs before unholdUnit, after which systemd need not read anything again: systemd looks for a
-// hold at each start.
+// reloadIfStale makes systemd read unit files that a package has changed. It also resets the failure counter
+// of the unit. It is called before unholdUnit. After unholdUnit no reload is needed, since systemd checks for
+// a hold at each start.
 func reloadIfStale(ctx context.Context, c *sd.Conn, unit string) error {
 	f, err := readState(ctx, c, unit)
 	if err != nil {
@@ -133,7 +134,8 @@ func reloadIfStale(ctx context.Context, c *sd.Conn, unit string) error {
 	}
 
 	if f.active == "failed" {
-		_ = c.ResetFailedUnitContext(ctx, unit) // it is started all the same
+		// If this fails, the unit is started anyway.
+		_ = c.ResetFailedUnitContext(ctx, unit)
 	}
 	if f.stale || f.load == "not-found" {
 		return c.ReloadContext(ctx)
@@ -157,24 +159,26 @@ func awaitJob(ctx context.Context, c *sd.Conn, unit string) error {
 	})
 }
 
-// stopTimeout is how long a unit may take to stop; systemd kills it after 90 s unless the
-// unit says otherwise.
+// stopTimeout is how long a unit can take to stop. systemd kills it after 90 s, unless the unit's file sets a
+// different time.
 const stopTimeout = 5 * time.Minute
 
-// Stop stops the unit, and holds it. It also stops a unit that is about to start, and makes sure that the
-// unit does not run in the end.
+// Stop stops the unit, and holds it so that nothing starts it. If the unit is still not stopped when
+// systemd's job has ended, for example before an automatic restart, Stop repeats the request. It gives up
+// after stopTimeout.
 func (s Systemd) Stop(ctx context.Context, unit string) error {
 	return s.withUnit(ctx, "stop", unit, func(c *sd.Conn) error {
 		if err := holdUnit(unit); err != nil {
 			return err
 		}
+		// systemd must read the new hold.
 		if err := c.ReloadContext(ctx); err != nil {
 			return err
 		}
 
 		limit, cancel := context.WithTimeout(ctx, stopTimeout)
 		defer cancel()
-		told := false
+		asked := false
 
 		err := poll(limit, func() (bool, error) {
 			f, err := readState(limit, c, unit)
@@ -183,12 +187,14 @@ func (s Systemd) Stop(ctx context.Context, unit string) error {
 				return false, err
 			case !f.job && (f.active == "inactive" || f.active == "failed"):
 				return true, nil
-			case told && f.job:
+			case asked && f.job:
+				// The stop job is still running.
 				return false, nil
 			}
 
-			told = true
+			asked = true
 			_, err = c.StopUnitContext(limit, unit, "replace", nil)
+			// A unit that is not loaded is stopped.
 			if hasDBusName(err, "org.freedesktop.systemd1.NoSuchUnit") {
 				err = nil
 			}
@@ -203,7 +209,7 @@ func (s Systemd) Stop(ctx context.Context, unit string) error {
 	})
 }
 
-// IsActive reports whether the unit runs.
+// IsActive reports whether the unit is running.
 func (s Systemd) IsActive(ctx context.Context, unit string) (yes bool, err error) {
 	err = s.withUnit(ctx, "look at", unit, func(c *sd.Conn) error {
 		f, err := readState(ctx, c, unit)
@@ -248,7 +254,7 @@ func (s Systemd) RunDetached(ctx context.Context, d Detached) error {
 	})
 }
 
-// killHung ends all of the transient unit if the error is that it hung.
+// killHung kills all processes of the transient unit if err shows that the unit hung.
 func killHung(ctx context.Context, c *sd.Conn, unit string, d Detached, err error) error {
 	if _, hung := errors.AsType[hungError](err); !hung {
 		return err
@@ -256,7 +262,8 @@ func killHung(ctx context.Context, c *sd.Conn, unit string, d Detached, err erro
 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
-	_ = c.KillUnitWithTarget(ctx, unit, sd.All, int32(syscall.SIGKILL)) // it may have ended meanwhile
+	// An error is ignored, since the unit may have ended in the meantime.
+	_ = c.KillUnitWithTarget(ctx, unit, sd.All, int32(syscall.SIGKILL))
 	forgetTransient(ctx, c, unit)
 	return fmt.Errorf("%w: %s", err, readLogTail(d.Log))
 }
@@ -277,21 +284,23 @@ func startTransient(ctx context.Context, c *sd.Conn, unit string, d Detached) er
 	properties := []sd.Property{
 		sd.PropDescription(d.Title),
 		sd.PropType("oneshot"),
-		sd.PropRemainAfterExit(true),    // so that its end can be seen
-		sd.PropExecStart(logged, false), // true ignores failures, whatever its name says
+		sd.PropRemainAfterExit(true),    // keeps the result until it is read
+		sd.PropExecStart(logged, false), // true would ignore failures
 		{Name: "Environment", Value: dbus.MakeVariant(d.Env)},
 	}
 
 	return poll(ctx, func() (bool, error) {
 		_, err := c.StartTransientUnitContext(ctx, unit, "fail", properties, nil)
 		if hasDBusName(err, "org.freedesktop.systemd1.UnitExists") {
-			return false, nil // systemd has not forgotten it yet
+			// systemd has not forgotten the previous unit yet.
+			return false, nil
 		}
 		return true, err
 	})
 }
 
-// forgetTransient makes systemd forget a transient unit that has ended.
+// forgetTransient makes systemd forget a transient unit that has ended. It ignores errors, since systemd may
+// already have forgotten the unit.
 func forgetTransient(ctx context.Context, c *sd.Conn, unit string) {
 	_, _ = c.StopUnitContext(ctx, unit, "replace", nil)
 	_ = c.ResetFailedUnitContext(ctx, unit)

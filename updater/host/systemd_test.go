@@ -60,7 +60,7 @@ func systemctl(t *testing.T, args ...string) {
 	}
 }
 
-// comes waits until the unit is in one of the states.
+// comes waits until a unit is in one of the states.
 func comes(t *testing.T, name string, states ...string) {
 	t.Helper()
 	await.Until(t, await.Poll{Limit: 30 * time.Second, Pause: 20 * time.Millisecond}, name+" changes its state", func() string {
@@ -70,8 +70,8 @@ func comes(t *testing.T, name string, states ...string) {
 	})
 }
 
-// TestUnits checks that a stopped unit ends up not running, whatever it was about to do. Upstream
-// failed to stop one in "activating". A stopped unit is also held.
+// TestUnits checks that a stopped unit does not run afterwards, even if it was about to start. The original
+// neco could not stop a unit in "activating". A stopped unit is also held.
 func TestUnits(t *testing.T) {
 	if _, err := os.Stat("/run/systemd/system"); err != nil {
 		t.Skip("this machine does not run systemd; TestOnAHost has one")
@@ -100,7 +100,7 @@ func TestUnits(t *testing.T) {
 	detached(t, s)
 }
 
-// detached checks that a failed command is reported as failed, even if its caller was gone by then.
+// detached checks that a failed command is reported as failed, even if its caller had already ended.
 func detached(t *testing.T, s host.Systemd) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "log")

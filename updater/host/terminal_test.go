@@ -13,8 +13,8 @@ import (
 	"golang.org/x/term"
 )
 
-// TestTerminal checks that programs can ask for a secret in every usual way. This test's binary stands
-// for them.
+// TestTerminal checks that programs can ask for a secret in every usual way. The test binary acts as these
+// programs.
 func TestTerminal(t *testing.T) {
 	if way := os.Getenv("BIJOU_TEST_ASK"); way != "" {
 		askFor(way)
@@ -25,7 +25,7 @@ func TestTerminal(t *testing.T) {
 	}
 	got := filepath.Join(t.TempDir(), "got")
 	t.Setenv("BIJOU_TEST_GOT", got)
-	line := "a key \x03\x15\x7f\x16\x11=" // with characters that have a meaning on other terminals
+	line := "a key \x03\x15\x7f\x16\x11=" // contains characters that a normal terminal would interpret
 	for _, way := range []string{"password", "raw", "flush", "pipe", "none"} {
 		t.Setenv("BIJOU_TEST_ASK", way)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -44,15 +44,15 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// askFor reads a line in the way that it is given, writes it to a file, and exits.
+// askFor reads a line in the given way, writes it to a file, and exits.
 func askFor(way string) {
 	line, err := "", error(nil)
 	switch way {
-	case "password": // as most Go programs do
+	case "password": // as most Go programs read
 		var data []byte
 		data, err = term.ReadPassword(0)
 		line = string(data)
-	case "raw": // as Vault's does
+	case "raw": // as Vault's command reads
 		if !term.IsTerminal(0) {
 			os.Exit(1)
 		}
@@ -61,14 +61,14 @@ func askFor(way string) {
 			line, err = bufio.NewReaderSize(os.Stdin, 16).ReadString('\n')
 			_ = term.Restore(0, old)
 		}
-	case "flush": // as getpass(3) does
+	case "flush": // as getpass(3) reads
 		var mode *unix.Termios
 		if mode, err = unix.IoctlGetTermios(0, unix.TCGETS); err == nil {
 			mode.Lflag &^= unix.ECHO
 			err = unix.IoctlSetTermios(0, unix.TCSETSF, mode)
 			line, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 		}
-	case "pipe": // to the end of input
+	case "pipe": // reads to the end of input
 		in := bufio.NewReader(os.Stdin)
 		line, _ = in.ReadString('\n')
 		_, err = in.ReadByte()

@@ -13,12 +13,12 @@ import (
 	"bijou/state/osutil"
 )
 
-// tryTimeout bounds one trial, also on a slow machine.
+// tryTimeout limits one trial. The limit is long enough for a slow machine.
 const tryTimeout = 2 * time.Minute
 
-// tryProgram runs the program's plan and the help of its daemons before the program replaces anything. A
-// program for a different architecture, or one that cannot read its manifest, fails here, where nothing
-// must be undone.
+// tryProgram runs `neco plan` and the help of the daemons with the new program before it replaces anything. A
+// program for a different architecture, or one that cannot read its manifest, fails at this point, when
+// nothing needs to be undone.
 func tryProgram(ctx context.Context, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
@@ -33,7 +33,8 @@ func tryProgram(ctx context.Context, program string) error {
 	return nil
 }
 
-// tryAs runs the program with these arguments, the first of which is its name, and returns its output.
+// tryAs runs the program with these arguments, of which the first is the program's name, and returns its
+// output.
 func tryAs(ctx context.Context, program string, args []string) (out []byte, err error) {
 	err = osutil.RetryBusy(tryTimeout, func() (err error) {
 		c := exec.CommandContext(ctx, program)

@@ -51,7 +51,7 @@ func toldKeys(section string) (keys []string) {
 	return keys
 }
 
-// functionKeys returns the result of each function for 7 or "x".
+// functionKeys returns the result of each function for the argument 7 or "x".
 func functionKeys() map[string]string {
 	return map[string]string{
 		"BootServer": BootServer(7), "Worker": Worker(7), "Contents": Contents("x"), "Config": Config("x"), "WorkerLeader": WorkerLeader("x"),
@@ -81,7 +81,7 @@ func allKeys(t *testing.T) (keys []string) {
 		t.Fatalf("functionKeys has %v, and there are %v", known, names)
 	}
 	keys = slices.Collect(maps.Values(functions))
-	check := types.Config{Error: func(error) {}} // imports are missing and not needed
+	check := types.Config{Error: func(error) {}} // ignores errors about missing imports, which are not needed
 	p, _ := check.Check("keys", files, []*ast.File{file}, nil)
 	for _, name := range p.Scope().Names() {
 		c, ok := p.Scope().Lookup(name).(*types.Const)

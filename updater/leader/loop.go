@@ -1,9 +1,8 @@
-// Package leader is the side of an update that one neco-updater has, the one that leads: it
-// looks for releases, makes requests, opens gates, watches over the workers, and reports how
-// requests end. Package updater/decide says what it does next; Run campaigns, reads, commits
-// that and sends alerts.
+// Package leader implements the neco-updater that leads an update. It checks for releases, writes requests,
+// opens gates, watches the workers, and reports how requests end. Package updater/decide makes the decisions.
+// Run campaigns, reads snapshots, commits the decisions, and sends alerts.
 //
-// It knows nothing of services and packages. Only multicall/necodaemon imports it.
+// It does not handle services or packages on boot servers. Package worker does.
 package leader
 
 import (
@@ -23,20 +22,20 @@ import (
 	"bijou/updater/record"
 )
 
-// leader is the parts of an updater that leads.
+// leader is an updater that has been elected.
 type leader struct {
 	Options
 	leadership  *keyspace.Leadership
-	afterOutage bool // the store was away before: servers may still be coming back, too
+	afterOutage bool // the store was unreachable just before, so servers may need time to come back
 }
 
-// maxBatchDelay bounds how long the leader waits for more changes before it decides
-// again. Many workers come to a step at about the same time, and one decision does for
-// all: the wait is five times as long as a decision takes, at most this.
+// maxBatchDelay limits how long the leader waits for more changes before it decides again. Many workers
+// reach a step at about the same time, and one decision serves them all. So the leader waits five times as
+// long as a decision takes, but not longer than this.
 const maxBatchDelay = 100 * time.Millisecond
 
-// runDecisions reads the records, decides and acts, again and again, until the leadership or ctx ends.
-// Between actions it waits for changes, or for the time when the decision could change.
+// runDecisions reads the records, decides and acts in a loop, until the leadership or ctx ends. Between
+// actions it waits for changes, or for the time when the decision can change.
 func (l leader) runDecisions(ctx context.Context) error {
 	feed := updater.NewChangeFeed(l.Store, keys.AllConfig, keys.Infos, keys.Statuses, keys.AllContents,
 		keys.Presences, keys.Inventories)
@@ -56,7 +55,7 @@ func (l leader) runDecisions(ctx context.Context) error {
 				return err
 			case err != nil:
 				observations.NoteOutage()
-				slog.Warn("cannot decide what is next; trying again", "error", err)
+				slog.Warn("cannot decide the next action; trying again", "error", err)
 				_ = backoff.Sleep(ctx, updater.RetryInterval)
 				continue
 			}
@@ -76,17 +75,21 @@ func (l leader) runDecisions(ctx context.Context) error {
 	})
 }
 
+// withFeed calls f while the feed follows the store.
 func withFeed(ctx context.Context, feed *updater.ChangeFeed, f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var following sync.WaitGroup
-	following.Go(func() { _ = feed.Run(ctx) }) // f notices itself if the store is gone
+	// The error is ignored, since f also fails if the store is gone.
+	following.Go(func() { _ = feed.Run(ctx) })
+	// Deferred calls run last first: Run returns only without ctx.
 	defer following.Wait()
 	defer cancel()
 	return f()
 }
 
-// followKeys calls act again whenever one of the keys, or a key below one of the prefixes, has changed, and at the time
-// that it returns, until it returns an error that ends the leadership.
+// followKeys calls act at once. It calls act again whenever one of the keys has changed, or at the time that
+// the last call of act returned. A name that ends with a slash stands for all keys below it. followKeys
+// returns when act returns an error that ends the leadership.
 func (l leader) followKeys(ctx context.Context, names []string, act func() (until time.Time, err error)) error {
 	feed := updater.NewChangeFeed(l.Store, names...)
 	return withFeed(ctx, feed, func() error {
@@ -96,15 +99,16 @@ func (l leader) followKeys(ctx context.Context, names []string, act func() (unti
 				return err
 			}
 			clock.WaitUntil(ctx, feed.Ready(), until)
-			feed.Take() // whatever it is, all is read again
+			// act reads everything again, so the changes themselves do not matter.
+			feed.Take()
 		}
 
 		return nil
 	})
 }
 
-// actOnCache decides on the cached snapshot. That is enough to wait, and to open a gate;
-// anything else is decided again in a transaction that reads everything.
+// actOnCache decides on the cached snapshot. This is enough to wait or to open a gate. Any other decision
+// is made again in a transaction that reads everything.
 func (l leader) actOnCache(ctx context.Context, f *snapshotCache, m *decide.Observations) (decide.Action, error) {
 	if err := f.catchUp(ctx); err != nil {
 		return decide.Action{}, err
@@ -122,8 +126,9 @@ func (l leader) actOnCache(ctx context.Context, f *snapshotCache, m *decide.Obse
 	return l.actInTransaction(ctx, m)
 }
 
-// tryOpenGate opens the gate of the decision, if the decision's request is still the present one, and this
-// updater still leads. It needs no more conditions: servers that have come to a step do not go back.
+// tryOpenGate opens the gate of the decision, if the decision's request is still current and this updater
+// still leads. It needs no other conditions, since servers that have reached a step do not go back. It returns
+// false if the decision is a different one, or if a condition does not hold.
 func (l leader) tryOpenGate(ctx context.Context, f *snapshotCache, a decide.Action) (opened bool, err error) {
 	if a.Verb != decide.Open {
 		return false, nil
@@ -146,8 +151,8 @@ func (l leader) nextAction(s decide.Snapshot, m *decide.Observations) decide.Act
 	return decide.Next(s, now)
 }
 
-// actInTransaction writes the decision only if nothing that it depends on has changed,
-// and this updater still leads.
+// actInTransaction decides again in a transaction, and writes the changes. The transaction fails if anything
+// on which the decision is based has changed, or if this updater no longer leads.
 func (l leader) actInTransaction(ctx context.Context, m *decide.Observations) (a decide.Action, err error) {
 	err = l.leadership.Update(ctx, func(tx *keyspace.Tx) error {
 		s, err := decide.Load(tx.View, l.Version)
@@ -167,11 +172,11 @@ func (l leader) actInTransaction(ctx context.Context, m *decide.Observations) (a
 	return a, err
 }
 
-// heartbeatInterval is how often the leader says that it lives.
+// heartbeatInterval is how often the leader sends a heartbeat.
 const heartbeatInterval = time.Minute
 
 type heartbeat struct {
-	State   string    `json:"state"` // as neco status has it
+	State   string    `json:"state"` // as in neco status
 	Version string    `json:"version,omitempty"`
 	At      time.Time `json:"at"`
 }
@@ -180,36 +185,40 @@ func newHeartbeat(s decide.Snapshot, now time.Time) heartbeat {
 	return heartbeat{State: s.Condition(now, true).State, Version: s.LastVersion(), At: now}
 }
 
-// sendHeartbeats sends a heartbeat at each interval. It does not send a failed one again.
+// sendHeartbeats sends a heartbeat at each interval. It does not retry a failed heartbeat.
 func (l leader) sendHeartbeats(ctx context.Context) error {
 	return l.followKeys(ctx, []string{keys.Config("notify.heartbeat")}, func() (time.Time, error) {
-		var s decide.Snapshot
-		err := l.Store.View(ctx, func(view *keyspace.View) (err error) {
-			s.Config, err = updater.LoadConfig(view)
-			if err == nil && s.Config.Heartbeat != "" {
-				s, err = decide.Load(view, l.Version)
-			}
-			return err
-		})
-		if err == nil && s.Config.Heartbeat != "" {
-			beat := receiver{
-				name:    "notify.heartbeat",
-				address: s.Config.Heartbeat,
-				body: func(record.Alert) any {
-					return newHeartbeat(s, time.Now().UTC())
-				},
-			}
-			err = beat.send(ctx, s.Config, record.Alert{})
-		}
-		if err != nil && ctx.Err() == nil {
+		if err := l.sendHeartbeat(ctx); err != nil && ctx.Err() == nil {
 			slog.Warn("no heartbeat was sent", "error", err)
 		}
-
 		return time.Now().Add(heartbeatInterval), nil
 	})
 }
 
-// sweepInterval is how often the leader has the store remove what it does not need any more.
+// sendHeartbeat sends one heartbeat, if a URL for heartbeats is configured.
+func (l leader) sendHeartbeat(ctx context.Context) error {
+	var s decide.Snapshot
+	err := l.Store.View(ctx, func(view *keyspace.View) (err error) {
+		s.Config, err = updater.LoadConfig(view)
+		if err != nil || s.Config.Heartbeat == "" {
+			return err
+		}
+		s, err = decide.Load(view, l.Version)
+		return err
+	})
+	if err != nil || s.Config.Heartbeat == "" {
+		return err
+	}
+
+	to := receiver{
+		name:    "notify.heartbeat",
+		address: s.Config.Heartbeat,
+		body:    func(record.Alert) any { return newHeartbeat(s, time.Now().UTC()) },
+	}
+	return to.send(ctx, s.Config, record.Alert{})
+}
+
+// sweepInterval is how often the leader removes data from the store that is no longer needed.
 const sweepInterval = 10 * time.Minute
 
 // sweepStore sweeps the store at intervals.
@@ -224,20 +233,22 @@ func (l leader) sweepStore(ctx context.Context) error {
 	}
 }
 
-// snapshotCache is the leader's snapshot. It is read once, and then kept current by the changes of workers, gates,
-// presences and inventories, which are frequent. Any other change, and a change without its value, makes the cache
-// stale. The cache may lag behind the store. So each write that follows from it has a condition.
+// snapshotCache is the leader's snapshot. It is read once. Then it is updated with the changes of workers,
+// gates, presences and inventories, which are frequent. Any other change makes the cache stale, as does a
+// change without its value. The cache can lag behind the store, so each write that is based on it has a
+// condition.
 type snapshotCache struct {
 	store           *keyspace.Space
 	feed            *updater.ChangeFeed
 	ownVersion      string
-	stale           bool // everything has to be read again
-	revision        int64
-	requestRevision int64 // at which the request was written
+	stale           bool  // everything must be read again
+	revision        int64 // the revision of the snapshot
+	requestRevision int64 // the revision at which the request was written
 	snapshot        decide.Snapshot
 }
 
-// catchUp applies the changes since the last call. If one of them cannot be applied, it reads the snapshot again.
+// catchUp applies the changes since the last call. If one of them cannot be applied, it reads the whole
+// snapshot again.
 func (f *snapshotCache) catchUp(ctx context.Context) error {
 	n := f.feed.Take()
 	f.stale = f.stale || n.All
@@ -256,7 +267,7 @@ func (f *snapshotCache) catchUp(ctx context.Context) error {
 	return err
 }
 
-// reload reads the snapshot, and the revisions that belong to it, in one view.
+// reload reads the snapshot and its revisions in one view.
 func (f *snapshotCache) reload(v *keyspace.View) (err error) {
 	f.snapshot, err = decide.Load(v, f.ownVersion)
 	if err != nil {
@@ -272,12 +283,13 @@ func (f *snapshotCache) reload(v *keyspace.View) (err error) {
 	return err
 }
 
-// applyChange applies a change to the cached snapshot. It returns false if it cannot; then the snapshot
-// must be read again.
+// applyChange applies a change to the cached snapshot. It returns false if the snapshot must be read again
+// instead.
 func (f *snapshotCache) applyChange(c keyspace.Change) bool {
 	switch {
 	case c.Revision <= f.revision:
-		return true // the snapshot has been read since
+		// The snapshot was read after this change.
+		return true
 	case !c.IsComplete():
 		return false
 	case c.Key == keys.Gate:
@@ -296,7 +308,7 @@ func (f *snapshotCache) applyChange(c keyspace.Change) bool {
 	return false
 }
 
-// applyServerChange applies the change of a key PREFIX/LRN to records, which has the servers' records by LRN. It
+// applyServerChange applies the change of a key PREFIX/LRN to records, which holds records by LRN. It
 // ignores other keys. It returns false if it cannot decode the record.
 func applyServerChange[T any](records map[int]T, prefix string, c keyspace.Change) bool {
 	lrn, ok := record.ParseServerKey(prefix, c.Key)
@@ -310,7 +322,8 @@ func applyServerChange[T any](records map[int]T, prefix string, c keyspace.Chang
 
 	var r T
 	if keyspace.DecodeInto(c.KeyValue, &r) != nil {
-		return false // decide.Load reads it again, and returns the error
+		// decide.Load reads the record again, and returns the error.
+		return false
 	}
 	records[lrn] = r
 	return true

@@ -14,7 +14,7 @@ import (
 	"bijou/updater/record"
 )
 
-// failedLook reads the record of the last failed lookup for releases.
+// failedLook reads the record of the last failed check for releases.
 func (r rig) failedLook() (f record.CheckFailure) {
 	err := r.Store.View(r.T.Context(), func(v *keyspace.View) (err error) {
 		f, err = keyspace.LoadOrZero[record.CheckFailure](v, keys.CheckFailure)
@@ -26,8 +26,9 @@ func (r rig) failedLook() (f record.CheckFailure) {
 	return f
 }
 
-// TestMisconfiguredSource checks that a source that cannot be used as configured counts as a failed
-// lookup. The failure is recorded and, after max-check-age, reported once, and so is its end.
+// TestMisconfiguredSource checks that an invalid configuration of the source counts as a failed check for
+// releases. The failure is recorded. After max-check-age it is reported once, and its end is reported once
+// too.
 func TestMisconfiguredSource(t *testing.T) {
 	need.Whole(t)
 	updatertest.OverStores(t, func(over *updatertest.Rig) {
@@ -58,7 +59,7 @@ func TestMisconfiguredSource(t *testing.T) {
 			t.Errorf("the alert is %q", got)
 		}
 
-		// The next leader goes on counting and does not report it again.
+		// The next leader continues the count, and does not report the failure again.
 		stop()
 		before := r.failedLook().Tries
 		r.startLeader("tarball")
@@ -70,7 +71,7 @@ func TestMisconfiguredSource(t *testing.T) {
 		configure(map[string]string{"github-url": server.URL()})
 		r.Eventually("the end", func() bool { return r.failedLook().Tries == 0 })
 		r.Eventually("its alert", func() bool { return len(box.all()) == 2 })
-		if got := fmt.Sprint(box.all()); !strings.Contains(got, "looked for again") {
+		if got := fmt.Sprint(box.all()); !strings.Contains(got, "checks for releases succeed again") {
 			t.Errorf("the alerts are %s", got)
 		}
 	})

@@ -21,33 +21,36 @@ import (
 	"bijou/updater/release"
 )
 
-// sendAlerts sends the alerts in the outbox, the oldest first, and removes each that was
-// sent. If it is killed in between, the alert is sent again.
+// sendAlerts sends the alerts in the outbox, the oldest first, and removes each alert that was sent. If the
+// process is killed between sending and removing an alert, the next leader sends the alert again.
 func (l leader) sendAlerts(ctx context.Context) error {
 	p := alertSender{leader: l, sent: map[delivery]bool{}}
 	failures := 0
 	return l.followKeys(ctx, []string{keys.AllConfig, keys.Outbox}, func() (until time.Time, err error) {
 		err = p.sendAll(ctx)
-		if failures++; err == nil {
+		if err == nil {
 			failures = 0
-		} else if !endsLeadership(err) {
-			gap := updater.RetryInterval << min(failures-1, 6)
-			slog.Warn("cannot deliver alerts", "error", err, "again-in", gap)
-			until = time.Now().Add(gap)
+			return time.Time{}, nil
+		}
+		if endsLeadership(err) {
+			return time.Time{}, err
 		}
 
-		return until, err
+		gap := updater.RetryInterval << min(failures, 6)
+		failures++
+		slog.Warn("cannot deliver alerts", "error", err, "again-in", gap)
+		return time.Now().Add(gap), err
 	})
 }
 
 type delivery struct{ alert, receiver string }
 
-// alertSender remembers what was delivered where, so that a receiver that fails does not
-// make another one get everything again and again.
+// alertSender remembers which alerts each receiver has already received. So if one receiver fails, the others
+// do not get the same alerts again.
 type alertSender struct {
 	leader
 	sent   map[delivery]bool
-	failed map[string]bool // in this round, by receiver
+	failed map[string]bool // the receivers that have failed in this round
 }
 
 // sendAll sends all alerts in the outbox. It removes an alert once every configured receiver has it.
@@ -82,8 +85,8 @@ func (p alertSender) sendAll(ctx context.Context) error {
 	return failed
 }
 
-// removeAlert removes a sent alert. It goes on when this process is told to end, since the next leader
-// would send the alert again.
+// removeAlert removes a sent alert. It continues for a moment if the process is shutting down, since the
+// next leader would otherwise send the alert again.
 func (p alertSender) removeAlert(ctx context.Context, a record.Alert) error {
 	ctx, cancel := withGrace(ctx)
 	defer cancel()
@@ -93,8 +96,8 @@ func (p alertSender) removeAlert(ctx context.Context, a record.Alert) error {
 	})
 }
 
-// withGrace returns a context that ends ShutdownTimeout after ctx does, for work that must not be done
-// twice.
+// withGrace returns a context that ends ShutdownTimeout after ctx does. Callers use it for work that must not
+// be done twice.
 func withGrace(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(updater.ShutdownTimeout, cancel) })
@@ -108,27 +111,31 @@ func (p alertSender) readOutbox(ctx context.Context) (config record.Config, aler
 		if config, err = updater.LoadConfig(v); err != nil {
 			return err
 		}
-
 		kvs, err := v.List(keys.Outbox)
+		if err != nil {
+			return err
+		}
+
 		for _, kv := range kvs {
 			a, err := keyspace.Decode[record.Alert](kv)
-			if err != nil { // it must not keep back the others
-				slog.Error("an alert cannot be read, and is left where it is", "key", kv.Key, "error", err)
+			// An alert that cannot be read must not block the others.
+			if err != nil {
+				slog.Error("cannot read an alert, which stays in the store", "key", kv.Key, "error", err)
 				continue
 			}
 			alerts = append(alerts, a)
 		}
 
-		return err
+		return nil
 	})
 
 	slices.SortFunc(alerts, func(a, b record.Alert) int { return a.At.Compare(b.At) })
 	return config, alerts, err
 }
 
-// sendAlert sends the alert, and reports whether all receivers have it now. It skips a receiver that has
-// failed for the rest of the round, so that one that hangs does not delay the others. Without receivers the
-// log is enough. It finishes a delivery when this process is told to end.
+// sendAlert sends the alert, and reports whether all receivers have now received it. It skips receivers that
+// have failed in this round, so that a hanging receiver does not delay other alerts. Without receivers, the
+// alert is only logged. sendAlert finishes a delivery if the process is shutting down.
 func (p alertSender) sendAlert(ctx context.Context, config record.Config, a record.Alert) (everywhere bool, err error) {
 	ctx, cancel := withGrace(ctx)
 	defer cancel()
@@ -156,8 +163,8 @@ func (p alertSender) sendAlert(ctx context.Context, config record.Config, a reco
 	return everywhere, err
 }
 
-// Notify sends an alert to all configured places, and returns the names of those that
-// have got it. It returns updater.ErrNoReceiver if there are none.
+// Notify sends an alert to all configured receivers, and returns the names of the receivers that got it. It
+// returns updater.ErrNoReceiver if no receiver is configured.
 func Notify(ctx context.Context, config record.Config, a record.Alert) (names []string, err error) {
 	all := configuredReceivers(config)
 	if len(all) == 0 {
@@ -175,9 +182,9 @@ func Notify(ctx context.Context, config record.Config, a record.Alert) (names []
 	return names, err
 }
 
-// receiver is a place that alerts are sent to.
+// receiver is a destination of alerts.
 type receiver struct {
-	name    string // the configuration's key
+	name    string // the key in the configuration
 	address string
 	body    func(record.Alert) any
 }
@@ -197,8 +204,7 @@ func configuredReceivers(c record.Config) (all []receiver) {
 	return all
 }
 
-// slackBody makes the payload of Slack's incoming webhooks:
-// https://api.slack.com/messaging/webhooks
+// slackBody returns the payload of Slack's incoming webhooks: https://api.slack.com/messaging/webhooks
 func slackBody(a record.Alert) any {
 	sign := map[string]string{
 		record.AlertSucceeded: ":white_check_mark:",
@@ -221,7 +227,7 @@ func slackBody(a record.Alert) any {
 	return map[string]string{"text": sign + sender + ": " + a.Message}
 }
 
-// sendTimeout bounds one delivery.
+// sendTimeout limits one delivery.
 const sendTimeout = 20 * time.Second
 
 // send sends an alert to the receiver. Its errors do not show the address, which is a secret.
@@ -260,7 +266,8 @@ func (p receiver) send(ctx context.Context, config record.Config, a record.Alert
 	}
 	defer resp.Body.Close()
 
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16)) // what the body is of no use
+	// The body is read only so that the connection can be reused.
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16))
 	if resp.StatusCode/100 != 2 {
 		return fmt.Errorf("it answers %s", resp.Status)
 	}

@@ -58,9 +58,9 @@ func (r rig) refusalsOf() (versions string) {
 	return strings.TrimSpace(versions)
 }
 
-// TestRefusedOnce checks a release that cannot be installed. It starts no update and is reported once,
-// even if leaders change. It does not hold back an older good release, and it is forgotten when a newer
-// one is taken.
+// TestRefusedOnce checks a release that cannot be installed. It starts no update, and is reported once, even
+// if leaders change. It does not block an older valid release. It is forgotten when an update to a newer
+// release begins.
 func TestRefusedOnce(t *testing.T) {
 	need.Whole(t)
 	updatertest.OverStores(t, func(over *updatertest.Rig) {
@@ -87,8 +87,8 @@ func TestRefusedOnce(t *testing.T) {
 			return tx.Put(keys.Pause, record.Pause{})
 		})
 
-		// One good release and two newer ones that cannot be installed: each of the two is reported
-		// once.
+		// There is one good release, and there are two newer ones that cannot be installed. Each of the two
+		// is reported once.
 		publish("1.1", "version: 1.1"+plan)
 		publish("1.2", "version: 1.1"+plan)
 		publish("1.3", "version: 1.3\ncomponents:\n- {name: a, strategy: blue-green}\n")
@@ -110,7 +110,7 @@ func TestRefusedOnce(t *testing.T) {
 			t.Errorf("the alerts are %q", got)
 		}
 
-		// The next good release is taken automatically.
+		// An update to the next good release begins automatically.
 		publish("1.4", "version: 1.4"+plan)
 		look(10)
 		r.Eventually("the next good one", func() bool { return r.known() == "1.4" && r.refusalsOf() == "" })
@@ -125,7 +125,7 @@ func TestRefusedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		// A release whose package is unavailable is not refused, and is taken once the package is
+		// A release whose package is unavailable is not refused. An update to it begins once the package is
 		// available.
 		if err := server.Misbehave(github.Packages); err != nil {
 			t.Fatal(err)
@@ -149,7 +149,8 @@ func TestRefusedOnce(t *testing.T) {
 			return known
 		})
 
-		// A release that its publisher repairs is taken soon, even if nobody asks for another lookup.
+		// If the publisher repairs a release, an update to it begins soon, even if nobody requests another
+		// lookup.
 		publish("1.6", plan)
 		look(13)
 		r.Eventually("a refusal", func() bool { return r.refusalsOf() == "1.6" })

@@ -21,8 +21,8 @@ import (
 	"bijou/updater/release"
 )
 
-// checkReleases looks for releases at each interval, when an operator asks for it, and when the
-// configuration names a different source. It retries failures after growing delays.
+// checkReleases checks for releases at each interval, at an operator's request, and when the configuration of
+// the source changes. It retries failed checks after growing delays.
 func (l leader) checkReleases(ctx context.Context) error {
 	c := releaseChecker{leader: l}
 	defer c.close()
@@ -43,21 +43,21 @@ type releaseChecker struct {
 	source     *release.Source
 	lastQuery  query
 	lastCheck  time.Time
-	failures   int           // in a row, of looks that failed or found a release that is refused
-	retryDelay time.Duration // after one
+	failures   int           // the number of consecutive checks that failed or refused a release
+	retryDelay time.Duration // the delay after a check that failed or refused a release
 }
 
-// query has all that a check depends on. When it changes, the next check is due at once.
+// query contains everything that a check depends on. If it changes, the next check is due at once.
 type query struct {
 	env, prefix, repository, url, token, folder, proxy, key string
-	fault                                                   string // why nobody can tell where releases come from
-	trigger                                                 string // changes when an operator asks for a check
-	wanted                                                  string // the version that servers would take next
-	wantedKnown                                             bool   // its digests are known
+	fault                                                   string // record.Config.SourceFault
+	trigger                                                 string // changes when an operator requests a check
+	wanted                                                  string // the version that servers would install next
+	wantedKnown                                             bool   // whether the digests of that version are known
 }
 
-// checkIfDue looks for releases if it is time for that, or if the question has changed. It returns the time
-// of the next look; zero if there is no source.
+// checkIfDue checks for releases if a check is due or the query has changed. It returns the time of the next
+// check, or zero if there is no source.
 func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err error) {
 	config, q, err := c.readQuery(ctx)
 	if err != nil {
@@ -84,7 +84,8 @@ func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err e
 	return c.nextCheck(config), nil
 }
 
-// readQuery reads the configuration and what the next check asks the source for, in one view.
+// readQuery reads the configuration and the next query in one view. If the configuration names no source of
+// releases, the query is empty.
 func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q query, err error) {
 	err = c.Store.View(ctx, func(v *keyspace.View) error {
 		config, err = updater.LoadConfig(v)
@@ -107,11 +108,11 @@ func (c *releaseChecker) readQuery(ctx context.Context) (config record.Config, q
 	return config, q, err
 }
 
-// namesSource reports whether the configuration names a source of releases. A name that cannot be parsed
-// counts, too: the check of that source fails.
+// namesSource reports whether the configuration names a source of releases. A source with a fault also
+// counts, so that its check fails and is reported.
 func namesSource(c record.Config) bool { return c.HasSource() || c.SourceFault != "" }
 
-// newQuery returns the part of a query that the configuration decides.
+// newQuery returns the part of a query that depends on the configuration.
 func newQuery(c record.Config) query {
 	return query{
 		fault:      c.SourceFault,
@@ -147,8 +148,8 @@ func (c *releaseChecker) close() {
 	}
 }
 
-// checkNow looks for releases, and commits the result unless the configuration has changed meanwhile. A
-// failed look is a result as well.
+// checkNow checks for releases, and commits the result unless the configuration has changed in the
+// meantime. A failed check is also a result.
 func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) error {
 	found, err := c.queryReleases(ctx, config)
 	c.lastCheck = time.Now()
@@ -160,7 +161,7 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 		return nil
 	}
 
-	// A refused release counts as a failure, since its publisher may mend it soon.
+	// A refused release counts as a failure, since its publisher may fix it soon.
 	c.failures++
 	if err == nil && len(found.refusals) == 0 {
 		c.failures = 0
@@ -183,7 +184,7 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 	})
 }
 
-// newLook describes a look for releases, which has failed if err is not nil.
+// newLook describes a check for releases. The check has failed if err is not nil.
 func (c *releaseChecker) newLook(config record.Config, f checkResult, err error) decide.Look {
 	look := decide.Look{
 		Missed: f.missed,
@@ -193,9 +194,10 @@ func (c *releaseChecker) newLook(config record.Config, f checkResult, err error)
 		Hint:   decide.SourceHint(config),
 	}
 	if err != nil {
-		ofSource, _ := errors.AsType[release.SourceError](err)
+		// Any other error has no kind.
+		sourceErr, _ := errors.AsType[release.SourceError](err)
 		look.Failure = record.Shorten(osutil.Explain(err), record.MaxText)
-		look.Kind = string(ofSource.Kind)
+		look.Kind = string(sourceErr.Kind)
 	}
 
 	return look
@@ -203,8 +205,8 @@ func (c *releaseChecker) newLook(config record.Config, f checkResult, err error)
 
 var errQueryChanged = errors.New("the configuration has changed")
 
-// commitIfUnchanged commits the result of a check, unless the configuration has changed meanwhile. The next
-// check uses the new configuration.
+// commitIfUnchanged commits the result of a check, unless the configuration has changed in the meantime.
+// The next check then uses the new configuration.
 func (c *releaseChecker) commitIfUnchanged(
 	ctx context.Context,
 	config record.Config,
@@ -228,18 +230,21 @@ func (c *releaseChecker) commitIfUnchanged(
 	return err
 }
 
-// checkResult is the result of a look for releases.
+// checkResult is the result of a check for releases.
 type checkResult struct {
-	listed    bool              // the releases are known, and newest is
-	newest    string            // the version of the newest release that can be installed
-	refusals  []record.Refusal  // the releases that cannot be installed, the newest first
-	missed    string            // the version that servers should install, if it cannot be fetched now
-	published *record.Published // the release of that version; nil: the recorded one stays
-	needs     *record.Needs     // the room that it needs; nil: the recorded one stays
+	listed   bool             // the releases were listed, so newest is known
+	newest   string           // the version of the newest release that can be installed
+	refusals []record.Refusal // the releases that cannot be installed, the newest first
+	missed   string           // the version that servers should install, if it cannot be fetched now
+	// published is the release that servers should install. If it is nil, the recorded release is kept.
+	published *record.Published
+	// needs are the needs of the published release. If they are nil, the recorded needs are kept.
+	needs     *record.Needs
 	withdrawn *record.Withdrawn // the version that servers have, if it is no longer published
 }
 
-// refuse notes that the release cannot be installed, if the error is a RefusedError.
+// refuse records that the release cannot be installed if err is a RefusedError, and returns true. For any
+// other err it returns false.
 func (f *checkResult) refuse(version string, err error) bool {
 	refused, ok := errors.AsType[release.RefusedError](err)
 	if !ok {
@@ -260,8 +265,9 @@ func (f *checkResult) refuse(version string, err error) bool {
 	return true
 }
 
-// queryReleases lists the releases, and inspects the newest ones and the one that servers should install.
-// Its result can be valid in part if it also returns an error.
+// queryReleases lists the releases. It inspects the newest releases and the release that servers should
+// install. If it returns an error after the list was read, f.listed is true, and f has the parts that are
+// known.
 func (c *releaseChecker) queryReleases(ctx context.Context, config record.Config) (f checkResult, err error) {
 	if c.source == nil {
 		if c.source, err = release.NewSource(config); err != nil {
@@ -285,47 +291,44 @@ func (c *releaseChecker) queryReleases(ctx context.Context, config record.Config
 	f.withdrawn = findWithdrawn(s, all)
 	incomplete, failed := c.chooseNewest(ctx, s, all, &f)
 
+	// With the newest release of this check, s also says which version servers should install.
 	s.Release = f.newest
-	to, _, _ := s.OfferedVersion()
-	c.lastQuery.wanted = to
-	if to == "" || !release.Same(to, f.newest) {
-		// Servers should install a different version, as when an operator has asked for it.
+	wanted, _, _ := s.OfferedVersion()
+	isNewest := wanted != "" && release.Same(wanted, f.newest)
+	if !isNewest {
+		// Servers should install a different version, for example at an operator's request.
 		f.published = nil
 		f.needs = nil
 	}
 
-	// isMissed says that the version to install could not be fetched.
-	isMissed := failed != nil && release.Same(to, f.newest)
+	isMissed := failed != nil && isNewest
 	if f.published == nil && !isMissed {
-		published, needs, err := c.inspectWanted(ctx, s, to, all)
-		switch {
-		case f.refuse(to, err):
-			// The refusal is noted.
-		case err != nil:
+		// chooseNewest has returned nothing about the wanted version.
+		if err := c.inspectWanted(ctx, s, wanted, all, &f); err != nil {
 			failed = err
 			isMissed = true
-		default:
-			f.published = published
-			f.needs = needs
 		}
 	}
-	if isMissed && (s.Current == nil || !release.Same(to, s.Current.Version)) {
-		f.missed = to
+	if isMissed && (s.Current == nil || !release.Same(wanted, s.Current.Version)) {
+		f.missed = wanted
 	}
 
+	// The next query depends on this result. Note it as part of the last query, so that the difference does not
+	// make another check due.
 	if f.published != nil {
 		s.Published = f.published
 	}
-	c.lastQuery.wantedKnown = s.IsChecked(to)
+	c.lastQuery.wanted = wanted
+	c.lastQuery.wantedKnown = s.IsChecked(wanted)
+
 	if failed != nil {
 		return f, failed
 	}
-
 	return f, incomplete
 }
 
-// findWithdrawn returns the release that servers have, or go to, if it is newer than all that are
-// published, pre-releases too; nil if it is not.
+// findWithdrawn returns the release that servers have or are installing, if it is newer than all published
+// releases and pre-releases. It returns nil otherwise.
 func findWithdrawn(s decide.Snapshot, all []release.Release) *record.Withdrawn {
 	if s.Current == nil {
 		return nil
@@ -342,9 +345,10 @@ func findWithdrawn(s decide.Snapshot, all []release.Release) *record.Withdrawn {
 	return &w
 }
 
-// chooseNewest takes the newest release that can be installed. It looks only at releases that are newer
-// than the servers' version. If one cannot be fetched now, it takes no older one in its place, since the
-// newer one may be fine: failed says why.
+// chooseNewest finds the newest release that can be installed, and records it and all refused releases in f. It
+// inspects only releases that are newer than the servers' version. If a release cannot be fetched now,
+// chooseNewest does not choose an older one, since the newer release may be valid. failed is then the reason.
+// incomplete is [release.ErrIncomplete] if the best of all releases is not complete.
 func (c *releaseChecker) chooseNewest(
 	ctx context.Context,
 	s decide.Snapshot,
@@ -374,31 +378,44 @@ func (c *releaseChecker) chooseNewest(
 	return incomplete, nil
 }
 
-// inspectWanted returns digests and needs of the release that the servers would take next. It returns nil
-// if there is none, or if they have it already and it is no longer published.
+// inspectWanted records in f the digests and needs of the version that servers should install, or its
+// refusal. It does nothing if no version is wanted, or if servers already have the version and it is no
+// longer published. It returns an error if the version cannot be fetched now.
 func (c *releaseChecker) inspectWanted(
 	ctx context.Context,
 	s decide.Snapshot,
-	to string,
+	wanted string,
 	all []release.Release,
-) (*record.Published, *record.Needs, error) {
-	if to == "" {
-		return nil, nil, nil
+	f *checkResult,
+) error {
+	if wanted == "" {
+		return nil
 	}
 
-	r, err := release.Lookup(to, s.Config.TagPrefix, all)
-	if err != nil && s.Current != nil && release.Same(to, s.Current.Version) {
-		return nil, nil, nil
+	r, err := release.Lookup(wanted, s.Config.TagPrefix, all)
+	if err != nil && s.Current != nil && release.Same(wanted, s.Current.Version) {
+		return nil
 	}
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
 
-	return c.inspect(ctx, s, to, r)
+	published, needs, err := c.inspect(ctx, s, wanted, r)
+	if f.refuse(wanted, err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+
+	f.published = published
+	f.needs = needs
+	return nil
 }
 
 // inspect checks that the release can be installed, and returns its digests and needs. If all servers have
-// it, it only reads the digests.
+// the release, inspect only reads its digests, and returns nil needs. It returns a [release.RefusedError] if
+// the release cannot be installed.
 func (c *releaseChecker) inspect(
 	ctx context.Context,
 	s decide.Snapshot,
@@ -418,36 +435,38 @@ func (c *releaseChecker) inspect(
 		p.Checked = s.Published.Checked
 	}
 
-	var found release.Inspected
-	switch {
-	case s.IsEverywhere(version):
+	if s.IsEverywhere(version) {
 		p.Digests, err = c.source.Digests(ctx, r, c.Form, known, dir)
+		if err != nil {
+			return nil, nil, err
+		}
 		if p.Digests != known {
 			p.Checked = ""
 		}
-	default:
-		if p.Checked == "" || s.Needs == nil || !release.Same(s.Needs.Version, version) {
-			known = record.Digests{}
-		}
-		p.Checked = c.Version
-
-		found, err = c.source.Inspect(ctx, r, release.Inspection{
-			Form:    c.Form,
-			Running: c.Version,
-			Others:  otherPackages(s),
-			Known:   known,
-			Dir:     dir,
-		})
-		p.Digests = found.Digests
+		return &p, nil, nil
 	}
+
+	// If no leader has checked the release, or its needs are unknown, it is inspected again.
+	if p.Checked == "" || s.Needs == nil || !release.Same(s.Needs.Version, version) {
+		known = record.Digests{}
+	}
+	found, err := c.source.Inspect(ctx, r, release.Inspection{
+		Form:    c.Form,
+		Running: c.Version,
+		Others:  otherPackages(s),
+		Known:   known,
+		Dir:     dir,
+	})
 	if err != nil {
 		return nil, nil, err
 	}
 
+	p.Checked = c.Version
+	p.Digests = found.Digests
 	return &p, found.Needs, nil
 }
 
-// otherPackages returns the kinds of packages that servers install, as their workers report.
+// otherPackages returns the package forms and architectures that the servers' workers report.
 func otherPackages(s decide.Snapshot) (all []release.Package) {
 	for _, lrn := range s.Servers {
 		p, ok := release.ParsePackage(s.Present[lrn].Package)
@@ -460,8 +479,8 @@ func otherPackages(s decide.Snapshot) (all []release.Package) {
 	return all
 }
 
-// putRefusals records the refused releases, and alerts once for each. The record shows which were reported,
-// and is written together with the alerts.
+// putRefusals records the refused releases, and writes one alert for each. The record shows which releases
+// were reported, and is written in the same transaction.
 func (f checkResult) putRefusals(tx *keyspace.Tx, at time.Time) error {
 	was, err := keyspace.LoadOrZero[record.Refusals](tx.View, keys.Refused)
 	if err != nil {
@@ -499,8 +518,8 @@ func (f checkResult) putRefusals(tx *keyspace.Tx, at time.Time) error {
 	return tx.PutOrRemove(keys.Refused, now, len(now.Releases) > 0)
 }
 
-// putRelease writes the newest release and the published one. It adds an alert if the files of a release that
-// servers have were replaced, once for those files.
+// putRelease records the newest release and the release that servers should install. If the files of an
+// installed release were replaced, it adds an alert, once for those files.
 func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	if err := tx.PutOrRemove(keys.Release, f.newest, f.newest != ""); err != nil {
 		return err
@@ -527,7 +546,8 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	}
 
 	isNew := was == nil || was.Version != f.published.Version || was.Digests != f.published.Digests
-	if why := (decide.Snapshot{Current: r, Target: t, Published: f.published}).Replaced(); isNew && why != "" {
+	why := decide.Snapshot{Current: r, Target: t, Published: f.published}.Replaced()
+	if isNew && why != "" {
 		a := record.Alert{
 			ID:      "replaced-" + record.ShortDigest(f.published.Sums),
 			Kind:    record.AlertReplaced,
@@ -543,7 +563,7 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	return tx.Put(keys.Published, f.published)
 }
 
-// putNeeds writes the needs of the release, if they are known and new.
+// putNeeds records the needs of the release, if they are known and have changed.
 func (f checkResult) putNeeds(tx *keyspace.Tx) error {
 	if f.published == nil || f.needs == nil {
 		return nil
@@ -556,7 +576,7 @@ func (f checkResult) putNeeds(tx *keyspace.Tx) error {
 	return tx.Put(keys.Needs, *f.needs)
 }
 
-// putLook records the result of the look, and the releases that are no longer published.
+// putLook records the result of the check, and an installed release that is no longer published.
 func (f checkResult) putLook(tx *keyspace.Tx, l decide.Look) error {
 	was, err := updater.ReadKey[record.CheckFailure](tx.View, keys.CheckFailure)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"bijou/updater/record"
 )
 
-// TestNoRoom checks that a release is not begun while a server lacks space for it, and that this is
-// reported once, even if leaders change. The update begins as soon as the server has space, or as soon
+// TestNoRoom checks that an update does not begin while a server lacks space for it, and that this is
+// reported once, even if leaders change. An update begins as soon as the server has enough space, or as soon
 // as there is a newer release that fits.
 func TestNoRoom(t *testing.T) {
 	need.Whole(t)

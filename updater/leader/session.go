@@ -19,23 +19,21 @@ import (
 	"bijou/updater/record"
 )
 
-// Options configure one updater's process.
+// Options are the settings of an updater's process.
 type Options struct {
 	Store   *keyspace.Space
-	Version string            // of this program
-	Form    string            // release.Deb or release.Tarball: how this program is installed
-	Metrics *metrics.Registry // may be nil
-	Ready   func()            // called once it campaigns; may be nil
+	Version string            // the version of this program
+	Form    string            // how this program is installed: release.Deb or release.Tarball
+	Metrics *metrics.Registry // can be nil
+	Ready   func()            // called when the updater begins to campaign; can be nil
 }
 
-// Run campaigns, and leads once it is elected, until ctx is done. Failures are
-// logged and retried; it returns an error only if the store is gone for good.
+// Run campaigns, and leads when it is elected, until ctx is done. It logs and retries failures. It returns
+// an error only if the store was deleted or closed.
 func Run(ctx context.Context, o Options) error {
 	startMetrics(o.Metrics)
-	if err := retryUntilDone(ctx, "look at what was stopped", func() error {
-		return recoverAtStart(ctx,
-			o)
-	}); err != nil {
+	recoverStopped := func() error { return recoverAtStart(ctx, o) }
+	if err := retryUntilDone(ctx, "read the stopped update", recoverStopped); err != nil {
 		return err
 	}
 
@@ -43,7 +41,7 @@ func Run(ctx context.Context, o Options) error {
 		o.Ready()
 	}
 
-	var lost time.Time // when its last session ended for a fault
+	var lost time.Time // when the last session ended with an error
 	return retryUntilDone(ctx, "lead", func() error {
 		err := campaign(ctx, o, lost)
 		if err != nil {
@@ -71,7 +69,7 @@ func retryUntilDone(ctx context.Context, what string, f func() error) error {
 	return nil
 }
 
-// recoverAtStart begins a stopped update again if one of its servers is no longer registered.
+// recoverAtStart recovers a stopped update if one of its servers is no longer registered.
 func recoverAtStart(ctx context.Context, o Options) error {
 	return o.Store.Update(ctx, func(tx *keyspace.Tx) error {
 		s, err := decide.Load(tx.View, o.Version)
@@ -84,14 +82,14 @@ func recoverAtStart(ctx context.Context, o Options) error {
 			return nil
 		}
 
-		slog.Info("the stopped update is made again: a server of it was unregistered",
+		slog.Info("starting the stopped update again: one of its servers was unregistered",
 			"version", s.Current.Version)
 		name, _ := os.Hostname()
 		a := record.Audit{
 			Who:    "neco-updater@" + name,
 			What:   "recover",
 			Detail: fmt.Sprintf("update %d to %s", s.Current.ID, s.Current.Version),
-			Why:    "it was restarted, and a server of the stopped update is registered no more",
+			Why:    "neco-updater was restarted, and a server of the stopped update is no longer registered",
 		}
 
 		if err := updater.Apply(tx, changes); err != nil {
@@ -102,8 +100,8 @@ func recoverAtStart(ctx context.Context, o Options) error {
 	})
 }
 
-// campaign runs one session: it waits until it is elected, leads, and resigns, so that another updater can
-// lead at once. It returns nil when ctx is done. lost is when the last session was lost.
+// campaign runs one session. It waits until it is elected, leads, and then resigns, so that another updater
+// can lead at once. It returns nil when ctx is done. lost is the time when the previous session was lost.
 func campaign(ctx context.Context, o Options, lost time.Time) error {
 	session, err := o.Store.NewSession(ctx)
 	if err != nil {
@@ -118,7 +116,7 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 			noteHandOver(ctx, leadership)
 		}
 		if err := session.Close(ctx); err != nil {
-			slog.Debug("the session is left to expire", "error", err)
+			slog.Debug("cannot end the session; it will expire", "error", err)
 		}
 	}()
 
@@ -140,23 +138,23 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 		afterOutage: time.Since(lost) < decide.StallGrace,
 	})
 
-	slog.Info("leading no more", "error", err)
+	slog.Info("no longer leading", "error", err)
 	return err
 }
 
-// noteHandOver records that this leader makes way for another, so that the status does not report a missing
-// leader at once.
+// noteHandOver records that this leader gives up its lead for another leader, so that `neco status` does not
+// report a missing leader at once.
 func noteHandOver(ctx context.Context, leadership *keyspace.Leadership) {
 	err := leadership.Update(ctx, func(tx *keyspace.Tx) error {
 		return tx.Put(keys.HandedOver, record.HandOver{At: time.Now().UTC()})
 	})
 	if err != nil {
-		slog.Debug("cannot note that another updater may lead", "error", err)
+		slog.Debug("cannot record that another updater can lead", "error", err)
 	}
 }
 
-// runLeader runs all parts of a leader until ctx or the leadership ends. If one part ends, all end: a write
-// of it was refused.
+// runLeader runs all parts of a leader until ctx or the leadership ends. If one part ends, one of its writes
+// was refused, so runLeader ends the other parts.
 func runLeader(ctx context.Context, l leader) error {
 	reign, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -183,7 +181,7 @@ func endsLeadership(err error) bool {
 	return errors.Is(err, keyspace.ErrSessionLost) || updater.IsStoreGone(err)
 }
 
-// docs/how-to/watch-it.md says what each metric is.
+// docs/how-to/watch-it.md describes each metric.
 const (
 	leadsMetric      = "neco_updater_leader"
 	checksMetric     = "neco_updater_checks_total"
@@ -191,7 +189,7 @@ const (
 	deliveriesMetric = "neco_updater_alerts_total"
 )
 
-// startMetrics writes all metrics with 0, so that they exist before anything has happened.
+// startMetrics sets all metrics to 0, so that they exist before the first event.
 func startMetrics(r *metrics.Registry) {
 	r.Set(0, leadsMetric)
 	r.Set(0, lastCheckMetric)

@@ -32,7 +32,7 @@ func (r rig) updater(m *metrics.Registry) (stop func()) {
 	return r.run(Options{Version: "1.0", Metrics: m})
 }
 
-// startLeader runs an updater that was installed in that form.
+// startLeader runs an updater from a package or a tarball.
 func (r rig) startLeader(form string) (stop func()) {
 	return r.run(Options{Version: "1.0", Form: form})
 }
@@ -83,7 +83,7 @@ func (r rig) known() (version string) {
 }
 
 // TestUpdaterOutlivesCompaction checks that an updater survives the compaction of the revision that it
-// watches from. Upstream failed or hung forever.
+// watches from. The original neco failed or hung forever.
 func TestUpdaterOutlivesCompaction(t *testing.T) {
 	need.Whole(t)
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
@@ -109,8 +109,8 @@ func TestUpdaterOutlivesCompaction(t *testing.T) {
 	}
 }
 
-// TestProxy checks that a configured proxy is used for releases and alerts, and can be set while the
-// updater runs. For upstream, an unset proxy was fatal.
+// TestProxy checks that the updater uses a configured proxy for releases and alerts, and that an operator can
+// set it while the updater runs. In the original neco, an unset proxy was a fatal error.
 func TestProxy(t *testing.T) {
 	r := rig{updatertest.NewRig(t, "sqlite:"+t.TempDir()+"/neco.db")}
 	server := github.New()
@@ -139,7 +139,7 @@ func TestProxy(t *testing.T) {
 	}
 }
 
-// inbox receives alerts. It refuses the first ones.
+// inbox receives alerts. It refuses the first few.
 type inbox struct {
 	mu      sync.Mutex
 	refuses int
@@ -156,7 +156,7 @@ func (i *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var a struct{ ID, Text string }
-	_ = json.Unmarshal(body, &a) // a wrong value stays empty and visible
+	_ = json.Unmarshal(body, &a) // if the value is wrong, the alert is empty, which the test notices
 	i.got = append(i.got, r.URL.Path+" "+a.ID+a.Text)
 }
 
@@ -166,8 +166,8 @@ func (i *inbox) all() []string {
 	return append([]string{}, i.got...)
 }
 
-// TestDelivery checks that alerts in the outbox go to each place in order until the place has got them.
-// A place that does not answer does not make another get an alert twice.
+// TestDelivery checks that each receiver gets the alerts in the outbox in order. If one receiver does not
+// answer, the others must not get an alert twice.
 func TestDelivery(t *testing.T) {
 	need.Whole(t)
 	updatertest.OverStores(t, func(over *updatertest.Rig) {
@@ -206,8 +206,8 @@ func TestDelivery(t *testing.T) {
 	})
 }
 
-// TestDeliveryAtTheEnd checks that an updater that is stopped while it sends an alert still removes it
-// from the outbox. The next leader would otherwise send it again.
+// TestDeliveryAtTheEnd checks that an updater that is stopped while it sends an alert still removes the
+// alert from the outbox. Otherwise the next leader would send it again.
 func TestDeliveryAtTheEnd(t *testing.T) {
 	r := rig{updatertest.NewRig(t, "sqlite:"+t.TempDir()+"/neco.db")}
 	ctx, cancel := context.WithCancel(t.Context())

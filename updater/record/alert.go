@@ -7,27 +7,36 @@ const (
 	AlertStarted   = "started"
 	AlertSucceeded = "succeeded"
 	AlertStopped   = "stopped"
-	AlertMissing   = "missing"  // a server has no worker alive; the update goes on
-	AlertSlow      = "slow"     // nothing has moved for a while; the update goes on
-	AlertTwin      = "twin"     // two servers go by one LRN
-	AlertReplaced  = "replaced" // the files of a release that servers have were replaced
-	AlertRefused   = "refused"  // the release that servers would take cannot be had or trusted; nothing begins
-	AlertDegraded  = "degraded" // something is not as the last update left it
-	// AlertNoReleases: releases could not be looked for in a long time, they can be again, or servers
-	// have one that is newer than all that are published.
+	// AlertMissing reports that no worker is alive on a server. The update continues.
+	AlertMissing = "missing"
+	// AlertSlow reports that an update has made no progress for a while. The update continues.
+	AlertSlow = "slow"
+	// AlertTwin reports that two hosts use the LRN of one server.
+	AlertTwin = "twin"
+	// AlertReplaced reports that the files of an installed release were replaced.
+	AlertReplaced = "replaced"
+	// AlertRefused reports that the next release cannot be fetched or installed. No update begins.
+	AlertRefused = "refused"
+	// AlertDegraded reports that a server has changed since the last update.
+	AlertDegraded = "degraded"
+	// AlertNoReleases reports that checks for releases have failed for a long time or work again, or that the
+	// installed release is newer than all published ones.
 	AlertNoReleases = "no-releases"
 	AlertTest       = "test"
 )
 
-// Alert is a message to operators. It is written to the outbox in the
-// transaction that causes it, and sent at least once.
+// Alert is a message to operators. It is written to the outbox in the transaction that causes it, and sent
+// at least once.
 type Alert struct {
-	ID      string    `json:"id"` // of request, attempt and kind: the same event is the same key
-	Kind    string    `json:"kind"`
-	Cluster string    `json:"cluster,omitempty"` // as the configuration calls it when it is sent
-	Request int       `json:"request,omitempty"`
-	Version string    `json:"version,omitempty"`
-	Servers []int     `json:"servers,omitempty"` // whom it is about: if something is wrong, those at fault
+	// ID contains the request, attempt and kind, so that the same event always has the same key.
+	ID   string `json:"id"`
+	Kind string `json:"kind"`
+	// Cluster is the name in the configuration at the time of sending.
+	Cluster string `json:"cluster,omitempty"`
+	Request int    `json:"request,omitempty"`
+	Version string `json:"version,omitempty"`
+	// Servers are the servers at fault, or all servers of the update if the update has not failed.
+	Servers []int     `json:"servers,omitempty"`
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
 }

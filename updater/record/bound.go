@@ -8,30 +8,30 @@ import (
 	"unicode/utf8"
 )
 
-// A transaction holds 512 operations and 1 MiB, and one that is larger is refused for ever. So no
-// record may grow with the number of servers that failed, or with what they said. The full texts
-// stay where each server writes them.
+// A transaction is limited to 512 operations and 1 MiB, and a larger transaction fails at each retry. So
+// records must not grow with the number of failed servers or the length of their messages. The full messages
+// are only in each server's own record.
 
-// The bounds of what is written about many servers, in bytes of JSON unless they count something.
+// The limits of records about many servers, in bytes of JSON unless stated otherwise.
 const (
-	// MaxMessage bounds what a server writes of itself.
+	// MaxMessage limits a server's message about itself.
 	MaxMessage = 32 << 10
-	// MaxReason bounds what others write about one server.
+	// MaxReason limits a text by other processes about one server.
 	MaxReason = 1 << 10
-	// MaxText bounds a reason or message that is about many servers.
+	// MaxText limits a reason or message about many servers.
 	MaxText = 8 << 10
-	// maxAttempts bounds all attempts of a History but the last.
+	// maxAttempts limits all attempts of a History except the last.
 	maxAttempts = 8 << 10
-	// maxFindings bounds the findings of a Degraded.
+	// maxFindings limits the findings of a Degraded.
 	maxFindings = 40 << 10
-	// MaxBlamed is the number of servers that a record names as being at fault.
+	// MaxBlamed is the maximum number of servers at fault that a record names.
 	MaxBlamed = 256
-	// maxListed is the number of servers that a text names.
+	// maxListed is the maximum number of servers that a text lists.
 	maxListed = 20
 )
 
-// Shorten returns the text, or as much of its beginning as takes up to limit bytes in JSON
-// together with how many bytes are left out.
+// Shorten returns the text if it needs at most limit bytes in JSON. Otherwise it cuts the text to that limit
+// and appends the number of missing bytes.
 func Shorten(text string, limit int) string {
 	cost := 0
 	for _, r := range text {
@@ -43,7 +43,7 @@ func Shorten(text string, limit int) string {
 	return text
 }
 
-// shortenAt shortens the text to the limit, with words that say how much is left out.
+// shortenAt cuts the text to the limit and appends the number of missing bytes.
 func shortenAt(text string, limit int) string {
 	const room = len(" (and 1000000000 bytes more)")
 	cost := 0
@@ -56,7 +56,7 @@ func shortenAt(text string, limit int) string {
 	return text
 }
 
-// jsonSize returns how many bytes encoding/json needs for the rune within a string, at most.
+// jsonSize returns the maximum number of bytes that encoding/json needs for the rune in a string.
 func jsonSize(r rune) int {
 	switch {
 	case r < ' ', r == '<', r == '>', r == '&', r == '\u2028', r == '\u2029', r == utf8.RuneError, r == 0x7f:
@@ -68,12 +68,12 @@ func jsonSize(r rune) int {
 	return utf8.RuneLen(r)
 }
 
-// Blame returns the servers that a record names as being at fault: the first MaxBlamed.
+// Blame returns the servers at fault that a record names: the first MaxBlamed.
 func Blame(lrns []int) []int {
 	return slices.Clip(lrns[:min(len(lrns), MaxBlamed)])
 }
 
-// ListSomeServers does what ListServers does, for any number of servers: of more than twenty it lists the
+// ListSomeServers lists the servers as [ListServers] does. If there are more than maxListed, it lists the
 // first ones and counts the others.
 func ListSomeServers(lrns []int) string {
 	sorted := SortServers(lrns)
@@ -86,19 +86,20 @@ func ListSomeServers(lrns []int) string {
 	return strings.Trim(strings.Join(words, ", "), "[]") + fmt.Sprintf(" and %d more", rest)
 }
 
-// Reason says why one server cannot go on, or differs.
+// Reason explains why one server has failed or differs.
 type Reason struct {
 	Server int
-	Where  string // what the server is at; "" is nothing in particular
-	Why    string
+	// Where is the step or component, or "" if the reason concerns the server as a whole.
+	Where string
+	Why   string
 }
 
-// maxReasons is how many reasons a text has.
+// maxReasons is the maximum number of reasons that a text contains in full.
 const maxReasons = 3
 
-// JoinReasons makes one text of the reasons of many servers. It names each reason once, with all servers
-// that share it. The first reasons are complete if they fit into limit bytes of JSON. The others are only
-// counted.
+// JoinReasons returns one text with the reasons of many servers. It contains each reason once, with all
+// servers that share it. The first maxReasons reasons together use up to limit bytes of JSON. For the other
+// reasons it lists only the servers.
 func JoinReasons(all []Reason, limit int) string {
 	type shared struct {
 		Reason
@@ -142,7 +143,7 @@ func JoinReasons(all []Reason, limit int) string {
 	if len(left) > 0 {
 		words = append(
 			words,
-			fmt.Sprintf("and %d servers more for other reasons, which neco status shows: %s",
+			fmt.Sprintf("and %d more servers for other reasons, which neco status shows: %s",
 				len(SortServers(left)), ListSomeServers(left)),
 		)
 	}
@@ -150,8 +151,8 @@ func JoinReasons(all []Reason, limit int) string {
 	return strings.Join(words, "; ")
 }
 
-// condense shortens all attempts except the last until they fit, the oldest first. It first shortens their
-// reasons. Then it drops whole attempts, and counts them.
+// condense shortens the attempts, the oldest first, until all of them except the last fit into maxAttempts.
+// It first shortens their reasons. If that is not enough, it drops whole attempts and counts them.
 func (h *History) condense() {
 	last := len(h.Attempts) - 1
 	sizes := make([]int, max(0, last))
@@ -183,7 +184,7 @@ func (h *History) condense() {
 	h.Dropped += dropped
 }
 
-// What stays of an attempt of a history that is long.
+// The limits of an old attempt in a long history.
 const (
 	maxOldReason = 200
 	maxOldBlamed = 16
@@ -192,13 +193,14 @@ const (
 func encodedSize(doc any) int {
 	data, err := json.Marshal(doc)
 	if err != nil {
-		return 0 // such a document cannot be written either
+		// A document that cannot be encoded can never be written.
+		return 0
 	}
 	return len(data)
 }
 
-// NewDegraded returns a record of as many findings as it can hold; More counts the others. One finding of
-// each component comes first, so that a repair by the record covers all components.
+// NewDegraded returns a record with as many findings as fit. More counts the remaining findings. One finding
+// of each component comes first, so that a repair of the recorded findings covers all components.
 func NewDegraded(found []Finding) Degraded {
 	d := Degraded{Findings: []Finding{}}
 	size := 0
@@ -207,7 +209,9 @@ func NewDegraded(found []Finding) Degraded {
 
 	keep := func(i int) {
 		f := found[i]
-		f.Untold = true // whether it was told must not decide which others fit
+		// The size is measured as if the finding had not been reported yet, so that a report never changes
+		// which findings fit.
+		f.Untold = true
 		if cost := encodedSize(f) + 1; size+cost <= maxFindings {
 			size += cost
 			kept[i] = true

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestShorten checks that a shortened text never exceeds the limit as JSON, whatever it contains, and
-// that a text that fits stays as it is.
+// TestShorten checks that a shortened text never exceeds the limit in JSON, and that a text that fits is
+// unchanged.
 func TestShorten(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	alphabet := []string{"a", "é", "\u2028", "<", "\"", "\\", "\x00", "\x7f", "\xff", "😀", "\n", " "}
@@ -55,14 +55,14 @@ func TestListSomeServers(t *testing.T) {
 	}
 }
 
-// TestJoinReasons checks how the reasons of many servers read.
+// TestJoinReasons checks the text about the reasons of many servers.
 func TestJoinReasons(t *testing.T) {
 	for want, all := range map[string][]Reason{
 		"":                         nil,
 		"server 2, step a: broken": {{2, "step a", "broken"}},
 		"server 2: broken":         {{2, "", "broken"}},
 		"server 1: x; the same on server 3 and 4; server 2: y": {{1, "", "x"}, {2, "", "y"}, {3, "", "x"}, {4, "", "x"}},
-		"server 1: a; server 2: b; server 3: c; and 3 servers more for other reasons, which neco status shows: 4, 5 and 6": {
+		"server 1: a; server 2: b; server 3: c; and 3 more servers for other reasons, which neco status shows: 4, 5 and 6": {
 			{1, "", "a"}, {2, "", "b"}, {3, "", "c"}, {4, "", "d"}, {5, "", "d"}, {6, "", "e"},
 		},
 	} {

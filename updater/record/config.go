@@ -18,12 +18,14 @@ import (
 
 // Setting is one key of the configuration.
 type Setting struct {
-	Key     string
-	Default string // "" may also mean that there is none
+	Key string
+	// Default is the value of a setting that is not set. It can be empty.
+	Default string
 	Help    string
-	Secret  bool // lists show that it is set, not what to
+	Secret  bool // lists show only whether the setting is set
 
-	// check returns the value as it is stored, or the reason against it.
+	// check returns the value in the form in which it is stored. It returns an error if the value is not
+	// valid.
 	check func(value string) (string, error)
 }
 
@@ -35,28 +37,28 @@ const (
 // Settings lists all settings of the configuration, sorted by key.
 func Settings() []Setting {
 	return []Setting{
-		{Key: "check-update-interval", Default: "10m", Help: "how often releases are looked for", check: durationAtLeast(time.Second)},
-		{Key: "cluster", Help: "what this data centre is called, in alerts and status", check: checkWord},
-		{Key: "env", Default: EnvNone, Help: "production (releases), staging (pre-releases, too) or none (no updates)", check: checkEnvironment},
-		{Key: "github-repository", Help: "OWNER/NAME of the repository whose releases are taken", check: checkRepository},
-		{Key: "github-token", Help: "token for GitHub's API", Secret: true, check: checkWord},
-		{Key: "github-url", Default: "https://api.github.com/", Help: "GitHub's API, or where a GitHub Enterprise is", check: urlWithScheme("http", "https")},
-		{Key: "max-check-age", Default: "24h", Help: "how long releases cannot be looked for before that is reported", check: durationAtLeast(time.Second)},
-		{Key: "minisign-public-key", Help: "key that must have signed SHA256SUMS", check: checkPublicKey},
-		{Key: "notify.heartbeat", Help: "URL that the leader gets every minute; alarm when that ends", Secret: true, check: urlWithScheme("http", "https")},
-		{Key: "notify.slack", Help: "URL of a Slack webhook", Secret: true, check: urlWithScheme("http", "https")},
-		{Key: "notify.webhook", Help: "URL that gets alerts as JSON", Secret: true, check: urlWithScheme("http", "https")},
-		{Key: "proxy", Help: "URL of the HTTP proxy for releases and notices", check: urlWithScheme("http", "https", "socks5")},
-		{Key: folderKey, Help: "folder with releases, in the place of GitHub: https://HOST/PATH, or /PATH on each boot server", check: checkFolder},
-		{Key: "repair", Default: RepairAsk, Help: "auto: what is not as the last update left it is put right in the window; ask: neco repair does it", check: oneOf(RepairAsk, RepairAuto)},
-		{Key: "survey-interval", Default: "20s", Help: "how often a worker looks at what is on its server", check: durationAtLeast(time.Second)},
-		{Key: "tag-prefix", Help: "what stands before a tag's first hyphen; empty: anything", check: checkTagPrefix},
+		{Key: "check-update-interval", Default: "10m", Help: "how often neco looks for releases", check: durationAtLeast(time.Second)},
+		{Key: "cluster", Help: "the name of this data centre, in alerts and status", check: checkWord},
+		{Key: "env", Default: EnvNone, Help: "production (releases), staging (also pre-releases) or none (no updates)", check: checkEnvironment},
+		{Key: "github-repository", Help: "the GitHub repository with the releases, as OWNER/NAME", check: checkRepository},
+		{Key: "github-token", Help: "the token for GitHub's API", Secret: true, check: checkWord},
+		{Key: "github-url", Default: "https://api.github.com/", Help: "the URL of GitHub's API, or of a GitHub Enterprise", check: urlWithScheme("http", "https")},
+		{Key: "max-check-age", Default: "24h", Help: "how long checks for releases can fail before that is reported", check: durationAtLeast(time.Second)},
+		{Key: "minisign-public-key", Help: "the key with which SHA256SUMS must be signed", check: checkPublicKey},
+		{Key: "notify.heartbeat", Help: "a URL that the leader requests every minute, for an alarm when the requests end", Secret: true, check: urlWithScheme("http", "https")},
+		{Key: "notify.slack", Help: "the URL of a Slack webhook", Secret: true, check: urlWithScheme("http", "https")},
+		{Key: "notify.webhook", Help: "the URL to which alerts are sent as JSON", Secret: true, check: urlWithScheme("http", "https")},
+		{Key: "proxy", Help: "the URL of the HTTP proxy for releases and alerts", check: urlWithScheme("http", "https", "socks5")},
+		{Key: folderKey, Help: "take releases from this directory instead of GitHub: https://HOST/PATH, or /PATH on each boot server", check: checkFolder},
+		{Key: "repair", Default: RepairAsk, Help: "auto: restore in the window whatever differs from the last update; ask: only on neco repair", check: oneOf(RepairAsk, RepairAuto)},
+		{Key: "survey-interval", Default: "20s", Help: "how often a worker checks the components on its server", check: durationAtLeast(time.Second)},
+		{Key: "tag-prefix", Help: "the part of a release's tag before its first hyphen; empty accepts any", check: checkTagPrefix},
 		{Key: windowKey, Help: `when updates may start, as "CRON; DURATION; TIMEZONE"`, check: func(value string) (string, error) { _, err := ParseWindow(value); return value, err }},
 		{Key: "worker-timeout", Default: "60m", Help: "how long a worker waits for the others", check: durationAtLeast(time.Minute)},
 	}
 }
 
-// FindSetting returns the setting of that key; the error lists those there are.
+// FindSetting returns the setting with that key. If there is no such setting, the error lists all keys.
 func FindSetting(key string) (Setting, error) {
 	all := Settings()
 	if i := slices.IndexFunc(all, func(s Setting) bool { return s.Key == key }); i >= 0 {
@@ -70,10 +72,11 @@ func FindSetting(key string) (Setting, error) {
 	return Setting{}, fmt.Errorf("there is no configuration key %q; there are %s", key, strings.Join(keys, ", "))
 }
 
-// Check returns the value to store, or an error that explains what the setting wants.
+// Check returns the value in the form in which it is stored. It returns an error that explains valid values
+// if the value is not valid.
 func (s Setting) Check(value string) (string, error) {
 	if value == "" && s.Key != "tag-prefix" {
-		return "", fmt.Errorf("cannot set %s: a value is missing: %s", s.Key, s.Help)
+		return "", fmt.Errorf("cannot set %s: no value given: %s", s.Key, s.Help)
 	}
 	stored, err := s.check(value)
 	if err != nil {
@@ -83,8 +86,7 @@ func (s Setting) Check(value string) (string, error) {
 	return stored, nil
 }
 
-// Shown returns the value as lists and messages may repeat it: without secrets, and
-// without the password of an address.
+// Shown returns the value for lists and messages, with secrets and the passwords of URLs hidden.
 func (s Setting) Shown(value string) string {
 	if s.Secret {
 		return "(secret)"
@@ -96,43 +98,49 @@ func (s Setting) Shown(value string) string {
 	return value
 }
 
-// Config is the whole configuration, checked and complete with defaults.
+// Config is the whole configuration. Its values have been checked, and missing values have their defaults.
 type Config struct {
 	Cluster          string
 	Env              string
 	TagPrefix        string
 	CheckInterval    time.Duration
-	MaxCheckAge      time.Duration // for how long looks for releases may fail
+	MaxCheckAge      time.Duration // how long checks for releases can fail before an alert
 	WorkerTimeout    time.Duration
 	SurveyInterval   time.Duration
 	GitHubRepository string
 	GitHubURL        string
 	GitHubToken      string
-	ReleaseFolder    string // the URL or the path of a folder, in place of the repository
+	ReleaseFolder    string // the URL or path of a directory, instead of the repository
 	Proxy            string
 	MinisignKey      string
 	NotifySlack      string
 	NotifyWebhook    string
 	Heartbeat        string
 	Repair           string
-	Window           *Window // nil: always
-	WindowFault      string  // why the window cannot be read, so that it never opens; "" is fine
-	// SourceFault is why nobody can tell where releases come from, so that Env is EnvNone; "" is fine.
+	Window           *Window // nil if updates can start at any time
+	// WindowFault is the reason why the window cannot be read, or "". A window that cannot be read never
+	// opens.
+	WindowFault string
+	// SourceFault is the reason why the source of releases is unknown, or "". If there is such a fault, Env
+	// is EnvNone.
 	SourceFault string
-	WantedEnv   string   // Env as it would be without that fault; "" without one
-	EnvFault    string   // why Env cannot be read, so that it is EnvNone; "" is fine
-	Faults      []string // keys that cannot be read, and why
+	// WantedEnv is the value of Env without SourceFault. It is "" if there is no such fault.
+	WantedEnv string
+	// EnvFault is the reason why Env cannot be read, or "". If there is such a fault, Env is EnvNone.
+	EnvFault string
+	Faults   []string // the keys that cannot be read, and the reasons
 }
 
-// ReadConfig makes a Config of the stored values. A value that cannot be read is a fault, and its default
-// counts. There are two exceptions: an update window with a fault never opens, and no release is taken if a
-// setting of the source has one. It ignores keys that this version does not know.
+// ReadConfig returns the configuration with the stored values. If a value cannot be read, ReadConfig records
+// a fault and uses the default. There are two exceptions: an update window with a fault never opens, and no
+// release is installed if a setting of the release source has a fault. Keys that this version does not know
+// are ignored.
 func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 	value := map[string]string{}
 	faults := map[string]string{}
 	for key, raw := range stored {
 		if !json.Valid(raw) {
-			faults[key] = "it is no JSON"
+			faults[key] = "it is not JSON"
 		}
 	}
 
@@ -155,7 +163,7 @@ func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 		}
 	}
 
-	// A version that does not know the folder may have set the repository.
+	// An earlier version, which does not know release-folder, may have set the repository as well.
 	if c.ReleaseFolder != "" && c.GitHubRepository != "" && c.SourceFault == "" {
 		c.blockReleases(folderKey + " and github-repository are both set")
 	}
@@ -175,7 +183,7 @@ func (s Setting) readStored(stored map[string]json.RawMessage) (value string, er
 		return s.Default, nil
 	}
 	if err := json.Unmarshal(raw, &value); err != nil {
-		return "", errors.New("it is no JSON string")
+		return "", errors.New("it is not a JSON string")
 	}
 	if value == "" {
 		return "", nil
@@ -184,8 +192,8 @@ func (s Setting) readStored(stored map[string]json.RawMessage) (value string, er
 	return s.Check(value)
 }
 
-// newConfig returns the configuration with these values. They have been checked: a value that cannot be
-// parsed counts as not set.
+// newConfig returns the configuration with these values. The caller has checked them. A duration or window
+// that cannot be parsed counts as not set.
 func newConfig(value map[string]string) (c Config) {
 	c = Config{
 		Cluster:          value["cluster"],
@@ -213,10 +221,10 @@ func newConfig(value map[string]string) (c Config) {
 	return c
 }
 
-// HasSource reports whether the configuration says where releases come from.
+// HasSource reports whether a source of releases is configured.
 func (c Config) HasSource() bool { return c.GitHubRepository != "" || c.ReleaseFolder != "" }
 
-// WantsReleases reports whether releases should be taken, even while SourceFault keeps them away.
+// WantsReleases reports whether releases would be installed if there were no SourceFault.
 func (c Config) WantsReleases() bool {
 	return slices.Contains([]string{EnvProduction, EnvStaging}, cmp.Or(c.WantedEnv, c.Env))
 }
@@ -234,13 +242,14 @@ func checkEnvironment(value string) (string, error) {
 		return EnvProduction, nil
 	}
 	if !slices.Contains([]string{EnvProduction, EnvStaging, EnvNone}, value) {
-		return "", fmt.Errorf("an environment is %s, %s or %s", EnvProduction, EnvStaging, EnvNone)
+		return "", fmt.Errorf("want %s, %s or %s", EnvProduction, EnvStaging, EnvNone)
 	}
 
 	return value, nil
 }
 
-// The values of repair: what is done about something that is not as the last update left it.
+// The values of repair. With RepairAuto, changes since the last update are repaired in the update window.
+// With RepairAsk, they are only reported.
 const (
 	RepairAsk  = "ask"
 	RepairAuto = "auto"
@@ -249,7 +258,7 @@ const (
 func oneOf(values ...string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if !slices.Contains(values, value) {
-			return "", fmt.Errorf("it is %s", strings.Join(values, " or "))
+			return "", fmt.Errorf("want %s", strings.Join(values, " or "))
 		}
 		return value, nil
 	}
@@ -262,7 +271,7 @@ func durationAtLeast(least time.Duration) func(string) (string, error) {
 			return "", errors.New(`a duration is a number with a unit, as in "90m" or "1h30m"`)
 		}
 		if d < least {
-			return "", fmt.Errorf("it is at least %s", least)
+			return "", fmt.Errorf("want at least %s", least)
 		}
 
 		return value, nil
@@ -271,7 +280,7 @@ func durationAtLeast(least time.Duration) func(string) (string, error) {
 
 func checkRepository(value string) (string, error) {
 	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+$`).MatchString(value) {
-		return "", errors.New("a repository is OWNER/NAME")
+		return "", errors.New("want OWNER/NAME")
 	}
 	return value, nil
 }
@@ -279,7 +288,7 @@ func checkRepository(value string) (string, error) {
 // checkWord accepts printable ASCII without blanks.
 func checkWord(value string) (string, error) {
 	if strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", errors.New("it holds a blank or a character that is not printable ASCII")
+		return "", errors.New("the value contains a space or a character that is not printable ASCII")
 	}
 	return value, nil
 }
@@ -288,7 +297,7 @@ func urlWithScheme(schemes ...string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		u, err := url.Parse(value)
 		if err != nil || u.Host == "" || !slices.Contains(schemes, u.Scheme) {
-			return "", fmt.Errorf("a URL here begins with %s:// and names a host",
+			return "", fmt.Errorf("want a URL that begins with %s:// and names a host",
 				strings.Join(schemes, ":// or "))
 		}
 		return value, nil
@@ -299,17 +308,17 @@ func urlWithScheme(schemes ...string) func(string) (string, error) {
 func checkFolder(value string) (string, error) {
 	if path := strings.TrimPrefix(value, "file://"); strings.HasPrefix(path, "/") {
 		if strings.ContainsFunc(path, unicode.IsControl) {
-			return "", errors.New("a path has no control characters")
+			return "", errors.New("a path cannot contain control characters")
 		}
 		return filepath.Clean(path), nil
 	}
 
 	u, err := url.Parse(value)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return "", errors.New("a folder is https://HOST/PATH, http://HOST/PATH or an absolute path")
+		return "", errors.New("want https://HOST/PATH, http://HOST/PATH or an absolute path")
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
-		return "", errors.New("the URL of a folder has no ? and no #")
+		return "", errors.New("want a URL without ? and #")
 	}
 
 	return value, nil
@@ -317,17 +326,17 @@ func checkFolder(value string) (string, error) {
 
 func checkTagPrefix(value string) (string, error) {
 	if strings.Contains(value, "-") {
-		return "", errors.New("a tag's prefix ends before its first hyphen, so none is in it")
+		return "", errors.New("want a prefix without hyphens")
 	}
 	return checkWord(value)
 }
 
-// checkPublicKey accepts the line that minisign shows: base64 of 2 bytes of algorithm
-// ("Ed"), 8 of key id and 32 of Ed25519 key.
+// checkPublicKey accepts a public key in minisign's format: base64 of the algorithm ("Ed", 2 bytes), the
+// key ID (8 bytes) and the Ed25519 key (32 bytes).
 func checkPublicKey(value string) (string, error) {
 	raw, err := base64.StdEncoding.DecodeString(value)
 	if err != nil || len(raw) != 42 || string(raw[:2]) != "Ed" {
-		return "", errors.New("it is no minisign public key (56 characters that begin with RW)")
+		return "", errors.New("it is not a minisign public key (56 characters that begin with RW)")
 	}
 	return value, nil
 }

@@ -38,18 +38,18 @@ func TestCheck(t *testing.T) {
 	tests := []struct{ key, value, want, err string }{
 		{"env", "prod", "production", ""},
 		{"env", "staging", "staging", ""},
-		{"env", "dev", "", `cannot set env to "dev": an environment is production, staging or none`},
-		{"env", "", "", "cannot set env: a value is missing"},
+		{"env", "dev", "", `cannot set env to "dev": want production, staging or none`},
+		{"env", "", "", "cannot set env: no value given"},
 		{"tag-prefix", "", "", ""},
 		{"tag-prefix", "release", "release", ""},
-		{"tag-prefix", "my-release", "", "before its first hyphen"},
+		{"tag-prefix", "my-release", "", "without hyphens"},
 		{"check-update-interval", "90s", "90s", ""},
 		{"check-update-interval", "0", "", "at least 1s"},
 		{"check-update-interval", "-5m", "", "at least 1s"},
 		{"check-update-interval", "10", "", "a number with a unit"},
 		{"worker-timeout", "60m", "60m", ""},
 		{"worker-timeout", "1m", "1m", ""},
-		{"worker-timeout", "59s", "", "at least 1m0s"}, // upstream failed on this
+		{"worker-timeout", "59s", "", "at least 1m0s"}, // the original neco failed on this
 		{"worker-timeout", "0s", "", "at least 1m0s"},
 		{"worker-timeout", "-1h", "", "at least 1m0s"},
 		{"github-repository", "cybozu-go/neco", "cybozu-go/neco", ""},
@@ -61,26 +61,26 @@ func TestCheck(t *testing.T) {
 		{"release-folder", "releases", "", "an absolute path"},
 		{"release-folder", "file://host/srv", "", "an absolute path"},
 		{"release-folder", "ftp://host/srv", "", "an absolute path"},
-		{"release-folder", "https://host/a?token=x", "", "no ?"},
+		{"release-folder", "https://host/a?token=x", "", "without ?"},
 		{"github-url", "https://github.example.com/api/v3/", "https://github.example.com/api/v3/", ""},
 		{"github-url", "github.example.com", "", "begins with http:// or https://"},
-		{"github-token", "ghp x", "", `cannot set github-token to "(secret)": it holds a blank`},
+		{"github-token", "ghp x", "", `cannot set github-token to "(secret)": the value contains a space`},
 		{"proxy", "http://proxy:3128", "http://proxy:3128", ""},
 		{"proxy", "ftp://proxy", "", "socks5://"},
 		{"proxy", "ftp://u:word@proxy", "", `"ftp://u:xxxxx@proxy"`},
 		{"minisign-public-key", aKey, aKey, ""},
-		{"minisign-public-key", aKey[1:], "", "no minisign public key"},
+		{"minisign-public-key", aKey[1:], "", "not a minisign public key"},
 		{"notify.slack", "https://hooks.slack.com/services/x", "https://hooks.slack.com/services/x", ""},
 		{"notify.slack", "hooks", "", `"(secret)"`},
 		{"notify.webhook", "http://host:8080/hook", "http://host:8080/hook", ""},
 		{"update-window", "0 2 * * 1-5; 3h; Asia/Tokyo", "0 2 * * 1-5; 3h; Asia/Tokyo", ""},
 		{"update-window", "0 2 * * 1-5", "", "a window is"},
-		{"update-window", "0 2 * *; 3h; UTC", "", "has not five fields"},
+		{"update-window", "0 2 * *; 3h; UTC", "", "does not have five fields"},
 		{"update-window", "TZ=UTC 2 * * *; 3h; UTC", "", "cannot read the cron line"},
-		{"update-window", "@every 1h; 3h; UTC", "", "has not five fields"},
+		{"update-window", "@every 1h; 3h; UTC", "", "does not have five fields"},
 		{"update-window", "0 25 * * *; 3h; UTC", "", "cannot read the cron line"},
-		{"update-window", "0 2 31 2 *; 3h; UTC", "", "names no day that there is"},
-		{"update-window", "0 2 * * *; 0s; UTC", "", "open for a minute"},
+		{"update-window", "0 2 31 2 *; 3h; UTC", "", "matches no date"},
+		{"update-window", "0 2 * * *; 0s; UTC", "", "must last between one minute"},
 		{"update-window", "0 2 * * *; 3h; Mars/Olympus", "", `no time zone "Mars/Olympus"`},
 		{"update-window", "0 2 * * *; 3h; ", "", `no time zone ""`},
 	}
@@ -99,8 +99,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestReadConfigDefaults checks the configuration without any keys. For upstream, an unset proxy was
-// fatal.
+// TestReadConfigDefaults checks the configuration without any keys. In the original neco, an unset proxy was
+// a fatal error.
 func TestReadConfigDefaults(t *testing.T) {
 	got := ReadConfig(nil)
 	want := Config{Env: EnvNone, CheckInterval: 10 * time.Minute, MaxCheckAge: 24 * time.Hour, WorkerTimeout: time.Hour, SurveyInterval: 20 * time.Second, GitHubURL: "https://api.github.com/", Repair: RepairAsk}
@@ -109,7 +109,7 @@ func TestReadConfigDefaults(t *testing.T) {
 	}
 }
 
-// stored returns a configuration with these additional keys as the store holds them.
+// stored returns a configuration with these additional keys, in the form in which the store has them.
 func stored(keyValues ...string) map[string]json.RawMessage {
 	all := map[string]json.RawMessage{"env": json.RawMessage(`"prod"`)}
 	for i := 0; i < len(keyValues); i += 2 {
@@ -125,7 +125,8 @@ func TestReadConfig(t *testing.T) {
 	}
 }
 
-// TestConfigFaults checks that an unreadable key is named and blocks only what depends on it.
+// TestConfigFaults checks that the error names an unreadable key, and that the key blocks only the actions
+// that depend on it.
 func TestConfigFaults(t *testing.T) {
 	for _, tt := range []struct {
 		key, value string
@@ -133,13 +134,13 @@ func TestConfigFaults(t *testing.T) {
 		holds      func(Config) bool
 	}{
 		{"update-window", `"0 2 * * *; 3h; Mars/Olympus"`, "Mars/Olympus", func(c Config) bool { return c.Window == nil && strings.Contains(c.WindowFault, "Mars/Olympus") }},
-		{"update-window", `{"cron":"x"}`, "no JSON string", func(c Config) bool { return c.Window == nil && c.WindowFault != "" }},
+		{"update-window", `{"cron":"x"}`, "not a JSON string", func(c Config) bool { return c.Window == nil && c.WindowFault != "" }},
 		{"worker-timeout", `"0"`, "at least 1m0s", func(c Config) bool { return c.WorkerTimeout == time.Hour }},
-		{"worker-timeout", `soon`, "no JSON", func(c Config) bool { return c.WorkerTimeout == time.Hour && c.Env == EnvProduction }},
-		{"env", `testing`, "no JSON", func(c Config) bool { return c.Env == EnvNone && c.EnvFault != "" && !c.WantsReleases() }},
-		{"minisign-public-key", `RWQ`, "no JSON", func(c Config) bool { return c.Env == EnvNone && c.SourceFault != "" && c.WantsReleases() }},
+		{"worker-timeout", `soon`, "not a JSON string", func(c Config) bool { return c.WorkerTimeout == time.Hour && c.Env == EnvProduction }},
+		{"env", `testing`, "not a JSON string", func(c Config) bool { return c.Env == EnvNone && c.EnvFault != "" && !c.WantsReleases() }},
+		{"minisign-public-key", `RWQ`, "not a JSON string", func(c Config) bool { return c.Env == EnvNone && c.SourceFault != "" && c.WantsReleases() }},
 		{"github-url", `"ftp://x"`, "begins with http", func(c Config) bool { return c.Env == EnvNone && c.SourceFault != "" }},
-		{"of-a-later-version", `x`, "no JSON", func(c Config) bool { return c.Env == EnvProduction }},
+		{"of-a-later-version", `x`, "not JSON", func(c Config) bool { return c.Env == EnvProduction }},
 	} {
 		c := ReadConfig(stored(tt.key, tt.value))
 		if len(c.Faults) != 1 || !strings.HasPrefix(c.Faults[0], tt.key+": ") || !strings.Contains(c.Faults[0], tt.fault) || !tt.holds(c) {

@@ -2,38 +2,41 @@ package record
 
 import "time"
 
-// Gate is how far the leader has let the workers of a request go, in status/gate. It
-// is a shortcut: the servers' own records decide. It is not in the request, since
-// all workers hear of each gate, and the request grows with their number.
+// Gate is the last step that the leader has opened for the workers of a request, in status/gate. It is a
+// shortcut, since the servers' own records decide. It is not part of the request, since all workers read each
+// gate, and the request grows with the number of servers.
 type Gate struct {
-	Request   int       `json:"request"`
-	StartedAt time.Time `json:"started-at"` // the request's
-	Attempt   int       `json:"attempt"`    // in which it was opened
-	Step      int       `json:"step"`       // to which all servers have come
+	Request int `json:"request"`
+	// StartedAt is the StartedAt of the request.
+	StartedAt time.Time `json:"started-at"`
+	Attempt   int       `json:"attempt"` // the attempt in which the gate was opened
+	Step      int       `json:"step"`    // the step that all servers have reached
 	StepName  string    `json:"step-name,omitempty"`
-	Plan      string    `json:"plan,omitempty"` // the digest of the plan that has that step
-	At        time.Time `json:"at"`             // when, or when something has moved after that, by the leader's clock
-	// Slow is set once the alert was sent that nothing moves at this step.
+	Plan      string    `json:"plan,omitempty"` // the digest of the plan with that step
+	// At is the time of the last progress, by the leader's clock. At first, that is when the gate was
+	// opened.
+	At time.Time `json:"at"`
+	// Slow is set once the alert about missing progress at this step was sent.
 	Slow bool `json:"slow,omitempty"`
-	// Waited is for how many seconds nothing had moved when a leader wrote that last, since
-	// the next one's clock may be another: docs/dev/stall-detection.md.
+	// Waited is the time without progress, in seconds, when a leader last wrote this record. The next leader
+	// needs it because its clock may differ; see docs/dev/stall-detection.md.
 	Waited int `json:"waited,omitempty"`
-	// Progress is the request's when the leader wrote this: if that has grown since, At and
-	// Waited are about what was before. Binaries of before do not write it.
+	// Progress is the request's progress when the leader wrote this record. If the request's progress has
+	// grown since, At and Waited are out of date. Earlier versions do not write it.
 	Progress int `json:"progress,omitempty"`
 }
 
-// Identity tells one gate from the next: for each step another one is opened.
+// Identity distinguishes a gate from the next one, since the leader opens a separate gate for each step.
 func (g Gate) Identity() any {
 	return [4]int64{int64(g.Request), g.StartedAt.UnixNano(), int64(g.Attempt), int64(g.Step)}
 }
 
-// IsAbout reports whether the gate was written in that attempt at the request.
+// IsAbout reports whether the gate was written in the current attempt at the request.
 func (g Gate) IsAbout(r Request) bool {
 	return g.Request == r.ID && g.StartedAt.Equal(r.StartedAt) && g.Attempt == r.Attempt
 }
 
-// OpenStep returns the last step for which the gate is open in the request; 0 if there is none.
+// OpenStep returns the last step that the gate opens in the request. It returns 0 if the gate opens no step.
 func (g Gate) OpenStep(r Request) int {
 	if g.Request != r.ID || !g.StartedAt.Equal(r.StartedAt) {
 		return 0
@@ -41,9 +44,9 @@ func (g Gate) OpenStep(r Request) int {
 	return g.Step
 }
 
-// IsProven reports whether all workers of the request have come up with its version, as
-// its gate shows. Without a request somebody else has replaced the program, unless a
-// request was just recovered, perhaps because of that version.
+// IsProven reports whether the gate shows that all workers of the request are running its version. Without a
+// request, the program was replaced by hand, which counts as proven. The exception is a request that was just
+// recovered, since its version may be the reason for the recovery.
 func IsProven(r *Request, g Gate, recovery *Recovery) bool {
 	if r == nil {
 		return recovery == nil

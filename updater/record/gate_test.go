@@ -7,8 +7,7 @@ import (
 	"bijou/updater/record"
 )
 
-// TestShown checks that an updater switches to a new version only after all workers have come up with
-// it.
+// TestShown checks that an updater switches to a new version only after all workers run this version.
 func TestShown(t *testing.T) {
 	for _, tt := range []struct {
 		what     string

@@ -5,40 +5,47 @@ import (
 	"time"
 )
 
-// Inventory has what a worker has found on its server at its last look.
+// Inventory is the result of a worker's last inspection of its server.
 type Inventory struct {
-	At      time.Time           `json:"at"`
-	Request int                 `json:"request"`           // the last one, whose part it has done; 0: none, and only Room and Installed count
-	Differs map[string][]string `json:"differs,omitempty"` // by component, in which ways
-	// Ill has the components that do not work, or whose files are gone, and why. It is known only if
-	// HealthAt is At: former versions do not look, and may have carried over what another one has found.
+	At time.Time `json:"at"`
+	// Request is the last request of which the server has done its part. If it is 0, there is no such
+	// request, and only Room and Installed are valid.
+	Request int `json:"request"`
+	// Differs has the differences from the plan, by component.
+	Differs map[string][]string `json:"differs,omitempty"`
+	// Ill has the components that do not work or whose files are missing, and the reasons. It is valid only
+	// if HealthAt equals At, since earlier versions do not check health, and may keep the Ill of a newer
+	// version.
 	Ill      map[string]string `json:"ill,omitempty"`
 	HealthAt time.Time         `json:"health-at,omitzero"`
-	// Unsure are components that were not well yet since the worker began, and may be about to be.
+	// Unsure are components that have not been healthy since the worker started. They may still be
+	// starting.
 	Unsure []string `json:"unsure,omitempty"`
-	// Room is how much room there is for files of releases. Former versions do not know, and others may not.
+	// Room is the free space for files of releases. It is empty if the worker does not know it, or has an
+	// earlier version.
 	Room []Room `json:"room,omitempty"`
-	// Installed has the sums of the files that components are installed from, by component, as
-	// ShortDigest has them. It is known if Room is.
+	// Installed has the digests of the files from which components were installed, by component, in the form
+	// of ShortDigest. It is known if Room is.
 	Installed map[string]string `json:"installed,omitempty"`
 }
 
-// KnowsHealth reports whether Ill has all components that are ill. Else nobody knows: none of them
-// counts as well, and none as ill.
+// KnowsHealth reports whether Ill is complete. If it is not, no component counts as healthy or ill.
 func (i Inventory) KnowsHealth() bool { return !i.HealthAt.IsZero() && i.HealthAt.Equal(i.At) }
 
-// Finding is one thing that is not as the last update left it.
+// Finding is one difference from the state that the last update left.
 type Finding struct {
-	Server    int       `json:"server"`
-	Component string    `json:"component,omitempty"` // "": its worker
-	What      string    `json:"what"`
-	Ill       bool      `json:"ill,omitempty"` // it does not work; else it is not what it should be
-	Since     time.Time `json:"since"`         // when it was seen first
-	// Untold is set until it was reported. Former versions report at once.
+	Server    int    `json:"server"`
+	Component string `json:"component,omitempty"` // "" for a finding about the server's worker
+	What      string `json:"what"`
+	// Ill is set if the component does not work. Otherwise it differs from the plan.
+	Ill   bool      `json:"ill,omitempty"`
+	Since time.Time `json:"since,omitzero"` // when the finding was first seen; zero if that is unknown
+	// Untold is set until the finding is reported. Earlier versions report findings at once.
 	Untold bool `json:"untold,omitempty"`
 }
 
-// Identity tells one finding from others. A component that is ill may say another reason each time.
+// Identity distinguishes a finding from others. It leaves out the reason of an ill component, since the
+// reason can change with each check.
 func (f Finding) Identity() any {
 	f.Since = time.Time{}
 	f.Untold = false
@@ -48,7 +55,8 @@ func (f Finding) Identity() any {
 	return f
 }
 
-// Same reports whether it is about the same thing, whenever that was seen first.
+// Same reports whether both findings describe the same problem, even if they were first seen at different
+// times.
 func (f Finding) Same(o Finding) bool { return f.Identity() == o.Identity() }
 
 // String describes the finding.
@@ -59,31 +67,31 @@ func (f Finding) String() string {
 	return fmt.Sprintf("server %d, %s: %s", f.Server, f.Component, f.What)
 }
 
-// Degraded holds the findings, as many as NewDegraded keeps.
+// Degraded holds the leader's findings, as many as fit.
 type Degraded struct {
 	Findings []Finding `json:"findings"`
-	More     int       `json:"more,omitempty"` // that are not in it
+	More     int       `json:"more,omitempty"` // the number of findings that did not fit
 }
 
-// Repair is an operator's wish to have the findings repaired.
+// Repair is an operator's request to repair the findings.
 type Repair struct {
-	Servers []int  `json:"servers,omitempty"` // whose findings; none: everybody's
+	Servers []int  `json:"servers,omitempty"` // the servers to repair; empty means all
 	Who     string `json:"who,omitempty"`
 }
 
-// Twin is a host that goes by the LRN of a server for which another one works. It is in twins/<LRN>
-// while its worker lives, which does nothing.
+// Twin is a host that was given the LRN of a server although another host already works as that server. It is
+// stored in twins/<LRN> while the host's worker runs, which does nothing.
 type Twin struct {
-	Host   string    `json:"host,omitempty"` // its name
+	Host   string    `json:"host,omitempty"` // its host name
 	Folder string    `json:"folder,omitempty"`
-	Why    string    `json:"why"` // who works for the server
+	Why    string    `json:"why"` // names the host that works as the server
 	At     time.Time `json:"at"`
 }
 
 // String returns the twin's directory and host for messages.
 func (t Twin) String() string { return fmt.Sprintf("%s of host %q", t.Folder, t.Host) }
 
-// Diagnosis is one thing about a boot server, and how it is.
+// Diagnosis is one checked property of a boot server, and its state.
 type Diagnosis struct {
 	What, How string
 	Bad       bool

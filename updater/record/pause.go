@@ -2,11 +2,11 @@ package record
 
 import "time"
 
-// Pause keeps updates from starting; one that runs goes on.
+// Pause keeps updates from starting. A running update continues.
 type Pause struct {
-	Until *time.Time `json:"until,omitempty"` // nil: until resumed
+	Until *time.Time `json:"until,omitempty"` // nil if the pause lasts until an operator ends it
 	Why   string     `json:"why,omitempty"`
 }
 
-// IsOn reports whether the pause holds at that time.
+// IsOn reports whether updates are paused at that time.
 func (p Pause) IsOn(now time.Time) bool { return p.Until == nil || now.Before(*p.Until) }

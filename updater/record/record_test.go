@@ -10,8 +10,8 @@ import (
 	"bijou/updater/keys"
 )
 
-// TestServerOfKey checks that a key of server 1 is not mistaken for one of server 10. Upstream confused
-// them.
+// TestServerOfKey checks that a key of server 1 is not mistaken for a key of server 10. The original neco
+// confused them.
 func TestServerOfKey(t *testing.T) {
 	tests := []struct {
 		key string
@@ -31,7 +31,7 @@ func TestServerOfKey(t *testing.T) {
 	}
 }
 
-// TestServersAreNumbers checks that servers are sorted as numbers. Upstream sorted ten servers as
+// TestServersAreNumbers checks that servers are sorted as numbers. The original neco sorted ten servers as
 // strings.
 func TestServersAreNumbers(t *testing.T) {
 	got := SortServers([]int{10, 2, 1, 2, 9})
@@ -66,7 +66,7 @@ func TestRecordsAreTheSeeds(t *testing.T) {
 			t.Error(diff, err)
 		}
 	}
-	// A record of another program needs only the fields that it knows.
+	// A record from another program may lack fields, and may have unknown fields.
 	var r Request
 	if err := json.Unmarshal([]byte(`{"version":"1.2.3-1","servers":[1,2,3],"stop":true,"later":1}`), &r); err != nil {
 		t.Fatal(err)

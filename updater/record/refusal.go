@@ -2,53 +2,57 @@ package record
 
 import "time"
 
-// CheckFailure explains why the last look for releases failed.
+// CheckFailure explains why the last check for releases failed.
 type CheckFailure struct {
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
-	// Kind is what the source did, in one word of package release; "": it is no matter of the source.
+	// Kind classifies the error of the release source, in one word of package release. It is "" if the
+	// source is not the cause.
 	Kind string `json:"kind,omitempty"`
-	// Refused is the release that is not taken because of that, once it was told.
+	// Refused is the release that is not installed because of the failure. It is set once an alert has
+	// reported this.
 	Refused string `json:"refused,omitempty"`
-	// Since is when the first of the looks failed of which none has succeeded, Tries is their number,
-	// and Again is when the leader looks next. Former versions do not know.
+	// Since is the time of the first failure since the last success, and Tries counts the failures since
+	// then. Again is the time of the next check. Earlier versions do not write these fields.
 	Since time.Time `json:"since,omitzero"`
 	Tries int       `json:"tries,omitempty"`
 	Again time.Time `json:"again,omitzero"`
-	// Told is set once it was reported that they fail for too long.
+	// Told is set once an alert has reported that checks have failed for too long.
 	Told bool `json:"told,omitempty"`
 }
 
-// minOverdueTries is how many looks have failed at least before that is worth a report: one that comes
-// late, since the leader's machine was asleep, tells nothing.
+// minOverdueTries is the minimum number of failures before a report. A single late check may only mean that
+// the leader's machine was suspended.
 const minOverdueTries = 3
 
-// IsOverdue reports whether looks for releases have failed for that long or longer.
+// IsOverdue reports whether checks for releases have failed for maxAge or longer.
 func (f CheckFailure) IsOverdue(maxAge time.Duration) bool {
 	return f.Tries >= minOverdueTries && !f.Since.IsZero() && f.At.Sub(f.Since) >= maxAge
 }
 
-// Withdrawn describes that servers have a release that is newer than all that are published: it was
-// published by mistake, say, taken, and deleted. It is in info/withdrawn, and was reported with that.
+// Withdrawn records that the installed release is newer than all published ones. This happens if a release is
+// published by mistake, installed, and then deleted. It is stored in info/withdrawn, and is written together
+// with its alert.
 type Withdrawn struct {
-	Version string    `json:"version"`
-	Newest  string    `json:"newest,omitempty"` // of those that are published; "": there is none
-	At      time.Time `json:"at"`               // when that was found first
+	Version string `json:"version"`
+	// Newest is the newest published release, or "" if no release is published.
+	Newest string    `json:"newest,omitempty"`
+	At     time.Time `json:"at"` // when this was first found
 }
 
-// Refusal explains why a release that is published cannot be installed as it is.
+// Refusal explains why a published release cannot be installed as it is.
 type Refusal struct {
 	Version string    `json:"version"`
-	Sums    string    `json:"sums,omitempty"` // the digest of its SHA256SUMS, if that is known
+	Sums    string    `json:"sums,omitempty"` // the digest of its SHA256SUMS, if known
 	Why     string    `json:"why"`
-	At      time.Time `json:"at"` // when it was found first
+	At      time.Time `json:"at"` // when the refusal was first found
 }
 
-// Refusals are the releases that are refused, the newest first, in info/refused. That they were
-// reported is written with them.
+// Refusals are the refused releases, the newest first, in info/refused. They are written together with their
+// alerts.
 type Refusals struct {
 	Releases []Refusal `json:"releases"`
 }
 
-// MaxRefusals is the number of releases that are remembered as refused.
+// MaxRefusals is the maximum number of refused releases in the record.
 const MaxRefusals = 8

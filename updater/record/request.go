@@ -8,53 +8,53 @@ import (
 	"time"
 )
 
-// Request is the update that runs or ran last, in status/current. Other programs know its
-// first three fields.
+// Request is the running or last update, in status/current. Other programs use its first three fields.
 type Request struct {
-	Version string `json:"version"` // to which all servers go
-	Servers []int  `json:"servers"` // the list as it was at the beginning, in numeric order
-	Stop    bool   `json:"stop"`    // workers stop, and the leader waits for an operator
+	Version string `json:"version"` // the version to install
+	Servers []int  `json:"servers"` // the registered servers when the update began, in numeric order
+	Stop    bool   `json:"stop"`    // the update is stopped and waits for an operator
 
-	// Digests are of the release: workers take no other bytes.
+	// Digests are the digests of the release. Workers install no other files.
 	Digests
 
-	// ID is the request's number, the same as its entry's in the history. Status
-	// records of other requests do not count.
+	// ID is the request's number, and that of its entry in the history. Status records of other requests
+	// are ignored.
 	ID int `json:"id"`
-	// Attempt counts from 1; retrying a failed step makes the next one.
+	// Attempt starts at 1. Each retry increments it.
 	Attempt int `json:"attempt"`
-	// StartedAt, AttemptAt (when the attempt began) and EndedAt are by the leader's clock. EndedAt
-	// is set together with the report of the end, good or bad, and taken away by a retry.
+	// StartedAt, AttemptAt (when the attempt began) and EndedAt are times by the leader's clock. EndedAt is
+	// set together with the report of success or failure. A retry resets it.
 	StartedAt time.Time  `json:"started-at"`
 	AttemptAt time.Time  `json:"progress-at"`
 	EndedAt   *time.Time `json:"ended-at,omitempty"`
-	// Repair says that it brings servers back to what the update before has left. Steps of
-	// other components than Components are passed; if there are none, no step is.
+	// Repair is set if the update restores the state that the previous update left. Only the steps of
+	// Components run, or all steps if Components is empty.
 	Repair     bool     `json:"repair,omitempty"`
 	Components []string `json:"components,omitempty"`
-	// Why says why it was stopped.
+	// Why is the reason why the update was stopped.
 	Why string `json:"why,omitempty"`
-	// Missing are servers that were reported to have no worker alive.
+	// Missing are the servers that were reported to have no live worker.
 	Missing []int `json:"missing,omitempty"`
 }
 
-// Identity tells one request from the next, which takes its place.
+// Identity distinguishes a request from the one that replaces it.
 func (r Request) Identity() any { return [2]int64{int64(r.ID), r.StartedAt.UnixNano()} }
 
-// Ended reports whether the request's end was reported.
+// Ended reports whether the request has ended, with success or failure, and its report was written.
 func (r Request) Ended() bool { return r.EndedAt != nil }
 
 // Succeeded reports whether all servers have done all steps.
 func (r Request) Succeeded() bool { return r.Ended() && !r.Stop }
 
-// IsCurrent reports whether that attempt at the request still runs: now is the stored request.
+// IsCurrent reports whether the attempt that r describes is still running. The argument now is the stored
+// request.
 func IsCurrent(now *Request, r Request) bool {
 	return now != nil && now.ID == r.ID && now.StartedAt.Equal(r.StartedAt) && now.Attempt == r.Attempt &&
 		!now.Stop && !now.Ended()
 }
 
-// Progress returns a number that grows with everything that a server does for the request, by the records
-// of their workers.
+// Progress returns a number that grows with each action of a server for the request. It is computed from
+// the workers' records.
 func (r Request) Progress(workers map[int]Status) (n int) {
 	for _, lrn := range r.Servers {
 		w, ok := workers[lrn]
@@ -79,13 +79,13 @@ const MaxLRN = 999_999
 func ParseLRN(s string) (int, error) {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 || n > MaxLRN || strconv.Itoa(n) != s {
-		return 0, fmt.Errorf("cannot take %q for a boot server: an LRN is a number from 0 to %d", s, MaxLRN)
+		return 0, fmt.Errorf("%q cannot be a boot server: an LRN is a number from 0 to %d", s, MaxLRN)
 	}
 	return n, nil
 }
 
-// ParseServerKey returns the boot server that the key names right below the prefix, and
-// false if it names none.
+// ParseServerKey returns the boot server whose LRN follows the prefix in the key. It returns false if no
+// LRN follows.
 func ParseServerKey(prefix, key string) (lrn int, ok bool) {
 	rest, ok := strings.CutPrefix(key, prefix)
 	if !ok {
@@ -95,14 +95,14 @@ func ParseServerKey(prefix, key string) (lrn int, ok bool) {
 	return lrn, err == nil
 }
 
-// SortServers returns the servers in numeric order, each once.
+// SortServers returns the servers in numeric order, without duplicates.
 func SortServers(lrns []int) []int {
 	sorted := slices.Clone(lrns)
 	slices.Sort(sorted)
 	return slices.Compact(sorted)
 }
 
-// ListServers writes servers as operators read them: "1, 2 and 10".
+// ListServers formats servers for operators: "1, 2 and 10".
 func ListServers(lrns []int) string {
 	var words []string
 	for _, n := range SortServers(lrns) {
@@ -116,40 +116,41 @@ func ListServers(lrns []int) string {
 	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
-// Target is a version that an operator asked for. It is offered until a release appears
-// that is newer than Passed, the newest one when it was asked for.
+// Target is a version that an operator requested. It is in force until a release appears that is newer than
+// Passed, which was the newest release at the time of the operator's command.
 type Target struct {
 	Version   string `json:"version"`
 	Downgrade bool   `json:"allow-downgrade,omitempty"`
 	Passed    string `json:"passed,omitempty"`
-	Sums      string `json:"sums,omitempty"` // the digest of its SHA256SUMS then
-	Who       string `json:"who,omitempty"`
+	// Sums is the digest of the version's SHA256SUMS at the time of the command.
+	Sums string `json:"sums,omitempty"`
+	Who  string `json:"who,omitempty"`
 }
 
-// Contents is the result of what one server did for all, in contents/<name>.
+// Contents is the result of a step that one server runs on behalf of all, in contents/<name>.
 type Contents struct {
 	Version string `json:"version"`
 	Success bool   `json:"success"`
 
-	Plan    string `json:"plan,omitempty"`    // the digest of the plan that asked for it
-	Server  int    `json:"server,omitempty"`  // who did it
-	Message string `json:"message,omitempty"` // why it failed
+	Plan    string `json:"plan,omitempty"`    // the digest of the plan with that step
+	Server  int    `json:"server,omitempty"`  // the server that ran the step
+	Message string `json:"message,omitempty"` // why the step failed
 }
 
-// Identity tells one result from the next: each is one server's.
+// Identity distinguishes a result from the next one, which may come from another server.
 func (c Contents) Identity() any { return c }
 
-// Digests are SHA-256 sums, in hexadecimal, of what a release consists of. "" is not
-// known, which is no difference: former versions knew none.
+// Digests are the SHA-256 digests of a release's files, in hexadecimal. "" means unknown, since earlier
+// versions did not record them. An unknown digest counts as equal to any digest.
 type Digests struct {
-	Sums string `json:"sums,omitempty"` // of SHA256SUMS, as it was verified
+	Sums string `json:"sums,omitempty"` // of SHA256SUMS, after its signature was verified
 	Plan string `json:"plan,omitempty"` // of the manifest in its canonical form
 }
 
-// Differ reports whether the digests are known and not the same.
+// Differ reports whether both digests are known and differ.
 func Differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-// ShortDigest returns as much of a digest as people need.
+// ShortDigest returns the first characters of a digest, which are enough for people to recognize it.
 func ShortDigest(d string) string {
 	if d == "" {
 		return "unknown"
@@ -157,16 +158,16 @@ func ShortDigest(d string) string {
 	return d[:min(12, len(d))]
 }
 
-// Published has the digests that the leader has found for a release at its last look.
+// Published has the digests that the leader found for a release at its last check.
 type Published struct {
 	Version string `json:"version"`
 	Digests
-	// Checked is the version of the leader that has found the release to be installable. Former
-	// versions did not look.
+	// Checked is the version of the leader that found the release to be installable. Earlier versions did not
+	// check this.
 	Checked string `json:"checked,omitempty"`
 }
 
-// Identity tells one release from the next.
+// Identity distinguishes a record from the next one.
 func (p Published) Identity() any { return p }
 
 // The results in a History.
@@ -174,42 +175,43 @@ const (
 	Running   = "running"
 	Succeeded = "succeeded"
 	Stopped   = "stopped"
-	Recovered = "recovered" // stopped, and made again as another request
+	Recovered = "recovered" // stopped, and replaced by a new request
 )
 
-// History is one update, kept for good. Its end is its last attempt's.
+// History is the permanent record of one update. It ends when its last attempt does.
 type History struct {
 	ID   int    `json:"id"`
 	By   string `json:"by"`            // "release", "operator", "servers" (the list changed), "recover"
-	Who  string `json:"who,omitempty"` // whose wish it was, if somebody's
+	Who  string `json:"who,omitempty"` // the operator who asked for it, if any
 	From string `json:"from,omitempty"`
-	// Left is the version that servers go back from, if that is another one than From: the update to
-	// it did not succeed.
-	Left      string     `json:"left,omitempty"`
-	To        string     `json:"to"`
-	Servers   []int      `json:"servers"`
-	Result    string     `json:"result"`
+	// Left is the version of the failed update, from which the servers return to an earlier version. It is
+	// set only if it differs from From.
+	Left    string `json:"left,omitempty"`
+	To      string `json:"to"`
+	Servers []int  `json:"servers"`
+	Result  string `json:"result"`
+	// Why is the reason why the update was stopped.
 	Why       string     `json:"why,omitempty"`
-	AtFault   []int      `json:"at-fault,omitempty"` // the servers that it was stopped for
+	AtFault   []int      `json:"at-fault,omitempty"` // the servers that caused the stop
 	StartedAt time.Time  `json:"started-at"`
 	EndedAt   *time.Time `json:"ended-at,omitempty"`
 	Attempts  []Attempt  `json:"attempts,omitempty"` // the oldest first
-	// Dropped is how many attempts were left out, the oldest ones of very many.
+	// Dropped is the number of oldest attempts that were left out because there were too many.
 	Dropped int `json:"dropped-attempts,omitempty"`
 }
 
 // Attempt is one attempt at an update.
 type Attempt struct {
 	Number    int        `json:"number"`
-	Who       string     `json:"who,omitempty"` // who wanted it, if somebody did
+	Who       string     `json:"who,omitempty"` // the operator who asked for it, if any
 	Result    string     `json:"result"`
 	Why       string     `json:"why,omitempty"`
-	AtFault   []int      `json:"at-fault,omitempty"` // the servers that it was stopped for
+	AtFault   []int      `json:"at-fault,omitempty"` // the servers that caused the stop
 	StartedAt time.Time  `json:"started-at"`
 	EndedAt   *time.Time `json:"ended-at,omitempty"`
 }
 
-// Identity tells one attempt from the next.
+// Identity distinguishes an attempt from the next one.
 func (a Attempt) Identity() any { return a.Number }
 
 // Begin adds a running attempt.
@@ -218,7 +220,8 @@ func (h *History) Begin(number int, who string, now time.Time) {
 	h.Why = ""
 	h.AtFault = nil
 	h.EndedAt = nil
-	h.Attempts = append(slices.Clone(h.Attempts), Attempt{ // copies of the History share them
+	// Copies of the History share the slice, so it is not changed in place.
+	h.Attempts = append(slices.Clone(h.Attempts), Attempt{
 		Number:    number,
 		Who:       who,
 		Result:    Running,
@@ -227,15 +230,16 @@ func (h *History) Begin(number int, who string, now time.Time) {
 	h.condense()
 }
 
-// End completes the present attempt. It adds the attempt if it is missing: older versions did not record its
-// beginning.
+// End completes the attempt with a's number. If that attempt is missing, End adds it, since earlier versions
+// did not record when an attempt began.
 func (h *History) End(a Attempt) {
 	h.Result = a.Result
 	h.Why = a.Why
 	h.AtFault = a.AtFault
 	h.EndedAt = a.EndedAt
 
-	attempts := slices.Clone(h.Attempts) // copies of the History share them
+	// Copies of the History share the slice, so it is not changed in place.
+	attempts := slices.Clone(h.Attempts)
 	if last := len(attempts) - 1; last >= 0 && attempts[last].Number == a.Number {
 		a.Who = attempts[last].Who
 		a.StartedAt = attempts[last].StartedAt
@@ -248,13 +252,13 @@ func (h *History) End(a Attempt) {
 	h.condense()
 }
 
-// Audit is one change that somebody has made, in audit/<n>. It is written in the
-// transaction of the change, and never changed or removed.
+// Audit records one action of an operator, in audit/<n>. It is written in the transaction of the action,
+// and never changed or removed.
 type Audit struct {
 	ID     int       `json:"id"`
-	At     time.Time `json:"at"`               // by the clock of whoever did it
+	At     time.Time `json:"at"`               // by the clock of the operator's host
 	Who    string    `json:"who"`              // USER@HOST
 	What   string    `json:"what"`             // the command
-	Detail string    `json:"detail,omitempty"` // to what, and what it was before
-	Why    string    `json:"why,omitempty"`    // as who did it says
+	Detail string    `json:"detail,omitempty"` // the changed object, with its new and old values
+	Why    string    `json:"why,omitempty"`    // the reason that the operator gave
 }

@@ -5,47 +5,49 @@ import (
 	"time"
 )
 
-// Room is how much room one file system of a server has for the files of a release.
+// Room is the free space on one file system of a server for the files of a release.
 type Room struct {
-	// At is a folder on it, as operators know it.
+	// At is a directory on the file system, under which operators know the file system.
 	At string `json:"at"`
-	// For has what the worker puts there: the words below, or the folder beside which it unpacks archives.
+	// For lists the kinds of files that the worker writes there. An element is one of the constants below, or
+	// the directory next to which the worker unpacks an archive.
 	For []string `json:"for"`
-	// Free is how many bytes an update may take, as df shows them, with those that the worker's own
-	// downloads take: the next update uses these again, or removes them first.
+	// Free is the number of bytes that an update can use. It is df's value plus the size of the worker's
+	// own downloads, since the next update reuses or first removes them.
 	Free int64 `json:"free"`
 }
 
-// What a worker puts on a file system, beside archives.
+// The elements of Room.For, apart from the directories of archives.
 const (
-	RoomDownloads = "downloads" // what it downloads, and the release while it is tried
-	RoomProgram   = "program"   // this program, if releases come as tarballs
-	RoomPackages  = "packages"  // what dpkg installs
+	RoomDownloads = "downloads" // downloads, and the unpacked release while it is tried
+	RoomProgram   = "program"   // this program, if releases are tarballs
+	RoomPackages  = "packages"  // packages that dpkg installs
 )
 
-// Needs has how many bytes the files of a release take, as far as that is known, in info/needs.
+// Needs has the sizes of a release's files, as far as they are known, in info/needs.
 type Needs struct {
 	Version string `json:"version"`
 	Sums    string `json:"sums,omitempty"` // the digest of its SHA256SUMS
-	// Packages has the bytes of the release's own packages, as in deb/amd64.
+	// Packages has the sizes of the release's own packages in bytes. A key has the form of deb/amd64.
 	Packages map[string]int64 `json:"packages,omitempty"`
-	// Files has the files of its components, by architecture, in the order in which they are fetched.
+	// Files has the files of the release's components by architecture, in the order in which they are
+	// fetched.
 	Files map[string][]NeededFile `json:"files,omitempty"`
 }
 
-// NeededFile is a file that each server downloads for a component, and then unpacks or installs.
+// NeededFile is a file that each server downloads for a component and then unpacks or installs.
 type NeededFile struct {
 	Component string `json:"component"`
-	Sum       string `json:"sum"`  // its SHA-256, as ShortDigest has it
-	Size      int64  `json:"size"` // in bytes, as it is downloaded
-	Into      string `json:"into"` // RoomPackages, or the folder beside which it is unpacked
+	Sum       string `json:"sum"`  // the file's SHA-256 digest, in the form of ShortDigest
+	Size      int64  `json:"size"` // the size of the download in bytes
+	Into      string `json:"into"` // RoomPackages, or the directory next to which the file is unpacked
 }
 
-// maxNeeds bounds a Needs, in bytes of JSON.
+// maxNeeds limits a Needs, in bytes of JSON.
 const maxNeeds = 32 << 10
 
-// Bounded returns the needs if they fit into a record. If they are too many, it returns a record without
-// any, which means that they are unknown.
+// Bounded returns n if it fits into a record. Otherwise it returns a Needs without sizes, which means that
+// they are unknown.
 func (n Needs) Bounded() Needs {
 	if encodedSize(n) <= maxNeeds {
 		return n
@@ -53,36 +55,40 @@ func (n Needs) Bounded() Needs {
 	return Needs{Version: n.Version, Sums: n.Sums}
 }
 
-// NoRoom explains that servers have no room for the release that they would take next. The one in
-// info/no-room is the one that was reported.
+// NoRoom explains that servers do not have enough free space for the next release. The record in info/no-room
+// names the last release for which this was reported.
 type NoRoom struct {
 	Version string    `json:"version"`
-	Servers []int     `json:"servers"` // as Blame has them
+	Servers []int     `json:"servers"` // as returned by Blame
 	Why     string    `json:"why"`
-	At      time.Time `json:"at"` // when it was reported
+	At      time.Time `json:"at"` // when this was reported
 }
 
-// String returns for which release there is no room, and where.
-func (n NoRoom) String() string { return fmt.Sprintf("no room for release %s: %s", n.Version, n.Why) }
+// String names the release, and the directories without enough free space.
+func (n NoRoom) String() string {
+	return fmt.Sprintf("not enough disk space for release %s: %s", n.Version, n.Why)
+}
 
-// Lack is a file system of a server with less room than a release needs.
+// Lack is a file system of a server that has less free space than a release needs.
 type Lack struct {
 	Server       int
 	At           string
 	Needed, Free int64 // in bytes
 }
 
-// String describes the lack in MiB, so that the first number is always the larger one.
+// String describes the lack in MiB. It rounds Needed up and Free down, so that the first number is always
+// the larger one.
 func (l Lack) String() string {
 	const mib = 1 << 20
-	return fmt.Sprintf("server %d needs %d MiB at %s, where %d MiB are free",
+	return fmt.Sprintf("server %d needs %d MiB in %s, where only %d MiB are free",
 		l.Server, (l.Needed+mib-1)/mib, l.At, l.Free/mib)
 }
 
-// maxLacks is how many lacks a text has.
+// maxLacks is the maximum number of lacks that a text describes in full.
 const maxLacks = 3
 
-// JoinLacks returns one text about the lacks: the first ones in full, and only the servers of the others.
+// JoinLacks returns one text about the lacks. It describes the first ones in full, and names only the servers
+// of the others.
 func JoinLacks(all []Lack) string {
 	text := ""
 	var left []int
@@ -98,7 +104,7 @@ func JoinLacks(all []Lack) string {
 	}
 
 	if len(left) > 0 {
-		text += "; too little room on server " + ListSomeServers(left) + " also"
+		text += "; also too little disk space on server " + ListSomeServers(left)
 	}
 	return Shorten(text, MaxReason)
 }

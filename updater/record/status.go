@@ -1,40 +1,38 @@
 // Package record defines what the updater keeps in the store: the records below its
 // keys, and the schema of its configuration.
 //
-// It reads and writes nothing, decides nothing about updates, and imports nothing of bijou; every
-// part of the updater may import it. Field names that operators and other programs know are fixed:
-// fields may be added, none of them renamed.
+// It does not read or write the store, and makes no decisions about updates. Operators and other programs use
+// the JSON names of fields, so fields can be added, but never renamed.
 package record
 
 import "time"
 
-// Status is how far one worker is, in status/bootserver/<LRN>. Other programs know its
-// first five fields.
+// Status is the progress of one worker, in status/bootserver/<LRN>. Other programs use its first five fields.
 type Status struct {
 	Version  string `json:"version"`
-	Step     int    `json:"step"`     // the step it has come to, from 1: all before are done
+	Step     int    `json:"step"`     // the step that the worker has reached, from 1; all earlier steps are done
 	Finished bool   `json:"finished"` // all steps are done
 	Error    bool   `json:"error"`
-	Message  string `json:"message"` // why, if Error
+	Message  string `json:"message"` // the reason, if Error is set
 
-	// Digests are of the version that its worker is.
+	// Digests are the digests of the worker's own version.
 	Digests
 
-	// Request and Attempt are those that it works for.
+	// Request and Attempt identify the request and the attempt for which the worker works.
 	Request int `json:"request"`
 	Attempt int `json:"attempt"`
-	// StepName is the step's name in the manifest; before the first, InstallStep or HandOverStep.
+	// StepName is the step's name in the manifest. Before the first step it is InstallStep or HandOverStep.
 	StepName string `json:"step-name,omitempty"`
-	// Steps is how many there are in this version's plan; 0 before the first.
+	// Steps is the number of steps in this version's plan. It is 0 before the first step.
 	Steps int `json:"steps,omitempty"`
-	// WaitedFor are the servers at fault, of an error that is not its own: it has waited
-	// for them, or one of them was to do something for all.
+	// WaitedFor are the servers at fault for an error that the worker itself did not cause. The worker has
+	// waited for them, or for one of them to run a step on behalf of all.
 	WaitedFor []int `json:"waited-for,omitempty"`
-	// At is when it came to this step, or when that could be written, by the server's clock.
+	// At is the time when the worker reached this step, or could first record this, by the server's clock.
 	At time.Time `json:"at"`
 }
 
-// Identity tells one record from the next: a worker writes each of its steps whole, and its own.
+// Identity distinguishes a record from the next one. A worker writes a whole new record for each step.
 func (s Status) Identity() any { return [3]int64{int64(s.Request), int64(s.Attempt), int64(s.Step)} }
 
 // The step names before the first step.
@@ -43,57 +41,57 @@ const (
 	HandOverStep = "hand over"
 )
 
-// HandOverTimeout is how long the successor of a worker that has installed it may take to start.
+// HandOverTimeout limits how long a newly installed worker can take to start.
 const HandOverTimeout = time.Minute
 
-// HandsOver reports whether the worker has installed the request's version, and waits for
-// that to take its place.
+// HandsOver reports whether the worker has installed the request's version and waits for that version to
+// start in its place.
 func (s Status) HandsOver() bool { return s.Step == 0 && s.StepName == HandOverStep && !s.Error }
 
 // IsFor reports whether the record is about the request.
 func (s Status) IsFor(r Request) bool { return s.Request == r.ID && s.Version == r.Version }
 
-// AcceptsStatus reports whether a worker may write the record: now is the stored request.
+// AcceptsStatus reports whether a worker can still write the record. The argument now is the stored request.
 func AcceptsStatus(now *Request, s Status) bool {
 	return now != nil && s.IsFor(*now) && now.Attempt == s.Attempt && !now.Stop && !now.Ended()
 }
 
-// Presence shows that a worker lives, its version, and whose it is.
+// Presence shows that a worker is running, its version, and its host.
 type Presence struct {
 	Version string `json:"version"`
-	// Server is the place that the worker works from, its host's machine-id and its
-	// folder, whatever LRN it was given, and Host the host's name.
+	// Server identifies the worker's installation by its host's machine-id and its directory. It does not
+	// depend on the LRN. Host is the host's name.
 	Server string `json:"server,omitempty"`
 	Host   string `json:"host,omitempty"`
 	Digests
-	// Package is in which form and for which architecture the server gets releases, as in
-	// deb/amd64; "" is not known.
+	// Package is the form and architecture of the packages that the server installs, such as deb/amd64. It
+	// is "" if unknown.
 	Package string `json:"package,omitempty"`
 }
 
-// The kinds of waits of an Activity.
+// The reasons for which a worker waits, in Activity.Kind.
 const (
-	WaitBarrier  = "barrier"  // for servers to come to its step
+	WaitBarrier  = "barrier"  // for servers to reach its step
 	WaitTurn     = "turn"     // for the server that has the turn at a rolling component
-	WaitQuorum   = "quorum"   // for other servers' members of one to be well
-	WaitContents = "contents" // for the server that brings contents for all
+	WaitQuorum   = "quorum"   // for other servers' members of a rolling component to be healthy
+	WaitContents = "contents" // for the server that runs the step on behalf of all
 )
 
-// Activity says what a worker is doing at its step, or for what it waits there, in
-// activity/<LRN>. Neither what is over in a moment is written, nor a wait at a barrier,
-// which the workers' records show.
+// Activity describes what a worker is doing at its step, or for which servers it waits, in activity/<LRN>.
+// Short activities are not written. Waits at a barrier are not written either, since the workers' records
+// show them.
 type Activity struct {
 	Request int `json:"request"`
 	Attempt int `json:"attempt"`
 	Step    int `json:"step"`
 
 	Message string    `json:"message"`
-	Kind    string    `json:"kind,omitempty"`    // of a wait for others; "" is work
-	Servers []int     `json:"servers,omitempty"` // for whom it waits, as far as that is known
+	Kind    string    `json:"kind,omitempty"`    // the reason for a wait; "" if the worker is working
+	Servers []int     `json:"servers,omitempty"` // the servers for which the worker waits, as far as they are known
 	Since   time.Time `json:"since"`             // by the server's clock
 }
 
-// IsOf reports whether it is an activity of the worker of that record, at its present step.
+// IsOf reports whether the activity belongs to the worker that wrote s, at the worker's current step.
 func (a Activity) IsOf(s Status) bool {
 	return a.Request == s.Request && a.Attempt == s.Attempt && a.Step == s.Step && !s.Finished && !s.Error &&
 		!s.HandsOver()
@@ -107,13 +105,13 @@ func (a Activity) Text() string {
 	return a.Message + " since " + a.Since.UTC().Format(time.RFC3339)
 }
 
-// Turn names the server that may take its member of a rolling component down. It is held
-// without a lease until that member is healthy again: the turn of a server that died
-// half-way is nobody else's until an operator unregisters it.
+// Turn names the server that is allowed to stop its member of a rolling component. It has no lease, and lasts
+// until that member is healthy again. If the server dies during its turn, no other server gets the turn until
+// an operator unregisters the dead one.
 type Turn struct {
 	Server  int `json:"server"`
-	Request int `json:"request"` // at which it was taken
+	Request int `json:"request"` // the request in which the turn was taken
 }
 
-// Identity tells one turn from the next.
+// Identity distinguishes a turn from the next one.
 func (t Turn) Identity() any { return t }

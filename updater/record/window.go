@@ -9,14 +9,14 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// Window is when updates may start: for some time from each of the moments of a cron schedule.
+// Window defines when updates can start: for some time after each moment of a cron schedule.
 type Window struct {
 	starts cron.Schedule
 	length time.Duration
 	zone   *time.Location
 }
 
-// maxWindow bounds how long a window is open.
+// maxWindow limits how long a window stays open.
 const maxWindow = 7 * 24 * time.Hour
 
 // ParseWindow reads "CRON; DURATION; TIMEZONE", as in "0 2 * * 1-5; 3h; Asia/Tokyo".
@@ -30,7 +30,7 @@ func ParseWindow(s string) (*Window, error) {
 	line := strings.TrimSpace(parts[0])
 	if len(strings.Fields(line)) != 5 {
 		return nil, fmt.Errorf(
-			"the cron line %q has not five fields: minute, hour, day of month, month, day of week",
+			"the cron line %q does not have five fields: minute, hour, day of month, month, day of week",
 			line,
 		)
 	}
@@ -41,7 +41,7 @@ func ParseWindow(s string) (*Window, error) {
 	}
 	length, err := time.ParseDuration(strings.TrimSpace(parts[1]))
 	if err != nil || length < time.Minute || length > maxWindow {
-		return nil, fmt.Errorf("a window is open for a minute to %s", maxWindow)
+		return nil, fmt.Errorf("a window must last between one minute and %s", maxWindow)
 	}
 
 	name := strings.TrimSpace(parts[2])
@@ -52,7 +52,7 @@ func ParseWindow(s string) (*Window, error) {
 
 	w := &Window{starts: starts, length: length, zone: zone}
 	if w.starts.Next(time.Unix(0, 0).In(zone)).IsZero() {
-		return nil, fmt.Errorf("the cron line %q names no day that there is", line)
+		return nil, fmt.Errorf("the cron line %q matches no date", line)
 	}
 
 	return w, nil
@@ -64,5 +64,5 @@ func (w *Window) IsOpen(now time.Time) bool {
 	return !start.IsZero() && !start.After(now)
 }
 
-// NextOpening returns when the window opens next after now.
+// NextOpening returns the time of the next opening after now.
 func (w *Window) NextOpening(now time.Time) time.Time { return w.starts.Next(now.In(w.zone)) }

@@ -12,38 +12,36 @@ import (
 	"bijou/state/backoff"
 )
 
-// assetClient gets the files of releases, by HTTP or what behaves like it.
+// assetClient downloads the files of releases by HTTP, or through a transport that behaves like HTTP.
 type assetClient struct {
 	client *http.Client
-	header http.Header // that the place asks for, beside what every request has
+	header http.Header // additional headers that the server needs, such as credentials
 }
 
-// maxSmallSize bounds the files that are read into memory, in bytes.
+// maxSmallSize limits files that are read into memory, in bytes.
 const maxSmallSize = 1 << 20
 
-// Read returns a file of at most maxSmallSize bytes.
-func (c assetClient) Read(ctx context.Context, a Asset) (data []byte, err error) {
+// Read returns the contents of a file of at most maxSmallSize bytes. It retries as long as a retry can help.
+func (c assetClient) Read(ctx context.Context, a Asset) ([]byte, error) {
 	gap := minRetryDelay
 	for n := 1; ; n++ {
-		data, err = c.readOnce(ctx, a)
-		if _, final := errors.AsType[permanentError](err); err == nil || final || n == maxTries ||
-			ctx.Err() != nil {
-			break
+		data, err := c.readOnce(ctx, a)
+		if err == nil {
+			return data, nil
+		}
+
+		_, isPermanent := errors.AsType[permanentError](err)
+		if isPermanent || n == maxTries || ctx.Err() != nil {
+			return nil, fmt.Errorf("cannot download %s: %w", a.URL, err)
 		}
 		if err := backoff.Sleep(ctx, gap); err != nil {
 			return nil, err
 		}
 		gap *= 2
 	}
-
-	if err != nil {
-		return data, fmt.Errorf("cannot download %s: %w", a.URL, err)
-	}
-
-	return data, nil
 }
 
-// readOnce reads a small file into memory, in one attempt.
+// readOnce reads a small file into memory, without retries.
 func (c assetClient) readOnce(ctx context.Context, a Asset) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()
@@ -63,7 +61,7 @@ func (c assetClient) readOnce(ctx context.Context, a Asset) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case len(data) > maxSmallSize, a.Size > 0 && int64(len(data)) != a.Size:
-		return nil, SourceError{Kind: NoReleases, Err: fmt.Errorf("it has %d bytes, not %d as published", len(data), a.Size)}
+		return nil, SourceError{Kind: NoReleases, Err: fmt.Errorf("the file has %d bytes, not %d as published", len(data), a.Size)}
 	}
 
 	return data, nil

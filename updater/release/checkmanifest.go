@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// checkManifest refuses a plan that cannot be carried out, before anything is touched.
+// checkManifest returns an error if the plan cannot be carried out. It must be called before the first
+// change.
 func (r manifestReader) checkManifest(m Manifest) error {
 	if m.Version != "" {
 		if _, err := ParseVersion(m.Version); err != nil {
@@ -24,7 +25,7 @@ func (r manifestReader) checkManifest(m Manifest) error {
 	}
 
 	if len(m.Components) == 0 {
-		return r.errorf(r.root, "there are no components")
+		return r.errorf(r.root, "the manifest has no components")
 	}
 	seen := map[string]int{}
 	ofKey := map[string]string{}
@@ -32,7 +33,7 @@ func (r manifestReader) checkManifest(m Manifest) error {
 	for i, c := range m.Components {
 		at := r.componentNode(i)
 		if line, twice := seen[c.Name]; twice {
-			return r.errorf(at.field("name"), "there is a component %q already, at line %d", c.Name, line)
+			return r.errorf(at.field("name"), "the name %q is already used by the component at line %d", c.Name, line)
 		}
 
 		seen[c.Name] = at.field("name").line()
@@ -42,7 +43,7 @@ func (r manifestReader) checkManifest(m Manifest) error {
 
 		if c.Contents != nil {
 			if other, twice := ofKey[c.Contents.Key]; twice {
-				return r.errorf(at.field("contents").field("key"), "component %q: the key %q is that of %q",
+				return r.errorf(at.field("contents").field("key"), "component %q: the key %q is already used by component %q",
 					c.Name, c.Contents.Key, other)
 			}
 			ofKey[c.Contents.Key] = c.Name
@@ -52,7 +53,7 @@ func (r manifestReader) checkManifest(m Manifest) error {
 	return nil
 }
 
-// checkComponent returns an error, with its line, if a component of the manifest is invalid.
+// checkComponent returns an error with a line number if a component of the manifest is invalid.
 func (r manifestReader) checkComponent(at node, c Component) error {
 	if err := checkName(c.Name); err != nil {
 		return r.errorf(at.field("name"), "%w", err)
@@ -60,22 +61,22 @@ func (r manifestReader) checkComponent(at node, c Component) error {
 
 	strategies := []Strategy{StopAll, Rolling, Any, LeaderOnce}
 	if !slices.Contains(strategies, c.Strategy) {
-		return r.errorf(at.field("strategy"), "component %q: there is no strategy %q; there are %v", c.Name,
+		return r.errorf(at.field("strategy"), "component %q: there is no strategy %q; the strategies are %v", c.Name,
 			c.Strategy, strategies)
 	}
 
 	if once := c.Strategy == LeaderOnce; once != (c.Contents != nil) {
-		return r.errorf(at, "component %q: contents belong to the strategy %s, and only to it", c.Name,
+		return r.errorf(at, "component %q: only the strategy %s has contents, and it needs them", c.Name,
 			LeaderOnce)
 	}
 	if c.Strategy == StopAll && len(c.Services) == 0 {
-		return r.errorf(at, "component %q: there is nothing to stop: services are missing", c.Name)
+		return r.errorf(at, "component %q: services are missing, so there is nothing to stop", c.Name)
 	}
 	if c.Soak < 0 {
 		return r.errorf(at.field("soak"), "component %q: the soak time is negative", c.Name)
 	}
 	if c.Timeout != 0 && time.Duration(c.Timeout) < time.Second {
-		return r.errorf(at.field("timeout"), "component %q: the time-out is less than a second", c.Name)
+		return r.errorf(at.field("timeout"), "component %q: the timeout is less than a second", c.Name)
 	}
 
 	if c.HealthyWithin != 0 && time.Duration(c.HealthyWithin) < time.Second {
@@ -102,38 +103,44 @@ func (r manifestReader) checkComponent(at node, c Component) error {
 	return nil
 }
 
-// checkEtcd returns an error if a component's etcd is not a URL with a place for the LRN, or if the
-// component is not rolling.
+// checkEtcd returns an error if a component has an etcd that is not a URL with {lrn}, or if such a component
+// is not rolling.
 func checkEtcd(c Component) error {
-	if host, ok := strings.CutPrefix(c.Etcd, "etcd://"); c.Etcd != "" &&
-		(!ok || c.Strategy != Rolling || !strings.Contains(host, "{lrn}")) {
-		return fmt.Errorf("an etcd is %s, and says where the member of a server is: etcd://10.0.{lrn}.3:2379",
-			Rolling)
+	if c.Etcd == "" {
+		return nil
 	}
+	if c.Strategy != Rolling {
+		return fmt.Errorf("an etcd must have the strategy %s", Rolling)
+	}
+	if host, isEtcd := strings.CutPrefix(c.Etcd, "etcd://"); !isEtcd || !strings.Contains(host, "{lrn}") {
+		return fmt.Errorf("invalid etcd %q: it must be a URL with {lrn}, such as etcd://10.0.{lrn}.3:2379", c.Etcd)
+	}
+
 	return nil
 }
 
-// checkName refuses a name that cannot be a part of keys, file names and tables.
+// checkName returns an error if the name cannot be used in keys, file names and tables.
 func checkName(name string) error {
 	if !regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`).MatchString(name) {
-		return fmt.Errorf("cannot call a component %q: names are of lower case letters, digits and hyphens", name)
+		return fmt.Errorf("cannot name a component %q: a name has only lower-case letters, digits and hyphens", name)
 	}
 	return nil
 }
 
-// checkArtifact checks that an artifact is of exactly one kind, and that kind's fields.
+// checkArtifact checks that an artifact is of exactly one kind, and that its fields are valid for that
+// kind.
 func checkArtifact(a *Artifact) error {
 	if a == nil {
 		return nil
 	}
 	if kinds := countTrue(a.Image != "", a.Archive != nil, a.Deb != nil); kinds != 1 {
-		return fmt.Errorf("an artifact is one of image, archive and deb; here are %d", kinds)
+		return fmt.Errorf("an artifact must have exactly one of image, archive and deb, and has %d", kinds)
 	}
 
 	switch {
 	case a.Archive != nil && !strings.HasPrefix(a.Archive.To, "/"):
 		//lint:ignore ST1005 the dots are of the example
-		return errors.New("an archive needs a folder to be unpacked into: to: /...")
+		return errors.New("an archive needs a directory to be unpacked into: to: /...")
 	case a.Archive != nil:
 		return checkFile(*a.Archive)
 	case a.Deb != nil:
@@ -143,7 +150,7 @@ func checkArtifact(a *Artifact) error {
 	return checkImage(a.Image)
 }
 
-// checkImage refuses the tag latest, which is another image tomorrow.
+// checkImage returns an error if the image has no tag or the tag latest, which can change at any time.
 func checkImage(image string) error {
 	name := image
 	tag := ""
@@ -152,17 +159,17 @@ func checkImage(image string) error {
 		tag = image[i+1:]
 	}
 	if name == "" || tag == "" || tag == "latest" || strings.ContainsAny(image, " \t\n") {
-		return fmt.Errorf("the image %q needs a tag, and not latest", image)
+		return fmt.Errorf("image %q must have a tag other than latest", image)
 	}
 
 	return nil
 }
 
-// checkFile returns an error unless a file has one source, for each architecture or for all, and a sum.
+// checkFile checks that a file has one source for all architectures, or one source for each, with a sum.
 func checkFile(f File) error {
 	hasSource := f.URL != "" || f.Name != "" || f.SHA256 != ""
 	if f.ByArch != nil && hasSource {
-		return errors.New("an artifact has url and sha256, or by-arch")
+		return errors.New("an artifact must have url and sha256, or by-arch")
 	}
 
 	for arch, one := range f.ByArch {
@@ -170,7 +177,7 @@ func checkFile(f File) error {
 			return fmt.Errorf("for %s: %w", arch, err)
 		}
 		if one.To != "" || one.ByArch != nil {
-			return fmt.Errorf("for %s: there are only url or file, and sha256", arch)
+			return fmt.Errorf("for %s: only sha256 and one of url and file are allowed", arch)
 		}
 	}
 
@@ -181,25 +188,26 @@ func checkFile(f File) error {
 		return checkReleaseFile(f)
 	}
 	if !strings.HasPrefix(f.URL, "https://") && !strings.HasPrefix(f.URL, "http://") {
-		return fmt.Errorf("cannot download from %q: a URL begins with https:// or http://", f.URL)
+		return fmt.Errorf("cannot download from %q: a URL must begin with https:// or http://", f.URL)
 	}
 
 	return checkSum(f.URL, f.SHA256)
 }
 
-// checkReleaseFile refuses a file that no release can have beside the files that each release has.
+// checkReleaseFile checks a file that is part of the release itself. Its name must not be that of a file
+// that each release has.
 func checkReleaseFile(f File) error {
 	if f.URL != "" {
-		return fmt.Errorf("a file is one of url and file; here are both, %q and %q", f.URL, f.Name)
+		return fmt.Errorf("cannot use both url (%q) and file (%q)", f.URL, f.Name)
 	}
 	if !isPlainName(f.Name) || isReserved(f.Name) {
-		return fmt.Errorf("cannot take %q for the name of a file of the release", f.Name)
+		return fmt.Errorf("cannot use %q as the name of a file in the release", f.Name)
 	}
 
 	return checkSum(f.Name, f.SHA256)
 }
 
-// isReserved reports whether the name is of a file that a release has in any case.
+// isReserved reports whether the name is that of a file that each release has.
 func isReserved(name string) bool {
 	return slices.Contains([]string{SumsFile, SignatureFile, ManifestFile, IndexFile}, name)
 }
@@ -207,7 +215,7 @@ func isReserved(name string) bool {
 func checkSum(of, sum string) error {
 	if sum == "" {
 		//lint:ignore ST1005 the dots are of the example
-		return fmt.Errorf("the sum of %q is missing: sha256: ...", of)
+		return fmt.Errorf("the SHA-256 sum of %q is missing: sha256: ...", of)
 	}
 	if !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(sum) {
 		return fmt.Errorf("the sum of %q is not 64 hexadecimal digits", of)
@@ -255,14 +263,14 @@ func checkContents(c *Contents) error {
 
 func checkHealth(h *Health) error {
 	if h != nil && countTrue(h.HTTP != "", len(h.Command) > 0) != 1 {
-		return errors.New("a health check is one of http and command")
+		return errors.New("a health check must have either http or command")
 	}
 	return nil
 }
 
 func checkMembers(c Component) error {
 	if c.Members != nil && c.Strategy != Rolling {
-		return fmt.Errorf("members belong to the strategy %s", Rolling)
+		return fmt.Errorf("only the strategy %s has members", Rolling)
 	}
 	return checkHealth(c.Members)
 }
@@ -272,7 +280,7 @@ func checkAfterStart(a *AfterStart) error {
 		return nil
 	}
 	if len(a.Command) == 0 {
-		return errors.New("after-start needs a command")
+		return errors.New("after-start must have a command")
 	}
 	if a.EachLineOf != "" && !strings.HasPrefix(a.EachLineOf, "/") {
 		return fmt.Errorf("the file %q of after-start is not absolute", a.EachLineOf)

@@ -12,7 +12,7 @@ import (
 	"bijou/updater/record"
 )
 
-// Release is one release as its publisher shows it.
+// Release is a published release.
 type Release struct {
 	Tag        string
 	Draft      bool
@@ -24,7 +24,7 @@ type Release struct {
 type Asset struct {
 	Name string
 	URL  string
-	Size int64 // bytes
+	Size int64 // in bytes
 }
 
 // Choice is a release with its parsed version.
@@ -33,16 +33,17 @@ type Choice struct {
 	Version Version
 }
 
-// Choose returns the newest release that the environment takes. Its tag must be readable and have the
-// prefix (empty: any). Drafts never count, pre-releases only in staging. ok is false if there is none.
+// Choose returns the newest release that the environment accepts. The release's tag must be valid and have
+// the prefix, if the prefix is not empty. Drafts are never chosen, and pre-releases only in staging. ok is
+// false if there is no such release.
 func Choose(env, prefix string, all []Release) (best Choice, ok bool) {
 	return newest(prefix, all, func(c Choice) bool {
 		return env == record.EnvProduction && !c.Release.PreRelease || env == record.EnvStaging
 	})
 }
 
-// Lookup returns the release of that version, whether or not an environment would take
-// it; never a draft, and only one with the prefix (empty: any).
+// Lookup returns the release of that version, even if the environment does not accept it. The release's tag
+// must have the prefix, if the prefix is not empty. Drafts are never returned.
 func Lookup(version, prefix string, all []Release) (Release, error) {
 	best, ok := newest(prefix, all, func(c Choice) bool { return Same(c.Version.String(), version) })
 	if !ok {
@@ -51,7 +52,7 @@ func Lookup(version, prefix string, all []Release) (Release, error) {
 	return best.Release, nil
 }
 
-// newest returns the best release among those that have the prefix, are no drafts, and that takes accepts.
+// newest returns the best release that is not a draft, has the prefix, and for which takes returns true.
 func newest(prefix string, all []Release, takes func(c Choice) bool) (best Choice, ok bool) {
 	for _, r := range all {
 		p, v, err := ParseTag(r.Tag)
@@ -68,8 +69,9 @@ func newest(prefix string, all []Release, takes func(c Choice) bool) (best Choic
 	return best, ok
 }
 
-// isBetter reports whether a is a better choice than b: a newer version, or a finished release of the same
-// version, or the first tag. So the order of the list does not matter.
+// isBetter reports whether a is a better choice than b. A newer version is better. For the same version, a
+// finished release is better than a pre-release, and among equal releases the first tag is better. So the
+// order of the list does not matter.
 func isBetter(a, b Choice) bool {
 	if c := a.Version.Compare(b.Version); c != 0 {
 		return c > 0
@@ -81,14 +83,14 @@ func isBetter(a, b Choice) bool {
 	return cmp.Less(a.Release.Tag, b.Release.Tag)
 }
 
-// Incomplete reports whether the release lacks SumsFile, without which nothing is
-// installed. Files are often uploaded after a release was published, that one last.
+// Incomplete reports whether the release lacks SumsFile, without which it cannot be installed. Publishers
+// often upload files after they have published a release, with SumsFile last.
 func (r Release) Incomplete() bool {
 	return !slices.ContainsFunc(r.Assets, func(a Asset) bool { return a.Name == SumsFile })
 }
 
-// filterComplete returns the complete releases, and ErrIncomplete if one that is not
-// would have been taken.
+// filterComplete returns the complete releases. It also returns ErrIncomplete if the best of all releases
+// is not complete.
 func filterComplete(env, prefix string, all []Release) (whole []Release, err error) {
 	best, ok := Choose(env, prefix, all)
 	whole = slices.DeleteFunc(slices.Clone(all), Release.Incomplete)
@@ -98,17 +100,17 @@ func filterComplete(env, prefix string, all []Release) (whole []Release, err err
 	return whole, err
 }
 
-// ErrIncomplete is the error of a newest release that cannot be installed yet.
+// ErrIncomplete is returned if the newest release cannot be installed yet.
 var ErrIncomplete = errors.New("a release is not complete yet")
 
-// The forms in which a release comes to a server.
+// The forms in which a server gets a release.
 const (
 	Deb     = "deb"
 	Tarball = "tarball"
 )
 
-// AssetName returns the name of the file that brings the version in that form to machines
-// of that architecture, in Go's words (amd64, arm64).
+// AssetName returns the name of the file that contains the version in that form, for hosts of that
+// architecture. An architecture is a GOARCH, such as amd64.
 func AssetName(form string, v Version, arch string) string {
 	if form == Deb {
 		return fmt.Sprintf("neco_%s_%s.deb", v, arch)
@@ -116,7 +118,7 @@ func AssetName(form string, v Version, arch string) string {
 	return fmt.Sprintf("bijou_%s_linux_%s.tar.gz", v, arch)
 }
 
-// Find returns the asset of exactly that name, however many others there are.
+// Find returns the asset with that name. It returns an error if there is no such asset, or more than one.
 func (r Release) Find(name string) (Asset, error) {
 	var found []Asset
 	var names []string
@@ -138,18 +140,18 @@ func (r Release) Find(name string) (Asset, error) {
 	return Asset{}, fmt.Errorf("release %q has %d assets %q", r.Tag, len(found), name)
 }
 
-// Version is the version of a release: numbers with dots between them, and perhaps a hyphen and one
-// number more, as in 2018.11.07-1. The zero Version is none, and older than all.
+// Version is the version of a release: numbers with dots between them, optionally followed by a hyphen and
+// another number, as in 2018.11.07-1. The zero Version is older than all others.
 type Version struct{ text string }
 
-// maxVersion bounds a version's text, which becomes part of file names.
+// maxVersion limits the length of a version, which becomes part of file names.
 const maxVersion = 64
 
 // ParseVersion reads a version.
 func ParseVersion(s string) (Version, error) {
 	if len(s) > maxVersion || !versionPattern().MatchString(s) {
 		return Version{}, fmt.Errorf(
-			"cannot take %q for a version: it is numbers with dots between them, and perhaps a hyphen and a number, as in 2018.11.07-1",
+			"invalid version %q: want numbers separated by dots, optionally followed by a hyphen and a number, such as 2018.11.07-1",
 			s,
 		)
 	}
@@ -164,8 +166,8 @@ var versionPattern = sync.OnceValue(func() *regexp.Regexp {
 // String returns the version as it was written.
 func (v Version) String() string { return v.text }
 
-// Compare compares versions: first the numbers between the dots, then the one after the hyphen. A version
-// that only continues another is newer. Leading zeros do not count.
+// Compare compares versions: first the numbers between the dots, then the number after the hyphen. If one
+// version is the beginning of the other, the longer one is newer. Leading zeros are ignored.
 func (v Version) Compare(o Version) int {
 	main, revision, _ := strings.Cut(v.text, "-")
 	otherMain, otherRevision, _ := strings.Cut(o.text, "-")
@@ -175,7 +177,7 @@ func (v Version) Compare(o Version) int {
 	)
 }
 
-// compareDecimals compares numbers of any length; "" is before 0.
+// compareDecimals compares numbers of any length. "" comes before 0.
 func compareDecimals(a, b string) int {
 	if a == "" || b == "" {
 		return cmp.Compare(len(a), len(b))
@@ -185,8 +187,8 @@ func compareDecimals(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// Newer reports whether version a is newer than version b. A text that is no version is newer than nothing,
-// and nothing is older.
+// Newer reports whether version a is newer than version b. A text that is not a version counts as older
+// than all versions.
 func Newer(a, b string) bool { return parseOrZero(a).Compare(parseOrZero(b)) > 0 }
 
 // Same reports whether a and b are the same version, or the same text.
@@ -203,16 +205,15 @@ func parseOrZero(s string) Version {
 	return v
 }
 
-// ParseTag reads a tag, PREFIX-VERSION: all up to its first hyphen is the
-// prefix, and the rest the version.
+// ParseTag parses a tag PREFIX-VERSION. The prefix ends at the tag's first hyphen.
 func ParseTag(tag string) (prefix string, v Version, err error) {
 	prefix, rest, ok := strings.Cut(tag, "-")
 	if !ok || prefix == "" {
-		return "", Version{}, fmt.Errorf("cannot take tag %q for a release: it is not PREFIX-VERSION", tag)
+		return "", Version{}, fmt.Errorf("the tag %q is not that of a release: want PREFIX-VERSION", tag)
 	}
 	v, err = ParseVersion(rest)
 	if err != nil {
-		return "", Version{}, fmt.Errorf("cannot take tag %q for a release: %w", tag, err)
+		return "", Version{}, fmt.Errorf("the tag %q is not that of a release: %w", tag, err)
 	}
 
 	return prefix, v, nil

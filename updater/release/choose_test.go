@@ -59,7 +59,7 @@ func TestChoose(t *testing.T) {
 		{"production", "", "release-2018.11.10-1"},
 		{"staging", "", "test-2018.11.12-1"},
 		{"staging", "release", "release-2018.11.10-1"},
-		{"production", "test", ""}, // only a pre-release has it
+		{"production", "test", ""}, // only a pre-release has this prefix
 		{"none", "", ""},
 		{"", "", ""},
 	}
@@ -85,7 +85,7 @@ func TestChooseSameVersion(t *testing.T) {
 	}
 }
 
-// TestComplete checks that an incomplete release is skipped, and named if it would have been taken.
+// TestComplete checks that an incomplete release is skipped, and reported if it would have been chosen.
 func TestComplete(t *testing.T) {
 	sums := []Asset{{Name: SumsFile}}
 	whole, half := Release{Tag: "r-1.2-1", Assets: sums}, Release{Tag: "r-1.3-1", Assets: []Asset{{Name: "neco_1.3-1_amd64.deb"}}}
@@ -118,8 +118,8 @@ func TestAssetName(t *testing.T) {
 	}
 }
 
-// TestFindAmongMany checks that a release can have more than one asset. Upstream's choice failed on a
-// second one.
+// TestFindAmongMany checks that a release can have more than one asset. The original neco failed if there
+// was a second one.
 func TestFindAmongMany(t *testing.T) {
 	r := Release{Tag: "release-1.2-1", Assets: []Asset{
 		{Name: "neco-operation-cli_1.2-1_amd64.deb"}, {Name: "neco_1.2-1_arm64.deb"}, {Name: "neco_1.2-1_amd64.deb", Size: 7}, {Name: "SHA256SUMS"},

@@ -11,16 +11,17 @@ import (
 	"bijou/state/osutil"
 )
 
-// partFile is a file beside an author's manifest, which the release brings.
+// partFile is a file next to an author's manifest that becomes part of the release.
 type partFile struct {
 	Path string
 	Sum  string
 }
 
-// completeManifest makes the manifest of a release of its author's, in which files are named by
-// paths, without sums. It returns the files by the names that they have in the release. A version
-// that is given is that of a manifest which does not say one.
+// completeManifest turns an author's manifest into the manifest of a release. The author's manifest names
+// files by path, and can leave out sums and the version. version is used if the manifest does not contain
+// one. text is the completed file, m is its content, and parts are the files by their names in the release.
 func completeManifest(path string, data []byte, version string) (text []byte, m Manifest, parts map[string]partFile, err error) {
+	// Find the parts, and check that the author's manifest is valid.
 	dir := filepath.Dir(path)
 	parts = map[string]partFile{}
 	_, err = readManifest(path, data, func(f *File) error { return addPart(parts, dir, f) })
@@ -28,6 +29,7 @@ func completeManifest(path string, data []byte, version string) (text []byte, m 
 		return nil, m, nil, err
 	}
 
+	// Edit the YAML nodes and not the struct, so that comments and key order survive.
 	var root yaml.Node
 	if err := yaml.Unmarshal(data, &root); err != nil {
 		return nil, m, nil, fmt.Errorf("%s: %w", path, err)
@@ -36,19 +38,30 @@ func completeManifest(path string, data []byte, version string) (text []byte, m 
 		return nil, m, nil, fmt.Errorf("%s: %w", path, err)
 	}
 	nameParts(&root, parts)
-
-	var b bytes.Buffer
-	encoder := yaml.NewEncoder(&b)
-	encoder.SetIndent(2)
-	if err := encoder.Encode(&root); err != nil { // into memory, where nothing is left to close
+	text, err = encodeYAML(&root)
+	if err != nil {
 		return nil, m, nil, fmt.Errorf("%s: %w", path, err)
 	}
 
-	m, err = ReadManifest(path, b.Bytes())
-	return b.Bytes(), m, parts, err
+	// Read the result as a server will read it.
+	m, err = ReadManifest(path, text)
+	return text, m, parts, err
 }
 
-// addPart adds a file of the release to the parts, and replaces its name by its sum.
+func encodeYAML(root *yaml.Node) ([]byte, error) {
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(root); err != nil {
+		return nil, err
+	}
+
+	err := e.Close()
+	return b.Bytes(), err
+}
+
+// addPart adds a file of the release to the parts. It sets the file's sum, and replaces its path with its
+// name in the release.
 func addPart(parts map[string]partFile, dir string, f *File) error {
 	if f.Name == "" {
 		return nil
@@ -63,34 +76,35 @@ func addPart(parts map[string]partFile, dir string, f *File) error {
 		return err
 	}
 	if f.SHA256 != "" && f.SHA256 != sum {
-		return fmt.Errorf("the sum of %s is %s, not %s as the manifest says", path, sum, f.SHA256)
+		return fmt.Errorf("the sum of %s is %s, not %s as in the manifest", path, sum, f.SHA256)
 	}
 
 	f.SHA256 = sum
 	f.Name = filepath.Base(path)
 	if other, twice := parts[f.Name]; twice && other.Sum != sum {
-		return fmt.Errorf("%s and %s would have one name in the release", other.Path, path)
+		return fmt.Errorf("%s and %s would have the same name in the release", other.Path, path)
 	}
 
 	parts[f.Name] = partFile{Path: path, Sum: sum}
 	return nil
 }
 
+// setVersion adds the version to a manifest that has none. It returns an error if neither has one, or if they differ.
 func setVersion(root *yaml.Node, version string) error {
 	at := valueOf(root, "version")
 	switch {
 	case at == nil && version == "":
-		return errors.New("it does not say its version; add the line version: 1.0-1, or give --version 1.0-1")
+		return errors.New("the plan has no version; add the line version: 1.0-1, or give --version 1.0-1")
 	case at == nil:
 		root.Content = append(scalars("version", version), root.Content...)
 	case version != "" && !Same(at.Value, version):
-		return fmt.Errorf("it is of version %s, not %s", at.Value, version)
+		return fmt.Errorf("the plan has version %s, not %s", at.Value, version)
 	}
 
 	return nil
 }
 
-// nameParts writes the names and sums of the parts in the place of the paths.
+// nameParts replaces the paths of the parts with their names in the release, and adds their sums.
 func nameParts(n *yaml.Node, parts map[string]partFile) {
 	if at := valueOf(n, "file"); at != nil && at.Kind == yaml.ScalarNode {
 		at.Value = filepath.Base(at.Value)
@@ -104,7 +118,8 @@ func nameParts(n *yaml.Node, parts map[string]partFile) {
 	}
 }
 
-// valueOf returns the value of a mapping's key; nil if it is none, or has none.
+// valueOf returns the value of a mapping's key. It returns nil if n is not a mapping or does not have the
+// key.
 func valueOf(n *yaml.Node, key string) *yaml.Node {
 	if n.Kind != yaml.MappingNode {
 		return nil
@@ -118,7 +133,8 @@ func valueOf(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// scalars returns a key and its value, in quotes: a sum of digits only is no number.
+// scalars returns a key and its value as YAML nodes. The value is quoted, so that a sum that consists only of
+// digits is not read as a number.
 func scalars(key, value string) []*yaml.Node {
 	return []*yaml.Node{
 		{Kind: yaml.ScalarNode, Value: key},

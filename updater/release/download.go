@@ -19,30 +19,35 @@ import (
 	"bijou/updater/activity"
 )
 
-// Download is a file to download.
+// Download describes a file to download.
 type Download struct {
 	Client *http.Client
 	URL    string
-	Header http.Header // beside what every request has
-	Path   string      // where to put it; what is there already is replaced
-	Size   int64       // bytes; 0: unknown
-	// SHA256 is the sum of the file. One at Path that has it already is not downloaded again.
+	Header http.Header // additional headers of each request
+	Path   string      // the destination; an existing file is replaced
+	Size   int64       // in bytes; 0 if the size is unknown
+	// SHA256 is the sum of the file. If the file at Path already has that sum, nothing is downloaded.
 	SHA256 [sha256.Size]byte
 }
 
 const (
-	maxTries       = 6                     // in a row that bring nothing
-	maxUnknownSize = int64(8e9)            // of a file whose size is unknown
-	partialSuffix  = ".part"               // what is added to the name of a file that is not whole
-	minRetryDelay  = time.Second           // between two tries, doubled each time
-	resumeDelay    = 50 * time.Millisecond // after one that brought something
+	// maxTries is the maximum number of consecutive tries without new bytes.
+	maxTries = 6
+	// maxUnknownSize limits the download of a file whose size is unknown, in bytes.
+	maxUnknownSize = int64(8e9)
+	// partialSuffix is added to the name of an incomplete file.
+	partialSuffix = ".part"
+	// minRetryDelay is the delay after the first failed try. It doubles with each further failure.
+	minRetryDelay = time.Second
+	// resumeDelay is the delay after a try that brought new bytes.
+	resumeDelay = 50 * time.Millisecond
 )
 
-// permanentError is a failure that no retry helps.
+// permanentError is an error that a retry cannot fix.
 type permanentError struct{ error }
 
-// Get downloads the file. It continues an interrupted download, also of an earlier Get. Path never holds
-// any file except the published one, such as an error page or half a file.
+// Get downloads the file. It continues an interrupted download, even one of an earlier process. Path only
+// holds the complete, verified file, and never an error page or a part of the file.
 func (d Download) Get(ctx context.Context) error {
 	doing := activity.Begin(ctx, "downloads %s", d.URL)
 	defer doing.End()
@@ -53,17 +58,19 @@ func (d Download) Get(ctx context.Context) error {
 	return nil
 }
 
-// retryUntilDone tries the download until the file is complete and verified. It counts tries from zero
-// whenever more of the file has come than ever before.
+// retryUntilDone retries until the file is complete and verified. The count of tries starts again whenever
+// more of the file has arrived than ever before.
 func (d Download) retryUntilDone(ctx context.Context) error {
 	if d.isThere() {
-		// The process that put it there may have been killed before it synced the folder.
+		// The process that renamed the file may have been killed before it synced the directory.
 		return osutil.SyncDir(filepath.Dir(d.Path))
 	}
 
-	gap := minRetryDelay
-	resumed := d.partialSize() > 0 // the download goes on with bytes of an earlier call
-	most := d.partialSize()        // the largest size so far: a file can end early, and begin anew, many times
+	delay := minRetryDelay
+	// most is the largest size so far, since a download may break off and start again many times.
+	most := d.partialSize()
+	// resumed is set if an earlier call left a partial file.
+	resumed := most > 0
 
 	for n := 1; ; n++ {
 		err := d.tryOnce(ctx)
@@ -72,31 +79,35 @@ func (d Download) retryUntilDone(ctx context.Context) error {
 			if err == nil || !resumed {
 				return err
 			}
-			resumed = false // the earlier bytes may be of another file: all of it is read once more
+			// After a wrong sum, verifyAndRename has removed the file. The first bytes may have come from a
+			// different file, so start again once.
+			resumed = false
 			most = 0
 			continue
 		}
 
-		if _, final := errors.AsType[permanentError](err); final || ctx.Err() != nil {
+		if _, isPermanent := errors.AsType[permanentError](err); isPermanent || ctx.Err() != nil {
 			return err
 		}
 
 		if size := d.partialSize(); size > most {
+			// New bytes have arrived, so the server works. Count the tries from the start.
 			most = size
 			n = 0
-			gap = resumeDelay
+			delay = resumeDelay
 		}
 		if n >= maxTries {
 			return err
 		}
-		if err := backoff.Sleep(ctx, gap); err != nil {
+
+		if err := backoff.Sleep(ctx, delay); err != nil {
 			return err
 		}
-		gap = max(2*gap, minRetryDelay)
+		delay = max(2*delay, minRetryDelay)
 	}
 }
 
-// isThere reports whether the file stands at its path.
+// isThere reports whether the complete file is already at Path.
 func (d Download) isThere() bool {
 	sum, _, err := osutil.DigestFile(d.Path)
 	return err == nil && sum == d.wantedSum()
@@ -110,7 +121,8 @@ func (d Download) partialSize() int64 {
 	return info.Size()
 }
 
-// tryOnce downloads the missing rest of the file. It gives up when the server is silent for silenceTimeout.
+// tryOnce downloads the missing rest of the file. It gives up if the server sends nothing for
+// silenceTimeout.
 func (d Download) tryOnce(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -144,7 +156,7 @@ func (d Download) tryOnce(ctx context.Context) error {
 	return err
 }
 
-// sendRequest asks for the file from that byte on.
+// sendRequest requests the file, starting at byte from.
 func (d Download) sendRequest(ctx context.Context, from int64) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.URL, nil)
 	if err != nil {
@@ -164,16 +176,17 @@ func (d Download) sendRequest(ctx context.Context, from int64) (*http.Response, 
 	return resp, nil
 }
 
-// checkResponse returns the offset at which the body begins, or why it is not the file's.
+// checkResponse returns the offset in the file at which the body begins. It returns an error if the body is
+// not a part of the file.
 func (d Download) checkResponse(resp *http.Response, have int64) (int64, error) {
 	switch code := resp.StatusCode; {
 	case code == http.StatusOK:
 		have = 0
 	case code == http.StatusPartialContent &&
 		strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", have)):
-		// The server goes on where the file ends.
+		// The server continues at the end of the partial file.
 	case code == http.StatusPartialContent, code == http.StatusRequestedRangeNotSatisfiable:
-		return 0, errors.Join(errors.New("the server went on at another place than it was asked to"),
+		return 0, errors.Join(errors.New("the server resumed at a different offset than requested"),
 			os.Remove(d.Path+partialSuffix))
 	case code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout:
 		return 0, answerError(resp)
@@ -185,7 +198,7 @@ func (d Download) checkResponse(resp *http.Response, have int64) (int64, error) 
 
 	all := have + resp.ContentLength
 	if d.Size > 0 && resp.ContentLength >= 0 && all != d.Size {
-		other := fmt.Errorf("it has %d bytes, not %d as published", all, d.Size)
+		other := fmt.Errorf("the file has %d bytes, not %d as published", all, d.Size)
 		return 0, SourceError{Kind: NoReleases, Err: permanentError{other}}
 	}
 
@@ -207,20 +220,21 @@ func (d Download) appendBody(f *os.File, resp *http.Response, have int64) error 
 		most = d.Size
 	}
 	n, err := io.Copy(f, io.LimitReader(resp.Body, most-have+1))
-	if err == nil && have+n > most {
-		return permanentError{errors.Join(fmt.Errorf("it goes on after %d bytes", most), os.Remove(f.Name()))}
+	switch {
+	case err != nil:
+		// The bytes before the error are kept.
+	case have+n > most:
+		return permanentError{errors.Join(fmt.Errorf("the download continues after %d bytes", most), os.Remove(f.Name()))}
+	case d.Size > 0 && have+n < d.Size:
+		err = fmt.Errorf("the download ends after %d of %d bytes", have+n, d.Size)
 	}
 
-	if err == nil && d.Size > 0 && have+n < d.Size {
-		err = fmt.Errorf("it ends after %d of %d bytes", have+n, d.Size)
-	}
-
-	// A part of the file is kept, since the next attempt continues there.
+	// The partial file is kept, so it must be synced too.
 	synced := d.syncOrRemove(f)
 	return errors.Join(err, synced)
 }
 
-// syncPartial syncs a file that is complete. The process that wrote it may have been killed before it did.
+// syncPartial syncs a complete file, since the process that wrote it may have been killed before the sync.
 func (d Download) syncPartial() error {
 	f, err := os.Open(d.Path + partialSuffix)
 	if err != nil {
@@ -230,8 +244,8 @@ func (d Download) syncPartial() error {
 	return d.syncOrRemove(f)
 }
 
-// syncOrRemove syncs a file, and removes it if that fails. The failed sync has lost data, although the file
-// can still be read, and the next sync would not tell.
+// syncOrRemove syncs a file, and removes it if the sync fails. A failed sync means that data was lost,
+// although the file may still be readable, and another sync would succeed.
 func (d Download) syncOrRemove(f *os.File) error {
 	err := f.Sync()
 	if err == nil {
@@ -240,7 +254,7 @@ func (d Download) syncOrRemove(f *os.File) error {
 	return errors.Join(err, os.Remove(f.Name()))
 }
 
-// watchedBody cancels a request whose answer comes to a halt.
+// watchedBody resets a timer with each read. The timer cancels the request if the body stalls.
 type watchedBody struct {
 	io.ReadCloser
 	timer *time.Timer
@@ -256,8 +270,8 @@ func (w watchedBody) Close() error {
 	return w.ReadCloser.Close()
 }
 
-// verifyAndRename compares the sum of the downloaded file with the published one, and gives the file its
-// name.
+// verifyAndRename compares the sum of the downloaded file with the published one, and renames the file to
+// Path.
 func (d Download) verifyAndRename() error {
 	part := d.Path + partialSuffix
 	sum, _, err := osutil.DigestFile(part)
@@ -265,9 +279,10 @@ func (d Download) verifyAndRename() error {
 		return err
 	}
 	if sum != d.wantedSum() {
-		return errors.Join(fmt.Errorf("its sum is %s, not %s as published", sum, d.wantedSum()), os.Remove(part))
+		return errors.Join(fmt.Errorf("the sum is %s, not %s as published", sum, d.wantedSum()), os.Remove(part))
 	}
-	if err := os.Rename(part, d.Path); err != nil { // written and synced above
+	// The file itself was synced when it was written.
+	if err := os.Rename(part, d.Path); err != nil {
 		return err
 	}
 

@@ -13,7 +13,7 @@ import (
 	"bijou/updater/release"
 )
 
-// TestResumeOfAnotherFile checks a download that was cut off before its publisher replaced the file.
+// TestResumeOfAnotherFile checks a download that was interrupted before its publisher replaced the file.
 // The whole file is downloaded again.
 func TestResumeOfAnotherFile(t *testing.T) {
 	data := bytes.Repeat([]byte("right"), 1000)
@@ -34,7 +34,7 @@ func TestResumeOfAnotherFile(t *testing.T) {
 			if got, err := os.ReadFile(path); !bytes.Equal(got, data) {
 				t.Errorf("size %d, %d bytes left: %d other bytes, %v", size, left, len(got), err)
 			}
-			d.SHA256 = sha256.Sum256(nil) // wrong bytes stay wrong
+			d.SHA256 = sha256.Sum256(nil) // bytes with a wrong sum are refused
 			if err := d.Get(t.Context()); err == nil {
 				t.Error("another file was taken")
 			}

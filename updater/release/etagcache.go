@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// maxCachedSize bounds a cached response, in bytes.
+// maxCachedSize limits the size of a cached response, in bytes.
 const maxCachedSize = 8 << 20
 
-// etagCache keeps responses that carry an ETag, and returns them again when the server
-// answers 304. GitHub does not count such requests against the rate limit.
+// etagCache keeps responses that have an ETag, and returns them again if the server answers 304. GitHub
+// does not count such requests against the rate limit.
 type etagCache struct {
 	next http.RoundTripper
 
@@ -53,7 +53,7 @@ func (c *etagCache) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// revive turns a 304 into the cached answer, with the rate limit of the 304.
+// revive returns the cached response with the headers of the 304 response, such as the rate limit.
 func (a cachedResponse) revive(resp *http.Response) *http.Response {
 	resp.Body.Close()
 	header := a.header.Clone()
@@ -71,7 +71,7 @@ func (a cachedResponse) revive(resp *http.Response) *http.Response {
 	return resp
 }
 
-// store caches a response, unless it is too long or was cut short.
+// store caches a response, unless it is longer than maxCachedSize.
 func (c *etagCache) store(key string, resp *http.Response) (*http.Response, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxCachedSize+1))
 	if err != nil {
@@ -96,7 +96,7 @@ type readCloser struct {
 	io.Closer
 }
 
-// newETagClient returns a client that keeps answers. It shares the connections of the other one.
+// newETagClient returns a client that caches responses. It shares the connections of the client for files.
 func newETagClient(files *http.Client) *http.Client {
 	return &http.Client{Transport: &etagCache{next: files.Transport, responses: map[string]cachedResponse{}}}
 }

@@ -14,23 +14,24 @@ import (
 	"bijou/updater/record"
 )
 
-// Wanted is a package of a release to fetch.
+// Wanted describes a package of a release to fetch.
 type Wanted struct {
 	Version string
 	Form    string // Deb or Tarball
-	Arch    string // in Go's words
-	Dir     string // where to put it
-	Sums    string // the digest that SHA256SUMS must have; "": any
+	Arch    string // as in GOARCH
+	Dir     string // the destination directory
+	Sums    string // the digest that SHA256SUMS must have, or "" for any
 }
 
-// assetName uses the version as the release's own tag writes it.
+// assetName returns the name of the release's package. It uses the version in the form in which the release's
+// tag has it.
 func (r Release) assetName(form, arch string) (string, error) {
 	_, v, err := ParseTag(r.Tag)
 	return AssetName(form, v, arch), err
 }
 
-// FetchPackage downloads a package of a release to the folder, and returns its path. The file has
-// the sum that SHA256SUMS says, which must be signed if a public key is configured.
+// FetchPackage downloads a package of a release to the directory, and returns its path. It verifies the
+// file's sum with SHA256SUMS, which must be signed if a public key is configured.
 func (s *Source) FetchPackage(ctx context.Context, w Wanted) (path string, err error) {
 	r, sums, err := s.lookupRelease(ctx, w.Version)
 	if err != nil {
@@ -49,7 +50,7 @@ func (s *Source) FetchPackage(ctx context.Context, w Wanted) (path string, err e
 	return s.fetchAsset(ctx, r, sums, name, w.Dir)
 }
 
-// fetchAsset downloads a release's file whose sum is known.
+// fetchAsset downloads a file of a release, and verifies its sum.
 func (s *Source) fetchAsset(
 	ctx context.Context,
 	r Release,
@@ -66,22 +67,23 @@ func (s *Source) fetchAsset(
 		return "", fmt.Errorf("cannot trust %q: %s does not list it", name, SumsFile)
 	}
 	if err := osutil.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("cannot make the folder of downloads: %w", err)
+		return "", fmt.Errorf("cannot make the directory of downloads: %w", err)
 	}
 
 	path = filepath.Join(dir, name)
 	return path, s.Publisher.Fetch(ctx, asset, path, sum)
 }
 
-// verifiedSums are sums whose signature was checked if a key is configured, and the
-// digest of their file.
+// verifiedSums are the sums of a release and the digest of their file. If a key is configured, their
+// signature was verified.
 type verifiedSums struct {
 	Sums
 	digest string
 }
 
-// trustedSums reads the release's sums. It checks their signature if a key is configured.
-func (s *Source) trustedSums(ctx context.Context, r Release) (v verifiedSums, err error) {
+// readTrustedSums reads the release's sums. It verifies their signature if a key is configured, and returns a
+// RefusedError if the signature is missing or wrong.
+func (s *Source) readTrustedSums(ctx context.Context, r Release) (v verifiedSums, err error) {
 	data, err := s.readFile(ctx, r, SumsFile)
 	if err != nil {
 		return v, err
@@ -113,8 +115,8 @@ func (s *Source) trustedSums(ctx context.Context, r Release) (v verifiedSums, er
 	return v, nil
 }
 
-// FetchFile downloads a file of a plan's own release to the path. One that is there already is not
-// asked for.
+// FetchFile downloads a file of a plan's own release to the path. If the path already has the file, it sends
+// no request.
 func (s *Source) FetchFile(ctx context.Context, f File, path string) error {
 	raw, err := hex.DecodeString(f.SHA256)
 	if err != nil || len(raw) != sha256.Size {
@@ -147,20 +149,19 @@ func (s *Source) readFile(ctx context.Context, r Release, name string) ([]byte, 
 	return s.Read(ctx, asset)
 }
 
-// PlanDigest returns the digest of a manifest's canonical form: JSON with sorted keys, without the
-// version. This program need not know the manifest's fields, which may be newer.
+// PlanDigest returns the digest of a manifest's canonical form: JSON with sorted keys, without the version.
+// It also includes fields that this program does not know.
 func PlanDigest(manifest []byte) (string, error) {
 	var plan map[string]any
-	err := yaml.Unmarshal(manifest, &plan)
+	if err := yaml.Unmarshal(manifest, &plan); err != nil {
+		return "", fmt.Errorf("cannot read the manifest: %w", err)
+	}
+
 	delete(plan, "version")
+	canonical, err := json.Marshal(plan)
 	if err != nil {
 		return "", fmt.Errorf("cannot read the manifest: %w", err)
 	}
 
-	manifest, err = json.Marshal(plan)
-	if err != nil {
-		return "", fmt.Errorf("cannot read the manifest: %w", err)
-	}
-
-	return osutil.Digest(manifest), nil
+	return osutil.Digest(canonical), nil
 }

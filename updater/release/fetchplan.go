@@ -16,32 +16,33 @@ import (
 	"bijou/updater/record"
 )
 
-// ManifestFile is the manifest's name, in a release and beside an executable.
+// ManifestFile is the name of the manifest, in a release and next to an executable.
 const ManifestFile = "manifest.yaml"
 
-// Manifest fetches the plan of a published release: its file manifest.yaml, or the one in its tarball or
-// package, or else the one built into this program, which such a release has too. It verifies each file
-// before it reads it. dir is for downloads.
+// Manifest fetches the plan of a published release. It uses the file manifest.yaml or, without that file, the
+// manifest in the release's tarball or package. If there is neither, it returns the manifest that is built
+// into this program, since such a release uses the same manifest. It verifies each file before reading it.
+// dir is the directory for downloads.
 func (s *Source) Manifest(ctx context.Context, version, dir string) (Manifest, error) {
 	r, sums, err := s.lookupRelease(ctx, version)
 	if err != nil {
 		return Manifest{}, err
 	}
 
-	p, err := s.fetchPlan(ctx, r, sums, formOf(r), dir)
-	if err == nil && p.data == nil {
-		return DefaultManifest()
-	}
+	p, err := s.fetchPlan(ctx, r, sums, chooseForm(r), dir)
 	if err != nil {
 		return Manifest{}, err
+	}
+	if p.data == nil {
+		return DefaultManifest()
 	}
 
 	return ReadManifest(p.file, p.data)
 }
 
-// Digests returns the digests of a release. The plan is the file manifest.yaml, or else the one in the
-// package of that form for this machine, if there is such a package. It downloads nothing if known is still
-// valid. dir is for downloads.
+// Digests returns the digests of a release. The plan is the file manifest.yaml or, without that file, the
+// manifest in the package of that form for this host, if there is such a package. If the release still has
+// the known digests, Digests downloads nothing else. dir is the directory for downloads.
 func (s *Source) Digests(
 	ctx context.Context,
 	r Release,
@@ -49,16 +50,23 @@ func (s *Source) Digests(
 	known record.Digests,
 	dir string,
 ) (record.Digests, error) {
-	sums, err := s.trustedSums(ctx, r)
-	if err != nil || sums.digest == known.Sums {
-		return known, err
+	sums, err := s.readTrustedSums(ctx, r)
+	if err != nil {
+		return record.Digests{}, err
+	}
+	if sums.digest == known.Sums {
+		return known, nil
 	}
 
 	d := record.Digests{Sums: sums.digest}
 	name, err := r.assetName(form, runtime.GOARCH)
-	_, noFile := r.Find(ManifestFile)
-	if _, noPackage := r.Find(name); err != nil || noFile != nil && noPackage != nil {
+	if err != nil {
 		return d, err
+	}
+	_, noFile := r.Find(ManifestFile)
+	_, noPackage := r.Find(name)
+	if noFile != nil && noPackage != nil {
+		return d, nil
 	}
 
 	p, err := s.fetchPlan(ctx, r, sums, form, dir)
@@ -75,17 +83,18 @@ func (s *Source) Digests(
 
 // Sums returns the digest of a release's verified SHA256SUMS.
 func (s *Source) Sums(ctx context.Context, r Release) (string, error) {
-	sums, err := s.trustedSums(ctx, r)
+	sums, err := s.readTrustedSums(ctx, r)
 	return sums.digest, err
 }
 
-// planFile is a manifest and where it was found; data is nil if there is none.
+// planFile is a manifest and the file that contained it. data is nil if there is no manifest.
 type planFile struct {
 	file string
 	data []byte
 }
 
-// fetchPlan returns the release's manifest: a file of its own or, in older releases, one inside the package.
+// fetchPlan returns the release's manifest. The manifest is a separate file or, in older releases, part of
+// the package.
 func (s *Source) fetchPlan(ctx context.Context, r Release, sums verifiedSums, form, dir string) (planFile, error) {
 	if _, err := r.Find(ManifestFile); err == nil {
 		file, err := s.fetchAsset(ctx, r, sums, ManifestFile, dir)
@@ -103,16 +112,17 @@ func (s *Source) fetchPlan(ctx context.Context, r Release, sums verifiedSums, fo
 
 	file, err := s.fetchAsset(ctx, r, sums, name, dir)
 	if err != nil {
-		return planFile{}, fmt.Errorf("it has no file %s, and its %s cannot be had: %w", ManifestFile, form, err)
+		return planFile{}, fmt.Errorf("it has no file %s, and its %s cannot be fetched: %w", ManifestFile, form, err)
 	}
 	data, err := readPackagedPlan(ctx, form, file)
 	return planFile{name + "/" + ManifestFile, data}, err
 }
 
-// PackagedPlan is the plan in one file of a release; Digest is "" if there is none in it.
+// PackagedPlan is the plan in one file of a release. Digest is "" if the file contains no plan.
 type PackagedPlan struct{ File, Version, Digest string }
 
-// Plans reads the release's file manifest.yaml and all its packages, of every architecture.
+// Plans reads the plans in the release's file manifest.yaml and in the packages of all architectures. dir
+// receives the downloaded files.
 func (s *Source) Plans(ctx context.Context, version, dir string) (all []PackagedPlan, err error) {
 	r, sums, err := s.lookupRelease(ctx, version)
 	if err != nil {
@@ -125,7 +135,6 @@ func (s *Source) Plans(ctx context.Context, version, dir string) (all []Packaged
 			continue
 		}
 
-		p := PackagedPlan{File: a.Name}
 		file, err := s.fetchAsset(ctx, r, sums, a.Name, dir)
 		if err != nil {
 			return nil, err
@@ -135,13 +144,17 @@ func (s *Source) Plans(ctx context.Context, version, dir string) (all []Packaged
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", a.Name, err)
 		}
-		if data != nil {
-			p.Digest, err = PlanDigest(data)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", a.Name, err)
-			}
+
+		p := PackagedPlan{File: a.Name}
+		if data == nil {
+			all = append(all, p)
+			continue
 		}
 
+		p.Digest, err = PlanDigest(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", a.Name, err)
+		}
 		p.Version, err = VersionIn(data)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", a.Name, err)
@@ -152,8 +165,8 @@ func (s *Source) Plans(ctx context.Context, version, dir string) (all []Packaged
 	return all, nil
 }
 
-// kindOfAsset returns which kind of file with a plan the asset is; "" for assets without one, as files of
-// components.
+// kindOfAsset returns the kind of an asset that can contain a plan: ManifestFile, Deb or Tarball. It
+// returns "" for other assets, such as files of components.
 func kindOfAsset(name string) string {
 	switch {
 	case name == ManifestFile:
@@ -173,14 +186,16 @@ func (s *Source) lookupRelease(ctx context.Context, version string) (r Release, 
 		return r, sums, err
 	}
 
-	sums, err = s.trustedSums(ctx, r)
+	sums, err = s.readTrustedSums(ctx, r)
 	return r, sums, err
 }
 
-// formOf returns the form in which to fetch a release: a tarball for this architecture, or else a package.
-func formOf(r Release) string {
+// chooseForm returns the form in which to fetch a release: a tarball if there is one for this architecture,
+// and otherwise a package.
+func chooseForm(r Release) string {
 	for _, form := range []string{Tarball, Deb} {
-		name, _ := r.assetName(form, runtime.GOARCH) // a tag without a version has neither
+		// If the tag has no version, the name is not that of an asset.
+		name, _ := r.assetName(form, runtime.GOARCH)
 		if _, err := r.Find(name); err == nil {
 			return form
 		}
@@ -189,8 +204,8 @@ func formOf(r Release) string {
 	return Tarball
 }
 
-// readPackagedPlan reads the manifest beside the program, where that finds it once it is
-// installed. It returns nil if there is none, so that the built-in one counts.
+// readPackagedPlan returns the manifest that the installed program would find next to it. It returns nil if
+// there is none. The program then uses its built-in manifest.
 func readPackagedPlan(ctx context.Context, form, file string) (data []byte, err error) {
 	switch form {
 	case Deb:
@@ -222,13 +237,14 @@ func readTarballPlan(file string) ([]byte, error) {
 	return data, errors.Join(err, z.Close())
 }
 
-var errNoUnpacker = errors.New("dpkg-deb is missing")
+var errNoUnpacker = errors.New("dpkg-deb is not installed")
 
-// readDebPlan reads the manifest inside a package. dpkg-deb unpacks it, since that knows every compression.
+// readDebPlan reads the manifest in a package. It unpacks the package with dpkg-deb, which supports all
+// compressions.
 func readDebPlan(ctx context.Context, deb string) ([]byte, error) {
 	program, err := exec.LookPath("dpkg-deb")
 	if err != nil {
-		return nil, fmt.Errorf("%w; publish the file %s, or do this on a boot server",
+		return nil, fmt.Errorf("%w; publish the file %s, or run this command on a boot server",
 			errNoUnpacker, ManifestFile)
 	}
 
@@ -252,7 +268,7 @@ func readDebPlan(ctx context.Context, deb string) ([]byte, error) {
 	return data, errors.Join(err, ended)
 }
 
-// readManifestFile reads a manifest. It returns an error if the file is too large to be one.
+// readManifestFile reads a manifest. It returns an error if the file is larger than maxSmallSize.
 func readManifestFile(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxSmallSize+1))
 	if err != nil {
@@ -274,7 +290,8 @@ func readManifestAt(path string) ([]byte, error) {
 	return readManifestFile(f)
 }
 
-// findPlan returns the manifest beside a program called bijou in the archive; nil if there is none.
+// findPlan returns the manifest next to a program called bijou in the archive. It returns nil if there is no
+// such manifest.
 func findPlan(archive io.Reader) ([]byte, error) {
 	manifests := map[string][]byte{}
 	programs := map[string]bool{}
@@ -288,9 +305,10 @@ func findPlan(archive io.Reader) ([]byte, error) {
 			return nil, err
 		}
 
-		switch dir := path.Dir(h.Name); {
+		dir := path.Dir(h.Name)
+		switch {
 		case h.Typeflag != tar.TypeReg && h.Typeflag != tar.TypeLink:
-			// It is not a file.
+			// Directories and symlinks are skipped.
 		case path.Base(h.Name) == "bijou":
 			programs[dir] = true
 		case path.Base(h.Name) == ManifestFile:

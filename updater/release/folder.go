@@ -15,11 +15,11 @@ import (
 	"bijou/updater/record"
 )
 
-// folder is a folder with an index, behind a web server or on this host. It never asks for a list
-// of what lies there.
+// folder is a directory with an index, on a web server or on this host. It never lists the directory
+// itself.
 type folder struct {
 	assetClient
-	at    *url.URL // without a password
+	at    *url.URL // without credentials
 	index *http.Client
 }
 
@@ -35,7 +35,7 @@ func newFolder(c record.Config, client *http.Client) (*folder, error) {
 		}
 	}
 
-	// Errors name addresses, and a password must not stand in them.
+	// Errors contain the URL, which must not contain the password.
 	header := http.Header{}
 	if at.User != nil {
 		password, _ := at.User.Password()
@@ -73,7 +73,7 @@ func (f *folder) Releases(ctx context.Context) ([]Release, error) {
 	return all, nil
 }
 
-// name returns the folder as the configuration names it.
+// name returns the directory in the form that the configuration has, without a password.
 func (f *folder) name() string {
 	if f.at.Scheme == "file" {
 		return f.at.Path
@@ -81,13 +81,14 @@ func (f *folder) name() string {
 	return f.at.String()
 }
 
-// readIndex reads the list of releases. The server answers a list that has not changed from the client's
-// cache.
+// readIndex reads the list of releases. If the list has not changed since the last call, it comes from the
+// client's cache.
 func (f *folder) readIndex(ctx context.Context) (x index, err error) {
 	d := f.download(Asset{Name: IndexFile, URL: f.at.JoinPath(IndexFile).String()})
 	d.Client = f.index
 	d.Header.Set("Accept", "application/json")
-	d.Header.Set("Cache-Control", "no-cache") // a cache on the way asks the server
+	// A proxy must not answer from its cache without a request to the server.
+	d.Header.Set("Cache-Control", "no-cache")
 	resp, err := d.sendRequest(ctx, 0)
 	if err != nil {
 		return x, err
@@ -112,36 +113,36 @@ func (f *folder) readIndex(ctx context.Context) (x index, err error) {
 	return parseIndex(data)
 }
 
-// explainAnswer adds advice to the answer's error, where there is some.
+// explainAnswer adds advice to the error for an answer, if there is any.
 func (f *folder) explainAnswer(e SourceError) error {
 	isFile := f.at.Scheme == "file"
 	switch {
 	case isFile && e.Kind == Missing:
-		return fmt.Errorf("there is no %s; neco release -o writes one", filepath.Join(f.at.Path, IndexFile))
+		return fmt.Errorf("there is no %s; to write one: neco release -o", filepath.Join(f.at.Path, IndexFile))
 	case isFile && e.Kind == Forbidden:
-		return fmt.Errorf("%s must not be read", filepath.Join(f.at.Path, IndexFile))
+		return fmt.Errorf("no permission to read %s", filepath.Join(f.at.Path, IndexFile))
 	case e.Kind == Unauthorized:
-		return fmt.Errorf("%w; a user and password go into release-folder: https://USER:PASSWORD@HOST/", e.Err)
+		return fmt.Errorf("%w; to give a user and a password, set release-folder to https://USER:PASSWORD@HOST/", e.Err)
 	case e.Kind == Missing:
-		return fmt.Errorf("%w for %s, which must lie in that folder", e.Err, IndexFile)
+		return fmt.Errorf("%w for %s, which must be in that directory", e.Err, IndexFile)
 	}
 
 	return e.Err
 }
 
-// newFileClient returns a client for files of this host.
+// newFileClient returns a client for files on this host.
 func newFileClient() *http.Client {
 	return &http.Client{Transport: fileTransport{http.NewFileTransport(http.Dir("/"))}}
 }
 
-// fileTransport answers with files of this host, and lets go of those that a file system which hangs
-// does not hand out.
+// fileTransport answers requests with files on this host. It does not wait for a file system that hangs.
 type fileTransport struct{ next http.RoundTripper }
 
-// RoundTrip implements [http.RoundTripper]. It returns as soon as the request's context is done, since
-// reading a file on a network can hang.
+// RoundTrip implements [http.RoundTripper]. It returns as soon as the request's context is done, since a read
+// from a network file system can hang.
 func (t fileTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	answers := make(chan *http.Response, 1) // so that an answer that comes too late ends its goroutine
+	// The channel is buffered, so that the goroutine can end even if the answer comes too late.
+	answers := make(chan *http.Response, 1)
 	go func() {
 		resp, err := t.next.RoundTrip(r)
 		if err != nil {
@@ -156,7 +157,8 @@ func (t fileTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, errors.New("the file cannot be read")
 		}
 
-		// It does not say how long the answer is, and does not end when nobody waits any more.
+		// [http.NewFileTransport] sets no ContentLength, and does not close the file when the request is
+		// cancelled.
 		resp.ContentLength = -1
 		if size, err := strconv.ParseInt(resp.Header.Get("Content-Length"), 10, 64); err == nil {
 			resp.ContentLength = size
@@ -164,6 +166,6 @@ func (t fileTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		context.AfterFunc(r.Context(), func() { resp.Body.Close() })
 		return resp, nil
 	case <-r.Context().Done():
-		return nil, fmt.Errorf("%s does not come: %w", strings.TrimPrefix(r.URL.String(), "file://"), context.Cause(r.Context()))
+		return nil, fmt.Errorf("cannot read %s in time: %w", strings.TrimPrefix(r.URL.String(), "file://"), context.Cause(r.Context()))
 	}
 }

@@ -13,17 +13,17 @@ import (
 	"bijou/updater/record"
 )
 
-// gitHub is a repository behind GitHub's API, or an Enterprise's.
+// gitHub is a repository on GitHub or on a GitHub Enterprise server.
 type gitHub struct {
 	assetClient
 	owner, name string
 
-	// list returns one page of the releases, and the number of the next page; 0: this was the last. It hides the
-	// type of the client: for one in a field the linker would keep every method of GitHub's API.
+	// list returns one page of the releases and the number of the next page, or 0 if this was the last. It
+	// is a function because with a client in a field, the linker would keep every method of GitHub's API.
 	list func(ctx context.Context, page int) (found []Release, next int, err error)
 }
 
-// newGitHub returns the source of releases in a repository of GitHub, or of a GitHub Enterprise.
+// newGitHub returns the publisher for a repository on GitHub or on a GitHub Enterprise server.
 func newGitHub(c record.Config, files *http.Client) (*gitHub, error) {
 	owner, name, _ := strings.Cut(c.GitHubRepository, "/")
 	header := http.Header{}
@@ -34,7 +34,8 @@ func newGitHub(c record.Config, files *http.Client) (*gitHub, error) {
 		client = client.WithAuthToken(c.GitHubToken)
 	}
 
-	// A host whose name does not say that it is the API's is an Enterprise's, with the API below /api/v3/.
+	// If the host's name does not begin with "api.", WithEnterpriseURLs adds the path /api/v3/ of a GitHub
+	// Enterprise server.
 	client, err := client.WithEnterpriseURLs(c.GitHubURL, c.GitHubURL)
 	if err != nil {
 		return nil, fmt.Errorf("cannot use github-url: %w", err)
@@ -60,7 +61,7 @@ func newGitHub(c record.Config, files *http.Client) (*gitHub, error) {
 	}, nil
 }
 
-// Releases lists all releases, of all pages.
+// Releases lists the releases of all pages.
 func (g *gitHub) Releases(ctx context.Context) ([]Release, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
@@ -80,9 +81,9 @@ func (g *gitHub) Releases(ctx context.Context) ([]Release, error) {
 	}
 }
 
-// convertRelease converts GitHub's answer. With a token it takes the files' addresses at the API, which also
-// serves private repositories. Otherwise it takes their public addresses, which do not count against the rate
-// limit.
+// convertRelease converts a release from GitHub's API. If there is a token, it uses the API's URLs of
+// files, which also work for private repositories. Otherwise it uses their public URLs, which do not count
+// against the rate limit.
 func convertRelease(r *github.RepositoryRelease, hasToken bool) Release {
 	one := Release{Tag: r.GetTagName(), Draft: r.GetDraft(), PreRelease: r.GetPrerelease()}
 	for _, a := range r.Assets {
@@ -96,7 +97,7 @@ func convertRelease(r *github.RepositoryRelease, hasToken bool) Release {
 	return one
 }
 
-// classifyGitHub returns a SourceError with the kind of the API's answer.
+// classifyGitHub returns a SourceError whose kind depends on the API's answer.
 func classifyGitHub(err error) error {
 	if limit, ok := errors.AsType[*github.RateLimitError](err); ok {
 		return SourceError{Kind: Limited, NotBefore: limit.Rate.Reset.Time, Err: err}

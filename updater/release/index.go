@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// IndexFile is the name of the index of a folder with releases. docs/reference/updater.md has its
+// IndexFile is the name of the index in a directory of releases. docs/reference/updater.md describes its
 // format.
 const IndexFile = "index.json"
 
-// indexFormat is the format of the index that this version writes, and the greatest that it reads.
+// indexFormat is the format that this version writes, and the newest format that it can read.
 const indexFormat = 1
 
-// index says which releases lie in a folder. The files of each lie in a folder of its own, which is
-// called like its tag.
+// index lists the releases in a directory. The files of each release are in a subdirectory that has the
+// release's tag as its name.
 type index struct {
 	Format   int            `json:"format"`
 	Releases []indexRelease `json:"releases"`
@@ -29,10 +29,10 @@ type indexRelease struct {
 
 type indexFile struct {
 	Name string `json:"name"`
-	Size int64  `json:"size"` // bytes
+	Size int64  `json:"size"` // in bytes
 }
 
-// parseIndex reads an index. Its errors are a SourceError.
+// parseIndex parses an index. Each error is a SourceError.
 func parseIndex(data []byte) (x index, err error) {
 	var loose struct {
 		Format int `json:"format"`
@@ -41,15 +41,15 @@ func parseIndex(data []byte) (x index, err error) {
 	err = json.Unmarshal(data, &loose)
 	switch {
 	case err != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")):
-		err = fmt.Errorf("a web page stands in the place of %s; does the server want a login?", IndexFile)
+		err = fmt.Errorf("got a web page instead of %s; does the server require a login?", IndexFile)
 		return x, SourceError{Kind: NoReleases, Err: err}
 	case err != nil:
 		return x, SourceError{Kind: NoReleases, Err: fmt.Errorf("cannot read %s: %w", IndexFile, err)}
 	case loose.Format > indexFormat:
-		err = fmt.Errorf("%s has format %d, which only a later version of neco reads", IndexFile, loose.Format)
+		err = fmt.Errorf("%s has format %d, which only a later version of neco can read", IndexFile, loose.Format)
 		return x, SourceError{Kind: LaterFormat, Err: err}
 	case loose.Format < 1:
-		return x, SourceError{Kind: NoReleases, Err: fmt.Errorf("cannot read %s: it does not say its format", IndexFile)}
+		return x, SourceError{Kind: NoReleases, Err: fmt.Errorf("cannot read %s: its format is missing", IndexFile)}
 	}
 
 	if err := json.Unmarshal(data, &x); err != nil {
@@ -62,7 +62,7 @@ func parseIndex(data []byte) (x index, err error) {
 	return x, nil
 }
 
-// check checks that tags and names of files are valid, and that no tag is there twice.
+// check checks that tags and file names are valid, and that no tag occurs twice.
 func (x index) check() error {
 	seen := map[string]bool{}
 	for _, r := range x.Releases {
@@ -70,13 +70,13 @@ func (x index) check() error {
 			return fmt.Errorf("%q is not a tag", r.Tag)
 		}
 		if seen[r.Tag] {
-			return fmt.Errorf("the tag %q stands there twice", r.Tag)
+			return fmt.Errorf("the tag %q appears twice", r.Tag)
 		}
 
 		seen[r.Tag] = true
 		for _, f := range r.Files {
 			if !isPlainName(f.Name) {
-				return fmt.Errorf("release %q: %q is not the name of a file", r.Tag, f.Name)
+				return fmt.Errorf("release %q: %q cannot be the name of a file", r.Tag, f.Name)
 			}
 			if f.Size < 0 {
 				return fmt.Errorf("release %q: the size of %q is negative", r.Tag, f.Name)
@@ -87,7 +87,7 @@ func (x index) check() error {
 	return nil
 }
 
-// isPlainName reports whether the name leads nowhere else than to a file of a folder.
+// isPlainName reports whether the name can only refer to a visible file in the directory itself.
 func isPlainName(name string) bool {
 	isOdd := func(r rune) bool { return r < ' ' || r == 0x7f || r == '/' || r == '\\' }
 	return name != "" && !strings.HasPrefix(name, ".") && !strings.ContainsFunc(name, isOdd)

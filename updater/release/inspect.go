@@ -20,65 +20,65 @@ import (
 	"bijou/updater/record"
 )
 
-// RefusedError is the error of a release that cannot be installed as it is published. Asking again
-// does not help until its publisher changes it.
+// RefusedError is the error of a release that cannot be installed as it is published. A retry does not help
+// until its publisher changes the release.
 type RefusedError struct {
 	Why  string
-	Sums string // the digest of its SHA256SUMS; "": not known
+	Sums string // the digest of its SHA256SUMS, or "" if it is unknown
 }
 
-// Error returns why.
+// Error returns Why.
 func (e RefusedError) Error() string { return e.Why }
 
 func refuse(format string, args ...any) error { return RefusedError{Why: fmt.Sprintf(format, args...)} }
 
-// Package is a way in which releases come to a server.
+// Package is the form and architecture in which a server gets releases.
 type Package struct {
 	Form string // Deb or Tarball
-	Arch string // in Go's words
+	Arch string // as in GOARCH
 }
 
-// String returns the package as presences have it: FORM/ARCH.
+// String returns FORM/ARCH, as it is stored in presences.
 func (p Package) String() string { return p.Form + "/" + p.Arch }
 
-// ParsePackage reads FORM/ARCH; ok is false if it is another text.
+// ParsePackage parses FORM/ARCH. ok is false if s does not have that form.
 func ParsePackage(s string) (p Package, ok bool) {
 	p.Form, p.Arch, ok = strings.Cut(s, "/")
 	return p, ok && (p.Form == Deb || p.Form == Tarball) && p.Arch != ""
 }
 
-// Inspection says for whom a release is inspected.
+// Inspection describes the servers for which a release is inspected.
 type Inspection struct {
-	Form    string    // in which this program was installed
-	Arch    string    // for which; "": this machine's
+	Form    string    // the form in which this program was installed
+	Arch    string    // the architecture to inspect, or "" for this host's
 	Running string    // the version of this program
-	Others  []Package // in which releases come to other servers, as far as that is known
-	// Known are the digests of the release that was found to be installable. Nothing is
-	// downloaded for them again.
+	Others  []Package // the packages that other servers get, as far as they are known
+	// Known are the digests of a release that was already found to be installable. If the release still has
+	// them, nothing is downloaded.
 	Known record.Digests
-	Dir   string // for downloads
+	Dir   string // the directory for downloads
 }
 
-// own returns in which package the release comes to this machine.
+// own returns the package that this host gets.
 func (i Inspection) own() Package { return Package{i.Form, cmp.Or(i.Arch, runtime.GOARCH)} }
 
-// Inspected is what was found of a release that servers can install.
+// Inspected is the result of inspecting a release that servers can install.
 type Inspected struct {
 	record.Digests
-	Needs *record.Needs // nil: nobody has looked, since its digests were known
+	Needs *record.Needs // nil if the digests were already known
 }
 
 // Inspect checks that servers can install a release, and returns its digests and needs. It downloads the
-// package for this machine. It returns a RefusedError if the present release cannot be installed:
+// package for this host, unless the digests are in i.Known or it has inspected the package before. It returns a RefusedError if the release cannot be installed as it is published:
 //
-// * it is not signed,
-// * it lacks a package, or a file of its plan,
-// * its version differs from its tag's,
-// * this program cannot read its plan, which does not name the version that it requires.
+//   - It is not signed.
+//   - It lacks a package, or a file of its plan.
+//   - Its version differs from the version in its tag.
+//   - This program cannot read its plan, and the plan does not require a later version of this program.
 //
-// After any other error a later call may succeed.
+// After any other error, a later call can succeed.
 func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (Inspected, error) {
-	sums, err := s.trustedSums(ctx, r)
+	sums, err := s.readTrustedSums(ctx, r)
 	if err != nil {
 		return Inspected{}, err
 	}
@@ -86,29 +86,14 @@ func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (Inspecte
 		return Inspected{Digests: i.Known}, nil
 	}
 
-	// The result is valid until the release or this program changes.
-	key := fmt.Sprintln(r, sums.digest, i.own(), i.Running, i.Others)
-	found, known := s.inspected[key]
-
-	if !known {
-		found, err = s.inspectPackage(ctx, r, sums, i)
-		refused, isRefused := errors.AsType[RefusedError](err)
-		if err != nil && !isRefused {
-			return Inspected{}, err
-		}
-
-		if isRefused {
-			found.refused = &RefusedError{Why: refused.Why, Sums: sums.digest}
-		}
-		s.inspected[key] = found
-	}
-	if found.refused != nil {
-		return Inspected{}, *found.refused
+	found, err := s.inspectPackageOnce(ctx, r, sums, i)
+	if err != nil {
+		return Inspected{}, err
 	}
 
-	// Files of other servers come and go.
+	// This is not cached, since files on other hosts can disappear at any time.
 	sizes, err := s.checkFiles(ctx, r, sums, found.manifest, i)
-	if _, refused := errors.AsType[RefusedError](err); refused {
+	if _, isRefused := errors.AsType[RefusedError](err); isRefused {
 		return Inspected{}, RefusedError{Why: err.Error(), Sums: sums.digest}
 	}
 	if err != nil {
@@ -116,18 +101,51 @@ func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (Inspecte
 	}
 
 	needs, err := findNeeds(r, found, i, sizes)
-	return Inspected{Digests: found.digests, Needs: needs}, err
+	if err != nil {
+		return Inspected{}, err
+	}
+
+	return Inspected{Digests: found.digests, Needs: needs}, nil
 }
 
 // inspectedPackage holds the findings about the files of a release.
 type inspectedPackage struct {
 	digests  record.Digests
-	manifest Manifest // empty if there is none in the package, or if it is for a later version of this program
+	manifest Manifest // empty if the package contains none, or one for a later version of this program
 	refused  *RefusedError
 }
 
-// inspectPackage inspects the package for this machine, and checks that there are packages for the other
-// servers. It returns a RefusedError if these make the release unfit.
+// inspectPackageOnce calls inspectPackage, or returns its cached result. A result is valid until the release or
+// this program changes, even if it is a RefusedError.
+func (s *Source) inspectPackageOnce(
+	ctx context.Context,
+	r Release,
+	sums verifiedSums,
+	i Inspection,
+) (found inspectedPackage, err error) {
+	key := fmt.Sprintln(r, sums.digest, i.own(), i.Running, i.Others)
+	found, known := s.inspected[key]
+	if !known {
+		found, err = s.inspectPackage(ctx, r, sums, i)
+		refused, isRefused := errors.AsType[RefusedError](err)
+		if err != nil && !isRefused {
+			return inspectedPackage{}, err
+		}
+
+		if isRefused {
+			found.refused = &RefusedError{Why: refused.Why, Sums: sums.digest}
+		}
+		s.inspected[key] = found
+	}
+
+	if found.refused != nil {
+		return inspectedPackage{}, *found.refused
+	}
+	return found, nil
+}
+
+// inspectPackage inspects the package for this host, and checks that there are packages for the other
+// servers. It returns a RefusedError if the release cannot be installed.
 func (s *Source) inspectPackage(
 	ctx context.Context,
 	r Release,
@@ -151,18 +169,11 @@ func (s *Source) inspectPackage(
 		return found, err
 	}
 	data, err := readPackagedPlan(ctx, own.Form, file)
-	if errors.Is(err, errNoUnpacker) || ctx.Err() != nil {
-		return found, err
-	}
-
-	if err != nil && !isWhole(file, sums.Sums[name]) {
-		return found, fmt.Errorf("%w; the file that was downloaded cannot be read as it is published", err)
-	}
-	if err != nil && osutil.Hint(err) != "" {
+	if ctx.Err() != nil {
 		return found, err
 	}
 	if err != nil {
-		return found, RefusedError{Why: err.Error()}
+		return found, explainPlanError(err, file, sums.Sums[name])
 	}
 
 	found.digests.Sums = sums.digest
@@ -176,19 +187,21 @@ func (s *Source) inspectPackage(
 	}
 
 	if data == nil {
-		return found, nil // its program has one built in
+		// The program in the package has a built-in manifest.
+		return found, nil
 	}
 	found.manifest, err = checkPlan(r, name, data, i.Running)
 	return found, err
 }
 
-// isWhole reports whether the disk still returns the downloaded bytes.
+// isWhole reports whether the file on the disk still has the sum with which it was downloaded.
 func isWhole(file string, want [sha256.Size]byte) bool {
 	sum, _, err := osutil.DigestFile(file)
 	return err == nil && sum == hex.EncodeToString(want[:])
 }
 
-// checkPackageThere refuses a release without the package of this form and architecture, or without its sum.
+// checkPackageThere returns a RefusedError if the release does not have the package, or SHA256SUMS does not
+// list it.
 func checkPackageThere(r Release, sums verifiedSums, p Package) error {
 	name, err := r.assetName(p.Form, p.Arch)
 	if err != nil {
@@ -200,7 +213,7 @@ func checkPackageThere(r Release, sums verifiedSums, p Package) error {
 	}
 	if _, listed := sums.Sums[name]; !listed {
 		return refuse(
-			"%s does not list %s, so that nothing says what it must be; are they the sums of another release?",
+			"%s does not list %s, so the file cannot be verified; is it from a different release?",
 			SumsFile,
 			name,
 		)
@@ -209,8 +222,8 @@ func checkPackageThere(r Release, sums verifiedSums, p Package) error {
 	return nil
 }
 
-// comparePlanFile refuses a release whose file manifest.yaml differs from the manifest inside its package.
-// Servers that install the package would not do the steps.
+// comparePlanFile returns a RefusedError if the release's file manifest.yaml differs from the manifest inside
+// its package. Servers that install the package would run other steps than those in the file.
 func (s *Source) comparePlanFile(ctx context.Context, r Release, sums verifiedSums, name, packaged, dir string) error {
 	if _, err := r.Find(ManifestFile); err != nil {
 		return nil
@@ -233,23 +246,25 @@ func (s *Source) comparePlanFile(ctx context.Context, r Release, sums verifiedSu
 		return refuse("%s: %v", ManifestFile, err)
 	}
 	if digest != packaged {
-		return refuse("its %s brings another plan than its file %s: the digest is %s, not %s",
+		return refuse("the plan in its %s differs from its file %s: the digest is %s, not %s",
 			name, ManifestFile, record.ShortDigest(packaged), record.ShortDigest(digest))
 	}
 
-	return checkPlanVersion(r, ManifestFile, data, false)
+	return checkPlanVersion(r, ManifestFile, data, versionOptional)
 }
 
-// checkPlan returns the plan that is in the package, or an empty one if that is for a later version
-// of this program, which reads it once it is installed.
+// checkPlan returns the plan that is in the package. If the plan requires a later version of this program, it
+// returns an empty plan, since that version will read the plan once it is installed.
 func checkPlan(r Release, name string, data []byte, running string) (Manifest, error) {
 	file := name + "/" + ManifestFile
-	if err := checkPlanVersion(r, file, data, true); err != nil {
+	if err := checkPlanVersion(r, file, data, versionNeeded); err != nil {
 		return Manifest{}, err
 	}
 
 	var loose struct{ Requires string }
-	_ = yaml.Unmarshal(data, &loose) // PlanDigest has read it; another kind of value is refused below
+	// An error is ignored, since PlanDigest has parsed the YAML. Only the type of a value can be wrong, and
+	// ReadManifest reports that below.
+	_ = yaml.Unmarshal(data, &loose)
 
 	if loose.Requires != "" {
 		later, err := requiresLater(r, loose.Requires, running)
@@ -264,7 +279,7 @@ func checkPlan(r Release, name string, data []byte, running string) (Manifest, e
 	m, err := ReadManifest(file, data)
 	if err != nil {
 		return Manifest{}, refuse(
-			"%v; this program is of %s: a plan that needs a later one says which (requires: VERSION)",
+			"%v; this program has version %s; a plan that needs a later version must name it (requires: VERSION)",
 			err,
 			running,
 		)
@@ -273,8 +288,8 @@ func checkPlan(r Release, name string, data []byte, running string) (Manifest, e
 	return m, nil
 }
 
-// requiresLater reports whether the plan of the release needs a later version than the one that
-// runs. The release itself must be as new.
+// requiresLater reports whether the plan requires a later version of this program than the running one. It
+// returns an error if the plan requires a later version than the release itself.
 func requiresLater(r Release, requires, running string) (bool, error) {
 	v, err := ParseVersion(requires)
 	if err != nil {
@@ -286,15 +301,23 @@ func requiresLater(r Release, requires, running string) (bool, error) {
 		return false, err
 	}
 	if v.Compare(own) > 0 {
-		return false, fmt.Errorf("it requires %s, and the release is %s itself", v, own)
+		return false, fmt.Errorf("the plan requires %s, but the release itself has version %s", v, own)
 	}
 
 	return Newer(requires, running), nil
 }
 
-// checkPlanVersion returns an error if the plan's version differs from the tag's. With isNeeded the plan
-// must have a version.
-func checkPlanVersion(r Release, file string, data []byte, isNeeded bool) error {
+// versionRule is whether a plan must have a version.
+type versionRule bool
+
+const (
+	versionOptional versionRule = false
+	versionNeeded   versionRule = true
+)
+
+// checkPlanVersion returns an error if the plan's version differs from the tag's, or if it has none although the
+// rule is versionNeeded.
+func checkPlanVersion(r Release, file string, data []byte, rule versionRule) error {
 	_, tagged, err := ParseTag(r.Tag)
 	if err != nil {
 		return err
@@ -304,22 +327,37 @@ func checkPlanVersion(r Release, file string, data []byte, isNeeded bool) error 
 	switch {
 	case err != nil:
 		return refuse("%s: %v", file, err)
-	case version == "" && isNeeded:
+	case version == "" && rule == versionNeeded:
 		return refuse(
-			"%s does not say its version, so that servers which install it would never be of %s: it needs the line version: %s",
+			"%s has no version, so servers that install it would never count as running %s: add the line version: %s",
 			file,
 			tagged,
 			tagged,
 		)
 	case version != "" && !Same(version, tagged.String()):
-		return refuse("%s is of version %s, and the tag is %s: are they the files of another release?", file,
+		return refuse("%s has version %s, but the tag is %s: are these the files of a different release?", file,
 			version, r.Tag)
 	}
 
 	return nil
 }
 
-// arches returns the architectures of the servers, as far as they are known.
+// explainPlanError returns a RefusedError if the plan cannot be read because of the release. Any other cause is
+// on this host: the program that unpacks is missing, the copy has changed, or the error has a hint.
+func explainPlanError(err error, file string, sum [sha256.Size]byte) error {
+	switch {
+	case errors.Is(err, errNoUnpacker):
+		return err
+	case !isWhole(file, sum):
+		return fmt.Errorf("%w; the local copy no longer matches the published checksum", err)
+	case osutil.Hint(err) != "":
+		return err
+	}
+
+	return RefusedError{Why: err.Error()}
+}
+
+// arches returns the known architectures of the servers.
 func (i Inspection) arches() []string {
 	all := []string{i.own().Arch}
 	for _, p := range i.Others {
@@ -329,8 +367,8 @@ func (i Inspection) arches() []string {
 	return slices.Compact(all)
 }
 
-// checkFiles returns an error if a file of the plan is missing. It returns the sizes of files by their
-// File.String, as far as their servers tell them.
+// checkFiles returns an error if a file of the plan is not available. It returns the known sizes of the
+// files, by their File.String.
 func (s *Source) checkFiles(
 	ctx context.Context,
 	r Release,
@@ -340,7 +378,8 @@ func (s *Source) checkFiles(
 ) (sizes map[string]int64, err error) {
 	sizes = map[string]int64{}
 	for _, a := range r.Assets {
-		sizes[a.URL] = a.Size // a plan may name them by their addresses, too
+		// A plan can also name the release's own files by URL.
+		sizes[a.URL] = a.Size
 	}
 
 	for _, arch := range i.arches() {
@@ -365,8 +404,8 @@ func (s *Source) checkFiles(
 	return sizes, nil
 }
 
-// checkFileOf checks that a file of the plan is published, with the plan's sum if it is one of the release.
-// It returns the size.
+// checkFileOf checks that a file of the plan is available. A file of the release must also have the plan's
+// sum. It returns the file's size.
 func (s *Source) checkFileOf(ctx context.Context, r Release, sums verifiedSums, f File) (size int64, err error) {
 	if f.Name == "" {
 		return s.checkFileThere(ctx, f.URL)
@@ -407,7 +446,7 @@ func neededFiles(c Component, sizes map[string]int64) (needed []record.NeededFil
 }
 
 // findNeeds returns how many bytes each server must download. It leaves out files that one server downloads
-// for all, since nobody knows which, and images, whose sizes are unknown.
+// on behalf of all, since that server is not known in advance, and images, whose sizes are unknown.
 func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string]int64) (*record.Needs, error) {
 	_, version, err := ParseTag(r.Tag)
 	if err != nil {
@@ -421,7 +460,11 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 			return nil, err
 		}
 
-		if asset, err := r.Find(name); err == nil && asset.Size > 0 {
+		asset, err := r.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		if asset.Size > 0 {
 			packages[p.String()] = asset.Size
 		}
 	}
@@ -451,40 +494,37 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 	return &n, nil
 }
 
-// checkFileThere asks for the head of the file, and returns its length, or 0 if that is not known. A server
-// that does not support such requests may still have the file.
+// checkFileThere sends a HEAD request for the file. It returns the file's size, or 0 if the size is unknown.
+// A web server that does not support such requests may still have the file.
 func (s *Source) checkFileThere(ctx context.Context, url string) (size int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, url, nil)
 	if err != nil {
-		return 0, refuse("cannot ask for %s: %v", url, err)
+		return 0, refuse("cannot request %s: %v", url, err)
 	}
 
 	resp, err := s.http.Do(req)
 	if err != nil {
-		if err != nil {
-			return 0, fmt.Errorf("cannot ask for %s: %w", url, err)
-		}
-
-		return 0, nil
+		return 0, fmt.Errorf("cannot request %s: %w", url, err)
 	}
 	defer resp.Body.Close()
 
 	switch code := resp.StatusCode; {
 	case code == http.StatusNotFound || code == http.StatusGone:
-		return 0, refuse("%s is not there: the server answers %s", url, resp.Status)
+		return 0, refuse("%s does not exist: the server answers %s", url, resp.Status)
 	case code >= 500 && code != http.StatusNotImplemented:
-		return 0, fmt.Errorf("cannot ask for %s: the server answers %s", url, resp.Status)
+		return 0, fmt.Errorf("cannot request %s: the server answers %s", url, resp.Status)
 	case code != http.StatusOK:
-		return 0, nil // it may be the length of what is said about that
+		// The length may be that of an error page.
+		return 0, nil
 	}
 
 	return max(0, resp.ContentLength), nil
 }
 
-// Candidates returns the complete releases that the environment takes, the best first, and
-// ErrIncomplete if one that is not complete would have been the first.
+// Candidates returns the complete releases that the environment accepts, the best first. It also returns
+// ErrIncomplete if the best of all releases is not complete.
 func (s *Source) Candidates(all []Release) (choices []Choice, err error) {
 	whole, err := filterComplete(s.config.Env, s.config.TagPrefix, all)
 	for {

@@ -103,23 +103,23 @@ func TestInspect(t *testing.T) {
 		"an unknown option":                       {files: packed("version: 2.0\ncanary: 1\n" + goodPlan), refused: "canary not found"},
 		"an unknown strategy, of a later version": {files: packed("version: 2.0\nrequires: \"2.0\"\n" + newPlan)},
 		"an unknown strategy, of this version":    {files: packed("version: 2.0\nrequires: \"1.0\"\n" + newPlan), refused: "blue-green"},
-		"it requires what it is not":              {files: packed("version: 2.0\nrequires: \"3.0\"\n" + newPlan), refused: "it requires 3.0, and the release is 2.0 itself"},
-		"it requires nonsense":                    {files: packed("version: 2.0\nrequires: soon\n" + newPlan), refused: `cannot take "soon" for a version`},
+		"it requires what it is not":              {files: packed("version: 2.0\nrequires: \"3.0\"\n" + newPlan), refused: "the plan requires 3.0, but the release itself has version 2.0"},
+		"it requires nonsense":                    {files: packed("version: 2.0\nrequires: soon\n" + newPlan), refused: `invalid version "soon"`},
 		"no package":                              {files: map[string][]byte{release.ManifestFile: []byte("version: 2.0\n" + goodPlan)}, refused: `has no asset "` + own},
 		"no package for another server":           {files: packed("version: 2.0\n" + goodPlan), others: []release.Package{{Form: release.Deb, Arch: "arm64"}}, refused: `has no asset "neco_2.0_arm64.deb"`},
-		"no version":                              {files: packed(goodPlan), refused: "does not say its version"},
-		"another version":                         {files: packed("version: 1.0\n" + goodPlan), refused: "is of version 1.0, and the tag is release-2.0"},
-		"another version in its file":             {files: with(packed("version: 2.0\n"+goodPlan), release.ManifestFile, "version: 1.0\n"+goodPlan), refused: "manifest.yaml is of version 1.0"},
+		"no version":                              {files: packed(goodPlan), refused: "has no version"},
+		"another version":                         {files: packed("version: 1.0\n" + goodPlan), refused: "has version 1.0, but the tag is release-2.0"},
+		"another version in its file":             {files: with(packed("version: 2.0\n"+goodPlan), release.ManifestFile, "version: 1.0\n"+goodPlan), refused: "manifest.yaml has version 1.0"},
 		"no YAML":                                 {files: packed("version: [\n"), refused: "cannot read the manifest"},
 		"no archive":                              {files: map[string][]byte{own: []byte("a page")}, refused: "cannot read"},
-		"another plan in its file":                {files: with(packed("version: 2.0\n"+goodPlan), release.ManifestFile, newPlan), refused: "brings another plan"},
-		"a plan in its file only":                 {files: with(packed(""), release.ManifestFile, goodPlan), refused: "brings another plan than its file manifest.yaml: the digest is unknown"},
+		"another plan in its file":                {files: with(packed("version: 2.0\n"+goodPlan), release.ManifestFile, newPlan), refused: "differs from its file manifest.yaml"},
+		"a plan in its file only":                 {files: with(packed(""), release.ManifestFile, goodPlan), refused: "differs from its file manifest.yaml: the digest is unknown"},
 		"its sums do not list the package":        {files: with(packed("version: 2.0\n"+goodPlan), "SHA256SUMS", strings.Repeat("0", 64)+"  other\n"), refused: "SHA256SUMS does not list " + own},
 		"an older release's signed files":         {files: old, key: true, refused: "has no asset"},
 		"the same by newer names":                 {files: renamed, key: true, refused: "SHA256SUMS does not list " + own},
 		"not signed":                              {files: packed("version: 2.0\n" + goodPlan), key: true, refused: "it has no SHA256SUMS.minisig"},
-		"a file that is not there":                {files: packed(withFile("/none")), refused: "/none is not there: the server answers 404"},
-		"a file that is there no more":            {files: packed(withFile("/gone")), refused: "/gone is not there: the server answers 410"},
+		"a file that is not there":                {files: packed(withFile("/none")), refused: "/none does not exist: the server answers 404"},
+		"a file that is there no more":            {files: packed(withFile("/gone")), refused: "/gone does not exist: the server answers 410"},
 		"a file of the release that it lacks":     {files: packed(withOwn(sumOfOwn)), refused: `has no asset "own.tar"`},
 		"a file of the release, of another sum":   {files: with(packed(withOwn(strings.Repeat("0", 64))), "own.tar", "own"), refused: `does not list "own.tar" with the sum that the plan has`},
 		"a server of files that is ill":           {files: packed(withFile("/ill")), passes: "the server answers 503"},
@@ -160,7 +160,7 @@ func TestInspect(t *testing.T) {
 				t.Fatalf("%+v, %v", d, err)
 			}
 
-			// An inspection of known files downloads only the sums and their signature.
+			// If the files are known, an inspection downloads only the sums and their signature.
 			before := server.Count().Files
 			i.Known = d.Digests
 			again, err := source.Inspect(t.Context(), all[0], i)
@@ -171,8 +171,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// TestNeedsOfARelease checks the total size of the files that each server downloads, as far as their
-// web servers report it.
+// TestNeedsOfARelease checks the total size of the files that each server downloads. Files whose size the web
+// server does not report are not counted.
 func TestNeedsOfARelease(t *testing.T) {
 	files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if size, known := strings.CutPrefix(r.URL.Path, "/bytes/"); known {

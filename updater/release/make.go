@@ -20,33 +20,36 @@ import (
 	"bijou/updater/record"
 )
 
-// Recipe says what a release is made of.
+// Recipe describes how to build a release.
 type Recipe struct {
-	Manifest   string   // the path of the author's manifest, which names files by paths
-	Version    string   // of a manifest that does not say it; "": it does
-	TagPrefix  string   // what stands before the version in the tag
-	PreRelease bool     // for staging only
-	Programs   []string // paths of this program, for one architecture each
-	Packages   []string // paths of its Debian packages, for one architecture each; dpkg-deb takes them apart
-	Key        *SecretKey
-	Running    string // the version of this program
-	Dir        string // the folder of releases, which is made if it is not there
+	Manifest   string // the path of the author's manifest, which names files by paths
+	Version    string // the version, if the manifest does not contain it
+	TagPrefix  string // the tag before the version
+	PreRelease bool   // only for staging
+	// Programs are the paths of this program's executables, one for each architecture.
+	Programs []string
+	// Packages are the paths of this program's Debian packages, one for each architecture. dpkg-deb unpacks
+	// them.
+	Packages []string
+	Key      *SecretKey
+	Running  string // the version of this program
+	Dir      string // the directory of releases, which is created if it is missing
 }
 
-// Made is a release that lies in its folder.
+// Made is a release in the directory of releases.
 type Made struct {
 	Tag     string
 	Dir     string
 	Files   []string
-	Existed bool // the same bytes were there already
+	Existed bool // the directory already had the same release
 }
 
-// ErrOther is the error of a version that there is already, with other files.
-var ErrOther = errors.New("a version is one set of bytes")
+// ErrOther is returned if a release of that version with different files already exists.
+var ErrOther = errors.New("this version already exists with different content")
 
-// Make makes a release in the recipe's directory and adds it to the index, or changes nothing. It inspects
-// the release as a leader does. It returns a [RefusedError] if servers would not take the release, and
-// [ErrOther] if the directory has different files of that version.
+// Make builds a release in the recipe's directory and adds it to the index. It can be called again after a
+// failure. It inspects the release as a leader does. It returns a [RefusedError] if servers would not install
+// the release, and [ErrOther] if the directory has different files for that version.
 func (r Recipe) Make(ctx context.Context) (made Made, err error) {
 	data, err := os.ReadFile(r.Manifest)
 	if err != nil {
@@ -59,13 +62,13 @@ func (r Recipe) Make(ctx context.Context) (made Made, err error) {
 
 	tag := r.TagPrefix + "-" + m.Version
 	if !isTag(tag) {
-		return made, fmt.Errorf("cannot take %q for a tag", tag)
+		return made, fmt.Errorf("cannot use %q as a tag", tag)
 	}
 	if err := osutil.MkdirAll(r.Dir, 0o755); err != nil {
-		return made, fmt.Errorf("cannot make the folder of releases: %w", err)
+		return made, fmt.Errorf("cannot create the directory of releases: %w", err)
 	}
 
-	// Whatever another call has left half-way is removed by the one that has the lock.
+	// The lock makes sure that an existing draft comes from an interrupted call, and not from a running one.
 	lock, err := osutil.LockFile(r.Dir)
 	if err != nil {
 		return made, err
@@ -79,7 +82,7 @@ func (r Recipe) Make(ctx context.Context) (made Made, err error) {
 
 	packages, err := r.write(ctx, filepath.Join(draft, tag), m.Version, text, parts)
 	if err != nil {
-		return made, fmt.Errorf("cannot make the release: %w", err)
+		return made, fmt.Errorf("cannot create the release: %w", err)
 	}
 	if err := r.inspect(ctx, draft, packages); err != nil {
 		return made, err
@@ -103,6 +106,38 @@ func (r Recipe) write(
 		return nil, err
 	}
 
+	packages, err = r.writePackages(ctx, dir, v, manifest)
+	if err != nil {
+		return nil, err
+	}
+	for name, part := range parts {
+		if err := copyPart(filepath.Join(dir, name), part); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, ManifestFile), manifest, 0o644); err != nil {
+		return nil, err
+	}
+
+	sums, err := sumsOf(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, SumsFile), sums, 0o644); err != nil {
+		return nil, err
+	}
+	if r.Key != nil {
+		signature := r.Key.Sign(sums, "bijou "+version)
+		if err := os.WriteFile(filepath.Join(dir, SignatureFile), signature, 0o644); err != nil {
+			return nil, err
+		}
+	}
+
+	return packages, nil
+}
+
+// writePackages writes a tarball for each program, and a Debian package for each package.
+func (r Recipe) writePackages(ctx context.Context, dir string, v Version, manifest []byte) (packages []Package, err error) {
 	for _, program := range r.Programs {
 		arch, err := archOf(program)
 		if err != nil {
@@ -130,31 +165,10 @@ func (r Recipe) write(
 		packages = append(packages, Package{Deb, arch})
 	}
 
-	for name, part := range parts {
-		if err := copyPart(filepath.Join(dir, name), part); err != nil {
-			return nil, err
-		}
-	}
-	if err := os.WriteFile(filepath.Join(dir, ManifestFile), manifest, 0o644); err != nil {
-		return nil, err
-	}
-
-	sums, err := sumsOf(dir)
-	if err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(dir, SumsFile), sums, 0o644); err != nil {
-		return nil, err
-	}
-	if r.Key != nil {
-		signature := r.Key.Sign(sums, "bijou "+version)
-		err = os.WriteFile(filepath.Join(dir, SignatureFile), signature, 0o644)
-	}
-
-	return packages, err
+	return packages, nil
 }
 
-// inspect checks the release as leaders do, for each architecture that its packages are for.
+// inspect checks the release as leaders do, for the architecture of each package.
 func (r Recipe) inspect(ctx context.Context, draft string, packages []Package) error {
 	if _, err := WriteIndex(draft); err != nil {
 		return err
@@ -169,14 +183,16 @@ func (r Recipe) inspect(ctx context.Context, draft string, packages []Package) e
 		return err
 	}
 	defer source.Close()
-	all, err := source.Releases(ctx)
+	releases, err := source.Releases(ctx)
 	if err != nil {
 		return err
 	}
 
+	// The draft contains no other releases.
+	drafted := releases[0]
 	downloads := filepath.Join(draft, ".downloads")
 	for _, p := range packages {
-		_, err := source.Inspect(ctx, all[0], Inspection{
+		_, err := source.Inspect(ctx, drafted, Inspection{
 			Form:    p.Form,
 			Arch:    p.Arch,
 			Running: r.Running,
@@ -191,8 +207,8 @@ func (r Recipe) inspect(ctx context.Context, draft string, packages []Package) e
 	return nil
 }
 
-// publish moves the release to its place, and writes the index. It returns ErrOther if the place has
-// different files.
+// publish moves the release into the directory of releases, and writes the index. It returns ErrOther if a
+// release with that tag and different files already exists.
 func (r Recipe) publish(draft, tag string) (made Made, err error) {
 	made = Made{Tag: tag, Dir: filepath.Join(r.Dir, tag)}
 	from := filepath.Join(draft, tag)
@@ -204,21 +220,15 @@ func (r Recipe) publish(draft, tag string) (made Made, err error) {
 		made.Files = append(made.Files, f.Name)
 	}
 
-	if _, err := os.Lstat(made.Dir); errors.Is(err, fs.ErrNotExist) {
-		if err := osutil.SyncFileSystem(from); err != nil {
-			return made, err
-		}
-		if err := os.Rename(from, made.Dir); err != nil {
-			return made, err
-		}
-		if err := osutil.SyncDir(r.Dir); err != nil {
-			return made, err
-		}
+	_, err = os.Lstat(made.Dir)
+	made.Existed = !errors.Is(err, fs.ErrNotExist)
+	if made.Existed {
+		err = isSameRelease(from, made.Dir)
 	} else {
-		made.Existed = true
-		if err := isSameRelease(from, made.Dir); err != nil {
-			return made, err
-		}
+		err = moveRelease(from, made.Dir)
+	}
+	if err != nil {
+		return made, err
 	}
 
 	var pre []string
@@ -229,20 +239,32 @@ func (r Recipe) publish(draft, tag string) (made Made, err error) {
 	return made, err
 }
 
-// isSameRelease returns ErrOther unless both folders have the same files.
+// moveRelease syncs a release's directory and moves it, so that the destination has the whole release or
+// nothing.
+func moveRelease(from, to string) error {
+	if err := osutil.SyncFileSystem(from); err != nil {
+		return err
+	}
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return osutil.SyncDir(filepath.Dir(to))
+}
+
+// isSameRelease returns ErrOther unless both directories have the same files.
 func isSameRelease(draft, dir string) error {
 	for _, name := range []string{SumsFile, SignatureFile} {
 		want, missing := os.ReadFile(filepath.Join(draft, name))
 		got, err := os.ReadFile(filepath.Join(dir, name))
 		if (missing == nil) != (err == nil) || !bytes.Equal(want, got) {
-			return fmt.Errorf("%s has another %s: %w", dir, name, ErrOther)
+			return fmt.Errorf("%s has a different %s: %w", dir, name, ErrOther)
 		}
 	}
 
 	return nil
 }
 
-// archOf returns the architecture of an executable, in Go's words.
+// archOf returns the architecture of an executable as a GOARCH.
 func archOf(program string) (string, error) {
 	f, err := os.Open(program)
 	if err != nil {
@@ -257,13 +279,13 @@ func archOf(program string) (string, error) {
 	machine := binary.LittleEndian.Uint16(header[18:])
 	arch := map[uint16]string{0x3e: "amd64", 0xb7: "arm64", 0xf3: "riscv64"}[machine]
 	if arch == "" {
-		return "", fmt.Errorf("%s is for a machine of another kind: %d", program, machine)
+		return "", fmt.Errorf("%s is for a different kind of machine: %d", program, machine)
 	}
 
 	return arch, nil
 }
 
-// writeTarball packs a program and its manifest. The same files make the same bytes.
+// writeTarball packs a program and its manifest. The same files always result in the same bytes.
 func writeTarball(path, program string, manifest []byte) (err error) {
 	in, err := os.Open(program)
 	if err != nil {
@@ -304,10 +326,10 @@ func packFile(t *tar.Writer, name string, mode, size int64, content io.Reader) e
 	return err
 }
 
-// copyPart copies a file that has not changed since its sum was taken.
+// copyPart copies a file, and returns an error if it has changed since its sum was computed.
 func copyPart(to string, part partFile) (err error) {
 	if _, err := os.Lstat(to); err == nil {
-		return fmt.Errorf("%s would have the name of a package of the release", part.Path)
+		return fmt.Errorf("%s would have the same name as a package in the release", part.Path)
 	}
 	in, err := os.Open(part.Path)
 	if err != nil {
@@ -322,13 +344,17 @@ func copyPart(to string, part partFile) (err error) {
 	defer func() { err = cmp.Or(err, out.Close()) }()
 
 	sum, _, err := osutil.DigestReader(io.TeeReader(in, out))
-	if err == nil && sum != part.Sum {
-		err = fmt.Errorf("%s has changed meanwhile", part.Path)
+	if err != nil {
+		return err
 	}
-	return err
+	if sum != part.Sum {
+		return fmt.Errorf("%s has changed since its sum was computed", part.Path)
+	}
+
+	return nil
 }
 
-// sumsOf returns the sums of a folder's files, as sha256sum prints them.
+// sumsOf returns the sums of a directory's files in the format of sha256sum.
 func sumsOf(dir string) ([]byte, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

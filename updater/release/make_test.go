@@ -56,7 +56,7 @@ func TestMake(t *testing.T) {
 		t.Error(diff, made)
 	}
 
-	// A release that is made on a different day has the same bytes.
+	// If the release is built on a different day, it must have the same bytes.
 	before := digest(t, made.Dir)
 	if err := os.RemoveAll(r.Dir); err != nil {
 		t.Fatal(err)
@@ -105,23 +105,23 @@ func digest(t *testing.T, dir string) string {
 	return string(data)
 }
 
-// TestMakeRefuses checks that a refused recipe leaves nothing behind.
+// TestMakeRefuses checks that a refused recipe leaves no files behind.
 func TestMakeRefuses(t *testing.T) {
 	for name, tt := range map[string]struct {
 		plan   string
 		change func(dir string, r *release.Recipe)
 		want   string
 	}{
-		"two files of one name": {plan: withPart + "- {name: b, strategy: any, artifact: {deb: {file: other/a.deb}}}\n", change: func(dir string, _ *release.Recipe) { put(t, filepath.Join(dir, "other", "a.deb"), "another") }, want: "would have one name in the release"},
+		"two files of one name": {plan: withPart + "- {name: b, strategy: any, artifact: {deb: {file: other/a.deb}}}\n", change: func(dir string, _ *release.Recipe) { put(t, filepath.Join(dir, "other", "a.deb"), "another") }, want: "would have the same name in the release"},
 		"a file of a package's name": {plan: strings.Replace(withPart, "a.deb", "bijou_1.0-1_linux_amd64.tar.gz", 1), change: func(dir string, _ *release.Recipe) {
 			put(t, filepath.Join(dir, "parts", "bijou_1.0-1_linux_amd64.tar.gz"), "x")
-		}, want: "would have the name of a package"},
-		"a file that is called like sums": {plan: strings.Replace(withPart, "a.deb", "SHA256SUMS", 1), change: func(dir string, _ *release.Recipe) { put(t, filepath.Join(dir, "parts", "SHA256SUMS"), "x") }, want: `cannot take "SHA256SUMS" for the name`},
-		"a file and a URL":                {plan: strings.Replace(withPart, "{file:", "{url: \"https://example.com/\", file:", 1), want: "a file is one of url and file"},
+		}, want: "would have the same name as a package"},
+		"a file that is called like sums": {plan: strings.Replace(withPart, "a.deb", "SHA256SUMS", 1), change: func(dir string, _ *release.Recipe) { put(t, filepath.Join(dir, "parts", "SHA256SUMS"), "x") }, want: `cannot use "SHA256SUMS" as the name`},
+		"a file and a URL":                {plan: strings.Replace(withPart, "{file:", "{url: \"https://example.com/\", file:", 1), want: "cannot use both url"},
 		"one architecture is missing":     {plan: strings.Replace(withPart, "{file: parts/a.deb}", "{by-arch: {amd64: {file: parts/a.deb}}}", 1), want: "there is no artifact for arm64"},
 		"two programs of one":             {plan: withPart, change: func(_ string, r *release.Recipe) { r.Programs[1] = r.Programs[0] }, want: "two programs are for amd64"},
 		"a script for a program":          {plan: withPart, change: func(dir string, r *release.Recipe) { put(t, r.Programs[1], "#!/bin/sh\necho no\n") }, want: "is not a program for Linux"},
-		"another version than it says":    {plan: "version: \"2.0\"\n" + withPart, want: "it is of version 2.0, not 1.0-1"},
+		"another version than it says":    {plan: "version: \"2.0\"\n" + withPart, want: "the plan has version 2.0, not 1.0-1"},
 		"called off":                      {plan: withPart, want: "context canceled"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,8 +145,8 @@ func TestMakeRefuses(t *testing.T) {
 	}
 }
 
-// TestMakeOther checks that making a release keeps the existing one and removes what another call left
-// half-done.
+// TestMakeOther checks that a new release does not change the existing one, and that the remains of an
+// interrupted call are removed.
 func TestMakeOther(t *testing.T) {
 	dir, r := workshop(t, withPart)
 	put(t, filepath.Join(r.Dir, ".draft", "release-1.0-1", "half"), "x")
@@ -156,7 +156,8 @@ func TestMakeOther(t *testing.T) {
 	}
 	before := digest(t, made.Dir)
 
-	// The next call finishes one that was killed between the release and its index.
+	// The next call completes a call that was killed after it had written the release and before it wrote the
+	// index.
 	if err := os.Remove(filepath.Join(r.Dir, release.IndexFile)); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ func TestMakeOther(t *testing.T) {
 	}
 }
 
-// TestMakeDeb makes neco's package with a different plan and version.
+// TestMakeDeb builds neco's package with a different plan and version.
 func TestMakeDeb(t *testing.T) {
 	if _, err := exec.LookPath("dpkg-deb"); err != nil {
 		need.Skip(t, "dpkg-deb", "dpkg-deb is not installed: no package is made")
@@ -204,7 +205,7 @@ func TestMakeDeb(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	r.Version = "1.0-2"
-	if _, err := r.Make(t.Context()); err == nil || !strings.Contains(err.Error(), `it is a package "other", not neco`) {
+	if _, err := r.Make(t.Context()); err == nil || !strings.Contains(err.Error(), `the file is a package of "other", not of neco`) {
 		t.Error(err)
 	}
 }

@@ -16,63 +16,67 @@ type Strategy string
 const (
 	StopAll    Strategy = "stop-all"    // stopped on all servers before it is updated on any
 	Rolling    Strategy = "rolling"     // updated on one server at a time
-	Any        Strategy = "any"         // updated on each server when its turn comes
-	LeaderOnce Strategy = "leader-once" // done by one server for all
+	Any        Strategy = "any"         // updated on all servers independently
+	LeaderOnce Strategy = "leader-once" // done by one server on behalf of all
 )
 
-// Manifest is the plan of one release: components in the order in which they are
-// updated. It is read with ReadManifest, which refuses what cannot be carried out.
+// Manifest is the plan of one release. Its components are in the order of their updates. [ReadManifest]
+// returns a checked Manifest.
 type Manifest struct {
-	Version    string      `yaml:"version,omitempty"` // "" in the one that is built in: the binary's
+	// Version is the version of the release. It is "" in the built-in manifest.
+	Version    string      `yaml:"version,omitempty"`
 	Components []Component `yaml:"components"`
-	// Requires is the version of this program that the plan needs at least; "" is any. A
-	// program that is older takes the release without reading the plan.
+	// Requires is the minimum version of this program that can read the plan, or "". An older program installs
+	// the release without reading the plan.
 	Requires string `yaml:"requires,omitempty"`
 
-	Digest string `yaml:"-"` // of the file, as Digest says
+	Digest string `yaml:"-"` // the digest of the plan, as returned by PlanDigest
 }
 
-// Component is one thing that runs on boot servers.
+// Component is something that runs on boot servers, such as etcd.
 type Component struct {
 	Name     string    `yaml:"name"`
 	Strategy Strategy  `yaml:"strategy"`
-	After    []string  `yaml:"after,omitempty"`    // components that must be done before
+	After    []string  `yaml:"after,omitempty"`    // components that must be updated before this one
 	Services []string  `yaml:"services,omitempty"` // systemd units
-	Artifact *Artifact `yaml:"artifact,omitempty"` // nil: configuration only
-	Files    []Named   `yaml:"files,omitempty"`    // what its services read, which others bring
-	Contents *Contents `yaml:"contents,omitempty"` // leader-once only
-	Health   *Health   `yaml:"health,omitempty"`   // nil: its services are active
-	// Members, for rolling components, is how one finds out from any server if the
-	// member of server {lrn} is well. nil: all count whose worker lives.
+	Artifact *Artifact `yaml:"artifact,omitempty"` // nil if the component has only configuration
+	// Files are files that the services read, and that the artifact does not install.
+	Files    []Named   `yaml:"files,omitempty"`
+	Contents *Contents `yaml:"contents,omitempty"` // only for leader-once
+	// Health is the health check. Without one, a component is healthy if its services are active.
+	Health *Health `yaml:"health,omitempty"`
+	// Members is a health check of a rolling component's member on server {lrn}, which can run on any server.
+	// Without one, a member counts as healthy while the worker of its server is running.
 	Members *Health `yaml:"members,omitempty"`
-	// Etcd says that it is an etcd, and where the member of server {lrn} is called by
-	// clients, as a state URL: "etcd://10.0.{lrn}.3:2379?ca=FILE".
-	Etcd       string      `yaml:"etcd,omitempty"`
-	Soak       Duration    `yaml:"soak,omitempty"` // rolling: how long it must stay well
+	// Etcd marks the component as an etcd. It is the state URL with which clients reach the member on server
+	// {lrn}: "etcd://10.0.{lrn}.3:2379?ca=FILE".
+	Etcd string `yaml:"etcd,omitempty"`
+	// Soak is how long a component must stay healthy after its update.
+	Soak       Duration    `yaml:"soak,omitempty"`
 	AfterStart *AfterStart `yaml:"after-start,omitempty"`
-	// HealthyWithin is how long it may take to be well after its start; zero: DefaultMaxStart.
+	// HealthyWithin is how long the component can take to become healthy after its start. Zero means
+	// DefaultMaxStart.
 	HealthyWithin Duration `yaml:"healthy-within,omitempty"`
-	// Timeout is how long one command may take that is run for it; zero: a third of the
-	// worker's time-out.
+	// Timeout limits each command that is run for the component. Zero means a third of the worker's timeout.
 	Timeout Duration `yaml:"timeout,omitempty"`
 }
 
-// DefaultMaxStart is how long a component may take to be well, unless it says otherwise.
+// DefaultMaxStart is how long a component can take to become healthy, unless its manifest says otherwise.
 const DefaultMaxStart = 5 * time.Minute
 
-// MaxStart returns how long the component may take to become healthy after its start.
+// MaxStart returns how long the component can take to become healthy after its start.
 func (c Component) MaxStart() time.Duration {
 	return cmp.Or(time.Duration(c.HealthyWithin), DefaultMaxStart)
 }
 
-// Artifact names what a component installs; exactly one field is set.
+// Artifact is the installable part of a component. Exactly one field is set.
 type Artifact struct {
-	Image   string `yaml:"image,omitempty"` // NAME:TAG, perhaps @sha256:...
+	Image   string `yaml:"image,omitempty"` // NAME:TAG, optionally with @sha256:...
 	Archive *File  `yaml:"archive,omitempty"`
 	Deb     *File  `yaml:"deb,omitempty"`
 }
 
-// Files returns the files that every server downloads for the artifact, which may be nil.
+// Files returns the files that every server downloads for the artifact. The artifact can be nil.
 func (a *Artifact) Files() (all []File) {
 	if a == nil {
 		return nil
@@ -87,19 +91,19 @@ func (a *Artifact) Files() (all []File) {
 	return all
 }
 
-// File is something to download: from a URL, or of the release that the plan belongs to.
+// File is a file to download: from a URL, or from the release to which the plan belongs.
 type File struct {
 	URL    string `yaml:"url,omitempty"`
-	Name   string `yaml:"file,omitempty"` // of a file of the release
+	Name   string `yaml:"file,omitempty"` // the name of a file of the release
 	SHA256 string `yaml:"sha256,omitempty"`
-	To     string `yaml:"to,omitempty"` // archives: the folder to unpack into
-	// ByArch has URL and SHA256 by architecture, in Go's words; For chooses.
+	To     string `yaml:"to,omitempty"` // the directory to unpack an archive into
+	// ByArch has the source and sum for each GOARCH. [Manifest.ForArch] chooses one.
 	ByArch map[string]File `yaml:"by-arch,omitempty"`
 
-	Release string `yaml:"-"` // the version of the release that has the file of that name
+	Release string `yaml:"-"` // the version of the release that has the file Name
 }
 
-// String returns where the file is, as messages and tables show it.
+// String returns the file's name in the release, or its URL.
 func (f File) String() string {
 	if f.Name != "" {
 		return f.Name
@@ -107,13 +111,14 @@ func (f File) String() string {
 	return f.URL
 }
 
-// Named is a file on each server, and the sum that it is to have.
+// Named is a file on each server with the sum that it must have.
 type Named struct {
 	Path   string `yaml:"path"`
 	SHA256 string `yaml:"sha256"`
 }
 
-// ForArch returns the manifest for servers of that architecture. Its digest is still over all.
+// ForArch returns the manifest for servers of that architecture. Its digest is still that of the whole
+// manifest.
 func (m Manifest) ForArch(arch string) (Manifest, error) {
 	m.Components = slices.Clone(m.Components)
 
@@ -142,7 +147,7 @@ func (m Manifest) ForArch(arch string) (Manifest, error) {
 	return m, nil
 }
 
-// eachFile calls change for all that the plan has servers download, of every architecture.
+// eachFile calls change for each file that servers download for the plan, of every architecture.
 func (m *Manifest) eachFile(change func(f *File) error) error {
 	for _, c := range m.Components {
 		var all []*File
@@ -168,7 +173,7 @@ func (m *Manifest) eachFile(change func(f *File) error) error {
 	return nil
 }
 
-// each calls change for the file, or for that of each architecture. No file is none.
+// each calls change for the file, or for the file of each architecture. It does nothing if f is nil.
 func (f *File) each(change func(f *File) error) error {
 	if f == nil {
 		return nil
@@ -188,17 +193,17 @@ func (f *File) each(change func(f *File) error) error {
 	return nil
 }
 
-// Contents has what one server uploads to a service for all.
+// Contents is data that one server uploads to a service on behalf of all.
 type Contents struct {
-	Key       string     `yaml:"key"`                 // contents/<key> holds the result
-	URL       string     `yaml:"url,omitempty"`       // sabakan's API
+	Key       string     `yaml:"key"`                 // the result is in contents/<key>
+	URL       string     `yaml:"url,omitempty"`       // the URL of sabakan's API
 	Images    []string   `yaml:"images,omitempty"`    // container images
-	ImagesOf  []string   `yaml:"images-of,omitempty"` // command that prints container images
+	ImagesOf  []string   `yaml:"images-of,omitempty"` // a command that prints more container images
 	OSImages  []OSImage  `yaml:"os-images,omitempty"`
 	Ignitions []Ignition `yaml:"ignitions,omitempty"`
 }
 
-// Files returns the files that one server downloads for the contents, which may be nil.
+// Files returns the files that one server downloads for the contents. The contents can be nil.
 func (c *Contents) Files() (all []File) {
 	if c == nil {
 		return nil
@@ -213,49 +218,49 @@ func (c *Contents) Files() (all []File) {
 	return all
 }
 
-// OSImage is one system to boot.
+// OSImage is an operating system that machines boot from the network.
 type OSImage struct {
 	ID     string `yaml:"id"`
 	Kernel File   `yaml:"kernel"`
 	Initrd File   `yaml:"initrd"`
 }
 
-// Ignition is one template of a role.
+// Ignition is an ignition template for machines of one role.
 type Ignition struct {
 	Role string `yaml:"role"`
 	ID   string `yaml:"id"`
 	File File   `yaml:"file"`
 }
 
-// Health is a health check; exactly one field is set.
+// Health is a health check. Exactly one field is set.
 type Health struct {
-	HTTP    string   `yaml:"http,omitempty"`    // answers 200
-	Command []string `yaml:"command,omitempty"` // exits 0
+	HTTP    string   `yaml:"http,omitempty"`    // a URL that must answer with 200
+	Command []string `yaml:"command,omitempty"` // a command that must exit with 0
 }
 
-// AfterStart is a command that is run once the component was started.
+// AfterStart is a command that runs after each start of the component.
 type AfterStart struct {
 	Command []string `yaml:"command"`
-	// EachLineOf is a file of mode 0600: the command runs once a line of it, with
-	// the line on stdin. The lines are secrets.
+	// EachLineOf is a file with secrets, which must have mode 0600. The command runs once for each line,
+	// and gets the line on stdin.
 	EachLineOf string `yaml:"each-line-of,omitempty"`
 }
 
-// Duration is a time.Duration written with its unit.
+// Duration is a time.Duration that is written with its unit.
 type Duration time.Duration
 
-// UnmarshalText reads a duration like "10s".
+// UnmarshalText parses a duration such as "10s".
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	*d = Duration(v)
 	return err
 }
 
-// MarshalText writes a duration like "10s".
+// MarshalText formats a duration, for example as "10s".
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 //go:embed manifest.yaml
 var defaultManifest []byte
 
-// DefaultManifest returns the manifest that is built in.
+// DefaultManifest returns the built-in manifest.
 func DefaultManifest() (Manifest, error) { return ReadManifest("manifest.yaml", defaultManifest) }

@@ -141,39 +141,39 @@ func TestArtifactsByArchitecture(t *testing.T) {
 	}
 }
 
-// TestManifestRefusals checks that each error names file and line, before anything is changed.
+// TestManifestRefusals checks that each error names file and line.
 func TestManifestRefusals(t *testing.T) {
 	tests := []struct{ what, text, err string }{
-		{"unknown strategy", "components:\n- name: a\n  strategy: sometimes", `m.yaml:3: component "a": there is no strategy "sometimes"; there are [stop-all rolling any leader-once]`},
+		{"unknown strategy", "components:\n- name: a\n  strategy: sometimes", `m.yaml:3: component "a": there is no strategy "sometimes"; the strategies are [stop-all rolling any leader-once]`},
 		{"no strategy", "components:\n- name: a", `m.yaml:2: component "a": there is no strategy ""`},
-		{"missing sum", "components:\n- name: a\n  strategy: any\n  artifact:\n    deb: {url: 'https://x/y'}", `m.yaml:5: component "a": the sum of "https://x/y" is missing`},
+		{"missing sum", "components:\n- name: a\n  strategy: any\n  artifact:\n    deb: {url: 'https://x/y'}", `m.yaml:5: component "a": the SHA-256 sum of "https://x/y" is missing`},
 		{"short sum", "components:\n- name: a\n  strategy: any\n  artifact:\n    deb: {url: 'https://x/y', sha256: abc}", "is not 64 hexadecimal digits"},
-		{"missing sum of contents", "components:\n- name: a\n  strategy: leader-once\n  contents: {key: a, ignitions: [{role: r, id: i, file: {url: 'https://x/y'}}]}", `m.yaml:4: component "a": the sum of "https://x/y" is missing`},
-		{"duplicate", "components:\n- {name: a, strategy: any}\n- {name: b, strategy: any}\n- name: a\n  strategy: any", `m.yaml:4: there is a component "a" already, at line 2`},
+		{"missing sum of contents", "components:\n- name: a\n  strategy: leader-once\n  contents: {key: a, ignitions: [{role: r, id: i, file: {url: 'https://x/y'}}]}", `m.yaml:4: component "a": the SHA-256 sum of "https://x/y" is missing`},
+		{"duplicate", "components:\n- {name: a, strategy: any}\n- {name: b, strategy: any}\n- name: a\n  strategy: any", `m.yaml:4: the name "a" is already used by the component at line 2`},
 		{"cycle", "components:\n- {name: a, strategy: any, after: [b]}\n- name: b\n  strategy: any\n  after: [a]", "m.yaml:2: components wait for one another: a after b after a"},
 		{"itself", "components:\n- {name: a, strategy: any, after: [a]}", "m.yaml:2: components wait for one another: a after a"},
 		{"cycle behind another", "components:\n- {name: z, strategy: any, after: [a]}\n- {name: a, strategy: any, after: [b]}\n- {name: b, strategy: any, after: [a]}", "m.yaml:3: components wait for one another: a after b after a"},
-		{"unknown other", "components:\n- name: a\n  strategy: any\n  after:\n  - b", `m.yaml:5: component "a": there is no component "b"`},
+		{"unknown other", "components:\n- name: a\n  strategy: any\n  after:\n  - b", `m.yaml:5: component "a" must come after "b", but there is no such component`},
 		{"unknown field", "components:\n- name: a\n  stratgy: any", "m.yaml: yaml: unmarshal errors:\n  line 3: field stratgy not found"},
-		{"bad name", "components:\n- name: A/b\n  strategy: any", `m.yaml:2: cannot call a component "A/b"`},
-		{"no components", "components: []", "m.yaml:1: there are no components"},
-		{"bad version", "version: v1\ncomponents: [{name: a, strategy: any}]", `m.yaml:1: cannot take "v1" for a version`},
-		{"two documents", "components: [{name: a, strategy: any}]\n---\n{}", "m.yaml: it holds more than one document"},
+		{"bad name", "components:\n- name: A/b\n  strategy: any", `m.yaml:2: cannot name a component "A/b"`},
+		{"no components", "components: []", "m.yaml:1: the manifest has no components"},
+		{"bad version", "version: v1\ncomponents: [{name: a, strategy: any}]", `m.yaml:1: invalid version "v1"`},
+		{"two documents", "components: [{name: a, strategy: any}]\n---\n{}", "m.yaml: the file contains more than one document"},
 		{"nothing", "", "m.yaml: EOF"},
 		{"no YAML", "<html>:\n\t404", "m.yaml: yaml: "},
-		{"contents elsewhere", "components:\n- name: a\n  strategy: any\n  contents: {key: a}", "contents belong to the strategy leader-once"},
-		{"once without contents", "components: [{name: a, strategy: leader-once}]", "contents belong to the strategy leader-once"},
-		{"one key for two", "components:\n- {name: a, strategy: leader-once, contents: {key: k}}\n- {name: b, strategy: leader-once, contents: {key: k}}", `m.yaml:3: component "b": the key "k" is that of "a"`},
+		{"contents elsewhere", "components:\n- name: a\n  strategy: any\n  contents: {key: a}", "only the strategy leader-once has contents"},
+		{"once without contents", "components: [{name: a, strategy: leader-once}]", "only the strategy leader-once has contents"},
+		{"one key for two", "components:\n- {name: a, strategy: leader-once, contents: {key: k}}\n- {name: b, strategy: leader-once, contents: {key: k}}", `m.yaml:3: component "b": the key "k" is already used by component "a"`},
 		{"nothing to stop", "components: [{name: a, strategy: stop-all}]", "services are missing"},
-		{"two artifacts", "components:\n- name: a\n  strategy: any\n  artifact: {image: 'x:1', deb: {url: 'https://x/y'}}", "m.yaml:4: component \"a\": an artifact is one of image, archive and deb; here are 2"},
-		{"no tag", "components: [{name: a, strategy: any, artifact: {image: 'host:5000/x'}}]", `the image "host:5000/x" needs a tag`},
-		{"latest", "components: [{name: a, strategy: any, artifact: {image: 'x:latest'}}]", "needs a tag, and not latest"},
-		{"archive to nowhere", "components: [{name: a, strategy: any, artifact: {archive: {url: 'https://x/y'}}}]", "an archive needs a folder"},
-		{"health of two kinds", "components: [{name: a, strategy: any, health: {http: 'http://x', command: [x]}}]", "a health check is one of"},
+		{"two artifacts", "components:\n- name: a\n  strategy: any\n  artifact: {image: 'x:1', deb: {url: 'https://x/y'}}", "m.yaml:4: component \"a\": an artifact must have exactly one of image, archive and deb, and has 2"},
+		{"no tag", "components: [{name: a, strategy: any, artifact: {image: 'host:5000/x'}}]", `image "host:5000/x" must have a tag`},
+		{"latest", "components: [{name: a, strategy: any, artifact: {image: 'x:latest'}}]", "must have a tag other than latest"},
+		{"archive to nowhere", "components: [{name: a, strategy: any, artifact: {archive: {url: 'https://x/y'}}}]", "an archive needs a directory"},
+		{"health of two kinds", "components: [{name: a, strategy: any, health: {http: 'http://x', command: [x]}}]", "a health check must have"},
 		{"no time to be well", "components: [{name: a, strategy: any, healthy-within: 10ms}]", "healthy-within is less than a second"},
 		{"negative soak", "components: [{name: a, strategy: rolling, soak: -1s}]", "the soak time is negative"},
-		{"local file", "components: [{name: a, strategy: any, artifact: {deb: {url: 'file:///x'}}}]", "a URL begins with"},
-		{"after-start of nothing", "components: [{name: a, strategy: any, after-start: {each-line-of: /x}}]", "after-start needs a command"},
+		{"local file", "components: [{name: a, strategy: any, artifact: {deb: {url: 'file:///x'}}}]", "a URL must begin with"},
+		{"after-start of nothing", "components: [{name: a, strategy: any, after-start: {each-line-of: /x}}]", "after-start must have a command"},
 		{"keys somewhere", "components: [{name: a, strategy: any, after-start: {command: [x], each-line-of: keys}}]", "is not absolute"},
 	}
 	for _, tt := range tests {
@@ -186,8 +186,8 @@ func TestManifestRefusals(t *testing.T) {
 	}
 }
 
-// TestStepsFollowComponents checks that the last step is the last one of the list even if a step is
-// added. In upstream, a new step moved all numbers except the last one's.
+// TestStepsFollowComponents checks that the number of steps depends on the components. In the original neco,
+// a new step changed the numbers of all steps except the last one.
 func TestStepsFollowComponents(t *testing.T) {
 	m, err := DefaultManifest()
 	if err != nil {
@@ -239,7 +239,8 @@ func FuzzManifest(f *testing.F) {
 	})
 }
 
-// TestPackagedManifestIsBounded reads an overlong manifest whose beginning alone would be complete.
+// TestPackagedManifestIsBounded reads a manifest that is too long, and whose beginning would be a complete
+// manifest.
 func TestPackagedManifestIsBounded(t *testing.T) {
 	manifest := append(bytes.Repeat([]byte("#"), maxSmallSize), "\ncomponents: []\n"...)
 	var b bytes.Buffer

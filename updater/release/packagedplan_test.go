@@ -33,17 +33,17 @@ func packageSource(t *testing.T) (*github.Server, *release.Source) {
 	return server, source
 }
 
-// TestManifestOfAPackage checks that the plan of a release that is only a package is found, whatever
-// its compression.
+// TestManifestOfAPackage checks that the plan is found in a release that consists only of a package, for each
+// compression of packages.
 func TestManifestOfAPackage(t *testing.T) {
 	server, source := packageSource(t)
 	for _, tt := range []struct {
 		version, packing string
-		sums             string // "" is right
+		sums             string // "" means correct sums
 		want             string
 	}{
 		{"1.0-1", "gzip", "", ""}, {"1.0-2", "xz", "", ""}, {"1.0-3", "zstd", "", ""}, {"1.0-4", "none", "", ""},
-		{"1.0-5", "gzip", strings.Repeat("0", 64) + "  neco_1.0-5_" + runtime.GOARCH + ".deb\n", "cannot be had"},
+		{"1.0-5", "gzip", strings.Repeat("0", 64) + "  neco_1.0-5_" + runtime.GOARCH + ".deb\n", "cannot be fetched"},
 	} {
 		t.Run(tt.version, func(t *testing.T) {
 			name := "neco_" + tt.version + "_" + runtime.GOARCH + ".deb"
@@ -63,8 +63,8 @@ func TestManifestOfAPackage(t *testing.T) {
 	}
 }
 
-// TestPlansOfAllPackages checks that the maker of a release sees if a package has a different plan from
-// the release.
+// TestPlansOfAllPackages checks that the maker of a release gets an error if a package has a different plan
+// from the release.
 func TestPlansOfAllPackages(t *testing.T) {
 	server, source := packageSource(t)
 	plan := []byte("version: 1.0-1\ncomponents:\n- {name: only, strategy: any, services: [only.service]}\n")

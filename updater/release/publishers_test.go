@@ -30,7 +30,7 @@ func TestGitHub(t *testing.T) {
 	})
 }
 
-// TestWebFolder runs the suite of sources over Go's file server, which stands for any web server.
+// TestWebFolder runs the suite of sources over Go's file server, as an example of a web server.
 func TestWebFolder(t *testing.T) {
 	releasetest.Run(t, func(t *testing.T) releasetest.Place {
 		dir := t.TempDir()
@@ -56,7 +56,7 @@ func TestHostFolder(t *testing.T) {
 	})
 }
 
-// fill makes these releases the only ones in the directory.
+// fill replaces the releases in the directory with these.
 func fill(t *testing.T, dir string, all []github.Release) {
 	t.Helper()
 	var pre []string
@@ -81,7 +81,8 @@ func fill(t *testing.T, dir string, all []github.Release) {
 	check(err)
 }
 
-// spoil makes the directory misbehave as a host's directory can. The previous index lies aside.
+// spoil gives the directory one of the faults that a directory on a host may have. It keeps the previous
+// index in a different place.
 func spoil(t *testing.T, dir string, f releasetest.Fault) bool {
 	t.Helper()
 	index, aside := filepath.Join(dir, release.IndexFile), filepath.Join(dir, "aside")
@@ -127,8 +128,8 @@ func TestFolderPassword(t *testing.T) {
 
 	for user, want := range map[string]string{
 		"reader:s3cret%25@": "",
-		"reader:wr0ng@":     "cannot list the releases of http://" + host + ": the server answers 401 Unauthorized; a user and password go into release-folder: https://USER:PASSWORD@HOST/",
-		"":                  "cannot list the releases of http://" + host + ": the server answers 401 Unauthorized; a user and password go into release-folder: https://USER:PASSWORD@HOST/",
+		"reader:wr0ng@":     "cannot list the releases of http://" + host + ": the server answers 401 Unauthorized; to give a user and a password, set release-folder to https://USER:PASSWORD@HOST/",
+		"":                  "cannot list the releases of http://" + host + ": the server answers 401 Unauthorized; to give a user and a password, set release-folder to https://USER:PASSWORD@HOST/",
 	} {
 		source, err := release.NewSource(record.Config{ReleaseFolder: "http://" + user + host})
 		if err != nil {
@@ -142,7 +143,8 @@ func TestFolderPassword(t *testing.T) {
 	}
 }
 
-// TestAwait checks that a source waits for a release that reaches this server later than others.
+// TestAwait checks that a source waits for a release that becomes visible on this server later than on other
+// servers.
 func TestAwait(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, nil)

@@ -1,11 +1,9 @@
-// Package release knows what a release is: versions and their one order, tags, which release an
-// environment takes, which of its files a boot server needs, whether they are what their maker
-// published, and the manifest, which says in which steps the release is brought to the boot
-// servers. A Source asks where releases are published (GitHub, or a folder with an index), and gets
-// files; a Recipe makes a release in such a folder; all else is pure.
+// Package release implements releases: versions and their order, tags, the choice of a release for an
+// environment, the verification of its files, and its manifest. The manifest is the plan for updating boot
+// servers to the release. A [Source] lists releases and downloads their files, from GitHub or a directory
+// with an index. A [Recipe] builds a release in such a directory. All other functions are pure.
 //
-// It installs nothing, and runs dpkg-deb only, which takes packages apart. The updater's packages may
-// import it; of bijou it imports updater/record, updater/activity and leaves of state only.
+// The package installs nothing. The only program that it runs is dpkg-deb, which unpacks and builds packages.
 package release
 
 import (
@@ -19,14 +17,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// ReadManifest reads a manifest and puts its components into the order of their updates. That is the order
-// in the file, except that a component comes after those in its key after. Errors begin with the file's
+// ReadManifest parses a manifest and sorts its components into the order of their updates. That is the order
+// in the file, except that a component follows the components in its key after. Errors begin with the file's
 // name and the line.
 func ReadManifest(file string, data []byte) (Manifest, error) {
 	return readManifest(file, data, func(*File) error { return nil })
 }
 
-// readManifest reads a manifest. It calls complete for each file before it checks the plan.
+// readManifest parses a manifest. It calls complete for each file before it checks the plan.
 func readManifest(file string, data []byte, complete func(f *File) error) (Manifest, error) {
 	var m Manifest
 	strict := yaml.NewDecoder(bytes.NewReader(data))
@@ -35,7 +33,7 @@ func readManifest(file string, data []byte, complete func(f *File) error) (Manif
 		return Manifest{}, fmt.Errorf("%s: %w", file, err)
 	}
 	if err := strict.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return Manifest{}, fmt.Errorf("%s: it holds more than one document", file)
+		return Manifest{}, fmt.Errorf("%s: the file contains more than one document", file)
 	}
 
 	var root yaml.Node
@@ -58,27 +56,26 @@ func readManifest(file string, data []byte, complete func(f *File) error) (Manif
 		return Manifest{}, err
 	}
 
-	ordered, err := r.orderComponents(m.Components)
-	if m.Components = ordered; err != nil {
+	m.Components, err = r.orderComponents(m.Components)
+	if err != nil {
 		return m, err
 	}
 	m.Digest, err = PlanDigest(data)
 	return m, err
 }
 
-// VersionIn returns the version of a manifest. It reads nothing else, since the manifest may be of a later
-// kind than this program knows.
+// VersionIn returns the version in a manifest. It ignores all other keys, since the manifest may have a later
+// format than this program knows.
 func VersionIn(data []byte) (string, error) {
 	var m struct{ Version string }
-	err := yaml.Unmarshal(data, &m)
-	if err != nil {
-		return m.Version, fmt.Errorf("cannot read the manifest: %w", err)
+	if err := yaml.Unmarshal(data, &m); err != nil {
+		return "", fmt.Errorf("cannot read the manifest: %w", err)
 	}
 
 	return m.Version, nil
 }
 
-// manifestReader knows the file and its lines, for errors.
+// manifestReader adds the file's name and the line to errors.
 type manifestReader struct {
 	file string
 	root node
@@ -90,7 +87,8 @@ func (r manifestReader) errorf(at node, format string, args ...any) error {
 
 func (r manifestReader) componentNode(i int) node { return r.root.field("components").item(i) }
 
-// node is a place in the file. A missing one is where it would be.
+// node is a node of the file. If a field or item is missing, node is its parent, so that errors have a
+// line.
 type node struct{ *yaml.Node }
 
 func resolveAlias(n *yaml.Node) node {
@@ -102,7 +100,7 @@ func resolveAlias(n *yaml.Node) node {
 
 func (n node) line() int { return max(1, n.Line) }
 
-// field returns n if there is no such field.
+// field returns the value of the field, or n if there is no such field.
 func (n node) field(key string) node {
 	if n.Kind != yaml.MappingNode {
 		return n
@@ -117,7 +115,7 @@ func (n node) field(key string) node {
 	return n
 }
 
-// item returns n if there is no such item.
+// item returns the item of the list, or n if there is no such item.
 func (n node) item(i int) node {
 	if n.Kind != yaml.SequenceNode || i >= len(n.Content) {
 		return n
@@ -125,21 +123,21 @@ func (n node) item(i int) node {
 	return resolveAlias(n.Content[i])
 }
 
-// What a step does with its component.
+// The actions of steps.
 const (
 	Stop   = "stop"
 	Update = "update"
 )
 
-// Step is one step of an update. Before each, all servers wait for one another.
+// Step is one step of an update. All servers wait for one another before each step.
 type Step struct {
 	Number    int       // from 1
 	Name      string    // COMPONENT/ACTION
 	Action    string    // Stop or Update
-	Component Component // what it is about
+	Component Component // the component to stop or update
 }
 
-// Steps returns the manifest's steps, in order.
+// Steps returns the manifest's steps in order.
 func (m Manifest) Steps() []Step {
 	var steps []Step
 	add := func(action string, c Component) {
@@ -161,7 +159,8 @@ func (m Manifest) Steps() []Step {
 	return steps
 }
 
-// orderComponents keeps the manifest's order, but moves components behind those that they must follow.
+// orderComponents returns the components in the manifest's order, except that each component follows the
+// components in its key after.
 func (r manifestReader) orderComponents(all []Component) ([]Component, error) {
 	o := topologicalSort{manifestReader: r, all: all, visited: make([]bool, len(all))}
 	for i := range all {
@@ -173,7 +172,7 @@ func (r manifestReader) orderComponents(all []Component) ([]Component, error) {
 	return o.ordered, nil
 }
 
-// topologicalSort is a depth-first walk along what must come before.
+// topologicalSort is a depth-first search along the components' keys after.
 type topologicalSort struct {
 	manifestReader
 	all     []Component
@@ -181,8 +180,8 @@ type topologicalSort struct {
 	ordered []Component
 }
 
-// visit adds component i to the order, after all that it must come after. path holds the components that
-// wait for it, to detect circles.
+// visit adds component i to the order, after the components that must precede it. path holds the components
+// that wait for component i, to detect cycles.
 func (o *topologicalSort) visit(i int, path []string) error {
 	c := o.all[i]
 	after := o.componentNode(i).field("after")
@@ -198,7 +197,7 @@ func (o *topologicalSort) visit(i int, path []string) error {
 	for k, name := range c.After {
 		j := slices.IndexFunc(o.all, func(c Component) bool { return c.Name == name })
 		if j < 0 {
-			return o.errorf(after.item(k), "component %q: there is no component %q that it could come after",
+			return o.errorf(after.item(k), "component %q must come after %q, but there is no such component",
 				c.Name, name)
 		}
 		if err := o.visit(j, path); err != nil {

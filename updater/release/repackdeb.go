@@ -16,7 +16,8 @@ import (
 )
 
 // repackDeb writes neco's package with a different manifest and version into the directory of a release. It
-// returns the package's architecture. The same input makes the same bytes with the same dpkg-deb.
+// returns the package's architecture. With the same version of dpkg-deb, the same input results in the same
+// bytes.
 func repackDeb(ctx context.Context, deb, dir string, v Version, manifest []byte) (arch string, err error) {
 	root, err := os.MkdirTemp(filepath.Dir(dir), ".package-")
 	if err != nil {
@@ -30,7 +31,7 @@ func repackDeb(ctx context.Context, deb, dir string, v Version, manifest []byte)
 	program := filepath.Join(root, "usr", "lib", "bijou", "bijou")
 	info, err := os.Stat(program)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", errors.New("it is not a package of neco: it has no /usr/lib/bijou/bijou")
+		return "", errors.New("the file is not a package of neco: it does not contain /usr/lib/bijou/bijou")
 	}
 	if err != nil {
 		return "", err
@@ -43,7 +44,7 @@ func repackDeb(ctx context.Context, deb, dir string, v Version, manifest []byte)
 	}
 	arch = controlField(text, "Architecture")
 	if controlField(text, "Package") != "neco" || !isPlainName(arch) {
-		return "", fmt.Errorf("it is a package %q, not neco", controlField(text, "Package"))
+		return "", fmt.Errorf("the file is a package of %q, not of neco", controlField(text, "Package"))
 	}
 
 	own := filepath.Join(filepath.Dir(program), ManifestFile)
@@ -58,7 +59,8 @@ func repackDeb(ctx context.Context, deb, dir string, v Version, manifest []byte)
 			return "", err
 		}
 	}
-	_ = os.Remove(filepath.Join(root, "DEBIAN", "md5sums")) // of the package that it was
+	// The sums are those of the original package.
+	_ = os.Remove(filepath.Join(root, "DEBIAN", "md5sums"))
 
 	epoch := "SOURCE_DATE_EPOCH=" + strconv.FormatInt(info.ModTime().Unix(), 10)
 	to := filepath.Join(dir, AssetName(Deb, v, arch))
@@ -74,7 +76,7 @@ func controlField(control []byte, name string) string {
 	return ""
 }
 
-// runDpkgDeb runs dpkg-deb. Its error has what the program printed.
+// runDpkgDeb runs dpkg-deb. Its error contains the program's output.
 func runDpkgDeb(ctx context.Context, env []string, args ...string) error {
 	program, err := exec.LookPath("dpkg-deb")
 	if err != nil {

@@ -13,26 +13,29 @@ import (
 	"golang.org/x/crypto/scrypt"
 )
 
-// SecretKey signs releases as minisign does.
-// The format: https://jedisct1.github.io/minisign/#secret-key-format
+// SecretKey signs releases as minisign does. Its format is described at
+// https://jedisct1.github.io/minisign/#secret-key-format
 type SecretKey struct {
 	id  [8]byte
 	key ed25519.PrivateKey
 }
 
-// ErrPassword is the error of a secret key that needs a password, or another one.
+// ErrPassword is returned if a secret key needs a password and the password is missing or wrong.
 var ErrPassword = errors.New("the secret key has a password")
 
 const (
-	secretSize  = 8 + ed25519.PrivateKeySize + blake2b.Size256 // id, key and checksum, which a password hides
-	secretStart = 2 + 2 + 2 + 32 + 8 + 8                       // algorithms, salt and limits before them
-	maxScrypt   = 1 << 31                                      // bytes that a password's key derivation may take
+	// secretSize is the size of the part that a password encrypts: ID, key and checksum.
+	secretSize = 8 + ed25519.PrivateKeySize + blake2b.Size256
+	// secretStart is the size of the part before the secret: algorithms, salt and limits.
+	secretStart = 2 + 2 + 2 + 32 + 8 + 8
+	// maxScrypt limits the memory that the key derivation of a password can use, in bytes.
+	maxScrypt = 1 << 31
 )
 
 // scryptDerivation marks a secret that is encrypted with a password by scrypt.
 const scryptDerivation = "Sc"
 
-// NewSecretKey makes a random key.
+// NewSecretKey returns a new random key.
 func NewSecretKey() (k SecretKey, err error) {
 	if _, err := rand.Read(k.id[:]); err != nil {
 		return k, err
@@ -48,17 +51,18 @@ func ParseSecretKey(file, password string) (k SecretKey, err error) {
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(lines[len(lines)-1]))
 	isWhole := err == nil && len(lines) == 2 && len(raw) == secretStart+secretSize
 	if !isWhole || string(raw[:2]) != "Ed" || string(raw[4:6]) != "B2" {
-		return k, errors.New("cannot read the secret key: it is not one of minisign's")
+		return k, errors.New("cannot read the secret key: it is not a minisign key")
 	}
 
-	// The format is: algorithm, derivation, checksum's algorithm, the derivation's parameters, then the secret.
+	// The format is the algorithm, the derivation, the checksum's algorithm, the derivation's parameters, and
+	// the secret.
 	secret := raw[secretStart:]
 	derivation := string(raw[2:4])
 	switch {
 	case derivation == "\x00\x00":
-		// The key has no password: it is stored as it is.
+		// The key has no password, and is stored unencrypted.
 	case derivation != scryptDerivation:
-		return k, errors.New("cannot read the secret key: its password is for another program than minisign")
+		return k, errors.New("cannot read the secret key: its password scheme is not that of minisign")
 	case password == "":
 		return k, ErrPassword
 	default:
@@ -72,7 +76,7 @@ func ParseSecretKey(file, password string) (k SecretKey, err error) {
 	sum := k.checksum()
 	if string(sum[:]) != string(secret[8+ed25519.PrivateKeySize:]) {
 		if derivation == scryptDerivation {
-			return SecretKey{}, fmt.Errorf("%w, and it is another one", ErrPassword)
+			return SecretKey{}, fmt.Errorf("%w, and the given password is wrong", ErrPassword)
 		}
 		return SecretKey{}, errors.New("cannot read the secret key: its checksum is wrong")
 	}
@@ -80,14 +84,14 @@ func ParseSecretKey(file, password string) (k SecretKey, err error) {
 	return k, nil
 }
 
-// unhide decrypts the secret with the password. It chooses scrypt's parameters as libsodium does, which
+// unhide decrypts the secret with the password. It computes scrypt's parameters as libsodium does, which
 // minisign uses.
 func unhide(secret, parameters []byte, password string) error {
 	salt := parameters[:32]
 	operations := max(binary.LittleEndian.Uint64(parameters[32:]), 32768)
 	memory := binary.LittleEndian.Uint64(parameters[40:])
 	if memory > maxScrypt || operations > maxScrypt {
-		return errors.New("cannot read the secret key: its password asks for too much memory")
+		return errors.New("cannot read the secret key: its password needs too much memory")
 	}
 
 	const r = 8
@@ -117,7 +121,7 @@ func (k SecretKey) checksum() [blake2b.Size256]byte {
 	return blake2b.Sum256(append(append([]byte("Ed"), k.id[:]...), k.key...))
 }
 
-// File returns the key as a file of minisign's, without a password.
+// File returns the key as a file in minisign's format, without a password.
 func (k SecretKey) File() string {
 	raw := make([]byte, secretStart, secretStart+secretSize)
 	copy(raw, "Ed\x00\x00B2")
@@ -126,18 +130,18 @@ func (k SecretKey) File() string {
 	return "untrusted comment: minisign secret key " + keyName(k.id) + "\n" + base64.StdEncoding.EncodeToString(raw) + "\n"
 }
 
-// Public returns the line that minisign-public-key takes.
+// Public returns the public key as a line for the setting minisign-public-key.
 func (k SecretKey) Public() string {
 	public := k.key.Public().(ed25519.PublicKey)
 	return base64.StdEncoding.EncodeToString(append(append([]byte("Ed"), k.id[:]...), public...))
 }
 
-// PublicFile returns the public key as a file of minisign's.
+// PublicFile returns the public key as a file in minisign's format.
 func (k SecretKey) PublicFile() string {
 	return "untrusted comment: minisign public key " + keyName(k.id) + "\n" + k.Public() + "\n"
 }
 
-// Sign returns a signature file over the data. The comment, of one line, is signed along.
+// Sign returns a signature file for the data. The comment must be one line, and is also signed.
 func (k SecretKey) Sign(data []byte, comment string) []byte {
 	sum := blake2b.Sum512(data)
 	signed := ed25519.Sign(k.key, sum[:])

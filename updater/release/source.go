@@ -15,52 +15,52 @@ import (
 	"bijou/updater/record"
 )
 
-// Publisher is a place where releases are published. [NewSource] makes the one that the configuration
-// names. It is for one goroutine at a time. All errors that are the place's own are a [SourceError],
-// which says of what kind they are.
+// Publisher is a place where releases are published. [NewSource] uses the configured one. Only one goroutine
+// at a time may use a Publisher. All errors that the place itself causes are a [SourceError], whose Kind
+// classifies them.
 type Publisher interface {
-	// Releases lists all releases in no certain order, also drafts and those that are not complete.
-	// Once it returns an error, [Delay] says when to ask again.
+	// Releases lists all releases in no particular order, including drafts and incomplete releases. If it
+	// returns an error, [Delay] returns when to try again.
 	Releases(ctx context.Context) ([]Release, error)
 
-	// Read returns a file of at most 1 MiB. It tries again while that may help.
+	// Read returns a file of at most 1 MiB. It retries as long as a retry can help.
 	Read(ctx context.Context, a Asset) ([]byte, error)
 
-	// Fetch brings a file to the path, whole and with that sum, or leaves nothing there. It tries
-	// again while that may help. A call that was cut short can be repeated, and goes on.
+	// Fetch downloads a file to the path and verifies its sum. If it fails, it leaves no file at the path. It
+	// retries as long as a retry can help. After an interruption, another call continues the download.
 	Fetch(ctx context.Context, a Asset, path string, sum [sha256.Size]byte) error
 
 	// Close closes idle connections.
 	Close()
 }
 
-// Source reads the releases of one place, which the configuration names. It checks them against their sums,
-// signature and plan. It remembers the place's answers, so keep one Source as long as the configuration
-// stays. One goroutine at a time may use it.
+// Source reads releases from the configured place. It verifies them with their sums, signature and plan. It
+// caches the place's answers, so keep one Source as long as the configuration stays the same. Only one
+// goroutine at a time may use a Source.
 type Source struct {
 	Publisher
 	config record.Config
-	http   *http.Client // for files of other servers
+	http   *http.Client // for files on other web servers
 
-	inspected map[string]inspectedPackage // by all that it depends on
+	inspected map[string]inspectedPackage // the key contains everything that the result depends on
 }
 
-// ErrNoRepository is the error of NewSource when no source of releases is configured.
+// ErrNoRepository is returned by [NewSource] if no source of releases is configured.
 var ErrNoRepository = errors.New("no source of releases is configured")
 
-// listTimeout bounds one listing of the releases; silenceTimeout is how long a server may
-// keep silent.
 const (
-	listTimeout    = 2 * time.Minute
+	// listTimeout limits one listing of the releases.
+	listTimeout = 2 * time.Minute
+	// silenceTimeout is how long a server can be silent.
 	silenceTimeout = 30 * time.Second
 )
 
-// NewSource returns the source that the configuration names. It returns ErrNoRepository if there is none,
+// NewSource returns the configured source of releases. It returns ErrNoRepository if no source is configured,
 // and a [SourceError] if the configuration of the source is invalid.
 func NewSource(c record.Config) (*Source, error) {
 	switch {
 	case c.SourceFault != "":
-		err := fmt.Errorf("cannot tell where releases come from: %s", c.SourceFault)
+		err := fmt.Errorf("cannot find out where releases come from: %s", c.SourceFault)
 		return nil, SourceError{Kind: Misconfigured, Err: err}
 	case !c.HasSource():
 		return nil, ErrNoRepository
@@ -74,7 +74,7 @@ func NewSource(c record.Config) (*Source, error) {
 	return source, nil
 }
 
-// newSource returns the configured source of releases: a directory, or GitHub.
+// newSource returns the configured source: a directory or GitHub.
 func newSource(c record.Config) (*Source, error) {
 	client, err := NewClient(c.Proxy)
 	if err != nil {
@@ -99,8 +99,8 @@ func newSource(c record.Config) (*Source, error) {
 	}, nil
 }
 
-// NewClient returns a client for anything but GitHub's API, through the proxy; "" is the
-// one that the environment names, if any.
+// NewClient returns an HTTP client that uses the proxy. If proxy is "", it uses the proxy that the
+// process's environment names, if any. The client is not for GitHub's API.
 func NewClient(proxy string) (*http.Client, error) {
 	t := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -124,16 +124,17 @@ func NewClient(proxy string) (*http.Client, error) {
 	return &http.Client{Transport: t}, nil
 }
 
-// The tries to reach the source of releases, whose faults and rate limits pass.
 const (
+	// maxSourceTries is how often Await queries the source for a release.
 	maxSourceTries = 8
-	maxSourceDelay = time.Minute // at most, unless the source says otherwise
+	// maxSourceDelay limits the delay between these tries, unless the source requests a longer one.
+	maxSourceDelay = time.Minute
 )
 
-// Await returns the release of that version. While the source does not answer as it should, or does
-// not have the release, it asks again, for some minutes: a server may see a release later than others.
+// Await returns the release of that version. If the source fails, or does not have the release, Await retries
+// for some minutes. A release may become visible to one server later than to others.
 func (s *Source) Await(ctx context.Context, version string) (Release, error) {
-	doing := activity.Begin(ctx, "asks where releases are")
+	doing := activity.Begin(ctx, "looks for the release")
 	defer doing.End()
 
 	for n := 1; ; n++ {
@@ -143,8 +144,8 @@ func (s *Source) Await(ctx context.Context, version string) (Release, error) {
 		}
 
 		delay := Delay(err, n, maxSourceDelay, time.Now())
-		slog.Warn("the source of releases does not answer as it should", "error", err, "again", delay)
-		doing.Say("asks where releases are, again and again: %v", err)
+		slog.Warn("the source of releases gives no valid answer", "error", err, "again", delay)
+		doing.Say("looks for the release, and retries: %v", err)
 		if err := backoff.Sleep(ctx, delay); err != nil {
 			return Release{}, err
 		}

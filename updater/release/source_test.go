@@ -75,7 +75,7 @@ func TestNewest(t *testing.T) {
 	}
 }
 
-// TestConditional checks that unchanged pages are not sent again and cost nothing of the rate limit.
+// TestConditional checks that unchanged pages are not sent again and do not count against the rate limit.
 func TestConditional(t *testing.T) {
 	server, source := published(t, nil)
 	server.Limit(4, time.Now().Add(time.Hour).Unix())
@@ -95,8 +95,8 @@ func TestConditional(t *testing.T) {
 	}
 }
 
-// TestRateLimit checks that a rate limit is an error that says when to retry. It ended upstream's
-// updater.
+// TestRateLimit checks that a rate limit is an error that contains the time of the next attempt. In the
+// original neco, a rate limit ended the updater.
 func TestRateLimit(t *testing.T) {
 	server, source := published(t, nil)
 	reset := time.Now().Add(20 * time.Minute)
@@ -121,7 +121,7 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestFaultsOfTheAPI checks that faults of the server become errors, never releases.
+// TestFaultsOfTheAPI checks that each fault of the server leads to an error, and never to a release.
 func TestFaultsOfTheAPI(t *testing.T) {
 	for _, fault := range []github.Fault{github.Broken, github.Nonsense, github.Hangup} {
 		server, source := published(t, nil)
@@ -156,7 +156,7 @@ func fetch(t *testing.T, s *release.Source) string {
 	return path
 }
 
-// TestResume checks that a download that is cut again and again continues where it stopped.
+// TestResume checks that a download that is interrupted many times continues where it stopped.
 func TestResume(t *testing.T) {
 	server, source := published(t, nil)
 	got, err := os.ReadFile(fetch(t, source))
@@ -217,7 +217,7 @@ func download(t *testing.T, server *github.Server, data []byte) release.Download
 }
 
 // TestFetchRefuses checks that a file without a checksum, a missing package and a missing release are
-// refused. Upstream had no checksums and failed on more than one asset.
+// refused. The original neco had no checksums, and failed if there was more than one asset.
 func TestFetchRefuses(t *testing.T) {
 	server, source := published(t, nil)
 	server.Publish(github.Release{Tag: "release-3.0", Files: map[string][]byte{"neco_3.0_amd64.deb": []byte("x"), "SHA256SUMS": github.Sums(map[string][]byte{"other": nil})}})
@@ -238,8 +238,8 @@ func TestFetchRefuses(t *testing.T) {
 	}
 }
 
-// TestWhereTheAPIIs checks the address of the API: below /api/v3/ on an Enterprise's host, and at the
-// root of GitHub's own.
+// TestWhereTheAPIIs checks the URL of the API. It is below /api/v3/ on a GitHub Enterprise server, and at
+// the root on GitHub's own host.
 func TestWhereTheAPIIs(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

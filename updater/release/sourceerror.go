@@ -8,35 +8,35 @@ import (
 	"time"
 )
 
-// Kind is why a source does not hand out what it was asked for.
+// Kind classifies the failures of a source.
 type Kind string
 
-// The kinds.
+// The kinds of failures.
 const (
-	Unauthorized Kind = "unauthorized" // 401: it wants a user or a token, or others
-	Forbidden    Kind = "forbidden"    // 403: what it was given is not enough
-	Missing      Kind = "missing"      // 404 or 410: there is no such repository, folder or file
-	Limited      Kind = "limited"      // 429, or GitHub's rate limit: it was asked too often
-	Faulty       Kind = "faulty"       // 5xx, or an answer that nobody expects
-	NoReleases   Kind = "no-releases"  // 200, with something else than releases: a login page, say
-	LaterFormat  Kind = "later-format" // only a later version of this program reads its index
-	Unreachable  Kind = "unreachable"  // no answer: no route, no name, a silent server
-	// Misconfigured: nobody was asked, since the configuration says in no readable way where releases are.
+	Unauthorized Kind = "unauthorized" // 401 or 407: the credentials are missing or wrong
+	Forbidden    Kind = "forbidden"    // 403: the credentials do not allow access
+	Missing      Kind = "missing"      // 404 or 410: the repository, directory or file does not exist
+	Limited      Kind = "limited"      // 429, or GitHub's rate limit: there were too many requests
+	Faulty       Kind = "faulty"       // 5xx, or an unexpected answer
+	NoReleases   Kind = "no-releases"  // 200 with something other than releases, such as a login page
+	LaterFormat  Kind = "later-format" // the index can be read only by a later version of this program
+	Unreachable  Kind = "unreachable"  // no answer: no route, no name, or a silent server
+	// Misconfigured means that no request was sent, since the configuration of the source cannot be read.
 	Misconfigured Kind = "misconfigured"
 )
 
-// SourceError is the error of a source of releases that does not hand out what it was asked for.
+// SourceError is a failure of a source of releases.
 type SourceError struct {
 	Kind       Kind
-	RetryAfter time.Duration // for how long it asks to be left alone; 0: it does not say
-	NotBefore  time.Time     // until when; zero: it does not say
+	RetryAfter time.Duration // the delay that the source requests, or 0
+	NotBefore  time.Time     // the time before which the source must not be queried again, or zero
 	Err        error
 }
 
-// Error returns the text of the error within.
+// Error returns the text of Err.
 func (e SourceError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the error within.
+// Unwrap returns Err.
 func (e SourceError) Unwrap() error { return e.Err }
 
 func kindOfStatus(code int) Kind {
@@ -56,7 +56,8 @@ func kindOfStatus(code int) Kind {
 
 // answerError returns the error for an unexpected answer.
 func answerError(resp *http.Response) SourceError {
-	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // a date counts as not said
+	// A date in this header is ignored.
+	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 	return SourceError{
 		Kind:       kindOfStatus(resp.StatusCode),
 		RetryAfter: time.Duration(max(0, seconds)) * time.Second,
@@ -64,21 +65,23 @@ func answerError(resp *http.Response) SourceError {
 	}
 }
 
-// The shortest and the longest time after which a source that failed is asked again.
+// The limits of the delay after which a failed source is queried again.
 const (
 	minDelay = time.Second
 	maxDelay = time.Hour
 )
 
-// Delay returns how long to leave the source alone after its n-th failure in a row, from 1: as long
-// as it asks to be, where it does, else longer each time, up to longest.
+// Delay returns how long to wait before the next query of the source, after its n-th consecutive failure,
+// counted from 1. If the source requests a delay, it returns that delay. Otherwise the delay grows with n, up
+// to longest.
 func Delay(err error, n int, longest time.Duration, now time.Time) time.Duration {
-	failed, _ := errors.AsType[SourceError](err)
-	if !failed.NotBefore.IsZero() {
-		return min(max(failed.NotBefore.Sub(now), minDelay), maxDelay)
+	// Any other error asks for no delay.
+	sourceErr, _ := errors.AsType[SourceError](err)
+	if !sourceErr.NotBefore.IsZero() {
+		return min(max(sourceErr.NotBefore.Sub(now), minDelay), maxDelay)
 	}
-	if failed.RetryAfter > 0 {
-		return min(max(failed.RetryAfter, minDelay), maxDelay)
+	if sourceErr.RetryAfter > 0 {
+		return min(max(sourceErr.RetryAfter, minDelay), maxDelay)
 	}
 
 	return max(minDelay, min(minDelay<<min(max(n, 1)-1, 12), longest))

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/crypto/blake2b"
 )
 
-// SumsFile and SignatureFile are the assets that authenticate the others.
+// SumsFile and SignatureFile are the assets that authenticate the other assets.
 const (
 	SumsFile      = "SHA256SUMS"
 	SignatureFile = "SHA256SUMS.minisig"
@@ -22,7 +22,7 @@ const (
 // Sums are SHA-256 sums by file name.
 type Sums map[string][sha256.Size]byte
 
-// ParseSums reads the output of sha256sum: lines of 64 hex digits, a blank, a blank or an asterisk, and a
+// ParseSums parses the output of sha256sum: lines of 64 hex digits, a blank, a blank or an asterisk, and a
 // name. It returns an error for anything else, such as an error page.
 func ParseSums(data []byte) (Sums, error) {
 	sums := Sums{}
@@ -43,18 +43,19 @@ func ParseSums(data []byte) (Sums, error) {
 	return sums, nil
 }
 
-// addLine parses a line as sha256sum prints it.
+// addLine parses a line in the format of sha256sum.
 func (s Sums) addLine(line string) error {
 	const digits = 2 * sha256.Size
 	if len(line) < digits+3 || line[digits] != ' ' || !strings.ContainsRune(" *", rune(line[digits+1])) {
-		return fmt.Errorf("it is not a sum and a name")
+		return fmt.Errorf("want a sum and a name")
 	}
 	raw, err := hex.DecodeString(line[:digits])
 	if err != nil {
 		return fmt.Errorf("the sum is not hexadecimal")
 	}
 
-	name, sum := line[digits+2:], [sha256.Size]byte(raw)
+	name := line[digits+2:]
+	sum := [sha256.Size]byte(raw)
 	if before, ok := s[name]; ok && before != sum {
 		return fmt.Errorf("%q has two different sums", name)
 	}
@@ -63,41 +64,52 @@ func (s Sums) addLine(line string) error {
 	return nil
 }
 
-// PublicKey is a minisign public key.
-// The format: https://jedisct1.github.io/minisign/#signature-format
+// PublicKey is a minisign public key. Its format is described at
+// https://jedisct1.github.io/minisign/#signature-format
 type PublicKey struct {
 	id  [8]byte
 	key [ed25519.PublicKeySize]byte
 }
 
-// ParsePublicKey reads the one line of base64 that minisign shows, or the file
-// that it writes (a comment, and that line).
+// A key or signature of minisign begins with its algorithm. The id of the key follows, and then the key or
+// signature itself.
+const (
+	idOffset  = 2
+	keyOffset = 10
+)
+
+// ParsePublicKey parses a public key in minisign's format: either the line in base64, or the file with a
+// comment and that line.
 func ParsePublicKey(s string) (PublicKey, error) {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(lines[len(lines)-1]))
-	if err != nil || len(lines) > 2 || len(raw) != 2+8+ed25519.PublicKeySize || string(raw[:2]) != "Ed" {
-		return PublicKey{}, errors.New("cannot read the public key: it is none of minisign's")
+	if err != nil || len(lines) > 2 || len(raw) != keyOffset+ed25519.PublicKeySize || string(raw[:idOffset]) != "Ed" {
+		return PublicKey{}, errors.New("cannot read the public key: it is not a minisign key")
 	}
-	return PublicKey{id: [8]byte(raw[2:10]), key: [ed25519.PublicKeySize]byte(raw[10:])}, nil
+
+	return PublicKey{
+		id:  [8]byte(raw[idOffset:keyOffset]),
+		key: [ed25519.PublicKeySize]byte(raw[keyOffset:]),
+	}, nil
 }
 
 type signature struct {
-	hashed  bool // the data's BLAKE2b-512 was signed, not the data
+	hashed  bool // the data's BLAKE2b-512 hash is signed, and not the data itself
 	id      [8]byte
 	sig     [ed25519.SignatureSize]byte
 	comment string
-	global  [ed25519.SignatureSize]byte // of sig and comment
+	global  [ed25519.SignatureSize]byte // the signature of sig and comment
 }
 
-// Verify checks that the signature file is the key's over the data, and returns the
-// comment that was signed along. Any doubt is an error.
+// Verify checks that the signature file is a signature of the data by this key. It returns the signed
+// comment of the signature.
 func (k PublicKey) Verify(data, file []byte) (comment string, err error) {
 	s, err := parseSignature(string(file))
 	if err != nil {
 		return "", fmt.Errorf("cannot verify the signature: %w", err)
 	}
 	if s.id != k.id {
-		return "", fmt.Errorf("cannot verify the signature: it is by key %s, not %s",
+		return "", fmt.Errorf("cannot verify the signature: it was made with key %s, not %s",
 			keyName(s.id), keyName(k.id))
 	}
 
@@ -115,43 +127,45 @@ func (k PublicKey) Verify(data, file []byte) (comment string, err error) {
 	return s.comment, nil
 }
 
-// keyName writes a key's id as minisign does: a little-endian number.
+// keyName formats a key's ID as minisign does, as a little-endian number.
 func keyName(id [8]byte) string { return fmt.Sprintf("%016X", binary.LittleEndian.Uint64(id[:])) }
 
-// parseSignature reads a signature in minisign's format.
+// parseSignature parses a signature file in minisign's format. Its lines are an untrusted comment, the signature,
+// a trusted comment, and the signature of both.
 func parseSignature(file string) (s signature, err error) {
 	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(file, "\r\n", "\n"), "\n"), "\n")
 	if len(lines) != 4 || !strings.HasPrefix(lines[0], "untrusted comment:") {
-		return s, errors.New("it is no minisign signature")
+		return s, errors.New("it is not a minisign signature")
 	}
 
-	comment, ok := strings.CutPrefix(lines[2], "trusted comment: ")
-	raw, err1 := base64.StdEncoding.DecodeString(lines[1])
-	global, err2 := base64.StdEncoding.DecodeString(lines[3])
-	if !ok || err1 != nil || err2 != nil || len(raw) != 2+8+ed25519.SignatureSize ||
-		len(global) != ed25519.SignatureSize {
-		return s, errors.New("it is no minisign signature")
+	raw, err := base64.StdEncoding.DecodeString(lines[1])
+	if err != nil || len(raw) != keyOffset+ed25519.SignatureSize {
+		return s, errors.New("it is not a minisign signature")
+	}
+	comment, isTrusted := strings.CutPrefix(lines[2], "trusted comment: ")
+	global, err := base64.StdEncoding.DecodeString(lines[3])
+	if err != nil || !isTrusted || len(global) != ed25519.SignatureSize {
+		return s, errors.New("it is not a minisign signature")
 	}
 
-	algorithm := string(raw[:2])
+	algorithm := string(raw[:idOffset])
 	if algorithm != "Ed" && algorithm != "ED" {
-		return s, fmt.Errorf("its algorithm %q is not minisign's", algorithm)
+		return s, fmt.Errorf("its algorithm %q is not that of minisign", algorithm)
 	}
 
 	return signature{
 		hashed:  algorithm == "ED",
-		id:      [8]byte(raw[2:10]),
-		sig:     [ed25519.SignatureSize]byte(raw[10:]),
+		id:      [8]byte(raw[idOffset:keyOffset]),
+		sig:     [ed25519.SignatureSize]byte(raw[keyOffset:]),
 		comment: comment,
 		global:  [ed25519.SignatureSize]byte(global),
 	}, nil
 }
 
-// Trust reads the sums of a release. With a key, a signature over them is
-// needed; a release without one is refused.
+// Trust returns the sums of a release. If key is not nil, the sums must have a valid signature.
 func Trust(key *PublicKey, sums, sig []byte) (Sums, error) {
 	if key != nil && sig == nil {
-		return nil, fmt.Errorf("cannot trust the release: it has no %s, and a public key is configured",
+		return nil, fmt.Errorf("cannot trust the release: it has no %s, but a public key is configured",
 			SignatureFile)
 	}
 

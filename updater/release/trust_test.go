@@ -16,8 +16,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// A public key, and two signatures over "test" that minisign made with it: one over the data and one
-// over its hash. Other implementations are tested with the same vectors.
+// These are a public key, and two signatures of "test" that minisign has made with the private key: one over
+// the data and one over its hash. Other implementations are tested with the same vectors.
 const (
 	knownKey  = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"
 	knownPure = "untrusted comment: signature from minisign secret key\n" +
@@ -95,7 +95,8 @@ func TestVerifyMinisign(t *testing.T) {
 	}
 }
 
-// TestVerifyRefuses changes each byte of a good signature in turn. Only the first comment can differ.
+// TestVerifyRefuses changes each byte of a valid signature in turn. Only changes in the untrusted comment may
+// be accepted.
 func TestVerifyRefuses(t *testing.T) {
 	key, err := ParsePublicKey(knownKey)
 	if err != nil {
@@ -137,8 +138,8 @@ func (s signer) sign(data []byte, comment string) []byte {
 	return fmt.Appendf(nil, "untrusted comment: x\n%s\ntrusted comment: %s\n%s\n", base64.StdEncoding.EncodeToString(first), comment, base64.StdEncoding.EncodeToString(global))
 }
 
-// TestTrust checks that only files with a signed checksum are trusted. Upstream had no checksums and
-// installed an error page.
+// TestTrust checks that only files with a signed checksum are trusted. The original neco had no checksums,
+// and installed an error page.
 func TestTrust(t *testing.T) {
 	pkg := []byte("a package")
 	sums := fmt.Appendf(nil, "%x  neco_1.2-1_amd64.deb\n%x *SOURCE\n", sha256.Sum256(pkg), sha256.Sum256(nil))
@@ -157,10 +158,10 @@ func TestTrust(t *testing.T) {
 		{"no key", nil, string(sums), nil, ""},
 		{"signed", &key, string(sums), good.sign(sums, "c"), ""},
 		{"unsigned", &key, string(sums), nil, "it has no SHA256SUMS.minisig"},
-		{"empty signature", &key, string(sums), []byte{}, "no minisign signature"},
-		{"another's", &key, string(sums), other.sign(sums, "c"), "it is by key 0000000000000062, not 0000000000000061"},
+		{"empty signature", &key, string(sums), []byte{}, "not a minisign signature"},
+		{"another's", &key, string(sums), other.sign(sums, "c"), "it was made with key 0000000000000062, not 0000000000000061"},
 		{"other sums", &key, string(sums) + "\n", good.sign(sums, "c"), "not what was signed"},
-		{"an error page", nil, "<html>404</html>\n", nil, "line 1: it is not a sum and a name"},
+		{"an error page", nil, "<html>404</html>\n", nil, "line 1: want a sum and a name"},
 		{"nothing", nil, "\n\n", nil, "it is empty"},
 		{"not hexadecimal", nil, strings.Repeat("g", 64) + "  x\n", nil, "line 1: the sum is not hexadecimal"},
 		{"two sums of one file", nil, string(sums) + fmt.Sprintf("%x  SOURCE\n", sha256.Sum256(pkg)), nil, `line 3: "SOURCE" has two different sums`},
@@ -225,8 +226,7 @@ func FuzzSums(f *testing.F) {
 	})
 }
 
-// Check compares a file's sum with the one that was published. A file without one is
-// refused.
+// Check compares a file's sum with the published one. It returns an error for a file without a sum.
 func (s Sums) Check(name string, got [sha256.Size]byte) error {
 	want, ok := s[name]
 	if !ok {

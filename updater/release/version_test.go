@@ -23,7 +23,7 @@ func TestParseVersion(t *testing.T) {
 	}
 }
 
-// TestOrder checks that sorting puts versions into the order of their release.
+// TestOrder checks that versions are sorted in the order of their releases.
 func TestOrder(t *testing.T) {
 	want := []string{"1", "1-0", "1-1", "1-2", "1-10", "1.0", "1.2.3-1", "1.2.3-2", "1.2.3-10", "1.2.10-1", "1.10.0", "2", "2018.11.07-1", "2018.11.10-1", "2018.12.1", "99999999999999999999999"}
 	got := slices.Clone(want)
@@ -57,7 +57,8 @@ func TestNewerAndSame(t *testing.T) {
 	}
 }
 
-// TestOrderIsTotal checks the laws of a total order on versions that are often close to each other.
+// TestOrderIsTotal checks the laws of a total order with random versions, many of which are close to each
+// other.
 func TestOrderIsTotal(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 100_000 {

@@ -12,9 +12,9 @@ import (
 	"bijou/state/osutil"
 )
 
-// WriteIndex writes the index of all releases in a directory: the subdirectories that have a tag as their
-// name and hold SumsFile. It marks the tags in preReleases as pre-releases, as well as those that the
-// present index marks. It returns the tags, the newest version first.
+// WriteIndex writes the index of all releases in a directory. These are the subdirectories whose name is a
+// tag and that contain SumsFile. It marks the tags in preReleases as pre-releases, and also the tags that the
+// current index marks. It returns the tags, the newest version first.
 func WriteIndex(dir string, preReleases ...string) (tags []string, err error) {
 	path := filepath.Join(dir, IndexFile)
 	before, err := readIndexFile(path)
@@ -81,8 +81,8 @@ func readIndexFile(path string) (index, error) {
 	return parseIndex(data)
 }
 
-// listRelease returns the files of a release; nil if the directory has no SumsFile, and so is not a
-// release.
+// listRelease returns the files of a release. It returns nil if the directory has no SumsFile, and so is
+// not a release.
 func listRelease(dir string) (files []indexFile, err error) {
 	if _, err := os.Stat(filepath.Join(dir, SumsFile)); err != nil {
 		return nil, nil

@@ -10,7 +10,7 @@ import (
 	"bijou/updater/worker"
 )
 
-// wakeAt makes a process look again at that time, unless it looks earlier anyway.
+// wakeAt lets a process decide again at the given time, unless it decides earlier.
 func (w *world) wakeAt(h *host, p *process, at time.Time, look func(*host)) {
 	if !p.up || p.wake != nil && p.wake.do != nil && !p.wake.at.After(at) {
 		return
@@ -23,7 +23,7 @@ func (w *world) wakeAt(h *host, p *process, at time.Time, look func(*host)) {
 	e.do = func() {
 		e.do = nil
 		w.onceAwake(h, func() {
-			if p.up && p.epoch == epoch { // it may have been killed while it hung
+			if p.up && p.epoch == epoch { // the process may have been killed while it hung
 				look(h)
 			}
 		})
@@ -31,7 +31,7 @@ func (w *world) wakeAt(h *host, p *process, at time.Time, look func(*host)) {
 	p.wake = e
 }
 
-// onceAwake runs do now, or when the server's processes no longer hang.
+// onceAwake calls the function at once or, if the server's processes hang, when they no longer hang.
 func (w *world) onceAwake(h *host, do func()) {
 	if !h.hung.After(w.now) {
 		do()
@@ -83,8 +83,8 @@ func (w *world) stopUpdater(h *host) {
 	h.updater.epoch++
 }
 
-// lead runs one turn of the leader's loop: a snapshot, a decision, and a commit a little later. The
-// commit fails if anything has changed in between or another server leads.
+// lead runs one turn of the leader's loop: a snapshot, a decision, and a commit a little later. The commit
+// fails if anything has changed since the snapshot, or if another server leads.
 func (w *world) lead(h *host) {
 	if w.leader != h || h.cut {
 		return
@@ -118,7 +118,7 @@ func (w *world) lead(h *host) {
 	})
 }
 
-// slips reports whether a commit succeeds although its writer never learns of it.
+// slips reports whether a commit succeeds but the writer does not get the answer.
 func (w *world) slips(h *host) bool {
 	return w.now.Sub(h.cutSince) < 30*time.Millisecond && w.chance(2)
 }
@@ -130,13 +130,13 @@ func later(a, b time.Time) time.Time {
 	return b.Add(time.Millisecond)
 }
 
-// see makes a worker read the request and the configuration.
+// see lets a worker read the request and the configuration.
 func (w *world) see(h *host) {
 	h.current, h.gate = get[record.Request](w.store, keys.Current), gateOf(w.store)
 	h.timeout = w.store.config().WorkerTimeout
 }
 
-// recall makes a worker read its own record, which it otherwise remembers.
+// recall lets a worker read its own record, which it usually remembers.
 func (w *world) recall(h *host) {
 	h.status = get[record.Status](w.store, keys.Worker(h.lrn))
 	if h.status != nil {
@@ -149,7 +149,7 @@ func (w *world) hear() {
 	for _, h := range w.servers {
 		epoch := h.worker.epoch
 		w.after(w.between(0, 200*time.Millisecond), func() {
-			if h.worker.up && h.worker.epoch == epoch && !h.cut && !h.hung.After(w.now) { // otherwise it will read everything
+			if h.worker.up && h.worker.epoch == epoch && !h.cut && !h.hung.After(w.now) { // otherwise the worker will read everything later
 				w.see(h)
 				w.wakeAt(h, &h.worker, w.now, w.work)
 			}
@@ -195,7 +195,7 @@ func (w *world) work(h *host) {
 	}
 }
 
-// record commits a worker's record a little later, if it still concerns the current request.
+// record commits a worker's record a little later, if the record still belongs to the current request.
 func (w *world) record(h *host, status record.Status) {
 	epoch := h.worker.epoch
 	w.after(w.between(0, 50*time.Millisecond), func() {

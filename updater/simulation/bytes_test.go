@@ -13,8 +13,8 @@ import (
 	"bijou/updater/release"
 )
 
-// build is one set of files that was published as a release. Its tag can later get different files. A
-// build can have a tarball whose plan differs from its package's.
+// build is one set of files that was published as a release. Its tag may get different files later. A build
+// may have a tarball whose plan differs from its package's.
 type build struct {
 	version string
 	n       int
@@ -24,16 +24,16 @@ type build struct {
 // simPlan determines which components a build contains, and their order, for a server's form of
 // installation.
 type simPlan struct {
-	build   int // every third build of a version has the previous one's plan
+	build   int // every third build of a version has the plan of the previous build
 	version string
-	tarball bool // of a build that is split
+	tarball bool // set for the tarball of a build whose tarball has a different plan
 }
 
 func (b build) plan(form string) simPlan {
 	return simPlan{b.n - b.n/3, b.version, b.split && form == release.Tarball}
 }
 
-// sums and digest return the texts that stand for digests.
+// sums and digest return texts that represent digests.
 func (b build) sums() string     { return fmt.Sprintf("sums of %+v", b) }
 func (p simPlan) digest() string { return fmt.Sprintf("plan of %+v", p) }
 
@@ -84,7 +84,7 @@ func (w *world) replace() {
 	w.builds[b.version] = b
 }
 
-// inspect lets the leader inspect the release that servers would take next.
+// inspect lets the leader inspect the release to which servers would update next.
 func (w *world) inspect() {
 	s := w.store.snapshot("")
 	to, _, _ := s.OfferedVersion()
@@ -123,8 +123,8 @@ func (w *world) refuses(h *host, r record.Request) bool {
 	return true
 }
 
-// TestSchedulesWithoutDigests runs fleets that know no digests. Some must break the rule that no old
-// CKE runs beside a new one. Otherwise TestSchedules would prove nothing.
+// TestSchedulesWithoutDigests runs fleets that know no digests. Some of them must break the rule that no old
+// CKE runs beside a new one. If none did, TestSchedules would not prove that digests are needed.
 func TestSchedulesWithoutDigests(t *testing.T) {
 	manifest := simManifest(t)
 	n := uint64(1000)

@@ -7,11 +7,12 @@ import (
 	"bijou/updater/record"
 )
 
-// The servers' clocks are wrong from the start, or are set in the middle of an update. A worker's own
-// time runs steadily from its server's clock at the worker's start. The leader's time is steady while
-// an update runs. Operators' machines have clocks too.
+// The servers' clocks are wrong from the start, or are set in the middle of an update. A worker's own time
+// begins with the time of its server's clock at the worker's start, and then runs steadily. The leader's time
+// is steady while an update runs. Operators' machines have clocks too.
 
-// anySkew returns a clock's error: mostly none, otherwise up to an hour either way.
+// anySkew returns a random error of a clock. It is usually zero, and otherwise up to an hour in either
+// direction.
 func (w *world) anySkew() time.Duration {
 	switch w.r.IntN(4) {
 	case 0:

@@ -22,7 +22,7 @@ func (w *world) commit(changes []updater.Change) {
 	for _, c := range changes {
 		heard = heard || c.Key == keys.Current || c.Key == keys.Gate || strings.HasPrefix(c.Key, keys.AllConfig)
 		if strings.HasPrefix(c.Key, keys.Outbox) {
-			delete(w.store.values, c.Key) // alerts are sent at once; nothing reads them here
+			delete(w.store.values, c.Key) // alerts count as sent immediately, since the simulation does not read them
 		}
 	}
 	w.follow(before, get[record.Request](w.store, keys.Current))
@@ -34,7 +34,7 @@ func (w *world) commit(changes []updater.Change) {
 	}
 }
 
-// follow records how the request has changed.
+// follow records the change of the request.
 func (w *world) follow(before, after *record.Request) {
 	if before != nil && !record.IsCurrent(after, *before) {
 		w.changedAt = w.now
@@ -58,8 +58,8 @@ func (w *world) follow(before, after *record.Request) {
 	}
 }
 
-// checkChange checks that each attempt has one report, that turns and results belong to the running
-// request, and that nothing starts in a pause. It also records the servers' progress.
+// checkChange checks that each attempt has one report, that turns and results belong to the running request,
+// and that no update starts during a pause. It also records the servers' progress.
 func (w *world) checkChange(r *record.Request, c updater.Change) {
 	switch v := c.Value.(type) {
 	case record.Alert:

@@ -9,8 +9,8 @@ import (
 	"bijou/updater/record"
 )
 
-// drift replaces a component of a server with a different version from the one that the last update
-// left, as if by hand. It does nothing while an update runs, which would otherwise get the blame.
+// drift replaces a component of a server, as an operator could, with a version that differs from the version
+// of the last update. It does nothing while an update runs, since the rules would then blame the update.
 func (w *world) drift(h *host) {
 	r := get[record.Request](w.store, keys.Current)
 	names := slices.Sorted(maps.Keys(h.members))
@@ -29,7 +29,7 @@ func (w *world) inventories(r *record.Request) map[int]record.Inventory {
 	for _, h := range w.servers {
 		if r == nil || !h.worker.up || h.effect != nil || h.status == nil || !h.status.IsFor(*r) || !h.status.Finished {
 			if w.registered(h.lrn) && h.inventory.Request != 0 {
-				all[h.lrn] = h.inventory // its last record
+				all[h.lrn] = h.inventory // the inventory in the worker's last record
 			}
 			continue
 		}

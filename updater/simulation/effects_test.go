@@ -10,11 +10,11 @@ import (
 	"bijou/updater/worker"
 )
 
-// effect is a worker's action on its server, in stages. Between stages the worker can be killed, cut
-// off, or stopped.
+// effect is a worker's action on its server, in stages. Between stages the worker may be killed, cut off, or
+// stopped.
 type effect struct {
 	task      worker.Task
-	request   record.Request // as its worker knew it at the start
+	request   record.Request // the request that the worker knew at the start
 	stage     int
 	cancelled bool
 }
@@ -70,8 +70,8 @@ func (w *world) stage(h *host, e *effect) {
 	}
 }
 
-// done journals the result and lets the worker decide again. A server that loses power in between, or
-// whose disk is full, loses the entry.
+// done writes the result into the journal and lets the worker decide again. If the server loses power before
+// the write is synced, or if its disk is full, the entry is lost.
 func (w *world) done(h *host, failure string) {
 	h.journal.Phase, h.journal.Message, h.journal.At = worker.Done, failure, w.workerTime(h)
 	if failure != "" {
@@ -86,7 +86,7 @@ func (w *world) done(h *host, failure string) {
 	w.wakeAt(h, &h.worker, w.now.Add(w.between(0, 100*time.Millisecond)), w.work)
 }
 
-// install puts the version on the disk, and then the successor takes over.
+// install writes the version to the disk. Then the successor takes over.
 func (w *world) install(h *host, e *effect) {
 	switch {
 	case e.cancelled && e.stage < 2:
@@ -139,7 +139,7 @@ func (w *world) handOver(h *host) {
 	})
 }
 
-// renew updates and starts a component. It leaves unchanged ones alone.
+// renew updates and starts a component, unless it is unchanged.
 func (w *world) renew(h *host, e *effect, c release.Component) {
 	m, want := h.members[c.Name], h.plan().component(c.Name)
 	switch {

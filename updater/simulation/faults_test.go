@@ -9,7 +9,7 @@ import (
 	"bijou/updater/worker"
 )
 
-// housekeep does what happens with time: leases end, and a leader is elected.
+// housekeep simulates events that depend only on time: leases end, and a leader is elected.
 func (w *world) housekeep() {
 	if l := w.leader; l != nil && (!l.updater.up || w.away(l)) {
 		w.leader = nil
@@ -42,7 +42,7 @@ func (w *world) housekeep() {
 	w.after(time.Second, w.housekeep)
 }
 
-// goOver restarts an updater as the installed version, once that version has shown that it works.
+// goOver restarts an updater as the installed version, once that version is known to work.
 func (w *world) goOver(h *host) {
 	if !h.updater.up || h.cut || h.hung.After(w.now) || h.updater.build == h.installed {
 		return
@@ -119,7 +119,7 @@ func (w *world) heal(h *host) {
 	w.wakeAt(h, &h.updater, w.now, w.lead)
 }
 
-// hang makes a server's processes stand still, and go on later as if nothing had happened.
+// hang suspends a server's processes. They continue later without noticing it.
 func (w *world) hang(h *host) {
 	if h.dead || h.cut || h.hung.After(w.now) {
 		return
@@ -139,8 +139,8 @@ func (w *world) hang(h *host) {
 	})
 }
 
-// powerCut ends a server's processes and loses what they had not written to disk. Sometimes it also
-// loses the disk or the clock.
+// powerCut ends a server's processes. Data that they had not written to disk is lost. Sometimes the disk or
+// the clock is lost too.
 func (w *world) powerCut(h *host) {
 	if h.dead {
 		return
@@ -158,7 +158,7 @@ func (w *world) powerCut(h *host) {
 	}
 }
 
-// bury makes a server die for good, if the others can do without it.
+// bury makes a server die permanently, if the other servers can work without it.
 func (w *world) bury(h *host) {
 	if h.dead || w.r.IntN(3) > 0 || len(w.servers)-w.deaths() < 3 || w.living() < 2 {
 		return

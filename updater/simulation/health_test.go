@@ -16,7 +16,7 @@ import (
 )
 
 // These are the ways in which a fleet can break the promises about health and about failed lookups for
-// releases. Each must be noticed, or its rule proves nothing.
+// releases. The rules must notice each of them, since a rule that notices no fault proves nothing.
 const (
 	seesNothing    = "workers do not see what is ill"
 	reasonsAreNews = "another reason is another finding"
@@ -25,14 +25,13 @@ const (
 )
 
 const (
-	simSurvey      = 5 * time.Second  // between two checks of a worker
-	simMaxCheckAge = 30 * time.Second // how long lookups for releases can fail
-	simCheck       = 8 * time.Second  // between two lookups
+	simSurvey      = 5 * time.Second  // the interval between two checks of a worker
+	simMaxCheckAge = 30 * time.Second // the time for which checks for releases may fail
+	simCheck       = 8 * time.Second  // the interval between two checks for releases
 	noticing       = time.Minute      // the longest time until an illness is recorded
 )
 
-// sicken ends a component on a server between updates, of a kind that is restarted without regard to
-// the others.
+// sicken ends a component on a server between updates. It does not choose rolling components.
 func (w *world) sicken(h *host) {
 	r := get[record.Request](w.store, keys.Current)
 	if r == nil || !r.Succeeded() || h.dead || h.effect != nil || !partOf(*r, h) {
@@ -54,7 +53,7 @@ func (w *world) sicken(h *host) {
 	}
 }
 
-// addHealth adds the worker's view of its server's health. A former version does not check health.
+// addHealth adds the worker's view of its server's health. An earlier version does not check health.
 func (w *world) addHealth(h *host, i *record.Inventory) {
 	i.At = w.workerTime(h)
 	if h.former {
@@ -71,7 +70,7 @@ func (w *world) addHealth(h *host, i *record.Inventory) {
 	}
 }
 
-// canBeSeen reports whether the leader can know what is ill on a server.
+// canBeSeen reports whether the leader can know which components are ill on a server.
 func (w *world) canBeSeen(h *host) bool {
 	r := get[record.Request](w.store, keys.Current)
 	l := w.leader
@@ -81,8 +80,8 @@ func (w *world) canBeSeen(h *host) bool {
 		h.status != nil && h.status.IsFor(*r) && h.status.Finished
 }
 
-// checkHealth checks that an ill component is recorded soon, and that the fleet then does not count as
-// up to date.
+// checkHealth checks that an ill component is recorded soon, and that the fleet then no longer counts as up
+// to date.
 func (w *world) checkHealth() {
 	for _, h := range w.servers {
 		for name, m := range h.members {
@@ -114,8 +113,8 @@ func (w *world) checkHealth() {
 	}
 }
 
-// checkTold checks that an ill component is reported once, until it is well, until another update, or
-// until its worker is reported gone.
+// checkTold checks that an ill component is reported once. It may be reported again after it was well, after
+// another update, or after its worker was reported gone.
 func (w *world) checkTold(now record.Degraded) {
 	before, _ := w.store.values[keys.Degraded].(record.Degraded)
 	isTold := func(d record.Degraded, f record.Finding) bool {
@@ -144,7 +143,7 @@ func (w *world) checkTold(now record.Degraded) {
 	}
 }
 
-// forgetTold forgets the reports when a new request comes, whose inventories are not there yet.
+// forgetTold forgets the reports when a new request begins, since there are no inventories for it yet.
 func (w *world) forgetTold() {
 	for _, h := range w.servers {
 		for _, m := range h.members {
@@ -161,7 +160,7 @@ func (w *world) server(lrn int) *host {
 	return w.servers[i]
 }
 
-// breakSource makes the source of releases silent for a while.
+// breakSource makes the source of releases unavailable for a while.
 func (w *world) breakSource(*host) {
 	if w.sourceDown.After(w.now) {
 		return
@@ -171,7 +170,7 @@ func (w *world) breakSource(*host) {
 	w.logf("no releases until %.2f", w.sourceDown.Sub(simStart()).Seconds())
 }
 
-// lookForReleases is one lookup by the leader.
+// lookForReleases is one check for releases by the leader.
 func (w *world) lookForReleases() {
 	defer w.after(w.between(simCheck/2, simCheck), w.lookForReleases)
 	l := w.leader
@@ -187,8 +186,8 @@ func (w *world) lookForReleases() {
 	w.checkOutage(l, look)
 }
 
-// checkOutage checks that an outage that has lasted too long by one leader's clock is reported, and
-// that the fleet then does not count as up to date.
+// checkOutage checks that an outage is reported if it has lasted too long according to one leader's clock,
+// and that the fleet then no longer counts as up to date.
 func (w *world) checkOutage(l *host, look decide.Look) {
 	f := get[record.CheckFailure](w.store, keys.CheckFailure)
 	switch {
@@ -215,7 +214,7 @@ func (w *world) checkOutage(l *host, look decide.Look) {
 
 // checkOutageAlert checks that an outage is reported once, and its end once.
 func (w *world) checkOutageAlert(a record.Alert) {
-	began := strings.HasPrefix(a.Message, "no release could be looked for")
+	began := strings.HasPrefix(a.Message, "all checks for releases have failed")
 	if began == w.outageTold {
 		w.violate("%q is reported, told before: %t", a.Message, w.outageTold)
 	}
@@ -256,7 +255,8 @@ func (w *world) mutateSnapshot(s *decide.Snapshot) {
 	}
 }
 
-// TestSchedulesThatBreakPromises runs fleets that each break one promise. Some schedule must show that.
+// TestSchedulesThatBreakPromises runs fleets, each of which breaks one promise. At least one schedule must
+// show the fault.
 func TestSchedulesThatBreakPromises(t *testing.T) {
 	manifest := simManifest(t)
 	n := uint64(1000)

@@ -12,7 +12,7 @@ import (
 	"bijou/updater/release"
 )
 
-// command is a random operator's command, sensible or not.
+// command is a random operator's command, which may or may not be sensible.
 func (w *world) command(*host) {
 	s := w.store.snapshot("")
 	if w.blind && w.r.IntN(2) == 0 {
@@ -50,7 +50,7 @@ func (w *world) command(*host) {
 	}
 }
 
-// order carries out a command, unless it is refused.
+// order carries out a command. The product may refuse it.
 func (w *world) order(name string, command func() ([]updater.Change, error)) {
 	changes, err := command()
 	w.logf("operator: %s: %v", name, err)
@@ -71,7 +71,7 @@ func (w *world) pause() {
 	})
 }
 
-// ask requests a version, older or newer than the current one.
+// ask requests a version that is older or newer than the current one.
 func (w *world) ask(s decide.Snapshot) {
 	to := "1.0-" + strconv.Itoa(w.r.IntN(w.nextRelease))
 	back := s.LastVersion() != "" && release.Newer(s.LastVersion(), to)
@@ -85,8 +85,7 @@ func (w *world) ask(s decide.Snapshot) {
 	})
 }
 
-// configure sets the configuration. The leader learns another environment's release only at its next
-// lookup.
+// configure sets the configuration. The leader finds another environment's release only at its next lookup.
 func (w *world) configure(env string, timeout time.Duration) {
 	was := w.store.config()
 	w.logf("operator: env %s, worker-timeout %s", env, timeout)
@@ -99,7 +98,7 @@ func (w *world) configure(env string, timeout time.Duration) {
 	w.commit(changes)
 }
 
-// find makes the leader look for releases.
+// find lets the leader check for releases.
 func (w *world) find(known any) {
 	if known != nil && w.store.values[keys.Release] == nil && w.store.config().Env != record.EnvNone {
 		w.commit([]updater.Change{updater.Put(keys.Release, "1.0-"+strconv.Itoa(w.nextRelease-1))})
@@ -146,8 +145,8 @@ func (w *world) living() (n int) {
 	return n
 }
 
-// settle ends the faults: all servers that can live do, a release comes, and an operator takes care of
-// stopped updates.
+// settle ends the faults. All servers that are not permanently dead start again, a release is published, and
+// an operator handles stopped updates.
 func (w *world) settle() {
 	w.calm = true
 	w.logf("calm")

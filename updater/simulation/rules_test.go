@@ -14,8 +14,8 @@ import (
 	"bijou/updater/worker"
 )
 
-// heard reports whether the server has learned the latest change of the request. Changes take a moment,
-// and longer after a cut or a hang.
+// heard reports whether the server knows the latest change of the request. A change reaches a server after a
+// moment, or later if the server was cut off or hung.
 func (w *world) heard(h *host) bool {
 	since := w.changedAt
 	for _, t := range []time.Time{h.connected, h.hung} {
@@ -26,9 +26,8 @@ func (w *world) heard(h *host) bool {
 	return !h.cut && w.now.Sub(since) > hearing
 }
 
-// checkRun checks three rules of a worker that begins a step. All servers of the request have reached
-// that step. The worker has the request's version. It does not know that the request is stopped or
-// gone.
+// checkRun checks three rules of a worker that begins a step. All servers of the request have reached that
+// step. The worker has the request's version. The worker does not know that the request is stopped or gone.
 func (w *world) checkRun(h *host, t worker.Task) {
 	r := *h.current
 	if now := get[record.Request](w.store, keys.Current); !record.IsCurrent(now, r) && w.heard(h) {
@@ -52,10 +51,10 @@ func (w *world) registered(lrn int) bool {
 	return ok
 }
 
-// partOf reports whether the server is one of the request's.
+// partOf reports whether the request includes the server.
 func partOf(r record.Request, h *host) bool { return slices.Contains(r.Servers, h.lrn) }
 
-// counts reports whether the current request is about the server.
+// counts reports whether the current request includes the server.
 func (w *world) counts(h *host) bool {
 	r := get[record.Request](w.store, keys.Current)
 	return r != nil && partOf(*r, h)
@@ -86,8 +85,8 @@ func (w *world) checkAlone(h *host, e *effect, c release.Component, version stri
 	}
 }
 
-// checkStop checks that a worker's action ends soon after its request does. A member that is down for
-// an update comes up first, which is a safe point.
+// checkStop checks that a worker's action ends soon after its request does. A member that is down for an
+// update must come up before that, because only then is a stop safe.
 func (w *world) checkStop() {
 	now := get[record.Request](w.store, keys.Current)
 	for _, h := range w.servers {
@@ -100,8 +99,8 @@ func (w *world) checkStop() {
 	}
 }
 
-// checkReports checks that each attempt was reported exactly once, and that the history knows how each
-// request ended.
+// checkReports checks that each attempt was reported exactly once, and that the history has the end of each
+// request.
 func (w *world) checkReports() {
 	for _, h := range below[record.History](w.store, keys.AllHistory) {
 		if h.Result == record.Running {
@@ -115,8 +114,8 @@ func (w *world) checkReports() {
 	}
 }
 
-// checkPatience checks that no update is stopped for lack of movement while something moves. Leaders
-// whose clocks differ slightly can be early by the difference that they cannot notice.
+// checkPatience checks that no update is stopped for lack of progress while there is progress. If the clocks
+// of leaders differ by less than leaders can notice, a stop may be early by that difference.
 func (w *world) checkPatience(s decide.Snapshot, a decide.Action) {
 	if a.Verb != decide.Stop || !strings.Contains(a.Why, "nothing has moved") {
 		return

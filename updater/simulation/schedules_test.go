@@ -1,6 +1,6 @@
-// Package simulation simulates fleets of boot servers: a store, workers, updaters and a clock that
-// jumps from event to event. Every fault that can happen happens at random. All decisions are those of
-// the product's leader and workers.
+// Package simulation simulates fleets of boot servers: a store, workers, updaters and a clock that jumps from
+// event to event. Faults of all kinds happen at random. The code of the product's leader and workers makes
+// all decisions.
 package simulation
 
 import (
@@ -22,10 +22,10 @@ import (
 	"bijou/updater/release"
 )
 
-// TestSchedules runs fleets through random schedules of crashes, partitions, restarts, deaths and
-// commands. It checks the updater's promises at each event. After that the faults end, an operator does
-// what the documentation says, and the fleet must reach the newest release. A schedule that fails
-// prints its seed. BIJOU_SIM_SEED=n runs that schedule and prints its events.
+// TestSchedules runs fleets through random schedules of crashes, partitions, restarts, deaths and commands.
+// It checks the updater's promises at each event. Then the faults end, an operator follows the documentation,
+// and the fleet must reach the newest release. The test prints the seed of a schedule that fails.
+// BIJOU_SIM_SEED=n runs the schedule with this seed and prints its events.
 func TestSchedules(t *testing.T) {
 	manifest := simManifest(t)
 	if seed, err := strconv.ParseUint(os.Getenv("BIJOU_SIM_SEED"), 10, 64); err == nil {
@@ -49,8 +49,8 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// expected returns the events that must have happened in some schedule. With many schedules the list
-// includes rare ones.
+// expected returns the events that must have happened in some schedule. If there are many schedules, the list
+// includes rare events.
 func expected() []string {
 	all := []string{
 		"worker killed", "updater killed", "partition", "server died", "install failed", "no hand-over", "step failed", "member did not come up",
@@ -128,13 +128,12 @@ func schedule(seed uint64, manifest release.Manifest, tracing bool) *world {
 	return w
 }
 
-// mischiefOnly runs the part of a schedule in which things break.
+// mischiefOnly runs the part of a schedule in which faults happen.
 func (w *world) mischiefOnly() {
 	w.run(w.now.Add(w.between(time.Minute, 6*time.Minute)), func() bool { return false })
 }
 
-// settled reports whether all live servers have the whole newest release and the leader has reported
-// it.
+// settled reports whether all live servers have the complete newest release and the leader has reported that.
 func (w *world) settled() bool {
 	r := get[record.Request](w.store, keys.Current)
 	if r == nil || !r.Succeeded() || r.Version != w.store.values[keys.Release] || len(w.store.snapshot("").Servers) != len(r.Servers) {
@@ -153,7 +152,7 @@ func (w *world) settled() bool {
 	return true
 }
 
-// state shows the fleet.
+// state describes the fleet.
 func (w *world) state() string {
 	words := []string{fmt.Sprintf("release %v, %+v", w.store.values[keys.Release], w.store.values[keys.Current])}
 	for _, h := range w.servers {

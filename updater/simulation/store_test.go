@@ -9,8 +9,8 @@ import (
 	"bijou/updater/record"
 )
 
-// simStore is a simple store for the simulation. Commits are atomic and conditional, and a key's
-// revision is that of its last commit. Values stay Go values: package record tests their encoding.
+// simStore is a simple store for the simulation. Commits are atomic and conditional, and a key's revision is
+// that of its last commit. Values are not encoded: package record tests their encoding.
 type simStore struct {
 	values    map[string]any
 	revisions map[string]int

@@ -11,8 +11,8 @@ import (
 	"bijou/updater/worker"
 )
 
-// roll makes one move of a rolling component: it looks, decides, and acts a little later, when the
-// facts may have changed.
+// roll carries out one move of a rolling component: it reads the facts, decides, and acts a little later,
+// when the facts may have changed.
 func (w *world) roll(h *host, e *effect, c release.Component) {
 	m, want := h.members[c.Name], h.plan().component(c.Name)
 	switch {
@@ -56,7 +56,7 @@ func (w *world) actAfter(h *host, do func()) {
 	})
 }
 
-// trade takes the turn or gives it back, if that is still needed.
+// trade takes the turn or releases it, if that is still needed.
 func (w *world) trade(h *host, e *effect, c release.Component, move worker.Move) {
 	defer w.stageAfter(h, w.between(10*time.Millisecond, time.Second))
 	if h.cut && !w.slips(h) {
@@ -74,7 +74,7 @@ func (w *world) trade(h *host, e *effect, c release.Component, move worker.Move)
 	}
 }
 
-// takeDown takes the member down.
+// takeDown stops the member.
 func (w *world) takeDown(h *host, e *effect, c release.Component) {
 	defer w.stageAfter(h, w.between(10*time.Millisecond, time.Second))
 	if e.cancelled {
@@ -85,7 +85,7 @@ func (w *world) takeDown(h *host, e *effect, c release.Component) {
 	w.checkRolling(c.Name)
 }
 
-// raise brings up a member that was taken down for the update.
+// raise starts a member that was stopped for the update.
 func (w *world) raise(h *host, e *effect, c release.Component) {
 	m, want := h.members[c.Name], h.plan().component(c.Name)
 	switch {
@@ -101,7 +101,7 @@ func (w *world) raise(h *host, e *effect, c release.Component) {
 	w.stageAfter(h, w.between(0, 3*time.Second))
 }
 
-// bring makes one move of an action that one server does for all.
+// bring carries out one move of an action that one server does for all.
 func (w *world) bring(h *host, e *effect, c release.Component) {
 	if h.cut {
 		w.stageAfter(h, time.Second)

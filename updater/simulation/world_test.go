@@ -14,62 +14,62 @@ import (
 	"bijou/updater/worker"
 )
 
-// world is a fleet of boot servers with their workers and updaters, a store, and a clock that jumps
-// from one event to the next. Its seed determines everything that happens in it.
+// world is a fleet of boot servers with their workers and updaters, a store, and a clock that jumps from one
+// event to the next. Its seed determines all its events.
 type world struct {
 	r        *rand.Rand
 	store    *simStore
 	now      time.Time
 	servers  []*host
-	leader   *host // the leader of the updaters; nil if there is none
+	leader   *host // the leading updater, or nil
 	memory   *decide.Observations
-	steady   time.Duration // how far the leader's clock is off while an update runs
+	steady   time.Duration // the error of the leader's clock while an update runs
 	present  map[int]record.Presence
 	manifest release.Manifest
 	events   []*event
-	calm     bool // faults have ended
+	calm     bool // set once the faults have ended
 
 	builds map[string]build // the builds of tags, except the first of each
-	blind  bool             // digests are unknown
+	blind  bool             // set if digests are unknown
 
 	mutation    string    // the promise that the product breaks; "" for none
-	sourceDown  time.Time // until when lookups for releases fail
-	outageTold  bool      // their failure was reported
-	lookedBy    *host     // the leader that has failed to look since then, if it is still the same and its clock was not set
+	sourceDown  time.Time // the time until which checks for releases fail
+	outageTold  bool      // set if the failure was reported
+	lookedBy    *host     // the leader whose checks have failed since then, if there was only one and its clock was not set
 	lookedSkew  time.Duration
 	lookedSince time.Time
 
-	once        map[string]lock // the server that brings contents
+	once        map[string]lock // the server that delivers contents
 	ran         map[string]string
 	reached     map[[2]int]int // the servers' progress, by request and server
 	reports     map[string]int // terminal alerts by request and attempt
 	attempts    map[string]bool
 	downgrades  map[string]bool // requested downgrades
 	movedAt     time.Time       // when a server or the leader last made progress
-	changedAt   time.Time       // since when no worker can go on with an older request
-	ends        int             // terminal reports
-	steprun     int             // steps begun
-	faults      map[string]int  // the faults, for the report
+	changedAt   time.Time       // the time since which no worker may continue an older request
+	ends        int             // the number of terminal reports
+	steprun     int             // the number of steps that were begun
+	faults      map[string]int  // the number of faults by kind, for the report
 	violations  []string
 	trace       []string
 	tracing     bool
 	nextRelease int
 }
 
-// host is one boot server: its disk, its processes and its connections.
+// host is one boot server, with its disk, its processes and its connections.
 type host struct {
 	lrn       int
-	installed build // on the disk
-	byHand    bool  // by an operator, and not its worker
+	installed build // the build on the disk
+	byHand    bool  // set if an operator has installed it, and not the worker
 	form      string
 	inventory record.Inventory // its worker's last record
-	former    bool             // its worker does not check health
-	dead      bool             // permanently
-	cut       bool             // from the store
+	former    bool             // set if its worker does not check health
+	dead      bool             // set if it is dead permanently
+	cut       bool             // set if it cannot reach the store
 	cutSince  time.Time
-	connected time.Time     // since when it can reach the store
-	hung      time.Time     // until when its processes hang
-	hungSince time.Time     // and since when
+	connected time.Time     // the time since which it can reach the store
+	hung      time.Time     // the time until which its processes hang
+	hungSince time.Time     // the time since which they hang
 	skew      time.Duration // the error of its clock
 	journal   worker.Journal
 	disk      worker.Journal // the part of the journal that is on the disk
@@ -79,7 +79,7 @@ type host struct {
 	updater process
 	effect  *effect
 
-	current *record.Request // as far as its worker knows
+	current *record.Request // the request that its worker knows
 	gate    record.Gate
 	status  *record.Status
 	timeout time.Duration
@@ -90,34 +90,34 @@ type host struct {
 	allAt   time.Time
 }
 
-// process is one process: up with a version, or down.
+// process is one process, which is up with a version, or down.
 type process struct {
 	up bool
 	build
-	epoch int // counts its starts; actions of earlier ones are void
+	epoch int // the number of starts; actions from before the last start are ignored
 	wake  *event
-	began time.Time     // by the world's clock
-	off   time.Duration // its own time runs steadily from its server's clock at that moment
+	began time.Time     // the start by the world's clock
+	off   time.Duration // the error of its own clock, which starts with the server's time and then runs steadily
 }
 
 // member is a component on one server.
 type member struct {
 	version   string
 	up        bool
-	updating  bool      // down because of an update
-	ill       bool      // down, but not because of an update
-	told      bool      // and was reported
-	seenSince time.Time // since when the leader can know of it
-	given     bool      // up: its server was unregistered in between, so its turn is gone
+	updating  bool      // set if it is down because of an update
+	ill       bool      // set if it is down for another reason
+	told      bool      // set if the illness was reported
+	seenSince time.Time // the time since which the leader can know about the illness
+	given     bool      // set if its server was unregistered since, so that its turn is gone
 }
 
-// lock is held by a server until it dies or is cut off for a lease's length.
+// lock is a lock that a server holds until it dies or is cut off for the term of a lease.
 type lock struct {
 	holder *host
 	epoch  int
 }
 
-// event is an action at a time. A nil do is void.
+// event is an action at a point in time. If do is nil, there is no action.
 type event struct {
 	at time.Time
 	do func()
@@ -126,7 +126,7 @@ type event struct {
 const (
 	leaseTTL   = 10 * time.Second
 	simTimeout = 3 * time.Minute
-	hearing    = time.Second // the longest time until a change is known
+	hearing    = time.Second // the longest time until a server knows a change
 )
 
 // after schedules an action for later.
@@ -141,10 +141,10 @@ func (w *world) between(low, high time.Duration) time.Duration {
 	return low + time.Duration(w.r.Int64N(int64(high-low)+1))
 }
 
-// chance returns true once in n times while things can break.
+// chance returns true once in n times while faults may happen.
 func (w *world) chance(n int) bool { return !w.calm && w.r.IntN(n) == 0 }
 
-// run runs events until done or until the time is over.
+// run runs events until done returns true or the time is over.
 func (w *world) run(until time.Time, done func() bool) {
 	for len(w.violations) == 0 && !done() {
 		next := w.soonest()
@@ -226,7 +226,7 @@ func (w *world) addServer(lrn int) {
 	w.startUpdater(h)
 }
 
-// publish makes the next release known.
+// publish publishes the next release.
 func (w *world) publish() {
 	v := "1.0-" + strconv.Itoa(w.nextRelease)
 	w.nextRelease++

@@ -9,14 +9,14 @@ import (
 	"bijou/updater/record"
 )
 
-// How long something takes before a worker reports it as its activity, and how often it
-// looks whether that has changed.
 const (
-	activityDelay    = time.Second
+	// activityDelay is how long an activity must last before the worker publishes it.
+	activityDelay = time.Second
+	// activityInterval is how often the worker publishes a changed activity.
 	activityInterval = 5 * time.Second
 )
 
-// publishActivity publishes the worker's activity. It ignores failures, since it is called again soon.
+// publishActivity publishes the running task's activity, if it has changed since it was last published.
 func (w *worker) publishActivity(ctx context.Context) {
 	e := w.running
 	j := w.snapshot.Journal
@@ -35,6 +35,7 @@ func (w *worker) publishActivity(ctx context.Context) {
 		return
 	}
 
+	// An error is ignored: publishActivity is soon called again, and then finds that a is not published yet.
 	written, _ := w.claim.PutIf(ctx, keys.Current, w.requestRevision, keys.Activity(w.o.LRN), a)
 	if written {
 		e.published = a

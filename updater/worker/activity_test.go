@@ -15,8 +15,8 @@ import (
 	"bijou/updater/record"
 )
 
-// TestActivity checks that slow work is shown: workers record what they do or wait for, and the records
-// show who waits at a barrier. Finished work is no longer shown.
+// TestActivity checks that slow work is shown. Workers record their activities and waits, and the records
+// show which workers wait at a barrier. Finished work is no longer shown.
 func TestActivity(t *testing.T) {
 	need.Whole(t)
 	overStores(t, func(r *rig) {
@@ -26,7 +26,7 @@ func TestActivity(t *testing.T) {
 			hung[lrn] = &updatertest.Server{Hang: map[string]bool{"etcd/update": true}, Needs: map[string]bool{"etcd": true}}
 		}
 		second := r.T.TempDir()
-		if err := r.worker(2, second, hung[2], Options{})(); err != nil { // it was present and is away
+		if err := r.worker(2, second, hung[2], Options{})(); err != nil { // the worker was present and is now away
 			r.T.Fatal(err)
 		}
 		r.worker(1, r.T.TempDir(), hung[1], Options{})
@@ -58,10 +58,10 @@ func TestActivity(t *testing.T) {
 		r.worker(2, second, hung[2], Options{})
 		has, waits := 1, 2
 		r.Eventually("one waits for the other's turn", func() bool {
-			if is(1, record.WaitTurn, "server 2 has", 2)() {
+			if is(1, record.WaitTurn, "turn of server 2", 2)() {
 				has, waits = 2, 1
 			}
-			return is(waits, record.WaitTurn, "waits for its turn, which server", has)()
+			return is(waits, record.WaitTurn, "waits for its turn; it is the turn of server", has)()
 		})
 		r.Eventually("the other is at it", is(has, "", "rolls etcd"))
 		if s := snapshot(); !slices.Equal(s.ServersAtFault([]int{1, 2}), []int{has}) {

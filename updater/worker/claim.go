@@ -16,42 +16,49 @@ import (
 	"bijou/updater/record"
 )
 
-// claimInterval is how often a worker whose LRN another server has looks at the claim,
-// besides being told.
+// claimInterval is how often a worker checks a claim that another host holds, in addition to watching it.
 const claimInterval = time.Minute
 
-// takeClaim takes the claim of the LRN. It blocks while a different server holds it, since only an operator
-// knows whether that server will come back.
-func takeClaim(ctx context.Context, o Options) (claim *keyspace.Claim, err error) {
-	key := keys.Claim(o.LRN)
-	session := keyspace.NewSharedSession(o.Store, false)
+// takeClaim takes the claim of the LRN. If another host holds the claim, it blocks, since only an operator
+// knows whether that host will come back.
+func takeClaim(ctx context.Context, o Options) (*keyspace.Claim, error) {
+	// The worker announces itself only after this session, in one of its own.
+	const announces = false
+	session := keyspace.NewSharedSession(o.Store, announces)
 	defer endSession(ctx, session)
 	began := time.Now().UTC()
 
-	for said := false; ; {
-		err := retryStore(ctx, func() (err error) {
-			claim, err = o.Store.TakeClaim(ctx,
-				keyspace.ClaimTarget{Key: key, Presence: keys.Presence(o.LRN)}, o.Claimant)
-			return err
-		})
+	alerted := false
+	for {
+		claim, err := o.tryClaim(ctx)
 		if !errors.Is(err, keyspace.ErrClaimed) {
 			return claim, err
 		}
 
-		if !said {
+		if !alerted {
 			if err := o.alertTwin(ctx, err); err != nil {
 				return nil, err
 			}
-			said = true
+			alerted = true
 		}
 		if err := o.publishTwin(ctx, session, began, err); err != nil {
 			return nil, err
 		}
-		o.awaitClaim(ctx, key)
+		o.awaitClaim(ctx, keys.Claim(o.LRN))
 	}
 }
 
-// publishTwin shows others that this worker waits for the claim, as long as it does.
+// tryClaim takes the claim, or returns keyspace.ErrClaimed if another host holds it.
+func (o Options) tryClaim(ctx context.Context) (claim *keyspace.Claim, err error) {
+	target := keyspace.ClaimTarget{Key: keys.Claim(o.LRN), Presence: keys.Presence(o.LRN)}
+	err = retryStore(ctx, func() error {
+		claim, err = o.Store.TakeClaim(ctx, target, o.Claimant)
+		return err
+	})
+	return claim, err
+}
+
+// publishTwin records, under a lease of this process, that this worker waits for the claim.
 func (o Options) publishTwin(ctx context.Context, session *keyspace.SharedSession, began time.Time, why error) error {
 	t := record.Twin{
 		Host:   o.Claimant.Name,
@@ -69,7 +76,7 @@ func (o Options) publishTwin(ctx context.Context, session *keyspace.SharedSessio
 	})
 }
 
-// awaitClaim waits until the claim's key has changed, at most for claimInterval.
+// awaitClaim waits until the claim changes, or for at most claimInterval.
 func (o Options) awaitClaim(ctx context.Context, key string) {
 	ctx, cancel := context.WithTimeout(ctx, claimInterval)
 	defer cancel()
@@ -83,11 +90,11 @@ func (o Options) awaitClaim(ctx context.Context, key string) {
 	}
 }
 
-// alertTwin writes an alert about a host that uses this server's LRN, once for each pair of hosts: their
-// names make the alert's ID.
+// alertTwin writes an alert about a host that uses this server's LRN, once for each pair of hosts, since the
+// alert's ID contains a hash of both.
 func (o Options) alertTwin(ctx context.Context, why error) error {
-	message := fmt.Sprintf("two servers go by LRN %d: %s, which came later, does not work: %v; if the other one is gone for good: neco bootserver remove %d; neco bootserver add %d",
-		o.LRN, cmp.Or(o.Claimant.Name, "another"), why, o.LRN, o.LRN)
+	message := fmt.Sprintf("two hosts claim LRN %d; %s, which started later, stays idle: %v; if the other host is gone for good: neco bootserver remove %d; neco bootserver add %d",
+		o.LRN, cmp.Or(o.Claimant.Name, "the second one"), why, o.LRN, o.LRN)
 	slog.Error(message)
 	o.reportReady()
 

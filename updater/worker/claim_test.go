@@ -14,8 +14,9 @@ import (
 	"bijou/updater/release"
 )
 
-// TestTwins checks two servers with the same LRN. The first works. The second changes nothing and does
-// not register, even after the first is gone, until an operator says so. One alert reports it.
+// TestTwins checks two servers with the same LRN. The first one works. The second server changes nothing and
+// does not register until an operator allows it, even if the first is gone. One alert reports the second
+// server.
 func TestTwins(t *testing.T) {
 	r := newRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))
 	r.manifest = release.Manifest{Components: []release.Component{{Name: "a", Strategy: release.StopAll}}}

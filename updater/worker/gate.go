@@ -2,15 +2,39 @@ package worker
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"bijou/updater/record"
+	"bijou/updater/release"
 )
 
-// nextAtBarrier waits for the gate, and now and then reads the others' records itself, so that no
-// barrier depends on a leader. Before it gives up, because nobody has moved for the time-out, it
-// reads them once more, to report for whom it has waited. While the store was away nobody could
-// write how far they are, so that this time does not count. See docs/dev/stall-detection.md.
+const (
+	// firstLookDelay is the minimum time that a worker waits for the gate before it reads other workers'
+	// records.
+	firstLookDelay = 2 * time.Second
+	// maxLookInterval limits the time between such reads in a long wait.
+	maxLookInterval = 30 * time.Second
+	// lookDelayPerCommit makes that first wait at least this many times as long as the worker's own last
+	// commit took.
+	lookDelayPerCommit = 16
+)
+
+// isBarrierOpen reports whether this server can run its step: the leader has opened the gate, or the records of
+// all servers show that they have reached the step. If it cannot, late lists the servers that are known to be
+// behind.
+func (s Snapshot) isBarrierOpen() (open bool, late []int) {
+	if s.isGateOpen() {
+		return true, nil
+	}
+	late, known := s.lateServers()
+	return known && len(late) == 0, late
+}
+
+// nextAtBarrier waits for the gate. It also reads the others' records at intervals, so that no barrier
+// depends on a leader. If no server has made progress for the timeout, it reads all records once more, and
+// then fails, with the servers for which it has waited. The time of a store outage does not count, since
+// servers could not record their progress. See docs/dev/stall-detection.md.
 func (s Snapshot) nextAtBarrier(now time.Time, late []int) Task {
 	since := latest(s.Status.At, s.StoreBackAt)
 	deadline := latest(since, s.MovedAt).Add(s.Timeout)
@@ -18,7 +42,7 @@ func (s Snapshot) nextAtBarrier(now time.Time, late []int) Task {
 	if expired && len(late) > 0 {
 		return s.failTask(
 			now,
-			fmt.Sprintf("waited %s for server %s to come to step %s",
+			fmt.Sprintf("waited %s for server %s to reach step %s",
 				s.Timeout, record.ListServers(late), s.Status.StepName),
 			late,
 		)
@@ -26,7 +50,7 @@ func (s Snapshot) nextAtBarrier(now time.Time, late []int) Task {
 
 	look := s.nextLook(since)
 	if expired || s.Workers == nil && !now.Before(look) {
-		return Task{Job: Look, Why: "no gate was opened"}
+		return Task{Job: Look, Why: "the leader has not opened the gate of this step"}
 	}
 
 	if deadline.Before(look) {
@@ -40,4 +64,56 @@ func (s Snapshot) isGateOpen() bool {
 	g := s.Gate
 	return g.OpenStep(*s.Current) > 0 && !record.Differ(g.Plan, s.Digests.Plan) &&
 		s.stepNumber(g.StepName, g.Step) >= s.Status.Step
+}
+
+// nextLook returns when a waiting worker next reads the others' records. The interval grows, differs
+// between workers, and is longer if commits are slow, since the gate then also opens later.
+func (s Snapshot) nextLook(since time.Time) time.Time {
+	first := max(firstLookDelay, lookDelayPerCommit*s.CommitTook)
+	first += time.Duration(s.Jitter * float64(first))
+	if s.LookedAt.Before(since) {
+		return since.Add(first)
+	}
+	return s.LookedAt.Add(max(first, min(maxLookInterval, s.LookedAt.Sub(since))))
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// lateServers returns the servers that have not reached the worker's step. known is false if their records
+// were not read.
+func (s Snapshot) lateServers() (late []int, known bool) {
+	if s.Workers == nil {
+		return nil, false
+	}
+
+	for _, lrn := range s.Current.Servers {
+		if w, ok := s.Workers[lrn]; !ok || !s.hasReached(w) {
+			late = append(late, lrn)
+		}
+	}
+
+	return late, true
+}
+
+// Barriers compare steps by name and plans by digest, since the same number can mean a different step in
+// another plan.
+
+// stepNumber returns the number of the named step in the worker's own plan, or 0 if the plan has no such step.
+// If name is "", it returns recorded, since earlier versions recorded only numbers.
+func (s Snapshot) stepNumber(name string, recorded int) int {
+	if name == "" {
+		return recorded
+	}
+	return 1 + slices.IndexFunc(s.Steps, func(step release.Step) bool { return step.Name == name })
+}
+
+// hasReached reports whether the server with that record has come to the worker's step.
+func (s Snapshot) hasReached(w record.Status) bool {
+	return w.IsFor(*s.Current) && !record.Differ(w.Plan, s.Digests.Plan) &&
+		(w.Finished || s.stepNumber(w.StepName, w.Step) >= s.Status.Step)
 }

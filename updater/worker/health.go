@@ -12,22 +12,22 @@ import (
 	"bijou/updater/release"
 )
 
-// healthMemory remembers how components were, since one look tells little: a service is restarted, or
-// takes its time to be well.
+// healthMemory remembers the health of components between checks. A single check is not enough, since a
+// service may just be restarting or be slow to start.
 type healthMemory struct {
-	request    int // the last update, after which they were looked at
+	request    int // the ID of the last update, after which the components were checked
 	components map[string]*componentHealth
 }
 
 type componentHealth struct {
 	wasWell bool
-	isIll   bool      // it counts as ill until it is well
-	looks   int       // in a row at which something was the matter
-	since   time.Time // the first of them
+	isIll   bool      // the component counts as ill until a check finds it healthy
+	looks   int       // the number of consecutive checks that found a problem
+	since   time.Time // the time of the first of these checks
 }
 
-// recallHealth reads which components the previous worker found ill. Without that, this worker would count
-// them as healthy until it has looked.
+// recallHealth reads which components the previous worker found ill. Otherwise this worker would count them
+// as healthy until its first checks.
 func (w *worker) recallHealth(ctx context.Context) (*healthMemory, error) {
 	h := &healthMemory{components: map[string]*componentHealth{}}
 	var before *record.Inventory
@@ -49,7 +49,7 @@ func (w *worker) recallHealth(ctx context.Context) (*healthMemory, error) {
 	return h, nil
 }
 
-// begin forgets the components' health during a former update.
+// begin forgets the health of the components if it was recorded before the last update.
 func (h *healthMemory) begin(request int) {
 	if h.request != request {
 		h.request = request
@@ -57,13 +57,13 @@ func (h *healthMemory) begin(request int) {
 	}
 }
 
-// minIllLooks is at how many looks in a row something is the matter with a component that was well before
-// it counts as ill.
+// minIllLooks is the number of consecutive checks with a problem after which a previously healthy component
+// counts as ill.
 const minIllLooks = 2
 
-// note takes the result of a look, and adds it to the inventory if it counts. A component that was healthy,
-// and does not run or has lost its files, counts as ill at the second look. Otherwise it may still be
-// starting, and counts as ill after the time that its manifest gives it.
+// note records the result of a check in the memory, and adds it to the inventory if it counts. A component
+// that was healthy, and no longer runs or has lost files, counts as ill after minIllLooks checks. Any other
+// component may still be starting. It counts as ill only after the start time in its manifest.
 func (h *healthMemory) note(i *record.Inventory, c release.Component, ill error, runs bool) {
 	m := h.components[c.Name]
 	if m == nil {

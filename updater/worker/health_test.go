@@ -18,13 +18,13 @@ import (
 	"bijou/updater/release"
 )
 
-// TestHealthMemory checks when a troubled component counts as ill. Each letter is a look, one minute
-// after the previous one: w is well, d is down, and s runs with a failing check.
+// TestHealthMemory checks when a component with a problem counts as ill. Each letter is a check, one minute
+// after the previous one: w is healthy, d is down, and s is running with a failing health check.
 func TestHealthMemory(t *testing.T) {
 	for what, tt := range map[string]struct {
-		before bool // the previous worker has found it ill
+		before bool // set if the previous worker has found it ill
 		looks  string
-		want   string // for each look: . is well, i is ill, ? is unknown
+		want   string // the result of each check: . is healthy, i is ill, ? is unknown
 	}{
 		"well":                        {false, "www", "..."},
 		"restarted":                   {false, "wdw", "..."},
@@ -72,8 +72,8 @@ func TestHealthMemory(t *testing.T) {
 	}
 }
 
-// TestIllInventory checks that a worker records an ill component once, and that its successor continues
-// from there. A different reason alone does not cause an immediate write.
+// TestIllInventory checks that a worker records an ill component once, and that its successor continues from
+// that record. If only the reason changes, the worker does not write it immediately.
 func TestIllInventory(t *testing.T) {
 	overStores(t, func(r *rig) {
 		r.manifest = plan()
@@ -111,7 +111,7 @@ func TestIllInventory(t *testing.T) {
 			r.T.Errorf("it has written again: %+v", now)
 		}
 
-		// The successor has seen no well component, and must not record one.
+		// The successor has not seen the component well, and must not record that it is.
 		if err := stop(); err != nil {
 			r.T.Fatal(err)
 		}

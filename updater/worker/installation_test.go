@@ -9,7 +9,7 @@ import (
 	"bijou/updater/record"
 )
 
-// TestMendsFirst checks that a server starts nothing until it has finished an earlier installation.
+// TestMendsFirst checks that a worker starts no component until it has finished an earlier installation.
 func TestMendsFirst(t *testing.T) {
 	need.Whole(t)
 	overStoresAndTime(t, func(r *rig) {

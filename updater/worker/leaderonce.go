@@ -14,12 +14,12 @@ import (
 	"bijou/updater/release"
 )
 
-// runLeaderOnce brings a component's contents, or waits until a different server has. The servers campaign for a
-// leader, so that only one of them brings the contents.
+// runLeaderOnce delivers a component's contents, or waits until another server has delivered them. The
+// servers elect a leader, so that only one of them delivers the contents.
 func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r record.Request) error {
 	var lead *keyspace.Leadership
 	defer func() { resignLeadership(ctx, lead) }()
-	doing := activity.Begin(ctx, "brings the contents of %s", c.Name)
+	doing := activity.Begin(ctx, "uploads the contents of %s", c.Name)
 	defer doing.End()
 
 	for {
@@ -39,15 +39,15 @@ func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r recor
 			return nil
 		case MoveAbort:
 			failed := d.Contents.Server
-			err := fmt.Errorf("server %d has failed to bring the contents: %s", failed, d.Contents.Message)
+			err := fmt.Errorf("server %d has failed to upload the contents: %s", failed, d.Contents.Message)
 			return faultError{error: err, servers: []int{failed}}
 		case MoveGo:
 			err = w.bringContents(ctx, c, r, lead)
 		case MoveTake:
 			resignLeadership(ctx, lead)
-			doing.Wait(record.WaitContents, nil, "waits for the server that brings the contents of "+c.Name)
+			doing.Wait(record.WaitContents, nil, "waits for the server that uploads the contents of "+c.Name)
 			lead, err = w.campaign(ctx, c, revision)
-			doing.Say("brings the contents of %s", c.Name)
+			doing.Say("uploads the contents of %s", c.Name)
 		}
 		if err != nil {
 			return err
@@ -55,17 +55,19 @@ func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r recor
 	}
 }
 
-// resignLeadership lets the next worker be elected at once, also when ctx is done.
+// resignLeadership resigns, so that the next worker is elected at once, even if ctx is done.
 func resignLeadership(ctx context.Context, l *keyspace.Leadership) {
 	if l == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updater.ShutdownTimeout)
 	defer cancel()
-	_ = l.Resign(ctx) // else it ends with the session
+	// A leadership that cannot be resigned ends with the session.
+	_ = l.Resign(ctx)
 }
 
-// readContents reads the record of the component's contents into d, and the revision of the view.
+// readContents reads the record of the component's contents into d, and returns the revision at which it
+// was read.
 func (w *worker) readContents(ctx context.Context, c release.Component, d *OnceSnapshot) (revision int64, err error) {
 	err = retryStore(ctx, func() error {
 		return w.o.Store.View(ctx, func(v *keyspace.View) (err error) {
@@ -80,8 +82,8 @@ func (w *worker) readContents(ctx context.Context, c release.Component, d *OnceS
 	return revision, err
 }
 
-// bringContents brings a component's contents, and writes the result unless it was cancelled. It returns
-// errStale if the request has changed.
+// bringContents delivers a component's contents, and writes the result unless the task was cancelled. It
+// returns errStale if the request has changed.
 func (w *worker) bringContents(
 	ctx context.Context,
 	c release.Component,
@@ -113,13 +115,15 @@ func (w *worker) bringContents(
 		})
 	})
 	if errors.Is(err, keyspace.ErrSessionLost) {
-		return nil // another leads now, or this worker does again
+		// The caller reads the result again, and campaigns again if there is no result.
+		return nil
 	}
 
 	return errors.Join(failure, err)
 }
 
-// campaign blocks until this worker is elected; it returns nil when there may be a result.
+// campaign blocks until this worker is elected. It returns nil if the record of the contents has changed,
+// or the session was lost, so that the caller must read the record again.
 func (w *worker) campaign(ctx context.Context, c release.Component, revision int64) (*keyspace.Leadership, error) {
 	s, err := w.process.AnnouncedSession(ctx)
 	if err != nil {
@@ -131,7 +135,7 @@ func (w *worker) campaign(ctx context.Context, c release.Component, revision int
 	var watching sync.WaitGroup
 	watching.Go(func() {
 		defer cancel()
-		// Whatever it says, one looks.
+		// Any result ends the campaign, and the caller then reads the record.
 		_ = w.o.Store.Await(race, revision, keyspace.Exactly(keys.Contents(c.Contents.Key)))
 	})
 
@@ -151,15 +155,17 @@ func (w *worker) campaign(ctx context.Context, c release.Component, revision int
 	return nil, updater.AwaitRetry(ctx, err)
 }
 
-// OnceSnapshot has what a worker knows in a step that one server does for all.
+// OnceSnapshot is the state on which a worker's next move depends, in a step that one server runs on behalf
+// of all.
 type OnceSnapshot struct {
-	Version  string           // the request's
+	Version  string           // the version of the request
 	Plan     string           // the digest of the worker's plan
-	Contents *record.Contents // the result; nil: none
-	Leads    bool             // this worker was elected to do it
+	Contents *record.Contents // the recorded result, or nil
+	Leads    bool             // this worker was elected to deliver the contents
 }
 
-// NextOnce decides the next move in such a step. MoveTake campaigns.
+// NextOnce decides on the next move in a step that one server runs on behalf of all. MoveTake means to
+// campaign.
 func NextOnce(d OnceSnapshot) Move {
 	decided := d.Contents != nil && release.Same(d.Contents.Version, d.Version) &&
 		!record.Differ(d.Contents.Plan, d.Plan)

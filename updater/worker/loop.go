@@ -18,35 +18,40 @@ import (
 	"bijou/updater/release"
 )
 
-// Options configure one server's worker.
+// Options are the settings of one server's worker.
 type Options struct {
 	Store    *keyspace.Space
 	LRN      int
-	Version  string // of this program
+	Version  string // the version of this program
 	Manifest release.Manifest
-	Dir      string // its folder on the disk
+	Dir      string // the worker's directory on the disk
 	Server   Server
-	Sums     string // the digest of the SHA256SUMS that this program was installed by; "": not known
-	Package  string // how releases come to the server, as a release.Package says it; "": not known
-	// Install downloads a request's release, and puts it in this program's place.
+	// Sums is the digest of the SHA256SUMS with which this program was installed, or "" if it is unknown.
+	Sums string
+	// Package is the form and architecture of the server's packages, as a release.Package, or "" if they are
+	// unknown.
+	Package string
+	// Install downloads a request's release, and replaces this program with it.
 	Install func(ctx context.Context, r record.Request, c record.Config) error
-	// FinishInstallation finishes what an installation has left half-way on this server. No task is
-	// begun meanwhile, for a minute at most. May be nil.
+	// FinishInstallation completes an interrupted installation on this server. No task begins until it
+	// returns, or until a minute has passed. It can be nil.
 	FinishInstallation func(ctx context.Context) error
-	Metrics            *metrics.Registry // may be nil
-	Ready              func()            // called once it works as its LRN, or was refused; may be nil
+	Metrics            *metrics.Registry // can be nil
+	// Ready is called once the worker works under its LRN, or is refused because another host does. It can be
+	// nil.
+	Ready func()
 
-	Claimant keyspace.Claimant // this process, for the claim of its LRN
+	Claimant keyspace.Claimant // identifies this process for the claim of its LRN
 }
 
 func (o Options) digests() record.Digests {
 	return record.Digests{Sums: o.Sums, Plan: o.Manifest.Digest}
 }
 
-// ErrHandOver is returned by Run when it has installed another version, which is to take its place.
-var ErrHandOver = errors.New("another version is installed")
+// ErrHandOver is returned by [Run] after it has installed a different version, which must take over.
+var ErrHandOver = errors.New("a different version is installed")
 
-// worker does what NextTask decides.
+// worker carries out the tasks that NextTask chooses.
 type worker struct {
 	o        Options
 	clock    clock.Clock
@@ -56,28 +61,28 @@ type worker struct {
 
 	claim   *keyspace.Claim
 	process *keyspace.SharedSession
-	ready   sync.Once // it has said that it works
+	ready   sync.Once // guards the call of Options.Ready
 
 	requestRevision int64 // the revision at which the current request was written
 	readRevision    int64 // the revision at which that request was read
-	late            []int // the servers that were late at the last look
+	late            []int // the servers that were late when their records were last read
 
-	surveyInterval atomic.Int64 // as configured; 0 until that is known
-	// storeBackAt is when the store last came back, or nil if it was never away. Each part of the worker notices
-	// an outage at its own time.
+	surveyInterval atomic.Int64 // the configured interval, or 0 until it is read
+	// storeBackAt is when the last outage of the store ended, or nil if there was none. Any goroutine of the
+	// worker may notice an outage first.
 	storeBackAt atomic.Pointer[time.Time]
 
-	resting atomic.Bool // it has seen that no update runs
-	// finishedRequest is the last request, if this worker has done its part of it, or 0.
+	resting atomic.Bool // set if no update runs
+	// finishedRequest is the ID of the last request if this worker has done its part of that request, and 0
+	// otherwise.
 	finishedRequest  atomic.Int64
-	installationDone chan struct{} // closed once no installation is half-way, as far as that can be helped
-	running          *runningTask  // nil: nothing runs
+	installationDone chan struct{} // closed after FinishInstallation
+	running          *runningTask  // nil if no task runs
 }
 
-// Run does the server's part in updates until ctx is done, or returns ErrHandOver
-// when it has installed another version. It waits for a store that is away. Where another
-// server works as that LRN, or did last, it does nothing, and waits for an operator; when
-// its claim is taken it returns keyspace.ErrClaimLost.
+// Run does the server's part of updates until ctx is done. It returns ErrHandOver if it has installed a
+// different version. It waits while the store cannot be reached. If another host works under the LRN in o, or
+// was the last to do so, Run waits for an operator. It returns keyspace.ErrClaimLost if its claim is taken.
 func Run(ctx context.Context, o Options) error { return runWorker(ctx, o, clock.New()) }
 
 // runWorker locks the worker's directory, takes the server's claim, and works until ctx is done or the
@@ -99,9 +104,11 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 		return unlessDone(ctx, err)
 	}
 
+	// keepPresence announces the worker, so campaigns wait for that.
+	const announces = true
 	w := &worker{
 		claim:            claim,
-		process:          keyspace.NewSharedSession(o.Store, true),
+		process:          keyspace.NewSharedSession(o.Store, announces),
 		o:                o,
 		clock:            c,
 		installationDone: make(chan struct{}),
@@ -117,12 +124,12 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 		Jitter:  rand.Float64(),
 	}
 
-	// The other workers' records are not watched: each of N workers would get N events a step.
+	// The other workers' records are not watched, since each of N workers would get N events per step.
 	w.feed = updater.NewChangeFeed(o.Store, keys.Current, keys.Gate, keys.AllConfig)
 	return w.run(ctx)
 }
 
-// run runs all parts of the worker, and ends all of them when one ends.
+// run runs all parts of the worker. If one part ends, it ends the others.
 func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -147,7 +154,7 @@ func (w *worker) run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// loop runs the worker: it refreshes the snapshot, asks for the next task, and executes it.
+// loop is the worker's main loop. It refreshes the snapshot, decides on the next task, and carries it out.
 func (w *worker) loop(ctx context.Context) error {
 	defer w.stopTask()
 
@@ -176,7 +183,7 @@ func unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
-// execute does the task, or starts it. Then it waits for a change.
+// execute carries out a short task, or starts a long one. Then it waits for a change.
 func (w *worker) execute(ctx context.Context, t Task) error {
 	measureSnapshot(w.o.Metrics, w.snapshot)
 
@@ -188,14 +195,14 @@ func (w *worker) execute(ctx context.Context, t Task) error {
 	case Install, RunStep:
 		return w.startTask(ctx, t)
 	case Cancel:
-		slog.Info("cancels what it does", "why", t.Why)
+		slog.Info("cancels its current task", "why", t.Why)
 		w.running.cancel()
 	}
 
 	return w.wait(ctx, t.Until)
 }
 
-// wait waits until the time, a change in the store, or the end of the running task.
+// wait returns at the given time, after a change in the store, or when the running task ends.
 func (w *worker) wait(ctx context.Context, at time.Time) error {
 	if w.running != nil && (at.IsZero() || w.running.publishAt.Before(at)) {
 		at = w.running.publishAt
@@ -222,8 +229,7 @@ func (w *worker) wait(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// errStale is the error of a commit when the store holds another request than the worker
-// has decided on.
+// errStale is returned by a commit if the store no longer holds the request on which the decision was based.
 var errStale = errors.New("the request has changed")
 
 // checkUnchanged returns errStale if the current update is no longer r.
@@ -239,14 +245,15 @@ func checkUnchanged(v *keyspace.View, r record.Request) error {
 	return nil
 }
 
-// writeStatus commits the worker's record, as long as its request runs. It first assumes that the request
-// has not changed since it was read, which saves reading it again. The record has the time of the commit
-// and not of the decision, since the store can be away in between.
+// writeStatus commits the worker's record if its request is still running. It first assumes that the request
+// has not changed, which saves reading it again. The record's time is that of the commit and not of the
+// decision, since an outage of the store may come between the two.
 func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
-	s.Message = record.Shorten(s.Message, record.MaxMessage) // a longer one might never be committed
+	// A longer message could exceed the limits of a transaction, so that the record could never be committed.
+	s.Message = record.Shorten(s.Message, record.MaxMessage)
 	began := time.Now()
 
-	err := w.retryStore(ctx, func() error {
+	err := w.retryNotingOutage(ctx, func() error {
 		s.At = w.clock.Now()
 		written, err := w.claim.PutIf(ctx, keys.Current, w.requestRevision, keys.Worker(w.o.LRN), s)
 		if written || err != nil {
@@ -274,9 +281,10 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 		return err
 	}
 
-	slog.Info("comes to a step",
+	slog.Info("reaches a step",
 		"version", s.Version, "step", s.Step, "name", s.StepName, "finished", s.Finished, "error", s.Message)
-	s.At = w.clock.Now() // the store may have taken its time
+	// The commit may have taken a long time.
+	s.At = w.clock.Now()
 	w.snapshot.CommitTook = max(time.Since(began), w.snapshot.CommitTook/2)
 	w.snapshot.Status = &s
 

@@ -32,7 +32,7 @@ func plan() release.Manifest {
 	}}
 }
 
-// TestFleetOfWorkers checks that three servers go through all strategies in step.
+// TestFleetOfWorkers checks that three servers carry out all strategies step by step together.
 func TestFleetOfWorkers(t *testing.T) {
 	need.Whole(t)
 	overStoresAndTime(t, func(r *rig) {
@@ -56,7 +56,7 @@ func TestFleetOfWorkers(t *testing.T) {
 					down++
 					most = max(most, down)
 					mu.Unlock()
-					r.rest() // time in which another could come
+					r.rest() // time in which another step could begin
 					mu.Lock()
 					down--
 				}
@@ -156,7 +156,7 @@ func TestFailure(t *testing.T) {
 	})
 }
 
-// TestHandOver checks that an old worker installs the release and its successor goes on.
+// TestHandOver checks that an old worker installs the release, and that its successor continues.
 func TestHandOver(t *testing.T) {
 	need.Whole(t)
 	overStores(t, func(r *rig) {
@@ -180,8 +180,8 @@ func TestHandOver(t *testing.T) {
 	})
 }
 
-// TestNoGate checks that workers look for themselves if no leader opens gates, even if their clocks are
-// an hour off either way.
+// TestNoGate checks that workers read each other's records if no leader opens gates, even if their clocks
+// are an hour off in either direction.
 func TestNoGate(t *testing.T) {
 	need.Whole(t)
 	overStores(t, func(r *rig) {
@@ -205,8 +205,8 @@ func TestNoGate(t *testing.T) {
 	})
 }
 
-// TestLookAtTheLate checks that a worker that waits for a late one reads only that one's record, until
-// it has come or it is time to name it as late.
+// TestLookAtTheLate checks that a worker that waits for a late one reads only that worker's record. It
+// reads all records once the late one has arrived, or the timeout is over.
 func TestLookAtTheLate(t *testing.T) {
 	r := newRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))
 	w := &worker{o: Options{Store: r.Store, LRN: 1}, claim: r.claim(1), clock: clock.New()}
@@ -249,7 +249,7 @@ func TestLookAtTheLate(t *testing.T) {
 	look("4 has come", 5)
 }
 
-// TestOneWorkerAFolder checks that a second worker in the same directory is refused.
+// TestOneWorkerAFolder checks that only one worker can use a directory at a time.
 func TestOneWorkerAFolder(t *testing.T) {
 	r := newRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))
 	r.manifest = plan()
@@ -260,6 +260,6 @@ func TestOneWorkerAFolder(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		err := Run(ctx, Options{Store: r.Open(), LRN: 1, Version: "1.1", Dir: dir, Server: &updatertest.Server{}, Manifest: r.manifest})
-		return err != nil && strings.Contains(err.Error(), "another worker works there")
+		return err != nil && strings.Contains(err.Error(), "another worker uses it")
 	})
 }

@@ -2,7 +2,7 @@ package worker
 
 import "bijou/state/metrics"
 
-// docs/how-to/watch-it.md says what each metric is.
+// docs/how-to/watch-it.md describes each metric.
 const (
 	stepMetric  = "neco_worker_step"
 	busyMetric  = "neco_worker_busy"

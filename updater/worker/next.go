@@ -9,45 +9,36 @@ import (
 	"bijou/updater/release"
 )
 
-// Job names what a Task does.
+// Job is the kind of a Task.
 type Job string
 
 // The jobs of a worker.
 const (
-	Idle    Job = "idle"    // until something changes, or the time has come
-	Cancel  Job = "cancel"  // end what it is doing at the next safe point
-	Write   Job = "write"   // commit its record; that is how it comes to a step
-	Look    Job = "look"    // look at other workers' records: a few, or all, or none if too soon
+	Idle    Job = "idle"    // wait until something changes, or until a given time
+	Cancel  Job = "cancel"  // end the running task at the next safe point
+	Write   Job = "write"   // commit the worker's record, for example to enter a step
+	Look    Job = "look"    // read records of other workers, a few or all
 	Install Job = "install" // install the request's version, and hand over to it
 	RunStep Job = "run"     // run the step
 )
 
-// Task is the one thing that a worker does next. Install and RunStep are written to the Journal
-// before and after. Write is conditional on the snapshot's request being current and not stopped.
+// Task is a worker's next action. The Journal is written before and after an Install or RunStep. A Write is
+// conditional on the snapshot's request still being current and not stopped.
 type Task struct {
 	Job     Job
 	Until   time.Time // Idle only
 	Why     string
 	Step    release.Step  // RunStep
 	Version string        // Install
-	Journal Journal       // Install, RunStep: what to write on the disk first
+	Journal Journal       // Install, RunStep: written to the disk first
 	Status  record.Status // Write
 }
 
-// How long a worker waits for the gate before it reads the others' records, and how
-// seldom it does so in a long wait.
-const (
-	firstLookDelay  = 2 * time.Second
-	maxLookInterval = 30 * time.Second
-	// lookDelayPerCommit is that time, in what the worker's own commit of its record took.
-	lookDelayPerCommit = 16
-)
-
-// NextTask decides the worker's next task. It is pure: all that it knows is in the snapshot.
+// NextTask decides on the worker's next task. It is a pure function of the snapshot and the time.
 func NextTask(s Snapshot, now time.Time) Task {
 	switch {
 	case s.Busy && (!s.takesPart() || !s.isOwnJournal(s.Journal) || s.Current.Attempt != s.Journal.Attempt):
-		return Task{Job: Cancel, Why: "the update was stopped"}
+		return Task{Job: Cancel, Why: "the update has been stopped"}
 	case s.Busy:
 		return Task{Job: Idle, Why: s.Journal.Name + " runs"}
 	}
@@ -67,7 +58,7 @@ func NextTask(s Snapshot, now time.Time) Task {
 	case !s.isInstalled():
 		return s.nextInstall(now)
 	case s.planDiffers():
-		return s.failTask(now, fmt.Sprintf("the digest of this server's plan is %s, and that of release %s is %s: its package brings another %s than the release says",
+		return s.failTask(now, fmt.Sprintf("this server's plan has digest %s, but release %s has %s: the package contains a different %s",
 			record.ShortDigest(s.Digests.Plan), s.Current.Version, record.ShortDigest(s.Current.Plan), release.ManifestFile), nil)
 	case s.Status.Step == 0:
 		return s.writeTask(now, s.recordAt(1))
@@ -81,8 +72,8 @@ func (s Snapshot) takesPart() bool {
 	return r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, s.LRN)
 }
 
-// isInstalled reports whether this worker has the request's version, and was installed from its bytes. If
-// those are unknown, its plan decides.
+// isInstalled reports whether this worker has the request's version, and was installed from the request's
+// files. If the digests of its files are unknown, its plan decides.
 func (s Snapshot) isInstalled() bool {
 	if s.Digests.Sums == "" && s.planDiffers() && !(s.isJournaled(0) && s.Journal.Phase == Done) {
 		return false
@@ -92,8 +83,8 @@ func (s Snapshot) isInstalled() bool {
 
 func (s Snapshot) planDiffers() bool { return record.Differ(s.Digests.Plan, s.Current.Plan) }
 
-// joinRequest returns the worker's first record of this attempt. The worker continues where its former
-// record or its journal ends.
+// joinRequest returns the task that writes the worker's first record of this attempt. The worker continues
+// where its previous record or its journal ends.
 func (s Snapshot) joinRequest(now time.Time) Task {
 	w := s.recordAt(0)
 	if s.isInstalled() && !s.planDiffers() {
@@ -132,8 +123,8 @@ func (s Snapshot) recordAt(step int) record.Status {
 	return w
 }
 
-// HandOverRecord returns the record that the worker writes once it has installed the request's
-// version; nil if nobody waits for that.
+// HandOverRecord returns the record that the worker writes once it has installed the request's version. It
+// returns nil if the worker is not part of a request.
 func (s Snapshot) HandOverRecord() *record.Status {
 	if s.Current == nil || s.Status == nil || !s.Status.IsFor(*s.Current) ||
 		s.Status.Attempt != s.Current.Attempt {
@@ -150,8 +141,8 @@ func (s Snapshot) writeTask(now time.Time, w record.Status) Task {
 	return Task{Job: Write, Status: w, Why: w.StepName}
 }
 
-// failTask records why the worker cannot go on; waitedFor are the servers at fault, nil
-// if it is itself.
+// failTask returns the task that records why the worker cannot continue. waitedFor are the servers at fault,
+// or nil if this server is at fault.
 func (s Snapshot) failTask(now time.Time, message string, waitedFor []int) Task {
 	w := *s.Status
 	w.Error = true
@@ -160,8 +151,9 @@ func (s Snapshot) failTask(now time.Time, message string, waitedFor []int) Task 
 	return s.writeTask(now, w)
 }
 
-// nextInstall installs the request's version. The worker ends after that, and its successor takes over. If
-// the worker still runs after record.HandOverTimeout, it reports that no successor has come.
+// nextInstall returns the task that installs the request's version. After the installation, the worker
+// exits and its successor takes over. If the worker is still running after record.HandOverTimeout, it
+// reports that no successor has started.
 func (s Snapshot) nextInstall(now time.Time) Task {
 	j := s.Journal
 	switch {
@@ -186,7 +178,8 @@ func (s Snapshot) nextInstall(now time.Time) Task {
 	}
 }
 
-// nextStep runs the worker's step once all other servers have come to it. Then it goes on to the next step.
+// nextStep returns the task that runs the worker's step once all other servers have reached that step, and
+// then the task that continues with the next step.
 func (s Snapshot) nextStep(now time.Time) Task {
 	number := s.Status.Step
 	if number > len(s.Steps) {
@@ -201,10 +194,8 @@ func (s Snapshot) nextStep(now time.Time) Task {
 		return s.advance(now)
 	}
 
-	if !s.isGateOpen() {
-		if late, known := s.lateServers(); !known || len(late) > 0 {
-			return s.nextAtBarrier(now, late)
-		}
+	if open, late := s.isBarrierOpen(); !open {
+		return s.nextAtBarrier(now, late)
 	}
 
 	return Task{Job: RunStep, Step: step, Journal: s.newJournal(now, number, step.Name), Why: step.Name}
@@ -222,9 +213,9 @@ func (s Snapshot) advance(now time.Time) Task {
 	return s.writeTask(now, w)
 }
 
-// isJournaled reports whether the journal is about that step of this request. A failure counts only in its
-// own attempt, since a retry runs the step again. So does an installation: that this worker still runs
-// shows that it had no effect.
+// isJournaled reports whether the journal belongs to the given step of this request. A failure counts only in
+// its own attempt, since a retry runs the step again. The same is true of an installation, since an
+// installation had no effect if this worker is still running.
 func (s Snapshot) isJournaled(step int) bool {
 	j := s.Journal
 	if !s.isOwnJournal(j) || j.Step != step || j.Phase == "" {
@@ -234,7 +225,7 @@ func (s Snapshot) isJournaled(step int) bool {
 	return !passing || j.Attempt == s.Current.Attempt
 }
 
-// newJournal returns the journal of a task that begins.
+// newJournal returns the journal of a task that is about to begin.
 func (s Snapshot) newJournal(now time.Time, step int, name string) Journal {
 	return Journal{
 		Request: s.Current.ID,
@@ -247,58 +238,7 @@ func (s Snapshot) newJournal(now time.Time, step int, name string) Journal {
 	}
 }
 
-// lateServers returns the servers that have not come to the worker's step yet. known is false if their
-// records were not read.
-func (s Snapshot) lateServers() (late []int, known bool) {
-	if s.Workers == nil {
-		return nil, false
-	}
-
-	for _, lrn := range s.Current.Servers {
-		if w, ok := s.Workers[lrn]; !ok || !s.hasReached(w) {
-			late = append(late, lrn)
-		}
-	}
-
-	return late, true
-}
-
-func latest(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
-// nextLook returns when a waiting worker reads the others' records next. It looks ever more seldom, at a
-// different time than other workers, and later if commits are slow, since the gate then is, too.
-func (s Snapshot) nextLook(since time.Time) time.Time {
-	first := max(firstLookDelay, lookDelayPerCommit*s.CommitTook)
-	first += time.Duration(s.Jitter * float64(first))
-	if s.LookedAt.Before(since) {
-		return since.Add(first)
-	}
-	return s.LookedAt.Add(max(first, min(maxLookInterval, s.LookedAt.Sub(since))))
-}
-
 func (s Snapshot) skipsStep(step release.Step) bool {
 	r := s.Current
 	return r.Repair && len(r.Components) > 0 && !slices.Contains(r.Components, step.Component.Name)
-}
-
-// A barrier compares steps by their names and plans by their digests: a number alone is
-// another step in another plan.
-
-// stepNumber returns the number that the step of that name has in the worker's own plan; 0 if
-// that has no such step. Former versions record numbers only.
-func (s Snapshot) stepNumber(name string, recorded int) int {
-	if name == "" {
-		return recorded
-	}
-	return 1 + slices.IndexFunc(s.Steps, func(step release.Step) bool { return step.Name == name })
-}
-
-func (s Snapshot) hasReached(w record.Status) bool {
-	return w.IsFor(*s.Current) && !record.Differ(w.Plan, s.Digests.Plan) &&
-		(w.Finished || s.stepNumber(w.StepName, w.Step) >= s.Status.Step)
 }

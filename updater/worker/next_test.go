@@ -11,7 +11,7 @@ import (
 	"bijou/updater/release"
 )
 
-// seated returns the snapshot of worker 2 of version 1.1, which has reached a step of request.
+// seated returns the snapshot of worker 2, which runs version 1.1 and has reached that step of the request.
 func seated(step int, change func(*Snapshot)) Snapshot {
 	w := came(step)
 	w.At = t0()
@@ -28,7 +28,7 @@ func seated(step int, change func(*Snapshot)) Snapshot {
 	return s
 }
 
-// did returns a journal of request.
+// did returns a journal about the request.
 func did(step int, phase string) Journal {
 	return Journal{Request: 4, Started: t0(), Attempt: 1, Step: step, Phase: phase, Message: "broken", At: t0()}
 }
@@ -41,7 +41,7 @@ func TestNextTask(t *testing.T) {
 		s     Snapshot
 		after time.Duration
 		job   Job
-		until time.Duration // after t0; 0 for no time
+		until time.Duration // the time after t0, or 0 for none
 		why   string
 	}{
 		{"no request", seated(2, func(s *Snapshot) { s.Current = nil }), 0, Idle, 0, "nothing to do"},
@@ -63,14 +63,14 @@ func TestNextTask(t *testing.T) {
 		{"no gate yet", seated(2, nil), 0, Idle, firstLookDelay, "waiting"},
 		{"the gate", seated(2, func(s *Snapshot) { s.Gate = opened(2) }), 0, RunStep, 0, "a/update"},
 		{"the gate of the step before", seated(2, func(s *Snapshot) { s.Gate = opened(1) }), 0, Idle, firstLookDelay, "waiting"},
-		{"no gate for long", seated(2, nil), firstLookDelay, Look, 0, "no gate"},
+		{"no gate for long", seated(2, nil), firstLookDelay, Look, 0, "has not opened the gate"},
 		{"it looks, and all are there", seated(2, func(s *Snapshot) { s.Workers = three }), firstLookDelay, RunStep, 0, "a/update"},
 		{"it looks, and one is not", seated(2, func(s *Snapshot) { s.Workers, s.LookedAt = two, t0().Add(firstLookDelay) }), firstLookDelay, Idle, 2 * firstLookDelay, "waiting"},
 		{"it looks ever more seldom", seated(2, func(s *Snapshot) { s.LookedAt = t0().Add(10 * time.Minute) }), 10 * time.Minute, Idle, 10*time.Minute + maxLookInterval, "waiting"},
 		{"its commit took long, so that the gate will", seated(2, func(s *Snapshot) { s.CommitTook = time.Second }), firstLookDelay, Idle, lookDelayPerCommit * time.Second, "waiting"},
 		{"they do not all look at once", seated(2, func(s *Snapshot) { s.Jitter = 0.5 }), firstLookDelay, Idle, firstLookDelay * 3 / 2, "waiting"},
 		{"it looked at the step before", seated(2, func(s *Snapshot) { s.LookedAt = t0().Add(-time.Second) }), 0, Idle, firstLookDelay, "waiting"},
-		{"the time is over", seated(2, func(s *Snapshot) { s.LookedAt = t0().Add(time.Hour - time.Second) }), time.Hour, Look, 0, "no gate"},
+		{"the time is over", seated(2, func(s *Snapshot) { s.LookedAt = t0().Add(time.Hour - time.Second) }), time.Hour, Look, 0, "has not opened the gate"},
 		{"the time is over, one is not there", seated(2, func(s *Snapshot) { s.Workers = two }), time.Hour, Write, 0, "a/update"},
 		{"the time is over, all are there", seated(2, func(s *Snapshot) { s.Workers = three }), time.Hour, RunStep, 0, "a/update"},
 
@@ -120,7 +120,7 @@ func TestNextTask(t *testing.T) {
 	}
 }
 
-// TestRecords checks what a worker records.
+// TestRecords checks the records that a worker writes.
 func TestRecords(t *testing.T) {
 	now := t0().Add(time.Hour)
 	status := func(step int, name string, change func(*record.Status)) record.Status {
@@ -148,7 +148,7 @@ func TestRecords(t *testing.T) {
 		{"waited too long", seated(2, func(s *Snapshot) {
 			s.Workers = map[int]record.Status{1: came(1), 2: came(2)}
 		}), status(2, "a/update", func(s *record.Status) {
-			s.Error, s.Message, s.WaitedFor = true, "waited 1h0m0s for server 1 and 10 to come to step a/update", []int{1, 10}
+			s.Error, s.Message, s.WaitedFor = true, "waited 1h0m0s for server 1 and 10 to reach step a/update", []int{1, 10}
 		})},
 	}
 	for _, tt := range tests {
@@ -230,7 +230,7 @@ func TestNextOnce(t *testing.T) {
 	}
 }
 
-// TestLooked checks when others have last moved, as a waiting worker observes it.
+// TestLooked checks the time at which a waiting worker has last observed progress of other workers.
 func TestLooked(t *testing.T) {
 	s := seated(2, nil)
 	look := func(after time.Duration, steps ...int) time.Time {

@@ -10,7 +10,7 @@ import (
 	"bijou/updater/record"
 )
 
-// TestMemberWaits checks the reason that a worker gives for waiting at a rolling component.
+// TestMemberWaits checks the reason that a worker reports for its wait at a rolling component.
 func TestMemberWaits(t *testing.T) {
 	ill := map[int]error{10: errors.New("it does not answer: connection refused")}
 	for _, tt := range []struct {
@@ -20,8 +20,8 @@ func TestMemberWaits(t *testing.T) {
 		why  string
 	}{
 		{RollingSnapshot{NeedsUpdate: true, Healthy: true, HealthyOthers: 1, Unhealthy: ill}, "quorum", []int{10}, "2 of 2 others needed, 1 healthy: server 10: it does not answer: connection refused"},
-		{RollingSnapshot{NeedsUpdate: true, Healthy: true, HealthyOthers: 2, Turn: &record.Turn{Server: 10}}, "turn", []int{10}, "waits for its turn, which server 10 has"},
-		{RollingSnapshot{Healthy: true, OthersChecked: true, Unhealthy: map[int]error{1: ill[10], 10: ill[10]}}, "quorum", []int{1, 10}, "to see the cluster again: 1 of 2 others needed, 0 healthy"},
+		{RollingSnapshot{NeedsUpdate: true, Healthy: true, HealthyOthers: 2, Turn: &record.Turn{Server: 10}}, "turn", []int{10}, "waits for its turn; it is the turn of server 10"},
+		{RollingSnapshot{Healthy: true, OthersChecked: true, Unhealthy: map[int]error{1: ill[10], 10: ill[10]}}, "quorum", []int{1, 10}, "sees enough healthy members again: 1 of 2 others needed, 0 healthy"},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
 			tt.m.LRN, tt.m.Servers = 2, []int{1, 2, 10}

@@ -7,8 +7,8 @@ import (
 	"bijou/updater/record"
 )
 
-// TestRepairSteps checks that a repair skips the steps of components that differ nowhere, without
-// waiting there.
+// TestRepairSteps checks that a repair skips the steps of components that do not differ on any server, and
+// does not wait at these steps.
 func TestRepairSteps(t *testing.T) {
 	of := func(step int, components ...string) Task {
 		return NextTask(seated(step, func(s *Snapshot) { s.Current.Repair, s.Current.Components = true, components }), t0())
@@ -26,8 +26,8 @@ func TestRepairSteps(t *testing.T) {
 	}
 }
 
-// TestWorkersDigests checks which digests a worker accepts as its own, and which plans can meet at a
-// barrier.
+// TestWorkersDigests checks which digests a worker accepts as its own, and the workers of which plans wait
+// for each other at a barrier.
 func TestWorkersDigests(t *testing.T) {
 	of := func(own, wanted record.Digests, change func(*Snapshot)) Task {
 		return NextTask(seated(0, func(s *Snapshot) {
@@ -50,8 +50,8 @@ func TestWorkersDigests(t *testing.T) {
 		"by hand, the plan is the same":    {record.Digests{Plan: "p"}, want, nil, Write, ""},
 		"by hand, the plan is another":     {record.Digests{Plan: "q"}, want, nil, Install, ""},
 		"other files of the version":       {record.Digests{Sums: "t", Plan: "p"}, want, nil, Install, ""},
-		"these, with another plan":         {record.Digests{Sums: "s", Plan: "q"}, want, nil, Write, "the digest of this server's plan is q, and that of release 1.1 is p"},
-		"installed, but not known whereof": {record.Digests{Plan: "q"}, want, func(s *Snapshot) { s.Journal = did(0, Done) }, Write, "the digest of this server's plan is q"},
+		"these, with another plan":         {record.Digests{Sums: "s", Plan: "q"}, want, nil, Write, "this server's plan has digest q, but release 1.1 has p"},
+		"installed, but not known whereof": {record.Digests{Plan: "q"}, want, func(s *Snapshot) { s.Journal = did(0, Done) }, Write, "this server's plan has digest q"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			got := of(tt.own, tt.wanted, tt.change)

@@ -23,21 +23,14 @@ func (w *worker) ownPresence() record.Presence {
 	}
 }
 
-// keepPresence publishes that the worker lives, and its version, under a key of the process's session. It
-// writes the key again when the session was lost. It also does so when the key was removed, since the
-// server was unregistered and registered again.
+// keepPresence publishes the worker's presence under the session of this process. If the session is lost, it
+// writes the presence again under a new session. It also writes it again if the key is removed, which happens
+// if the server is unregistered and registered again.
 func (w *worker) keepPresence(ctx context.Context) error {
 	defer endSession(ctx, w.process)
 
 	for back := false; ctx.Err() == nil; back = true {
-		s, err := w.process.Session(ctx)
-		if err == nil {
-			if back {
-				w.noteOutageEnd() // a session that was lost shows that the store was away
-				w.feed.Invalidate()
-			}
-			err = w.keepPublished(ctx, s)
-		}
+		err := w.publishInSession(ctx, back)
 		if ctx.Err() != nil || err == nil || errors.Is(err, keyspace.ErrSessionLost) {
 			continue
 		}
@@ -49,13 +42,32 @@ func (w *worker) keepPresence(ctx context.Context) error {
 	return nil
 }
 
+// publishInSession keeps the presence published until the session ends. back is set if this is not the first
+// session.
+func (w *worker) publishInSession(ctx context.Context, back bool) error {
+	s, err := w.process.Session(ctx)
+	if err != nil {
+		return err
+	}
+
+	// A lost session shows that the store could not be reached.
+	if back {
+		w.noteOutageEnd()
+		w.feed.Invalidate()
+	}
+
+	return w.keepPublished(ctx, s)
+}
+
 func endSession(ctx context.Context, s *keyspace.SharedSession) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updater.ShutdownTimeout)
 	defer cancel()
-	_ = s.Close(ctx) // else it expires
+	// A session that cannot be closed expires.
+	_ = s.Close(ctx)
 }
 
-// keepPublished writes this server's presence, and writes it again if it is removed, until the session ends.
+// keepPublished writes this server's presence, and writes it again whenever it is removed, until the
+// session ends.
 func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -66,6 +78,7 @@ func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 		case <-ctx.Done():
 		}
 	})
+	// The goroutine only ends with ctx, so cancel runs first.
 	defer watching.Wait()
 	defer cancel()
 
@@ -73,7 +86,7 @@ func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 		revision, stands, err := w.checkPublished(ctx, s)
 		switch {
 		case err != nil:
-			// Retried below.
+			// The error is returned below.
 		case stands:
 			err = w.o.Store.Await(ctx, revision, keyspace.Exactly(keys.Presence(w.o.LRN)))
 		default:
@@ -89,8 +102,8 @@ func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 	}
 }
 
-// checkPublished reports whether this server's presence stands in the store as the session wrote it, and the revision
-// at which it was read.
+// checkPublished reports whether this server's presence is in the store as the session wrote it. It also
+// returns the revision at which it read the presence.
 func (w *worker) checkPublished(ctx context.Context, s *keyspace.Session) (revision int64, stands bool, err error) {
 	err = w.o.Store.View(ctx, func(v *keyspace.View) error {
 		seen, err := updater.ReadKey[record.Presence](v, keys.Presence(w.o.LRN))
@@ -126,8 +139,8 @@ func (o Options) reportReady() {
 	}
 }
 
-// faultError is an error for which other servers are at fault.
+// faultError is an error that other servers have caused.
 type faultError struct {
 	error
-	servers []int // by their rack numbers (LRN)
+	servers []int // their LRNs
 }

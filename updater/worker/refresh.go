@@ -13,30 +13,30 @@ import (
 )
 
 func (w *worker) refresh(ctx context.Context) error {
-	old := w.applyChanges(w.feed.Take())
-	if old == (staleParts{}) {
+	stale := w.applyChanges(w.feed.Take())
+	if stale == (staleParts{}) {
 		return nil
 	}
-	return w.view(ctx, func(v *keyspace.View) error { return w.reload(v, old) })
+	return w.view(ctx, func(v *keyspace.View) error { return w.reload(v, stale) })
 }
 
-// staleParts names the parts that a worker has to read again.
+// staleParts names the parts that the worker must read again.
 type staleParts struct{ all, request, config bool }
 
 // applyChanges applies the changes to the snapshot, and returns the parts that must be read again.
-func (w *worker) applyChanges(n keyspace.ChangeSet) (old staleParts) {
-	old.all = n.All
+func (w *worker) applyChanges(n keyspace.ChangeSet) (stale staleParts) {
+	stale.all = n.All
 	for _, c := range n.Changes {
 		config := strings.HasPrefix(c.Key, keys.AllConfig)
-		old.config = old.config || config
-		old.request = old.request || !config && !w.applyChange(c)
+		stale.config = stale.config || config
+		stale.request = stale.request || !config && !w.applyChange(c)
 	}
 
-	return old
+	return stale
 }
 
-// applyChange applies a change of the request or its gate. It returns false if it cannot; then both must be
-// read again. Most changes that a worker gets are gates.
+// applyChange applies a change of the request or its gate. It returns false if both must be read again
+// instead. Most changes that a worker gets are changes of the gate.
 func (w *worker) applyChange(c keyspace.Change) bool {
 	switch {
 	case c.Revision <= w.readRevision:
@@ -55,23 +55,26 @@ func (w *worker) applyChange(c keyspace.Change) bool {
 	var r record.Request
 	w.snapshot.Current = &r
 	w.requestRevision = c.Revision
-	return keyspace.DecodeInto(c.KeyValue, &r) == nil // else reading it says what is wrong
+	// If this fails, the request is read again, and that read returns the error.
+	return keyspace.DecodeInto(c.KeyValue, &r) == nil
 }
 
-// reload reads everything again. It reads the worker's own record only at the start, and after a gap in the
-// changes, since nobody else writes it.
-func (w *worker) reload(v *keyspace.View, old staleParts) (err error) {
+// reload reads the request and its gate. If they are stale, it also reads and applies the configuration, and
+// reads the worker's own status. Only a start or a gap in the changes makes that status stale, since nobody
+// else writes it.
+func (w *worker) reload(v *keyspace.View, stale staleParts) (err error) {
+	// The request is always read, so that it has the same revision as the other parts.
 	if err := w.readRequest(v); err != nil {
 		return err
 	}
 
-	if old.all {
+	if stale.all {
 		if err := w.readOwnStatus(v); err != nil {
 			return err
 		}
 	}
 
-	if old.all || old.config {
+	if stale.all || stale.config {
 		if w.config, err = updater.LoadConfig(v); err != nil {
 			return err
 		}
@@ -103,17 +106,21 @@ func (w *worker) readRequest(v *keyspace.View) (err error) {
 	return err
 }
 
+// readOwnStatus reads this worker's record. Its time cannot lie outside of the process's own clock.
 func (w *worker) readOwnStatus(v *keyspace.View) error {
 	s, err := updater.ReadKey[record.Status](v, keys.Worker(w.o.LRN))
+	if err != nil {
+		return err
+	}
 	if s != nil {
 		s.At = w.clock.Clamp(s.At)
 	}
 	w.snapshot.Status = s
-	return err
+	return nil
 }
 
-// retryStore calls f until it succeeds, and takes note of an outage of the store.
-func (w *worker) retryStore(ctx context.Context, f func() error) error {
+// retryNotingOutage does what retryStore does, and records an outage of the store.
+func (w *worker) retryNotingOutage(ctx context.Context, f func() error) error {
 	began := time.Now()
 	tries := 0
 	err := retryStore(ctx, func() error {
@@ -136,13 +143,13 @@ func (w *worker) noteOutageEnd() {
 	w.storeBackAt.Store(&now)
 }
 
-// view does what Space.View does, and retries while the store is away.
+// view does the same as Space.View, but retries while the store cannot be reached.
 func (w *worker) view(ctx context.Context, f func(v *keyspace.View) error) error {
-	return w.retryStore(ctx, func() error { return w.o.Store.View(ctx, f) })
+	return w.retryNotingOutage(ctx, func() error { return w.o.Store.View(ctx, f) })
 }
 
-// retryStore calls f until the store answers. It returns errors that f itself decides, and the error of a
-// store that is gone for good.
+// retryStore calls f, and calls it again while the store cannot be reached. It returns errors that a retry
+// cannot fix: errStale, a lost session or claim, and a store that was deleted or closed.
 func retryStore(ctx context.Context, f func() error) error {
 	for {
 		err := f()

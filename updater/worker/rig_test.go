@@ -19,8 +19,8 @@ import (
 type rig struct {
 	*updatertest.Rig
 	manifest release.Manifest
-	clock    clock.Clock // of the next worker; zero: the machine's
-	rest     func()      // gives others time for a forbidden action
+	clock    clock.Clock // the clock of the next worker, or zero for the machine's
+	rest     func()      // waits for so long that a forbidden action would happen
 }
 
 // overStores runs a test over each store that processes can share.
@@ -28,9 +28,8 @@ func overStores(t *testing.T, test func(r *rig)) {
 	updatertest.OverStores(t, func(r *updatertest.Rig) { test(&rig{Rig: r, rest: func() {}}) })
 }
 
-// overStoresAndTime is overStores plus a run in memory with a fake clock. There, a rest ends once
-// nothing has been left to do for a while, because anything that has not happened by then would never
-// happen.
+// overStoresAndTime is overStores plus a run in memory with a fake clock. In that run, a rest ends when no
+// goroutine has had work for a while, since after that nothing else happens.
 func overStoresAndTime(t *testing.T, test func(r *rig)) {
 	overStores(t, test)
 	t.Run("mem", func(t *testing.T) {
@@ -42,7 +41,7 @@ func overStoresAndTime(t *testing.T, test func(r *rig)) {
 
 func newRig(t *testing.T, url string) *rig { return &rig{Rig: updatertest.NewRig(t, url)} }
 
-// updater runs an updater that can lead until the test ends.
+// updater runs an updater, which can lead, until the test ends.
 func (r *rig) updater() {
 	ctx, cancel := context.WithCancel(context.Background())
 	store := r.Open()

@@ -18,24 +18,24 @@ import (
 	"bijou/updater/release"
 )
 
-// recheckInterval is how often a worker that waits for its turn checks the others'
-// members, of which the store tells nothing.
+// recheckInterval is how often a worker that waits for its turn checks the other members. Their health is
+// not in the store, so it cannot be watched.
 const recheckInterval = time.Second
 
-// unhealthyTimeout is how long a member that runs may be unhealthy before it counts as down.
+// unhealthyTimeout is how long a running member can be unhealthy before it counts as down.
 const unhealthyTimeout = 30 * time.Second
 
-// runRolling updates a component of which one member at a time may be down. It takes the turn, updates its
-// member, waits until that is healthy, and gives the turn back.
+// runRolling updates a component of which only one member can be down at a time. It takes the turn, updates
+// its member, waits until the member is healthy, and returns the turn.
 func (w *worker) runRolling(ctx context.Context, c release.Component, r record.Request) error {
 	if err := w.o.Server.Prepare(ctx, c); err != nil {
 		return err
 	}
 
-	said := MoveDone
+	logged := MoveDone // the move that was logged last
 	doing := activity.Begin(ctx, "rolls %s", c.Name)
 	defer doing.End()
-	var ill time.Time // since when
+	var unhealthySince time.Time // zero while the member is healthy
 
 	for {
 		m, revision, err := w.readRolling(ctx, c, r)
@@ -43,18 +43,23 @@ func (w *worker) runRolling(ctx context.Context, c release.Component, r record.R
 			return err
 		}
 
-		if m.Healthy {
-			ill = time.Time{}
-		} else if ill.IsZero() {
-			ill = time.Now()
+		switch {
+		case m.Healthy:
+			unhealthySince = time.Time{}
+		case unhealthySince.IsZero():
+			unhealthySince = time.Now()
 		}
 
-		m.Running = m.Running && time.Since(ill) < unhealthyTimeout
+		// A healthy member is not Running, so here unhealthySince is set.
+		if m.Running && time.Since(unhealthySince) >= unhealthyTimeout {
+			m.Running = false
+		}
+
 		move := NextRolling(m)
-		if move != said {
-			slog.Info("rolling",
-				"component", c.Name, "move", string(move), "others", m.HealthyOthers, "well", m.Healthy, "needed", m.NeedsUpdate)
-			said = move
+		if move != logged {
+			slog.Info("rolling", "component", c.Name, "move", string(move),
+				"others", m.HealthyOthers, "well", m.Healthy, "needed", m.NeedsUpdate)
+			logged = move
 		}
 
 		if move == MoveWait {
@@ -79,8 +84,9 @@ func (w *worker) runRolling(ctx context.Context, c release.Component, r record.R
 	}
 }
 
-// readRolling reads all facts for the next move. If the component has no check of members and this server's
-// member needs nothing, it does not check the others.
+// readRolling reads everything on which the next move depends, and returns it with the revision of its keys. If
+// the component has no check of members, and this server's member needs no update, readRolling does not check
+// the other members.
 func (w *worker) readRolling(
 	ctx context.Context,
 	c release.Component,
@@ -117,11 +123,12 @@ func (w *worker) readRolling(
 		m.HealthyOthers = len(r.Servers) - 1 - len(m.Unhealthy)
 	}
 
+	// The checks do not return errors. Without ctx, their results mean nothing.
 	return m, revision, ctx.Err()
 }
 
-// checkOthers returns the other servers' unhealthy members. If there is no way to ask the members, a member
-// counts as healthy while its server's worker lives.
+// checkOthers returns the unhealthy members on other servers. If the component has no check of members, a
+// member counts as healthy while the worker of its server is running.
 func (w *worker) checkOthers(
 	ctx context.Context,
 	c release.Component,
@@ -144,8 +151,8 @@ func (w *worker) checkOthers(
 	return ill
 }
 
-// moveTurn takes the turn or gives it back, if that is still right. It returns errStale if it would take
-// the turn for a request that no longer runs.
+// moveTurn takes or returns the turn, if that is still right. It returns errStale if it would take the turn
+// for a request that is no longer running.
 func (w *worker) moveTurn(ctx context.Context, component string, r record.Request, move Move) error {
 	key := keys.Turn(component)
 
@@ -160,9 +167,9 @@ func (w *worker) moveTurn(ctx context.Context, component string, r record.Reques
 				return err
 			}
 
-			still, err := RollingSnapshot{LRN: w.o.LRN, Servers: r.Servers, Turn: t}.ConfirmMove(move,
-				record.IsCurrent(now, r))
-			if err != nil || !still {
+			m := RollingSnapshot{LRN: w.o.LRN, Servers: r.Servers, Turn: t}
+			isRight, err := m.ConfirmMove(move, record.IsCurrent(now, r))
+			if err != nil || !isRight {
 				return err
 			}
 
@@ -180,41 +187,42 @@ func (w *worker) awaitChange(ctx context.Context, revision int64, key string) er
 	return ctx.Err()
 }
 
-// RollingSnapshot has what a worker knows in the step of a rolling component.
+// RollingSnapshot is the state on which a worker's next move depends, in the step of a rolling component.
 type RollingSnapshot struct {
 	LRN     int
-	Servers []int        // of the request
-	Turn    *record.Turn // nil: nobody's
-	// NeedsUpdate is set if this server's member is older than the release's, or was left
-	// half-way. A server that needs nothing takes no turn and restarts nothing.
+	Servers []int        // the servers of the request
+	Turn    *record.Turn // nil if no server has the turn
+	// NeedsUpdate is set if this server's member differs from the release, or its update was interrupted. If
+	// it is not set, the server takes no turn and restarts nothing.
 	NeedsUpdate bool
 	Healthy     bool // this server's member answers
-	// Running is set if this server's member does not answer, but runs, and has not been unhealthy
-	// for long. The others may count on it, so that it is taken down only if they have a quorum.
+	// Running is set if this server's member does not answer, but is running and has not been unhealthy for
+	// long. The other members may depend on it, so it is taken down only if they have a quorum.
 	Running       bool
-	HealthyOthers int           // how many of the others' members answer
-	Unhealthy     map[int]error // the others' members that do not, and why
-	OthersChecked bool          // the others' members were asked, and not only their workers' presences
+	HealthyOthers int           // the number of healthy members on other servers
+	Unhealthy     map[int]error // the unhealthy members on other servers, and the reasons
+	OthersChecked bool          // set if the members themselves were checked, and not only the presences of workers
 }
 
-// Move names what a worker does next within a step.
+// Move is a worker's next action within a step.
 type Move string
 
-// The moves in rolling steps, and in those that one server does for all.
+// The moves in rolling steps, and in steps that one server runs on behalf of all.
 const (
-	MoveWait  Move = "wait"  // for a change, or for others to be healthy
+	MoveWait  Move = "wait"  // wait for a change, or for other members to become healthy
 	MoveTake  Move = "take"  // take the turn, if it is still free
-	MoveGive  Move = "give"  // give the turn back
-	MoveGo    Move = "go"    // update, restart, wait until healthy and for the soak time
-	MoveDone  Move = "done"  // the step is done
-	MoveAbort Move = "abort" // the step has failed elsewhere
+	MoveGive  Move = "give"  // return the turn
+	MoveGo    Move = "go"    // run the update, which waits until the component has stayed healthy for its soak time
+	MoveDone  Move = "done"  // end the step, which has succeeded
+	MoveAbort Move = "abort" // end the step, which has failed on another server
 )
 
-// NextRolling decides the next move. A server keeps the turn without a lease until its member is healthy
-// again, so that no two are ever down for an update. A server that dies in the middle keeps its turn, and
-// goes on when it is back. The turn of a server that is not in the request does not count. No server is
-// done before it sees the cluster again. For that it does not need the turn, which the others may need to
-// come back.
+// NextRolling decides on the next move. A server keeps the turn, without a lease, until its member is healthy
+// again. So two members are never down for an update at the same time. A server that dies during its turn
+// keeps the turn, and continues when it is back. The turn of a server that is not in the request is ignored.
+//
+// A server's step is done only when its member sees the cluster again. The server does not keep the turn
+// during that wait, since other members may need the turn to come back.
 func NextRolling(m RollingSnapshot) Move {
 	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)
 	mine := held && m.Turn.Server == m.LRN
@@ -231,7 +239,8 @@ func NextRolling(m RollingSnapshot) Move {
 	case held && !mine:
 		return MoveWait
 	case counted && !m.othersHaveQuorum() && mine:
-		return MoveGive // whose member is down may need the turn to bring it back
+		// A server whose member is down may need the turn to bring the member back.
+		return MoveGive
 	case counted && !m.othersHaveQuorum():
 		return MoveWait
 	case !mine:
@@ -241,8 +250,8 @@ func NextRolling(m RollingSnapshot) Move {
 	return MoveGo
 }
 
-// ConfirmMove reports whether the move is still right for the present turn. It returns errStale for a turn
-// to be taken for a request that no longer runs.
+// ConfirmMove reports whether the move is still right, given the current turn. It returns errStale if the
+// move would take the turn for a request that is no longer running.
 func (m RollingSnapshot) ConfirmMove(move Move, runs bool) (bool, error) {
 	mine := m.Turn != nil && m.Turn.Server == m.LRN
 	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)
@@ -260,14 +269,15 @@ func (m RollingSnapshot) ConfirmMove(move Move, runs bool) (bool, error) {
 
 func (m RollingSnapshot) othersHaveQuorum() bool { return m.HealthyOthers >= m.othersNeeded() }
 
-// othersNeeded returns how many other members must be healthy: a majority of all, counted without this
-// member. Of one or two members all others are needed.
+// othersNeeded returns how many other members must be healthy: a majority of all members, without counting
+// this one. If there are only one or two members, all others must be healthy.
 func (m RollingSnapshot) othersNeeded() int {
 	n := len(m.Servers)
 	return min(n/2+1, n-1)
 }
 
-// describeWait returns why this server waits for its turn, and for which servers.
+// describeWait returns why this server waits for its turn, and for which servers. kind is [record.WaitQuorum]
+// or [record.WaitTurn].
 func (m RollingSnapshot) describeWait() (kind string, servers []int, why string) {
 	unhealthy := slices.Sorted(maps.Keys(m.Unhealthy))
 	var words []string
@@ -279,11 +289,11 @@ func (m RollingSnapshot) describeWait() (kind string, servers []int, why string)
 		reasons = ": " + strings.Join(words, "; ")
 	}
 
-	// This member is as it should be, and waits only until it can see enough others again.
+	// This member is up to date and healthy, and only waits until it sees enough other members.
 	others := len(m.Servers) - 1
 	if !m.NeedsUpdate && m.Healthy {
 		return record.WaitQuorum, unhealthy, fmt.Sprintf(
-			"waits to see the cluster again: %d of %d others needed, %d healthy%s",
+			"waits until it sees enough healthy members again: %d of %d others needed, %d healthy%s",
 			others/2, others, m.HealthyOthers, reasons,
 		)
 	}
@@ -291,17 +301,18 @@ func (m RollingSnapshot) describeWait() (kind string, servers []int, why string)
 	isHeld := m.Turn != nil && m.Turn.Server != m.LRN && slices.Contains(m.Servers, m.Turn.Server)
 	if isHeld {
 		return record.WaitTurn, []int{m.Turn.Server},
-			fmt.Sprintf("waits for its turn, which server %d has", m.Turn.Server)
+			fmt.Sprintf("waits for its turn; it is the turn of server %d", m.Turn.Server)
 	}
 
 	return record.WaitQuorum, unhealthy, fmt.Sprintf(
-		"waits for a quorum without it: %d of %d others needed, %d healthy%s",
+		"waits until enough other members are healthy: %d of %d others needed, %d healthy%s",
 		m.othersNeeded(), others, m.HealthyOthers, reasons,
 	)
 }
 
-// seesCluster reports whether this member and the healthy ones that it sees are at least half of
-// the cluster. Others may be down, but a member that sees hardly anybody has not rejoined.
+// seesCluster reports whether this member and the healthy members that it sees are at least half of the
+// cluster. A few members may be down, but a member that sees hardly any other member has not rejoined the
+// cluster.
 func (m RollingSnapshot) seesCluster() bool {
 	return !m.OthersChecked || m.HealthyOthers >= (len(m.Servers)-1)/2
 }

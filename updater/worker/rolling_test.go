@@ -14,8 +14,8 @@ import (
 	"bijou/updater/release"
 )
 
-// TestTurnOfAnotherRequest checks that a decision about an outdated request takes no turn at a rolling
-// component.
+// TestTurnOfAnotherRequest checks that a worker takes no turn at a rolling component because of an outdated
+// request.
 func TestTurnOfAnotherRequest(t *testing.T) {
 	r := newRig(t, "sqlite:"+t.TempDir()+"/neco.db")
 	w := &worker{o: Options{Store: r.Store, LRN: 2}, claim: r.claim(2)}
@@ -47,8 +47,8 @@ func TestTurnOfAnotherRequest(t *testing.T) {
 	}
 }
 
-// TestTwelveMembers checks that only one member is down at a time among twelve. Upstream sorted ten
-// servers as strings. Three of them took the same turn and restarted three members of etcd at once.
+// TestTwelveMembers checks that only one of twelve members is down at a time. The original neco sorted ten
+// servers as strings. Three of them took the same turn, and restarted three members of etcd at once.
 func TestTwelveMembers(t *testing.T) {
 	need.Whole(t)
 	overStores(t, func(r *rig) {
@@ -61,7 +61,7 @@ func TestTwelveMembers(t *testing.T) {
 				now := down.Add(1)
 				for was := most.Load(); now > was && !most.CompareAndSwap(was, now); was = most.Load() {
 				}
-				for range 20 { // time in which another could come
+				for range 20 { // time in which another member could go down
 					_ = r.Store.View(t.Context(), func(v *keyspace.View) error { _, err := v.List(""); return err })
 				}
 				all.Add(1)

@@ -12,34 +12,34 @@ import (
 	"bijou/updater/release"
 )
 
-// Snapshot has what one server's worker knows.
+// Snapshot is the state on which one server's worker bases its decisions.
 type Snapshot struct {
 	LRN     int
 	Own     string         // the version of this worker
-	Digests record.Digests // of what this worker was installed from, and of its plan
-	Steps   []release.Step // of its own manifest
-	Timeout time.Duration  // how long it waits for the others
+	Digests record.Digests // the digests of the files from which this worker was installed, and of its plan
+	Steps   []release.Step // the steps of its own manifest
+	Timeout time.Duration  // how long it waits for other servers
 	Current *record.Request
-	Gate    record.Gate    // the one that was opened last, perhaps for another request
+	Gate    record.Gate    // the gate that was opened last, possibly for another request
 	Status  *record.Status // its own record
-	Journal Journal        // from its disk
-	Busy    bool           // the task of the journal runs right now
-	// Workers are all workers' records, if they were just read. LookedAt is when some or
-	// all were read last. The gate usually makes that needless.
+	Journal Journal        // the journal on its disk
+	Busy    bool           // the task of the journal is running
+	// Workers are the records of all workers if they were just read, or nil. LookedAt is when some or all of
+	// them were last read. An open gate usually makes such a read unnecessary.
 	Workers       map[int]record.Status
 	LookedAt      time.Time
-	WorkersReadAt time.Time // when it has read all records last
-	Progress      int       // the request's, by then
-	MovedAt       time.Time // when it has seen the progress grow, at its own step
+	WorkersReadAt time.Time // when all records were last read
+	Progress      int       // the request's progress at WorkersReadAt
+	MovedAt       time.Time // when this worker last saw progress while at its step
 	StoreBackAt   time.Time // when the store came back after an outage
 
 	CommitTook time.Duration // how long its last commits took
-	Jitter     float64       // from 0 to 1, each worker's own
+	Jitter     float64       // a random number from 0 to 1, different for each worker
 }
 
-// ObserveWorkers takes over the records of all workers, and notes when they have last moved. For the first
-// look at a step it uses the times in their records, within the bounds of its own clock. After that it
-// compares their progress with that of the last look.
+// ObserveWorkers stores the records of all workers, and determines when there was last progress. At the
+// first read at a step it uses the times in the records, within the bounds of its own clock. After that it
+// compares the progress with that of the previous read.
 func (s *Snapshot) ObserveWorkers(all map[int]record.Status, now time.Time) {
 	first := s.Status == nil || s.WorkersReadAt.Before(s.Status.At)
 	s.Workers = all
@@ -59,8 +59,8 @@ func (s *Snapshot) ObserveWorkers(all map[int]record.Status, now time.Time) {
 	s.Progress = n
 }
 
-// reportedMoveAt returns when servers have moved last by their own records, without times
-// in the future.
+// reportedMoveAt returns the time of the last progress according to the servers' own records. It ignores
+// times in the future.
 func (s *Snapshot) reportedMoveAt(now time.Time) (at time.Time) {
 	for _, lrn := range s.Current.Servers {
 		if w, ok := s.Workers[lrn]; ok && w.IsFor(*s.Current) && !w.At.After(now) {
@@ -70,20 +70,26 @@ func (s *Snapshot) reportedMoveAt(now time.Time) (at time.Time) {
 	return at
 }
 
-// lookAtWorkers reads the records of all workers, unless one of a small sample is late:
-// that is enough to go on waiting, so that N waiting workers do not read N records each,
-// again and again. A worker that has waited for too long reads all, to report for whom.
+// lookAtWorkers reads the records of all workers, unless a worker in a small sample is late. In that case
+// this worker must wait anyway. So N waiting workers do not each read N records again and again. A worker
+// that has waited for too long reads all records, to report which servers are late.
 func (w *worker) lookAtWorkers(ctx context.Context) error {
 	late, err := w.sampleIsLate(ctx)
-	if err == nil && !late {
-		err = w.readAllWorkers(ctx)
+	if err != nil {
+		return err
 	}
+	if !late {
+		if err := w.readAllWorkers(ctx); err != nil {
+			return err
+		}
+	}
+
 	w.snapshot.LookedAt = w.clock.Now()
-	return err
+	return nil
 }
 
-// sampleIsLate reports whether one of a few sampled servers has not reached this step. If so, reading all of
-// them can wait.
+// sampleIsLate reports whether one of a few sampled servers has not reached this step. If so, the other
+// records need not be read yet.
 func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
 	s := w.snapshot.Status
 	if !w.clock.Now().Before(s.At.Add(w.snapshot.Timeout)) {
@@ -109,18 +115,19 @@ func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
 	return false, nil
 }
 
-// maxSample is how many records are read before all.
+// maxSample is the number of records in a sample.
 const maxSample = 3
 
-// sampleServers returns a server that was late before, as long as it is in the request, or else the next
-// few of the list. Each worker takes different ones.
+// sampleServers returns a server that was late before, if that server is still in the request. Otherwise it
+// returns the next few servers of the list, which differ for each worker.
 func (w *worker) sampleServers() []int {
 	all := w.snapshot.Current.Servers
 	if len(w.late) > 0 && slices.Contains(all, w.late[0]) {
 		return w.late[:1]
 	}
 	if len(all) <= 2*maxSample {
-		return nil // it is as cheap to read all
+		// Reading all records is as cheap as reading a sample.
+		return nil
 	}
 
 	own := slices.Index(all, w.o.LRN)
@@ -128,8 +135,7 @@ func (w *worker) sampleServers() []int {
 	return next[:maxSample]
 }
 
-// readAllWorkers reads the request and the records of all workers, and notes the servers that this one
-// waits for.
+// readAllWorkers reads the request and the records of all workers, and records which servers are late.
 func (w *worker) readAllWorkers(ctx context.Context) error {
 	var all map[int]record.Status
 	err := w.view(ctx, func(v *keyspace.View) (err error) {
@@ -142,45 +148,48 @@ func (w *worker) readAllWorkers(ctx context.Context) error {
 
 		return w.readOwnStatus(v)
 	})
+	if err != nil {
+		return err
+	}
 
 	w.snapshot.ObserveWorkers(all, w.clock.Now())
 	w.late = nil
-	if err == nil && w.snapshot.Current != nil && w.snapshot.Status != nil {
+	if w.snapshot.Current != nil && w.snapshot.Status != nil {
 		w.late, _ = w.snapshot.lateServers()
 	}
-	return err
+	return nil
 }
 
-// Server does a worker's work on its own server; package host implements it. Every
-// method can be repeated, and ends early when ctx does.
+// Server carries out a worker's tasks on the server where the worker runs. Package host implements it. Every method can be
+// repeated, and returns early if ctx is done.
 type Server interface {
-	// Configure applies the configuration to whatever is begun from now on.
+	// Configure applies the configuration to all tasks that begin later.
 	Configure(c record.Config) error
-	// NeedsUpdate reports whether the component is not what the release says, was left half-way, or
-	// was started with others of its files.
+	// NeedsUpdate reports whether the component differs from the release, its update was interrupted, or it
+	// was started with different versions of its files.
 	NeedsUpdate(ctx context.Context, c release.Component) (bool, error)
-	// Differences describes in which ways the component is not what the release says.
+	// Differences describes how the component differs from the release.
 	Differences(ctx context.Context, c release.Component) ([]string, error)
-	// Room returns how much room there is for files of releases, and the sums of the files from which
-	// components are installed. It returns none if that is not known.
+	// Room returns the free space for files of releases, and the digests of the files from which components
+	// are installed, by component. It returns no rooms if the free space is unknown.
 	Room(m release.Manifest) (rooms []record.Room, installed map[string]string, err error)
-	// Prepare downloads what an update needs, and touches nothing else.
+	// Prepare downloads the files for an update, and changes nothing else.
 	Prepare(ctx context.Context, c release.Component) error
 	// Stop stops the component's services.
 	Stop(ctx context.Context, c release.Component) error
-	// Update makes the component what the release says, and returns once it is
-	// healthy. One that has not changed and is healthy is left alone.
+	// Update brings the component to the state of the release, and returns once it is healthy. It does not
+	// change a component that is healthy and does not differ from the release.
 	Update(ctx context.Context, c release.Component) error
-	// CheckHealth returns what is the matter with the component; nil if it is healthy.
+	// CheckHealth returns the reason why the component is not healthy, or nil if it is healthy.
 	CheckHealth(ctx context.Context, c release.Component) error
-	// Examine returns what is the matter with the component, such as a missing file; nil if it is well.
-	// runs reports whether its services run: then it may become healthy soon.
+	// Examine returns a problem of the component, such as a missing file, or nil if there is none. runs
+	// reports whether its services are running, so that it may become healthy soon.
 	Examine(ctx context.Context, c release.Component) (ill error, runs bool)
-	// IsRunning reports whether the component's services run, healthy or not.
+	// IsRunning reports whether the component's services are running, healthy or not.
 	IsRunning(ctx context.Context, c release.Component) bool
-	// CheckMembers returns what is the matter with those servers' members of the component,
-	// without the healthy ones. asked is false if there is no way to find out.
+	// CheckMembers checks the component's members on the given servers, and returns the unhealthy ones with
+	// the reasons. asked is false if the component has no check of members.
 	CheckMembers(ctx context.Context, c release.Component, lrns []int) (unhealthy map[int]error, asked bool)
-	// DeliverContents uploads the component's contents to where they belong.
+	// DeliverContents uploads the component's contents to their destination.
 	DeliverContents(ctx context.Context, c release.Component) error
 }

@@ -25,8 +25,8 @@ import (
 // cost is the load that an update put on etcd.
 type cost struct {
 	total                         time.Duration
-	cpu                           time.Duration // of workers, leader and etcd together
-	own                           time.Duration // of these, of workers and leader
+	cpu                           time.Duration // the CPU time of workers, leader and etcd
+	own                           time.Duration // the CPU time of workers and leader
 	events, sent, received, calls float64
 }
 
@@ -38,14 +38,14 @@ func emptySteps(n int) (m release.Manifest) {
 	return m
 }
 
-// measure takes that many workers through that many empty steps on one etcd. Each worker has its own
-// connection, session and watch, like a process.
+// measure runs an update of workers with a number of empty steps on one etcd. Each worker has its own
+// connection, session and watch, as a separate process would.
 func measure(t *testing.T, workers, steps int) (c cost) {
 	t.Helper()
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
 	r := newRig(t, cluster.URL("/neco"))
 	r.manifest = emptySteps(steps)
-	disk, err := os.MkdirTemp("/dev/shm", "bijou-steps-") // each server has its own disk; these share one
+	disk, err := os.MkdirTemp("/dev/shm", "bijou-steps-") // real servers have separate disks, and these share one
 	if errors.Is(err, os.ErrNotExist) {
 		disk, err = os.MkdirTemp("", "bijou-steps-")
 	}
@@ -106,7 +106,7 @@ func (r *rig) ends() {
 		} else if err == nil && q.Succeeded() {
 			return
 		}
-		if err != nil && failures < 10 { // a busy machine can delay etcd beyond its timeout
+		if err != nil && failures < 10 { // a busy machine may delay etcd beyond the timeout
 			failures++
 			continue
 		}
@@ -135,13 +135,13 @@ func quiet(t testing.TB) {
 	t.Cleanup(func() { slog.SetDefault(was) })
 }
 
-// TestCostOfAStep checks that the cost of a step grows with the number of workers, and not with its
-// square. Each worker causes one event to the leader (it has reached the step) and gets one (the gate
-// is open). The limit is three in place of two, which leaves room for presences and the beginning. Each
-// worker gets about the same bytes from etcd, however many workers there are. The request, which lists
-// them, is sent twice in all.
+// TestCostOfAStep checks that the cost of a step grows with the number of workers, and not with its square.
+// Each worker causes one event for the leader (the worker has reached the step) and gets one event (the gate
+// is open). The limit is three events instead of two, to leave room for presences and the start. The number
+// of bytes that each worker gets from etcd does not depend on the number of workers. The request, which lists
+// all workers, is sent only twice.
 //
-// On a machine that stands still for two seconds, workers look for themselves, each at all others. So
+// If the machine stands still for two seconds, each worker reads the records of all others. Therefore only
 // the best of three runs counts.
 func TestCostOfAStep(t *testing.T) {
 	need.Whole(t)
@@ -173,9 +173,9 @@ func busy(t *testing.T) {
 	}
 }
 
-// TestCostBesideOtherWork checks that a step on a busy machine costs at most three times as much as on
-// a quiet one. A quiet step costs one call for each worker's record, some for the leader, and 1,200
-// bytes for each worker. No worker looks for itself before the gate is late.
+// TestCostBesideOtherWork checks that a step on a busy machine costs at most three times as much as on a
+// quiet one. On a quiet machine a step costs one call for each worker's record, some calls of the leader, and
+// 1,200 bytes for each worker. No worker reads the other records before the gate is late.
 func TestCostBesideOtherWork(t *testing.T) {
 	need.Whole(t)
 	need.Uninstrumented(t)
@@ -189,7 +189,7 @@ func TestCostBesideOtherWork(t *testing.T) {
 	}
 }
 
-// TestSteps makes the measurement of docs/dev/performance.md. TestSteps/quiet/200 is one run of it.
+// TestSteps makes the measurements in docs/dev/performance.md. TestSteps/quiet/200 is one of them.
 func TestSteps(t *testing.T) {
 	if os.Getenv("BIJOU_MEASURE") == "" {
 		t.Skip("BIJOU_MEASURE is not set")

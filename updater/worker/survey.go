@@ -16,76 +16,40 @@ import (
 	"bijou/updater/release"
 )
 
-// A worker writes its inventory when that changes, and otherwise seldom, so that others
-// see how old it is.
+// inventoryInterval is how often a worker writes its inventory again if nothing has changed, so that other
+// processes see that the inventory is current.
 const inventoryInterval = 5 * time.Minute
 
-// The bounds of what an inventory says of one component: in how many ways it differs, and the
-// bytes of each.
+// The limits of an inventory about one component: maxWays is the number of its differences, and maxWay the size
+// of each in bytes.
 const (
 	maxWays = 16
 	maxWay  = 2 << 10
 )
 
-// Room alone changes all the time. It is written again between two inventories only if it has changed by
-// an eighth and by minRoomChange bytes, and once in roomInterval at most.
+// Free space changes all the time. If nothing else has changed, it is written only if it has changed by an
+// eighth and by minRoomChange bytes, and at most once per roomInterval.
 const (
 	minRoomChange = 64 << 20
 	roomInterval  = time.Minute
 )
 
-// A component that is ill may say another reason each time, which is written once in illInterval at most.
+// illInterval is the shortest time between two writes if the same components are ill and only their reasons
+// have changed. The reasons can differ with each check.
 const illInterval = time.Minute
 
-// runSurvey writes an inventory of this server from time to time, but not while an update runs, since
-// servers differ then. If the last update has not succeeded, or there was none, it reports only the free
-// room.
+// runSurvey writes an inventory of this server at intervals. It does not write one while an update runs,
+// since servers differ during an update. If the last update has not succeeded, or there was none, the
+// inventory contains only the free space.
 func (w *worker) runSurvey(ctx context.Context) error {
-	var last record.Inventory
-	var written time.Time
 	health, err := w.recallHealth(ctx)
 	if err != nil {
 		return unlessDone(ctx, err)
 	}
 
-	surveyOnce := func() error {
-		request := int(w.finishedRequest.Load())
-		if !w.resting.Load() {
-			return nil
-		}
-
-		now, err := w.takeInventory(ctx, request, health)
-		if err != nil {
-			if ctx.Err() == nil {
-				slog.Warn("cannot see what is on this server", "error", err)
-			}
-			return nil
-		}
-
-		// An update may have begun meanwhile.
-		isCurrent := w.resting.Load() && int(w.finishedRequest.Load()) == request
-		if !isCurrent || !isNews(last, now, time.Since(written)) {
-			return nil
-		}
-
-		isWritten := false
-		err = retryStore(ctx, func() (err error) {
-			isWritten, err = w.writeInventory(ctx, now)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-
-		if isWritten {
-			last = now
-			written = time.Now()
-		}
-		return nil
-	}
-
+	s := &survey{health: health}
 	for ctx.Err() == nil {
-		if err := surveyOnce(); err != nil {
+		if err := w.surveyOnce(ctx, s); err != nil {
 			return unlessDone(ctx, err)
 		}
 		_ = backoff.Sleep(ctx, max(time.Second, time.Duration(w.surveyInterval.Load())))
@@ -93,10 +57,56 @@ func (w *worker) runSurvey(ctx context.Context) error {
 	return nil
 }
 
-// writeInventory writes the inventory. It writes none for a server that is not registered and has no part
-// in an update, since that inventory would outlive the server.
+// survey is the state that runSurvey keeps between two inventories.
+type survey struct {
+	health    *healthMemory
+	last      record.Inventory // the inventory that was last written
+	writtenAt time.Time
+}
+
+// surveyOnce takes an inventory, and writes it if it must be written. It does nothing while an update runs.
+func (w *worker) surveyOnce(ctx context.Context, s *survey) error {
+	request := int(w.finishedRequest.Load())
+	if !w.resting.Load() {
+		return nil
+	}
+
+	now, err := w.takeInventory(ctx, request, s.health)
+	if err != nil {
+		// The next survey tries again.
+		if ctx.Err() == nil {
+			slog.Warn("cannot check the components on this server", "error", err)
+		}
+		return nil
+	}
+
+	// An update may have begun in the meantime.
+	isCurrent := w.resting.Load() && int(w.finishedRequest.Load()) == request
+	if !isCurrent || !isNews(s.last, now, time.Since(s.writtenAt)) {
+		return nil
+	}
+
+	isWritten := false
+	err = retryStore(ctx, func() (err error) {
+		isWritten, err = w.writeInventory(ctx, now)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+
+	if isWritten {
+		s.last = now
+		s.writtenAt = time.Now()
+	}
+	return nil
+}
+
+// writeInventory writes the inventory. It writes none for a server that is neither registered nor part of an
+// update, since no process would ever remove that inventory. For such a server it returns false.
 func (w *worker) writeInventory(ctx context.Context, now record.Inventory) (written bool, err error) {
 	err = w.claim.Update(ctx, func(tx *keyspace.Tx) error {
+		// After a conflict, this function runs again.
 		written = false
 		if now.Request == 0 {
 			registered, err := updater.ReadKey[struct{}](tx.View, keys.BootServer(w.o.LRN))
@@ -112,10 +122,12 @@ func (w *worker) writeInventory(ctx context.Context, now record.Inventory) (writ
 	return written, err
 }
 
-// isNews reports whether an inventory is worth writing so long after the last one was written.
+// isNews reports whether the new inventory must be written. last is the inventory that was written before,
+// and age is the time since that write.
 func isNews(last, now record.Inventory, age time.Duration) bool {
 	if now.Request == 0 && len(now.Room) == 0 {
-		return false // it says nothing
+		// The inventory would be empty.
+		return false
 	}
 	if age >= inventoryInterval || age >= roomInterval && roomChanged(last.Room, now.Room) {
 		return true
@@ -130,7 +142,8 @@ func isNews(last, now record.Inventory, age time.Duration) bool {
 	return !reflect.DeepEqual(now, last)
 }
 
-// keepReasons returns the components of last with the reasons of now, if they are the same components.
+// keepReasons compares the new reasons with the last ones, by component. If both have the same components, it
+// returns the new reasons. Otherwise it returns the last ones, so that the difference is noticed.
 func keepReasons(last, now map[string]string) map[string]string {
 	if slices.Equal(slices.Sorted(maps.Keys(last)), slices.Sorted(maps.Keys(now))) {
 		return now
@@ -145,13 +158,14 @@ func roomChanged(last, now []record.Room) bool {
 	})
 }
 
-// takeInventory collects the inventory: the room, and for each component its differences from the release
-// and its health. With request 0 it collects only the room.
+// takeInventory collects the inventory: the free space, and for each component its differences from the
+// release and its health. If request is 0, it collects only the free space.
 func (w *worker) takeInventory(ctx context.Context, request int, health *healthMemory) (i record.Inventory, err error) {
 	i = record.Inventory{At: time.Now().UTC(), Request: request, Differs: map[string][]string{}}
 	i.Room, i.Installed, err = w.o.Server.Room(w.o.Manifest)
 	if err != nil {
-		slog.Warn("cannot see how much room there is", "error", err) // the update goes on without it
+		// Updates can run even if the free space is unknown.
+		slog.Warn("cannot determine the free space", "error", err)
 	}
 	if request == 0 {
 		return i, nil
@@ -183,9 +197,9 @@ func (w *worker) takeInventory(ctx context.Context, request int, health *healthM
 	return i, nil
 }
 
-// noteFinished notes for the survey whether an update runs, and which one this server has finished. It does
-// nothing before the request was read: an inventory without a request would say nothing about components,
-// and end their findings.
+// noteFinished records for the survey whether an update runs, and which update this server has finished. It
+// does nothing before the request was first read, since an inventory without a request contains no
+// components, and so would end the findings about them.
 func (w *worker) noteFinished() {
 	if w.readRevision == 0 {
 		return

@@ -11,8 +11,8 @@ import (
 	"bijou/updater/record"
 )
 
-// TestIsNews checks how often a worker writes its inventory. There is a limit, since free space changes
-// all the time.
+// TestIsNews checks that a worker does not write its inventory too often, since free space changes all the
+// time.
 func TestIsNews(t *testing.T) {
 	const gib = 1 << 30
 	of := func(request int, free int64, differs ...string) record.Inventory {
@@ -48,8 +48,8 @@ func TestIsNews(t *testing.T) {
 	}
 }
 
-// TestRoomBeforeAnyUpdate checks that a worker records free space as soon as its server is registered,
-// with or without an update, and only once while little changes.
+// TestRoomBeforeAnyUpdate checks that a worker records free space as soon as its server is registered, with
+// or without an update. While the space changes little, it records it only once.
 func TestRoomBeforeAnyUpdate(t *testing.T) {
 	overStores(t, func(r *rig) {
 		r.manifest = plan()
@@ -82,8 +82,8 @@ func TestRoomBeforeAnyUpdate(t *testing.T) {
 	})
 }
 
-// TestRestsOnceItHasRead checks that a worker that has not read the request yet does not take that for
-// a time without updates.
+// TestRestsOnceItHasRead checks that a worker that has not yet read the request does not assume that no
+// update runs.
 func TestRestsOnceItHasRead(t *testing.T) {
 	w := &worker{}
 	w.noteFinished()

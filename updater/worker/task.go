@@ -1,10 +1,9 @@
-// Package worker is the side of an update that each boot server's neco-worker has: it installs
-// the request's version, and does its steps, each when all servers have come to it. NextTask
-// decides what it does next, NextRolling and NextOnce what it does within a step that servers
-// must coordinate. They are pure functions over snapshots. Run is the loop around them.
+// Package worker implements the neco-worker of each boot server. The worker installs the request's version,
+// and runs each step of the update after all servers have reached that step. NextTask decides on the next
+// task. NextRolling and NextOnce decide on the next move within steps that servers must coordinate. These
+// functions are pure. Run is the loop that calls them.
 //
-// It does not know how services are run or packages installed: that is its Server's. Only
-// package multicall may import it.
+// The package does not run services or install packages itself. It calls a [Server] for that.
 package worker
 
 import (
@@ -23,21 +22,22 @@ import (
 	"bijou/updater/release"
 )
 
-// runningTask is the work of a worker on its server, in a goroutine beside the loop,
-// which watches over it.
+// runningTask is the worker's task on its server. It runs in a separate goroutine, which the loop watches.
 type runningTask struct {
 	cancel    context.CancelFunc
-	ctx       context.Context // its own, to see whether it was cancelled
+	ctx       context.Context // shows whether the task was cancelled
 	job       Job
-	log       *activity.Log // the activity that is published
-	published record.Activity
-	publishAt time.Time
-	ended     chan error // buffered: it ends whether or not the loop listens
+	log       *activity.Log   // the task's activities
+	published record.Activity // the activity that was last published
+	publishAt time.Time       // when to publish the activity again
+	ended     chan error      // buffered, so that the goroutine can end even if the loop does not listen
 }
 
 // startTask writes the journal, and then starts the task.
 func (w *worker) startTask(ctx context.Context, t Task) error {
-	if err := writeJournal(w.o.Dir, t.Journal); err != nil { // the disk is full, say
+	// Without a journal, for example if the disk is full, the task cannot begin. The update stops with this
+	// error.
+	if err := writeJournal(w.o.Dir, t.Journal); err != nil {
 		s := *w.snapshot.Status
 		s.Error = true
 		s.Message = osutil.Explain(err)
@@ -59,12 +59,13 @@ func (w *worker) startTask(ctx context.Context, t Task) error {
 	slog.Info("begins", "what", t.Why)
 	conf := w.config
 	request := *w.snapshot.Current
-	go func() { e.ended <- w.runTask(e.ctx, t, conf, request) }() // finishTask and stopTask wait for it
+	// finishTask and stopTask wait for the goroutine.
+	go func() { e.ended <- w.runTask(e.ctx, t, conf, request) }()
 	return nil
 }
 
-// finishTask writes the result of the running task to the journal. A cancelled task has none, since it will
-// be continued.
+// finishTask writes the result of the running task to the journal. It writes nothing for a cancelled task,
+// which will be continued.
 func (w *worker) finishTask(ctx context.Context, err error) error {
 	e := w.running
 	j := w.snapshot.Journal
@@ -92,9 +93,10 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 	slog.Info("ends", "what", j.Name, "error", err)
 	w.o.Metrics.Add(1, tasksMetric, "result", j.Phase)
 
+	// After a restart, a task without a result in the journal runs again. A failed task may do so.
 	w.snapshot.Journal = j
 	if err := writeJournal(w.o.Dir, j); err != nil && j.Phase == Done {
-		slog.Error("what is done will be done again after a restart", "error", err)
+		slog.Error("cannot record a finished task, which will run again after a restart", "error", err)
 	}
 	if e.job == Install && j.Phase == Done {
 		return w.handOver(ctx)
@@ -104,11 +106,11 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 }
 
 // handOver returns ErrHandOver. It first records that a different version will take over, so that the
-// leader notices if that does not start.
+// leader notices if that version does not start.
 func (w *worker) handOver(ctx context.Context) error {
 	if s := w.snapshot.HandOverRecord(); s != nil {
 		if err := w.writeStatus(ctx, *s); err != nil {
-			slog.Warn("cannot say that another version takes over", "error", err)
+			slog.Warn("cannot record that a different version takes over", "error", err)
 		}
 	}
 	return ErrHandOver
@@ -121,8 +123,8 @@ func (w *worker) stopTask() {
 	}
 }
 
-// runTask runs the task. If the task was cancelled because the request has changed, runTask blocks until
-// the loop, too, knows of the change and cancels it.
+// runTask runs the task. If the request has changed, runTask blocks until the loop also notices the change
+// and cancels the task.
 func (w *worker) runTask(ctx context.Context, t Task, conf record.Config, request record.Request) error {
 	if err := w.awaitInstallation(ctx); err != nil {
 		return err
@@ -139,7 +141,7 @@ func (w *worker) runTask(ctx context.Context, t Task, conf record.Config, reques
 	return err
 }
 
-// runJob does one step of an update on this host.
+// runJob runs an installation or one step of an update on this host.
 func (w *worker) runJob(ctx context.Context, t Task, conf record.Config, request record.Request) error {
 	if t.Job == Install {
 		if err := w.o.Install(ctx, request, conf); err != nil {
@@ -152,7 +154,8 @@ func (w *worker) runJob(ctx context.Context, t Task, conf record.Config, request
 	c := t.Step.Component
 	switch {
 	case t.Step.Action == release.Stop:
-		if err := w.o.Server.Prepare(ctx, c); err != nil { // so that nothing stands still for a download
+		// The download comes first, so that the services are not stopped during it.
+		if err := w.o.Server.Prepare(ctx, c); err != nil {
 			return err
 		}
 		return w.o.Server.Stop(ctx, c)
@@ -165,16 +168,15 @@ func (w *worker) runJob(ctx context.Context, t Task, conf record.Config, request
 	return w.o.Server.Update(ctx, c)
 }
 
-// installationTimeout bounds for how long a worker begins nothing because a former
-// installation is being finished.
+// installationTimeout limits how long the worker's tasks wait for a previous installation to be finished.
 const installationTimeout = time.Minute
 
-// keepInstallationFinished runs beside the loop: the script of a package may have started this
-// worker, and wait for it.
+// keepInstallationFinished runs in its own goroutine, since the installation script of a package may have
+// started this worker and be waiting for it.
 func (w *worker) keepInstallationFinished(ctx context.Context) error {
 	if w.o.FinishInstallation != nil {
 		if err := w.o.FinishInstallation(ctx); err != nil && ctx.Err() == nil {
-			slog.Warn("what was installed before may be left half-way, or lie about", "error", err)
+			slog.Warn("cannot finish the previous installation; partial files may remain", "error", err)
 		}
 	}
 
@@ -183,13 +185,13 @@ func (w *worker) keepInstallationFinished(ctx context.Context) error {
 	return nil
 }
 
-// awaitInstallation waits for a running installation, whose package script could end tasks and change their
-// findings. If that takes too long, the update goes on.
+// awaitInstallation waits until a previous installation is finished, since its package script could end tasks
+// or change their results. If the wait takes longer than installationTimeout, the update continues.
 func (w *worker) awaitInstallation(ctx context.Context) error {
 	select {
 	case <-w.installationDone:
 	case <-time.After(installationTimeout):
-		slog.Warn("an installation of before is still being finished; goes on beside it")
+		slog.Warn("the previous installation is still being finished; continuing in parallel")
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -204,22 +206,24 @@ const (
 	Failed  = "failed"
 )
 
-// Journal is written to the worker's own disk before it acts, and after. Whatever kills
-// it, it goes on from there.
+// Journal is written to the worker's own disk before and after each task. If the worker is killed, it
+// continues from the journal.
 type Journal struct {
-	Request int       `json:"request"`
-	Started time.Time `json:"started"` // the request's, since another store counts anew
+	Request int `json:"request"`
+	// Started is the StartedAt of the request. It distinguishes requests in different stores, where IDs
+	// repeat.
+	Started time.Time `json:"started"`
 	Attempt int       `json:"attempt"`
-	Step    int       `json:"step"` // 0: installing the release
+	Step    int       `json:"step"` // 0 if the release is being installed
 	Name    string    `json:"name"`
 	Phase   string    `json:"phase"`
-	Message string    `json:"message,omitempty"` // why it failed
-	// WaitedFor are the servers at fault, if it is not this one.
+	Message string    `json:"message,omitempty"` // the reason for a failure
+	// WaitedFor are the servers at fault for a failure, or nil if this server is at fault.
 	WaitedFor []int     `json:"waited-for,omitempty"`
-	At        time.Time `json:"at"` // when it came to this phase
+	At        time.Time `json:"at"` // when the phase began
 }
 
-// Identity tells one step's journal from the next.
+// Identity distinguishes the journal of a step from the next one.
 func (j Journal) Identity() any { return [3]int{j.Request, j.Attempt, j.Step} }
 
 func journalFile(dir string) string { return filepath.Join(dir, "journal.json") }
@@ -241,18 +245,18 @@ func writeJournal(dir string, j Journal) error {
 	return nil
 }
 
-// lockFolder locks the directory, so that this process is its only worker until the process ends.
+// lockFolder locks the directory, so that this process is its only worker until the process exits.
 func lockFolder(dir string) (*os.File, error) {
 	if err := osutil.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("cannot make the worker's folder: %w", err)
+		return nil, fmt.Errorf("cannot create the worker's directory: %w", err)
 	}
 
 	f, err := osutil.TryLockFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR)
 	if errors.Is(err, osutil.ErrLocked) {
-		return nil, fmt.Errorf("cannot lock %s: another worker works there", dir)
+		return nil, fmt.Errorf("cannot lock %s: another worker uses it", dir)
 	}
 	if err != nil {
-		return f, fmt.Errorf("cannot lock the worker's folder: %w", err)
+		return f, fmt.Errorf("cannot lock the worker's directory: %w", err)
 	}
 
 	return f, nil

@@ -91,7 +91,7 @@ func TestNextOfWhatOperatorsAskFor(t *testing.T) {
 			s.Action, s.Uniter.Workflow.Failure.Interrupted, s.Uniter.Workflow.Failure.RetryAt = nil, true, time.Time{}
 		}, Wait{}},
 		{"a hook has time", idle, timed(hook.ForUnit(hook.Start), time.Second, ""), Wait{noon.Add(time.Second)}},
-		{"a hook's time is over", idle, timed(hook.ForUnit(hook.Start), 0, ""), InterruptHook{"it had not ended after the hook-timeout of 1m0s"}},
+		{"a hook's time is over", idle, timed(hook.ForUnit(hook.Start), 0, ""), InterruptHook{"the hook had not ended after the hook-timeout of 1m0s"}},
 		{"not that of what is held", idle, timed(hook.ForUnit(hook.Start), 0, "anna@host"), Wait{}},
 		{"nor of what was asked for", idle, timed(asked, 0, ""), Wait{}},
 		{"its agent died", idle, waiting(func(s *Snapshot) { s.Uniter.Op = &state.Op{Hook: asked} }), FailCrashed{}},

@@ -9,27 +9,27 @@ import (
 	"bijou/state/charm"
 )
 
-// MaxArrivals bounds the entries of one Enqueue, well below the limits of one transaction.
+// MaxArrivals limits the entries of one [Enqueue]. It is far below the limits of one transaction.
 const MaxArrivals = 50
 
-// Members names members of relations. Nil is all of them.
+// Members is a set of members of relations. A nil set contains all members of all relations.
 type Members map[Member]bool
 
-// Member is one of a relation.
+// Member identifies a member of a relation.
 type Member struct {
 	Relation int
-	Name     string
+	Name     string // the name of a unit, or of a service for its own settings
 }
 
-// Add adds one, if not all are in it.
+// Add adds a member to the set. A nil set already contains every member, and stays nil.
 func (m Members) Add(one Member) {
 	if m != nil {
 		m[one] = true
 	}
 }
 
-// newArrivals returns the next members that the queue must note as arrived, changed or gone; at most
-// MaxArrivals. It returns nil before the unit's start hook. Members that came earlier arrive after it.
+// newArrivals returns the members that have come, changed or gone, and are not yet recorded in the queue. It
+// returns at most MaxArrivals of them. It returns nil until the unit's start hook has run.
 func (s *Snapshot) newArrivals() []hook.Arrival {
 	var all []hook.Arrival
 	tail := s.Uniter.Workflow.NextPlace
@@ -51,12 +51,12 @@ func (s *Snapshot) newArrivals() []hook.Arrival {
 	return all[:min(len(all), MaxArrivals)]
 }
 
-// IsQueueOpen reports whether members arrive in the queue yet.
+// IsQueueOpen reports whether the unit's start hook has run. Members arrive in the queue only after that.
 func (s *Snapshot) IsQueueOpen() bool { return s.Uniter.Workflow.NextPlace >= firstPlace }
 
 // membersToCompare returns the recorded state of a relation's members, and the members that are present. It
-// leaves out members that were compared already: one change in a relation of a thousand members returns
-// one.
+// leaves out members that have already been compared. So for one change in a relation with a thousand members
+// it returns one member.
 func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberState, present []state.Member) {
 	if s.Uncompared == nil {
 		return s.Uniter.Members[id], s.visibleMembers(id)
@@ -84,8 +84,8 @@ func (s *Snapshot) membersToCompare(id int) (recorded map[string]state.MemberSta
 	return recorded, present
 }
 
-// visibleMembers returns the members that hooks can hear of. It leaves out the remote service's own
-// settings, which are last, unless the charm has the modern dialect.
+// visibleMembers returns the members for which hooks can run. Only the modern dialect has hooks for a
+// service's own settings. For other charms it leaves out the remote service, which is the last member.
 func (s *Snapshot) visibleMembers(id int) []state.Member {
 	all := s.Relations[id].Members
 	last := len(all) - 1
@@ -95,7 +95,8 @@ func (s *Snapshot) visibleMembers(id int) []state.Member {
 	return all
 }
 
-// NextPlaceAfter returns where the queue goes on behind the arrivals.
+// NextPlaceAfter returns the queue's next free place once the arrivals are in it. tail is the next free place
+// before that.
 func NextPlaceAfter(arrivals []hook.Arrival, tail int64) int64 {
 	for _, a := range arrivals {
 		tail = max(tail, a.State.Place+1)
@@ -103,8 +104,8 @@ func NextPlaceAfter(arrivals []hook.Arrival, tail int64) int64 {
 	return tail
 }
 
-// NextTogether is like [Next], but joins arrivals with the hook that follows them. It returns that hook,
-// and a snapshot whose Queued holds the arrivals to record as the hook begins.
+// NextTogether is like [Next], but combines an Enqueue with the hook that follows it. It then returns the
+// hook, and a snapshot whose Queued field holds the arrivals to record when the hook begins.
 func NextTogether(s Snapshot) (Step, Snapshot) {
 	next := Next(s)
 	if e, ok := next.(Enqueue); ok {

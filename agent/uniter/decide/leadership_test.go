@@ -7,7 +7,7 @@ import (
 	"bijou/state"
 )
 
-// led returns an idle unit whose charm has both hooks, and whose service has that leader.
+// led returns an idle unit whose charm has both leadership hooks, and whose service has that leader.
 func led(leader string) func() Snapshot {
 	return func() Snapshot {
 		s := idle()

@@ -1,8 +1,8 @@
-// Package decide decides what a unit does next: which hook it runs, what it queues, which
-// relation it enters or leaves. Next takes a Snapshot of all that matters, and returns a
-// Step; it does no I/O and reads no clock, so that every order of events can be tested.
+// Package decide chooses the next step of a unit: the hook to run, the arrivals to queue, or the relation to
+// enter or leave. [Next] takes a [Snapshot] of everything that matters, and returns a [Step]. It does no I/O
+// and reads no clock, so every order of events can be tested.
 //
-// Who reads the snapshot and executes the step is package uniter, which alone imports it.
+// The package does not read the snapshot and does not execute the step. Package uniter does both.
 package decide
 
 import (
@@ -12,7 +12,7 @@ import (
 	"bijou/state"
 )
 
-// Next decides the step that the unit takes next. It is pure: all that it knows is in the snapshot.
+// Next returns the step that the unit takes next. It depends only on the snapshot.
 func Next(s Snapshot) Step {
 	if s.Gone || s.Unit.Life == state.Dead || s.isFinished() {
 		return Finish{}
@@ -48,23 +48,25 @@ func Next(s Snapshot) Step {
 	return s.nextInWorkflow()
 }
 
+// isFinished reports whether the unit's last hook has run.
 func (s *Snapshot) isFinished() bool {
 	word := s.Uniter.Workflow.State
 	return word == stateRemoved || word == stateStopped && !s.Hooks.Remove
 }
 
+// neverInstalled reports whether the unit's install hook has not succeeded.
 func neverInstalled(w state.Workflow) bool {
 	return w.State == "" || w.Uninstalled || w.Failure != nil && w.Failure.Hook.Kind == hook.Install
 }
 
-// wantsUpgrade reports whether the unit must change to another charm. A unit that leaves keeps the charm that
-// it has.
+// wantsUpgrade reports whether the unit must change to another charm. A dying unit keeps its charm.
 func (s *Snapshot) wantsUpgrade() bool {
 	return s.Unit.Life == state.Alive && s.Upgrade.Wants(s.Unit.Name, s.Uniter.Workflow.Charm)
 }
 
-// wantedCharm returns the charm to deploy after an agent died in the middle of a deployment. Nobody knows
-// which charm the unit's directory holds then, and the operator may have chosen a different one since.
+// wantedCharm returns the charm to deploy after an agent died in the middle of a deployment. The unit's
+// directory may then contain the old or the new charm, and the operator may have chosen a third one since
+// then.
 func (s *Snapshot) wantedCharm() string {
 	w := s.Uniter.Workflow
 	switch {
@@ -77,8 +79,8 @@ func (s *Snapshot) wantedCharm() string {
 	return w.Charm
 }
 
-// nextWhileFailed returns the next step of a unit whose own hook has failed. The unit runs actions
-// meanwhile.
+// nextWhileFailed returns the next step of a unit whose own hook has failed. Until the failure is resolved,
+// the unit still runs actions.
 func (s *Snapshot) nextWhileFailed(f state.Failure) Step {
 	step, until := s.nextAfterFailure(state.NoRelation, f, s.Unit.Resolved)
 	if step != nil {
@@ -91,8 +93,9 @@ func (s *Snapshot) nextWhileFailed(f state.Failure) Step {
 	return Wait{until}
 }
 
-// nextAfterFailure returns the step that ends a failure: the operator's answer, or a retry that is due. It
-// returns nil if there is none yet, with the time of the next retry (zero: no automatic retry).
+// nextAfterFailure returns the step that an operator has requested for a failed hook, or a retry that is due.
+// Otherwise it returns nil, and the time of the next automatic retry. The time is zero if no retry is
+// scheduled.
 func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved state.Resolved) (Step, time.Time) {
 	retry := RunHook{f.Hook, FromFailure}
 	switch {
@@ -109,9 +112,9 @@ func (s *Snapshot) nextAfterFailure(relation int, f state.Failure, resolved stat
 	return nil, f.RetryAt
 }
 
-// nextInWorkflow returns the next step of a unit without a failed hook. The order of its checks is the
-// order of the unit's life: deploy, upgrade, storage, install, leader, config-changed, start. Only after an
-// upgrade does config-changed come before the leader hooks.
+// nextInWorkflow returns the next step of a unit without a failed hook. Its checks follow the order of the
+// unit's life: deploy, upgrade, storage, install, leader, config-changed, start. After an upgrade,
+// config-changed comes before the leader hooks.
 func (s *Snapshot) nextInWorkflow() Step {
 	w := s.Uniter.Workflow
 	storage := s.nextStorage()
@@ -134,7 +137,7 @@ func (s *Snapshot) nextInWorkflow() Step {
 		return RunHook{hook.ForUnit(hook.Remove), FromWorkflow}
 	}
 
-	// A unit that leaves gets no new settings, unless its start hook has yet to run.
+	// A dying unit gets no new settings, unless its start hook has yet to run.
 	takesConfig := w.State == stateInstalled || s.Unit.Life == state.Alive
 
 	// A new charm sees its settings before any leader hook.
@@ -160,8 +163,8 @@ func (s *Snapshot) nextInWorkflow() Step {
 	return s.nextAfterStart()
 }
 
-// nextAfterStart returns the next step of a unit whose start hook has run: relations, actions, secrets and
-// the queue, and the unit's end when it is dying.
+// nextAfterStart returns the next step of a unit whose start hook has run. It handles relations, actions, secrets and
+// the queue, and the end of a dying unit.
 func (s *Snapshot) nextAfterStart() Step {
 	if step := s.nextMembership(); step != nil {
 		return step
@@ -197,8 +200,8 @@ func (s *Snapshot) nextAfterStart() Step {
 	return Wait{until}
 }
 
-// nextMembership returns the step that leaves a relation that has ended, or enters a new one; nil if there is
-// none.
+// nextMembership returns a step that leaves a relation that has ended. If there is none, it returns a step
+// that enters a new relation, or nil.
 func (s *Snapshot) nextMembership() Step {
 	for _, id := range s.enteredRelations() {
 		_, exists := s.Relations[id]
@@ -216,7 +219,8 @@ func (s *Snapshot) nextMembership() Step {
 	return nil
 }
 
-// nextRelationFailure returns the next step for a relation in error, or nil and the time of the first retry.
+// nextRelationFailure returns the next step for a relation in an error state. It returns nil if none is due,
+// with the time of the earliest retry. The time is zero if no retry is scheduled.
 func (s *Snapshot) nextRelationFailure() (Step, time.Time) {
 	var until time.Time
 	for _, id := range s.enteredRelations() {
@@ -225,7 +229,8 @@ func (s *Snapshot) nextRelationFailure() (Step, time.Time) {
 			continue
 		}
 		if s.Relations[id].Life == state.Dead {
-			return Resolve{id}, time.Time{} // nobody could resolve what is in no status any more
+			// The status no longer shows this relation, so no operator could resolve its failure.
+			return Resolve{id}, time.Time{}
 		}
 
 		step, due := s.nextAfterFailure(id, *rs.Failure, s.Unit.ResolvedRelations[id])
@@ -238,9 +243,9 @@ func (s *Snapshot) nextRelationFailure() (Step, time.Time) {
 	return nil, until
 }
 
-// pendingEntries yields the queue's entries from which the next hook is picked. It leaves out relations in
-// an error state. A relation that the unit leaves, and that has lost its last member, yields the broken
-// hook that ends it.
+// pendingEntries yields the queue's entries among which the next hook is chosen. It skips relations in an
+// error state. For a relation that the unit leaves, and that has no members left, it yields an entry for the
+// broken hook.
 func (s *Snapshot) pendingEntries(yield func(hook.Entry) bool) {
 	for _, id := range s.enteredRelations() {
 		rs := s.Uniter.Relations[id]
@@ -275,7 +280,8 @@ func (s *Snapshot) CountQueued() (n int) {
 	return n
 }
 
-// nextWhenIdle returns update-status when it is due. Otherwise it waits until then, or until the given time.
+// nextWhenIdle returns the update-status hook if it is due. Otherwise it waits until update-status is due or
+// until the given time, whichever is earlier.
 func (s *Snapshot) nextWhenIdle(until time.Time) Step {
 	if s.StatusInterval <= 0 {
 		return Wait{until}

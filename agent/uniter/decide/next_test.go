@@ -20,7 +20,7 @@ var (
 
 const charmURL = "local:jammy/blog-1"
 
-// idle returns a started unit in relation 1 whose one member has nothing new.
+// idle returns a started unit in relation 1. The relation has one member, which has no new settings.
 func idle() Snapshot {
 	return Snapshot{
 		Now:           noon,
@@ -39,7 +39,7 @@ func idle() Snapshot {
 	}
 }
 
-// fresh returns a unit before its first hook, in a service with relation 1.
+// fresh returns a unit that has run no hook yet, in a service with relation 1.
 func fresh() Snapshot {
 	s := idle()
 	s.Uniter = state.Uniter{}
@@ -53,7 +53,7 @@ func failureOf(h state.Hook, retryAt time.Time) *state.Failure {
 // run returns a RunHook of the unit.
 func run(kind string) Step { return RunHook{hook.ForUnit(kind), FromWorkflow} }
 
-// runIn returns a RunHook of relation 1 out of the queue.
+// runIn returns a RunHook from the queue of relation 1.
 func runIn(kind, remote string) Step { return RunHook{hook.ForRelation(kind, db, remote), FromQueue} }
 
 type nextCase struct {

@@ -10,14 +10,14 @@ import (
 	"bijou/state/secret"
 )
 
-// Secrets are those that a unit reads or manages.
+// Secrets holds the secrets that a unit reads or manages.
 type Secrets struct {
-	Records []secret.Record // by id
-	Managed []string        // ids: its own, and its service's if it leads
-	Granted []string        // ids of operators' secrets that its service may read
+	Records []secret.Record
+	Managed []string // ids of the unit's own secrets and, if the unit leads, its service's
+	Granted []string // ids of the operators' secrets that the unit's service can read
 }
 
-// IDs lists the secrets.
+// IDs returns the ids of all records.
 func (all Secrets) IDs() (ids []string) {
 	for _, r := range all.Records {
 		ids = append(ids, r.ID)
@@ -25,7 +25,7 @@ func (all Secrets) IDs() (ids []string) {
 	return ids
 }
 
-// LabelFor returns the label under which a unit knows a secret; empty if it has none.
+// LabelFor returns a unit's label for a secret, or an empty string if the unit has set none.
 func (all Secrets) LabelFor(id, unit string) string {
 	for _, r := range all.Records {
 		if r.ID == id {
@@ -35,51 +35,71 @@ func (all Secrets) LabelFor(id, unit string) string {
 	return ""
 }
 
-// nextSecretHook returns the next hook about a secret. It returns nil if none is due, with the time when
-// one will be (zero: never). Secrets that have changed come first, since their hooks can make more of them
-// due.
+// nextSecretHook returns the next hook about a secret. It returns nil if none is due, with the time at which
+// the next one becomes due. The time is zero if no time is set for any. Changed secrets come first, since
+// their hooks can make further hooks due.
 func (s *Snapshot) nextSecretHook() (step Step, until time.Time) {
 	if s.Unit.Life != state.Alive {
-		return nil, until
+		return nil, time.Time{}
 	}
-
-	for _, r := range s.Secrets.Records {
-		c, reads := r.Consumers[s.Unit.Name]
-		if reads && r.Latest > max(c.Revision, c.Told) && r.IsReadableBy(s.Unit.Name, s.isGrantedBy(r.ID)) {
-			return RunHook{hook.ForSecret(hook.SecretChanged, r.ID, r.Latest), FromWorkflow}, until
-		}
+	if step := s.nextSecretChanged(); step != nil {
+		return step, time.Time{}
 	}
 
 	for _, r := range s.Secrets.Records {
 		if !slices.Contains(s.Secrets.Managed, r.ID) {
 			continue
 		}
-
-		for _, n := range slices.Sorted(maps.Keys(r.Revisions)) {
-			at := r.Revisions[n].DueAt
-			if !at.IsZero() && !s.Now.Before(at) {
-				return RunHook{hook.ForSecret(hook.SecretExpired, r.ID, n), FromWorkflow}, until
-			}
-			until = earlierOf(until, at)
+		step, at := s.nextManagedSecretHook(r)
+		if step != nil {
+			return step, time.Time{}
 		}
-
-		if at := r.RotateAt; !at.IsZero() && !s.Now.Before(at) {
-			return RunHook{hook.ForSecret(hook.SecretRotate, r.ID, r.Latest), FromWorkflow}, until
-		}
-
-		until = earlierOf(until, r.RotateAt)
-		for _, n := range r.Untracked(s.isGrantedBy(r.ID)) {
-			if !r.Revisions[n].Obsolete {
-				return RunHook{hook.ForSecret(hook.SecretRemove, r.ID, n), FromWorkflow}, until
-			}
-		}
+		until = earlierOf(until, at)
 	}
 
 	return nil, until
 }
 
-// isGrantedBy reports whether a grant of the secret still holds for a unit, which, if it is
-// another, has to be in the relation.
+// nextSecretChanged returns the secret-changed hook for a secret that the unit reads and that has a newer
+// revision, for which the hook has not run yet. It returns nil if there is no such secret.
+func (s *Snapshot) nextSecretChanged() Step {
+	for _, r := range s.Secrets.Records {
+		c, reads := r.Consumers[s.Unit.Name]
+		if reads && r.Latest > max(c.Revision, c.Told) && r.IsReadableBy(s.Unit.Name, s.isGrantedBy(r.ID)) {
+			return RunHook{hook.ForSecret(hook.SecretChanged, r.ID, r.Latest), FromWorkflow}
+		}
+	}
+
+	return nil
+}
+
+// nextManagedSecretHook returns the next hook about a secret that the unit manages: expired, rotate or remove. It
+// returns nil if none is due, with the time at which the secret expires or must rotate, whichever is earlier.
+func (s *Snapshot) nextManagedSecretHook(r secret.Record) (step Step, until time.Time) {
+	for _, n := range slices.Sorted(maps.Keys(r.Revisions)) {
+		at := r.Revisions[n].DueAt
+		if !at.IsZero() && !s.Now.Before(at) {
+			return RunHook{hook.ForSecret(hook.SecretExpired, r.ID, n), FromWorkflow}, time.Time{}
+		}
+		until = earlierOf(until, at)
+	}
+
+	if !r.RotateAt.IsZero() && !s.Now.Before(r.RotateAt) {
+		return RunHook{hook.ForSecret(hook.SecretRotate, r.ID, r.Latest), FromWorkflow}, time.Time{}
+	}
+
+	for _, n := range r.Untracked(s.isGrantedBy(r.ID)) {
+		if !r.Revisions[n].Obsolete {
+			return RunHook{hook.ForSecret(hook.SecretRemove, r.ID, n), FromWorkflow}, time.Time{}
+		}
+	}
+
+	return nil, earlierOf(until, r.RotateAt)
+}
+
+// isGrantedBy returns a function that reports whether a grant of the secret still applies to a unit. A grant
+// by a relation applies while that relation exists and the unit is this one or a member of it. Other grants
+// apply while the secret is in Secrets.Granted.
 func (s *Snapshot) isGrantedBy(id string) func(unit string, g secret.Grant) bool {
 	return func(unit string, g secret.Grant) bool {
 		if g.Relation == secret.NoRelation {
@@ -91,11 +111,12 @@ func (s *Snapshot) isGrantedBy(id string) func(unit string, g secret.Grant) bool
 	}
 }
 
-// retryInterval is when a hook about a secret that has changed nothing comes again.
+// retryInterval is the time after which secret-rotate and secret-expired run again if the charm did not act on
+// them.
 const retryInterval = 5 * time.Minute
 
-// SecretHookDone changes a secret's record after a hook about that secret has run in the unit. Rotation and
-// expiry come due again after retryInterval if the hook did not act on them.
+// SecretHookDone updates a secret's record after a hook about that secret has run in the unit. Rotation and
+// expiry become due again after retryInterval if the hook did not act on them.
 func SecretHookDone(r *secret.Record, unit string, h state.Hook, now time.Time) {
 	rev, there := r.Revisions[h.SecretRevision]
 

@@ -11,7 +11,7 @@ import (
 	"bijou/state/secret"
 )
 
-// TestNextSecretHook checks which secret hook of web/0 is next, and how long none is due.
+// TestNextSecretHook checks which secret hook of web/0 is due, or when the next one is.
 func TestNextSecretHook(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	later := now.Add(time.Minute)
@@ -71,7 +71,7 @@ func TestNextSecretHook(t *testing.T) {
 	}
 }
 
-// TestSecretHookDone checks that a hook that changed nothing is due again soon, and any other at its
+// TestSecretHookDone checks that a hook is due again soon if the charm has not acted on it, and otherwise at its regular
 // time.
 func TestSecretHookDone(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

@@ -23,7 +23,7 @@ func created(r hook.Relation) Step {
 	return RunHook{hook.ForRelation(hook.Created, r, ""), FromWorkflow}
 }
 
-// owing is the state of a relation that was entered and whose relation-created hook is still owed.
+// owing is the state of a relation that the unit has entered and whose relation-created hook must still run.
 var owing = state.RelationState{State: state.RelationUp, CreatedOwed: true}
 
 func TestNextRelationCreated(t *testing.T) {

@@ -13,62 +13,64 @@ import (
 	"bijou/state/charm"
 )
 
-// Snapshot is everything that Next decides by, and that hooks are told at their begin.
+// Snapshot contains everything on which Next bases its decision, and the facts that a hook gets when it
+// begins.
 type Snapshot struct {
 	Now time.Time
 
-	Gone   bool // the unit's record does not exist any more
+	Gone   bool // the unit's record no longer exists
 	Unit   state.Unit
-	Uniter state.Uniter // the loop's own records
+	Uniter state.Uniter // the records that only the unit's loop writes
 
 	Charm         string        // the URL of the service's charm
-	Upgrade       state.Upgrade // the service's, while the unit runs another charm
-	ConfigVersion int64         // of the service's configuration
+	Upgrade       state.Upgrade // the service's upgrade; zero unless the unit runs a different charm
+	ConfigVersion int64         // the version of the service's configuration
 	Resources     int64         // the version of the service's resources
-	Hooks         CharmHooks    // of the unit's charm
-	Leader        Leader        // zero for a charm without hooks about leadership
+	Hooks         CharmHooks    // the hooks of the unit's charm
+	Leader        Leader        // zero for a charm without leadership hooks
 	Relations     map[int]Relation
 	Secrets       Secrets
-	Storages      []state.Storage // that the unit has
+	Storages      []state.Storage // the unit's storage
 
-	RetryHooks     bool          // failed hooks are retried by themselves
-	StatusInterval time.Duration // between update-status hooks; 0: never
-	HookTimeout    time.Duration // after which a hook is told to end; 0: never
-	LastHook       time.Time     // when this agent's last hook ended, or the agent began
+	RetryHooks     bool          // failed hooks are retried automatically
+	StatusInterval time.Duration // the time between update-status hooks; 0 disables them
+	HookTimeout    time.Duration // the time after which a hook is interrupted; 0 disables the timeout
+	LastHook       time.Time     // when this agent's last hook ended; before that, when the agent began
 
 	Running bool      // a hook of this agent is in flight
-	Begun   time.Time // when that hook began
-	Ending  bool      // that hook has been told to end
+	Begun   time.Time // when the hook in flight began
+	Ending  bool      // the hook in flight was interrupted
 
-	Queued     []hook.Arrival // that Uniter has, and the store has not yet
-	Uncompared Members        // of whom Relations may tell what Uniter does not have
+	Queued     []hook.Arrival // arrivals that are in Uniter, but not yet in the store
+	Uncompared Members        // members whose entries in Relations were not yet compared with Uniter
 
-	Action *actions.Action // the next action or command of an operator; nil if there is none
+	Action *actions.Action // the next action or command of an operator, if any
 
 	Environment state.Environment
-	JujuVersion string         // that the service's hooks are promised
-	Debug       *actions.Debug // an operator's session in which hooks are run by hand; nil if there is none
+	JujuVersion string         // the version of Juju that the service's hooks see
+	Debug       *actions.Debug // the session in which an operator runs hooks by hand, if any
 }
 
-// Relation is a relation of the unit's service, as the store has it now.
+// Relation is a relation of the unit's service, as it is in the store.
 type Relation struct {
 	hook.Relation
 	Life      state.Life
-	Principal string // in container scope: the unit whose machine this one shares; else empty
-	// Those that concern the unit, by number; not itself; last the other service, for its own
-	// settings.
+	Principal string // the principal unit that the members share in container scope; empty in global scope
+	// Members are the remote members that concern the unit, sorted by name and number. The last one can be
+	// the remote service, which stands for its own settings.
 	Members []state.Member
 
-	ToPrincipal bool // the relation holds a subordinate's unit to its principal
+	ToPrincipal bool // the unit is a subordinate, and the relation connects it to its principal
 }
 
-// IsLeaving reports whether the unit must leave the relation.
+// IsLeaving reports whether the unit must leave the relation, since the unit or the relation is dying or
+// gone.
 func (s *Snapshot) IsLeaving(id int) bool {
 	r, ok := s.Relations[id]
 	return s.Unit.Life != state.Alive || !ok || r.Life != state.Alive
 }
 
-// isOrphaned reports whether the unit is a subordinate that no relation binds to its principal any more.
+// isOrphaned reports whether the unit is a subordinate that no relation connects to its principal any longer.
 func (s *Snapshot) isOrphaned() bool {
 	if s.Unit.Principal == "" || s.Unit.Life != state.Alive {
 		return false
@@ -83,8 +85,8 @@ func (s *Snapshot) isOrphaned() bool {
 	return true
 }
 
-// AddVanished adds the relations that the unit is in but whose records are gone, as after a forced removal.
-// The unit still owes their last hooks.
+// AddVanished adds the relations to which the unit belongs, but whose records are gone, for example after a
+// forced removal. The unit must still run their last hooks.
 func (s *Snapshot) AddVanished() {
 	for id, rs := range s.Uniter.Relations {
 		if _, ok := s.Relations[id]; !ok && rs.Name != "" {
@@ -98,22 +100,24 @@ func (s *Snapshot) enteredRelations() []int { return sortedKeys(s.Uniter.Relatio
 
 func sortedKeys[K int | string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// CharmHooks lists those hooks of a charm that are not run, nor their causes read, for a
-// charm that lacks them. A charm with a dispatch file has them all.
+// CharmHooks records which optional hooks a charm has. For a hook that the charm lacks, the unit takes no
+// steps, and its agent does not read the records that concern the hook. A charm with a dispatch file has all
+// hooks.
 type CharmHooks struct {
 	Charm          string // the charm's URL
-	Name           string // the charm's, by its metadata
-	LeaderElected  bool
-	LeaderSettings bool // leader-settings-changed
-	Remove         bool
-	Dispatch       bool
-	// Of its hooks; only the modern one has relation-changed for a service's own settings.
+	Name           string // the charm's name in its metadata
+	LeaderElected  bool   // the charm has leader-elected
+	LeaderSettings bool   // the charm has leader-settings-changed
+	Remove         bool   // the charm has remove
+	Dispatch       bool   // the charm has a dispatch file
+	// Dialect is the dialect of the charm's hooks. Only the modern dialect has relation-changed for a
+	// service's own settings.
 	Dialect   charm.Dialect
-	CreatedIn []string // relations with a relation-created hook, by the charm's names for them
-	Made      []string // files in the charm's folder of hooks, which hooks may have made
+	CreatedIn []string // the charm's names of the relations with a relation-created hook
+	Made      []string // files in the charm's hooks directory, including those that hooks have created
 }
 
-// HasLeadership reports whether the charm has a hook about its service's leadership.
+// HasLeadership reports whether the charm has a hook for changes of the leadership.
 func (h CharmHooks) HasLeadership() bool { return h.LeaderElected || h.LeaderSettings }
 
 // HasCreated reports whether the charm has a relation-created hook for the relation.
@@ -121,8 +125,8 @@ func (h CharmHooks) HasCreated(relation string) bool {
 	return h.Dispatch || slices.Contains(h.CreatedIn, relation)
 }
 
-// NewCharmHooks returns the hooks of a charm, those that its hooks have made among them; the
-// dialect is not set.
+// NewCharmHooks returns the hooks of charm c. made are the files in its hooks directory, which also count as
+// hooks. It does not set the dialect.
 func NewCharmHooks(url string, c state.Charm, made []string) CharmHooks {
 	names := append(slices.Clone(c.Hooks), made...)
 	has := func(name string) bool { return c.HasDispatch || slices.Contains(names, name) }
@@ -149,20 +153,20 @@ func NewCharmHooks(url string, c state.Charm, made []string) CharmHooks {
 // Step is a decision of Next: one of the types below.
 type Step interface{ String() string }
 
-// Wait waits until something changes, or until Until, if it is set.
+// Wait waits until something changes, or until a given time. A zero time never comes.
 type Wait struct{ Until time.Time }
 
-// DeployCharm puts the charm into the unit's folder in place of what is there, and records
-// it. If another one has been installed before, upgrade-charm is owed.
+// DeployCharm replaces the charm in the unit's directory, and records the new one. If another charm was
+// installed before, upgrade-charm becomes due.
 type DeployCharm struct{ URL string }
 
 // Enqueue persists arrivals in the queue.
 type Enqueue struct{ Arrivals []hook.Arrival }
 
-// BindStorage makes a storage's folder, and puts it where the unit is to find it.
+// BindStorage creates a storage's directory, and binds it to its location in the unit.
 type BindStorage struct{ Storage state.Storage }
 
-// ReleaseStorage takes a storage away from the unit.
+// ReleaseStorage detaches a storage from the unit.
 type ReleaseStorage struct{ ID string }
 
 // EnterRelation makes the unit a member of the relation.
@@ -174,36 +178,38 @@ type RunHook struct {
 	From Cause
 }
 
-// Cause says why a hook is run.
+// Cause is the reason why a hook runs.
 type Cause string
 
-// The origins of a hook.
+// The causes of a hook.
 const (
-	FromWorkflow Cause = "workflow" // it is the unit's turn
-	FromQueue    Cause = "queue"    // it is taken out of the queue
-	FromFailure  Cause = "failure"  // it failed, and is retried
-	// It was in flight when an agent died, or lost the leadership that it wrote by.
+	FromWorkflow Cause = "workflow" // the unit's own state makes the hook due
+	FromQueue    Cause = "queue"    // the hook is the next one in the queue
+	FromFailure  Cause = "failure"  // the hook has failed, and is retried
+	// FromCrash means that no outcome of the hook was recorded. Its agent died, or the unit lost the
+	// leadership under which the hook wrote.
 	FromCrash    Cause = "crash"
-	FromOperator Cause = "operator" // it is an action or a command
+	FromOperator Cause = "operator" // the hook is an action or a command
 )
 
-// FailCrashed records that what was in flight when an agent died has failed.
+// FailCrashed records that the action, command or hook that was in flight when an agent died has failed.
 type FailCrashed struct{}
 
-// InterruptHook tells the hook in flight to end.
+// InterruptHook interrupts the hook in flight with SIGTERM.
 type InterruptHook struct{ Why string }
 
-// Resolve counts the failed hook as done: the relation's, or with state.NoRelation the unit's.
+// Resolve records that a failed hook counts as done. Relation is the hook's relation, or [state.NoRelation]
+// for a hook of the unit itself.
 type Resolve struct{ Relation int }
 
-// LeaveRelation ends the membership; the relation's last hook is done.
+// LeaveRelation ends the unit's membership in a relation whose last hook is done.
 type LeaveRelation struct{ Relation int }
 
-// SetDying makes a subordinate's unit dying that nothing holds to its principal any more,
-// unless a new relation does meanwhile.
+// SetDying makes a subordinate unit dying if no relation connects it to its principal any longer. It does
+// nothing if a new relation now connects them.
 type SetDying struct{}
 
-// Finish removes what is left of a unit that has stopped, or is gone.
+// Finish removes the remains of a unit that has stopped or is gone.
 type Finish struct{}
 
 func (s Wait) String() string {

@@ -11,7 +11,7 @@ import (
 
 const newerURL = "local:jammy/blog-2"
 
-// behind makes the unit one whose service has been upgraded to newerURL.
+// behind changes the unit so that its service has been upgraded to newerURL.
 func behind(mark state.Upgrade, changes ...func(s *Snapshot)) func(s *Snapshot) {
 	return func(s *Snapshot) {
 		mark.Charm = newerURL
@@ -31,7 +31,7 @@ func failing(word, kind string) func(s *Snapshot) {
 	}
 }
 
-// deploying makes the unit one whose agent died while it put newerURL in place.
+// deploying changes the unit so that its agent has died during the deployment of newerURL.
 func deploying(s *Snapshot) { s.Uniter.Workflow.Deploying = newerURL }
 
 func owed(s *Snapshot) { s.Uniter.Workflow.UpgradeOwed = true }

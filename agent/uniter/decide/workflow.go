@@ -7,17 +7,17 @@ import (
 	"bijou/state"
 )
 
-// The states of a unit's workflow; before its install hook it has none. A failed
-// hook makes it one of the error states.
+// The states of a unit's workflow, in addition to the error states of [ErrorState]. The state is empty until
+// the install hook has succeeded or failed.
 const (
 	stateInstalled = "installed"
 	stateStarted   = state.UnitStarted
 	stateStopped   = "stopped"
-	stateRemoved   = "removed" // by the remove hook of a charm that has one
+	stateRemoved   = "removed" // the charm has a remove hook, which has run
 )
 
-// ErrorState returns the error state that a failed hook of the kind makes; an empty string for a hook that may fail without putting the unit into
-// an error state.
+// ErrorState returns the workflow's state after a hook of this kind has failed. It returns an empty string if
+// such a failure does not change the state.
 func ErrorState(kind string) string {
 	switch kind {
 	case hook.Install, hook.Start, hook.Stop, hook.Remove, hook.LeaderElected, hook.LeaderSettingsChanged,
@@ -32,11 +32,11 @@ func ErrorState(kind string) string {
 	return ""
 }
 
-// firstPlace is the queue's first place. A workflow whose NextPlace is below it has not had
-// its start hook: the queue opens with that.
+// firstPlace is the queue's first place. NextPlace is lower until the start hook has run, which opens the
+// queue.
 const firstPlace = 1
 
-// StateAfter returns the workflow's state after a hook of the unit has succeeded.
+// StateAfter returns the state of workflow w after hook h has succeeded.
 func StateAfter(h state.Hook, w state.Workflow) string {
 	switch {
 	case hook.IsAction(h):
@@ -56,6 +56,7 @@ func StateAfter(h state.Hook, w state.Workflow) string {
 	return stateStarted
 }
 
+// mayPrecedeStart reports whether a hook of this kind can run between install and start.
 func mayPrecedeStart(kind string) bool {
 	switch kind {
 	case hook.ConfigChanged, hook.UpgradeCharm, hook.LeaderElected, hook.LeaderSettingsChanged, hook.Created,
@@ -66,8 +67,8 @@ func mayPrecedeStart(kind string) bool {
 }
 
 // WithHookDone returns the workflow after a hook of the unit has succeeded, or counts as done. seen is the
-// version that the hook has seen: of the configuration for config-changed, of the leader settings for
-// leader-settings-changed, of the resources for install and upgrade-charm.
+// version that the hook has seen of its subject: the configuration for config-changed, the leader settings for
+// leader-settings-changed, the resources for install and upgrade-charm.
 func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	w.State = StateAfter(h, w)
 	w.Failure = nil
@@ -75,7 +76,7 @@ func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 
 	switch h.Kind {
 	case hook.Install:
-		// Config-changed comes before start, whatever was configured.
+		// config-changed runs before start, even if no option was ever set.
 		w.ConfigOwed = true
 		w.ResourcesVersion = seen
 	case hook.UpgradeCharm:
@@ -99,8 +100,8 @@ func WithHookDone(w state.Workflow, h state.Hook, seen int64) state.Workflow {
 	return w
 }
 
-// WithCharm returns the workflow after the charm was deployed. Its upgrade-charm is owed, unless it
-// is the first to be installed, or the one whose hooks ran last. An error state stays.
+// WithCharm returns the workflow after the charm was deployed. Its upgrade-charm hook becomes due, unless the
+// unit was never installed or already has this charm. An error state stays.
 func WithCharm(w state.Workflow, charm string) state.Workflow {
 	if w.Charm != charm {
 		w.UpgradeOwed = !neverInstalled(w)
@@ -110,8 +111,8 @@ func WithCharm(w state.Workflow, charm string) state.Workflow {
 	return w
 }
 
-// RetryDelay returns how long a hook that failed so often in a row waits for its retry: 5 s,
-// doubled with each, 5 min at most.
+// RetryDelay returns the delay before a hook is retried after the given number of failures in a row. It is 5 s
+// after the first failure and doubles with each further one, up to 5 min.
 func RetryDelay(failures int) time.Duration {
 	return min(5*time.Second<<min(max(failures, 1)-1, 10), 5*time.Minute)
 }

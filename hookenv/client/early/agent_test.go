@@ -20,23 +20,24 @@ import (
 	"bijou/testscripts/hosts/versions"
 )
 
-// ordinary makes a hook tool take the ordinary path: the early client leaves GODEBUG to Go.
+// ordinary is an environment variable that makes a hook tool skip the early client. The early client leaves
+// the call to the ordinary client if GODEBUG is set, since only Go's runtime handles GODEBUG.
 const ordinary = "GODEBUG=madvdontneed=1"
 
-// limit limits the wait for events that should happen at once.
+// limit limits the wait for events that should happen immediately.
 const limit = 60 * time.Second
 
-// folder holds the files that are built once for all inputs of a fuzzer.
+// folder contains the files that are built once for all inputs of a fuzzer.
 var folder string
 
 // agent serves one connection.
 type agent struct {
 	listener net.Listener
-	answers  [2]string // to the first box, and to the second, which has a file
+	answers  [2]string // the answers to the first box and to the second, which contains a file
 	done     chan struct{}
-	heard    []byte // all that the client has sent
-	pid      int    // the client's, read before it gets its answer
-	resident int    // KiB
+	heard    []byte // everything that the client has sent
+	pid      int    // the client's process id, read before the first answer
+	resident int    // the client's resident memory in KiB
 	started  chan struct{}
 	before   func() // called before the first answer
 }
@@ -65,7 +66,7 @@ func startAgent(t testing.TB, first, second string) *agent {
 	return a
 }
 
-// serve closes its side once it has nothing more to send, so that no client waits forever.
+// serve closes its side after its last answer, so that no client waits forever.
 func (a *agent) serve() {
 	defer close(a.done)
 	conn, err := a.listener.Accept()
@@ -127,7 +128,7 @@ func (a *agent) command(binary string, argv ...string) *exec.Cmd {
 	return cmd
 }
 
-// outcome is everything that an observer can see of a call.
+// outcome contains everything about a call that an observer can see.
 type outcome struct {
 	Heard, Stdout, Stderr, Written string
 	Exit                           int

@@ -12,12 +12,14 @@ import (
 	"bijou/hookenv/client/wire"
 )
 
-// entry is where the kernel starts the process: it calls begin, then Go's runtime.
+// entry is the entry point at which the kernel starts the process. It calls begin, and then Go's entry point.
 func entry()
 
-// systemCall returns what the kernel does: a negative errno if it fails.
+// systemCall returns the result of a system call, which is a negative errno if the call fails.
 func systemCall(number, a, b, c, d, e, f uintptr) int
 
+// begin calls the tool through the agent, and exits if everything goes well. Otherwise it returns.
+//
 //go:nosplit
 func begin(stack unsafe.Pointer) {
 	entered = true
@@ -40,8 +42,8 @@ func begin(stack unsafe.Pointer) {
 	}
 }
 
-// findVariable returns the value of an environment variable, or "". The name ends with "=". If there are two,
-// the first counts, as in Go.
+// findVariable returns the value of an environment variable, or "". name ends with "=". If the variable is set twice,
+// the first value counts, as in Go.
 //
 //go:nosplit
 func findVariable(stack unsafe.Pointer, argc int, name string) string {
@@ -53,6 +55,8 @@ func findVariable(stack unsafe.Pointer, argc int, name string) string {
 	return ""
 }
 
+// isTool reports whether the last element of the path is the name of a hook tool.
+//
 //go:nosplit
 func isTool(path string) bool {
 	base := 0
@@ -61,7 +65,7 @@ func isTool(path string) bool {
 			base = i + 1
 		}
 	}
-	next := base // what comes next in path if it is this name; -1: it is not
+	next := base // the position in path that the current name has matched up to; -1 if it does not match
 	for i := 0; i < len(wire.ToolNames); i++ {
 		switch c := wire.ToolNames[i]; {
 		case c == ' ' && next == len(path):
@@ -77,7 +81,8 @@ func isTool(path string) bool {
 	return next == len(path)
 }
 
-// joinArgs returns the arguments with NULs between, as the kernel lays them out; "" for the client's own.
+// joinArgs returns the arguments joined with NUL bytes, as the kernel stores them. It returns "" if one of
+// them is an option for the client itself, or if the kernel has not stored them one after the other.
 //
 //go:nosplit
 func joinArgs(stack unsafe.Pointer) string {
@@ -93,8 +98,8 @@ func joinArgs(stack unsafe.Pointer) string {
 	return stringAt(first, int(uintptr(end)-uintptr(first))-1)
 }
 
-// workingDirectory returns the working directory, or "" if it is gone or out of reach. It uses the buffer
-// received, in which nothing was received yet.
+// workingDirectory returns the working directory, or "" if it is gone or unreachable. It uses the buffer
+// received, since that is still empty.
 //
 //go:nosplit
 func workingDirectory() string {
@@ -105,6 +110,8 @@ func workingDirectory() string {
 	return received.text(0, n-1)
 }
 
+// stdinKind returns the kind of file that stdin is. It stores the status of stdin in fileStatus.
+//
 //go:nosplit
 func stdinKind() string {
 	systemCall(syscall.SYS_FSTAT, 0, uintptr(unsafe.Pointer(&fileStatus)), 0, 0, 0, 0)
@@ -119,8 +126,8 @@ func stdinKind() string {
 	return wire.StdinNone
 }
 
-// connect connects to the agent's socket, and reports whether it could. It leaves to Go a name that is no path,
-// and a process with a closed descriptor among the first three, which Go opens.
+// connect connects to the agent's socket, and reports whether it succeeded. It fails for a socket that has no path, and
+// if one of the first three descriptors is closed, which Go's runtime would open.
 //
 //go:nosplit
 func connect(path string) bool {
@@ -140,6 +147,8 @@ func connect(path string) bool {
 	return true
 }
 
+// send sends the request in the buffer sent, and reports whether all of it was sent.
+//
 //go:nosplit
 func send() bool {
 	n := systemCall(syscall.SYS_SENDTO, uintptr(agent), uintptr(sent.at(0)), uintptr(sent.n), syscall.MSG_NOSIGNAL, 0, 0)
@@ -147,6 +156,8 @@ func send() bool {
 	return n == sent.n
 }
 
+// readFrom reads from a descriptor into the buffer, up to the offset end. It returns the result of the system call.
+//
 //go:nosplit
 func (b *buffer) readFrom(fd, end int) int {
 	n := systemCall(syscall.SYS_READ, uintptr(fd), uintptr(b.at(b.n)), uintptr(end-b.n), 0, 0, 0)
@@ -154,13 +165,13 @@ func (b *buffer) readFrom(fd, end int) int {
 	return n
 }
 
-// converse exits once the agent's answer is there, if it is plain and short.
+// converse receives answers and sends stdin. It exits after an answer that this package can handle. Otherwise it returns.
 //
 //go:nosplit
 func converse(id string) {
 	for received.readFrom(agent, len(received.bytes)) > 0 {
 		switch a := parseAnswer(); {
-		case a.end == 0: // more is to come
+		case a.end == 0: // the answer is not complete
 		case a.end != received.n:
 			return
 		case a.exit >= 0 && len(a.want) == 0:
@@ -174,15 +185,15 @@ func converse(id string) {
 	}
 }
 
-// answer is a box of the agent's.
+// answer is a box from the agent.
 type answer struct {
-	end                  int // 0: it has not come yet; -1: it is not for this client
-	exit                 int // -1: there is none
+	end                  int // the offset of the answer's end; 0 if the answer is not complete, -1 if this package cannot handle it
+	exit                 int // the exit code, or -1 if the answer has none
 	stderr, stdout, want string
 }
 
-// parseAnswer parses the agent's answer. It accepts an answer only if each pair is there once and complete,
-// none is empty, and stdout is the last.
+// parseAnswer parses the agent's answer. It accepts an answer only if each pair occurs once and is complete, no value is
+// empty, and stdout is last.
 //
 //go:nosplit
 func parseAnswer() answer {
@@ -195,7 +206,7 @@ func parseAnswer() answer {
 			a.end = end
 			return a
 		case plain && isEqual(key, wire.KeyAnswer):
-			// The agent's answer begins with it.
+			// Every answer begins with this key.
 		case plain && isEqual(key, wire.KeyExit) && a.exit < 0 && len(value) == 1 && value[0] >= '0' && value[0] <= '9':
 			a.exit = int(value[0] - '0')
 		case plain && isEqual(key, wire.KeyStderr) && len(a.stderr) == 0:
@@ -212,6 +223,8 @@ func parseAnswer() answer {
 	}
 }
 
+// print writes a text to a descriptor, counts the printed bytes, and reports whether all were printed.
+//
 //go:nosplit
 func print(fd uintptr, s string) bool {
 	if len(s) == 0 {
@@ -222,9 +235,11 @@ func print(fd uintptr, s string) bool {
 	return n == len(s)
 }
 
+// sendStdin reads stdin and sends it to the agent. It returns false if that fails, or if stdin is too long.
+//
 //go:nosplit
 func sendStdin(id string) bool {
-	n := 1 // no socket is read, which says only once that it fails
+	n := 1 // hookenv/client must read a socket, since a socket reports an error only once
 	for n > 0 && stdin.n < amp.MaxValue && fileStatus.Mode&syscall.S_IFMT != syscall.S_IFSOCK {
 		n = stdin.readFrom(0, amp.MaxValue)
 	}

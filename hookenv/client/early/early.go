@@ -1,34 +1,43 @@
-// Package early is the thin client before there is a Go: in a binary that is linked with
+// Package early is a thin client that runs before Go's runtime starts. In a binary that is linked with
 //
 //	-ldflags '-E bijou/hookenv/client/early.entry'
 //
-// as .ci/build does, the kernel starts a process here and not in Go's runtime. A hook tool in a hook
-// asks the agent, prints the answer and exits, in a dozen system calls; Go's start, which costs more
-// than all of that, never comes. Without the flag nothing of this is in the binary.
+// as .ci/build does, the kernel starts a process in this package and not in the runtime. A hook tool then
+// sends its request to the agent, prints the answer and exits, with about a dozen system calls. This is
+// faster than the start of the runtime, which is skipped. Without the flag the binary contains none of this
+// code.
 //
-// It knows the way on which all goes well. Otherwise it returns, Go's runtime starts as in every program, and
-// hookenv/client does the work: all of it before there is a connection (no client id, one in argv, an argv of 64 KiB,
-// no agent, GODEBUG), and else the rest of the conversation, so that nothing is sent, read or printed twice: answers and
-// stdin of 64 KiB, files that are named (@PATH, --file PATH, -o), a system call that has not done all it was asked.
-// These cannot be met before: only the agent knows which argument names a file, and how much it answers. They are not
-// done here, since what fails is told in Go's words for an errno, which are out of reach, and since this is to stay
-// short. Both roads say and exit the same, unless a signal ends them: here no goroutines are written, and what the
-// caller ignores is ignored.
+// The package handles only calls without complications. In all other cases it returns, Go's runtime starts as usual, and
+// hookenv/client takes over:
 //
-// What runs before the runtime has no g, no heap, no write barrier, no stack that grows, and nobody to
-// catch a panic. So, in what begin calls:
+//   - If the package returns before there is a connection, hookenv/client does all the work. This happens
+//     without a client id, with a client id in argv, with 64 KiB of argv or more, with GODEBUG, or if the
+//     agent cannot be reached.
+//   - If the package returns later, hookenv/client continues the conversation, so that nothing is sent, read
+//     or printed twice. This happens for an answer or a stdin of 64 KiB or more, for files (@PATH, --file
+//     PATH, -o), and after an incomplete system call. Package early cannot recognize these cases in advance,
+//     since only the agent knows which arguments are files, and how long the answer is.
 //
-//   - every function that is not inlined is //go:nosplit; the linker holds their frames to 800 bytes;
-//   - what is large, or is for Go to go on with, is a package variable without a pointer, which would want a barrier;
-//   - an index is compared with the length just before, so that no check is compiled; no string is cut, or met by ==;
-//   - no make, append, copy, closure, interface, map or defer, and no call to another package.
+// These cases are left out to keep the package short, and since their error messages need Go's texts for
+// errno values, which are not available here. Both clients print the same output and exit with the same code,
+// unless a signal ends them. Package early does not print goroutines after a signal, and ignores the signals
+// that its caller ignores.
 //
-// entry_GOARCH.s has the entry and the system call. On amd64 it points FS at the stack meanwhile, since Go code loads
-// g from there whenever assembly returns. TestNoCallIntoTheRuntime follows all calls from entry in the binary: a new Go
-// that puts in a check, a barrier or a copy fails it, by the function's name. FuzzRoads holds what is sent, printed and
-// exited with against hookenv/client. If a new Go cannot be pleased, take the flag out of .ci/build. This is the one
-// package that may import unsafe and change package variables. hookenv/client imports it, to go on with conversations,
-// and multicall, to say whether it is there.
+// Code that runs before the runtime has no g, no heap, no write barriers and no growing stack, and nothing recovers from
+// a panic. So the following rules apply to all code that begin calls:
+//
+//   - Every function that is not inlined is //go:nosplit. The linker limits their stack frames to 800 bytes in total.
+//   - Large data, and data for hookenv/client, is in package variables without pointers. A pointer would need a write
+//     barrier.
+//   - Each index is compared with the length just before its use, so that the compiler adds no bounds check. Strings are
+//     not sliced, and not compared with ==.
+//   - There is no make, append, copy, closure, interface, map or defer, and no call to another package.
+//
+// entry_GOARCH.s contains the entry point and the system call. On amd64 it points FS at the stack in the meantime, since
+// Go code loads g from FS whenever assembly returns. TestNoCallIntoTheRuntime follows all calls from entry in the binary.
+// It fails, and names the function, if a new version of Go adds a check, a barrier or a copy. FuzzRoads compares requests,
+// output and exit codes with hookenv/client. If the package cannot be adapted to a new version of Go, remove the flag
+// from .ci/build. Only this package is allowed to import unsafe and to change package variables.
 package early
 
 import (
@@ -38,33 +47,35 @@ import (
 	"bijou/hookenv/amp"
 )
 
-// Conversation is one that the early client has begun, for the ordinary one to go on with.
+// Conversation is a conversation with the agent that this package has begun, and that hookenv/client must continue.
 type Conversation struct {
-	FD       int    // the connection
-	Unsent   []byte // the rest of the box that is being sent
+	FD       int    // the descriptor of the connection
+	Unsent   []byte // the part of the current request that has not been sent yet
 	Received []byte // the beginning of the agent's answer
-	Printed  int    // so many bytes of the answer's stderr and stdout are printed
-	Ahead    []byte // the beginning of stdin, which the agent wants and nobody can read again
+	Printed  int    // how many bytes of the answer's stderr and stdout have been printed
+	Ahead    []byte // the beginning of stdin, which the agent has requested and which cannot be read again
 }
 
 var (
 	entered               bool // the process began at entry
-	agent                 int  // the connection's descriptor; 0: there is none
+	agent                 int  // the descriptor of the connection; 0 if there is none
 	sent, received, stdin buffer
-	unsent                int // where in sent the rest begins that is still to be sent
-	printed               int // bytes of the answer
+	unsent                int // where the unsent part of the request begins in sent
+	printed               int // how many bytes of the answer were printed
 	socketAddress         = syscall.RawSockaddrUnix{Family: syscall.AF_UNIX}
 	fileStatus            syscall.Stat_t
-	// What does nothing to a Go program is blocked, and does nothing here; a write fails that it would end.
+	// droppedSignals are the signals that do not end a Go program. They are blocked, so that they do not end this
+	// client. A write to a closed pipe then fails, as in Go.
 	droppedSignals uint64 = 1<<(syscall.SIGUSR1-1) | 1<<(syscall.SIGUSR2-1) | 1<<(syscall.SIGPIPE-1) | 1<<(syscall.SIGALRM-1) |
 		1<<(syscall.SIGXCPU-1) | 1<<(syscall.SIGXFSZ-1) | 1<<(syscall.SIGVTALRM-1) | 1<<(syscall.SIGIO-1) |
-		1<<(syscall.SIGPWR-1) | (1<<64 - 1<<(35-1)) // from 35 on; not SIGPROF and 33, which Go lets through before it drops them
+		1<<(syscall.SIGPWR-1) | (1<<64 - 1<<(35-1)) // all from 35 on; not SIGPROF and 33, which end a process if Go has not started yet
 )
 
 // Entered reports whether this process began in this package.
 func Entered() bool { return entered }
 
-// TakeOver returns the conversation that was begun, if one was. Its memory is the package's.
+// TakeOver returns the conversation that this package has begun. ok is false if there is none. The slices
+// refer to this package's memory.
 func TakeOver() (c Conversation, ok bool) {
 	return Conversation{
 		FD:       agent,
@@ -75,18 +86,20 @@ func TakeOver() (c Conversation, ok bool) {
 	}, agent > 0
 }
 
-// wordAt returns a word of the stack: first argc, then the arguments, a nil, the environment, a nil.
+// wordAt returns a word of the initial stack, which contains argc, the arguments, nil, the environment and nil.
 func wordAt(stack unsafe.Pointer, i int) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Add(stack, i*8))
 }
 
-// stringAt does what unsafe.String does, without its call of the runtime.
+// stringAt does what unsafe.String does, without a call into the runtime.
 //
 //go:nosplit
 func stringAt(p unsafe.Pointer, n int) string {
 	return *(*string)(unsafe.Pointer(&[2]uintptr{uintptr(p), uintptr(n)}))
 }
 
+// cString returns the NUL-terminated string at p, without copying it.
+//
 //go:nosplit
 func cString(p unsafe.Pointer) string {
 	n := 0
@@ -96,6 +109,8 @@ func cString(p unsafe.Pointer) string {
 	return stringAt(p, n)
 }
 
+// hasPrefix does what strings.HasPrefix does.
+//
 //go:nosplit
 func hasPrefix(s, prefix string) bool {
 	for i := 0; i < len(prefix); i++ {
@@ -108,7 +123,8 @@ func hasPrefix(s, prefix string) bool {
 
 func isEqual(a, b string) bool { return len(a) == len(b) && hasPrefix(a, b) }
 
-// buffer holds a box. In one that is full something is missing. Pages that are not used cost nothing.
+// buffer holds a box. If n is the size of bytes, the box did not fit. Pages that are never used need no
+// memory.
 type buffer struct {
 	n     int
 	bytes [2*amp.MaxValue + 4096]byte
@@ -120,7 +136,7 @@ func (b *buffer) text(i, n int) string    { return stringAt(b.at(i), n) }
 //go:nosplit
 func (b *buffer) addPair(key, value string) { b.addText(key); b.addText(value) }
 
-// addText adds a text behind its length. A text that is too long for one value makes the buffer count as full.
+// addText adds the length of a text, and the text. If the text is too long for one value, it marks the buffer as full.
 //
 //go:nosplit
 func (b *buffer) addText(s string) {
@@ -134,6 +150,8 @@ func (b *buffer) addText(s string) {
 	}
 }
 
+// addByte adds a byte, unless the buffer is full.
+//
 //go:nosplit
 func (b *buffer) addByte(c byte) {
 	if n := b.n; n >= 0 && n < len(b.bytes) {
@@ -142,7 +160,8 @@ func (b *buffer) addByte(c byte) {
 	}
 }
 
-// pairAt returns a pair and where it ends: 0 if it has not come yet, -1 if it never will.
+// pairAt returns a pair and the offset of its end. end is 0 if the pair was not received completely, and -1 if it is
+// malformed.
 //
 //go:nosplit
 func (b *buffer) pairAt(at int) (key, value string, end int) {
@@ -153,6 +172,9 @@ func (b *buffer) pairAt(at int) (key, value string, end int) {
 	return key, value, end
 }
 
+// textAt returns the text whose length is at the offset, and the offset of the text's end. end is 0 if the
+// text was not received completely, and -1 if it is longer than limit.
+//
 //go:nosplit
 func (b *buffer) textAt(at, limit int) (text string, end int) {
 	if at < 0 || at >= len(b.bytes)-1 || at+2 > b.n {

@@ -16,12 +16,12 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// program is the thin client alone, linked like the released binary.
+// program is a binary with only the thin client, linked like the released binary.
 const program = "./testscripts/cmd/hooktool"
 
-// TestNoCallIntoTheRuntime follows calls and jumps from entry through the disassembled binary (for
-// amd64 the whole released one). All must lead to functions of this package. The only way out must be
-// the place where Go programs begin.
+// TestNoCallIntoTheRuntime follows calls and jumps from entry through the disassembled binary (for amd64 the
+// whole released binary). All must lead to functions of this package. The only exception is the jump to the
+// place where Go programs begin.
 func TestNoCallIntoTheRuntime(t *testing.T) {
 	need.Whole(t)
 	for arch, programs := range map[string][]string{"amd64": nil, "arm64": {program}} {
@@ -55,7 +55,7 @@ func TestRuntimeIsFound(t *testing.T) {
 	}
 }
 
-// call is one instruction that leaves its function.
+// call is one instruction that calls or jumps to another function.
 type call struct{ at, to string }
 
 var (
@@ -102,8 +102,8 @@ func follow(calls map[string][]call, from string) map[string]string {
 }
 
 // maxCalls limits the system calls of a relation-get that prints a value. They include exec: arch_prctl
-// twice, rt_sigprocmask, getcwd, fstat, socket, connect, sendto, read, write, exit_group. Go's start
-// alone makes 200.
+// twice, rt_sigprocmask, getcwd, fstat, socket, connect, sendto, read, write, exit_group. The start of Go's
+// runtime alone makes 200.
 const maxCalls = 12
 
 func TestSystemCalls(t *testing.T) {
@@ -136,7 +136,7 @@ func countCalls(t *testing.T, cmd *exec.Cmd) (calls int) {
 	if err := cmd.Start(); err != nil {
 		need.Skip(t, "ptrace", err)
 	}
-	stops := 0 // before and after each call of the first thread
+	stops := 0 // one before and one after each call of the first thread
 	var status syscall.WaitStatus
 	for {
 		if _, err := syscall.Wait4(cmd.Process.Pid, &status, 0, nil); err != nil {

@@ -17,7 +17,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// road is one call that can take either path.
+// road is one call of a hook tool, to make both with and without the early client.
 type road struct {
 	argv          []string
 	first, second string
@@ -25,7 +25,7 @@ type road struct {
 	prepare       prepare
 }
 
-// compare makes a call by both paths, and checks that the outcomes are equal.
+// compare makes a call with and without the early client, and checks that the outcomes are equal.
 func compare(t testing.TB, binary string, r road) outcome {
 	t.Helper()
 	var outcomes [2]outcome
@@ -42,7 +42,7 @@ func compare(t testing.TB, binary string, r road) outcome {
 		if err != nil {
 			t.Fatalf("road %d: %v", i, err)
 		}
-		// Each path has its own directory and socket.
+		// Each of the two calls gets its own directory and socket.
 		o.Written = finish()
 		o.Heard = strings.ReplaceAll(o.Heard, cmd.Dir, "DIR")
 		o.Stderr = strings.ReplaceAll(o.Stderr, cmd.Dir, "DIR")
@@ -145,8 +145,8 @@ func TestRoads(t *testing.T) {
 	}
 }
 
-// TestFatalSignals checks how the paths differ. On a fatal signal the early client prints no
-// goroutines. A signal that the caller ignores ends neither.
+// TestFatalSignals checks the difference between the paths. On a fatal signal the early client prints no
+// goroutines. A signal that the caller ignores ends neither client.
 func TestFatalSignals(t *testing.T) {
 	if os.Getenv("BIJOU_TEST_EMULATOR") != "" {
 		t.Skip("skipped: an emulator has signals of its own")
@@ -203,8 +203,8 @@ func FuzzRoads(f *testing.F) {
 	})
 }
 
-// frame encodes lines of the form KEY=VALUE as a box, so that the fuzzer's changes still make a box. It
-// returns other text unchanged.
+// frame encodes lines of the form KEY=VALUE as a box, so that the text is still a box after the fuzzer's
+// changes. It returns other text unchanged.
 func frame(answer []byte) string {
 	var wire []byte
 	for line := range strings.SplitSeq(string(answer), "\n") {
@@ -217,7 +217,7 @@ func frame(answer []byte) string {
 	return string(amp.End(wire))
 }
 
-// namesFile reports whether an answer contains a path that is not in the seeds.
+// namesFile reports whether an answer contains the path of a file that is not in the seeds.
 func namesFile(answer []byte) bool {
 	rest := answer
 	for _, path := range []string{"/dev/stderr", "short"} {

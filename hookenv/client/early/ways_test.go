@@ -22,7 +22,7 @@ import (
 // prepare sets up what a command gets from its caller. finish returns the visible result.
 type prepare = func(t testing.TB, a *agent, cmd *exec.Cmd) (finish func() string)
 
-// These are ways of FuzzRoads, numbered after all signals.
+// These are ways of FuzzRoads. Their numbers follow the numbers of all signals.
 const (
 	resetInput = 65 + iota
 	resetOutput
@@ -31,12 +31,13 @@ const (
 	allWays
 )
 
-// noWays are signals for which the paths differ or do not end. Some stop a process, and some make a Go
-// program print its goroutines. Go drops two more, but they would kill a process before Go starts.
+// noWays lists signals for which the paths differ or do not end. Some stop a process, and some make a Go
+// program print its goroutines. Go's runtime ignores two more, which would kill the process before the
+// runtime starts.
 var noWays = []byte{3, 4, 5, 6, 7, 8, 11, 16, 19, 20, 21, 22, 27, 31, 33}
 
-// findWay returns what a caller does to a tool: nothing for 0, a signal while the tool waits, or one of
-// the ways above.
+// findWay returns the way in which a caller treats a tool. With 0 the caller does nothing. Other numbers mean
+// a signal while the tool waits, or one of the ways above.
 func findWay(way byte, stdin string) prepare {
 	switch way {
 	case resetInput:
@@ -67,7 +68,7 @@ func signalled(stdin string, signals ...syscall.Signal) prepare {
 	}
 }
 
-// resetting makes one descriptor a connection that is reset before the tool gets its answer.
+// resetting replaces one descriptor with a connection that is reset before the tool gets its answer.
 func resetting(fd int, stdin string) prepare {
 	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 		near, far := connect(t)
@@ -81,7 +82,7 @@ func resetting(fd int, stdin string) prepare {
 	}
 }
 
-// output makes stdout a file or, without a path, a pipe that nobody reads.
+// output replaces stdout with a file or, without a path, with a pipe that nobody reads.
 func output(path string) prepare {
 	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 		r, w, err := os.Pipe()
@@ -98,7 +99,7 @@ func output(path string) prepare {
 	}
 }
 
-// typed makes stdin a terminal.
+// typed replaces stdin with a terminal.
 func typed(text string) prepare {
 	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 		keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
@@ -138,7 +139,7 @@ func connect(t testing.TB) (near *os.File, far *net.TCPConn) {
 	return near, far
 }
 
-// fed makes stdin a pipe.
+// fed replaces stdin with a pipe.
 func fed(text string) prepare {
 	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 		cmd.Stdin = strings.NewReader(text)
@@ -146,7 +147,7 @@ func fed(text string) prepare {
 	}
 }
 
-// through makes a shell call the tool. The shell prepares the descriptors.
+// through lets a shell call the tool. The shell prepares the descriptors.
 func through(script string) prepare {
 	return func(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 		for name, text := range map[string]string{"short": "short", "long": strings.Repeat("0123456789", 20_000), "out": ""} {
@@ -174,8 +175,8 @@ func farSocket(length int) string {
 	return fmt.Sprintf(`s=$PWD/s; while ((${#s} < %d)); do s+=s; done; ln -s "$JUJU_SOCKET" "$s"; JUJU_SOCKET=$s exec "$0" "$@"`, length)
 }
 
-// fullPipe makes stdout a full pipe that other processes have made non-blocking. It reads the pipe once
-// the tool has had to wait.
+// fullPipe replaces stdout with a full pipe that another process has made non-blocking. It reads the pipe
+// once the tool has waited.
 func fullPipe(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -184,7 +185,7 @@ func fullPipe(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 	fd := int(w.Fd())
 	cmd.Stdout = w
 	read, full := make(chan string), make(chan bool)
-	a.before = func() { // starting a command makes its descriptors blocking
+	a.before = func() { // the start of a command makes its descriptors blocking
 		syscall.SetNonblock(fd, true)
 		for n, err := 1, error(nil); n > 0 && err == nil; {
 			n, err = syscall.Write(fd, make([]byte, 4096))
@@ -205,8 +206,8 @@ func fullPipe(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 	}
 }
 
-// slowStdin makes stdin a pipe that other processes have made non-blocking. One part is there and the
-// rest comes later.
+// slowStdin replaces stdin with a pipe that another process has made non-blocking. It writes one part of the
+// input at the start and the rest later.
 func slowStdin(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -224,8 +225,8 @@ func slowStdin(t testing.TB, a *agent, cmd *exec.Cmd) func() string {
 	return func() string { r.Close(); return "" }
 }
 
-// executeAs names the program that this one executes. It can pass a variable twice, which os/exec does
-// not.
+// executeAs is the variable with the program that the test binary executes in its place. The program gets the
+// variable in second twice, which os/exec does not allow.
 const (
 	executeAs = "BIJOU_TEST_EXECUTE"
 	second    = "BIJOU_TEST_SECOND"

@@ -1,14 +1,13 @@
-// Package wire has the words that the thin client and the server exchange, and the names that
-// the client answers to: constants only, since a linked tool has no time for more.
-//
-// hookenv/client, hookenv/client/early and the packages that serve tools import it.
+// Package wire defines the protocol between the thin client and the server, and the names of the hook tools. It contains
+// only constants, so that it adds nothing to the start of a tool.
 package wire
 
-// The words of the conversation between the thin client and the server. The
-// client asks CommandTool; each answer holds either KeyWant (a path, or "-" for
-// stdin), which the client answers by asking CommandFile with KeyValue or
-// KeyProblem, or, at the end, KeyExit with KeyStdout, KeyStderr and KeyWrite (a
-// path that KeyStdout goes to), KeyStdout last. An AMP error ends it too.
+// The protocol between the thin client and the server. The client begins with the request CommandTool.
+//
+// If the server needs a file, its answer has KeyWant, a path or "-" for stdin. The client then sends the
+// request CommandFile with KeyValue or KeyProblem. The last answer has KeyExit, and may have KeyStderr,
+// KeyWrite (the file for KeyStdout) and, as the last pair, KeyStdout. An AMP error also ends the
+// conversation.
 const (
 	CommandTool = "tool"
 	CommandFile = "file"
@@ -21,25 +20,28 @@ const (
 	KeyErrorText = "_error_description"
 
 	KeyClientID  = "client_id"
-	KeyArgv      = "argv"  // joined with NUL bytes
-	KeyDirectory = "cwd"   // for the log
-	KeyStdin     = "stdin" // one of the kinds below
+	KeyArgv      = "argv"  // the arguments, joined with NUL bytes
+	KeyDirectory = "cwd"   // the caller's working directory, for the log
+	KeyStdin     = "stdin" // the kind of the caller's stdin, such as StdinFIFO
 	KeyWant      = "want"
 	KeyValue     = "value"
-	KeyProblem   = "problem" // why a file cannot be read, for people
+	KeyProblem   = "problem" // why a file cannot be read, as the caller will see it
 	KeyWrite     = "write"
 	KeyStdout    = "stdout"
 	KeyStderr    = "stderr"
 	KeyExit      = "exit"
 )
 
-// The words between juju-exec and the server: commands of programs that run in no hook.
+// The protocol between juju-exec and the server, for programs that do not run in a hook.
 //
-// CommandIdentify is answered by KeyUnit, KeyEnvironment and KeyUUID; with KeyClientID by
-// CodeUnknownClient unless that hook runs. CommandExec takes KeyLine and, for a command that is about
-// a relation, KeyRelation, KeyRemoteUnit, KeyRemoteService and KeyForce (not empty: the remote unit may
-// be no member); its answer has KeyID. CommandAwait takes KeyID: its answer has KeyExit, KeyStderr,
-// KeyStdout, KeyDropped and KeyProblem once the command has ended, and none of them while it has not.
+// The answer to CommandIdentify has KeyUnit, KeyEnvironment and KeyUUID. If the request has KeyClientID, and no such hook
+// is running, the answer is the error CodeUnknownClient.
+//
+// CommandExec has KeyLine. For a command in a relation it also has KeyRelation, KeyRemoteUnit, KeyRemoteService and
+// KeyForce. If KeyForce is not empty, the remote unit need not be a member. The answer has KeyID.
+//
+// CommandAwait has KeyID. Once the command has ended, the answer has KeyExit, KeyStderr, KeyStdout, KeyDropped and
+// KeyProblem. Until then it has only KeyID.
 const (
 	CommandIdentify = "identify"
 	CommandExec     = "exec"
@@ -48,7 +50,7 @@ const (
 	KeyUnit          = "unit_name"
 	KeyEnvironment   = "environment"
 	KeyUUID          = "uuid"
-	KeyLine          = "line" // for a shell
+	KeyLine          = "line" // the command, a line for a shell
 	KeyRelation      = "relation_id"
 	KeyRemoteUnit    = "remote_unit"
 	KeyRemoteService = "remote_service"
@@ -57,8 +59,8 @@ const (
 	KeyDropped       = "dropped" // bytes of output that were not kept
 )
 
-// The kinds of the caller's stdin. Everything that is neither of the others
-// (closed, /dev/null, a socket that may never end) is none.
+// The kinds of the caller's stdin. StdinNone also stands for a closed stdin, /dev/null, and a socket, which may never
+// end.
 const (
 	StdinNone     = "none"
 	StdinFIFO     = "fifo"
@@ -66,18 +68,18 @@ const (
 	StdinTerminal = "tty"
 )
 
-// NullDevice is /dev/null, as the kernel numbers devices.
+// NullDevice is the device number of /dev/null.
 const NullDevice = 1<<8 | 3
 
 // CodeUnknownClient is the AMP error code for a client id that is unknown, or whose hook has ended.
 const CodeUnknownClient = "UNKNOWN_CLIENT"
 
-// MaxFile is how much of a file or of stdin the client sends, in bytes: a value
-// may have 16 MiB, and the rest is for what stands around it.
+// MaxFile is the size of the largest file or stdin that the client sends, in bytes. A value may have up to 16
+// MiB. The rest is for the value's key and syntax, and for other values.
 const MaxFile = 17 << 20
 
-// ToolNames are the names that the client answers to: one constant, so that looking a name
-// up costs nothing at start. A test holds that of hookenv/tools against it.
+// ToolNames contains the names of all hook tools, separated by blanks. It is a single constant, so that the client needs
+// no initialization to look up a name. A test compares it with the list of hookenv/tools.
 const ToolNames = "action-fail action-get action-log action-set application-version-set close-port config-get credential-get " +
 	"goal-state is-leader juju-log juju-logger juju-reboot leader-get leader-set network-get open-port opened-ports " +
 	"payload-register payload-status-set payload-unregister relation-get relation-ids relation-list relation-model-get " +

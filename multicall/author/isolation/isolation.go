@@ -1,12 +1,14 @@
-// Package isolation keeps what a process and all that it starts do from the host they run on.
+// Package isolation isolates a process and its child processes from the host.
 //
-// They see the host's files; what they write is laid over these, in memory. Hostname, processes,
-// System V and POSIX IPC, /dev/shm and, unless it is asked for, the network are their own; /sys and
-// /proc/sys are read-only. All of it ends with the first process. Where the user is not root, they
-// believe to be. It protects a host from what a program does by its nature, as `hostname web` or
-// `modprobe`; it is no prison for a program that means to get out.
+// The processes see the host's files. Their changes go to a layer over these files, which is in
+// memory. They have their own hostname, process ids, System V and POSIX IPC, and /dev/shm. They
+// also have their own network, unless the caller allows the host's. /sys and /proc/sys are
+// read-only. Everything ends with the first process. The processes appear to run as root.
 //
-// It knows nothing of charms.
+// This protects a host from the ordinary effects of programs such as `hostname web` or `modprobe`.
+// It does not contain a program that tries to escape.
+//
+// The package does not depend on charms.
 package isolation
 
 import (
@@ -23,7 +25,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hostname is what the host is called inside.
+// Hostname is the hostname that isolated processes see.
 const Hostname = "charm-test"
 
 // Prepare makes the command run in new namespaces, in which it must call Enter. With network it uses the
@@ -41,10 +43,10 @@ func Prepare(cmd *exec.Cmd, network bool) {
 	}
 }
 
-// Enter cuts this process, which Prepare has prepared, off from the host. dir becomes a directory in
+// Enter isolates this process, which Prepare has prepared, from the host. dir becomes a directory in
 // memory, and all writes elsewhere go to a layer over the host's files. It returns the files of the host
-// that the process cannot see, each with the reason. After an error the process is half inside, and must
-// end.
+// that the process cannot see, each with the reason. After an error the process is only partly isolated, and
+// must exit.
 func Enter(dir string, network bool) (unseen []string, err error) {
 	if os.Getpid() != 1 {
 		return nil, errors.New("this process has no namespaces of its own")
@@ -60,7 +62,7 @@ func Enter(dir string, network bool) (unseen []string, err error) {
 
 	if !network {
 		if err := startLoopback(); err != nil {
-			return nil, fmt.Errorf("cannot start the loopback: %w", err)
+			return nil, fmt.Errorf("cannot start the loopback interface: %w", err)
 		}
 	}
 
@@ -71,8 +73,9 @@ func Enter(dir string, network bool) (unseen []string, err error) {
 	return l.unseen, nil
 }
 
-// Exec replaces the process, after Enter, by argv[0] without the rights to change what has no
-// namespace: the kernel's modules and log, the clock, devices. It returns only an error.
+// Exec replaces the process, after Enter, by the program at path. The program does not have the rights to change
+// parts of the host that have no namespace: the kernel's modules and log, the clock, and devices. Exec returns only
+// if it fails.
 func Exec(path string, argv []string) error {
 	if err := dropCapabilities(); err != nil {
 		return err
@@ -80,8 +83,8 @@ func Exec(path string, argv []string) error {
 	return unix.Exec(path, argv, os.Environ())
 }
 
-// Written returns the files outside of dir, as given to Enter, that were written or, with a mark,
-// removed, each as a line.
+// Written returns a line for each file outside of dir that was written or removed since Enter(dir). Removed files
+// have a mark.
 func Written(dir string) (files []string, err error) {
 	root := filepath.Join(dir, "written")
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -91,7 +94,8 @@ func Written(dir string) (files []string, err error) {
 			return fs.SkipDir
 		case err != nil || d.IsDir():
 			return err
-		case d.Type()&fs.ModeCharDevice != 0: // overlayfs marks so what is removed
+		case d.Type()&fs.ModeCharDevice != 0:
+			// overlayfs marks a removed file with a character device.
 			name += " (removed)"
 		}
 
@@ -102,7 +106,7 @@ func Written(dir string) (files []string, err error) {
 	return files, err
 }
 
-// readMounts returns the paths of all mounts, sorted: what is mounted below another comes after it.
+// readMounts returns the sorted paths of all mounts. A mount below a different mount comes after it.
 func readMounts() (paths []string, err error) {
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -143,7 +147,8 @@ func dropCapabilities() error {
 
 	for _, capability := range hostwide {
 		err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
-		if err != nil && !errors.Is(err, unix.EINVAL) { // the kernel does not know it
+		// EINVAL means that the kernel does not have the capability.
+		if err != nil && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("cannot give up capability %d: %w", capability, err)
 		}
 	}

@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// layout makes the files that are seen inside, below dir: root is the tree that becomes /, written
-// and work are what overlayfs keeps of changes, files has those files that are mounts by themselves.
+// layout makes the tree of files that isolated processes see. It does so below dir: root becomes /, overlayfs
+// keeps changes in written and work, and files has copies of files that are mounts themselves.
 type layout struct {
 	dir    string
-	mounts []string // of the host, sorted
-	unseen []string // with the reason, each
+	mounts []string // the host's mounts, sorted
+	unseen []string // files that the processes cannot see, with the reasons
 }
 
 // build mounts everything and makes it the root of this process.
@@ -38,7 +38,7 @@ func (l *layout) build() error {
 		return err
 	}
 
-	// The sockets of the host's own agents are not theirs.
+	// Hide the sockets of the host's own agents.
 	if err := mountMemory(filepath.Join(root, "run", "bijou"), "mode=755"); err != nil {
 		return err
 	}
@@ -58,14 +58,14 @@ func enterRoot(root string) error {
 		return fmt.Errorf("cannot change the root: %w", err)
 	}
 	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("cannot leave the former root: %w", err)
+		return fmt.Errorf("cannot unmount the old root file system: %w", err)
 	}
 
 	return os.Chdir("/")
 }
 
-// lay makes target a writable view of path. A user may not lay anything over a directory with mounts of
-// others in it. In that case lay covers each entry of the directory by itself.
+// lay makes target a writable view of path. A user other than root cannot mount an overlay over a directory that
+// has mounts below it. In that case lay makes a view of each entry of the directory.
 func (l *layout) lay(path, target string) error {
 	switch path {
 	case l.dir:
@@ -153,11 +153,12 @@ func (l *layout) layEntry(path, target string, kind fs.FileMode) error {
 		return os.Symlink(link, target)
 	}
 
-	return nil // a socket or a pipe, behind which the host's programs are
+	// Leave out sockets and pipes, which lead to the host's programs.
+	return nil
 }
 
-// layOther makes target a view of a path that overlayfs cannot cover. A file that is a mount by itself
-// becomes writable, a directory of a kind that overlayfs refuses does not.
+// layOther makes target a view of a path that overlayfs cannot cover. A file that is a mount becomes writable. A
+// directory that overlayfs does not support becomes read-only.
 func (l *layout) layOther(path, target string) error {
 	info, err := os.Stat(path)
 	switch {
@@ -173,8 +174,8 @@ func (l *layout) layOther(path, target string) error {
 	return nil
 }
 
-// layFile mounts a writable copy of a file on target. Files that are mounts by themselves, such as a
-// container's /etc/hosts, are small.
+// layFile mounts a writable copy of a file on target. It reads the whole file, since the files that are mounts,
+// such as a container's /etc/hosts, are small. If the file cannot be read, layFile notes that in l.unseen.
 func (l *layout) layFile(path, target string) error {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrPermission) {
@@ -204,7 +205,7 @@ func (l *layout) layFile(path, target string) error {
 	return bind(file, target)
 }
 
-// overlay mounts the path at the target so that what is written there is kept in memory.
+// overlay mounts the path at the target so that changes there stay in memory.
 func (l *layout) overlay(path, target string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -230,14 +231,16 @@ func (l *layout) overlay(path, target string) error {
 	escape := strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`)
 	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s",
 		escape.Replace(path), escape.Replace(upper), escape.Replace(work))
-	if unix.Mount("overlay", target, "overlay", 0, options+",userxattr") == nil { // as a user may
+	// Users other than root can only mount with userxattr.
+	if unix.Mount("overlay", target, "overlay", 0, options+",userxattr") == nil {
 		return nil
 	}
 
 	return unix.Mount("overlay", target, "overlay", 0, options)
 }
 
-// mountProcesses mounts /proc of the new processes. What in it sets the kernel is read-only.
+// mountProcesses mounts a /proc that shows only the isolated processes. Its parts that change the kernel are
+// read-only.
 func mountProcesses(target string) error {
 	if err := os.Mkdir(target, 0o755); err != nil {
 		return err
@@ -259,8 +262,7 @@ func mountProcesses(target string) error {
 	return nil
 }
 
-// mountDevices makes a /dev with the devices that every program expects, and with terminals and a /dev/shm
-// of its own.
+// mountDevices makes a /dev with the devices that every program expects, and with its own terminals and /dev/shm.
 func mountDevices(target string) error {
 	if err := mountMemory(target, "mode=755"); err != nil {
 		return err
@@ -299,7 +301,7 @@ func mountDevices(target string) error {
 	return nil
 }
 
-// showReadOnly mounts the path, with all that is mounted below, at the target, read-only.
+// showReadOnly mounts the path read-only at the target, with all mounts below it.
 func showReadOnly(path, target string) error {
 	if path != target {
 		if err := os.MkdirAll(target, 0o755); err != nil {
@@ -342,7 +344,7 @@ func remountReadOnly(mount string) error {
 	return unix.Mount("", mount, "", flags|unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, "")
 }
 
-// mountMemory makes a directory, with those above it, that is in memory.
+// mountMemory makes a directory in memory, and also the directories above it if they are missing.
 func mountMemory(path, options string) error {
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		return err

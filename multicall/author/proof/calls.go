@@ -14,24 +14,31 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call is a command of a program; a word that is only known when it runs is empty.
+// call is a call of a command in a program. Words that are only known at run time are empty.
 type call struct {
 	file string
 	line int
 	argv []string
 
-	// isOpen says that one of the unknown words can be an option, or many words.
+	// isOpen is set if one of the unknown words can be an option, or several words.
 	isOpen bool
+
+	// hooks are the hooks that make the call, if the program shows that no others do.
+	hooks []string
+
+	// readsFacts is set if the function that makes the call reads facts about the hook, such as its relation, from the
+	// environment.
+	readsFacts bool
 }
 
-// program is a script of the charm, read once whatever links lead to it.
+// program is a script of the charm. It is read only once, even if several symlinks lead to it.
 type program struct {
 	file  string
-	names []string // of the links and the file itself, below the charm's directory
+	names []string // the paths of the file and of its symlinks, below the charm's directory
 	data  []byte
 }
 
-// findPrograms returns the charm's scripts, those of Python's modules left out.
+// findPrograms returns the charm's scripts, without Python modules in src.
 func (p *proofer) findPrograms() (all []*program) {
 	byTarget := map[string]*program{}
 	for _, pattern := range []string{"dispatch", "hooks/*", "actions/*", "lib/*", "scripts/*"} {
@@ -49,23 +56,16 @@ func (p *proofer) findPrograms() (all []*program) {
 	return all
 }
 
-// checkCalls holds the calls of hook tools in the charm's scripts against the tools' own table, and against
-// the charm's declarations.
+// checkCalls checks the calls of hook tools in the charm's scripts. It compares them with the tools' own table, and
+// with the charm's declarations.
 func (p *proofer) checkCalls() {
 	programs := p.findPrograms()
-	functions := map[string]bool{}
-	var calls []call
-	for _, s := range programs {
-		if isShell(interpreter(s.data)) || path.Ext(s.file) == ".sh" {
-			calls = append(calls, p.shellCalls(s.file, s.data, functions)...)
-		}
-	}
-
-	for _, c := range append(calls, p.checkPython(programs)...) {
+	calls, functions := p.findCalls(programs)
+	for _, c := range calls {
 		name := c.argv[0]
 		switch {
 		case functions[name]:
-			// The script's own function is no tool.
+			// The call is of a function that a script declares, not of a tool.
 		case slices.Contains(p.rules.Tools, name):
 			args, err := p.rules.CheckCall(c.argv)
 			if err != nil {
@@ -82,7 +82,19 @@ func (p *proofer) checkCalls() {
 	}
 }
 
-// checkArguments holds the first argument of a call against the charm's declarations. In the sources of a
+// findCalls returns the calls in the charm's programs and modules, and the functions that its shell scripts declare.
+func (p *proofer) findCalls(programs []*program) (calls []call, functions map[string]bool) {
+	functions = map[string]bool{}
+	for _, s := range programs {
+		if isShell(interpreter(s.data)) || path.Ext(s.file) == ".sh" {
+			calls = append(calls, p.shellCalls(s.file, s.data, functions)...)
+		}
+	}
+
+	return append(calls, p.checkPython(programs)...), functions
+}
+
+// checkArguments compares the first argument of a call with the charm's declarations. In the sources of a
 // reactive charm it accepts all names, since layers declare more of them.
 func (p *proofer) checkArguments(c call, args []string) {
 	if len(args) == 0 || args[0] == "" || args[0] == "-" {
@@ -90,34 +102,50 @@ func (p *proofer) checkArguments(c call, args []string) {
 	}
 
 	word := args[0]
+	files := []string{"metadata.yaml", "charmcraft.yaml"}
 	switch c.argv[0] {
 	case "config-get":
-		options := p.declaredOptions()
-		if !p.has("layer.yaml") && !slices.Contains(options, word) {
-			p.add(Warning, c.file, c.line, "config-get: the charm declares no option %q%s", word, suggest(word, options))
-		}
+		p.checkDeclared(c, word, "option", p.declaredOptions())
 	case "relation-ids":
-		relations := p.relationNames()
-		if !p.has("layer.yaml") && !slices.Contains(relations, word) {
-			p.add(Warning, c.file, c.line, "relation-ids: the charm declares no relation %q%s", word,
-				suggest(word, relations))
-		}
+		p.checkDeclared(c, word, "relation", p.relationNames())
+	case "resource-get":
+		p.checkDeclared(c, word, "resource", p.declared(files, "resources"))
+	case "storage-add":
+		name, _, _ := strings.Cut(word, "=")
+		p.checkDeclared(c, name, "storage", p.declared(files, "storage"))
 	case "relation-get":
-		// Every unit has these settings. Others are a matter of the interface.
+		// Every unit has these settings. All other settings depend on the interface.
 		own := []string{"private-address", "ingress-address", "egress-subnets"}
 		meant := suggest(strings.ReplaceAll(word, "_", "-"), own)
 		if len(word) > 12 && meant != "" &&
 			!slices.Contains(own, word) {
-			p.add(Warning, c.file, c.line, "relation-get: no unit has a setting %q by itself%s", word, meant)
+			p.add(Warning, c.file, c.line, "relation-get: no unit gets a setting %q automatically%s", word, meant)
 		}
 	}
 }
 
-// checkContext reports a relation tool that names no relation in a hook that has none. It skips hooks that
-// another script may call, and hooks that ask which relation they are in.
+// checkDeclared warns of a word that is none of the charm's names of a kind.
+func (p *proofer) checkDeclared(c call, word, kind string, names []string) {
+	if !p.has("layer.yaml") && !slices.Contains(names, word) {
+		p.add(Warning, c.file, c.line, "%s: the charm declares no %s %q%s", c.argv[0], kind, word, suggest(word, names))
+	}
+}
+
+// checkContext reports a call of a relation tool that names no relation, in a hook that has none. It skips hooks
+// that a different script may call, and hooks that read their relation from the environment. In a program for all
+// hooks, it reports only calls that the handlers of such hooks make.
 func (p *proofer) checkContext(c call, programs []*program) {
 	if !slices.Contains([]string{"relation-get", "relation-set", "relation-list"}, c.argv[0]) ||
-		c.isOpen || slices.ContainsFunc(c.argv[1:], namesRelation) || p.has("dispatch") {
+		c.isOpen || slices.ContainsFunc(c.argv[1:], namesRelation) {
+		return
+	}
+
+	hooks := p.rules.Hooks(nil, nil) // the hooks that have no relation
+	if p.has("dispatch") {
+		hasRelation := func(hook string) bool { return !slices.Contains(hooks, hook) }
+		if len(c.hooks) > 0 && !c.readsFacts && !slices.ContainsFunc(c.hooks, hasRelation) {
+			p.addWithoutRelation(c, c.hooks[0])
+		}
 		return
 	}
 
@@ -126,7 +154,6 @@ func (p *proofer) checkContext(c call, programs []*program) {
 		return
 	}
 
-	hooks := p.rules.Hooks(nil, nil) // those that have no relation
 	for _, name := range programs[own].names {
 		if path.Dir(name) != "hooks" || !slices.Contains(hooks, path.Base(name)) {
 			return
@@ -140,7 +167,11 @@ func (p *proofer) checkContext(c call, programs []*program) {
 		}
 	}
 
-	p.add(Warning, c.file, c.line, "%s: %s has no relation: name one with -r", c.argv[0], path.Base(c.file))
+	p.addWithoutRelation(c, path.Base(c.file))
+}
+
+func (p *proofer) addWithoutRelation(c call, hook string) {
+	p.add(Warning, c.file, c.line, "%s: the hook %s belongs to no relation: name one with -r", c.argv[0], hook)
 }
 
 func namesRelation(word string) bool {
@@ -163,7 +194,8 @@ func (p *proofer) declaredOptions() []string {
 	return options
 }
 
-// sisters returns the tools that a word may have been meant to be: one half of it is a half of theirs.
+// sisters returns the tools that a word may be a misspelling of. The word shares the part before or after the first
+// dash with these tools.
 func (p *proofer) sisters(name string) []string {
 	family, rest, isFamily := strings.Cut(name, "-")
 	return slices.DeleteFunc(slices.Clone(p.rules.Tools), func(tool string) bool {
@@ -172,11 +204,12 @@ func (p *proofer) sisters(name string) []string {
 	})
 }
 
-// shellCalls adds the functions that the script declares to functions.
+// shellCalls returns the calls in a shell script. It adds the functions that the script declares to functions.
 func (p *proofer) shellCalls(file string, data []byte, functions map[string]bool) (calls []call) {
 	script, err := syntax.NewParser().Parse(bytes.NewReader(data), file)
+	// The parser reads only UTF-8, but shells also run scripts in other encodings.
 	if wrong, ok := errors.AsType[syntax.ParseError](err); ok && utf8.Valid(data) {
-		p.add(Warning, file, int(wrong.Pos.Line()), "the shell cannot read it: %s", wrong.Text)
+		p.add(Warning, file, int(wrong.Pos.Line()), "a shell cannot parse this script: %s", wrong.Text)
 	}
 	if err != nil {
 		return nil
@@ -204,8 +237,8 @@ func (p *proofer) shellCalls(file string, data []byte, functions map[string]bool
 	return calls
 }
 
-// checkSource warns of a file that a script reads as its own and that the charm lacks. It accepts a file
-// that the script names twice, since the script may make or look for it, and all files after cd.
+// checkSource warns of a file that a script sources and that the charm lacks. It accepts a file that the script
+// names twice, since the script may create or look for it. It accepts all files if the script uses cd.
 func (p *proofer) checkSource(file string, data []byte, n *syntax.CallExpr) {
 	if len(n.Args) < 2 || n.Args[0].Lit() != "." && n.Args[0].Lit() != "source" {
 		return
@@ -217,12 +250,16 @@ func (p *proofer) checkSource(file string, data []byte, n *syntax.CallExpr) {
 		base, name = rooted(file, n.Args[1])
 	}
 
-	isLocal := filepath.IsLocal(name) && strings.Contains(name, "/")
+	// A virtual environment is made at run time.
+	isLocal := filepath.IsLocal(name) && strings.Contains(name, "/") && !strings.Contains(name, "env/")
 	isGuarded := bytes.Count(data, []byte(path.Base(name))) > 1 || bytes.Contains(data, []byte("cd ")) ||
 		bytes.Contains(data, []byte("pushd ")) || p.has("layer.yaml")
-	if _, err := p.root.Stat(path.Join(base, name)); err != nil && isLocal && !isGuarded &&
-		!strings.Contains(name, "env/") && p.examined[p.target(file)] {
-		p.add(Warning, file, int(n.Pos().Line()), "the charm has no file %q to read", path.Join(base, name))
+	if !isLocal || isGuarded || !p.examined[p.target(file)] {
+		return
+	}
+
+	if _, err := p.root.Stat(path.Join(base, name)); err != nil {
+		p.add(Warning, file, int(n.Pos().Line()), "this script sources %q, which the charm does not have", path.Join(base, name))
 	}
 }
 
@@ -259,7 +296,8 @@ func rooted(file string, word *syntax.Word) (base, rest string) {
 	return "", ""
 }
 
-// literals returns the words of a call, of --option=$VALUE the option and an empty one.
+// literals returns the words of a call. A word known only at run time is empty. For --option=$VALUE it returns the
+// option and an empty word.
 func literals(words []*syntax.Word) (argv []string) {
 	for _, word := range words {
 		beginning, _ := word.Parts[0].(*syntax.Lit)
@@ -274,7 +312,7 @@ func literals(words []*syntax.Word) (argv []string) {
 	return argv
 }
 
-// literal returns a word that says the same whenever it runs, without its quotes; else "".
+// literal returns a word without its quotes, or "" if the word is only known at run time.
 func literal(word *syntax.Word) string {
 	if len(word.Parts) != 1 {
 		return word.Lit()
@@ -295,7 +333,7 @@ func literal(word *syntax.Word) string {
 	return word.Lit()
 }
 
-// isOpenWord reports whether a word can become an option, or many words: it begins with something unknown.
+// isOpenWord reports whether a word can become an option, or several words, since it begins with an unknown part.
 func isOpenWord(word *syntax.Word) bool {
 	if literal(word) != "" {
 		return false

@@ -13,7 +13,8 @@ import (
 //go:embed keys.yaml
 var keysText []byte
 
-// checkDocuments reads the charm's YAML files, each by itself: deploy ends with the first that is wrong.
+// checkDocuments reads the charm's YAML files into p.documents. It reports the errors of all files, since deploy
+// stops at the first invalid file, and checks the keys.
 func (p *proofer) checkDocuments() {
 	known := map[string]map[string]any{}
 	if err := yaml.Unmarshal(keysText, &known); err != nil {
@@ -29,7 +30,7 @@ func (p *proofer) checkDocuments() {
 		documents, err := charm.ParseYAML(data)
 		switch {
 		case err != nil:
-			// Reported below.
+			// The error is reported below.
 		case file == "config.yaml":
 			_, err = charm.ParseConfig(data)
 		case file == "actions.yaml":
@@ -47,12 +48,12 @@ func (p *proofer) checkDocuments() {
 	}
 }
 
-// checkKeys reports keys of a dictionary that are unknown, or there twice.
+// checkKeys reports unknown and duplicate keys of a dictionary, and of the dictionaries in it.
 func (p *proofer) checkKeys(file string, n *yaml.Node, known map[string]any) {
 	seen := map[string]bool{}
 	for key, value := range pairs(n) {
 		if seen[key.Value] {
-			p.add(Warning, file, key.Line, "key %q is there twice: the last one counts", key.Value)
+			p.add(Warning, file, key.Line, "key %q appears twice; only the last one counts", key.Value)
 		}
 
 		seen[key.Value] = true
@@ -79,7 +80,7 @@ func (p *proofer) addUnknownKey(file string, n, key *yaml.Node, known map[string
 	}
 }
 
-// pairs yields the keys of a dictionary with their values; of anything else nothing.
+// pairs yields the keys of a dictionary with their values. It yields nothing for any other node.
 func pairs(n *yaml.Node) func(yield func(key, value *yaml.Node) bool) {
 	return func(yield func(key, value *yaml.Node) bool) {
 		for i := 0; n != nil && n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
@@ -90,7 +91,7 @@ func pairs(n *yaml.Node) func(yield func(key, value *yaml.Node) bool) {
 	}
 }
 
-// declared returns the names that the files have below one of the keys.
+// declared returns the names that the files declare below the given keys.
 func (p *proofer) declared(files []string, below ...string) (names []string) {
 	for _, file := range files {
 		for key, value := range pairs(p.documents[file]) {

@@ -16,15 +16,16 @@ import (
 	"bijou/state/osutil"
 )
 
-// mend is a change of the charm after which something is no longer wrong.
+// mend is a change of the charm that fixes a finding.
 type mend struct {
 	step    step
 	fixed   Finding
-	column  int // of a key
+	column  int // the column of a key
 	perform func() error
 }
 
-// step orders mends: what a key declares is known only once the key is right.
+// step is the order in which fixes are made. For example, the names that a key declares are known only once the key is
+// correct.
 type step int
 
 const (
@@ -34,12 +35,12 @@ const (
 	mendsMode
 )
 
-// maxRounds bounds how often Fix looks again after a step.
+// maxRounds is how many times Fix examines the charm. It does so after each step.
 const maxRounds = 20
 
-// Fix mends all that can be mended in one way only in the charm's directory: keys and names of hooks with a
-// single possible meaning, CRLF in scripts, and scripts that are not executable. It returns its changes in
-// their order, also with an error.
+// Fix fixes the faults of a charm that have only one possible fix: misspelled keys and names of hooks with a single
+// possible meaning, CRLF in scripts, and scripts that are not executable. It returns its changes in the order in
+// which it made them, also with an error.
 func Fix(dir string, r Rules) (fixed []Finding, _ error) {
 	for range maxRounds {
 		_, mends, err := examine(dir, r)
@@ -47,7 +48,7 @@ func Fix(dir string, r Rules) (fixed []Finding, _ error) {
 			return fixed, err
 		}
 
-		// From the end of a file, since a change moves what comes after it.
+		// Fix from the end of a file, since a change moves the text after it.
 		slices.SortStableFunc(mends, func(a, b mend) int {
 			return cmp.Or(cmp.Compare(a.step, b.step), cmp.Compare(a.fixed.File, b.fixed.File),
 				cmp.Compare(b.fixed.Line, a.fixed.Line), cmp.Compare(b.column, a.column))
@@ -66,12 +67,19 @@ func Fix(dir string, r Rules) (fixed []Finding, _ error) {
 	return fixed, nil
 }
 
-func (p *proofer) addMend(s step, file string, line, column int, perform func() error, format string, args ...any) {
-	fixed := Finding{Level: Fixed, File: file, Line: line, Message: fmt.Sprintf(format, args...)}
-	p.mends = append(p.mends, mend{step: s, fixed: fixed, column: column, perform: perform})
+// mendedPlace is where a mend changes the charm. Line and column are 0 for a mend of the whole file.
+type mendedPlace struct {
+	file         string
+	line, column int
 }
 
-// mendKey corrects a key that is a misspelling of one known key, unless the dictionary has that key, too.
+// addMend adds a mend. The format and its arguments are the message of the finding that is fixed.
+func (p *proofer) addMend(s step, at mendedPlace, perform func() error, format string, args ...any) {
+	fixed := Finding{Level: Fixed, File: at.file, Line: at.line, Message: fmt.Sprintf(format, args...)}
+	p.mends = append(p.mends, mend{step: s, fixed: fixed, column: at.column, perform: perform})
+}
+
+// mendKey corrects a key that is a misspelling of one known key, unless the dictionary also has that key.
 func (p *proofer) mendKey(file string, n, key *yaml.Node, known []string) {
 	meant := console.OnlySlip(key.Value, known)
 	candidates := 0
@@ -86,24 +94,26 @@ func (p *proofer) mendKey(file string, n, key *yaml.Node, known []string) {
 	}
 
 	target := p.target(file)
-	p.addMend(mendsKey, file, key.Line, key.Column, func() error {
+	p.addMend(mendsKey, mendedPlace{file, key.Line, key.Column}, func() error {
 		data, err := os.ReadFile(target)
 		if err != nil {
 			return err
 		}
+		// If the key is no longer there, data stays as it is.
 		mended, _ := replaceKey(data, key, meant)
 		return osutil.WriteFile(target, mended, 0o644)
 	}, "key %q is now %q", key.Value, meant)
 }
 
-// replaceKey replaces the key at its line and column by the word, and keeps its quotes. isThere is false, and
-// nothing is replaced, if the file has the key in a different form, such as with escapes.
+// replaceKey replaces the key at its line and column by the word, and keeps its quotes. It returns data unchanged
+// and false if the file writes the key differently, such as with escapes.
 func replaceKey(data []byte, key *yaml.Node, word string) (mended []byte, isThere bool) {
 	lines := bytes.SplitAfter(data, []byte("\n"))
 	if key.Line > len(lines) {
 		return data, false
 	}
-	line := []rune(string(lines[key.Line-1])) // columns count characters
+	// Columns count characters.
+	line := []rune(string(lines[key.Line-1]))
 	if key.Column > len(line) {
 		return data, false
 	}
@@ -123,19 +133,20 @@ func replaceKey(data []byte, key *yaml.Node, word string) (mended []byte, isTher
 	return bytes.Join(lines, nil), true
 }
 
-// mendLines ends the lines of a script with LF alone.
+// mendLines replaces the CRLF in a script by LF.
 func (p *proofer) mendLines(file string, data []byte) {
 	target := p.target(file)
-	p.addMend(mendsLines, file, 0, 0, func() error {
+	p.addMend(mendsLines, mendedPlace{file: file}, func() error {
 		return osutil.WriteFile(target, bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")), 0o755)
-	}, "its lines now end in LF alone")
+	}, "the lines now end in LF only")
 }
 
-// mendName renames a file whose name is a misspelling of one of the names, unless a file with that name, or a
-// similar one, exists.
+// mendName renames a file whose name is a misspelling of only one of the names, unless a file with that name, or a
+// similar one, exists. It never changes the relation or the storage in a hook's name.
 func (p *proofer) mendName(file string, names []string) {
 	folder, name := path.Split(file)
-	meant := console.OnlySlip(name, names)
+	meant := console.OnlySlip(name, withSubject(name, names, isEqual))
+	// The directory exists, since it has the file.
 	entries, _ := os.ReadDir(filepath.Join(p.dir, folder))
 	isRival := func(e os.DirEntry) bool {
 		return e.Name() != name && console.OnlySlip(e.Name(), names) == meant
@@ -144,12 +155,12 @@ func (p *proofer) mendName(file string, names []string) {
 		return
 	}
 
-	p.addMend(mendsName, file, 0, 0, func() error {
+	p.addMend(mendsName, mendedPlace{file: file}, func() error {
 		return os.Rename(filepath.Join(p.dir, file), filepath.Join(p.dir, folder, meant))
-	}, "it is now called %q", path.Join(folder, meant))
+	}, "the file is now called %q", path.Join(folder, meant))
 }
 
-// mendMode makes a script executable for everybody who can read it.
+// mendMode makes a script executable for every user who can read it.
 func (p *proofer) mendMode(file string) {
 	info, err := p.root.Stat(file)
 	if err != nil {
@@ -158,7 +169,7 @@ func (p *proofer) mendMode(file string) {
 
 	target := p.target(file)
 	mode := info.Mode().Perm()
-	p.addMend(mendsMode, file, 0, 0, func() error {
+	p.addMend(mendsMode, mendedPlace{file: file}, func() error {
 		return os.Chmod(target, mode|mode&0o444>>2)
-	}, "it is now executable")
+	}, "the file is now executable")
 }

@@ -14,39 +14,34 @@ import (
 	"bijou/multicall/console"
 )
 
-// checkPrograms checks the charm's programs: its hooks and actions, or the one program that stands for all
-// of them.
+// checkPrograms checks the charm's programs: its hooks and actions, or the program that handles all of them.
 func (p *proofer) checkPrograms() {
 	hasProgram := false
 	for _, name := range []string{"dispatch", "src/charm.py"} {
 		if p.has(name) {
 			hasProgram = true
-			p.examine(name)
+			p.checkProgram(name)
 		}
 	}
 
 	hooks := p.checkFolder("hooks", p.hookNames())
 	switch {
 	case len(hooks) > 0 || hasProgram || len(p.documents) == 0:
-		// It has hooks, or nothing to judge by.
+		// The charm has hooks, or no documents that could declare any.
 	case p.has("layer.yaml"):
 		p.add(Warning, "layer.yaml", 0,
-			"these are the sources of a reactive charm, without hooks: deploy what charm build makes of them")
+			"these are the sources of a reactive charm, without hooks: build the charm with charm-tools, and deploy the result")
 	default:
 		p.add(Warning, p.fileOf("metadata.yaml"), 0,
-			"the charm has no hooks and no dispatch: its units do nothing")
+			"the charm has no hooks and no dispatch, so its units do nothing")
 	}
 
-	actions := p.declared([]string{"charmcraft.yaml"}, "actions")
-	for key := range pairs(p.documents["actions.yaml"]) {
-		actions = append(actions, key.Value)
-	}
-
+	actions := p.actionNames()
 	files := p.checkFolder("actions", actions)
 	for _, name := range actions {
 		if !hasProgram && !slices.Contains(files, name) && name != "additionalProperties" {
 			p.addLocated(Warning, p.fileOf("actions.yaml"),
-				`action "`+name+`" fails: there is no file of that name in actions/`)
+				`action "`+name+`" fails: there is no file with that name in actions/`)
 		}
 	}
 }
@@ -55,7 +50,16 @@ func (p *proofer) hookNames() []string {
 	return p.rules.Hooks(p.relationNames(), p.declared([]string{"metadata.yaml", "charmcraft.yaml"}, "storage"))
 }
 
-// relationNames returns the charm's relations, and the one that every service has.
+func (p *proofer) actionNames() []string {
+	actions := p.declared([]string{"charmcraft.yaml"}, "actions")
+	for key := range pairs(p.documents["actions.yaml"]) {
+		actions = append(actions, key.Value)
+	}
+
+	return actions
+}
+
+// relationNames returns the charm's relations, and juju-info, which every service has.
 func (p *proofer) relationNames() []string {
 	files := []string{"metadata.yaml", "charmcraft.yaml"}
 	return append(p.declared(files, "provides", "requires", "peers"), "juju-info")
@@ -66,24 +70,26 @@ var ofRelation = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // checkFolder returns the names that have files in the directory. It warns of an executable file with
-// nearly such a name, unless an examined link leads to it.
+// nearly such a name, unless an examined symlink leads to it.
 func (p *proofer) checkFolder(folder string, names []string) (found []string) {
+	// A charm need not have this directory.
 	entries, _ := fs.ReadDir(p.root.FS(), folder)
 	for _, e := range entries {
 		if slices.Contains(names, e.Name()) {
 			found = append(found, e.Name())
-			p.examine(path.Join(folder, e.Name()))
+			p.checkProgram(path.Join(folder, e.Name()))
 		}
 	}
 
 	for _, e := range entries {
 		name := e.Name()
 		file := path.Join(folder, e.Name())
-		meant := console.NearestWord(name, names)
+		similar := withSubject(name, names, isSimilar)
+		meant := console.NearestWord(name, similar)
 		isNear := meant != "" && max(len(name)-len(meant), len(meant)-len(name)) < 3 ||
-			ofRelation().MatchString(name)
+			ofRelation().MatchString(dashed(name))
 		if isNear && !slices.Contains(names, name) && p.isExecutable(file) && !p.examined[p.target(file)] {
-			p.add(Warning, file, 0, "it never runs: nothing of the charm is called so%s", suggest(name, names))
+			p.add(Warning, file, 0, "this file never runs: no hook or action of the charm has this name%s", suggest(name, similar))
 			p.mendName(file, names)
 		}
 	}
@@ -91,36 +97,72 @@ func (p *proofer) checkFolder(folder string, names []string) (found []string) {
 	return found
 }
 
+// withSubject returns those names that belong to no relation or storage, or to one that isSame accepts. isSame gets
+// the place in the file's name where a hook has its relation or storage. The long end of such names must not hide that
+// the relations differ: db-relation-changed does not misspell web-relation-changed.
+func withSubject(file string, names []string, isSame func(subject, declared string) bool) []string {
+	parts := strings.Split(dashed(file), "-")
+	subject := strings.Join(parts[:max(1, len(parts)-2)], "-")
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		declared := ofRelation().ReplaceAllString(name, "")
+		return declared != name && !isSame(subject, declared)
+	})
+}
+
+// dashed returns the name of a hook for a file whose words are joined as in Python, such as db_relation_changed.
+func dashed(file string) string {
+	if strings.Contains(file, "-") {
+		return file
+	}
+	return strings.ReplaceAll(file, "_", "-")
+}
+
+// isSimilar reports whether the words are equal, or one can misspell the other.
+func isSimilar(word, declared string) bool {
+	return word == declared || console.NearestWord(word, []string{declared}) != ""
+}
+
+// isEqual reports whether the words are equal.
+func isEqual(word, declared string) bool { return word == declared }
+
 func (p *proofer) isExecutable(file string) bool {
 	info, err := p.root.Stat(file)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
-// target returns where the links end that a file may be.
+// target returns the path of a file after all symlinks are resolved, or "" if they lead nowhere.
 func (p *proofer) target(file string) string {
 	path, _ := filepath.EvalSymlinks(filepath.Join(p.dir, file))
 	return path
 }
 
-// examine checks a program of the charm once, even if several links lead to it. The file need not be
-// executable, since deploy makes it so.
-func (p *proofer) examine(file string) {
-	data := p.read(file)
-	target := p.target(file)
-	if isExamined := p.examined[target]; isExamined && target != "" {
+// checkProgram checks a program of the charm once, even if several symlinks lead to it. It reports only the first
+// problem. The file need not be executable, since deploy makes it executable.
+func (p *proofer) checkProgram(file string) {
+	if target := p.target(file); target != "" {
+		if p.examined[target] {
+			return
+		}
+		p.examined[target] = true
+	}
+	if !p.has(file) {
+		p.add(Error, file, 0, "this is neither a file nor a symlink to a file in the charm, so it cannot run")
 		return
 	}
 
-	p.examined[target] = true
-	line, _, _ := bytes.Cut(data, []byte("\n"))
+	data := p.read(file)
 	words := interpreter(data)
 	if len(words) > 0 && !p.isExecutable(file) {
 		p.mendMode(file)
 	}
 
+	p.checkFirstLine(file, data, words)
+}
+
+// checkFirstLine checks a program's interpreter, which is the first of words, and the ends of its lines.
+func (p *proofer) checkFirstLine(file string, data []byte, words []string) {
+	line, _, _ := bytes.Cut(data, []byte("\n"))
 	switch {
-	case !p.has(file):
-		p.add(Error, file, 0, "it is a link that leads nowhere in the charm, and fails")
 	case len(data) == 0 || bytes.HasPrefix(data, []byte("\x7fELF")):
 		// An empty file or a binary has no interpreter.
 	case len(words) == 0:
@@ -128,16 +170,16 @@ func (p *proofer) examine(file string) {
 			Warning,
 			file,
 			1,
-			"it does not begin with #! and an interpreter, as in #!/bin/bash: here a shell runs it, Juju does not run it",
+			"this file does not begin with #! and an interpreter, such as #!/bin/bash: bijou runs it with a shell, but Juju cannot run it",
 		)
 	case bytes.HasSuffix(line, []byte("\r")):
 		p.add(Error, file, 1,
-			"its lines end in CRLF, so that it wants an interpreter %q: save it with LF alone", words[0]+"\r")
+			"the lines end in CRLF, so the system looks for an interpreter %q: save the file with LF only", words[0]+"\r")
 		p.mendLines(file, data)
 	case bytes.Contains(data, []byte("\r\n")) && isShell(words):
 		before, _, _ := bytes.Cut(data, []byte("\r\n"))
 		p.add(Warning, file, 1+bytes.Count(before, []byte("\n")),
-			"the line ends in CRLF, and the CR is part of its last word: save it with LF alone")
+			"the line ends in CRLF, so the CR becomes part of its last word: save the file with LF only")
 		p.mendLines(file, data)
 	case !isThere(words[0]):
 		usual := []string{"bash", "sh", "python3", "perl", "/bin/bash", "/bin/sh", "/usr/bin/python3", "/usr/bin/env"}
@@ -150,22 +192,25 @@ func isThere(program string) bool {
 	return err == nil
 }
 
-// interpreter returns the words of a script's first line, without those of env.
+// interpreter returns the words of a script's first line, without env and its options.
 func interpreter(data []byte) []string {
 	line, _, _ := bytes.Cut(data, []byte("\n"))
 	text, isScript := strings.CutPrefix(string(line), "#!")
-	words := strings.Fields(text)
-	switch isOption := func(word string) bool {
-		return strings.HasPrefix(word, "-") ||
-			strings.Contains(word, "=")
-	}; {
-	case !isScript:
+	if !isScript {
 		return nil
-	case len(words) > 1 && path.Base(words[0]) == "env" && isThere(words[0]):
-		return slices.DeleteFunc(words[1:], isOption)
+	}
+
+	words := strings.Fields(text)
+	if len(words) > 1 && path.Base(words[0]) == "env" && isThere(words[0]) {
+		return slices.DeleteFunc(words[1:], isEnvOption)
 	}
 
 	return words
+}
+
+// isEnvOption reports whether an argument of env is an option or sets a variable.
+func isEnvOption(word string) bool {
+	return strings.HasPrefix(word, "-") || strings.Contains(word, "=")
 }
 
 func isShell(words []string) bool {

@@ -1,7 +1,7 @@
-// Package proof reads a charm's folder as deploy, the agents and the hook tools will, and says what
-// they would refuse, and what they would accept and its author regret.
+// Package proof checks a charm's directory. It reads the charm as deploy, the agents and the hook
+// tools do. It reports errors that they would report, and other probable mistakes.
 //
-// It runs nothing of the charm, and knows nothing of environments. multicall/author imports it.
+// It does not run any part of the charm, and does not use an environment.
 package proof
 
 import (
@@ -21,31 +21,33 @@ import (
 	"bijou/state/charm"
 )
 
-// Level says how serious a finding is.
+// Level is the severity of a finding.
 type Level string
 
 // The levels.
 const (
-	Error   Level = "error"   // deploy refuses it, or it cannot run
-	Warning Level = "warning" // it is accepted, and very likely not what is meant
-	Info    Level = "info"    // what else an author may want to know
-	Fixed   Level = "fixed"   // Fix has changed it
+	Error   Level = "error"   // deploy refuses the charm, or a program cannot run
+	Warning Level = "warning" // the charm is accepted, but this is very likely a mistake
+	Info    Level = "info"    // other facts that an author may want to know
+	Fixed   Level = "fixed"   // Fix has changed this
 )
 
-// Finding is one thing that was found in a charm.
+// Finding is a fault or other fact that was found in a charm.
 type Finding struct {
 	Level   Level  `json:"level"`
-	File    string `json:"file"` // below the charm's folder
-	Line    int    `json:"line"` // 0: it is about the whole file
+	File    string `json:"file"` // below the charm's directory
+	Line    int    `json:"line"` // 0 if the finding is about the whole file
 	Message string `json:"message"`
 }
 
-// Rules tell what the rest of the binary knows of hooks and their tools.
+// Rules are the binary's rules for hooks and hook tools.
 type Rules struct {
-	Tools []string // their names
-	// The arguments of a call, or why a tool would refuse it; an empty word may be any.
+	Tools []string // the names of the hook tools
+	// CheckCall returns the arguments of a call, or an error if the tool would refuse the call. An empty word of argv
+	// stands for any word.
 	CheckCall func(argv []string) (args []string, _ error)
-	Hooks     func(relations, storages []string) []string // the hooks of a charm that has those
+	// Hooks returns the hooks of a charm with these relations and storages.
+	Hooks func(relations, storages []string) []string
 }
 
 // proofer reads one charm.
@@ -54,18 +56,18 @@ type proofer struct {
 	dir       string
 	root      *os.Root
 	found     []Finding
-	documents map[string]*yaml.Node // those that are dictionaries, by file
-	examined  map[string]bool       // files that are run, by where links lead
+	documents map[string]*yaml.Node // the documents of YAML files, by file
+	examined  map[string]bool       // programs that were examined, by their targets
 	mends     []mend
 }
 
-// Check returns its findings in the charm's directory, sorted by file and line.
+// Check checks the charm in a directory, and returns its findings sorted by file and line.
 func Check(dir string, r Rules) ([]Finding, error) {
 	found, _, err := examine(dir, r)
 	return found, err
 }
 
-// examine returns the findings about a charm, and the mends of those findings that have exactly one.
+// examine returns the findings about a charm, and the changes that fix those findings that have only one possible fix.
 func examine(dir string, r Rules) ([]Finding, []mend, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -96,43 +98,44 @@ func (p *proofer) add(level Level, file string, line int, format string, args ..
 
 // checkDeploy reads and packs the charm as deploy does.
 func (p *proofer) checkDeploy() {
-	read, err := charm.ReadDir(p.dir)
-	if err == nil {
-		_, err = charm.Archive(p.dir, io.Discard, charm.ArchiveOptions{Tools: p.rules.Tools})
-	}
 	metadata := p.fileOf("metadata.yaml")
-	if err != nil {
-		p.addLocated(Error, metadata,
-			strings.TrimPrefix(err.Error(), fmt.Sprintf("cannot read charm %q: ", p.dir)))
+	addError := func(err error) {
+		text := strings.TrimPrefix(err.Error(), fmt.Sprintf("cannot read charm %q: ", p.dir))
+		p.addLocated(Error, metadata, text)
 	}
 
-	if read == nil {
+	read, err := charm.ReadDir(p.dir)
+	if err != nil {
+		addError(err)
 		return
+	}
+	if _, err := charm.Archive(p.dir, io.Discard, charm.ArchiveOptions{Tools: p.rules.Tools}); err != nil {
+		addError(err)
 	}
 
 	required, optional := charm.Unsupported(read.Meta, charm.JujuVersion)
 	for _, what := range required {
-		p.addLocated(Error, metadata, "the charm needs what bijou does not have: "+what)
+		p.addLocated(Error, metadata, "the charm requires a feature that bijou does not have: "+what)
 	}
 	for _, what := range optional {
-		p.addLocated(Warning, metadata, "bijou does not have what the charm can do without: "+what)
+		p.addLocated(Warning, metadata, "bijou does not have an optional feature of the charm: "+what)
 	}
 
 	for name, action := range read.Actions {
 		if defaults, err := action.Check(nil); err == nil {
 			if _, err := action.Check(defaults); err != nil {
 				p.addLocated(Warning, p.fileOf("actions.yaml"),
-					fmt.Sprintf("action %q has a default that it refuses: %v", name, err))
+					fmt.Sprintf("action %q does not accept its own default values: %v", name, err))
 			}
 		}
 	}
 
 	if read.Meta.Summary == "" || read.Meta.Description == "" {
-		p.add(Warning, metadata, 0, "Juju refuses a charm without a summary and a description")
+		p.add(Warning, metadata, 0, "Juju refuses a charm that has no summary or no description")
 	}
 	d, mark := read.Dialect()
 	if read.Meta.HookDialect == "" {
-		p.add(Info, metadata, 0, "its hooks speak %s: %s; hook-dialect in the metadata would say so", d, mark)
+		p.add(Info, metadata, 0, "the hooks of this charm use the %s dialect, because %s; to state this explicitly, set hook-dialect in the metadata", d, mark)
 	}
 }
 
@@ -145,8 +148,9 @@ var (
 	})
 )
 
-// addLocated adds a finding about the file, or about the file that the message begins with. Its line is the
-// one in the message, or else the line of the first word that the message quotes.
+// addLocated adds a finding about the file. If the message begins with the name of one of the charm's files,
+// the finding is about that file instead. Its line is the one in the message, or else the line of the first
+// word that the message quotes.
 func (p *proofer) addLocated(level Level, file, message string) {
 	if name, rest, _ := strings.Cut(message, ": "); p.has(name) {
 		file = name
@@ -195,7 +199,7 @@ func (p *proofer) has(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// read returns nothing of a file that cannot be read.
+// read returns the beginning of a file, or nothing if the file cannot be read.
 func (p *proofer) read(name string) []byte {
 	f, err := p.root.Open(name)
 	if err != nil {
@@ -206,7 +210,7 @@ func (p *proofer) read(name string) []byte {
 	return data
 }
 
-// suggest returns the end of a message about a name that is none of those known.
+// suggest returns the end of a message about an unknown name. It suggests a known name that is similar.
 func suggest(name string, known []string) string {
 	if meant := console.NearestWord(name, known); meant != "" {
 		return fmt.Sprintf("; did you mean %q?", meant)

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -95,44 +96,47 @@ func TestBreakages(t *testing.T) {
 	}{
 		{"a misspelt key of the metadata", "metadata.yaml", strings.Replace(metadata, "requires", "requries", 1), `metadata.yaml:5: warning: unknown key "requries" is ignored; did you mean "requires"?`},
 		{"a misspelt key of a relation", "metadata.yaml", strings.Replace(metadata, "db: mysql", "db: {interface: mysql, scpoe: container}", 1), `metadata.yaml:6: warning: unknown key "scpoe" is ignored; did you mean "scope"?`},
-		{"a key that is there twice", "metadata.yaml", metadata + "summary: Other\n", `metadata.yaml:10: warning: key "summary" is there twice: the last one counts`},
+		{"a key that is there twice", "metadata.yaml", metadata + "summary: Other\n", `metadata.yaml:10: warning: key "summary" appears twice; only the last one counts`},
 		{"a tab", "metadata.yaml", metadata + "provides:\n\tweb: http\n", `metadata.yaml:11: error: found character that cannot start any token`},
 		{"a name that no charm has", "metadata.yaml", strings.Replace(metadata, "blog", "My_Blog", 1), `metadata.yaml:1: error: invalid charm name "My_Blog"...`},
 		{"an interface that there cannot be", "metadata.yaml", strings.Replace(metadata, "mysql", "my sql", 1), `metadata.yaml:6: error: relation "db": invalid interface name "my sql"...`},
 		{"a subordinate of nobody", "metadata.yaml", metadata + "subordinate: true\n", `metadata.yaml:1: error: subordinate charm "blog" requires no relation with scope container`},
-		{"what bijou does not have", "metadata.yaml", metadata + "assumes:\n  - juju >= 99\n", `metadata.yaml:0: error: the charm needs what bijou does not have: juju >= 99`},
+		{"what bijou does not have", "metadata.yaml", metadata + "assumes:\n  - juju >= 99\n", `metadata.yaml:0: error: the charm requires a feature that bijou does not have: juju >= 99`},
 		{"Kubernetes", "metadata.yaml", metadata + "containers: {app: {}}\n", `metadata.yaml:0: error: the charm is for Kubernetes...`},
-		{"no description", "metadata.yaml", strings.Replace(metadata, "description: A blog.\n", "", 1), `metadata.yaml:0: warning: Juju refuses a charm without a summary and a description`},
-		{"a dialect that nobody chose", "metadata.yaml", strings.Replace(metadata, "hook-dialect: modern\n", "", 1), `metadata.yaml:0: info: its hooks speak modern: its metadata has storage...`},
+		{"no description", "metadata.yaml", strings.Replace(metadata, "description: A blog.\n", "", 1), `metadata.yaml:0: warning: Juju refuses a charm that has no summary or no description`},
+		{"a dialect that nobody chose", "metadata.yaml", strings.Replace(metadata, "hook-dialect: modern\n", "", 1), `metadata.yaml:0: info: the hooks of this charm use the modern dialect, because its metadata has storage...`},
 		{"a misspelt key of the options", "config.yaml", "optoins: {}\n", `config.yaml:1: warning: unknown key "optoins" is ignored; did you mean "options"?`},
 		{"a misspelt key of an option", "config.yaml", "options:\n  port:\n    type: int\n    defualt: 80\n", `config.yaml:4: warning: unknown key "defualt" is ignored; did you mean "default"?`},
 		{"a default of another type", "config.yaml", "options:\n  port:\n    type: int\n    default: many\n", `config.yaml:2: error: default of option "port": "many" is not an int`},
 		{"a type that there is not", "config.yaml", "options:\n  port:\n    type: integer\n", `config.yaml:2: error: option "port": unknown type "integer"...`},
 		{"a misspelt keyword of an action", "actions.yaml", "backup:\n  params:\n    keep:\n      type: integer\n      minimun: 3\n", `actions.yaml:5: warning: unknown key "minimun" is ignored; did you mean "minimum"?`},
-		{"a parameter's default of another type", "actions.yaml", "backup:\n  params:\n    keep: {type: integer, default: many}\n", `actions.yaml:1: warning: action "backup" has a default that it refuses: "keep": "many" is not of type integer`},
-		{"an action without a file", "actions.yaml", "backup: {}\nrestore: {}\n", `actions.yaml:2: warning: action "restore" fails: there is no file of that name in actions/`},
-		{"a file of no action", "actions/bakcup", "#!/bin/sh\n", `actions/bakcup:0: warning: it never runs: nothing of the charm is called so; did you mean "backup"?`},
-		{"a misspelt hook", "hooks/db-relation-chagned", "#!/bin/sh\n", `hooks/db-relation-chagned:0: warning: it never runs: ...`},
-		{"a misspelt event", "hooks/confg-changed", "#!/bin/sh\n", `hooks/confg-changed:0: warning: it never runs: nothing of the charm is called so; did you mean "config-changed"?`},
-		{"a hook of a relation that is not declared", "hooks/website-relation-joined", "#!/bin/sh\n", `hooks/website-relation-joined:0: warning: it never runs: ...`},
+		{"a parameter's default of another type", "actions.yaml", "backup:\n  params:\n    keep: {type: integer, default: many}\n", `actions.yaml:1: warning: action "backup" does not accept its own default values: "keep": "many" is not of type integer`},
+		{"an action without a file", "actions.yaml", "backup: {}\nrestore: {}\n", `actions.yaml:2: warning: action "restore" fails: there is no file with that name in actions/`},
+		{"a file of no action", "actions/bakcup", "#!/bin/sh\n", `actions/bakcup:0: warning: this file never runs: no hook or action of the charm has this name; did you mean "backup"?`},
+		{"a misspelt hook", "hooks/db-relation-chagned", "#!/bin/sh\n", `hooks/db-relation-chagned:0: warning: this file never runs: ...`},
+		{"a misspelt event", "hooks/confg-changed", "#!/bin/sh\n", `hooks/confg-changed:0: warning: this file never runs: no hook or action of the charm has this name; did you mean "config-changed"?`},
+		{"a hook of a relation that is not declared", "hooks/website-relation-joined", "#!/bin/sh\n", `hooks/website-relation-joined:0: warning: this file never runs: ...`},
 		{"an interpreter that is not there", "hooks/start", "#!/usr/bin/env pyhton3\n", `hooks/start:1: warning: the interpreter "pyhton3" is not on this host; did you mean "python3"?`},
 		{"a path of an interpreter that is not there", "hooks/start", "#!/bin/bahs\n", `hooks/start:1: warning: the interpreter "/bin/bahs" is not on this host; did you mean "/bin/bash"?`},
-		{"CRLF", "hooks/start", "#!/bin/bash\r\necho\r\n", `hooks/start:1: error: its lines end in CRLF, so that it wants an interpreter "/bin/bash\r": save it with LF alone`},
+		{"CRLF", "hooks/start", "#!/bin/bash\r\necho\r\n", `hooks/start:1: error: the lines end in CRLF, so the system looks for an interpreter "/bin/bash\r": save the file with LF only`},
 		{"CRLF further below", "hooks/start", "#!/bin/bash\necho\nls\r\n", `hooks/start:3: warning: the line ends in CRLF...`},
-		{"no interpreter", "hooks/start", "echo hello\n", `hooks/start:1: warning: it does not begin with #!...`},
-		{"a link that leads nowhere", "hooks/start", "-> nothing", `hooks/start:0: error: it is a link that leads nowhere in the charm, and fails`},
-		{"a shell's syntax", "hooks/start", "#!/bin/bash\nif true; then\n  echo\n", `hooks/start:2: warning: the shell cannot read it: ...`},
+		{"no interpreter", "hooks/start", "echo hello\n", `hooks/start:1: warning: this file does not begin with #!...`},
+		{"a link that leads nowhere", "hooks/start", "-> nothing", `hooks/start:0: error: this is neither a file nor a symlink to a file in the charm, so it cannot run`},
+		{"a shell's syntax", "hooks/start", "#!/bin/bash\nif true; then\n  echo\n", `hooks/start:2: warning: a shell cannot parse this script: ...`},
 		{"a tool that there is not", "hooks/start", "#!/bin/bash\nset -e\nhost=$(relation-gte host)\n", `hooks/start:3: warning: there is no tool "relation-gte"; did you mean "relation-get"?`},
 		{"an option that a tool does not have", "hooks/start", "#!/bin/bash\nrelation-get --formt json - \"$UNIT\"\n", `hooks/start:2: warning: relation-get: option provided but not defined: --formt`},
 		{"a status that there is not", "hooks/start", "#!/bin/bash\nstatus-set 'ready' \"$MESSAGE\"\n", `hooks/start:2: warning: status-set: invalid status "ready"...`},
-		{"a port before its protocol", "hooks/start", "#!/bin/bash\nopen-port http/80\n", `hooks/start:2: warning: open-port: invalid port "http"...`},
+		{"a port before its protocol", "hooks/start", "#!/bin/bash\nopen-port http/80\n", `hooks/start:2: warning: open-port: invalid port "http": expected PORT or FROM-TO, and then the protocol, such as 80/tcp`},
 		{"an option that is not declared", "hooks/start", "#!/bin/bash\nx=$(config-get --format json prot)\n", `hooks/start:2: warning: config-get: the charm declares no option "prot"; did you mean "port"?`},
+		{"a resource that is not declared", "hooks/start", "#!/bin/bash\ntar xf \"$(resource-get site)\"\n", `hooks/start:2: warning: resource-get: the charm declares no resource "site"`},
+		{"a storage that is not declared", "hooks/start", "#!/bin/bash\nstorage-add date=2\n", `hooks/start:2: warning: storage-add: the charm declares no storage "date"; did you mean "data"?`},
+		{"a hook's name as in Python", "hooks/db_relation_changed", "#!/bin/sh\n", `hooks/db_relation_changed:0: warning: this file never runs: no hook or action of the charm has this name; did you mean "db-relation-changed"?`},
 		{"a relation that is not declared", "hooks/start", "#!/bin/bash\nrelation-ids database\n", `hooks/start:2: warning: relation-ids: the charm declares no relation "database"`},
-		{"a setting that no unit has by itself", "hooks/db-relation-changed", "#!/bin/sh\nrelation-get private_address\n", `hooks/db-relation-changed:2: warning: relation-get: no unit has a setting "private_address" by itself; did you mean "private-address"?`},
-		{"relation-set without a relation", "hooks/start", "#!/bin/bash\nrelation-set host=\"$H\"\n", `hooks/start:2: warning: relation-set: start has no relation: name one with -r`},
-		{"relation-get without a relation", "hooks/start", "#!/bin/bash\nset -e\nrelation-get host\n", `hooks/start:3: warning: relation-get: start has no relation: name one with -r`},
-		{"a file to read that is missing", "hooks/start", "#!/bin/bash\n. lib/common.sh\n", `hooks/start:2: warning: the charm has no file "lib/common.sh" to read`},
-		{"a file to read beside the hook", "hooks/start", "#!/bin/bash\nsource \"$(dirname \"$0\")/common\"\n", `hooks/start:2: warning: the charm has no file "hooks/common" to read`},
+		{"a setting that no unit has by itself", "hooks/db-relation-changed", "#!/bin/sh\nrelation-get private_address\n", `hooks/db-relation-changed:2: warning: relation-get: no unit gets a setting "private_address" automatically; did you mean "private-address"?`},
+		{"relation-set without a relation", "hooks/start", "#!/bin/bash\nrelation-set host=\"$H\"\n", `hooks/start:2: warning: relation-set: the hook start belongs to no relation: name one with -r`},
+		{"relation-get without a relation", "hooks/start", "#!/bin/bash\nset -e\nrelation-get host\n", `hooks/start:3: warning: relation-get: the hook start belongs to no relation: name one with -r`},
+		{"a file to read that is missing", "hooks/start", "#!/bin/bash\n. lib/common.sh\n", `hooks/start:2: warning: this script sources "lib/common.sh", which the charm does not have`},
+		{"a file to read beside the hook", "hooks/start", "#!/bin/bash\nsource \"$(dirname \"$0\")/common\"\n", `hooks/start:2: warning: this script sources "hooks/common", which the charm does not have`},
 		{"a value that an option does not have", "hooks/start", "#!/bin/bash\nrelation-get --format jsno\n", `hooks/start:2: warning: ...`},
 	}
 	for _, tt := range tests {
@@ -182,9 +186,9 @@ func TestFix(t *testing.T) {
 		`metadata.yaml:5: fixed: key "requries" is now "requires"`,
 		`metadata.yaml:1: fixed: key "naem" is now "name"`,
 		`metadata.yaml:5: fixed: key "scpoe" is now "scope"`,
-		`hooks/start:0: fixed: its lines now end in LF alone`,
-		`hooks/db-relation-chagned:0: fixed: it is now called "hooks/db-relation-changed"`,
-		`hooks/stop:0: fixed: it is now executable`,
+		`hooks/start:0: fixed: the lines now end in LF only`,
+		`hooks/db-relation-chagned:0: fixed: the file is now called "hooks/db-relation-changed"`,
+		`hooks/stop:0: fixed: the file is now executable`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -205,6 +209,50 @@ func TestFix(t *testing.T) {
 	}
 }
 
+// TestOtherRelation checks that proof neither renames hooks of a relation that the charm no longer declares, nor
+// suggests a different relation for them. A relation with nearly the same name is a suggestion, but is not certain.
+func TestOtherRelation(t *testing.T) {
+	tests := []struct {
+		declared, file string
+		suggestion     string // "" for none
+		fixed          bool
+	}{
+		{"web", "db-relation-changed", "", false},
+		{"web", "db-relation-chagned", "", false},
+		{"dba", "db-relation-changed", "", false},
+		{"http", "https-relation-changed", "http-relation-changed", false},
+		{"http", "htpt-relation-changed", "http-relation-changed", false},
+		{"http", "http-relation-chnaged", "http-relation-changed", true},
+		{"http", "http-realtion-changed", "http-relation-changed", true},
+		{"x-y", "x-y-relation-chnaged", "x-y-relation-changed", true},
+		{"db", "db-2-relation-changed", "", false},
+		{"x-y", "x-z-relation-changed", "x-y-relation-changed", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.file+" of "+tt.declared, func(t *testing.T) {
+			file := "hooks/" + tt.file
+			dir := writeCharm(t, map[string]string{
+				"metadata.yaml": "name: blog\nsummary: A blog\ndescription: A blog.\nhook-dialect: modern\nprovides:\n  " + tt.declared + ": http\n",
+				"hooks/install": "#!/bin/sh\n",
+				file:            "#!/bin/sh\n",
+			})
+
+			want := file + ":0: warning: this file never runs: no hook or action of the charm has this name"
+			if tt.suggestion != "" {
+				want += fmt.Sprintf("; did you mean %q?", tt.suggestion)
+			}
+			if diff := cmp.Diff([]string{want}, check(t, dir)); diff != "" {
+				t.Error(diff)
+			}
+
+			fixed, err := proof.Fix(dir, rules())
+			if err != nil || len(fixed) > 0 != tt.fixed {
+				t.Errorf("fixed %v, %v; want a change: %t", fixed, err, tt.fixed)
+			}
+		})
+	}
+}
+
 // TestPython needs Python, because its parser checks the files. Without it, proof does not check them.
 func TestPython(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
@@ -213,13 +261,13 @@ func TestPython(t *testing.T) {
 
 	const begin = "#!/usr/bin/env python3\n"
 	tests := []struct{ name, file, text, want string }{
-		{"syntax of a hook", "hooks/start", begin + "def f(:\n", `hooks/start:2: error: Python cannot read it: ...`},
-		{"syntax of a module", "src/blog.py", "\nif True\n", `src/blog.py:2: warning: Python cannot read it: ...`},
+		{"syntax of a hook", "hooks/start", begin + "def f(:\n", `hooks/start:2: error: Python cannot parse this file: ...`},
+		{"syntax of a module", "src/blog.py", "\nif True\n", `src/blog.py:2: warning: Python cannot parse this file: ...`},
 		{"an import", "hooks/start", begin + "import no_such_one\n", `hooks/start:2: warning: neither the charm nor this host has a Python module "no_such_one"`},
 		{"an import of many charms", "hooks/start", begin + "import charmhelpers\n", `hooks/start:2: warning: neither the charm nor this host has a Python module "charmhelpers"`},
 		{"a call with a list", "hooks/start", begin + "run(['status-set', 'ready', m])\n", `hooks/start:2: warning: status-set: invalid status "ready"...`},
 		{"a call with words", "hooks/start", begin + "call('config-get', 'prot')\n", `hooks/start:2: warning: config-get: the charm declares no option "prot"; ...`},
-		{"no relation", "hooks/start", begin + "run(['relation-set', 'host=' + h])\n", `hooks/start:2: warning: relation-set: start has no relation: ...`},
+		{"no relation", "hooks/start", begin + "run(['relation-set', 'host=' + h])\n", `hooks/start:2: warning: relation-set: the hook start belongs to no relation: ...`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -231,6 +279,146 @@ func TestPython(t *testing.T) {
 				t.Errorf("it finds\n%s\nand not\n%s", strings.Join(lines, "\n"), tt.want)
 			}
 		})
+	}
+}
+
+// TestDispatch checks which calls of relation tools proof reports in a program that runs for all hooks: only those that
+// no hook of a relation makes.
+func TestDispatch(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("no python3")
+	}
+
+	const helper = "def call(tool, *args):\n    subprocess.check_call([tool, *args])\n"
+	tests := []struct {
+		name, helper, body, hooks string
+		reported                  bool
+	}{
+		{"a hook without a relation", helper, `call("relation-set", "x=" + y)`, `"start": f`, true},
+		{"two hooks without a relation", helper, `call("relation-get", "x")`, `"start": f, "config-changed": f`, true},
+		{"without a function of the charm", "", `subprocess.check_call(["relation-set", "x=1"])`, `"start": f`, true},
+		{"a hook of a relation", helper, `call("relation-set", "x=1")`, `"db-relation-changed": f`, false},
+		{"a hook of a relation as well", helper, `call("relation-set", "x=1")`, `"start": f, "db-relation-changed": f`, false},
+		{"a function that is called as well", helper, `call("relation-set", "x=1")`, `"start": f, "stop": lambda: f()`, false},
+		{"a relation that is named", helper, `call("relation-set", "-r", id, "x=1")`, `"start": f`, false},
+		{"a relation of the environment", helper, `os.environ.get("JUJU_RELATION_ID") and call("relation-set", "x=1")`, `"start": f`, false},
+		{"a function that names the relation", "def call(*args):\n    run([*args, '-r', 'db:1'])\n", `call("relation-set", "x=1")`, `"start": f`, false},
+		{"no table of hooks", helper, `call("relation-set", "x=1")`, ``, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			files := map[string]string{"metadata.yaml": sound()["metadata.yaml"]}
+			begin := "#!/usr/bin/env python3\nimport os, subprocess\n" + tt.helper
+			files["dispatch"] = begin + "def f():\n    " + tt.body + "\nHOOKS = {" + tt.hooks + "}\n"
+
+			var want []string
+			if tt.reported {
+				tool := regexp.MustCompile("relation-[sg]et").FindString(tt.body)
+				want = []string{fmt.Sprintf("dispatch:%d: warning: %s: the hook start belongs to no relation: name one with -r",
+					2+strings.Count(begin, "\n"), tool)}
+			}
+			if diff := cmp.Diff(want, check(t, writeCharm(t, files))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestTables checks which keys of a program's table of hooks proof reports: those that misspell a hook or an action.
+func TestTables(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("no python3")
+	}
+
+	tests := []struct{ name, table, want string }{
+		{"a misspelt hook of a relation", `"start": f, "db-relation-chnaged": f`, `"db-relation-chnaged"; did you mean "db-relation-changed"?`},
+		{"a misspelt hook", `"install": f, "strat": lambda: f()`, `"strat"; did you mean "start"?`},
+		{"a misspelt action", `"install": f, "bakcup": f`, `"bakcup"; did you mean "backup"?`},
+		{"a relation that is not declared", `"start": f, "web-relation-changed": f`, `"web-relation-changed"`},
+		{"all right", `"start": f, "backup": f, "data-storage-attached": f, "default": f`, ""},
+		{"not a table of hooks", `"strat": f, "instal": f`, ""},
+		{"a dictionary of data", `"start": 1, "strat": 2`, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			files := map[string]string{"metadata.yaml": sound()["metadata.yaml"], "actions.yaml": sound()["actions.yaml"]}
+			files["dispatch"] = "#!/usr/bin/env python3\nHOOKS = {" + tt.table + "}\n"
+
+			var want []string
+			if tt.want != "" {
+				want = []string{"dispatch:2: warning: no hook or action of the charm has the name " + tt.want}
+			}
+			if diff := cmp.Diff(want, check(t, writeCharm(t, files))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestPackages checks which modules of a source tree proof reports: those that no directory in the program's path has,
+// once each, with the command that adds them.
+func TestPackages(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil {
+		t.Skip("no python3")
+	}
+
+	const missing = `src/charm.py:2: info: neither the charm nor this host has a Python module "no_such_one", and juju deploy builds nothing; ` +
+		"to add the packages to the charm: python3 -m pip install --target venv -r requirements.txt"
+	const built = `dispatch:2: info: neither the charm nor this host has a Python module "no_such_one": the build of the charm must add it`
+	tests := []struct {
+		name, file, text string
+		want             []string
+	}{
+		{"named in requirements.txt", "requirements.txt", "no_such_one>=2\n", []string{missing}},
+		{"a longer name", "requirements.txt", "laptop-no-such-one-x\n", []string{missing}},
+		{"a directory of packages", "venv/no_such_one/model.py", "", nil},
+		{"a virtual environment", "venv/lib/python3.11/site-packages/no_such_one.py", "", nil},
+		{"a virtual environment without a program that uses it", "dispatch", "#!/usr/bin/env python3\nimport no_such_one\n", []string{built}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			files := map[string]string{
+				"metadata.yaml":    sound()["metadata.yaml"],
+				"requirements.txt": "ops\n",
+				"src/charm.py":     "#!/usr/bin/env python3\nimport no_such_one\n",
+				"src/other.py":     "import no_such_one\n",
+			}
+			if tt.file == "dispatch" {
+				files["venv/lib/python3.11/site-packages/no_such_one.py"] = ""
+			}
+			files[tt.file] = tt.text
+			if diff := cmp.Diff(tt.want, check(t, writeCharm(t, files))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestReads checks which settings proof knows that a charm's hooks read, in both languages.
+func TestReads(t *testing.T) {
+	files := sound()
+	files["hooks/install"] = "#!/bin/sh\nrelation-get -r db:1 named\nrelation-get \"$key\"\n"
+	files["lib/all"] = "#!/bin/sh\nset -e\nx=$(relation-get --format json host - )\nrelation-get port\n"
+	files["hooks/db-relation-changed"] = "-> ../lib/all"
+	files["hooks/db-relation-joined"] = "-> ../lib/all"
+	if _, err := exec.LookPath("python3"); err == nil {
+		files["dispatch"] = "#!/usr/bin/env python3\nimport os\ndef f():\n    if os.environ['JUJU_REMOTE_UNIT']: ask('relation-get', 'user')\nHOOKS = {'db-relation-changed': f}\n"
+	}
+
+	reads, err := proof.Reads(writeCharm(t, files), rules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, read := range reads {
+		got = append(got, fmt.Sprintf("%s:%d %s %q", read.File, read.Line, read.Key, read.Hooks))
+	}
+	want := []string{`hooks/db-relation-changed:4 port ["db-relation-changed" "db-relation-joined"]`}
+	if files["dispatch"] != "" {
+		want = append([]string{`dispatch:4 user ["db-relation-changed"]`}, want...)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -270,7 +458,7 @@ func TestDoubt(t *testing.T) {
 }
 
 func TestNoCharm(t *testing.T) {
-	if got := check(t, t.TempDir()); len(got) != 1 || !strings.Contains(got[0], "it is not a charm") {
+	if got := check(t, t.TempDir()); len(got) != 1 || !strings.Contains(got[0], "this is not a charm") {
 		t.Errorf("%q", got)
 	}
 }

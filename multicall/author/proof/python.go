@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"io/fs"
+	"maps"
 	"os/exec"
 	"path"
 	"regexp"
@@ -13,43 +14,83 @@ import (
 	"strings"
 	"time"
 
+	"bijou/multicall/console"
 	"bijou/state/childenv"
 )
 
 //go:embed python.py
 var pythonReader string
 
-// pythonTimeout bounds how long Python may read a charm.
+// pythonTimeout limits the time in which Python reads a charm.
 const pythonTimeout = 20 * time.Second
 
-// maxModules bounds how many files of Python are read of a charm.
+// maxModules is the maximum number of a charm's Python files that are read.
 const maxModules = 1000
 
-// pythonFile is what Python says of a file.
+// pythonFile is Python's report about a file.
 type pythonFile struct {
 	Error *struct {
 		Line    int
 		Message string
 	}
-	Imports []struct { // of modules that neither Python nor this host has, by their first name
+	// Imports are the imports of modules that neither Python nor this host has. Name is the first part of a module's name.
+	Imports []struct {
 		Name string
 		Line int
 	}
-	Calls []struct { // all words of which are known that are not ""
-		Line int
-		Argv []string
-		Open bool
+	// Calls are the calls of programs. Words that are only known at run time are empty. Hooks are the events whose
+	// handlers make the call, if nothing else makes it. Reads is set if the handler reads facts about the hook from the
+	// environment.
+	Calls []struct {
+		Line  int
+		Argv  []string
+		Open  bool
+		Hooks []string
+		Reads bool
 	}
+	// Tables are the keys of the dictionaries whose values are functions.
+	Tables [][]pythonKey
+}
+
+// pythonKey is a key of a dictionary.
+type pythonKey struct {
+	Name string
+	Line int
+}
+
+// pythonSources are the Python sources of a charm.
+type pythonSources struct {
+	texts     map[string]string // the text of each file, at most maxModules of them
+	isProgram map[string]bool
+	modules   map[string]bool // the names that the charm's files and directories have as modules
 }
 
 // checkPython checks programs in Python and the modules of src and lib by Python's own parser, if this host
 // has Python. It runs nothing of the charm. It returns the calls of hook tools.
 func (p *proofer) checkPython(programs []*program) (calls []call) {
-	sources := map[string]string{}
-	isProgram := map[string]bool{}
+	files := p.readPythonSources(programs)
+	all := readPython(files.texts)
+	for _, file := range slices.Sorted(maps.Keys(all)) {
+		found := all[file]
+		p.reportPython(file, found, files)
+
+		// Other words with a dash are more often data than programs.
+		for _, c := range found.Calls {
+			if slices.Contains(p.rules.Tools, c.Argv[0]) {
+				calls = append(calls, call{file: file, line: c.Line, argv: c.Argv, isOpen: c.Open, hooks: c.Hooks, readsFacts: c.Reads})
+			}
+		}
+	}
+
+	return calls
+}
+
+// readPythonSources reads those of the programs that are in Python, and the modules of src and lib.
+func (p *proofer) readPythonSources(programs []*program) pythonSources {
+	files := pythonSources{texts: map[string]string{}, isProgram: map[string]bool{}, modules: map[string]bool{}}
 	add := func(file string, data []byte) {
-		if len(sources) < maxModules {
-			sources[file] = string(data)
+		if len(files.texts) < maxModules {
+			files.texts[file] = string(data)
 		}
 	}
 
@@ -57,21 +98,23 @@ func (p *proofer) checkPython(programs []*program) (calls []call) {
 		words := interpreter(s.data)
 		if len(words) > 0 && path.Base(words[0]) == "python3" {
 			add(s.file, s.data)
-			isProgram[s.file] = true
+			files.isProgram[s.file] = true
 		}
 	}
 
-	modules := map[string]bool{}
 	fs.WalkDir(p.root.FS(), ".", func(file string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
+			// A file that cannot be read is not a module.
 			return nil
 		case e.IsDir() && strings.HasPrefix(path.Base(file), ".") && file != ".":
+			return fs.SkipDir
+		case file == "venv/lib" && !p.usesEnvironment(programs):
 			return fs.SkipDir
 		}
 
 		name, _, _ := strings.Cut(path.Base(file), ".")
-		modules[name] = true
+		files.modules[name] = true
 		inSources := strings.HasPrefix(file, "src/") || strings.HasPrefix(file, "lib/charms/")
 		if inSources && path.Ext(file) == ".py" && e.Type().IsRegular() {
 			add(file, p.read(file))
@@ -80,30 +123,51 @@ func (p *proofer) checkPython(programs []*program) (calls []call) {
 		return nil
 	})
 
-	for file, found := range readPython(sources) {
-		if found.Error != nil {
-			level := Warning
-			if isProgram[file] || file == "src/charm.py" {
-				level = Error
-			}
-			p.add(level, file, found.Error.Line, "Python cannot read it: %s", found.Error.Message)
+	return files
+}
+
+// reportPython adds a finding if Python cannot read the file, and one for each import that the charm does not have.
+func (p *proofer) reportPython(file string, found pythonFile, files pythonSources) {
+	isProgram := files.isProgram[file]
+	if found.Error != nil {
+		level := Warning
+		if isProgram || file == "src/charm.py" {
+			level = Error
+		}
+		p.add(level, file, found.Error.Line, "Python cannot parse this file: %s", found.Error.Message)
+	}
+
+	if file == "dispatch" {
+		p.checkTables(file, found)
+	}
+
+	for _, i := range found.Imports {
+		if !files.modules[i.Name] && (isProgram || strings.HasPrefix(file, "src/")) {
+			p.addImport(file, i.Line, i.Name)
+			// Report a module only once.
+			files.modules[i.Name] = true
+		}
+	}
+}
+
+// checkTables warns of keys that misspell a hook or action, in each dictionary that has the name of a hook as well.
+func (p *proofer) checkTables(file string, found pythonFile) {
+	hooks := p.hookNames()
+	names := append(p.actionNames(), hooks...)
+	for _, table := range found.Tables {
+		isHook := func(key pythonKey) bool { return slices.Contains(hooks, key.Name) }
+		if !slices.ContainsFunc(table, isHook) {
+			continue
 		}
 
-		for _, i := range found.Imports {
-			if !modules[i.Name] && (isProgram[file] || strings.HasPrefix(file, "src/")) {
-				p.addImport(file, i.Line, i.Name)
-			}
-		}
-
-		// Other words with a dash are data more often than programs.
-		for _, c := range found.Calls {
-			if slices.Contains(p.rules.Tools, c.Argv[0]) {
-				calls = append(calls, call{file: file, line: c.Line, argv: c.Argv, isOpen: c.Open})
+		for _, key := range table {
+			similar := withSubject(key.Name, names, isSimilar)
+			isNear := console.NearestWord(key.Name, similar) != "" || ofRelation().MatchString(key.Name)
+			if isNear && !slices.Contains(names, key.Name) {
+				p.add(Warning, file, key.Line, "no hook or action of the charm has the name %q%s", key.Name, suggest(key.Name, similar))
 			}
 		}
 	}
-
-	return calls
 }
 
 // addImport adds a finding about an imported module that neither the charm nor this host has. A charm's
@@ -121,29 +185,42 @@ func (p *proofer) addImport(file string, line int, name string) {
 		build = append(append(build, '\n'), p.read("charmcraft.yaml")...)
 	}
 
-	normal := strings.ReplaceAll(strings.ToLower(name), "_", "-")
-	isNamed := bytes.Contains(bytes.ReplaceAll(bytes.ToLower(build), []byte("_"), []byte("-")), []byte(normal))
 	switch {
-	case isNamed:
-		// The charm's build brings the module.
-	case len(build) > 0:
-		p.add(Info, file, line, "neither the charm nor this host has a Python module %q: its build must bring it", name)
-	default:
+	case len(build) == 0:
 		p.add(Warning, file, line, "neither the charm nor this host has a Python module %q%s", name,
 			suggest(name, slices.DeleteFunc(p.pythonNames(build), func(other string) bool { return other == name })))
+	case p.has("dispatch") && !bytes.Contains(p.read("dispatch"), []byte("venv")) || !p.has("src/charm.py"):
+		p.add(Info, file, line, "neither the charm nor this host has a Python module %q: the build of the charm must add it", name)
+	case p.has("requirements.txt"):
+		p.add(Info, file, line, "neither the charm nor this host has a Python module %q, and juju deploy builds nothing; "+
+			"to add the packages to the charm: python3 -m pip install --target venv -r requirements.txt", name)
+	default:
+		p.add(Info, file, line, "neither the charm nor this host has a Python module %q, and juju deploy builds nothing; "+
+			"to add packages to the charm: python3 -m pip install --target venv PACKAGE", name)
 	}
 }
 
-// pythonNames returns the words of what builds the charm, and modules that charms import.
+// usesEnvironment reports whether the charm's programs find the packages in a virtual environment of
+// `python3 -m venv`. The dispatch file that deploy adds lets them find these packages.
+func (p *proofer) usesEnvironment(programs []*program) bool {
+	if p.has("src/charm.py") && !p.has("dispatch") {
+		return true
+	}
+	return slices.ContainsFunc(programs, func(s *program) bool {
+		return bytes.Contains(s.data, []byte("site-packages")) || bytes.Contains(s.data, []byte("venv/bin"))
+	})
+}
+
+// pythonNames returns the words in the files of the charm's build, and modules that charms often import.
 func (p *proofer) pythonNames(build []byte) []string {
 	words := regexp.MustCompile(`[a-z][a-z0-9_]+`).FindAllString(strings.ToLower(string(build)), -1)
 	slices.Sort(words)
 	return append(slices.Compact(words), "json", "logging", "subprocess", "socket", "pathlib", "charmhelpers", "yaml")
 }
 
-// readPython returns Python's view of the sources, by file; nothing if there is no Python, or if it does
-// not answer. Python has no access to the charm: the sources come by stdin, and -I keeps modules of users
-// and directories out.
+// readPython returns Python's report about each source. It returns nothing if this host has no Python, or if Python
+// fails. Python reads the sources from stdin, and not the charm's directory. With -I it ignores modules of the user
+// and of the working directory.
 func readPython(sources map[string]string) (found map[string]pythonFile) {
 	input, err := json.Marshal(sources)
 	if err != nil || len(sources) == 0 || !isThere("python3") {

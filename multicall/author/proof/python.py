@@ -1,4 +1,4 @@
-"""Reads Python sources, {file: text} on stdin, and prints what proof asks of each. It runs none."""
+"""Reads Python sources, {file: text} on stdin, and prints the facts that proof needs about each. It does not run them."""
 import ast
 import importlib.machinery
 import json
@@ -19,7 +19,7 @@ def is_known(name):
 
 
 def imports(body):
-    """What is imported whenever the file is: not in functions, conditions and what catches a failure."""
+    """Yield the modules that the top level of a file imports, except in conditions and try blocks."""
     for node in body:
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -37,7 +37,7 @@ def words(nodes):
 
 
 def is_open(nodes):
-    """Whether a word can be an option, or many words."""
+    """Return whether a word can become an option, or several words."""
     for node in nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             node = node.left
@@ -48,8 +48,62 @@ def is_open(nodes):
     return False
 
 
-def calls(tree):
-    """Calls like run(["status-set", "active"]) and call("status-set", "active")."""
+def contains(text, node, words):
+    """Return whether the source of a node has one of the words."""
+    source = ast.get_source_segment(text, node) or ""
+    return any(word in source for word in words)
+
+
+def handlers(tree, text):
+    """Return the functions that only handle events: {function: keys}, from dictionaries like {"start": begin}.
+
+    A function is left out if the file uses it in any other way.
+    """
+    names = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str) and isinstance(value, ast.Name):
+                    names.setdefault(value.id, []).append(key.value)
+    uses = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)]
+    return {
+        node.name: names[node.name]
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and node.name in names and not node.decorator_list
+        and uses.count(node.name) == len(names[node.name])
+    }
+
+
+def tables(tree):
+    """Yield the keys of each dictionary from strings to functions: [(key, line)]."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict) and all(isinstance(v, (ast.Name, ast.Attribute, ast.Lambda)) for v in node.values):
+            keys = [k for k in node.keys if isinstance(k, ast.Constant) and isinstance(k.value, str)]
+            yield [{"Name": k.value, "Line": k.lineno} for k in keys]
+
+
+def hooks_of_calls(tree, text):
+    """Return {call: (hooks, reads)} for the calls in functions that only handle these hooks.
+
+    reads tells if the function reads facts about the hook, such as its relation, from the environment.
+    """
+    found = {}
+    events = handlers(tree, text)
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    for name, hooks in events.items():
+        for node in ast.walk(functions[name]):
+            if not isinstance(node, ast.Call):
+                continue
+            # A function that makes the call can add the relation.
+            helper = functions.get(node.func.id) if isinstance(node.func, ast.Name) else None
+            if helper is None or not contains(text, helper, ["-r", "relation", "JUJU_"]):
+                found[node] = hooks, contains(text, functions[name], ["JUJU_"])
+    return found
+
+
+def calls(tree, text):
+    """Yield calls like run(["status-set", "active"]) and call("status-set", "active")."""
+    hooks = hooks_of_calls(tree, text)
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not node.args:
             continue
@@ -57,7 +111,8 @@ def calls(tree):
         nodes = first.elts if isinstance(first, (ast.List, ast.Tuple)) else node.args
         argv = words(nodes)
         if argv and "-" in argv[0] and " " not in argv[0]:
-            yield {"Line": node.lineno, "Argv": argv, "Open": is_open(nodes)}
+            own, reads = hooks.get(node, ([], False))
+            yield {"Line": node.lineno, "Argv": argv, "Open": is_open(nodes), "Hooks": own, "Reads": reads}
 
 
 found = {}
@@ -71,6 +126,7 @@ for file, text in json.load(sys.stdin).items():
         continue
     found[file] = {
         "Imports": [{"Name": n, "Line": l} for n, l in imports(tree.body) if not is_known(n)],
-        "Calls": list(calls(tree)),
+        "Calls": list(calls(tree, text)),
+        "Tables": list(tables(tree)),
     }
 json.dump(found, sys.stdout)

@@ -22,6 +22,7 @@ function putRow(row) {
   el.dataset.order = row.order || '';
   el.dataset.sort = sortKey(el, list);
   el.querySelectorAll('time[datetime]').forEach(setTitle);
+  if (old?.querySelector('details[open]') && el.querySelector('details')) el.querySelector('details').open = true;
   const focused = old && old.contains(document.activeElement);
   if (old && old.parentElement === list && old.dataset.order === el.dataset.order && old.dataset.sort === el.dataset.sort) {
     old.replaceWith(el);
@@ -33,6 +34,7 @@ function putRow(row) {
   }
   if (focused) (el.matches('a') ? el : el.querySelector('a') || el).focus();
   if (row.list === 'units' || row.list === 'lanes') filterRow(el);
+  if (row.list === 'units' && laneOf(el)) filterRow(laneOf(el));
   if (row.list === 'lanes') watchLane(el);
 }
 
@@ -78,7 +80,8 @@ document.addEventListener('click', e => {
   if (copy) navigator.clipboard.writeText(copy.dataset.copy).then(() => { copy.textContent = 'copied'; }, () => { copy.textContent = 'cannot copy'; });
   const filter = e.target.closest('[data-filter]');
   if (filter) {
-    $('filter').value = $('filter').value === filter.dataset.filter ? '' : filter.dataset.filter;
+    counted = $('filter').value === filter.dataset.filter ? '' : filter.dataset.filter;
+    $('filter').value = counted;
     $('filter').dispatchEvent(new Event('input'));
   }
 });
@@ -88,7 +91,7 @@ document.addEventListener('click', e => {
 function drawLines() {
   const svg = $('relations');
   if (!svg) return;
-  $('topology-card').classList.toggle('bare', !document.querySelector('.box'));
+  $('topology-card').classList.toggle('bare', $('env/summary') !== null && !document.querySelector('.box'));
   const frame = $('diagram').getBoundingClientRect();
   const boxes = name => [...document.querySelectorAll('[data-service="' + CSS.escape(name) + '"]')];
   const rectangle = el => { const r = el.getBoundingClientRect(); return { left: r.left - frame.left, right: r.right - frame.left, top: r.top - frame.top, bottom: r.bottom - frame.top }; };
@@ -147,8 +150,9 @@ function listen(path, setUp) {
   events.addEventListener('page', e => {
     const page = JSON.parse(e.data);
     skew = page.now - Date.now();
-    setUp();
+    setUp(page);
     putRows(page.rows);
+    zoomAllLanes();
     page.answered ? setLive() : setStale('the store cannot be read');
   });
   events.addEventListener('rows', e => {
@@ -173,7 +177,7 @@ async function explainError(events) {
   setStale('not connected: is the dashboard still running?');
   if (!closed) return;
   const answer = await fetch('/', { method: 'HEAD' }).catch(() => null);
-  if (answer && answer.status === 403) { setStale('the dashboard was started again: open the new link that it has printed'); return; }
+  if (answer && answer.status === 403) { setStale('the dashboard has been started again: open the new link in its terminal'); return; }
   clearTimeout(retry);
   retry = setTimeout(connect, 3000);
 }
@@ -196,7 +200,7 @@ function connect() {
 
 function followLog() {
   if (log) { log.close(); streams = streams.filter(s => s !== log); }
-  log = listen('/log?' + new URLSearchParams({ level: $('level').value, text: $('text').value }), () => clear('#log *'));
+  log = listen('/log?' + new URLSearchParams({ level: $('level').value, text: $('text').value }), page => { clear('#log *'); $('log').classList.toggle('read', page.answered); });
   const scroll = () => { if ($('following').checked) $('log').scrollTop = $('log').scrollHeight; };
   log.addEventListener('page', scroll);
   log.addEventListener('rows', scroll);
@@ -215,9 +219,9 @@ let liveText = ''; // what is shown; it says all that the dot's colour depends o
 
 function showLive() {
   const old = Math.round((now() - answered) / 1000);
-  const why = trouble || (now() - answered > maxSilence ? 'the dashboard says nothing' : '');
+  const why = trouble || (now() - answered > maxSilence ? 'the dashboard sends nothing' : '');
   // While all is well the text changes with each answer only: an idle page should cost nothing.
-  const since = !answered ? '' : why ? ', as of ' + (old < 120 ? old + ' s' : Math.floor(old / 60) + ' min') + ' ago' : ', as of ' + new Date(answered - skew).toLocaleTimeString();
+  const since = !answered ? '' : why ? ', as of ' + (old < 120 ? old + ' s' : Math.floor(old / 60) + ' min') + ' ago' : ', as of ' + new Date(answered - skew).toLocaleTimeString([], { hourCycle: 'h23' });
   const text = (why || 'live') + since;
   if (text === liveText) return;
   liveText = text;
@@ -230,9 +234,16 @@ document.addEventListener('visibilitychange', connect);
 
 // ---- filters
 
+let counted = ''; // the status of the count that was clicked: a message can have the same word
+
+const laneOf = unit => $(unit.id.replace('env/unit/', 'env/lane/'));
+const unitOf = lane => $(lane.id.replace('env/lane/', 'env/unit/'));
+
 function filterRow(el) {
   const text = $('filter').value.toLowerCase();
-  el.hidden = text !== '' && !(el.textContent + ' ' + el.className).toLowerCase().includes(text);
+  const unit = unitOf(el) || el; // a lane is shown with its unit
+  const matches = text === counted ? unit.classList.contains(text) : (unit.textContent + ' ' + unit.className).toLowerCase().includes(text);
+  el.hidden = text !== '' && !matches;
 }
 
 function later(ms, f) {
@@ -264,6 +275,9 @@ function watchLane(lane) { laneWatcher.observe(lane); zoomLane(lane, shownWindow
 function zoomLane(lane, { from, to }) {
   lane.querySelector('svg').setAttribute('viewBox', [from, 0, to - from, 16].join(' '));
 }
+
+// The page can be printed, so lanes that are scrolled away begin with the right part.
+function zoomAllLanes() { document.querySelectorAll('.lane').forEach(lane => zoomLane(lane, shownWindow())); }
 
 function drawLanes() {
   const shown = shownWindow();
@@ -359,7 +373,7 @@ async function showDetail() {
   shown = hash;
   const answer = await fetch('/detail?' + hash, { signal: AbortSignal.timeout(8000) }).catch(() => null);
   if (shown !== hash) return;
-  const text = answer ? await answer.text() : 'This cannot be read: the dashboard does not answer. Is it still running?';
+  const text = answer ? await answer.text() : 'The details cannot be read: the dashboard does not answer. Is it still running?';
   const body = $('detail-body'), top = body.scrollTop, unfolded = body.querySelector('details')?.open;
   if (answer?.ok) body.innerHTML = text; else { body.replaceChildren(document.createElement('p')); body.firstChild.textContent = text; }
   if (!fresh && unfolded && body.querySelector('details')) body.querySelector('details').open = true;

@@ -1,8 +1,8 @@
-// Package bundle has bundles: files that say which applications, machines and relations
-// there are to be. It reads them with their overlays, compares them with an environment,
-// says step by step what is to be done, and makes one of an environment.
+// Package bundle handles bundles, which are files that describe applications, machines
+// and relations. It parses them with their overlays, compares them with an environment,
+// plans the steps of a deployment, and exports an environment as a bundle.
 //
-// It changes nothing, and reads what it is handed: multicall/juju alone imports it.
+// It does not change an environment, and reads files only through [Files].
 package bundle
 
 import (
@@ -20,7 +20,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Bundle has what a bundle's file and its overlays say together.
+// Bundle is a bundle with its overlays applied.
 type Bundle struct {
 	Series       string                  `yaml:"series,omitempty"`
 	Base         string                  `yaml:"default-base,omitempty"`
@@ -28,17 +28,16 @@ type Bundle struct {
 	Machines     map[string]Machine      `yaml:"machines,omitempty"`
 	Relations    [][2]string             `yaml:"relations,omitempty"`
 
-	Outside []string `yaml:"-"` // what options and resources name outside of the folder of the file that names it
-	Missing []string `yaml:"-"` // what it asks for and bijou does not have
-	Ignored []string `yaml:"-"` // what it says that has no effect
+	Outside []string `yaml:"-"` // files of options and resources that are outside of the directory of the file that names them
+	Missing []string `yaml:"-"` // features that the bundle requests and bijou does not have
+	Ignored []string `yaml:"-"` // keys without effect
 }
 
-// Application is one application. The files that it names are below the folder of the
-// bundle, or the overlay, that names them.
+// Application is an application in a bundle. [Parse] makes the paths of its files absolute.
 type Application struct {
 	Charm       string               `yaml:"charm"`
-	Channel     string               `yaml:"channel,omitempty"`  // of the store
-	Revision    *int                 `yaml:"revision,omitempty"` // in the store
+	Channel     string               `yaml:"channel,omitempty"`  // the store's channel
+	Revision    *int                 `yaml:"revision,omitempty"` // the store's revision
 	Series      string               `yaml:"series,omitempty"`
 	Base        string               `yaml:"base,omitempty"`
 	NumUnits    int                  `yaml:"num_units,omitempty"`
@@ -50,12 +49,12 @@ type Application struct {
 	Resources   map[string]string    `yaml:"resources,omitempty"`
 	Storage     map[string]string    `yaml:"storage,omitempty"`
 
-	Revisions map[string]int `yaml:"-"` // of resources, in the store
+	Revisions map[string]int `yaml:"-"` // the store's revisions of resources
 
 	Rest map[string]yaml.Node `yaml:",inline"`
 }
 
-// Machine is a machine that units are put on by its number.
+// Machine is a machine in a bundle. Units refer to it by its number.
 type Machine struct {
 	Series      string `yaml:"series,omitempty"`
 	Base        string `yaml:"base,omitempty"`
@@ -64,57 +63,59 @@ type Machine struct {
 	Rest map[string]yaml.Node `yaml:",inline"`
 }
 
-// document is one of a file's YAML documents: the first is the bundle, the others are overlays.
+// document is one of a file's YAML documents. The first is the bundle, and the others are overlays.
 type document struct {
 	Series       string               `yaml:"series"`
 	Base         string               `yaml:"default-base"`
 	Applications map[string]yaml.Node `yaml:"applications"`
-	Services     map[string]yaml.Node `yaml:"services"` // as applications were called
+	Services     map[string]yaml.Node `yaml:"services"` // the former key for applications
 	Machines     map[string]Machine   `yaml:"machines"`
 	Relations    []yaml.Node          `yaml:"relations"`
 
 	Rest map[string]yaml.Node `yaml:",inline"`
 }
 
-// Files are where a bundle is read from.
+// Files gives access to the files of a bundle.
 type Files struct {
 	Read func(path string) ([]byte, error)
-	// Resolve returns a path without the symlinks in it; nil: there are none.
+	// Resolve returns a path with its symlinks resolved. It can be nil if there are no symlinks.
 	Resolve func(path string) string
-	// ReadOutside: files outside of the folder of the file that names them are read, too. Else
-	// an option that is in one keeps the text that names it.
+	// ReadOutside allows files outside of the directory of the file that names them. Without it, an option
+	// whose value is in such a file keeps the reference to the file as its value.
 	ReadOutside bool
-	// FromStore reports whether an application's charm is one of the store's; nil: none is.
+	// FromStore reports whether an application's charm is in the store. If it is nil, no charm is in the
+	// store.
 	FromStore func(charm string) bool
 }
 
-// parser gathers a bundle from its files, and all that is wrong with it.
+// parser builds a bundle from its files, and collects all errors in them.
 type parser struct {
 	*Bundle
 	files    Files
-	path     string             // of the file that is read
-	outside  map[string]string  // what names a file outside of its folder, and the file
-	includes map[string]include // the options that are in a file
+	path     string             // the file that is being read
+	outside  map[string]string  // files outside of the directory, by the option or resource that names them
+	includes map[string]include // options whose values are in files, by the option's place in the bundle
 	errs     []error
 }
 
 // include is an option whose value is in a file.
 type include struct {
 	application, option string
-	by                  string // the file that says so
+	by                  string // the bundle or overlay that names the file
 	scheme, path        string
 }
 
-// refuse adds an error, unless there are already more than anybody reads.
+// refuse adds an error. It drops errors after the first maxErrors.
 func (p *parser) refuse(format string, args ...any) {
 	if len(p.errs) < maxErrors {
 		p.errs = append(p.errs, fmt.Errorf(format, args...))
 	}
 }
 
-// Parse reads a bundle and lays the overlays over it, one after the other. The paths are absolute. An
+// Parse reads a bundle and applies the overlays to it, one after the other. The paths are absolute. An
 // overlay changes an application key by key, and null removes a key. Its relations are added, and its
-// machines replace the former ones.
+// machines replace the previous ones. If there is an error, Parse also returns the part of the bundle that it
+// has read.
 func Parse(files Files, paths ...string) (*Bundle, error) {
 	p := &parser{
 		Bundle:   &Bundle{Applications: map[string]*Application{}},
@@ -123,18 +124,17 @@ func Parse(files Files, paths ...string) (*Bundle, error) {
 		includes: map[string]include{},
 	}
 
-	for _, p.path = range paths {
-		var docs []*yaml.Node
-		data, err := files.Read(p.path)
+	for _, path := range paths {
+		data, err := files.Read(path)
 		if err != nil {
-			return p.Bundle, fmt.Errorf("%s: %w", p.path, err)
+			return p.Bundle, fmt.Errorf("%s: %w", path, err)
+		}
+		docs, err := charm.ParseYAML(data)
+		if err != nil {
+			return p.Bundle, fmt.Errorf("%s: %w", path, err)
 		}
 
-		docs, err = charm.ParseYAML(data)
-		if err != nil {
-			return p.Bundle, fmt.Errorf("%s: %w", p.path, err)
-		}
-
+		p.path = path
 		for _, doc := range docs {
 			p.overlay(doc)
 		}
@@ -153,7 +153,7 @@ func Parse(files Files, paths ...string) (*Bundle, error) {
 	return p.Bundle, errors.Join(p.errs...)
 }
 
-// overlay lays one document of a bundle over those before it.
+// overlay applies one document of a bundle to the result of the documents before it.
 func (p *parser) overlay(doc *yaml.Node) {
 	var d document
 	if err := charm.DecodeYAML(doc, &d); err != nil {
@@ -185,19 +185,11 @@ func (p *parser) overlay(doc *yaml.Node) {
 	}
 }
 
-// overlayApplication lays an application of one file over the one of the files before; null removes it. It
-// notes the files that options include, which are read at the end.
+// overlayApplication applies an application in one file to the same application in earlier files. Null
+// removes the application. It records the files that options include, since Parse reads them at the end.
 func (p *parser) overlayApplication(name string, n *yaml.Node) {
 	if isNull(n) {
-		delete(p.Applications, name)
-		maps.DeleteFunc(p.outside, func(where, _ string) bool {
-			return strings.HasPrefix(where, nameApplication(name)+": ")
-		})
-		maps.DeleteFunc(p.includes, func(_ string, i include) bool { return i.application == name })
-		p.Relations = slices.DeleteFunc(p.Relations, func(r [2]string) bool {
-			return isOf(name, r[0]) || isOf(name, r[1])
-		})
-
+		p.removeApplication(name)
 		return
 	}
 
@@ -208,47 +200,71 @@ func (p *parser) overlayApplication(name string, n *yaml.Node) {
 	}
 
 	resources := maps.Clone(a.Resources)
-	if err := charm.DecodeYAML(n, a); err != nil { // what it does not say stays as it was
+	// Keys that this file does not have keep their values.
+	if err := charm.DecodeYAML(n, a); err != nil {
 		p.refuse("%s: application %q: %w", p.path, name, err)
 	}
-	where := nameApplication(name)
-	p.checkKeys(where, a.Rest, *a)
+
+	app := nameApplication(name)
+	p.checkKeys(app, a.Rest, *a)
 	a.Rest = nil
+
+	// A charm may be outside of the directory, since the plan shows its path, and only its own units get it.
 	if strings.HasPrefix(a.Charm, ".") {
-		a.Charm = p.resolvePath(a.Charm) // which the plan shows; it is handed to nobody but its own units
+		a.Charm = p.resolvePath(a.Charm)
 	}
 
 	for _, option := range slices.Sorted(maps.Keys(a.Options)) {
-		value := a.Options[option]
-		where := fmt.Sprintf("%s: option %q", where, option)
-		if value.Kind == yaml.AliasNode {
-			value = *value.Alias
-			a.Options[option] = value
-		}
-		if value.Kind == yaml.ScalarNode && value.Line == 0 {
-			continue // of a file before this, which named a file
-		}
-
-		delete(p.outside, where)
-		delete(p.includes, where)
-		if isNull(&value) {
-			delete(a.Options, option)
-			continue
-		}
-
-		if scheme, path, isInclude := parseInclude(&value); isInclude {
-			p.includes[where] = include{
-				application: name,
-				option:      option,
-				by:          p.path,
-				scheme:      scheme,
-				path:        p.resolveContent(path, where),
-			}
-			a.Options[option] = textNode(value.Value)
-		}
+		p.overlayOption(name, a, option)
 	}
 
-	p.resolveResources(where, a, resources)
+	p.resolveResources(app, a, resources)
+}
+
+// removeApplication removes an application with its relations and includes.
+func (p *parser) removeApplication(name string) {
+	delete(p.Applications, name)
+	maps.DeleteFunc(p.outside, func(where, _ string) bool {
+		return strings.HasPrefix(where, nameApplication(name)+": ")
+	})
+	maps.DeleteFunc(p.includes, func(_ string, i include) bool { return i.application == name })
+	p.Relations = slices.DeleteFunc(p.Relations, func(r [2]string) bool {
+		return isOf(name, r[0]) || isOf(name, r[1])
+	})
+}
+
+// overlayOption resolves an alias in an option of the application, removes the option if it is null, and records
+// an include.
+func (p *parser) overlayOption(name string, a *Application, option string) {
+	value := a.Options[option]
+	if value.Kind == yaml.AliasNode {
+		value = *value.Alias
+		a.Options[option] = value
+	}
+
+	// The value is an include of an earlier file.
+	if value.Kind == yaml.ScalarNode && value.Line == 0 {
+		return
+	}
+
+	where := fmt.Sprintf("%s: option %q", nameApplication(name), option)
+	delete(p.outside, where)
+	delete(p.includes, where)
+	if isNull(&value) {
+		delete(a.Options, option)
+		return
+	}
+
+	if scheme, path, isInclude := parseInclude(&value); isInclude {
+		p.includes[where] = include{
+			application: name,
+			option:      option,
+			by:          p.path,
+			scheme:      scheme,
+			path:        p.resolveContent(path, where),
+		}
+		a.Options[option] = textNode(value.Value)
+	}
 }
 
 func nameApplication(name string) string { return fmt.Sprintf("application %q", name) }
@@ -282,7 +298,7 @@ func (p *parser) resolveResources(where string, a *Application, before map[strin
 	}
 }
 
-// resolvePath returns a path that the file names.
+// resolvePath returns the absolute form of a path in the file that is being read.
 func (p *parser) resolvePath(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -290,8 +306,8 @@ func (p *parser) resolvePath(path string) string {
 	return filepath.Join(filepath.Dir(p.path), path)
 }
 
-// resolveContent returns the path of a file whose content goes to a charm. It notes a path that leads out
-// of the directory of the file that names it.
+// resolveContent returns the absolute path of a file whose content goes to a charm. It records a path that leads
+// out of the directory of the file that names it.
 func (p *parser) resolveContent(path, where string) string {
 	path = p.resolvePath(path)
 	delete(p.outside, where)
@@ -301,13 +317,14 @@ func (p *parser) resolveContent(path, where string) string {
 	return path
 }
 
-// leavesFolder reports whether a path leads out of the folder of the file that names it, through
-// symlinks, too, and says where it leads to.
+// leavesFolder reports whether a path leads out of the directory of the file that names it, possibly through
+// symlinks. at describes where the path leads.
 func (p *parser) leavesFolder(path string) (at string, isOutside bool) {
 	folder := filepath.Dir(p.path)
 	target := filepath.Clean(path)
 	if resolve := p.files.Resolve; resolve != nil {
-		folder, target = resolve(folder), resolve(target)
+		folder = resolve(folder)
+		target = resolve(target)
 	}
 
 	relative, err := filepath.Rel(folder, target)
@@ -318,14 +335,14 @@ func (p *parser) leavesFolder(path string) (at string, isOutside bool) {
 	return path, isOutside
 }
 
-// parseInclude reads a value that names a file.
+// parseInclude parses a value that names a file, such as include-file://PATH.
 func parseInclude(n *yaml.Node) (scheme, path string, isInclude bool) {
 	scheme, path, isURL := strings.Cut(n.Value, "://")
 	isInclude = n.Kind == yaml.ScalarNode && isURL && (scheme == "include-file" || scheme == "include-base64")
 	return scheme, path, isInclude
 }
 
-// readInclude replaces a value that names a file by the file's content. This happens after all overlays,
+// readInclude replaces a value that names a file with the file's content. It is called after all overlays,
 // since an overlay may have removed the value.
 func (p *parser) readInclude(where string, i include) {
 	if _, isOutside := p.outside[where]; isOutside && !p.files.ReadOutside {
@@ -344,7 +361,7 @@ func (p *parser) readInclude(where string, i include) {
 	p.Applications[i.application].Options[i.option] = textNode(text)
 }
 
-// textNode returns a YAML text that belongs to no line of the bundle.
+// textNode returns a YAML string that belongs to no line of the bundle.
 func textNode(text string) yaml.Node {
 	return yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text}
 }
@@ -353,7 +370,7 @@ func textNode(text string) yaml.Node {
 func (p *parser) addRelation(n *yaml.Node) {
 	var ends []charm.Strings
 	if err := charm.DecodeYAML(n, &ends); err != nil || len(ends) != 2 || len(ends[0]) != 1 || len(ends[1]) == 0 {
-		p.refuse("%s: line %d: a relation is a list of two: an endpoint, and another or a list of others",
+		p.refuse("%s: line %d: a relation must be a list of two items: an endpoint, and one other endpoint or a list of them",
 			p.path, n.Line)
 		return
 	}

@@ -75,8 +75,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestOutside checks that a bundle and each overlay have their own directory. Files outside of it are
-// named, and are read only with permission.
+// TestOutside checks that a bundle and each overlay have their own directory. Files outside of it are listed
+// in an error, and are read only with permission.
 func TestOutside(t *testing.T) {
 	const bundleFile = `
 applications:
@@ -135,18 +135,18 @@ func TestParseRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                              "no application",
 		"applications: [a]":             "is not a dictionary",
-		"applications: {a: {}}":         "it has no charm",
+		"applications: {a: {}}":         `application "a" has no charm`,
 		"applications: {A: {charm: x}}": `invalid application name "A"`,
 		app(", num_unit: 1"):            `line 1: application "a" has an unknown key "num_unit"; did you mean "num_units"?`,
 		app(", xyzzy: 1"):               `unknown key "xyzzy"` + "\n",
 		app(", num_units: -1"):          "num_units is -1",
 		app(", num_units: 10001"):       "num_units is 10001",
 		app(", num_units: many"):        `"many" is not an int`,
-		app(", to: [new]"):              "to has 1 places for 0 units",
+		app(", to: [new]"):              `"to" has more entries (1) than there are units (num_units: 0)`,
 		app(", num_units: 1, to: x"):    "no such machine or application",
 		app("") + "machines: {1: {}}":   `machine "1"`,
 		app(", num_units: 1, to: m") + "machines: {m: }": `machine "m": want a number`,
-		app("") + "relations: [[a]]":                     "line 2: a relation is a list of two",
+		app("") + "relations: [[a]]":                     "line 2: a relation must be a list of two items",
 		app("") + "relations: [[a, b]]":                  `no application "b"`,
 		app(", options: {o: include-file://none}"):       `option "o": file does not exist`,
 		app("") + "---\napplications: {a: }":             "no application",
@@ -190,7 +190,7 @@ applications:
 		t.Fatal(err)
 	}
 	want := []string{
-		"the bundle: saas: ", `application "a": devices: `, `application "a": resource "r": revision 3`, `application "a": to "lxd:0": `, `application "a": to "kvm:new": `,
+		"the bundle: saas: ", `application "a": devices: `, `application "a": resource "r": a revision (3)`, `application "a": cannot place a unit in "lxd:0": `, `application "a": cannot place a unit in "kvm:new": `,
 	}
 	for i, text := range b.Missing {
 		if len(b.Missing) != len(want) || !strings.HasPrefix(text, want[i]) {
@@ -205,7 +205,7 @@ applications:
 	}
 }
 
-// FuzzParse checks that no input causes a panic or unbounded work.
+// FuzzParse checks that no input causes a panic or an unlimited amount of work.
 func FuzzParse(f *testing.F) {
 	f.Add(base)
 	f.Add("applications: {a: {charm: &x ./a, <<: *x}}")

@@ -17,18 +17,18 @@ import (
 )
 
 const (
-	placeNew  = state.PlaceNew // of a unit with a machine of its own
+	placeNew  = state.PlaceNew // the place of a unit that gets its own machine
 	maxErrors = 100
-	maxUnits  = 10_000 // of a bundle: a slip of the finger is not to fill the store
+	maxUnits  = 10_000 // the maximum for a bundle, so that a typing error cannot fill the store
 )
 
-// noEffect is the reason of keys that bijou can do without.
+// noEffect is the reason for keys that bijou does not need.
 const noEffect = "no effect"
 
 // foreignKeys returns the keys of Juju's bundles that have no effect here, with the reason. Keys that are
-// only for readers have no reason.
+// only for human readers have no reason.
 func foreignKeys() map[string]string {
-	const kubernetes, offers = "there is no Kubernetes", "models cannot offer anything to one another"
+	const kubernetes, offers = "bijou does not use Kubernetes", "models cannot offer anything to each other"
 	return map[string]string{
 		"name":              "",
 		"description":       "",
@@ -44,7 +44,7 @@ func foreignKeys() map[string]string {
 		"bundle":            kubernetes,
 		"scale":             kubernetes,
 		"placement":         kubernetes,
-		"devices":           "there are none",
+		"devices":           "bijou has no devices",
 		"saas":              offers,
 		"offers":            offers,
 		"exposed-endpoints": "an application is exposed as a whole",
@@ -77,26 +77,27 @@ func (p *parser) checkKeys(where string, rest map[string]yaml.Node, known any) {
 	}
 }
 
-// check refuses parts of the bundle that contradict each other.
+// check adds an error for each contradiction in the bundle.
 func (p *parser) check() {
 	if len(p.Applications) == 0 {
-		p.refuse("it has no application")
+		p.refuse("the bundle has no application")
 	}
+
 	used := map[string]bool{}
 	units := 0
-
 	for _, name := range slices.Sorted(maps.Keys(p.Applications)) {
 		a := p.Applications[name]
-		switch err := charm.CheckService(name); {
+		err := charm.CheckService(name)
+		switch {
 		case err != nil:
 			p.refuse("%w", err)
 		case a.Charm == "":
-			p.refuse("application %q: it has no charm", name)
+			p.refuse("application %q has no charm", name)
 		case a.NumUnits < 0 || a.NumUnits > maxUnits-units:
 			p.refuse("application %q: num_units is %d: want 0 to %d for all applications together", name,
 				a.NumUnits, maxUnits)
 		case len(a.To) > a.NumUnits:
-			p.refuse("application %q: to has %d places for %d units (num_units)", name, len(a.To),
+			p.refuse("application %q: \"to\" has more entries (%d) than there are units (num_units: %d)", name, len(a.To),
 				a.NumUnits)
 		}
 
@@ -122,7 +123,8 @@ func (p *parser) check() {
 	}
 }
 
-// refuseStoreKeys adds an error for keys that only a charm of the store can have.
+// refuseStoreKeys removes the keys that only a charm from the store can have. It adds them to the bundle's
+// Ignored or Missing.
 func (p *parser) refuseStoreKeys(where string, a *Application) {
 	if a.Channel != "" {
 		p.Ignored = append(p.Ignored, where+": channel")
@@ -131,7 +133,7 @@ func (p *parser) refuseStoreKeys(where string, a *Application) {
 		p.Ignored = append(p.Ignored, where+": revision")
 	}
 	for _, resource := range slices.Sorted(maps.Keys(a.Revisions)) {
-		p.Missing = append(p.Missing, fmt.Sprintf("%s: resource %q: revision %d belongs to a store; give a file",
+		p.Missing = append(p.Missing, fmt.Sprintf("%s: resource %q: a revision (%d) needs a charm from the store; give a file",
 			where, resource, a.Revisions[resource]))
 	}
 	a.Channel = ""
@@ -139,8 +141,8 @@ func (p *parser) refuseStoreKeys(where string, a *Application) {
 	a.Revisions = nil
 }
 
-// checkPlaces refuses places of units that the bundle does not have, and notes in used the machines that
-// are named.
+// checkPlaces adds an error for each of the application's places that is not in the bundle. It adds the named
+// places to used, and replaces a container with a new machine.
 func (p *parser) checkPlaces(name string, a *Application, used map[string]bool) {
 	for i, to := range a.To {
 		other, _, _ := strings.Cut(to, "/")
@@ -149,19 +151,20 @@ func (p *parser) checkPlaces(name string, a *Application, used map[string]bool) 
 			p.Missing = append(
 				p.Missing,
 				fmt.Sprintf(
-					"application %q: to %q: there are no containers (%q) in machines: it gets a machine of its own",
+					"application %q: cannot place a unit in %q: machines cannot contain containers (%q), so the unit gets a machine of its own",
 					name, to, kind,
 				),
 			)
 			a.To[i] = placeNew
 		} else if _, isMachine := p.Machines[to]; !isMachine && to != placeNew && p.Applications[other] == nil {
-			p.refuse("application %q: to %q: the bundle has no such machine or application", name, to)
+			p.refuse("application %q: cannot place a unit at %q: the bundle has no such machine or application", name, to)
 		}
 		used[to] = true
 	}
 }
 
-// CheckSecrets refuses options that are to become secrets which are not there, or were not granted.
+// CheckSecrets returns an error if the bundle sets an option to a secret that does not exist, or is not granted to
+// the application.
 func (c *Comparison) CheckSecrets(v *state.View) error {
 	var errs []error
 	for _, name := range c.names {
@@ -185,7 +188,7 @@ func isNull(n *yaml.Node) bool {
 	return n.ShortTag() == "!!null"
 }
 
-// isOf reports whether an endpoint is of the application.
+// isOf reports whether an endpoint belongs to the application.
 func isOf(application, endpoint string) bool {
 	return endpoint == application || strings.HasPrefix(endpoint, application+":")
 }

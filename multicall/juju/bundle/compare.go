@@ -18,32 +18,32 @@ import (
 type Found struct {
 	charm.Found
 	Origin    state.Origin
-	IsSame    bool                          // the service runs these files
-	Resources map[string]resources.Resource // with their sums (SHA256), by name
-	Source    any                           // what the caller gets the files by, which are not here yet; nil: they are
+	IsSame    bool                          // whether the existing service runs this charm
+	Resources map[string]resources.Resource // by name, with their checksums
+	Source    any                           // the caller's access to the charm's files; Compare does not use it
 }
 
-// Force says which obstacles the operator has chosen to ignore.
+// Force selects the obstacles that the operator has chosen to ignore.
 type Force struct {
 	Series  bool // charms do not support the series of the machines
 	Missing bool // charms need features that bijou does not have
 	Trust   bool // services get the cloud's credential
 }
 
-// Comparison is a bundle held against an environment.
+// Comparison is a bundle compared with an environment.
 type Comparison struct {
 	*Bundle
 	Found  map[string]Found // by application
 	env    Environment
 	force  Force
 	wanted map[string]*wanted // by application
-	names  []string           // of the applications, sorted
-	matching
+	names  []string           // the sorted names of the applications
 
+	matched   matching
 	relations [][]state.Endpoint
 }
 
-// wanted is an application as the bundle wants it, with what there is of it.
+// wanted is an application as the bundle describes it, and the existing service with that name.
 type wanted struct {
 	*Application
 	Found
@@ -51,12 +51,12 @@ type wanted struct {
 	isThere     bool
 	series      string
 	options     map[string]any
-	constraints *constraints.Value // nil: those that there are
+	constraints *constraints.Value // nil to keep the existing constraints
 	storage     map[string]charm.Directive
 }
 
-// Compare compares a bundle, whose files were found, with an environment. It returns all obstacles in one
-// error, and the comparison with it.
+// Compare compares a bundle with an environment. found has the files of each application. It returns all
+// obstacles in one error. The comparison is valid even if there is an error.
 func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*Comparison, error) {
 	c := &Comparison{
 		Bundle: b,
@@ -67,24 +67,28 @@ func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*
 		names:  slices.Sorted(maps.Keys(b.Applications)),
 	}
 
-	p := placer{bundle: b, places: map[string][]string{}, busy: map[string]bool{}}
+	p := placer{bundle: b, done: map[string][]string{}, busy: map[string]bool{}}
+	places := map[string][]string{}
 	var errs []error
 	for _, name := range c.names {
 		w := &wanted{Application: b.Applications[name], Found: found[name], options: map[string]any{}}
 		w.have, w.isThere = env.Services[name]
 		c.wanted[name] = w
 
-		obstacles := c.checkApplication(name, w)
-		_, err := p.place(name) // which notes the places in p for match, below
-		obstacles = append(obstacles, err)
-		for _, obstacle := range obstacles {
+		obstacles := c.resolveApplication(name, w)
+		unitPlaces, err := p.place(name)
+		if err == nil {
+			places[name] = unitPlaces
+		}
+
+		for _, obstacle := range append(obstacles, err) {
 			if obstacle != nil {
 				errs = append(errs, fmt.Errorf("application %q: %w", name, obstacle))
 			}
 		}
 	}
 
-	c.matching = env.match(b, p.places)
+	c.matched = env.match(b, places)
 	for _, id := range slices.Sorted(maps.Keys(b.Machines)) {
 		if _, err := c.machineSpec(id); err != nil {
 			errs = append(errs, fmt.Errorf("machine %q: %w", id, err))
@@ -95,8 +99,8 @@ func Compare(b *Bundle, found map[string]Found, env Environment, force Force) (*
 	return c, errors.Join(errs...)
 }
 
-// compareRelations resolves the bundle's relations to endpoints, and collects them in c.relations, each once.
-// It returns an error for those that cannot be resolved, and for those that the environment is removing.
+// compareRelations resolves the bundle's relations to endpoints, and stores each of them once in c.relations.
+// It returns an error for relations that cannot be resolved, or that the environment is removing.
 func (c *Comparison) compareRelations() error {
 	var errs []error
 	for _, r := range c.Relations {
@@ -120,9 +124,9 @@ func (c *Comparison) compareRelations() error {
 	return errors.Join(errs...)
 }
 
-// checkApplication reads an application's constraints, series, options and storage, and returns all errors
-// in them.
-func (c *Comparison) checkApplication(name string, w *wanted) (errs []error) {
+// resolveApplication sets the constraints, series, options and storage of w. It also checks the application's
+// charm, trust, size and resources. It returns all errors in the application, and nil for checks that passed.
+func (c *Comparison) resolveApplication(name string, w *wanted) (errs []error) {
 	if w.Constraints != nil {
 		asked, err := constraints.Parse(*w.Constraints)
 		w.constraints = &asked
@@ -131,25 +135,27 @@ func (c *Comparison) checkApplication(name string, w *wanted) (errs []error) {
 
 	series, err := c.chooseSeries(w)
 	w.series = series
-	if err == nil {
-		err = c.checkCharm(w)
+	if err != nil {
+		errs = append(errs, err)
+	} else {
+		errs = append(errs, c.checkCharm(w))
 	}
-	errs = append(errs, err)
 
 	if w.Trust != nil && *w.Trust && !w.have.Trusted && !c.force.Trust {
-		errs = append(errs, errors.New("it must get the cloud's credential (--trust)"))
+		errs = append(errs, errors.New("the application needs the cloud's credential (--trust)"))
 	}
 
 	if w.Meta.Subordinate && w.NumUnits > 0 {
-		errs = append(errs, errors.New("it is a subordinate, whose units come with others: it has no num_units"))
+		errs = append(errs, errors.New("the application is a subordinate: remove num_units, because each of its units comes with a unit of a related application"))
 	}
+
 	for _, option := range slices.Sorted(maps.Keys(w.Options)) {
 		node := w.Options[option]
 		w.options[option], err = w.Config.ParseNode(option, &node)
 		errs = append(errs, err)
 	}
-	errs = append(errs, w.checkSize(name))
 
+	errs = append(errs, w.checkSize(name))
 	errs = append(errs, w.chooseStorage())
 	for _, resource := range slices.Sorted(maps.Keys(w.Application.Resources)) {
 		_, err := w.Meta.ResourceFile(resource)
@@ -159,8 +165,8 @@ func (c *Comparison) checkApplication(name string, w *wanted) (errs []error) {
 	return errs
 }
 
-// checkSize returns an error if the charm's record, or the service's options, are too large for one transaction.
-// It finds this out before the first step of the deployment is done.
+// checkSize returns an error if the charm's record, or the service's options, are too large for one
+// transaction. So the error comes before the first step of the deployment.
 func (w *wanted) checkSize(name string) error {
 	url := charm.URL{Series: w.series, Name: w.Meta.Name, Revision: w.Found.Revision}
 	record := state.NewCharm(url, w.Found.Charm, "", 0)
@@ -180,8 +186,8 @@ func (w *wanted) checkSize(name string) error {
 	return state.CheckConfigSize(name, options)
 }
 
-// checkCharm returns the errors that juju deploy or juju refresh would have for the application's charm: the
-// charm does not support the series, or needs what bijou does not have.
+// checkCharm returns the error that juju deploy or juju refresh would return for the application's charm, if it
+// does not support the series, or needs features that bijou does not have.
 func (c *Comparison) checkCharm(w *wanted) error {
 	s := w.have.Service
 	s.Series = w.series
@@ -197,20 +203,24 @@ func (c *Comparison) checkCharm(w *wanted) error {
 	return errors.Join(s.CheckSeries(c.env.Environment, ch), s.CheckMissing(ch))
 }
 
-// chooseSeries returns the series of an application: its own, else its charm's, else the bundle's, else the
-// environment's choice. A service that exists keeps its series.
+// chooseSeries returns the series of an application. The application's own series takes precedence, then the
+// charm's, then the bundle's, and then the environment's choice. An existing service keeps its series.
 func (c *Comparison) chooseSeries(w *wanted) (string, error) {
 	series, err := seriesOf(w.Application.Series, w.Base)
-	if err == nil && series == "" {
+	if err != nil {
+		return "", err
+	}
+	if series == "" {
 		series = w.Found.Series
 	}
-	if err == nil && series == "" {
+	if series == "" {
 		series, err = seriesOf(c.Bundle.Series, c.Base)
+		if err != nil {
+			return "", err
+		}
 	}
 
 	switch {
-	case err != nil:
-		return "", err
 	case w.isThere && w.have.Life != state.Alive:
 		return "", errors.New("the application is still being destroyed: wait until it is gone")
 	case w.isThere && series == "":
@@ -223,7 +233,7 @@ func (c *Comparison) chooseSeries(w *wanted) (string, error) {
 	}
 	if w.isThere && series != w.have.Series {
 		return series, fmt.Errorf(
-			"it has series %q, and the bundle wants %q: an application's series cannot change",
+			"the application has series %q, but the bundle requires %q: an application's series cannot change",
 			w.have.Series, series,
 		)
 	}
@@ -231,8 +241,8 @@ func (c *Comparison) chooseSeries(w *wanted) (string, error) {
 	return series, nil
 }
 
-// machineSpec returns the machine to make for the bundle's machine of that id. Its series is that of the
-// applications on it.
+// machineSpec returns the machine to create for the bundle's machine with that id. Its series is that of the
+// applications on the machine.
 func (c *Comparison) machineSpec(id string) (state.Machine, error) {
 	m := c.Machines[id]
 	asked, err := constraints.Parse(m.Constraints)
@@ -245,19 +255,20 @@ func (c *Comparison) machineSpec(id string) (state.Machine, error) {
 	}
 
 	spec := state.Machine{Constraints: asked, Series: series}
-	if c.machines[id] != "" { // the machine exists, and keeps its series
+	// An existing machine keeps its series.
+	if c.matched.machines[id] != "" {
 		return spec, nil
 	}
 
 	for _, name := range c.names {
 		other := c.wanted[name].series
-		if other == "" || !slices.Contains(c.places[name], id) {
+		if other == "" || !slices.Contains(c.matched.places[name], id) {
 			continue
 		}
 
 		if spec.Series != "" && spec.Series != other {
 			return state.Machine{}, fmt.Errorf(
-				"the bundle wants series %q for it, and application %q on it needs %q", spec.Series, name, other)
+				"the bundle requires series %q for the machine, but application %q on it needs %q", spec.Series, name, other)
 		}
 		spec.Series = other
 	}
@@ -265,7 +276,7 @@ func (c *Comparison) machineSpec(id string) (state.Machine, error) {
 	return spec, nil
 }
 
-// findRelated returns what [state.InferEndpoints] asks of the application in an endpoint APPLICATION[:NAME].
+// findRelated returns the application for an endpoint APPLICATION[:NAME], for [state.InferEndpoints].
 func (c *Comparison) findRelated(endpoint string) (state.Related, error) {
 	name, _, _ := strings.Cut(endpoint, ":")
 	w := c.wanted[name]
@@ -296,7 +307,8 @@ func isSame(ends, others []state.Endpoint) bool {
 	})
 }
 
-// seriesOf reads a series, or a base as "ubuntu@22.04/stable".
+// seriesOf returns the series that a series or a base such as ubuntu@22.04/stable names. It returns "" if both
+// are empty.
 func seriesOf(series, base string) (string, error) {
 	named := cmp.Or(charm.SeriesOfBase(base), series)
 	switch {
@@ -309,8 +321,8 @@ func seriesOf(series, base string) (string, error) {
 	return named, charm.CheckSeries(named)
 }
 
-// Diff returns how the bundle and the environment, the model, differ, as juju diff-bundle
-// prints it. Resources are compared by their sums.
+// Diff returns the differences between the bundle and the environment, as juju diff-bundle prints them. It
+// compares resources by their checksums.
 func (c *Comparison) Diff() map[string]any {
 	bundle := map[string]any{}
 	model := map[string]any{}
@@ -324,7 +336,7 @@ func (c *Comparison) Diff() map[string]any {
 		model[name] = s.describe()
 	}
 	for id := range c.Machines {
-		if c.machines[id] == "" {
+		if c.matched.machines[id] == "" {
 			machines[id] = map[string]any{"missing": "model"}
 		}
 	}
@@ -361,7 +373,7 @@ func (c *Comparison) listAdditions() (list [][2]string) {
 	return list
 }
 
-// asService returns the service that the bundle wants.
+// asService returns the service that the bundle describes.
 func (w *wanted) asService() Service {
 	s := Service{Options: w.options, Units: make([]state.Unit, w.NumUnits), Resources: w.Found.Resources}
 	s.Service.Charm = w.Charm
@@ -375,7 +387,7 @@ func (w *wanted) asService() Service {
 	return s
 }
 
-// diffParts compares two dictionaries key by key, and those in them.
+// diffParts compares two dictionaries key by key, and also the dictionaries in them.
 func diffParts(bundle, model map[string]any) map[string]any {
 	diff := map[string]any{}
 	all := maps.Clone(bundle)

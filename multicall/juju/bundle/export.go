@@ -16,8 +16,8 @@ import (
 	"bijou/state/text"
 )
 
-// Export returns a bundle that describes the environment, and lists what a bundle cannot express. Charms
-// and resources name the files that they came from.
+// Export returns a bundle that describes the environment. Charms and resources name the files from which they
+// came. unsaid lists the facts that a bundle cannot express.
 func Export(e Environment) (b *Bundle, unsaid []string) {
 	b = &Bundle{Applications: map[string]*Application{}, Machines: map[string]Machine{}}
 	numbers := e.numberMachines()
@@ -82,8 +82,8 @@ func (b *Bundle) SecretOptions() (all []string) {
 	return all
 }
 
-// exportApplication returns a service as an application of a bundle. numbers are the machines' numbers in
-// the bundle.
+// exportApplication returns a service as an application of a bundle. numbers maps the IDs of machines to their
+// numbers in the bundle.
 func exportApplication(s Service, numbers map[string]string) *Application {
 	a := &Application{
 		Charm:     s.Origin.Path,
@@ -103,8 +103,8 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 			a.Base = s.Origin.Base
 		}
 	}
-	if text := s.Constraints.String(); text != "" {
-		a.Constraints = &text
+	if limits := s.Constraints.String(); limits != "" {
+		a.Constraints = &limits
 	}
 	if s.Exposed {
 		a.Expose = &s.Exposed
@@ -115,7 +115,8 @@ func exportApplication(s Service, numbers map[string]string) *Application {
 
 	for option, value := range s.Options {
 		var n yaml.Node
-		_ = n.Encode(number.ForPrinting(value)) // texts, numbers and booleans always encode
+		// Encode cannot fail for strings, numbers and booleans.
+		_ = n.Encode(number.ForPrinting(value))
 		a.Options[option] = n
 	}
 
@@ -142,7 +143,6 @@ func (e Environment) numberMachines() map[string]string {
 	own := map[string]string{}
 	taken := map[string]string{}
 	agree := true
-
 	for _, s := range e.Services {
 		for _, u := range s.Units {
 			if s.Life != state.Alive {
@@ -165,24 +165,24 @@ func (e Environment) numberMachines() map[string]string {
 	return own
 }
 
-// Environment has all that there is of what bundles speak of.
+// Environment has the parts of an environment that a bundle can describe.
 type Environment struct {
 	state.Environment
 	Services  map[string]Service
 	Machines  []state.Machine
-	Relations []state.Relation // also those of one service's units
+	Relations []state.Relation // including peer relations
 }
 
-// Service is a service with all that bundles say of one.
+// Service is a service with the parts that a bundle can describe.
 type Service struct {
 	state.Service
 	Charm     state.Charm
-	Options   map[string]any // that are set
-	Units     []state.Unit   // that are alive and no subordinates, by number
+	Options   map[string]any // options that are set
+	Units     []state.Unit   // units that are alive and not subordinates, by number
 	Resources map[string]resources.Resource
 }
 
-// ReadEnvironment reads all at one revision.
+// ReadEnvironment reads the environment from one view.
 func ReadEnvironment(v *state.View) (Environment, error) {
 	var e Environment
 	env, err := v.Environment()

@@ -1,7 +1,6 @@
 package bundle
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,7 +12,7 @@ import (
 	"bijou/state/constraints"
 )
 
-// Action names what a step does.
+// Action is the kind of a step.
 type Action string
 
 // The actions.
@@ -25,30 +24,44 @@ const (
 	AddUnit     Action = "add-unit"
 )
 
-// Step is one of the steps from an environment to what a bundle says.
+// String returns the name of the command that does the same. JSON and YAML keep the words above, which programs
+// read.
+func (a Action) String() string {
+	switch a {
+	case Upgrade:
+		return "refresh"
+	case AddRelation:
+		return "integrate"
+	}
+
+	return string(a)
+}
+
+// Step is one of the steps that make an environment match a bundle.
 type Step struct {
 	Action Action `json:"action" yaml:"action"`
-	What   string `json:"what" yaml:"what"` // an application, a relation's endpoints
+	What   string `json:"what" yaml:"what"` // an application, or a relation's endpoints
 	How    string `json:"how,omitempty" yaml:"how,omitempty"`
 
-	Series      string                     `json:"-" yaml:"-"` // of Deploy
-	Options     map[string]any             `json:"-" yaml:"-"` // of Deploy and Change; as the next three
+	Series      string                     `json:"-" yaml:"-"` // for Deploy
+	Options     map[string]any             `json:"-" yaml:"-"` // for Deploy and Change, like the next three fields
 	Resources   []string                   `json:"-" yaml:"-"`
 	Constraints *constraints.Value         `json:"-" yaml:"-"`
 	Storage     map[string]charm.Directive `json:"-" yaml:"-"`
-	Exposed     *bool                      `json:"-" yaml:"-"` // of Change; as the next one
+	Exposed     *bool                      `json:"-" yaml:"-"` // for Change, like Trusted
 	Trusted     *bool                      `json:"-" yaml:"-"`
 	Relation    []state.Endpoint           `json:"-" yaml:"-"`
-	Place       string                     `json:"-" yaml:"-"` // of AddUnit: "", state.PlaceNew, or a key of MachinesThere
-	Machine     *state.Machine             `json:"-" yaml:"-"` // of AddUnit, if Place is a machine of the bundle
-	Units       []int                      `json:"-" yaml:"-"` // of AddUnit: which of the application's, from 0
+	Place       string                     `json:"-" yaml:"-"` // for AddUnit: "", state.PlaceNew, or a key of MachinesThere
+	Machine     *state.Machine             `json:"-" yaml:"-"` // for AddUnit, if Place is a machine in the bundle
+	Units       []int                      `json:"-" yaml:"-"` // for AddUnit: the numbers of the application's units in the bundle, from 0
 }
 
-// MachinesThere returns the machines that are there, by their numbers in the bundle; and
-// those of units ("mysql/0", of the application's in the bundle) that others are put beside.
-func (c *Comparison) MachinesThere() map[string]string { return c.machines }
+// MachinesThere returns the existing machines by their numbers in the bundle. If new units are placed beside
+// existing units, it also has the machines of these units, by the units' names in the bundle, such as
+// mysql/0.
+func (c *Comparison) MachinesThere() map[string]string { return c.matched.machines }
 
-// Plan returns the steps in order. They remove nothing except a mark of exposure.
+// Plan returns the steps in order. They remove nothing. At most they unexpose an application.
 func (c *Comparison) Plan() []Step {
 	steps := []Step{}
 	for _, name := range c.names {
@@ -75,7 +88,7 @@ func (c *Comparison) Plan() []Step {
 }
 
 // plan returns the steps for one application. A new service is deployed with all settings, and exposed
-// after that. For an existing one, one step changes all settings that differ.
+// after that. For an existing service, one step changes all settings that differ.
 func (w *wanted) plan(name string) (steps []Step) {
 	change := Step{Action: Change, What: name}
 	var how []string
@@ -101,7 +114,7 @@ func (w *wanted) plan(name string) (steps []Step) {
 }
 
 // addSettings adds the settings that differ from the service's to a step: options, resources, constraints
-// and storage. It returns a text for each.
+// and storage. It returns a text for each change.
 func (w *wanted) addSettings(step *Step) (how []string) {
 	step.Options = map[string]any{}
 	for _, option := range slices.Sorted(maps.Keys(w.options)) {
@@ -132,8 +145,8 @@ func (w *wanted) addSettings(step *Step) (how []string) {
 	return how
 }
 
-// addAccess adds to a step whether the service is exposed and trusted, where that differs. It returns a
-// text for each.
+// addAccess adds to a step whether the service is exposed and trusted, if this differs from the service. It
+// returns a text for each change.
 func (w *wanted) addAccess(step *Step) (how []string) {
 	if w.Expose != nil && *w.Expose != w.have.Exposed {
 		step.Exposed = w.Expose
@@ -147,11 +160,11 @@ func (w *wanted) addAccess(step *Step) (how []string) {
 	return how
 }
 
-// planUnits returns the steps that add units. With isBeside it plans those that go beside another unit,
-// otherwise all others, which must come first.
+// planUnits returns the steps that add units. If isBeside is true, it plans the units that are placed beside
+// a different unit. Otherwise it plans all other units, which must come first.
 func (c *Comparison) planUnits(name string, isBeside bool) (steps []Step) {
-	for i, place := range c.places[name] {
-		if c.taken[name][i] || strings.Contains(place, "/") != isBeside {
+	for i, place := range c.matched.places[name] {
+		if c.matched.taken[name][i] || strings.Contains(place, "/") != isBeside {
 			continue
 		}
 
@@ -164,7 +177,8 @@ func (c *Comparison) planUnits(name string, isBeside bool) (steps []Step) {
 
 		s := Step{Action: AddUnit, What: name, How: c.describePlace(place), Place: place, Units: []int{i}}
 		if !isAnywhere && !isBeside {
-			spec, _ := c.machineSpec(place) // Compare has checked it
+			// Compare has checked the machine.
+			spec, _ := c.machineSpec(place)
 			s.Machine = &spec
 		}
 		steps = append(steps, s)
@@ -173,45 +187,47 @@ func (c *Comparison) planUnits(name string, isBeside bool) (steps []Step) {
 	return steps
 }
 
-// describePlace returns in words where the bundle puts a unit.
+// describePlace returns in words where the bundle places a unit.
 func (c *Comparison) describePlace(place string) string {
-	switch at := c.machines[place]; {
+	switch {
 	case place == "":
 		return "where units go"
 	case place == placeNew:
 		return "on a machine of its own"
 	case strings.Contains(place, "/"):
 		return "beside unit " + place + " of the bundle"
-	case at == "":
-		return "on a new machine, " + place + " of the bundle"
-	default:
+	}
+
+	// The place is a machine of the bundle.
+	if at := c.matched.machines[place]; at != "" {
 		return fmt.Sprintf("on machine %s, %s of the bundle", at, place)
 	}
+	return "on a new machine, " + place + " of the bundle"
 }
 
-// placer resolves where the units of each application are to go, one place a unit: "" is wherever a
-// unit goes, placeNew, a machine's number, or a unit ("mysql/0") that goes to one of the first two.
+// placer resolves the places of the units of each application. A place is "" for any machine, placeNew, a
+// machine's number, or a unit such as mysql/0 whose own place is "" or placeNew.
 type placer struct {
 	bundle *Bundle
-	places map[string][]string
-	busy   map[string]bool
+	done   map[string][]string // the units' places, by application
+	busy   map[string]bool     // the applications that are being placed, or cannot be placed
 }
 
-// place follows applications to which others are put beside. The last place counts for
-// units for which there is none.
+// place returns the place of each unit of an application. If a unit is placed beside a unit of a different
+// application, that application is placed first. The last place also applies to units without a place.
 func (p placer) place(name string) ([]string, error) {
 	a := p.bundle.Applications[name]
-	if places, done := p.places[name]; done {
+	if places, done := p.done[name]; done {
 		return places, nil
 	}
 	if p.busy[name] {
-		return nil, fmt.Errorf("application %q cannot be placed beside itself (to)", name)
+		return nil, fmt.Errorf("application %q cannot be placed beside itself: see its \"to\"", name)
 	}
 
 	p.busy[name] = true
 	next := map[string]int{}
-	var places []string
 
+	var places []string
 	for i := range a.NumUnits {
 		to := ""
 		if len(a.To) > 0 {
@@ -228,19 +244,26 @@ func (p placer) place(name string) ([]string, error) {
 		places = append(places, to)
 	}
 
-	p.places[name] = places
+	p.done[name] = places
 	return places, nil
 }
 
-// placeBeside returns the machine of a unit, or of the next unit of an application.
+// placeBeside returns the place beside a unit, or beside unit n if the argument to names an application.
 func (p placer) placeBeside(to string, n int) (string, error) {
 	other, digits, isUnit := strings.Cut(to, "/")
 	places, err := p.place(other)
-	if isUnit && err == nil {
-		n, err = strconv.Atoi(digits)
+	if err != nil {
+		return "", err
 	}
-	if err != nil || n < 0 || n >= len(places) {
-		return "", cmp.Or(err, fmt.Errorf("to %q: %q has %d units", to, other, len(places)))
+	if isUnit {
+		n, err = strconv.Atoi(digits)
+		if err != nil {
+			return "", err
+		}
+	}
+
+	if n < 0 || n >= len(places) {
+		return "", fmt.Errorf("cannot place a unit beside %q: application %q has %d units", to, other, len(places))
 	}
 	if places[n] != "" && places[n] != placeNew {
 		return places[n], nil
@@ -249,16 +272,16 @@ func (p placer) placeBeside(to string, n int) (string, error) {
 	return charm.UnitName(other, n), nil
 }
 
-// matching is which places are taken: by machines, and by units.
+// matching assigns existing machines and units to places in the bundle.
 type matching struct {
 	places   map[string][]string
-	machines map[string]string // by the bundle's number, or the unit that others are put beside
-	taken    map[string][]bool // by application, for each of its places
+	machines map[string]string // existing machines, by their number or by the name of a unit in the bundle
+	taken    map[string][]bool // whether an existing unit has the place, for each place of each application
 }
 
-// match finds the bundle's machines and units among the existing ones. A unit knows the number of its
-// machine in the bundle that added it. For a unit that an operator added, the machine's own number counts.
-// On "local" the bundle's machine 0 is machine 0, unless it has constraints.
+// match finds the bundle's machines and units among the existing ones. A unit's record has the number of its
+// machine in the bundle that added the unit. For a unit that an operator added, the machine's own number
+// counts. On "local" the bundle's machine 0 is machine 0, unless it has constraints.
 func (e Environment) match(b *Bundle, places map[string][]string) matching {
 	m := matching{
 		places:   places,
@@ -289,8 +312,10 @@ func (e Environment) match(b *Bundle, places map[string][]string) matching {
 	for _, isTurn := range []func(place string) bool{
 		func(place string) bool { return m.machines[place] != "" },
 		func(place string) bool { return place == "" || place == placeNew },
-		func(place string) bool { return m.machines[place] != "" }, // beside those of the turn before
-		func(string) bool { return true },                          // units that are elsewhere are not moved
+		// The previous turn may have assigned machines of units beside which other units are placed.
+		func(place string) bool { return m.machines[place] != "" },
+		// Units on any other machine are not moved.
+		func(string) bool { return true },
 	} {
 		for _, name := range names {
 			left[name] = m.takePlaces(name, left[name], isTurn)
@@ -301,7 +326,7 @@ func (e Environment) match(b *Bundle, places map[string][]string) matching {
 }
 
 // takeMachines assigns the units' machines to places of the bundle, by the number that numberOf returns. It
-// skips machines and places that are assigned already.
+// skips machines and places that are already assigned.
 func (m matching) takeMachines(
 	name string,
 	units []state.Unit,
@@ -317,7 +342,8 @@ func (m matching) takeMachines(
 	}
 }
 
-// takePlaces returns the units that are left.
+// takePlaces assigns units to the places of an application for which isTurn returns true. It returns the
+// remaining units.
 func (m matching) takePlaces(name string, units []state.Unit, isTurn func(place string) bool) []state.Unit {
 	for i, place := range m.places[name] {
 		if m.taken[name][i] || !isTurn(place) {
@@ -340,8 +366,7 @@ func (m matching) takePlaces(name string, units []state.Unit, isTurn func(place 
 	return units
 }
 
-// chooseStorage computes the application's storage: the bundle's directives over those that the service's
-// units get, or would get.
+// chooseStorage sets the application's storage. The bundle's directives override those of the existing service.
 func (w *wanted) chooseStorage() (err error) {
 	if w.isThere && len(w.Application.Storage) == 0 {
 		w.storage = w.have.Storage

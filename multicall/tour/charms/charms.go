@@ -1,6 +1,5 @@
-// Package charms holds the example charms that are inside the binary: mysql and
-// wordpress, the first ones a newcomer sees. It is files and the writing of
-// them, no more; the quickstart and tests may import it.
+// Package charms has the files of the example charms inside the binary, mysql
+// and wordpress, which are the first charms that a newcomer sees.
 package charms
 
 import (
@@ -14,19 +13,19 @@ import (
 //go:embed mysql wordpress
 var files embed.FS
 
-// Write writes the charms below dir, each into a directory of its name. It sets the exec bits of hooks,
-// which embedding loses. It returns an error if a file exists already.
+// Write writes the charms below dir, each into a directory with its name. It sets the exec bits of hooks,
+// which are lost in the embedding. It returns an error if a file already exists.
 func Write(dir string) error {
-	err := os.CopyFS(dir, files)
-	hooks, _ := fs.Glob(files, "*/hooks/*") // the pattern is right
-	for _, hook := range hooks {
-		if err == nil {
-			err = os.Chmod(filepath.Join(dir, hook), 0o755)
-		}
+	if err := os.CopyFS(dir, files); err != nil {
+		return fmt.Errorf("cannot write example charms: %w", err)
 	}
 
-	if err != nil {
-		return fmt.Errorf("cannot write example charms: %w", err)
+	// Glob fails only for an invalid pattern.
+	hooks, _ := fs.Glob(files, "*/hooks/*")
+	for _, hook := range hooks {
+		if err := os.Chmod(filepath.Join(dir, hook), 0o755); err != nil {
+			return fmt.Errorf("cannot write example charms: %w", err)
+		}
 	}
 
 	return nil

@@ -24,21 +24,21 @@ import (
 )
 
 const (
-	portsToTry   = 100 // from the wanted port upwards: other units of the host may have the first ones
+	portsToTry   = 100 // the number of ports from the wanted one upwards, since other units on the host may use the first ports
 	startTimeout = 10 * time.Second
 	stopTimeout  = 5 * time.Second
 	pollInterval = 10 * time.Millisecond
-	lookInterval = time.Second // how often a server looks if its directory is still there
+	lookInterval = time.Second // how often a server checks that its directory still exists
 )
 
-// noteFile says who serves from its directory. The server holds a lock on it as long as it lives.
+// noteFile describes the server of its directory. The server holds a lock on the file while it runs.
 const noteFile = "server.json"
 
 // note is the content of noteFile.
 type note struct {
 	PID    int    `json:"pid"`
-	Listen string `json:"listen"` // as it was asked for
-	Port   int    `json:"port"`   // as it is
+	Listen string `json:"listen"` // the requested address
+	Port   int    `json:"port"`   // the port that is used
 }
 
 // Command is the command line of `bijou tour-server`, which the hooks of the example charms call.
@@ -51,17 +51,18 @@ type Command struct {
 type start struct {
 	Kind      string `arg:"" enum:"database,blog" help:"Serve a database or a blog."`
 	Directory string `arg:"" help:"Serve this directory until it is removed."`
-	Listen    string `required:"" placeholder:"HOST:PORT" help:"Listen there, or at the next port that is free."`
+	Listen    string `required:"" placeholder:"HOST:PORT" help:"Listen at this address, or at the next free port."`
 }
 
-// Run starts a server, and prints its port as soon as it accepts connections. It leaves a server
-// alone that was started with the same arguments.
+// Run starts a server, and prints its port as soon as it accepts connections. If a server with the same
+// arguments is already running, it does not start another.
 func (s start) Run(streams console.Streams) error {
 	if running, err := readNote(s.Directory); err == nil && running.Listen == s.Listen && isServed(s.Directory) {
 		fmt.Fprintln(streams.Out, running.Port)
 		return nil
 	}
 
+	// Replace a server that was started with other arguments, or that does not answer.
 	if err := (stop{Directory: s.Directory}).Run(); err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func listen(address string) (*net.TCPListener, error) {
 	}
 	port, err := strconv.Atoi(wanted)
 	if err != nil {
-		return nil, console.Usage(fmt.Errorf("--listen %q has no number as its port", address))
+		return nil, console.Usage(fmt.Errorf("--listen %q: the port must be a number", address))
 	}
 
 	for next := port; ; next++ {
@@ -106,7 +107,7 @@ func listen(address string) (*net.TCPListener, error) {
 	}
 }
 
-// spawn starts a server in a session of its own, so that it outlives the hook which asked for it.
+// spawn starts a server in its own session, so that it outlives the hook that has called start.
 func (s start) spawn(listener *net.TCPListener, lock *os.File) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -120,7 +121,8 @@ func (s start) spawn(listener *net.TCPListener, lock *os.File) error {
 
 	server := exec.Command(self, "tour-server", "serve", s.Kind, s.Directory, "--listen", s.Listen)
 	server.Args[0] = "bijou"
-	server.Env = childenv.New(os.Environ(), childenv.Program) // without the hook's variables
+	// The server does not get the hook's variables.
+	server.Env = childenv.New(os.Environ(), childenv.Program)
 	server.ExtraFiles = []*os.File{socket, lock}
 	server.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := server.Start(); err != nil {
@@ -156,9 +158,10 @@ func (s stop) Run() error {
 	defer cancel()
 
 	for isServed(s.Directory) {
-		// A server holds the lock before it has written its note: then there is no PID yet.
+		// There is no PID yet if a server has locked the file, but has not written its note.
 		if running, err := readNote(s.Directory); err == nil {
-			_ = syscall.Kill(running.PID, syscall.SIGTERM) // it has ended meanwhile, if this fails
+			// If this fails, the server has ended in the meantime.
+			_ = syscall.Kill(running.PID, syscall.SIGTERM)
 		}
 		if backoff.Sleep(ctx, pollInterval) != nil {
 			return fmt.Errorf("cannot end the server of %q within %v", s.Directory, stopTimeout)
@@ -167,7 +170,7 @@ func (s stop) Run() error {
 
 	err := os.Remove(filepath.Join(s.Directory, noteFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("cannot forget the server: %w", err)
+		return fmt.Errorf("cannot remove the record of the server: %w", err)
 	}
 	return nil
 }
@@ -196,12 +199,12 @@ type serve struct {
 	Listen    string `required:""`
 }
 
-// Run serves until it is told to end, or until its directory is removed.
+// Run serves until a signal ends it, or its directory is removed.
 func (s serve) Run() error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer cancel()
 
-	// As start's spawn passes them on.
+	// start.spawn passes these files to the process.
 	socket := os.NewFile(3, "listener")
 	lock := os.NewFile(4, noteFile)
 	defer lock.Close()
@@ -217,7 +220,8 @@ func (s serve) Run() error {
 
 	server := &http.Server{Handler: newHandler(s.Kind, s.Directory), ReadHeaderTimeout: 10 * time.Second}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(listener) }) // until it is closed
+	serving.Go(func() { _ = server.Serve(listener) })
+	// Deferred calls run last first: Serve returns only after Close.
 	defer serving.Wait()
 	defer server.Close()
 

@@ -1,9 +1,9 @@
-// Package site serves what the two example charms promise: a database that keeps a line of text
-// for each application that asks, and a blog whose page shows that line.
+// Package site has the servers of the two example charms. The database has a line of text for
+// each related application, and the blog has a page that shows its line.
 //
-// It is neither a database nor a blog. It is the least that answers for real, so that a newcomer
-// can fetch a page whose text came over a relation. The charms' hooks start and stop it; it needs
-// no packages and no root.
+// These are not a real database and a real blog. They do just enough that a newcomer can fetch a page whose
+// text came through a relation. The charms' hooks start and stop the servers, which need no packages and no
+// root.
 package site
 
 import (
@@ -20,11 +20,11 @@ import (
 
 const (
 	fetchTimeout = 5 * time.Second
-	maxLine      = 64 << 10 // bytes that the blog reads of what a database answers
+	maxLine      = 64 << 10 // the maximum number of bytes of a database's answer that the blog reads
 )
 
-// newHandler returns what a server of that kind answers from the files of a directory. They are
-// read again for each request.
+// newHandler returns the handler for a server of that kind. The handler reads the files in the directory
+// again for each request.
 func newHandler(kind, dir string) http.Handler {
 	if kind == "database" {
 		return database(dir)
@@ -32,7 +32,7 @@ func newHandler(kind, dir string) http.Handler {
 	return &blog{dir: dir, client: http.Client{Timeout: fetchTimeout}}
 }
 
-// database answers GET /NAME with the text in NAME.text, to whoever knows the password in
+// database answers GET /NAME with the text in NAME.text, if the request has the password in
 // NAME.password.
 type database string
 
@@ -53,7 +53,7 @@ func (d database) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeFile(w, r, filepath.Join(string(d), name+".text"))
 }
 
-// blog answers each request with its one page. Its settings are those of wp-config.php.
+// blog answers each request with its only page. Its settings are those in wp-config.php.
 type blog struct {
 	dir    string
 	client http.Client
@@ -81,10 +81,11 @@ func (b *blog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = page.Execute(w, struct{ Title, Text string }{config["BLOG_TITLE"], text}) // the client has gone, if it fails
+	// If this fails, the client is gone.
+	_ = page.Execute(w, struct{ Title, Text string }{config["BLOG_TITLE"], text})
 }
 
-// fetch asks the database of the configuration for its text.
+// fetch gets the text from the database that the configuration names.
 func (b *blog) fetch(r *http.Request, config map[string]string) (string, error) {
 	url := "http://" + config["DB_HOST"] + "/" + config["DB_NAME"]
 	request, err := http.NewRequestWithContext(r.Context(), http.MethodGet, url, nil)

@@ -1,7 +1,5 @@
-// Package process starts programs that outlive their starter, and finds them again by process id
-// and start time, so that a reused id is never mistaken for the process it once named.
-//
-// It imports leaves of state only. provision/local and multicall import it.
+// Package process starts programs that outlive the process that starts them. It identifies a process by its
+// PID and start time, so that a different process that reuses the PID is not mistaken for it.
 package process
 
 import (
@@ -18,17 +16,17 @@ import (
 	"bijou/state/osutil"
 )
 
-// Detached describes a process that is to outlive its starter.
+// Detached describes a process that must outlive the process that starts it.
 type Detached struct {
 	Path  string         // the executable
-	Args  []string       // argv, the name first
-	Log   string         // where stdout and stderr are appended to; made if missing
-	Child childenv.Child // determines what it gets of this process's environment
+	Args  []string       // argv, beginning with the name
+	Log   string         // stdout and stderr are appended to this file, which is created if it is missing
+	Child childenv.Child // decides which of this process's environment variables the new process gets
 }
 
-// Detach starts the process in a session of its own, in the root directory, with an empty stdin and its
-// output in the log. It does not wait for the process. If the process has ended when Detach returns, that
-// is no error, since Alive says so.
+// Detach starts the process in a new session, in the root directory, with an empty stdin and its output in
+// the log. It does not wait for the process. It returns no error if the process has already exited, which
+// [Identity.Alive] reports.
 func Detach(d Detached) (Identity, error) {
 	log, err := os.OpenFile(d.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -36,6 +34,7 @@ func Detach(d Detached) (Identity, error) {
 	}
 	defer log.Close()
 
+	// An exec.Cmd cannot be started twice.
 	var cmd *exec.Cmd
 	err = osutil.RetryBusy(time.Second, func() error {
 		cmd = &exec.Cmd{
@@ -53,11 +52,10 @@ func Detach(d Detached) (Identity, error) {
 		return Identity{}, fmt.Errorf("cannot start %s: %w", d.Args[0], err)
 	}
 
-	// Released, not waited for: Alive waits for it once it is a zombie.
 	running := cmd.Process
 	defer running.Release()
 
-	// Until then it is there, also if it has ended at once.
+	// Alive reaps the process after it has exited. Until then /proc has its entry, so its start time can be read.
 	stat, err := osutil.ReadProcStat(running.Pid)
 	if err != nil {
 		return Identity{}, fmt.Errorf("cannot find %s: %w", d.Args[0], err)
@@ -66,8 +64,8 @@ func Detach(d Detached) (Identity, error) {
 	return Identity{PID: running.Pid, Start: stat.Start()}, nil
 }
 
-// Stop asks the process to end (SIGTERM) and, when the grace is over, kills it.
-// It returns when the process is gone, at once if it is gone already.
+// Stop sends SIGTERM to the process, and kills it if it has not exited within the grace period. It returns
+// once the process is gone. If the process is already gone, it returns at once.
 func Stop(ctx context.Context, i Identity, grace time.Duration) error {
 	if err := sendSignal(i, syscall.SIGTERM); err != nil {
 		return err
@@ -100,7 +98,7 @@ func sendSignal(i Identity, s syscall.Signal) error {
 	return nil
 }
 
-// awaitGone waits until the process is gone, or ctx is done. It polls, since only a parent gets a notice.
+// awaitGone waits until the process is gone, or ctx is done. It polls, since only a parent is notified.
 func awaitGone(ctx context.Context, i Identity) error {
 	for i.Alive() {
 		if err := backoff.Sleep(ctx, 10*time.Millisecond); err != nil {

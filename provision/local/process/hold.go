@@ -10,21 +10,22 @@ import (
 	"bijou/state/osutil"
 )
 
-// ErrHeld: another living process runs the machine of that folder.
+// ErrHeld is returned if another living process runs the machine of that directory.
 var ErrHeld = errors.New("another process runs it")
 
-// Hold is the sole right to run the machine of one folder. The lock file
-// decides; the pid file beside it tells others whom to signal.
+// Hold is the exclusive right to run the machine of one directory. The right is the lock on the lock file.
+// The pid file next to it tells other processes which process they must signal.
 type Hold struct {
 	lock *os.File
 	pid  string
 }
 
-// A lock may outlive its holder for a while: the threads of a process that was killed, and a child
-// between fork and exec, have its files open still.
+// lockGraceTimeout is how long a lock can outlive its holder. Threads of a killed process may still have its
+// files open, and so may a child between fork and exec.
 const lockGraceTimeout = 2 * time.Second
 
-// waitWhile waits briefly while lasts returns true. It is for processes that the kernel is about to end.
+// waitWhile waits as long as the function lasts returns true, up to lockGraceTimeout. It is used for
+// processes that the kernel is about to end.
 func waitWhile(lasts func() bool) {
 	for end := time.Now().Add(lockGraceTimeout); lasts() && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
@@ -39,14 +40,16 @@ func Take(dir string) (*Hold, error) {
 		return nil, err
 	}
 
+	// The lock of a process that has just ended can still be held. Try again, unless a process is running.
 	lock, err := lockFile(dir)
-	for end := time.Now().Add(lockGraceTimeout); errors.Is(err, ErrHeld) && time.Now().Before(end); lock, err = lockFile(dir) {
-		if _, holder := Holder(dir); !errors.Is(holder, ErrGone) {
+	end := time.Now().Add(lockGraceTimeout)
+	for errors.Is(err, ErrHeld) && time.Now().Before(end) {
+		if _, holderErr := Holder(dir); !errors.Is(holderErr, ErrGone) {
 			break
 		}
 		time.Sleep(5 * time.Millisecond)
+		lock, err = lockFile(dir)
 	}
-
 	if err != nil {
 		return nil, err
 	}
@@ -60,15 +63,19 @@ func Take(dir string) (*Hold, error) {
 	return h, nil
 }
 
-// Release gives up the right to the directory. The process may live on.
+// Release gives up the right to the directory. The process can continue.
 func (h *Hold) Release() {
+	// A pid file that stays is harmless, since it counts only while its process has the lock file open.
 	_ = os.Remove(h.pid)
+	// Close unlocks the file even if it returns an error.
 	_ = h.lock.Close()
 }
 
-// Holder returns the living process that runs the machine in that directory. It returns ErrGone if none
-// does. It waits a moment for a process that is just ending. If the directory is a copy, its file names the
-// process of the original, which does not count, since it has no file of this directory open.
+// Holder returns the living process that runs the machine in that directory. It returns ErrGone if no process
+// runs the machine. It waits a moment for a process that is just ending.
+//
+// If the directory is a copy, its pid file names the process of the original. That process does not count,
+// since it does not have the copy's lock file open.
 func Holder(dir string) (Identity, error) {
 	i, err := ReadFile(pidFile(dir))
 	if errors.Is(err, os.ErrNotExist) {
@@ -80,7 +87,8 @@ func Holder(dir string) (Identity, error) {
 
 	waitWhile(i.isExiting)
 	holds := false
-	waitWhile(func() bool { // it may be on its way into another binary
+	// The process may be replacing itself with a new version of the binary, and may lock the file again.
+	waitWhile(func() bool {
 		holds = i.hasOpen(filepath.Join(dir, lockName))
 		return !holds && i.Alive()
 	})
@@ -92,7 +100,7 @@ func Holder(dir string) (Identity, error) {
 	return i, nil
 }
 
-// hasOpen reports whether the process has the file open. It returns true if that cannot be seen.
+// hasOpen reports whether the process has the file open. It returns true if it cannot determine this.
 func (i Identity) hasOpen(path string) bool {
 	want, err := os.Stat(path)
 	if err != nil {
@@ -114,8 +122,8 @@ func (i Identity) hasOpen(path string) bool {
 	return false
 }
 
-// IsFree reports whether no process runs the machine, not even one that has not written its pid file
-// yet.
+// IsFree reports whether no process runs the machine. It also notices a process that has not written its pid
+// file yet.
 func IsFree(dir string) (bool, error) {
 	lock, err := lockFile(dir)
 	switch {
@@ -130,19 +138,19 @@ func IsFree(dir string) (bool, error) {
 	return true, lock.Close()
 }
 
-// Whoever has the lock of this file may run the machine.
+// lockName is the lock file. The process that holds the lock runs the machine.
 const lockName = "agent.lock"
 
 func pidFile(dir string) string { return filepath.Join(dir, "agent.pid") }
 
 func lockFile(dir string) (*os.File, error) {
-	// A lock is held on a read-only file system, too.
+	// The file is opened for reading, since a lock must also be possible on a read-only file system.
 	lock, err := osutil.TryLockFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDONLY)
 	if errors.Is(err, osutil.ErrLocked) {
 		err = ErrHeld
 	}
 	if err != nil {
-		return lock, fmt.Errorf("cannot lock the machine's folder %q: %w", dir, err)
+		return lock, fmt.Errorf("cannot lock the machine's directory %q: %w", dir, err)
 	}
 
 	return lock, nil

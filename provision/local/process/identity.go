@@ -14,23 +14,23 @@ import (
 	"bijou/state/osutil"
 )
 
-// ErrGone: that process does not live (any more).
+// ErrGone is returned if the process is not running.
 var ErrGone = errors.New("process is gone")
 
-// Identity names one process for as long as the host's boot lasts.
+// Identity identifies a process until the host reboots.
 type Identity struct {
 	PID   int
 	Start string // when it started, in clock ticks since boot, as in /proc/PID/stat
 }
 
-// String returns the form of a pid file's line: "PID START".
+// String returns the identity as the line of a pid file: "PID START".
 func (i Identity) String() string { return fmt.Sprintf("%d %s", i.PID, i.Start) }
 
 // Self returns the identity of this process.
 func Self() (Identity, error) { return Find(os.Getpid()) }
 
-// Find returns the identity of the process that has that id now; ErrGone if
-// none has, or only a zombie.
+// Find returns the identity of the process that has this PID now. It returns ErrGone if there is no such
+// process, or only a zombie.
 func Find(pid int) (Identity, error) {
 	stat, err := osutil.ReadProcStat(pid)
 	if err != nil || stat.IsGone() {
@@ -39,8 +39,8 @@ func Find(pid int) (Identity, error) {
 	return Identity{PID: pid, Start: stat.Start()}, nil
 }
 
-// Alive reports whether the process lives. A zombie does not; one that this process ought to have
-// waited for is waited for now.
+// Alive reports whether the process is running. A zombie does not count as running. If the zombie is a child
+// of this process, Alive also reaps it.
 func (i Identity) Alive() bool {
 	if i.PID <= 0 {
 		return false
@@ -51,13 +51,14 @@ func (i Identity) Alive() bool {
 	}
 
 	if stat.IsGone() && stat.Field(4) == strconv.Itoa(os.Getpid()) {
+		// Reap this process's own child. This fails if os/exec has reaped it first.
 		_, _ = syscall.Wait4(i.PID, nil, syscall.WNOHANG, nil)
 	}
 	return !stat.IsGone()
 }
 
-// isExiting reports whether the process is about to end: it was killed, for example, and its files are
-// still open.
+// isExiting reports whether the process is about to end, for example because it was killed, while its files
+// are still open.
 func (i Identity) isExiting() bool {
 	stat, err := osutil.ReadProcStat(i.PID)
 	if err != nil || stat.Start() != i.Start || stat.IsGone() {
@@ -67,7 +68,7 @@ func (i Identity) isExiting() bool {
 	return flags&pfExiting != 0
 }
 
-// WriteFile writes the identity to a pid file, at once.
+// WriteFile atomically writes the identity to a pid file.
 func (i Identity) WriteFile(path string) error {
 	if err := osutil.WriteFile(path, []byte(i.String()+"\n"), 0o644); err != nil {
 		return fmt.Errorf("cannot write the pid file: %w", err)
@@ -76,7 +77,7 @@ func (i Identity) WriteFile(path string) error {
 	return nil
 }
 
-// ReadFile reads a pid file. One that is missing is an os.ErrNotExist.
+// ReadFile reads a pid file. It returns os.ErrNotExist if the file does not exist.
 func ReadFile(path string) (Identity, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -89,25 +90,26 @@ func ReadFile(path string) (Identity, error) {
 	}
 	pid, err := strconv.Atoi(fields[0])
 	if err != nil {
-		return Identity{PID: pid, Start: fields[1]}, fmt.Errorf("cannot read the pid file %q: %w", path, err)
+		return Identity{}, fmt.Errorf("cannot read the pid file %q: %w", path, err)
 	}
 
 	return Identity{PID: pid, Start: fields[1]}, nil
 }
 
-// Linux sets this flag on what is ending (PF_EXITING).
+// pfExiting is the Linux kernel's flag PF_EXITING of a process that is exiting.
 const pfExiting = 0x4
 
-// FindByEnviron returns the processes of this user that have the word NAME=VALUE in their environment. It
-// leaves out this process and its ancestors. Processes that start meanwhile can be missing.
+// FindByEnviron returns this user's processes that have the word NAME=VALUE in their environment. It leaves
+// out this process and its ancestors. Processes that start during the call may be missing.
 func FindByEnviron(word string) []Identity {
 	return findProcesses("environ", func(_ int, words []string) bool { return slices.Contains(words, word) })
 }
 
-// FindByArgs returns the processes with these arguments, the first as a name or a path, that have the same
-// root directory as this one. Otherwise it is like [FindByEnviron].
+// FindByArgs returns the processes that have these arguments and the same root directory as this process.
+// The first argument must match the base name of the process's first argument. Otherwise it is like
+// [FindByEnviron].
 func FindByArgs(args []string) []Identity {
-	root, _ := os.Stat("/") // which is there
+	root, _ := os.Stat("/")
 	return findProcesses("cmdline", func(pid int, words []string) bool {
 		if len(words) != len(args) || filepath.Base(words[0]) != args[0] || !slices.Equal(words[1:], args[1:]) {
 			return false
@@ -117,11 +119,12 @@ func FindByArgs(args []string) []Identity {
 	})
 }
 
-// findProcesses returns the processes for which matches accepts the words of that file in /proc. It leaves
-// out this process and its ancestors.
+// findProcesses returns the processes for which matches returns true. matches gets the words in the
+// process's file in /proc. findProcesses leaves out this process and its ancestors.
 func findProcesses(file string, matches func(pid int, words []string) bool) (found []Identity) {
 	ours := findAncestors()
-	files, _ := filepath.Glob("/proc/[0-9]*/" + file) // the pattern is right
+	// Glob fails only if the pattern is malformed.
+	files, _ := filepath.Glob("/proc/[0-9]*/" + file)
 	for _, f := range files {
 		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
 		if err != nil || ours[pid] || !matches(pid, strings.Split(strings.TrimSuffix(string(readWords(pid, f)), "\x00"), "\x00")) {
@@ -136,9 +139,9 @@ func findProcesses(file string, matches func(pid int, words []string) bool) (fou
 	return found
 }
 
-// readWords reads a file of words of a process in /proc. A process in the middle of execve has memory of
-// the new program (fields 23 and 51) but no words yet; readWords waits a moment for them. Kernel threads
-// have neither.
+// readWords reads a file with the words of a process in /proc. In the middle of execve, a process has the
+// memory of the new program but no words yet (fields 23 and 51 of its stat). readWords waits a moment for
+// them. Kernel threads have neither memory nor words.
 func readWords(pid int, file string) []byte {
 	data, err := os.ReadFile(file)
 	if err != nil || len(data) > 0 {
@@ -150,11 +153,12 @@ func readWords(pid int, file string) []byte {
 		return err == nil && s.Field(23) != "0" && s.Field(51) == "0"
 	})
 
-	data, _ = os.ReadFile(file) // it may have ended
+	// If this fails, the process has ended.
+	data, _ = os.ReadFile(file)
 	return data
 }
 
-// findAncestors returns the ids of this process and all its ancestors.
+// findAncestors returns the PIDs of this process and all its ancestors.
 func findAncestors() map[int]bool {
 	all := map[int]bool{}
 	for pid := os.Getpid(); pid > 1 && !all[pid]; {
@@ -169,7 +173,7 @@ func findAncestors() map[int]bool {
 	return all
 }
 
-// Describe returns a process for messages: its id and its command line.
+// Describe returns the PID and the command line of a process for messages.
 func Describe(i Identity) string {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", i.PID))
 	return fmt.Sprintf("process %d (%s)", i.PID, bytes.TrimSpace(bytes.ReplaceAll(data, []byte{0}, []byte{' '})))

@@ -46,8 +46,8 @@ func TestZombieIsGone(t *testing.T) {
 	}
 }
 
-// TestDyingHolder checks that a process that SIGKILL has stripped of its memory no longer counts as
-// running, even before it is a zombie.
+// TestDyingHolder checks that a killed process no longer counts as running once it has lost its memory, even
+// before it is a zombie.
 func TestDyingHolder(t *testing.T) {
 	for range 50 {
 		dir := t.TempDir()
@@ -71,7 +71,7 @@ func TestDyingHolder(t *testing.T) {
 		if _, err := Holder(dir); !errors.Is(err, ErrGone) {
 			t.Errorf("it was killed: %v", err)
 		}
-		_ = cmd.Wait() // its exit status shows that it was killed
+		_ = cmd.Wait() // returns an error, since the process was killed
 	}
 }
 

@@ -1,8 +1,7 @@
-// Package protocol holds the messages of a provider and the provisioner when
-// they are two processes: provider.proto, and the code made from it.
+// Package protocol defines the messages between the provisioner and a provider in a separate process. It
+// consists of provider.proto and the code that is generated from it.
 //
-// It decides nothing, and knows no Go type of the provisioner's. Only
-// provision/plugin imports it; providers written elsewhere copy provider.proto.
+// It does not use the provisioner's Go types. Providers in other repositories copy provider.proto.
 package protocol
 
 //go:generate go -C ../../../testscripts/cmd/protocolgenerator run . ../../../provision/provider/protocol ../../fakes/sampleprovider/protocol

@@ -1,6 +1,6 @@
 # shellcheck shell=sh
-# claim.sh ROOT MARK: takes the host, if nobody has, and prints whose it is now. A
-# link is made at once or not at all, and never over another.
+# claim.sh ROOT MARK: marks the host unless it has a mark, and prints the mark that it has then. A hard link
+# is created atomically, and never replaces a file.
 set -e
 umask 022
 mkdir -p "$1"

@@ -1,8 +1,8 @@
 # shellcheck shell=sh
-# end.sh ROOT UUID MACHINE MARK: ends the agent and whatever its hooks have left
-# running, and removes all of the environment's machine; the mark goes last, so that
-# a removal that was cut off is repeated. Of a host with another mark, nothing; and
-# nothing of another machine, since the environment's machine 0 may be this host, too.
+# end.sh ROOT UUID MACHINE MARK: stops the agent and the processes that its hooks have left running, and
+# removes the machine's files. It removes the mark last, so that an interrupted removal can be repeated. It
+# does nothing on a host with a different mark. It removes nothing of other machines, since the host can also
+# be machine 0 of the environment.
 root=$1 dir=$1/$2
 [ "$(cat "$root/managed-by.json" 2>/dev/null)" = "$4" ] || exit 0
 set -e
@@ -15,18 +15,19 @@ if [ -s "$dir/service" ]; then
 	systemctl reset-failed "$unit" 2>/dev/null || :
 fi
 
-# of prints the ids of processes that have the environment's uuid and the machine's
-# id in theirs: its hooks, and what they have started.
+# of UUID MACHINE: prints the PIDs of the machine's hooks and of the processes that they have started. Their
+# environments contain the environment's UUID and the machine's ID.
 of() {
 	for p in /proc/[0-9]*; do
 		if [ "$(tr '\0' '\n' <"$p/environ" 2>/dev/null | grep -xc -e "JUJU_ENV_UUID=$1" -e "JUJU_MACHINE_ID=$2")" = 2 ]; then echo "${p#/proc/}"; fi
 	done
 }
 
-# short prints the first digits of a text's sha256, as agents name their sockets' folders.
+# short TEXT: prints the first digits of the text's SHA-256, which agents use in the names of their sockets'
+# directories.
 short() { printf %s "$1" | sha256sum | cut -c1-8; }
 
-# gone ends processes, whose ids the command prints: asked first, then killed.
+# gone COMMAND...: ends the processes whose PIDs the command prints. It first sends SIGTERM, and later SIGKILL.
 gone() {
 	tries=0
 	while pids=$("$@" 2>/dev/null) && [ -n "$pids" ]; do
@@ -55,7 +56,7 @@ for call in "$jujud" /usr/bin/juju-exec /usr/bin/juju-run; do
 	fi
 done
 [ ! -d "${jujud%/*}" ] || rmdir -p "${jujud%/*}" 2>/dev/null || :
-# That of providers is left to machine 0, if this is its host.
+# If this host is also machine 0, the directory of the providers' sockets is still in use.
 providers=/run/bijou/$(short "$2")-$(short provider)
 [ "$(ls -d "/run/bijou/$(short "$2")"-* 2>/dev/null)" != "$providers" ] || rm -rf "$providers"
 for bound in "$dir"/machines/*/agents/*/storage/*; do

@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# look.sh ROOT UUID SYSTEMD: what the host is, and whose machine, as lines
+# look.sh ROOT UUID SYSTEMD: prints the host's hardware, its mark, and whether the agent is running, as lines
 # KEY=VALUE. It changes nothing.
 root=$1 dir=$1/$2 systemd=$3
 echo "arch=$(uname -m)"

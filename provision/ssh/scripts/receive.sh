@@ -1,6 +1,6 @@
 # shellcheck shell=sh
-# receive.sh FILE MODE SHA256: writes stdin beside the file, and has it take the
-# file's name if all of it arrived. Of what did not, nothing stays.
+# receive.sh FILE MODE SHA256: writes stdin to a temporary file, and renames it to the file if its digest is
+# right. Otherwise it removes the temporary file.
 set -e
 umask 077
 part=$(mktemp "$1.part-XXXXXX")

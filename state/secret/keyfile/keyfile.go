@@ -1,5 +1,5 @@
-// Package keyfile reads and writes secret-keys.yaml in an environment's directory, with the keys
-// that seal the environment's secrets. The keys are in no store and in no log.
+// Package keyfile reads and writes secret-keys.yaml in an environment's directory. The file has the keys that
+// seal the environment's secrets. The keys are never stored elsewhere or logged.
 package keyfile
 
 import (
@@ -16,18 +16,18 @@ import (
 	"bijou/state/secret"
 )
 
-// FileName is the file's, below the environment's folder.
+// FileName is the name of the file in the environment's directory.
 const FileName = "secret-keys.yaml"
 
-// File is its path; empty where there is no folder of the environment.
+// File is the path of the file. It is empty on a host without a directory of the environment.
 type File string
 
-// In returns the file of an environment's folder.
+// In returns the file in an environment's directory.
 func In(dir string) File { return File(filepath.Join(dir, FileName)) }
 
 type document struct {
 	Keys    []entry        `yaml:"keys"`
-	Unknown map[string]any `yaml:",inline"` // what a newer binary has there: it stays
+	Unknown map[string]any `yaml:",inline"` // fields of a newer binary, which Write keeps
 }
 
 type entry struct {
@@ -35,7 +35,7 @@ type entry struct {
 	Unknown    map[string]any `yaml:",inline"`
 }
 
-// Read returns the keys. It returns secret.ErrNoKey if there is no file.
+// Read returns the keys. It returns [secret.ErrNoKey] if the file does not exist.
 func (f File) Read() (secret.Keyring, error) {
 	if f == "" {
 		return nil, fmt.Errorf("%w: this host has no directory of the model", secret.ErrNoKey)
@@ -44,7 +44,7 @@ func (f File) Read() (secret.Keyring, error) {
 	data, err := osutil.ReadUpTo(string(f), maxFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%w: %s is missing here: copy it from a different host of the model",
+		return nil, fmt.Errorf("%w: %s is missing on this host: copy it from a different host of the model",
 			secret.ErrNoKey, f)
 	case err != nil:
 		return nil, fmt.Errorf("cannot read the keys for secrets: %w", err)
@@ -53,7 +53,7 @@ func (f File) Read() (secret.Keyring, error) {
 	return Parse(data)
 }
 
-// Sealer returns the keys as they are in the file now. It returns secret.ErrNoKey if there is no file.
+// Sealer reads the file and returns its keys. It returns [secret.ErrNoKey] if the file does not exist.
 func (f File) Sealer(context.Context) (secret.Sealer, error) {
 	ring, err := f.Read()
 	if err != nil {
@@ -62,14 +62,14 @@ func (f File) Sealer(context.Context) (secret.Sealer, error) {
 	return ring, nil
 }
 
-// maxFile is in bytes: an operator may name any file.
+// maxFile limits the file, in bytes, since an operator can give any path.
 const maxFile = 1 << 20
 
-// Parse reads the content of such a file. Its errors show nothing of it.
+// Parse parses the content of a file of keys. Its errors do not contain any part of that content.
 func Parse(data []byte) (secret.Keyring, error) {
 	var doc document
 	if yaml.Unmarshal(data, &doc) != nil || len(doc.Keys) == 0 {
-		return nil, errors.New("cannot read the keys for secrets: the file has none")
+		return nil, errors.New("cannot read the keys for secrets: the file contains no keys")
 	}
 
 	ring := make(secret.Keyring, len(doc.Keys))
@@ -79,12 +79,12 @@ func Parse(data []byte) (secret.Keyring, error) {
 	return ring, nil
 }
 
-// Write replaces the file, which its owner alone can read. What a newer binary has put there stays,
-// with the keys that stay.
+// Write replaces the file, which only its owner can read. It keeps the file's unknown fields, and those of
+// the keys that are still in the ring.
 func (f File) Write(ring secret.Keyring) error {
 	var before document
 	if old, err := osutil.ReadUpTo(string(f), maxFile); err == nil && yaml.Unmarshal(old, &before) != nil {
-		before = document{} // it is replaced
+		before = document{} // the file is damaged; replace it
 	}
 
 	doc := document{Unknown: before.Unknown}

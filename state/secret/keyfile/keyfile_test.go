@@ -40,7 +40,7 @@ func TestFile(t *testing.T) {
 // binary may have added.
 func TestWriteKeepsWhatItDoesNotKnow(t *testing.T) {
 	f := In(t.TempDir())
-	one := secret.Key{ID: "aaaaaaa1", Key: secret.NewKey().Key} // YAML quotes an id of digits alone
+	one := secret.Key{ID: "aaaaaaa1", Key: secret.NewKey().Key} // YAML quotes an id that has only digits
 	two := secret.Key{ID: "aaaaaaa2", Key: secret.NewKey().Key}
 	was := "keys:\n    - id: " + one.ID + "\n      key: " + one.Key + "\n      made: today\nformat: 2\n"
 	if err := os.WriteFile(string(f), []byte(was), 0o600); err != nil {

@@ -1,6 +1,6 @@
-// Package record keeps the secrets of an environment: their records, their sealed contents, and
-// who owns and reads them. Package secret decides what a secret may become; the keys that seal
-// contents are the callers'.
+// Package record stores the secrets of an environment: their records, their sealed contents, and indexes of
+// owners and readers. Package secret has the rules for secrets. Callers pass the keys with which contents are
+// sealed.
 package record
 
 import (
@@ -15,22 +15,25 @@ import (
 	"bijou/state/secret"
 )
 
-// Index lists the secrets of a unit or a service, by their ids. It alone says whose a secret
-// is: a service deployed again under an old name has none of the old one's.
+// Index lists the ids of the secrets of a unit or a service. A secret belongs to an owner only if it is in
+// the owner's index. So a service that is deployed again does not own the secrets of the removed service with
+// its name.
 type Index struct {
 	Owned    []string `json:"owned,omitempty"`
-	Consumed []string `json:"consumed,omitempty"` // that a unit has read
-	Granted  []string `json:"granted,omitempty"`  // that operators have granted a service
+	Consumed []string `json:"consumed,omitempty"` // the secrets that the unit has read
+	Granted  []string `json:"granted,omitempty"`  // the secrets that operators have granted to the service
 }
 
-// IndexOf reads the index of a unit or a service; that of operators is empty.
-func IndexOf(v *state.View, o secret.Owner) (x Index, err error) {
-	if key := indexKey(o); key != "" {
-		x, _, err = keyspace.Load[Index](v.Keys(), key)
+// IndexOf reads the index of a unit or a service. Operators have an empty index.
+func IndexOf(v *state.View, o secret.Owner) (Index, error) {
+	key := indexKey(o)
+	if key == "" {
+		return Index{}, nil
 	}
-	return x, err
+	return keyspace.LoadOrZero[Index](v.Keys(), key)
 }
 
+// indexKey returns the key of the owner's index, or "" for operators.
 func indexKey(o secret.Owner) string {
 	switch {
 	case o.Unit != "":
@@ -42,12 +45,29 @@ func indexKey(o secret.Owner) string {
 	return ""
 }
 
-// changeIndex writes nothing where nothing changes.
+// addToIndex adds the id to one of the lists of an owner's index.
+func addToIndex(tx *state.Tx, o secret.Owner, list func(x *Index) *[]string, id string) error {
+	return changeIndex(tx, o, list, id, true)
+}
+
+// removeFromIndex removes the id from one of the lists of an owner's index.
+func removeFromIndex(tx *state.Tx, o secret.Owner, list func(x *Index) *[]string, id string) error {
+	return changeIndex(tx, o, list, id, false)
+}
+
+// changeIndex adds the id to one of the lists of an owner's index or, if the argument in is false, removes it
+// from the list. It writes nothing if that changes nothing.
 func changeIndex(tx *state.Tx, o secret.Owner, list func(x *Index) *[]string, id string, in bool) error {
+	if o == (secret.Owner{}) {
+		return nil
+	}
 	x, err := IndexOf(tx.View, o)
-	ids := list(&x)
-	if err != nil || o == (secret.Owner{}) || slices.Contains(*ids, id) == in {
+	if err != nil {
 		return err
+	}
+	ids := list(&x)
+	if slices.Contains(*ids, id) == in {
+		return nil
 	}
 
 	*ids = slices.DeleteFunc(*ids, func(one string) bool { return one == id })
@@ -61,30 +81,36 @@ func ownedIDs(x *Index) *[]string    { return &x.Owned }
 func consumedIDs(x *Index) *[]string { return &x.Consumed }
 func grantedIDs(x *Index) *[]string  { return &x.Granted }
 
-// Get reads a secret. state.ErrNotFound.
+// Get reads the record of a secret. It returns [state.ErrNotFound] if there is no such secret.
 func Get(v *state.View, id string) (secret.Record, error) {
 	r, err := keyspace.LoadExisting[secret.Record](v.Keys(), keys.Secret(id), "secret %q not found", id)
 	r.ID = id
 	return r, err
 }
 
-// Read reads the records of the secrets that exist, in order, in one round trip.
+// Read reads the records of secrets in one round trip, sorted by id. It leaves out secrets that do not exist,
+// and skips records that do not decode.
 func Read(v *state.View, ids []string) (records []secret.Record, err error) {
 	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
-	if len(ids) > 0 {
-		err = v.Keys().Prefetch(Watch(ids).Keys...)
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	if err := v.Keys().Prefetch(Watch(ids)); err != nil {
+		return nil, err
 	}
 
 	for _, id := range ids {
-		r, gerr := Get(v, id)
-		if gerr == nil {
-			records = append(records, r)
-		} else if !errors.Is(gerr, state.ErrNotFound) && !v.Skips(gerr) { // others write some of them
-			err = errors.Join(err, gerr)
+		r, err := Get(v, id)
+		if errors.Is(err, state.ErrNotFound) || v.Skips(err) {
+			continue
 		}
+		if err != nil {
+			return nil, err
+		}
+		records = append(records, r)
 	}
 
-	return records, err
+	return records, nil
 }
 
 // All reads every secret, in order.
@@ -100,8 +126,8 @@ func Watch(ids []string) (s state.Scope) {
 	return s
 }
 
-// Put writes a secret's record, and notes the secret with its owner and with each unit that reads it. With
-// AutoPrune it removes the revisions that no unit reads.
+// Put writes a secret's record, and adds the secret to the indexes of its owner and of its new consumers.
+// With AutoPrune, it removes the revisions that no unit reads, at most maxRemovedContents of them.
 func Put(tx *state.Tx, r secret.Record) error {
 	before, known, err := keyspace.Load[secret.Record](tx.Keys(), keys.Secret(r.ID))
 	if err != nil {
@@ -109,7 +135,7 @@ func Put(tx *state.Tx, r secret.Record) error {
 	}
 
 	if !known {
-		if err := changeIndex(tx, r.Owner, ownedIDs, r.ID, true); err != nil {
+		if err := addToIndex(tx, r.Owner, ownedIDs, r.ID); err != nil {
 			return err
 		}
 	}
@@ -118,13 +144,14 @@ func Put(tx *state.Tx, r secret.Record) error {
 		if _, read := before.Consumers[unit]; read {
 			continue
 		}
-		if err := changeIndex(tx, secret.Owner{Unit: unit}, consumedIDs, r.ID, true); err != nil {
+		if err := addToIndex(tx, secret.Owner{Unit: unit}, consumedIDs, r.ID); err != nil {
 			return err
 		}
 	}
 
 	if r.AutoPrune {
-		for _, n := range r.Untracked(func(string, secret.Grant) bool { return true }) {
+		untracked := r.Untracked(func(string, secret.Grant) bool { return true })
+		for _, n := range untracked[:min(len(untracked), maxRemovedContents)] {
 			delete(r.Revisions, n)
 			tx.Keys().Remove(keys.SecretContent(r.ID, n))
 		}
@@ -133,14 +160,15 @@ func Put(tx *state.Tx, r secret.Record) error {
 	return tx.Keys().Put(keys.Secret(r.ID), r)
 }
 
-// Grant lets a service read an operators' secret, or no longer.
+// Grant lets a service read an operators' secret. If the argument may is false, it revokes this right.
 func Grant(tx *state.Tx, r secret.Record, service string, may bool) error {
 	if _, err := tx.Service(service); err != nil {
 		return err
 	}
 
 	g := secret.Grant{Relation: secret.NoRelation, Service: service}
-	if r.RemoveGrants(g); may {
+	r.RemoveGrants(g)
+	if may {
 		r.AddGrant(g)
 	}
 	if err := changeIndex(tx, secret.Owner{Service: service}, grantedIDs, r.ID, may); err != nil {
@@ -150,8 +178,14 @@ func Grant(tx *state.Tx, r secret.Record, service string, may bool) error {
 	return Put(tx, r)
 }
 
-// maxRemovedContents is how many contents of a secret go with it; the rest is swept.
-const maxRemovedContents = 100
+const (
+	// maxRemovedContents is how many contents are removed together with their secret. A sweep removes the rest.
+	maxRemovedContents = 100
+	// maxRemovedNotes limits the number of services' lists, and the number of units' lists, from which the id
+	// of a removed secret is removed. The id stays in other lists, which is harmless, since no other secret
+	// gets it.
+	maxRemovedNotes = 100
+)
 
 // Remove removes a revision of a secret, and returns the remaining record. If revision is 0, or was the
 // last one, it removes the secret.
@@ -164,18 +198,20 @@ func Remove(tx *state.Tx, r secret.Record, revision int) (secret.Record, error) 
 		}
 	}
 
-	if err := changeIndex(tx, r.Owner, ownedIDs, r.ID, false); err != nil {
+	if err := removeFromIndex(tx, r.Owner, ownedIDs, r.ID); err != nil {
 		return r, err
 	}
 
-	for _, g := range r.Grants {
-		if err := changeIndex(tx, secret.Owner{Service: g.Service}, grantedIDs, r.ID, false); err != nil {
+	noted := slices.DeleteFunc(slices.Clone(r.Grants), func(g secret.Grant) bool { return g.Relation != secret.NoRelation })
+	for _, g := range noted[:min(len(noted), maxRemovedNotes)] {
+		if err := removeFromIndex(tx, secret.Owner{Service: g.Service}, grantedIDs, r.ID); err != nil {
 			return r, err
 		}
 	}
 
-	for unit := range r.Consumers {
-		if err := changeIndex(tx, secret.Owner{Unit: unit}, consumedIDs, r.ID, false); err != nil {
+	readers := slices.Sorted(maps.Keys(r.Consumers))
+	for _, unit := range readers[:min(len(readers), maxRemovedNotes)] {
+		if err := removeFromIndex(tx, secret.Owner{Unit: unit}, consumedIDs, r.ID); err != nil {
 			return r, err
 		}
 	}
@@ -188,13 +224,16 @@ func Remove(tx *state.Tx, r secret.Record, revision int) (secret.Record, error) 
 	return r, nil
 }
 
-// A content that is larger is a blob, as is one of an update that has written much already.
 const (
+	// maxInlineBytes limits the sealed content that is stored in a record, in bytes. Larger content is stored
+	// as a blob.
 	maxInlineBytes = 48 << 10
+	// maxInlineTotal limits the bytes that an update with contents in records writes in total. Further
+	// contents are stored as blobs.
 	maxInlineTotal = 512 << 10
 )
 
-// PutContent seals the content of the newest revision of a record that Put is to write.
+// PutContent seals and writes the content of a record's newest revision. It does not write the record.
 func PutContent(tx *state.Tx, by secret.Sealer, r secret.Record, c secret.Content) error {
 	s, err := by.Seal(&r, r.Latest, c)
 	if err != nil {
@@ -208,53 +247,87 @@ func PutContent(tx *state.Tx, by secret.Sealer, r secret.Record, c secret.Conten
 	return tx.Keys().Put(keys.SecretContent(r.ID, r.Latest), s)
 }
 
-// maxResealed contents are sealed anew in one transaction.
+// maxResealed is how many contents Reseal seals in one transaction.
 const maxResealed = 20
 
-// Reseal seals contents of a secret with the newest key if they are not, at most maxResealed in one call. It
-// returns how many it has sealed. It returns state.ErrNotFound if there is no such secret, and secret.ErrNoKey if
-// the ring lacks a key.
-func Reseal(tx *state.Tx, ring secret.Keyring, id string) (n int, err error) {
+// Reseal seals contents of a secret with the newest key, unless they are already sealed with that key. It
+// seals at most maxResealed in one call. It returns how many it has sealed, and the revisions that it has
+// skipped because no key in the ring opens them. Agents write these contents, so they can be damaged. It
+// returns state.ErrNotFound if there is no such secret.
+func Reseal(tx *state.Tx, ring secret.Keyring, id string) (n int, unopened []int, err error) {
 	r, err := Get(tx.View, id)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 
 	for _, revision := range slices.Sorted(maps.Keys(r.Revisions)) {
-		s, there, err := keyspace.Load[secret.Sealed](tx.Keys(), keys.SecretContent(id, revision))
+		due, err := isResealDue(tx, ring, r, revision)
 		if err != nil || n == maxResealed {
-			return n, err
+			return n, unopened, err
 		}
-		if !there || s.Key == ring[len(ring)-1].ID {
+		if !due {
 			continue
 		}
 
 		c, err := Open(tx.View, ring, r, revision)
+		if IsUnopened(err) {
+			unopened = append(unopened, revision)
+			continue
+		}
 		if err != nil {
-			return n, err
+			return n, unopened, err
 		}
 
 		r.Latest = revision
 		n++
 		if err := PutContent(tx, ring, r, c); err != nil {
-			return n, err
+			return n, unopened, err
 		}
 	}
 
-	return n, nil
+	return n, unopened, nil
 }
 
-// Open reads and opens the content of a revision. state.ErrNotFound, secret.ErrNoKey.
+// isResealDue reports whether the revision has content that is not sealed with the newest key. It adds no
+// condition to the commit, since a secret with many revisions would need too many.
+func isResealDue(tx *state.Tx, ring secret.Keyring, r secret.Record, revision int) (bool, error) {
+	kv, err := tx.Keys().GetKV(keys.SecretContent(r.ID, revision))
+	if err != nil || kv.Revision == 0 {
+		return false, err
+	}
+	s, err := keyspace.Decode[secret.Sealed](kv)
+	return err != nil || s.Key != ring[len(ring)-1].ID, nil
+}
+
+// IsUnopened reports whether an error of Open means that the content exists but cannot be opened: it was
+// sealed with a key that is missing, or it is damaged.
+func IsUnopened(err error) bool {
+	return errors.Is(err, secret.ErrNoKey) || errors.Is(err, secret.ErrDamaged) || errors.Is(err, keyspace.ErrDamaged)
+}
+
+// Open reads and opens the content of a revision. It returns state.ErrNotFound if there is no such content,
+// and an error for which IsUnopened is true if the content cannot be opened.
 func Open(v *state.View, by secret.Sealer, r secret.Record, revision int) (secret.Content, error) {
 	s, err := keyspace.LoadExisting[secret.Sealed](v.Keys(), keys.SecretContent(r.ID, revision),
 		"secret %q revision %d not found", r.ID, revision)
-	if err == nil && s.Blob != "" {
-		if s.Data, err = v.Keys().ReadBlob(s.Blob); err != nil {
-			err = fmt.Errorf("cannot read secret %q: the store is damaged: %v", r.ID, err)
-		}
-	}
 	if err != nil {
 		return nil, err
+	}
+	if s.Blob != "" {
+		s.Data, err = v.Keys().ReadBlob(s.Blob)
+	}
+	if errors.Is(err, state.ErrNotFound) || errors.Is(err, keyspace.ErrDamaged) {
+		return nil, keyspace.Refuse(secret.ErrDamaged, "cannot read secret %q: the store is damaged: %v", r.ID, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read secret %q: %w", r.ID, err)
+	}
+
+	if s.Blob != "" {
+		s.Data, err = v.Keys().ReadBlob(s.Blob)
+		if err != nil {
+			return nil, fmt.Errorf("cannot read secret %q: the store is damaged: %v", r.ID, err)
+		}
 	}
 
 	return by.Open(&r, revision, s)

@@ -9,25 +9,28 @@ import (
 	"strings"
 )
 
-// advisory is a fault of etcd by which a user with a role gets at more than the role grants.
+// advisory is a fault of etcd that lets a user with a role access more than the role grants.
 type advisory struct {
 	id    string
-	fixed map[int]int // in etcd 3: the first patch of each minor release that is mended
+	fixed map[int]int // the first fixed patch release, by minor release of etcd 3
 }
 
-// rights returns the advisories by which etcd's roles separate nothing.
+// rights returns the advisories about faults that make etcd's roles ineffective.
 func rights() []advisory {
 	return []advisory{
-		{"GHSA-rfx7-8w68-q57q", map[int]int{4: 42, 5: 28, 6: 9}},  // a transaction in a transaction is not checked
-		{"GHSA-x35m-3gp4-4fh5", map[int]int{4: 44, 5: 30, 6: 11}}, // nor are its previous values and leases
-		{"GHSA-xg4h-6gfc-h4m8", map[int]int{5: 33, 6: 14, 7: 1}},  // a watch without end goes beyond the role
+		// Nested transactions are not checked.
+		{"GHSA-rfx7-8w68-q57q", map[int]int{4: 42, 5: 28, 6: 9}},
+		// Previous values and leases in nested transactions are not checked.
+		{"GHSA-x35m-3gp4-4fh5", map[int]int{4: 44, 5: 30, 6: 11}},
+		// A watch with an open range also delivers keys that the role does not grant.
+		{"GHSA-xg4h-6gfc-h4m8", map[int]int{5: 33, 6: 14, 7: 1}},
 	}
 }
 
 const mendedVersions = "3.5.33, 3.6.14, 3.7.1"
 
-// concerns reports whether a release has the fault. Minor releases that are newer than all that were
-// mended never had it; those that are older, or were left out, have it still.
+// concerns reports whether a release has the fault. A minor release that is newer than all fixed minor releases
+// never had it. An older minor release that was not fixed still has it.
 func (a advisory) concerns(minor, patch int) bool {
 	newest := slices.Max(slices.Collect(maps.Keys(a.fixed)))
 	if minor > newest {
@@ -37,7 +40,8 @@ func (a advisory) concerns(minor, patch int) bool {
 	return !mended || patch < fixed
 }
 
-// advisoriesFor returns the advisories that a server of that version has: none if the version is none.
+// advisoriesFor returns the ids of the advisories for a server of this version. It returns nothing if it cannot
+// parse the version.
 func advisoriesFor(version string) (ids []string) {
 	major, rest, _ := strings.Cut(version, ".")
 	word, rest, _ := strings.Cut(rest, ".")
@@ -76,7 +80,7 @@ func (d *db) Advisories(ctx context.Context) (warnings []string) {
 		if len(ids) == 0 {
 			continue
 		}
-		warnings = append(warnings, fmt.Sprintf("etcd %s at %s lets a user with a role read and write what the role does not grant (%s): update etcd to one of %s, or newer",
+		warnings = append(warnings, fmt.Sprintf("etcd %s at %s lets users read and write keys that their role does not grant (%s): update etcd to one of %s, or newer",
 			version, strings.Join(endpoints[version], ", "), strings.Join(ids, ", "), mendedVersions))
 	}
 

@@ -64,7 +64,7 @@ func TestAdvisories(t *testing.T) {
 	}
 }
 
-// oldServer is the part of an etcd that reports its version.
+// oldServer imitates the part of an etcd that reports its version.
 type oldServer struct {
 	pb.UnimplementedMaintenanceServer
 	version string
@@ -76,7 +76,7 @@ func (o *oldServer) Status(context.Context, *pb.StatusRequest) (*pb.StatusRespon
 	return &pb.StatusResponse{Header: &pb.ResponseHeader{}, Version: o.version}, nil
 }
 
-// TestWarns checks servers that are old, new, and away.
+// TestWarns checks the warnings about servers that are old, new, and away.
 func TestWarns(t *testing.T) {
 	need.Whole(t)
 	for _, c := range []struct{ version, want string }{

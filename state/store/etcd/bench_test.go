@@ -11,7 +11,7 @@ import (
 	"bijou/testscripts/fakes/etcdtest"
 )
 
-// clusterOptions returns the clusters that are measured.
+// clusterOptions returns the options of the clusters that the benchmarks measure.
 func clusterOptions() map[string]etcdtest.Options {
 	return map[string]etcdtest.Options{
 		"one": {Sync: true}, "three": {Members: 3, Sync: true}, "one-nosync": {}, "three-nosync": {Members: 3},
@@ -96,8 +96,8 @@ func BenchmarkGet(b *testing.B) {
 	})
 }
 
-// BenchmarkWake measures the time from before a commit until another handle's watcher of two prefixes
-// gets it, among 500 other watchers.
+// BenchmarkWake measures the time from the start of a commit until a watcher of another handle gets the
+// commit. The watcher watches two prefixes, and there are 500 other watchers.
 func BenchmarkWake(b *testing.B) {
 	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		other := openAt(b, etcd.URL(s))
@@ -132,8 +132,8 @@ func heapSize() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// BenchmarkWatchPast measures the time from a snapshot until a watcher that is opened after it gets a
-// commit of about the same time. Etcd reports past events only at its next tenth of a second.
+// BenchmarkWatchPast measures the time from a snapshot until a watcher that is opened after it gets a commit
+// from about the time of the snapshot. Etcd sends past events only every tenth of a second.
 func BenchmarkWatchPast(b *testing.B) {
 	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		for b.Loop() {
@@ -168,7 +168,7 @@ func BenchmarkList10000(b *testing.B) {
 	})
 }
 
-// BenchmarkOpen measures what a command does: open, one read, close.
+// BenchmarkOpen measures the steps of a command: open, one read, close.
 func BenchmarkOpen(b *testing.B) {
 	benchEachCluster(b, func(b *testing.B, s store.Store) {
 		url := etcd.URL(s)

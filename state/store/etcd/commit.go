@@ -14,13 +14,12 @@ import (
 	"bijou/state/store/handle"
 )
 
-// errBundleFailed is etcd's error if a bundle's conditions do not all hold (splitBundles).
+// errBundleFailed is etcd's error if a condition of a bundle does not hold; see splitBundles.
 var errBundleFailed = rpctypes.ErrFutureRev
 
-// Commit commits a transaction, as store.Store promises. It waits up to 30 seconds for a member to connect
-// to; up to then it has sent nothing. Then it waits up to ten seconds for the answer. After an error of
-// etcd, a broken connection or the end of ctx in that time nobody knows whether the transaction was
-// written: a member that stood still can still commit it.
+// Commit commits a transaction, as store.Store promises. It waits up to 30 seconds for a connection to a member,
+// and up to ten seconds for the answer. If the connection breaks or ctx ends while it waits for the answer, it is
+// unknown whether the transaction was written: a member that hangs can still commit it later.
 func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return 0, err
@@ -80,13 +79,12 @@ func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 	return 0, store.ErrConflict
 }
 
-// etcd's default limit is 128 comparisons or operations on the way from a
-// transaction's root to its leaves: a transaction may hold others, and what
-// those hold counts beside their parents, not beside each other. There are
-// three levels here: the root, a bundle, and a deletion with its tombstone.
+// By default etcd allows 128 comparisons or operations on each path from a transaction's root to its leaves.
+// The operations of a nested transaction count together with those of its parents, but not with those of its
+// siblings. This package uses three levels: the root, a bundle, and a deletion with its tombstone.
 const (
 	maxRootOps   = 96
-	maxBundleOps = 28 // leaves 4 of 128; a deletion needs 2
+	maxBundleOps = 28 // leaves 4 of the 128 for a deletion, which needs 2
 )
 
 type request struct {
@@ -94,8 +92,8 @@ type request struct {
 	ops   []clientv3.Op
 }
 
-// compile returns the transaction as a request of etcd. It asks etcd only for the leased keys below a prefix,
-// if they are not cached.
+// compile returns the transaction as a request to etcd. For each condition on a prefix it needs the leased keys
+// below the prefix, and reads them from etcd if they are not cached.
 func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
 	var r request
 	for _, c := range txn.Conds {
@@ -105,7 +103,7 @@ func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
 			continue
 		}
 
-		leased, err := d.leasedKeysOf(ctx, d.currentListing(handle.Span{Text: c.Prefix, Prefix: true}, c.Revision))
+		leased, err := d.listLeased(ctx, d.currentListing(handle.Span{Text: c.Prefix, Prefix: true}, c.Revision))
 		if err != nil {
 			return request{}, err
 		}
@@ -118,8 +116,8 @@ func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
 	return r.splitBundles(d.keys)
 }
 
-// prefixUnchanged returns comparisons that hold if nothing was put or deleted below the
-// prefix after the revision, as far as tombstones can show it.
+// prefixUnchanged returns comparisons that hold only if no key below the prefix was put or deleted after the
+// revision. leased are the keys below the prefix that were under a lease at that revision.
 func (d *db) prefixUnchanged(prefix string, revision int64, leased []string) []clientv3.Cmp {
 	keys, tombstones := d.keys.prefixRange(prefix), d.keys.tombstoneRange(prefix)
 	return append(d.tombstonesComplete(revision, leased),
@@ -127,9 +125,8 @@ func (d *db) prefixUnchanged(prefix string, revision int64, leased []string) []c
 		clientv3.Compare(clientv3.ModRevision(tombstones.begin).WithRange(tombstones.end), "<", revision+1))
 }
 
-// tombstonesComplete returns comparisons that hold if everything deleted after the revision
-// has left a tombstone that is still there: none of them was swept, and the keys that were
-// under a lease are there.
+// tombstonesComplete returns comparisons that hold only if each key that was deleted after the revision still
+// has a tombstone: no such tombstone was swept, and no leased key has vanished.
 func (d *db) tombstonesComplete(revision int64, leased []string) []clientv3.Cmp {
 	cmps := []clientv3.Cmp{clientv3.Compare(clientv3.Value(d.keys.sweptKey()), "<", sweptValue(revision+1))}
 	for _, key := range leased {
@@ -138,8 +135,8 @@ func (d *db) tombstonesComplete(revision int64, leased []string) []clientv3.Cmp 
 	return cmps
 }
 
-// compileOp returns the operations for etcd. A leased or deleted key also leaves a tombstone, from which
-// watchers learn of the deletion.
+// compileOp returns the operation as operations of etcd. Deleting a key, or putting it under a lease, also
+// writes a tombstone.
 func (d *db) compileOp(o store.Op) []clientv3.Op {
 	key := d.keys.encodeKey(o.Key)
 	tombstone := clientv3.OpPut(d.keys.tombstoneKey(o.Key), "")
@@ -148,19 +145,21 @@ func (d *db) compileOp(o store.Op) []clientv3.Op {
 		return []clientv3.Op{clientv3.OpDelete(key)}
 	case o.Delete:
 		there := clientv3.Compare(clientv3.Version(key), ">", 0)
-		return []clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{there}, []clientv3.Op{clientv3.OpDelete(key), tombstone}, nil)}
+		deletion := []clientv3.Op{clientv3.OpDelete(key), tombstone}
+		return []clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{there}, deletion, nil)}
 	case o.Lease != 0:
-		return []clientv3.Op{clientv3.OpPut(key, string(o.Value), clientv3.WithLease(clientv3.LeaseID(o.Lease))), tombstone}
+		lease := clientv3.WithLease(clientv3.LeaseID(o.Lease))
+		return []clientv3.Op{clientv3.OpPut(key, string(o.Value), lease), tombstone}
 	}
 
 	return []clientv3.Op{clientv3.OpPut(key, string(o.Value))}
 }
 
-// splitBundles moves conditions and operations that exceed the root of one transaction into nested
-// transactions. If a nested condition does not hold, its transaction does a read that etcd refuses
-// (errBundleFailed). etcd then refuses the whole request before it has written anything.
+// splitBundles moves the conditions and operations that do not fit into the root transaction into nested
+// transactions. If a nested condition does not hold, its transaction does a read that etcd refuses with
+// errBundleFailed. etcd then refuses the whole request before it has written anything.
 func (r request) splitBundles(s keyCodec) (request, error) {
-	const room = maxRootOps - 1 // beside the comparison of the marker
+	const room = maxRootOps - 1 // the comparison of the marker needs one
 	var then []clientv3.Op
 	if len(r.conds) > room {
 		refused := []clientv3.Op{clientv3.OpGet(s.markerKey(), clientv3.WithRev(math.MaxInt64))}

@@ -14,7 +14,7 @@ import (
 	"bijou/state/store/handle"
 )
 
-// formatVersion is the format of the keys below a store's prefix.
+// formatVersion is the version of the format of the keys below a store's prefix.
 const formatVersion = 1
 
 type markerDoc struct {
@@ -22,8 +22,8 @@ type markerDoc struct {
 	Format int    `json:"format"`
 }
 
-// Create makes an empty store at the URL; if there is one already, it returns ErrExists. A
-// prefix is refused if other keys lie below it, or if it lies in another store.
+// Create creates an empty store at the URL. It returns ErrExists if a store already exists there. It returns
+// a different error if there are other keys below the prefix, or if the prefix is inside another store.
 func Create(ctx context.Context, url string) error {
 	p, err := parseURL(url)
 	if err != nil {
@@ -43,7 +43,7 @@ func Create(ctx context.Context, url string) error {
 	return nil
 }
 
-// withConnection calls f with a handle of the store, and closes that afterwards.
+// withConnection calls f with a handle for the store, and closes the handle afterwards.
 func withConnection(ctx context.Context, p config, f func(ctx context.Context, d *db) error) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
@@ -56,8 +56,8 @@ func withConnection(ctx context.Context, p config, f func(ctx context.Context, d
 	return f(ctx, d)
 }
 
-// checkNotNested returns an error if the prefix lies below that of a different store. It finds no store
-// whose keys the user may not read. That is enough, since nobody grants rights in the middle of a store.
+// checkNotNested returns an error if the prefix is inside another store. It ignores prefixes that the user cannot
+// read. That is enough, since nobody grants rights only to a part of a store.
 func (d *db) checkNotNested(ctx context.Context) error {
 	for prefix := d.config.prefix; ; {
 		prefix = prefix[:strings.LastIndexByte(prefix, '/')]
@@ -68,10 +68,10 @@ func (d *db) checkNotNested(ctx context.Context) error {
 		if errors.Is(err, rpctypes.ErrPermissionDenied) {
 			return nil
 		}
-
 		if err != nil {
 			return err
 		}
+
 		if resp.Count > 0 {
 			return fmt.Errorf("prefix %q is inside the store at %q: stores cannot be nested",
 				d.config.prefix, prefix)
@@ -79,7 +79,8 @@ func (d *db) checkNotNested(ctx context.Context) error {
 	}
 }
 
-// writeMarker writes the marker of a new store. It returns ErrExists if a store is there already.
+// writeMarker writes the marker and the swept revision of a new store. It returns ErrExists if a store
+// already exists there, and a different error if there are other keys below the store's prefix.
 func (d *db) writeMarker(ctx context.Context) error {
 	if err := d.waitReady(ctx); err != nil {
 		return err
@@ -93,7 +94,7 @@ func (d *db) writeMarker(ctx context.Context) error {
 	var resp *clientv3.TxnResponse
 	err = d.retryUnknownToken(ctx, func() (err error) {
 		resp, err = d.client.Txn(ctx).
-			If(clientv3.Compare(clientv3.Version(all.begin).WithRange(all.end), "=", 0)). // no key at all
+			If(clientv3.Compare(clientv3.Version(all.begin).WithRange(all.end), "=", 0)). // there are no keys
 			Then(clientv3.OpPut(d.keys.markerKey(), string(marker)),
 				clientv3.OpPut(d.keys.sweptKey(), sweptValue(0))).
 			Else(clientv3.OpGet(d.keys.markerKey(), clientv3.WithCountOnly())).
@@ -111,11 +112,11 @@ func (d *db) writeMarker(ctx context.Context) error {
 		return store.ErrExists
 	}
 
-	return fmt.Errorf("there are other keys below %q: choose an empty prefix", d.keys.root)
+	return fmt.Errorf("other keys exist below %q: choose an empty prefix", d.keys.root)
 }
 
 // readMarker returns the revision at which the store was created. It returns [store.ErrNoStore] if there is
-// none.
+// no store.
 func (d *db) readMarker(ctx context.Context) (createRevision int64, err error) {
 	resp, err := d.get(ctx, d.keys.markerKey())
 	if err != nil {
@@ -127,21 +128,22 @@ func (d *db) readMarker(ctx context.Context) (createRevision int64, err error) {
 
 	var doc markerDoc
 	if err := json.Unmarshal(resp.Kvs[0].Value, &doc); err != nil || doc.Store != "bijou" {
-		return 0, errors.New("it is not a bijou store")
+		return 0, errors.New("this is not a bijou store")
 	}
 	if doc.Format != formatVersion {
-		return 0, fmt.Errorf("it has format %d, and this bijou knows format %d only", doc.Format, formatVersion)
+		return 0, fmt.Errorf("the store has format %d, but this bijou supports only format %d", doc.Format, formatVersion)
 	}
 
 	return resp.Kvs[0].CreateRevision, nil
 }
 
+// markerUnchanged returns a comparison that holds if the store is the one that was opened.
 func (d *db) markerUnchanged() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(d.keys.markerKey()), "=", d.marker)
 }
 
-// Remove deletes the store at the URL with all its keys. Processes that have it open get ErrStoreGone. It
-// returns no error if there is no store.
+// Remove deletes the store at the URL with all its keys. Processes that have the store open get ErrStoreGone.
+// Remove returns no error if there is no store.
 func Remove(ctx context.Context, url string) error {
 	p, err := parseURL(url)
 	if err != nil {
@@ -163,21 +165,20 @@ func Remove(ctx context.Context, url string) error {
 	return nil
 }
 
-// keyCodec maps the store's keys to etcd's. They are below the root as they are, so that
-// etcdctl shows them:
+// keyCodec maps the store's keys to etcd's. Keys are stored unchanged below the root, so that etcdctl shows them:
 //
 //	ROOT + key               a key of the store
-//	ROOT + \x01 + key        one that begins with \x00 or \x01
+//	ROOT + \x01 + key        a key that begins with \x00 or \x01
 //	ROOT + \x00store         the marker that makes the prefix a store
 //	ROOT + \x00gone/ + key   a tombstone: the key was deleted, or put under a lease
 //	ROOT + \x00swept         the revision up to which tombstones may have been swept
 //
-// So they keep their order, and a range of them holds nothing else.
+// So the keys keep their order, and a range of the store's keys does not contain any other keys.
 type keyCodec struct {
 	root string // ends with a slash
 }
 
-// keyRange is half-open: from begin up to, but not with, end. Without an end it is one key.
+// keyRange is the range from begin to end, without end itself. If end is empty, it is the single key begin.
 type keyRange struct{ begin, end string }
 
 func (s keyCodec) markerKey() string { return s.root + "\x00store" }
@@ -223,5 +224,5 @@ func (s keyCodec) storeRange() keyRange                  { return rangeOf(s.root
 
 func rangeOf(prefix string) keyRange { return keyRange{prefix, clientv3.GetPrefixRangeEnd(prefix)} }
 
-// sweptValue returns the revision as a value that compares as the number does.
+// sweptValue returns the revision as a value that compares like the number.
 func sweptValue(revision int64) string { return fmt.Sprintf("%016x", revision) }

@@ -22,25 +22,21 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// dial makes a client of the endpoints. If there is a user it logs in, which needs an answer; otherwise it
-// returns without one.
+// dial returns a client for the endpoints. If the URL names a user, dial logs in and waits for the answer.
+// Otherwise it returns immediately.
 func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, error) {
 	options := append(dialOptions(), grpc.WithChainUnaryInterceptor(a.intercept))
-	secure := (*tls.Config)(nil)
-
+	var secure *tls.Config
 	if p.tls {
-		var err error
-		if secure, err = p.loadTLS(); err != nil {
+		loaded, err := p.loadTLS()
+		if err != nil {
 			return nil, err
 		}
 
-		options = append(
-			options,
-			grpc.WithTransportCredentials(reloadingCredentials{credentials.NewTLS(secure), &tlsReloader{
-				config:   p,
-				lastGood: secure,
-			}}),
-		)
+		secure = loaded
+		reloader := &tlsReloader{config: p, lastGood: secure}
+		reloading := reloadingCredentials{credentials.NewTLS(secure), reloader}
+		options = append(options, grpc.WithTransportCredentials(reloading))
 	}
 
 	password, err := p.readPassword()
@@ -61,33 +57,39 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 		Logger:      zap.NewNop(),
 		DialOptions: options,
 		DialTimeout: max(patience, time.Millisecond),
-		// The keep-alive time is the shortest that gRPC allows. gRPC measures it by the machine's clock. If
-		// that is set back, gRPC takes the connection for silent, and makes another.
+		// The keep-alive time is the shortest that gRPC allows. gRPC measures it by the host's clock. If
+		// the clock is set back, gRPC decides that the connection is silent, and opens another.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
-		MaxUnaryRetries:      2, // one more after a token has expired; retry makes all others
+		// One retry is for an expired token. The retries after other errors are in retry.
+		MaxUnaryRetries: 2,
 	})
 
-	switch {
-	case err == nil:
-		return client, nil
-	case isTransient(err):
+	if err != nil && isTransient(err) {
 		return nil, unreachableError(ctx, p, err)
 	}
+	if err != nil {
+		return nil, mapKnownError(err)
+	}
 
-	return nil, mapKnownError(err)
+	return client, nil
 }
 
-// dialOptions makes gRPC dial an absent member every other second. By default gRPC dials ever more seldom, so
-// that agents would come back late after a long outage.
+// dialOptions makes gRPC dial an absent member at least every two seconds. By default the delays of gRPC grow
+// to two minutes, so that agents would reconnect late after a long outage.
 func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-		Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.3, MaxDelay: 2 * time.Second},
+		Backoff: backoff.Config{
+			BaseDelay:  100 * time.Millisecond,
+			Multiplier: 1.6,
+			Jitter:     0.3,
+			MaxDelay:   2 * time.Second,
+		},
 		MinConnectTimeout: 3 * time.Second,
 	})}
 }
 
-// readPassword reads the password file, each time that it is needed, since it may be replaced.
+// readPassword reads the password file. It is called for each login, since the file may be replaced.
 func (p config) readPassword() (string, error) {
 	if p.passwordFile == "" {
 		return "", nil
@@ -103,29 +105,30 @@ func (p config) readPassword() (string, error) {
 
 	data = bytes.TrimRight(data, "\r\n")
 	if len(data) == 0 {
-		return "", fmt.Errorf("file %q holds no password", p.passwordFile)
+		return "", fmt.Errorf("file %q contains no password", p.passwordFile)
 	}
 
 	return string(data), nil
 }
 
-// checkPrivate returns an error if other users may read the file.
+// checkPrivate returns an error if the file's mode grants anything to other users.
 func checkPrivate(file string) error {
 	info, err := os.Stat(file)
 	if err != nil {
 		return err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("file %q can be read by others: chmod 600 it", file)
+		return fmt.Errorf("other users have access to the file %[1]q; run: chmod 600 %[1]q", file)
 	}
 
 	return nil
 }
 
-// healthTimeout bounds the answer of one endpoint.
+// healthTimeout is how long queryStatus waits for the answers of the endpoints.
 const healthTimeout = 2 * time.Second
 
-// queryStatus asks all endpoints for their status at once.
+// queryStatus requests the status of all endpoints at the same time. It returns a status or an error for each
+// endpoint.
 func (d *db) queryStatus(ctx context.Context, endpoints []string) ([]*clientv3.StatusResponse, []error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
@@ -140,17 +143,19 @@ func (d *db) queryStatus(ctx context.Context, endpoints []string) ([]*clientv3.S
 	return said, errs
 }
 
-// Health asks each endpoint by itself, and returns its state in words, or why it does not answer.
+// Health queries each endpoint separately. It returns the endpoint's state in words, or the reason why the
+// endpoint does not answer.
 func (d *db) Health(ctx context.Context) map[string]string {
 	all := map[string]string{}
 	said, errs := d.queryStatus(ctx, d.config.endpoints)
 
 	for i, s := range said {
-		switch endpoint := d.config.endpoints[i]; {
+		endpoint := d.config.endpoints[i]
+		switch {
 		case errs[i] != nil:
 			all[endpoint] = "does not answer: " + errs[i].Error()
 		case s.Leader == 0:
-			all[endpoint] = fmt.Sprintf("etcd %s sees no leader: it is cut off, or too few members live",
+			all[endpoint] = fmt.Sprintf("etcd %s has no leader: it is cut off, or too few members are alive",
 				s.Version)
 		case s.Leader == s.Header.MemberId:
 			all[endpoint] = fmt.Sprintf("etcd %s, leads, %d MiB", s.Version, s.DbSize>>20)
@@ -163,21 +168,22 @@ func (d *db) Health(ctx context.Context) map[string]string {
 }
 
 const (
-	// A password that etcd has refused is not tried again for so long, twice as long each time.
+	// firstLoginBackoff is the time before a refused password is tried again. It doubles after each
+	// refusal, up to maxLoginBackoff.
 	firstLoginBackoff = time.Second
 	maxLoginBackoff   = 30 * time.Second
 )
 
-// authenticator has etcd's client, which would always log in with the password that it was
-// given at first, use what the password file holds by then. A password that etcd has
-// refused is tried again later and later; another one at once.
+// authenticator makes etcd's client log in with the current password of the password file. Without it the
+// client would always use the password that it was created with. The authenticator delays further logins with
+// a password that etcd has refused, longer after each refusal. It tries a different password immediately.
 type authenticator struct {
 	config config
 	now    func() time.Time
 
 	mu              sync.Mutex
 	refusedPassword string
-	refusal         error // nil: the last login was not refused
+	refusal         error // etcd's error; nil if the last login was not refused
 	backoff         time.Duration
 	retryAt         time.Time
 }
@@ -209,7 +215,8 @@ func (a *authenticator) intercept(
 	return err
 }
 
-// activeRefusal returns why the password is not to be tried yet, or nil.
+// activeRefusal returns the error of the last login if the password must not be tried again yet. Otherwise it
+// returns nil.
 func (a *authenticator) activeRefusal(password string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -219,8 +226,8 @@ func (a *authenticator) activeRefusal(password string) error {
 	return nil
 }
 
-// recordResult records whether etcd accepted the password. Errors that are not etcd's answer leave the
-// record unchanged.
+// recordResult records whether etcd accepted the password. It ignores errors that are not etcd's answer to
+// the login.
 func (a *authenticator) recordResult(password string, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -254,7 +261,7 @@ func (p config) loadTLS() (*tls.Config, error) {
 
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("file %q holds no certificate", p.ca)
+			return nil, fmt.Errorf("file %q contains no certificate", p.ca)
 		}
 	}
 
@@ -274,21 +281,20 @@ func (p config) loadTLS() (*tls.Config, error) {
 	return c, nil
 }
 
-// reloadingCredentials reads the certificates' files again for each handshake: agents live
-// longer than certificates are valid, and the files are renewed before that. The check of
-// a server is left to gRPC's own credentials, which alone know how.
+// reloadingCredentials reads the certificates' files again for each handshake. Agents run for longer than a
+// certificate is valid, and the files are renewed in the meantime. gRPC's own credentials verify the server.
 type reloadingCredentials struct {
-	credentials.TransportCredentials // of the files as they were at first
+	credentials.TransportCredentials // from the files as they were at first
 	reloader                         *tlsReloader
 }
 
-// tlsReloader remembers the last usable configuration.
+// tlsReloader keeps the last usable configuration.
 type tlsReloader struct {
 	config config
 
 	mu       sync.Mutex
 	lastGood *tls.Config
-	warned   string // the error that was logged since
+	warned   string // the last logged error; empty after a success
 }
 
 func (r reloadingCredentials) ClientHandshake(
@@ -303,8 +309,8 @@ func (r reloadingCredentials) Clone() credentials.TransportCredentials {
 	return reloadingCredentials{r.TransportCredentials.Clone(), r.reloader}
 }
 
-// reload returns the former configuration as long as the files cannot be used, as while
-// only some of them are renewed.
+// reload returns the configuration of the files. If it cannot use the files, for example while only some of
+// them are renewed, it returns the previous configuration.
 func (l *tlsReloader) reload() *tls.Config {
 	c, err := l.config.loadTLS()
 	l.mu.Lock()

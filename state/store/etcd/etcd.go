@@ -1,25 +1,34 @@
 // Package etcd is the store in an etcd cluster, for environments of many machines.
 //
-// It is no general client of etcd and manages no cluster: members, compaction, quotas and users are
-// their operator's. Only package state imports it (and it alone imports etcd's client); of bijou it
-// imports store and store/handle only. It wants etcd 3.4.25, 3.5.8, 3.6 or newer: before those,
-// watches tell of their progress too early.
+// It is not a general client of etcd and, except for ReplaceMember, does not manage the cluster: compaction,
+// quotas and users are tasks of the cluster's operator. It needs etcd 3.4.25, 3.5.8, 3.6 or newer. In older
+// versions a watch can report progress before it has delivered all events.
 //
-// How it works, file by file: dial (connection, password and certificates, which are read again for
-// each), create (the marker that makes a prefix a store, and where keys lie in etcd), members (a
-// dead one is replaced), advisory (faults of its servers), hedge (time-outs, repeated calls and errors), history (how a restored
-// snapshot is noticed; tombstones that nobody needs any more), snapshot (reads), commit
-// (transactions), lease (and what prefix conditions must know of leases), and watches: watchstream
-// (one stream of events), watchmux (all watchers over one stream) and watcher (with a replay of
-// what happened before). How these three work together is in docs/dev/etcd-watch.md.
+// Its files are:
+//
+//   - etcd.go: opening, and the URL
+//   - dial.go: connections, passwords and certificates, which are read again for each connection
+//   - create.go: the marker that makes a prefix a store, and the names of the store's keys in etcd
+//   - members.go: the replacement of a dead member
+//   - advisory.go: warnings about faults of the servers
+//   - hedge.go: timeouts, repeated calls and errors
+//   - history.go: the detection of a restored snapshot, and the sweep of tombstones
+//   - snapshot.go: reads
+//   - commit.go: transactions
+//   - lease.go: leases, and the leased keys that prefix conditions need
+//   - watchstream.go: one stream of events
+//   - watchmux.go: all watchers over one stream
+//   - watcher.go: one watcher, with a replay of past changes
+//
+// docs/dev/etcd-watch.md describes how the last three work together.
 //
 // # Prefix conditions
 //
-// etcd compares what is there, but cannot compare what is not there any more.
-// So every transaction that deletes a key writes a tombstone beside it, and so does
-// one that puts a key under a lease, which may vanish unseen. A prefix condition
-// compares the newest revision below the prefix, the newest tombstone below it, and
-// the presence of each leased key that was there at its revision. That is exact.
+// etcd can compare keys that exist, but not keys that were deleted. So each transaction that deletes a key
+// writes a tombstone for it. A transaction that puts a key under a lease also writes one, since such a key
+// can vanish without a transaction. A prefix condition compares the newest revision below the prefix, the
+// newest tombstone below it, and the presence of each key that was under a lease at the condition's revision.
+// This is exact.
 package etcd
 
 import (
@@ -51,26 +60,26 @@ type db struct {
 	client *clientv3.Client
 	marker int64 // the revision that created the store's marker
 
-	readLatency atomic.Int64 // of the last read, in nanoseconds
-	lastHedge   atomic.Int64 // when only a second member answered a read, in nanoseconds since 1970
+	readLatency atomic.Int64 // duration of the last read, in nanoseconds
+	lastHedge   atomic.Int64 // when a read last needed a second member, in nanoseconds since 1970
 	history     historyTracker
 	leasedKeys  *leasedKeyCache
 	watches     *watchMux
 	sweeper     sweeper
 }
 
-// openTimeout bounds Open and Create beside their contexts.
+// openTimeout limits Open and Create, in addition to their contexts.
 const openTimeout = 10 * time.Second
 
-// Open opens the store at the URL, which Create has made. It returns ErrNoStore if there is none. If no
+// Open opens the store at the URL. It returns ErrNoStore if Create was not called for the URL before. If no
 // member answers, it fails within ten seconds, or at the context's deadline if that is sooner.
 //
 //	etcd://h1:2379,h2:2379/prefix?ca=FILE&cert=FILE&key=FILE&user=NAME&password-file=FILE
 //	etcd+unix:///run/etcd.sock,/run/other.sock?prefix=/prefix&user=NAME&password-file=FILE
 //
 // All options are optional, except the prefix of etcd+unix. Connections use TLS with ca or cert, or with
-// tls=true, which trusts the system's authorities. Files are absolute paths. Only their owner may be able
-// to read key and password-file.
+// tls=true, which trusts the system's authorities. Files are absolute paths. The files key and password-file
+// must be readable only by their owner.
 func Open(ctx context.Context, url string) (store.Store, error) {
 	p, err := parseURL(url)
 	if err != nil {
@@ -84,7 +93,7 @@ func Open(ctx context.Context, url string) (store.Store, error) {
 	return d, nil
 }
 
-// open opens the store, and checks that it is one.
+// open connects to the cluster, and checks that there is a store at the prefix.
 func open(ctx context.Context, p config) (*db, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
@@ -101,7 +110,7 @@ func open(ctx context.Context, p config) (*db, error) {
 	return d, nil
 }
 
-// connect returns a handle of the store. It does not read anything yet.
+// connect returns a handle for the store. It does not read anything yet.
 func connect(ctx context.Context, p config) (*db, error) {
 	a := &authenticator{config: p, now: time.Now}
 	client, err := dial(ctx, p, a)
@@ -134,9 +143,9 @@ func (d *db) Close() error {
 	return nil
 }
 
-// config is parsed from a state URL: a cluster, a prefix in it, and how to connect.
+// config is a parsed state URL: a cluster, a prefix in it, and the options of connections.
 type config struct {
-	endpoints    []string // as etcd's client takes them
+	endpoints    []string // in the form that etcd's client accepts
 	prefix       string   // "/a/b", never empty
 	tls          bool
 	ca           string
@@ -149,8 +158,8 @@ func (p config) endpointList() string { return strings.Join(p.endpoints, ", ") }
 
 const wantURL = "want etcd://HOST:PORT,HOST:PORT/PREFIX or etcd+unix:///SOCKET,/SOCKET?prefix=/PREFIX"
 
-// parseURL parses the URL of a store. net/url knows only one host, so that parseURL takes the URL apart
-// itself. Its errors quote nothing that could be a password.
+// parseURL parses the URL of a store. It does not use net/url, which allows only one host. Its errors do not
+// quote parts of the URL that could be a password.
 func parseURL(raw string) (_ config, err error) {
 	defer func() {
 		if err != nil {
@@ -166,7 +175,7 @@ func parseURL(raw string) (_ config, err error) {
 
 	scheme, rest, _ := strings.Cut(raw, "://")
 	if strings.Contains(rest, "@") {
-		return config{}, errors.New("it must not hold a user or a password: want ?user=NAME&password-file=FILE")
+		return config{}, errors.New("the URL must not contain a user or a password: want ?user=NAME&password-file=FILE")
 	}
 
 	p := config{
@@ -182,7 +191,7 @@ func parseURL(raw string) (_ config, err error) {
 	case "etcd":
 		hosts, prefix, _ := strings.Cut(rest, "/")
 		if options["prefix"] != "" {
-			return config{}, errors.New("the prefix goes into the path: " + wantURL)
+			return config{}, errors.New("the prefix must be in the path: " + wantURL)
 		}
 		p.prefix = "/" + prefix
 		p.endpoints, err = splitEndpoints(hosts, "http", p.tls, checkHost)
@@ -199,11 +208,11 @@ func parseURL(raw string) (_ config, err error) {
 	return p, p.validate()
 }
 
-// parseOptions parses the URL's options, each of which must be known and given once.
+// parseOptions parses the URL's options. Each option must be known, and can be given only once.
 func parseOptions(query string) (map[string]string, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, errors.New("its options are not a query: want ?NAME=VALUE&NAME=VALUE")
+		return nil, errors.New("the options of the URL are not a query: want ?NAME=VALUE&NAME=VALUE")
 	}
 
 	known := []string{"ca", "cert", "key", "user", "password-file", "tls", "prefix"}
@@ -213,7 +222,7 @@ func parseOptions(query string) (map[string]string, error) {
 			return nil, fmt.Errorf("unknown option %q: want one of %s", name, strings.Join(known, ", "))
 		}
 		if len(value) > 1 {
-			return nil, fmt.Errorf("option %q is there twice", name)
+			return nil, fmt.Errorf("option %q is given twice", name)
 		}
 		options[name] = value[0]
 	}

@@ -19,9 +19,9 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// clusterPool holds the clusters that tests use one after the other. Two tests never use one cluster at
-// the same time, because revisions and compactions affect all its users. There are as many clusters as
-// tests run in parallel.
+// clusterPool contains the clusters that tests use one after the other. Two tests never use the same cluster
+// at the same time, because revisions and compactions affect all its users. The pool has as many clusters as
+// there are parallel tests.
 type clusterPool struct {
 	mu      sync.Mutex
 	idle    map[int][]*etcdtest.Cluster // by their number of members
@@ -31,8 +31,8 @@ type clusterPool struct {
 
 var clusters = &clusterPool{idle: map[int][]*etcdtest.Cluster{}}
 
-// TestMain runs twice as many tests in parallel as there are CPUs, unless the command line says
-// otherwise, because they wait more than they work.
+// TestMain runs twice as many tests in parallel as there are CPUs, unless the command line sets a different
+// number, because the tests mostly wait.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)

@@ -8,7 +8,7 @@ import (
 	"bijou/state/store"
 )
 
-// URL returns the URL of s, which Open made.
+// URL returns the URL of s, which Open has returned.
 func URL(s store.Store) string {
 	d := s.(*db)
 	url := "etcd+unix://"
@@ -32,10 +32,10 @@ func Kill(s store.Store) {
 	s.(*db).AbandonLeases()
 }
 
-// Epoch returns how often s has found that etcd's history went back.
+// Epoch returns the number of times that s has found that etcd's history went back.
 func Epoch(s store.Store) int { return s.(*db).history.lastSeen().epoch }
 
-// Sweep sweeps tombstones up to the revision, whatever their number.
+// Sweep sweeps tombstones up to the revision, even if there are only a few.
 func Sweep(ctx context.Context, s store.Store, upto int64) error {
 	return s.(*db).sweeper.sweepUpTo(ctx, upto)
 }
@@ -54,7 +54,7 @@ func Marks(ctx context.Context, s store.Store) (int64, error) {
 // AdvisoriesFor is advisoriesFor.
 var AdvisoriesFor = advisoriesFor
 
-// AskAdvisories asks the servers at the URL, whatever they contain.
+// AskAdvisories asks the servers at the URL, even if they contain no environment.
 func AskAdvisories(ctx context.Context, url string) ([]string, error) {
 	p, err := parseURL(url)
 	if err != nil {

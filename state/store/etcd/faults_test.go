@@ -18,8 +18,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestStorms makes watchers follow writers while something happens to the cluster. No event can be
-// lost, doubled or out of order, whichever connection breaks, and refreshed leases must survive.
+// TestStorms lets watchers follow writers while the cluster has a fault. No event may be lost, duplicated or
+// out of order, no matter which connection breaks. Refreshed leases must survive.
 func TestStorms(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -41,7 +41,8 @@ func TestStorms(t *testing.T) {
 			check(t, c.Members[1].Resume())
 		}},
 		{"history is compacted", func(t *testing.T, s store.Store, _ *etcdtest.Cluster) {
-			waitFault(500 * time.Millisecond) // a watcher from the past may meet the end of history
+			// A watcher of the past may be told that its history was compacted.
+			waitFault(500 * time.Millisecond)
 			for range 10 {
 				_, err := etcd.Client(s).Compact(t.Context(), revision(t, s))
 				check(t, err)
@@ -81,7 +82,7 @@ func TestStorms(t *testing.T) {
 // refreshed every third of the TTL.
 const steadyTTL = 18 * time.Second
 
-// waitFault lets a fault last. Tests do not use it to wait for an event.
+// waitFault waits while a fault lasts. Tests do not use it to wait for an event.
 func waitFault(d time.Duration) { <-time.After(d) }
 
 // forAllMembers calls do for all members in parallel, because a member may not be ready without the
@@ -99,7 +100,7 @@ func forAllMembers(t *testing.T, c *etcdtest.Cluster, do func(*etcdtest.Member) 
 	group.Wait()
 }
 
-// checkWatchersDuring writes before, during and after the strike, and checks what watchers get.
+// checkWatchersDuring writes before, during and after the strike, and checks the events that watchers get.
 func checkWatchersDuring(t *testing.T, s store.Store, strike func()) {
 	const writers = 4
 	other := openAt(t, etcd.URL(s))
@@ -169,8 +170,8 @@ func batchesUntilEnd(t *testing.T, w store.Watcher) (got []store.Batch) {
 	}
 }
 
-// checkComplete checks that the batches are complete and in order, and that each writer's keys are all
-// there. A key can come twice only if its commit was repeated.
+// checkComplete checks that the batches are complete and in order, and contain all keys of each writer. A key
+// may occur twice only if its commit was repeated.
 func checkComplete(t *testing.T, told []store.Batch, count []int) {
 	seen := map[string]bool{}
 	last := int64(0)
@@ -192,8 +193,8 @@ func checkComplete(t *testing.T, told []store.Batch, count []int) {
 	}
 }
 
-// TestOutage checks that calls end with their contexts and a reason when no member answers. Short
-// leases end by this process's own clock. Everything works again afterwards.
+// TestOutage checks that calls end with their contexts, and with a reason, while no member answers. Short
+// leases must end by this process's own clock. Afterwards all operations must work again.
 func TestOutage(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -224,7 +225,8 @@ func TestOutage(t *testing.T) {
 	_, err = w.Next(ctx)
 	wantError(t, err, context.DeadlineExceeded)
 	<-short.Done()
-	late, err := s.Watch(t.Context(), before, store.Below("new")) // opened while no member answers
+	// This watcher is opened while no member answers.
+	late, err := s.Watch(t.Context(), before, store.Below("new"))
 	check(t, err)
 	defer late.Close()
 
@@ -235,7 +237,7 @@ func TestOutage(t *testing.T) {
 		for told := (store.Batch{}); told.Revision != committed; {
 			told, err = w.Next(t.Context())
 			check(t, err)
-			// An earlier commit whose result did not arrive in time may have been written too.
+			// An earlier commit whose result did not arrive in time may have been carried out too.
 			if diff := cmp.Diff([]store.Event{{Key: "new"}}, told.Events); diff != "" || told.Revision > committed {
 				t.Fatalf("told of revision %d, want %d: %s", told.Revision, committed, diff)
 			}
@@ -252,8 +254,8 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestCompactedWhileAway compacts the history while the watchers have no connection. They must be told
-// to read again, and new watchers must work.
+// TestCompactedWhileAway compacts the history while the watchers have no connection. They must get the error
+// that tells them to read again, and new watchers must work.
 func TestCompactedWhileAway(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()

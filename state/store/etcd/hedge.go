@@ -21,28 +21,34 @@ import (
 )
 
 const (
-	minHedgeDelay    = 200 * time.Millisecond // before another member is asked
-	hedgeFactor      = 5                      // but not before so many times what the last read took
-	eagerHedgeDelay  = 10 * time.Millisecond  // instead of minHedgeDelay, while hedging has helped within
-	eagerHedgeWindow = 10 * time.Second       // this time: the silent member's turn comes again and again
+	// minHedgeDelay is the shortest time before hedgeRead queries a second member.
+	minHedgeDelay = 200 * time.Millisecond
+	// eagerHedgeDelay replaces minHedgeDelay if a second member was needed within the last eagerHedgeWindow,
+	// since reads go to the silent member again and again.
+	eagerHedgeDelay  = 10 * time.Millisecond
+	eagerHedgeWindow = 10 * time.Second
+	// The delay is also at least hedgeFactor times the duration of the last read.
+	hedgeFactor = 5
 )
 
-// hedgeRead calls f, a read, and calls it again beside the first call if that takes long. The first answer
-// counts. Each call goes to the next connected member, since a member that is cut off from the others does
-// not say so. The delay before each further call doubles. It also grows with the time of the last read,
-// since more calls would not help if all members are slow.
+// hedgeRead calls f, which is a read. If there is no answer after a delay, it calls f again at the same time,
+// and returns the first answer. Each call goes to the next connected member, since a member that is cut off
+// from the other members does not answer. The delay doubles before each further call. It also grows with the
+// duration of the last read, since more calls would not help if all members are slow.
 func hedgeRead[T any](ctx context.Context, d *db, f func(ctx context.Context) (T, error)) (value T, err error) {
-	// It is one more than there are members, since a new connection can ask the same member twice.
+	// This is one more than the number of members, since a new connection can lead to the same member again.
 	maxAsked := len(d.config.endpoints) + 1
-	if maxAsked == 2 {
+	if len(d.config.endpoints) == 1 {
+		// There is no other member to ask.
 		return f(ctx)
 	}
 
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
+	// The calls that are still asking end soon after cancel.
 	defer asking.Wait()
 	defer cancel()
-	answers := make(chan error, maxAsked) // with room for late answers, which nobody receives
+	answers := make(chan error, maxAsked) // buffered, since nobody receives late answers
 	var once sync.Once
 
 	ask := func() {
@@ -57,24 +63,21 @@ func hedgeRead[T any](ctx context.Context, d *db, f func(ctx context.Context) (T
 		answers <- err
 	}
 
-	delay := minHedgeDelay
-	if time.Since(time.Unix(0, d.lastHedge.Load())) < eagerHedgeWindow {
-		delay = eagerHedgeDelay
-	}
-	delay = max(delay, hedgeFactor*time.Duration(d.readLatency.Load()))
-
-	for asked, failed := 0, 0; ; {
+	delay := d.hedgeDelay()
+	asked := 0
+	failed := 0
+	for {
 		if asked < maxAsked {
 			asking.Go(ask)
 			asked++
 		}
 
 		select {
-		case err = <-answers:
-			if err == nil && asked > 1 {
-				d.lastHedge.Store(time.Now().UnixNano())
-			}
+		case err := <-answers:
 			if err == nil {
+				if asked > 1 {
+					d.lastHedge.Store(time.Now().UnixNano())
+				}
 				return value, nil
 			}
 			failed++
@@ -86,19 +89,28 @@ func hedgeRead[T any](ctx context.Context, d *db, f func(ctx context.Context) (T
 	}
 }
 
+// hedgeDelay returns how long a read waits for the first answer before it asks a second member.
+func (d *db) hedgeDelay() time.Duration {
+	delay := minHedgeDelay
+	if time.Since(time.Unix(0, d.lastHedge.Load())) < eagerHedgeWindow {
+		delay = eagerHedgeDelay
+	}
+	return max(delay, hedgeFactor*time.Duration(d.readLatency.Load()))
+}
+
 const (
-	// callTimeout bounds a call with its repetitions, while etcd does not answer.
+	// callTimeout limits a call and its repetitions, while etcd does not answer.
 	callTimeout = 30 * time.Second
-	// commitTimeout bounds one request that writes. etcd itself gives up after seven seconds.
+	// commitTimeout limits a request that writes. etcd itself gives up after seven seconds.
 	commitTimeout = 10 * time.Second
-	// firstAttemptTimeout is how long a read waits for one member before it asks
-	// another; the next attempts wait longer, in case it is slow, not stuck.
+	// firstAttemptTimeout is how long the first attempt of retry waits for a member. Later attempts wait longer,
+	// since the members may be slow.
 	firstAttemptTimeout = 2 * time.Second
 	maxBackoff          = time.Second // between attempts
 )
 
-// retry calls f until it gets an answer. f must be repeatable, since a call without an answer may have been
-// carried out. Each call can reach a different member.
+// retry calls f until etcd answers. f must be repeatable, since etcd may have carried out a call without an
+// answer. Each call can reach a different member.
 func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
@@ -116,8 +128,8 @@ func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error
 	}
 }
 
-// retryUnknownToken calls f again only if a member does not know the login's token, and so has not carried
-// out the call. It is for calls that must not be repeated otherwise.
+// retryUnknownToken calls f again only if a member does not know the login's token, since such a member has
+// not carried out the call. Callers use it for calls that must not be repeated after other errors.
 func (d *db) retryUnknownToken(ctx context.Context, f func() error) error {
 	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
@@ -130,8 +142,8 @@ func (d *db) retryUnknownToken(ctx context.Context, f func() error) error {
 	}
 }
 
-// connectionError replaces an error of etcd's client, which says only that time was up, by
-// the reason why no member could be connected to, if there is one.
+// connectionError returns the reason why the client cannot connect to any member, if it can find out.
+// Otherwise it returns err, which may only report a timeout.
 func (d *db) connectionError(err error) error {
 	conn := d.client.ActiveConnection()
 	if !isTransient(err) || conn.GetState() != connectivity.TransientFailure {
@@ -153,7 +165,7 @@ func waitBackoff(ctx context.Context, failures int) error {
 	return backoff.Sleep(ctx, backoff.Delay(failures, 20*time.Millisecond, maxBackoff))
 }
 
-// get reads with retries, linearizable unless an option says otherwise.
+// get reads with retries. The read is linearizable, unless an option makes it serializable.
 func (d *db) get(ctx context.Context, key string, opts ...clientv3.OpOption) (resp *clientv3.GetResponse, err error) {
 	op := clientv3.OpGet(key, opts...)
 	err = d.retry(ctx, func(ctx context.Context) error {
@@ -184,8 +196,8 @@ func (d *db) waitReady(ctx context.Context) error {
 	return err
 }
 
-// storeError returns the store's error that corresponds to one of etcd's client, or one that explains it in
-// plain words. It returns other errors unchanged.
+// storeError translates an error of etcd's client into one of package store, or adds an explanation in plain
+// words. It returns other errors unchanged.
 func (d *db) storeError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -203,7 +215,7 @@ func (d *db) storeError(ctx context.Context, err error) error {
 	return mapKnownError(err)
 }
 
-// mapKnownError returns the store's own error, or a readable one, for errors of etcd that have a known cause.
+// mapKnownError translates the errors of etcd that have a known cause. It returns other errors unchanged.
 func mapKnownError(err error) error {
 	for _, m := range []struct{ etcd, store error }{
 		{rpctypes.ErrCompacted, store.ErrHistoryLost},
@@ -213,7 +225,7 @@ func mapKnownError(err error) error {
 		{rpctypes.ErrNoSpace, fmt.Errorf("etcd's database is full: compact it, defragment it, then disarm its alarm: %w", rpctypes.ErrNoSpace)},
 		{rpctypes.ErrPermissionDenied, fmt.Errorf("etcd's user cannot read and write the whole prefix: %w", rpctypes.ErrPermissionDenied)},
 		{rpctypes.ErrAuthFailed, fmt.Errorf("etcd refuses the login: wrong user or password: %w", rpctypes.ErrAuthFailed)},
-		{rpctypes.ErrUserEmpty, fmt.Errorf("etcd wants a user: give ?user=NAME&password-file=FILE: %w", rpctypes.ErrUserEmpty)},
+		{rpctypes.ErrUserEmpty, fmt.Errorf("etcd requires a user: give ?user=NAME&password-file=FILE: %w", rpctypes.ErrUserEmpty)},
 	} {
 		if errors.Is(err, m.etcd) {
 			return m.store
@@ -223,8 +235,8 @@ func mapKnownError(err error) error {
 	return err
 }
 
-// isTransient reports whether the same call may succeed a moment later, or on another member. A commit with
-// such an error may have happened.
+// isTransient reports whether the same call may succeed a moment later, or on another member. A commit that
+// failed with such an error may have been written.
 func isTransient(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return true
@@ -238,8 +250,8 @@ func isTransient(err error) bool {
 	return errors.Is(err, rpctypes.ErrTooManyRequests) || isUnknownToken(err)
 }
 
-// isUnknownToken reports whether a member did not know the log-in's token, or not yet: each
-// learns of it in its turn, and one that is behind does so later. Nothing was done.
+// isUnknownToken reports whether a member did not know the login's token. A member that is behind learns of a
+// new token later. The member has not carried out the call.
 func isUnknownToken(err error) bool {
 	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision)
 }
@@ -251,12 +263,14 @@ func grpcCode(err error) codes.Code {
 	return status.Code(err)
 }
 
-// unreachableError returns the error that no member of etcd answers, with the reason.
+// unreachableError returns an error that says that no member of etcd answers, with the reason. The error is
+// ErrAway, or ctx's error if ctx was canceled.
 func unreachableError(ctx context.Context, p config, err error) error {
-	text := status.Convert(err).Message() // without gRPC's words around it
+	// This is the text without the words that gRPC adds.
+	text := status.Convert(err).Message()
 	why := fmt.Sprintf("etcd at %s does not answer: %s", p.endpointList(), text)
 	if strings.Contains(text, "tls: ") || strings.Contains(text, "x509: ") {
-		why = fmt.Sprintf("no connection to etcd at %s for its certificates: %s", p.endpointList(), text)
+		why = fmt.Sprintf("cannot connect to etcd at %s because of its certificates: %s", p.endpointList(), text)
 	}
 	if ctx.Err() != nil {
 		return store.OverdueError(ctx, why)

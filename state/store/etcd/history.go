@@ -13,31 +13,29 @@ import (
 	"bijou/state/store"
 )
 
-// historyTracker notices that the cluster's revisions went back, as they do when its
-// operator restores a snapshot, or that another cluster answers. What was read
-// before says nothing of what is there then: an epoch ends and the next begins.
+// historyTracker notices that the cluster's history was replaced: its operator has restored a snapshot, so
+// that its revisions went back, or another cluster answers. Everything that this process has read before is
+// then outdated. The tracker then ends the epoch and starts the next one.
 //
-// It must never find so wrongly, and does not, since it compares only what etcd promises:
+// It never reports a replacement by mistake, since it relies only on what etcd promises:
 //
-//   - A revision that any member has reported, in an answer or to a watch, is one that a
-//     quorum has agreed on. It stays as long as the cluster keeps its word.
-//   - A linearizable answer's revision is not below any that was agreed on before
-//     its request began. So each request remembers what was seen when it began, and
-//     its answer is compared with that: not with what was seen meanwhile, for
-//     answers to requests that overlap come in any order. Serializable answers and
-//     watches may be of a member that is behind: they raise what was seen and are
-//     compared with nothing.
-//   - A cluster's id never changes. It need not be another after a restore, since
-//     it is made of the members' names and addresses.
-//   - An answer to a request that began in an epoch which has ended since, and what
-//     a stream of that epoch delivers, may be of the old history or the new one. It is
-//     ignored: else it would raise what was seen to what is no more.
+//   - A revision that any member has reported, in an answer or to a watch, was agreed on by a quorum. It is never
+//     taken back, unless the history is replaced.
+//   - The revision of a linearizable answer is not below any revision that was agreed on before its request began.
+//     So the answer is compared with the highest revision that was seen when its request began. It is not compared
+//     with revisions that were seen later, since answers to overlapping requests arrive in any order.
+//   - Serializable answers and watches may come from a member that is behind. They can raise the highest revision,
+//     but are not compared with it.
+//   - The id of a cluster never changes. After a restore it can be the same, since it is computed from the members'
+//     names and addresses.
+//   - If an epoch ends during a request or a stream, the answers may come from the old history or from the
+//     new one. They are ignored. Otherwise they could raise the highest revision to one from the old history.
 //
-// Compactions, restarts and changes of leader leave all of this as it is. Raft's
-// terms are not looked at: a candidate counts one up and may not come through.
+// Compactions, restarts and changes of the leader do not affect this. Raft's terms are not compared, since a
+// candidate can raise the term without being elected.
 //
-// It does not notice a history that has overtaken what this process had seen before it
-// asks for the first time.
+// The tracker does not notice a replacement if the new history has passed the highest seen revision before
+// this process sends its first request.
 type historyTracker struct {
 	mu    sync.Mutex
 	state historyState
@@ -45,8 +43,8 @@ type historyTracker struct {
 
 type historyState struct {
 	epoch    int
-	cluster  uint64 // 0: nobody has answered yet
-	revision int64  // the highest that was reported
+	cluster  uint64 // the cluster's id; 0 before the first answer
+	revision int64  // the highest revision that was reported
 }
 
 // lastSeen returns the state to give to recordResponse. Callers call it before they send a request.
@@ -65,7 +63,7 @@ func (h *historyTracker) recordRevision(epoch int, revision int64) {
 }
 
 // recordResponse records the revision of an answer, and reports whether the answer has ended the epoch.
-// before is the result of lastSeen from before the request. The answer must be linearizable.
+// before is the state that lastSeen returned before the request was sent. The answer must be linearizable.
 func (h *historyTracker) recordResponse(before historyState, answer *pb.ResponseHeader) (over bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,9 +84,10 @@ func (h *historyTracker) recordResponse(before historyState, answer *pb.Response
 	return false
 }
 
-// observeResponse records a linearizable answer to a request that was sent when the history was as in before. It
-// returns the answer's epoch: a new one if the answer shows that the history was replaced, else the request's,
-// even if that has ended meanwhile.
+// observeResponse records a linearizable answer. before is the state that lastSeen returned before the
+// request was sent. It returns the epoch of the answer. That is a new epoch if the answer shows that the
+// history was replaced. Otherwise it is the request's epoch, even if the request's epoch has ended in the
+// meantime.
 func (d *db) observeResponse(before historyState, answer *pb.ResponseHeader) (epoch int) {
 	epochEnded := d.history.recordResponse(before, answer)
 	if !epochEnded {
@@ -102,7 +101,7 @@ func (d *db) observeResponse(before historyState, answer *pb.ResponseHeader) (ep
 // startEpoch makes all parts of this process read everything again after etcd's history was replaced.
 // Watchers end as if they had missed changes. Leases count as lost, since their keys may be missing.
 func (d *db) startEpoch(before historyState, answer *pb.ResponseHeader) {
-	what := "etcd's data are older than before, as after restoring a snapshot: reading everything again"
+	what := "etcd's data are older than before, as after a restored snapshot: reading everything again"
 	if answer.ClusterId != before.cluster {
 		what = "a different etcd cluster answers: reading everything again"
 	}
@@ -112,8 +111,7 @@ func (d *db) startEpoch(before historyState, answer *pb.ResponseHeader) {
 	d.LoseLeases()
 }
 
-// endEpoch ends all watches, since the cluster's revisions have gone back. The watchers return
-// ErrHistoryLost.
+// endEpoch ends all watches, since the cluster's history was replaced. The watchers return ErrHistoryLost.
 func (m *watchMux) endEpoch() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -139,9 +137,9 @@ func (d *db) probeRevision(ctx context.Context) error {
 	}
 }
 
-// checkStartRevision ends a watcher that begins after a revision that etcd has not reached: such a revision
-// belongs to an earlier history. It asks etcd first, since a different process may have seen newer
-// revisions than this one.
+// checkStartRevision ends the watcher if etcd has not reached its start revision. Such a revision belongs to
+// an earlier history. It queries etcd first, since the revision may come from another process, which has seen
+// newer revisions than this process.
 func (d *db) checkStartRevision(w *watcher, after int64) {
 	if err := d.probeRevision(w.Context()); err == nil && d.history.lastSeen().revision < after {
 		d.watches.removeWatcher(w)
@@ -150,25 +148,25 @@ func (d *db) checkStartRevision(w *watcher, after int64) {
 }
 
 const (
-	// sweepInterval is how long a tombstone stays at least. A prefix condition older
-	// than a sweep does not hold, and its caller reads again.
+	// sweepInterval is how long each tombstone is kept at least. A prefix condition that is older than the
+	// swept tombstones does not hold, and its caller must read again.
 	sweepInterval = 9 * time.Minute
-	// maxUnsweptTombstones are not worth a sweep.
+	// maxUnsweptTombstones is how many tombstones there can be before Sweep deletes any.
 	maxUnsweptTombstones = 1000
 )
 
-// sweeper deletes tombstones that are older than its last round.
+// sweeper deletes tombstones that are older than its previous round.
 type sweeper struct {
 	d *db
 
 	mu           sync.Mutex
-	lastRevision int64 // of the round before
+	lastRevision int64 // of the previous round
 	lastEpoch    int
 	lastRound    time.Time
 }
 
-// Sweep deletes the tombstones that were there at the call before it, if there are many. A call that
-// comes too soon after that does nothing.
+// Sweep deletes the tombstones that existed at the previous call, if there are more than
+// maxUnsweptTombstones. It does nothing if the previous call was less than sweepInterval ago.
 func (d *db) Sweep(ctx context.Context) error {
 	d.sweeper.mu.Lock()
 	defer d.sweeper.mu.Unlock()
@@ -179,7 +177,8 @@ func (d *db) Sweep(ctx context.Context) error {
 	return d.sweeper.sweepOld(ctx, maxUnsweptTombstones)
 }
 
-// sweepOld removes the tombstones that were there in the last round already, if there are more than above.
+// sweepOld removes the tombstones that existed in the previous round. It does nothing unless there are more
+// tombstones in all than the given limit.
 func (s *sweeper) sweepOld(ctx context.Context, above int64) error {
 	tombstones := s.d.keys.tombstoneRange("")
 	resp, err := s.d.get(ctx, tombstones.begin, clientv3.WithRange(tombstones.end), clientv3.WithCountOnly())
@@ -189,7 +188,8 @@ func (s *sweeper) sweepOld(ctx context.Context, above int64) error {
 
 	before := s.lastRevision
 	epoch := s.lastEpoch
-	s.lastRevision, s.lastEpoch = resp.Header.Revision, s.d.history.lastSeen().epoch
+	s.lastRevision = resp.Header.Revision
+	s.lastEpoch = s.d.history.lastSeen().epoch
 	s.lastRound = time.Now()
 	if before == 0 || epoch != s.lastEpoch || resp.Count <= above {
 		return nil
@@ -198,8 +198,8 @@ func (s *sweeper) sweepOld(ctx context.Context, above int64) error {
 	return s.sweepUpTo(ctx, before)
 }
 
-// sweepUpTo removes the tombstones that are not newer than the revision. It first writes that they may be
-// missing, so that no condition relies on them from then on.
+// sweepUpTo removes the tombstones up to the revision. Before that, it writes sweptKey, so that no condition
+// relies on them any longer.
 func (s *sweeper) sweepUpTo(ctx context.Context, upto int64) error {
 	d := s.d
 	later := clientv3.Compare(clientv3.Value(d.keys.sweptKey()), "<", sweptValue(upto))

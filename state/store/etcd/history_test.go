@@ -8,11 +8,11 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestHistory checks which answers end an epoch, in any order.
+// TestHistory checks which answers end an epoch, in whatever order they arrive.
 func TestHistory(t *testing.T) {
 	need.Whole(t)
 	type event struct {
-		do       string // "ask" NAME, "answer" NAME, or "tell" in the present epoch
+		do       string // "ask" NAME, "answer" NAME, or "tell" in the current epoch
 		name     string
 		cluster  uint64
 		revision int64
@@ -64,7 +64,8 @@ func TestHistory(t *testing.T) {
 					}
 				}
 			}
-			h.recordRevision(h.lastSeen().epoch-1, 1000) // from an earlier stream
+			// The revision comes from a stream of the previous epoch.
+			h.recordRevision(h.lastSeen().epoch-1, 1000)
 			if got := h.lastSeen(); got != test.want {
 				t.Errorf("seen %+v, want %+v", got, test.want)
 			}

@@ -15,8 +15,8 @@ import (
 	"bijou/state/store/handle"
 )
 
-// Lease grants a lease of etcd's, which counts in whole seconds and may keep it a
-// little longer than ttl; Done keeps to ttl.
+// Lease grants a lease and refreshes it. etcd counts in whole seconds, so it may keep the lease's keys a
+// little longer than ttl. The lease's Done is closed after ttl.
 func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
 	ttl = max(ttl, time.Second)
 	id, requested, err := d.grantLease(ctx, ttl)
@@ -43,7 +43,7 @@ func (d *db) GrantLease(ctx context.Context, ttl time.Duration) (store.LeaseID, 
 	return id, err
 }
 
-// grantLease grants a lease. requested is the time before the request, from which its duration counts.
+// grantLease grants a lease. The lease's TTL counts from requested, the time before the request.
 func (d *db) grantLease(
 	ctx context.Context,
 	ttl time.Duration,
@@ -70,7 +70,7 @@ func (d *db) grantLease(
 	return store.LeaseID(resp.ID), requested, nil
 }
 
-// RevokeLease revokes the lease at whichever member answers.
+// RevokeLease ends the lease. It tries the members until one of them answers.
 func (d *db) RevokeLease(ctx context.Context, id store.LeaseID) error {
 	return d.retry(ctx, func(ctx context.Context) error {
 		_, err := d.client.Revoke(ctx, clientv3.LeaseID(id))
@@ -82,9 +82,10 @@ func (d *db) RevokeLease(ctx context.Context, id store.LeaseID) error {
 	})
 }
 
-// RefreshLease asks one member once: the next time another may answer.
+// RefreshLease sends the request to one member, without a retry. The next call can reach a different member.
 func (d *db) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, err error) {
-	ctx, cancel := context.WithCancel(ctx) // which ends the stream
+	// cancel ends the stream.
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 
 	stream, err := pb.NewLeaseClient(d.client.ActiveConnection()).LeaseKeepAlive(ctx)
@@ -103,7 +104,7 @@ func (d *db) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, er
 	return err == nil && resp.TTL > 0, err
 }
 
-// listingID names a span at a revision: what is there never changes within an epoch.
+// listingID identifies the keys of a span at a revision. They never change within an epoch.
 type listingID struct {
 	span     handle.Span
 	revision int64
@@ -114,11 +115,11 @@ func (d *db) currentListing(span handle.Span, revision int64) listingID {
 	return listingID{span: span, revision: revision, epoch: d.history.lastSeen().epoch}
 }
 
-// leasedKeyCache has the leased keys of the newest listings. A transaction is mostly
-// conditional on what was just listed.
+// leasedKeyCache holds the leased keys of the newest listings. Usually a transaction's conditions are on prefixes
+// that were just listed.
 type leasedKeyCache struct {
 	mu    sync.Mutex
-	keys  map[listingID][]string // by etcd's keys
+	keys  map[listingID][]string // etcd's keys
 	order []listingID            // oldest first
 }
 
@@ -148,15 +149,18 @@ func (c *leasedKeyCache) get(l listingID) (keys []string, ok bool) {
 	return keys, ok
 }
 
-// leasedKeysOf returns etcd's keys that were under a lease in the listing. It returns ErrConflict if etcd
+// listLeased returns etcd's keys that were under a lease in the listing. It returns ErrConflict if etcd
 // no longer has the listing's revision.
-func (d *db) leasedKeysOf(ctx context.Context, l listingID) ([]string, error) {
-	keys, ok := d.leasedKeys.get(l)
-	isRevision := l.revision > 0 && l.revision < math.MaxInt64 // a condition may name any number
-	if ok || !isRevision {
-		return keys, nil
+func (d *db) listLeased(ctx context.Context, l listingID) ([]string, error) {
+	// A condition can name any number, which need not be a revision.
+	if l.revision <= 0 || l.revision == math.MaxInt64 {
+		return nil, nil
+	}
+	if cached, ok := d.leasedKeys.get(l); ok {
+		return cached, nil
 	}
 
+	var keys []string
 	err := readPages(d.keys.spanRange(l.span), func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
 		resp, err := d.readAt(ctx, l.revision, begin, clientv3.WithRange(end), clientv3.WithLimit(limit),
 			clientv3.WithKeysOnly())
@@ -172,15 +176,16 @@ func (d *db) leasedKeysOf(ctx context.Context, l listingID) ([]string, error) {
 
 		return resp, nil
 	})
-
 	switch {
 	case errors.Is(err, store.ErrHistoryLost):
 		return nil, store.ErrConflict
 	case errors.Is(err, rpctypes.ErrFutureRev):
-		return nil, nil // nothing can have vanished since
-	case err == nil:
-		d.leasedKeys.put(l, keys)
+		// The revision is in the future, so no key can have vanished since.
+		return nil, nil
+	case err != nil:
+		return nil, err
 	}
 
-	return keys, err
+	d.leasedKeys.put(l, keys)
+	return keys, nil
 }

@@ -16,8 +16,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestLogins checks that a refused password is retried at growing intervals, and a new one at once. An
-// empty file counts as no password.
+// TestLogins checks that a refused password is retried at growing intervals, and that a new password is used
+// immediately. An empty file counts as no password.
 func TestLogins(t *testing.T) {
 	need.Whole(t)
 	file := filepath.Join(t.TempDir(), "password")
@@ -46,7 +46,8 @@ func TestLogins(t *testing.T) {
 		t.Fatal(err)
 	}
 	right = "new"
-	for range 100 { // a hundred seconds: retries after 1, 3, 7, 15, 31, 61, 91 more
+	// During a hundred seconds there are retries after 1, 3, 7, 15, 31, 61 and 91 seconds.
+	for range 100 {
 		if err := login(); !errors.Is(rpctypes.Error(err), rpctypes.ErrAuthFailed) || !l.isRefused() {
 			t.Fatal(err)
 		}

@@ -10,12 +10,13 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-// ReplaceMember replaces a dead member of the cluster at the URL by a new one. member is the dead member's
-// name, or HOST:PORT of its client URL. peer is the URL at which the new member meets the others; empty for
-// the dead member's. It returns the initial cluster with which the new member must be started.
+// ReplaceMember replaces a dead member of the cluster at the URL with a new member. member is the dead
+// member's name, or HOST:PORT of its client URL. peer is the new member's peer URL. If peer is empty, the new
+// member gets the peer URLs of the dead member. ReplaceMember returns the initial cluster with which the new
+// member must be started.
 //
-// It changes nothing and returns an error if the member lives, or if the others could not go on without the
-// new one. After an interruption call it again, with peer.
+// It changes nothing and returns an error if the member answers, or if fewer than a majority of the members are
+// healthy. After an interruption it must be called again, with peer.
 func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluster string, err error) {
 	p, err := parseURL(url)
 	if err != nil {
@@ -30,7 +31,8 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 	}
 	defer d.Close()
 
-	list, err := d.client.MemberList(ctx) // it wants a quorum
+	// MemberList needs a quorum.
+	list, err := d.client.MemberList(ctx)
 	if err != nil {
 		return "", fmt.Errorf("nothing was changed: %w", d.storeError(ctx, err))
 	}
@@ -48,7 +50,7 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 		}
 	case peer == "":
 		return "", fmt.Errorf(
-			"etcd has no member %s; if it was removed already, give --peer URL, the new member's peer URL",
+			"etcd has no member %s; if it has already been removed, give the new member's peer URL: --peer URL",
 			member,
 		)
 	}
@@ -64,7 +66,8 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 	return formatCluster(members, member), nil
 }
 
-// findMember returns the member of that name, or with that HOST:PORT in a client URL; nil if there is none.
+// findMember returns the member with this name, or with this HOST:PORT in a client URL. It returns nil if
+// there is no such member.
 func findMember(members []*etcdserverpb.Member, name string) *etcdserverpb.Member {
 	for _, m := range members {
 		isClient := func(url string) bool { return strings.HasSuffix(url, "://"+name) }
@@ -76,8 +79,8 @@ func findMember(members []*etcdserverpb.Member, name string) *etcdserverpb.Membe
 	return nil
 }
 
-// addMember adds a member with these peer URLs, unless an earlier call has added it, and returns all
-// members. Etcd accepts it only after the other members have been connected for some seconds.
+// addMember adds a member with these peer URLs, unless an earlier call has added it, and returns all members.
+// etcd accepts a new member only after the other members have been connected for some seconds.
 func (d *db) addMember(
 	ctx context.Context,
 	members []*etcdserverpb.Member,
@@ -100,8 +103,8 @@ func (d *db) addMember(
 	return all, err
 }
 
-// formatCluster returns the members as the option --initial-cluster of etcd wants them. A member that has
-// never run has no name yet: it gets newName.
+// formatCluster returns the members as a value for etcd's option --initial-cluster. A member that has never
+// run does not have a name yet. formatCluster uses newName for it.
 func formatCluster(members []*etcdserverpb.Member, newName string) string {
 	var all []string
 	for _, m := range members {
@@ -113,8 +116,9 @@ func formatCluster(members []*etcdserverpb.Member, newName string) string {
 	return strings.Join(all, ",")
 }
 
-// removeMember removes a member that does not answer, if a majority of all members does. It asks each at the
-// endpoints of the store's URL, and at the member's own.
+// removeMember removes the dead member. It returns an error if that member answers, or if fewer than a
+// majority of all members are healthy. It queries the endpoints in the store's URL, and the client URLs of
+// all members.
 func (d *db) removeMember(ctx context.Context, members []*etcdserverpb.Member, dead *etcdserverpb.Member) error {
 	places := slices.Clone(d.config.endpoints)
 	for _, m := range members {
@@ -130,11 +134,11 @@ func (d *db) removeMember(ctx context.Context, members []*etcdserverpb.Member, d
 	}
 
 	if healthy[dead.ID] {
-		return fmt.Errorf("etcd's member %s lives: it answers; nothing was changed", dead.Name)
+		return fmt.Errorf("cannot replace etcd member %s: it still answers", dead.Name)
 	}
 	if need := len(members)/2 + 1; len(healthy) < need {
 		return fmt.Errorf(
-			"%d of etcd's %d members must be healthy, and %d are; nothing was changed: bring another one back first",
+			"%d of etcd's %d members must be healthy, but only %d are; nothing was changed: repair another member first",
 			need, len(members), len(healthy),
 		)
 	}

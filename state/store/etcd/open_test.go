@@ -21,11 +21,11 @@ func TestURLs(t *testing.T) {
 		{"etcd://h:2379/a/../b", "prefix"},
 		{"etcd://h:2379/a b", "prefix"},
 		{"etcd://h:2379/\x00store", "prefix"},
-		{"etcd://h:2379/a?prefix=/b", "into the path"},
+		{"etcd://h:2379/a?prefix=/b", "in the path"},
 		{"etcd://h/a", "not HOST:PORT"},
 		{"etcd:///a", "not HOST:PORT"},
 		{"etcd://h:2379,/a", "not HOST:PORT"},
-		{"etcd://root:hunter2@h:2379/a", "must not hold a user"},
+		{"etcd://root:hunter2@h:2379/a", "must not contain a user"},
 		{"etcd://h:2379/a?password=hunter2", "unknown option"},
 		{"etcd://h:2379/a?user=root", "must be given together"},
 		{"etcd://h:2379/a?cert=/c", "must be given together"},
@@ -64,7 +64,7 @@ func TestCreateAndOpen(t *testing.T) {
 		t.Errorf("a store within a store: %v", err)
 	}
 	outer := url[:strings.LastIndex(url, "/")]
-	if err := etcd.Create(t.Context(), outer); err == nil || !strings.Contains(err.Error(), "there are other keys below") {
+	if err := etcd.Create(t.Context(), outer); err == nil || !strings.Contains(err.Error(), "other keys exist below") {
 		t.Errorf("a store around a store: %v", err)
 	}
 	_, err = etcd.Client(s).Put(t.Context(), "/foreign/key", "1")
@@ -75,7 +75,7 @@ func TestCreateAndOpen(t *testing.T) {
 	}
 }
 
-// TestNeighbours checks stores whose prefixes begin with each other's.
+// TestNeighbours checks stores of which one has a prefix that begins with the prefix of the other.
 func TestNeighbours(t *testing.T) {
 	need.Whole(t)
 	c := clusters.borrow(t, 1)
@@ -110,7 +110,7 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
-// TestDeadEndpoint checks that opening a store where nobody listens fails in time.
+// TestDeadEndpoint checks that Open fails in time if no server listens at the address.
 func TestDeadEndpoint(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -119,7 +119,8 @@ func TestDeadEndpoint(t *testing.T) {
 	} {
 		t.Run(url, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // time for attempts and refusals, even on a busy machine
+			// Ten seconds are enough for all attempts, even on a busy machine.
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			_, err := etcd.Open(ctx, url)
 			if err == nil || !strings.Contains(err.Error(), "does not answer") || !strings.Contains(err.Error(), "onnect") {

@@ -14,8 +14,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// mayRestore reports whether the test restores clusters. In all other tests no store can find that
-// history went back.
+// mayRestore reports whether the test restores clusters. In all other tests no store may find that history
+// went back.
 func mayRestore(t testing.TB) bool { return strings.HasPrefix(t.Name(), "TestRestored") }
 
 // captureLog returns the log during a test, including lines of parallel tests.
@@ -41,8 +41,8 @@ type writerFunc func(p []byte) (int, error)
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // TestRestored restores a cluster from older data at the same addresses and as the same cluster. Old
-// watchers, leases and snapshots must end by themselves, the log must report it once, and new reads and
-// watches must show the restored data.
+// watchers, leases and snapshots must end by themselves, and the log must report the restoration once. New
+// reads and watches must show the restored data.
 func TestRestored(t *testing.T) {
 	need.Whole(t)
 	for name, members := range map[string]int{"one": 1, "three": 3} {
@@ -51,7 +51,8 @@ func TestRestored(t *testing.T) {
 			c := etcdtest.For(t, etcdtest.Options{Members: members})
 			s := newStore(t, c)
 			defer s.Close()
-			idle := openAt(t, etcd.URL(s)) // it only watches
+			// This handle only watches.
+			idle := openAt(t, etcd.URL(s))
 			defer idle.Close()
 			old := put(t, s, "a/old")
 			check(t, c.Save())
@@ -73,14 +74,15 @@ func TestRestored(t *testing.T) {
 					t.Errorf("history went back %d times", n)
 				}
 			}
-			if n := strings.Count(text(), "reading everything again"); n != 2 { // one for each store
+			// Each of the two stores logs this once.
+			if n := strings.Count(text(), "reading everything again"); n != 2 {
 				t.Errorf("it was said %d times:\n%s", n, text())
 			}
 		})
 	}
 }
 
-// usedStore is the use of a store before the cluster was restored.
+// usedStore contains the watchers, lease and snapshot of a store from before the cluster was restored.
 type usedStore struct {
 	revision int64
 	watchers []store.Watcher
@@ -88,11 +90,12 @@ type usedStore struct {
 	snapshot store.Snapshot
 }
 
-// useAll writes and watches, and holds a lease and a snapshot.
+// useAll writes, and opens watchers, a lease and a snapshot.
 func useAll(t *testing.T, s, idle store.Store) (u usedStore) {
 	t.Helper()
 	for _, s := range []store.Store{s, idle} {
-		for _, prefix := range []string{"a/", "b/"} { // which have no events
+		// There are no events for these prefixes.
+		for _, prefix := range []string{"a/", "b/"} {
 			w, err := s.Watch(t.Context(), revision(t, s), store.Below(prefix))
 			check(t, err)
 			t.Cleanup(w.Close)
@@ -119,7 +122,7 @@ func useAll(t *testing.T, s, idle store.Store) (u usedStore) {
 	return u
 }
 
-// checkEnded checks that all of them end by themselves.
+// checkEnded checks that the old watchers, leases and snapshots end by themselves.
 func (u usedStore) checkEnded(t *testing.T) {
 	t.Helper()
 	for _, w := range u.watchers {
@@ -158,8 +161,8 @@ func checkRefuses(t *testing.T, s store.Store, after int64) {
 	wantError(t, err, store.ErrHistoryLost)
 }
 
-// TestRestoredAgain checks that each restore is noticed, even by a store that only watches, and that
-// commits in between are followed.
+// TestRestoredAgain checks that each restore is noticed, even by a store that only watches, and that watchers
+// get the commits between the restores.
 func TestRestoredAgain(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -185,9 +188,8 @@ func TestRestoredAgain(t *testing.T) {
 	}
 }
 
-// TestNothingRestored makes a cluster restart, change its leader, stand still and be compacted while
-// many requests run. None of that must count as a restored snapshot. (openAt checks the same in the
-// other tests.)
+// TestNothingRestored restarts a cluster, changes its leader, suspends it and compacts it while many requests
+// run. None of these may count as a restored snapshot. (openAt checks the same in the other tests.)
 func TestNothingRestored(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -220,7 +222,7 @@ func TestNothingRestored(t *testing.T) {
 	}
 }
 
-// askUntil reads and writes, whatever the results.
+// askUntil reads and writes, and ignores the results.
 func askUntil(t *testing.T, s store.Store, stop <-chan struct{}) {
 	for {
 		select {

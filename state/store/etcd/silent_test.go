@@ -17,9 +17,9 @@ import (
 )
 
 // TestSilentMember checks a store with one silent member, which accepts connections and calls and never
-// answers, like one that is cut off. Opening and reading must ask a different member long before this
-// one's timeout. On a machine that is so busy that all answer late, one in ten can still reach the
-// timeout.
+// answers, like a member that is cut off. Open and reads must ask a different member long before the timeout
+// of the silent one. On a machine that is so busy that all members answer late, one call in ten may still
+// reach the timeout.
 func TestSilentMember(t *testing.T) {
 	need.Whole(t)
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 3})

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -19,9 +21,10 @@ type snapshot struct {
 
 	mu       sync.Mutex
 	closed   bool
-	revision int64               // 0: not fixed yet
-	epoch    int                 // of the revision
-	fetched  map[string]store.KV // by Prefetch; Revision 0: the key is absent
+	revision int64                 // 0 before the first read
+	epoch    int                   // the revision's epoch
+	fetched  map[string]store.KV   // the keys that Prefetch has read; the Revision of an absent key is 0
+	listed   map[string][]store.KV // the lists that Prefetch has read, by prefix
 }
 
 func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
@@ -48,12 +51,21 @@ func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) 
 	return store.KV{Key: key, Value: found.Value, Revision: found.ModRevision}, true, nil
 }
 
-// maxPrefetched keys are read in one transaction: etcd's own limit is 128 operations.
+// maxPrefetched is how many keys and lists are read in one transaction. etcd's own limit is 128 operations.
 const maxPrefetched = 100
 
-// Prefetch reads the keys in one transaction, or in a few.
-func (s *snapshot) Prefetch(ctx context.Context, keys ...string) error {
-	for some := range slices.Chunk(keys, maxPrefetched) {
+// Prefetch reads the keys and lists in one transaction, or in a few. It does not keep lists that are longer than a
+// page.
+func (s *snapshot) Prefetch(ctx context.Context, next store.Scope) error {
+	var reads []prefetch
+	for _, key := range next.Keys {
+		reads = append(reads, prefetch{name: key})
+	}
+	for _, prefix := range next.Prefixes {
+		reads = append(reads, prefetch{name: prefix, isList: true})
+	}
+
+	for some := range slices.Chunk(reads, maxPrefetched) {
 		if err := s.prefetchTogether(ctx, some); err != nil {
 			return err
 		}
@@ -61,27 +73,77 @@ func (s *snapshot) Prefetch(ctx context.Context, keys ...string) error {
 	return nil
 }
 
-// prefetchTogether reads several keys in one request, so that later reads of them need none. The first read
-// of a snapshot fixes its revision.
-func (s *snapshot) prefetchTogether(ctx context.Context, keys []string) error {
+// prefetch is a key, or a list by its prefix, to read before its use.
+type prefetch struct {
+	name   string
+	isList bool
+}
+
+// op returns the read at the revision, or at the newest one if it is 0.
+func (p prefetch) op(d *db, revision int64) clientv3.Op {
+	if !p.isList {
+		return clientv3.OpGet(d.keys.encodeKey(p.name), clientv3.WithRev(revision))
+	}
+	span := d.keys.prefixRange(p.name)
+	return clientv3.OpGet(span.begin, clientv3.WithRange(span.end), clientv3.WithLimit(firstPageKeys), clientv3.WithRev(revision))
+}
+
+// prefetchTogether reads several keys and lists in one request, and keeps them for later reads. If it is the snapshot's
+// first read, it fixes the revision.
+func (s *snapshot) prefetchTogether(ctx context.Context, reads []prefetch) error {
 	if err := s.checkUsable(ctx); err != nil {
 		return err
 	}
 
 	revision, epoch := s.fixedAt()
-	ops := make([]clientv3.Op, len(keys))
-	for i, key := range keys {
-		ops[i] = clientv3.OpGet(s.d.keys.encodeKey(key), clientv3.WithRev(revision)) // 0 is the newest
+	ops := make([]clientv3.Op, len(reads))
+	for i, read := range reads {
+		ops[i] = read.op(s.d, revision)
 	}
 
 	txn, now, err := s.d.readTogether(ctx, ops...)
-	switch {
-	case errors.Is(err, rpctypes.ErrFutureRev) || err == nil && revision != 0 && now != epoch:
+	if errors.Is(err, rpctypes.ErrFutureRev) {
 		return s.restart(ctx)
-	case err != nil:
+	}
+	if err != nil {
 		return err
-	case revision == 0 && !s.fixRevision(txn.Header.Revision, now):
-		return nil // another read was first
+	}
+
+	if revision != 0 && now != epoch {
+		return s.restart(ctx)
+	}
+	// If another read has fixed a different revision, these values are useless.
+	if revision == 0 && !s.fixRevision(txn.Header.Revision, now) {
+		return nil
+	}
+
+	for i, read := range reads {
+		s.keep(read, txn.Responses[i].GetResponseRange())
+	}
+	return nil
+}
+
+// keep keeps what was read for Get and List.
+func (s *snapshot) keep(read prefetch, response *etcdserverpb.RangeResponse) {
+	if read.isList {
+		if response.More {
+			return
+		}
+		kvs := s.d.toKVs(response.Kvs)
+		s.noteLeased(read.name, leasedOf(response.Kvs))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.listed == nil {
+			s.listed = map[string][]store.KV{}
+		}
+		s.listed[read.name] = kvs
+		return
+	}
+
+	kv := store.KV{Key: read.name}
+	if kvs := response.Kvs; len(kvs) > 0 {
+		kv.Value = kvs[0].Value
+		kv.Revision = kvs[0].ModRevision
 	}
 
 	s.mu.Lock()
@@ -89,28 +151,26 @@ func (s *snapshot) prefetchTogether(ctx context.Context, keys []string) error {
 	if s.fetched == nil {
 		s.fetched = map[string]store.KV{}
 	}
-
-	for i, key := range keys {
-		kv := store.KV{Key: key}
-		if kvs := txn.Responses[i].GetResponseRange().Kvs; len(kvs) > 0 {
-			kv.Value = kvs[0].Value
-			kv.Revision = kvs[0].ModRevision
-		}
-		s.fetched[key] = kv
-	}
-
-	return nil
+	s.fetched[read.name] = kv
 }
 
-// restart learns the store's revision, and returns ErrHistoryLost, so that the caller begins its reads again.
-// etcd no longer has the snapshot's revision, although it had it when the snapshot fixed it.
+// restart returns ErrHistoryLost, so that the caller starts its reads again. It is called if etcd no longer
+// has the snapshot's revision, although it had it when the snapshot fixed it. The probe lets the history
+// tracker notice that the history was replaced.
 func (s *snapshot) restart(ctx context.Context) error {
+	// Without an answer, the tracker notices the replacement at a later request.
 	_ = s.d.probeRevision(ctx)
 	return store.ErrHistoryLost
 }
 
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
-	var kvs []store.KV
+	s.mu.Lock()
+	kvs, listed := s.listed[prefix]
+	s.mu.Unlock()
+	if listed {
+		return slices.Clone(kvs), s.checkUsable(ctx)
+	}
+
 	var leased []string
 	err := readPages(s.d.keys.prefixRange(prefix), func(begin, end string, limit int64) (*clientv3.GetResponse, error) {
 		resp, err := s.read(ctx, begin, clientv3.WithRange(end), clientv3.WithLimit(limit))
@@ -118,35 +178,49 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 			return nil, err
 		}
 
-		for _, kv := range resp.Kvs {
-			kvs = append(kvs, store.KV{
-				Key:      s.d.keys.decodeKey(kv.Key),
-				Value:    kv.Value,
-				Revision: kv.ModRevision,
-			})
-
-			if kv.Lease != 0 {
-				leased = append(leased, string(kv.Key))
-			}
-		}
-
+		kvs = append(kvs, s.d.toKVs(resp.Kvs)...)
+		leased = append(leased, leasedOf(resp.Kvs)...)
 		return resp, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 
+	s.noteLeased(prefix, leased)
+	return kvs, nil
+}
+
+func (d *db) toKVs(found []*mvccpb.KeyValue) (kvs []store.KV) {
+	for _, kv := range found {
+		kvs = append(kvs, store.KV{Key: d.keys.decodeKey(kv.Key), Value: kv.Value, Revision: kv.ModRevision})
+	}
+	return kvs
+}
+
+// leasedOf returns the keys, as etcd has them, that have a lease.
+func leasedOf(found []*mvccpb.KeyValue) (keys []string) {
+	for _, kv := range found {
+		if kv.Lease != 0 {
+			keys = append(keys, string(kv.Key))
+		}
+	}
+	return keys
+}
+
+// noteLeased notes which keys of a list at the snapshot's revision have a lease.
+func (s *snapshot) noteLeased(prefix string, keys []string) {
 	revision, epoch := s.fixedAt()
 	s.d.leasedKeys.put(listingID{
 		span:     handle.Span{Text: prefix, Prefix: true},
 		revision: revision,
 		epoch:    epoch,
-	}, leased)
-	return kvs, nil
+	}, keys)
 }
 
+// Revision returns the revision that the snapshot reads at, and fixes it if nothing was read yet.
 func (s *snapshot) Revision(ctx context.Context) (int64, error) {
 	if revision, _ := s.fixedAt(); revision == 0 {
+		// Only a read fixes the revision. Any key would do.
 		if _, err := s.read(ctx, s.d.keys.markerKey(), clientv3.WithCountOnly()); err != nil {
 			return 0, err
 		}
@@ -171,14 +245,15 @@ func (s *snapshot) checkUsable(ctx context.Context) error {
 	return s.d.CheckUsable(ctx)
 }
 
+// fixedAt returns the revision and epoch that the first read has fixed, or zeros before that.
 func (s *snapshot) fixedAt() (revision int64, epoch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.revision, s.epoch
 }
 
-// fixRevision reports whether the revision is the snapshot's: another first read may have
-// been faster.
+// fixRevision fixes the snapshot's revision, unless it is already fixed. It returns false if another read has
+// fixed a different revision.
 func (s *snapshot) fixRevision(revision int64, epoch int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -219,8 +294,8 @@ func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOpti
 	return resp, err
 }
 
-// readTogether reads in one transaction, if the store is still the one that was opened, and
-// returns the epoch of the answer.
+// readTogether reads in one transaction, and returns the epoch of the answer. It returns ErrStoreGone if the
+// store is no longer the one that was opened.
 func (d *db) readTogether(ctx context.Context, ops ...clientv3.Op) (txn *clientv3.TxnResponse, epoch int, err error) {
 	err = d.retry(ctx, func(ctx context.Context) (err error) {
 		before := d.history.lastSeen()
@@ -244,8 +319,8 @@ func (d *db) readTogether(ctx context.Context, ops ...clientv3.Op) (txn *clientv
 	return txn, epoch, nil
 }
 
-// readAt reads at a revision. The content of a revision never changes, so that any member may answer
-// without asking the others, unless it has not come as far yet.
+// readAt reads at a revision. The content of a revision never changes, so any member that has the revision
+// can answer without the other members.
 func (d *db) readAt(
 	ctx context.Context,
 	revision int64,
@@ -255,18 +330,20 @@ func (d *db) readAt(
 	opts = append(opts, clientv3.WithRev(revision))
 	resp, err := d.get(ctx, key, append(opts, clientv3.WithSerializable())...)
 	if errors.Is(err, rpctypes.ErrFutureRev) {
+		// The member is behind the others. Without WithSerializable, it first catches up with them.
 		resp, err = d.get(ctx, key, opts...)
 	}
+
 	return resp, err
 }
 
 const (
 	firstPageKeys   = 128     // keys
-	targetPageBytes = 4 << 20 // by the size of the page before
-	maxPageKeys     = 8 << 10
+	targetPageBytes = 4 << 20 // estimated from the previous page
+	maxPageKeys     = 8 << 10 // keys
 )
 
-// readPages reads the range page by page, and aims at pages of targetPageBytes.
+// readPages calls read for the range, page by page. It chooses limits for pages of about targetPageBytes.
 func readPages(s keyRange, read func(begin, end string, limit int64) (*clientv3.GetResponse, error)) error {
 	for limit := int64(firstPageKeys); ; {
 		resp, err := read(s.begin, s.end, limit)

@@ -65,7 +65,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestTLSRenewed checks that an open store and its watchers go on when certificates expire, are
+// TestTLSRenewed checks that an open store and its watchers continue to work when certificates expire, are
 // renewed, and are signed by a new authority.
 func TestTLSRenewed(t *testing.T) {
 	need.Whole(t)
@@ -76,7 +76,8 @@ func TestTLSRenewed(t *testing.T) {
 	ca.issue(t, "server")
 	address := freeAddress(t)
 	c := etcdtest.For(t, etcdtest.Options{Flags: tlsFlags(dir, address)})
-	end := time.Now().Add(30 * time.Second) // even a busy machine has opened the store by then
+	// Even a busy machine opens the store in this time.
+	end := time.Now().Add(30 * time.Second)
 	ca.issueUntil(t, "client", end)
 	url := "etcd://" + address + "/a?ca=" + dir + "/ca.pem&cert=" + dir + "/client.pem&key=" + dir + "/client.key"
 	check(t, etcd.Create(t.Context(), url))
@@ -101,7 +102,8 @@ func TestTLSRenewed(t *testing.T) {
 		}
 	}
 	follows("at first")
-	waitFault(time.Until(end) + time.Second) // certificates have times in seconds
+	// The times in certificates have whole seconds.
+	waitFault(time.Until(end) + time.Second)
 	follows("the connection of before")
 	reconnect()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -132,10 +134,10 @@ func tlsFlags(dir, address string) []string {
 	}
 }
 
-// loopback returns an address of this host that only this process's children use, so that a free port
-// on it stays free.
+// loopback returns a local address that only this process's children use, so that a free port on it remains
+// free.
 func loopback() net.IP {
-	pid := os.Getpid() // of 22 bits
+	pid := os.Getpid() // a number of 22 bits
 	return net.IPv4(127, 64|byte(pid>>16), byte(pid>>8), byte(pid))
 }
 
@@ -163,13 +165,13 @@ func newAuthority(t *testing.T, dir, name string) *authority {
 	return a
 }
 
-// issue makes a certificate for servers and clients.
+// issue creates a certificate for servers and clients.
 func (a *authority) issue(t *testing.T, name string) {
 	t.Helper()
 	a.issueUntil(t, name, time.Now().Add(time.Hour))
 }
 
-// issueUntil makes a certificate that expires.
+// issueUntil creates a certificate that expires at that time.
 func (a *authority) issueUntil(t *testing.T, name string, end time.Time) {
 	t.Helper()
 	template := template()
@@ -187,7 +189,8 @@ func template() *x509.Certificate {
 	}
 }
 
-// write signs a certificate with the authority's key. Without one, the certificate signs itself.
+// write signs a certificate with the authority's key. If there is no key, it writes a self-signed
+// certificate.
 func (a *authority) write(t *testing.T, name string, template *x509.Certificate) (*ecdsa.PrivateKey, *x509.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

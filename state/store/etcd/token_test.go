@@ -13,8 +13,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestUnknownToken checks members that are behind and do not know a login yet. Reads and commits are
-// retried until a member does, and fail as an outage otherwise.
+// TestUnknownToken checks members that are behind the others and do not know a login yet. Reads and commits
+// are retried until a member knows it. If none does, they fail like in an outage.
 func TestUnknownToken(t *testing.T) {
 	need.Whole(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestLimits fills transactions with the most expensive contents for etcd.
+// TestLimits fills transactions with the contents that are most expensive for etcd.
 func TestLimits(t *testing.T) {
 	need.Whole(t)
 	s := newStore(t, clusters.borrow(t, 1))
@@ -37,7 +37,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("%d keys are left", n)
 	}
 
-	// Each condition counts, wherever it is.
+	// Each condition must be checked, no matter where it is in the transaction.
 	for i := range txn.Conds {
 		if i != 7 {
 			txn.Conds[i].Revision = revision(t, s)
@@ -55,8 +55,8 @@ func TestLimits(t *testing.T) {
 	commit(t, s, txn)
 }
 
-// TestPrefixLeases checks that keys that came or went with a lease break a prefix condition, whether
-// its handle has listed the prefix or not.
+// TestPrefixLeases checks that keys that were written under a lease, or that a lease has deleted, break a
+// prefix condition, whether or not its handle has listed the prefix.
 func TestPrefixLeases(t *testing.T) {
 	need.Whole(t)
 	for _, listed := range []bool{false, true} {
@@ -118,7 +118,7 @@ func TestSweep(t *testing.T) {
 	}{
 		{store.Cond{Prefix: "p/", Revision: base}, store.ErrConflict},    // broken
 		{store.Cond{Prefix: "r/", Revision: base}, store.ErrConflict},    // unknown
-		{store.Cond{Prefix: "p/", Revision: deleted}, nil},               // not after the sweep
+		{store.Cond{Prefix: "p/", Revision: deleted}, nil},               // fulfilled, since the deletion is not after the revision
 		{store.Cond{Prefix: "q/", Revision: deleted}, store.ErrConflict}, // its mark was kept
 		{store.Cond{Prefix: "q/", Revision: later}, nil},
 	} {

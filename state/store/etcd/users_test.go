@@ -23,7 +23,7 @@ func writeSecret(t *testing.T, content string, mode os.FileMode) string {
 	return url.QueryEscape(path)
 }
 
-// TestUsers checks an etcd with users, one of whom can use only one prefix, with tokens that expire
+// TestUsers checks an etcd with users, one of whom has access to only one prefix. The users' tokens expire
 // while the store is open.
 func TestUsers(t *testing.T) {
 	need.Whole(t)
@@ -46,7 +46,8 @@ func TestUsers(t *testing.T) {
 		commit(t, s, store.Txn{Ops: []store.Op{{Key: "k", Lease: l.ID()}}})
 		_, err := w.Next(t.Context())
 		check(t, err)
-		waitFault(steadyTTL / 2) // longer in total than a lease lives without a refresh
+		// In total this is longer than the TTL of a lease.
+		waitFault(steadyTTL / 2)
 	}
 	list(t, s, "")
 
@@ -75,8 +76,8 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestPasswordChanges changes the password under an open store. The store must report it, and go on
-// with its watchers once the file has the new password.
+// TestPasswordChanges changes the password under an open store. The store must report this. Once the file has
+// the new password, the store and its watchers must work again.
 func TestPasswordChanges(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()

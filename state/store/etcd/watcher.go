@@ -12,36 +12,38 @@ import (
 	"bijou/state/store/handle"
 )
 
-// maxQueuedBatches wait for a watcher before the mux removes it.
+// maxQueuedBatches is how many batches can wait for a watcher before the mux removes it.
 const maxQueuedBatches = 256
 
-// watcher gets its batches from the mux, from a replay, or from neither: then its Next
-// registers with the mux again. The mux's batches wait while a replay delivers those before.
+// watcher gets its batches from the mux. If it has missed batches, it gets them from a replay first, while
+// the mux's batches wait. If the mux has removed the watcher because it did not keep up, Next registers it
+// again.
 type watcher struct {
 	*handle.Watch
 	d     *db
-	epoch int // of its position
+	epoch int // the epoch of its position
 
 	nextMu sync.Mutex // one Next at a time
 
 	mu          sync.Mutex
-	position    int64         // everything up to here is in the queue, or was taken
-	registered  bool          // with the mux
-	live        bool          // the mux delivers what comes after position, or after replayUntil
-	replayUntil int64         // a replay delivers what is between position and here; 0: there is none
-	queue       []store.Batch // in order
-	afterReplay []store.Batch // to be queued then
-	err         error         // what Next returns after the queue
+	position    int64         // the last revision whose changes were queued
+	registered  bool          // whether it is registered with the mux
+	live        bool          // whether the mux delivers all changes after position, or after replayUntil
+	replayUntil int64         // the revision up to which a replay delivers changes; 0 without a replay
+	queue       []store.Batch // batches for Next, in order
+	afterReplay []store.Batch // batches that are queued after the replay
+	err         error         // the error that Next returns once the queue is empty
 }
 
-// Watch returns a watcher of the changes after a revision. Watch does not wait for etcd. Next does, however long
-// etcd is away.
+// Watch returns a watcher of the changes after a revision. It does not wait for etcd. If etcd cannot be
+// reached, Next waits until etcd answers again.
 func (d *db) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return nil, err
 	}
 
-	after = max(after, d.marker) // the store was created at the marker's revision
+	// The store was created at the marker's revision.
+	after = max(after, d.marker)
 	seen := d.history.lastSeen()
 	w := &watcher{Watch: d.NewWatch(scope), d: d, epoch: seen.epoch, position: after}
 	if after > seen.revision {
@@ -70,7 +72,7 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	}
 }
 
-// popBatch takes the first batch from the queue. If that is empty, it returns the watcher's error.
+// popBatch takes the first batch from the queue. If the queue is empty, it returns the watcher's error.
 func (w *watcher) popBatch() (b store.Batch, ok bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,7 +85,7 @@ func (w *watcher) popBatch() (b store.Batch, ok bool, err error) {
 	return store.Batch{}, false, w.err
 }
 
-// ensureRegistered adds the watcher to the mux, unless it is registered, replays, or has failed.
+// ensureRegistered adds the watcher to the mux, unless it is registered, has a replay, or has failed.
 func (w *watcher) ensureRegistered() {
 	w.mu.Lock()
 	idle := !w.registered && w.replayUntil == 0 && w.err == nil && len(w.Spans) > 0
@@ -94,8 +96,8 @@ func (w *watcher) ensureRegistered() {
 	}
 }
 
-// goLive marks that the mux delivers everything after the revision from now on. The mux calls it. If another
-// stream repeats a change, that has no effect.
+// goLive records that the mux delivers all changes after the revision. If the watcher's position is earlier,
+// goLive starts a replay. The mux calls it.
 func (w *watcher) goLive(from int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,8 +113,8 @@ func (w *watcher) goLive(from int64) {
 	}
 }
 
-// push takes a batch from the mux, and reports whether the watcher keeps up. It leaves batches from before
-// the watcher was live to the replay.
+// push queues a batch from the mux. It ignores a batch that was queued before, or that a replay delivers. It
+// returns false if the queue is full: the watcher is then no longer registered.
 func (w *watcher) push(b store.Batch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -182,17 +184,17 @@ func (w *watcher) Close() {
 	w.d.watches.removeWatcher(w)
 }
 
-// replay delivers to one watcher, over a stream of its own, what was committed before the mux does.
+// replay delivers past changes to one watcher, over a separate stream.
 type replay struct {
 	w        *watcher
 	stream   *watchStream
-	position int64 // everything up to here was delivered
-	until    int64
+	position int64 // the last revision whose changes were delivered
+	until    int64 // the revision at which the replay ends
 	stop     context.CancelFunc
 	finished bool
 }
 
-// replayHistory feeds the watcher with the changes after one revision, until another.
+// replayHistory delivers to the watcher the changes after one revision, up to another.
 func (d *db) replayHistory(w *watcher, after, until int64) {
 	if d.unchangedBetween(w, after, until) {
 		w.finishReplay()
@@ -207,7 +209,8 @@ func (d *db) replayHistory(w *watcher, after, until int64) {
 		for i, span := range w.Spans {
 			r.stream.addWatch(int64(i+1), d.keys.spanRange(span), r.position+1)
 		}
-		_ = r.stream.run(ctx) // a broken stream is tried again; an error that lasts, the mux meets, too
+		// A broken stream is opened again. The mux also fails with lasting errors, and reports them.
+		_ = r.stream.run(ctx)
 		cancel()
 		if r.finished || w.hasFailed() || waitBackoff(w.Context(), n) != nil {
 			return
@@ -215,15 +218,14 @@ func (d *db) replayHistory(w *watcher, after, until int64) {
 	}
 }
 
-// unchangedBetween reports whether certainly nothing below the watcher's prefixes has changed between the
-// revisions after and until. Then nothing must be replayed, which is the usual case. This query is fast,
-// while etcd begins a watch of the past only at its next tenth of a second. The mux delivers changes after
-// until.
+// unchangedBetween reports whether no key of the watcher has changed in the revisions from after+1 to until.
+// If it cannot find out, it returns false. Usually nothing has changed, and no replay is necessary. The query
+// is fast, while etcd starts watches of the past only every 100 ms.
 func (d *db) unchangedBetween(w *watcher, after, until int64) bool {
 	var conds []clientv3.Cmp
 	var reads []clientv3.Op
 	for _, span := range w.Spans {
-		leased, err := d.leasedKeysOf(w.Context(), d.currentListing(span, after))
+		leased, err := d.listLeased(w.Context(), d.currentListing(span, after))
 		if err != nil {
 			return false
 		}
@@ -243,19 +245,21 @@ func (d *db) unchangedBetween(w *watcher, after, until int64) bool {
 	return err == nil && resp.Succeeded && !slices.ContainsFunc(resp.Responses, hasKeys)
 }
 
-// findChange reads a key that was put after the one revision, as of the other.
+// findChange returns a read of at most one key that was last put in the revisions from after+1 to until. It
+// reads at revision until.
 func findChange(s keyRange, after, until int64) clientv3.Op {
 	return clientv3.OpGet(s.begin, clientv3.WithRange(s.end), clientv3.WithRev(until), clientv3.WithMinModRev(after+1),
 		clientv3.WithLimit(1), clientv3.WithKeysOnly())
 }
 
-// hasKeys reports whether the answer has keys. It does not look at the count, which is that of the whole
-// range.
+// hasKeys reports whether the answer has keys. It does not use the answer's count, which also includes keys
+// that the read has filtered out.
 func hasKeys(r *pb.ResponseOp) bool { return len(r.GetResponseRange().Kvs) > 0 }
 
-// watchCreated requests a progress report from etcd, since there may be no change to deliver.
+// watchCreated requests a progress report from etcd, since there may be no changes to deliver.
 func (r *replay) watchCreated(id, revision int64) { r.stream.requestProgress() }
 
+// commitComplete delivers a commit to the watcher, unless it is outside the replay.
 func (r *replay) commitComplete(g commitEvents) {
 	if r.finished || g.revision <= r.position || g.revision > r.until {
 		return
@@ -264,8 +268,8 @@ func (r *replay) commitComplete(g commitEvents) {
 	r.position = g.revision
 }
 
-// progressReached notes that all changes up to the revision have come. At the replay's end it finishes the
-// replay.
+// progressReached records that all changes up to the revision were delivered. Once r.until is reached, it
+// finishes the replay.
 func (r *replay) progressReached(revision int64) {
 	if r.finished {
 		return

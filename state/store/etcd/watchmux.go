@@ -12,20 +12,20 @@ import (
 	"bijou/state/store/handle"
 )
 
-// watchMux shares one watch stream among all watchers of a handle. It has one of etcd's watches for
-// each span that any of them has, from the time that the first came. What happened before, and
-// what a watcher misses that does not keep up, it gets by a replay.
+// watchMux shares one watch stream among all watchers of a handle. The stream has one of etcd's watches for
+// each span of the watchers. This watch begins with the first watcher of the span. A watcher gets earlier
+// changes, and changes that it has missed, by a replay.
 type watchMux struct {
 	d *db
 
 	mu         sync.Mutex
 	stream     *watchStream // nil before the first watcher
-	epoch      int          // of the stream
-	epochEnded bool         // what the stream still delivers is passed over; the next one begins anew
+	epoch      int          // the stream's epoch
+	epochEnded bool         // whether this stream is ignored, and the next begins at the newest revision
 	stopStream func()
-	position   int64 // every commit up to here was handed out; 0: none was yet
-	lastID     int64 // of a watch
-	markerID   int64 // of the watch of the store's marker
+	position   int64 // the last revision that was delivered; 0 before the first
+	lastID     int64 // the last id that was given to a watch
+	markerID   int64 // the id of the watch of the store's marker
 	bySpan     map[handle.Span]*spanWatch
 	byID       map[int64]*spanWatch
 	index      handle.WatcherIndex[*watcher]
@@ -36,7 +36,7 @@ type spanWatch struct {
 	id       int64
 	span     handle.Span
 	created  bool
-	position int64 // it delivers what was committed after
+	position int64 // the revision after which the watch delivers changes
 }
 
 // run keeps a stream of watches open until the store is closed.
@@ -63,8 +63,9 @@ func (m *watchMux) run() {
 	}
 }
 
-// startStream starts a stream from where the former one ended. It does not start right after that, since
-// etcd reports no progress of a watch that begins in the future. In a different epoch it begins anew.
+// startStream starts a stream at the position of the previous one. It does not start one revision later,
+// since etcd does not report the progress of a watch that begins in the future. In a new epoch the stream
+// begins at the newest revision.
 func (m *watchMux) startStream(stop func()) (stream *watchStream, position int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,7 +93,7 @@ func (m *watchMux) watchMarker(start int64) {
 	m.stream.addWatch(m.markerID, keyRange{begin: m.d.keys.markerKey()}, start)
 }
 
-// hasAdvanced reports whether changes were delivered since the position before.
+// hasAdvanced reports whether changes were delivered since the given position.
 func (m *watchMux) hasAdvanced(before int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,7 +106,8 @@ func (m *watchMux) addWatcher(w *watcher) {
 	defer m.mu.Unlock()
 
 	if w.Context().Err() != nil {
-		return // it was closed beside its Next, and is removed already
+		// The watcher was closed during its Next, and has already been removed.
+		return
 	}
 	if w.isOutdated() {
 		w.fail(store.ErrHistoryLost)
@@ -113,7 +115,8 @@ func (m *watchMux) addWatcher(w *watcher) {
 	}
 
 	if m.stream == nil {
-		m.stream = newWatchStream(m.d, m) // startStream replaces it
+		// startStream replaces this stream, and adds its watches to the new one.
+		m.stream = newWatchStream(m.d, m)
 		m.d.Go(m.run)
 	}
 
@@ -130,8 +133,8 @@ func (m *watchMux) addWatcher(w *watcher) {
 	m.goLiveIfCreated(w)
 }
 
-// goLiveIfCreated makes the watcher live from the first position from which all of its spans' watches
-// deliver. The caller holds the lock.
+// goLiveIfCreated makes the watcher live once etcd has created the watches of all its spans. The caller holds
+// m.mu.
 func (m *watchMux) goLiveIfCreated(w *watcher) {
 	from := m.position
 	for _, span := range w.Spans {
@@ -159,9 +162,9 @@ func (m *watchMux) removeLocked(w *watcher) {
 	}
 }
 
-// watchCreated notes that etcd has created a watch. The marker's watch is the first one on a stream. The
-// stream can lead to a cluster that is an older copy of the previous one, which only a linearizable read
-// detects; so watchCreated starts one.
+// watchCreated records that etcd has created a watch. The first watch of a stream is that of the marker. At
+// that time it starts a linearizable read, since only such a read notices that the stream leads to an older
+// copy of the cluster.
 func (m *watchMux) watchCreated(id, revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,7 +173,8 @@ func (m *watchMux) watchCreated(id, revision int64) {
 	}
 
 	if id == m.markerID {
-		m.d.Go(func() { _ = m.d.probeRevision(m.d.Context()) }) // it fails only if the handle is closed
+		// probeRevision fails only if the handle is closed or the store is gone.
+		m.d.Go(func() { _ = m.d.probeRevision(m.d.Context()) })
 	}
 	if m.position == 0 {
 		m.position = revision
@@ -192,7 +196,8 @@ func (m *watchMux) commitComplete(c commitEvents) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.epochEnded || c.revision <= m.position {
-		return // delivered already by the stream before
+		// The previous stream has delivered this commit.
+		return
 	}
 
 	m.d.history.recordRevision(m.epoch, c.revision)
@@ -224,7 +229,7 @@ func (d *db) toBatch(c commitEvents) store.Batch {
 	return b
 }
 
-// progressReached notes that all changes up to the revision have come.
+// progressReached records that all changes up to the revision were delivered.
 func (m *watchMux) progressReached(revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -247,7 +252,8 @@ func (m *watchMux) watchCompacted(id, kept int64) {
 	m.position = max(m.position, kept)
 	if id == m.markerID {
 		m.stream.cancelWatch(id)
-		m.watchMarker(0) // the watchers' fresh snapshots show whether the store is gone
+		// If the marker was deleted in the meantime, the watchers' new snapshots detect that.
+		m.watchMarker(0)
 		return
 	}
 
@@ -259,6 +265,7 @@ func (m *watchMux) watchCompacted(id, kept int64) {
 	}
 }
 
+// failAllLocked ends all watchers with the error. The caller holds m.mu.
 func (m *watchMux) failAllLocked(err error) {
 	for _, watchers := range m.index {
 		for w := range watchers {

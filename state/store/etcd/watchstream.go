@@ -24,24 +24,23 @@ type commitEvents struct {
 
 // streamListener is called on the stream's goroutine.
 type streamListener interface {
-	// watchCreated: the watch delivers all commits after the revision.
+	// watchCreated is called when etcd has created a watch. The watch delivers all commits after the revision.
 	watchCreated(id, revision int64)
-	// commitComplete: one commit, whole, later than those before.
+	// commitComplete is called with all events of one commit. Commits come in order.
 	commitComplete(c commitEvents)
-	// progressReached: all commits up to the revision were delivered for the watches there are.
+	// progressReached is called when all commits up to the revision were delivered for all current watches.
 	progressReached(revision int64)
-	// watchCompacted: what the watch was to deliver is kept only since the revision.
-	// The watch has ended, but its id is not free until it is cancelled.
+	// watchCompacted is called when a watch has ended because etcd no longer has the history before the
+	// revision in kept. The watch's id is not free until the watch is cancelled.
 	watchCompacted(id, kept int64)
 }
 
-// watchStream is one gRPC stream with many of etcd's watches. Etcd sends a commit's events
-// apart for each watch, and in no order of watches; only its progress over all of them
-// shows that a commit is whole. So the stream requests progress after each event, and
-// collects what comes meanwhile.
+// watchStream is one gRPC stream with many of etcd's watches. etcd sends the events of a commit separately
+// for each watch, and the watches in any order. Only a progress report for all watches shows that a commit is
+// complete. So the stream requests progress after each event, and collects events until the report.
 //
-// It does not use clientv3's watcher, which has a goroutine for each watch and repeats
-// each progress notification to all of them.
+// It does not use the watcher of clientv3, which has a goroutine for each watch, and sends each progress
+// report to all of them.
 type watchStream struct {
 	d        *db
 	listener streamListener
@@ -49,17 +48,21 @@ type watchStream struct {
 	mu            sync.Mutex
 	sendQueue     []*pb.WatchRequest
 	creating      map[int64]int64 // the start revisions of watches that are not created yet, by id
-	progressRetry time.Duration   // progress was requested, and is again after this time; 0: it was not
+	progressRetry time.Duration   // when to repeat the request for progress; 0 if no request is open
 	lastReceived  time.Time
 	wake          chan struct{}          // buffered: one wake-up is enough
-	pending       map[int64]commitEvents // by revision; the receiving goroutine's
+	pending       map[int64]commitEvents // by revision; only the receiving goroutine uses it
 }
 
 const (
-	minProgressRetry = 10 * time.Millisecond // doubled each time: etcd does not answer while a watch catches up
+	// minProgressRetry is the time before the request for progress is repeated. etcd does not answer the request
+	// while a watch catches up. The time doubles up to maxProgressRetry.
+	minProgressRetry = 10 * time.Millisecond
 	maxProgressRetry = 40 * time.Millisecond
-	progressInterval = 3 * time.Second      // of requests while nothing is received
-	silenceTimeout   = 3 * progressInterval // a stream that receives nothing for so long is given up
+	// progressInterval is how often progress is requested while nothing is received.
+	progressInterval = 3 * time.Second
+	// silenceTimeout is the time after which a stream that receives nothing ends.
+	silenceTimeout = 3 * progressInterval
 )
 
 func newWatchStream(d *db, l streamListener) *watchStream {
@@ -72,7 +75,7 @@ func newWatchStream(d *db, l streamListener) *watchStream {
 	}
 }
 
-// addWatch watches a range from the revision start on; 0 is from now on.
+// addWatch watches a range from revision start on. If start is 0, it watches from the current revision on.
 func (s *watchStream) addWatch(id int64, keys keyRange, start int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,13 +89,15 @@ func (s *watchStream) addWatch(id int64, keys keyRange, start int64) {
 	}}})
 }
 
-// cancelWatch ends a watch, of which events may still come.
+// cancelWatch ends a watch. Some of its events may still arrive.
 func (s *watchStream) cancelWatch(id int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.enqueue(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: id}}})
+	request := &pb.WatchCancelRequest{WatchId: id}
+	s.enqueue(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: request}})
 }
 
+// requestProgress requests a progress report, unless a request is open.
 func (s *watchStream) requestProgress() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,10 +119,11 @@ func (s *watchStream) enqueue(r *pb.WatchRequest) {
 	}
 }
 
-// run blocks until the stream breaks or ctx ends. A stream is run once.
+// run blocks until the stream breaks or ctx ends. It must be called once.
 func (s *watchStream) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	var sender sync.WaitGroup
+	// Deferred calls run last first: the sender ends only with ctx.
 	defer sender.Wait()
 	defer cancel()
 
@@ -153,8 +159,8 @@ func (s *watchStream) touchReceived() {
 	s.lastReceived = time.Now()
 }
 
-// sendLoop sends the queue, and progress requests on its own account: repeated where there
-// was no answer, and when nothing was received for long.
+// sendLoop sends the queued requests. It also repeats a request for progress that was not answered, and requests
+// progress if nothing was received for progressInterval.
 func (s *watchStream) sendLoop(ctx context.Context, stream pb.Watch_WatchClient) {
 	for {
 		out, wait, ok := s.nextRequests()
@@ -177,8 +183,8 @@ func (s *watchStream) sendLoop(ctx context.Context, stream pb.Watch_WatchClient)
 	}
 }
 
-// nextRequests returns the requests to send now, and the time until the next look. ok is false if the
-// stream has been silent for too long.
+// nextRequests returns the requests to send now, and the time until the next call. It returns ok false if
+// nothing was received for silenceTimeout.
 func (s *watchStream) nextRequests() (out []*pb.WatchRequest, wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +231,8 @@ func (s *watchStream) dispatchResponse(resp *pb.WatchResponse) error {
 	return nil
 }
 
-// confirmCreated tells the listener that etcd has created a watch, and from which revision it delivers.
+// confirmCreated reports to the listener that etcd has created a watch, and after which revision the watch
+// delivers changes.
 func (s *watchStream) confirmCreated(resp *pb.WatchResponse) {
 	s.mu.Lock()
 	from := s.creating[resp.WatchId] - 1
@@ -235,7 +242,8 @@ func (s *watchStream) confirmCreated(resp *pb.WatchResponse) {
 
 	delete(s.creating, resp.WatchId)
 	if len(s.creating) == 0 && s.progressRetry > 0 {
-		s.enqueue(newProgressRequest()) // an answer that came meanwhile was ignored
+		// releaseCommits has ignored the progress reports until now.
+		s.enqueue(newProgressRequest())
 	}
 	s.mu.Unlock()
 	s.listener.watchCreated(resp.WatchId, from)
@@ -250,8 +258,8 @@ func (s *watchStream) collectEvent(e *mvccpb.Event) {
 	c.events[string(e.Kv.Key)] = e
 }
 
-// releaseCommits passes on the commits up to the revision, since etcd has sent all of their events. It
-// waits while a watch is being created, whose events can come later.
+// releaseCommits passes the commits up to the revision to the listener, since etcd has sent all of their
+// events. It does nothing while a watch is being created, since events from that watch may come later.
 func (s *watchStream) releaseCommits(revision int64) {
 	s.mu.Lock()
 	early := len(s.creating) > 0

@@ -1,8 +1,7 @@
-// Package handle is the base of a store's handle in one process, whichever store it is: its life,
-// which ends with Close or with the store, the leases that it keeps alive, and the index of its
-// watchers.
+// Package handle is the base of each store's handle in one process. It ends the handle's goroutines on Close
+// or when the store is gone, keeps leases alive, and finds the watchers of a key.
 //
-// It is not a store, and knows neither keys nor tables.
+// It is not a store, and does not read or write keys.
 package handle
 
 import (
@@ -13,8 +12,8 @@ import (
 	"bijou/state/store"
 )
 
-// Opener is the base of one handle of a store, which embeds it. Its methods may be called
-// from several goroutines.
+// Opener is the base of one handle for a store. The handle embeds it. Its methods may be called from several
+// goroutines.
 type Opener struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -25,19 +24,19 @@ type Opener struct {
 	closeOnce sync.Once
 	tasks     sync.WaitGroup
 
-	mu      sync.Mutex // so that no task begins after the end, and no lease after closing
+	mu      sync.Mutex // ensures that no task starts after the end, and no lease after closing
 	closing bool
 	leases  map[*lease]bool
 }
 
-// New returns an open one.
+// New returns an open Opener.
 func New() *Opener {
 	o := &Opener{gone: make(chan struct{}), leases: map[*lease]bool{}}
 	o.ctx, o.cancel = context.WithCancel(context.Background())
 	return o
 }
 
-// Context returns a context that ends when the opener is closed, for its goroutines.
+// Context returns a context for the opener's goroutines, which ends when the opener is closed.
 func (o *Opener) Context() context.Context { return o.ctx }
 
 // Bound returns a context that ends with ctx, after the limit, or when the opener is closed, whichever
@@ -51,11 +50,11 @@ func (o *Opener) Bound(ctx context.Context, limit time.Duration) (context.Contex
 // Gone returns a channel that is closed when the store is gone.
 func (o *Opener) Gone() <-chan struct{} { return o.gone }
 
-// MarkGone marks the store as gone for ever, and returns ErrStoreGone.
+// MarkGone marks the store as gone. It returns the cause given in the first such call.
 func (o *Opener) MarkGone() error { return o.MarkGoneBecause(store.ErrStoreGone) }
 
-// MarkGoneBecause marks the store as gone for ever, for a cause that is an ErrStoreGone. It
-// returns the cause that the first call gave.
+// MarkGoneBecause marks the store as gone, which cannot be undone. cause must be an ErrStoreGone. It returns
+// the cause given in the first call.
 func (o *Opener) MarkGoneBecause(cause error) error {
 	o.goneOnce.Do(func() {
 		o.goneCause = cause
@@ -79,8 +78,8 @@ func (o *Opener) CheckUsable(ctx context.Context) error {
 	}
 }
 
-// Go starts a goroutine that Close waits for, unless the opener is closed. It must end
-// when the opener is closed.
+// Go runs f in a goroutine that Close waits for, unless the opener is closed. f must return when the opener
+// is closed.
 func (o *Opener) Go(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,15 +88,16 @@ func (o *Opener) Go(f func()) {
 	}
 }
 
-// Close revokes the leases, ends the opener, waits for its goroutines, and calls free. It
-// does so once: another call only waits for the first.
+// Close revokes the leases, ends the opener, waits for its goroutines, and calls free. A second call only
+// waits for the first.
 func (o *Opener) Close(free func()) {
 	o.closeOnce.Do(func() {
 		ctx, cancel := context.WithTimeout(o.ctx, revokeTimeout)
 		defer cancel()
 
 		for _, revoke := range o.AbandonLeases() {
-			_ = revoke(ctx) // or it expires
+			// If this fails, the lease expires.
+			_ = revoke(ctx)
 		}
 		o.mu.Lock()
 		o.cancel()
@@ -107,18 +107,19 @@ func (o *Opener) Close(free func()) {
 	})
 }
 
-// revokeTimeout is how long Close tries to revoke the leases. What it cannot revoke expires.
+// revokeTimeout is how long Close tries to revoke the leases. A lease that it cannot revoke in that time
+// expires by itself.
 const revokeTimeout = 5 * time.Second
 
-// GrantedLease is a lease that the store has granted, and how the store refreshes and revokes it.
+// GrantedLease is a lease that the store has granted, with the functions that refresh and revoke it.
 type GrantedLease struct {
 	ID          store.LeaseID
 	TTL         time.Duration
-	RequestedAt time.Time // before the store granted it
+	RequestedAt time.Time // the time before the request for the lease
 
-	// Refresh asks the store once, within ctx, which ends with the TTL at the
-	// latest. lives is false if the lease was lost.
+	// Refresh sends one request to the store. ctx ends when the lease would expire, or earlier. lives is
+	// false if the lease was lost.
 	Refresh func(ctx context.Context) (lives bool, err error)
-	// Revoke ends the lease and deletes its keys. It is no error if it was lost.
+	// Revoke ends the lease and deletes its keys. It returns no error if the lease was lost.
 	Revoke func(ctx context.Context) error
 }

@@ -44,9 +44,9 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// fake is the store's side of a lease, with a bubble's clock.
+// fake acts as the store for a lease, with the clock of a bubble.
 type fake struct {
-	answer    func(n int64) (lives bool, err error) // to the n-th refresh
+	answer    func(n int64) (lives bool, err error) // returns the answer to the n-th refresh
 	refreshed atomic.Int64
 	revoked   atomic.Int64
 }
@@ -63,12 +63,12 @@ func (f *fake) term() handle.GrantedLease {
 
 var errAway = errors.New("nobody answers")
 
-// TestKeep checks that a lease lives for two TTLs, or ends when it must.
+// TestKeep checks whether a lease lives for two TTLs, and otherwise when it ends.
 func TestKeep(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		answer func(n int64) (bool, error)
-		done   time.Duration // 0 if it lives on
+		done   time.Duration // 0 if the lease does not end
 		asked  int64
 	}{
 		{"refreshed", func(int64) (bool, error) { return true, nil }, 0, 5},
@@ -124,7 +124,8 @@ func TestEnds(t *testing.T) {
 	is(t, o.CheckUsable(ctx), context.Canceled)
 	is(t, o.MarkGone(), store.ErrStoreGone)
 	is(t, o.CheckUsable(ctx), store.ErrStoreGone)
-	<-kept.Done() // there is nothing to refresh
+	// The store is gone, so the lease ends.
+	<-kept.Done()
 	for range 2 {
 		o.Close(func() { <-running; dropped++ })
 	}

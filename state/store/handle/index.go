@@ -20,7 +20,7 @@ func (s Span) Has(key string) bool {
 	return key == s.Text || s.Prefix && strings.HasPrefix(key, s.Text)
 }
 
-// Spans returns those spans of a scope that no other of them covers, sorted.
+// Spans returns the spans of a scope in order, without spans that another span covers.
 func Spans(scope store.Scope) (spans []Span) {
 	for _, p := range slices.Sorted(slices.Values(scope.Prefixes)) {
 		if len(spans) == 0 || !spans[len(spans)-1].Has(p) {
@@ -38,11 +38,10 @@ func Spans(scope store.Scope) (spans []Span) {
 	return spans
 }
 
-// WatcherIndex finds the watchers that a commit concerns, by their spans. It has no
-// lock of its own.
+// WatcherIndex finds the watchers of the keys in a commit by their spans. Its callers must lock it.
 type WatcherIndex[W comparable] map[Span]map[W]bool
 
-// Add adds a watcher, with spans of which none covers another.
+// Add adds a watcher. None of its spans may cover another.
 func (x WatcherIndex[W]) Add(w W, spans []Span) {
 	for _, s := range spans {
 		if x[s] == nil {
@@ -52,7 +51,7 @@ func (x WatcherIndex[W]) Add(w W, spans []Span) {
 	}
 }
 
-// Remove removes a watcher, and returns the spans of which it was the last. It is idempotent.
+// Remove removes a watcher, and returns the spans that no longer have a watcher. It is idempotent.
 func (x WatcherIndex[W]) Remove(w W, spans []Span) (idle []Span) {
 	for _, s := range spans {
 		if !x[s][w] {
@@ -69,8 +68,8 @@ func (x WatcherIndex[W]) Remove(w W, spans []Span) (idle []Span) {
 	return idle
 }
 
-// SplitBatch returns for each watcher the events that concern it. It costs a look-up for
-// each byte of a key, however many watchers there are.
+// SplitBatch returns the events for each watcher. It needs one lookup for each byte of a key, independent of
+// the number of watchers.
 func (x WatcherIndex[W]) SplitBatch(b store.Batch) map[W]store.Batch {
 	parts := map[W]store.Batch{}
 	hand := func(e store.Event, s Span) {
@@ -89,8 +88,8 @@ func (x WatcherIndex[W]) SplitBatch(b store.Batch) map[W]store.Batch {
 	return parts
 }
 
-// Watch is the base of a watcher, which embeds it: its spans, its end, and how its Next
-// is woken.
+// Watch is the base of a watcher. The watcher embeds it. It holds the watcher's spans, and wakes or ends the
+// watcher's Next.
 type Watch struct {
 	Spans []Span // none covers another
 
@@ -100,18 +99,18 @@ type Watch struct {
 	wake   chan struct{} // buffered: one wake-up is enough
 }
 
-// NewWatch returns a watch that ends with the opener at the latest.
+// NewWatch returns a watch, which ends on Cancel or when the opener is closed.
 func (o *Opener) NewWatch(scope store.Scope) *Watch {
 	w := &Watch{Spans: Spans(scope), opener: o, wake: make(chan struct{}, 1)}
 	w.ctx, w.cancel = context.WithCancel(o.ctx)
 	return w
 }
 
-// Context returns a context that ends with the watch, for its goroutines.
+// Context returns a context for the watch's goroutines, which ends with the watch.
 func (w *Watch) Context() context.Context { return w.ctx }
 
-// CheckUsable returns ErrClosed if the watch was ended, by itself or with its opener;
-// ErrStoreGone; or the error of the call's context.
+// CheckUsable returns ErrClosed if the watch or its opener has ended, ErrStoreGone if the store is gone, or
+// ctx's error.
 func (w *Watch) CheckUsable(ctx context.Context) error {
 	if w.ctx.Err() != nil {
 		return store.ErrClosed
@@ -129,7 +128,7 @@ func (w *Watch) Wait(ctx context.Context) {
 	}
 }
 
-// Wake makes Wait return. If nobody waits now, the next Wait returns at once.
+// Wake makes Wait return. If no goroutine is waiting, the next Wait returns immediately.
 func (w *Watch) Wake() {
 	select {
 	case w.wake <- struct{}{}:

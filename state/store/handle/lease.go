@@ -8,7 +8,7 @@ import (
 	"bijou/state/store"
 )
 
-// lease is refreshed by a goroutine of its own three times in a TTL.
+// lease is a lease that a goroutine refreshes three times during its TTL.
 type lease struct {
 	GrantedLease
 	o    *Opener
@@ -18,8 +18,8 @@ type lease struct {
 	stop chan struct{}
 }
 
-// KeepLease keeps the lease alive until it is closed or lost. It returns ErrClosed if the
-// opener is being closed; then the lease expires unused.
+// KeepLease keeps the lease alive until it is closed or lost. It returns ErrClosed if the opener is being
+// closed. The lease then expires.
 func (o *Opener) KeepLease(t GrantedLease) (store.Lease, error) {
 	l := &lease{GrantedLease: t, o: o, done: make(chan struct{}), stop: make(chan struct{})}
 	o.mu.Lock()
@@ -40,8 +40,8 @@ func (o *Opener) KeepLease(t GrantedLease) (store.Lease, error) {
 	return l, nil
 }
 
-// AbandonLeases stops refreshing the leases, which then expire, as the end of the process
-// would, and returns how to revoke each. There are no new ones after it.
+// AbandonLeases stops refreshing the leases, so that they expire as if the process had exited. It returns
+// functions that revoke them. After that, KeepLease accepts no more leases.
 func (o *Opener) AbandonLeases() (revoke []func(ctx context.Context) error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -55,7 +55,7 @@ func (o *Opener) AbandonLeases() (revoke []func(ctx context.Context) error) {
 	return revoke
 }
 
-// LoseLeases ends all present leases as if they were lost, so that their holders need new ones.
+// LoseLeases ends all current leases as if they were lost, so that their holders need new leases.
 func (o *Opener) LoseLeases() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -71,7 +71,8 @@ func (l *lease) stopRefresh()          { l.once.Do(func() { close(l.stop) }) }
 func (l *lease) Close(ctx context.Context) error {
 	l.stopRefresh()
 	if l.o.ctx.Err() != nil {
-		return nil // the opener has revoked it
+		// The opener has revoked the lease.
+		return nil
 	}
 
 	err := l.Revoke(ctx)
@@ -79,7 +80,7 @@ func (l *lease) Close(ctx context.Context) error {
 		return err
 	}
 
-	// The store answers, so that refreshLoop ends, too.
+	// The store answers, so refreshLoop ends soon.
 	select {
 	case <-l.done:
 	case <-ctx.Done():
@@ -88,8 +89,8 @@ func (l *lease) Close(ctx context.Context) error {
 	return nil
 }
 
-// refreshLoop ends when the lease is closed, is lost, or has not been refreshed for its TTL. The
-// time counts from before each refresh, so that Done is closed before others may expire the lease.
+// refreshLoop refreshes the lease until it is closed or lost, or has not been refreshed for its TTL. The TTL
+// counts from before each refresh, so that Done is closed before another process can end the lease.
 func (l *lease) refreshLoop() {
 	refreshed := l.RequestedAt
 	next := l.TTL / 3
@@ -97,15 +98,17 @@ func (l *lease) refreshLoop() {
 	for l.sleepUnlessStopped(next) {
 		now := time.Now()
 		lives, err := l.refreshOnce(refreshed.Add(l.TTL))
-		if err == nil && !lives {
+		switch {
+		case err != nil:
+			// The store may answer again soon.
+			next = l.TTL / 20
+		case !lives:
 			return
-		}
-
-		next = l.TTL / 20 // the store may answer soon
-		if err == nil {
+		default:
 			refreshed = now
 			next = l.TTL / 3
 		}
+
 		left := l.TTL - time.Since(refreshed)
 		if left <= 0 {
 			return
@@ -114,7 +117,7 @@ func (l *lease) refreshLoop() {
 	}
 }
 
-// sleepUnlessStopped reports whether the lease is still wanted.
+// sleepUnlessStopped sleeps for d. It returns false early if the lease is stopped or the store is gone.
 func (l *lease) sleepUnlessStopped(d time.Duration) bool {
 	select {
 	case <-time.After(d):

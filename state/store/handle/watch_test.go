@@ -11,7 +11,7 @@ import (
 	"bijou/state/store/handle"
 )
 
-// TestWatch checks that each event that can end a wait does, and nothing else.
+// TestWatch checks that each event that may end a wait ends it, and that nothing else does.
 func TestWatch(t *testing.T) {
 	for _, c := range []struct {
 		name string

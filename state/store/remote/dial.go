@@ -22,23 +22,29 @@ import (
 )
 
 const (
-	// callTimeout bounds a call with its repetitions, while the gateway does not answer.
+	// callTimeout limits a call and its repetitions, while the gateway does not answer.
 	callTimeout = 30 * time.Second
 	maxBackoff  = time.Second // between attempts
 	maxResponse = 8 << 20
 )
 
-// dial returns a connection to the gateway's socket, and does not wait for the gateway. gRPC dials again
-// every other second at least, so that agents are back soon after a long outage. A gateway that hangs is
-// noticed by its silence.
+// dial returns a connection to the gateway's socket, without waiting for the gateway. gRPC dials again at
+// least every two seconds, so that agents reconnect soon after a long outage. Keep-alives detect a gateway
+// that hangs.
 func dial(socket string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///localhost",
-		grpc.WithTransportCredentials(insecure.NewCredentials()), // it is a socket of this host
+		// The socket is on this host, so TLS is not necessary.
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return dialSocket(ctx, socket)
 		}),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.3, MaxDelay: 2 * time.Second},
+			Backoff: backoff.Config{
+				BaseDelay:  100 * time.Millisecond,
+				Multiplier: 1.6,
+				Jitter:     0.3,
+				MaxDelay:   2 * time.Second,
+			},
 			MinConnectTimeout: 3 * time.Second,
 		}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
@@ -55,8 +61,8 @@ func dialSocket(ctx context.Context, socket string) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// retry calls f, which must be repeatable, until the gateway answers. The store is gone for ever once
-// two answers are of an older copy: after the first one f is called again.
+// retry calls f until the gateway answers. f must be repeatable. If an answer comes from an older copy of the
+// store, retry calls f again. After a second such answer, it marks the store as gone.
 func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
@@ -71,7 +77,7 @@ func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error
 			return d.goneAs(err)
 		case errors.Is(err, errOlder):
 			older = true
-			slog.Warn("the gateway is asked again", "socket", d.socket, "reason", err)
+			slog.Warn("connecting to the gateway again", "socket", d.socket, "reason", err)
 		case !isTransient(err):
 			return d.storeError(ctx, err)
 		}
@@ -86,8 +92,8 @@ func waitBackoff(ctx context.Context, failures int) error {
 	return retries.Sleep(ctx, retries.Delay(failures, 20*time.Millisecond, maxBackoff))
 }
 
-// isTransient reports whether the same call may succeed a moment later. Of a commit it leaves open
-// what has happened.
+// isTransient reports whether the same call may succeed a moment later. A commit that failed with such an
+// error may have been written.
 func isTransient(err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
@@ -96,7 +102,7 @@ func isTransient(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// storeError returns the store's own error for one of a call.
+// storeError translates the error of a call into an error of package store.
 func (d *db) storeError(ctx context.Context, err error) error {
 	if closed := d.CheckUsable(context.Background()); closed != nil {
 		return closed

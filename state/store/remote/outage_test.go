@@ -31,8 +31,8 @@ import (
 // behind the gateway and its socket.
 const childRole = "BIJOU_REMOTE_TEST_GATEWAY"
 
-// TestMain runs four times as many tests in parallel as there are CPUs, unless the command line says
-// otherwise, because tests of leases mostly wait.
+// TestMain runs four times as many tests in parallel as there are CPUs, unless the command line sets a
+// different number, because tests of leases spend most of their time waiting.
 func TestMain(m *testing.M) {
 	if os.Getenv(childRole) != "" {
 		if err := serve(os.Args[len(os.Args)-2], os.Args[len(os.Args)-1]); err != nil {
@@ -112,11 +112,11 @@ func newProcess(t testing.TB) *process {
 	return p
 }
 
-// waitFault lets a fault last. Tests do not use it to wait for an event.
+// waitFault waits while a fault lasts. Tests do not use it to wait for an event.
 func waitFault(d time.Duration) { <-time.After(d) }
 
-// TestOutages makes watchers follow writers while something happens to the gateway. No event can be
-// lost, doubled or out of order, and refreshed leases must survive.
+// TestOutages lets watchers follow writers while the gateway has a fault. No event may be lost, duplicated or
+// out of order, and refreshed leases must survive.
 func TestOutages(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -176,8 +176,8 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-// checkWatchersDuring writes before, during and after the strike, and compares what watchers get with
-// the file's own events.
+// checkWatchersDuring writes before, during and after the strike, and compares the events that watchers get
+// with the events of the file.
 func checkWatchersDuring(t *testing.T, p *process, both []store.Store, strike func()) {
 	const writers = 4
 	direct, err := sqlite.Open(t.Context(), p.file)
@@ -247,8 +247,8 @@ func untilEnd(t *testing.T, w store.Watcher) (all []store.Batch) {
 	}
 }
 
-// writeUntil counts the key up as its only writer, and returns the last number. After each commit with
-// an unknown result it reads the key.
+// writeUntil repeatedly increments the key as its only writer, and returns the last number. After each commit
+// with an unknown result it reads the key.
 func writeUntil(t *testing.T, s store.Store, key string, stop chan struct{}) (count int) {
 	for {
 		select {
@@ -276,7 +276,7 @@ func writeUntil(t *testing.T, s store.Store, key string, stop chan struct{}) (co
 		case err == nil:
 			count++
 		case errors.Is(err, store.ErrAway):
-		case errors.Is(err, store.ErrConflict): // an earlier one, with an unknown result, was late
+		case errors.Is(err, store.ErrConflict): // an earlier commit, with an unknown result, was carried out late
 		default:
 			t.Error(err)
 			return count
@@ -301,7 +301,8 @@ func readCount(ctx context.Context, s store.Store, key string) (count int, revis
 	}
 }
 
-// TestAway checks a missing socket, a socket that nobody serves, and one that nobody answers.
+// TestAway checks a missing socket, a socket that no process serves, and a socket that accepts connections
+// and never answers.
 func TestAway(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()

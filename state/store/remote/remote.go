@@ -1,12 +1,12 @@
-// Package remote is the store of a process that has none itself: a gateway (state/gateway) does for
-// it what it has a right to.
+// Package remote is the store for a process that uses another store through a gateway (package
+// state/gateway). The gateway allows only the operations to which the process has a right.
 //
-// It knows keys only, no identity: that is the socket. Of a gateway that is away nothing is lost but
-// time: reads are repeated, watchers go on where they were, and leases go on if the gateway is back
-// within their TTL. A snapshot that has begun ends with its gateway, by ErrHistoryLost.
+// The gateway identifies the process by the socket, so package remote does not know its identity. An outage
+// of the gateway only causes delays: reads are repeated, watchers continue where they were, and leases
+// continue if the gateway is back within their TTL. A snapshot that has already begun then returns
+// ErrHistoryLost.
 //
-// How it works, file by file: url, dial (the connection, errors and retries), snapshot, commit and
-// leases in this file, watcher.
+// dial.go has the connection, errors and retries. remote.go has commits and leases.
 package remote
 
 import (
@@ -30,14 +30,14 @@ type db struct {
 	conn   *grpc.ClientConn
 	client protocol.StoreClient
 
-	seen atomic.Int64 // the newest revision that the gateway has told of
+	seen atomic.Int64 // the newest revision that the gateway has reported
 }
 
-// openTimeout bounds Open beside its context.
+// openTimeout limits Open, in addition to its context.
 const openTimeout = 10 * time.Second
 
-// Open opens the store that a gateway serves. If none answers, it fails with ErrAway within ten
-// seconds, or at the context's deadline if that is sooner.
+// Open opens the store that a gateway serves. If no gateway answers, it returns ErrAway within ten seconds,
+// or at the context's deadline if that is sooner.
 //
 //	bijou+unix:///run/bijou/socket
 func Open(ctx context.Context, url string) (store.Store, error) {
@@ -74,8 +74,8 @@ func open(ctx context.Context, socket string) (*db, error) {
 	return d, nil
 }
 
-// Commit sends the transaction once. An error that is none of the gateway's leaves it open whether
-// it was written.
+// Commit sends the transaction once. After an error that does not come from the gateway, it is unknown
+// whether the transaction was written.
 func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return 0, err
@@ -98,19 +98,20 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 		return revision, nil
 	}
 
-	// It was written somewhere. Another look tells whether that is still the store.
+	// The transaction was written, but the gateway seems to serve an older copy of the store. A read finds
+	// out whether it does.
 	s := &snapshot{d: d}
 	defer s.Close()
 	_, err = s.Revision(ctx)
 	return revision, err
 }
 
-// errOlder is of an answer at an older revision than one that was known before the call. It is no
-// proof of anything yet: see retry.
-var errOlder = errors.New("it serves an older copy of the store")
+// errOlder is returned if an answer's revision is older than the newest revision that was known before the
+// call. One such answer does not prove that the store was replaced; see retry.
+var errOlder = errors.New("the gateway serves an older copy of the store")
 
-// observe records a revision that was told to a call. It returns an errOlder if the revision is below
-// the one that was known before the call.
+// observe records the revision of an answer. It returns an errOlder if the revision is below the one that was
+// known before the call.
 func (d *db) observe(before, revision int64) error {
 	if revision < before {
 		return fmt.Errorf("%w, at revision %d after %d", errOlder, revision, before)
@@ -120,12 +121,13 @@ func (d *db) observe(before, revision int64) error {
 	return nil
 }
 
-// goneAs marks the store as gone, because the gateway has told of an older copy more than once: what
-// this handle knows is not true of that.
+// goneAs marks the store as gone after the gateway has served an older copy twice. The data that this process
+// has read may not be in that copy.
 func (d *db) goneAs(older error) error {
 	return d.MarkGoneBecause(fmt.Errorf("%w: the gateway at %s: %w", store.ErrStoreGone, d.socket, older))
 }
 
+// raise records the revision if it is newer than the newest known one.
 func (d *db) raise(revision int64) {
 	for {
 		known := d.seen.Load()
@@ -152,7 +154,8 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 	}
 
 	id := store.LeaseID(granted.GetLease())
-	if time.Since(requested) > ttl/3 { // it would be as good as expired
+	// After a long wait the lease would soon expire.
+	if time.Since(requested) > ttl/3 {
 		requested = time.Now()
 		lives, err := d.refreshLease(ctx, id, callTimeout)
 		if err != nil {

@@ -31,8 +31,11 @@ func TestConformance(t *testing.T) {
 			worlds.Store(w.socket, w)
 			return openAt(t, w.socket)
 		},
-		Share:   func(t testing.TB, s store.Store) store.Store { return openAt(t, remote.Socket(s)) },
-		Compact: func(t testing.TB, s store.Store, revision int64) { of(s).compact(t, revision) },
+		Share: func(t testing.TB, s store.Store) store.Store { return openAt(t, remote.Socket(s)) },
+		Compact: func(t testing.TB, s store.Store, revision int64) {
+			of(s).compact(t, revision)
+			reconnect(t, s)
+		},
 		Expire: func(t testing.TB, s store.Store, id store.LeaseID) {
 			check(t, of(s).base.(store.LeaseGranter).RevokeLease(t.Context(), id))
 		},
@@ -44,7 +47,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// world is a gateway in front of an SQLite file, with a socket that can stall.
+// world is a gateway in front of an SQLite file, with a socket that a test can block.
 type world struct {
 	file, behind, socket string
 	stall                sync.RWMutex // held while the connection is blocked
@@ -80,7 +83,7 @@ func (w *world) end() {
 	w.base.Close()
 }
 
-// forward forwards connections from the socket, unless it must stall.
+// forward forwards connections from the socket, unless it is blocked.
 func (w *world) forward(t testing.TB) {
 	l, err := net.Listen("unix", w.socket)
 	check(t, err)
@@ -135,6 +138,17 @@ func (w *world) compact(t testing.TB, revision int64) {
 	check(t, err)
 	check(t, db.Close())
 	w.begin(t)
+}
+
+// reconnect waits until s has connected to the present gateway. Until then, a commit may fail with the old
+// connection. Reads are repeated, so a read that succeeds has used a new connection.
+func reconnect(t testing.TB, s store.Store) {
+	t.Helper()
+	snapshot, err := s.Snapshot(t.Context())
+	check(t, err)
+	defer snapshot.Close()
+	_, err = snapshot.Revision(t.Context())
+	check(t, err)
 }
 
 func openAt(t testing.TB, socket string) store.Store {

@@ -9,14 +9,14 @@ import (
 	"bijou/state/store/remote/protocol"
 )
 
-// SecretKeeper returns the gateway, which seals and opens for the process that it serves.
+// SecretKeeper returns a keeper that lets the gateway seal and open secrets.
 func (d *db) SecretKeeper() secret.Keeper { return keeper{d} }
 
 type keeper struct{ d *db }
 
 func (k keeper) Sealer(ctx context.Context) (secret.Sealer, error) { return sealer{ctx, k.d}, nil }
 
-// sealer is for one use, within its context.
+// sealer seals and opens secrets until its context ends.
 type sealer struct {
 	ctx context.Context
 	d   *db

@@ -2,8 +2,10 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -12,17 +14,18 @@ import (
 	"bijou/state/store/remote/protocol"
 )
 
-// snapshot is one call of Read, begun by its first read. It ends with the connection.
+// snapshot is one call of Read, which begins with the first read. It is lost if the connection breaks.
 type snapshot struct {
 	d *db
 
 	mu       sync.Mutex // one read at a time
 	closed   bool
-	revision int64 // 0: not fixed yet
-	lost     bool  // the call has ended since
+	revision int64 // 0 before the first read
+	lost     bool  // whether the call has broken after the first read
 	stream   grpc.BidiStreamingClient[protocol.ReadRequest, protocol.ReadResponse]
 	cancel   context.CancelFunc
-	fetched  map[string]store.KV // by Prefetch; Revision 0: the key is absent
+	fetched  map[string]store.KV   // the keys that Prefetch has read; the Revision of an absent key is 0
+	listed   map[string][]store.KV // the lists that Prefetch has read, by prefix
 }
 
 func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
@@ -53,39 +56,78 @@ func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) 
 	return read.found[0], true, nil
 }
 
-// maxPrefetched keys are read by one request.
+// maxPrefetched is how many keys are read with one request.
 const maxPrefetched = 256
 
-// Prefetch reads the keys by one request, or by a few. Of one that may not be read Get will tell.
-func (s *snapshot) Prefetch(ctx context.Context, keys ...string) error {
+// Prefetch reads the keys with one request, or with a few. The snapshot's first request also reads one list. Prefetch
+// ignores keys and lists that the process must not read, for which Get and List return an error.
+func (s *snapshot) Prefetch(ctx context.Context, next store.Scope) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+
+	keys := next.Keys
+	if s.revision == 0 && len(next.Prefixes) > 0 {
+		n := min(len(keys), maxPrefetched)
+		err := s.prefetchWithList(ctx, keys[:n], next.Prefixes[0])
+		if !errors.Is(err, store.ErrDenied) {
+			keys = keys[n:]
+		}
+		if err != nil && !errors.Is(err, store.ErrDenied) {
+			return err
+		}
+	}
 
 	for some := range slices.Chunk(keys, maxPrefetched) {
 		read, err := s.read(ctx, &protocol.ReadRequest{Keys: protocol.FromKeys(some)})
 		if err != nil {
 			return err
 		}
-
-		if s.fetched == nil {
-			s.fetched = map[string]store.KV{}
-		}
-		for _, key := range some {
-			if !slices.Contains(read.denied, key) {
-				s.fetched[key] = store.KV{Key: key}
-			}
-		}
-		for _, kv := range read.found {
-			s.fetched[kv.Key] = kv
-		}
+		s.keepFetched(some, read)
 	}
 
 	return nil
 }
 
+// prefetchWithList reads keys and a list with the snapshot's first request. If the process must not read the list, it
+// returns an ErrDenied, and the snapshot has not begun.
+func (s *snapshot) prefetchWithList(ctx context.Context, keys []string, prefix string) error {
+	read, err := s.read(ctx, &protocol.ReadRequest{Keys: protocol.FromKeys(keys), List: true, Prefix: []byte(prefix)})
+	if err != nil {
+		return err
+	}
+
+	// The answer has the keys that exist, and after them the list.
+	listed := slices.DeleteFunc(slices.Clone(read.found), func(kv store.KV) bool { return !strings.HasPrefix(kv.Key, prefix) })
+	slices.SortFunc(listed, func(a, b store.KV) int { return strings.Compare(a.Key, b.Key) })
+	listed = slices.CompactFunc(listed, func(a, b store.KV) bool { return a.Key == b.Key })
+	s.listed = map[string][]store.KV{prefix: listed}
+
+	s.keepFetched(keys, read)
+	return nil
+}
+
+// keepFetched keeps the values of the keys for Get.
+func (s *snapshot) keepFetched(keys []string, read answer) {
+	if s.fetched == nil {
+		s.fetched = map[string]store.KV{}
+	}
+	for _, key := range keys {
+		if !slices.Contains(read.denied, key) {
+			s.fetched[key] = store.KV{Key: key}
+		}
+	}
+	for _, kv := range read.found {
+		s.fetched[kv.Key] = kv
+	}
+}
+
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if kvs, ok := s.listed[prefix]; ok {
+		return slices.Clone(kvs), s.checkUsable(ctx)
+	}
+
 	read, err := s.read(ctx, &protocol.ReadRequest{List: true, Prefix: []byte(prefix)})
 	return read.found, err
 }
@@ -123,15 +165,15 @@ func (s *snapshot) checkUsable(ctx context.Context) error {
 	return s.d.CheckUsable(ctx)
 }
 
-// answer is all responses to one request.
+// answer holds all responses to one request.
 type answer struct {
 	found  []store.KV
 	denied []string
 }
 
-// read sends a request to the gateway. It repeats the request that fixes the snapshot's revision until the
-// gateway answers. If a later one is not answered, the snapshot is lost, since a restarted gateway does not
-// have the revision.
+// read sends a request to the gateway. It repeats the first request, which fixes the snapshot's revision,
+// until the gateway answers. If a later request fails, the snapshot is lost, since a restarted gateway does
+// not have the revision.
 func (s *snapshot) read(ctx context.Context, request *protocol.ReadRequest) (a answer, err error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return answer{}, err
@@ -162,7 +204,7 @@ func (s *snapshot) read(ctx context.Context, request *protocol.ReadRequest) (a a
 	return answer{}, s.d.storeError(ctx, err)
 }
 
-// ask sends a request and receives its answer, within ctx. After an error the call is over.
+// ask sends a request and receives its answer, until ctx ends. After an error it ends the stream.
 func (s *snapshot) ask(ctx context.Context, request *protocol.ReadRequest) (a answer, err error) {
 	defer func() {
 		if err != nil {
@@ -170,7 +212,7 @@ func (s *snapshot) ask(ctx context.Context, request *protocol.ReadRequest) (a an
 		}
 	}()
 
-	// The call outlives ctx, which is that of one read.
+	// ctx belongs to one read, but all reads of the snapshot use the stream.
 	before := s.d.seen.Load()
 	if s.cancel == nil {
 		var life context.Context
@@ -187,7 +229,8 @@ func (s *snapshot) ask(ctx context.Context, request *protocol.ReadRequest) (a an
 	return a, notAfter(ctx, stop, err)
 }
 
-// notAfter returns err, and for a success that came when ctx had ended the call already, why.
+// notAfter stops the function that would end the stream with ctx, and returns err. If that function has
+// already ended the stream, it returns an error even if err is nil.
 func notAfter(ctx context.Context, stop func() bool, err error) error {
 	if !stop() && err == nil {
 		return context.Cause(ctx)
@@ -198,7 +241,8 @@ func notAfter(ctx context.Context, stop func() bool, err error) error {
 // exchange sends a request on the snapshot's stream, and collects the parts of its answer.
 func (s *snapshot) exchange(before int64, request *protocol.ReadRequest) (a answer, err error) {
 	if err := s.stream.Send(request); err != nil {
-		_, err = s.stream.Recv() // which has the reason
+		// Recv returns the reason.
+		_, err = s.stream.Recv()
 		return a, err
 	}
 

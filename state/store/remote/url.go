@@ -8,7 +8,7 @@ import (
 
 const wantURL = "want bijou+unix:///SOCKET"
 
-// parseURL returns the socket's path. Gateways of other hosts will be bijou://HOST:PORT,HOST:PORT/.
+// parseURL returns the path of the gateway's socket.
 func parseURL(url string) (socket string, err error) {
 	socket, ok := strings.CutPrefix(url, "bijou+unix://")
 	if !ok || !filepath.IsAbs(socket) || filepath.Clean(socket) != socket {

@@ -11,26 +11,26 @@ import (
 	"bijou/state/store/remote/protocol"
 )
 
-// maxQueuedBatches wait for a watcher before the gateway has to.
+// maxQueuedBatches is how many batches can wait for Next before the watcher stops receiving.
 const maxQueuedBatches = 64
 
-// watcher is one call of Watch after the other, from where the one before has come to.
+// watcher is a series of calls of Watch. Each call continues where the previous one broke.
 type watcher struct {
 	*handle.Watch
 	d      *db
 	scope  store.Scope
 	nextMu sync.Mutex // one Next at a time
 
-	position int64 // everything up to here was queued; of the goroutine that follows only
+	position int64 // the last revision that was queued; only follow uses it
 
 	mu    sync.Mutex
 	queue []store.Batch
-	err   error         // what Next returns after the queue
-	room  chan struct{} // buffered: one signal is enough
+	err   error         // the error that Next returns once the queue is empty
+	room  chan struct{} // signalled when a batch was taken; buffered: one signal is enough
 }
 
-// Watch returns a watcher of the changes after a revision. Watch does not wait for the gateway. Next does,
-// however long the gateway is away.
+// Watch returns a watcher of the changes after a revision. It does not wait for the gateway. If the gateway
+// does not answer, Next waits until it does.
 func (d *db) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return nil, err
@@ -56,6 +56,8 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	}
 }
 
+// popBatch takes the first batch from the queue, and makes room for another one. If the queue is empty, it
+// returns ok false, and the watcher's error if the watch has ended.
 func (w *watcher) popBatch() (b store.Batch, ok bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,7 +76,7 @@ func (w *watcher) popBatch() (b store.Batch, ok bool, err error) {
 
 func (w *watcher) Close() { w.Cancel() }
 
-// follow calls the gateway again after each call that broke.
+// follow receives changes until the watcher ends. It calls the gateway again whenever a call breaks.
 func (w *watcher) follow() {
 	older := false
 	for n := 0; ; n++ {
@@ -114,7 +116,8 @@ func (w *watcher) followOnce() error {
 	ctx, cancel := context.WithCancel(w.Context())
 	defer cancel()
 
-	before := w.d.seen.Load()
+	// The watch's own position was known before the call, even if no other call has seen it.
+	before := max(w.d.seen.Load(), w.position)
 	stream, err := w.d.client.Watch(ctx, protocol.FromScope(w.position, w.scope))
 	if err != nil {
 		return err
@@ -136,7 +139,7 @@ func (w *watcher) followOnce() error {
 
 		b := response.Batch()
 		if b.Revision <= w.position {
-			return fmt.Errorf("the gateway sent revision %d after %d", b.Revision, w.position)
+			return fmt.Errorf("the gateway sent revision %d after revision %d", b.Revision, w.position)
 		}
 		if err := w.enqueue(b); err != nil {
 			return err
@@ -146,7 +149,7 @@ func (w *watcher) followOnce() error {
 	}
 }
 
-// enqueue queues a batch for Next. If the queue is full, it waits: the gateway then waits, too, and its store
+// enqueue queues a batch for Next. If the queue is full, it waits. The gateway then also waits, and its store
 // keeps the changes.
 func (w *watcher) enqueue(b store.Batch) error {
 	for {

@@ -10,7 +10,7 @@ import (
 	"bijou/state/store/sqlite"
 )
 
-// BenchmarkOpen measures a short process beside a running one: open, one read, close.
+// BenchmarkOpen measures the steps of a short process beside a running one: open, one read, close.
 func BenchmarkOpen(b *testing.B) {
 	path := newStorePath(b)
 	put(b, openWith(b, path, sqlite.Options{}), "a", "1")
@@ -89,8 +89,8 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// BenchmarkDelivery measures a round trip: a commit here, its delivery to another process, that
-// process's commit, and its delivery here. BenchmarkCommit measures the commits alone.
+// BenchmarkDelivery measures a round trip: a commit in this process, its delivery to another process, the
+// commit of the other process, and its delivery to this one. BenchmarkCommit measures only the commits.
 func BenchmarkDelivery(b *testing.B) {
 	path := newStorePath(b)
 	s := openWith(b, path, sqlite.Options{})
@@ -102,7 +102,7 @@ func BenchmarkDelivery(b *testing.B) {
 	}
 }
 
-// BenchmarkManyWatchers measures a commit for one of 500 live watchers, until that watcher gets it.
+// BenchmarkManyWatchers measures the time until one of 500 live watchers gets a commit.
 func BenchmarkManyWatchers(b *testing.B) {
 	s := openWith(b, newStorePath(b), sqlite.Options{})
 	got := make(chan bool)

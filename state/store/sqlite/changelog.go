@@ -7,8 +7,9 @@ import (
 	"bijou/state/store"
 )
 
-// prefixClause returns the SQL for keys that have the prefix, and its arguments. A prefix of 0xff
-// bytes only has no end. (An empty blob would be bound as NULL; the smallest key is one zero byte.)
+// prefixClause returns the SQL for keys that have the prefix, and its arguments. For an empty prefix the range
+// begins with the smallest key, one zero byte, since the driver binds an empty blob as NULL. For a prefix of only
+// 0xff bytes the range has no end.
 func prefixClause(prefix string) (clause string, args []any) {
 	first := []byte(prefix)
 	end := []byte(prefix)
@@ -27,31 +28,31 @@ func prefixClause(prefix string) (clause string, args []any) {
 	return "key >= ?", []any{first}
 }
 
-// logSegment is a part of the change log: whole commits, without gap.
+// logSegment is a part of the change log: whole commits, without gaps.
 type logSegment struct {
 	batches []store.Batch
-	end     int64 // the last revision it covers
-	more    bool  // the log went on after it when it was read
-	trimmed int64 // up to where the log was trimmed
+	end     int64 // the last revision that the segment covers
+	more    bool  // whether the log continued after the segment when it was read
+	trimmed int64 // the last revision that was trimmed from the log
 }
 
-// logSQL has at least one row, with NULLs if nothing is logged after the
-// revision. One statement, so that head and log are of one moment.
+// logSQL reads the head and the log after a revision. It is one statement, so that both come from the same
+// moment. It returns at least one row, with NULLs if the log has nothing after the revision.
 const logSQL = `SELECT h.revision, h.trimmed, l.rev, l.key, l.deleted
 	FROM head h LEFT JOIN log l ON l.rev > ? WHERE h.id = 1 ORDER BY l.rev, l.key`
 
-// maxReadCommits bounds one read of the log.
+// maxReadCommits is the largest number of commits that one read of the log returns.
 const maxReadCommits = 256
 
-// readLog reads the commits after the revision, of the keys that are wanted.
+// readLog reads the commits after the revision. Their batches have only the wanted keys.
 func (d *db) readLog(ctx context.Context, after int64, wanted func(key string) bool) (s logSegment, err error) {
 	c, err := d.readers.get(ctx)
 	if err != nil {
 		return logSegment{}, err
 	}
 	defer d.readers.put(c)
-	var newest, last int64
 
+	var newest, last int64
 	err = c.queryRows(logSQL, []any{after}, func(rows *sql.Rows) (bool, error) {
 		var revision, deleted sql.NullInt64
 		var key sql.RawBytes
@@ -71,10 +72,14 @@ func (d *db) readLog(ctx context.Context, after int64, wanted func(key string) b
 		return true, nil
 	})
 
+	if err != nil {
+		return logSegment{}, d.explain(err)
+	}
+
 	if !s.more {
 		s.end = max(newest, after)
 	}
-	return s, d.explain(err)
+	return s, nil
 }
 
 // addEvent adds an event to the batch of its revision.
@@ -89,6 +94,6 @@ func (s *logSegment) addEvent(revision int64, e store.Event) {
 	b.Events = append(b.Events, e)
 }
 
-// maxRecentBatches bounds what the tailer remembers: of as many commits a thousand units, which
-// one change has woken, may be behind.
+// maxRecentBatches is how many commits the tailer remembers. It is large enough for the case that one change
+// wakes a thousand units, and each of them commits before it watches again.
 const maxRecentBatches = 1024

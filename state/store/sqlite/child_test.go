@@ -24,8 +24,8 @@ import (
 // last argument.
 const childRole = "BIJOU_SQLITE_TEST_ROLE"
 
-// TestMain runs four times as many tests in parallel as there are CPUs, unless the command line says
-// otherwise, because tests of leases mostly wait.
+// TestMain runs four times as many tests in parallel as there are CPUs, unless the command line sets a
+// different number, because tests of leases spend most of their time waiting.
 func TestMain(m *testing.M) {
 	role := os.Getenv(childRole)
 	if role == "" {
@@ -103,7 +103,7 @@ func (c *child) line(t testing.TB) string {
 	return ""
 }
 
-// waitForLine waits for a line or the end of stdin.
+// waitForLine waits for a line from stdin, or the end of stdin.
 func waitForLine() { bufio.NewReader(os.Stdin).ReadString('\n') }
 
 // commitWithoutEnd writes as fast as it can, and prints the number of each commit.
@@ -163,7 +163,7 @@ func commitMutely(path string) error {
 	return syscall.Kill(os.Getpid(), syscall.SIGKILL)
 }
 
-// lockFile holds the write lock until a line comes on stdin.
+// lockFile holds the write lock until it reads a line from stdin.
 func lockFile(path string) error {
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
@@ -219,7 +219,7 @@ func answerPings(path string) error {
 	}
 }
 
-// listKeys prints the keys of the store, or the reason why it cannot.
+// listKeys prints the keys of the store, or the error if it cannot read them.
 func listKeys(path string) error {
 	ctx := context.Background()
 	s, err := sqlite.Open(ctx, path)

@@ -17,35 +17,35 @@ import (
 	"bijou/state/store"
 )
 
-// The pragmas of every connection. What is not here is SQLite's default, or is
-// kept in the file since Create (journal_mode=WAL).
+// The pragmas of every connection. Other pragmas have SQLite's defaults, or are stored in the file by Create
+// (journal_mode=WAL).
 var (
-	// A reader waits only for the rare exclusive moments: recovery after a
-	// crash, and the checkpoint of the last process that closes the file.
+	// A reader waits only while another process has the file exclusively, which is rare: during recovery
+	// after a crash, and during the checkpoint of the last process that closes the file.
 	readerPragmas = []string{"busy_timeout(10000)", "query_only(1)"}
 
 	writerPragmas = []string{
-		// A commit is synced before it returns: a hook that exited 0 must
-		// stay done after a power cut. NORMAL would lose the last commits.
+		// A commit is synced before it returns, since the effects of a hook that exited 0 must survive a
+		// power cut. With NORMAL the last commits would be lost.
 		"synchronous(FULL)",
-		// The writer waits in Go: SQLite's own backoff sleeps up to 100 ms, in
-		// which a busy second process takes the lock a hundred times.
+		// The writer waits in Go. SQLite's own backoff sleeps up to 100 ms, in which a busy second process
+		// takes the lock a hundred times.
 		"busy_timeout(0)",
-		// A charm's blobs make the WAL large; the next round cuts it back.
+		// A charm's blobs make the WAL large. SQLite shortens it when it starts the WAL again.
 		"journal_size_limit(4194304)",
 	}
 )
 
-// openSQL opens the file with mode=rw, which never creates one. It escapes the path, since a ? would end
-// it.
+// openSQL opens the file with mode=rw, which never creates a file. It escapes the path, since a question mark
+// would end the path.
 func openSQL(path string, pragmas []string) (*sql.DB, error) {
 	query := url.Values{"mode": {"rw"}, "_pragma": pragmas}
 	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}
 	return sql.Open("sqlite", dsn.String())
 }
 
-// conn is one connection with its prepared statements, for one goroutine at a time.
-// Statements run to their end: to watch a context would cost a goroutine for each.
+// conn is one connection with its prepared statements. Only one goroutine at a time may use it. Its
+// statements do not use a context, since that would cost a goroutine for each statement.
 type conn struct {
 	sql        *sql.Conn
 	statements map[string]*sql.Stmt
@@ -59,7 +59,7 @@ func newConn(ctx context.Context, from *sql.DB) (*conn, error) {
 	return &conn{c, map[string]*sql.Stmt{}}, nil
 }
 
-// prepare returns the prepared statement of a query, each of which the connection prepares once.
+// prepare returns the prepared statement of a query. The connection prepares each query once.
 func (c *conn) prepare(query string) (*sql.Stmt, error) {
 	if s := c.statements[query]; s != nil {
 		return s, nil
@@ -88,7 +88,7 @@ func (c *conn) exec(query string, args ...any) (int64, error) {
 	return n, storeError(err)
 }
 
-// queryRow reports whether the query has a row.
+// queryRow reads the first row of the query into the variables. It returns false if the query has no rows.
 func (c *conn) queryRow(query string, args []any, into ...any) (bool, error) {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -103,7 +103,8 @@ func (c *conn) queryRow(query string, args []any, into ...any) (bool, error) {
 	return err == nil, storeError(err)
 }
 
-// queryRows stops early if each returns false or an error.
+// queryRows passes the rows of the query to the function each, one by one, until the function returns false
+// or an error.
 func (c *conn) queryRows(query string, args []any, each func(*sql.Rows) (bool, error)) error {
 	s, err := c.prepare(query)
 	if err != nil {
@@ -131,13 +132,13 @@ func (c *conn) close() {
 	c.sql.Close()
 }
 
-// connPool has connections for reading, with their prepared statements. Reads are short: who
-// finds all in use waits for one, since another would cost more, and SQLite keeps each file that
-// it has opened.
+// connPool holds connections for reading, with their prepared statements. If all connections are in use, a reader
+// usually waits for one. Reads are short, so this costs less than another connection, for which SQLite would keep
+// another open file.
 type connPool struct {
 	sql  *sql.DB
 	idle chan *conn
-	puts atomic.Int64 // how often one was given back
+	puts atomic.Int64 // how often a connection was returned
 
 	mu     sync.Mutex
 	open   int // idle or in use
@@ -145,13 +146,15 @@ type connPool struct {
 }
 
 const (
-	maxIdleConns = 8 // plenty for the cores of one machine
-	// If nobody has given one back for so long, all are held for something long, or by who waits.
+	maxIdleConns = 8 // plenty for the cores of one host
+	// If no connection is returned within maxStall, long reads or the waiting goroutine itself hold all of
+	// them.
 	maxStall = 250 * time.Millisecond
 )
 
-// get returns an idle connection, or a new one if that is allowed: the pool is not full, or no connection has
-// come back for maxStall.
+// get returns an idle connection. If there is none, it opens a connection if the pool is not full, if no
+// connection is returned within maxStall, or if ctx is done. Otherwise it waits. It returns ErrClosed if the pool is
+// closed.
 func (p *connPool) get(ctx context.Context) (*conn, error) {
 	select {
 	case c := <-p.idle:
@@ -173,12 +176,18 @@ func (p *connPool) get(ctx context.Context) (*conn, error) {
 	c, err := newConn(ctx, p.sql)
 	if err != nil {
 		p.release()
+		// The store was closed after the caller's check. Package sql has no error of its own for that.
+		if p.isClosed() {
+			return nil, store.ErrClosed
+		}
+		return nil, err
 	}
-	return c, err
+
+	return c, nil
 }
 
-// reserve counts a connection that is about to be opened. It returns false if there are enough, unless
-// one more is needed all the same.
+// reserve counts a connection that is about to be opened. It returns false if the pool is full, unless the
+// connection is needed.
 func (p *connPool) reserve(needed bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,14 +199,20 @@ func (p *connPool) reserve(needed bool) bool {
 	return true
 }
 
-// release counts one that is open no more.
+func (p *connPool) isClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
+}
+
+// release stops counting a connection.
 func (p *connPool) release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open--
 }
 
-// put gives a connection back. It closes the connection if enough are idle.
+// put returns a connection to the pool. It closes the connection if enough connections are idle.
 func (p *connPool) put(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,10 +225,11 @@ func (p *connPool) put(c *conn) {
 	p.idle <- c
 }
 
-// discard closes a connection after an error. Package sql gives the connection to whoever opens one next,
-// who must not read on in a transaction of before.
+// discard closes a connection after an error. It ends the connection's transaction, since package sql reuses the
+// connection.
 func (p *connPool) discard(c *conn) {
-	_, _ = c.exec("ROLLBACK") // or there is none
+	// This fails if no transaction is open.
+	_, _ = c.exec("ROLLBACK")
 	c.close()
 	p.release()
 }
@@ -227,7 +243,7 @@ func (p *connPool) withConn(ctx context.Context, f func(*conn) error) error {
 	return f(c)
 }
 
-// close closes all idle connections, and those that are given back later.
+// close closes all idle connections. Connections that are returned later are closed then.
 func (p *connPool) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -239,8 +255,8 @@ func (p *connPool) close() {
 	p.sql.Close()
 }
 
-// storeError returns the store's own error for one of SQLite's, or an error that explains it in plain
-// words. It returns any other error unchanged.
+// storeError translates an error from SQLite into one of package store, or adds an explanation in plain
+// words. It returns other errors unchanged.
 func storeError(err error) error {
 	if errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn) {
 		return store.ErrClosed
@@ -256,7 +272,7 @@ func storeError(err error) error {
 	return err
 }
 
-// trouble is what one of SQLite's errors means, in plain words.
+// trouble explains an error from SQLite in plain words.
 type trouble struct {
 	meaning string
 	hint    string
@@ -266,15 +282,15 @@ type trouble struct {
 func (t trouble) Error() string { return t.meaning + ": " + t.err.Error() }
 func (t trouble) Unwrap() error { return t.err }
 
-// Hint returns advice about the error. Of these errors only damage can lose an acknowledged commit.
+// Hint returns advice about the error.
 func (t trouble) Hint() string { return t.hint }
 
-// troubles are by primary result code.
+// troubles holds the explanations by primary result code. Only SQLITE_CORRUPT can mean that commits were lost.
 var troubles = map[int]trouble{
-	codes.SQLITE_FULL: {meaning: "the disk is full", hint: "make room; agents go on by themselves"},
+	codes.SQLITE_FULL: {meaning: "the disk is full", hint: "free some disk space; agents then continue automatically"},
 	codes.SQLITE_IOERR: {
-		meaning: "the disk answers with errors",
-		hint:    "look for the disk's errors in dmesg; agents go on by themselves once it answers",
+		meaning: "the disk reports errors",
+		hint:    "look for the disk's errors in dmesg; agents continue automatically once the disk works",
 	},
 	codes.SQLITE_READONLY: {
 		meaning: "no permission to write the file or its directory",
@@ -284,15 +300,15 @@ var troubles = map[int]trouble{
 		meaning: "cannot open the file or its directory",
 		hint:    "run this as the file's owner",
 	},
-	codes.SQLITE_NOTADB: {meaning: "it is not a bijou store", hint: "check the path of the state"},
+	codes.SQLITE_NOTADB: {meaning: "this is not a bijou store", hint: "check the path of the state"},
 	codes.SQLITE_CORRUPT: {
 		meaning: "the file is damaged",
 		hint:    "if the error persists, stop the agents and restore a backup: juju restore FILE --replace",
 	},
 }
 
-// resultCode returns the primary result code of an error of SQLite's that storeError has
-// not seen yet, or 0.
+// resultCode returns the primary result code of an error that comes directly from SQLite. For other errors it
+// returns 0.
 func resultCode(err error) int {
 	if e, ok := err.(*sqlite3.Error); ok {
 		return e.Code() & 0xff

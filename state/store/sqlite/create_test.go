@@ -101,11 +101,11 @@ func TestOpenRefuses(t *testing.T) {
 	for _, c := range []struct{ path, want string }{
 		{filepath.Join(folder, "none"), "no store"},
 		{filepath.Join(folder, "none", "none"), "no store"},
-		{folder, "it is not a regular file"},
-		{file("empty", ""), "it is not a bijou store"},
-		{file("text", strings.Repeat("some text\n", 1000)), "it is not a bijou store"},
-		{table("foreign", "CREATE TABLE t (a)"), "it is not a bijou store"},
-		{newer, "it has format 99, and this bijou knows format 1 only"},
+		{folder, "this is not a regular file"},
+		{file("empty", ""), "this is not a bijou store"},
+		{file("text", strings.Repeat("some text\n", 1000)), "this is not a bijou store"},
+		{table("foreign", "CREATE TABLE t (a)"), "this is not a bijou store"},
+		{newer, "the store has format 99, but this bijou supports only format 1"},
 	} {
 		t.Run(c.path, func(t *testing.T) {
 			_, err := sqlite.Open(t.Context(), c.path)

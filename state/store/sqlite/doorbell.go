@@ -7,11 +7,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// doorbell is a file that the writer touches after its commit, and that other processes
-// watch. Watching the WAL instead would wake them before the commit is visible.
+// doorbell is a file that the writer touches after its commit, and that other processes watch. If they
+// watched the WAL instead, they would wake before the commit is visible.
 //
-// It saves time and promises nothing: if it cannot be made, rung or watched (there
-// are only so many inotify instances), polling finds every commit.
+// The doorbell only saves time. If its file cannot be created, written or watched (for example because there are
+// too many inotify instances), polling still finds every commit.
 type doorbell struct {
 	path string
 
@@ -38,8 +38,8 @@ func (b *doorbell) ring() {
 	b.file.WriteAt([]byte{'.'}, 0)
 }
 
-// listen calls heard, on a goroutine of its own, after every process's rings, and touched when one of
-// the other files was removed or written.
+// listen starts a goroutine that calls the function heard after a ring from any process, and the function
+// touched after one of the other files was written or removed. It does nothing if that goroutine is running.
 func (b *doorbell) listen(heard, touched func(), others ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,14 +53,16 @@ func (b *doorbell) listen(heard, touched func(), others ...string) {
 	}
 
 	for _, path := range others {
-		_ = w.Add(path) // or the next poll looks
+		// If this fails, polling finds the changes.
+		_ = w.Add(path)
 	}
-	touched() // so that it is known how the files were
+	// A file may have changed before the watch began.
+	touched()
 	b.watcher = w
 	b.forwarding.Go(func() { forwardEvents(w, b.path, heard, touched) })
 }
 
-// watchFile watches the file alone, since in the folder every commit touches the WAL.
+// watchFile watches only the bell's file. In its directory every commit also touches the WAL.
 func (b *doorbell) watchFile() (*fsnotify.Watcher, error) {
 	f, err := os.OpenFile(b.path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
@@ -80,7 +82,8 @@ func (b *doorbell) watchFile() (*fsnotify.Watcher, error) {
 	return w, nil
 }
 
-// forwardEvents calls heard for events of the bell's file, and touched for all others.
+// forwardEvents calls the function heard for events of the bell's file, and the function touched for all
+// others.
 func forwardEvents(w *fsnotify.Watcher, bell string, heard, touched func()) {
 	for {
 		select {
@@ -95,10 +98,11 @@ func forwardEvents(w *fsnotify.Watcher, bell string, heard, touched func()) {
 				touched()
 			}
 
-		case _, ok := <-w.Errors: // events may be lost
+		case _, ok := <-w.Errors:
 			if !ok {
 				return
 			}
+			// Events may be lost.
 			heard()
 		}
 	}

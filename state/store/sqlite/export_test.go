@@ -27,6 +27,15 @@ func Expire(s store.Store, id store.LeaseID) error {
 	return err
 }
 
+// RefreshAsBefore refreshes a lease as previous versions do, which write no time of the refresh.
+func RefreshAsBefore(s store.Store, id store.LeaseID) error {
+	_, err := s.(*db).writer.runJob(context.Background(), func(t *writeTxn) (int64, error) {
+		t.changed = true
+		return t.c.exec("UPDATE lease SET counter = counter + 1 WHERE id = ?", int64(id))
+	})
+	return err
+}
+
 // Kill stops the handle without revoking its leases.
 func Kill(s store.Store) {
 	s.(*db).AbandonLeases()
@@ -39,11 +48,20 @@ func Mute(s store.Store) {
 	s.(*db).doorbell.path = "/nonexistent/bell"
 }
 
-// LimitPages limits the file to that many pages, like a full disk.
+// LimitPages limits the file to the given number of pages, as a full disk would.
 func LimitPages(s store.Store, pages string) error {
 	_, err := s.(*db).writer.runJob(context.Background(), func(t *writeTxn) (int64, error) {
 		return t.c.exec("PRAGMA max_page_count = " + pages)
 	})
+	return err
+}
+
+// ReadWhileClosing closes the read connections as Close does, and then begins a read, as a watcher does that has
+// checked the store just before.
+func ReadWhileClosing(s store.Store) error {
+	d := s.(*db)
+	d.readers.close()
+	_, err := d.readLog(context.Background(), 0, func(string) bool { return true })
 	return err
 }
 

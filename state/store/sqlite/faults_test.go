@@ -169,8 +169,8 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestTrimmed checks that the log stays bounded, that a watcher that keeps up sees everything, and that
-// a late one learns that it is too late.
+// TestTrimmed checks that the size of the log remains limited. A watcher that reads all the time must get all
+// events, and a late watcher must get an error.
 func TestTrimmed(t *testing.T) {
 	need.Whole(t)
 	const keep = 50

@@ -12,18 +12,18 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// rememberedIDs is how many of the newest commits' ids a generation has. A process that has missed
-// more than that at once goes by the counter and the revision alone.
+// rememberedIDs is how many ids of the newest commits a generation has. A process that has missed more
+// commits can compare only the counter and the revision.
 const rememberedIDs = 32
 
-// generation is in the column of that name of the table head. Each commit counts it on and puts a
-// random id into it, so that a process can tell content that descends from what it has seen from
-// content that does not: an older copy, or another one's.
+// generation is stored in the column generation of the table head. Each commit increments its counter and adds a
+// random id. So a process can recognize content that does not descend from the content that it has seen: an older
+// copy of the store, or a different store.
 //
-// Binaries from before the column leave it as it is. Their commits count the revision on, no more.
+// Binaries that are older than the column do not change it. Their commits only increment the revision.
 type generation struct {
-	counter int64                 // 0: no commit has written one
-	ids     [rememberedIDs]uint64 // of the newest commits; that of commit n is at n modulo rememberedIDs
+	counter int64                 // the number of commits; 0 if no commit has written a generation
+	ids     [rememberedIDs]uint64 // ids of the newest commits; commit n's is at index n modulo rememberedIDs
 }
 
 const generationSize = 8 * (1 + rememberedIDs)
@@ -34,7 +34,7 @@ func parseGeneration(blob []byte) (g generation, err error) {
 		return generation{}, nil
 	}
 	if len(blob) != generationSize {
-		return generation{}, fmt.Errorf("its generation has %d bytes, not %d", len(blob), generationSize)
+		return generation{}, fmt.Errorf("the generation has %d bytes, not %d", len(blob), generationSize)
 	}
 
 	g.counter = int64(binary.LittleEndian.Uint64(blob))
@@ -60,14 +60,15 @@ func (g generation) next() generation {
 	return g
 }
 
-// position is how far some content of the store has come.
+// position identifies a version of the store's content.
 type position struct {
 	revision   int64
 	generation generation
 }
 
-// descendsFrom reports whether commits can have made the content at p from the content at q. It errs only
-// about content of a different history that is ahead of q by more commits than a generation remembers.
+// descendsFrom reports whether the content at p can be the content at q after further commits. It can only be
+// wrong about content from a different history that is ahead of q by more commits than a generation
+// remembers.
 func (p position) descendsFrom(q position) bool {
 	if p.revision < q.revision || p.generation.counter < q.generation.counter {
 		return false
@@ -80,8 +81,8 @@ func (p position) descendsFrom(q position) bool {
 	return p.generation.ids[slot] == q.generation.ids[slot]
 }
 
-// addGenerationColumn adds the column to the table of a store that a former binary has made. To
-// that binary, which may have the store open now, it means nothing.
+// addGenerationColumn adds the column to a store that an older binary has created. Such a binary may have the
+// store open now, and ignores the column.
 func (t *writeTxn) addGenerationColumn() error {
 	there, err := t.c.queryRow("SELECT 1 FROM pragma_table_info('head') WHERE name = 'generation'", nil, new(int))
 	if err != nil || there {
@@ -91,11 +92,11 @@ func (t *writeTxn) addGenerationColumn() error {
 	return err
 }
 
-// errNoPosition: what was read is no store that has a head.
-var errNoPosition = errors.New("it has no head")
+// errNoPosition is returned if the file's content is not that of a store.
+var errNoPosition = errors.New("the table head is missing")
 
-// readPosition reads the head, whether it has a generation or not. errNoPosition: the content is
-// that of no store at all. Other errors say nothing about the content.
+// readPosition reads the head, with or without a generation. It returns errNoPosition if the content is not a
+// store's. After other errors the content is unknown.
 func readPosition(ctx context.Context, c *sql.Conn) (p position, err error) {
 	rows, err := c.QueryContext(ctx, "SELECT * FROM head WHERE id = 1")
 	if err != nil {
@@ -112,14 +113,15 @@ func readPosition(ctx context.Context, c *sql.Conn) (p position, err error) {
 	var blob []byte
 	into := []any{&id, &p.revision, &trimmed, &blob}
 	if len(columns) > len(into) || len(columns) < 3 {
-		return position{}, fmt.Errorf("its head has %d columns", len(columns))
+		return position{}, fmt.Errorf("the table head has %d columns", len(columns))
 	}
 
 	if !rows.Next() {
 		if err := rows.Err(); err != nil {
 			return position{}, classifyReadError(err)
 		}
-		return position{}, errors.New("its head has no row") // as beside the checkpoint of a vacuum
+		// This can happen during the checkpoint of a vacuum.
+		return position{}, errors.New("the table head has no row")
 	}
 
 	if err := rows.Scan(into[:len(columns)]...); err != nil {
@@ -129,17 +131,19 @@ func readPosition(ctx context.Context, c *sql.Conn) (p position, err error) {
 	return p, err
 }
 
+// classifyReadError adds errNoPosition to an error about a missing table, or about a file that is not a
+// database.
 func classifyReadError(err error) error {
 	switch resultCode(err) {
-	case codes.SQLITE_ERROR, codes.SQLITE_NOTADB: // there is no such table, or no database
+	case codes.SQLITE_ERROR, codes.SQLITE_NOTADB:
 		return fmt.Errorf("%w: %w", errNoPosition, err)
 	}
 	return storeError(err)
 }
 
-// readMainFile reads the position in the store's file alone, without its log: the position of the last
-// checkpoint. With "immutable" SQLite reads the file without locks. Another way to read it would not do:
-// closing any other descriptor of the file would drop all of SQLite's locks.
+// readMainFile reads the position of the last checkpoint from the store's file, without its log. With
+// "immutable" SQLite reads the file without locks. The file must not be read without SQLite, since closing
+// any other descriptor of it would drop all of SQLite's locks.
 func readMainFile(ctx context.Context, path string) (p position, err error) {
 	query := url.Values{"mode": {"ro"}, "immutable": {"1"}}
 	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}

@@ -15,16 +15,16 @@ import (
 	"bijou/state/store"
 )
 
-// storeFile is a store's absolute path, and which file was there when it was opened.
+// storeFile is a store's absolute path, and the identity of the file at that path when the store was opened.
 //
-// The file itself is never opened here: closing any descriptor of it would drop all
-// of SQLite's POSIX locks in this process.
+// Code outside SQLite never opens the file: closing any descriptor of it would drop all of SQLite's POSIX
+// locks in this process.
 type storeFile struct {
 	path string
 	id   fileID
 }
 
-// fileID tells a file from all others that there are at the same time.
+// fileID identifies a file among all files that exist at the same time.
 type fileID struct {
 	Device uint64 `json:"device"`
 	Inode  uint64 `json:"inode"`
@@ -48,7 +48,8 @@ func identify(path string) (fileID, error) {
 	return id, err
 }
 
-// findStoreFile returns the store's file with its identity. It returns [store.ErrNoStore] if there is none.
+// findStoreFile returns the store's file with its identity. It returns [store.ErrNoStore] if there is no
+// file.
 func findStoreFile(path string) (storeFile, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -58,25 +59,22 @@ func findStoreFile(path string) (storeFile, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return storeFile{}, store.ErrNoStore
 	}
-
 	if err != nil {
 		return storeFile{}, err
 	}
-	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
-		return storeFile{}, errors.New("it is not a regular file")
-	}
 
-	err = unix.Access(path, unix.R_OK|unix.W_OK)
-	if err != nil {
-		return storeFile{path, id}, fmt.Errorf("it cannot be read and written: %w", err)
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return storeFile{}, errors.New("this is not a regular file")
+	}
+	if err := unix.Access(path, unix.R_OK|unix.W_OK); err != nil {
+		return storeFile{}, fmt.Errorf("the file cannot be read and written: %w", err)
 	}
 
 	return storeFile{path, id}, nil
 }
 
-// isUnchanged reports whether the path still leads to the file. As long as SQLite has that
-// open, no other file can get its inode number. Its link count is 0 as soon as no path
-// leads to it, so that looking at the path is enough.
+// isUnchanged reports whether the path still leads to the file. As long as SQLite has the file open, no other
+// file can get its inode number.
 func (f storeFile) isUnchanged() bool { return isSame(f.id, f.path) }
 
 func isSame(id fileID, path string) bool {
@@ -84,38 +82,38 @@ func isSame(id fileID, path string) bool {
 	return err == nil && now == id
 }
 
-// guard notices that a store was replaced under a process that has it open: the file, its log
-// or the log's index by others, or what the file holds by other content.
+// guard notices that a store was replaced while this process has it open. This can happen to one of its files
+// (the main file, its log, or the log's index), or to the content of the main file.
 //
-// As long as a connection is open, its lock on the file keeps every other process from removing the
-// log, as the last one to close the store does. The log can become shorter, but stays the same file.
-// From the first poll on the guard has a connection of its own for that; until then it is one of the
-// readers'.
+// The last process that closes a store removes the log. As long as this process has an open connection, its
+// lock on the main file keeps other processes from doing so: the log can become shorter, but stays the same
+// file. After the first poll the guard has its own connection for this purpose. Until then one of the
+// readers' connections is open.
 //
-// Content is compared in two places. What the newest commit has written, from the log or from the
-// file, descends from the newest commit that this process has seen; what the file itself holds, which
-// checkpoints carry on, descends from what it held. The second finds an older copy while the log still
-// covers it.
+// The guard compares content in two places. The content of the newest commit, from the log or the main file,
+// must descend from the newest commit that this process has seen. The content of only the main file, as of
+// its last checkpoint, must descend from its earlier content. The second comparison finds an older copy of
+// the main file while the log still hides it.
 type guard struct {
 	file             storeFile
 	logPath, shmPath string
 	log, shm         fileID
 	readers          *connPool
 
-	reading sync.Mutex // one reads at a time
+	reading sync.Mutex // held during checkContent
 	anchor  *conn      // nil before the first poll
-	looked  fileStamps // when the content was compared last; zero if it may have changed in the same tick
+	looked  fileStamps // as of the last comparison; zero if the content may have changed since then without a new stamp
 
 	mu        sync.Mutex
-	seen      position // of the newest commit that this process has seen
-	main      position // that the file itself was seen with
-	mainKnown bool
-	mainStamp fileStamp // of the file when main was read
-	found     bool      // that the store was replaced
-	spoilt    bool      // the log does not belong to the file at the path any more
+	seen      position  // the newest commit that this process has seen
+	main      position  // the last checkpoint that was seen in the main file
+	mainKnown bool      // whether main was read
+	mainStamp fileStamp // the main file's stamp when main was read
+	found     bool      // whether the store was replaced
+	spoilt    bool      // whether the log belongs to a different file than the one at the path
 }
 
-// fileStamp changes whenever the file is written.
+// fileStamp changes whenever the file is written, unless the previous write was within stampSettles.
 type fileStamp struct {
 	size           int64
 	changed, wrote unix.Timespec
@@ -129,8 +127,8 @@ func stampOf(stat unix.Stat_t) fileStamp {
 	}
 }
 
-// stampSettles is longer than what a file system's clock may stand still. Within it a file can be
-// written again without another stamp.
+// stampSettles is longer than the resolution of a file system's clock. A file that is written twice within
+// stampSettles can keep the same stamp.
 const stampSettles = 100 * time.Millisecond
 
 func (s fileStamp) isSettled() bool { return time.Since(time.Unix(s.changed.Unix())) > stampSettles }
@@ -148,7 +146,8 @@ func newGuard(ctx context.Context, file storeFile, readers *connPool) (*guard, e
 	return g, err
 }
 
-// begin reads first: from then on the log is there.
+// begin reads the position and the identities of the store's files. The first read creates the log if it does not
+// exist.
 func (g *guard) begin(ctx context.Context, c *conn) (err error) {
 	if err := checkFormat(c); err != nil {
 		return err
@@ -176,14 +175,15 @@ func (g *guard) checkFiles() error {
 	return err
 }
 
-// stampFiles checks that the store's files are the ones that were opened, and returns the stamps of the
-// file and of its log. It returns ErrStoreGone if the store was removed, and marks it as replaced if a file
-// was.
+// stampFiles checks that the store's files are the ones that were opened, and returns the stamps of the file
+// and of its log. It returns ErrStoreGone if the store was removed, and marks it as replaced if one of its
+// files was replaced.
 func (g *guard) stampFiles() (fileStamps, error) {
 	log, logStat, err := statFile(g.logPath)
 	sameLog := err == nil && log == g.log
 	sameShm := isSame(g.shm, g.shmPath)
-	now, stat, err := statFile(g.file.path) // last: who removes a store begins with it
+	// A removal of the store begins with the main file. So this file is checked last.
+	now, stat, err := statFile(g.file.path)
 
 	switch {
 	case err != nil:
@@ -191,31 +191,33 @@ func (g *guard) stampFiles() (fileStamps, error) {
 
 	case now != g.file.id:
 		if !sameLog {
-			return fileStamps{}, store.ErrStoreGone // a store that was made anew
+			// The store was removed and created again.
+			return fileStamps{}, store.ErrStoreGone
 		}
 
 		return fileStamps{}, g.replaced(
-			"another file was put in the place of "+g.file.path+" while a process had it open",
-			true,
+			"a different file replaced "+g.file.path+" while a process had it open",
+			otherMainFile,
 		)
 
 	case !sameLog:
 		return fileStamps{}, g.replaced(
 			"the file "+g.logPath+" was removed or replaced while a process had the store open",
-			false,
+			sameMainFile,
 		)
 
 	case !sameShm:
 		return fileStamps{}, g.replaced(
 			"the file "+g.shmPath+" was removed or replaced while a process had the store open",
-			false,
+			sameMainFile,
 		)
 	}
 
 	return fileStamps{stampOf(stat), stampOf(logStat)}, nil
 }
 
-// admit checks, in a transaction that writes, the newest commit before it.
+// admit checks, during a write transaction, that the newest commit descends from the content that this
+// process has seen.
 func (g *guard) admit(ctx context.Context, newest position) error {
 	now, err := g.stampFiles()
 	if err != nil {
@@ -231,15 +233,15 @@ func (g *guard) admit(ctx context.Context, newest position) error {
 	return g.checkMain(ctx, now.file)
 }
 
-// committed notes the commit that was just made.
+// committed records the position of the commit that was just made.
 func (g *guard) committed(newest position) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.seen = newest
 }
 
-// checkContent compares the store's present content with the content that the guard has seen. It returns
-// ErrStoreGone if the store was replaced; its other errors do not tell.
+// checkContent compares the store's current content with the content that the guard has seen. It returns
+// ErrStoreGone if the store was replaced. After any other error it is unknown whether the store was replaced.
 func (g *guard) checkContent(ctx context.Context) error {
 	g.reading.Lock()
 	defer g.reading.Unlock()
@@ -277,10 +279,11 @@ func (g *guard) compareContent(ctx context.Context, now fileStamps) (compared bo
 		return false, err
 	}
 
-	// The order matters: the read must find all content that was seen before it began.
+	// lastSeen must come first, since the read must find all content that was seen before it began.
 	before := g.lastSeen()
 	main := g.lastMain()
-	if _, err := g.anchor.exec("PRAGMA shrink_memory"); err != nil { // the read is not to find pages in its cache
+	// The read must come from the files, not from the connection's cache.
+	if _, err := g.anchor.exec("PRAGMA shrink_memory"); err != nil {
 		return false, nil
 	}
 
@@ -302,8 +305,8 @@ func (g *guard) compareContent(ctx context.Context, now fileStamps) (compared bo
 	return known && read == now.file, nil
 }
 
-// advance remembers the position found. It returns an ErrStoreGone unless that descends from the position
-// before.
+// advance records found as a position that was seen. It returns an ErrStoreGone if found does not descend
+// from the given earlier position.
 func (g *guard) advance(found, before position) error {
 	if !found.descendsFrom(before) {
 		return g.contentReplaced()
@@ -317,25 +320,27 @@ func (g *guard) advance(found, before position) error {
 	return nil
 }
 
-// How often the file is read again before it is taken for another's: a read beside a checkpoint
-// can find half of a page.
+// The guard reads the main file mainReads times, with pauses, before it decides that the content was replaced. A
+// read during a checkpoint can find half of a page.
 const (
 	mainReads      = 4
 	mainReadsPause = 5 * time.Millisecond
 )
 
-// checkMain compares the content of the file itself, which has that stamp.
+// checkMain compares the content of the main file, which has the given stamp. It returns an ErrStoreGone if the
+// content was replaced.
 func (g *guard) checkMain(ctx context.Context, stamp fileStamp) error {
 	for range mainReads {
 		found, err := readMainFile(ctx, g.file.path)
 		switch {
 		case err != nil && !errors.Is(err, errNoPosition):
-			return nil // the next poll reads it again
-
+			// The next poll reads the file again.
+			return nil
 		case err == nil && g.carryOnMain(found, stamp):
 			return nil
 		}
 
+		// Before the first reading, there is no position to compare with.
 		if known, _ := g.lastStamp(); !known {
 			return nil
 		}
@@ -345,8 +350,8 @@ func (g *guard) checkMain(ctx context.Context, stamp fileStamp) error {
 	return g.contentReplaced()
 }
 
-// carryOnMain remembers the position of the main file, with its stamp. It returns false if that does not
-// descend from the position that it remembers so far.
+// carryOnMain records the position and the stamp of the main file. It returns false, and records nothing, if the
+// position does not descend from the recorded position.
 func (g *guard) carryOnMain(found position, stamp fileStamp) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -372,7 +377,8 @@ func (g *guard) lastMain() position {
 	return g.main
 }
 
-// lastStamp returns the stamp of the file when it was last read, if it was.
+// lastStamp returns the stamp of the main file when it was last read. It returns known false if the main file
+// was not read yet.
 func (g *guard) lastStamp() (known bool, stamp fileStamp) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -381,15 +387,23 @@ func (g *guard) lastStamp() (known bool, stamp fileStamp) {
 
 func (g *guard) contentReplaced() error {
 	return g.replaced(
-		"the content of "+g.file.path+" was replaced by other content while a process had it open",
-		true,
+		"the content of "+g.file.path+" was replaced while a process had the file open",
+		otherMainFile,
 	)
 }
 
+// mainFile says whether the file at the store's path is still the one that the log belongs to.
+type mainFile int
+
+const (
+	sameMainFile mainFile = iota
+	otherMainFile
+)
+
 // replaced returns the ErrStoreGone of a store that was replaced. It leaves a mark beside the store, so that
-// nobody opens it before an operator has looked. spoilt says that the log does not belong to the file at the
-// path now.
-func (g *guard) replaced(what string, spoilt bool) error {
+// no process opens the store before an operator has decided.
+func (g *guard) replaced(what string, main mainFile) error {
+	spoilt := main == otherMainFile
 	g.mu.Lock()
 	g.found = true
 	g.spoilt = g.spoilt || spoilt
@@ -405,9 +419,9 @@ func (g *guard) replaced(what string, spoilt bool) error {
 	return r
 }
 
-// mustNotWriteBack reports whether this process's log belongs to a store that was replaced. The last
-// connection to close would write that log into the new file. If the log was removed and not made again, it
-// belongs to the file, and nothing is lost by writing.
+// mustNotWriteBack reports whether this process's log belongs to a store that was replaced. The last connection
+// to close would write that log into the new file. A log that was only removed still belongs to the main file, so
+// writing it back does no harm.
 func (g *guard) mustNotWriteBack() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -415,7 +429,8 @@ func (g *guard) mustNotWriteBack() bool {
 		return false
 	}
 	now, err := identify(g.logPath)
-	return g.spoilt || err == nil && now != g.log
+	isOtherLog := err == nil && now != g.log
+	return g.spoilt || isOtherLog
 }
 
 // close closes the guard's anchor. The caller must have ended all checks.

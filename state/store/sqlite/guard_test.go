@@ -38,7 +38,8 @@ func checkpoint(t testing.TB, path string) {
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 
-	// A reader keeps a part of the log. SQLite reports that in the result and not as an error.
+	// If a reader needs a part of the log, SQLite keeps that part. It reports that in the result and not as
+	// an error.
 	await.Until(t, await.Poll{Limit: time.Minute}, "the log is in the file", func() bool {
 		var busy, pages, moved int
 		check(t, db.QueryRow("PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &pages, &moved))
@@ -46,7 +47,7 @@ func checkpoint(t testing.TB, path string) {
 	})
 }
 
-// commitAsFormer commits as a binary from before generations does.
+// commitAsFormer commits as a former binary without generations does.
 func commitAsFormer(t testing.TB, path string) {
 	t.Helper()
 	execSQL(t, path, "BEGIN IMMEDIATE",
@@ -54,7 +55,7 @@ func commitAsFormer(t testing.TB, path string) {
 		"UPDATE head SET revision = revision + 1, trimmed = trimmed", "COMMIT")
 }
 
-// cp copies a file in a separate process, because a read in this process would drop SQLite's locks.
+// cp copies a file in a separate process. In this process, closing the file would drop SQLite's locks (guard.go).
 func cp(t testing.TB, from, to string) {
 	t.Helper()
 	if out, err := exec.Command("cp", from, to).CombinedOutput(); err != nil {
@@ -69,7 +70,7 @@ func putMany(t testing.TB, s store.Store, n int) {
 	}
 }
 
-// quick checks the content all the time.
+// quick has options with which a handle checks the content all the time.
 var quick = sqlite.Options{PollInterval: 5 * time.Millisecond}
 
 // awaitLooks returns after the store has been checked a few times.
@@ -101,8 +102,8 @@ func TestStays(t *testing.T) {
 			check(t, s.Close())
 		},
 		"the same content, written over the file": func(t *testing.T, path string) {
-			// It does not use cp, which empties the file first: a check at that moment would see
-			// different content.
+			// It does not use cp, which truncates the file first: a check at that moment would see different
+			// content.
 			content, err := os.ReadFile(path)
 			check(t, err)
 			file, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -145,8 +146,8 @@ func testStays(t *testing.T, change func(t *testing.T, path string)) {
 	}
 }
 
-// TestFormerStore checks that a store from before generations gets one with the first commit, and keeps
-// its format.
+// TestFormerStore checks that a store written before generation numbers existed gets one with its first
+// commit, and keeps its format.
 func TestFormerStore(t *testing.T) {
 	need.Whole(t)
 	path := newStorePath(t)
@@ -220,22 +221,24 @@ func replacements() []replacement {
 		}, func(t *testing.T, path string) { cp(t, saved(path), path) }, "kept"},
 		{"something else in place", none, func(t *testing.T, path string) {
 			check(t, os.WriteFile(path, make([]byte, 10_000), 0o600))
-		}, "it is not a bijou store"},
+		}, "this is not a bijou store"},
 	}
 }
 
-// writing checks the content so rarely that a commit is usually the first to notice.
+// writing has options with which a handle checks the content so rarely that a commit usually notices a
+// replacement first.
 var writing = sqlite.Options{PollInterval: 300 * time.Millisecond}
 
-// TestReplaced replaces a store under a process that only reads, one that does not poll, and one that
-// writes. Each must notice it and write nothing more. Nobody can open the store until an operator has
-// looked at it.
+// TestReplaced replaces the store of a process that only reads, of one that does not poll, and of one that
+// writes. Each must notice the replacement and must not write again. No process may open the store until an
+// operator has looked at it.
 func TestReplaced(t *testing.T) {
 	need.Whole(t)
 	for _, r := range replacements() {
 		t.Run(r.name, func(t *testing.T) {
 			t.Run("looking", func(t *testing.T) { testReplaced(t, r, quick) })
-			if r.name != "log removed" { // only polls notice that, since each commit writes it
+			// Only polls notice this, since each commit writes the log.
+			if r.name != "log removed" {
 				t.Run("told", func(t *testing.T) { testReplaced(t, r, sqlite.Options{PollInterval: long}) })
 			}
 			t.Run("writing", func(t *testing.T) { testReplaced(t, r, writing) })
@@ -259,7 +262,8 @@ func testReplaced(t *testing.T, r replacement, options sqlite.Options) {
 		_, err := w.Next(t.Context())
 		watched <- err
 	}()
-	time.Sleep(2*min(options.PollInterval, writing.PollInterval) + 50*time.Millisecond) // it has looked
+	// The guard has checked the file during this time.
+	time.Sleep(2*min(options.PollInterval, writing.PollInterval) + 50*time.Millisecond)
 	r.replace(t, path)
 
 	if options == writing {
@@ -303,7 +307,7 @@ func testReplaced(t *testing.T, r replacement, options sqlite.Options) {
 	}
 }
 
-// TestMarkGoes checks that a new store begins without the mark of a replaced one, and that removing a
+// TestMarkGoes checks that a new store does not have the mark of a replaced one, and that the removal of a
 // store removes its mark.
 func TestMarkGoes(t *testing.T) {
 	need.Whole(t)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,7 +17,7 @@ import (
 	"bijou/state/store/handle"
 )
 
-// Lease inserts a row into the lease table, and refreshes it as long as this process lives.
+// Lease inserts a row into the lease table, and refreshes it until the lease is closed or the process exits.
 func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
 	ttl = max(ttl, time.Millisecond)
 	id, requested, err := d.grantLease(ctx, ttl, d.self())
@@ -32,14 +34,15 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 	})
 }
 
-// GrantLease inserts a row without an owner: the end of this process does not end the lease.
+// GrantLease inserts a row without an owner, so that the lease does not end with this process. The row has the
+// time of the last refresh instead.
 func (d *db) GrantLease(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
-	id, _, err := d.grantLease(ctx, max(ttl, time.Millisecond), leaseOwner{})
+	id, _, err := d.grantLease(ctx, max(ttl, time.Millisecond), leaseOwner{boot: d.self().boot, start: refreshMark(0)})
 	return id, err
 }
 
-// grantLease inserts a lease. It refreshes one that had to wait long for the file's lock before it returns
-// it: that lease would be as good as expired.
+// grantLease inserts a lease. If the insertion waited long for the file's lock, it refreshes the lease at once,
+// since the lease would soon expire. It returns the time at which the last request began.
 func (d *db) grantLease(
 	ctx context.Context,
 	ttl time.Duration,
@@ -62,21 +65,69 @@ func (d *db) grantLease(
 
 	requested = time.Now()
 	lives, err := d.RefreshLease(ctx, id)
-	if err == nil && !lives {
-		err = store.ErrLeaseLost
+	if err != nil {
+		return 0, requested, err
+	}
+	if !lives {
+		return 0, requested, store.ErrLeaseLost
 	}
 
-	return id, requested, err
+	return id, requested, nil
 }
 
-// RefreshLease raises the lease's counter, and reports whether the lease lives. It makes no revision and
-// rings no bell.
+// RefreshLease increments the lease's counter, and reports whether the lease still exists. It creates no
+// revision and does not ring the doorbell.
 func (d *db) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, err error) {
 	n, err := d.writer.runJob(ctx, func(t *writeTxn) (int64, error) {
 		t.changed = true
-		return t.c.exec("UPDATE lease SET counter = counter + 1 WHERE id = ?", int64(id))
+		return t.refreshLease(id)
 	})
 	return n > 0, err
+}
+
+// refreshLease increments the lease's counter. If the lease has no owner, it also writes the time. It returns the
+// number of refreshed rows.
+func (t *writeTxn) refreshLease(id store.LeaseID) (int64, error) {
+	var counter, pid int64
+	found, err := t.c.queryRow("SELECT counter, pid FROM lease WHERE id = ?", []any{int64(id)}, &counter, &pid)
+	if err != nil || !found {
+		return 0, err
+	}
+	if pid != 0 {
+		return t.c.exec("UPDATE lease SET counter = counter + 1 WHERE id = ?", int64(id))
+	}
+	return t.c.exec("UPDATE lease SET counter = counter + 1, start = ? WHERE id = ?", refreshMark(counter+1), int64(id))
+}
+
+// refreshMark returns the time of a refresh, together with the counter that the lease then has. Without the counter
+// the mark would count for a refresh by a previous version, which does not write it.
+func refreshMark(counter int64) string {
+	return fmt.Sprintf("%d@%d", counter, monotonicTime().Milliseconds())
+}
+
+// isExpired reports whether the lease has no owner, and its mark shows that it was not refreshed for its TTL.
+// This needs no earlier observation of the lease, so that short commands can use it.
+func (r leaseRow) isExpired(self leaseOwner) bool {
+	if r.owner.pid != 0 || r.owner.boot == "" || r.owner.boot != self.boot {
+		return false
+	}
+
+	counter, ms, ok := strings.Cut(r.owner.start, "@")
+	refreshed, err := strconv.ParseInt(ms, 10, 64)
+	if !ok || err != nil || counter != strconv.FormatInt(r.counter, 10) {
+		return false
+	}
+	return monotonicTime() > time.Duration(refreshed)*time.Millisecond+r.ttl
+}
+
+// monotonicTime returns the time since the host's boot, without the time in which the host was suspended. It
+// is the same for all processes on the host.
+func monotonicTime() time.Duration {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		panic(err) // cannot happen: Linux always has this clock
+	}
+	return time.Duration(now.Nano())
 }
 
 // RevokeLease deletes the row, and with it the lease's keys.
@@ -93,22 +144,23 @@ func (t *writeTxn) insertLease(ttl time.Duration, o leaseOwner) (id int64, err e
 	return id, err
 }
 
-// openSweepTimeout is how long Open waits for the file's lock to end the leases of
-// dead processes. After it they are left to the next poll.
+// openSweepTimeout is how long Open tries to end the leases of dead processes, which needs the file's lock. After
+// that the next poll ends them.
 const openSweepTimeout = 2 * time.Second
 
-// leaseSweeper ends the leases of other processes: at once if their owner is provably
-// dead, else when it has itself seen them unrefreshed for their TTL.
+// leaseSweeper ends the leases of other processes. It ends a lease at once if the owner is provably dead, or
+// if the lease has no owner and its row shows that it has expired. Otherwise it ends the lease once it has
+// observed for the lease's TTL that nobody refreshes it.
 type leaseSweeper struct {
 	d        *db
 	observed map[store.LeaseID]observation
 }
 
-// observation is of a lease that was seen with the same counter each time.
+// observation is how long a lease was seen with the same counter.
 type observation struct {
 	counter int64
-	age     time.Duration // how long it was seen so
-	last    time.Time
+	age     time.Duration // how long the counter was seen unchanged
+	last    time.Time     // when the lease was last seen
 }
 
 type leaseRow struct {
@@ -118,8 +170,8 @@ type leaseRow struct {
 	owner   leaseOwner
 }
 
-// sweepAtOpen ends the leases of dead processes, so that the first snapshot is truthful. It leaves to the
-// next poll what it cannot sweep.
+// sweepAtOpen ends the leases of dead processes, so that the first snapshot does not show their keys. If it
+// fails, the next poll tries again.
 func (s *leaseSweeper) sweepAtOpen(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, openSweepTimeout)
 	defer cancel()
@@ -143,8 +195,8 @@ func (s *leaseSweeper) run() {
 	}
 }
 
-// sweepOnce ends the leases that were not refreshed for their time, or whose owners are dead. An error ends
-// the round; the next round tries again.
+// sweepOnce ends the leases that were not refreshed for their TTL, or whose owners are dead. After an error, the
+// next round tries again.
 func (s *leaseSweeper) sweepOnce(ctx context.Context) {
 	var rows []leaseRow
 	err := s.d.readers.withConn(ctx, func(c *conn) (err error) {
@@ -159,7 +211,8 @@ func (s *leaseSweeper) sweepOnce(ctx context.Context) {
 	seen := map[store.LeaseID]observation{}
 	for _, r := range rows {
 		seen[r.id] = s.observeLease(r, now)
-		if seen[r.id].age < r.ttl && !r.owner.isProvablyDead(s.d.self()) {
+		self := s.d.self()
+		if seen[r.id].age < r.ttl && !r.owner.isProvablyDead(self) && !r.isExpired(self) {
 			continue
 		}
 		if err := s.endUnlessRefreshed(ctx, r); err != nil {
@@ -169,8 +222,8 @@ func (s *leaseSweeper) sweepOnce(ctx context.Context) {
 	s.observed = seen
 }
 
-// observeLease returns the lease's age: the time since its counter has last changed. It adds at most two
-// polls a round. If this process stood still for longer, the lease's holder may have stood still with it.
+// observeLease returns how long the lease's counter has not changed. Each round adds at most two poll intervals.
+// If this process was suspended for longer, the lease's holder may have been suspended with it.
 func (s *leaseSweeper) observeLease(r leaseRow, now time.Time) observation {
 	before, known := s.observed[r.id]
 	if !known || before.counter != r.counter {
@@ -198,22 +251,27 @@ func (s *leaseSweeper) endUnlessRefreshed(ctx context.Context, r leaseRow) error
 
 // readLeases reads all leases with their owners.
 func readLeases(c *conn) ([]leaseRow, error) {
+	const query = "SELECT id, ttl_ms, counter, pid, start, pidns, boot FROM lease"
+
 	var all []leaseRow
-	err := c.queryRows("SELECT id, ttl_ms, counter, pid, start, pidns, boot FROM lease", nil, func(rows *sql.Rows) (bool, error) {
+	err := c.queryRows(query, nil, func(rows *sql.Rows) (bool, error) {
 		var r leaseRow
 		var ms int64
 		o := &r.owner
-		err := rows.Scan(&r.id, &ms, &r.counter, &o.pid, &o.start, &o.pidns, &o.boot)
+		if err := rows.Scan(&r.id, &ms, &r.counter, &o.pid, &o.start, &o.pidns, &o.boot); err != nil {
+			return false, err
+		}
+
 		r.ttl = time.Duration(ms) * time.Millisecond
 		all = append(all, r)
-		return true, err
+		return true, nil
 	})
 
 	return all, err
 }
 
-// leaseOwner identifies the process that holds a lease, so that others can find it dead.
-// What could not be found out is empty, and proves nothing.
+// leaseOwner identifies the process that holds a lease, so that other processes can find out that it is dead.
+// A field is empty if it could not be determined. An empty field proves nothing.
 type leaseOwner struct {
 	pid   int
 	start string // in clock ticks after boot
@@ -227,15 +285,17 @@ func currentOwner() leaseOwner {
 	o.pidns, _ = os.Readlink("/proc/self/ns/pid")
 	o.boot = osutil.BootID()
 	stat, err := osutil.ReadProcStat(o.pid)
+	// If /proc is of a different pid namespace, its numbers name different processes.
 	if self, _ := os.Readlink("/proc/self"); self == fmt.Sprint(o.pid) && err == nil {
 		o.start = stat.Start()
-	} // otherwise /proc is of another pid namespace, and its numbers mean others
+	}
 	return o
 }
 
-// isProvablyDead reports whether this process, self, can prove that the owner is dead. It can only if both
-// share a pid namespace, since a container has a boot id of its own. The owner is dead if its machine was
-// rebooted since, or if its pid is free, a zombie's, or that of a process that started at a different time.
+// isProvablyDead reports whether this process, self, can prove that the owner is dead. It can prove this only
+// if both share a pid namespace, since a container may have a different boot id. The owner is dead if its
+// host was rebooted since the lease was granted. It is also dead if its pid is free, or belongs to a zombie
+// or to a process with a different start time.
 func (o leaseOwner) isProvablyDead(self leaseOwner) bool {
 	if o.boot == "" || self.boot == "" || o.pidns == "" || o.pidns != self.pidns {
 		return false

@@ -11,21 +11,21 @@ import (
 	"bijou/state/store/handle"
 )
 
-// logTailer reads every commit in the change log once for all watchers of this handle, and
-// gives it to those that it concerns.
+// logTailer reads each commit in the change log once for all watchers of this handle, and passes it to the
+// watchers of its keys.
 //
-// Watchers are added when the tailer remembers what they have not read, or they have read up to
-// its position by themselves, and detached when they do not keep up; then they read for
-// themselves again, so that a slow one neither blocks others nor misses anything.
+// A watcher is added once it has read the log up to the commits that the tailer remembers. It is detached
+// when it does not keep up. A detached watcher reads the log itself, so that it does not block other watchers
+// and still misses nothing.
 type logTailer struct {
 	d       *db
-	wakeup  chan struct{} // buffered: one is enough, however many commits there are
-	touched chan struct{} // the store's files were; buffered likewise
+	wakeup  chan struct{} // signalled after a commit; one buffered signal is enough for any number of commits
+	touched chan struct{} // signalled after a change of the store's files; buffered likewise
 
 	mu       sync.Mutex
-	position int64 // every commit up to here was delivered; means nothing without watchers
-	recent   []store.Batch
-	from     int64 // recent has every commit after this one
+	position int64         // the last commit that was delivered; meaningless without watchers
+	recent   []store.Batch // the last commits that were delivered
+	from     int64         // the commit before the first in recent
 	watchers map[*watcher]bool
 	index    handle.WatcherIndex[*watcher]
 }
@@ -43,7 +43,7 @@ func newLogTailer(d *db) *logTailer {
 func (t *logTailer) wakeUp()   { signal(t.wakeup) }
 func (t *logTailer) lookSoon() { signal(t.touched) }
 
-// signal leaves one signal in the channel, whose buffer has room for one.
+// signal leaves one signal in the channel, whose buffer holds one.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -51,12 +51,12 @@ func signal(c chan struct{}) {
 	}
 }
 
-// lookPause is between the first write to the store's file and a look at it: a checkpoint writes
-// it many times.
+// lookPause is the time between the first write to the store's file and the tailer's check of the file. A
+// checkpoint writes the file many times.
 const lookPause = 2 * time.Millisecond
 
-// run delivers new commits to the watchers until the store is closed or gone. It looks when a commit of
-// this process wakes it, shortly after the files were touched, and at every poll.
+// run delivers new commits to the watchers until the store is closed or gone. It reads the log after each ring or
+// commit, shortly after the files were touched, and at every poll.
 func (t *logTailer) run() {
 	poll := time.NewTicker(t.d.options.PollInterval)
 	defer poll.Stop()
@@ -77,7 +77,8 @@ func (t *logTailer) run() {
 			}
 		case <-poll.C:
 			if t.d.checkContent(t.d.Context()) != nil {
-				return // d.Gone() tells the watchers
+				// The watchers notice this by d.Gone().
+				return
 			}
 		case <-t.d.Context().Done():
 			return
@@ -88,8 +89,8 @@ func (t *logTailer) run() {
 	}
 }
 
-// deliverNew reports whether there is more. After an error the next poll tries again; one
-// that lasts reaches everybody by their snapshots.
+// deliverNew delivers the next segment of the log to the watchers, and reports whether there is more. After an
+// error the next poll tries again. Users of the store see a lasting error in their snapshots.
 func (t *logTailer) deliverNew() (more bool) {
 	t.mu.Lock()
 	from := t.position
@@ -115,7 +116,8 @@ func (t *logTailer) deliverSegment(from int64, s logSegment) {
 	defer t.mu.Unlock()
 
 	if t.position != from {
-		return // all watchers left meanwhile, and others were added
+		// All watchers were removed in the meantime, and others were added at a different position.
+		return
 	}
 	if s.trimmed > from {
 		for w := range t.watchers {
@@ -142,19 +144,27 @@ func (t *logTailer) deliverSegment(from int64, s logSegment) {
 
 func anyKey(string) bool { return true }
 
-// addWatcher adds a watcher that has all changes up to position. atEnd says that the watcher has just read
-// the log to its end. It returns false if the tailer no longer holds the changes after position; then the
-// watcher must read on from the log.
-func (t *logTailer) addWatcher(w *watcher, position int64, atEnd bool) bool {
+// logReading says how far a watcher has read the log by itself.
+type logReading int
+
+const (
+	logNotRead   logReading = iota // or not to its end
+	readToItsEnd                   // just now
+)
+
+// addWatcher adds a watcher that has all changes up to position. If the tailer does not have the changes after
+// position, addWatcher returns false, and the watcher must continue to read the log.
+func (t *logTailer) addWatcher(w *watcher, position int64, read logReading) bool {
 	t.d.doorbell.listen(t.wakeUp, t.lookSoon, t.d.file.path, t.d.guard.shmPath)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w.Context().Err() != nil {
-		return false // it was closed beside its Next, and is removed already
+		// The watcher was closed during its Next, and has already been removed.
+		return false
 	}
 
 	if len(t.watchers) == 0 {
-		if !atEnd {
+		if read != readToItsEnd {
 			return false
 		}
 		t.position = position
@@ -165,12 +175,13 @@ func (t *logTailer) addWatcher(w *watcher, position int64, atEnd bool) bool {
 		return false
 	}
 
-	missed, _ := slices.BinarySearchFunc(t.recent, position+
-		1, func(b store.Batch, revision int64) int { return cmp.Compare(b.Revision, revision) })
+	byRevision := func(b store.Batch, revision int64) int { return cmp.Compare(b.Revision, revision) }
+	missed, _ := slices.BinarySearchFunc(t.recent, position+1, byRevision)
 	w.setLive(max(position, t.position), t.recent[missed:])
 	t.watchers[w] = true
 	t.index.Add(w, w.Spans)
-	t.wakeUp() // there may have been a commit since it read
+	// There may have been a commit since the watcher read the log.
+	t.wakeUp()
 	return true
 }
 
@@ -182,7 +193,8 @@ func (t *logTailer) removeWatcher(w *watcher) {
 	}
 }
 
-// detachLocked makes the watcher read the log itself again, from position on.
+// detachLocked removes the watcher, which then reads the log itself from the given position. The caller holds
+// t.mu.
 func (t *logTailer) detachLocked(w *watcher, position int64) {
 	delete(t.watchers, w)
 	t.index.Remove(w, w.Spans)

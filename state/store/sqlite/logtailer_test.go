@@ -16,7 +16,7 @@ func newTestTailer(t *testing.T) (*logTailer, *watcher) {
 	tailer := newLogTailer(&db{guard: &guard{}, doorbell: newDoorbell(t.TempDir() + "/store")})
 	t.Cleanup(tailer.d.doorbell.close)
 	w := newTestWatcher("a")
-	if !tailer.addWatcher(w, 5, true) {
+	if !tailer.addWatcher(w, 5, readToItsEnd) {
 		t.Fatal("the first watcher cannot join")
 	}
 	return tailer, w
@@ -34,16 +34,16 @@ func newBatch(revision int64, keys ...string) store.Batch {
 	return b
 }
 
-// TestJoinWhileRead checks that a watcher that joins between the tailer's read and its delivery gets
-// everything that it has not read itself, and nothing twice.
+// TestJoinWhileRead checks a watcher that joins between the tailer's read and its delivery. It must get all
+// events that it has not read itself, and no event twice.
 func TestJoinWhileRead(t *testing.T) {
 	need.Whole(t)
 	tailer, first := newTestTailer(t)
 	read := logSegment{end: 7, batches: []store.Batch{newBatch(6, "a", "b"), newBatch(7, "b/x", "c")}}
 	earlier, later, twice := newTestWatcher("b"), newTestWatcher("b"), newTestWatcher("b", "b/", "c")
-	tailer.addWatcher(earlier, 5, true)
-	tailer.addWatcher(later, 6, true)
-	tailer.addWatcher(twice, 6, true)
+	tailer.addWatcher(earlier, 5, readToItsEnd)
+	tailer.addWatcher(later, 6, readToItsEnd)
+	tailer.addWatcher(twice, 6, readToItsEnd)
 	tailer.deliverSegment(5, read)
 	for _, c := range []struct {
 		w    *watcher
@@ -60,38 +60,38 @@ func TestJoinWhileRead(t *testing.T) {
 	}
 }
 
-// TestJoinBehind checks that a watcher that is behind gets the batches that the tailer remembers, if it
-// misses no others.
+// TestJoinBehind checks that a watcher that is behind gets the batches that the tailer remembers, if these
+// are all that it has missed.
 func TestJoinBehind(t *testing.T) {
 	need.Whole(t)
 	tailer, _ := newTestTailer(t)
 	tailer.deliverSegment(5, logSegment{end: 8, batches: []store.Batch{newBatch(6, "b"), newBatch(7, "b", "c"), newBatch(8, "c")}})
 	behind := newTestWatcher("c")
-	if !tailer.addWatcher(behind, 6, false) {
+	if !tailer.addWatcher(behind, 6, logNotRead) {
 		t.Error("a watcher that lacks what is remembered cannot join")
 	}
 	tailer.deliverSegment(8, logSegment{end: 9, batches: []store.Batch{newBatch(9, "c")}})
 	if diff := cmp.Diff([]store.Batch{newBatch(7, "c"), newBatch(8, "c"), newBatch(9, "c")}, behind.queue); diff != "" {
 		t.Error(diff)
 	}
-	if tailer.addWatcher(newTestWatcher("d"), 4, true) {
+	if tailer.addWatcher(newTestWatcher("d"), 4, readToItsEnd) {
 		t.Error("a watcher joined that lacks more than the tailer remembers")
 	}
 	for n := range int64(maxRecentBatches) {
 		tailer.deliverSegment(9+n, logSegment{end: 10 + n, batches: []store.Batch{newBatch(10+n, "e")}})
 	}
-	if len(tailer.recent) != maxRecentBatches || tailer.addWatcher(newTestWatcher("d"), 8, true) || !tailer.addWatcher(newTestWatcher("d"), 9, true) {
+	if len(tailer.recent) != maxRecentBatches || tailer.addWatcher(newTestWatcher("d"), 8, readToItsEnd) || !tailer.addWatcher(newTestWatcher("d"), 9, readToItsEnd) {
 		t.Errorf("%d commits are remembered, after %d", len(tailer.recent), tailer.from)
 	}
 }
 
-// TestSlowWatcherIsDropped checks that a slow watcher's queue has no gap up to its position, and that
-// other watchers go on.
+// TestSlowWatcherIsDropped checks that a slow watcher's queue has no gap up to its position, and that other
+// watchers still get events.
 func TestSlowWatcherIsDropped(t *testing.T) {
 	need.Whole(t)
 	tailer, slow := newTestTailer(t)
 	quick := newTestWatcher("z")
-	tailer.addWatcher(quick, 5, true)
+	tailer.addWatcher(quick, 5, readToItsEnd)
 	read := logSegment{end: 5}
 	for range maxQueuedBatches + 10 {
 		read.end++
@@ -108,8 +108,8 @@ func TestSlowWatcherIsDropped(t *testing.T) {
 	}
 }
 
-// TestHubBehindTheLog checks that all watchers read by themselves, and notice the loss, if the log was
-// trimmed beyond the tailer.
+// TestHubBehindTheLog checks that all watchers read the log themselves, and notice the loss, if the log was
+// trimmed beyond the tailer's position.
 func TestHubBehindTheLog(t *testing.T) {
 	need.Whole(t)
 	tailer, w := newTestTailer(t)

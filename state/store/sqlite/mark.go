@@ -12,10 +12,10 @@ import (
 	"bijou/state/store"
 )
 
-// markSuffix is the suffix of the file that says that a store was replaced.
+// markSuffix is the suffix of the file that records that a store was replaced.
 const markSuffix = "-replaced"
 
-// mark is that file. It means nothing to another file than the one that it was left for.
+// mark is the content of the file with markSuffix. The mark counts only as long as the store's file is File.
 type mark struct {
 	What    string    `json:"what"`
 	Remove  []string  `json:"remove"`
@@ -24,7 +24,8 @@ type mark struct {
 	File    fileID    `json:"file"`
 }
 
-// leaveMark leaves a note beside the store's file that the file was replaced while processes had it open.
+// leaveMark writes the file that records that the store was replaced while processes had it open. It writes
+// nothing if the store's file does not exist.
 func leaveMark(path string, r *store.Replaced) error {
 	id, err := identify(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -46,7 +47,8 @@ func leaveMark(path string, r *store.Replaced) error {
 	return osutil.WriteFile(path+markSuffix, data, 0o600)
 }
 
-// showMark makes the mark visible to other processes before it is durable, which takes a busy disk a while.
+// showMark makes the mark visible to other processes without waiting for the disk, since that wait can be
+// long.
 func showMark(path string, data []byte) error {
 	draft := fmt.Sprintf("%s%s.%d", path, markSuffix, os.Getpid())
 	if err := os.WriteFile(draft, data, 0o600); err != nil {
@@ -55,7 +57,8 @@ func showMark(path string, data []byte) error {
 	return os.Rename(draft, path+markSuffix)
 }
 
-// checkMark returns the ErrStoreGone that another process has left a mark of.
+// checkMark returns an ErrStoreGone if another process has left a mark. It returns nil if there is no mark
+// for this file.
 func checkMark(file storeFile) error {
 	path := file.path + markSuffix
 	data, err := os.ReadFile(path)
@@ -74,6 +77,6 @@ func checkMark(file storeFile) error {
 		return nil
 	}
 
-	what := fmt.Sprintf("%s (process %d has found that at %s)", m.What, m.Process, m.Found.Format(time.RFC3339))
+	what := fmt.Sprintf("%s (found by process %d at %s)", m.What, m.Process, m.Found.Format(time.RFC3339))
 	return &store.Replaced{What: what, Remove: m.Remove}
 }

@@ -58,8 +58,8 @@ func TestDeadFor(t *testing.T) {
 	}
 }
 
-// TestSight checks that only observed time counts. A process that stood still must not take others for
-// lost, since they may have stood still too.
+// TestSight checks that only observed time counts. A process that stood still must not consider others lost,
+// since they may have stood still too.
 func TestSight(t *testing.T) {
 	need.Whole(t)
 	s := &leaseSweeper{&db{options: Options{}.withDefaults()}, map[store.LeaseID]observation{}}

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -12,7 +13,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestReadersShareConnections checks many readers in parallel, as when an agent of many units starts.
+// TestReadersShareConnections checks many parallel readers, like those of an agent that starts with many
+// units.
 func TestReadersShareConnections(t *testing.T) {
 	need.Whole(t)
 	s := newStore(t)
@@ -29,7 +31,15 @@ func TestReadersShareConnections(t *testing.T) {
 	}
 }
 
-// TestReadersThatHold opens more snapshots than there are kept connections. None can wait forever.
+// TestReadWhileClosing checks that a read gets ErrClosed if it begins just after the connections were closed.
+func TestReadWhileClosing(t *testing.T) {
+	s := newStore(t)
+	if err := sqlite.ReadWhileClosing(s); !errors.Is(err, store.ErrClosed) {
+		t.Errorf("got %v, want %v", err, store.ErrClosed)
+	}
+}
+
+// TestReadersThatHold opens more snapshots than the number of kept connections. No reader may wait forever.
 func TestReadersThatHold(t *testing.T) {
 	need.Whole(t)
 	s := newStore(t)
@@ -39,8 +49,8 @@ func TestReadersThatHold(t *testing.T) {
 	}
 }
 
-// TestReadersThatAreClosed checks that closed connections no longer count: others are opened in their
-// place at once.
+// TestReadersThatAreClosed checks that closed connections no longer count, so that other connections are
+// opened immediately.
 func TestReadersThatAreClosed(t *testing.T) {
 	s := newStore(t)
 	for range 20 {
@@ -61,8 +71,8 @@ func TestReadersThatAreClosed(t *testing.T) {
 	awaitOpen(t, s, 8)
 }
 
-// awaitOpen waits until that many connections count as open, since the store itself also reads now and
-// then.
+// awaitOpen waits until the given number of connections count as open, since the store itself also reads now
+// and then.
 func awaitOpen(t *testing.T, s store.Store, want int) {
 	t.Helper()
 	for range 500 {
@@ -82,7 +92,7 @@ func newStore(t *testing.T) store.Store {
 	return s
 }
 
-// read returns a snapshot from which a key was read that many times.
+// read returns a snapshot from which a key was read the given number of times.
 func read(t *testing.T, s store.Store, times int) store.Snapshot {
 	snap, err := s.Snapshot(t.Context())
 	if err != nil {
@@ -96,7 +106,7 @@ func read(t *testing.T, s store.Store, times int) store.Snapshot {
 	return snap
 }
 
-// openFiles counts how often this process has the file open.
+// openFiles returns the number of times that this process has the file open.
 func openFiles(t *testing.T, path string) (n int) {
 	links, err := filepath.Glob("/proc/self/fd/*")
 	check(t, err)
@@ -108,8 +118,8 @@ func openFiles(t *testing.T, path string) (n int) {
 	return n
 }
 
-// TestDiscardedWithinTransaction checks that no reader gets a connection that still reads an earlier
-// state.
+// TestDiscardedWithinTransaction checks that no reader gets a connection that is still in a transaction and
+// would read an earlier state.
 func TestDiscardedWithinTransaction(t *testing.T) {
 	s := newStore(t)
 	sqlite.DiscardSnapshot(read(t, s, 1))

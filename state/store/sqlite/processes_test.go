@@ -41,7 +41,7 @@ func put(t testing.TB, s store.Store, key, value string) int64 {
 	return revision
 }
 
-// get reads a key, and reports whether it is there.
+// get reads a key, and reports whether the key exists.
 func get(t testing.TB, s store.Store, key string) (string, bool) {
 	t.Helper()
 	snap, err := s.Snapshot(t.Context())
@@ -108,7 +108,7 @@ func TestProcessesCountTogether(t *testing.T) {
 	}
 }
 
-// TestBellWakes checks without a poll that the bell announces commits of another process.
+// TestBellWakes checks that the bell announces commits of another process. No poll happens during the test.
 func TestBellWakes(t *testing.T) {
 	need.Whole(t)
 	path := newStorePath(t)
@@ -121,15 +121,16 @@ func TestBellWakes(t *testing.T) {
 	}
 }
 
-// TestKilledBeforeBell checks that a poll finds the commits of a writer that was killed before it could
-// ring.
+// TestKilledBeforeBell checks that a poll finds the commits of a writer that was killed before it could ring
+// the bell.
 func TestKilledBeforeBell(t *testing.T) {
 	need.Whole(t)
 	path := newStorePath(t)
 	s := openWith(t, path, sqlite.Options{})
 	w := watch(t, s, "w/")
 	put(t, s, "w/first", "")
-	next(t, w) // it is live now and waits for the bell
+	// The watcher is live now, and waits for the doorbell.
+	next(t, w)
 	c := start(t, "mute", path)
 	c.line(t)
 	fmt.Fprintln(c.in)
@@ -169,7 +170,8 @@ func TestKilledHolder(t *testing.T) {
 	if _, ok := get(t, openWith(t, path, sqlite.Options{}), "presence/child"); !ok {
 		t.Fatal("the child is not present")
 	}
-	check(t, c.Process.Kill()) // it stays a zombie for now
+	// The process stays a zombie until it is waited for.
+	check(t, c.Process.Kill())
 	if b := next(t, w); !b.Events[0].Deleted {
 		t.Errorf("got %v", b)
 	}
@@ -194,8 +196,8 @@ func TestOpenAfterKill(t *testing.T) {
 // refreshed every third of the TTL.
 const steadyTTL = 18 * time.Second
 
-// TestStoppedHolder checks that a process that stands still loses its lease after the TTL, and notices
-// when it goes on.
+// TestStoppedHolder checks that a suspended process loses its lease after the TTL, and notices that when it
+// continues.
 func TestStoppedHolder(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -261,8 +263,8 @@ func TestLockedTooLong(t *testing.T) {
 	wantError(t, err, store.ErrAway)
 }
 
-// TestLeaseThatWaited makes a lease while another process locks the file for longer than the lease's
-// TTL. The lease must be alive once it is made.
+// TestLeaseThatWaited grants a lease while another process locks the file for longer than the lease's TTL.
+// Once it is granted, the lease must be alive.
 func TestLeaseThatWaited(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -279,5 +281,39 @@ func TestLeaseThatWaited(t *testing.T) {
 	case <-l.Done():
 		t.Error("the lease was lost as soon as it was made")
 	case <-time.After(ttl * 3 / 2):
+	}
+}
+
+// TestExpiredWithoutObserver checks leases without an owner that a process has not observed before it opens
+// the store. A lease whose last refresh is older than its TTL must have ended, and so must its keys.
+// Otherwise a short command would show the agents behind a dead gateway as running forever.
+func TestExpiredWithoutObserver(t *testing.T) {
+	path := newStorePath(t)
+	s := openWith(t, path, sqlite.Options{PollInterval: long})
+	granter := s.(store.LeaseGranter)
+	grant := func(key string, ttl time.Duration) store.LeaseID {
+		id, err := granter.GrantLease(t.Context(), ttl)
+		check(t, err)
+		_, err = s.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: key, Value: []byte("1"), Lease: id}}})
+		check(t, err)
+		return id
+	}
+
+	grant("fresh", time.Hour)
+	grant("expired", time.Millisecond)
+	refreshed := grant("refreshed", time.Millisecond)
+	lives, err := granter.RefreshLease(t.Context(), refreshed)
+	check(t, err)
+	if !lives {
+		t.Error("a lease that nobody has ended cannot be refreshed")
+	}
+	check(t, sqlite.RefreshAsBefore(s, grant("refreshed before", time.Millisecond)))
+	time.Sleep(5 * time.Millisecond) // longer than the TTLs
+
+	other := openWith(t, path, sqlite.Options{PollInterval: long})
+	for key, want := range map[string]bool{"fresh": true, "expired": false, "refreshed": false, "refreshed before": true} {
+		if _, found := get(t, other, key); found != want {
+			t.Errorf("key %q of a lease: found is %v, want %v", key, found, want)
+		}
 	}
 }

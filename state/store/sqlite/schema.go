@@ -16,17 +16,18 @@ import (
 // applicationID marks the file as bijou's ("bijo"); file(1) shows it.
 const applicationID = 0x62696a6f
 
-// formatVersion is the format of the tables below.
+// formatVersion is the version of the tables' format in schema.
 const formatVersion = 1
 
-// Keys are blobs, so that they compare bytewise; an empty value is NULL or an empty blob.
+// schema creates the tables. Keys are blobs, so that they compare bytewise. An empty value is NULL or an
+// empty blob.
 //
 //go:embed schema.sql
 var schema string
 
-// Create makes an empty store at path, readable by its owner only, whole or not at all. If
-// there is a file already, it returns ErrExists. Beside the file the store keeps PATH-wal
-// and PATH-shm (SQLite's) and PATH-bell (the doorbell).
+// Create atomically creates an empty store at path, which only its owner can read. It returns ErrExists if
+// there is a file at path. The store also has the files PATH-wal and PATH-shm of SQLite, and PATH-bell for
+// the doorbell.
 func Create(ctx context.Context, path string) (err error) {
 	defer func() {
 		if err != nil {
@@ -96,15 +97,15 @@ func checkFormat(c *conn) error {
 	if _, err := c.queryRow("PRAGMA application_id", nil, &id); err != nil {
 		return err
 	}
-
 	if _, err := c.queryRow("PRAGMA user_version", nil, &version); err != nil {
 		return err
 	}
+
 	if id != applicationID {
-		return errors.New("it is not a bijou store")
+		return errors.New("this is not a bijou store")
 	}
 	if version != formatVersion {
-		return fmt.Errorf("it has format %d, and this bijou knows format %d only", version, formatVersion)
+		return fmt.Errorf("the store has format %d, but this bijou supports only format %d", version, formatVersion)
 	}
 
 	return nil

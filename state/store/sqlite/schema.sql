@@ -3,7 +3,7 @@ PRAGMA application_id = %d;
 PRAGMA user_version = %d;
 BEGIN;
 
--- The keys that live. lease is 0 for none.
+-- The present keys. lease is 0 for a key without a lease.
 CREATE TABLE kv (
 	key   BLOB    NOT NULL PRIMARY KEY,
 	value BLOB,
@@ -12,7 +12,7 @@ CREATE TABLE kv (
 ) WITHOUT ROWID;
 CREATE INDEX kv_lease ON kv (lease) WHERE lease != 0;
 
--- The change log: what each commit did, but for quiet puts.
+-- The change log: the keys that each commit has put or deleted, except those of quiet operations.
 CREATE TABLE log (
 	rev     INTEGER NOT NULL,
 	key     BLOB    NOT NULL,
@@ -20,9 +20,9 @@ CREATE TABLE log (
 	PRIMARY KEY (rev, key)
 ) WITHOUT ROWID;
 
--- One row: the newest revision, up to which the log is trimmed, and which commits
--- have led here. Binaries from before have no generation: a store of theirs gets it
--- with the first commit.
+-- One row: the newest revision, the revision up to which the log was trimmed, and the
+-- generation (see generation.go). Older binaries create stores without a generation. Such
+-- a store gets it with the first commit of a newer binary.
 CREATE TABLE head (
 	id       INTEGER PRIMARY KEY CHECK (id = 1),
 	revision INTEGER NOT NULL,
@@ -31,8 +31,8 @@ CREATE TABLE head (
 );
 INSERT INTO head VALUES (1, 0, 0, NULL);
 
--- The leases that live, each with the process that holds it. Each refresh
--- counts on. AUTOINCREMENT: an id is never used again.
+-- The present leases, with the processes that hold them. Each refresh increments the
+-- counter. Because of AUTOINCREMENT, an id is never used again.
 CREATE TABLE lease (
 	id      INTEGER PRIMARY KEY AUTOINCREMENT,
 	ttl_ms  INTEGER NOT NULL,

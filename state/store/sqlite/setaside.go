@@ -14,7 +14,7 @@ import (
 	"bijou/state/store"
 )
 
-// Held is SetAsideReplaced's error while a process has the store open.
+// Held is returned by SetAsideReplaced while a process has the store open.
 type Held struct {
 	Path    string
 	Process int
@@ -24,10 +24,10 @@ func (h *Held) Error() string {
 	return fmt.Sprintf("process %d has %s open, which was replaced while it was open", h.Process, h.Path)
 }
 
-// SetAsideReplaced moves the files of a store that was replaced while it was open into a new directory
-// beside it. It returns that directory; empty if the store was not replaced. It returns a [*Held] if a
-// process that this user can inspect has one of the files open. After an interruption it may be called
-// again: no file is lost.
+// SetAsideReplaced moves the files of a store that was replaced while it was open into a new directory beside
+// it. It returns that directory, or "" if the store was not replaced. It returns a [*Held] if a process that
+// this user can inspect has one of the files open. After an interruption it can be called again without
+// losing a file.
 func SetAsideReplaced(path string) (folder string, err error) {
 	file, err := findStoreFile(path)
 	if errors.Is(err, store.ErrNoStore) {
@@ -42,8 +42,8 @@ func SetAsideReplaced(path string) (folder string, err error) {
 		return "", err
 	}
 
-	// The store's file goes after the files that belong to it, and the mark last: until then nobody opens
-	// the rest.
+	// The mark is moved last, since it keeps other processes from opening the store. The main file is moved
+	// after its log and the other files that belong to it.
 	files := []string{
 		file.path + "-wal",
 		file.path + "-shm",
@@ -74,8 +74,8 @@ func SetAsideReplaced(path string) (folder string, err error) {
 	return folder, osutil.SyncDir(filepath.Dir(file.path))
 }
 
-// makeAside returns a new folder in "set-aside", or the one that was begun for this store: it has no
-// file of a store yet.
+// makeAside creates a directory in "set-aside", or returns the directory that an interrupted call has
+// created. Such a directory does not have the store's main file yet.
 func makeAside(path string) (string, error) {
 	for n := 1; ; n++ {
 		folder := filepath.Join(filepath.Dir(path), "set-aside", filepath.Base(path)+"-"+strconv.Itoa(n))
@@ -93,10 +93,11 @@ func makeAside(path string) (string, error) {
 	}
 }
 
-// findHolder returns the pid of a process that has one of the files open; 0 if there is none. Files that
-// were removed or replaced since count too.
+// findHolder returns the pid of a process that has one of the files open, or 0 if there is none. Files that
+// were removed or replaced since they were opened also count.
 func findHolder(files []string) int {
-	links, _ := filepath.Glob("/proc/[0-9]*/fd/*") // fails for a bad pattern only
+	// Glob fails only for a bad pattern.
+	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, link := range links {
 		to, err := os.Readlink(link)
 		if err != nil || !slices.Contains(files, strings.TrimSuffix(to, " (deleted)")) {

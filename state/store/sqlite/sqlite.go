@@ -1,15 +1,23 @@
-// Package sqlite is the store in one SQLite file, shared by all processes of one machine.
+// Package sqlite is the store in one SQLite file, shared by all processes of one host.
 //
-// It is no server and no general SQL layer: it knows four tables and the
-// operations of store.Store. Only package state imports it (and it alone
-// imports SQLite); of bijou it imports store and store/handle only.
+// It is not a server and not a general SQL layer: it knows four tables and the operations of store.Store.
 //
-// How it works, file by file: conn (connections and their pragmas), schema (tables, Create and
-// the format check), guard (whether the files, and what they hold, are still those that were opened),
-// generation (by which that is told), mark (by which others hear of it), writer (one
-// goroutine that commits in groups), writetxn (what one transaction does), this file (with reads),
-// changelog (what each commit changed, and one tailer of that for all watchers), watcher
-// (and how other processes learn of a commit) and lease (leases, their owners and expiry).
+// Its files are:
+//
+//   - sqlite.go: opening, snapshots and closing
+//   - conn.go: connections and their pragmas
+//   - schema.go: the tables, Create and the check of the format
+//   - writer.go: one goroutine that commits in groups
+//   - writetxn.go: one write transaction
+//   - changelog.go: reads of the change log
+//   - logtailer.go: the tailer, which reads the change log for all watchers
+//   - watcher.go: watchers
+//   - doorbell.go: the file that signals a commit to other processes
+//   - lease.go: leases, their owners and their expiry
+//   - guard.go: checks that the files and their content were not replaced
+//   - generation.go: the ids that show whether content was replaced
+//   - mark.go: the file that records for other processes that the store was replaced
+//   - setaside.go: moving the files of such a store away
 package sqlite
 
 import (
@@ -24,21 +32,20 @@ import (
 	"bijou/state/store/handle"
 )
 
-// Options are for tests and odd places; the zero value is right elsewhere.
+// Options are for tests and unusual hosts. Elsewhere the zero value is right.
 type Options struct {
-	// KeepCommits is how many of the newest commits stay in the change log at least.
-	// Default 10,000: at a thousand commits a second a watcher may be away
-	// for ten seconds before it needs a fresh snapshot.
+	// KeepCommits is how many of the newest commits the change log keeps at least. The default is 10,000. At
+	// a thousand commits a second, a watcher can then pause for ten seconds before it needs a new snapshot.
 	KeepCommits int64
-	// PollInterval is how often the change log is read without a ring of the
-	// doorbell, and the file and the leases are checked. Default 250 ms.
+	// PollInterval is how often the change log is read even if the doorbell does not ring, and how often the
+	// files and the leases are checked. The default is 250 ms.
 	PollInterval time.Duration
-	// LockTimeout bounds how long a commit waits for another process that has the
-	// file locked. Default 30 s.
+	// LockTimeout is how long a commit waits for another process that has the file locked. The default is
+	// 30 s.
 	LockTimeout time.Duration
 }
 
-// withDefaults returns the options with defaults for those that are not set.
+// withDefaults returns the options with the defaults for fields that are not set.
 func (o Options) withDefaults() Options {
 	if o.KeepCommits <= 0 {
 		o.KeepCommits = 10_000
@@ -59,7 +66,7 @@ type db struct {
 	file    storeFile
 	guard   *guard
 	options Options
-	self    func() leaseOwner // reads /proc once
+	self    func() leaseOwner // returns this process; reads /proc only once
 
 	readers  *connPool
 	writer   *writer
@@ -67,10 +74,10 @@ type db struct {
 	doorbell *doorbell
 }
 
-// Open opens the store at path, which Create has made; if there is none, it returns
-// ErrNoStore. A file that is not a store of a format known here is refused.
+// Open opens the store at path. It returns ErrNoStore if there is no file, and another error if the file is not a
+// store of the known format.
 //
-// Leases whose processes are provably dead have ended when it returns.
+// Before it returns, it tries to end the leases of processes that are provably dead.
 func Open(ctx context.Context, path string) (store.Store, error) {
 	return openWith(ctx, path, Options{})
 }
@@ -120,6 +127,8 @@ func open(ctx context.Context, path string, options Options) (*db, error) {
 	return d, nil
 }
 
+// checkPresent returns an error if the store cannot be used, or if one of its files is not the file that was
+// opened.
 func (d *db) checkPresent(ctx context.Context) error {
 	if err := d.CheckUsable(ctx); err != nil {
 		return err
@@ -127,8 +136,8 @@ func (d *db) checkPresent(ctx context.Context) error {
 	return d.checkFile()
 }
 
-// checkFile returns an ErrStoreGone, from now on for ever, if one of the files is not
-// the one that was opened.
+// checkFile returns an ErrStoreGone if one of the files is not the file that was opened. It then marks the
+// store as gone.
 func (d *db) checkFile() error { return d.orGone(d.guard.checkFiles()) }
 
 // checkContent does what checkFile does, and compares the files' contents as well.
@@ -139,7 +148,7 @@ func (d *db) checkContent(ctx context.Context) error {
 	return d.orGone(d.guard.checkContent(ctx))
 }
 
-// orGone marks the store as gone for ever if the error says so.
+// orGone returns err. If err is an ErrStoreGone, it marks the store as gone, so that all later calls fail.
 func (d *db) orGone(err error) error {
 	if errors.Is(err, store.ErrStoreGone) {
 		return d.MarkGoneBecause(err)
@@ -147,8 +156,8 @@ func (d *db) orGone(err error) error {
 	return err
 }
 
-// explain returns the ErrStoreGone that has caused an error of SQLite's, if one has: half of another
-// file reads as anything.
+// explain returns an ErrStoreGone if the store was replaced, since parts of a different file can cause any
+// error of SQLite. Otherwise it returns err.
 func (d *db) explain(err error) error {
 	if err == nil || errors.Is(err, store.ErrStoreGone) || errors.Is(err, store.ErrAway) ||
 		errors.Is(err, store.ErrClosed) {
@@ -162,21 +171,23 @@ func (d *db) explain(err error) error {
 }
 
 func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
-	if err := d.CheckUsable(ctx); err != nil { // the writer looks at the files
+	// The writer checks the files.
+	if err := d.CheckUsable(ctx); err != nil {
 		return 0, err
 	}
 	if err := txn.Check(); err != nil {
 		return 0, err
 	}
 
-	return d.writer.runJob(ctx, func(t *writeTxn) (int64, error) { return t.commit(txn) })
+	return d.writer.runJob(ctx, func(t *writeTxn) (int64, error) { return t.apply(txn) })
 }
 
 func (d *db) Close() error {
 	d.Opener.Close(func() {
 		d.doorbell.close()
 		if d.guard.mustNotWriteBack() {
-			return // the connections stay open until the process ends
+			// The connections stay open until the process exits.
+			return
 		}
 
 		d.readers.close()
@@ -187,8 +198,8 @@ func (d *db) Close() error {
 	return nil
 }
 
-// Remove deletes the store at path with all its files. Processes that have it open get ErrStoreGone. It
-// returns no error if there is no store.
+// Remove deletes the store at path with all its files. Processes that have the store open get ErrStoreGone.
+// Remove returns no error if there is no store.
 func Remove(path string) error {
 	if err := removeAll(path, path+"-wal", path+"-shm", path+"-journal", path+"-bell", path+markSuffix); err != nil {
 		return fmt.Errorf("cannot remove store %q: %w", path, err)
@@ -196,7 +207,7 @@ func Remove(path string) error {
 	return nil
 }
 
-// snapshot is one read transaction, begun by its first read.
+// snapshot is one read transaction, which begins with its first read.
 type snapshot struct {
 	d *db
 
@@ -247,7 +258,7 @@ func (s *snapshot) Get(ctx context.Context, key string) (kv store.KV, ok bool, e
 	return kv, ok, s.d.explain(err)
 }
 
-func (s *snapshot) Prefetch(context.Context, ...string) error { return nil }
+func (s *snapshot) Prefetch(context.Context, store.Scope) error { return nil }
 
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	s.mu.Lock()
@@ -258,14 +269,17 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 
 	var kvs []store.KV
 	clause, args := prefixClause(prefix)
-	err := s.conn.queryRows("SELECT key, value, rev FROM kv WHERE "+clause+
-		" ORDER BY key", args, func(rows *sql.Rows) (bool, error) {
+	query := "SELECT key, value, rev FROM kv WHERE " + clause + " ORDER BY key"
+	err := s.conn.queryRows(query, args, func(rows *sql.Rows) (bool, error) {
 		var key sql.RawBytes
 		var kv store.KV
-		err := rows.Scan(&key, &kv.Value, &kv.Revision)
+		if err := rows.Scan(&key, &kv.Value, &kv.Revision); err != nil {
+			return false, err
+		}
+
 		kv.Key = string(key)
 		kvs = append(kvs, kv)
-		return true, err
+		return true, nil
 	})
 
 	return kvs, s.d.explain(err)

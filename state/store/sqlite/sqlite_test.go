@@ -32,7 +32,7 @@ func storeOpener() storetest.Opener {
 	}
 }
 
-// lockStore takes the file's write lock, as a different process would.
+// lockStore acquires the file's write lock, as a different process would.
 func lockStore(t testing.TB, s store.Store) (free func()) {
 	db, err := sql.Open("sqlite", sqlite.Path(s))
 	check(t, err)

@@ -9,21 +9,21 @@ import (
 	"bijou/state/store/handle"
 )
 
-// maxQueuedBatches wait for a watcher before the tailer detaches it.
+// maxQueuedBatches is how many batches can wait for a watcher before the tailer detaches it.
 const maxQueuedBatches = 256
 
-// watcher is either behind, and then its Next reads the log itself, or live,
-// and then the tailer fills its queue.
+// watcher is either behind or live. If it is behind, Next reads the log. If it is live, the tailer fills its
+// queue.
 type watcher struct {
 	*handle.Watch
 	d *db
 
 	nextMu   sync.Mutex // one Next at a time
-	joinedAt int64      // while live: the tailer's position when it was added; its lock guards this
+	joinedAt int64      // the tailer's position when the live watcher was added; guarded by the tailer's lock
 
 	mu       sync.Mutex
 	live     bool
-	position int64 // while behind: everything up to here was queued or passed over
+	position int64 // the last revision that the watcher has read from the log while it is behind
 	queue    []store.Batch
 }
 
@@ -76,7 +76,7 @@ func (w *watcher) catchUp(ctx context.Context) error {
 	w.mu.Lock()
 	from := w.position
 	w.mu.Unlock()
-	if w.d.tailer.addWatcher(w, from, false) {
+	if w.d.tailer.addWatcher(w, from, logNotRead) {
 		return nil
 	}
 
@@ -93,7 +93,7 @@ func (w *watcher) catchUp(ctx context.Context) error {
 	w.position = s.end
 	w.mu.Unlock()
 	if !s.more {
-		w.d.tailer.addWatcher(w, s.end, true)
+		w.d.tailer.addWatcher(w, s.end, readToItsEnd)
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (w *watcher) Close() {
 	w.d.tailer.removeWatcher(w)
 }
 
-// push reports false if too many batches wait. The tailer calls it.
+// push adds a batch to the queue. It returns false if the queue is full. The tailer calls it.
 func (w *watcher) push(b store.Batch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,7 +120,7 @@ func (w *watcher) push(b store.Batch) bool {
 	return true
 }
 
-// setLive queues the batches that the watcher has missed.
+// setLive makes the watcher live, and queues the events of its keys in the batches that it has missed.
 func (w *watcher) setLive(position int64, missed []store.Batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

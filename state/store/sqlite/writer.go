@@ -12,32 +12,34 @@ import (
 	"bijou/state/store"
 )
 
-// Fairness between processes: SQLite's lock has no queue, so that a process which has it and wants
-// it again mostly wins. After a burst the writer pauses, and the others try more often than that.
+// These times make the lock fair between processes. SQLite's lock has no queue, so a process that releases it
+// and soon requests it again usually gets it. Therefore a writer that has held the lock for maxBurst pauses
+// for burstPause. Waiting writers try again every lockRetryInterval.
 const (
 	maxBurst          = 4 * time.Millisecond
 	burstPause        = time.Millisecond
 	lockRetryInterval = 500 * time.Microsecond
 )
 
-// maxGroupJobs bounds the memory of a group that is committed together, and the time that
-// others wait for the lock.
+// maxGroupJobs is the largest number of jobs that are committed together. It limits the memory of a group,
+// and the time that other processes wait for the lock.
 const maxGroupJobs = 64
 
-// writer is the one goroutine that writes. Jobs that wait at the same time share one
-// SQLite transaction and its sync; each has its own result.
+// writer is the goroutine that writes for all callers. Jobs that wait at the same time share one SQLite
+// transaction and its sync. Each job has its own result.
 type writer struct {
 	d    *db
 	jobs chan *job
 	sql  *sql.DB
 	conn *conn // opened by the first job
 
-	hasGeneration bool // the head has the column
+	hasGeneration bool // whether the table head has the column generation
 
 	burstBegan, released time.Time
 }
 
-// job is one change. Whoever claims it first decides: the writer runs it, or its caller cancels it.
+// job is one change. If the writer claims it first, the writer runs it. If its caller claims it first, the job is
+// cancelled.
 type job struct {
 	run     func(*writeTxn) (int64, error)
 	claimed atomic.Bool
@@ -49,8 +51,7 @@ type job struct {
 
 func (j *job) tryClaim() bool { return j.claimed.CompareAndSwap(false, true) }
 
-// refusal is an error of one job that leaves the others of its group alone,
-// because nothing was written.
+// refusal is an error of one job that has written nothing. The other jobs of its group are still committed.
 type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
@@ -73,7 +74,8 @@ func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error))
 		if j.tryClaim() {
 			return 0, store.OverdueError(ctx, w.overdueMessage())
 		}
-		<-j.done // it is being written
+		// The writer has already started the job.
+		<-j.done
 		return j.result, j.err
 	}
 }
@@ -95,7 +97,7 @@ func (w *writer) run() {
 	}
 }
 
-// gatherJobs returns the first job and those that wait, at most maxGroupJobs.
+// gatherJobs returns the first job and the jobs that are waiting, at most maxGroupJobs in all.
 func (w *writer) gatherJobs(first *job) []*job {
 	group := []*job{first}
 	for len(group) < maxGroupJobs {
@@ -110,8 +112,8 @@ func (w *writer) gatherJobs(first *job) []*job {
 	return group
 }
 
-// commitGroup commits a group of jobs in one transaction and reports to each its result. After a long burst
-// of commits it pauses, so that other processes get the lock.
+// commitGroup commits a group of jobs in one transaction and sets the result of each job. After a long burst of
+// commits it pauses, so that other processes get the lock.
 func (w *writer) commitGroup(group []*job) {
 	if time.Since(w.released) >= burstPause {
 		w.burstBegan = time.Now()
@@ -119,12 +121,13 @@ func (w *writer) commitGroup(group []*job) {
 
 	t, err := w.tryGroup(group)
 	w.released = time.Now()
-	if err != nil {
+	switch {
+	case err != nil:
 		err = fmt.Errorf("cannot write to store %q: %w", w.d.file.path, err)
-	}
-	if err == nil && t.logged {
+	case t.logged:
 		w.d.tailer.wakeUp()
-		w.d.doorbell.ring() // before the caller, who may end the process, knows
+		// The bell must ring before the callers get their results, since they may end the process.
+		w.d.doorbell.ring()
 	}
 
 	for _, j := range group {
@@ -150,8 +153,8 @@ func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 	t := &writeTxn{c: w.conn, keepCommits: w.d.options.KeepCommits}
 	committed, err := w.writeGroup(t, group)
 	if !committed {
-		// If even that fails (SQLite has rolled back by itself, or the disk is broken), the next
-		// transaction has a new connection.
+		// ROLLBACK fails if SQLite has already rolled back, or if the disk fails. The next transaction
+		// then has a new connection.
 		if _, err := w.conn.exec("ROLLBACK"); err != nil {
 			w.close()
 		}
@@ -161,11 +164,11 @@ func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 		return t, w.d.explain(err)
 	}
 
-	// A file that was deleted meanwhile took the commit in silence.
+	// If the file was deleted in the meantime, the commit went to the deleted file without an error.
 	return t, w.d.checkFile()
 }
 
-// writeGroup commits the jobs' changes, if there are any.
+// writeGroup commits the jobs' changes. It returns false if the jobs have changed nothing.
 func (w *writer) writeGroup(t *writeTxn, group []*job) (committed bool, err error) {
 	if !w.hasGeneration {
 		if err := t.addGenerationColumn(); err != nil {
@@ -247,7 +250,7 @@ func (w *writer) connect() (err error) {
 	return err
 }
 
-// close closes the writer's connection. run calls it, or a caller after run has ended.
+// close closes the writer's connection. Only run may call it while run is active.
 func (w *writer) close() {
 	if w.conn != nil {
 		w.conn.close()

@@ -7,31 +7,35 @@ import (
 	"bijou/state/store"
 )
 
-// writeTxn is one SQLite transaction of the writer. Its jobs run one after the other, and
-// each sees what those before it have written.
+// writeTxn is one SQLite transaction of the writer. Its jobs run one after the other, and each job sees the
+// writes of the jobs before it.
 type writeTxn struct {
 	c           *conn
 	keepCommits int64
 
-	revision, trimmed int64      // the head row, as the jobs have left it
-	generation        generation // as the commit before has left it
-	changed           bool       // there is something to commit
-	logged            bool       // there is something for watchers
+	revision, trimmed int64      // the head row after the jobs so far
+	generation        generation // the generation of the previous commit
+	changed           bool       // whether there is something to commit
+	logged            bool       // whether there is something for watchers
 }
 
-// readHead reads how far the commit before has come.
+// readHead reads the head row, and returns the position of the previous commit.
 func (t *writeTxn) readHead() (position, error) {
+	const query = "SELECT revision, trimmed, generation FROM head"
 	var blob []byte
-	if _, err := t.c.queryRow("SELECT revision, trimmed, generation FROM head", nil, &t.revision, &t.trimmed, &blob); err != nil {
+	if _, err := t.c.queryRow(query, nil, &t.revision, &t.trimmed, &blob); err != nil {
 		return position{}, err
 	}
 
-	var err error
-	t.generation, err = parseGeneration(blob)
-	return position{t.revision, t.generation}, err
+	g, err := parseGeneration(blob)
+	if err != nil {
+		return position{}, err
+	}
+	t.generation = g
+	return position{t.revision, g}, nil
 }
 
-// writeHead returns how far this commit has come.
+// writeHead writes the head row, and returns the position of this commit.
 func (t *writeTxn) writeHead() (position, error) {
 	p := position{t.revision, t.generation.next()}
 	_, err := t.c.exec("UPDATE head SET revision = ?, trimmed = ?, generation = ?", t.revision, t.trimmed,
@@ -39,7 +43,8 @@ func (t *writeTxn) writeHead() (position, error) {
 	return p, err
 }
 
-// runJobs sets the result of each job; an error that it returns spoils all.
+// runJobs runs the jobs that were not cancelled, and sets their results. A refused job does not affect the other
+// jobs. If runJobs returns an error, the whole transaction has failed.
 func (t *writeTxn) runJobs(group []*job) error {
 	for _, j := range group {
 		if !j.tryClaim() {
@@ -57,7 +62,7 @@ func (t *writeTxn) runJobs(group []*job) error {
 		}
 	}
 
-	// Not every commit pays for trimming.
+	// The log is trimmed only occasionally, since trimming is expensive.
 	if t.revision-t.trimmed > t.keepCommits+t.keepCommits/8 {
 		return t.trimTo(t.revision - t.keepCommits)
 	}
@@ -65,9 +70,9 @@ func (t *writeTxn) runJobs(group []*job) error {
 	return nil
 }
 
-// commit checks the transaction's conditions and leases, and then writes. It does all checks before the first
-// write, so that a refused transaction has written nothing.
-func (t *writeTxn) commit(txn store.Txn) (int64, error) {
+// apply checks the transaction's conditions and leases, and then writes. It does all checks before the first
+// write, so that a refused transaction has written nothing. The writer commits later, in writeGroup.
+func (t *writeTxn) apply(txn store.Txn) (int64, error) {
 	for _, c := range txn.Conds {
 		if holds, err := t.condHolds(c); err != nil || !holds {
 			return 0, orRefuse(err, store.ErrConflict)
@@ -87,6 +92,7 @@ func (t *writeTxn) commit(txn store.Txn) (int64, error) {
 	return t.writeOps(txn.Ops)
 }
 
+// orRefuse returns err. If err is nil, it returns a refusal with the reason.
 func orRefuse(err, reason error) error {
 	if err != nil {
 		return err
@@ -106,8 +112,7 @@ func (t *writeTxn) condHolds(c store.Cond) (bool, error) {
 		return false, nil
 	}
 
-	// Mostly the revision is that of a snapshot just read, so that there is
-	// next to nothing after it in the log.
+	// Usually the revision comes from a snapshot that was just read, so few log entries follow it.
 	var found int
 	clause, args := prefixClause(c.Prefix)
 	changed, err := t.c.queryRow("SELECT 1 FROM log WHERE rev > ? AND "+clause+" LIMIT 1",
@@ -115,7 +120,7 @@ func (t *writeTxn) condHolds(c store.Cond) (bool, error) {
 	return !changed, err
 }
 
-// writeOps makes the operations one revision, if they change anything.
+// writeOps writes the operations as one revision, if they change anything. It returns the newest revision.
 func (t *writeTxn) writeOps(ops []store.Op) (int64, error) {
 	next := t.revision + 1
 
@@ -145,7 +150,7 @@ func (t *writeTxn) writeOps(ops []store.Op) (int64, error) {
 const putSQL = `INSERT INTO kv VALUES (?, ?, ?, ?)
 	ON CONFLICT (key) DO UPDATE SET value = excluded.value, rev = excluded.rev, lease = excluded.lease`
 
-// writeOp reports whether the operation changed anything.
+// writeOp writes one operation at the revision, and reports whether it changed anything.
 func (t *writeTxn) writeOp(o store.Op, revision int64) (bool, error) {
 	if o.Delete {
 		n, err := t.c.exec("DELETE FROM kv WHERE key = ?", []byte(o.Key))
@@ -163,12 +168,16 @@ func (t *writeTxn) endLease(id store.LeaseID) error {
 	}
 
 	t.changed = true
+	const query = "SELECT key FROM kv WHERE lease != 0 AND lease = ?"
 	var ops []store.Op
-	err = t.c.queryRows("SELECT key FROM kv WHERE lease != 0 AND lease = ?", []any{int64(id)}, func(rows *sql.Rows) (bool, error) {
+	err = t.c.queryRows(query, []any{int64(id)}, func(rows *sql.Rows) (bool, error) {
 		var key []byte
-		err := rows.Scan(&key)
+		if err := rows.Scan(&key); err != nil {
+			return false, err
+		}
+
 		ops = append(ops, store.Op{Key: string(key), Delete: true})
-		return true, err
+		return true, nil
 	})
 	if err != nil {
 		return err
@@ -178,6 +187,7 @@ func (t *writeTxn) endLease(id store.LeaseID) error {
 	return err
 }
 
+// trimTo removes the log's entries up to the revision.
 func (t *writeTxn) trimTo(revision int64) error {
 	t.trimmed = revision
 	t.changed = true

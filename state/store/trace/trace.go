@@ -1,7 +1,6 @@
-// Package trace is a store that logs what is done with another one: keys and revisions,
-// never values.
+// Package trace is a store that wraps another store and logs its use: keys and revisions, never values.
 //
-// It stores nothing itself. Only package state imports it.
+// It stores nothing itself.
 package trace
 
 import (
@@ -15,8 +14,7 @@ import (
 	"bijou/state/store"
 )
 
-// New returns a store that logs at level debug; the store itself if that level is not
-// enabled.
+// New returns a store that logs the use of s at level debug. If that level is not enabled, it returns s.
 func New(ctx context.Context, s store.Store, log *slog.Logger) store.Store {
 	if !log.Enabled(ctx, slog.LevelDebug) {
 		return s
@@ -24,13 +22,13 @@ func New(ctx context.Context, s store.Store, log *slog.Logger) store.Store {
 	return &traced{Store: s, log: log}
 }
 
-// traced logs everything but Close; of reads, how many a snapshot made.
+// traced logs all calls except Close. For reads it logs only how many a snapshot has made.
 type traced struct {
 	store.Store
 	log *slog.Logger
 }
 
-// snapshot counts what is read in it. It may be used by several goroutines.
+// snapshot counts its reads. It may be used by several goroutines.
 type snapshot struct {
 	store.Snapshot
 	log *slog.Logger
@@ -39,7 +37,7 @@ type snapshot struct {
 	closed            atomic.Bool
 }
 
-// Snapshot opens a snapshot that logs, when it is closed, how much was read in it.
+// Snapshot opens a snapshot, which logs the number of its reads when it is closed.
 func (t *traced) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	s, err := t.Store.Snapshot(ctx)
 	if err != nil {
@@ -71,13 +69,13 @@ func (s *snapshot) Close() {
 func (t *traced) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	begun := time.Now()
 	revision, err := t.Store.Commit(ctx, txn)
-	t.log.Debug("commit", "puts", opKeys(txn.Ops, false), "deletes", opKeys(txn.Ops,
-		true), "conditions", len(txn.Conds),
+	t.log.Debug("commit",
+		"puts", opKeys(txn.Ops, false), "deletes", opKeys(txn.Ops, true), "conditions", len(txn.Conds),
 		"revision", revision, "took", time.Since(begun), "error", err)
 	return revision, err
 }
 
-// Health returns the health of the traced store, or nil if that reports none.
+// Health returns the health of the traced store, or nil if it reports none.
 func (t *traced) Health(ctx context.Context) map[string]string {
 	if h, ok := t.Store.(store.HealthReporter); ok {
 		return h.Health(ctx)
@@ -93,7 +91,7 @@ func (t *traced) SecretKeeper() secret.Keeper {
 	return nil
 }
 
-// Sweep sweeps the traced store, if that can be swept.
+// Sweep sweeps the traced store, if it is a Sweeper.
 func (t *traced) Sweep(ctx context.Context) error {
 	if s, ok := t.Store.(store.Sweeper); ok {
 		return s.Sweep(ctx)
@@ -101,7 +99,7 @@ func (t *traced) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// Advisories returns the advisories of the traced store, or nil if that has none.
+// Advisories returns the advisories of the traced store, or nil if it has none.
 func (t *traced) Advisories(ctx context.Context) []string {
 	if a, ok := t.Store.(store.Adviser); ok {
 		return a.Advisories(ctx)
@@ -109,7 +107,7 @@ func (t *traced) Advisories(ctx context.Context) []string {
 	return nil
 }
 
-// GrantLease grants a lease of the traced store, or returns an error if that cannot.
+// GrantLease grants a lease of the traced store. It returns an error if the store is not a LeaseGranter.
 func (t *traced) GrantLease(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
 	g, ok := t.Store.(store.LeaseGranter)
 	if !ok {
@@ -141,7 +139,7 @@ func (t *traced) RevokeLease(ctx context.Context, id store.LeaseID) error {
 	return err
 }
 
-var errNoGranter = errors.New("the store grants no leases for other processes")
+var errNoGranter = errors.New("the store does not grant leases for other processes")
 
 // opKeys returns the keys that are deleted, or those that are put.
 func opKeys(ops []store.Op, deleted bool) (keys []string) {
@@ -153,7 +151,7 @@ func opKeys(ops []store.Op, deleted bool) (keys []string) {
 	return keys
 }
 
-// Watch logs the watched keys and prefixes; the watcher logs each batch.
+// Watch logs the watched keys and prefixes. The watcher logs each batch.
 func (t *traced) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
 	w, err := t.Store.Watch(ctx, after, scope)
 	t.log.Debug("watch", "after", after, "keys", scope.Keys, "prefixes", scope.Prefixes, "error", err)
@@ -163,7 +161,7 @@ func (t *traced) Watch(ctx context.Context, after int64, scope store.Scope) (sto
 	return &watcher{Watcher: w, log: t.log}, nil
 }
 
-// Lease logs which lease was granted.
+// Lease logs the id of the granted lease.
 func (t *traced) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) {
 	l, err := t.Store.Lease(ctx, ttl)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Command charmhub serves charms as Charmhub's API does, to try by hand what asks it:
+// Command charmhub serves charms as Charmhub's API does, for trying commands by hand:
 //
 //	go run ./testscripts/cmd/charmhub -listen 127.0.0.1:8080 -base ubuntu@24.04 ./charms/mysql ./charms/wordpress
 //	BIJOU_CHARMHUB_URL=http://127.0.0.1:8080 juju deploy mysql
@@ -45,7 +45,8 @@ func main() {
 	}
 
 	log.Printf("export BIJOU_CHARMHUB_URL=%s", server.URL())
-	interrupted := make(chan os.Signal, 1) // signal.Notify does not wait
+	// The channel is buffered, since signal.Notify does not wait for a receiver.
+	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)
 	<-interrupted
 }

@@ -18,7 +18,7 @@ type command struct {
 	also  []string // its other names
 	text  []paragraph
 	args  []entry
-	flags []entry // without those of the program, and --help
+	flags []entry // without the flags of the program, and without --help
 }
 
 // entry is an option or a word with its description.
@@ -53,7 +53,8 @@ func readPrograms() (all []program, err error) {
 		p := program{name: name}
 		argv := []string{name}
 		if name == "bijou" {
-			argv = []string{name, "help", name} // an applet without options prints its table
+			// Without options, the applet bijou prints its table of applets.
+			argv = []string{name, "help", name}
 		}
 		var below []command
 		if p.command, below, err = readCommand(argv, nil); err != nil {
@@ -67,7 +68,7 @@ func readPrograms() (all []program, err error) {
 	return all, nil
 }
 
-// readBelow reads the listed commands. In place of a command that only groups others, it reads those.
+// readBelow reads the listed commands. If a command only groups other commands, it reads these instead.
 func readBelow(program string, listed []command, inherited []entry) (all []command, err error) {
 	for _, l := range listed {
 		c, below, err := readCommand(append([]string{program}, strings.Fields(l.usage)...), inherited)
@@ -175,7 +176,8 @@ func helpOf(argv []string) (string, error) {
 	printed := make(chan string)
 	go func() {
 		var b bytes.Buffer
-		_, _ = io.Copy(&b, read) // the other end is closed below
+		// Copy ends when the write end is closed below.
+		_, _ = io.Copy(&b, read)
 		printed <- b.String()
 	}()
 	if len(argv) < 3 || argv[0] != "bijou" || argv[1] != "help" {
@@ -183,7 +185,8 @@ func helpOf(argv []string) (string, error) {
 	}
 	stdout := os.Stdout
 	os.Stdout = write
-	os.Setenv("COLUMNS", "10000") // no line is wrapped
+	// With this number of columns no line is wrapped.
+	os.Setenv("COLUMNS", "10000")
 	code := multicall.Main(argv, multicall.Options{})
 	os.Stdout = stdout
 	write.Close()

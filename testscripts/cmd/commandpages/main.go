@@ -1,5 +1,5 @@
-// Commandpages makes docs/reference/commands.md and the man pages from kong's model of each command
-// line, as --help prints it.
+// Commandpages writes docs/reference/commands.md and the man pages from the output of --help of each
+// command.
 //
 //	commandpages markdown >docs/reference/commands.md
 //	commandpages man FOLDER

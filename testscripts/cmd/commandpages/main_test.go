@@ -10,7 +10,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestPageSaysWhatIs compares the page with the program.
+// TestPageSaysWhatIs checks that the page is up to date with the program.
 func TestPageSaysWhatIs(t *testing.T) {
 	programs, err := readPrograms()
 	if err != nil {
@@ -56,7 +56,7 @@ func TestManPages(t *testing.T) {
 		}
 	}
 	for page, wants := range map[string][]string{
-		"man1/juju.1":          {".SS juju deploy <charm> [<application>]", ".TP\n.B \\-e, \\-\\-environment=NAME\n", "Also called relate, integrate."},
+		"man1/juju.1":          {".SS juju deploy <charm> [<application>]", ".TP\n.B \\-e, \\-\\-environment=NAME\n", "Also called add\\-relation, relate."},
 		"man1/neco.1":          {".SS neco config set <key> <value>"},
 		"man8/machine-agent.8": {".TP\n.B \\-\\-machine=ID\n"},
 		"man7/hook-tools.7":    {".SS relation\\-get\n"},

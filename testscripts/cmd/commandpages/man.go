@@ -72,7 +72,7 @@ func writeTagged(b *strings.Builder, head string, entries []entry) {
 	}
 }
 
-// roff escapes text that would be read as a command, and makes dashes that can be copied.
+// roff escapes text that roff would interpret as a command, and writes dashes so that readers can copy them.
 func roff(text string) string {
 	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n", " ").Replace(text)
 	if strings.HasPrefix(text, ".") || strings.HasPrefix(text, "'") {

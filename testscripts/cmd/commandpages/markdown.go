@@ -52,7 +52,7 @@ func writeCommand(b *strings.Builder, c command) {
 	}
 }
 
-// escape escapes signs that Markdown would interpret.
+// escape escapes characters that Markdown would interpret.
 func escape(text string) string {
 	return strings.NewReplacer("*", `\*`, "<", `\<`, "|", `\|`, "_", `\_`).Replace(text)
 }

@@ -3,9 +3,8 @@
 //
 //	hookfloor STORE-URL PROGRAM TIMES
 //
-// It prints the milliseconds of one such hook, and the milliseconds of this process's own CPU time
-// without the program's. Its writes stay in the store, so use an environment that is only for
-// measuring.
+// It prints the milliseconds of one such hook, and the milliseconds of this process's own CPU time without
+// the program's. Its writes remain in the store, so use an environment that is only for measuring.
 package main
 
 import (
@@ -55,7 +54,8 @@ func run(ctx context.Context, args []string) error {
 		}
 		return nil
 	}
-	if err := hook(); err != nil { // connected and warmed up
+	// The first hook also connects and fills caches, so it is not measured.
+	if err := hook(); err != nil {
 		return err
 	}
 	begun, before := time.Now(), cpu()
@@ -69,8 +69,8 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// commit writes what the begin or the end of a hook writes: the operation, the workflow and a member's
-// record.
+// commit writes the same records as the beginning or the end of a hook: the operation, the workflow and a
+// member's record.
 func commit(ctx context.Context, s store.Store, revision int64) (int64, error) {
 	var t store.Txn
 	for _, name := range []string{"op", "workflow", "member"} {

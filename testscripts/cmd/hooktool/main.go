@@ -1,4 +1,4 @@
-// Command hooktool is the thin client alone, for tests that need a quick build for any architecture.
+// Command hooktool contains only the thin client, for tests that need a quick build for any architecture.
 package main
 
 import (

@@ -15,18 +15,19 @@ import (
 type figures struct {
 	files, lines     int
 	functions        int
-	bodyLines        int // of functions with several lines, without the first and last lines
-	blank            int // of those
-	comments         int // of those, lines that are nothing else
+	bodyLines        int // lines of functions with several lines, without their first and last lines
+	blank            int // blank lines among bodyLines
+	comments         int // comment lines among bodyLines
 	long             int // functions above 15 lines
 	longWithoutBlank int
 	oneLine          int // functions on one line
-	wideAssignments  int // of three things and more
-	carriedErrors    int // if err == nil { … }
-	longLines        int // above 120 columns
+	wideAssignments  int // assignments of three or more values
+	carriedErrors    int // statements if err == nil { … }
+	longLines        int // lines above 120 columns
 }
 
-// printFigures prints the figures of the code below the directories, or without any, of the product.
+// printFigures prints the figures of the code below the directories. Without directories it prints those
+// of the product.
 func printFigures(directories []string) error {
 	if len(directories) == 0 {
 		directories = []string{"main.go", "multicall", "agent", "state", "hookenv", "updater", "provision"}

@@ -2,9 +2,9 @@
 //
 //	go run ./testscripts/cmd/page same [COMMIT [COMMIT]]
 //
-// compares two commits, by default HEAD's parent and HEAD, and prints the declarations that differ.
-// Comments, blank lines, and the place of a declaration in its package do not count. It exits with 1 if
-// any declaration differs, because the commit then changed more than the form.
+// compares two commits, by default HEAD's parent and HEAD, and prints the declarations that differ. Comments,
+// blank lines, and the place of a declaration in its package do not count. It exits with 1 if any declaration
+// differs, because such a commit changed more than the form.
 //
 //	go run ./testscripts/cmd/page figures [DIRECTORY...]
 //

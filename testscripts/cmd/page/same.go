@@ -87,7 +87,8 @@ func readCommit(commit string) (tree, error) {
 	}
 }
 
-// addFile adds the declarations of one file without its imports, which follow from the rest.
+// addFile adds the declarations of one file. It leaves out the imports, since the other declarations
+// determine them.
 func (t tree) addFile(name string, source []byte) error {
 	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
 	if err != nil {
@@ -153,12 +154,13 @@ func printed(n ast.Node) string {
 		return value.Type() != reflect.TypeFor[token.Pos]() && name != "Doc" && name != "Comment" && name != "Incomplete"
 	}
 	if err := ast.Fprint(&text, nil, n, notPositions); err != nil {
-		panic(err) // a Builder takes everything
+		// Writing to a Builder never fails.
+		panic(err)
 	}
 	return withoutLineNumbers(text.String())
 }
 
-// withoutLineNumbers drops the line numbers that ast.Fprint prints.
+// withoutLineNumbers removes the line numbers that ast.Fprint prints.
 func withoutLineNumbers(text string) string {
 	var bare strings.Builder
 	for line := range strings.Lines(text) {

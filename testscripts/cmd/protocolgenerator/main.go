@@ -1,7 +1,7 @@
-// Command protocolgenerator makes the Go code of the one .proto file in its first argument, a
-// directory, beside that file. It copies both into the other directories. It needs no program except
-// Go: the compiler is a library, and the two generators are tools of this module, in the versions of
-// its go.mod.
+// Command protocolgenerator generates Go code from the only .proto file in a directory, its first argument,
+// and writes the code beside that file. It copies both files into the directories in the other arguments. It
+// needs no program except Go: the compiler is a library, and the two generators are tools in this module's
+// go.mod.
 package main
 
 import (
@@ -56,7 +56,7 @@ func findSource(dir string) (string, error) {
 func generate(dir, source string) ([]string, error) {
 	compiler := protocompile.Compiler{
 		Resolver:       &protocompile.SourceResolver{ImportPaths: []string{dir}},
-		SourceInfoMode: protocompile.SourceInfoStandard, // with comments
+		SourceInfoMode: protocompile.SourceInfoStandard, // includes comments
 	}
 	files, err := compiler.Compile(context.Background(), source)
 	if err != nil {

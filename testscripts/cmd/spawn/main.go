@@ -1,6 +1,6 @@
-// Command spawn runs commands in turn many times. It uses no shell, whose own fork costs more than a
-// hook tool. It prints a line for each command: the median of its time and of its CPU time in
-// microseconds, its memory when it writes in KiB, and the command.
+// Command spawn runs commands in turn many times. It uses no shell, because the fork of a shell takes longer
+// than a hook tool. It prints a line for each command: the median of its time and of its CPU time in
+// microseconds, its memory in KiB while it writes, and the command.
 //
 //	spawn TIMES COMMAND...      each COMMAND with its arguments in one word
 package main
@@ -62,7 +62,7 @@ func measureResident(argv []string) (kib int) {
 		_, err = syscall.Write(fd, make([]byte, 4096))
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Stdout = w // which blocks from now on
+	cmd.Stdout = w // the command blocks as soon as it writes
 	check(cmd.Start())
 	time.Sleep(300 * time.Millisecond)
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))

@@ -148,7 +148,8 @@ func (s suite) allGone(h hookapi.Hook) {
 	s.fails("Action", hookapi.ErrGone, err)
 	_, err = h.Resource(s.ctx(), "image")
 	s.fails("Resource", hookapi.ErrGone, err)
-	h.Log("INFO", "from beyond") // must not panic
+	// Log must not panic.
+	h.Log("INFO", "from beyond")
 }
 
 func callsBesideEnd(s suite) {

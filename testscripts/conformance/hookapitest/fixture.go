@@ -2,9 +2,9 @@ package hookapitest
 
 import "bijou/hookenv/hookapi"
 
-// Standard returns the world of the suite. wordpress/0 is the local unit. It and wordpress/1 are with
-// mysql/0 and mysql/1 in relation 0, with haproxy/0 in relation 1, and with each other in the peer
-// relation 2. mysql/2 has departed from relation 0. Relation 3 joins mysql and backup, without
+// Standard returns the world of the suite. wordpress/0 is the local unit. wordpress/0 and wordpress/1 are
+// related to mysql/0 and mysql/1 in relation 0, to haproxy/0 in relation 1, and to each other in the peer
+// relation 2. mysql/2 has departed from relation 0. Relation 3 connects mysql and backup, without
 // wordpress.
 func Standard() World {
 	return World{
@@ -74,7 +74,7 @@ func standardBackup() Relation {
 	}
 }
 
-// dbChanged returns the facts of wordpress/0's db-relation-changed hook, which mysql/0 caused.
+// dbChanged returns the facts of the db-relation-changed hook that wordpress/0 runs because of mysql/0.
 func dbChanged() hookapi.Facts {
 	return hookapi.Facts{
 		Unit: "wordpress/0", Service: "wordpress", Charm: "wordpress",

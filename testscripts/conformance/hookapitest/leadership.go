@@ -38,7 +38,7 @@ func leadsOnce(s suite) {
 	s.leads(next, true)
 }
 
-// told checks the leader settings that a hook sees.
+// told compares the leader settings that a hook sees with want.
 func (s suite) told(h hookapi.Hook, want map[string]string) {
 	s.Helper()
 	got, err := h.LeaderSettings(s.ctx())
@@ -99,7 +99,7 @@ func othersNode(s suite) {
 	s.fails("SetSettings", hookapi.ErrNotLeader, r.SetSettings(s.ctx(), theirs, to("a", "1")))
 }
 
-// noted checks the unit's notes that a hook sees.
+// noted compares the unit's own state that a hook sees with want.
 func (s suite) noted(h hookapi.Hook, want map[string]string) {
 	s.Helper()
 	got, err := h.State(s.ctx())

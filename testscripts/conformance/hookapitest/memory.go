@@ -9,8 +9,8 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// Memory is an Env in memory. The tools' own tests use it, and it is the shortest implementation of the
-// suite's demands.
+// Memory is an Env in memory, for the tests of the hook tools. It is the shortest implementation that passes
+// the suite.
 type Memory struct {
 	t testing.TB
 
@@ -27,7 +27,7 @@ type Memory struct {
 	failure  string
 }
 
-// OpenMemory is an [Open] of a Memory.
+// OpenMemory is the [Open] function of Memory.
 func OpenMemory(t testing.TB, w World) Env { return NewMemory(t, w) }
 
 // NewMemory returns a Memory with a copy of the fixture.
@@ -87,7 +87,7 @@ func (m *Memory) Change(node hookapi.Node, changes map[string]*string) {
 	m.merge(node, changes)
 }
 
-// Leave takes a unit out of a relation.
+// Leave removes a unit from a relation.
 func (m *Memory) Leave(relation int, unit string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,7 +97,7 @@ func (m *Memory) Leave(relation int, unit string) {
 	}
 }
 
-// Join puts a unit into a relation.
+// Join adds a unit to a relation.
 func (m *Memory) Join(relation int, unit string, settings map[string]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,7 +110,7 @@ func (m *Memory) Join(relation int, unit string, settings map[string]string) {
 	m.nodes[hookapi.Node{Relation: relation, Unit: unit}] = maps.Clone(settings)
 }
 
-// RemoveRelation removes a relation for good.
+// RemoveRelation removes a relation, with its settings.
 func (m *Memory) RemoveRelation(relation int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -142,7 +142,7 @@ func (m *Memory) find(id int) *Relation {
 	return nil
 }
 
-// merge writes a node. It ignores a relation that is gone.
+// merge writes a node. It ignores the call if the relation no longer exists.
 func (m *Memory) merge(node hookapi.Node, changes map[string]*string) {
 	if m.find(node.Relation) == nil && node.Relation > leaderNotes || len(changes) == 0 {
 		return

@@ -8,14 +8,14 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// Results returns what the action of a World has set, and the message of its failure, if any.
+// Results returns the results that the action of a World has set, and the message of its failure, if any.
 func (m *Memory) Results() (results map[string]any, failure string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.results), m.failure
 }
 
-// inAction locks the world for a question of an action. The caller unlocks m.mu.
+// inAction locks the world for a call from an action. The caller unlocks m.mu.
 func (h *memoryHook) inAction(ctx context.Context) error {
 	if err := h.enter(ctx); err != nil {
 		return err

@@ -10,9 +10,9 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// memoryHook is one hook of a Memory. The Memory's lock guards it too.
+// memoryHook is one hook of a Memory. The Memory's lock also guards the hook.
 type memoryHook struct {
-	hookapi.Secrets // none: scripts show them
+	hookapi.Secrets // not implemented: scripts test secrets
 	m               *Memory
 	facts           hookapi.Facts
 	ended           bool
@@ -20,11 +20,11 @@ type memoryHook struct {
 	ids             map[string][]int
 	nodes           map[hookapi.Node]*memoryNode
 	ports           []portChange
-	leader          *bool // nil if it was not read yet
-	asLeader        bool  // it has written something that only a leader can write
+	leader          *bool // nil if the hook has not read it yet
+	asLeader        bool  // whether the hook has written a value that only a leader may write
 }
 
-// memoryNode is a settings node as the hook read it, and as it is after the hook's writes.
+// memoryNode contains a settings node as the hook has read it, and its content after the hook's writes.
 type memoryNode struct{ read, now map[string]string }
 
 type portChange struct {
@@ -32,7 +32,7 @@ type portChange struct {
 	open bool
 }
 
-// enter locks the world for one question. The caller unlocks m.mu.
+// enter locks the world for one call. The caller unlocks m.mu.
 func (h *memoryHook) enter(ctx context.Context) error {
 	h.m.mu.Lock()
 	if h.ended {
@@ -76,8 +76,8 @@ func (h *memoryHook) describe(id int) (hookapi.Relation, error) {
 	return copyRelation(h.relations[id]), nil
 }
 
-// implied fixes the members of the implied relation: to those of the facts at the remote end, and to
-// the current peers of the unit at the local end.
+// implied fixes the members of the implied relation. At the remote end they are the members from the facts,
+// and at the local end they are the unit's current peers.
 func (h *memoryHook) implied() {
 	f := h.facts
 	r := copyRelation(h.m.relation(f.Relation).Relation)
@@ -248,7 +248,7 @@ func (h *memoryHook) portsNow() []hookapi.Port {
 		}
 	}
 	slices.SortFunc(ports, func(a, b hookapi.Port) int {
-		// icmp sorts before tcp and udp by its name.
+		// By its name, icmp sorts before tcp and udp.
 		return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To), cmp.Compare(a.Endpoint, b.Endpoint))
 	})
 	return ports
@@ -313,7 +313,7 @@ func (h *memoryHook) Abort() {
 	h.ended = true
 }
 
-// differences returns the keys whose value differs from the one that was read.
+// differences returns the keys whose value differs from the value that the hook has read.
 func differences(n *memoryNode) map[string]*string {
 	changes := map[string]*string{}
 	for key, value := range n.now {

@@ -7,8 +7,8 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// A Memory keeps the leader settings and the unit's state as settings nodes with relation numbers that
-// no relation has.
+// A Memory keeps the leader settings and the unit's state in settings nodes, under relation numbers that no
+// relation has.
 const (
 	leaderNotes = -2
 	unitNotes   = -3
@@ -29,7 +29,7 @@ func (h *memoryHook) IsLeader(ctx context.Context) (bool, error) {
 	return h.leads(), nil
 }
 
-// leads reads the leader at the first call.
+// leads reads the leader at its first call, and remembers it.
 func (h *memoryHook) leads() bool {
 	if h.leader == nil {
 		leads := h.facts.Unit != "" && h.m.leaders[h.facts.Service] == h.facts.Unit

@@ -2,8 +2,8 @@ package hookapitest
 
 import "bijou/hookenv/hookapi"
 
-// These are the tests of relation 3, which joins mysql and backup. The hooks are wordpress's, which is
-// not in it.
+// reachTests returns the tests of relation 3, which connects mysql and backup. The hooks are those of
+// wordpress, which is not in this relation.
 func reachTests() []test {
 	return []test{
 		{"settings in a relation of others are read and written by no hook, in no dialect", foreignSettings},
@@ -115,7 +115,8 @@ func ownServiceRead(s suite) {
 	leader := s.env.Start(dbChanged())
 	s.same("of the leader's service", map[string]string{"mine": "yes"}, s.node(leader, mine))
 	s.env.Lead("wordpress", "wordpress/1")
-	s.commit(leader) // it has only read
+	// The hook has read and not written.
+	s.commit(leader)
 }
 
 func peerServiceRead(s suite) {

@@ -10,7 +10,7 @@ import (
 	"bijou/hookenv/hookapi"
 )
 
-// test is one guarantee. Its name is the sentence that fails.
+// test checks one guarantee. Its name states the guarantee in a sentence.
 type test struct {
 	name string
 	run  func(s suite)
@@ -27,7 +27,7 @@ func Run(t *testing.T, open Open) {
 	}
 }
 
-// suite is the equipment of a test. Its helpers fail the test.
+// suite has the helpers of a test. They fail the test on errors.
 type suite struct {
 	*testing.T
 	env Env
@@ -78,7 +78,7 @@ func (s suite) fails(what string, want, got error) {
 	}
 }
 
-// committed reads a unit's settings in relation 0 as a new hook at the other end does.
+// committed reads a unit's settings in relation 0 as a new hook at the other end sees them.
 func (s suite) committed(unit string) map[string]string {
 	s.Helper()
 	stranger := s.env.Start(plain("mysql/10", "mysql"))
@@ -89,7 +89,7 @@ func (s suite) committed(unit string) map[string]string {
 // own is the local unit's node in relation 0.
 var own = hookapi.Node{Relation: 0, Unit: "wordpress/0"}
 
-// to returns changes from pairs of keys and values. An empty value deletes its key.
+// to returns the changes for pairs of keys and values. An empty value deletes its key.
 func to(pairs ...string) map[string]*string {
 	changes := map[string]*string{}
 	for i := 0; i < len(pairs); i += 2 {

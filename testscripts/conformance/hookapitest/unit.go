@@ -55,7 +55,7 @@ func (s suite) port(h hookapi.Hook, p hookapi.Port, open bool) {
 	}
 }
 
-// open checks a hook's open ports.
+// open compares a hook's open ports with want.
 func (s suite) open(h hookapi.Hook, want ...hookapi.Port) {
 	s.Helper()
 	got, err := h.Ports(s.ctx())
@@ -112,9 +112,9 @@ func portsSorted(s suite) {
 	s.open(r, ping, http, block, dns)
 }
 
-// portConflictWithItself checks that a unit cannot open a range that overlaps another of its own. The
-// same range, even for an endpoint, does not count as overlapping, and neither does one that the hook
-// has closed.
+// portConflictWithItself checks that a unit cannot open a range that overlaps another of its own ranges. The
+// same range, even for an endpoint, does not count as overlapping, and neither does a range that the hook has
+// closed.
 func portConflictWithItself(s suite) {
 	r := s.env.Start(dbChanged())
 	s.port(r, block, true)
@@ -145,8 +145,8 @@ func portConflictWithItself(s suite) {
 	s.port(next, hookapi.Port{From: 150, To: 150, Protocol: "tcp"}, true)
 }
 
-// closeOverlapping checks that a range that was open before the hook must be closed as it was opened.
-// Closing a range that is not open is allowed.
+// closeOverlapping checks that a hook must close a range that was open before it exactly as the range was
+// opened. Closing a range that is not open is allowed.
 func closeOverlapping(s suite) {
 	r := s.env.Start(dbChanged())
 	s.port(r, block, true)
@@ -167,7 +167,8 @@ func closeOverlapping(s suite) {
 	}
 	s.port(next, hookapi.Port{From: 150, To: 150, Protocol: "udp"}, false)
 	s.port(next, hookapi.Port{From: 201, To: 299, Protocol: "tcp"}, false)
-	s.port(next, hookapi.Port{From: 305, To: 305, Protocol: "tcp"}, false) // which this hook has opened
+	// This hook has opened the port itself.
+	s.port(next, hookapi.Port{From: 305, To: 305, Protocol: "tcp"}, false)
 	s.port(next, block, false)
 	s.port(next, hookapi.Port{From: 150, To: 150, Protocol: "tcp"}, false)
 }
@@ -193,12 +194,13 @@ func portConflict(s suite) {
 	s.open(other, ping, http, hookapi.Port{From: 150, To: 150, Protocol: "udp"})
 }
 
-// status reads a unit's workload status without its data, to which agents can add.
+// status reads a unit's workload status without its data, since agents may add to the data.
 func (s suite) status(h hookapi.Hook, ofService bool) hookapi.Status {
 	s.Helper()
 	got, err := h.Status(s.ctx(), ofService)
 	s.fails("Status", nil, err)
-	if got.Status == "unknown" { // or empty, if nobody has set one
+	// The status may also be empty if nobody has set one.
+	if got.Status == "unknown" {
 		got.Status = ""
 	}
 	return hookapi.Status{Status: got.Status, Message: got.Message}

@@ -1,8 +1,8 @@
-// Package hookapitest states what an implementation of hookapi.Hook must do
-// ("Naming a relation" in docs/reference/hook-tools.md), as a suite that runs over any of
-// them, and holds Memory, an implementation for the tests of the tools.
+// Package hookapitest is the conformance suite for implementations of hookapi.Hook. Its rules about relations
+// follow "Naming a relation" in docs/reference/hook-tools.md. It also has Memory, an implementation for the
+// tests of the hook tools.
 //
-// It promises nothing about the tools' input and output, which hookenv's own tests check.
+// It does not check the input and output of the tools. The tests of package hookenv do.
 package hookapitest
 
 import (
@@ -20,11 +20,11 @@ type World struct {
 	// The following fields describe the local unit, whose hooks the suite runs.
 	Unit                          string
 	PrivateAddress, PublicAddress string
-	Config                        map[string]any // nil values: unset, without default
-	Leader                        bool           // it leads its service
+	Config                        map[string]any // a nil value is an unset option without a default
+	Leader                        bool           // whether the local unit leads its service
 	Bindings                      []string       // endpoints without a relation of their name
-	// Action is the action that the hooks run as, or nil. Resources are files by name. Only a Memory
-	// uses them.
+	// Action is the action that the hooks run as, or nil. Resources contains files by name. Only a Memory
+	// uses these two fields.
 	Action    *hookapi.Action
 	Resources map[string]string
 }
@@ -32,7 +32,7 @@ type World struct {
 // Relation is one relation of a World, with its settings.
 type Relation struct {
 	hookapi.Relation
-	// Settings are by unit. A unit that has settings but is not among any end's Units has departed.
+	// Settings contains settings by unit. A unit that has settings but is in no end's Units has departed.
 	Settings map[string]map[string]string
 	Apps     map[string]map[string]string // by service, as --app sees them
 }
@@ -40,21 +40,20 @@ type Relation struct {
 // Open opens an implementation's environment from a fixture. The environment ends with the test.
 type Open func(t testing.TB, w World) Env
 
-// Env is one environment, with methods that change it behind a hook's back. Its methods fail the test
-// if they fail.
+// Env is one environment. Its methods change it as other processes do while a hook runs. Its methods fail the
+// test if they fail.
 type Env interface {
-	// Start begins a hook. The facts are complete: Members are the ones that the hook must see,
-	// whatever the world contains by now. Hooks of several units run in parallel, but never two of one
-	// unit.
+	// Start begins a hook. The facts are complete: the hook must see exactly their Members, even if the world
+	// has changed. Hooks of several units run in parallel, but never two of one unit.
 	Start(facts hookapi.Facts) Running
 	// Change merges changes into a node as a different process would, and commits them at once. The
 	// node need not exist, but its relation must.
 	Change(node hookapi.Node, changes map[string]*string)
-	// Leave removes a unit from a relation. Its settings stay.
+	// Leave removes a unit from a relation. Its settings remain.
 	Leave(relation int, unit string)
-	// Join adds a unit to a relation of which its service is an end.
+	// Join adds a unit to a relation. The unit's service must be an end of the relation.
 	Join(relation int, unit string, settings map[string]string)
-	// RemoveRelation removes a relation for good.
+	// RemoveRelation removes a relation, with its settings.
 	RemoveRelation(relation int)
 	// Version returns a number that grows with each committed change of a node.
 	Version(node hookapi.Node) int64
@@ -62,11 +61,11 @@ type Env interface {
 	Lead(service, unit string)
 }
 
-// Running is a hook that runs.
+// Running is a running hook.
 type Running interface {
 	hookapi.Hook
 	// Commit ends the hook with success. Its writes become visible in one step.
 	Commit(ctx context.Context) error
-	// Abort ends the hook with failure. Its writes are dropped.
+	// Abort ends the hook with failure. Its writes are discarded.
 	Abort()
 }

@@ -16,13 +16,13 @@ import (
 // Fixture is one provider under test, without instances.
 type Fixture struct {
 	Provider provider.Provider
-	// Series is a series that the provider's machines can have. If empty, any can be used.
+	// Series is a series that the provider supports for its machines. If empty, it supports any series.
 	Series string
-	// Crash ends the instance behind the provider's back.
+	// Crash ends the instance without the provider's knowledge.
 	Crash func(t *testing.T, instance string)
 }
 
-// testCase is one promise.
+// testCase checks one promise.
 type testCase struct {
 	name string
 	run  func(ctx context.Context, t *testing.T, f Fixture)
@@ -63,7 +63,8 @@ func start(ctx context.Context, t *testing.T, f Fixture, machine string) provide
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("a start of machine %s took %.2fs", machine, time.Since(begun).Seconds()) // docs/dev/performance.md
+	// docs/dev/performance.md quotes these times.
+	t.Logf("a start of machine %s took %.2fs", machine, time.Since(begun).Seconds())
 	t.Cleanup(func() { _ = f.Provider.Stop(context.WithoutCancel(ctx), i.ID) })
 	return i
 }

@@ -1,6 +1,6 @@
-// Package recorded runs recorded cases of hook tools: argv, exit code, stdout and stderr, byte for
-// byte. It reads the file and compares. The caller decides how a tool runs: in this process, through a
-// socket, or in a whole deployment.
+// Package recorded runs recorded cases of hook tools: argv, exit code, stdout and stderr, byte for byte. It
+// reads the cases from a file and compares the results. The caller decides how a tool runs: in this process,
+// through a socket, or in a whole deployment.
 package recorded
 
 import (
@@ -16,7 +16,7 @@ type File struct {
 	About    string             `json:"about"`
 	Fixture  Fixture            `json:"fixture"`
 	Files    map[string]string  `json:"files"`    // by name, in the caller's directory
-	Contexts map[string]Context `json:"contexts"` // beside "relation" and "other"
+	Contexts map[string]Context `json:"contexts"` // in addition to "relation" and "other"
 	Cases    []Case             `json:"cases"`
 }
 
@@ -37,31 +37,31 @@ type Fixture struct {
 type Relation struct {
 	ID       int                          `json:"id"`
 	Name     string                       `json:"name"`
-	Service  string                       `json:"service"` // the other one
+	Service  string                       `json:"service"` // the other service
 	Units    map[string]map[string]string `json:"units"`
 	App      map[string]map[string]string `json:"app"`
 	Departed []string                     `json:"departed"`
-	// The following fields have defaults: the other's service for its name and for the interface,
-	// consumes (or peers) for the own role, and global for the scope.
+	// The following fields have defaults: the other service for RemoteName and for the interface,
+	// consumes (or peers) for the local role, and global for the scope.
 	RemoteName string       `json:"remote-name"`
 	Interface  string       `json:"interface"`
 	Role       hookapi.Role `json:"role"`
 	Scope      string       `json:"scope"`
-	// Own is the service of the near end, by default the local unit's.
+	// Own is the service at the local unit's end, by default the local unit's service.
 	Own string `json:"own"`
 }
 
 // Context is the hook that a case runs in.
 type Context struct {
 	Hook       string `json:"hook"`
-	Relation   *int   `json:"relation"` // nil: none
+	Relation   *int   `json:"relation"` // nil means no relation
 	RemoteUnit string `json:"remote-unit"`
 	Broken     bool   `json:"broken"`
 	NoUnit     bool   `json:"no-unit"` // juju do without --unit
-	Leader     bool   `json:"leader"`  // the local unit is the leader, whatever the fixture says
+	Leader     bool   `json:"leader"`  // the local unit is the leader, even if the fixture contains a different one
 }
 
-// Case is one hook and the commands it calls.
+// Case is one hook with the commands that it calls.
 type Case struct {
 	Context string `json:"context"`
 	Run     []Step `json:"run"`
@@ -70,7 +70,7 @@ type Case struct {
 // Step is one command with its required result.
 type Step struct {
 	Argv         []string `json:"argv"`
-	Stdin        *string  `json:"stdin"` // nil: /dev/null, else a pipe
+	Stdin        *string  `json:"stdin"` // nil means /dev/null; otherwise it is a pipe
 	Exit         int      `json:"exit"`
 	Stdout       string   `json:"stdout"`
 	Stderr       string   `json:"stderr"`

@@ -18,7 +18,7 @@ import (
 type Setup struct {
 	World     hookapitest.World
 	Facts     hookapi.Facts
-	Directory string // the caller's, with the case's files in it
+	Directory string // the caller's directory, with the case's files in it
 }
 
 // Caller is one hook that can call commands.

@@ -10,7 +10,7 @@ import (
 	"bijou/testscripts/conformance/hookapitest"
 )
 
-// World returns the fixture as an environment to open.
+// World returns the fixture in the form of an environment that Open can open.
 func (f File) World() hookapitest.World {
 	w := hookapitest.World{
 		Unit:           f.Fixture.Unit,
@@ -25,7 +25,7 @@ func (f File) World() hookapitest.World {
 	return w
 }
 
-// config returns the configuration with whole numbers as integers, since JSON has only one kind of
+// config returns the configuration. It converts whole numbers to integers, since JSON has only one kind of
 // number.
 func (f Fixture) config() map[string]any {
 	config := maps.Clone(f.Config)

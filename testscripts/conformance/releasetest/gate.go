@@ -24,7 +24,7 @@ const (
 	Unauthorized Fault = "unauthorized" // 401
 	Forbidden    Fault = "forbidden"    // 403
 	Absent       Fault = "absent"       // 404
-	Limited      Fault = "limited"      // 429, to come again after RetryAfter
+	Limited      Fault = "limited"      // 429, with RetryAfter as the time to wait
 	Ill          Fault = "ill"          // 503
 	Page         Fault = "page"         // a login page, with 200
 	Hangup       Fault = "hangup"       // no answer
@@ -35,13 +35,13 @@ const (
 	FilesCut    Fault = "files-cut"    // half of the requested bytes
 )
 
-// RetryAfter is how long a source with a rate limit asks clients to wait.
+// RetryAfter is the time for which a source with a rate limit tells clients to wait.
 const RetryAfter = 7 * time.Second
 
 // LoginPage is sent in place of a list or file.
 const LoginPage = "<!DOCTYPE html><html><body><h1>Log in</h1></body></html>\n"
 
-// Gate is an HTTP proxy in front of a source. It misbehaves on demand.
+// Gate is an HTTP proxy in front of a source. Break makes it misbehave.
 type Gate struct {
 	URL   string
 	mu    sync.Mutex
@@ -60,7 +60,7 @@ func NewGate(t *testing.T) *Gate {
 	return g
 }
 
-// Break makes the gate misbehave from now on.
+// After Break the gate misbehaves.
 func (g *Gate) Break(_ *testing.T, f Fault) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package releasetest states what a source of releases must do. Anything that it does not state is not
-// required. It is a slice of named functions and contains no test of its own.
+// required. It is a slice of named functions and contains no Go test.
 package releasetest
 
 import (
@@ -26,7 +26,7 @@ type Place struct {
 	Config record.Config
 	// Publish makes these the only releases. SHA256SUMS is among their files.
 	Publish func(t *testing.T, all []github.Release)
-	// Break makes the source misbehave from now on. ok is false if it cannot misbehave in that way.
+	// After Break the source misbehaves. ok is false if it cannot misbehave in that way.
 	Break func(t *testing.T, f Fault) (ok bool)
 }
 
@@ -35,7 +35,7 @@ type testCase struct {
 	run  func(f *fixture)
 }
 
-// fixture is the equipment of one case.
+// fixture contains the source and the helpers of one case.
 type fixture struct {
 	*testing.T
 	place  Place
@@ -89,7 +89,7 @@ func cases() []testCase {
 
 const content = "0123456789abcdef"
 
-// version returns a release of that tag with its files.
+// version returns a release with that tag and its files.
 func version(tag string) github.Release {
 	_, v, _ := strings.Cut(tag, "-")
 	files := map[string][]byte{"bijou_" + v + "_linux_amd64.tar.gz": bytes.Repeat([]byte(content), 64), "notes.txt": []byte(tag)}
@@ -210,7 +210,8 @@ func fetched(f *fixture) {
 		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
 			f.Fatalf("%d bytes, %v", len(got), err)
 		}
-		f.place.Break(f.T, FilesPage) // an existing file is not requested again
+		// A file that exists is not requested again, so the fault has no effect.
+		f.place.Break(f.T, FilesPage)
 	}
 }
 
@@ -266,7 +267,7 @@ func signatures(f *fixture) {
 	f.place.Config.MinisignKey = signer.PublicKey()
 	f.open(f.place.Config)
 
-	for version, want := range map[string]string{"1.0": "", "1.1": "it is by key", "1.2": "it has no SHA256SUMS.minisig"} {
+	for version, want := range map[string]string{"1.0": "", "1.1": "it was made with key", "1.2": "it has no SHA256SUMS.minisig"} {
 		path, err := f.source.FetchPackage(f.Context(), release.Wanted{Version: version, Form: release.Tarball, Arch: "amd64", Dir: f.TempDir()})
 		_, there := os.Stat(path)
 		if want == "" && (err != nil || there != nil) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -290,8 +291,8 @@ func planFile(f *fixture) {
 	}
 }
 
-// breaks returns a case that checks the kind of error while the source misbehaves in that way, and that
-// it works afterwards.
+// breaks returns a case that checks the kind of error while the source misbehaves in that way. The case also
+// checks that the source works afterwards.
 func breaks(fault Fault, kind release.Kind) func(f *fixture) {
 	return func(f *fixture) {
 		f.publish(version("release-1.0"))

@@ -22,7 +22,8 @@ func awayAndBack(f *fixture) {
 	back := sync.OnceFunc(f.o.Away(f.T, f.s))
 	defer back()
 	var err error
-	for err == nil { // a stopped process may answer once more
+	// A process may still answer one request after it was stopped.
+	for err == nil {
 		short, cancel := context.WithTimeout(f.ctx, time.Second)
 		_, err = f.s.Commit(short, store.Txn{Ops: []store.Op{put("called off", "1")}})
 		cancel()

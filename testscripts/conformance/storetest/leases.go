@@ -23,8 +23,8 @@ var leaseCases = []testCase{
 }
 
 const (
-	// A lease is refreshed every third of its TTL. This one survives a standstill of ten seconds at any
-	// moment.
+	// A lease is refreshed every third of its TTL. With this TTL a lease survives a standstill of ten seconds
+	// at any moment.
 	shortTTL = 18 * time.Second
 	longTTL  = time.Minute
 )
@@ -107,7 +107,8 @@ func leaseOpenerClose(f *fixture) {
 	f.has("w/", "w/kept", "1")
 	f.done(a)
 	f.done(b)
-	if len(f.next(w).Events) == 1 { // one commit for each lease, or one for both
+	// A store may use one commit for each lease, or one for both.
+	if len(f.next(w).Events) == 1 {
 		f.next(w)
 	}
 	f.alive(kept)

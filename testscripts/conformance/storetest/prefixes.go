@@ -30,7 +30,8 @@ func prefixHolds(f *fixture) {
 	f.write(put("p", "1"), put("p.", "1"), put("p0", "1"), put("o", "1"), put("q", "1"), put("p\xff", "1"), del("p/none"))
 	f.share().write(del("p"), del("p0"))
 	f.commit(below("p/", base))
-	f.commit(below("p/", base+1000000)) // of a future revision
+	// The condition's revision is in the future.
+	f.commit(below("p/", base+1000000))
 
 	inside := below("p/", base)
 	inside.Ops = append(inside.Ops, put("p/c", "1"), del("p/a"))
@@ -62,7 +63,8 @@ func prefixBroken(f *fixture) {
 	}
 	base = f.write(put("p/brief", "1")) - 1
 	f.write(del("p/brief"))
-	f.refused(store.ErrConflict, below("p/b", base)) // the revision is in the past now
+	// By now the revision is in the past.
+	f.refused(store.ErrConflict, below("p/b", base))
 	f.refused(store.ErrConflict, below("p/", 0))
 	f.has("out")
 }
@@ -75,7 +77,7 @@ func prefixLease(f *fixture) {
 	f.refused(store.ErrConflict, below("p/", base))
 }
 
-// prefixQuiet checks that a store goes on after quiet puts, whether it sees them or not.
+// prefixQuiet checks that a store works after quiet puts, whether conditions see them or not.
 func prefixQuiet(f *fixture) {
 	base := f.revision()
 	blob := put("p/blob", "1")

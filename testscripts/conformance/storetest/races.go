@@ -35,7 +35,7 @@ func increments(f *fixture) {
 	f.has("n", "n", fmt.Sprint(goroutines*each))
 }
 
-// increment adds one to a counter, however often other commits interfere.
+// increment adds one to a counter. It retries until no other commit interferes.
 func (h handle) increment(key string) error {
 	for {
 		kv, n, err := h.counter(key)
@@ -66,8 +66,8 @@ func (h handle) counter(key string) (store.KV, int, error) {
 	return kv, n, err
 }
 
-// phantoms makes many goroutines list a prefix and add the next number, conditional on the prefix
-// alone. None may be lost.
+// phantoms makes many goroutines list a prefix and add the next number, with a condition only on the prefix.
+// No number may be lost.
 func phantoms(f *fixture) {
 	const goroutines = 4
 	each := scale(30)
@@ -89,7 +89,7 @@ func phantoms(f *fixture) {
 	f.equal(len(kvs), goroutines*each)
 }
 
-// appendTo writes the value under the number of keys below the prefix.
+// appendTo writes the value below the prefix. The key is the number of existing keys there.
 func (h handle) appendTo(prefix, value string) error {
 	for {
 		snap, err := h.s.Snapshot(h.ctx)

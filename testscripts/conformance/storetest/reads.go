@@ -43,16 +43,32 @@ func fixedByList(f *fixture) {
 func prefetched(f *fixture) {
 	f.write(put("a", "1"), put("b", "1"), put("c", "1"))
 	snap := f.snapshot()
-	f.ok(snap.Prefetch(f.ctx, "a", "d"))
+	f.ok(snap.Prefetch(f.ctx, store.Exactly("a", "d")))
 	f.equal(string(f.get(snap, "a").Value), "1")
 	f.absent(snap, "d")
 	stale(f, snap)
 	fresh := f.snapshot()
-	f.ok(fresh.Prefetch(f.ctx, "a"))
+	f.ok(fresh.Prefetch(f.ctx, store.Exactly("a")))
 	f.share().write(put("a", "3"), put("c", "3"))
-	f.equal(string(f.get(fresh, "a").Value) == "3", string(f.get(fresh, "c").Value) == "3") // both old, or both new
-	f.ok(fresh.Prefetch(f.ctx, "c"))
-	f.ok(fresh.Prefetch(f.ctx))
+	// Either both values must be old, or both must be new.
+	f.equal(string(f.get(fresh, "a").Value) == "3", string(f.get(fresh, "c").Value) == "3")
+	f.ok(fresh.Prefetch(f.ctx, store.Exactly("c")))
+	f.ok(fresh.Prefetch(f.ctx, store.Scope{}))
+
+	// A prefetched list is of the snapshot's revision, also if its keys are prefetched alone.
+	f.write(put("l/1", "1"), put("l/2", "1"))
+	listing := f.snapshot()
+	f.ok(listing.Prefetch(f.ctx, store.Scope{Keys: []string{"l/2", "a"}, Prefixes: []string{"l/", "none/"}}))
+	f.share().write(put("l/3", "1"), del("l/1"))
+	f.equal(string(f.get(listing, "l/2").Value), "1")
+	before := []string{"l/1", "1", "l/2", "1"}
+	first, err := listing.List(f.ctx, "l/")
+	f.ok(err)
+	if first[0].Key == "l/2" { // the store has prefetched nothing, and so begins with the first read
+		before = []string{"l/2", "1", "l/3", "1"}
+	}
+	f.listed(listing, "l/", before...)
+	f.listed(listing, "none/")
 }
 
 func fixedByRevision(f *fixture) {

@@ -1,7 +1,7 @@
 // Package storetest is the conformance suite of the stores. Anything that it does not state is not
 // required of a store.
 //
-// It is a plain slice of named functions and contains no test of its own.
+// It is a slice of named functions and contains no Go test.
 package storetest
 
 import (
@@ -14,10 +14,10 @@ import (
 	"bijou/state/store"
 )
 
-// Opener makes the stores under test, and does to them what a store's users cannot do. Every field
+// Opener opens the stores under test, and changes them in ways that a store's users cannot. Every field
 // except Away is required.
 type Opener struct {
-	// Fresh makes and opens an empty store. The suite closes it.
+	// Fresh creates and opens an empty store. The suite closes it.
 	Fresh func(t testing.TB) store.Store
 	// Share opens the store behind s a second time, as a different process would. The suite closes it.
 	Share func(t testing.TB, s store.Store) store.Store
@@ -31,12 +31,12 @@ type Opener struct {
 	// Away makes the store stop answering until back is called. It is nil for a store that is never
 	// away.
 	Away func(t testing.TB, s store.Store) (back func())
-	// Bubble means that stores live in the test's process and do no I/O. Each case then runs in a
+	// Bubble means that stores are in the test's process and do no I/O. Each case then runs in a
 	// bubble of testing/synctest, where waiting takes no time.
 	Bubble bool
 }
 
-// testCase is one promise of the interface.
+// testCase checks one promise of the interface.
 type testCase struct {
 	name string
 	run  func(f *fixture)
@@ -69,7 +69,7 @@ func runCase(t *testing.T, o Opener, c testCase) {
 	c.run(f)
 }
 
-// fixture is the equipment of one case: a handle on a new store.
+// fixture contains the handle and the helpers of one case, which runs on a new store.
 type fixture struct {
 	handle
 	o Opener

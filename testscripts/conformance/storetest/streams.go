@@ -132,8 +132,8 @@ func midStream(f *fixture) {
 	}
 }
 
-// ownKeys opens one watcher after the other while the earlier ones stay. Each reads all history for its
-// own key, which is written at that moment.
+// ownKeys opens one watcher after the other while the earlier watchers remain open. Each watcher reads the
+// whole history for its own key while the key is being written.
 func ownKeys(f *fixture) {
 	got := make(chan error)
 	for i := range scale(500) {

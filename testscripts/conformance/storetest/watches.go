@@ -56,8 +56,8 @@ func watchOld(f *fixture) {
 	f.sees(later, fourth, "w/c")
 }
 
-// watchGone checks keys of which nothing is left, and keys that never had anything before. Watchers
-// that are opened after all changes must still report them.
+// watchGone checks keys that are deleted without a trace, and keys that did not exist before. Watchers that
+// are opened after all changes must still report them.
 func watchGone(f *fixture) {
 	l := f.lease(longTTL)
 	before := f.write(put("deleted", "1"), under(l, "leased", "1"), put("same", "1"))

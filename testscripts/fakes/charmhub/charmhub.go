@@ -1,7 +1,7 @@
 // Package charmhub is a server that imitates Charmhub's public API: find, info, refresh, resources and
-// downloads. It can misbehave in every way that a test needs.
+// downloads. A test can make it misbehave in many ways.
 //
-// It does not imitate accounts, publishing, or requests that no deploying client makes.
+// It does not imitate accounts, publishing, or requests that clients do not make to deploy a charm.
 package charmhub
 
 import (
@@ -32,7 +32,7 @@ type Base struct {
 	Channel      string `json:"channel"`
 }
 
-// Charm is a charm or bundle with everything that was published of it.
+// Charm is a charm or bundle with all its published revisions and resources.
 type Charm struct {
 	Type         string // "charm", "bundle"
 	ID           string
@@ -78,9 +78,9 @@ type Server struct {
 	mu       sync.Mutex
 	charms   []Charm
 	fault    Fault
-	left     int // how many more times; negative means always
+	left     int // the number of remaining requests with the fault; negative means always
 	requests []Request
-	gate     chan struct{} // of the fault Stopped; closed when downloads go on
+	gate     chan struct{} // of the fault Stopped; closed when downloads continue
 }
 
 // Request is a request that the server got.
@@ -169,7 +169,7 @@ func (s *Server) Requests() []Request {
 	return slices.Clone(s.requests)
 }
 
-// Forget forgets the requests so far.
+// Forget clears the list of requests.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,7 +251,8 @@ func (s *Server) resources(r *http.Request) (any, error) {
 			continue
 		}
 		all := []any{}
-		for n := len(resource.Revisions); n > 0; n-- { // the newest first
+		// The newest revision comes first.
+		for n := len(resource.Revisions); n > 0; n-- {
 			all = append(all, s.resourceJSON(c, r.PathValue("resource"), n))
 		}
 		return map[string]any{"revisions": all}, nil
@@ -294,7 +295,7 @@ func publisher(c Charm) map[string]string {
 	}
 }
 
-// defaultJSON returns the default release with the fields that no entry of the channel map has.
+// defaultJSON returns the default release, with some fields that entries of the channel map do not have.
 func (s *Server) defaultJSON(c Charm, release Release, whole bool) map[string]any {
 	entry := s.channelJSON(c, release)
 	if !whole {
@@ -408,7 +409,7 @@ func (s *Server) refresh(r *http.Request) (any, error) {
 	return map[string]any{"error-list": []any{}, "results": results}, nil
 }
 
-// act carries out one action.
+// act carries out one action of a refresh request.
 func (s *Server) act(a action, contexts []current) map[string]any {
 	i := slices.IndexFunc(s.charms, func(c Charm) bool { return a.Name != "" && c.Name == a.Name || a.Name == "" && c.ID == a.ID })
 	if i < 0 {
@@ -458,7 +459,7 @@ func (s *Server) act(a action, contexts []current) map[string]any {
 	return refusal(a, &c, "revision-not-found", "No revision was found in the Store.", map[string]any{"releases": releases})
 }
 
-// channel parses a channel. A risk alone belongs to the default track.
+// channel parses a channel. If the channel has no track, it belongs to the default track.
 func (c Charm) channel(text *string) (track, risk, branch string) {
 	if text == nil || *text == "" {
 		return c.DefaultTrack, "stable", ""
@@ -473,7 +474,7 @@ func (c Charm) channel(text *string) (track, risk, branch string) {
 	return parts[0], parts[1], parts[2]
 }
 
-// risksFrom returns the risk and those that replace it if it is closed.
+// risksFrom returns the risk, and the risks that replace it if it is closed.
 func risksFrom(risk string) []string {
 	all := []string{"edge", "beta", "candidate", "stable"}
 	return all[max(0, slices.Index(all, risk)):]
@@ -528,10 +529,31 @@ func (s *Server) success(a action, c Charm, r Revision, release Release, byChann
 	if s.applies(NullCharm) {
 		answer["charm"] = nil
 	}
+	s.spoilAnswer(answer, entry)
 	if s.applies(UnknownField) {
 		answer["colour"], entry["bases-of-the-future"] = "blue", []int{1}
 	}
 	return answer
+}
+
+// spoilAnswer changes an answer for one charm according to the fault. entry is the charm in the answer.
+func (s *Server) spoilAnswer(answer, entry map[string]any) {
+	const escape = "\x1b[31m\nhint: red"
+	switch {
+	case s.applies(OtherCharm):
+		for _, part := range []map[string]any{answer, entry} {
+			part["id"], part["name"] = hash("other")[:32], "other"
+		}
+		entry["metadata-yaml"] = "name: other\n"
+	case s.applies(NoRevision):
+		entry["revision"] = 0
+	case s.applies(BadChannel):
+		answer["effective-channel"] = "latest" + escape + "/stable"
+	case s.applies(BadBase):
+		entry["bases"] = []Base{{Architecture: "all", Name: "ubuntu" + escape, Channel: "24.04"}}
+	case s.applies(BadResource):
+		entry["resources"] = []any{map[string]any{"name": "../" + escape, "type": "file", "revision": 1}}
+	}
 }
 
 func (s *Server) resourceJSON(c Charm, name string, n int) map[string]any {
@@ -546,7 +568,7 @@ func (s *Server) resourceJSON(c Charm, name string, n int) map[string]any {
 	}
 }
 
-// fileJSON returns a file's address, in both spellings unless a fault asks for the old one alone.
+// fileJSON returns a file's address, with both names for the sum, or only the old name if a fault is set.
 func (s *Server) fileJSON(kind, name string, data []byte, isCharm bool) map[string]any {
 	sum, size := hash(string(data)), len(data)
 	if s.applies(WrongSum) {
@@ -555,9 +577,16 @@ func (s *Server) fileJSON(kind, name string, data []byte, isCharm bool) map[stri
 	if s.applies(WrongSize) {
 		size++
 	}
+	if s.applies(HugeSize) {
+		size += 1 << 40
+	}
 
 	long := sha512.Sum384(data)
-	entry := map[string]any{"size": size, "url": s.http.URL + "/api/v1/" + kind + "/download/" + url.PathEscape(name)}
+	host := s.http.URL
+	if s.applies(BadHost) {
+		host = "http://\u009b31m.example"
+	}
+	entry := map[string]any{"size": size, "url": host + "/api/v1/" + kind + "/download/" + url.PathEscape(name)}
 	if s.applies(OldHashes) {
 		entry["hash-sha256"] = sum
 		return entry
@@ -574,7 +603,7 @@ func hash(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// bytesOf returns the file that is downloaded under that name.
+// bytesOf returns the content of the file that clients download under that name.
 func (s *Server) bytesOf(name string) ([]byte, bool) {
 	for _, c := range s.charms {
 		for _, r := range c.Revisions {

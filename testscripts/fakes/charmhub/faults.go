@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 )
 
 // Fault is a way in which the server misbehaves.
 type Fault string
 
-// The faults.
+// These are the faults.
 const (
 	None         Fault = "none"
 	Throttled    Fault = "throttled"     // 429 with a retry after a second
@@ -25,15 +26,25 @@ const (
 	UnknownField Fault = "unknown-field" // answers have unknown fields
 	NullCharm    Fault = "null-charm"    // answers have neither a charm nor an error
 	OtherHost    Fault = "other-host"    // files are on a different host
-	Slow         Fault = "slow"          // files come piece by piece
+	Slow         Fault = "slow"          // files are sent slowly, piece by piece
 	Stopped      Fault = "stopped"       // files stop halfway until Release
-	OldHashes    Fault = "old-hashes"    // the keys of sums are those of 2020
+	OldHashes    Fault = "old-hashes"    // sums have the same names as in 2020
+	HugeSize     Fault = "huge-size"     // the announced size of files is above a tebibyte
+	OtherCharm   Fault = "other-charm"   // answers describe a charm that was not asked for
+	NoRevision   Fault = "no-revision"   // answers have the revision 0
+	BadChannel   Fault = "bad-channel"   // the channel in answers has control characters
+	BadBase      Fault = "bad-base"      // a base in answers has control characters
+	BadResource  Fault = "bad-resource"  // a resource in answers has the name of a path
+	BadHost      Fault = "bad-host"      // files are on a host whose name has control characters
+	LongCode     Fault = "long-code"     // requests are refused with an error code of a mebibyte
+	Crowded      Fault = "crowded"       // answers to a search have a million results
 )
 
 // Faults lists them.
 func Faults() []Fault {
 	return []Fault{None, Throttled, Unavailable, Unexplained, Closed, Hangup, WrongURL, Nonsense, Cut, WrongSum, WrongSize,
-		UnknownField, NullCharm, OtherHost, Slow, Stopped, OldHashes}
+		UnknownField, NullCharm, OtherHost, Slow, Stopped, OldHashes, HugeSize, OtherCharm, NoRevision, BadChannel, BadBase,
+		BadResource, BadHost, LongCode, Crowded}
 }
 
 // Misbehave turns a fault on for a number of requests, or for all if times is negative.
@@ -47,7 +58,7 @@ func (s *Server) Misbehave(f Fault, times int) error {
 	return nil
 }
 
-// Release lets all downloads that the fault Stopped has stopped go on.
+// Release continues all downloads that the fault Stopped has stopped.
 func (s *Server) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +69,7 @@ func (s *Server) Release() {
 	}
 }
 
-// applies reports whether the fault is on, and counts it. The caller holds the lock.
+// applies reports whether the fault is on. If it is, it counts this request. The caller holds the lock.
 func (s *Server) applies(f Fault) bool {
 	if s.fault != f || s.left == 0 {
 		return false
@@ -98,6 +109,13 @@ func (s *Server) spoil(w http.ResponseWriter) bool {
 		h.Set("Content-Type", "text/plain")
 		w.WriteHeader(http.StatusNotFound)
 		fmt.Fprint(w, "404 page not found\n")
+	case s.applies(LongCode):
+		h.Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error-list": [{"code": "\u001b[31m%s", "message": ""}]}`, strings.Repeat("x", 1<<20))
+	case s.applies(Crowded):
+		h.Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"results": [%snull]}`, strings.Repeat("null,", 1_000_000))
 	case s.applies(Nonsense):
 		h.Set("Content-Type", "text/html")
 		fmt.Fprint(w, page)

@@ -15,15 +15,15 @@ import (
 
 // Publication is a directory to publish.
 type Publication struct {
-	Dir      string // of a charm, or with bundle.yaml of a bundle
+	Dir      string // the directory of a charm, or of a bundle with bundle.yaml
 	Name     string
-	Track    string // the default track from now on; empty keeps the old one
+	Track    string // the new default track; if empty, it does not change
 	Channel  string // latest/stable
 	Bases    []string
 	Arch     string
 	Revision int
 
-	Resource string // published with it as a new revision; empty for none
+	Resource string // the name of a resource of which a new revision is published too; empty for none
 	Content  []byte // of the resource
 }
 
@@ -84,7 +84,7 @@ func (c *Charm) addResource(name string, content []byte) {
 	c.Resources[name] = r
 }
 
-// pack packs a charm as bijou does. It packs a charm that bijou would refuse unchanged.
+// pack packs a charm as bijou does. If bijou would refuse the charm, it packs the charm unchanged.
 func pack(dir string, revision int) ([]byte, error) {
 	var archive bytes.Buffer
 	if _, err := charm.Archive(dir, &archive, charm.ArchiveOptions{Revision: revision}); err == nil {

@@ -1,6 +1,6 @@
 // Package dummy is a provider for tests. Its instances are lines of a journal in a directory that any
-// number of processes can share. It can be ordered to fail, permanently or temporarily, to hang, to
-// lie, to be slow, and to die in the middle of a start.
+// number of processes can share. Orders can make it fail, permanently or temporarily, hang, return wrong
+// answers, be slow, and crash in the middle of a start.
 package dummy
 
 import (
@@ -24,7 +24,7 @@ import (
 // Name is the provider's name.
 const Name = "dummy"
 
-// Provider is one process's view of the directory.
+// Provider is the provider as one process uses it.
 type Provider struct {
 	dir string
 	die func() // a crash
@@ -37,12 +37,13 @@ type Provider struct {
 func New(dir string) *Provider {
 	return &Provider{dir: dir, known: newKnown(), die: func() {
 		_ = syscall.Kill(syscall.Getpid(), syscall.SIGKILL)
-		select {} // until it arrives
+		// Wait until the signal arrives.
+		select {}
 	}}
 }
 
-// Make returns the provider for an environment. The setting dummy.dir names the directory. Without it,
-// Make makes one below the environment's directory.
+// Make returns the provider for an environment. The setting dummy.dir names the provider's directory. Without
+// the setting, Make creates one below the environment's directory.
 func Make(e provider.Environment) (provider.Provider, error) {
 	dir := e.Config["dir"]
 	if dir == "" {
@@ -59,7 +60,7 @@ func (*Provider) Capabilities(context.Context) (provider.Capabilities, error) {
 	return provider.Capabilities{Name: Name, Isolated: true}, nil
 }
 
-// Start makes an instance, unless orders say otherwise.
+// Start creates an instance, unless orders say otherwise.
 func (p *Provider) Start(ctx context.Context, spec provider.Spec, boot io.Writer) (provider.Instance, error) {
 	all, err := p.orders()
 	if err != nil {
@@ -124,7 +125,7 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// start returns the instance of a token, and the events that make it run.
+// start returns the instance with the token, and the events to append so that it runs.
 func (k *known) start(spec provider.Spec) (provider.Instance, []event) {
 	i, there := k.instances[k.tokens[spec.Token]]
 	switch {
@@ -154,7 +155,7 @@ func (p *Provider) Stop(_ context.Context, id string) error {
 	return p.change(id, stopped)
 }
 
-// End ends an instance without the provider's knowledge. Its remains stay.
+// End ends an instance without the provider's knowledge. It no longer runs, but is not removed.
 func (p *Provider) End(id string) error { return p.change(id, ended) }
 
 // change records an event of an existing instance.
@@ -186,7 +187,7 @@ func (p *Provider) Instances(ctx context.Context) ([]provider.Instance, error) {
 	return append(have, o.List.Add...), err
 }
 
-// All lists the instances, whatever the orders say.
+// All lists the instances and ignores the orders.
 func (p *Provider) All() (have []provider.Instance, err error) {
 	err = p.do(func(k *known) []event {
 		have = slices.SortedFunc(maps.Values(k.instances), func(a, b provider.Instance) int {
@@ -197,8 +198,8 @@ func (p *Provider) All() (have []provider.Instance, err error) {
 	return have, err
 }
 
-// Starts returns how many instances all processes have ever made, by token. It is one each if nothing
-// was started twice.
+// Starts returns the number of instances that all processes have ever created, by token. Each number is 1 if
+// nothing was started twice.
 func (p *Provider) Starts() (starts map[string]int, err error) {
 	err = p.do(func(k *known) []event {
 		starts = maps.Clone(k.starts)

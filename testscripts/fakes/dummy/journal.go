@@ -13,17 +13,17 @@ import (
 	"bijou/provision/provider"
 )
 
-// JournalFile is the journal in the provider's directory. It only grows, by a line for each event, and
-// all processes of the provider follow it.
+// JournalFile is the journal in the provider's directory. Processes only append to it, a line for each event,
+// and all processes of the provider read it.
 const JournalFile = "journal"
 
 // These are the events of the journal.
 const (
-	made    = "made"    // an instance, for its token
-	again   = "again"   // it had ended and runs again
-	ended   = "ended"   // it no longer runs
-	stopped = "stopped" // nothing is left of it
-	crash   = "crash"   // the process dies
+	made    = "made"    // an instance was created for its token
+	again   = "again"   // an instance that had ended is running again
+	ended   = "ended"   // an instance is no longer running
+	stopped = "stopped" // an instance was removed
+	crash   = "crash"   // the process crashes
 )
 
 // event is one line of the journal.
@@ -33,12 +33,12 @@ type event struct {
 	Instance provider.Instance `json:"instance"`
 }
 
-// known is the knowledge that a process has read from the journal.
+// known is the state of all instances that a process has read from the journal.
 type known struct {
 	offset    int64
 	instances map[string]provider.Instance // by id
 	tokens    map[string]string            // ids
-	starts    map[string]int               // instances made, by token
+	starts    map[string]int               // the number of created instances, by token
 	crashes   map[string]int               // by machine
 }
 
@@ -49,7 +49,7 @@ func newKnown() known {
 	}
 }
 
-// take applies one event.
+// take applies one event to the state.
 func (k *known) take(e event) {
 	id := e.Instance.ID
 	switch e.What {
@@ -66,8 +66,8 @@ func (k *known) take(e event) {
 	}
 }
 
-// do calls f with the events of all processes and appends the events that f returns to the journal. No
-// other process can act during that.
+// do calls f with the events of all processes and appends the events that f returns to the journal. No other
+// process can do so at the same time.
 func (p *Provider) do(f func(k *known) []event) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,8 @@ func (p *Provider) do(f func(k *known) []event) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close() // which frees the lock
+	// Closing the file frees its lock.
+	defer file.Close()
 	if err := lock(file); err != nil {
 		return fmt.Errorf("cannot lock the dummy's journal: %w", err)
 	}
@@ -107,7 +108,7 @@ func lock(f *os.File) error {
 	}
 }
 
-// readOn reads the new lines of the journal.
+// readOn reads the lines that were added to the journal since its last call.
 func (k *known) readOn(file io.ReaderAt) error {
 	more, err := io.ReadAll(io.NewSectionReader(file, k.offset, 1<<62))
 	if err != nil {

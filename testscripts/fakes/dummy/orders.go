@@ -14,7 +14,7 @@ import (
 	"bijou/provision/provider"
 )
 
-// OrdersFile is the file of orders in the provider's directory. Without it the provider is honest.
+// OrdersFile is the file of orders in the provider's directory. Without it the provider behaves correctly.
 const OrdersFile = "orders.json"
 
 // Orders determine how the provider behaves. Each call reads them again.
@@ -28,8 +28,8 @@ type Orders struct {
 
 // StartOrder is an order for the starts of a machine.
 type StartOrder struct {
-	Boot   []string           `json:"boot,omitempty"`   // its output, a line each
-	Pause  time.Duration      `json:"pause,omitempty"`  // after each line, or once
+	Boot   []string           `json:"boot,omitempty"`   // the lines of its output
+	Pause  time.Duration      `json:"pause,omitempty"`  // after each line, or once if there are none
 	Hang   bool               `json:"hang,omitempty"`   // until it is cancelled
 	Fail   string             `json:"fail,omitempty"`   // permanently
 	Busy   string             `json:"busy,omitempty"`   // temporarily

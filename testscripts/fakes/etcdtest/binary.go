@@ -12,8 +12,8 @@ import (
 // Version is the version of the server that the nested module testscripts/kit/etcdserver pins.
 const Version = "3.6.16"
 
-// Binary returns the server to run: the one that BIJOU_ETCD names, or else the one that
-// testscripts/kit/etcdserver/build built into the user's cache directory.
+// Binary returns the path of the server to run. This is the server that BIJOU_ETCD names, or else the server
+// that testscripts/kit/etcdserver/build has built into the user's cache directory.
 func Binary() (string, error) {
 	path := os.Getenv("BIJOU_ETCD")
 	if path == "" {

@@ -33,7 +33,8 @@ func Start(o Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "etcd-") // short: a socket's path has 107 bytes at most
+	// The name is short, since the path of a socket is limited to 107 bytes.
+	dir, err := os.MkdirTemp("", "etcd-")
 	if err != nil {
 		return nil, err
 	}

@@ -8,8 +8,8 @@ import (
 // Name returns the member's own name.
 func (m *Member) Name() string { return m.name }
 
-// Join starts a new member in place of one that was killed, without data and with these flags in place
-// of its own. It returns when the member answers.
+// Join starts a new member in place of one that was killed, without data, and with these flags instead of the
+// killed member's flags. It returns when the member answers.
 func (m *Member) Join(flags ...string) error {
 	if err := os.RemoveAll(m.data()); err != nil {
 		return err

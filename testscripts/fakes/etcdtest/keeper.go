@@ -16,7 +16,8 @@ func newKeeper() *keeper {
 	k := &keeper{jobs: make(chan func()), done: make(chan struct{})}
 	go func() {
 		defer close(k.done)
-		runtime.LockOSThread() // forever: the thread ends with the goroutine
+		// The thread is never unlocked, so it ends with the goroutine.
+		runtime.LockOSThread()
 		for job := range k.jobs {
 			job()
 		}

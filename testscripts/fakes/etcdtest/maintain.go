@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Compact drops the history of the whole cluster up to its newest revision, on disk too, and returns
-// that revision. It returns when that is done. It does not fail if nothing has happened since the last
-// time.
+// Compact deletes the history of the whole cluster up to its newest revision, on disk too, and returns that
+// revision. It waits until the deletion is complete. It does not fail if there was no commit since the last
+// call.
 func (m *Member) Compact() (revision string, err error) {
 	var now struct{ Header struct{ Revision string } }
 	if err := m.ask("/v3/kv/range", `{"key":"AA==","count_only":true}`, &now); err != nil {
@@ -28,7 +28,7 @@ func (m *Member) Compact() (revision string, err error) {
 	return revision, err
 }
 
-// Defragment rebuilds the member's database file. The member does not answer during that.
+// Defragment rebuilds the member's database file. The member does not answer during this.
 func (m *Member) Defragment() error { return m.ask("/v3/maintenance/defragment", "{}", nil) }
 
 // ask calls etcd's own JSON gateway, which needs no etcd client.

@@ -29,8 +29,8 @@ type Member struct {
 // Socket returns the path of the member's client socket.
 func (m *Member) Socket() string { return m.path(m.name + ":1") }
 
-// The URLs name sockets in the form of host and port, relative to the members' working directory,
-// because etcd's flags take no paths.
+// The URLs contain sockets in the form of host and port, relative to the members' working directory, because
+// etcd's flags do not accept paths.
 func (m *Member) clientURL() string { return "unix://" + m.name + ":1" }
 func (m *Member) peerURL() string   { return "unix://" + m.name + ":2" }
 
@@ -47,8 +47,8 @@ func (m *Member) flags(o Options) []string {
 	return append(flags, o.Flags...)
 }
 
-// Start starts a member that was killed, with its existing data. It returns when the member answers,
-// which needs a quorum.
+// Start starts a member that was killed, with its existing data. It returns when the member answers, which
+// requires a quorum.
 func (m *Member) Start() error {
 	if err := m.spawn(); err != nil {
 		return err
@@ -81,7 +81,8 @@ func (m *Member) spawn() error {
 	}
 	m.cmd, m.gone = cmd, make(chan struct{})
 	go func(gone chan struct{}) {
-		_ = cmd.Wait() // it is killed, which is expected
+		// Wait returns an error, since the member is killed.
+		_ = cmd.Wait()
 		close(gone)
 	}(m.gone)
 	return nil
@@ -139,7 +140,7 @@ func (m *Member) Ready() error {
 	}
 }
 
-// healthy asks the server's own health page over its socket.
+// healthy requests the server's own health page over its socket.
 func (m *Member) healthy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Metrics returns the member's metrics by name. It adds up those that differ only in labels.
+// Metrics returns the member's metrics by name. It adds up metrics that differ only in their labels.
 func (m *Member) Metrics() (map[string]float64, error) {
 	req, err := http.NewRequest(http.MethodGet, "http://etcd/metrics", nil)
 	if err != nil {

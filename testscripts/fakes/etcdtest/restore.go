@@ -14,8 +14,7 @@ func (c *Cluster) Save() error {
 	})
 }
 
-// Restore restarts all members at the same addresses with the data of Save, as if nothing had happened
-// since.
+// Restore restarts all members at the same addresses with the data from Save. All later commits are lost.
 func (c *Cluster) Restore() error {
 	return c.whileStopped(func(m *Member) error {
 		if err := os.RemoveAll(m.data()); err != nil {
@@ -28,7 +27,8 @@ func (c *Cluster) Restore() error {
 func (m *Member) data() string  { return m.path(m.name + ".data") }
 func (m *Member) saved() string { return m.path(m.name + ".saved") }
 
-// whileStopped calls do for each member while none runs, and returns when all answer again.
+// whileStopped stops all members, calls do for each, and starts them again. It returns when all members
+// answer.
 func (c *Cluster) whileStopped(do func(m *Member) error) error {
 	for _, m := range c.Members {
 		if err := m.Kill(); err != nil {

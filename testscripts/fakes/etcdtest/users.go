@@ -8,10 +8,11 @@ import (
 
 const rootPassword = "r00t"
 
-// EnableUsers makes the cluster require users from now on: "bijou" with the password, who can use keys
-// below the prefix, and root. The prefix begins with a slash.
+// EnableUsers makes the cluster require users. It adds root, and the user "bijou" with the password, who has
+// access to the keys below the prefix. The prefix begins with a slash.
 func (c *Cluster) EnableUsers(prefix, password string) error {
-	end := strings.TrimSuffix(prefix, "/") + "0" // the key after all that begin with the prefix and a slash
+	// This is the first key after all keys below the prefix.
+	end := strings.TrimSuffix(prefix, "/") + "0"
 	key := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	for _, step := range [][2]string{
 		{"user/add", fmt.Sprintf(`{"name": "root", "password": %q}`, rootPassword)},

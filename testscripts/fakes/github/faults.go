@@ -13,7 +13,7 @@ import (
 // Fault is a way in which the server misbehaves.
 type Fault string
 
-// The faults.
+// These are the faults.
 const (
 	None      Fault = "none"
 	Broken    Fault = "broken"     // the API answers 500
@@ -22,10 +22,10 @@ const (
 	Busy      Fault = "busy"       // the API and files answer 503
 	Nonsense  Fault = "nonsense"   // the API answers a web page, with 200
 	Hangup    Fault = "hangup"     // every connection is cut before the answer
-	Throttled Fault = "throttled"  // the API asks to come again in RetryAfter seconds: its secondary rate limit
+	Throttled Fault = "throttled"  // the API tells clients to retry after RetryAfter seconds, as for its secondary rate limit
 	ErrorPage Fault = "error-page" // files are a web page, with 200
 	Missing   Fault = "missing"    // files answer 404
-	Cut       Fault = "cut"        // each answer with a file ends halfway through the rest
+	Cut       Fault = "cut"        // each answer with a file ends after half of the requested bytes
 	Swapped   Fault = "swapped"    // files have the right size and different content
 	Page      Fault = "page"       // packages and manifests are a web page, with 200; sums and signatures are as published
 	Packages  Fault = "packages"   // the same for packages only
@@ -118,7 +118,7 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// of returns the fault that applies to that file.
+// of returns the fault that applies to the file with that name.
 func (s *Server) of(name string) Fault {
 	sums := strings.HasPrefix(name, "SHA256SUMS")
 	switch {
@@ -136,7 +136,8 @@ func (s *Server) of(name string) Fault {
 	return s.fault
 }
 
-// half sends half of the requested bytes and cuts the connection. A last single byte is sent in full.
+// half sends half of the requested bytes and cuts the connection. If only one byte was requested, it sends
+// this byte.
 func half(w http.ResponseWriter, r *http.Request, data []byte) {
 	from := 0
 	if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &from); err == nil && from < len(data) {
@@ -154,7 +155,7 @@ func half(w http.ResponseWriter, r *http.Request, data []byte) {
 	}
 }
 
-// head reports that a file has as many bytes as its name says. The file does not exist.
+// head answers that a file has the number of bytes in its name. The file itself does not exist.
 func (s *Server) head(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", r.PathValue("size"))
 }

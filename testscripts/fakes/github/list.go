@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// releaseDoc and assetDoc are GitHub's JSON, as far as it is needed.
+// releaseDoc and assetDoc are the parts of GitHub's JSON that the updater reads.
 type releaseDoc struct {
 	TagName    string     `json:"tag_name"`
 	Draft      bool       `json:"draft"`
@@ -49,7 +49,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, body)
 }
 
-// answer sends the body. If the client has it already, it says so, which does not count against the
+// answer sends the body. If the client has the body already, it answers 304, which does not count against the
 // limit.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	etag := fmt.Sprintf(`W/"%x"`, sha256.Sum256(body))
@@ -68,7 +68,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	w.Write(body)
 }
 
-// tell reports how many requests are left.
+// tell adds headers with the number of remaining requests.
 func (s *Server) tell(w http.ResponseWriter) {
 	if s.limit >= 0 {
 		w.Header().Set("X-RateLimit-Limit", "60")

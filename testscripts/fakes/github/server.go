@@ -1,5 +1,5 @@
-// Package github is a server that imitates GitHub's API for the releases of one repository, with pages,
-// ETags and rate limits. It also serves the files. It can misbehave in every way that a test needs.
+// Package github is a server that imitates GitHub's API for the releases of one repository, with pages, ETags
+// and rate limits. It also serves the files. A test can make it misbehave in many ways.
 //
 // It imitates only the requests that the updater makes.
 package github
@@ -23,14 +23,14 @@ type Release struct {
 	Tag   string
 	Pre   bool
 	Draft bool
-	Files map[string][]byte // SHA256SUMS is added, unless it is there
+	Files map[string][]byte // the server adds SHA256SUMS if it is missing
 }
 
 // Count counts requests by kind.
 type Count struct {
 	Lists       int // pages of the list of releases
-	NotModified int // of them answered with 304
-	Refused     int // of them for the rate limit
+	NotModified int // lists that were answered with 304
+	Refused     int // lists that were refused because of the rate limit
 	Files       int // files, or parts of them
 }
 
@@ -67,7 +67,8 @@ func On(l net.Listener) *Server {
 func newServer() *Server {
 	s := &Server{pageSize: 2, limit: -1}
 	mux := http.NewServeMux()
-	for _, api := range []string{"/", "/api/v3/"} { // GitHub's own, an Enterprise's
+	// The first path is GitHub's own and the second is GitHub Enterprise's.
+	for _, api := range []string{"/", "/api/v3/"} {
 		mux.HandleFunc("GET "+api+"repos/"+Repository+"/releases", s.list)
 	}
 	mux.HandleFunc("GET /files/{tag}/{name}", s.file)
@@ -139,7 +140,7 @@ func Sums(files map[string][]byte) []byte {
 	return []byte(b.String())
 }
 
-// Limit allows that many more lists until reset (in Unix seconds). A negative number removes the limit.
+// Limit allows n more lists until reset (in Unix seconds). A negative number removes the limit.
 func (s *Server) Limit(lists int, reset int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

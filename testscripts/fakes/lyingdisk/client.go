@@ -61,8 +61,8 @@ func New(t testing.TB) *Disk {
 	return d
 }
 
-// chooseSeed returns the seed of BIJOU_TEST_SEED, or a random one, and prints it. The same seed forgets
-// the same data at a cut, as far as the timing is the same.
+// chooseSeed returns the seed from BIJOU_TEST_SEED, or a random one, and prints it. With the same seed and
+// the same timing, a cut loses the same data.
 func chooseSeed(t testing.TB) uint64 {
 	seed, err := strconv.ParseUint(os.Getenv("BIJOU_TEST_SEED"), 10, 64)
 	if err != nil {
@@ -88,32 +88,32 @@ func (d *Disk) order(want, format string, args ...any) {
 	d.await(want)
 }
 
-// Fail makes "read", "write" or "sync" fail with EIO from now on.
+// After Fail, all calls of the kinds "read", "write" or "sync" fail with EIO.
 func (d *Disk) Fail(what ...string) {
 	d.t.Helper()
 	d.order("done", "fail %s", strings.Join(what, " "))
 }
 
-// FailAt makes only the n-th "read", "write" or "sync" from now on fail.
+// After FailAt, only the n-th call of the kind "read", "write" or "sync" fails.
 func (d *Disk) FailAt(n int, what string) {
 	d.t.Helper()
 	d.order("done", "fail-at %d %s", n, what)
 }
 
-// FailFrom makes that one and all that follow fail. A single failed read can go unnoticed, because the
-// kernel retries it.
+// After FailFrom, the n-th call of the kind "read", "write" or "sync", and all later calls of that kind,
+// fail. A single failed read may remain unnoticed, because the kernel retries it.
 func (d *Disk) FailFrom(n int, what string) {
 	d.t.Helper()
 	d.order("done", "fail-from %d %s", n, what)
 }
 
-// KillAtSync makes the n-th sync from now on kill the calling process and sync nothing.
+// After KillAtSync, the n-th sync kills the calling process and syncs nothing.
 func (d *Disk) KillAtSync(n int) {
 	d.t.Helper()
 	d.order("done", "kill-at %d sync", n)
 }
 
-// Heal ends all failures.
+// Heal ends all the faults that the methods above have set.
 func (d *Disk) Heal() {
 	d.t.Helper()
 	d.order("done", "heal")
@@ -136,8 +136,8 @@ func (d *Disk) Failed(what string) int {
 	return n
 }
 
-// Cut simulates a power cut: each page and each name that was not synced survives with that
-// probability. No process can use the disk during it; KillUsers ends them.
+// Cut simulates a power cut: each page and each name that was not synced survives with the probability
+// survive. No process may use the disk during the cut. KillUsers ends the processes that do.
 func (d *Disk) Cut(survive float64) {
 	d.t.Helper()
 	d.order("cut", "cut %g", survive)

@@ -15,8 +15,8 @@ import (
 
 const pageSize = 4096
 
-// disk knows what a power cut would lose. Of everything that changed since its last sync, it keeps the
-// old content.
+// disk knows the data that a power cut would lose. It keeps the old content of everything that has changed since
+// its last sync.
 type disk struct {
 	mu     sync.Mutex
 	files  map[uint64]*changed         // by inode
@@ -25,20 +25,20 @@ type disk struct {
 	counts map[string]int              // how often each has failed
 	dice   *rand.Rand
 
-	next  string // the kind of the next call that fails,
-	left  int    // after that many; 0 means none
-	stays bool   // and all later ones
-	kills bool   // instead, that call kills its caller
+	next  string // the kind of the next call that fails
+	left  int    // the number of such calls up to the failure, including the one that fails; 0 for no failure
+	stays bool   // whether all later calls of that kind also fail
+	kills bool   // whether the disk kills the caller instead of returning an error
 }
 
-// changed is the last synced content of a file, as far as it differs from the current one.
+// changed contains the parts of a file's last synced content that differ from the current content.
 type changed struct {
 	size  int64
-	pages map[int64][]byte // by number; shorter at the end of the file
+	pages map[int64][]byte // by number; the last page of the file may be shorter
 	lost  map[int64][]byte // pages for which a sync has failed
 }
 
-// entry is the previous entry under a name. Inode 0 means none.
+// entry is the previous entry with a name. If Inode is 0, there was none.
 type entry struct {
 	inode uint64
 	link  string // of a symlink
@@ -114,7 +114,8 @@ func (d *disk) noteWrite(inode uint64, path string, offset, length int64) syscal
 
 // keep keeps a page as it was last synced, unless it is kept already.
 func (c *changed) keep(f *os.File, page int64) error {
-	if old, ok := c.lost[page]; ok { // it is written again, and can survive again
+	// A lost page that is written again may survive the next cut.
+	if old, ok := c.lost[page]; ok {
 		c.pages[page] = old
 		delete(c.lost, page)
 		return nil
@@ -132,7 +133,7 @@ func (c *changed) keep(f *os.File, page int64) error {
 	return nil
 }
 
-// syncFile makes the contents durable or loses them.
+// syncFile makes a file's contents durable. If the sync fails, the contents that were not synced are lost.
 func (d *disk) syncFile(ctx context.Context, inode uint64, size int64) syscall.Errno {
 	errno, killed := d.failedSync(ctx)
 	c := d.files[inode]
@@ -154,7 +155,7 @@ func (d *disk) syncFile(ctx context.Context, inode uint64, size int64) syscall.E
 	return errno
 }
 
-// noteName keeps the entry under a name that is about to change.
+// noteName keeps the current entry of a name, since the name is about to change.
 func (d *disk) noteName(directory uint64, name string, was entry) {
 	names := d.names[directory]
 	if names == nil {
@@ -175,8 +176,8 @@ func (d *disk) syncNames(ctx context.Context, directory uint64) syscall.Errno {
 	return 0
 }
 
-// contents returns a file's contents after a power cut. Each page that was not synced, and the size, is
-// the old or, with the probability survive, the new one.
+// contents returns a file's contents after a power cut. For each page that was not synced, and for the size,
+// it uses the new value with the probability survive, and otherwise the old one.
 func (d *disk) contents(inode uint64, path string, survive float64) ([]byte, error) {
 	data, err := os.ReadFile(path)
 	c := d.files[inode]
@@ -198,7 +199,7 @@ func (d *disk) contents(inode uint64, path string, survive float64) ([]byte, err
 	for page, old := range c.lost {
 		restore(left, page, old)
 	}
-	// Data beyond the synced end and within the surviving size can be there or be zeroes.
+	// Pages between the synced end and the surviving size may contain the new data or zeroes.
 	for page := (c.size + pageSize - 1) / pageSize; page*pageSize < size; page++ {
 		if !d.survives(survive) {
 			restore(left, page, nil)

@@ -13,7 +13,7 @@ import (
 	"bijou/testscripts/kit/applets"
 )
 
-// TestMain makes this binary also a disk.
+// TestMain lets this binary act also as a disk.
 func TestMain(m *testing.M) {
 	applets.MainWith(m, multicall.Options{}, map[string]func(){Program: Main}, func() {})
 }
@@ -90,7 +90,7 @@ func TestWhatSurvives(t *testing.T) {
 		wantNone(t, at(name))
 	}
 
-	// The same again, synced correctly.
+	// This does the same, but syncs correctly.
 	write(t, at("changed"), "new", true)
 	write(t, at("next"), "new replaced", true)
 	check(t, os.Rename(at("next"), at("replaced")))
@@ -105,8 +105,8 @@ func TestWhatSurvives(t *testing.T) {
 	wantNone(t, at("next"))
 }
 
-// TestFailures makes reads, writes and syncs fail. The data of a failed sync is lost, whatever a later
-// sync returns.
+// TestFailures makes reads, writes and syncs fail. The data of a failed sync is lost, even if a later sync
+// succeeds.
 func TestFailures(t *testing.T) {
 	d := New(t)
 	path := filepath.Join(d.Path, "file")

@@ -12,11 +12,11 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// node is a file or directory: a loopback that reports changes to the disk.
+// node is a file or directory. It passes all calls to a real directory, and reports changes to the disk.
 type node struct {
 	fs.LoopbackNode
 	disk  *disk
-	grave string // files whose last name was removed, by inode
+	grave string // the directory for files whose last name was removed, by inode
 }
 
 // file is an open file.
@@ -69,7 +69,7 @@ func (n *node) bury(name string) syscall.Errno {
 	return 0
 }
 
-// Create makes a file of which nothing has been synced.
+// Create creates a file that is not synced at all.
 func (n *node) Create(ctx context.Context, name string, flags, mode uint32, out *fuse.EntryOut) (*fs.Inode, fs.FileHandle, uint32, syscall.Errno) {
 	n.disk.mu.Lock()
 	defer n.disk.mu.Unlock()
@@ -214,7 +214,8 @@ func (n *node) Rename(ctx context.Context, name string, parent fs.InodeEmbedder,
 	n.changeName(name)
 	to.changeName(newName)
 	_, isDir := stat(to.path(newName))
-	if flags == 0 && !isDir { // the replaced entry is removed; a directory is replaced only if it is empty
+	// The replaced file is removed. A directory is replaced only if it is empty.
+	if flags == 0 && !isDir {
 		if errno := to.bury(newName); errno != 0 && errno != syscall.ENOENT {
 			return errno
 		}
@@ -264,7 +265,7 @@ func (f *file) Write(ctx context.Context, data []byte, offset int64) (uint32, sy
 	return f.LoopbackFile.Write(ctx, data, offset)
 }
 
-// Allocate makes a file longer. Existing content stays.
+// Allocate extends a file. It does not change existing content.
 func (f *file) Allocate(ctx context.Context, offset, size uint64, mode uint32) syscall.Errno {
 	f.node.disk.mu.Lock()
 	defer f.node.disk.mu.Unlock()

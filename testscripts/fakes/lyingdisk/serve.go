@@ -19,9 +19,9 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// Program is the name under which a test binary serves a disk. Its arguments are the mount point, a
-// directory for the files, and a seed. It reads orders from stdin, one a line, and answers each with a
-// line: "fail WHAT...", "fail-at N WHAT", "fail-from N WHAT", "kill-at N WHAT", "heal", "cut SURVIVE",
+// Program is the name under which a test binary serves a disk. Its arguments are the mount point, a directory
+// for the files, and a seed. It reads orders from stdin, one per line, and answers each with a line. The
+// orders are "fail WHAT...", "fail-at N WHAT", "fail-from N WHAT", "kill-at N WHAT", "heal", "cut SURVIVE",
 // "failed WHAT".
 const Program = "lying-disk"
 
@@ -68,7 +68,7 @@ func (s *served) serve() error {
 	return s.server.Unmount()
 }
 
-// start mounts a disk on which everything is synced.
+// start mounts a disk on which all existing files are synced.
 func (s *served) start() error {
 	if err := os.RemoveAll(s.grave()); err != nil {
 		return err
@@ -135,8 +135,8 @@ func (s *served) obey(words []string) (string, error) {
 	return "done", nil
 }
 
-// unmount retries for some seconds, because a killed process closes its files a little later, for which
-// the disk has to answer it.
+// unmount retries for some seconds. A killed process closes its files a little later, and until then the disk
+// must answer its calls.
 func (s *served) unmount() (err error) {
 	for range 200 {
 		err = syscall.Unmount(s.mount, 0)
@@ -151,7 +151,7 @@ func (s *served) unmount() (err error) {
 	return err
 }
 
-// cut simulates a power cut. No process can use the disk during it.
+// cut simulates a power cut. No process may use the disk during the cut.
 func (s *served) cut(survive float64) error {
 	if err := s.unmount(); err != nil {
 		return fmt.Errorf("cannot unmount: %w", err)
@@ -196,7 +196,7 @@ func (s *served) findInodes() (places map[uint64]string, err error) {
 	return places, nil
 }
 
-// rebuild fills target with what is left of a directory.
+// rebuild fills target with the entries of a directory that survive.
 func (s *served) rebuild(inode uint64, path, target string, places map[uint64]string, survive float64) error {
 	if err := os.Mkdir(target, 0o755); err != nil {
 		return err
@@ -247,7 +247,7 @@ func (s *served) rebuildEntry(e entry, target string, places map[uint64]string, 
 			return s.rebuild(e.inode, path, target, places, survive)
 		}
 		if !info.Mode().IsRegular() {
-			return nil // a socket ends with its server
+			return nil // a socket does not survive its server
 		}
 		data, err := s.disk.contents(e.inode, path, survive)
 		if err != nil {

@@ -13,8 +13,8 @@ import (
 	"bijou/testscripts/kit/await"
 )
 
-// KillUsers kills every process that uses the disk. It stops all of them first, so that none sees
-// another end. No more of them can start during that.
+// KillUsers kills every process that uses the disk. It stops all of them first, so that no process sees the
+// end of another. The caller must not start processes that use the disk during this.
 func (d *Disk) KillUsers() {
 	d.t.Helper()
 	stopped := map[int]bool{}

@@ -13,13 +13,13 @@ type data struct {
 	mu       sync.Mutex
 	revision int64
 	keys     []string             // every key ever put, sorted
-	history  map[string][]version // of each key, oldest first
+	history  map[string][]version // the versions of each key, oldest first
 	log      []store.Batch        // commits after trimmed, oldest first
 	trimmed  int64
-	leases   map[store.LeaseID]*lease // the living ones
+	leases   map[store.LeaseID]*lease // the leases that have not ended
 	lastID   store.LeaseID
 	changed  chan struct{}    // closed and replaced by each commit
-	lost     func(key string) // of KeepFuture; nil leaves records as they are written
+	lost     func(key string) // of KeepFuture; if nil, records are stored as they are written
 }
 
 // version is the value of one key after one commit.
@@ -118,7 +118,8 @@ func (d *data) versionAt(key string, revision int64) (version, bool) {
 	return version{}, false
 }
 
-// logSince returns the log after the revision, which must not be trimmed.
+// logSince returns the part of the log after the revision. The caller must have checked that this part was
+// not trimmed.
 func (d *data) logSince(revision int64) []store.Batch {
 	i := len(d.log)
 	for i > 0 && d.log[i-1].Revision > revision {

@@ -15,7 +15,7 @@ func Compact(s store.Store, revision int64) {
 	d.log = d.logSince(d.trimmed)
 }
 
-// Expire ends one lease of s, which this package made, as an outage longer than its TTL would.
+// Expire ends one lease of s, which this package made, as an outage that is longer than its TTL would.
 func Expire(s store.Store, id store.LeaseID) {
 	s.(*handle).d.revokeLease(id)
 }

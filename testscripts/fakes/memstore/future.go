@@ -10,9 +10,9 @@ import (
 // Future is the member that a newer binary has in each of its records.
 const Future = `"x-future":{"since":["now"]}`
 
-// KeepFuture gives each record from now on the member Future, as a newer binary would. It calls lost
-// with the key of each write that drops the member from a record that has it. lost must not use the
-// store. Keys under leases, and blobs, stay unchanged.
+// After KeepFuture, each record gets the member Future when it is written, as a newer binary would add it.
+// The store then calls lost with the key of each write that drops the member from a record that has it. lost
+// must not use the store. Keys under leases, and blobs, stay unchanged.
 func KeepFuture(s store.Store, lost func(key string)) {
 	d := s.(*handle).d
 	d.mu.Lock()

@@ -7,15 +7,15 @@ import (
 	"bijou/state/store"
 )
 
-// lease lives until it is revoked. It needs no refreshing, because the process that would refresh it is
-// the one that has the data.
+// lease is a lease that lasts until it is revoked. Nobody needs to refresh it, because the data are in the
+// same process.
 type lease struct {
 	d    *data
 	id   store.LeaseID
 	ttl  time.Duration
 	done chan struct{}
 
-	expiry *time.Timer // nil: its handle keeps it alive
+	expiry *time.Timer // nil if a handle keeps the lease alive
 }
 
 func (l *lease) ID() store.LeaseID     { return l.id }
@@ -78,7 +78,7 @@ func (o *handle) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool
 	return l != nil, o.checkUsable(ctx)
 }
 
-// RevokeLease ends the lease, whichever handle has it.
+// RevokeLease ends the lease, no matter which handle has granted it.
 func (o *handle) RevokeLease(ctx context.Context, id store.LeaseID) error {
 	if err := o.checkUsable(ctx); err != nil {
 		return err

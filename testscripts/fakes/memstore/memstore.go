@@ -19,7 +19,7 @@ type handle struct {
 	closed chan struct{}
 
 	mu     sync.Mutex
-	leases map[store.LeaseID]*lease // that end with the handle
+	leases map[store.LeaseID]*lease // the leases that end with the handle
 }
 
 // New returns a new, empty store.

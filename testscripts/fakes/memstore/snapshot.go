@@ -45,7 +45,7 @@ func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) 
 	return kv, ok, nil
 }
 
-func (s *snapshot) Prefetch(context.Context, ...string) error { return nil }
+func (s *snapshot) Prefetch(context.Context, store.Scope) error { return nil }
 
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	s.o.d.mu.Lock()

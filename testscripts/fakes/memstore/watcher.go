@@ -7,12 +7,12 @@ import (
 	"bijou/state/store"
 )
 
-// watcher reads the log from its position on.
+// watcher reads the log after its position.
 type watcher struct {
 	o     *handle
 	scope store.Scope
 
-	mu       sync.Mutex // one Next at a time
+	mu       sync.Mutex // allows one Next at a time
 	position int64      // the last revision that it has read
 
 	once   sync.Once

@@ -1,6 +1,6 @@
-// Command bijou-provider-sample is a provider of machines that shares no code with bijou. It speaks the
-// protocol of protocol/provider.proto, and can be copied as the start of a new provider. Its machines
-// are processes on this host.
+// Command bijou-provider-sample is a provider of machines that shares no code with bijou. It implements the
+// protocol of protocol/provider.proto. Authors can copy it to start a new provider. Its machines are
+// processes on this host.
 package main
 
 import (
@@ -34,9 +34,9 @@ func main() {
 // the agent's process id and start time, since ids are reused.
 type provider struct {
 	plugin.NetRPCUnsupportedPlugin
-	plugin.GRPCPlugin // of which this is the server's half
+	plugin.GRPCPlugin // implements only the server's half
 	protocol.UnimplementedProviderServer
-	mu   sync.Mutex // one change at a time, so that two starts make one instance
+	mu   sync.Mutex // allows one change at a time, so that two starts create one instance
 	env  *protocol.ConfigureRequest
 	boot time.Duration
 }
@@ -76,14 +76,16 @@ func (p *provider) Start(r *protocol.StartRequest, stream protocol.Provider_Star
 // startAgent starts the agent in its own session, so that the agent outlives this process.
 func (p *provider) startAgent(r *protocol.StartRequest, mark string, stream protocol.Provider_StartServer) error {
 	line := &protocol.StartResponse_Boot{Boot: "booting for " + p.boot.String()}
-	_ = stream.Send(&protocol.StartResponse{Progress: line}) // if nobody listens, the context is done
+	// If Send fails, the context is done.
+	_ = stream.Send(&protocol.StartResponse{Progress: line})
 	select {
 	case <-time.After(p.boot):
 	case <-stream.Context().Done():
 		return stream.Context().Err()
 	}
 	dir := filepath.Dir(mark)
-	if err := os.MkdirAll(dir, 0o755); err != nil { // which the agent needs
+	// The agent needs this directory.
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	tool := filepath.Join(p.env.Dir, "tools", r.Tools, "machine-agent")
@@ -93,7 +95,8 @@ func (p *provider) startAgent(r *protocol.StartRequest, mark string, stream prot
 		return err
 	}
 	began := startTime(agent.Process.Pid)
-	go agent.Wait() // otherwise it would stay as a zombie
+	// Without Wait, the agent would remain a zombie after its end.
+	go agent.Wait()
 	return os.WriteFile(mark, fmt.Appendf(nil, "%d %s\n", agent.Process.Pid, began), 0o600)
 }
 
@@ -106,7 +109,8 @@ func (p *provider) Stop(_ context.Context, r *protocol.StopRequest) (*protocol.S
 		if time.Now().After(end) {
 			signal = syscall.SIGKILL
 		}
-		_ = syscall.Kill(pid, signal) // it may just have ended
+		// The process may just have ended.
+		_ = syscall.Kill(pid, signal)
 		time.Sleep(10 * time.Millisecond)
 	}
 	return &protocol.StopResponse{}, os.RemoveAll(filepath.Dir(mark))

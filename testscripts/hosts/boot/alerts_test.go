@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// alerts is a webhook at port 8083 that records what it gets. It is as slow as real webhooks, so that a
-// test can kill a leader before its report is sent.
+// alerts is a webhook at port 8083 that records each request. It is as slow as real webhooks, so that a test
+// can kill a leader before its report is sent.
 func alerts() error {
 	return http.ListenAndServe(outside+":8083", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(r.Body)
@@ -33,7 +33,7 @@ type alert struct {
 	Servers                    []int
 }
 
-// hears configures alerts to the host outside, once for all cases.
+// hears configures the webhook on the host outside for alerts, once for all cases.
 func (w *world) hears() {
 	w.t.Helper()
 	w.on(3, "systemctl is-active -q alerts || systemd-run -q --unit=alerts /usr/local/bin/standin alerts")
@@ -67,9 +67,9 @@ type request struct {
 	EndedAt   *time.Time `json:"ended-at"`
 }
 
-// reported compares the reports of updates to that version with the history. Each update must have
-// ended once with the wanted result. Its report must have come at least once, however often an attempt
-// was retried.
+// reported compares the reports of updates to that version with the history. Each update must have ended once
+// with the wanted result. It must have been reported at least once, no matter how often its attempts were
+// retried.
 func (w *world) reported(version string, results ...string) {
 	w.t.Helper()
 	var all []request
@@ -108,7 +108,7 @@ func (w *world) reports(version string, id int) map[string]int {
 	return kinds
 }
 
-// look reads one of neco's keys. It returns false if the key is absent or cannot be read.
+// look reads a key of neco's. It returns false if the key is absent or cannot be read.
 func (w *world) look(key string, doc any) bool {
 	out, err := w.fleet.Host(3).Shell("standin get " + space + key + " " + strings.Join(members(), " "))
 	return err == nil && json.Unmarshal([]byte(out), doc) == nil

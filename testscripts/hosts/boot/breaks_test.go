@@ -80,7 +80,8 @@ func (w *world) fault(name string) {
 	w.on(3, "echo "+name+" >/srv/fault; while [ -e /srv/fault ]; do sleep 0.02; done")
 }
 
-// cut makes every answer end halfway for some seconds, first to the leader, and then to workers.
+// cut makes every answer of the server of releases end halfway for some seconds, first for the leader and
+// then for workers.
 func cut(w *world, p *parts) {
 	w.neco("pause")
 	w.fault("cut")
@@ -93,7 +94,7 @@ func cut(w *world, p *parts) {
 	w.succeeds(p.version)
 }
 
-// refuses waits until the leader and an alert report why that release is not taken. No update can have
+// refuses waits until the leader and an alert report why no update to that release begins. No update may have
 // begun.
 func (w *world) refuses(version string, words ...string) {
 	w.t.Helper()
@@ -132,7 +133,7 @@ func (w *world) refuses(version string, words ...string) {
 }
 
 // spoils announces a correct release. It spoils the release after the leader has seen it, and before an
-// update to it begins. So the workers have to refuse it.
+// update to it begins. Therefore the workers must refuse it.
 func (w *world) spoils(p parts, spoil func()) {
 	w.t.Helper()
 	w.neco("pause")

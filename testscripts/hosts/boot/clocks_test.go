@@ -10,9 +10,9 @@ import (
 	"bijou/testscripts/kit/offclock"
 )
 
-// clocks sets two servers' clocks off by an hour, one each way. All hosts share the clock of this
-// machine's kernel. So this release's bijou adds the difference, which a file on the host contains,
-// where Go's package time reads the clock.
+// clocks sets two servers' clocks off by an hour, one each way. All hosts share the clock of this machine's
+// kernel. Therefore the bijou in this release adds a difference, which it reads from a file on the host,
+// whenever Go's package time reads the clock.
 func clocks(w *world, p *parts) {
 	w.hears()
 	plain := w.path("bijou")
@@ -24,10 +24,12 @@ func clocks(w *world, p *parts) {
 		w.spawn(host, "standin kill-leader "+members()[host], "/root/leaders")
 	}
 	defer w.end()
-	w.publish(*p.news()) // in the middle of it, its workers get clocks that are off
+	// The clocks are changed in the middle of this update.
+	w.publish(*p.news())
 	w.succeeds(p.version)
 	w.reported(p.version, "succeeded")
-	w.publish(*p.next()) // all clocks are off from the start
+	// During this update all clocks are off from the start.
+	w.publish(*p.next())
 	w.succeeds(p.version)
 	w.reported(p.version, "succeeded")
 	for host := range 3 {

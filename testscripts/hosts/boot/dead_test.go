@@ -10,10 +10,11 @@ import (
 	"time"
 )
 
-// rejoins replaces the dead server with a new one, whose member of etcd has none of the old one's data.
+// rejoins replaces the dead server with a new one, whose member of etcd starts without data.
 func (w *world) rejoins(dead int) {
 	w.t.Helper()
-	flags := w.on((dead+1)%3, "NECO_STATE="+storage+" neco bootserver replace "+strconv.Itoa(10+dead)+" --why 'its disk' 2>/dev/null") // stderr says how to use the flags
+	// The command prints instructions for the flags on stderr.
+	flags := w.on((dead+1)%3, "NECO_STATE="+storage+" neco bootserver replace "+strconv.Itoa(10+dead)+" --why 'its disk' 2>/dev/null")
 	cluster, _, _ := strings.Cut(flags, " ")
 	unit := w.fleet.Host(dead).Disk("/etc/systemd/system/etcd.service")
 	text, err := os.ReadFile(unit)
@@ -31,8 +32,8 @@ func (w *world) rejoins(dead int) {
 	}
 }
 
-// serverDead kills the server whose updater leads in the middle of an update. The next leader must name
-// it, and the others must go on without it. Later a new server takes its place.
+// serverDead kills the server whose updater leads in the middle of an update. The next leader must name it,
+// and the other servers must continue without it. Later a new server replaces it.
 func serverDead(w *world, p *parts) {
 	w.hears()
 	dead := w.leader()
@@ -52,7 +53,8 @@ func serverDead(w *world, p *parts) {
 	w.neco("stop --why 'server " + lrn + " is dead'")
 	w.stops(p.version, "by hand: server "+lrn+" is dead")
 	w.neco("bootserver remove " + lrn)
-	w.on(3, "echo 2 >"+logs+"/"+servingFile) // their Serf is restarted without the third
+	// Serf is restarted on two servers while the third is dead.
+	w.on(3, "echo 2 >"+logs+"/"+servingFile)
 	w.neco("recover")
 	w.succeeds(p.version)
 	w.reported(p.version, "recovered", "succeeded")

@@ -1,6 +1,6 @@
 package boot
 
-// unpackFull gives a server space for its package, but not for the files that dpkg unpacks.
+// unpackFull leaves a server enough space for its package, but not for the files that dpkg unpacks.
 func unpackFull(w *world, p *parts) {
 	w.on(0, `cp -a /usr/lib/bijou /root/room && mount -t tmpfs -o size=90m tmpfs /usr/lib/bijou && cp -a /root/room/. /usr/lib/bijou/
 		dd if=/dev/zero of=/usr/lib/bijou/filler bs=1M 2>/dev/null || true`)

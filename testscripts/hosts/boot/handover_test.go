@@ -2,7 +2,7 @@ package boot
 
 import "fmt"
 
-// dpkgInUse lets another process hold dpkg's lock on a server when its release is to be installed.
+// dpkgInUse lets another process hold dpkg's lock on a server while the worker installs its release.
 func dpkgInUse(w *world, p *parts) {
 	w.on(1, "systemd-run --quiet --unit=other standin lock /var/lib/dpkg/lock-frontend")
 	w.publish(*p.next())
@@ -14,8 +14,8 @@ func dpkgInUse(w *world, p *parts) {
 	w.audited()
 }
 
-// neverComes installs a release whose worker exits immediately on one server. No process is then left
-// there that could report it.
+// neverComes installs a release whose worker exits immediately on one server. After that, no process on that
+// server can report the failure.
 func neverComes(w *world, p *parts) {
 	w.hears()
 	p.next()

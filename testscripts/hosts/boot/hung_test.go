@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// hung makes an image never arrive on one server, and then a package's script never end on another.
-// Each is killed twice after its timeout, with everything that it started. Servers that waited must not
-// be blamed.
+// hung makes an image never arrive on one server, and then a package's script never end on another. The
+// worker kills each of them twice after its timeout, with all its child processes. The leader must not blame
+// servers that only waited.
 func hung(w *world, p *parts) {
 	w.hears()
 	w.on(3, "echo "+members()[1]+" >/srv/images/hang")
 	p.news().timeout = hangs
 	w.publish(*p)
 	w.shows("exit 3", "runs \"/usr/bin/podman pull")
-	w.stops(p.version, "server 11, step setup-hw/update", "podman pull", "it hung: it was ended after "+hangs+", and tried twice")
+	w.stops(p.version, "server 11, step setup-hw/update", "podman pull", "timed out after "+hangs+", twice")
 	w.blamed(p.version, 11)
 	w.on(1, "! pgrep -f '[p]odman pull'")
 	w.on(3, "rm /srv/images/hang")
 
 	w.on(2, "touch /root/hang")
 	w.neco("retry")
-	w.stops(p.version, "server 12, step etcdpasswd/update", "neco-install.service", "it hung: it was ended after "+hangs+", and tried twice", "Setting up etcdpasswd")
+	w.stops(p.version, "server 12, step etcdpasswd/update", "neco-install.service", "timed out after "+hangs+", twice", "Setting up etcdpasswd")
 	w.blamed(p.version, 12)
 	w.on(2, "! pgrep dpkg; ! systemctl is-active -q neco-install")
 	w.on(2, "rm /root/hang")
@@ -31,7 +31,7 @@ func hung(w *world, p *parts) {
 	w.audited()
 }
 
-// hangs is several times longer than either takes on a busy machine.
+// hangs is several times longer than each of the two takes on a busy machine.
 const hangs = "15s"
 
 // blamed waits for an alert that an update was stopped because of that server and no other.

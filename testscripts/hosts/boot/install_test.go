@@ -58,7 +58,7 @@ func (w *world) outside() {
 	w.spawn(3, "standin serf", "/var/log/watch-serf")
 }
 
-// service installs a unit file on a host.
+// service installs a systemd unit file on a host.
 func (w *world) service(host int, name, text string) {
 	w.t.Helper()
 	w.write("unit", text, 0o644)
@@ -81,7 +81,7 @@ func (w *world) container(host int, name string) {
 	w.put(host, w.path("registries.conf"), "/etc/containers/registries.conf")
 }
 
-// bootServer installs on a host what neco's package does not contain.
+// bootServer installs the files on a host that neco's package does not contain.
 func (w *world) bootServer(host int) {
 	for _, c := range []struct{ name, command string }{
 		{"cke", "standin service cke"}, {"vault", "standin service vault"}, {"sabakan", "standin sabakan"},

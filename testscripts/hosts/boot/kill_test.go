@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// doing is the content of a worker's journal.
+// doing is the content of a worker's journal of actions.
 type doing struct {
 	Request int    `json:"request"`
 	Step    int    `json:"step"`

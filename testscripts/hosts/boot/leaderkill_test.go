@@ -28,9 +28,9 @@ type leads struct {
 	PID     int
 }
 
-// leaderKiller kills the leading updater with SIGKILL, if it is on this host, once in each state that
-// the store shows. It then ends the updater's lease, so that another one leads at once. Leases that
-// expire by themselves are a different case.
+// leaderKiller kills the leading updater with SIGKILL, if it is on this host, once in each state that the
+// store shows. It then ends the updater's lease, so that a different updater leads at once. It does not test
+// the expiry of leases.
 type leaderKiller struct {
 	member string // of etcd
 	host   string
@@ -48,7 +48,8 @@ func killLeader(member string) error {
 	}
 	k := &leaderKiller{member: member, host: host, seen: map[string]bool{}}
 	for ; ; time.Sleep(20 * time.Millisecond) {
-		_ = k.watch() // until etcd is restarted
+		// watch ends when etcd is restarted.
+		_ = k.watch()
 	}
 }
 

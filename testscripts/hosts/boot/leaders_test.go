@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// leadersKilled kills the leader in each of its states, during updates that succeed, stop, or are
-// retried. Another one must lead, and each end must be reported.
+// leadersKilled kills the leader in each of its states, during updates that succeed, stop, or are retried.
+// Each time a different updater must take over, and the end of each update must be reported.
 func leadersKilled(w *world, p *parts) {
 	w.hears()
 	for host := range 3 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestMain makes this binary also the stand-ins.
+// TestMain lets this binary act also as the stand-ins.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) != "standin" {
 		os.Exit(m.Run())

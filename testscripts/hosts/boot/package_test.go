@@ -16,7 +16,7 @@ type parts struct {
 	version                        string
 	etcd                           string // 3.5 or 3.6
 	cke, vault, sabakan, serf, deb string
-	timeout                        string // of commands that may hang; "" is the default
+	timeout                        string // the timeout of commands that may hang; "" means the default
 }
 
 // archive makes an archive with a version and additional files, and returns its entry for a manifest.
@@ -49,8 +49,8 @@ func (w *world) small(name, text string) string {
 	return fmt.Sprintf("{url: \"http://%s:8081/%s\", sha256: %s}", outside, name, w.sum("srv/files/"+name))
 }
 
-// manifest returns a manifest with the nine components of a data centre, without a version, which is
-// added when it is packed.
+// manifest returns a manifest with the nine components of a data centre. It has no version, since the packing
+// adds it.
 func (w *world) manifest(p parts) string {
 	w.t.Helper()
 	var b bytes.Buffer
@@ -76,7 +76,7 @@ func (w *world) manifest(p parts) string {
 	return b.String()
 }
 
-// agent makes a component's package.
+// agent builds a component's package.
 func (w *world) agent(version string) string {
 	w.t.Helper()
 	dir := "agent-" + version
@@ -101,7 +101,7 @@ func unit(name, command string, more ...string) string {
 		name, command, strings.Join(more, "\n"))
 }
 
-// release makes neco's own package of that release, like a real one.
+// release builds neco's own package of that release, like a real one.
 func (w *world) release(p parts) (deb string) {
 	w.t.Helper()
 	w.write("manifest.yaml", w.manifest(p), 0o644)
@@ -109,7 +109,7 @@ func (w *world) release(p parts) (deb string) {
 	return filepath.Base(r.Debian(w.t))
 }
 
-// publish makes a release and announces it to the servers.
+// publish builds a release and announces it to the servers.
 func (w *world) publish(p parts) {
 	w.t.Helper()
 	w.offer(p)
@@ -119,18 +119,20 @@ func (w *world) publish(p parts) {
 // tag returns the directory of a release on the host that serves it.
 func (w *world) tag(p parts) string { return "/srv/tags/release-" + p.version }
 
-// announce publishes a release in its current form, for the first time or again.
+// announce publishes a release with its current files, for the first time or again.
 func (w *world) announce(p parts) {
 	w.t.Helper()
 	w.on(3, "touch "+w.tag(p)+"/published; while [ -e "+w.tag(p)+"/published ]; do sleep 0.02; done")
 }
 
-// offer makes a release and copies it to the place from which it is served once it is announced.
+// offer builds a release and copies it to the directory from which the host outside serves it. The release is
+// not announced yet.
 func (w *world) offer(p parts) {
 	w.t.Helper()
 	deb := w.release(p)
 	files, err := w.fleet.Host(3).Path("/srv/files")
 	w.check(err)
-	w.run("cp", "-a", "-u", "-T", w.path("srv/files"), files) // existing files are not copied again
+	// Files that exist are not copied again.
+	w.run("cp", "-a", "-u", "-T", w.path("srv/files"), files)
 	w.put(3, w.path(deb), w.tag(p)+"/"+deb)
 }

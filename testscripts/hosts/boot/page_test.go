@@ -20,9 +20,9 @@ func section(page, heading string) (lines []string) {
 	return lines
 }
 
-// TestPage sets up boot servers on bare hosts by the commands of docs/how-to/boot-servers.md, word for
-// word. The exceptions are addresses, each server's number, and the store for a single machine, which
-// is the alternative.
+// TestPage sets up boot servers on bare hosts by the commands of docs/how-to/boot-servers.md, word for word.
+// It changes only the addresses and each server's number, and leaves out the alternative store for a single
+// machine.
 func TestPage(t *testing.T) {
 	w := newWorld(t)
 	page, err := os.ReadFile("../../../docs/how-to/boot-servers.md")
@@ -42,7 +42,8 @@ func TestPage(t *testing.T) {
 		w.put(host, w.path("bijou"), "/root/bijou")
 		script := []string{"set -e", "cd /root"}
 		for _, line := range section(string(page), "Set it up") {
-			once := strings.HasPrefix(line, "neco ") // "Once, from anywhere"
+			// The page says of these commands: "Once, from anywhere".
+			once := strings.HasPrefix(line, "neco ")
 			if strings.Contains(line, "sqlite:") || once && host > 0 {
 				continue
 			}

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// turn names the server whose turn it is at a rolling component.
+// turn contains the server whose turn it is to update a rolling component.
 type turn struct{ Server int }
 
-// partitionInTurn cuts off the server whose updater leads while its etcd is being restarted. Another
-// updater must lead, and no other etcd can be touched until the server is back.
+// partitionInTurn cuts off the server whose updater leads while its etcd is being restarted. Another updater
+// must lead, and no other etcd may be restarted until the server is back.
 func partitionInTurn(w *world, p *parts) {
 	w.hears()
 	w.otherEtcd(p.next())

@@ -52,8 +52,8 @@ func (w *world) configures(host int) bool {
 	return false
 }
 
-// watchesEtcd reports whether the host's etcd is the new one and has reported that it is ready, while
-// its worker still checks it.
+// watchesEtcd reports whether the host runs the new etcd, which has reported that it is ready, while its
+// worker still checks it.
 func (w *world) watchesEtcd(host int) bool {
 	if !w.restartsEtcd(host) {
 		return false

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// registry serves container images by the OCI's distribution specification, as far as podman needs it.
-// Every requested image exists. It consists of the file "resident" in the directory, and of a file
-// "image" with the name of its tag.
+// registry serves container images by the OCI's distribution specification, as far as podman needs it. Every
+// requested image exists. It consists of the file "resident" from the directory, and of a file "image" that
+// contains the tag.
 func registry(dir string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /v2/{$}", func(http.ResponseWriter, *http.Request) {})
@@ -42,7 +42,7 @@ func registry(dir string) http.Handler {
 	return hanging(filepath.Join(dir, "hang"), mux)
 }
 
-// hanging never answers the host whose address is in the file if it asks for setup-hw.
+// hanging never answers requests for setup-hw from the host whose address is in the file.
 func hanging(file string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, _ := net.SplitHostPort(r.RemoteAddr)
@@ -60,7 +60,7 @@ const (
 	layerType    = "application/vnd.oci.image.layer.v1.tar"
 )
 
-// image makes an image of one layer. Its parts go into the directory "blobs".
+// image creates an image with one layer. Its parts go into the directory "blobs".
 func image(dir, name, tag string) (manifest []byte, err error) {
 	program, err := os.ReadFile(filepath.Join(dir, "resident"))
 	if err != nil {
@@ -92,7 +92,8 @@ func tarOf(entries []entry) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, e := range entries {
-		_ = w.WriteHeader(&tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.data))}) // a buffer takes everything
+		// Writing to a buffer never fails.
+		_ = w.WriteHeader(&tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.data))})
 		_, _ = w.Write(e.data)
 	}
 	_ = w.Close()

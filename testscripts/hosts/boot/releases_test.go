@@ -12,10 +12,10 @@ import (
 	"bijou/testscripts/fakes/github"
 )
 
-// releases serves a directory. Below "tags" are the files of each release, served with GitHub's API at
-// port 8080. Below "files" are the files of components, served at port 8081. Container images are at
-// port 8082. The file "fault" contains a fault. A file "published" in a release publishes it, also
-// again. Both files are removed once they have been obeyed.
+// releases serves a directory. Below "tags" are the files of each release, served with GitHub's API at port
+// 8080. Below "files" are the files of components, served at port 8081. Container images are at port 8082.
+// The file "fault" contains a fault. A file "published" in a release publishes it, for the first time or
+// again. The server removes both files once it has obeyed them.
 func releases(dir string) error {
 	l, err := net.Listen("tcp", outside+":8080")
 	if err != nil {
@@ -50,11 +50,11 @@ func releases(dir string) error {
 	}
 }
 
-// misbehave turns on the fault in the file, if there is one.
+// misbehave turns on the fault that the file "fault" names, if the file exists.
 func misbehave(s *github.Server, path string) error {
 	fault, err := os.ReadFile(path)
 	if err != nil || len(fault) == 0 {
-		return nil // there is no fault, or not yet
+		return nil // there is no fault file, or it is still empty
 	}
 	return errors.Join(s.Misbehave(github.Fault(strings.TrimSpace(string(fault)))), os.Remove(path))
 }

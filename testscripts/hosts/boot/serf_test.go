@@ -15,8 +15,8 @@ import (
 	"bijou/updater/release"
 )
 
-// Serf is Debian's, in its own archive. A stand-in for a new version sets a tag with its version, which
-// the whole cluster sees.
+// Serf's binary comes from Debian and is packed into an archive. To imitate a new version, its configuration
+// sets a tag with the version, which all members of the cluster see.
 
 // serfArchive makes the archive of a version of Serf and returns its entry for a manifest.
 func (w *world) serfArchive(version string) string {
@@ -45,8 +45,8 @@ func serfAgent(program, config, name, address string) string {
 	return line
 }
 
-// serfUnit returns the service of Serf on a boot server, like that of Debian's package. When it is
-// stopped, the member leaves the cluster, which the others see at once.
+// serfUnit returns the service of Serf on a boot server, like that of Debian's package. When the service is
+// stopped, its member leaves the cluster, and the others notice that immediately.
 func serfUnit(host int) string {
 	agent := serfAgent("/opt/serf/serf", "/opt/serf/agent.json", fmt.Sprintf("boot-%d", 10+host), members()[host])
 	return strings.Replace(unit("serf", "serf", "KillSignal=SIGINT"), "/usr/local/bin/serf", agent, 1)
@@ -87,8 +87,8 @@ func alive() (map[string]bool, error) {
 	return names, err
 }
 
-// answering returns the boot servers' members that accept connections. It does not rely on the others'
-// view: when one is cut off, they can briefly take a member on a busy machine for dead.
+// answering returns the boot servers' members that accept connections. It does not use the view of the other
+// members: when a member is cut off, they may briefly consider another member dead if the machine is busy.
 func answering() (addresses []string) {
 	var asked sync.WaitGroup
 	var mu sync.Mutex
@@ -108,8 +108,8 @@ func answering() (addresses []string) {
 	return addresses
 }
 
-// serving returns the number of boot servers that must serve. One of three can be away at a time, and
-// so can one of the two that remain after a death.
+// serving returns the number of boot servers that must serve. One of three may be away at a time, and so may
+// one of the two that remain after a death.
 func serving() int {
 	data, err := os.ReadFile(filepath.Join(logs, servingFile))
 	if n, bad := strconv.Atoi(strings.TrimSpace(string(data))); err == nil && bad == nil {
@@ -118,11 +118,11 @@ func serving() int {
 	return len(members())
 }
 
-// servingFile contains that number if it is not the number of all members.
+// servingFile contains the number of serving boot servers if it differs from the default.
 const servingFile = "serving"
 
-// watchSerf checks the cluster several times a second once it is complete. It records when more than
-// one of the serving members does not answer, and which members leave.
+// watchSerf checks the cluster several times a second once it is complete. It records each time when more
+// than one of the serving members does not answer, and the members that leave.
 func watchSerf() error {
 	before := map[string]bool{}
 	for n := 0; ; time.Sleep(150 * time.Millisecond) {
@@ -151,7 +151,7 @@ func watchSerf() error {
 	}
 }
 
-// clustered waits until all members see that all run this version.
+// clustered waits until all members see that all members run this version.
 func (w *world) clustered(version string) {
 	w.t.Helper()
 	for host := range 4 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// says reports whether a file on a host's disk contains the words, whether the host runs or not.
+// says reports whether a file on a host's disk contains the words. The host need not run.
 func (w *world) says(host int, path, words string) bool {
 	data, err := os.ReadFile(w.fleet.Host(host).Disk(path))
 	return err == nil && strings.Contains(string(data), words)
@@ -16,7 +16,8 @@ func (w *world) restartsEtcd(host int) bool {
 	return w.says(host, "/var/lib/neco/components/etcd.json", `"changing"`)
 }
 
-// otherEtcd gives p a version of etcd that runs nowhere yet: the newer version, packed again.
+// otherEtcd gives p a version of etcd that no server runs yet: the newer version, packed again under a new
+// name.
 func (w *world) otherEtcd(p *parts) {
 	w.t.Helper()
 	p.etcd = "3.6-" + p.version
@@ -25,7 +26,7 @@ func (w *world) otherEtcd(p *parts) {
 	w.run("tar", "-C", w.path(p.etcd), "-cf", w.path("srv/files", "etcd-"+p.etcd+".tar"), "etcd", "note")
 }
 
-// audited checks that dpkg has left nothing half done.
+// audited checks that dpkg reports no partly installed package.
 func (w *world) audited() {
 	w.t.Helper()
 	for host := range 3 {

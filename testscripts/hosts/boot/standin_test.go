@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// standin runs on the hosts in place of the programs of a data centre.
+// standin is the program that runs on the hosts in place of the programs of a data centre.
 func standin(args []string) error {
 	if len(args) == 0 {
 		return errors.New("usage: standin WHAT ARG...")
@@ -81,13 +81,13 @@ func line(name, format string, args ...any) error {
 	return errors.Join(err, f.Close())
 }
 
-// tell writes a number to a file that can be read at any time.
+// tell replaces the number in a file in one step, so that readers never see a part of it.
 func tell(name string, n int) error {
 	path := filepath.Join(logs, name)
 	return errors.Join(os.WriteFile(path+".new", fmt.Append(nil, n), 0o644), os.Rename(path+".new", path))
 }
 
-// service runs and records its version and the times at which it runs, in nanoseconds.
+// service runs until it is stopped. It records its version and the times at which it runs, in nanoseconds.
 func service(name string) error {
 	version, err := os.ReadFile("/opt/" + name + "/version")
 	if errors.Is(err, os.ErrNotExist) {
@@ -142,7 +142,8 @@ func sabakan() error {
 	}))
 }
 
-// probe asks all members of etcd ten times a second, and records when fewer than two of three answer.
+// probe sends a request to all members of etcd ten times a second, and records each time when fewer than two
+// of three answer.
 func probe(members []string) error {
 	client := &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	for n := 0; ; n++ {
@@ -197,8 +198,8 @@ func ask(members []string, path string, question, answer any) error {
 	return err
 }
 
-// load writes numbers to etcd without end. It records each acknowledged one, and checks that the
-// previous one is there.
+// load writes increasing numbers to etcd until it is killed. It records each acknowledged number, and checks
+// that etcd still has the previous one.
 func load(members []string) error {
 	key := base64.StdEncoding.EncodeToString([]byte("/load"))
 	last := ""
@@ -222,8 +223,9 @@ func load(members []string) error {
 	}
 }
 
-// write writes a value. Unless it is the first, it replaces only a lower value. A member that was cut
-// off can get a request long after its sender has given up, and must not restore an old value.
+// write writes a value. Except for the first value, it writes only if the existing value is lower. A member
+// that was cut off may get a request long after its sender has given up, and that request must not restore an
+// old value.
 func write(members []string, key, value string, first bool) (written bool, err error) {
 	put := map[string]string{"key": key, "value": value}
 	if first {
@@ -240,7 +242,7 @@ func write(members []string, key, value string, first bool) (written bool, err e
 	return done.Succeeded, err
 }
 
-// compact drops etcd's history and defragments each member, one by one.
+// compact deletes etcd's history and defragments each member, one by one.
 func compact(members []string) error {
 	var now struct{ Header struct{ Revision string } }
 	var none struct{}

@@ -6,7 +6,7 @@ import (
 	"bijou/testscripts/fakes/github"
 )
 
-// sums puts a release's signed sums beside it, as its publisher does.
+// sums adds the file of sums and its signature to a release, as its publisher does.
 func (w *world) sums(p parts, sign func(data []byte) []byte) {
 	w.t.Helper()
 	deb := "neco_" + p.version + "_amd64.deb"
@@ -20,9 +20,9 @@ func (w *world) sums(p parts, sign func(data []byte) []byte) {
 	}
 }
 
-// trusted checks releases while a key is configured. A release that its owner has signed succeeds, in
-// both of minisign's formats. A forged one does not until the publisher has corrected it: the leader
-// does not take it, and neither do workers that are asked to.
+// trusted checks releases while a key is configured. A release that its owner has signed succeeds, in both of
+// minisign's formats. A forged release does not succeed until the publisher has corrected it: the leader does
+// not begin an update to it, and workers that are told to install it refuse.
 func trusted(w *world, p *parts) {
 	w.hears()
 	publisher, forger := github.NewSigner("publisher"), github.NewSigner("forger")
@@ -31,7 +31,7 @@ func trusted(w *world, p *parts) {
 	w.offer(*p.next())
 	w.sums(*p, forger.Sign)
 	w.announce(*p)
-	w.refuses(p.version, "cannot trust SHA256SUMS", "it is by key")
+	w.refuses(p.version, "cannot trust SHA256SUMS", "it was made with key")
 	w.sums(*p, publisher.Sign)
 	w.announce(*p)
 	w.succeeds(p.version)
@@ -46,7 +46,7 @@ func trusted(w *world, p *parts) {
 		w.sums(*p, forger.SignPlain)
 		w.announce(*p)
 	})
-	w.stops(p.version, "server 1", "step install", "cannot trust SHA256SUMS", "it is by key")
+	w.stops(p.version, "server 1", "step install", "cannot trust SHA256SUMS", "it was made with key")
 	w.sums(*p, publisher.SignPlain)
 	w.announce(*p)
 	w.neco("recover")
@@ -54,10 +54,10 @@ func trusted(w *world, p *parts) {
 	w.neco("config unset minisign-public-key")
 }
 
-// wrongPackage serves a different package, or a page of a web server, in place of a package: first the
-// release's own, then a component's.
+// wrongPackage serves a different package, or a web page, in place of a package: first the release's own,
+// then a component's.
 func wrongPackage(w *world, p *parts) {
-	for _, wrong := range []struct{ fault, reason string }{{"forged", "its sum is "}, {"page", "it has "}} {
+	for _, wrong := range []struct{ fault, reason string }{{"forged", "the sum is "}, {"page", "it has "}} {
 		w.offer(*p.next())
 		w.spoils(*p, func() { w.fault(wrong.fault) })
 		w.stops(p.version, "server 1", "step install", "neco_"+p.version+"_amd64.deb: "+wrong.reason, "as published")
@@ -71,7 +71,7 @@ func wrongPackage(w *world, p *parts) {
 	file := "etcdpasswd_" + p.deb + ".deb"
 	w.on(3, "cd /srv/files && mv "+file+" right && echo '<h1>Whoa there!</h1>' >"+file)
 	w.announce(*p)
-	w.stops(p.version, "server 1", "step etcdpasswd/update", file+": its sum is ", "as published")
+	w.stops(p.version, "server 1", "step etcdpasswd/update", file+": the sum is ", "as published")
 	w.on(3, "cd /srv/files && mv right "+file)
 	w.neco("retry")
 	w.succeeds(p.version)

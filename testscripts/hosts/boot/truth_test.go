@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// replaced replaces the files of a release that the other servers have installed while one server's
-// worker is away. Neither set of files must run there until an operator chooses one.
+// replaced replaces the files of a release that the other servers have installed while one server's worker is
+// away. On that server neither the old files nor the new files may run until an operator chooses one of them.
 func replaced(w *world, p *parts) {
 	w.hears()
 	before := *p
@@ -38,7 +38,7 @@ func replaced(w *world, p *parts) {
 }
 
 // firstImage makes an image of everything that a server's first release installed, except etcd.
-const firstImage = `tar -C / -cf /root/image.tar --exclude=opt/etcd* opt usr/lib/bijou var/lib/neco var/lib/dpkg || [ $? = 1 ]` // 1 if something was written in between
+const firstImage = `tar -C / -cf /root/image.tar --exclude=opt/etcd* opt usr/lib/bijou var/lib/neco var/lib/dpkg || [ $? = 1 ]` // the exit code is 1 if a file was changed while tar read it
 
 // reimage restores that image, as an operator who reinstalls a server from an old image would. That
 // does not start CKE and Vault.
@@ -53,7 +53,7 @@ func reinstalled(w *world, p *parts) {
 	w.on(1, reimage)
 	w.on(2, "echo '# by hand' >>/etc/systemd/system/sabakan.service && systemctl daemon-reload")
 	sabakan := w.on(2, "systemctl show -P MainPID sabakan")
-	w.shows("exit 5", "degraded", "server 11: its worker is of 1.0-0, not of "+p.version, "server 12, sabakan: its unit files or declared files have changed")
+	w.shows("exit 5", "degraded", "server 11: its worker has version 1.0-0, not "+p.version, "server 12, sabakan: its unit files or declared files have changed")
 	w.eventually("alerts name both", func() bool {
 		named := map[int]bool{}
 		for _, a := range w.heard(p.version) {
@@ -75,7 +75,7 @@ func reinstalled(w *world, p *parts) {
 	}
 }
 
-// shows waits until neco status prints all these words.
+// shows waits until the output of neco status contains all these words.
 func (w *world) shows(words ...string) {
 	w.t.Helper()
 	w.eventually("neco status says "+strings.Join(words, "; "), func() bool {

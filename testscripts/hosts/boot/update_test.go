@@ -11,13 +11,13 @@ import (
 	"bijou/testscripts/fakes/etcdtest"
 )
 
-// part is an event of three boot servers. They are complete before and after it.
+// part is a step of a test with three boot servers. All three are complete before and after it.
 type part struct {
 	name string
 	run  func(w *world, p *parts)
 }
 
-// TestUpdates takes three boot servers from release to release while servers, daemons and links die.
+// TestUpdates updates three boot servers from release to release while servers, daemons and links fail.
 func TestUpdates(t *testing.T) {
 	takeThrough(t, []part{
 		{"all components, etcd from 3.5 to 3.6", unattended},
@@ -32,7 +32,7 @@ func TestUpdates(t *testing.T) {
 	})
 }
 
-// TestBreaks takes three boot servers through faults of releases, disks, commands, clocks and servers.
+// TestBreaks updates three boot servers while releases, disks, commands, clocks and servers have faults.
 func TestBreaks(t *testing.T) {
 	takeThrough(t, []part{
 		{"all components, etcd from 3.5 to 3.6", unattended},
@@ -56,7 +56,7 @@ func TestBreaks(t *testing.T) {
 	})
 }
 
-// takeThrough installs a first release and then runs the parts in order.
+// takeThrough installs the first release and then runs the parts in order.
 func takeThrough(t *testing.T, all []part) {
 	t.Helper()
 	w := newWorld(t)
@@ -75,12 +75,13 @@ func takeThrough(t *testing.T, all []part) {
 			w.whole(p)
 		})
 		if !ok {
-			return // the servers are in no state for another case
+			// After a failure the servers are not in a defined state for another part.
+			return
 		}
 	}
 }
 
-// next makes p the next release with the same parts.
+// next turns p into the next release, with the same parts.
 func (p *parts) next() *parts {
 	major, _, _ := strings.Cut(p.version, "-")
 	n, _ := strconv.Atoi(strings.TrimPrefix(major, "1."))
@@ -88,7 +89,7 @@ func (p *parts) next() *parts {
 	return p
 }
 
-// news makes p the next release, in which everything except etcd is new.
+// news turns p into the next release, with a new version of everything except etcd.
 func (p *parts) news() *parts {
 	p.next()
 	n := strings.TrimSuffix(strings.TrimPrefix(p.version, "1."), "-0")
@@ -96,12 +97,13 @@ func (p *parts) news() *parts {
 	return p
 }
 
-// whole compares all servers with the release that they should have, and checks what was recorded in
-// between.
+// whole compares all servers with the release that they should have, and checks the records of the services
+// and probes.
 func (w *world) whole(p parts) {
 	w.t.Helper()
 	for host := range 3 {
-		w.eventually(fmt.Sprintf("all services of host %d are active", host), func() bool { // one may just have been killed
+		// A service may just have been killed.
+		w.eventually(fmt.Sprintf("all services of host %d are active", host), func() bool {
 			// With several units, systemctl succeeds if one of them matches.
 			_, err := w.fleet.Host(host).Shell("for unit in cke vault etcd sabakan setup-hw serf ep-agent neco-worker neco-updater; do systemctl is-active -q $unit || exit; done")
 			return err == nil
@@ -160,7 +162,8 @@ func (w *world) apart(component string) {
 			version, at, ok := strings.Cut(strings.TrimSpace(line), " ")
 			ns, err := strconv.ParseInt(at, 10, 64)
 			if !ok || err != nil {
-				continue // cut off by a kill
+				// A kill has cut off this line.
+				continue
 			}
 			if first[version] == 0 || ns < first[version] {
 				first[version] = ns
@@ -203,7 +206,7 @@ func unattended(w *world, p *parts) {
 	fmt.Printf("boot: %s looks at Serf, which saw leave: %s\n", w.on(3, "cat "+logs+"/serf-looks"), w.on(3, "sort "+logs+"/serf-left | uniq -c | tr '\\n' ' '"))
 }
 
-// pids returns the processes of services that must not be restarted.
+// pids returns the process ids of the services that must not be restarted.
 func (w *world) pids() (all string) {
 	for host := range 3 {
 		all += w.on(host, "systemctl show -p MainPID --value etcd sabakan setup-hw serf ep-agent | tr '\\n' ' '")
@@ -211,7 +214,7 @@ func (w *world) pids() (all string) {
 	return all
 }
 
-// nothing publishes a release that changes nothing. Only the components that are always stopped can be
+// nothing publishes a release that changes nothing. Only the components that every update stops may be
 // restarted.
 func nothing(w *world, p *parts) {
 	before := w.pids()

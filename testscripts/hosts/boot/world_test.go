@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	limit   = 90 * time.Second  // several times what anything here takes
-	outside = "10.77.0.13"      // of the fourth host, which is no boot server
+	limit   = 90 * time.Second  // several times longer than the longest wait on an idle machine
+	outside = "10.77.0.13"      // address of the fourth host, which is not a boot server
 	images  = outside + ":8082" // container images
 	storage = "etcd://10.77.0.10:2379,10.77.0.11:2379,10.77.0.12:2379/neco"
 )
@@ -106,7 +106,7 @@ func (w *world) on(host int, line string) string {
 	return strings.TrimSpace(out)
 }
 
-// spawn starts a command on a host that ends with the test. Its output goes to a file there.
+// spawn starts a command on a host. The command ends with the test. Its output goes to a file on the host.
 func (w *world) spawn(host int, command, log string) {
 	w.t.Helper()
 	c, err := w.fleet.Host(host).Command("bash", "-c", "echo $$ >"+log+".pid; exec "+command+" >"+log+" 2>&1")
@@ -146,12 +146,13 @@ func (w *world) status() (s status) {
 	w.t.Helper()
 	out, _ := w.fleet.Host(3).Shell("standin get /neco/status/current " + strings.Join(members(), " "))
 	s.raw = strings.TrimSpace(out)
-	_ = json.Unmarshal([]byte(s.raw), &s.Current) // none yet
+	// Before the first update there is no request.
+	_ = json.Unmarshal([]byte(s.raw), &s.Current)
 	return s
 }
 
 // await waits until ok returns true for the update to that version. It waits as long as a worker makes
-// progress, however busy the machine is.
+// progress, however long that takes on a busy machine.
 func (w *world) await(version, what string, ok func(s status) bool) status {
 	w.t.Helper()
 	var s status
@@ -221,7 +222,7 @@ func (w *world) doings() string {
 	return string(all)
 }
 
-// journals returns the ends of the daemons' logs.
+// journals returns the last lines of the daemons' logs.
 func (w *world) journals() string {
 	return fleet.Report(w.fleet.Hosts()[:3], func(int) string {
 		return "journalctl --no-pager -n 40 -o cat -u 'neco-*' -u etcd -u vault -u cke"

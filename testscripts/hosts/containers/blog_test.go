@@ -45,13 +45,13 @@ func TestBlog(t *testing.T) {
 	}
 	w.eventually("curl -sSL http://"+blog+"/", "five-minute WordPress installation")
 
-	// The page installs the blog into its related database. If the answer to the first request was
-	// lost, it says that this is done already.
+	// The page installs the blog into its related database. If the answer to the first request was lost, the
+	// page answers that the blog is installed already.
 	form := "weblog_title=Gems&user_name=admin&admin_password=aVerySecretOne&admin_password2=aVerySecretOne&admin_email=a@example.com&language="
 	w.eventually(fmt.Sprintf("curl -sS 'http://%s/wp-admin/install.php?step=2' -d '%s'", blog, form), "Success!|already installed WordPress")
 	w.isThere(blog)
 
-	// Everything that dies must return with all its data.
+	// Everything that is killed must come back with all its data.
 	agent := w.agentIn("2")
 	w.sh("kill -9 " + agent)
 	w.sh("juju set wordpress upload-limit=16")
@@ -64,7 +64,7 @@ func TestBlog(t *testing.T) {
 
 	dead := w.init("1")
 	w.sh("kill -9 " + dead)
-	// It can be back before anybody has seen it down.
+	// It may be up again before anyone has seen it down.
 	w.eventually(w.findInit("1")+" | grep -vx "+dead, `^\d+\n$`)
 	w.eventually("juju machines", `(?m)^1 +running +`+strings.ReplaceAll(database, ".", `\.`)+" ")
 	w.isThere(blog)
@@ -72,7 +72,7 @@ func TestBlog(t *testing.T) {
 	w.sh("juju destroy-environment -y blog")
 }
 
-// isThere compares the blog with its database.
+// isThere checks that the blog shows the post and that the database contains it.
 func (w *world) isThere(blog string) {
 	w.t.Helper()
 	w.eventually("curl -sSL http://"+blog+"/", "<title>Gems")

@@ -31,7 +31,7 @@ chmod 755 ` + charm + `/hooks/*`)
 	w.sh("juju deploy --series " + w.series + " " + charm)
 	w.eventually("juju status --wide", `called/0 \S* +started`)
 
-	// This is a process of systemd's, without a hook's environment and outside the agent's service.
+	// systemd starts this process, without a hook's environment and outside the agent's service.
 	cron := "systemd-run --quiet --wait --pipe --collect "
 	if said := w.inside("1", cron+"/usr/bin/juju-exec called/0 'config-get word; pwd'"); !strings.HasPrefix(said, "hello\n") ||
 		!strings.HasSuffix(said, "/charm") {

@@ -35,17 +35,17 @@ func TestConfined(t *testing.T) {
 		t.Errorf("the agent runs as: %s", said)
 	}
 
-	// After machine 0's process is killed, the agents must go on as after any outage of their store.
+	// After machine 0's process is killed, the agents must continue as after any outage of their store.
 	agents := w.inside("1", "systemctl show -p MainPID bijou-agent") + w.inside("2", "systemctl show -p MainPID bijou-agent")
 	process := `$(pgrep -f -- '^\S*machine-agent --machine 0 --env ` + env + `')`
 	w.sh("P=" + process + "; kill -9 $P; while kill -0 $P 2>/dev/null; do sleep 0.1; done; juju start && juju run one/0 two/0 -- true")
 	w.sh("P=" + process + "; kill -STOP $P; sleep 20; kill -CONT $P")
-	w.sh("juju run one/0 two/0 -- true")
+	w.eventually("juju run one/0 two/0 -- true && echo done", `^done`) // once they have announced themselves again
 	if now := w.inside("1", "systemctl show -p MainPID bijou-agent") + w.inside("2", "systemctl show -p MainPID bijou-agent"); now != agents {
 		t.Errorf("an agent has ended with its gateway: %s, then %s", agents, now)
 	}
 
-	// A machine's files are removed with it.
+	// A machine's files must be removed together with the machine.
 	w.sh("juju remove-unit two/0")
 	w.eventually("juju destroy-machine 2 >/dev/null 2>&1; juju machines", `(?s)^[^\n]*\n0 [^\n]*\n1 [^\n]*\n$`)
 	w.eventually("ls "+env+"/gateway", `\A1\n\z`)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestStorage makes a unit in a container write into a directory of this host and into one of the
-// container's machine. Both must survive the container's death, and go from unit to unit.
+// TestStorage makes a unit in a container write into a directory of this host and into one of the container's
+// machine. Both must survive the container's death, and must be reusable by the next unit.
 func TestStorage(t *testing.T) {
 	disk, charm := t.TempDir(), filepath.Join(t.TempDir(), "keeper")
 	w := newWorld(t, "storage", "--config nspawn.storage="+disk)

@@ -11,8 +11,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestUnderSystemd checks that containers are systemd's units on a host that runs systemd. They go on
-// without the background process, and are removed with their machine. They boot from the host's own
+// TestUnderSystemd checks that containers are systemd's units on a host that runs systemd. They continue to
+// run without the background process, and are removed with their machine. They boot from the host's own
 // system.
 func TestUnderSystemd(t *testing.T) {
 	need.Long(t)
@@ -37,7 +37,8 @@ func TestUnderSystemd(t *testing.T) {
 	on("/opt/bijou/bijou install --dir /usr/local/bin && mkdir /root/.bijou && mount -t tmpfs tmpfs /root/.bijou")
 	on("juju bootstrap --provider nspawn --config nspawn.tree=/ && juju add-machine --constraints mem=300M")
 	eventually("juju machines | grep -c running", "2")
-	eventually(`juju machines | awk '$1 == 1 { print $4 }'`, "bj") // which is recorded after the agent has come up
+	// The instance is recorded after the agent has started.
+	eventually(`juju machines | awk '$1 == 1 { print $4 }'`, "bj")
 	unit := "bijou-" + on(`juju machines | awk '$1 == 1 { print $4 }'`) + ".service"
 	if is := on("systemctl show -p MemoryMax --value " + unit); is != "314572800" {
 		t.Errorf("MemoryMax is %s", is)

@@ -19,7 +19,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// limit is several times longer than anything here takes.
+// limit is several times longer than the longest wait on an idle machine.
 const limit = 6 * time.Minute
 
 // world is one environment of the real binary.
@@ -28,7 +28,7 @@ type world struct {
 	bin    string // the folder of the binary and its links
 	home   string // BIJOU_HOME
 	series string // of the machines
-	short  string // begins all names that the environment has on this machine
+	short  string // the prefix of all names that belong to the environment on this machine
 	uuid   string // the environment's
 }
 
@@ -61,11 +61,11 @@ func (w *world) end(name string) {
 	if _, err := os.Stat(filepath.Join(w.home, name)); err == nil {
 		w.sh("juju destroy-environment -y --force " + name)
 	}
-	// The kernel takes a moment to remove the links of a namespace that is gone.
+	// The kernel removes the links of a namespace shortly after the namespace.
 	await.Until(w.t, await.Poll{Limit: time.Minute, Pause: 50 * time.Millisecond}, "nothing is left on this machine", w.traces)
 }
 
-// traces lists everything that the environment has on this machine: files, processes (with their
+// traces lists everything on this machine that belongs to the environment: files, processes (with their
 // namespaces), mounts, links, control groups, sockets and units.
 func (w *world) traces() string {
 	return w.sh(fmt.Sprintf(`
@@ -78,7 +78,7 @@ func (w *world) traces() string {
 		true`, w.short, w.uuid[:8]))
 }
 
-// command returns a shell command, as a user with the binary on the PATH would run it.
+// command returns a command that runs in a shell with the binary on the PATH, as for a user.
 func (w *world) command(line string) *exec.Cmd {
 	c := exec.Command("bash", "-c", line)
 	c.Dir = "../../.."
@@ -111,7 +111,7 @@ func (w *world) eventually(line, want string) string {
 	return string(out)
 }
 
-// address returns the machine's address, as juju shows it.
+// address returns the machine's address from the output of juju.
 func (w *world) address(machine string) string {
 	w.t.Helper()
 	return w.sh(`juju machines | awk '$1 == "` + machine + `" { print $3 }'`)
@@ -123,7 +123,7 @@ func (w *world) init(machine string) string {
 	return w.sh(w.findInit(machine))
 }
 
-// findInit returns the command that prints that id. An agent can be at work before the provisioner has
+// findInit returns the command that prints that id. An agent may be at work before the provisioner has
 // recorded the container.
 func (w *world) findInit(machine string) string {
 	w.t.Helper()
@@ -132,7 +132,7 @@ func (w *world) findInit(machine string) string {
 	return `pgrep -P $(pgrep -f -- "^systemd-nspawn .*--machine=` + id + ` ")`
 }
 
-// inside runs a command in a machine's container, as its root.
+// inside runs a command as root in a machine's container.
 func (w *world) inside(machine, line string) string {
 	w.t.Helper()
 	return w.sh(fmt.Sprintf("nsenter -t %s -a -- env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin bash -c %q", w.init(machine), line))

@@ -14,8 +14,8 @@ type other struct {
 	unit   string // systemd's
 	host   int
 	folder string
-	make   string // printed on host 0, and unpacked by host as the directory
-	tenths int    // how long the hook takes that runs when the store goes away; it may end before the store is back
+	make   string // the command on host 0 whose output host unpacks into folder
+	tenths int    // the duration of the hook that runs when the store goes away; it may end before the store is back
 }
 
 // TestHosts repeatedly starts agents that must not run, while the store is away for longer than a
@@ -32,12 +32,12 @@ func TestHosts(t *testing.T) {
 	checkOrder(t, p.all())
 }
 
-// beside starts such an agent repeatedly and takes the store away. It then checks that every hook ran
-// in one place only.
+// beside repeatedly starts an agent that must not run, and suspends the store. It then checks that every hook
+// ran in one place only.
 func (p *pair) beside(o other) {
 	p.t.Helper()
 	began := time.Now().UnixMicro()
-	defer func() { checkRuns(p.t, o.name, since(p.all(), began)) }() // even if it never settled
+	defer func() { checkRuns(p.t, o.name, since(p.all(), began)) }() // checks this even if the units never settle
 	p.order(20, 50)
 	halt := p.drive()
 	p.unpack(o)
@@ -73,7 +73,7 @@ func since(events []judge.Event, at int64) (later []judge.Event) {
 	return nil
 }
 
-// unpack makes the directory on its host, by way of this machine.
+// unpack creates the directory on its host. The files go through this machine.
 func (p *pair) unpack(o other) {
 	p.t.Helper()
 	p.on(0, o.make+" >/root/folder.tar")
@@ -83,8 +83,8 @@ func (p *pair) unpack(o other) {
 	p.on(o.host, "mkdir -p "+o.folder+" && tar -C "+o.folder+" -x -f /root/folder.tar")
 }
 
-// insist starts the agent again and again, as a service manager does, until stop is called. stop
-// returns how often the agent was refused.
+// insist starts the agent again and again, as a service manager does, until stop is called. stop returns the
+// number of times that the agent was refused.
 func (p *pair) insist(o other) (stop func() string) {
 	p.t.Helper()
 	p.on(o.host, "systemd-run --quiet --unit="+o.unit+" --property=Restart=always --property=RestartSec=3 --setenv=HOME=/root "+

@@ -12,7 +12,7 @@ import (
 	"bijou/testscripts/kit/judge"
 )
 
-// limit is several times longer than anything here takes.
+// limit is several times longer than the longest wait on an idle machine.
 const limit = 3 * time.Minute
 
 func check(t *testing.T, err error) {
@@ -31,9 +31,9 @@ func product(t *testing.T) string {
 	return versions.Current(t)
 }
 
-// slowly makes a hook take as long as the file says: a minimum and a maximum in tenths of seconds. With
-// a file "stubborn" beside it, the hook ignores SIGTERM. Without one, its exit code shows that it got
-// SIGTERM.
+// slowly makes a hook run for a time that a file sets: it contains a minimum and a maximum in tenths of
+// seconds. If a file "stubborn" is beside it, the hook ignores SIGTERM. Otherwise the hook's exit code shows
+// that it got SIGTERM.
 const slowly = `
 if [ -e %[1]s/stubborn ]; then trap '' TERM; else trap 'exit 143' TERM; fi
 read -r least most < %[1]s/tenths
@@ -43,8 +43,8 @@ for ((left = least + RANDOM %% (most - least + 1); left > 0; left -= 5)); do
 done
 `
 
-// makeCharm makes a charm whose units record their hooks in the file record. The directory orders
-// controls them.
+// makeCharm creates a charm whose units record their hooks in the file record. The files in the directory
+// orders control the hooks.
 func makeCharm(t *testing.T, folder, orders, record string) {
 	t.Helper()
 	check(t, judge.Charm(folder, filepath.Join("..", "..", "charms", "recorder"), os.TempDir()))
@@ -56,7 +56,18 @@ func makeCharm(t *testing.T, folder, orders, record string) {
 	check(t, os.WriteFile(filepath.Join(folder, "control", "log"), []byte(record), 0o644))
 }
 
-// inFlight returns the last run in the record that still has long to go. ok is false if there is none.
+// writeTenths sets the duration of the hooks that read their orders in that directory. It replaces the file
+// in one step, since a hook that reads an empty file fails.
+func writeTenths(t *testing.T, dir string, least, most int) {
+	t.Helper()
+	check(t, os.MkdirAll(dir, 0o755))
+	fresh := filepath.Join(dir, "tenths.new")
+	check(t, os.WriteFile(fresh, fmt.Appendf(nil, "%d %d\n", least, most), 0o644))
+	check(t, os.Rename(fresh, filepath.Join(dir, "tenths")))
+}
+
+// inFlight returns the last run in the record that will still run for a long time. ok is false if there is no
+// such run.
 func inFlight(events []judge.Event) (s judge.Span, ok bool) {
 	const long = 200 // tenths of a second
 	if n := len(events); n == 0 || events[n-1].Event != judge.Lives || events[n-1].Left < long {
@@ -66,7 +77,7 @@ func inFlight(events []judge.Event) (s judge.Span, ok bool) {
 	return spans[len(spans)-1], true
 }
 
-// endedAfter counts the runs that have ended, without the first ones.
+// endedAfter counts the runs that have ended, except for the first n.
 func endedAfter(first int, events []judge.Event) (n int) {
 	for _, s := range judge.Spans(events)[first:] {
 		if s.Over {
@@ -76,7 +87,7 @@ func endedAfter(first int, events []judge.Event) (n int) {
 	return n
 }
 
-// awaitHooks waits until n more runs have ended, after those that have begun.
+// awaitHooks waits until n more runs have ended, in addition to the runs that have begun already.
 func awaitHooks(n int, events func() []judge.Event, eventually func(what string, not func() string)) {
 	had := len(judge.Spans(events()))
 	eventually("more hooks have ended", func() string {
@@ -84,7 +95,7 @@ func awaitHooks(n int, events func() []judge.Event, eventually func(what string,
 	})
 }
 
-// awaitLong waits for a running hook that has long to go, and returns it.
+// awaitLong waits for a running hook that will still run for a long time, and returns it.
 func awaitLong(events func() []judge.Event, eventually func(what string, not func() string)) (hook judge.Span) {
 	eventually("a hook runs that takes long", func() string {
 		var ok bool
@@ -94,7 +105,7 @@ func awaitLong(events func() []judge.Event, eventually func(what string, not fun
 	return hook
 }
 
-// checkRuns checks that no two runs overlapped, and that none was killed or failed.
+// checkRuns checks that no two runs overlapped, and that no run failed or was killed.
 func checkRuns(t *testing.T, name string, events []judge.Event) {
 	t.Helper()
 	overlaps, spans, bad := judge.Overlaps(events), judge.Spans(events), 0

@@ -90,11 +90,11 @@ func (p *pair) on(host int, line string) string {
 	return p.hosts[host].On(p.t, line)
 }
 
-// order sets how long hooks take from now on, in tenths of a second, on both hosts.
+// order sets the duration of later hooks on both hosts, in tenths of a second.
 func (p *pair) order(least, most int) {
 	p.t.Helper()
-	for i := range p.hosts {
-		p.write(i, orders+"/tenths", fmt.Sprintf("%d %d\n", least, most))
+	for _, h := range p.hosts {
+		writeTenths(p.t, h.Disk(orders), least, most)
 	}
 }
 
@@ -112,13 +112,13 @@ func (p *pair) all() []judge.Event {
 	return judge.Merge(append(p.events(0), p.events(1)...))
 }
 
-// awaitHooks waits until n more runs have ended on a host, after those that have begun.
+// awaitHooks waits until n more runs have ended on a host, in addition to the runs that have begun already.
 func (p *pair) awaitHooks(host, n int) {
 	p.t.Helper()
 	awaitHooks(n, func() []judge.Event { return p.events(host) }, p.eventually)
 }
 
-// awaitLong waits for a running hook on a host that has long to go, and returns it.
+// awaitLong waits for a hook on a host that will still run for a long time, and returns it.
 func (p *pair) awaitLong(host int) (hook judge.Span) {
 	p.t.Helper()
 	return awaitLong(func() []judge.Event { return p.events(host) }, p.eventually)
@@ -129,7 +129,7 @@ func (p *pair) eventually(what string, not func() string) {
 	await.Until(p.t, await.Poll{Limit: limit, Pause: 100 * time.Millisecond, Report: p.everything}, what, not)
 }
 
-// everything returns all facts that help to find the cause of a failure.
+// everything returns all information that helps to find the cause of a failure.
 func (p *pair) everything() string {
 	return fleet.Report(p.hosts, func(int) string {
 		return "timeout 20 juju status; tail -n 30 " + env + "/machines/0/agent.log " + record + "; journalctl --no-pager -n 10 -u 'copy-*'"
@@ -147,7 +147,7 @@ func (p *pair) drive() (halt func()) {
 			select {
 			case <-stop:
 				return
-			case <-tick.C: // it may be refused while the store is away
+			case <-tick.C: // the command may fail while the store is away
 				_, _ = p.hosts[0].Shell(fmt.Sprintf("timeout 20 juju set app set=turn=%d", n))
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"bijou/testscripts/kit/judge"
 )
 
-// move gives a machine to a different host while a hook runs.
+// move moves a machine to a different host while a hook runs.
 type move struct {
 	name     string
 	from, to int
@@ -17,8 +17,8 @@ type move struct {
 	cut      bool // the first host cannot reach the store
 }
 
-// TestMoves gives the machine from host to host. The new host cannot wait for the end of a hook on the
-// old one, so the test prints how long two hooks overlapped.
+// TestMoves moves the machine from host to host. The new host cannot wait for the end of a hook on the old
+// host, so the test prints the time for which two hooks overlapped.
 func TestMoves(t *testing.T) {
 	p := newPair(t)
 	p.unpack(other{host: 1, folder: env, make: "tar -C " + env + " -c ."})
@@ -36,8 +36,8 @@ func TestMoves(t *testing.T) {
 	p.settle()
 }
 
-// move carries out a move. The first agent must end its hook and itself, with the reason in its log,
-// and the second must run the hook again.
+// move carries out a move. The first agent must end its hook, log the reason and exit. The second agent must
+// run the hook again.
 func (p *pair) move(m move) {
 	p.t.Helper()
 	p.order(20, 30)
@@ -68,18 +68,18 @@ func (p *pair) move(m move) {
 	p.tell(m, hook, assigned)
 }
 
-// checkLog checks that the first agent's log says why it has ended.
+// checkLog checks that the first agent's log contains the reason why the agent has ended.
 func (p *pair) checkLog(m move, log string) {
 	p.t.Helper()
-	for _, want := range []string{`msg="another agent runs the machine: this agent ends, with its hooks in flight"`, "the claim was lost: it was taken by"} {
+	for _, want := range []string{`msg="another agent runs the machine: this agent ends, with its running hooks"`, "the claim was lost: it was taken by"} {
 		if !strings.Contains(log, want) {
 			p.t.Errorf("%s: the first agent's log does not say %q:\n%s", m.name, want, log)
 		}
 	}
 }
 
-// tell prints what happened to the running hook, and checks it. A hook that obeys SIGTERM must have
-// been told to end, and one that ignores it must have been killed. Neither counts as successful.
+// tell prints and checks the end of the running hook. A hook that obeys SIGTERM must have received it, and a
+// hook that ignores it must have been killed. Neither counts as successful.
 func (p *pair) tell(m move, hook judge.Span, assigned time.Time) {
 	p.t.Helper()
 	var first judge.Span

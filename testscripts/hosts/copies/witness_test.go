@@ -8,7 +8,7 @@ import (
 	"bijou/testscripts/kit/judge"
 )
 
-// TestWitness runs on a host.
+// TestWitness is the part of the test that runs on a host.
 func TestWitness(t *testing.T) { judge.Witness(t) }
 
 // settle waits until the results of all hooks are in the state.

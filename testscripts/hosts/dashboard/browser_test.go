@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
@@ -77,7 +78,7 @@ func (b *browser) note(event any) {
 	}
 }
 
-// check checks that the page sent requests only to base and printed nothing on the console.
+// check checks that the page has sent requests only to base, and has printed nothing on the console.
 func (b *browser) check(base string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -122,6 +123,32 @@ func evaluate[T any](b *browser, expression string) T {
 	return got
 }
 
+// threadTime returns how long the page's main thread has run. Other processes do not count.
+func (b *browser) threadTime() time.Duration {
+	b.t.Helper()
+	var seconds float64
+	b.do(chromedp.Func(func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, performance.Enable, performance.EnableParams{TimeDomain: "threadTicks"})
+		if err != nil {
+			return err
+		}
+		got, err := chromedp.Call(ctx, performance.GetMetrics, cdp.Empty{})
+		if err != nil {
+			return err
+		}
+		for _, m := range got.Metrics {
+			if m.Name == "ThreadTime" {
+				seconds = m.Value
+			}
+		}
+		return nil
+	}))
+	if seconds == 0 {
+		b.t.Fatal("the browser does not tell how long its thread has run")
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
 // click clicks the element of a selector, as a reader would.
 func (b *browser) click(selector string) {
 	b.t.Helper()
@@ -131,8 +158,8 @@ func (b *browser) click(selector string) {
 // press presses a key.
 func (b *browser) press(key string) { b.do(chromedp.KeyEvent(key)) }
 
-// picture takes pictures of the page in both themes at two widths, which the page must fit. It keeps
-// them in $BIJOU_TEST_PICTURES.
+// picture takes pictures of the page in both themes and at two widths, and checks that the page fits each
+// width. It saves them in $BIJOU_TEST_PICTURES.
 func (b *browser) picture(name string, full bool) {
 	b.t.Helper()
 	for _, width := range []int64{1280, 390} {
@@ -161,7 +188,8 @@ func (b *browser) keepPicture(name string, full bool) {
 	if full {
 		take = chromedp.FullScreenshot(100)
 	}
-	b.do(chromedp.Sleep(1200 * time.Millisecond)) // the axis is drawn each second
+	// The page draws the axis once a second.
+	b.do(chromedp.Sleep(1200 * time.Millisecond))
 	png, err := chromedp.Run(b.ctx, take)
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder, name), png, 0o644)

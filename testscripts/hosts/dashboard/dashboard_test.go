@@ -5,8 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -16,13 +19,14 @@ import (
 type world struct {
 	t    *testing.T
 	bin  string
+	home string
 	vars []string
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	dir := t.TempDir()
-	w := &world{t: t, bin: filepath.Join(dir, "bin"), vars: append(os.Environ(), "BIJOU_HOME="+filepath.Join(dir, "home"), "NECO_STATE=sqlite:"+filepath.Join(dir, "neco.db"))}
+	w := &world{t: t, bin: filepath.Join(dir, "bin"), home: filepath.Join(dir, "home"), vars: append(os.Environ(), "BIJOU_HOME="+filepath.Join(dir, "home"), "NECO_STATE=sqlite:"+filepath.Join(dir, "neco.db"))}
 	build := exec.Command("go", "-C", "../../..", "build", "-o", filepath.Join(w.bin, "bijou"), ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -77,7 +81,7 @@ func (w *world) serve(line string) (link string, end func()) {
 	return strings.TrimSpace(link), end
 }
 
-// TestDashboard deploys, relates, breaks and repairs an environment while a browser watches.
+// TestDashboard deploys and relates services, breaks them and repairs them, and checks the page in a browser.
 func TestDashboard(t *testing.T) {
 	b := openBrowser(t)
 	w := newWorld(t)
@@ -111,11 +115,12 @@ func TestDashboard(t *testing.T) {
 		t.Error("proxy, which requires web, does not stand above it")
 	}
 
+	b.await("no hook runs", `!document.querySelector('#units time')`) // juju wait can return before the page shows the last hook's end
 	testOneRow(w, b)
 	testDetails(b)
 	w.run("juju set db full=true")
 	b.await("the unit is in error, in words and colour", `document.querySelector('[id="env/unit/db/0"].error') && document.querySelector('.box.error[data-service=db]') && document.querySelector('#summary .tag.error')`)
-	testAttention(b)
+	testAttention(w, b)
 	b.await("the failed hook is red", `getComputedStyle(document.querySelector('.lane .error rect')).fill === getComputedStyle(document.querySelector('.box.error')).borderTopColor`)
 	b.picture("environment", true)
 	b.await("it stands within its lane", `(hook => hook.right < hook.lane)({right: document.querySelector('[id="runs/db/0"] .error:last-child rect').getBoundingClientRect().right, lane: document.querySelector('[id="env/lane/db/0"] svg').getBoundingClientRect().right})`)
@@ -129,6 +134,8 @@ func TestDashboard(t *testing.T) {
 	b.await("it is mended", `document.querySelectorAll('#units tr.active').length === 8 && !document.querySelector('#units tr.error, .box.error')`)
 	w.run("juju remove-unit web/2")
 	b.await("a unit goes, with its lane and chip's unit", `!document.querySelector('[id="env/unit/web/2"]') && document.querySelectorAll('.lane').length === 6`)
+	testLostMachine(w, b)
+	testThousandRows(b)
 	testFleet(w, b)
 	b.check(base)
 	end()
@@ -142,15 +149,22 @@ func TestDashboard(t *testing.T) {
 
 // testAttention checks that problems are at the top of the page, and that the units can be sorted and
 // filtered.
-func testAttention(b *browser) {
+func testAttention(w *world, b *browser) {
 	b.t.Helper()
 	b.await("it needs attention, with the reason and what to type", `(row => row && row.innerText.includes('no space left') && row.querySelector('[data-copy="juju resolved --retry db/0"]'))(document.querySelector('#attention tr'))`)
 	if first := evaluate[bool](b, `document.querySelector('#attention-card').getBoundingClientRect().top < document.querySelector('#topology-card').getBoundingClientRect().top`); !first {
 		b.t.Error("it does not stand first")
 	}
 
+	b.click(`#attention a[href="#unit=db%2f0"]`)
+	b.await("its details show the reason, and the same time", `(status => status?.innerText.includes('no space left') && status.querySelector('time').dateTime === document.querySelector('#attention tr time').dateTime && !status.nextElementSibling.querySelector('time'))(document.querySelector('#detail:not([hidden]) #detail-body p'))`)
+	b.press(kb.Escape)
+
+	// A message can have the word of a status.
+	w.run("juju exec --unit web/1 -- status-set active no-error")
+	b.await("the message", `document.querySelector('[id="env/unit/web/1"]').innerText.includes('no-error')`)
 	b.click(`#summary [data-filter=error]`)
-	b.await("the count filters", `document.querySelectorAll('#units tr:not([hidden])').length === 1`)
+	b.await("the count filters units and lanes", `document.querySelectorAll('#units tr:not([hidden])').length === 1 && document.querySelectorAll('.lane:not([hidden])').length === 1`)
 	b.click(`#summary [data-filter=error]`)
 	b.await("a second click shows all", `document.querySelectorAll('#units tr:not([hidden])').length === 8`)
 
@@ -167,6 +181,49 @@ func testAttention(b *browser) {
 	}
 }
 
+// testLostMachine kills the machine's agent and starts it again.
+func testLostMachine(w *world, b *browser) {
+	b.t.Helper()
+	text, err := os.ReadFile(filepath.Join(w.home, "default", "machines", "0", "agent.pid"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+	pid, err := strconv.Atoi(first)
+	if err == nil {
+		err = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if err != nil {
+		b.t.Fatalf("cannot kill %q: %v", text, err)
+	}
+
+	b.await("the machine is the only row, with its units and what to type", `(all => all.length === 1 && all[0].innerText.includes('machine 0') && all[0].querySelectorAll('details a').length === 6 && all[0].innerText.includes('last hook') && all[0].querySelector('[data-copy="juju start"]'))(document.querySelectorAll('#attention tr'))`)
+	b.click(`#attention summary`)
+	b.await("its units are named", `document.querySelector('#attention details[open] a').innerText === 'db/0'`)
+	b.picture("lost", false)
+	w.run("juju start")
+	b.await("nothing needs attention again", `getComputedStyle(document.querySelector('#attention-card')).display === 'none'`)
+}
+
+// testThousandRows checks that the browser's main thread draws a thousand units in a second.
+func testThousandRows(b *browser) {
+	b.t.Helper()
+	before := b.threadTime()
+	if n := evaluate[int](b, `(() => {
+		const one = document.querySelector('[id="env/unit/web/0"]').outerHTML;
+		putRows([...Array(1000).keys()].map(i => ({ id: 'env/unit/many/' + i, list: 'units', order: 'many/' + String(i).padStart(9, '0'), html: one.replaceAll('web/0', 'many/' + i) })));
+		return document.body.offsetHeight && document.querySelectorAll('[id^="env/unit/many/"]').length;
+	})()`); n != 1000 {
+		b.t.Errorf("%d rows are drawn", n)
+	}
+	if took := b.threadTime() - before; took > time.Second {
+		b.t.Errorf("a thousand rows take %s", took)
+	} else {
+		b.t.Logf("a thousand rows take %s", took)
+	}
+	evaluate[bool](b, `(document.querySelectorAll('[id^="env/unit/many/"]').forEach(row => row.remove()), true)`)
+}
+
 // testOneRow changes one unit and checks what changes on the page.
 func testOneRow(w *world, b *browser) {
 	b.t.Helper()
@@ -178,7 +235,7 @@ func testOneRow(w *world, b *browser) {
 	}
 }
 
-// testDetails opens a box with the mouse, and a unit with the keyboard.
+// testDetails opens the details of a box with the mouse, and the details of a unit with the keyboard.
 func testDetails(b *browser) {
 	b.t.Helper()
 	b.click(`.box[data-service=web] > a`)
@@ -187,13 +244,17 @@ func testDetails(b *browser) {
 	b.await("the details are closed, and the box has the focus again", `document.querySelector('#detail[hidden]') && document.activeElement.closest('.box')`)
 	b.press("/")
 	b.await("the filter has the focus", `document.activeElement.id === 'filter'`)
-	evaluate[string](b, `document.getElementById('filter').value = ''`) // the driver also types the key
+	// The driver also types the key's character into the field.
+	evaluate[string](b, `document.getElementById('filter').value = ''`)
 	b.do(chromedp.SendKeys(chromedp.CSS("#filter"), "web/0"))
 	b.await("one unit is left", `document.querySelectorAll('#units tr:not([hidden])').length === 1 && document.querySelectorAll('.lane:not([hidden])').length === 1`)
 	b.press(kb.Tab)
 	b.press(kb.Enter)
 	b.await("the unit, with what both say, without secrets", `document.querySelector('#detail:not([hidden]) h2')?.innerText === 'web/0' && document.querySelector('#detail')?.innerText.includes('(hidden)') && document.querySelector('#detail')?.innerText.includes('user') && !document.body.innerHTML.includes('not-to-be-seen')`)
 	b.picture("unit", false)
+	b.do(chromedp.EmulateViewport(390, 844))
+	b.await("its details fit a phone", `(body => body.scrollWidth <= body.clientWidth)(document.getElementById('detail-body'))`)
+	b.do(chromedp.EmulateViewport(1280, 860))
 	b.do(chromedp.NavigateBack())
 	b.await("the browser's back closes them", `document.querySelector('#detail[hidden]')`)
 	evaluate[bool](b, `(f => { f.value = ''; return f.dispatchEvent(new Event('input')); })(document.getElementById('filter'))`)
@@ -209,12 +270,12 @@ func testLog(w *world, b *browser) {
 	b.await("the line", `document.querySelector('#log li') && [...document.querySelectorAll('#log li')].every(l => l.innerText.includes('said-by-hand'))`)
 }
 
-// testFleet checks the view of boot servers while they change.
+// testFleet checks the view of boot servers while their state changes.
 func testFleet(w *world, b *browser) {
 	b.t.Helper()
 	b.click(`.tab[href="#part=fleet"]`)
 	b.await("the plan, and no server", `document.querySelector('[id="fleet/plan"] tr') && !document.querySelector('[id="fleet/servers"] tr') && document.querySelector('#environment[hidden]')`)
 	w.run("neco bootserver add 0 1\nneco pause --why disks")
-	b.await("servers, the pause, and who made it", `document.querySelectorAll('[id="fleet/servers"] tr').length === 2 && document.querySelector('[id="fleet/facts"]').innerText.includes('disks') && document.querySelector('[id="fleet/who-changed-what"]').innerText.includes('pause')`)
+	b.await("servers, the pause, and who made it", `document.querySelectorAll('[id="fleet/servers"] tr').length === 2 && document.querySelector('[id="fleet/facts"]').innerText.includes('disks') && document.querySelector('[id="fleet/changes-by-operators"]').innerText.includes('pause')`)
 	b.picture("fleet", true)
 }

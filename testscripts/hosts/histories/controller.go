@@ -30,14 +30,14 @@ type play struct {
 	complain []string // the workers' stderr
 }
 
-// session is a worker's session. It ends after the worker, or earlier if the worker was told so:
-// otherwise it would take slots from a living process.
+// session is a worker's session. It ends after its worker. It ends earlier only if the worker was told:
+// otherwise its end would take slots from a living process.
 type session struct {
 	id   string
-	ends int64 // not earlier
+	ends int64 // the earliest time of its end
 }
 
-// start starts a worker as a process that plays for the time work. Its history is complete once the
+// start starts a worker as a process that plays for the duration work. Its history is complete once the
 // returned channel is closed.
 func (p *play) start(seed uint64, work time.Duration) (*exec.Cmd, <-chan struct{}, error) {
 	p.mu.Lock()
@@ -68,7 +68,8 @@ func (p *play) start(seed uint64, work time.Duration) (*exec.Cmd, <-chan struct{
 		defer close(done)
 		p.record(client, id, out)
 		said, _ := io.ReadAll(errs)
-		_ = cmd.Wait() // usually killed
+		// Wait usually returns an error, since the worker is killed.
+		_ = cmd.Wait()
 
 		if len(said) > 0 {
 			p.mu.Lock()
@@ -89,7 +90,8 @@ func (p *play) record(client int, id string, from io.Reader) {
 	for lines := bufio.NewScanner(from); lines.Scan(); {
 		var e event
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			continue // the last line of a killed worker
+			// The last line of a killed worker can be incomplete.
+			continue
 		}
 		own.ends = e.At
 
@@ -97,7 +99,7 @@ func (p *play) record(client int, id string, from io.Reader) {
 		case e.Session != "":
 			begun = e.At
 		case e.Lost:
-			own.ends = begun // some time before the worker noticed
+			own.ends = begun // the session ended some time before the worker noticed
 		case e.Operation != nil:
 			open = &porcupine.Operation{ClientId: client, Input: *e.Operation, Call: e.At}
 		case e.Outcome != nil && open != nil:
@@ -114,8 +116,8 @@ func (p *play) record(client int, id string, from io.Reader) {
 	}
 }
 
-// add completes an operation. Without an outcome, a read proves nothing, and any other operation may
-// still happen at any later time.
+// add adds a completed operation. If there is no outcome, it drops a read, since the read proves nothing. Any
+// other operation without an outcome may still happen at any later time.
 func (p *play) add(op porcupine.Operation, told outcome, at int64) {
 	kind := op.Input.(operation).Kind
 	if !told.Known {
@@ -132,7 +134,7 @@ func (p *play) add(op porcupine.Operation, told outcome, at int64) {
 	p.history = append(p.history, op)
 }
 
-// finish adds the end of each session. It was before now, since all slots are free by now.
+// finish adds the end of each session. Each session has ended before now, since all slots are free.
 func (p *play) finish(at int64) []porcupine.Operation {
 	p.mu.Lock()
 	defer p.mu.Unlock()

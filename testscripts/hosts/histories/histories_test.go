@@ -21,7 +21,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestMain makes this binary also a worker.
+// TestMain lets this binary act also as a worker.
 func TestMain(m *testing.M) {
 	applets.MainWith(m, multicall.Options{}, map[string]func(){program: Main}, func() {
 		if !need.LongRun() {
@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 const (
 	processes = 4
 	played    = 15 * time.Second
-	// checked limits the checker's time for one history. It needs far less than a second, unless very
-	// many operations have no outcome.
+	// checked limits the checker's time for one history. The checker needs far less than a second, unless
+	// very many operations have no outcome.
 	checked = 2 * time.Minute
 )
 
@@ -67,8 +67,8 @@ func TestSQLite(t *testing.T) {
 	}
 }
 
-// TestEtcd plays histories over three members, which are killed too. One at a time must not be noticed,
-// and two at a time take the store away.
+// TestEtcd plays histories over three members, which are killed too. The workers must not notice the death of
+// one member. The death of two at a time makes the store unavailable.
 func TestEtcd(t *testing.T) {
 	need.Long(t)
 	seed := firstSeed(t)
@@ -119,8 +119,8 @@ func killMembers(t *testing.T, c *etcdtest.Cluster, random *rand.Rand, n int) {
 	}
 }
 
-// run lets the workers play for that long. About every second it kills one of them and calls strike,
-// and at the end it waits until all have ended. Without strike, nothing is killed.
+// run lets the workers play for the given duration. About every second it kills one of them and calls strike,
+// and at the end it waits until all have ended. If strike is nil, it kills nothing.
 func (p *play) run(t *testing.T, random *rand.Rand, length time.Duration, strike func()) {
 	t.Helper()
 	ends := time.Now().Add(length)

@@ -32,16 +32,16 @@ const (
 	opView = "view" // reads everything
 	opMove = "move" // takes N from a register and adds it to another
 	opPut  = "put"  // writes N into a register, without reading
-	opHold = "hold" // takes a slot for a session if it is free
-	opDrop = "drop" // gives a slot back if the session holds it
+	opHold = "hold" // acquires a slot for a session if the slot is free
+	opDrop = "drop" // releases a slot if the session holds it
 	opEnd  = "end"  // a session ends by itself, which frees all its slots
 )
 
-// outcome is the result that a process got. An operation without one may have happened, or may happen
-// later, or never.
+// outcome is the result that a process got. An operation without an outcome may have happened, or may happen
+// later, or may never happen.
 type outcome struct {
 	Known bool  `json:"known"`
-	World world `json:"world"` // what was read
+	World world `json:"world"` // the data that the operation read
 }
 
 // model defines which worlds an operation can lead to.
@@ -76,7 +76,7 @@ func agrees(w world, op operation, read world) bool {
 	case opHold, opDrop:
 		return read.Holders[op.Slot] == w.Holders[op.Slot]
 	}
-	return true // nothing was read
+	return true // the operation read nothing
 }
 
 func apply(w world, op operation) world {

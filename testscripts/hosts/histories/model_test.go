@@ -7,7 +7,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// TestModel gives the checker small histories, of which it must accept some and refuse the others.
+// TestModel checks small histories. The checker must accept some of them and refuse the others.
 func TestModel(t *testing.T) {
 	put := operation{Kind: opPut, To: 1, N: 7}
 	view := operation{Kind: opView}

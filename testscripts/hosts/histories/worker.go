@@ -17,7 +17,7 @@ import (
 
 // event is a line from a worker: the beginning or the outcome of an operation.
 type event struct {
-	At        int64      `json:"at"` // on the clock of the host, which all processes share
+	At        int64      `json:"at"` // the time on the host's clock, which all processes share
 	Operation *operation `json:"operation,omitempty"`
 	Outcome   *outcome   `json:"outcome,omitempty"`
 	Session   string     `json:"session,omitempty"` // begun
@@ -30,8 +30,8 @@ const (
 	tornView   = "torn-view"   // reads each key in a separate view
 	blindMove  = "blind-move"  // reads in a view, and writes without conditions
 	emptyReply = "empty-reply" // reports some writes as done and does not write them
-	stolenSlot = "stolen-slot" // takes a slot that a different session holds
-	freedSlot  = "freed-slot"  // gives back a slot that a different session holds, which lives
+	stolenSlot = "stolen-slot" // acquires a slot that a different session holds
+	freedSlot  = "freed-slot"  // releases a slot that a different, living session holds
 )
 
 // worker plays random operations.
@@ -40,11 +40,11 @@ type worker struct {
 	random *rand.Rand
 	id     string
 	plant  string
-	ends   int64 // when it is done
+	ends   int64 // the time when the worker is done
 }
 
-// Main runs a worker. Its arguments are the store's URL, its id, a seed, its time in milliseconds, and
-// its fault.
+// Main runs a worker. Its arguments are the store's URL, the worker's id, a seed, a duration in milliseconds,
+// and a fault.
 func Main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -121,7 +121,8 @@ func (w *worker) work(ctx context.Context) error {
 		tell(event{Operation: &op})
 		told, err := w.do(ctx, op, session)
 		if err != nil {
-			told = outcome{} // a failed read has seen nothing, and a failed write may have happened
+			// If there was an error, a read has returned nothing, and a write may have happened.
+			told = outcome{}
 		}
 		tell(event{Outcome: &told})
 		if errors.Is(err, keyspace.ErrSessionLost) {

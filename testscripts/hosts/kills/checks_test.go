@@ -13,17 +13,18 @@ import (
 	"bijou/testscripts/kit/judge"
 )
 
-// settle waits until every unit has been told everything.
+// settle waits until every unit has run all hooks that are due.
 func (w *world) settle() {
 	w.t.Helper()
 	w.eventually("everything is told", func() string {
-		lack, err := judge.MissingFrom(w.t.Context(), "sqlite:"+w.StateFile(), w.records())
+		lack, err := judge.MissingFrom(w.t.Context(), w.url(), w.records())
 		check(w.t, err)
 		return strings.Join(lack, "\n")
 	})
 }
 
-// judge checks all records against the rules and prints the counts.
+// judge checks all records against the rules and prints the counts. It fails if any request of an agent was
+// refused.
 func (w *world) judge(suite, counted string) {
 	w.t.Helper()
 	records, hooks, again := w.records(), 0, 0
@@ -44,10 +45,17 @@ func (w *world) judge(suite, counted string) {
 			wrong = append(wrong, unit+": "+v)
 		}
 	}
+	if w.over == overGateway {
+		counted += fmt.Sprintf("%d kills of the gateway, ", w.gatewayKills)
+		for _, refusal := range w.gateway.Refused() {
+			wrong = append(wrong, "an agent was refused: "+refusal)
+		}
+	}
 	for _, line := range wrong {
 		w.t.Error(line)
 	}
-	fmt.Printf("kills: %s: %s%d kills, %d units, %d hooks (%d began again), %d violations\n", suite, counted, w.kills, len(records), hooks, again, len(wrong))
+	fmt.Printf("kills: %s over %s: %s%d kills, %d units, %d hooks (%d began again), %d violations\n",
+		suite, w.over, counted, w.kills, len(records), hooks, again, len(wrong))
 }
 
 // damaged returns the units whose data differs from what their hooks left: the last number that they
@@ -69,8 +77,8 @@ func (w *world) damaged(records map[string][]judge.Event) (all []string) {
 	return all
 }
 
-// removeAll removes everything, and checks that no file and no record is left. Logs stay for a while,
-// and settings of removed relations stay until they are swept.
+// removeAll removes all services, and checks that no file and no record is left. It does not check logs,
+// which the agent keeps for a while, or the settings of removed relations, which remain until they are swept.
 func (w *world) removeAll(services ...string) {
 	w.t.Helper()
 	w.wrong = append(w.wrong, w.damaged(w.records())...)
@@ -84,7 +92,7 @@ func (w *world) removeAll(services ...string) {
 		keys := w.keys(left)
 		return await.Unless(len(folders) == 0 && len(keys) == 0, "folders %v, keys %q", folders, keys)
 	})
-	w.settle() // all that they must have been told before they left
+	w.settle() // waits for the hooks that the units must have run before they left
 }
 
 // keys returns the keys with one of the prefixes.

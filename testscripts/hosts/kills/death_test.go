@@ -22,12 +22,24 @@ func (w *world) kill() {
 	w.start("")
 }
 
-// bury waits until a background process is dead, and writes the hooks that it was running into the
-// records of all units.
+// killGateway kills the gateway of the background process, calls meanwhile, and starts the gateway again.
+func (w *world) killGateway(meanwhile func()) {
+	w.t.Helper()
+	w.gateway.Kill()
+	w.gatewayKills++
+	meanwhile()
+	w.gateway.Start()
+}
+
+// bury waits until a background process is dead, and writes the hooks that it was running into the records of
+// all units. Before it reads the state, the gateway must have completed the requests of the dead process.
 func (w *world) bury(pid int) {
 	w.t.Helper()
 	w.eventually("the agent is dead", func() string { return await.Unless(!localenv.Alive(pid), "it lives") })
 	w.kills++
+	if w.over == overGateway {
+		w.gateway.Drain()
+	}
 	w.view(func(v *state.View) error {
 		units, err := v.Units("")
 		for _, u := range units {
@@ -49,14 +61,14 @@ func (w *world) noteDeath(unit string, op state.Op, inFlight bool) error {
 		}
 	}
 	err = judge.Append(w.Unit(unit, "recorder.log"), e)
-	if errors.Is(err, fs.ErrNotExist) { // before its first hook
+	if errors.Is(err, fs.ErrNotExist) { // the unit has not run a hook yet
 		return nil
 	}
 	return err
 }
 
-// start starts the background process. If there is a fault, "point:n", the process dies there, perhaps
-// before it has answered.
+// start starts the background process. If fault is "point:n", the process dies when it reaches the point for
+// the n-th time, perhaps before it has answered.
 func (w *world) start(fault string) {
 	w.t.Helper()
 	cmd := w.Command("start")

@@ -6,14 +6,16 @@ import (
 
 	"bijou/multicall"
 	"bijou/testscripts/kit/applets"
+	"bijou/testscripts/kit/confined"
 	"bijou/testscripts/kit/need"
 )
 
-// TestMain makes this binary every applet.
+// TestMain lets this binary act as every applet.
 func TestMain(m *testing.M) {
-	applets.Main(m, multicall.Options{Fault: applets.Fault()}, func() {
+	options := multicall.Options{Fault: applets.Fault(), AgentState: confined.AgentState()}
+	applets.MainWith(m, options, map[string]func(){confined.Program: confined.Serve}, func() {
 		if !need.LongRun() {
-			fmt.Println("skip: random kills, and kills in upgrades, take minutes; BIJOU_TEST_LONG=1 runs them")
+			fmt.Println("skip: kills at random, in upgrades and over a gateway take minutes; BIJOU_TEST_LONG=1 runs them")
 		}
 	})
 }

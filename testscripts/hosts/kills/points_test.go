@@ -90,39 +90,45 @@ func names() (all []string) {
 // TestPoints kills an agent at each of its points while units relate, change, fail, upgrade and leave.
 func TestPoints(t *testing.T) {
 	need.Whole(t)
-	times := 1
-	if need.LongRun() {
-		times = 4
+	type turns struct {
+		over  string
+		times int
 	}
-	const stages = 2 // at a time
-	for part := range stages {
-		t.Run(fmt.Sprint(part), func(t *testing.T) {
-			t.Parallel()
-			s := newStage(t)
-			died := 0
-			for n := range times {
-				for i, p := range names() {
-					if i%stages == part {
-						s.dieAt(p, 1+(n+i)%4)
-						died++
+	all := []turns{{overSQLite, 1}}
+	if need.LongRun() {
+		all = []turns{{overSQLite, 3}, {overGateway, 2}}
+	}
+	const stages = 2 // stages that run at the same time
+	for _, c := range all {
+		for part := range stages {
+			t.Run(fmt.Sprint(c.over, "-", part), func(t *testing.T) {
+				t.Parallel()
+				s := newStage(t, c.over)
+				died := 0
+				for n := range c.times {
+					for i, p := range names() {
+						if i%stages == part {
+							s.dieAt(p, 1+(n+i)%4)
+							died++
+						}
 					}
 				}
-			}
-			s.end(died)
-		})
+				s.end(died)
+			})
+		}
 	}
 }
 
-// stage is an environment in which units go through everything that can happen to them.
+// stage is an environment for the points. Its units can relate, change, fail, upgrade and leave.
 type stage struct {
 	*world
 	turn    int
 	failing bool
-	marked  map[string]bool // storage that keeps its own file
+	marked  map[string]bool // storages into which a file was written
 }
 
-func newStage(t *testing.T) *stage {
-	s := &stage{world: newWorld(t), marked: map[string]bool{}}
+func newStage(t *testing.T, over string) *stage {
+	s := &stage{world: newWorld(t, over), marked: map[string]bool{}}
 	s.Juju("set-environment", "automatically-retry-hooks=false")
 	s.Juju("deploy", s.charm, "hub", "-n", "2")
 	s.Juju("deploy", s.charm, "east", "-n", "2")
@@ -153,7 +159,7 @@ func (s *stage) subordinate() string {
 func (s *stage) dieAt(point string, n int) {
 	s.t.Helper()
 	if strings.HasSuffix(point, "-machine") || strings.HasSuffix(point, "-claim") {
-		n = 1 // it gets there only once
+		n = 1 // a process reaches this point only once
 	}
 	fault := fmt.Sprintf("%s:%d", point, n)
 	s.t.Log(fault)
@@ -183,8 +189,8 @@ func (s *stage) retry() {
 	}
 }
 
-// trouble is a unit with a failed hook. relations is set if the hook is of relations and not the unit's
-// own.
+// trouble is a unit with a failed hook. relations is empty if the hook is the unit's own and not a
+// relation's.
 type trouble struct {
 	unit      string
 	relations []string
@@ -213,8 +219,8 @@ func (s *stage) failed() (all []trouble) {
 	return all
 }
 
-// until waits until so returns true, and retries failed hooks during that. It has a limit, because the
-// agent may be dead.
+// until waits until the condition holds, and retries failed hooks while it waits. It stops after a limit, or
+// when the agent dies.
 func (s *stage) until(so func() bool) (came bool) {
 	pid := s.Agent()
 	s.retryUntil(2*time.Minute, func() bool {
@@ -224,7 +230,7 @@ func (s *stage) until(so func() bool) (came bool) {
 	return came
 }
 
-// retryUntil retries failed hooks until so returns true or the time is over.
+// retryUntil retries failed hooks until the condition holds or the limit is over.
 func (s *stage) retryUntil(limit time.Duration, so func() bool) {
 	_, _ = await.Try(await.Poll{Limit: limit, Pause: 20 * time.Millisecond}, func() bool {
 		if so() {
@@ -235,7 +241,8 @@ func (s *stage) retryUntil(limit time.Duration, so func() bool) {
 	})
 }
 
-// started returns a condition: all units of a service, and at least that many, have started.
+// started returns a condition: all units of a service have started, and there is at least the given number of
+// them.
 func (s *stage) started(service string, least int) func() bool {
 	return func() bool {
 		units := s.units(service)
@@ -258,7 +265,7 @@ func (s *stage) started(service string, least int) func() bool {
 
 func (s *stage) nothing() {}
 
-// change makes the hubs write settings, which the other units must learn of.
+// change makes the hubs write settings, so that the other units must run hooks.
 func (s *stage) change() {
 	s.turn++
 	s.Juju("set", "hub", fmt.Sprintf("set=turn=%d", s.turn))
@@ -337,7 +344,7 @@ func (s *stage) scale() {
 		return
 	}
 	for _, u := range s.units("north")[1:] {
-		if u.Life == state.Alive { // a unit of the previous round can leave at any moment
+		if u.Life == state.Alive { // a unit of the previous round may leave at any moment
 			s.Juju("remove-unit", u.Name)
 		}
 	}
@@ -359,7 +366,7 @@ func (s *stage) act() {
 	})
 }
 
-// debug leaves behind the record of a debug session that is over. The next hook finds it.
+// debug writes the record of a debug session that has ended. The next hook finds it.
 func (s *stage) debug() {
 	s.update(func(tx *state.Tx) error {
 		return actions.SetDebug(tx, "east/0", actions.Debug{Socket: filepath.Join(s.Home, "no-tmux")})

@@ -15,23 +15,59 @@ import (
 )
 
 // TestRandom kills the agents of twenty units at random moments while the units relate, change, upgrade
-// and leave.
+// and leave. A gateway is killed as often.
 func TestRandom(t *testing.T) {
 	need.Long(t)
-	const kills, units = 300, 4
-	const rounds = 5 // after each, everything settles
-	f := newFleet(t, units)
-	for range rounds {
-		halt := f.drive()
-		for range kills / rounds {
-			f.sleep(time.Second)
-			f.kill()
-		}
-		halt()
-		f.settle()
+	const units = 4
+	const rounds = 5 // all units settle after each round
+	for _, c := range []struct {
+		over  string
+		kills int
+	}{
+		{overSQLite, 200},
+		{overGateway, 150},
+	} {
+		t.Run(c.over, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t, c.over, units)
+			for range rounds {
+				halt := f.drive()
+				for range c.kills / rounds {
+					f.sleep(time.Second)
+					f.strike()
+				}
+				halt()
+				f.settle()
+			}
+			f.removeAll(f.services...)
+			f.judge("random", "")
+		})
 	}
-	f.removeAll(f.services...)
-	f.judge("random", "")
+}
+
+// strike kills the agents. If they have a gateway, it kills the agents, the gateway, or both. It starts again
+// what it has killed.
+func (f *fleet) strike() {
+	f.t.Helper()
+	if f.over != overGateway {
+		f.kill()
+		return
+	}
+
+	switch f.intn(3) {
+	case 0:
+		f.kill()
+	case 1:
+		f.killGateway(func() { f.sleep(time.Second) })
+	case 2:
+		pid := f.Agent()
+		f.killGateway(func() {
+			f.sleep(200 * time.Millisecond)
+			check(f.t, kill9(pid))
+		})
+		f.bury(pid)
+		f.start("")
+	}
 }
 
 // fleet is a number of services whose units are all related to the first service.
@@ -43,8 +79,8 @@ type fleet struct {
 	dice *rand.Rand
 }
 
-func newFleet(t *testing.T, units int) *fleet {
-	f := &fleet{world: newWorld(t), services: []string{"hub", "east", "west", "north", "south"}, dice: dice(t)}
+func newFleet(t *testing.T, over string, units int) *fleet {
+	f := &fleet{world: newWorld(t, over), services: []string{"hub", "east", "west", "north", "south"}, dice: dice(t)}
 	for _, s := range f.services {
 		f.Juju("deploy", f.charm, s, "-n", fmt.Sprint(units))
 	}
@@ -54,8 +90,8 @@ func newFleet(t *testing.T, units int) *fleet {
 	return f
 }
 
-// dice returns random numbers from a seed. BIJOU_TEST_SEED sets the seed, which repeats a run as far as
-// the timing is the same.
+// dice returns random numbers from a seed. BIJOU_TEST_SEED sets the seed. The same seed and the same timing
+// repeat a run.
 func dice(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed, err := strconv.ParseUint(os.Getenv("BIJOU_TEST_SEED"), 10, 64)
@@ -72,12 +108,12 @@ func (f *fleet) intn(n int) int {
 	return f.dice.IntN(n)
 }
 
-// sleep lets the units work for a random time, at most most.
+// sleep lets the units work for a random time, up to the given maximum.
 func (f *fleet) sleep(most time.Duration) {
 	<-time.After(time.Duration(f.intn(int(most))))
 }
 
-// drive makes an operator work until halt is called.
+// drive runs an operator's commands until halt is called.
 func (f *fleet) drive() (halt func()) {
 	stop := make(chan struct{})
 	var working sync.WaitGroup
@@ -92,11 +128,11 @@ func (f *fleet) drive() (halt func()) {
 		}
 	})
 	halt = sync.OnceFunc(func() { close(stop); working.Wait() })
-	f.t.Cleanup(halt) // before the environment is destroyed, however the test ends
+	f.t.Cleanup(halt) // runs before the environment is destroyed, even if the test fails
 	return halt
 }
 
-// operate runs one command. It can be refused for a good reason, for example because a relation is
+// operate runs one command. The command may be refused for a good reason, for example because a relation is
 // still being removed.
 func (f *fleet) operate(n int) {
 	service := f.services[f.intn(len(f.services))]
@@ -118,7 +154,7 @@ func (f *fleet) operate(n int) {
 
 // scale removes a unit of a service or adds one, so that their number stays about the same.
 func (f *fleet) scale(service string) {
-	s, err := state.Open(f.t.Context(), "sqlite:"+f.StateFile())
+	s, err := state.Open(f.t.Context(), f.url())
 	if err != nil {
 		return
 	}

@@ -29,8 +29,11 @@ func (s *stage) store() {
 	s.turn++
 	s.Try("add-storage", "keeper/0", "data")
 	for i, one := range s.storages() {
+		// This detaches a storage in every other turn. If the turn itself decided, some storages would never
+		// be removed.
+		isRemoved := (i+s.turn/2)%2 == 0
 		switch {
-		case one.Unit == "" && i%2 == s.turn%2:
+		case one.Unit == "" && isRemoved:
 			s.Try("remove-storage", one.ID)
 			delete(s.marked, one.ID)
 		case one.Unit == "":
@@ -54,7 +57,7 @@ func (s *stage) markStorage() {
 	for _, one := range s.storages() {
 		if one.State == state.StorageAttached && !s.marked[one.ID] {
 			err := os.WriteFile(filepath.Join(one.Location, "id"), []byte(one.ID), 0o644)
-			if errors.Is(err, fs.ErrNotExist) { // it has been removed in between
+			if errors.Is(err, fs.ErrNotExist) { // the storage has been removed since it was listed
 				continue
 			}
 			check(s.t, err)
@@ -63,8 +66,8 @@ func (s *stage) markStorage() {
 	}
 }
 
-// checkStorage checks that each storage contains what was written into it and nothing else, and that
-// nothing is left of removed ones.
+// checkStorage checks that each storage contains exactly the file that was written into it, and that the
+// directories of removed storages no longer exist.
 func (s *stage) checkStorage() {
 	var left []string
 	s.eventually("storage is at rest", func() string {

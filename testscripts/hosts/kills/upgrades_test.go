@@ -13,12 +13,29 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestUpgrades takes ten units through five upgrades while their agents are killed at random moments.
-// All units must end on the last revision, and each must have run every upgrade-charm.
+// TestUpgrades upgrades ten units several times while their agents, and their gateway, are killed at random
+// moments.
 func TestUpgrades(t *testing.T) {
 	need.Long(t)
-	const units, kills, upgrades = 10, 8, 5 // kills in each upgrade
-	f := &fleet{world: newWorld(t), dice: dice(t)}
+	for _, c := range []struct {
+		over     string
+		upgrades int
+	}{
+		{overSQLite, 5},
+		{overGateway, 3},
+	} {
+		t.Run(c.over, func(t *testing.T) {
+			t.Parallel()
+			upgradeKilled(t, c.over, c.upgrades)
+		})
+	}
+}
+
+// upgradeKilled upgrades the units the given number of times. All units must end on the last revision, and
+// each must have run every upgrade-charm.
+func upgradeKilled(t *testing.T, over string, upgrades int) {
+	const units, kills = 10, 8 // in each upgrade
+	f := &fleet{world: newWorld(t, over), dice: dice(t)}
 	f.alone()
 	f.Juju("deploy", f.charm, "app", "-n", fmt.Sprint(units))
 	f.eventually("all have started", func() string { return f.behind(0) })
@@ -27,10 +44,10 @@ func TestUpgrades(t *testing.T) {
 		f.Juju("upgrade-charm", "app")
 		for range kills {
 			f.sleep(700 * time.Millisecond)
-			f.kill()
+			f.strike()
 		}
 		f.eventually("all have upgraded", func() string {
-			f.Try("upgrade-charm", "app") // marks units again that were in error
+			f.Try("upgrade-charm", "app") // marks the units again that were in error during the first attempt
 			return f.behind(n)
 		})
 	}
@@ -47,7 +64,8 @@ func TestUpgrades(t *testing.T) {
 	f.judge("upgrades", fmt.Sprintf("%d upgrades, ", upgrades))
 }
 
-// alone removes the peer relation from the charm, because ten units would mostly talk to each other.
+// alone removes the peer relation from the charm, because ten units would spend most of their time on hooks
+// of that relation.
 func (f *fleet) alone() {
 	metadata := filepath.Join(f.charm, "metadata.yaml")
 	data, err := os.ReadFile(metadata)
@@ -56,7 +74,7 @@ func (f *fleet) alone() {
 	check(f.t, os.WriteFile(metadata, []byte(text), 0o644))
 }
 
-// behind returns the units that have not settled after that many upgrades.
+// behind returns the units that have not settled after the given number of upgrades.
 func (f *fleet) behind(upgrades int) string {
 	want := fmt.Sprint("-", 1+upgrades)
 	var late []string

@@ -6,33 +6,57 @@ import (
 	"time"
 
 	"bijou/state"
+	"bijou/state/keys"
 	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/confined"
 	"bijou/testscripts/kit/judge"
 	"bijou/testscripts/kit/localenv"
+)
+
+// These are the ways in which agents reach their state.
+const (
+	overSQLite  = "sqlite"  // they open its file themselves
+	overGateway = "gateway" // they reach it through a gateway in a different process, which opens its file
 )
 
 // world is one BIJOU_HOME with the applets of this test binary, and one environment in it, in a SQLite
 // file.
 type world struct {
 	*localenv.Env
-	t     *testing.T
-	gone  string // the records of units that were removed
-	charm string
+	t       *testing.T
+	over    string
+	gateway *confined.Gateway // only with overGateway
+	gone    string            // the records of units that were removed
+	charm   string
 
-	kills int
-	wrong []string // what was found so far apart from the records
+	kills        int
+	gatewayKills int
+	wrong        []string // the faults that were found so far outside the records
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T, over string) *world {
 	t.Helper()
-	w := &world{Env: localenv.New(t, t.TempDir(), "BIJOU_STATE="), t: t, gone: t.TempDir()}
+	w := &world{Env: localenv.New(t, t.TempDir(), "BIJOU_STATE="), t: t, over: over, gone: t.TempDir()}
 	w.charm = w.newCharm("recorder")
+	if over == overGateway {
+		w.gateway = confined.NewGateway(t, w.url(), w.Dir())
+		w.Vars = append(w.Vars, w.gateway.Vars()...)
+	}
 	t.Cleanup(func() { w.Destroy(w.Log) })
 	w.Juju("bootstrap", "--config", "update-status-interval=0")
+	if over == overGateway {
+		w.gateway.AwaitReady()
+		w.eventually("the agents have leases of the gateway", func() string {
+			return await.Unless(len(w.keys([]string{keys.GatewayLeases})) > 0, "none")
+		})
+	}
 	return w
 }
 
-// newCharm makes a charm whose records can be judged.
+// url returns the URL of the state.
+func (w *world) url() string { return "sqlite:" + w.StateFile() }
+
+// newCharm creates a charm whose records package judge can check.
 func (w *world) newCharm(name string) string {
 	w.t.Helper()
 	folder := filepath.Join(w.t.TempDir(), name)
@@ -42,7 +66,7 @@ func (w *world) newCharm(name string) string {
 
 func (w *world) open() *state.State {
 	w.t.Helper()
-	s, err := state.Open(w.t.Context(), "sqlite:"+w.StateFile())
+	s, err := state.Open(w.t.Context(), w.url())
 	check(w.t, err)
 	return s
 }
@@ -73,7 +97,8 @@ func (w *world) records() map[string][]judge.Event {
 	return all
 }
 
-// eventually waits until not returns no reason to wait any longer. Its limit is far longer than needed.
+// eventually waits until the function not returns "". Until then, the function returns the reason to wait longer. The
+// limit is far longer than the wait needs.
 func (w *world) eventually(what string, not func() string) {
 	w.t.Helper()
 	await.Until(w.t, await.Poll{Limit: 4 * time.Minute, Pause: 50 * time.Millisecond, Report: w.Status}, what, not)

@@ -14,8 +14,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestBeforeItsStore ends an agent while its store is away, and starts it before the store is back, as
-// when a host comes up first.
+// TestBeforeItsStore ends an agent while its store is away, and starts it before the store is back, as if its
+// host booted before the store's host.
 func TestBeforeItsStore(t *testing.T) {
 	need.Long(t)
 	c := etcdtest.For(t, etcdtest.Options{})
@@ -28,9 +28,9 @@ func TestBeforeItsStore(t *testing.T) {
 	w.checkRefusal(w.ask("start"), soon)
 	mark := w.mark()
 	w.startAgent()
-	w.eventually("the agent says that it waits", time.Minute, func() string { return lacks(w.log(mark), "cannot begin; trying again") })
+	w.eventually("the agent says that it waits", time.Minute, func() string { return lacks(w.log(mark), "cannot start; trying again") })
 	rest(15 * time.Second)
-	if n := strings.Count(w.log(mark), "cannot begin; trying again"); n != 1 {
+	if n := strings.Count(w.log(mark), "cannot start; trying again"); n != 1 {
 		t.Errorf("the agent said %d times that it cannot begin, want once:\n%s", n, w.log(mark))
 	}
 	check(t, c.Members[0].Start())
@@ -45,7 +45,7 @@ func lacks(text, words string) string {
 	return await.Unless(strings.Contains(text, words), "no %q in:\n%s", words, text)
 }
 
-// endAgent stops the background process, which must also end without its store.
+// endAgent stops the background process. The process must end even while its store is away.
 func (w *world) endAgent() {
 	w.t.Helper()
 	pid := w.Agent()
@@ -65,7 +65,7 @@ func (w *world) startAgent() {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // the environment's destruction ends it
+		_ = cmd.Wait() // the destruction of the environment ends the process
 	}()
 	w.t.Cleanup(func() {
 		_ = cmd.Process.Kill()

@@ -13,8 +13,9 @@ const (
 	// soon is the longest time in which a command must report that the store is away: a few seconds,
 	// with slack for a busy machine.
 	soon = 15 * time.Second
-	// patient is the same limit for a command that reached the store before it went away. The command
-	// waits half a minute for the store's return (state/store/etcd), mostly with success.
+	// patient is the same limit for a command that reached the store before the store went away. Such a
+	// command waits up to half a minute for the store (callTimeout in state/store/etcd). It usually succeeds,
+	// since the store is back by then.
 	patient = 90 * time.Second
 )
 
@@ -44,7 +45,7 @@ func (w *world) checkRefusal(a answer, within time.Duration) {
 	}
 }
 
-// trouble returns the agents' warnings since the mark, and how often each came.
+// trouble returns the agents' warnings since the mark, with the number of times that each was logged.
 func (w *world) trouble(mark int) map[string]int {
 	seen := map[string]int{}
 	for line := range strings.Lines(w.log(mark)) {

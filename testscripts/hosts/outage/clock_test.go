@@ -15,8 +15,8 @@ import (
 	"bijou/testscripts/kit/offclock"
 )
 
-// TestClock sets the clock of a working fleet an hour forward and back, over both stores. No session
-// can be lost. Each change must reach its hooks once.
+// TestClock sets the clock of a working fleet an hour forward and back, over both stores. No session may be
+// lost. Each change must reach its hooks once.
 func TestClock(t *testing.T) {
 	need.Long(t)
 	dir := t.TempDir()
@@ -66,14 +66,14 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// isClosedConnection reports whether a line is the agent's message that gRPC has closed its connection.
-// A commit that was running is then made again, and nothing else happens. gRPC measures silence with
-// the machine's clock, so a jump of the clock looks like silence.
+// isClosedConnection reports whether a line is the agent's message that gRPC has closed its connection. Only
+// a commit that was running is then repeated. gRPC measures silence with the machine's clock, so a jump of
+// the clock looks like silence.
 func isClosedConnection(line string) bool {
 	return strings.Contains(line, "cannot continue; retrying until it succeeds") && strings.Contains(line, "keepalive ping failed to receive ACK")
 }
 
-// setOff sets the clock off by that many seconds in one write.
+// setOff sets the clock off by the given number of seconds in one write.
 func setOff(t *testing.T, file string, seconds int) {
 	t.Helper()
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
@@ -82,8 +82,8 @@ func setOff(t *testing.T, file string, seconds int) {
 	check(t, errors.Join(err, f.Close()))
 }
 
-// checkFarApart checks that the log was written by clocks two hours apart, because otherwise the clock
-// has not jumped.
+// checkFarApart checks that the log has times that are two hours apart. Without them, the clock has not
+// jumped.
 func (w *world) checkFarApart(mark int) {
 	w.t.Helper()
 	var first, last time.Time

@@ -16,8 +16,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestDeleted deletes the file under a working fleet. The agents must report it and end with their
-// hooks. Nothing can be written any more, and commands must say what to do.
+// TestDeleted deletes the file under a working fleet. The agents must report it and end with their hooks. No
+// write may succeed after that, and commands must say what to do.
 func TestDeleted(t *testing.T) {
 	need.Long(t)
 	w := newWorld(t, "")
@@ -52,8 +52,8 @@ func (w *world) deleteState() {
 	}
 }
 
-// checkSilence checks that the agent has reported that the store is gone, that no hook has been done
-// since, and that no new file is in its place.
+// checkSilence checks that the agent has reported that the store is gone, that no hook has completed since,
+// and that nobody has created a new file in its place.
 func (w *world) checkSilence(deleted time.Time, mark int) {
 	w.t.Helper()
 	said := w.log(mark)

@@ -46,7 +46,7 @@ func TestDiskFull(t *testing.T) {
 	sound(t, w.StateFile())
 }
 
-// checkFull checks that commands that write are refused and commands that read work.
+// checkFull checks that commands that write are refused, and that commands that read work.
 func (w *world) checkFull() {
 	w.t.Helper()
 	for _, args := range [][]string{{"deploy", w.charm, "late"}, {"add-unit", "east", "-n", "20"}} {
@@ -75,7 +75,7 @@ func tmpfs(t *testing.T, size string) string {
 	return dir
 }
 
-// fill makes a file that takes all free space.
+// fill creates a file that uses all free space.
 func fill(t *testing.T, disk string) string {
 	t.Helper()
 	path := filepath.Join(disk, "filler")

@@ -33,7 +33,7 @@ import (
 // killed in the middle.
 const operationProgram = "lying-operation"
 
-// operation is an action on a disk that leads from version 0 to version 1, and is repeated if it was
+// operation is an action on a disk that leads from version 0 to version 1. A caller repeats it if it was
 // interrupted.
 type operation struct {
 	name  string
@@ -169,7 +169,7 @@ func putCharm(ctx context.Context, j job) error {
 	return unitdir.PutCharm(ctx, st, j.Charms[j.Version], f, nil, func(string) {})
 }
 
-// inspectRelease inspects the release as an updater does, and repeats that until it has a result.
+// inspectRelease inspects the release as an updater does, and repeats the inspection until it has a result.
 func inspectRelease(ctx context.Context, j job) error {
 	s, err := release.NewSource(record.Config{Env: "production", GitHubURL: j.Releases, GitHubRepository: github.Repository})
 	if err != nil {
@@ -206,7 +206,7 @@ func checkInspection(t *testing.T, j job) {
 	}
 }
 
-// madeByHook returns the files that hooks have made in the charm's directory.
+// madeByHook returns the files that hooks have created in the charm's directory.
 func madeByHook() []string { return []string{"data", "lib/database", "made/deep/file"} }
 
 func checkCharm(t *testing.T, j job) {
@@ -251,9 +251,9 @@ func (j job) do(t *testing.T) (said string, err error) {
 type interruption struct {
 	name  string
 	what  string // "read", "write" or "sync"
-	stays bool   // all later ones fail too
+	stays bool   // whether all later calls of that kind fail too
 	kills bool
-	power int // how many power cuts are tried; 0 for none
+	power int // the number of power cuts to try; 0 for none
 }
 
 func interruptions() []interruption {
@@ -267,8 +267,9 @@ func interruptions() []interruption {
 	}
 }
 
-// TestEachSync interrupts operations at each of their reads, writes and syncs. Each is then repeated,
-// as its caller would do. Once it has been acknowledged, it must survive a power cut.
+// TestEachSync interrupts operations at each of their reads, writes and syncs. It then repeats the
+// interrupted operation, as the caller would. Once the operation has reported success, its result must
+// survive a power cut.
 func TestEachSync(t *testing.T) {
 	need.Long(t)
 	d := lyingdisk.New(t)
@@ -364,7 +365,7 @@ func cutShort(t *testing.T, d *lyingdisk.Disk, o operation, j job, how interrupt
 	return reached
 }
 
-// prepareOperation makes the initial files: version 0, and what hooks have made beside it.
+// prepareOperation creates the initial files: version 0, and the files that hooks have created beside it.
 func prepareOperation(t *testing.T, j job) {
 	t.Helper()
 	check(t, os.RemoveAll(j.Folder))

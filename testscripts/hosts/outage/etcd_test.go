@@ -11,15 +11,15 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// away is how long the whole store is away.
+// away is the time for which the whole store is away.
 const away = 2 * time.Minute
 
-// mostAttempts limits how often a unit's agent can retry during that: soon at first, then every half
-// minute.
+// mostAttempts limits the number of retries of a unit's agent during that time. The first retries follow
+// soon, and later ones every half minute.
 const mostAttempts = 15
 
-// TestEtcd runs a fleet of twenty units over three members. The members are killed one after the other,
-// compacted and defragmented, and all away for two minutes.
+// TestEtcd runs a fleet of twenty units over three members. The members are killed one after the other, then
+// compacted and defragmented, and then all away for two minutes.
 func TestEtcd(t *testing.T) {
 	need.Long(t)
 	c := etcdtest.For(t, etcdtest.Options{Members: 3})
@@ -63,7 +63,7 @@ func (w *world) maintain(c *etcdtest.Cluster) string {
 	compactions, defragmentations := 0, 0
 	for range 3 {
 		for _, m := range c.Members {
-			for range 8 { // often, because it is random whether it comes between two reads
+			for range 8 { // often, because it is random whether a compaction comes between two reads
 				rest(120 * time.Millisecond)
 				_, err := m.Compact()
 				check(w.t, err)
@@ -84,13 +84,13 @@ func (w *world) loseAll(c *etcdtest.Cluster) string {
 		check(w.t, m.Kill())
 	}
 	began, spent := time.Now(), cpuTime(w.t, w.Agent())
-	rest(10 * time.Second) // until everyone has noticed
+	rest(10 * time.Second) // until all agents have noticed
 	refused := w.askAround()
 	rest(time.Until(began.Add(away)))
 	spent = cpuTime(w.t, w.Agent()) - spent
 	said, attempts := w.log(mark), strings.Count(w.fullLog(mark), `msg="a step did not succeed"`)
 	w.startAll(c)
-	for _, line := range []string{`msg="going on again"`, `msg="provisioner leads"`} {
+	for _, line := range []string{`msg="continuing"`, `msg="provisioner leads"`} {
 		w.eventually("all go on", 2*time.Minute, func() string { return lacks(w.log(mark), line) })
 	}
 	w.checkSaid(said, w.log(mark))
@@ -117,7 +117,7 @@ func (w *world) startAll(c *etcdtest.Cluster) {
 	starting.Wait()
 }
 
-// askAround runs commands of several kinds, all of which must be refused.
+// askAround runs commands of several kinds. All of them must fail.
 func (w *world) askAround() int {
 	w.t.Helper()
 	commands := [][]string{
@@ -135,11 +135,11 @@ func (w *world) askAround() int {
 	return len(commands)
 }
 
-// checkSaid checks that the log has one line when the store went away and one when it came back.
+// checkSaid checks that the log has one line about the beginning of the outage and one about its end.
 func (w *world) checkSaid(meanwhile, all string) {
 	w.t.Helper()
 	for line, want := range map[string][2]int{
-		`msg="cannot go on;`: {1, 1}, `msg="going on again"`: {0, 1}, `msg="the session was lost;`: {0, 1},
+		`msg="cannot continue;`: {1, 1}, `msg="continuing"`: {0, 1}, `msg="the session was lost;`: {0, 1},
 		`msg="provisioner leads"`: {0, 1},
 	} {
 		got := [2]int{strings.Count(meanwhile, line), strings.Count(all, line)}
@@ -147,7 +147,7 @@ func (w *world) checkSaid(meanwhile, all string) {
 			w.t.Errorf("%s was said %d times while the store was away and %d times in all, want %v", line, got[0], got[1], want)
 		}
 	}
-	if n := strings.Count(all, `msg="provisioner starts again"`); n > 2 { // the reason why it ended, and the reason why it waits
+	if n := strings.Count(all, `msg="provisioner starts again"`); n > 2 { // once with the reason why it ended, and once with the reason why it waits
 		w.t.Errorf("the provisioner said %d times that it begins anew, want at most 2", n)
 	}
 }

@@ -33,7 +33,7 @@ func (w *world) records() map[string][]judge.Event {
 	return all
 }
 
-// settle waits until every unit has been told everything.
+// settle waits until every unit has run all hooks that are due.
 func (w *world) settle(what string) {
 	w.t.Helper()
 	w.eventually("everything is told after "+what, 4*time.Minute, func() string {

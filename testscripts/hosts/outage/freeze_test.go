@@ -16,7 +16,7 @@ import (
 	"bijou/testscripts/kit/await"
 )
 
-// commands are the operator's running commands. None starts while everything is frozen, because it
+// commands are the operator's running commands. No command starts while everything is frozen, because it
 // could write to a file that is being copied.
 type commands struct {
 	beginning sync.Mutex // held while everything is frozen
@@ -48,8 +48,8 @@ func (c *commands) begin(cmd *exec.Cmd) error {
 	return nil
 }
 
-// freeze stops every process that has the state open or opens it. It returns a function that lets them
-// go on, which the test's end also does.
+// freeze stops every process that has the state open or opens it. It returns a function that continues them.
+// The end of the test also continues them.
 func (w *world) freeze() (cont func()) {
 	w.t.Helper()
 	w.commands.beginning.Lock()
@@ -62,7 +62,7 @@ func (w *world) freeze() (cont func()) {
 	})
 	w.t.Cleanup(cont)
 	await.Until(w.t, await.Poll{Limit: 2 * time.Minute, Pause: time.Millisecond}, "the processes stop", func() string {
-		// Stopped processes start no others, so this search finds all that exist.
+		// Stopped processes start no others, so this search finds all processes.
 		moving := moving(stopped)
 		fresh := w.stop(stopped)
 		return await.Unless(len(moving) == 0 && fresh == 0, "%d were found, and these move:\n%s", fresh, strings.Join(moving, "\n"))

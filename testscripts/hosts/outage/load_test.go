@@ -13,7 +13,7 @@ type load struct {
 	services []string
 
 	stop    chan struct{}
-	end     func() // stops it and waits; again does nothing
+	end     func() // stops the load and waits for its end; later calls do nothing
 	running sync.WaitGroup
 
 	mu      sync.Mutex
@@ -31,7 +31,7 @@ func (w *world) deployFleet(services []string, units int) {
 	}
 }
 
-// newLoad returns an idle load. It ends before the test does, however the test ends.
+// newLoad returns an idle load. It ends before the test does, even if the test fails.
 func newLoad(w *world, services []string) *load {
 	l := &load{w: w, services: services, stop: make(chan struct{})}
 	l.end = sync.OnceFunc(func() {
@@ -82,7 +82,7 @@ func (l *load) change(n int) {
 	l.ask("set", l.services[n%len(l.services)], fmt.Sprintf("set=turn=%d", n))
 }
 
-// relate adds the relation of the last two services or removes it.
+// relate adds the relation between the last two services, or removes it.
 func (l *load) relate(n int) {
 	command := []string{"add-relation", "destroy-relation"}[n%2]
 	last := len(l.services) - 1

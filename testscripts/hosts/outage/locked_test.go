@@ -11,11 +11,11 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// locked is how long a separate program locks the file.
+// locked is the time for which a separate program locks the file.
 const locked = 30 * time.Second
 
-// TestLocked makes a separate program lock the file under a working fleet. Agents and commands must
-// wait or report the lock, and then go on.
+// TestLocked makes a separate program lock the file under a working fleet. Agents and commands must wait or
+// report the lock, and continue after it.
 func TestLocked(t *testing.T) {
 	need.Long(t)
 	w := newWorld(t, "")
@@ -44,16 +44,16 @@ func TestLocked(t *testing.T) {
 	w.tellTrouble(mark)
 }
 
-// refusedByRule reports whether a command came too early or too late, since the load adds and removes
-// without a check.
+// refusedByRule reports whether a command was refused for a good reason. This happens because the load adds
+// and removes without a check.
 func refusedByRule(a answer) bool {
-	return strings.Contains(a.err, "related already") || strings.Contains(a.err, "not found")
+	return strings.Contains(a.err, "already related") || strings.Contains(a.err, "not found")
 }
 
 // checkSaidAtMostOnce checks that the log reports the beginning and the end of an outage once at most.
 func (w *world) checkSaidAtMostOnce(mark int) {
 	w.t.Helper()
-	for _, line := range []string{`msg="cannot go on;`, `msg="going on again"`, `msg="the session was lost;`} {
+	for _, line := range []string{`msg="cannot continue;`, `msg="continuing"`, `msg="the session was lost;`} {
 		if n := strings.Count(w.log(mark), line); n > 1 {
 			w.t.Errorf("%s was said %d times in one outage", line, n)
 		}

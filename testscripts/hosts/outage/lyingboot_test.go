@@ -26,18 +26,18 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// bootFleet is two boot servers on a disk that loses and fails. On the disk are their programs, their
+// bootFleet is two boot servers on a disk that loses data and fails. The disk contains their programs, their
 // workers' directories, and the files of the components. Neco's keys, the releases and the services are
 // elsewhere.
 //
-// A server's archives go below its worker's working directory, so that one plan fits both.
+// A server's archives go below its worker's working directory, so that the same plan works for both.
 type bootFleet struct {
 	t         *testing.T
 	disk      *lyingdisk.Disk
 	elsewhere string
 	releases  *github.Server
 	state     string
-	versions  []bootVersion // the oldest first
+	versions  []bootVersion // the oldest version first
 
 	mu      sync.Mutex
 	halted  bool
@@ -115,7 +115,7 @@ func newBootFleet(t *testing.T, versions int) *bootFleet {
 	for _, lrn := range bootServers() {
 		f.installByHand(lrn)
 	}
-	f.cut(1) // what was there before the test was synced long ago
+	f.cut(1) // all files from before the test count as synced
 	for _, words := range []string{
 		"init", "config set github-url " + f.releases.URL(), "config set github-repository " + github.Repository,
 		"config set env production", "config set check-update-interval 1s", "bootserver add 1 2",
@@ -188,7 +188,8 @@ func packFiles(t *testing.T, files map[string][]byte) []byte {
 	return packed
 }
 
-// packSorted packs files without compression, which would take longer than everything else.
+// packSorted packs files without compression, because compression would take longer than the rest of the
+// test.
 func packSorted(files map[string][]byte) ([]byte, error) {
 	var packed bytes.Buffer
 	z, err := gzip.NewWriterLevel(&packed, gzip.NoCompression)
@@ -221,7 +222,7 @@ func (f *bootFleet) installByHand(lrn string) {
 	check(f.t, os.WriteFile(f.server(lrn, "manifest.yaml"), []byte(f.versions[0].manifest), 0o644))
 }
 
-// neco runs a command and returns its output, whatever its result.
+// neco runs a command and returns its output, even if the command fails.
 func (f *bootFleet) neco(words ...string) string {
 	cmd := exec.Command("neco", words...)
 	cmd.Env = append(os.Environ(), "NECO_STATE="+f.state, "NO_COLOR=1")
@@ -229,7 +230,7 @@ func (f *bootFleet) neco(words ...string) string {
 	return string(out)
 }
 
-// start starts all daemons. Each is restarted when it ends, as systemd does.
+// start starts all daemons. It restarts each when it ends, as systemd does.
 func (f *bootFleet) start() {
 	f.mu.Lock()
 	f.halted = false
@@ -266,7 +267,7 @@ func (f *bootFleet) keepRunning(lrn string, words ...string) {
 	}
 }
 
-// halt kills everything that runs on the servers.
+// halt kills all processes that run on the servers.
 func (f *bootFleet) halt() {
 	f.t.Helper()
 	f.mu.Lock()
@@ -274,11 +275,11 @@ func (f *bootFleet) halt() {
 	f.mu.Unlock()
 	f.disk.KillUsers()
 	f.running.Wait()
-	f.disk.KillUsers() // which have started while the others were waited for
+	f.disk.KillUsers() // kills processes that have started while halt waited for the others
 }
 
-// cut cuts the power of both servers. Their files must then be complete and contain everything that
-// their records claim.
+// cut cuts the power of both servers. Afterwards their files must be complete, and the files must match the
+// servers' records.
 func (f *bootFleet) cut(survive float64) {
 	f.t.Helper()
 	f.halt()
@@ -336,7 +337,7 @@ func (f *bootFleet) isSetUp() bool {
 	return err == nil
 }
 
-// checkServer compares a server's disk after a cut with what was recorded before it.
+// checkServer compares a server's disk after a cut with the records from before the cut.
 func (f *bootFleet) checkServer(lrn string, status bootStatus) {
 	f.t.Helper()
 	program := f.installedProgram(lrn)
@@ -347,7 +348,7 @@ func (f *bootFleet) checkServer(lrn string, status bootStatus) {
 		f.t.Errorf("server %s has program %d and manifest %d", lrn, program, planned)
 	}
 
-	at := map[string]string{} // which archive each component has
+	at := map[string]string{} // the archive of each component
 	for _, name := range []string{"tool", "data"} {
 		at[name] = f.checkComponent(lrn, name)
 	}
@@ -433,7 +434,8 @@ func (f *bootFleet) publish(n int) {
 	}})
 }
 
-// reached returns "" if both servers have finished all steps of that version, or else what is missing.
+// reached returns "" if both servers have finished all steps of that version. Otherwise it returns the
+// missing part.
 func (f *bootFleet) reached(n int) string {
 	s := f.status()
 	want := f.versions[n].name
@@ -448,7 +450,7 @@ func (f *bootFleet) reached(n int) string {
 // diskTrouble matches the file and the cause in a refusal.
 var diskTrouble = regexp.MustCompile(`(` + regexp.QuoteMeta(os.TempDir()) + `|/proc/self/cwd)/[^ ]+.*: (input/output error|Input/output error)`)
 
-// retryStopped follows the hint of neco status about an update that the disk has stopped.
+// retryStopped runs the command that neco status suggests for an update that the disk's failure has stopped.
 func (f *bootFleet) retryStopped() (retried bool) {
 	f.t.Helper()
 	if f.status().State != "stopped" {
@@ -465,8 +467,8 @@ func (f *bootFleet) retryStopped() (retried bool) {
 	return true
 }
 
-// TestWorkersUnsyncedIsLost cuts the power while workers install releases, on a disk that keeps only
-// what was synced, or that and some of the rest.
+// TestWorkersUnsyncedIsLost cuts the power while workers install releases. The disk keeps all synced data,
+// and none or some of the other data.
 func TestWorkersUnsyncedIsLost(t *testing.T) {
 	f := newBootFleet(t, 4)
 	f.start()
@@ -500,7 +502,7 @@ func (f *bootFleet) awaitVersion(n int) (retries int) {
 }
 
 // TestWorkersFailingDisk makes syncs, writes and reads of the disk fail briefly while workers install
-// releases. Refusals must say why and what to do. Once the disk works again, everything must go on.
+// releases. Refusals must say why and what to do. Once the disk works again, the updates must continue.
 func TestWorkersFailingDisk(t *testing.T) {
 	kinds := []string{"sync", "write", "read"}
 	f := newBootFleet(t, 1+len(kinds))
@@ -539,7 +541,7 @@ func (f *bootFleet) failUnder(n int, what string) {
 	fmt.Printf("outage: workers' failing disk: %d failures to %s, %d retries of an operator\n", failed, what, retries)
 }
 
-// awaitWorkers waits until both servers' workers run that version.
+// awaitWorkers waits until the workers of both servers run that version.
 func (f *bootFleet) awaitWorkers(n int) {
 	f.t.Helper()
 	await.Until(f.t, await.Poll{Limit: 90 * time.Second, Pause: 300 * time.Millisecond}, "the workers are at work", func() string {

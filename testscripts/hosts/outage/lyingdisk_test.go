@@ -14,7 +14,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// lyingWorld is a fleet whose state is on a disk that loses and fails.
+// lyingWorld is a fleet whose state is on a disk that loses data and fails.
 type lyingWorld struct {
 	*world
 	disk     *lyingdisk.Disk
@@ -40,15 +40,15 @@ func (w *lyingWorld) write() *load {
 	return l
 }
 
-// loseUnsynced cuts the power. Every process ends at once, and each page and each name that was not
-// synced survives with that probability. Acknowledged writes must be there afterwards.
+// loseUnsynced cuts the power. Every process ends immediately, and each page and each name that was not
+// synced survives with that probability. Afterwards all acknowledged writes must exist.
 func (w *lyingWorld) loseUnsynced(l *load, survive float64) {
 	w.t.Helper()
 	cont := w.freeze()
 	for _, pid := range w.users() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	cont() // dead processes stay dead
+	cont() // this continues no process, since all of them are dead
 	l.halt()
 	w.killAll()
 	w.noteKill()
@@ -60,7 +60,7 @@ func (w *lyingWorld) loseUnsynced(l *load, survive float64) {
 	w.Juju("start")
 }
 
-// checkPromises checks that the state has the last acknowledged turn, or one that had begun by then.
+// checkPromises checks that the state has the last acknowledged turn, or a later turn that had begun by then.
 func (w *lyingWorld) checkPromises() {
 	w.t.Helper()
 	kept, begun := w.promises.kept.Load(), w.promises.begun.Load()
@@ -79,8 +79,8 @@ func (w *lyingWorld) checkPromises() {
 	}
 }
 
-// TestUnsyncedIsLost cuts the power under a working fleet whose disk keeps only what was synced, or
-// that and some of the rest.
+// TestUnsyncedIsLost cuts the power under a working fleet. The disk keeps all synced data, and none or some
+// of the other data.
 func TestUnsyncedIsLost(t *testing.T) {
 	w := newLyingWorld(t)
 	chances := []float64{0, 0.5, 0, 0.9, 0.1, 0}
@@ -95,8 +95,8 @@ func TestUnsyncedIsLost(t *testing.T) {
 	w.judge("unsynced is lost", fmt.Sprintf("%d cuts, %d turns", len(chances), w.promises.kept.Load()))
 }
 
-// TestFailingDisk makes syncs, writes and reads of the state fail under a working fleet for a while.
-// Refusals must say why. Acknowledged writes must survive a power cut. Then everything must go on.
+// TestFailingDisk makes syncs, writes and reads of the state fail under a working fleet for a while. Refusals
+// must contain the reason. Acknowledged writes must survive a power cut. Afterwards all units must continue.
 func TestFailingDisk(t *testing.T) {
 	w := newLyingWorld(t)
 	for _, what := range []string{"sync", "write", "read"} {
@@ -112,7 +112,7 @@ func TestFailingDisk(t *testing.T) {
 			rest(3 * time.Second)
 
 			a := w.ask("deploy", w.charm, "refused-"+what)
-			if a.code != 1 || strings.Count(a.err, "error: ") != 1 || !strings.Contains(a.err, "the disk answers with errors") ||
+			if a.code != 1 || strings.Count(a.err, "error: ") != 1 || !strings.Contains(a.err, "the disk reports errors") ||
 				!strings.Contains(a.err, "hint: look for the disk's errors in dmesg") {
 				t.Errorf("want one error that names the disk, and what to do: %s", a)
 			}

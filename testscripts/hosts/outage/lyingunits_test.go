@@ -17,9 +17,9 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// lyingUnits is a fleet whose BIJOU_HOME is on a disk that loses and fails. On the disk are the
-// environment's record, the tools, the machine's directory, and the units' directories with their
-// charms. The state and the hooks' records are elsewhere, where nothing is lost.
+// lyingUnits is a fleet whose BIJOU_HOME is on a disk that loses data and fails. The disk contains the
+// environment's record, the tools, the machine's directory, and the units' directories with their charms. The
+// state and the hooks' records are elsewhere, where nothing is lost.
 type lyingUnits struct {
 	*world
 	disk      *lyingdisk.Disk
@@ -30,9 +30,9 @@ type lyingUnits struct {
 	revision int // of the charm in its folder
 }
 
-// wholeCharm runs at the start of each hook. All files of the charm must be there, from one revision,
-// and so must the files that its install hook made beside them. A hook that cannot read its charm fails
-// before it records its beginning.
+// wholeCharm runs at the start of each hook. All files of the charm must exist and come from one revision.
+// The files that its install hook has created beside them must exist too. A hook that cannot read its charm
+// fails before it records its beginning.
 const wholeCharm = `
 revision=$(cat revision) || exit 1
 whole=$(sha256sum --quiet -c sums 2>&1 && cat made 2>&1) || {
@@ -41,7 +41,7 @@ whole=$(sha256sum --quiet -c sums 2>&1 && cat made 2>&1) || {
 }
 `
 
-// madeByInstall makes a file in the charm that must survive a power cut.
+// madeByInstall creates a file in the charm that must survive a power cut.
 const madeByInstall = "\necho made >made; sync made .\n"
 
 func newLyingUnits(t *testing.T) *lyingUnits {
@@ -86,7 +86,7 @@ func (u *lyingUnits) writeElsewhere() {
 	}
 }
 
-// revise makes a new revision of the charm, in which all its own files differ.
+// revise creates a new revision of the charm, in which all its own files differ.
 func (u *lyingUnits) revise() {
 	u.t.Helper()
 	u.mu.Lock()
@@ -105,7 +105,7 @@ func (u *lyingUnits) revise() {
 	check(u.t, os.WriteFile(filepath.Join(u.charm, "sums"), []byte(sums.String()), 0o644))
 }
 
-// work starts a load: configurations change, relations come and go, and charms are upgraded.
+// work starts a load: it changes configurations, adds and removes relations, and upgrades charms.
 func (u *lyingUnits) work() *load {
 	l := newLoad(u.world, u.services)
 	l.running.Go(func() { l.repeat(400*time.Millisecond, l.change) })
@@ -129,7 +129,7 @@ func (u *lyingUnits) showLogs() {
 	}
 }
 
-// cut cuts the power. Processes that use the disk end at once, and what was not synced is lost.
+// cut cuts the power. Processes that use the disk end immediately, and data that was not synced is lost.
 func (u *lyingUnits) cut(l *load, survive float64) {
 	u.t.Helper()
 	u.disk.KillUsers()
@@ -148,7 +148,7 @@ func (u *lyingUnits) checkTorn() {
 	}
 }
 
-// settleUnits waits until every unit has been told everything, and checks every record against the
+// settleUnits waits until every unit has run all hooks that are due, and checks every record against the
 // rules.
 func (u *lyingUnits) settleUnits(what, counted string) {
 	u.t.Helper()
@@ -158,8 +158,8 @@ func (u *lyingUnits) settleUnits(what, counted string) {
 	u.checkTorn()
 }
 
-// TestUnitsUnsyncedIsLost cuts the power under working units. Their directories, charms and tools are
-// on a disk that keeps only what was synced, or that and some of the rest.
+// TestUnitsUnsyncedIsLost cuts the power under working units. Their directories, charms and tools are on a
+// disk that keeps all synced data, and none or some of the other data.
 func TestUnitsUnsyncedIsLost(t *testing.T) {
 	u := newLyingUnits(t)
 	chances := []float64{0, 0.5, 0, 0.9}
@@ -172,8 +172,8 @@ func TestUnitsUnsyncedIsLost(t *testing.T) {
 	u.settleUnits("units' unsynced is lost", fmt.Sprintf("%d cuts, %d revisions of the charm", len(chances), u.revision))
 }
 
-// TestUnitsFailingDisk makes syncs, writes and reads of the units' directories fail briefly. Afterwards
-// everything must go on by itself.
+// TestUnitsFailingDisk makes syncs, writes and reads of the units' directories fail briefly. Afterwards the
+// units must continue by themselves.
 func TestUnitsFailingDisk(t *testing.T) {
 	u := newLyingUnits(t)
 	for _, what := range []string{"sync", "write", "read"} {

@@ -23,9 +23,9 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestOldEtcd checks that bootstrap, migrate-state and a starting agent warn of an etcd whose roles do
-// not separate users. No other command asks for etcd's version, and an etcd that does not tell its
-// version stops nothing.
+// TestOldEtcd checks that bootstrap, migrate-state and a starting agent warn of an etcd whose roles do not
+// separate users. No other command requests etcd's version. An etcd that does not report its version must not
+// prevent any of this.
 func TestOldEtcd(t *testing.T) {
 	need.Whole(t)
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
@@ -67,8 +67,8 @@ func TestOldEtcd(t *testing.T) {
 	}
 }
 
-// TestOldEtcdOfBootServers checks that each of neco's daemons warns of such an etcd once when it
-// starts. An etcd that does not tell its version stops neither.
+// TestOldEtcdOfBootServers checks that each of neco's daemons warns of such an etcd once when it starts. An
+// etcd that does not report its version must stop neither of them.
 func TestOldEtcdOfBootServers(t *testing.T) {
 	need.Whole(t)
 	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
@@ -138,7 +138,7 @@ func TestOldEtcdOfBootServers(t *testing.T) {
 type oldEtcd struct {
 	socket  string
 	version string
-	asked   atomic.Int64 // how often the version was asked for
+	asked   atomic.Int64 // the number of requests for the version
 	refuses atomic.Bool  // the version that it reports
 	server  *grpc.ClientConn
 }
@@ -147,7 +147,7 @@ func (o *oldEtcd) url(prefix string) string { return "etcd+unix://" + o.socket +
 
 func serveOldEtcd(t *testing.T, c *etcdtest.Cluster, version string) *oldEtcd {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "old-") // short: a socket's path has 107 bytes at most
+	dir, err := os.MkdirTemp("", "old-") // short, since the path of a socket is limited to 107 bytes
 	check(t, err)
 	o := &oldEtcd{socket: filepath.Join(dir, "s"), version: version}
 	o.server, err = grpc.NewClient("unix://"+c.Sockets()[0],
@@ -203,7 +203,7 @@ func (o *oldEtcd) forward(_ any, client grpc.ServerStream) error {
 		case err != nil:
 			return err
 		}
-		if isStatus { // field 2 is the version; if a field is there twice, the last one counts
+		if isStatus { // field 2 is the version; if a field occurs twice, the last one counts
 			message = fmt.Appendf(message, "\x12%c%s", len(o.version), o.version)
 		}
 		if err := client.SendMsg(&message); err != nil {

@@ -40,13 +40,13 @@ func sound(t *testing.T, path string) {
 	}
 }
 
-// promises are the operator's turns at a power cut: kept is the last turn that must be in the state,
-// and begun is the last that can be.
+// promises contains the operator's turns at a power cut: kept is the last turn that must be in the state, and
+// begun is the last turn that may be in it.
 type promises struct{ kept, begun atomic.Int64 }
 
-// TestPowerCut copies the files at random moments under a working fleet. Each copy must open, be
-// intact, and contain everything that had been acknowledged by then, and nothing that had not begun.
-// The last cut is real: every process dies, and the environment goes on from the copy.
+// TestPowerCut copies the files at random moments under a working fleet. Each copy must open, be intact, and
+// contain all writes that had been acknowledged by then, and none that had not begun. The last cut is real:
+// every process dies, and the environment continues from the copy.
 func TestPowerCut(t *testing.T) {
 	need.Long(t)
 	w := newWorld(t, "")
@@ -64,14 +64,14 @@ func TestPowerCut(t *testing.T) {
 	}
 	l.halt()
 	w.Juju("set", "hub", "set=turn=last")
-	rest(time.Second) // hooks are running
+	rest(time.Second) // time for hooks to run
 	w.cutInEarnest()
 	w.Juju("start")
 	w.settle("the power cut")
 	w.judge("power cut", fmt.Sprintf("%d cuts, %d turns", cuts+1, p.kept.Load()))
 }
 
-// turn makes one write of the operator.
+// turn does one write as the operator.
 func (p *promises) turn(w *world, n int64) {
 	p.begun.Store(n)
 	if a := w.ask("set", "hub", fmt.Sprintf("set=turn=%d", n)); a.code == 0 {
@@ -79,8 +79,8 @@ func (p *promises) turn(w *world, n int64) {
 	}
 }
 
-// cut stops every process that writes to the file, copies it, and lets them go on. It returns the
-// copy's revision, which is not lower than the previous one.
+// cut stops every process that writes to the file, copies it, and continues them. It returns the copy's
+// revision, which is not lower than the previous one.
 func (w *world) cut(p *promises, before int64) int64 {
 	w.t.Helper()
 	cont := w.freeze()
@@ -107,7 +107,7 @@ func (w *world) cut(p *promises, before int64) int64 {
 	return revision
 }
 
-// checkPrefix compares a copy with what had been acknowledged.
+// checkPrefix compares a copy with the writes that had been acknowledged.
 func (w *world) checkPrefix(v *state.View, kept, begun int64, done map[string]int) {
 	w.t.Helper()
 	c, err := v.Config("hub")
@@ -133,7 +133,8 @@ func (w *world) checkPrefix(v *state.View, kept, begun int64, done map[string]in
 	}
 }
 
-// doneConfig returns how many config-changed hooks of each unit are done by the agent's log.
+// doneConfig returns the number of config-changed hooks of each unit that have succeeded according to the
+// agent's log.
 func (w *world) doneConfig() map[string]int {
 	done := map[string]int{}
 	for _, m := range regexp.MustCompile(`msg="hook is done".* unit=(\S+) .*hook=config-changed`).FindAllStringSubmatch(w.log(0), -1) {
@@ -174,7 +175,7 @@ func (w *world) cutInEarnest() {
 	for _, pid := range w.users() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	cont() // dead processes stay dead
+	cont() // this continues no process, since all of them are dead
 	w.killAll()
 	w.deleteState()
 	for _, suffix := range []string{"", "-wal", "-shm"} {

@@ -54,7 +54,7 @@ func TestReadOnly(t *testing.T) {
 		t.Error("a deploy that was refused has left a service")
 	}
 	w.judge("read-only file system", fmt.Sprintf("%d commands refused", len(refused)))
-	for line, n := range w.trouble(mark) { // first that the disk has errors, then that it cannot be written
+	for line, n := range w.trouble(mark) { // the first warning says that the disk has errors, and the next that it is not writable
 		if n > 1 {
 			t.Errorf("said %d times in one outage: %s", n, line)
 		}
@@ -62,16 +62,16 @@ func TestReadOnly(t *testing.T) {
 	sound(t, w.StateFile())
 }
 
-// disk is a separate file system in a file. It is mounted below a directory with shared mounts.
-// Otherwise a container that starts in between would have a copy of the mount, which would keep the
-// file system in use after its unmount here.
+// disk is a separate file system in a file. It is mounted below a directory with shared mounts. Without that,
+// a container that starts during the test would have a copy of the mount, and would keep the file system in
+// use after its unmount here.
 type disk struct {
 	t      *testing.T
 	image  string
 	folder string
 }
 
-// newDisk makes and mounts a disk. If it cannot, it skips the test with one line.
+// newDisk creates and mounts a disk. If it cannot, it skips the test with one line.
 func newDisk(t *testing.T) *disk {
 	t.Helper()
 	shared := t.TempDir()
@@ -114,7 +114,7 @@ func (d *disk) kernelFolder() string {
 	return filepath.Join("/sys/fs/ext4", filepath.Base(strings.TrimSpace(string(device))))
 }
 
-// repair does what an operator does before using the file system again.
+// repair repairs the file system as an operator does before using it again.
 func (d *disk) repair() {
 	d.t.Helper()
 	known := d.kernelFolder()

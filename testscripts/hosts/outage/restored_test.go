@@ -11,8 +11,8 @@ import (
 )
 
 // TestRestored restores etcd from older data at the same addresses while an agent waits. The agent must
-// report that once, what was deployed since must be gone, and new requests must be carried out without
-// a restart.
+// report that once. Services that were deployed after the backup must be gone. New requests must be carried
+// out without a restart.
 func TestRestored(t *testing.T) {
 	need.Long(t)
 	for _, members := range []int{1, 3} {

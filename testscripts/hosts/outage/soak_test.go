@@ -17,12 +17,12 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// soaked is the number of hooks after which the state is measured first. By then all records that are
-// kept of each unit are full.
+// soaked is the number of hooks after which the state is measured first. By then the state keeps the maximum
+// number of records for each unit.
 const soaked = 5_000
 
-// soakCharm returns a hook that prints in each update-status, and sets something in each tenth. It
-// starts no program for printing, so that ten thousand take one minute and not ten.
+// soakCharm returns a hook that prints a line in each update-status, and changes a setting in every tenth
+// one. It prints without starting a program, so that ten thousand hooks take one minute and not ten.
 func soakCharm() string {
 	return "#!/bin/sh\necho " + strings.Repeat("so-much-that-the-log-of-its-unit-is-soon-full-", 40) + `
 case $$ in *7) relation-set -r "$(relation-ids ring)" password="$$"; status-set active "$$" ;; esac
@@ -59,7 +59,7 @@ func (w *world) soak(kind string, open func() (store.Store, error)) {
 	var sizes [2]int
 	for half := range sizes {
 		for done := 0; done < soaked*(half+1); {
-			for n := range 4 { // of records other than those of hooks
+			for n := range 4 { // actions add other records than hooks do
 				check(w.t, os.WriteFile(filepath.Join(dir, "padding"), []byte(strings.Repeat(strconv.Itoa(n), 5000)), 0o644))
 				w.Juju("run", "soak/0", "soak/1", "soak/2", "--", "echo done")
 			}
@@ -109,7 +109,7 @@ func (w *world) charms() (n int) {
 	return n
 }
 
-// held returns the size of the store's keys and values in bytes.
+// held returns the total size of the store's keys and values in bytes.
 func (w *world) held(open func() (store.Store, error)) (n int) {
 	w.t.Helper()
 	s, err := open()

@@ -13,6 +13,7 @@ import (
 
 	"bijou/state"
 	"bijou/testscripts/kit/await"
+	"bijou/testscripts/kit/confined"
 	"bijou/testscripts/kit/judge"
 	"bijou/testscripts/kit/localenv"
 )
@@ -24,12 +25,14 @@ type world struct {
 	gone string // the records of units that were removed
 	url  string // the state's
 
-	charm string
+	charm   string
+	gateway *confined.Gateway // the gateway through which agents reach the state; if nil, they open the state themselves
+
 	// recorded is the directory with the units' records, each in a subdirectory with the unit's name.
 	// If empty, they are in the units' own directories.
 	recorded string
 
-	commands commands // that run
+	commands commands // the running commands
 }
 
 // newWorld bootstraps an environment whose state is at the URL. "" is the default, a SQLite file.
@@ -40,7 +43,7 @@ func newWorld(t *testing.T, url string) *world {
 	return w
 }
 
-// prepareWorld makes a world in that BIJOU_HOME that is not bootstrapped yet.
+// prepareWorld creates a world in that BIJOU_HOME. It does not bootstrap it.
 func prepareWorld(t *testing.T, home, url string) *world {
 	t.Helper()
 	w := &world{Env: localenv.New(t, home, "BIJOU_DEBUG=uniter", "BIJOU_STATE="+url), t: t, gone: t.TempDir(), url: url}
@@ -65,7 +68,7 @@ func (w *world) recorderLogs() string {
 	return w.Unit("*", "recorder.log")
 }
 
-// recordedURL returns the place where bootstrap put the state.
+// recordedURL returns the URL of the state that bootstrap has recorded.
 func (w *world) recordedURL() string {
 	w.t.Helper()
 	data, err := os.ReadFile(filepath.Join(w.Dir(), "environment.yaml"))
@@ -94,7 +97,7 @@ func (a answer) String() string {
 	return fmt.Sprintf("juju %s: exit %d after %v\n%s%s", strings.Join(a.args, " "), a.code, a.lasted.Round(time.Millisecond), a.out, a.err)
 }
 
-// ask runs a command, whatever its result.
+// ask runs a command, which may fail.
 func (w *world) ask(args ...string) answer {
 	w.t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -143,11 +146,12 @@ func (w *world) view(f func(v *state.View) error) error {
 	return s.View(w.t.Context(), f)
 }
 
-// eventually waits until not returns no reason to wait any longer. Its limit is far longer than needed.
+// eventually waits until the function not returns "". Until then, the function returns the reason to wait longer. The
+// limit is far longer than the wait needs.
 func (w *world) eventually(what string, limit time.Duration, not func() string) {
 	w.t.Helper()
 	await.Until(w.t, await.Poll{Limit: limit, Pause: 100 * time.Millisecond, Report: func() string { return w.ask("status").String() }}, what, not)
 }
 
-// rest lets the workload go on for a while. Tests do not use it to wait for an event.
+// rest sleeps while the workload continues. Tests do not use it to wait for an event.
 func rest(d time.Duration) { <-time.After(d) }

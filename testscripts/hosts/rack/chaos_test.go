@@ -10,8 +10,8 @@ import (
 // services are the services of the environment. Each has a unit on each machine.
 var services = []string{"hub", "east", "west"}
 
-// TestChaos takes power, link and leading provisioner away, one after the other, from an environment of
-// three hosts whose units relate all the time.
+// TestChaos repeatedly cuts the power of a host, cuts the network of a host, and kills the leading
+// provisioner, in an environment of three hosts whose units change their relations all the time.
 func TestChaos(t *testing.T) {
 	w := newWorld(t)
 	w.startEtcd()
@@ -38,13 +38,15 @@ func TestChaos(t *testing.T) {
 	w.destroy()
 }
 
-// destroy destroys the environment, and checks that only the files that were put on the hosts by hand
-// are left.
+// destroy destroys the environment, and checks that nothing remains except the files that were installed on
+// the hosts by hand.
 func (w *world) destroy() {
 	w.t.Helper()
 	w.juju("destroy-environment -y")
 	for i := range w.hosts {
-		units := "" // host 0's own was installed by hand, like the files beside the others'
+		// On host 0 the unit file was installed by hand, so it remains. On the other hosts only the *.d
+		// directories were installed by hand.
+		units := ""
 		if i > 0 {
 			units = "find /etc/systemd/system -name 'bijou*' ! -name '*.d';"
 		}
@@ -76,7 +78,7 @@ func (w *world) upgrade() {
 	fmt.Printf("rack: all hosts run a newer binary %.1f s after upgrade-juju was called\n", time.Since(began).Seconds())
 }
 
-// bootstrap makes host 0 machine 0, and makes the others with ssh.
+// bootstrap makes host 0 machine 0, and adds the other hosts through the provider ssh.
 func (w *world) bootstrap() {
 	w.t.Helper()
 	w.write(0, "/root/password", password+"\n")
@@ -88,7 +90,7 @@ func (w *world) bootstrap() {
 		known := fmt.Sprintf("%s %s\n", h.Address, w.on(i, "cut -d' ' -f1,2 /etc/ssh/ssh_host_ed25519_key.pub"))
 		w.on(0, fmt.Sprintf("echo '%s' >>/root/.ssh/known_hosts", strings.TrimSpace(known)))
 	}
-	// Machine 1 hosts a provisioner too, which must reach machine 2's host.
+	// Machine 1 also runs a provisioner, which must be able to reach machine 2's host.
 	for _, file := range []string{"id_ed25519", "known_hosts"} {
 		w.copy(1, w.hosts[0].Disk("/root/.ssh/"+file), "/root/.ssh/"+file)
 	}
@@ -121,9 +123,9 @@ func (w *world) deploy() {
 	}
 	w.eventually("all units have started", func() string { return w.untrue("") })
 	w.findRecords(9)
-	// A killed service is restarted later than usual, so that its death can be recorded before anything
-	// goes on there, and so that the other provisioner leads next. The delay is twice the time that
-	// this can take, so that the machine is still down when its status is checked.
+	// Systemd restarts a killed service later than usual, so that its death is recorded before the service
+	// runs again, and the other provisioner leads next. The delay is twice the time that this may take, so
+	// that the machine is still down when its status is checked.
 	for i := range w.hosts {
 		w.on(i, `for u in /etc/systemd/system/bijou-machine-*.service; do
 			mkdir -p "$u.d" && printf '[Service]\nRestartSec=60\nRestartSteps=0\n' >"$u.d/rack.conf"
@@ -131,7 +133,7 @@ func (w *world) deploy() {
 	}
 }
 
-// pause is the time between faults.
+// pause is the time between two faults.
 const pause = 4 * time.Second
 
 // cutPower cuts a host's power, and restores it.
@@ -158,12 +160,12 @@ func (w *world) cutLink(host int) {
 	time.Sleep(pause)
 }
 
-// killLeader kills the process of the leading provisioner and what its hooks have started, and waits
-// until the other leads.
+// killLeader kills the process of the leading provisioner, with the processes that its hooks have started. It
+// waits until the other provisioner leads.
 func (w *world) killLeader() {
 	w.t.Helper()
 	time.Sleep(pause)
-	// The leader is the one that has logged it last.
+	// The leader is the provisioner that was the last to log that it leads.
 	leader, other := 0, 1
 	if w.lastLed(1) > w.lastLed(0) {
 		leader, other = 1, 0

@@ -1,7 +1,7 @@
-// Package rack tests an environment of many machines on its own hosts. There is etcd on each host, with
-// TLS and a user. The provider ssh made the machines from the hosts, and two of them run provisioners.
-// The tests take power, links and leaders away while units relate, and check what their hooks saw
-// against docs/reference/hooks.md.
+// Package rack tests an environment of many machines on its own hosts. Each host runs etcd, with TLS and a
+// user. The provider ssh made the machines from the hosts, and two of them run provisioners. While units
+// change their relations, the tests cut the power and the network of hosts and kill leaders. They compare
+// the records of the hooks with docs/reference/hooks.md.
 //
 // BIJOU_TEST_LONG=1 runs the tests, as root.
 package rack

@@ -30,8 +30,8 @@ WantedBy=multi-user.target
 // password is the password of etcd's user.
 const password = "Pa55 of bijou"
 
-// startEtcd starts a cluster with a member on each host. It uses only TLS, and its user bijou has the
-// keys below /rack/.
+// startEtcd starts a cluster with a member on each host. It accepts only TLS, and its user bijou has access
+// to the keys below /rack/.
 func (w *world) startEtcd() {
 	w.t.Helper()
 	binary, err := etcdtest.Binary()
@@ -78,7 +78,7 @@ func (w *world) addUsers() {
 	}
 }
 
-// stateURL returns the URL of the environment's state. The files that it names are host 0's.
+// stateURL returns the URL of the environment's state. The files in it are files on host 0.
 func (w *world) stateURL() string {
 	var members []string
 	for _, h := range w.hosts {

@@ -8,7 +8,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// status is the states in juju status.
+// status contains the states in the output of juju status.
 type status struct {
 	Machines map[string]struct {
 		State string
@@ -28,8 +28,8 @@ func (w *world) status() (s status, err error) {
 	return s, err
 }
 
-// untrue returns the status, unless exactly the machine down and its units are down. With "" none can
-// be down.
+// untrue returns "" if the given machine and its units are down, and no others. Otherwise it returns the
+// status. If the machine is "", none may be down.
 func (w *world) untrue(down string) string {
 	s, err := w.status()
 	if err != nil {
@@ -55,18 +55,18 @@ const (
 	// truthful is the limit that docs/reference/provisioning.md sets for the status, and for another
 	// provisioner to lead.
 	truthful = 15 * time.Second
-	// slack is one term of a lease, because this machine may be busy.
+	// slack is added to the limit because this machine may be busy. It is one term of a lease.
 	slack = 10 * time.Second
 )
 
-// tell waits until the status shows that only that machine is down ("" means none), and prints how long
-// it took.
+// tell waits until the status shows that only the given machine is down ("" means none), and prints the time
+// that this took.
 func (w *world) tell(what, down string) {
 	w.t.Helper()
 	w.within(what, w.eventually(what, func() string { return w.untrue(down) }))
 }
 
-// within prints how long something took, and checks it against the promise.
+// within prints the duration of a change, and compares it with the promise.
 func (w *world) within(what string, took time.Duration) {
 	w.t.Helper()
 	fmt.Printf("rack: %s: %.1f s\n", what, took.Seconds())
@@ -79,7 +79,7 @@ func (w *world) within(what string, took time.Duration) {
 func (w *world) agents() {
 	w.t.Helper()
 	for i := range w.hosts {
-		// The brackets stop pgrep from finding its own shell.
+		// With the brackets pgrep does not find its own shell.
 		got := w.on(i, "pgrep -a -f '[m]achine-agent --machine' | grep -o -- '--machine [0-9]*' | sort | tr '\\n' ';'")
 		if want := fmt.Sprintf("--machine %d;", i); got != want {
 			w.t.Errorf("on %s run the agents %q, want %q", w.hosts[i].Name, got, want)
@@ -87,7 +87,7 @@ func (w *world) agents() {
 	}
 }
 
-// leadings counts how often the host's provisioner has begun to lead.
+// leadings returns the number of times that the host's provisioner has begun to lead.
 func (w *world) leadings(host int) int {
 	out, err := w.hosts[host].Shell("journalctl --no-pager -o cat -u 'bijou-*' | grep -c 'provisioner leads'")
 	n := 0

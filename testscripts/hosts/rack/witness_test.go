@@ -10,10 +10,10 @@ import (
 	"bijou/testscripts/kit/judge"
 )
 
-// TestWitness runs on a host.
+// TestWitness is the part of the test that runs on a host.
 func TestWitness(t *testing.T) { judge.Witness(t) }
 
-// settle waits until every unit has been told everything.
+// settle waits until every unit has run all hooks that are due.
 func (w *world) settle(after string) {
 	w.t.Helper()
 	took := w.eventually("everything is told after "+after, func() string {
@@ -58,8 +58,8 @@ func (w *world) findRecords(units int) {
 	}
 }
 
-// bury records in the records of a host's units that everything there was killed. It finishes before
-// anything there restarts.
+// bury records in the logs of a host's units that all processes on the host were killed. It finishes before
+// any of them restarts.
 func (w *world) bury(host int) {
 	w.t.Helper()
 	for _, r := range w.records {

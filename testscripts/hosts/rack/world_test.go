@@ -14,7 +14,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// limit is several times longer than anything here takes.
+// limit is several times longer than the longest wait on an idle machine.
 const limit = 2 * time.Minute
 
 // world is three hosts with bijou and etcd on each.
@@ -73,7 +73,7 @@ func (w *world) on(host int, line string) string {
 	return w.hosts[host].On(w.t, line)
 }
 
-// juju runs a command of the operator, who works on host 0.
+// juju runs an operator's command on host 0.
 func (w *world) juju(args string) string {
 	w.t.Helper()
 	return w.on(0, "juju "+args)
@@ -86,13 +86,14 @@ func (w *world) lacks(host int, line, want string) string {
 	return await.Unless(out == want || err == nil && strings.HasSuffix("\n"+out, "\n"+want), "on %s: %s: %s %v", w.hosts[host].Name, line, out, err)
 }
 
-// eventually waits until not returns no reason to wait any longer.
+// eventually waits until the function not returns "". Until then, the function returns the reason to wait longer.
 func (w *world) eventually(what string, not func() string) (took time.Duration) {
 	w.t.Helper()
-	return await.Until(w.t, await.Poll{Limit: limit, Pause: 250 * time.Millisecond, Report: w.everything}, what, not) // each check is a login
+	// Each check is a login, so there is a pause.
+	return await.Until(w.t, await.Poll{Limit: limit, Pause: 250 * time.Millisecond, Report: w.everything}, what, not)
 }
 
-// everything returns all facts that help to find the cause of a failure.
+// everything returns all information that helps to find the cause of a failure.
 func (w *world) everything() string {
 	return fleet.Report(w.hosts, func(i int) string {
 		line := "journalctl --no-pager -n 40 -u 'bijou-*' -u etcd"

@@ -19,9 +19,9 @@ import (
 // turns is the number of times that a setting is changed and an agent is killed.
 const turns = 5
 
-// config is the hook's script. It kills forty tools at random moments. It then changes a setting that
-// must be visible only after the hook. Finally it calls tools until the agent is dead or the test has
-// seen enough.
+// config is the hook's script. It kills forty tools at random moments. It then changes a setting that must be
+// visible only after the hook. Finally it calls tools until the agent is dead or the test removes the file
+// hold.
 const config = `#!/usr/bin/env bash
 record=%[1]s/record
 turn=$(config-get turn)

@@ -13,8 +13,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestOutsideDryRun runs .ci/outside as far as it goes without its own machine. One run succeeds. The
-// other has a charm that the store does not have, which must not prevent the rest.
+// TestOutsideDryRun runs the part of .ci/outside that does not need a separate machine. The first run must
+// succeed. In the second run a charm is missing in the store, which must not prevent the rest.
 func TestOutsideDryRun(t *testing.T) {
 	need.Whole(t)
 	for _, program := range []string{"python3", "curl"} {

@@ -14,19 +14,19 @@ import (
 	"bijou/updater/release"
 )
 
-// commands are the names of a package's commands in /usr/bin.
+// commands lists the commands that a package has in /usr/bin.
 var commands = []string{"bijou", "charm", "juju", "machine-agent", "neco", "neco-updater", "neco-worker", "provisioner", "unit-agent"}
 
-// packed is a release in both of its forms, unpacked.
+// packed contains the two forms of a release, unpacked.
 type packed struct {
 	t       *testing.T
 	arch    string
-	call    []string // the command that runs its binary; empty for none
+	call    []string // the command that runs its binary; empty if it needs none
 	deb     string   // the tree of Debian's package
 	tarball string   // the tarball's
 }
 
-// TestPackage checks that a release contains everything that is promised, in the right places.
+// TestPackage checks that a release contains all promised files, in the right places.
 func TestPackage(t *testing.T) {
 	need.Whole(t)
 	p := unpack(t, newRelease(t))
@@ -46,7 +46,8 @@ func TestPackageOfARM64(t *testing.T) {
 		need.Skip(t, "qemu", err)
 	}
 	r := newRelease(t)
-	r.Tarball(t) // a binary that runs here makes the shared files
+	// A binary that runs on this host generates the files that both packages share.
+	r.Tarball(t)
 	r.Arch, r.Binary = "arm64", versions.Build(t, []string{"GOARCH=arm64"})
 	p := unpack(t, r)
 	p.call = []string{emulator}
@@ -63,7 +64,7 @@ func newRelease(t *testing.T) versions.Release {
 	return versions.Release{Version: "2026.11.24-1", Arch: runtime.GOARCH, Binary: versions.Current(t), Folder: t.TempDir()}
 }
 
-// unpack makes and unpacks both forms under their usual names.
+// unpack builds both forms under their usual names, and unpacks them.
 func unpack(t *testing.T, r versions.Release) packed {
 	t.Helper()
 	p := packed{t: t, arch: r.Arch, deb: t.TempDir(), tarball: t.TempDir()}
@@ -93,13 +94,13 @@ func (p packed) run(command ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// program runs a name of the package with its binary.
+// program runs the package's binary under one of its names.
 func (p packed) program(path string, args ...string) string {
 	p.t.Helper()
 	return p.run(slices.Concat(p.call, []string{filepath.Join(p.deb, path)}, args)...)
 }
 
-// hasNames checks the links of all applets, and that /usr/bin contains the commands and nothing else.
+// hasNames checks the links of all applets, and checks that /usr/bin contains exactly the commands.
 func (p packed) hasNames() {
 	p.t.Helper()
 	binary := filepath.Join(p.deb, "usr/lib/bijou/bijou")
@@ -177,8 +178,8 @@ func (p packed) isAlike() {
 	p.run("diff", "-r", "--exclude=doc", filepath.Join(p.tarball, "share"), filepath.Join(p.deb, "usr/share"))
 }
 
-// These scripts ask a shell with completion from a package's place whether each command has completion,
-// and how it completes half a word.
+// These scripts run a shell with the completion files of a package. They check whether each command has
+// completion, and how the shell completes half a word.
 const (
 	askBash = `for name in "$@"; do
 	complete -r

@@ -1,6 +1,6 @@
 // Package systemd tests the promises of `bijou install --systemd` on a real host with systemd. An
-// environment that is restarted, stopped, killed, hung, replaced by a newer binary, or cut from power
-// must go on and lose nothing.
+// environment must continue without any loss after a restart, a stop, a kill, a hang, a switch to a newer
+// binary, and a power cut.
 //
 // The tests take a minute, need what testscripts/kit/fleet needs, and run only if BIJOU_TEST_LONG is
 // set.

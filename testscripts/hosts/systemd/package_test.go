@@ -22,7 +22,8 @@ func TestPackage(t *testing.T) {
 	w.host.Put(t, first, "/root/first.deb")
 	w.host.Put(t, second, "/root/second.deb")
 	w.host.Put(t, "../../../multicall/tour/charms", "/root/charms")
-	w.on("ldconfig; systemd-sysusers; true") // dpkg's triggers do that anyway
+	// The triggers of dpkg would do this later in any case.
+	w.on("ldconfig; systemd-sysusers; true")
 	before := w.files()
 
 	w.on("dpkg -i /root/first.deb")

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestService takes one environment through everything that can happen to its service.
+// TestService runs one environment through all events that can affect its service.
 func TestService(t *testing.T) {
 	w := newWorld(t)
 	w.install()
@@ -29,8 +29,8 @@ func TestService(t *testing.T) {
 	}
 }
 
-// install bootstraps without systemd, deploys two related units, one with a daemon, and hands the
-// environment's process over to systemd.
+// install bootstraps without systemd and deploys two related units, one of which has a daemon. It then hands
+// the environment's process over to systemd.
 func (w *world) install() {
 	w.t.Helper()
 	w.on("juju bootstrap")
@@ -46,7 +46,8 @@ func (w *world) install() {
 	w.on("mkdir -p /etc/systemd/system/" + machine + ".d; printf '[Service]\\nWatchdogSec=3\\nTimeoutAbortSec=2\\n' >/etc/systemd/system/" + machine + ".d/test.conf; systemctl daemon-reload")
 	w.on("systemctl enable --now " + machine)
 	pid := w.ready()
-	w.refused("readlink /proc/" + before + "/exe") // the previous process runs nothing, even as a zombie
+	// The previous process must have exited. A zombie does not run a program.
+	w.refused("readlink /proc/" + before + "/exe")
 	if said := w.on("juju start"); !strings.Contains(said, "process id "+pid+", as systemd's "+machine) {
 		w.t.Errorf("juju start says %q", said)
 	}
@@ -61,7 +62,7 @@ func (w *world) install() {
 // daemon returns the process id of the charm's daemon.
 func (w *world) daemon() string { return w.on("cat " + unitDir("one/0") + "/daemon.pid") }
 
-// goesOn checks that the daemon was left alone, and that the units still work.
+// goesOn checks that the daemon still runs as the same process, and that the units still work.
 func (w *world) goesOn(daemon string, number int) {
 	w.t.Helper()
 	w.on("kill -0 " + daemon)
@@ -79,13 +80,13 @@ func (w *world) held(number int) {
 	w.eventually("tail -n 1 "+unitDir("one/0")+"/recorder.log", fmt.Sprintf(`"big":%d`, number))
 }
 
-// let lets that hook and all later ones end.
+// let allows that hook and all later hooks to end.
 func (w *world) let() {
 	w.t.Helper()
 	w.on("rm " + unitDir("one/0") + "/control/hold-config-changed; touch " + unitDir("one/0") + "/control/go-config-changed")
 }
 
-// restart checks that a restart lets a running hook end.
+// restart checks that a restart waits for the end of a running hook.
 func restart(w *world) {
 	daemon, pid := w.daemon(), w.main()
 	w.held(10)
@@ -126,13 +127,14 @@ func crash(w *world) {
 		w.on("kill -9 " + pid)
 		w.let()
 		w.another(pid)
-		w.seenTimes("one/0", 30+i, 2) // the one whose agent was killed can also succeed
+		// The hook whose agent was killed may also succeed.
+		w.seenTimes("one/0", 30+i, 2)
 	}
 	w.eventually("juju status --wide", "one/0")
 	w.goesOn(daemon, 39)
 }
 
-// another waits until the service has a different process.
+// another waits until the service runs as a different process.
 func (w *world) another(pid string) {
 	w.t.Helper()
 	w.eventually("p=$(systemctl show -p MainPID --value "+machine+"); [ $p != 0 ] && [ $p != "+pid+" ] && echo another", "another")
@@ -148,7 +150,7 @@ func watchdog(w *world) {
 	w.goesOn(daemon, 40)
 }
 
-// handover checks that a newer binary continues the service in the same process.
+// handover checks that a newer binary takes over the service in the same process.
 func handover(w *world) {
 	daemon, pid, restarts := w.daemon(), w.main(), w.restarts()
 	w.on("mkdir -p /opt/new && cp /opt/bijou/bijou /opt/new/bijou && echo newer >>/opt/new/bijou && /opt/new/bijou juju upgrade-juju")
@@ -163,7 +165,8 @@ func handover(w *world) {
 	w.on("systemctl restart " + machine)
 	w.on("[ $(readlink /proc/" + w.ready() + "/exe) = " + newest + "bijou ]")
 	w.goesOn(daemon, 51)
-	w.on("sleep 4") // longer than the watchdog's timeout
+	// This is longer than the watchdog's timeout.
+	w.on("sleep 4")
 	if now := w.restarts(); now != "0" {
 		w.t.Errorf("after a hand-over and a restart it was started again %s times", now)
 	}
@@ -183,7 +186,7 @@ func powerCut(w *world) {
 	w.goesOn(w.daemon(), 69)
 }
 
-// alone runs a unit by itself while the machine's agent is stopped.
+// alone runs a unit with its own agent while the machine's agent is stopped.
 func alone(w *world) {
 	w.on("systemctl stop " + machine)
 	w.on("systemctl start bijou-unit-default@two-0.service bijou-provisioner-default.service")
@@ -198,7 +201,7 @@ func alone(w *world) {
 	w.whole("two/0")
 }
 
-// end checks that a destroyed environment removes its unit files, and that nothing starts again.
+// end checks that the destruction of the environment removes its unit files, and that nothing starts again.
 func end(w *world) {
 	w.on("juju destroy-environment -y default")
 	if left := w.on("ls /etc/systemd/system | grep '^bijou-.*service$' || true"); left != "" {

@@ -17,7 +17,7 @@ import (
 const (
 	env     = "/root/.bijou/default"
 	machine = "bijou-machine-default.service"
-	limit   = 90 * time.Second // several times what anything here takes
+	limit   = 90 * time.Second // several times longer than the longest wait on an idle machine
 )
 
 // world is one host with bijou and the recorder charm on it.
@@ -104,7 +104,8 @@ func (w *world) events(unit string) (all []event) {
 	w.check(err)
 	for line := range strings.Lines(string(data)) {
 		if !strings.HasSuffix(line, "\n") {
-			break // it is still being written
+			// The last line is still being written.
+			break
 		}
 		var e event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
@@ -162,7 +163,8 @@ func (w *world) whole(unit string) (hooks int) {
 	for _, e := range w.events(unit) {
 		switch e.Event {
 		case "begin":
-			running = e.Hook // an earlier one without an end was killed
+			// An earlier hook without an end was killed.
+			running = e.Hook
 		case "end":
 			if e.Hook != running {
 				w.t.Errorf("%s: %s ends in the middle of %s", unit, e.Hook, running)

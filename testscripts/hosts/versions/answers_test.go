@@ -9,19 +9,19 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// otherAnswers is the last binary that does not know resolved-skips and keeps no charms.
+// otherAnswers is the last binary that does not know the setting resolved-skips and does not keep charms.
 const otherAnswers = "3441857ea1bf9ab71483e374525926277c2fc56f"
 
-// TestAnswers checks how this binary resolves a failed hook. In an environment of the former binary the
-// hook counts as done, as before. In an environment of its own it runs again. Then both upgrade the
-// service. The former binary must leave alone the charms that this one has kept.
+// TestAnswers checks how this binary resolves a failed hook. If the former binary has bootstrapped the
+// environment, the hook counts as done, as before. If this binary has, the hook runs again. Then both
+// binaries upgrade the service. The former binary must not remove the charms that this one has kept.
 func TestAnswers(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
 	Need(t)
 	former, current := At(t, otherAnswers), Current(t)
 	for _, c := range []struct{ name, binary, said string }{
-		{"made by the former one", former, "start of near/0 counts as done, since resolved-skips is not false here"},
+		{"made by the former one", former, "start of near/0 counts as done, since resolved-skips is true in this model"},
 		{"made by this one", current, "start of near/0 runs again; --no-retry counts it as done"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

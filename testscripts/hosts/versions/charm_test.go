@@ -9,10 +9,10 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestCharm takes a unit from the previous binary to this one. Its charm runs from venv and has a
-// revision and a version, and .jujuignore says that half of its directory is not packed. The directory
-// must still count as the charm that the unit runs. Later changes must be packed in full, and the
-// revision must count on.
+// TestCharm switches a unit from the previous binary to this one. Its charm runs from venv and has a revision
+// and a version, and .jujuignore says that half of its directory is not packed. The directory must still
+// count as the charm that the unit runs. Later changes must be packed in full, and the next revision must
+// have the next number.
 func TestCharm(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()

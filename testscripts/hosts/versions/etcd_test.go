@@ -23,8 +23,8 @@ func TestForward(t *testing.T) {
 	w.claimed(1, w.far.Process.Pid)
 }
 
-// TestBack takes all agents back to the previous binary, and forward again. The claims that this binary
-// left behind must not keep any of them out.
+// TestBack switches all agents back to the previous binary, and forward again. The claims that this binary
+// has left must not prevent any agent from starting.
 func TestBack(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -46,7 +46,8 @@ func newPair(t *testing.T, binary string) *world {
 	w.deploy("far", 1)
 	w.juju(binary, "add-relation", "far:client", "near:server")
 	w.eventually("the units have met", func() string {
-		if w.runs("near/0") < 5 || w.runs("far/0") < 5 { // install, config-changed, start, joined, changed
+		// The hooks are install, config-changed, start, joined and changed.
+		if w.runs("near/0") < 5 || w.runs("far/0") < 5 {
 			return "there are hooks to come"
 		}
 		return ""
@@ -60,7 +61,8 @@ func (w *world) addFar() {
 	w.t.Helper()
 	w.juju(w.current, "add-machine")
 	check(w.t, os.MkdirAll(w.env(1), 0o755))
-	for _, part := range []string{"environment.yaml", "tools"} { // what docs/tutorials/many-machines.md says that a host needs
+	// docs/tutorials/many-machines.md says that a host needs these files.
+	for _, part := range []string{"environment.yaml", "tools"} {
 		if out, err := exec.Command("cp", "-a", filepath.Join(w.env(0), part), w.env(1)).CombinedOutput(); err != nil {
 			w.t.Fatalf("cannot copy: %v\n%s", err, out)
 		}
@@ -102,7 +104,8 @@ func (w *world) goOver(to string) {
 	if was == next {
 		w.t.Fatalf("both binaries are %s", next)
 	}
-	w.change(from, to) // machine 1 does not see it now, and must see it in the end
+	// Machine 1 does not see this change now, but must see it in the end.
+	w.change(from, to)
 	allow := w.refuseTools(next)
 	w.startFar()
 	for range 3 {
@@ -113,7 +116,8 @@ func (w *world) goOver(to string) {
 		w.t.Fatalf("machines 0 and 1 run %s and %s, want %s and %s", zero, one, next, was)
 	}
 	w.change(from, to)
-	allow() // hooks can be running now
+	// Hooks may be running at this moment.
+	allow()
 	w.eventually("machine 1 goes over", func() string {
 		if ran := w.ran(1); ran != next {
 			return "it runs " + ran
@@ -124,8 +128,8 @@ func (w *world) goOver(to string) {
 	w.settle()
 }
 
-// refuseTools makes machine 1's host refuse a binary until allow is called. It puts a file in place of
-// the binary's directory, which may be there from before.
+// refuseTools makes machine 1's host refuse a binary until allow is called. It puts a file in place of the
+// binary's directory, which may exist already.
 func (w *world) refuseTools(name string) (allow func()) {
 	w.t.Helper()
 	path := filepath.Join(w.env(1), "tools", name)
@@ -137,8 +141,8 @@ func (w *world) refuseTools(name string) (allow func()) {
 	}
 }
 
-// change makes both units write a new number into their relation. An operator with one binary sets the
-// one number, and an operator with the other binary sets the other.
+// change makes both units write a new number into their relation. For one unit the operator sets the number
+// with one binary, and for the other unit with the other binary.
 func (w *world) change(near, far string) {
 	w.t.Helper()
 	w.turn++

@@ -9,13 +9,13 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// otherFolders is the last binary that has units' directories at units/SERVICE-N.
+// otherFolders is the last binary that keeps the directories of units at units/SERVICE-N.
 const otherFolders = "9138b84f34be35570f045053a5a2a0008b5aa135"
 
-// TestFolder takes a unit to this binary, which keeps the unit's directory in a different place, then
-// back and forward again. The unit's hooks have written down their place, and its daemon runs from
-// there. The written path must still work, the daemon must survive, and hooks must be told the place of
-// the binary that runs them.
+// TestFolder switches a unit to this binary, which keeps the unit's directory in a different place, then back
+// and forward again. The unit's hooks have recorded the path of the directory, and its daemon runs from
+// there. The recorded path must still work, and the daemon must survive. Each hook must get the path that
+// belongs to the binary that runs it.
 func TestFolder(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()

@@ -16,25 +16,25 @@ import (
 	"bijou/testscripts/kit/statetest"
 )
 
-// A newer binary has stored a member in each record, and a setting.
+// These are the member that a newer binary has stored in each record, and the setting that it has stored.
 const (
 	futureMember  = `"x-future":{"list":[1,{"a":null}]}`
 	futureSetting = "future-setting"
-	// futureOfProvider is a setting of the provider's own. A binary from before settings were checked
-	// only when they are set refuses to work with it.
+	// futureOfProvider is a setting of the provider's own. Today's binary checks settings only when they are
+	// set. An older binary refuses to work with this one.
 	futureOfProvider = "local.future-setting"
 )
 
 func formerIgnoresSettings() bool { return FormerHas("multicall/providers/settings_test.go") }
 
-// TestFuture takes an environment back from a newer binary, which has stored members and a setting that
-// neither this binary nor the former one knows. Both must work with them, and everything must still be
-// there when the environment goes forward again.
+// TestFuture simulates the return of an environment from a newer binary, which has stored members and a
+// setting that neither this binary nor the former one knows. Both must work with them, and all of them must
+// still exist when the environment switches to the newer binary again.
 //
-// This is checked in full for this binary, and for the former one once it has package jsonfile, the
-// last part of it. An older one drops the members of records that it writes, and refuses
-// set-environment. Then only the setting must be there in the end, and the members of records that it
-// never writes.
+// The test checks all of this for this binary. For the former binary it does so once that binary has package
+// jsonfile, the last part of the implementation. An older one drops the members of records that it writes,
+// and refuses set-environment. Then only the setting and the members of records that it never writes must
+// exist at the end.
 func TestFuture(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -78,7 +78,8 @@ func goThroughFuture(t *testing.T, former, current, url string) {
 		return formerKeeps || strings.HasPrefix(key, keys.Charms) || strings.HasPrefix(key, keys.BelowService("near")+"relations/")
 	})
 
-	w.juju(current, "set-environment", futureSetting+"=") // an operator can remove it
+	// An operator must be able to remove the setting.
+	w.juju(current, "set-environment", futureSetting+"=")
 	w.view(func(v *state.View) error {
 		e, err := v.Environment()
 		if len(e.UnknownSettings()) != 0 {
@@ -88,8 +89,8 @@ func goThroughFuture(t *testing.T, former, current, url string) {
 	})
 }
 
-// operate makes an operator and the hooks that follow write most records. knows is false for a binary
-// that refuses to set anything beside an unknown setting.
+// operate runs an operator's commands, so that they and the hooks that follow write most records. knows is
+// false for a binary that refuses to set anything beside an unknown setting.
 func (w *world) operate(binary string, knows bool) {
 	w.t.Helper()
 	for range 2 {
@@ -107,8 +108,8 @@ func (w *world) operate(binary string, knows bool) {
 	}
 }
 
-// addFuture stores what a newer binary would, and returns the keys that have it. It leaves out keys
-// under leases, which only their sessions write.
+// addFuture stores the member and the setting as a newer binary would, and returns the keys of the records
+// with the member. It leaves out keys under leases, which only their sessions write.
 func (w *world) addFuture() (had []string) {
 	w.t.Helper()
 	s, err := state.Open(w.t.Context(), w.state())
@@ -155,8 +156,8 @@ func addFuture(tx *state.Tx, key string) error {
 	return tx.Keys().Put(key, json.RawMessage(next))
 }
 
-// keepsFuture checks that the setting is there, and the member in each of the wanted records that still
-// exists and was not replaced.
+// keepsFuture checks that the setting still exists. It checks that each of the wanted records still has the
+// member, unless the record was removed or replaced.
 func (w *world) keepsFuture(had []string, wanted func(key string) bool) {
 	w.t.Helper()
 	n := 0

@@ -11,8 +11,8 @@ import (
 	"bijou/testscripts/kit/applets"
 )
 
-// TestMain makes this binary a provider whose machines do nothing: the test starts machine 1's agent
-// itself.
+// TestMain lets this binary act as a provider whose machines do nothing: the test itself starts machine 1's
+// agent.
 func TestMain(m *testing.M) {
 	applets.MainWith(m, multicall.Options{}, map[string]func(){plugin.Prefix + dummy.Name: serveDummy}, func() {})
 }

@@ -12,8 +12,9 @@ type Release struct {
 	Version, Arch string
 	Binary        string // its path
 	Manifest      string // its path; "" for the built-in one
-	// Folder is the package's directory. It also keeps what all packages of a test share. The first
-	// package's Binary must run here.
+	// Folder is the directory for the package. Packages of the same test share it and the files that do not
+	// depend on the binary. This host must be able to run the Binary of the first package that is built
+	// there.
 	Folder string
 }
 
@@ -25,7 +26,7 @@ func (r Release) Debian(t testing.TB) (deb string) {
 	return filepath.Join(r.Folder, "neco_"+r.Version+"_"+r.Arch+".deb")
 }
 
-// Tarball does the same with the other form of a release.
+// Tarball packs the release as a tarball, as .ci/release does, and returns the tarball's path.
 func (r Release) Tarball(t testing.TB) (path string) {
 	t.Helper()
 	r.pack(t, "tarball")

@@ -10,9 +10,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestBothRequest runs units of machine 1 under one binary while a provisioner of the other binary
-// leads. Each makes subordinates, and removes units, relations and services. Then machine 1 switches
-// too.
+// TestBothRequest runs units of machine 1 under one binary while a provisioner of the other binary leads.
+// Each creates subordinates, and removes units, relations and services. Then machine 1 switches too.
 func TestBothRequest(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()
@@ -54,7 +53,7 @@ func TestBothRequest(t *testing.T) {
 }
 
 // liveAndEnd deploys a service to machine 1, with a subordinate, and with a peer on machine 0. It then
-// destroys everything, and checks that nothing is left, not even a request.
+// destroys the services, and checks that no record of them is left, not even a request.
 func (w *world) liveAndEnd(app string) {
 	w.t.Helper()
 	logging := filepath.Join(w.dir, "logging-"+app)

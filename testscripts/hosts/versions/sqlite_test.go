@@ -44,9 +44,9 @@ func TestFile(t *testing.T) {
 	w.settle()
 }
 
-// TestFileOfBoth makes this binary and the former one write the same file, one as the agent and the
-// other as an operator's command, across checkpoints. Neither can take the other's commits for a
-// replaced file.
+// TestFileOfBoth makes this binary and the former one write the same file, one as the agent and the other as
+// an operator's command, across checkpoints. Neither may mistake the other's commits for a replacement of the
+// file.
 func TestFileOfBoth(t *testing.T) {
 	need.Whole(t)
 	t.Parallel()

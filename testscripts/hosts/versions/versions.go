@@ -1,7 +1,7 @@
-// Package versions provides the previous binary and this one, for tests of environments whose agents
-// are of both.
+// Package versions provides the previous binary and this one, for tests of environments whose agents run
+// both.
 //
-// It does not know how the binaries behave.
+// It contains no knowledge about the behaviour of the binaries.
 package versions
 
 import (
@@ -17,7 +17,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// commit is the commit that landed before this one. It moves with each landing.
+// commit is the commit of the former binary. It changes with each landing.
 //
 //go:embed former
 var commit string
@@ -38,8 +38,8 @@ func Former(t testing.TB) string {
 	return At(t, commit)
 }
 
-// FormerHas reports whether the file was in the tree of the former binary. If git's history lacks that
-// commit, it returns true.
+// FormerHas reports whether the source of the former binary contains the file. If git's history does not have
+// that commit, it returns true.
 func FormerHas(path string) bool {
 	root, err := findRoot()
 	if err != nil {

@@ -20,17 +20,17 @@ import (
 // world is an environment whose machines 0 and 1 are on different hosts: each has its own BIJOU_HOME.
 type world struct {
 	t       *testing.T
-	url     string // of the state; "": a file
+	url     string // the state's URL; empty for a file
 	dir     string // the test's directory
 	charm   string
 	path    string            // the PATH
 	current string            // the binary of operators
 	records map[string]string // by unit
-	turn    int               // how often settings were changed
-	far     *exec.Cmd         // machine 1's agent; nil: it does not run
+	turn    int               // the number of changes of settings
+	far     *exec.Cmd         // machine 1's agent; nil while it is not running
 }
 
-// newWorld bootstraps with that binary.
+// newWorld bootstraps an environment with that binary.
 func newWorld(t *testing.T, binary, url string, args ...string) *world {
 	t.Helper()
 	w := &world{t: t, url: url, dir: t.TempDir(), path: os.Getenv("PATH"), current: binary, records: map[string]string{}}
@@ -41,7 +41,7 @@ func newWorld(t *testing.T, binary, url string, args ...string) *world {
 	return w
 }
 
-// destroy removes everything that may be left.
+// destroy ends machine 1's agent and destroys the environment.
 func (w *world) destroy() {
 	if w.t.Failed() {
 		for id := range 2 {
@@ -90,7 +90,7 @@ func (w *world) deploy(service string, id int) {
 	w.records[service+"/0"] = w.machine(id, "units", service+"-0", "recorder.log")
 }
 
-// tools returns the name of the binary that the environment runs by the record on that machine's host.
+// tools returns the name of the environment's binary from the record on that machine's host.
 func (w *world) tools(id int) string {
 	w.t.Helper()
 	e, err := home.Load(w.env(id))
@@ -126,7 +126,7 @@ func (w *world) ran(id int) (tools string) {
 	return tools
 }
 
-// settle waits until every unit has been told everything, and checks all records against the rules.
+// settle waits until every unit has run all hooks that are due, and checks all records against the rules.
 func (w *world) settle() {
 	w.t.Helper()
 	all := map[string][]judge.Event{}
@@ -158,7 +158,8 @@ func (w *world) runs(unit string) (n int) {
 	return n
 }
 
-// eventually waits until not returns no reason to wait any longer. Its limit is far longer than needed.
+// eventually waits until the function not returns "". Until then, the function returns the reason to wait longer. The
+// limit is far longer than the wait needs.
 func (w *world) eventually(what string, not func() string) {
 	w.t.Helper()
 	await.Until(w.t, await.Poll{Limit: 3 * time.Minute, Pause: 50 * time.Millisecond, Report: func() string {

@@ -1,4 +1,4 @@
-// Package accessed is a store that asks state/access about each request of a machine's agents. So the
+// Package accessed is a store that checks each request of a machine's agents with state/access. With it the
 // suites check that agents stay within the rights in the table.
 //
 // It works like a gateway in front of the store. It decides at the revision of a snapshot, filters
@@ -14,33 +14,55 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"bijou/state/access"
 	"bijou/state/store"
 )
 
-// Report receives each request's right and the reason for its refusal, or nil.
+// Report is called with the right of each request, and with the reason for its refusal or nil.
 type Report func(right access.Right, refusal error)
 
 // New returns the store as that identity sees it.
 func New(s store.Store, id access.Identity, report Report) store.Store {
-	return &asked{Store: s, id: id, report: report}
+	return &asked{Store: s, id: id, report: report, refusedAt: map[string]int64{}}
 }
 
 type asked struct {
 	store.Store
 	id     access.Identity
 	report Report
+
+	mu        sync.Mutex
+	refusedAt map[string]int64 // the revision at which a watch with that name was first refused
 }
 
-// judge reports a request, unless there is an exception for it.
+// judge reports a request. It does not report a refusal for which there is an exception.
 func (a *asked) judge(p *placed, op access.Op, key string, refusal error) {
 	right, _ := access.RightOf(op, key)
 	if refusal == nil {
 		a.report(right, nil)
-	} else if !isExcepted(op, key, p.isGone) {
+	} else if !IsExcepted(op, key, p.isGone) {
 		a.report(right, refusal)
 	}
+}
+
+// knows reports whether an agent requests a refused watch although it could know that it has no right to the
+// watch. The agent could not know this if the store has changed since the revision from which it wants to
+// watch, for example because its unit was removed since then. After the refusal it reads again, so it must
+// not request the same watch from the revision of the first refusal or a later one.
+func (a *asked) knows(name string, after, now int64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+
+	first, wasRefused := a.refusedAt[name]
+	if after >= now || wasRefused && after >= first {
+		return true
+	}
+	if !wasRefused {
+		a.refusedAt[name] = now
+	}
+	return false
 }
 
 // Health returns the store's own health, or nil.
@@ -77,6 +99,7 @@ func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) 
 		return kv, ok, failure
 	}
 	s.a.judge(s.placed, access.Get, key, refusal)
+	kv.Value = access.Show(s.a.id, key, kv.Value)
 	return kv, ok, nil
 }
 
@@ -102,6 +125,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 			return nil, failure
 		}
 		if refusal == nil {
+			kv.Value = access.Show(s.a.id, kv.Key, kv.Value)
 			shown = append(shown, kv)
 			s.a.judge(s.placed, access.Get, kv.Key, nil)
 		}
@@ -118,7 +142,7 @@ func valueOf(kv store.KV, there bool) []byte {
 	return append([]byte{}, kv.Value...)
 }
 
-// unlessRefusal returns err unless it is a refusal.
+// unlessRefusal returns err, or nil if err is a refusal.
 func unlessRefusal(err error) error {
 	if errors.Is(err, access.ErrRefused) {
 		return nil
@@ -167,7 +191,7 @@ type verdict struct {
 	refusal error
 }
 
-// askCommit asks about each write, and about each condition as a read. It returns an error if the store
+// askCommit checks the right to each write, and to each condition as a read. It returns an error if the store
 // could not be read.
 func (a *asked) askCommit(p *placed, txn store.Txn) (all []verdict, err error) {
 	writes := make([]access.Write, len(txn.Ops))
@@ -213,6 +237,11 @@ func (a *asked) Watch(ctx context.Context, after int64, scope store.Scope) (stor
 	}
 	defer snap.Close()
 
+	now, err := snap.Revision(ctx)
+	if err != nil {
+		return nil, err
+	}
+
 	p := newPlaced(ctx, snap)
 	for _, name := range slices.Concat(scope.Keys, scope.Prefixes) {
 		refusal := p.may(a.id, access.Watch, name, nil)
@@ -222,7 +251,9 @@ func (a *asked) Watch(ctx context.Context, after int64, scope store.Scope) (stor
 		if failure := unlessRefusal(refusal); failure != nil {
 			return nil, failure
 		}
-		a.judge(p, access.Watch, name, refusal)
+		if refusal == nil || a.knows(name, after, now) {
+			a.judge(p, access.Watch, name, refusal)
+		}
 	}
 
 	w, err := a.Store.Watch(ctx, after, scope)
@@ -252,7 +283,7 @@ func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	}
 }
 
-// filter shows everything if the store cannot be asked, so that the tests go on.
+// filter shows everything if the store cannot be read, so that the tests continue.
 func (w *watcher) filter(ctx context.Context, events []store.Event) (shown []store.Event) {
 	snap, err := w.a.Store.Snapshot(ctx)
 	if err != nil {
@@ -267,6 +298,7 @@ func (w *watcher) filter(ctx context.Context, events []store.Event) (shown []sto
 			return events
 		}
 		if e.Deleted && w.mayHear(p, e.Key) || !e.Deleted && p.may(w.a.id, access.Get, e.Key, value) == nil {
+			e.Value = access.Show(w.a.id, e.Key, e.Value)
 			shown = append(shown, e)
 		}
 	}
@@ -274,7 +306,7 @@ func (w *watcher) filter(ctx context.Context, events []store.Event) (shown []sto
 	return shown
 }
 
-// mayHear reports whether one of the watches that cover the key is allowed now.
+// mayHear reports whether at least one of the watches that cover the key is allowed now.
 func (w *watcher) mayHear(p *placed, key string) bool {
 	for _, name := range w.scope.Keys {
 		if name == key && p.may(w.a.id, access.Watch, name, nil) == nil {
@@ -297,12 +329,12 @@ type placed struct {
 }
 
 func newPlaced(ctx context.Context, s store.Snapshot) *placed {
-	return newPlacement(&placed{reader: &reader{ctx: ctx, snap: s, revisions: map[string]int64{}}})
+	return newPlacement(&placed{reader: &reader{ctx: ctx, snap: s, values: map[string][]byte{}, revisions: map[string]int64{}}})
 }
 
 // newPlacement returns an unused placement at the same revision.
 func newPlacement(p *placed) *placed {
-	return &placed{reader: p.reader, placement: access.NewPlacement(p.reader)}
+	return &placed{reader: p.reader, placement: access.NewPlacement(p.reader).At(time.Now())}
 }
 
 func (p *placed) mayWatchPrefix(id access.Identity, prefix string) error {
@@ -327,10 +359,10 @@ func (p *placed) isGone(unit string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	value, err := p.reader.Get("units/" + unit)
-	return err == nil && value == nil
+	return err == nil && IsGone(value)
 }
 
-// conditions returns the commit's conditions and those that its rights follow from.
+// conditions returns the commit's own conditions, and conditions for the facts that its rights depend on.
 func (p *placed) conditions(ctx context.Context, conds []store.Cond) ([]store.Cond, error) {
 	keys, prefixes := p.placement.Used()
 	all := slices.Clone(conds)
@@ -356,17 +388,27 @@ func (p *placed) conditions(ctx context.Context, conds []store.Cond) ([]store.Co
 	return all, err
 }
 
-// reader is access's view of a snapshot.
+// reader is access's view of a snapshot. It reads each key once, so that isGone can explain a refusal even if
+// the agent's request has ended by then.
 type reader struct {
 	ctx       context.Context
 	snap      store.Snapshot
+	values    map[string][]byte
 	revisions map[string]int64 // of the keys that were read; 0: absent
 }
 
 func (r *reader) Get(key string) ([]byte, error) {
+	if value, known := r.values[key]; known {
+		return value, nil
+	}
+
 	kv, ok, err := r.snap.Get(r.ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	r.values[key] = valueOf(kv, ok)
 	r.revisions[key] = kv.Revision
-	return valueOf(kv, ok), err
+	return r.values[key], nil
 }
 
 func (r *reader) List(prefix string) (map[string][]byte, error) {

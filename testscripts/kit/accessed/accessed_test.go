@@ -30,8 +30,8 @@ func TestConformance(t *testing.T) {
 
 func put(key, value string) store.Op { return store.Op{Key: key, Value: []byte(value)} }
 
-// world returns a store with wordpress/0 on machine 1 and mysql/0 on machine 2, and the refusals to
-// machine 1.
+// world returns a store with wordpress/0 on machine 1 and mysql/0 on machine 2, and the list of the refusals
+// to machine 1.
 func world(t *testing.T) (operator, agent store.Store, refused *[]string) {
 	operator = memstore.New()
 	t.Cleanup(func() { operator.Close() })
@@ -57,7 +57,81 @@ func commit(t *testing.T, s store.Store, ops ...store.Op) int64 {
 	return revision
 }
 
-// TestReports checks that each refused request is reported, whatever its result.
+// TestLastLines checks that a unit's last lines, which come after its removal, are excepted although the agent's request
+// ends before the exception is decided.
+func TestLastLines(t *testing.T) {
+	operator, _, _ := world(t)
+	commit(t, operator, put("log/wordpress/0/0000000001", `{}`), store.Op{Key: "units/wordpress/0", Delete: true})
+
+	var refused []error
+	agent := New(endingStore{operator}, access.Agent("1"), func(_ access.Right, err error) {
+		if err != nil {
+			refused = append(refused, err)
+		}
+	})
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	snap, err := agent.Snapshot(context.WithValue(ctx, endKey{}, end))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+
+	if _, _, err := snap.Get(ctx, "log/wordpress/0/0000000001"); err != nil {
+		t.Fatal(err)
+	}
+	if ctx.Err() == nil {
+		t.Error("the request did not end")
+	}
+	if len(refused) > 0 {
+		t.Errorf("reported %v, want nothing", refused)
+	}
+}
+
+// TestLastRecords checks that an agent's writes about a unit are excepted if the unit was removed by force.
+func TestLastRecords(t *testing.T) {
+	for what, record := range map[string][]byte{
+		"dead": []byte(`{"machine":"1","life":"dead"}`),
+		"gone": nil,
+	} {
+		t.Run(what, func(t *testing.T) {
+			operator, agent, refused := world(t)
+			commit(t, operator, store.Op{Key: "units/wordpress/0", Value: record, Delete: record == nil})
+			commit(t, agent, put("uniters/wordpress/0/workflow", `{"charm":"local:trusty/wordpress-3","state":"started"}`))
+			if len(*refused) > 0 {
+				t.Errorf("reported %v, want nothing", *refused)
+			}
+		})
+	}
+}
+
+type endKey struct{}
+
+// endingStore ends a snapshot's context once it has read the unit, and serves no request of an ended context.
+type endingStore struct{ store.Store }
+
+func (s endingStore) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	snap, err := s.Store.Snapshot(ctx)
+	end, _ := ctx.Value(endKey{}).(context.CancelFunc)
+	return &endingSnapshot{Snapshot: snap, end: end}, err
+}
+
+type endingSnapshot struct {
+	store.Snapshot
+	end context.CancelFunc
+}
+
+func (s *endingSnapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return store.KV{}, false, err
+	}
+	if key == "units/wordpress/0" {
+		defer s.end()
+	}
+	return s.Snapshot.Get(ctx, key)
+}
+
+// TestReports checks that each refused request is reported, whether it succeeds or fails.
 func TestReports(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -76,8 +150,12 @@ func TestReports(t *testing.T) {
 			_, err := snap.List(ctx, "machines/")
 			return err
 		}, []string{"list machines/"}},
-		{"watch", func(ctx context.Context, s store.Store, _ store.Snapshot) error {
-			w, err := s.Watch(ctx, 0, store.Scope{Keys: []string{"units/mysql/0"}, Prefixes: []string{"units/wordpress/0/", ""}})
+		{"watch", func(ctx context.Context, s store.Store, snap store.Snapshot) error {
+			revision, err := snap.Revision(ctx)
+			if err != nil {
+				return err
+			}
+			w, err := s.Watch(ctx, revision, store.Scope{Keys: []string{"units/mysql/0"}, Prefixes: []string{"units/wordpress/0/", ""}})
 			if err == nil {
 				w.Close()
 			}
@@ -160,6 +238,44 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// TestWatchOfRemovedUnit checks that a refused watch counts only if the agent could know about the refusal:
+// the first watch from an older revision does not count, and the next one does.
+func TestWatchOfRemovedUnit(t *testing.T) {
+	operator, agent, refused := world(t)
+	before := revisionOf(t, operator)
+	commit(t, operator, put("units/mysql/7", `{}`))
+	ask := func(after int64) int {
+		w, err := agent.Watch(t.Context(), after, store.Below("units/mysql/0/"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+		return len(*refused)
+	}
+
+	if n := ask(before); n != 0 {
+		t.Errorf("the first watch after an older revision was reported: %q", *refused)
+	}
+	if n := ask(revisionOf(t, operator)); n != 1 {
+		t.Errorf("%d watches were reported although the agent has read since, want 1", n)
+	}
+}
+
+func revisionOf(t *testing.T, s store.Store) int64 {
+	t.Helper()
+	snap, err := s.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Close()
+
+	revision, err := snap.Revision(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return revision
+}
+
 // moving moves the unit between the decision and the commit.
 type moving struct {
 	store.Store
@@ -171,8 +287,8 @@ func (m *moving) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return m.Store.Commit(ctx, txn)
 }
 
-// TestRightsAreConditions checks that a commit conflicts if the unit has moved to another machine in
-// between.
+// TestRightsAreConditions checks that a commit conflicts if the unit moves to another machine between the
+// decision and the commit.
 func TestRightsAreConditions(t *testing.T) {
 	operator, _, _ := world(t)
 	between := &moving{Store: operator, move: func() { commit(t, operator, put("units/wordpress/0", `{"machine":"2"}`)) }}

@@ -14,11 +14,11 @@ import (
 	"bijou/state/access"
 )
 
-// Variable names a directory. If it is set, the agents of a test binary use a store that asks
-// state/access, and record in the directory their refusals and the rights that they used.
+// Variable names a directory. If it is set, the agents of a test binary use a store that checks their
+// requests with state/access. In the directory they record their refusals and the rights that they used.
 const Variable = "BIJOU_TEST_ACCESS"
 
-// These are the prefixes of file names. Each process has its own files, because some belong to a
+// These are the prefixes of file names. Each process has its own files, because some processes belong to a
 // different user.
 const (
 	refusedFile = "refused-"
@@ -71,7 +71,7 @@ func (n *notes) note(file, line string) {
 	}
 }
 
-// NoteRefusals returns a function that notes a refusal for [Refused] of that directory.
+// NoteRefusals returns a function that records a refusal in the directory, where [Refused] finds it.
 func NoteRefusals(dir string) func(refusal string) {
 	n := &notes{dir: dir, noted: map[string]bool{}}
 	return func(refusal string) { n.note(refusedFile, refusal) }

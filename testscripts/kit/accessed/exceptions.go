@@ -1,6 +1,7 @@
 package accessed
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 
@@ -14,9 +15,16 @@ type exception struct {
 	why  string
 }
 
-func isExcepted(op access.Op, key string, isGone func(unit string) bool) bool {
+// IsExcepted reports whether an exception covers the request. isGone must report [IsGone] of a unit's record.
+func IsExcepted(op access.Op, key string, isGone func(unit string) bool) bool {
 	parts := strings.Split(key, "/")
 	return slices.ContainsFunc(exceptions(), func(e exception) bool { return e.has(op, parts, isGone) })
+}
+
+// IsGone reports whether a unit with the given record has been removed, or only its removal is left to do. record is
+// nil if there is none.
+func IsGone(record []byte) bool {
+	return record == nil || bytes.Contains(record, []byte(`"life":"dead"`))
 }
 
 func exceptions() []exception {
@@ -27,5 +35,8 @@ func exceptions() []exception {
 		{"last lines", func(_ access.Op, p []string, isGone func(string) bool) bool {
 			return (p[0] == "logs" || p[0] == "log") && len(p) > 2 && isGone(p[1]+"/"+p[2])
 		}, "a unit that was removed by force may have lines that are not sent yet: an agent that is refused drops them"},
+		{"last records", func(op access.Op, p []string, isGone func(string) bool) bool {
+			return op == access.Put && p[0] == "uniters" && len(p) > 2 && isGone(p[1]+"/"+p[2])
+		}, "an agent may write about its unit until it knows that the unit was removed by force"},
 	}
 }

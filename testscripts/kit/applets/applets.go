@@ -1,7 +1,5 @@
-// Package applets makes a test binary every applet. So a suite runs the same code as users do, as
-// separate processes of its own binary.
-//
-// It decides nothing about a suite.
+// Package applets lets a test binary act as every applet. With it a suite runs the same code as users do, in
+// separate processes of the test binary.
 package applets
 
 import (
@@ -17,12 +15,12 @@ import (
 	"bijou/multicall"
 )
 
-// Main is the test main. Under the name of an applet the binary is that applet, from multicall's own
-// table, so that none can be forgotten. Under its own name it calls begin and runs the tests. Under any
-// other name it exits with code 127, so that the suite does not run again. It does not return.
+// Main is the main function of the tests. If the binary is called under the name of an applet in multicall's
+// table, it acts as this applet. Under its own name it calls begin and runs the tests. Under any other name
+// it exits with code 127, so that the suite does not run again. It does not return.
 func Main(m *testing.M, o multicall.Options, begin func()) { MainWith(m, o, nil, begin) }
 
-// MainWith is Main with additional programs by name that users would have beside the applets.
+// MainWith is Main with additional programs by name, which users would have beside the applets.
 func MainWith(m *testing.M, o multicall.Options, more map[string]func(), begin func()) {
 	name := filepath.Base(os.Args[0])
 	suite := strings.HasSuffix(name, ".test")

@@ -1,7 +1,5 @@
 // Package await polls a condition in tests until it holds. It replaces sleeps, which prove nothing on a
 // busy machine. All polling in tests goes through it.
-//
-// It imports nothing of bijou.
 package await
 
 import (
@@ -14,10 +12,10 @@ import (
 
 // Poll sets how to wait. Its limit is several times the need of a busy machine.
 type Poll struct {
-	Limit  time.Duration // after which it stops waiting
-	Pause  time.Duration // between two looks; 0 is 10 ms
-	Looks  int           // at least this many looks, whatever the limit: the machine may have stood still
-	Report func() string // additional text for a failure; can be nil
+	Limit  time.Duration // the time after which it stops waiting
+	Pause  time.Duration // between two checks; 0 means 10 ms
+	Looks  int           // at least this many checks, even after the limit, since the machine may have been suspended
+	Report func() string // additional text for a failure; may be nil
 }
 
 // Condition is a condition to wait for. One form returns whether it holds. The other returns the reason
@@ -29,8 +27,8 @@ type Test interface {
 	Fatalf(format string, args ...any)
 }
 
-// Until blocks until the condition holds, and returns how long that took. When the limit is over, it
-// fails the test with the awaited condition and the reason why it does not hold.
+// Until blocks until the condition holds, and returns the duration of the wait. After the limit it fails the
+// test, with the awaited condition and the reason why it does not hold.
 func Until[C Condition](t Test, p Poll, what string, holds C) (took time.Duration) {
 	if t, ok := t.(interface{ Helper() }); ok {
 		t.Helper()
@@ -48,7 +46,8 @@ func Until[C Condition](t Test, p Poll, what string, holds C) (took time.Duratio
 	return time.Since(began)
 }
 
-// Try is Until without a failure: it reports whether the condition came to hold, and why not.
+// Try is like Until but does not fail the test: it returns whether the condition holds, and otherwise the
+// reason.
 func Try[C Condition](p Poll, holds C) (why string, ok bool) {
 	if p.Pause == 0 {
 		p.Pause = 10 * time.Millisecond
@@ -65,8 +64,8 @@ func Try[C Condition](p Poll, holds C) (why string, ok bool) {
 	}
 }
 
-// patience returns the factor by which all limits grow, from the variable BIJOU_TEST_PATIENCE. It is 1 unless .ci/run
-// finds that the machine takes long to start a process.
+// patience returns the factor by which all limits grow, from the variable BIJOU_TEST_PATIENCE. It is 1 unless
+// .ci/run finds that the machine is slow to start a process.
 var patience = sync.OnceValue(func() time.Duration {
 	n, err := strconv.Atoi(os.Getenv("BIJOU_TEST_PATIENCE"))
 	if err != nil || n < 1 {
@@ -86,7 +85,7 @@ func look[C Condition](holds C) (why string, ok bool) {
 	return why, why == ""
 }
 
-// Unless returns the reason, or "" if so is true.
+// Unless returns "" if the condition is true, and otherwise the reason.
 func Unless(so bool, reason string, args ...any) string {
 	if so {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// failure is a test that records its failure.
+// failure is a Test that records the message of its failure.
 type failure string
 
 func (f *failure) Fatalf(format string, args ...any) { *f = failure(fmt.Sprintf(format, args...)) }
@@ -35,7 +35,8 @@ func TestUntil(t *testing.T) {
 	})
 }
 
-// TestLooks checks that a machine that stood still for longer than the limit still gets its looks.
+// TestLooks checks that a condition is checked often enough even if the machine stood still for longer than
+// the limit.
 func TestLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0

@@ -11,10 +11,10 @@ import (
 
 // members VERB ARG...: an etcd of three members, m0, m1 and m2, which is neco's store.
 //
-//	start            makes it, and sets NECO_STATE to it
+//	start            starts the cluster, and sets NECO_STATE to its URL
 //	kill NAME...     kills members
-//	revive NAME      starts one of them again
-//	join NAME FILE   starts another one in its place, with the flags in the file
+//	revive NAME      starts a killed member again
+//	join NAME FILE   starts a new member in place of a killed one, with the flags in the file
 func members(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: members start|kill|revive|join ...")

@@ -18,8 +18,8 @@ import (
 	"bijou/testscripts/fakes/github"
 )
 
-// bootWorld is the surroundings of a script about boot servers: the server of releases and the receiver
-// of alerts. Each starts when the script asks for it.
+// bootWorld is the surroundings of a script about boot servers: the server of releases and the receiver of
+// alerts. Each starts at the script's request.
 type bootWorld struct {
 	releases *github.Server
 	alerts   *mailbox
@@ -27,7 +27,7 @@ type bootWorld struct {
 	cluster  *etcdtest.Cluster
 }
 
-// bootWorldOf returns the script's own.
+// bootWorldOf returns the bootWorld of the script.
 func bootWorldOf(ts *testscript.TestScript) *bootWorld {
 	return ts.Value("boot world").(*bootWorld)
 }
@@ -64,26 +64,26 @@ func necoBin(ts *testscript.TestScript, neg bool, args []string) {
 
 // releases VERB ARG...: a server that acts as GitHub.
 //
-//	start               makes it, and sets GITHUB to its URL
-//	publish TAG [WORD]  publishes a release whose package brings no plan; WORD is pre, draft,
-//	                    or a file that is all it has
+//	start               starts the server, and sets GITHUB to its URL
+//	publish TAG [WORD]  publishes a release whose package has no plan. WORD is pre, draft,
+//	                    or the only file of the release
 //	tarball TAG FILE [WORD]
 //	                    publishes a release that can be installed: this program
-//	                    with that manifest, among files that are for others;
-//	                    wrong-sums: its packages' sums are others; dies: its program
-//	                    shows all that it is asked for, and dies as a daemon; bare: it
-//	                    has no file manifest.yaml; other-plan: that is another one;
-//	                    no-version: its manifest does not say its version
+//	                    with the manifest in FILE, and files for other platforms. WORD is
+//	                    wrong-sums (the sums of the packages are wrong), dies (the program
+//	                    works as a command and exits as a daemon), bare (there is no file
+//	                    manifest.yaml), other-plan (the file manifest.yaml is a different
+//	                    one), or no-version (the manifest has no version)
 //	retag TAG NEW [renamed]
-//	                    publishes the files of a release under another tag, its packages
-//	                    under the names that belong to that
-//	delete TAG          takes a release back
-//	limit N DURATION    answers N lists more, until the duration is over
+//	                    publishes the files of a release under the tag NEW. With renamed,
+//	                    the names of its packages match the new tag
+//	delete TAG          deletes a release
+//	limit N DURATION    answers N more lists, until the duration is over
 //	fault NAME          misbehaves from now on
-//	key NAME            sets MINISIGN_KEY to the public key of that name
-//	sign TAG NAME [old] signs the release by that key, in minisign's old way
-//	tamper TAG          adds a line to its sums, whatever has signed them
-//	asked N             fails if lists were asked for fewer than N times
+//	key NAME            sets MINISIGN_KEY to the public key with that name
+//	sign TAG NAME [old] signs the release with that key. With old, it uses minisign's old format
+//	tamper TAG          adds a line to the release's sums after they were signed
+//	asked N             fails if lists were requested fewer than N times
 func releases(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: releases start|publish|tarball|retag|delete|limit|fault|key|sign|tamper|asked ...")
@@ -182,9 +182,10 @@ func (m *mailbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // alerts VERB: a receiver of alerts.
 //
-//	start FILE  makes it, and sets ALERTS to its URL; the file gets a line
-//	            "PATH BODY" for each
-//	break, mend answers 503, answers again
+//	start FILE  starts the receiver, and sets ALERTS to its URL. The file gets a line
+//	            "PATH BODY" for each alert
+//	break       answers 503 from now on
+//	mend        works again
 func alerts(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: alerts start FILE|break|mend")

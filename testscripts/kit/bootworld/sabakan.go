@@ -14,8 +14,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// depot acts as sabakan, which keeps uploads, and as the server of the files that releases consist of.
-// The content of each file is its name.
+// depot acts as sabakan, which stores uploads, and as the server of the files of releases. The content of
+// each file is its name.
 type depot struct {
 	mu     sync.Mutex
 	log    *os.File
@@ -60,14 +60,16 @@ func (d *depot) list(w http.ResponseWriter, below string) {
 			ids = append(ids, path.Base(what))
 		}
 	}
-	_ = json.NewEncoder(w).Encode(ids) // a client that hangs up does not read it
+	// Encode fails if the client hangs up.
+	_ = json.NewEncoder(w).Encode(ids)
 }
 
 // sabakan VERB: a server that acts as sabakan.
 //
-//	start FILE  makes it, and sets SABAKAN to its URL; the file gets a line for
+//	start FILE  starts the server, and sets SABAKAN to its URL. The file gets a line for
 //	            each upload
-//	break, mend answers 500, answers again
+//	break       answers 500 from now on
+//	mend        works again
 func sabakan(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: sabakan start FILE|break|mend")

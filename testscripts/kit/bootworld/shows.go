@@ -24,8 +24,8 @@ import (
 )
 
 // shows DURATION REGEXP NECO: runs "neco status --watch" until one of the states that it shows matches.
-// That costs only one process. It fails after the duration, but not within a minute, so that a machine
-// that stood still or has other work gets the rest of its time.
+// That costs only one process. It fails after the duration, but not within a minute, so that a busy or suspended
+// machine gets enough time.
 func shows(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: shows DURATION REGEXP NECO")
@@ -46,13 +46,14 @@ func shows(ts *testscript.TestScript, neg bool, args []string) {
 	cmd.WaitDelay = time.Second
 	seen := &frames{want: want, found: cancel}
 	cmd.Stdout, cmd.Stderr = seen, seen
-	err = cmd.Run() // it is always killed: its output counts
+	// The command is always killed, so its error is ignored if its output matches.
+	err = cmd.Run()
 	if !seen.matched() {
 		ts.Fatalf("within %s, the status did not come to match %q: %v; it was\n%s", limit, args[1], err, seen.last())
 	}
 }
 
-// frames looks at states as they are shown.
+// frames splits the output into the states that it shows, and compares each with a pattern.
 type frames struct {
 	want  *regexp.Regexp
 	found func()
@@ -62,7 +63,7 @@ type frames struct {
 	ok   bool
 }
 
-// Write takes the output: states that are separated by a line of hyphens.
+// Write receives the output: states that are separated by a line of hyphens.
 func (f *frames) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,8 +112,8 @@ func stored(ts *testscript.TestScript, neg bool, args []string) {
 	}))
 }
 
-// address NAME: sets NAME to a local address where nothing listens. The kernel never assigns that
-// address to a program that asks for any free one.
+// address NAME: sets NAME to a local address where nothing listens. The kernel never assigns that address to
+// a program that requests any free address.
 func address(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: address NAME")

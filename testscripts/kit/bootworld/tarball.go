@@ -14,8 +14,8 @@ import (
 )
 
 // Installable returns the files of a release of this program with a manifest, and some files for other
-// platforms. A manifest without a version gets the tag's. The package is not compressed, since it does
-// not travel far.
+// platforms. A manifest without a version gets the tag's. The package is not compressed, since it is never
+// sent over a slow network.
 func Installable(tag, manifest, word string) (map[string][]byte, error) {
 	_, version, _ := strings.Cut(tag, "-")
 	if !strings.HasPrefix(manifest, "version:") && word != "no-version" {

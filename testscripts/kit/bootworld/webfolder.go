@@ -9,7 +9,7 @@ import (
 )
 
 // webFolder DIR [USER PASSWORD]: serves the directory over HTTP without listings, and sets FOLDER to
-// its address, HOST:PORT. With a user, all others are refused.
+// its address, HOST:PORT. If a user is given, it refuses all other users.
 func webFolder(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 && len(args) != 3 {
 		ts.Fatalf("usage: webfolder DIR [USER PASSWORD]")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# boot.sh DIR TREE NAME ADDRESS CGROUP...: boots one host, inside of the world, and
-# ends with it. Its disk stays for the next time.
+# boot.sh DIR TREE NAME ADDRESS CGROUP...: boots one host inside the world, and exits with
+# it. The host's disk is kept for the next boot.
 set -e
 dir=$1 tree=$2 name=$3 address=$4
 shift 4

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// descendant follows the first child of a process for that many generations.
+// descendant follows the first child of a process for the given number of generations.
 func descendant(pid, generations int) (int, error) {
 	for range generations {
 		child, err := childOf(pid)
@@ -24,11 +24,13 @@ func descendant(pid, generations int) (int, error) {
 // childOf returns the child of a process with the smallest id. It ignores zombies.
 func childOf(parent int) (int, error) {
 	found := 0
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
+	// Glob fails only for a bad pattern.
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range stats {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			// The process has ended.
+			continue
 		}
 		// The state and the parent follow the name, which can contain any character (proc(5)).
 		fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Disk returns this machine's path to a file on the host's disk, whether the host runs or not. File
-// systems that are mounted on the host, such as /run, are not there.
+// Disk returns this machine's path to a file on the host's disk, whether the host runs or not. File systems
+// that are mounted on the host, such as /run, are not visible there.
 func (h *Host) Disk(path string) string {
 	return filepath.Join("/proc", strconv.Itoa(h.fleet.world), "root", h.dir(), "root", path)
 }

@@ -19,16 +19,16 @@ var worldScript string
 // Fleet is a number of hosts on their own network. Its methods belong to the test's goroutine. A host's
 // methods can run in parallel with those of other hosts.
 type Fleet struct {
-	dir    string   // everything that belongs to it
-	tree   string   // that hosts boot from
-	groups []string // the control groups above those of the hosts
+	dir    string   // contains all files of the fleet
+	tree   string   // the tree of files from which hosts boot
+	groups []string // the parents of the hosts' control groups
 	world  int      // process id of the world's first process
 	alive  io.Closer
 	keeper *exec.Cmd // the process that cleans up after the world
 	hosts  []*Host
 }
 
-// New returns a fleet of that many booted hosts: host-0 at 10.77.0.10, and so on. It ends with the
+// New returns a fleet of the given number of booted hosts: host-0 at 10.77.0.10, and so on. It ends with the
 // test. The machine must meet the conditions of Need.
 func New(t testing.TB, hosts int) *Fleet {
 	t.Helper()
@@ -52,13 +52,13 @@ func New(t testing.TB, hosts int) *Fleet {
 	return f
 }
 
-// Host returns the i-th host, from 0.
+// Host returns the host with the number i, which begins at 0.
 func (f *Fleet) Host(i int) *Host { return f.hosts[i] }
 
 // Hosts returns all hosts.
 func (f *Fleet) Hosts() []*Host { return f.hosts }
 
-// open makes the fleet's world.
+// open creates the fleet's namespaces and starts their first process.
 func open() (*Fleet, error) {
 	base, err := Tree()
 	if err != nil {
@@ -78,7 +78,8 @@ func open() (*Fleet, error) {
 // controlGroups returns the paths of a new group in the hierarchies that systemd uses.
 func controlGroups(name string) (groups []string) {
 	const root = "/sys/fs/cgroup"
-	if _, err := os.Stat(root + "/cgroup.procs"); err == nil { // version 2 alone
+	// The host uses only version 2 of control groups.
+	if _, err := os.Stat(root + "/cgroup.procs"); err == nil {
 		return []string{filepath.Join(root, name)}
 	}
 	for _, hierarchy := range []string{"systemd", "unified"} {
@@ -111,11 +112,12 @@ func (f *Fleet) begin() error {
 		_ = in.Close()
 		return fmt.Errorf("it is not ready: %v; %v", err, f.keeper.Wait())
 	}
-	f.world, err = descendant(f.keeper.Process.Pid, 2) // of unshare
+	// The world's first process is the grandchild of unshare.
+	f.world, err = descendant(f.keeper.Process.Pid, 2)
 	return err
 }
 
-// close ends the world with everything in it, and waits until it is gone.
+// close ends the world and all processes in it, and waits until it is gone.
 func (f *Fleet) close() error {
 	_ = f.alive.Close()
 	err := f.keeper.Wait()

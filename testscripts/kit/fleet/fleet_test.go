@@ -70,13 +70,14 @@ func TestHosts(t *testing.T) {
 // victim names the file to which the killed test writes its directory.
 const victim = "BIJOU_FLEET_VICTIM"
 
-// TestNothingIsLeft kills a test that has a fleet, and checks that nothing of the fleet is left.
+// TestNothingIsLeft kills a test that runs a fleet, and checks that no part of the fleet survives.
 func TestNothingIsLeft(t *testing.T) {
 	needLong(t)
 	if place := os.Getenv(victim); place != "" {
 		f := New(t, 1)
 		check(t, os.WriteFile(place, []byte(f.dir), 0o600))
-		select {} // until it is killed
+		// Wait to be killed.
+		select {}
 	}
 	place := filepath.Join(t.TempDir(), "dir")
 	child := exec.Command(os.Args[0], "-test.run=^TestNothingIsLeft$")

@@ -27,8 +27,8 @@ type Host struct {
 	Address string // in the fleet's network, /24
 
 	fleet *Fleet
-	boot  *exec.Cmd     // nil: it has never been started
-	ended chan struct{} // closed when it is off
+	boot  *exec.Cmd     // nil if the host was never started
+	ended chan struct{} // closed when the host is off
 }
 
 // Start boots the host from its existing disk. It returns once the host's systemd has started
@@ -46,9 +46,11 @@ func (h *Host) Start() error {
 		return fmt.Errorf("cannot boot %s: %w", h.Name, err)
 	}
 	h.ended = make(chan struct{})
-	go func(boot *exec.Cmd, ended chan struct{}) { // close of the fleet waits for it
+	// The fleet's close waits for this goroutine.
+	go func(boot *exec.Cmd, ended chan struct{}) {
 		defer close(ended)
-		_ = boot.Wait() // a power cut is not a failure of the test
+		// Wait returns an error after a power cut, which is not a failure of the test.
+		_ = boot.Wait()
 	}(h.boot, h.ended)
 	return h.awaitUp()
 }
@@ -88,17 +90,19 @@ func (h *Host) init() (int, error) {
 	if h.boot == nil {
 		return 0, errors.New("it was never started")
 	}
-	return descendant(h.boot.Process.Pid, 2) // of nsenter, systemd-nspawn
+	// The host's first process is below nsenter and systemd-nspawn.
+	return descendant(h.boot.Process.Pid, 2)
 }
 
 // Stop shuts the host down in an orderly way, and returns when it is off.
 func (h *Host) Stop() error {
-	const poweroff = syscall.Signal(34 + 4) // SIGRTMIN+4, systemd(1)
+	// This is SIGRTMIN+4; see systemd(1).
+	const poweroff = syscall.Signal(34 + 4)
 	return h.end(poweroff)
 }
 
-// PowerCut ends all processes on the host at once. Written data stays, synced or not, because the
-// machine's kernel goes on.
+// PowerCut ends all processes on the host at once. Written data survives, synced or not, because the
+// machine's kernel keeps running.
 func (h *Host) PowerCut() error { return h.end(syscall.SIGKILL) }
 
 func (h *Host) end(s syscall.Signal) error {
@@ -117,8 +121,8 @@ func (h *Host) end(s syscall.Signal) error {
 	}
 }
 
-// Command returns a command on the host that is not started yet. It runs as root, without this
-// process's environment.
+// Command returns a command to run on the host. The caller starts it. It runs as root, without this process's
+// environment.
 func (h *Host) Command(args ...string) (*exec.Cmd, error) {
 	pid, err := h.init()
 	if err != nil {

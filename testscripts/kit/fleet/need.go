@@ -23,7 +23,7 @@ func Tree() (string, error) {
 	return path, nil
 }
 
-// missing returns the reason why this machine cannot have a fleet, or nil.
+// missing returns the reason why this machine cannot run a fleet, or nil.
 func missing() error {
 	if os.Geteuid() != 0 {
 		return fmt.Errorf("test hosts need root")
@@ -40,8 +40,8 @@ func missing() error {
 	return err
 }
 
-// Need skips the test with one line if this machine cannot have a fleet, or fails
-// it if BIJOU_TEST_REQUIRE names nspawn.
+// Need skips the test with one line if this machine cannot run a fleet, or fails it if BIJOU_TEST_REQUIRE
+// names nspawn.
 func Need(t testing.TB) {
 	t.Helper()
 	if err := missing(); err != nil {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# world.sh DIR CGROUP...: the world of one fleet, until stdin ends. Its first
-# process is the "cat"; with it, the kernel ends all others, mounts and interfaces.
+# world.sh DIR CGROUP...: the world of one fleet, until stdin ends. Its first process is
+# "cat". When it exits, the kernel ends all other processes, mounts and interfaces.
 dir=$1
 shift
 unshare --mount --net --pid --fork --mount-proc -- bash -ec '

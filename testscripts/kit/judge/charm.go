@@ -6,15 +6,15 @@ import (
 	"path/filepath"
 )
 
-// installHook gives each unit's recorder its additional commands before the unit's first hook.
+// installHook adds commands to each unit's recorder before the unit's first hook.
 const installHook = `#!/bin/bash
 mkdir -p "$JUJU_UNIT_DIR/control"
 cp "$CHARM_DIR"/control/* "$JUJU_UNIT_DIR/control/"
 source "${0%/*}/record"
 `
 
-// beat makes a hook write the unit's next number into its relations and record it. A kill leaves the
-// previous number or the next one, never an empty file.
+// beat is a script for hooks. It writes the unit's next number into the unit's relations and records the
+// number. A kill leaves the previous number or the next one, never an empty file.
 const beat = `
 n=$(( $(cat "$JUJU_UNIT_DIR/beat" 2>/dev/null || echo 0) + %d ))
 echo "$n" > "$JUJU_UNIT_DIR/beat.new"
@@ -27,16 +27,16 @@ done
 note "{\"event\":\"wrote\",\"hook\":\"$hook\",\"pid\":$$,\"beat\":$n,\"ids\":\"${ids# }\"}"
 `
 
-// keep saves the record of a unit that stops, since its directory is removed. The hook counts as ended
-// there.
+// keep is a script for the stop hook. It saves the unit's record, since the unit's directory is removed
+// afterwards. It adds the end of the hook to the saved record.
 const keep = `kept="%s/${JUJU_UNIT_NAME//\//-}"
 cp "$log" "$kept"
 log=$kept note "{\"event\":\"end\",\"hook\":\"$hook\",\"pid\":$$,\"exit\":0}"
 `
 
-// Charm writes a charm into the directory, made from the recorder, whose record can be judged. Its
-// units write a number into all their relations, a greater one with each change of their configuration.
-// The records of units that stop go to the directory gone.
+// Charm writes a charm into the directory. The charm is made from the recorder, so the package can judge its
+// records. Its units write a number into all their relations, and a greater one at each change of their
+// configuration. The records of units that stop go to the directory gone.
 func Charm(folder, recorder, gone string) error {
 	if err := os.CopyFS(folder, os.DirFS(recorder)); err != nil {
 		return err

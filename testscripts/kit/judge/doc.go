@@ -1,7 +1,6 @@
-// Package judge checks the records of recorder charms against the promises about hooks. It checks their
-// order, what each is told and can see, and that nothing is skipped, lost, or passed over after a
+// Package judge checks the records of recorder charms against the promises about hooks: the order of the hooks,
+// and the values that each hook gets and can read. No hook may be skipped, and no value lost, even after a
 // failure.
 //
-// It runs nothing and waits for nothing. The suites that kill agents and take stores away do that, and
-// then call it.
+// It only reads records. The suites that kill agents and stop stores call it at their end.
 package judge

@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// played makes a record from words. A word is HOOK, or KIND:RELATION:MEMBER:MEMBERS with members joined
-// by commas. A final ! makes the hook fail, and @N gives the hook's revision. "KILLED" kills
-// everything. DIED is an agent's death with nothing running, DIED-LAST with the last hook, and
-// DIED-HOOK with a hook that has not begun. EXCUSED-HOOK is a hook that the operator resolved.
+// played creates a record from words. A word is HOOK, or KIND:RELATION:MEMBER:MEMBERS with members joined by
+// commas. A final ! makes the hook fail, and @N gives the hook's revision. "KILLED" kills everything. DIED is
+// an agent's death with nothing running, DIED-LAST with the last hook, and DIED-HOOK with a hook that has not
+// begun. EXCUSED-HOOK is a hook that the operator resolved.
 func played(words string) (events []Event) {
 	for n, word := range strings.Fields(words) {
 		if word == "KILLED" {
@@ -47,7 +47,7 @@ func played(words string) (events []Event) {
 	return events
 }
 
-// TestRulesCanFail judges records that break each rule, and some that break none.
+// TestRulesCanFail judges records that break each rule, and records that break none.
 func TestRulesCanFail(t *testing.T) {
 	const begun = "install config-changed start "
 	for _, c := range []struct{ words, want string }{
@@ -96,8 +96,8 @@ func TestRulesCanFail(t *testing.T) {
 	}
 }
 
-// TestOwedAndLeaked checks what the judge says of hooks that are still owed, and of numbers that no
-// hook committed.
+// TestOwedAndLeaked checks that the judge reports hooks that must still run, and numbers that no hook
+// committed.
 func TestOwedAndLeaked(t *testing.T) {
 	const begun = "install config-changed start "
 	for _, c := range []struct{ words, want string }{
@@ -138,8 +138,8 @@ func TestOwedAndLeaked(t *testing.T) {
 	}
 }
 
-// TestRecordsCanBeWrong checks what the judge says of lines that do not belong together, and of numbers
-// that decrease.
+// TestRecordsCanBeWrong checks that the judge reports lines that do not belong together, and numbers that
+// decrease.
 func TestRecordsCanBeWrong(t *testing.T) {
 	begin := func(pid int, client string) Event {
 		return Event{Event: "begin", Hook: "install", PID: pid, Client: client}

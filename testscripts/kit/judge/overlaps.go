@@ -9,10 +9,10 @@ import (
 
 // Span is one hook's run with its times, from any host.
 type Span struct {
-	Event               // its begin
-	Over  bool          // it has recorded its end
-	Exit  int           // of one that has
-	Lasts time.Duration // until its last recorded line
+	Event               // the line of its beginning
+	Over  bool          // whether it has recorded its end
+	Exit  int           // its exit code, if it has recorded its end
+	Lasts time.Duration // the time until its last recorded line
 }
 
 func (s Span) String() string {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOverlaps checks runs of one unit on two hosts, whose processes can have the same number.
+// TestOverlaps checks runs of one unit on two hosts, whose processes may have the same number.
 func TestOverlaps(t *testing.T) {
 	line := func(event, host string, pid int, seconds int64) Event {
 		return Event{Event: event, Hook: "config-changed", Host: host, PID: pid, At: seconds * 1e6}
@@ -20,7 +20,7 @@ func TestOverlaps(t *testing.T) {
 		{[]Event{line(Begin, "b", 1, 5), line(Ended, "b", 1, 9)}, nil},
 		{[]Event{line(Begin, "b", 1, 3), line(Ended, "b", 1, 4)}, []time.Duration{time.Second}},
 		{[]Event{line(Begin, "b", 1, 4), line(Ended, "b", 1, 12)}, []time.Duration{time.Second, time.Second}},
-		{[]Event{line(Begin, "b", 1, 11), line(Ended, "b", 1, 12)}, nil}, // after one that was killed
+		{[]Event{line(Begin, "b", 1, 11), line(Ended, "b", 1, 12)}, nil}, // after a killed run
 	} {
 		var got []time.Duration
 		for _, o := range Overlaps(append(c.other, first...)) {

@@ -14,17 +14,18 @@ import (
 
 // These are the kinds of lines.
 const (
-	Begin = "begin" // of a hook
+	Begin = "begin" // the beginning of a hook
 	Wrote = "wrote" // a number into relations
 	Ended = "end"
-	// Lives: a long hook still runs.
+	// Lives means that a long hook is still running.
 	Lives = "lives"
-	// Killed: everything was killed, including the agent, and the state lost what was not on its disk.
-	// The result of the last run may not be recorded.
+	// Killed means that everything was killed, including the agent, and that the state has lost what was
+	// not on its disk. The result of the last run may not be recorded.
 	Killed = "killed"
-	// Died: the unit's agent has died. The line names the hook that was running by the state, if any.
+	// Died means that the unit's agent has died. The line names the hook that was running according to the
+	// state, if any.
 	Died = "died"
-	// Resolved: the operator resolved the hook that the line names, so that it counts as done.
+	// Resolved means that the operator has resolved the hook that the line names, so that it counts as done.
 	Resolved = "resolved"
 )
 
@@ -42,14 +43,14 @@ type Event struct {
 	Settings map[string]string `json:"settings"`
 	Revision int               `json:"revision"` // of the charm
 
-	Left int `json:"left"` // lives: for so many tenths of a second
+	Left int `json:"left"` // in Lives: the remaining time in tenths of a second
 
 	Host   string `json:"host"`
 	Folder string `json:"folder"` // the unit's
 	At     int64  `json:"at"`     // microseconds since 1970
 
-	Beat int    `json:"beat"` // wrote: the number
-	IDs  string `json:"ids"`  // wrote: into which relations
+	Beat int    `json:"beat"` // in Wrote: the number
+	IDs  string `json:"ids"`  // in Wrote: the relations
 }
 
 // Kind returns the relation event that the hook is for: joined, changed, departed or broken. It is ""
@@ -103,8 +104,8 @@ func Read(path string) ([]Event, error) {
 	return events, err
 }
 
-// ReadAll reads the logs that match these patterns, by unit. Either the log or its directory is named
-// after the unit. Of two logs of one unit the later counts, unless it is gone by then.
+// ReadAll reads the logs that match these patterns, by unit. Either the log or its directory is named after
+// the unit. If a unit has two logs, the later one counts, unless it has been removed since it was found.
 func ReadAll(patterns ...string) (map[string][]Event, error) {
 	all := map[string][]Event{}
 	for _, p := range patterns {
@@ -139,6 +140,7 @@ func Append(path string, e Event) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.WriteString("\n" + string(line) + "\n") // the previous line may be torn
+	// The previous line may be incomplete, so this begins a new line.
+	_, err = f.WriteString("\n" + string(line) + "\n")
 	return errors.Join(err, f.Close())
 }

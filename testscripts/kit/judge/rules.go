@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Violations checks one unit's record against docs/reference/hooks.md: the order of the hooks, the
-// members that they saw, and that no value that they saw went back.
+// Violations checks one unit's record against docs/reference/hooks.md: the order of the hooks, the members
+// that they saw, and that they never saw an older value after a newer one.
 func Violations(events []Event) []string { return hearAll(events).wrong }
 
 func hearAll(events []Event) *judge {
@@ -27,7 +27,7 @@ type judge struct {
 	failed  map[int]string     // by relation (-1 is the unit): the hook that must run again first
 	clients map[string]bool
 	before  []string // the unit's own hooks that have succeeded
-	unsure  bool     // the last of them can come again, because the power went before it was surely recorded
+	unsure  bool     // the last of them may run again, because the power was cut before its success was recorded
 	stopped bool
 	wrong   []string
 
@@ -35,12 +35,12 @@ type judge struct {
 	excused   bool         // the operator has resolved install: the charm may have changed since it failed
 	upgraded  map[int]bool // the revisions whose upgrade-charm has succeeded
 	configure bool         // upgrade-charm has succeeded: config-changed comes next
-	early     []string     // the hook before that, which is wrong if it comes
+	early     []string     // reports about hooks after upgrade-charm, which count once config-changed or upgrade-charm follows
 	restarted bool         // the agent has restarted, so a config-changed is owed
 }
 
-// ending is the knowledge of a relation's end. With told, the unit was told, which a power cut can make
-// it forget, so that it is told again. With final, it was told for good.
+// ending is the state of a relation's end for a unit. If told is true, the unit has run the hook that reports
+// the end. After a power cut it may run that hook again, but not if final is true.
 type ending struct{ told, final bool }
 
 // member is the state of one remote unit as the unit has seen it.
@@ -50,9 +50,9 @@ type member struct {
 	in       bool
 	told     bool   // changed has succeeded since it joined
 	owed     bool   // joined has succeeded: changed directly follows
-	passed   string // a hook in that relation that ran before it
+	passed   string // a hook in that relation that ran before changed
 	failed   string // the kind of the last run, if it has failed
-	beat     int    // the newest that was seen
+	beat     int    // the newest number that the unit has seen
 }
 
 func (j *judge) say(r Run, format string, args ...any) {
@@ -103,8 +103,8 @@ func (r Run) scope() int {
 
 func (r Run) name() string { return r.Hook + " " + r.Remote }
 
-// hearDeath processes the death of an agent. A hook that was running by the state but had not begun
-// comes next.
+// hearDeath processes the death of an agent. If a hook was running according to the state but had not begun,
+// it must come next.
 func (j *judge) hearDeath(r Run) {
 	j.restarted = true
 	if r.Hook != "" {
@@ -125,10 +125,10 @@ func (j *judge) hearResolved(r Run) {
 	}
 }
 
-// hearRevision checks the charm revision of a hook. A new revision begins with its upgrade-charm,
-// unless no revision was installed before. Then comes config-changed. Only a failed hook can run again
-// before that, in a unit that was upgraded by force. If that hook was install, the unit owes no
-// upgrade-charm, even if the operator resolves it.
+// hearRevision checks the charm revision of a hook. A new revision begins with its upgrade-charm, unless no
+// revision was installed before. Next comes config-changed. Only a failed hook may run again before that, in
+// a unit that was upgraded by force. If that hook was install, the unit owes no upgrade-charm, even if the
+// operator resolves it.
 func (j *judge) hearRevision(r Run, again bool) {
 	free := again || j.excused || len(j.before) == 0
 	if r.Revision != j.revision && !free && r.Hook != "upgrade-charm" {
@@ -137,7 +137,8 @@ func (j *judge) hearRevision(r Run, again bool) {
 	j.revision, j.excused = r.Revision, false
 	switch {
 	case r.Hook != "config-changed" && r.Hook != "upgrade-charm":
-		if j.configure { // a unit that leaves is no longer configured
+		// A unit that is being removed is no longer configured.
+		if j.configure {
 			j.early = append(j.early, fmt.Sprintf("%s %s (%s): comes between upgrade-charm and config-changed", r.Hook, r.Remote, r.ID))
 		}
 		return
@@ -162,7 +163,7 @@ func (j *judge) hearOwn(r Run) {
 	j.unsure = r.Cut
 
 	n := len(j.before)
-	// A configuration that changed in between can come again before start.
+	// If the configuration has changed since, config-changed may run again before start.
 	again := n > 0 && r.Hook == "config-changed" && j.before[n-1] == r.Hook
 	if n < len(order) && r.Hook != order[n] && !again {
 		j.say(r, "comes after %v, want %s", j.before, order[n])
@@ -202,7 +203,7 @@ func (j *judge) hearRelation(r Run) {
 	j.hearSight(r, m)
 }
 
-// hearOrder checks the order of hooks for one member. A failed hook can run again.
+// hearOrder checks the order of hooks for one member. A failed hook may run again.
 func (j *judge) hearOrder(r Run, m *member) {
 	again := m.failed == r.Kind()
 	switch {
@@ -221,7 +222,7 @@ func (j *judge) hearOrder(r Run, m *member) {
 	m.told = m.in && (m.told || r.Kind() == "changed" && r.counts())
 }
 
-// hearSight checks what the hook saw.
+// hearSight checks the members and numbers that the hook saw.
 func (j *judge) hearSight(r Run, m *member) {
 	listed := slices.Contains(strings.Fields(r.Members), r.Remote)
 	if listed != (r.Kind() != "departed") {

@@ -2,20 +2,21 @@ package judge
 
 import "strings"
 
-// Run is one hook's run: its beginning, its writes and its end. With the event Died it is a hook that
-// was running by the state and never began.
+// Run is one hook's run: its beginning, its writes and its end. With the event Died it is a hook that was
+// running according to the state but never began.
 type Run struct {
 	Event
 	Ended bool
 	Exit  int
 	Wrote int
 	IDs   []int
-	// Cut: it was the last run before everything was killed, and its result may not be recorded.
+	// Cut means that it was the last run before everything was killed. Its result may not be recorded.
 	Cut bool
-	// Redo: its agent died before its result was recorded. It runs again, whatever its exit code was.
+	// Redo means that its agent died before its result was recorded. It runs again, no matter what its exit
+	// code was.
 	Redo bool
 
-	orphan bool // its agent has died: it may go on until the next one begins
+	orphan bool // its agent has died, and the hook may continue until the next agent starts
 }
 
 // Failed reports whether the run failed or was cut off.
@@ -24,7 +25,7 @@ func (r Run) Failed() bool { return !r.Ended || r.Exit != 0 }
 // counts reports whether the run's settings were written.
 func (r Run) counts() bool { return !r.Failed() && !r.Redo }
 
-// Runs puts a record's lines together. It reports overlapping runs as wrong.
+// Runs combines the lines of a record into runs. It reports overlapping runs as wrong.
 func Runs(events []Event) (all []Run, wrong []string) {
 	var p places
 	for _, e := range events {
@@ -65,7 +66,7 @@ func (p *places) take(e Event) {
 		p.begin(e)
 	case !here:
 		p.wrong = append(p.wrong, e.Hook+" went on after its successor had begun")
-	case e.Event == Lives: // the hook that it should begin with
+	case e.Event == Lives: // the hook that must come first
 	case e.Event == Wrote:
 		p.all[i].Wrote = e.Beat
 		for _, id := range strings.Fields(e.IDs) {
@@ -87,7 +88,7 @@ func (p *places) begin(e Event) {
 	p.all = append(p.all, Run{Event: e, Redo: left, orphan: left})
 }
 
-// died marks the processes that the agent has left behind.
+// died marks the running hooks as orphans of the agent.
 func (p *places) died(e Event) {
 	for _, i := range p.open {
 		p.all[i].orphan = true
@@ -96,7 +97,7 @@ func (p *places) died(e Event) {
 	for i, r := range p.all {
 		if r.Event.Event == Begin && r.Client == e.Client {
 			p.all[i].Redo = true
-			e.Hook = "" // which has begun
+			e.Hook = "" // since the hook has begun
 		}
 	}
 	p.all = append(p.all, Run{Event: e})

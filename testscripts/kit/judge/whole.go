@@ -9,7 +9,7 @@ import (
 	"bijou/state"
 )
 
-// End is the content of the state once everything has settled.
+// End is the content of the state at a time when all units should have no more work.
 type End struct {
 	units     []string
 	relations map[int]state.Relation
@@ -67,9 +67,9 @@ func (e *End) readMembers(v *state.View, id int) error {
 	return err
 }
 
-// Missing returns what the records lack compared with the state. Every unit must have seen every
-// member's joined and changed, and each other unit's last number. Each relation that is gone must have
-// ended. Nothing that a successful hook wrote can be forgotten.
+// Missing returns what the records lack compared with the state. Every unit must have seen every member's
+// joined and changed, and each other unit's last number. Each relation that is gone must have ended. Nothing
+// that a successful hook wrote may be missing.
 func Missing(e End, records map[string][]Event) (lack []string) {
 	for _, unit := range e.busy {
 		lack = append(lack, unit+" has not come to rest")
@@ -106,7 +106,7 @@ func MissingFrom(ctx context.Context, url string, records map[string][]Event) (l
 	return Missing(e, records), err
 }
 
-// Wrong returns everything that a record must not show: violations of the rules, and leaks.
+// Wrong returns all faults in the records: violations of the rules, and leaks.
 func Wrong(records map[string][]Event) (all []string) {
 	for unit, events := range records {
 		for _, v := range Violations(events) {
@@ -164,7 +164,7 @@ func Upgraded(events []Event) (upgraded, ran map[int]bool) {
 	return hearAll(events).upgraded, ran
 }
 
-// untold returns the facts about others that a living unit has not been told.
+// untold returns the facts about other units for which a living unit has not run the hooks yet.
 func untold(e End, unit string, j *judge) (lack []string) {
 	for id, r := range e.relations {
 		if !slices.Contains(e.members[id], unit) {
@@ -186,8 +186,8 @@ func untold(e End, unit string, j *judge) (lack []string) {
 	return lack
 }
 
-// unended returns members that are out of a relation without a departed hook, and relations that are
-// gone without a broken hook.
+// unended returns members that have left a relation without a departed hook, and relations that are gone
+// without a broken hook.
 func unended(e End, unit string, j *judge) (lack []string) {
 	for _, m := range j.members {
 		if _, there := e.relations[m.relation]; !there && slices.Contains(e.units, unit) && !j.broken[m.relation].told {
@@ -209,7 +209,7 @@ func (j *judge) member(relation int, name string) member {
 	return member{}
 }
 
-// sees reports whether the unit sees the other in the relation.
+// sees reports whether the unit sees the other unit in the relation.
 func sees(r state.Relation, unit, other string) bool {
 	return unit != other && (len(r.Endpoints) == 1 || ServiceOf(unit) != ServiceOf(other))
 }

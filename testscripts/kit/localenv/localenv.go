@@ -1,7 +1,5 @@
-// Package localenv is one environment on this host in a test's own BIJOU_HOME. It has what an operator
-// at a shell has: the commands, the agent's process and log, and the state's file.
-//
-// It imports nothing of bijou except other packages for tests.
+// Package localenv is one environment on this host in a test's own BIJOU_HOME. Tests use it like an operator at
+// a shell: by its commands, the agent's process and log, and the state's file.
 package localenv
 
 import (
@@ -61,10 +59,11 @@ func (e *Env) Unit(unit string, parts ...string) string {
 // StateFile returns the path of the state's default file.
 func (e *Env) StateFile() string { return filepath.Join(e.Dir(), "state", "state.db") }
 
-// Command returns an operator's command that is not started yet.
+// Command returns an operator's command. The caller must start it.
 func (e *Env) Command(args ...string) *exec.Cmd {
 	cmd := exec.Command(e.Call[0], append(e.Call[1:len(e.Call):len(e.Call)], args...)...)
-	cmd.Env = slices.Clip(e.Vars) // so that additions go to a copy
+	// Clip makes additions go to a copy.
+	cmd.Env = slices.Clip(e.Vars)
 	return cmd
 }
 

@@ -1,8 +1,6 @@
-// Package need declares what a test needs of the machine. Without it the test is skipped with one line,
-// or fails if BIJOU_TEST_REQUIRE, a list with commas, names the need. The package also knows which
-// tests are long.
-//
-// It imports nothing of bijou.
+// Package need declares the needs of tests: programs, rights and features of the host. If a need is missing,
+// the test is skipped with one line, or fails if BIJOU_TEST_REQUIRE, a list with commas, names the need.
+// The package also skips long tests.
 package need
 
 import (
@@ -28,7 +26,7 @@ func Lacks(name string, why any) error {
 	return nil
 }
 
-// Skip skips the test because of a missing need, or fails it if the need is required.
+// Skip skips the test because a need is missing, or fails it if the need is required.
 func Skip(t testing.TB, name string, why any) {
 	t.Helper()
 	if err := Lacks(name, why); err != nil {

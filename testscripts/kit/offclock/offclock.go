@@ -1,7 +1,5 @@
 // Package offclock builds the product with a clock that is off by the number of seconds in a file,
 // since all processes of a kernel share its clock.
-//
-// It imports nothing of bijou.
 package offclock
 
 import (
@@ -18,8 +16,8 @@ import (
 const reads = "sec, nsec, mono := runtimeNow()\n"
 
 // addition is an additional file of Go's package time. It changes only the time of day; durations are
-// measured with a different clock. Go also reads the clock in places that cannot make calls, so the
-// file is mapped and not read.
+// measured with a different clock. Go also reads the clock in places that cannot make calls, so the added
+// code maps the file instead of reading it.
 const addition = `package time
 
 import "syscall"

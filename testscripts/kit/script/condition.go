@@ -9,8 +9,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// answerCondition answers [have:PROG], [python:MODULE] and [isolation] in scripts. It prints one line
-// about a missing need, and returns an error if BIJOU_TEST_REQUIRE names it.
+// answerCondition evaluates the conditions [have:PROG], [python:MODULE], [isolation] and [hosts] in scripts.
+// It prints one line about a missing need, and returns an error if BIJOU_TEST_REQUIRE names it.
 func answerCondition(cond string) (bool, error) {
 	if module, ok := strings.CutPrefix(cond, "python:"); ok {
 		return havePython(module)
@@ -42,7 +42,8 @@ func answerCondition(cond string) (bool, error) {
 	return false, need.Lacks(prog, prog+" is not installed")
 }
 
-// tryHost tries once what docs/boot-servers/hosts does, in namespaces that end with it.
+// tryHost tries once whether the steps of docs/boot-servers/hosts work, in namespaces that end with the
+// attempt.
 const tryHost = `set -e
 here=$(mktemp -d)
 mkdir "$here/written" "$here/work" "$here/disk"

@@ -10,11 +10,10 @@ import (
 	"bijou/testscripts/kit/await"
 )
 
-// awaitOutput is the command eventually DURATION REGEXP PROG ARG...: it repeats the program until its
-// output matches (with !, until it does not) and so replaces sleeps. Output is stdout and stderr
-// together, and the exit code does not matter. It fails after the duration, but not before five looks
-// for each second of it, so that a machine that stood still or has other work gets the rest of its
-// time.
+// awaitOutput is the command eventually DURATION REGEXP PROG ARG...: it repeats the program until its output
+// matches (with !, until it does not). Scripts use it in place of sleeps. Output is stdout and stderr
+// together, and the exit code does not matter. It fails after the duration, but not before it has run the
+// program five times for each second of it. This gives a busy or suspended machine enough time.
 func awaitOutput(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 3 {
 		ts.Fatalf("usage: [!] eventually DURATION REGEXP PROG ARG...")

@@ -14,12 +14,12 @@ import (
 	"bijou/testscripts/kit/await"
 )
 
-// example is one command of a page of docs, and the output that the page shows.
+// example is one command on a page of docs, with the output that the page shows.
 type example struct {
 	heading string
 	command string
 	want    string // "..." stands for anything in a line, or alone for any lines
-	bare    bool   // it must succeed, whatever it prints
+	bare    bool   // the command must succeed, and its output is not compared
 }
 
 // readExamples reads the fenced console blocks of a page: "$ " begins a command, "> " continues it, and
@@ -60,9 +60,9 @@ func (e example) pattern() *regexp.Regexp {
 	return regexp.MustCompile(`\A` + lines + `\z`)
 }
 
-// followPage is the command follow PAGE [HEADING]: it runs the commands of a page of docs, or of one
-// section, and compares their output with the page. A reader waits for agents, so a command is repeated
-// until it prints the expected output, within the limits of eventually.
+// followPage is the command follow PAGE [HEADING]: it runs the commands of a page of docs, or of one section,
+// and compares their output with the page. Readers wait until agents have done their work, so a command is
+// repeated until it prints the expected output, within the limits of eventually.
 func followPage(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: follow PAGE [HEADING]")

@@ -28,7 +28,7 @@ func destroyLeftovers(folder string) {
 }
 
 // StopLeftovers kills servers and daemons of test charms below a BIJOU_HOME that a failed script left
-// running. A script that passed has none.
+// running. A script that passed leaves none.
 func StopLeftovers(home string) {
 	units := filepath.Join(home, "*", "machines", "*", "agents", "*")
 	for _, pattern := range []string{"redis/pid", "daemon.pid", "agent.pid"} {

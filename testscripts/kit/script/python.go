@@ -20,8 +20,8 @@ func findPython(module string) (path string, ok bool) {
 	return "", false
 }
 
-// havePython answers [python:MODULE] in scripts. It prints one line about a missing module, which is an
-// error if BIJOU_TEST_REQUIRE names the module.
+// havePython evaluates the condition [python:MODULE] in scripts. It prints one line about a missing module,
+// which is an error if BIJOU_TEST_REQUIRE names the module.
 func havePython(module string) (bool, error) {
 	if _, ok := findPython(module); ok {
 		return true, nil

@@ -24,9 +24,9 @@ import (
 	"bijou/testscripts/kit/confined"
 )
 
-// Main is the test main of a package of scripts. Its binary is every applet, and also the programs in
-// more, by name. Scripts wait more than they work, so perCPU of them run at a time on each CPU, unless
-// the command line sets a different number. It does not return.
+// Main is the test main of a package of scripts. Its binary is every applet, and also each program in the map
+// more, under its name. Scripts mostly wait, so perCPU scripts per CPU run at a time, unless the command line
+// sets a different number. It does not return.
 func Main(m *testing.M, perCPU int, more map[string]func()) {
 	applets.MainWith(m, multicall.Options{Fault: applets.Fault(), AgentState: agentState()}, more, func() {
 		if err := flag.Set("test.parallel", strconv.Itoa(perCPU*runtime.GOMAXPROCS(0))); err != nil {
@@ -47,29 +47,32 @@ func agentState() func(opened *state.State, machine string) *state.State {
 // Extras are the additional features of one package's scripts. The zero value adds nothing.
 type Extras struct {
 	Commands map[string]Command
-	Setup    func(*testscript.Env) // called last before a script begins
-	// Asked makes the agents over SQLite ask state/access about everything that they do. A script fails
-	// if an agent was refused. With BIJOU_TEST_ACCESS_ALL this applies to all suites, over each store.
+	Setup    func(*testscript.Env) // the last function that is called before a script begins
+	// If Asked is true, the agents over SQLite check each read and write with state/access. A script fails if
+	// an agent was refused. With BIJOU_TEST_ACCESS_ALL this applies to all suites, over each store.
 	Asked bool
-	// Confined makes the agents reach the state through a gateway, which refuses what state/access refuses. A
-	// refusal fails its script, unless Refused has a substring of it for that script. With
-	// BIJOU_TEST_CONFINED_ALL this applies to all suites.
+	// If Confined is true, the agents reach the state through a gateway, which refuses every request that
+	// state/access refuses. A refusal fails its script, unless Refused contains a substring of the refusal
+	// for that script. With BIJOU_TEST_CONFINED_ALL this applies to all suites.
 	Confined bool
 	Refused  map[string][]string
 }
 
-// asksAccess reports whether agents over that store ask state/access.
+// asksAccess reports whether agents over that store check their requests with state/access.
 func (x Extras) asksAccess(store string) bool {
 	return x.Asked && store == "sqlite" || os.Getenv("BIJOU_TEST_ACCESS_ALL") != ""
 }
 
-// Command is a command of scripts. It gets its arguments, and whether "!" stands before it.
+// isConfined reports whether the agents reach the state through a gateway.
+func (x Extras) isConfined() bool { return x.Confined || os.Getenv("BIJOU_TEST_CONFINED_ALL") != "" }
+
+// Command is a command of scripts. Its parameters are its arguments, and whether "!" precedes it.
 type Command = func(ts *testscript.TestScript, neg bool, args []string)
 
 // Run runs every *.txtar beside the test over each store that processes can share, in parallel. With
 // -short it runs a dozen scripts of all suites, over SQLite.
 func Run(t *testing.T, x Extras) {
-	var files []string // none: all
+	var files []string // if empty, all files
 	if testing.Short() {
 		suite, err := suiteName()
 		if err != nil {
@@ -148,7 +151,7 @@ func runScripts(t *testing.T, x Extras, store string, files []string, stateURL f
 				env.Vars = append(env.Vars, "BIJOU_STATE="+url)
 			}
 			switch {
-			case x.Confined || os.Getenv("BIJOU_TEST_CONFINED_ALL") != "":
+			case x.isConfined():
 				if err := watchRefusals(env, confined.Variable, x.Refused); err != nil {
 					return err
 				}
@@ -165,19 +168,25 @@ func runScripts(t *testing.T, x Extras, store string, files []string, stateURL f
 			}
 			return nil
 		},
-		Condition: answerCondition,
-		Cmds:      commands,
+		Condition: func(cond string) (bool, error) {
+			if cond == "confined" {
+				return x.isConfined(), nil
+			}
+			return answerCondition(cond)
+		},
+		Cmds: commands,
 	})
 }
 
-// watchRefusals makes the script's agents note the refusals of state/access, in the directory that the variable
-// names. An unexpected refusal fails the script at its end, after all its processes have ended.
+// watchRefusals makes the script's agents record the refusals of state/access in the directory that the
+// variable names. An unexpected refusal fails the script at its end, after all its processes have ended.
 func watchRefusals(env *testscript.Env, variable string, expected map[string][]string) error {
 	dir := env.WorkDir + "-access"
 	if err := os.Mkdir(dir, 0o777); err != nil {
 		return err
 	}
-	if err := os.Chmod(dir, 0o777); err != nil { // agents of some scripts run as a different user
+	// In some scripts agents run as a different user.
+	if err := os.Chmod(dir, 0o777); err != nil {
 		return err
 	}
 
@@ -218,7 +227,7 @@ func setUp(env *testscript.Env) error {
 		// This name of a service is unique to the script, because juju-exec looks for units by name
 		// among all environments of the host, and scripts run in parallel.
 		"SERVICE=w"+osutil.Digest([]byte(env.WorkDir))[:12],
-		"BIJOU_CHARMHUB_URL=http://127.0.0.1:9", // nothing listens there: no script asks the store of others
+		"BIJOU_CHARMHUB_URL=http://127.0.0.1:9", // nothing listens there: no script uses the real store of charms
 		"NO_COLOR=1",
 		"LANG=C.UTF-8",
 	)

@@ -12,8 +12,8 @@ import (
 	"bijou/state/secret/record"
 )
 
-// MakeSecretDue is the program make-secret-due ID of scripts: it makes the rotation of that secret in
-// the environment default due now. The shortest policy is an hour.
+// MakeSecretDue is the program make-secret-due ID of scripts: it makes the rotation of that secret in the
+// environment default due now. Scripts cannot wait for the rotation, since the shortest policy is an hour.
 func MakeSecretDue() {
 	if err := makeSecretDue(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, err)

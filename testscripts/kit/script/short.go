@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// shortScripts returns the scripts that `go test -short` runs over SQLite alone: one for each thing
-// that the binary is.
+// shortScripts returns the scripts that `go test -short` runs, over SQLite only: one for each role of the
+// binary.
 func shortScripts() []string {
 	return []string{
 		"agent/agent-midhook", // an agent that dies in a hook
 		"machines/machines",   // the provisioner
-		"neco/neco-commands",  // boot servers, by hand
+		"neco/neco-commands",  // the commands for boot servers
 		"necoupdates/neco-update",
 		"operator/applets", // one binary under many names
 		"operator/juju-road",

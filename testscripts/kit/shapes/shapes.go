@@ -1,4 +1,5 @@
-// Package shapes compares the records that state/access takes from agents with those that their readers decode.
+// Package shapes compares the records that state/access accepts from agents with the records that readers can
+// decode.
 package shapes
 
 import (
@@ -12,8 +13,8 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Check checks that state/access takes exactly the values under these keys that the readers of a T can decode. It
-// leaves out the members without, which no agent can change.
+// Check checks that state/access accepts under these keys exactly the values that decode as a T. It ignores the
+// members in without, which no agent can change.
 func Check[T any](t *testing.T, without []string, keys ...string) {
 	t.Helper()
 	record := reflect.TypeFor[T]()
@@ -28,7 +29,7 @@ func Check[T any](t *testing.T, without []string, keys ...string) {
 	}
 }
 
-// oddValues returns records with one member each, of every kind of JSON value.
+// oddValues returns records with a single member, one for each member and kind of JSON value.
 func oddValues(record reflect.Type, without []string) (values []string) {
 	kinds := []string{`"x"`, `""`, `7`, `-1.5`, `1e400`, `true`, `null`, `[]`, `["x"]`, `[7]`, `[{}]`, `{}`, `{"a":"x"}`, `{"a":7}`, `{"1":"x"}`, `"2026-01-02T03:04:05Z"`}
 

@@ -37,19 +37,19 @@ func WordPress() Files {
 	}
 }
 
-// Actor is a charm with an action and a resource.
+// Actor returns a charm with an action and a resource.
 func Actor() Files {
 	f := Meta("actor", "resources: {site: {type: file, filename: site.zip}}\n")
 	f["actions.yaml"] = "backup:\n  params:\n    level: {type: integer, default: 3}\n  additionalProperties: false\n"
 	return f
 }
 
-// Meta is a charm of this metadata alone; name: is put before it.
+// Meta returns a charm that contains only this metadata. It adds the line name: at the beginning.
 func Meta(name, metadata string) Files {
 	return Files{"metadata.yaml": fmt.Sprintf("name: %s\nsummary: s\ndescription: d\n%s", name, metadata)}
 }
 
-// Write writes a charm into a directory, which it makes.
+// Write creates a directory and writes a charm into it.
 func (f Files) Write(t testing.TB, dir string) {
 	t.Helper()
 	for name, content := range f {
@@ -67,7 +67,7 @@ func (f Files) Write(t testing.TB, dir string) {
 	}
 }
 
-// AddCharm adds a charm of these files to the environment, with its archive.
+// AddCharm adds a charm that consists of these files to the environment, with its archive.
 func AddCharm(t testing.TB, st *state.State, f Files) state.Charm {
 	t.Helper()
 	dir := t.TempDir()
@@ -96,8 +96,8 @@ func AddCharmDir(t testing.TB, st *state.State, dir string) state.Charm {
 	return record
 }
 
-// AddService deploys a charm of these files under its own name with that many units, which are placed
-// as the provider prefers.
+// AddService adds a charm that consists of these files, and deploys it under its own name with the given
+// number of units. The units are placed as the provider prefers.
 func AddService(t testing.TB, st *state.State, f Files, units int) []state.Unit {
 	t.Helper()
 	c := AddCharm(t, st, f)
@@ -118,7 +118,7 @@ func AddServiceOf(t testing.TB, st *state.State, c state.Charm, name string, uni
 	return added
 }
 
-// Relate relates two services like `juju add-relation A B`.
+// Relate relates two services like `juju integrate A B`.
 func Relate(t testing.TB, st *state.State, a, b string) (r state.Relation) {
 	t.Helper()
 	Update(t, st, func(tx *state.Tx) error {
@@ -131,7 +131,7 @@ func Relate(t testing.TB, st *state.State, a, b string) (r state.Relation) {
 	return r
 }
 
-// Pair makes the usual start of a test: mysql/0 and wordpress/0 on machine 0, related.
+// Pair sets up the usual start of a test: mysql/0 and wordpress/0 on machine 0, related to each other.
 func Pair(t testing.TB, st *state.State) state.Relation {
 	t.Helper()
 	AddService(t, st, MySQL(), 1)
@@ -145,8 +145,8 @@ func Enter(t testing.TB, st *state.State, id int, unit string, settings map[stri
 	Update(t, st, func(tx *state.Tx) error { return tx.EnterRelation(id, unit, settings) })
 }
 
-// Claim takes the claim of a machine for a process in that directory. Each call is a new process, which
-// the next one can succeed.
+// Claim claims a machine for a process in that directory. Each call stands for a new process, and a later
+// call may take over the claim.
 func Claim(t testing.TB, st *state.State, machine, folder string) *state.Claim {
 	t.Helper()
 	c, err := st.TakeClaim(t.Context(), machine, state.Claimant{Holder: state.Holder{Host: "host", Folder: folder, Start: rand.Text()}})

@@ -9,7 +9,7 @@ import (
 	"bijou/testscripts/fakes/memstore"
 )
 
-// replaced lists the records that are replaced by new ones with none of the old members. All other
+// replaced lists the records that writers replace with new records, without any of the old members. All other
 // records are rewritten and keep members that the binary does not know.
 func replaced() []*regexp.Regexp {
 	return []*regexp.Regexp{
@@ -23,8 +23,8 @@ func replaced() []*regexp.Regexp {
 	}
 }
 
-// IsReplaced reports whether the record at the key is replaced by one with none of its members,
-// including those of a newer binary.
+// IsReplaced reports whether writers replace the record at the key with a new record, and so drop the members
+// that a newer binary has added.
 func IsReplaced(key string) bool {
 	return slices.ContainsFunc(replaced(), func(r *regexp.Regexp) bool { return r.MatchString(key) })
 }

@@ -1,5 +1,5 @@
-// Package statetest makes environments for tests, in memory or on SQLite, with charms, services, units
-// and relations.
+// Package statetest creates environments for tests, in memory or on SQLite, with charms, services, units and
+// relations.
 package statetest
 
 import (
@@ -43,8 +43,7 @@ func NewOf(t testing.TB, env state.Environment) *state.State {
 	return st
 }
 
-// Share opens an environment in memory a second time, as a different process would, with its own
-// sessions.
+// Share opens an environment in memory a second time, with its own sessions, as a different process would.
 func Share(st *state.State) *state.State { return state.OpenIn(memstore.Share(st.Store())) }
 
 // ShareWrapped is Share with wrap between the environment and its store, for tests of failing stores.
@@ -132,7 +131,7 @@ func Read[T any](t testing.TB, st *state.State, f func(v *state.View) (T, error)
 	return got
 }
 
-// Eventually waits until f returns true, for at most three times the need of a busy machine.
+// Eventually waits until f returns true. Its limit is three times the time that a busy machine needs.
 func Eventually(t testing.TB, st *state.State, f func(v *state.View) (bool, error)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)

@@ -1,6 +1,4 @@
-// Package terminal gives tests their own terminal, and scripts a program that runs others on one.
-//
-// It imports nothing of bijou.
+// Package terminal gives tests their own terminal, and scripts a program that runs other programs on a terminal.
 package terminal
 
 import (
@@ -16,7 +14,7 @@ import (
 )
 
 // Open opens a pseudo terminal of that size. Text that is written to its inner side can be read at the
-// outer one, and vice versa. An error means that the machine has no pseudo terminals.
+// outer side, and vice versa. It returns an error if the machine does not have pseudo terminals.
 func Open(rows, columns uint16) (outer, inner *os.File, err error) {
 	if outer, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err != nil {
 		return nil, nil, fmt.Errorf("there are no pseudo terminals: %w", err)
@@ -72,8 +70,10 @@ func run(file string, argv []string) (exit int, err error) {
 	}
 	inner.Close()
 	const endOfInput = 4
-	go func() { _, _ = outer.Write(append(typed, endOfInput)) }()          // it can end before it has read everything
-	if _, err := io.Copy(os.Stdout, outer); !errors.Is(err, syscall.EIO) { // as when nobody has it open any longer
+	// Write fails if the program ends before it has read everything.
+	go func() { _, _ = outer.Write(append(typed, endOfInput)) }()
+	// Reading returns EIO when the inner side is closed.
+	if _, err := io.Copy(os.Stdout, outer); !errors.Is(err, syscall.EIO) {
 		return 0, err
 	}
 	err = cmd.Wait()

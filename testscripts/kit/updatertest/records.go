@@ -1,5 +1,5 @@
-// Package updatertest is the common start of tests of the updater's leader, of its workers and of both:
-// records of one update, stores, and a fake server. It imports only what leader and workers share.
+// Package updatertest has the common parts of the tests of the updater's leader and of its workers: the
+// records of one update, stores, and a fake server.
 package updatertest
 
 import (

@@ -17,14 +17,14 @@ import (
 // Rig is a store with the updater's keys.
 type Rig struct {
 	T     *testing.T
-	URL   string          // "": it is in memory
+	URL   string          // empty if the store is in memory
 	Store *keyspace.Space // the test's own
 }
 
-// MaxWait is many times longer than anything here takes.
+// MaxWait is many times longer than any step of these tests takes.
 const MaxWait = 60 * time.Second
 
-// OverStores runs a test over each store that processes can share.
+// OverStores runs a test over each kind of store that several processes can share.
 func OverStores(t *testing.T, test func(r *Rig)) {
 	t.Run("sqlite", func(t *testing.T) { test(NewRig(t, "sqlite:"+filepath.Join(t.TempDir(), "neco.db"))) })
 	t.Run("etcd", func(t *testing.T) {

@@ -21,7 +21,7 @@ type Server struct {
 	Ill     map[int]error
 	Rooms   []record.Room
 	IsIll   map[string]error // components, with the reason
-	Running map[string]bool  // of them, those whose services run
+	Running map[string]bool  // the ill components whose services run
 }
 
 func (f *Server) do(ctx context.Context, what string) error {
@@ -81,7 +81,7 @@ func (f *Server) Update(ctx context.Context, c release.Component) error {
 	return err
 }
 
-// Examine returns the result that IsIll has.
+// Examine returns the result from IsIll.
 func (f *Server) Examine(_ context.Context, c release.Component) (ill error, runs bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

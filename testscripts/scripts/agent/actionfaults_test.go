@@ -12,14 +12,14 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestActionFaults kills the background process with SIGKILL at every point of an action's run, and
-// starts it again. The action must have failed unless its end was committed. Its settings must exist in
-// exactly that case. It must never run twice.
+// TestActionFaults kills the background process with SIGKILL at every point of an action's run, and starts it
+// again. The action must have failed unless its end was committed. The settings that it writes must exist
+// only in that case. It must never run twice.
 func TestActionFaults(t *testing.T) {
 	need.Whole(t)
 	for _, tc := range []struct {
 		point, status string
-		ran           int // how many times its process has started at most
+		ran           int // the largest number of times that its process has started
 	}{
 		{"before-spawn", "failed", 0},
 		{"after-let-go", "failed", 1},
@@ -33,11 +33,13 @@ func TestActionFaults(t *testing.T) {
 func surviveInAction(t *testing.T, point, status string, ran int) {
 	w := newWorld(t)
 	w.Juju("bootstrap")
-	w.Juju("deploy", "../../charms/actor") // one unit without relations: no other hook passes the points
+	// The only unit has no relations, so no other hook reaches the points.
+	w.Juju("deploy", "../../charms/actor")
 	w.eventually("it has started", func() bool { return strings.Contains(w.Juju("status", "--wide"), "started") })
 	w.kill()
 
-	w.Vars = append(w.Vars, "BIJOU_FAULT="+point+":2") // the first is the config-changed that is owed after a restart
+	// The first hook is the config-changed after the restart.
+	w.Vars = append(w.Vars, "BIJOU_FAULT="+point+":2")
 	w.Juju("start")
 	pid := w.Agent()
 	id := strings.TrimSpace(w.Juju("run-action", "actor/0", "publish", "word=set"))
@@ -47,8 +49,7 @@ func surviveInAction(t *testing.T, point, status string, ran int) {
 
 	show := func() string { return w.Juju("show-action-output", id) }
 	w.eventually("the action has "+status, func() bool { return strings.Contains(show(), "status: "+status) })
-	// The action may have ended before the kill, and juju run reaches a unit only while its agent is
-	// there.
+	// The action may have ended before the kill, and juju run reaches a unit only while its agent runs.
 	w.eventually("the unit's agent is back", func() bool { return !strings.Contains(w.Juju("status", "--wide"), "down") })
 	got := w.Juju("run", "actor/0", "--", "relation-get -r $(relation-ids ring) word actor/0")
 	if want := map[bool]string{true: "set\n"}[status == "completed"]; got != want {

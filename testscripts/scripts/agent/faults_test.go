@@ -15,19 +15,19 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// faultPoints returns the named points of a hook's run at which the agent is killed, and the number of
-// units in which a hook may have begun twice. A hook that never began or was committed runs once. An
-// uncommitted one runs again, and the other unit's hook may have been running too.
+// faultPoints returns the named points of a hook's run at which the agent is killed. The value of each is the
+// number of units in which a hook may have begun twice. A hook that had not begun or was committed runs once.
+// An uncommitted hook runs again, and a hook of the other unit may also have been running.
 func faultPoints() map[string]int {
 	return map[string]int{"before-spawn": 1, "after-let-go": 2, "after-exit": 2, "after-commit": 1}
 }
 
-// TestFaults kills the background process with SIGKILL at every point of every hook in the life of a
-// related pair, and starts it again. It checks the notes of the recorder charms against
-// docs/reference/hooks.md (When an agent ends).
+// TestFaults kills the background process with SIGKILL at every point of every hook in the life of a related
+// pair, and starts it again. It checks the records of the recorder charms against docs/reference/hooks.md
+// (When an agent ends).
 func TestFaults(t *testing.T) {
 	need.Whole(t)
-	const hooks = 12 // install, leader-elected, config-changed, start of two units; joined and changed on both sides
+	const hooks = 12 // two units run install, leader-elected, config-changed, start, joined and changed
 	for point, repeats := range faultPoints() {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
@@ -38,7 +38,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// surviveFault plays one life with one kill.
+// surviveFault runs the pair once from start to end, with one kill.
 func surviveFault(t *testing.T, fault string, repeats int) {
 	w := newWorld(t)
 	w.Vars = append(w.Vars, "BIJOU_FAULT="+fault)
@@ -103,7 +103,8 @@ func checkRecord(t *testing.T, unit, side string, events []judge.Event) (repeate
 		if e.Event != "begin" || strings.HasPrefix(e.Hook, "ring") {
 			continue
 		}
-		if begun[e.Hook]++; begun[e.Hook] == 1 && !strings.HasPrefix(e.Hook, "leader-") { // its place depends on the timing of the election
+		// The place of leader hooks depends on the time of the election.
+		if begun[e.Hook]++; begun[e.Hook] == 1 && !strings.HasPrefix(e.Hook, "leader-") {
 			order = append(order, e.Hook)
 		}
 	}
@@ -146,7 +147,7 @@ func checkAlone(t *testing.T, unit string, events []judge.Event) {
 	}
 }
 
-// checkCommitted checks with the agent's log that no committed hook ran twice.
+// checkCommitted checks in the agent's log that no committed hook ran twice.
 func checkCommitted(t *testing.T, w *world) {
 	t.Helper()
 	log, err := os.ReadFile(w.Machine("agent.log"))

@@ -14,12 +14,13 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestToolsReach runs an agent from a copy of the environment's directory, as on a different host. The
-// agent must switch to a newer binary that only the state has.
+// TestToolsReach runs an agent from a copy of the environment's directory, as an agent on a different host
+// would run. The agent must switch to a newer binary that only the state has.
 func TestToolsReach(t *testing.T) {
 	need.Whole(t)
 	etcdtest.Need(t)
-	cluster := etcdtest.For(t, etcdtest.Options{Members: 1}) // which outlives the world
+	// The cluster is created first, so that it outlives the world.
+	cluster := etcdtest.For(t, etcdtest.Options{Members: 1})
 	w := newWorld(t)
 	w.Vars = append(w.Vars, "BIJOU_STATE="+cluster.URL("/tools"))
 	w.Juju("bootstrap")
@@ -28,7 +29,8 @@ func TestToolsReach(t *testing.T) {
 	if out, err := exec.Command("cp", "-a", filepath.Join(dir, "environment.yaml"), filepath.Join(dir, "tools"), away).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	w.Juju("start", "--moved", "--machine", "0") // the copy stands for another host
+	// The copy of the directory stands for a different host.
+	w.Juju("start", "--moved", "--machine", "0")
 	old := tools(t, away)[0]
 	agent := exec.Command(filepath.Join(away, "tools", old, "machine-agent"), "--machine", "0", "--env", away)
 	agent.Env = w.Vars
@@ -94,7 +96,8 @@ func newerBinary(t *testing.T, n int) string {
 	}
 	defer from.Close()
 	path := filepath.Join(t.TempDir(), "bijou")
-	syscall.ForkLock.RLock() // so that no child inherits it while it is written
+	// No child may inherit the file while it is written.
+	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	to, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755)
 	if err == nil {

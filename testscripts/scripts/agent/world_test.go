@@ -37,14 +37,14 @@ func (w *world) file(name, content string) string {
 	return path
 }
 
-// record reads the notes of a unit's recorder. It skips a torn last line.
+// record reads the log of a unit's recorder. It skips a torn last line.
 func (w *world) record(unit string) []judge.Event {
 	w.t.Helper()
 	events, _ := judge.Read(w.Machine("units", unit, "recorder.log"))
 	return events
 }
 
-// eventually waits for a condition, far longer than it should take.
+// eventually waits for a condition. Its limit is far longer than the condition should take.
 func (w *world) eventually(what string, true func() bool) {
 	w.t.Helper()
 	await.Until(w.t, await.Poll{Limit: time.Minute, Pause: 50 * time.Millisecond, Report: func() string {

@@ -6,13 +6,13 @@ import (
 	"bijou/testscripts/kit/script"
 )
 
-// TestMain makes this binary every applet.
+// TestMain lets this binary act as every applet.
 func TestMain(m *testing.M) {
 	script.Main(m, 2, map[string]func(){"make-secret-due": script.MakeSecretDue})
 }
 
-// TestScripts runs every *.txtar beside it, and those of other suites that use most of what agents do, over each store
-// that processes can share.
+// TestScripts runs every *.txtar in this directory, and scripts of other suites that cover most operations of
+// agents, over each store that processes can share.
 func TestScripts(t *testing.T) {
 	script.RunConfined(t, script.Extras{
 		Refused: map[string][]string{"secrets-by-agents": {"get secrets/"}, "machines-apart": {"get secrets/"}},

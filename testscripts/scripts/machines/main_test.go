@@ -10,7 +10,7 @@ import (
 	"bijou/testscripts/kit/script"
 )
 
-// TestMain makes this binary every applet, and the process of the dummy provider.
+// TestMain lets this binary act as every applet, and as the process of the dummy provider.
 func TestMain(m *testing.M) {
 	script.Main(m, 2, map[string]func(){plugin.Prefix + dummy.Name: serveDummy})
 }

@@ -21,8 +21,8 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// These are the ways in which an endpoint can be dead. It accepts connections and sends nothing, like a
-// hung one. Or it also accepts calls, like one that is cut off from the other members.
+// These are the ways in which an endpoint can be dead. It accepts connections and sends nothing, like a hung
+// member. Or it also accepts calls, like a member that is cut off from the others.
 const (
 	hangs  = "hangs"
 	cutOff = "cut off"
@@ -39,7 +39,8 @@ type endpoints struct {
 
 func newEndpoints(t *testing.T) *endpoints {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "dead-") // short: a socket's path has 107 bytes at most
+	// The name is short, since the path of a socket is limited to 107 bytes.
+	dir, err := os.MkdirTemp("", "dead-")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +69,7 @@ func newEndpoints(t *testing.T) *endpoints {
 	return e
 }
 
-// dead makes that endpoint the only dead one, in that way. With -1 none is dead.
+// dead makes that endpoint the only dead one, in the given way. With -1 no endpoint is dead.
 func (e *endpoints) dead(which int, way string) {
 	e.t.Helper()
 	for i, target := range e.alive {
@@ -88,7 +89,7 @@ func (e *endpoints) url(prefix string) string {
 	return "etcd+unix://" + strings.Join([]string{e.at(0), e.at(1), e.at(2)}, ",") + "?prefix=/" + prefix
 }
 
-// run runs this binary as a program of bijou, and returns how long it took.
+// run runs this binary as a program of bijou, and returns the time that it took.
 func (e *endpoints) run(line string) time.Duration {
 	e.t.Helper()
 	self, err := os.Executable()
@@ -99,16 +100,17 @@ func (e *endpoints) run(line string) time.Duration {
 	c := exec.Command(self)
 	c.Args = strings.Fields(line)
 	c.Dir, c.Env = e.dir, append(os.Environ(), "BIJOU_HOME="+e.dir+"/home", "NECO_STATE="+e.url("neco"), "BIJOU_STATE="+e.url("juju"))
-	if out, err := c.CombinedOutput(); err != nil && c.ProcessState.ExitCode() != 5 { // degraded: no daemon runs
+	// Exit code 5 means degraded, since no daemon is running.
+	if out, err := c.CombinedOutput(); err != nil && c.ProcessState.ExitCode() != 5 {
 		e.t.Fatalf("%s: %v\n%s", line, err, out)
 	}
 	return time.Since(began)
 }
 
-// TestOneEndpointDead checks each dead endpoint of etcd in turn. A command that asks for a status must
-// answer without waiting for the dead endpoint's timeout, which is two seconds or more. The test logs
-// the times, but judges by the share of calls that waited for the timeout. It allows one in ten,
-// because the machine can have other work.
+// TestOneEndpointDead checks each dead endpoint of etcd in turn. A command that requests a status must answer
+// without waiting for the dead endpoint's timeout, which is two seconds or more. The test logs the times. It
+// fails if more than one in ten calls waited for the timeout. It allows some, because the machine may have
+// other work.
 func TestOneEndpointDead(t *testing.T) {
 	need.Whole(t)
 	etcdtest.Need(t)
@@ -120,7 +122,8 @@ func TestOneEndpointDead(t *testing.T) {
 	for _, line := range []string{"neco status", "juju status"} {
 		took := map[string][]time.Duration{}
 		const times = 5
-		for range times { // interleaved, since the machine's other work changes
+		// The endpoints take turns, since the load of the machine changes.
+		for range times {
 			took["none"] = append(took["none"], e.run(line))
 			for which := range e.alive {
 				for _, way := range []string{hangs, cutOff} {

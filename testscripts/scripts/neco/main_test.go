@@ -7,7 +7,7 @@ import (
 	"bijou/testscripts/kit/script"
 )
 
-// TestMain makes this binary every applet.
+// TestMain lets this binary act as every applet.
 func TestMain(m *testing.M) { script.Main(m, 4, nil) }
 
 // TestScripts runs every *.txtar in this directory over each store that processes can share.

@@ -14,9 +14,9 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestFormerAndFolder runs the previous binary beside this one, with releases in a directory, which it
-// may not support. Its updater must take none of them. Its worker must report that it knows no source.
-// A second source that it sets must take effect.
+// TestFormerAndFolder runs the previous binary beside this one, with releases in a directory, which it may
+// not support. Its updater must find none of the releases. Its worker must report that no source is
+// configured. If it sets a second source, this binary must report that two are set.
 func TestFormerAndFolder(t *testing.T) {
 	need.Whole(t)
 	if versions.FormerHas("updater/release/folder.go") {

@@ -18,7 +18,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// beforeDigests is the commit of a binary whose requests, records and presences have no digests.
+// beforeDigests is the commit of a binary that writes no digests into requests, records and presences.
 const beforeDigests = "9138b84f34be35570f045053a5a2a0008b5aa135"
 
 // TestGoingOver updates two servers from a binary without digests to this one, and then to another
@@ -76,7 +76,8 @@ func TestGoingOver(t *testing.T) {
 	start("s0/neco-updater")
 	shows("\n0       1.0-1", "\n1       1.0-1", "leader    process")
 
-	leads := func() string { // since when
+	// leads returns the time at which the updater became the leader.
+	leads := func() string {
 		return regexp.MustCompile(`"since":"[^"]*"`).FindString(neco("status", "--format", "json"))
 	}
 	before := leads()
@@ -88,7 +89,7 @@ func TestGoingOver(t *testing.T) {
 	}
 	publish("release-2.0-1")
 	neco("config", "set", "env", "production")
-	shows("update    1 to 2.0-1 of servers 0 and 1, attempt 1: succeeded", "\n0       2.0-1", "\n1       2.0-1")
+	shows("update    1 to 2.0-1 on servers 0 and 1, attempt 1: succeeded", "\n0       2.0-1", "\n1       2.0-1")
 	shows("state     up to date: 2.0-1")
 	await.Until(t, patience, "the updater goes over", func() bool { return leads() != "" && leads() != before })
 	if request := neco("status", "--format", "json"); strings.Contains(request, `"sums"`) {
@@ -96,7 +97,7 @@ func TestGoingOver(t *testing.T) {
 	}
 	publish("release-3.0-1")
 	neco("update", "--now")
-	shows("state     up to date: 3.0-1", "update    2 to 3.0-1 of servers 0 and 1, attempt 1: succeeded")
+	shows("state     up to date: 3.0-1", "update    2 to 3.0-1 on servers 0 and 1, attempt 1: succeeded")
 	if request := neco("status", "--format", "json"); !strings.Contains(request, `"sums"`) {
 		t.Errorf("the leader of today knows no digests: %s", request)
 	}

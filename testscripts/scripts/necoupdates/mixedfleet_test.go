@@ -20,9 +20,9 @@ import (
 // count failed lookups for releases.
 const beforeHealth = "79bb8ef382fb58588a1c9b25b2adf8fd84be2352"
 
-// TestHealthInAMixedFleet runs one former server and one current server, led by each in turn. Each must
-// open what the other writes. The health of a server whose worker does not check it must be unknown,
-// even if a worker that does check wrote there before.
+// TestHealthInAMixedFleet runs one former server and one current server, each of which leads in turn. Each
+// must be able to read the other's records. The health of a server whose worker does not check it must be
+// unknown, even if a worker that does check wrote there before.
 func TestHealthInAMixedFleet(t *testing.T) {
 	need.Whole(t)
 	versions.Need(t)
@@ -87,9 +87,10 @@ func TestHealthInAMixedFleet(t *testing.T) {
 	stop := start(0, "former/neco-updater")
 	shows("today", "\n1       1.0-1")
 	neco("today", "config", "set", "env", "production")
-	shows("today", "update    1 to 1.0-1 of servers 0 and 1, attempt 1: succeeded")
+	shows("today", "update    1 to 1.0-1 on servers 0 and 1, attempt 1: succeeded")
 
-	// The former leader does not know what is ill. The current one does, except on the other server.
+	// The former leader does not know which components are ill. The current one knows that, except for the
+	// other server.
 	await.Until(t, patience, "the worker of today has looked", func() string {
 		said := neco("today", "status", "--format", "json")
 		return await.Unless(strings.Contains(said, `"ill":{}`), "%s", said)
@@ -99,7 +100,7 @@ func TestHealthInAMixedFleet(t *testing.T) {
 	shows("former", "state     up to date: 1.0-1")
 	stop()
 	stop = start(0, "today/neco-updater")
-	shows("today", "state     degraded: server 1, a: a.service does not run; to put that right: neco repair")
+	shows("today", "state     degraded: server 1, a: a.service does not run; to repair that: neco repair")
 	if said := neco("today", "status"); strings.Contains(said, "finding   server 0") {
 		t.Errorf("of the server whose worker does not look it says\n%s", said)
 	}
@@ -115,11 +116,11 @@ func TestHealthInAMixedFleet(t *testing.T) {
 	shows("former", "state     up to date: 1.0-1")
 	stop()
 	stop = start(0, "today/neco-updater")
-	shows("today", "see that neco config list says where releases are")
+	shows("today", "check the source of releases (neco config list)")
 	check(t, server.Misbehave(github.None))
-	shows("today", "state     degraded: server 1, a: a.service does not run; to put that right: neco repair")
+	shows("today", "state     degraded: server 1, a: a.service does not run; to repair that: neco repair")
 
-	// The former worker again: it must not report the other worker's findings as its own.
+	// The former worker runs again. It must not report the other worker's findings as its own.
 	stopWorker()
 	worker("former", 1)
 	shows("today", "state     up to date: 1.0-1")

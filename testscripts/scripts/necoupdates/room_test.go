@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,9 +16,9 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// TestRoomOfBoth runs the former binary and this one together with a release that is far too large for
-// the server. If the former worker does not record its free space, or the former leader does not check
-// it, the update begins, as it did before. If both know about it, the update does not begin.
+// TestRoomOfBoth runs the former binary and this one together with a release that is far too large for the
+// server. If the former worker does not record its free space, or the former leader does not check it, the
+// update begins, as it did before. If both consider the space, the update does not begin.
 func TestRoomOfBoth(t *testing.T) {
 	need.Whole(t)
 	former := versions.Former(t)
@@ -65,11 +66,13 @@ func TestRoomOfBoth(t *testing.T) {
 				out, _ := command(append([]string{from + "/neco"}, strings.Fields(line)...)...).CombinedOutput()
 				return string(out)
 			}
-			shows := func(from, words string) {
+			// shows waits until the status has one of the texts.
+			shows := func(from string, texts ...string) {
 				t.Helper()
-				await.Until(t, await.Poll{Limit: 2 * time.Minute, Pause: 200 * time.Millisecond}, "neco status says "+words, func() string {
+				await.Until(t, await.Poll{Limit: 2 * time.Minute, Pause: 200 * time.Millisecond}, "neco status says "+texts[0], func() string {
 					said := neco(from, "status")
-					return await.Unless(strings.Contains(said, words), "it says\n%s", said)
+					has := slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(said, text) })
+					return await.Unless(has, "it says\n%s", said)
 				})
 			}
 
@@ -82,7 +85,8 @@ func TestRoomOfBoth(t *testing.T) {
 			start("w/neco-worker", "--lrn", "1", "--dir", filepath.Join(dir, "state"), "--services", "/bin/true")
 			start("l/neco-updater")
 			shows("l", "\n1       1.0-1")
-			if c.worker == current || knows { // otherwise no worker ever reports it
+			// In all other cases no worker ever reports its free space.
+			if c.worker == current || knows {
 				await.Until(t, await.Poll{Limit: time.Minute}, "the worker says how much room there is", func() bool {
 					return strings.Contains(neco("w", "status --format json"), `"room":[`)
 				})
@@ -93,12 +97,13 @@ func TestRoomOfBoth(t *testing.T) {
 			server.Publish(github.Release{Tag: "release-1.1-1", Files: files})
 			neco("l", "config set env production")
 
-			for _, from := range []string{"l", "w"} { // each reads what the other has written
+			// Each binary reads records of the other.
+			for _, from := range []string{"l", "w"} {
 				if c.begins {
-					shows(from, "\nupdate    1 to 1.1-1 of servers 1, attempt 1: ")
+					shows(from, "\nupdate    1 to 1.1-1 on servers 1, attempt 1: ")
 					continue
 				}
-				shows(from, "no room")
+				shows(from, "not enough disk space", "no room") // the former binary has other words
 			}
 		})
 	}

@@ -13,8 +13,8 @@ import (
 // ownEtcd keeps the separate etcd of each script.
 type ownEtcd struct{ clusters sync.Map }
 
-// run is the command ownetcd start FILE|kill|revive|password NEW. start sets BIJOU_STATE to an etcd
-// that no other script uses. It requires a user, whose password is in the file.
+// run is the command ownetcd start FILE|kill|revive|password NEW. start starts an etcd that no other script
+// uses, and sets BIJOU_STATE to it. The etcd requires a user, whose password is in the file.
 func (o *ownEtcd) run(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 || len(args) == 2 != (args[0] == "start" || args[0] == "password") {
 		ts.Fatalf("usage: ownetcd start FILE|kill|revive|password NEW")

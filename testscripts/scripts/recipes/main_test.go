@@ -9,7 +9,7 @@ import (
 	"bijou/testscripts/kit/script"
 )
 
-// TestMain makes this binary every applet.
+// TestMain lets this binary act as every applet.
 func TestMain(m *testing.M) {
 	script.Main(m, 2, map[string]func(){"make-secret-due": script.MakeSecretDue})
 }

@@ -6,7 +6,7 @@ import (
 	"bijou/testscripts/kit/script"
 )
 
-// TestMain makes this binary every applet.
+// TestMain lets this binary act as every applet.
 func TestMain(m *testing.M) { script.Main(m, 2, nil) }
 
 // TestScripts runs every *.txtar in this directory over each store that processes can share.

@@ -17,7 +17,7 @@ import (
 	"bijou/testscripts/fakes/charmhub"
 )
 
-// storeWorld holds the charm store's server of each script.
+// storeWorld contains the charm store's server of each script.
 type storeWorld struct {
 	servers sync.Map // *charmhub.Server by *testscript.TestScript
 }
@@ -38,14 +38,15 @@ func setHostBase(env *testscript.Env) {
 
 // run is the command charmhub:
 //
-//	charmhub start                      starts it, and has juju ask it
-//	charmhub stop                       ends it: nothing listens there
-//	charmhub publish DIR KEY=VALUE...   releases a folder: name, revision, channel, base, arch, track (the default
-//	                                    one), resource=NAME:FILE, which is the next revision and goes with it
-//	charmhub fault NAME [TIMES]         misbehaves
-//	charmhub release                    lets downloads go on that stopped
+//	charmhub start                      starts the server, and makes juju use it
+//	charmhub stop                       stops the server, so that nothing listens at its address
+//	charmhub publish DIR KEY=VALUE...   publishes a directory. The keys are name, revision, channel, base, arch, track
+//	                                    (the default track), and resource=NAME:FILE, which publishes the file as the
+//	                                    next revision of the resource
+//	charmhub fault NAME [TIMES]         makes the server misbehave
+//	charmhub release                    continues downloads that a fault has stopped
 //	charmhub forget                     forgets the requests so far
-//	charmhub asked REGEXP COUNT         so many requests were made whose method, path and body match
+//	charmhub asked REGEXP COUNT         fails unless COUNT requests have a method, path and body that match
 func (w *storeWorld) run(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: charmhub COMMAND ARG...")

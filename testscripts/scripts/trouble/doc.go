@@ -1,5 +1,5 @@
-// Package trouble holds the scripts about failures and hangs: how an operator sees them, finds their
-// causes, and ends them.
+// Package trouble holds the scripts about failures and hangs: how an operator notices them, finds their
+// causes, and resolves them.
 //
 // The test binary is every applet.
 package trouble

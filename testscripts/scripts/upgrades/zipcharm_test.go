@@ -8,8 +8,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// zipCharm FILE DIR [NAME]: archives the charm in DIR, and adds a file with that name, which can be
-// anything.
+// zipCharm FILE DIR [NAME]: archives the charm in DIR, and adds a file with that name, which may contain any
+// characters.
 func zipCharm(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: zipcharm FILE DIR [NAME]")

@@ -2,7 +2,7 @@ package protocol
 
 import "bijou/state/store"
 
-// FromTxn returns the message for a transaction.
+// FromTxn converts a transaction to a message.
 func FromTxn(txn store.Txn) *CommitRequest {
 	r := &CommitRequest{}
 	for _, c := range txn.Conds {
@@ -25,7 +25,7 @@ func FromTxn(txn store.Txn) *CommitRequest {
 	return r
 }
 
-// Txn returns the transaction of a message. It is unchecked.
+// Txn returns the transaction of a message. The caller must check it.
 func (r *CommitRequest) Txn() store.Txn {
 	var txn store.Txn
 	for _, c := range r.GetConditions() {
@@ -48,7 +48,7 @@ func (r *CommitRequest) Txn() store.Txn {
 	return txn
 }
 
-// FromScope returns the message for a watch of the scope after a revision.
+// FromScope returns the request to watch a scope after a revision.
 func FromScope(after int64, scope store.Scope) *WatchRequest {
 	return &WatchRequest{After: after, Keys: FromKeys(scope.Keys), Prefixes: FromKeys(scope.Prefixes)}
 }
@@ -86,7 +86,7 @@ func (m *KeyValue) KV() store.KV {
 	return store.KV{Key: string(m.GetKey()), Value: m.GetValue(), Revision: m.GetRevision()}
 }
 
-// FromKeys returns the messages' form of keys or prefixes.
+// FromKeys converts keys or prefixes to the form that messages have.
 func FromKeys(keys []string) [][]byte {
 	all := make([][]byte, len(keys))
 	for i, key := range keys {
@@ -95,7 +95,7 @@ func FromKeys(keys []string) [][]byte {
 	return all
 }
 
-// ToKeys converts keys as they are sent.
+// ToKeys converts the keys or prefixes of a message to strings.
 func ToKeys(all [][]byte) []string {
 	keys := make([]string, len(all))
 	for i, key := range all {

@@ -1,7 +1,7 @@
-// Package protocol holds the messages between state/store/remote and state/gateway: store.proto,
-// the code made from it, and which of the stores' errors is which status.
+// Package protocol holds the messages between state/store/remote and state/gateway: store.proto, the code
+// generated from it, and the statuses for the stores' errors.
 //
-// It decides nothing, and neither listens nor dials.
+// It does not open connections, and does not check rights.
 package protocol
 
 //go:generate go -C ../../../../testscripts/cmd/protocolgenerator run . ../../../state/store/remote/protocol

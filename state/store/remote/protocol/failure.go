@@ -12,9 +12,8 @@ import (
 	"bijou/state/store"
 )
 
-// failure is one of the stores' errors as a status. gRPC makes statuses of some codes by itself:
-// Unavailable where a connection breaks, and ResourceExhausted where a message is too large, which
-// mean the same here.
+// failure pairs an error of the stores with a status code. gRPC itself returns some of these codes, with the same
+// meaning: Unavailable if a connection breaks, and ResourceExhausted if a message is too large.
 type failure struct {
 	err  error
 	code codes.Code
@@ -29,15 +28,16 @@ func failures() []failure {
 		{store.ErrLeaseLost, codes.FailedPrecondition},
 		{store.ErrDenied, codes.PermissionDenied},
 		{store.ErrAway, codes.Unavailable},
-		{store.ErrClosed, codes.Unavailable}, // the gateway ends: another one will come
+		// The gateway is stopping. The process that replaces it will answer.
+		{store.ErrClosed, codes.Unavailable},
 		{secret.ErrNoKey, codes.NotFound},
 	}
 }
 
-// maxMessageBytes bounds a status's message: some errors quote keys.
+// maxMessageBytes is the longest message of a status. Some errors quote long keys.
 const maxMessageBytes = 4 << 10
 
-// ToStatus returns the status by which a store's error crosses the wire; nil for nil.
+// ToStatus returns the status for a store's error. It returns nil for nil.
 func ToStatus(err error) error {
 	if err == nil {
 		return nil
@@ -57,8 +57,8 @@ func ToStatus(err error) error {
 	return status.Error(codes.Unknown, text)
 }
 
-// FromStatus returns the store's error that a status stands for, with its text; another error as it
-// is, without gRPC's words around it.
+// FromStatus returns the store's error for a status, with the status's message. If no store's error has the
+// status, it returns an error that wraps err and has only the message, without the words that gRPC adds.
 func FromStatus(err error) error {
 	s, ok := status.FromError(err)
 	if err == nil || !ok {
@@ -78,7 +78,7 @@ func FromStatus(err error) error {
 	return &remoteError{s.Message(), err}
 }
 
-// remoteError has the text that the gateway gave.
+// remoteError is an error with the text that the gateway has sent.
 type remoteError struct {
 	text string
 	kind error

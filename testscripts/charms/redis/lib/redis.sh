@@ -1,19 +1,19 @@
 # shellcheck shell=bash
-# What the hooks share. All that a unit keeps lies in $JUJU_UNIT_DIR/redis:
+# Functions of all hooks. A unit keeps its files in $JUJU_UNIT_DIR/redis:
 #
-#   port, password   of this unit's server
-#   primary          the unit that is the primary; its host, port and password
-#   redis.conf       made of these
-#   data/, log, pid  the server's own
+#   port, password   the port and password of this unit's server
+#   primary          the name, host, port and password of the primary
+#   redis.conf       the configuration, made from the files above
+#   data/, log, pid  files of the server
 #
-# Every function may be called again at any time, from any hook.
+# Every function can be called again at any time, from any hook.
 umask 077
 
 home=$JUJU_UNIT_DIR/redis
 host=127.0.0.1
 self=$JUJU_UNIT_NAME
 
-# prepare: make the folder and a password, unless they are there.
+# prepare: create the directory and a password, unless they exist.
 prepare() {
     mkdir -p "$home/data"
     if [ ! -s "$home/password" ]; then
@@ -26,16 +26,16 @@ port() { cat "$home/port" 2>/dev/null || true; }
 # ask COMMAND...: ask our own server.
 ask() { REDISCLI_AUTH=$(<"$home/password") redis-cli -h "$host" -p "$(port)" "$@"; }
 
-# is_up: does our own server run, and answer?
+# is_up: succeed if our own server is running and answers.
 is_up() { ! is_down && [ "$(ask ping 2>/dev/null)" = PONG ]; }
 
-# is_lost: has our server given up, since somebody else listens on its port?
+# is_lost: succeed if our server has given up because another process listens on its port.
 is_lost() { grep -qs 'Failed listening on port' "$home/log"; }
 
 is_decided() { is_up || is_lost; }
 
-# choose_port: make the port what the configuration says it must be; a free one
-# that was taken before is kept.
+# choose_port: set the port to base-port plus the unit's number. If base-port is not set, keep
+# the port that was chosen before, or choose a free one.
 choose_port() {
     local base
     base=$(config-get base-port)
@@ -46,8 +46,8 @@ choose_port() {
     fi
 }
 
-# free_port: print a port on which nobody listens. It is below those that the
-# kernel gives to outgoing connections.
+# free_port: print a port on which no process listens. It is below the ports that the
+# kernel uses for outgoing connections.
 free_port() {
     local p
     while p=$((RANDOM % 10000 + 20000)); (: < "/dev/tcp/$host/$p") 2>/dev/null; do :; done
@@ -84,8 +84,8 @@ replication() {
     fi
 }
 
-# start_server: start it, unless it is up. Somebody may have taken our port since
-# it was chosen: then, if the port is ours to choose, take another.
+# start_server: start the server, unless it is up. If another process has taken our port
+# since it was chosen, and the configuration does not set the port, choose another port.
 start_server() {
     local i
     is_up && return
@@ -106,8 +106,8 @@ start_server() {
     return 1
 }
 
-# server_pid: print the process id of our running server, if there is one. A
-# left-over pid file may name somebody else's process.
+# server_pid: print the process id of our running server, if there is one. An old pid file
+# may name a different process.
 server_pid() {
     local pid
     [ -s "$home/pid" ] && read -r pid < "$home/pid" || return 0
@@ -118,7 +118,7 @@ server_pid() {
 
 is_down() { [ -z "$(server_pid)" ]; }
 
-# stop_server: stop it, and return when it is gone.
+# stop_server: stop the server, and return when it has exited.
 stop_server() {
     local pid
     if [ -s "$home/port" ]; then
@@ -132,7 +132,7 @@ stop_server() {
     fi
 }
 
-# wait_until COMMAND: try it for up to twenty seconds.
+# wait_until COMMAND: repeat the command until it succeeds, for up to twenty seconds.
 wait_until() {
     local i
     for ((i = 0; i < 400; i++)); do
@@ -142,9 +142,9 @@ wait_until() {
     return 1
 }
 
-# elect: find the primary among the units that are there: the lowest number of
-# all that have said where they are. All units see the same units, sooner or
-# later, so all choose the same one.
+# elect: find the primary. It is the unit with the lowest number among all units that have
+# announced their addresses. In the end all units see the same units, so they choose the
+# same primary.
 elect() {
     local id unit best=$self values=
     for id in $(relation-ids cluster); do
@@ -162,8 +162,8 @@ elect() {
     announce
 }
 
-# address_of RELATION UNIT: print host, port and password of another unit; nothing
-# as long as one is missing.
+# address_of RELATION UNIT: print host, port and password of another unit. Print nothing
+# while one of them is missing.
 address_of() {
     local h p s
     h=$(relation-get -r "$1" host "$2")
@@ -179,7 +179,8 @@ follow() {
     local unit where number secret
     echo "$1" > "$home/primary"
     write_conf
-    is_up || return 0 # start will read the configuration
+    # A server that is started later reads the configuration.
+    is_up || return 0
     read -r unit where number secret <<< "$1"
     if [ "$unit" = "$self" ]; then
         ask replicaof no one > /dev/null
@@ -191,7 +192,7 @@ follow() {
     fi
 }
 
-# announce: tell our peers where we are, and our clients where the primary is.
+# announce: set our address for our peers, and the address of the primary for our clients.
 announce() {
     local id unit where number secret
     for id in $(relation-ids cluster); do
@@ -203,6 +204,6 @@ announce() {
     done
 }
 
-# tell RELATION KEY=VALUE...: set that. A relation that we have not entered yet
-# is told when it is joined.
+# tell RELATION KEY=VALUE...: set the values in the relation. If this unit has not entered
+# the relation yet, the joined hook sets them later.
 tell() { relation-set -r "$@" || juju-log "cannot tell relation $1 yet"; }

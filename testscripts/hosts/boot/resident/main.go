@@ -1,5 +1,5 @@
-// Program resident is the only content of the container images in the tests of boot servers, which link
-// it statically. It does nothing until it is stopped.
+// Program resident is the only program in the container images of the tests of boot servers. They link it
+// statically. It does nothing until it is stopped.
 package main
 
 import (
@@ -9,7 +9,8 @@ import (
 )
 
 func main() {
-	end := make(chan os.Signal, 1) // signal.Notify does not wait
+	// The channel is buffered, since signal.Notify does not wait for a receiver.
+	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
 	<-end
 }

@@ -1,0 +1,70 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"bijou/hookenv"
+)
+
+// resultKey matches one part of a result's key, between dots.
+var resultKey = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9](([a-z0-9-.]+)?[a-z0-9])?$`)
+})
+
+func setResults(ctx context.Context, inv *hookenv.Invocation) error {
+	results, err := parseResults(inv.Args)
+	if err != nil || len(results) == 0 {
+		return err
+	}
+	return inv.Hook.SetResults(ctx, results)
+}
+
+// parseResults parses results of the form KEY=VALUE. A key with dots stands for nested dictionaries. A later result
+// replaces earlier results with which it conflicts. It returns an error for invalid keys, and for keys that the agent
+// sets itself.
+func parseResults(words []string) (map[string]any, error) {
+	results := map[string]any{}
+
+	for _, word := range words {
+		path, value, ok := strings.Cut(word, "=")
+		if !ok {
+			return nil, hookenv.UsageErrorf("argument %q must be of the form key...=value", word)
+		}
+		if err := hookenv.CheckText(value); err != nil {
+			return nil, fmt.Errorf("cannot set %q: %w", path, err)
+		}
+
+		keys := strings.Split(path, ".")
+		if slices.Contains([]string{"stdout", "stdout-encoding", "stderr", "stderr-encoding", "return-code"}, keys[0]) {
+			return nil, hookenv.UsageErrorf("cannot set %q: the agent sets it", keys[0])
+		}
+		if i := slices.IndexFunc(keys, func(key string) bool { return !resultKey().MatchString(key) }); i >= 0 {
+			return nil, hookenv.UsageErrorf(
+				"invalid key %q: want lower-case letters, digits and dashes inside",
+				keys[i],
+			)
+		}
+		putNested(results, keys, value)
+	}
+
+	return results, nil
+}
+
+// putNested sets the value at a path of keys. It creates missing dictionaries, and replaces other values on
+// the path with dictionaries.
+func putNested(into map[string]any, keys []string, value string) {
+	for _, key := range keys[:len(keys)-1] {
+		inner, ok := into[key].(map[string]any)
+		if !ok {
+			inner = map[string]any{}
+			into[key] = inner
+		}
+		into = inner
+	}
+	into[keys[len(keys)-1]] = value
+}

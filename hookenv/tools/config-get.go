@@ -1,0 +1,37 @@
+package tools
+
+import (
+	"context"
+	"maps"
+
+	"bijou/hookenv"
+)
+
+// prepareConfigGet declares the options of config-get, which prints one or all of the charm's options.
+func prepareConfigGet(f *hookenv.FlagSet) hookenv.Runner {
+	all := false
+	f.AddBool(&all, "print all options, also those without a value", "a", "all")
+	f.AddFormat()
+
+	return func(ctx context.Context, inv *hookenv.Invocation) error {
+		key := inv.Arg(0)
+		if all && key != "" {
+			return hookenv.UsageErrorf("cannot use argument --all together with key %q", key)
+		}
+		if err := inv.CheckUnitCall(1); err != nil {
+			return err
+		}
+
+		config, err := inv.Hook.Config(ctx)
+		if err != nil {
+			return err
+		}
+		if key != "" {
+			return inv.Print(inv.ConvertFloats(config[key]))
+		}
+
+		printed := maps.Clone(config)
+		maps.DeleteFunc(printed, func(_ string, value any) bool { return value == nil && !all })
+		return inv.Print(inv.ConvertFloats(printed))
+	}
+}

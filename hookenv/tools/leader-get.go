@@ -1,0 +1,31 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"bijou/hookenv"
+)
+
+// printLeaderSettings prints one or all of the leader settings.
+func printLeaderSettings(ctx context.Context, inv *hookenv.Invocation) error {
+	key := keyArgument(inv)
+	if strings.Contains(key, "=") {
+		return hookenv.UsageErrorf("invalid key %q", key)
+	}
+	if err := inv.CheckUnitCall(1); err != nil {
+		return err
+	}
+
+	settings, err := inv.Hook.LeaderSettings(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot read leadership settings: %w", err)
+	}
+	if key == "" && len(settings) == 0 && inv.FormatFor(settings) == hookenv.FormatJSON {
+		inv.Format = hookenv.FormatJSON
+		return inv.Print(nil) // prints "null" as Juju does, which charm libraries expect
+	}
+
+	return printSettings(inv, settings, key)
+}

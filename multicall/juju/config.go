@@ -1,0 +1,264 @@
+package juju
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/number"
+)
+
+type configCmd struct {
+	Service    string   `arg:"" name:"application" help:"The application."`
+	Words      []string `arg:"" optional:"" name:"option" help:"Print only the value of this option. With OPTION=VALUE or OPTION=@FILE, set options."`
+	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json; default yaml."`
+	outputFlag `embed:""`
+	File       []string `sep:"none" placeholder:"FILE" help:"Set the options in this YAML file, in the form of deploy --config or of the output of juju config; - is stdin, and options on the command line override."`
+	History    bool     `help:"Show who last set which options, and when, without the values."`
+	resetFlags
+	waitFlags
+}
+
+type serviceSettings struct {
+	Service  string             `yaml:"service" json:"application"`
+	Charm    string             `yaml:"charm" json:"charm"`
+	Settings map[string]setting `yaml:"settings" json:"settings"`
+	Juju     map[string]setting `yaml:"-" json:"application-config"` // Juju's own settings of the application
+}
+
+type setting struct {
+	Type        string `yaml:"type" json:"type"`
+	Description string `yaml:"description,omitempty" json:"description,omitempty"`
+	Value       any    `yaml:"value" json:"value,omitempty"`
+	Default     bool   `yaml:"default,omitempty" json:"-"` // the value is the charm's default
+	Source      string `yaml:"-" json:"source"`            // "default" or "user", as in Juju 3
+}
+
+// Run prints all options or the value of one option, or does the work of set and unset.
+func (c configCmd) Run(o *operator) error {
+	if c.History {
+		return c.showHistory(o)
+	}
+	if c.asks(c.Words) && len(c.File) == 0 {
+		return c.show(o)
+	}
+	return setCmd{Service: c.Service, Options: c.Words, Config: c.File, reset: c.Reset}.Run(o)
+}
+
+// show prints all options of the service, or the value of one option. It prints nothing for an option without
+// a value.
+func (c configCmd) show(o *operator) error {
+	doc, err := readChosen(o, func(v *state.View) (serviceSettings, error) { return c.readSettings(o, v) })
+	if err != nil {
+		return err
+	}
+	if len(c.Words) == 0 {
+		return o.encode(c.Format, doc)
+	}
+
+	found, ok := doc.Settings[c.Words[0]]
+	if !ok {
+		return console.Hint(fmt.Errorf("application %q has no option %q", c.Service, c.Words[0]),
+			"juju config "+quoteShellWords([]string{c.Service})+" shows all")
+	}
+
+	if found.Value == nil {
+		return nil
+	}
+
+	_, err = fmt.Fprintln(o.streams.Out, found.Value)
+	return err
+}
+
+// mergeSettings returns all options of the schema, each with its value in set or, without one, its default.
+func mergeSettings(schema *charm.Config, set map[string]any) map[string]setting {
+	all := map[string]setting{}
+	effective := schema.Effective(set)
+	for name, option := range schema.Options {
+		_, isSet := set[name]
+		all[name] = setting{
+			Type:        string(option.Type),
+			Description: option.Description,
+			Value:       number.ForPrinting(effective[name]),
+			Default:     !isSet,
+			Source:      settingSource(isSet),
+		}
+	}
+
+	return all
+}
+
+// settingSource returns Juju 3's word for the source of an option's value.
+func settingSource(isSet bool) string {
+	if isSet {
+		return "user"
+	}
+	return "default"
+}
+
+// hintKubectl returns the juju command for the words of `kubectl get` or `kubectl config`. It returns "" if args
+// are neither. isModel reports whether a model of that name exists. If it does, kubectl's namespace stands for
+// the model.
+func hintKubectl(args []string, isModel func(name string) bool) string {
+	words := args[commandAt(args)+1:]
+	asked := readQuery(words)
+	asked.names.model = modelGiven(args)
+	if isModel(asked.namespace) {
+		asked.names.model = asked.namespace
+	}
+
+	switch asked.kind {
+	case "view", "get-contexts", "current-context", "get-clusters":
+		return "juju models"
+	case "use-context", "set-context":
+		return cmp.Or(switchHint(words, asked.names), "juju switch NAME")
+	}
+
+	if !isKind(asked.kind) {
+		return ""
+	}
+	return asked.hint()
+}
+
+// query is a command line of kubectl get or kubectl config, without its first word.
+type query struct {
+	kind      string // the first word that is not an option, such as pods, or use-context in kubectl config
+	names     givenNames
+	app       string // the value of a selector, as web in -l app=web
+	format    string // json or yaml if -o selects one of them; otherwise empty
+	namespace string
+	watch     bool
+}
+
+// readQuery parses the words after kubectl get or kubectl config.
+func readQuery(words []string) (q query) {
+	var others []string // the words that are not options of kubectl
+	for i := 0; i < len(words); i++ {
+		option, value, joined := strings.Cut(words[i], "=")
+		if !joined && i+1 < len(words) && takesValue(option) {
+			i++
+			value = words[i]
+		}
+
+		switch option {
+		case "-l", "--selector":
+			_, q.app, _ = strings.Cut(value, "=")
+		case "-o", "--output", "-ojson", "-oyaml":
+			value = cmp.Or(value, strings.TrimPrefix(option, "-o"))
+			if value == "json" || value == "yaml" {
+				q.format = value
+			}
+		case "-n", "--namespace":
+			q.namespace = value
+		case "-w", "--watch":
+			q.watch = true
+		default:
+			others = append(others, words[i])
+		}
+	}
+
+	others = slices.DeleteFunc(others, func(word string) bool { return strings.HasPrefix(word, "-") })
+	if len(others) == 0 {
+		return q
+	}
+	q.kind, _, _ = strings.Cut(others[0], "/")
+	q.names = readNames(others)
+	if q.app != "" {
+		q.names.add(q.app)
+	}
+	if !isKind(q.kind) {
+		q.names = readNames(others[1:])
+	}
+	return q
+}
+
+// hint returns the juju command line that corresponds to `kubectl get KIND`. It has the names and the output
+// format that the user typed for kubectl.
+func (q query) hint() string {
+	kind, _, _ := strings.Cut(q.kind, ",")
+	commands, hasFormat := commandsOfKind(kind)
+	if commands == nil {
+		commands, hasFormat = q.commandsOfWorkload()
+	}
+
+	hint := missing{instead: commands}.advise(q.names)
+	if q.format != "" && hasFormat {
+		hint += " --format " + q.format
+	}
+	return hint
+}
+
+// commandsOfKind returns the juju commands that print objects of one of kubectl's kinds, for [missing]. It
+// returns nil for the kinds that run an application, such as pod and deployment. hasFormat reports whether
+// the commands take --format.
+func commandsOfKind(kind string) (commands []string, hasFormat bool) {
+	switch kind {
+	case "no", "node", "nodes":
+		return []string{"juju show-machine MACHINE", "juju machines"}, true
+	case "secret", "secrets":
+		return []string{"juju show-secret APP", "juju secrets"}, true
+	case "ev", "event", "events":
+		return []string{"juju debug-log"}, false
+	case "storage", "pv", "pvc":
+		return []string{"juju storage"}, true
+	case "cm", "configmap", "configmaps":
+		return []string{"juju config APP", "juju status"}, true
+	case "ns", "namespace", "namespaces":
+		return []string{"juju models"}, true
+	}
+
+	return nil, false
+}
+
+// commandsOfWorkload returns the juju commands that print applications and their units, for [missing].
+// hasFormat reports whether the commands take --format.
+func (q query) commandsOfWorkload() (commands []string, hasFormat bool) {
+	if len(q.names.units) == 0 && q.watch {
+		return []string{"juju status --watch 1s APP", "juju status --watch 1s"}, false
+	}
+	if len(q.names.units) == 0 && len(q.names.apps) == 1 && q.app == "" {
+		return []string{"juju show-application APP"}, true
+	}
+	return []string{"juju show-unit UNIT", "juju status APP", "juju status"}, true
+}
+
+// readSettings reads the service's options, and the settings that bijou has for it.
+func (c configCmd) readSettings(o *operator, v *state.View) (doc serviceSettings, err error) {
+	s, err := v.Service(c.Service)
+	if errors.Is(err, state.ErrNotFound) {
+		if hint := hintKubectl(o.args, o.hasEnvironment); hint != "" {
+			return doc, console.Hint(fmt.Errorf("%q is not an application", c.Service), hint)
+		}
+	}
+	if err != nil {
+		return doc, err
+	}
+	ch, err := v.Charm(s.Charm)
+	if err != nil {
+		return doc, err
+	}
+
+	set, err := v.Config(c.Service)
+	if err != nil {
+		return doc, err
+	}
+
+	trust := setting{
+		Type:        "bool",
+		Description: "Whether its units get the cloud's credential",
+		Value:       s.Trusted,
+		Source:      settingSource(s.Trusted),
+	}
+
+	return serviceSettings{
+		Service:  s.Name,
+		Charm:    s.Charm,
+		Settings: mergeSettings(&ch.Config, set.Values),
+		Juju:     map[string]setting{"trust": trust},
+	}, nil
+}

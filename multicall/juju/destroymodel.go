@@ -1,0 +1,262 @@
+package juju
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+	"bijou/state/charm"
+	"bijou/state/storeurl"
+)
+
+type destroyModelCmd struct {
+	Name    string        `arg:"" optional:"" help:"The model, if not given by -e."`
+	Yes     bool          `short:"y" aliases:"no-prompt" help:"Do not ask."`
+	Force   bool          `help:"Skip the units' stop hooks."`
+	Timeout time.Duration `default:"2m" help:"Wait at most this long without progress; 0 waits forever; default 2m. The time of a running hook does not count."`
+
+	DestroyStorage bool `hidden:"" aliases:"release-storage" help:"No effect: no storage can stay without its model."`
+	NoWait         bool `hidden:"" help:"No effect: --force never waits."`
+}
+
+// Run destroys the environment. It can be repeated until nothing is left.
+func (c destroyModelCmd) Run(o *operator) error {
+	e, err := o.home.Choose(cmp.Or(home.EnvironmentName(c.Name), o.name))
+	if err != nil {
+		return err
+	}
+	if err := c.confirm(o, e); err != nil {
+		return err
+	}
+
+	lock, err := o.home.Lock(e.Name)
+	if err != nil {
+		return fmt.Errorf("cannot destroy model %q: %w", e.Name, err)
+	}
+	defer lock.Release()
+
+	// Another process may have destroyed the environment in the meantime.
+	if !lock.Bootstrapped() {
+		return errors.Join(fmt.Errorf("%w %q any more", home.ErrNoEnvironment, e.Name), lock.Remove())
+	}
+	folders := findHostFolders(o, e)
+	if err := c.destroy(o, e, lock); err != nil {
+		return fmt.Errorf("cannot destroy model %q: %w", e.Name, err)
+	}
+
+	for _, f := range folders {
+		o.note("the content of storage stays: %s", f)
+	}
+	o.note("model %q is gone", e.Name)
+	return nil
+}
+
+// findHostFolders describes the host directories that operators have named for storage, and the storage in
+// each. The contents of these directories are never removed. It returns none if it cannot read the state.
+func findHostFolders(o *operator, e home.Environment) (folders []string) {
+	var all []state.Storage
+	err := o.openUnchecked(e, func(s *state.State) (err error) {
+		all, err = state.Read(o.ctx, s, (*state.View).Storages)
+		return err
+	})
+	if err != nil {
+		return nil
+	}
+
+	ids := map[string][]string{}
+	for _, s := range all {
+		if folder, is := strings.CutPrefix(s.Pool, charm.PoolHost+":"); is {
+			where := folder + " of machine " + s.Machine
+			ids[where] = append(ids[where], s.ID)
+		}
+	}
+
+	for _, where := range slices.Sorted(maps.Keys(ids)) {
+		folders = append(folders, fmt.Sprintf("%s (%s)", where, strings.Join(ids[where], ", ")))
+	}
+	return folders
+}
+
+// destroy destroys the environment under the lock. It reads the record again, since the store may have moved
+// after the environment was chosen. It returns an error if a different environment now has that name, since
+// the operator has not confirmed the removal of that environment.
+func (c destroyModelCmd) destroy(o *operator, chosen home.Environment, lock *home.FolderLock) error {
+	e, err := o.home.Environment(chosen.Name)
+	if err != nil {
+		return err
+	}
+	if e.UUID != chosen.UUID {
+		return fmt.Errorf("it has been replaced by a different model, with the uuid %s", e.UUID)
+	}
+	if err := o.checkOriginal(e); err != nil {
+		return err
+	}
+
+	// If the phase is Removing, an earlier, interrupted destroy-model has already drained it.
+	if !c.Force && e.Phase != home.Removing {
+		if err := c.drain(o, e); err != nil {
+			return console.Hint(err, "to remove the model without stop hooks: --force")
+		}
+	}
+	return c.takeDown(o, e, lock)
+}
+
+// confirm makes the operator type the environment's name, and returns an error if the answer is different.
+// With -y it does nothing.
+func (c destroyModelCmd) confirm(o *operator, e home.Environment) error {
+	if c.Yes {
+		return nil
+	}
+
+	fmt.Fprintf(
+		o.streams.Err, "This destroys model %q in %s with all its applications and data.\nType its name to continue: ",
+		e.Name, e.Dir,
+	)
+
+	answer, err := bufio.NewReader(o.streams.In).ReadString('\n')
+	if err != nil && answer == "" {
+		return console.Hint(errors.New("nothing was destroyed: there was no answer"), "to skip the question: -y")
+	}
+	if strings.TrimSpace(answer) != e.Name {
+		return fmt.Errorf("nothing was destroyed: the answer was %q", strings.TrimSpace(answer))
+	}
+
+	return nil
+}
+
+// takeDown ends all processes of the environment and removes its files. It ends machine 0 first, since its
+// provisioner would start the other machines again.
+func (c destroyModelCmd) takeDown(o *operator, e home.Environment, lock *home.FolderLock) error {
+	ctx, cancel := o.cleanupContext()
+	defer cancel()
+
+	e.Phase = home.Removing
+	if err := e.Save(); err != nil {
+		return err
+	}
+	dirs, err := e.MachineDirs()
+	if err != nil {
+		return err
+	}
+
+	o.note("ending the processes of model %q", e.Name)
+	if err := o.haltMachines(ctx, dirs); err != nil {
+		return err
+	}
+
+	if err := o.parts.Providers.FreeInstances(ctx, e, o.reportSteps); err != nil {
+		return err
+	}
+	if err := o.parts.Hooks.EndStrays(ctx, "JUJU_ENV_UUID="+e.UUID); err != nil {
+		return err
+	}
+	if err := o.parts.RemoveFiles(e); err != nil {
+		return err
+	}
+	if err := storeurl.Remove(ctx, e.State); err != nil {
+		return err
+	}
+
+	wasCurrent := o.home.Current() == e.Name
+	if err := lock.Remove(); err != nil {
+		return err
+	}
+	if wasCurrent {
+		return o.home.SetCurrent("")
+	}
+
+	return nil
+}
+
+// haltMachines ends the processes of this host's machines, one machine after the other, and shows how many
+// have ended.
+func (o *operator) haltMachines(ctx context.Context, dirs []string) error {
+	halted := state.Steps{What: "machines ended", Total: len(dirs)}
+	for _, dir := range dirs {
+		err := o.reportDuring(halted, func() error { return o.parts.Processes.Halt(ctx, dir, haltTimeout) })
+		if err != nil {
+			return err
+		}
+		halted.Done++
+	}
+
+	// The last step removes the progress bar.
+	o.reportSteps(halted)
+	return nil
+}
+
+// cleanupContext returns a context for clean-up work. It stays valid if the command is interrupted.
+func (o *operator) cleanupContext() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(o.ctx), 2*time.Minute)
+}
+
+// drain destroys the services, and returns when all services are gone or only units in error are left.
+func (c destroyModelCmd) drain(o *operator, e home.Environment) error {
+	return o.openState(e, func(s *state.State) error {
+		if err := destroyServices(o.ctx, s); err != nil {
+			return err
+		}
+
+		w := &settleWaiter{o: o, state: s, until: untilGone, drains: true, timeout: c.Timeout}
+		left, err := state.Read(o.ctx, s, w.readSettlement)
+		if err != nil {
+			return err
+		}
+
+		if len(left.pending) > 0 {
+			if err := o.startForStopHooks(e); err != nil {
+				return err
+			}
+
+			o.note("waiting for %s", left)
+			if err := w.wait(); err != nil {
+				return err
+			}
+			left = w.seen
+		}
+
+		if len(left.failed) > 0 {
+			o.note("%s in error will not run hooks: %s",
+				formatCount(len(left.failed), "unit"), listReasons(left.failed))
+		}
+
+		return nil
+	})
+}
+
+// startForStopHooks starts the background process if it does not run, since only that process runs the stop
+// hooks.
+func (o *operator) startForStopHooks(e home.Environment) error {
+	pid, err := o.parts.Processes.Running(e.MachineDir("0"))
+	if err != nil || pid != 0 {
+		return err
+	}
+
+	o.note("starting the background process of model %q, for its units' stop hooks", e.Name)
+	return o.startBackground(e)
+}
+
+// destroyServices marks all services for removal. It ignores services that are already gone.
+func destroyServices(ctx context.Context, s *state.State) error {
+	services, err := state.Read(ctx, s, (*state.View).Services)
+	if err != nil {
+		return err
+	}
+
+	for _, sv := range services {
+		if err := s.DestroyService(ctx, sv.Name); err != nil && !errors.Is(err, state.ErrNotFound) {
+			return err
+		}
+	}
+
+	return nil
+}

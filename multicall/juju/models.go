@@ -1,0 +1,135 @@
+package juju
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+	"bijou/state/text"
+)
+
+type modelsCmd struct {
+	Format     string `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml or json; default tabular."`
+	outputFlag `embed:""`
+}
+
+// Run lists the environments, and marks the current one with a star.
+func (c modelsCmd) Run(o *operator) error {
+	names, err := o.home.Names()
+	if err != nil {
+		return err
+	}
+
+	current := o.home.Current()
+	if c.Format == "tabular" {
+		return o.printModels(names, current)
+	}
+
+	infos := []modelInfo{}
+	for _, name := range names {
+		e, err := o.home.Environment(name)
+		if err != nil {
+			return err
+		}
+		infos = append(infos, newModelInfo(e))
+	}
+
+	return o.encode(c.Format, map[string]any{"models": infos, "current-model": current})
+}
+
+// modelRow is an environment in the list.
+type modelRow struct {
+	provider, word  string
+	machines, units string // empty if the store cannot be read
+	store           string
+	why             string // why the store cannot be read
+}
+
+// printModels prints a table of the environments. It reads all of them at once, since each may be slow.
+func (o *operator) printModels(names []string, current string) error {
+	if len(names) == 0 {
+		o.note("there is no model; to create one: juju bootstrap")
+		return nil
+	}
+
+	rows := make([]modelRow, len(names))
+	var reading sync.WaitGroup
+	for i, name := range names {
+		reading.Go(func() { rows[i] = o.readModel(name) })
+	}
+	reading.Wait()
+
+	t := console.NewTable("MODEL", "CLOUD", "STATUS", "MACHINES", "UNITS", "STORE", "MESSAGE")
+	t.PaintOnly("STATUS")
+	t.Spare("MESSAGE")
+	for i, r := range rows {
+		name := names[i]
+		if name == current {
+			name += " *"
+		}
+		t.AddWhole(wordColour(r.word), console.NoTail, name, r.provider, r.word, r.machines, r.units, r.store, r.why)
+	}
+
+	return t.Write(o.streams.Out, console.CanColour(o.streams.Out))
+}
+
+// modelTimeout is how long the list waits for a store.
+const modelTimeout = 2 * time.Second
+
+// readModel reads one environment for the list. It never fails, since the row shows the error instead.
+func (o *operator) readModel(name string) modelRow {
+	e, err := o.home.Environment(name)
+	if err != nil {
+		return modelRow{word: "error", why: text.FirstLine(err.Error())}
+	}
+
+	r := modelRow{provider: e.Provider, word: "available", store: text.HideSecrets(e.State)}
+	if e.Phase == home.Removing {
+		r.word = "destroying"
+		return r
+	}
+	if pid, err := o.parts.Processes.Running(e.MachineDir("0")); pid == 0 && err == nil {
+		r.word = "stopped"
+	}
+
+	ctx, cancel := context.WithTimeout(o.ctx, modelTimeout)
+	defer cancel()
+
+	s, err := state.Open(ctx, e.State)
+	if err != nil {
+		return r.unreadable(err)
+	}
+	defer s.Close()
+
+	err = s.View(ctx, func(v *state.View) error {
+		machines, err := v.Machines()
+		if err != nil {
+			return err
+		}
+		units, err := v.Units("")
+		if err != nil {
+			return err
+		}
+
+		r.machines = strconv.Itoa(len(machines))
+		r.units = strconv.Itoa(len(units))
+		return nil
+	})
+	if err != nil {
+		return r.unreadable(err)
+	}
+	return r
+}
+
+func (r modelRow) unreadable(err error) modelRow {
+	r.word = "error"
+	r.machines = ""
+	r.units = ""
+	r.why = strings.TrimSpace(text.HideSecrets(text.FirstLine(err.Error())))
+	return r
+}

@@ -1,0 +1,125 @@
+package juju
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/actions"
+	"bijou/state/charm"
+	"bijou/state/text"
+)
+
+type operationsCmd struct {
+	Which      []string `arg:"" optional:"" name:"id or unit" help:"Show only these actions, or only actions of these units."`
+	Apps       []string `aliases:"applications" placeholder:"APPLICATION,..." help:"Show only actions of units of these applications."`
+	Units      []string `placeholder:"UNIT,..." help:"Show only actions of these units."`
+	Names      []string `name:"actions" aliases:"name" placeholder:"ACTION,..." help:"Show only actions of these names."`
+	Status     []string `placeholder:"STATUS,..." help:"Show only actions with this status: pending, running, completed, failed, cancelled."`
+	Limit      int      `default:"0" placeholder:"N" help:"Show only the first N; 0 shows all."`
+	Offset     int      `default:"0" placeholder:"N" help:"Skip the first N."`
+	Format     string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print as tabular, yaml or json; default tabular."`
+	outputFlag `embed:""`
+}
+
+// Run prints a line for each action.
+func (c operationsCmd) Run(o *operator) error {
+	if c.Limit < 0 || c.Offset < 0 {
+		return console.Usage(errors.New("cannot list actions: --limit and --offset must not be negative"))
+	}
+
+	c.Which = append(c.Which, c.Units...)
+	chosen, err := readChosen(o, c.readActions)
+	if err != nil {
+		return err
+	}
+
+	chosen = slices.DeleteFunc(chosen, func(a actions.Action) bool { return !c.wants(a) })
+	chosen = chosen[min(c.Offset, len(chosen)):]
+	if c.Limit > 0 {
+		chosen = chosen[:min(c.Limit, len(chosen))]
+	}
+
+	docs := make([]actionDoc, 0, len(chosen))
+	t := console.NewTable("ID", "UNIT", "ACTION", "STATUS", "ENQUEUED", "TOOK", "MESSAGE")
+	for _, a := range chosen {
+		docs = append(docs, newActionDoc(a, actions.Output{}))
+		t.Add(actionColour(a.Status), strconv.Itoa(a.ID), a.Unit, actionTitle(a), string(a.Status),
+			a.Enqueued.Local().Format(time.DateTime), actionTook(a), text.FirstLine(a.Message))
+	}
+
+	return o.printTable(c.Format, docs, t)
+}
+
+// wants reports whether the options select the action.
+func (c operationsCmd) wants(a actions.Action) bool {
+	app, _, _ := strings.Cut(a.Unit, "/")
+	in := func(word string, words []string) bool { return len(words) == 0 || slices.Contains(words, word) }
+	return in(app, c.Apps) && in(a.Name, c.Names) && in(string(a.Status), c.Status)
+}
+
+// readActions returns the actions with the given ids and of the given units, or all actions, sorted by id.
+func (c operationsCmd) readActions(v *state.View) (all []actions.Action, err error) {
+	if len(c.Which) == 0 {
+		return actions.List(v, "")
+	}
+
+	for _, word := range c.Which {
+		var some []actions.Action
+		id, notANumber := strconv.Atoi(word)
+		switch {
+		case notANumber == nil:
+			some = make([]actions.Action, 1)
+			some[0], err = actions.Get(v, id)
+		case charm.IsUnit(word):
+			if _, err = v.Unit(word); err == nil {
+				some, err = actions.List(v, word)
+			}
+		default:
+			err = console.Usage(fmt.Errorf("%q is neither an action's id nor a unit", word))
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+
+	slices.SortFunc(all, func(a, b actions.Action) int { return a.ID - b.ID })
+	return slices.CompactFunc(all, func(a, b actions.Action) bool { return a.ID == b.ID }), nil
+}
+
+func actionTitle(a actions.Action) string {
+	if !a.IsCommand() {
+		return a.Name
+	}
+
+	title := []rune(text.FirstLine("run: " + strings.Join(a.Command, " ")))
+	if len(title) > 40 {
+		return string(title[:37]) + "..."
+	}
+
+	return string(title)
+}
+
+// actionTook returns how long the action has run, or "" if it has not begun.
+func actionTook(a actions.Action) string {
+	switch {
+	case a.Started.IsZero():
+		return ""
+	case a.Completed.IsZero():
+		return formatTook(time.Since(a.Started)) + ", so far"
+	}
+	return formatTook(a.Completed.Sub(a.Started))
+}
+
+func actionColour(status actions.Status) console.Colour {
+	if status == actions.Failed {
+		return console.Red
+	}
+	return ""
+}

@@ -1,0 +1,598 @@
+package juju
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/state"
+	"bijou/state/actions"
+	"bijou/state/charm"
+	"bijou/state/charmsource"
+	"bijou/state/resources"
+	"bijou/state/sweep"
+)
+
+type refreshCmd struct {
+	Service     string   `arg:"" name:"application" help:"The application."`
+	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"Take charms from this directory (SERIES/NAME or NAME); default: where the charm came from."`
+	Switch      string   `aliases:"path" placeholder:"CHARM" help:"Switch to a different charm: ch:NAME from the store, a directory (./DIR), an archive, or a name in the repository."`
+	Channel     string   `placeholder:"CHANNEL" help:"Follow this channel of the store from now on, such as 14/stable."`
+	Revision    *int     `placeholder:"N" help:"Use this revision, even an older one; juju show-application lists the revisions. Default: the newest."`
+	Force       bool     `help:"Also upgrade units in an error state, as --force-units does. Accept a charm for other series, as --force-series does, or a charm that needs features that bijou does not have."`
+	ForceUnits  bool     `help:"Also upgrade units in an error state, at once; they stay in that state."`
+	ForceSeries bool     `aliases:"force-base" help:"Accept a charm that does not support the series or architecture of the application's machines."`
+	Retry       bool     `help:"Also upgrade units in an error state, at once. The failed hook runs again, from the new charm."`
+	Base        string   `placeholder:"BASE" help:"Check that its machines have this base (ubuntu@24.04), which cannot change."`
+	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"Set options with the upgrade, from a YAML file as for deploy, or one option. Can be repeated; later ones override."`
+	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"Attach a file as a resource of the charm; can be repeated."`
+	Trust       bool     `help:"Give its units the cloud's credential, as juju trust does."`
+	Storage     []string `hidden:"" sep:"none" placeholder:"NAME=POOL,SIZE,COUNT"`
+	DryRun      bool     `help:"Only print the changes."`
+	waitFlags
+
+	back *state.KeptCharm // the charm to which the service returns; nil if the flags name the charm
+}
+
+// Run finds the charm, stores it, and points the service at it.
+func (c refreshCmd) Run(o *operator) error {
+	if c.Switch != "" && c.Revision != nil {
+		return console.Usage(errors.New("--switch and --revision cannot be used together: the charm to switch to has its own revision"))
+	}
+
+	if len(c.Storage) > 0 {
+		name, _, _ := strings.Cut(c.Storage[0], "=")
+		return console.Hint(console.Usage(errors.New("cannot change storage with an upgrade: units keep the storage that they have")),
+			fmt.Sprintf("to give a unit more storage: juju add-storage %s", quoteShellWords([]string{c.Service + "/0", name})))
+	}
+
+	return o.openChosen(func(s *state.State) error {
+		o.noteAffected(untilIdle, c.Service)
+		if c.DryRun {
+			return o.withForceHint(s.Rehearse(o.ctx, func(r *state.Rehearsal) error { return c.settle(o, s, r) }))
+		}
+		if err := c.settle(o, s, s); err != nil {
+			return o.withForceHint(err)
+		}
+
+		o.sweepCharms(s)
+		return nil
+	})
+}
+
+// sweepCharms removes revisions that no unit runs, such as those that an upgrade leaves behind.
+func (o *operator) sweepCharms(s *state.State) {
+	if err := sweep.Charms(o.ctx, s, time.Now()); err != nil {
+		o.note("warning: cannot remove revisions that no unit runs; they will be removed later: %v", err)
+	}
+}
+
+// settle upgrades the service. It begins again if somebody else has upgraded the service in the meantime. It
+// writes to s, which is base or a rehearsal of it.
+func (c refreshCmd) settle(o *operator, base *state.State, s state.Writer) error {
+	err := c.upgrade(o, base, s)
+	for errors.Is(err, errServiceMoved) {
+		err = c.upgrade(o, base, s)
+	}
+	return err
+}
+
+// upgrade prepares the upgrade and runs it. It writes to s, which is base or a rehearsal of it.
+func (c refreshCmd) upgrade(o *operator, base *state.State, s state.Writer) error {
+	scratch, err := os.MkdirTemp("", "bijou-charm-")
+	if err != nil {
+		return fmt.Errorf("cannot upgrade application %q: %w", c.Service, err)
+	}
+	defer os.RemoveAll(scratch)
+
+	u := &upgrade{o: o, base: base, state: s, cmd: c}
+	err = u.prepare(scratch)
+	if rehearsed, ok := errors.AsType[rehearsedError](err); ok {
+		return rehearsed.error
+	}
+	if err != nil {
+		return fmt.Errorf("cannot upgrade application %q: %w", c.Service, err)
+	}
+
+	return u.run()
+}
+
+// prepare reads the service, finds the new charm, and reads the options and resources that the command gives for
+// it.
+func (u *upgrade) prepare(scratch string) error {
+	err := u.state.View(u.o.ctx, func(v *state.View) (err error) {
+		u.service, err = v.Service(u.cmd.Service)
+		if err != nil {
+			return err
+		}
+
+		u.current, err = v.Charm(u.service.Charm)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+
+	wantedSeries := charm.SeriesOfBase(u.cmd.Base)
+	if wantedSeries != "" && wantedSeries != u.service.Series {
+		return console.Hint(fmt.Errorf("the application's machines have series %q, which cannot change", u.service.Series),
+			fmt.Sprintf("to deploy the charm as a second application: juju deploy %s --base %s",
+				quoteShellWords([]string{u.charmName(), u.cmd.Service + "-new"}), quoteShellWords([]string{u.cmd.Base})))
+	}
+
+	u.target, err = u.findTarget(scratch)
+	if err != nil {
+		return err
+	}
+
+	return u.readGiven(scratch)
+}
+
+// charmName returns the word by which juju deploy finds the service's charm.
+func (u *upgrade) charmName() string {
+	origin := u.service.Origin
+	if origin.Store != "" {
+		return origin.Name
+	}
+	return cmp.Or(origin.Path, u.current.Meta.Name)
+}
+
+// errServiceMoved is returned if somebody else has upgraded the service since it was read. The target must
+// then be found again.
+var errServiceMoved = errors.New("the application has been switched to a different charm at the same time")
+
+type upgrade struct {
+	o         *operator
+	base      *state.State // the committed state, also in a rehearsal
+	state     state.Writer // base, or a rehearsal of it
+	cmd       refreshCmd
+	service   state.Service
+	current   state.Charm // the service's charm
+	target    upgradeTarget
+	options   map[string]any       // the options that the command sets
+	resources []resources.Resource // the resources that the upgrade attaches
+	upgrading []state.OutdatedUnit // the units that will upgrade
+	skipped   []state.OutdatedUnit // the units that will not upgrade, since they are in error and not forced
+}
+
+// isForced reports whether units in error upgrade as well.
+func (u *upgrade) isForced() bool { return u.cmd.Force || u.cmd.ForceUnits || u.cmd.Retry }
+
+type upgradeTarget struct {
+	url     charm.URL
+	origin  state.Origin
+	release *charmRelease // the release to store; nil if the environment already has the charm
+	bumped  bool          // url has a newer revision than the charm's directory
+	kept    bool          // the charm is one that the environment has kept, possibly with a different name
+	store   *storeFinder  // the finder of the release; nil if the charm does not come from the store, or if release is nil
+}
+
+// run commits the upgrade. If another service has used the revision in the meantime, it tries the next one.
+func (u *upgrade) run() error {
+	for {
+		err := u.commit()
+		if !errors.Is(err, state.ErrRevisionTaken) {
+			return err
+		}
+		u.target.url.Revision++
+		u.target.bumped = true
+	}
+}
+
+// commit stores the new charm and points the service at it. If the service already runs that charm, it only
+// sets the options and resources that the command gives.
+func (u *upgrade) commit() error {
+	if err := u.readBehind(); err != nil {
+		return err
+	}
+
+	same := u.target.url == u.current.URL
+	follows := u.target.origin.Store != "" && u.target.origin != u.service.Origin
+	if same && len(u.upgrading) == 0 && !follows {
+		return u.commitGiven()
+	}
+
+	release := u.target.release
+	if same {
+		release = nil
+	}
+	record := u.current
+	if release != nil {
+		var err error
+		if record, err = release.put(u.o, u.state, u.target.url); err != nil {
+			return fmt.Errorf("cannot upgrade application %q: %w", u.service.Name, err)
+		}
+	}
+
+	write := func(tx *state.Tx) error { return u.writeUpgrade(tx, record) }
+	if err := u.state.Update(u.o.ctx, write); err != nil {
+		return err
+	}
+
+	if u.cmd.DryRun {
+		u.printPlan()
+		return nil
+	}
+
+	if release != nil {
+		u.o.noteUnsupported(release.found.Charm, u.service.PromisedVersion())
+		u.o.noteCalls(release.found.Path)
+		u.o.notePackages(release.found.Path)
+	}
+
+	u.writeRevision()
+	u.noteSkipped()
+	u.o.note("%s", u.describeMove())
+	return nil
+}
+
+// commitGiven sets the options and resources that the command gives, for a service that already runs the
+// charm.
+func (u *upgrade) commitGiven() error {
+	if err := u.state.Update(u.o.ctx, u.setGiven); err != nil {
+		return err
+	}
+
+	if u.cmd.DryRun {
+		u.printPlan()
+		return nil
+	}
+
+	u.noteSkipped()
+	u.o.note("application %q is already running the latest charm", u.service.Name)
+	return nil
+}
+
+// writeUpgrade writes the upgrade in one transaction. It returns errServiceMoved if the service's charm has
+// changed since it was read.
+func (u *upgrade) writeUpgrade(tx *state.Tx, record state.Charm) error {
+	now, err := tx.Service(u.service.Name)
+	if err != nil {
+		return err
+	}
+	if now.Charm != u.service.Charm {
+		return errServiceMoved
+	}
+
+	if u.target.release != nil && record.URL == u.target.url {
+		if err := tx.AddCharm(record); err != nil {
+			return err
+		}
+	}
+
+	lifted := liftedBy(u.cmd.Force, u.cmd.ForceSeries)
+	spec := state.UpgradeSpec{
+		Charm:  u.target.url,
+		Origin: u.target.origin,
+		Switch: u.cmd.Switch != "" || u.target.kept,
+		At:     time.Now(),
+		Force:  u.isForced(),
+		Needs:  lifted.Missing,
+		Series: lifted.Series,
+	}
+
+	for _, b := range u.skipped {
+		spec.Skip = append(spec.Skip, b.Unit)
+	}
+	if err := tx.UpgradeService(u.service.Name, spec); err != nil {
+		return err
+	}
+	if err := u.setGiven(tx); err != nil {
+		return err
+	}
+	if !u.cmd.Retry {
+		return nil
+	}
+
+	for _, b := range u.upgrading {
+		if !b.InError {
+			continue
+		}
+		const noRelation = "" // the unit's own error
+		const retry = true
+		_, err := actions.SetResolved(tx, b.Unit, noRelation, retry)
+		if err != nil && !errors.Is(err, state.ErrAlreadyResolved) {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// readGiven reads the options and resources of the command, as the new charm declares them.
+func (u *upgrade) readGiven(scratch string) error {
+	var to *charm.Charm
+	if r := u.target.release; r != nil {
+		to = r.found.Charm
+	} else {
+		stored, err := state.Read(u.o.ctx, u.state, func(v *state.View) (state.Charm, error) {
+			return v.Charm(u.target.url.String())
+		})
+		if err != nil {
+			return err
+		}
+		to = &charm.Charm{Meta: &stored.Meta, Config: &stored.Config}
+	}
+
+	options, err := u.o.newOptionReader(to.Config, u.service.Name).readWords(u.cmd.Config)
+	if err != nil {
+		return err
+	}
+	files, err := u.fetchResources(to.Meta, scratch)
+	if err != nil {
+		return err
+	}
+
+	u.options = options
+	if u.resources, err = u.o.storeResources(u.state, files); err != nil {
+		return err
+	}
+	u.target.release.markDownloaded(u.resources)
+	return nil
+}
+
+// setGiven sets the resources, trust and options that the command line gives along with the charm.
+func (u *upgrade) setGiven(tx *state.Tx) error {
+	err := putResources(tx, u.service.Name, u.resources)
+	if err != nil {
+		return err
+	}
+
+	if u.cmd.Trust {
+		const trusted = true
+		if err := tx.SetTrusted(u.service.Name, trusted); err != nil {
+			return err
+		}
+	}
+
+	if len(u.options) > 0 {
+		_, err = setOptions(tx, u.service.Name, u.options)
+	}
+
+	return err
+}
+
+// readBehind reads the units that do not run the target, and divides them into units that will upgrade and
+// units in error, which upgrade only if they are forced.
+func (u *upgrade) readBehind() error {
+	behind, err := state.Read(u.o.ctx, u.state, func(v *state.View) ([]state.OutdatedUnit, error) {
+		return v.OutdatedUnits(u.service.Name, u.target.url.String())
+	})
+	if err != nil {
+		return err
+	}
+
+	u.upgrading = nil
+	u.skipped = nil
+	for _, b := range behind {
+		if b.InError && !u.isForced() {
+			u.skipped = append(u.skipped, b)
+		} else {
+			u.upgrading = append(u.upgrading, b)
+		}
+	}
+
+	return nil
+}
+
+// noteSkipped prints the units in error that do not upgrade.
+func (u *upgrade) noteSkipped() {
+	for _, b := range u.skipped {
+		u.o.note("INFO %s", formatSkipped(b))
+	}
+
+	if len(u.skipped) > 0 {
+		u.o.note(
+			"hint: to run the failed hooks again, from the new charm: juju refresh --retry %s",
+			u.service.Name,
+		)
+	}
+}
+
+func formatSkipped(b state.OutdatedUnit) string {
+	return fmt.Sprintf("unit %q is not in a running state (state: %s), will not upgrade", b.Unit, b.State)
+}
+
+// describeMove returns the message about the upgrade, or about its rehearsal in a dry run.
+func (u *upgrade) describeMove() string {
+	app := u.service.Name
+	current := u.current.URL
+
+	if u.target.url == current {
+		switch {
+		case len(u.upgrading) == 0:
+			return fmt.Sprintf("application %q already runs %s, and follows channel %s",
+				app, current, u.target.origin.Channel)
+		case u.cmd.DryRun:
+			return fmt.Sprintf("application %q already runs %s; its remaining units would switch", app, current)
+		}
+		return fmt.Sprintf("application %q already runs %s; its remaining units switch", app, current)
+	}
+
+	verb := "switches"
+	if u.cmd.DryRun {
+		verb = "would switch"
+	}
+	return fmt.Sprintf("application %q %s from %s to %s", app, verb, current, u.target.url)
+}
+
+// writeRevision writes the revision that the environment assigned into the charm's directory. It does not change
+// an archive.
+func (u *upgrade) writeRevision() {
+	r := u.target.release
+	if !u.target.bumped || r == nil || !r.isLocal() || r.found.Path != u.target.origin.Path {
+		return
+	}
+
+	dir := r.found.Path
+	if err := charm.WriteRevision(dir, u.target.url.Revision); err != nil {
+		u.o.note("warning: revision %d is recorded only in the model's copy of the charm: %v", u.target.url.Revision, err)
+		return
+	}
+	u.o.note("INFO setting %s to revision %d", dir, u.target.url.Revision)
+}
+
+// printPlan prints the result of the rehearsal.
+func (u *upgrade) printPlan() {
+	out := u.o.streams.Out
+	follows := u.target.origin.Channel != u.service.Origin.Channel
+	if u.target.url == u.current.URL && len(u.upgrading) == 0 && !follows {
+		fmt.Fprintf(out, "application %q is already running the latest charm\n", u.service.Name)
+	} else {
+		fmt.Fprintln(out, u.describeMove())
+	}
+
+	for _, b := range u.upgrading {
+		fmt.Fprintf(out, "unit %q would upgrade\n", b.Unit)
+	}
+	for _, b := range u.skipped {
+		fmt.Fprintln(out, formatSkipped(b))
+	}
+}
+
+// findTarget finds the new charm of the service: the charm that the flags name, a revision that the
+// environment has, or the greatest revision at the current charm's origin.
+func (u *upgrade) findTarget(scratch string) (upgradeTarget, error) {
+	c := u.cmd
+	if c.back != nil {
+		return keptTarget(*c.back)
+	}
+	name, isStore, err := u.storeName()
+	if err != nil {
+		return upgradeTarget{}, err
+	}
+	if isStore {
+		return u.findStoreTarget(name, scratch)
+	}
+	if c.Channel != "" {
+		return upgradeTarget{}, console.Usage(errors.New("the application's charm is not from the store, and only the store has channels"))
+	}
+
+	return u.findLocalTarget(scratch)
+}
+
+// findLocalTarget does what findTarget does, for a charm of this host.
+func (u *upgrade) findLocalTarget(scratch string) (upgradeTarget, error) {
+	c := u.cmd
+	if c.Revision != nil {
+		kept, err := state.Read(u.o.ctx, u.state, func(v *state.View) (*state.KeptCharm, error) {
+			return findKept(v, u.service, *c.Revision)
+		})
+		if err != nil {
+			return upgradeTarget{}, err
+		}
+		if kept != nil {
+			return keptTarget(*kept)
+		}
+	}
+
+	release, err := u.findCharm(scratch)
+	if err != nil && c.Revision != nil {
+		return upgradeTarget{}, u.o.withKeptHint(u.state, u.service.Name, err)
+	}
+	if err != nil {
+		return upgradeTarget{}, err
+	}
+
+	found := release.found
+	url := charm.URL{Series: u.current.URL.Series, Name: found.Meta.Name, Revision: found.Revision}
+	t := upgradeTarget{url: url, origin: release.origin("", ""), release: release}
+	if c.Switch == "" && release.repository == "" {
+		// The service keeps its path, and the name under which it was deployed.
+		t.origin = u.service.Origin
+	}
+
+	switch {
+	case c.Revision != nil && found.Revision != *c.Revision:
+		err := fmt.Errorf("%s has revision %d of charm %q, and the model has no revision %d",
+			cmp.Or(found.Archive, found.Path), found.Revision, found.Meta.Name, *c.Revision)
+		return t, u.o.withKeptHint(u.state, u.service.Name, err)
+	case c.Revision != nil, url.Name != u.current.URL.Name, url.Revision > u.current.URL.Revision:
+		return t, nil
+	}
+
+	return u.bumpRevision(t)
+}
+
+func keptTarget(kept state.KeptCharm) (upgradeTarget, error) {
+	url, err := charm.ParseURL(kept.Charm)
+	return upgradeTarget{url: url, origin: kept.Origin, kept: true}, err
+}
+
+// findCharm finds the charm at the source that the flags name, or at the origin of the service's charm.
+func (u *upgrade) findCharm(scratch string) (*charmRelease, error) {
+	c := u.cmd
+	origin := u.service.Origin
+	source := charmSource{name: c.Switch, repository: c.Repository, tools: u.o.parts.HookTools}
+	if c.Switch != "" {
+		source.series = u.lookupSeries()
+		return source.find(u.o.ctx, scratch)
+	}
+
+	source.repository = cmp.Or(c.Repository, origin.Repository)
+	if source.repository == "" {
+		source.name = origin.Path
+		return source.find(u.o.ctx, scratch)
+	}
+
+	ref := charm.Ref{Name: u.current.Meta.Name, Revision: -1}
+	if c.Revision != nil {
+		ref.Revision = *c.Revision
+	}
+	return source.findInRepository(u.o.ctx, charmsource.Wish{
+		Name:   ref.String(),
+		Series: cmp.Or(origin.Series, u.lookupSeries()),
+	})
+}
+
+// lookupSeries returns the series that a charm in a repository must support, or "" for any series.
+func (u *upgrade) lookupSeries() string {
+	if liftedBy(u.cmd.Force, u.cmd.ForceSeries).Series || u.service.ForceSeries {
+		return ""
+	}
+	return u.service.Series
+}
+
+// bumpRevision handles files whose revision is not newer than that of the service's charm. It returns the
+// target with the revision after that of the service's charm. If the files are the same as those of the
+// service's charm, it returns that charm.
+func (u *upgrade) bumpRevision(t upgradeTarget) (upgradeTarget, error) {
+	isSame, err := u.o.isSameCharm(t.release.found, u.current)
+	if err != nil {
+		return upgradeTarget{}, err
+	}
+	if isSame {
+		return upgradeTarget{url: u.current.URL, origin: t.origin}, nil
+	}
+
+	t.url.Revision = u.current.URL.Revision + 1
+	t.bumped = true
+	return t, nil
+}
+
+// isSameCharm reports whether the files are the same as those of the charm. It packs them as this binary
+// does, and as former binaries did. A service does not upgrade to the charm that it already runs.
+func (o *operator) isSameCharm(found charm.Found, c state.Charm) (bool, error) {
+	for _, former := range []bool{false, true} {
+		info, err := charm.Archive(found.Path, io.Discard, charm.ArchiveOptions{
+			Tools:    o.parts.HookTools,
+			Revision: c.URL.Revision,
+			Unpacked: found.Archive,
+			Former:   former,
+		})
+		if err == nil && info.SHA256 == c.SHA256 {
+			return true, nil
+		}
+		// By the former rules, a file may cause an error although the current rules leave the file out.
+		if err != nil && !former {
+			return false, err
+		}
+	}
+
+	return false, nil
+}

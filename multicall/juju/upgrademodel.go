@@ -1,0 +1,184 @@
+package juju
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"bijou/multicall/console"
+	"bijou/multicall/home"
+	"bijou/state"
+	"bijou/state/backoff"
+)
+
+type upgradeModelCmd struct {
+	AllowDowngrade bool          `help:"Allow an older version."`
+	DryRun         bool          `help:"Only print the changes."`
+	Wait           time.Duration `default:"1m" help:"Wait this long for the agents; 0 does not wait."`
+}
+
+// Run installs the binary and waits for the agents.
+func (c upgradeModelCmd) Run(o *operator) error {
+	e, err := o.home.Choose(o.name)
+	if err != nil {
+		return err
+	}
+	if err := c.refuseDowngrade(e, o.parts.Version); err != nil {
+		return err
+	}
+
+	if c.DryRun {
+		return c.printPlan(o, e)
+	}
+
+	return o.openState(e, func(s *state.State) error {
+		before := e.Tools
+		if e.Tools, err = home.InstallTools(e.Dir, o.parts.Version, o.parts.Applets); err != nil {
+			return err
+		}
+		if err := c.publishTools(o, s, e); err != nil {
+			return err
+		}
+
+		if before == e.Tools {
+			o.note("model %q already runs %s", e.Name, e.Tools)
+		} else {
+			o.note("model %q switches from %s to %s", e.Name, before, e.Tools)
+		}
+
+		o.warnIfDown(e)
+		if err := c.awaitAgents(o, s, e.Tools); err != nil {
+			return err
+		}
+
+		return o.parts.SweepTools(e, before)
+	})
+}
+
+// printPlan prints the changes that the command would make.
+func (c upgradeModelCmd) printPlan(o *operator, e home.Environment) error {
+	tools, err := home.ToolsName(o.parts.Version)
+	if err != nil {
+		return err
+	}
+
+	if tools == e.Tools {
+		fmt.Fprintf(o.streams.Out, "model %q already runs %s\n", e.Name, tools)
+		return nil
+	}
+	fmt.Fprintf(o.streams.Out, "model %q would switch from %s to %s\n", e.Name, e.Tools, tools)
+	return nil
+}
+
+// publishTools records the tools that all agents must run from now on. Agents on other hosts download the
+// tools from the state. If the state is a file on this host, there are no such agents.
+func (c upgradeModelCmd) publishTools(o *operator, s *state.State, e home.Environment) error {
+	kept := state.Tools{Name: e.Tools, Added: time.Now().UTC()}
+	shared := strings.HasPrefix(e.State, "sqlite:")
+	if !shared {
+		binary, err := os.Open(filepath.Join(e.ToolsDir(), "bijou"))
+		if err != nil {
+			return fmt.Errorf("cannot read the binary: %w", err)
+		}
+		defer binary.Close()
+		if kept.SHA256, kept.Size, err = s.PutFile(o.ctx, binary); err != nil {
+			return fmt.Errorf("cannot store the binary for other hosts: %w", err)
+		}
+	}
+
+	err := s.Update(o.ctx, func(tx *state.Tx) error {
+		if shared {
+			return tx.SetTools(e.Tools)
+		}
+		if err := tx.AddTools(kept); err != nil {
+			return err
+		}
+
+		return tx.SetTools(e.Tools)
+	})
+	if err != nil {
+		return err
+	}
+
+	// The record is saved only after the change of the state. An agent that switches also records the new
+	// tools.
+	return e.Save()
+}
+
+// refuseDowngrade returns an error if this binary is older than the environment's binary, unless the operator allows
+// a downgrade.
+func (c upgradeModelCmd) refuseDowngrade(e home.Environment, version string) error {
+	// The name of tools has the form VERSION-SHA8.
+	now := e.Tools[:max(0, strings.LastIndex(e.Tools, "-"))]
+	if c.AllowDowngrade || !isOlder(version, now) {
+		return nil
+	}
+
+	return console.Hint(fmt.Errorf("cannot upgrade model %q: it runs version %s, and this binary is %s",
+		e.Name, now, version),
+		"run the newer binary, or give --allow-downgrade")
+}
+
+// isOlder reports whether a version is older than a second one. It compares the versions number by number. A
+// version has a form such as 0.2.0 or 2026.11.24-1.
+func isOlder(version, than string) bool {
+	numbers := func(version string) []string {
+		return strings.FieldsFunc(version, func(r rune) bool { return r == '.' || r == '-' })
+	}
+	return slices.CompareFunc(numbers(version), numbers(than), state.CompareIDs) < 0
+}
+
+// awaitAgents waits until the agents run the tools. It returns no error for an agent whose hooks take longer,
+// since that agent switches later.
+func (c upgradeModelCmd) awaitAgents(o *operator, s *state.State, tools string) error {
+	ctx, cancel := context.WithTimeout(o.ctx, c.Wait)
+	defer cancel()
+	seen := map[string]bool{}
+	const goneOver = "machines switched"
+	// This removes the progress bar.
+	defer func() { o.reportSteps(state.Steps{What: goneOver, Done: 1, Total: 1}) }()
+
+	for {
+		late, err := state.Read(o.ctx, s, func(v *state.View) ([]string, error) {
+			return lateMachines(v, tools, seen)
+		})
+		if err != nil || len(late) == 0 {
+			return err
+		}
+
+		maps.DeleteFunc(seen, func(_ string, was bool) bool { return !was })
+		o.reportSteps(state.Steps{What: goneOver, Done: len(seen) - len(late), Total: len(seen)})
+		if backoff.Sleep(ctx, 100*time.Millisecond) == nil {
+			continue
+		}
+		if o.ctx.Err() != nil {
+			return o.ctx.Err()
+		}
+
+		o.note("machine %s still runs hooks with the old binary, and switches when these have ended",
+			strings.Join(late, ", "))
+		return nil
+	}
+}
+
+// lateMachines returns the machines whose agents do not run the tools yet. It includes agents that were seen
+// before and are absent now, since an agent is absent for a moment while it switches.
+func lateMachines(v *state.View, tools string, seen map[string]bool) (late []string, err error) {
+	machines, err := v.Machines()
+	for _, m := range machines {
+		present, perr := v.IsPresent(state.MachineAgent(m.ID))
+		err = errors.Join(err, perr)
+		seen[m.ID] = seen[m.ID] || present
+		if seen[m.ID] && m.Tools != tools {
+			late = append(late, m.ID)
+		}
+	}
+
+	return late, err
+}

@@ -1,0 +1,97 @@
+package access
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The keys of blobs. A chunk uses much more memory than other values.
+const (
+	BlobHeads  = "blob-heads/" // BlobHeads begins the key of a blob's head.
+	BlobChunks = "blobs/"      // BlobChunks begins the key of a blob's chunk.
+)
+
+// touchesBlob is headsBlob with the further condition that the blob is touched at the current time.
+func touchesBlob(a *ask) bool { return a.touchesNow() && headsBlob(a) }
+
+// writesChunk allows a machine to write the chunks of a blob that has a head, or gets one in the same commit.
+// It can replace a chunk until the blob is complete. Otherwise a machine that knows a sum could write a wrong
+// chunk first, and keep the true writer from completing the blob.
+func writesChunk(a *ask) bool {
+	head := BlobHeads + a.vars["sum"]
+	before, _ := load[blobHeadShape](a.Placement, head)
+	after, there := decode[blobHeadShape](a.after(head))
+	n, err := strconv.ParseInt(a.vars["chunk"], 10, 64)
+	if !there || !a.works() || err != nil || fmt.Sprintf("%04d", n) != a.vars["chunk"] || n*huge >= after.Size {
+		return false
+	}
+	if before.Complete {
+		return a.old != nil && bytes.Equal(a.old, a.new)
+	}
+
+	// The head has no time while a sweep removes the blob. A chunk that is written during the removal would
+	// stay without a head, and no sweep would find it.
+	return !after.Touched.IsZero()
+}
+
+// completes reports whether the commit completes only this blob, and the chunks have the blob's sum and size
+// after it. Since the check reads all chunks, one small commit must not cause it several times.
+func (a *ask) completes(sum string, size int64) bool {
+	isOther := func(w Write) bool { return w.Key != BlobHeads+sum && a.isCompleted(w) }
+	return !slices.ContainsFunc(a.writes, isOther) && a.hasChunks(sum, size)
+}
+
+// isCompleted reports whether the write completes a blob.
+func (a *ask) isCompleted(w Write) bool {
+	if !strings.HasPrefix(w.Key, BlobHeads) {
+		return false
+	}
+	before, _ := load[blobHead](a.Placement, w.Key)
+	after, _ := decode[blobHead](w.Value)
+	return after.Complete && !before.Complete
+}
+
+// hasChunks reports whether the chunks of a blob exist after the commit, and have that sum and size. It holds only
+// one chunk of the store in memory.
+func (a *ask) hasChunks(sum string, size int64) bool {
+	hash := sha256.New()
+	read := int64(0)
+	for n := int64(0); n*huge < size; n++ {
+		chunk := a.afterBy(chunkKey(sum, n), a.pass)
+		if chunk == nil {
+			return false
+		}
+		hash.Write(chunk)
+		read += int64(len(chunk))
+	}
+
+	return read == size && hex.EncodeToString(hash.Sum(nil)) == sum
+}
+
+const (
+	// maxClockSkew is how far the clock of a machine can differ from that of the gateway.
+	maxClockSkew = 10 * time.Minute
+	// maxTouchedBack is how much earlier than the recorded time a blob can be touched, since that time may
+	// come from another machine's clock.
+	maxTouchedBack = 15 * time.Second
+)
+
+// touchesNow reports whether a blob is touched at the current time, within the differences of clocks. A sweep
+// would never remove a blob with a time in the future, and would remove a blob with a time in the past too
+// early.
+func (a *ask) touchesNow() bool {
+	before, _ := decode[blobHeadShape](a.old)
+	after, _ := decode[blobHeadShape](a.new)
+	if a.now.IsZero() {
+		return true
+	}
+
+	skew := after.Touched.Sub(a.now).Abs()
+	return skew <= maxClockSkew && (!after.Touched.Before(before.Touched) || skew <= maxTouchedBack)
+}

@@ -1,0 +1,160 @@
+package charmsource
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha512"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"bijou/state/charm"
+	"bijou/state/osutil"
+)
+
+// Local is the source of the charms on this host. With a repository, a wish's name is a reference to a charm in it, as
+// [charm.ParseRef] reads it: SERIES/NAME or NAME, with or without -REVISION. Without a repository, the name is the path
+// of a charm's directory or archive. A wish's fields other than name, series and revision have no effect.
+type Local struct {
+	Repository string   // a directory of charms; empty if names are paths
+	Tools      []string // the names of the hook tools, which an archive may hold as symlinks
+	Scratch    string   // the directory where Resolve unpacks archives, and Fetch finds them; the caller removes it
+}
+
+var _ Source = (*Local)(nil)
+
+// Resolve implements [Source]. It reads each charm, and returns it as the Charm of its release's file. The
+// file has neither size nor sum, since its bytes depend on the revision that the caller chooses for it.
+func (l *Local) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error) {
+	var answers []Answer
+	for _, w := range wishes {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		release, err := l.resolve(w)
+		answers = append(answers, Answer{release, err})
+	}
+	return answers, nil
+}
+
+// resolve returns the charm in the repository or at the path that the wish names. It returns a
+// [NoReleaseError] if the charm does not have the wanted revision.
+func (l *Local) resolve(w Wish) (Release, error) {
+	find := l.readPath
+	if l.Repository != "" {
+		find = l.findInRepository
+	}
+	found, err := find(w)
+	if err != nil {
+		return Release{}, err
+	}
+	if w.Revision > 0 && found.Revision != w.Revision {
+		return Release{}, &NoReleaseError{Name: found.Meta.Name, Wish: w}
+	}
+	path, err := filepath.Abs(cmp.Or(found.Archive, found.Path))
+	if err != nil {
+		return Release{}, err
+	}
+
+	return Release{
+		Type:     TypeCharm,
+		Name:     found.Meta.Name,
+		Revision: found.Revision,
+		File: File{
+			What:  fmt.Sprintf("charm %s, revision %d", found.Meta.Name, found.Revision),
+			URL:   path,
+			Charm: &found,
+		},
+	}, nil
+}
+
+// findInRepository finds a charm by its reference. If the charm supports several series, it gets the wished series.
+func (l *Local) findInRepository(w Wish) (charm.Found, error) {
+	ref, err := charm.ParseRef(w.Name)
+	if err != nil {
+		return charm.Found{}, err
+	}
+	ref.Series = cmp.Or(ref.Series, w.Series)
+	if w.Revision > 0 {
+		ref.Revision = w.Revision
+	}
+
+	found, err := charm.Repository{Dir: l.Repository}.Find(ref)
+	if errors.Is(err, charm.ErrNotInRepository) {
+		return charm.Found{}, notFoundError{err}
+	}
+	found.Series = cmp.Or(ref.Series, found.Series)
+	return found, err
+}
+
+// readPath reads a directory or an archive. It unpacks an archive, with the same checks as a unit.
+func (l *Local) readPath(w Wish) (charm.Found, error) {
+	path, err := filepath.Abs(w.Name)
+	if err != nil {
+		return charm.Found{}, fmt.Errorf("cannot read charm %q: %w", w.Name, err)
+	}
+	info, statErr := os.Stat(path)
+	if statErr == nil && info.Mode().IsRegular() {
+		return l.unpack(w.Name, path)
+	}
+
+	c, err := charm.ReadDir(path)
+	if err != nil && errors.Is(statErr, fs.ErrNotExist) {
+		err = notFoundError{err}
+	}
+	return charm.Found{Charm: c, Path: path}, err
+}
+
+// unpack unpacks the archive at path below Scratch, and returns its charm. Its errors contain archive, the
+// path as the wish has it. unpack reads the charm from the archive itself, so that no error names a directory
+// in Scratch.
+func (l *Local) unpack(archive, path string) (found charm.Found, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("cannot read charm %q: %w", archive, err)
+		}
+	}()
+
+	dir, err := os.MkdirTemp(l.Scratch, "archive-")
+	if err != nil {
+		return found, err
+	}
+	found.Path = filepath.Join(dir, "charm")
+	found.Archive = archive
+	found.Charm, err = charm.ReadPacked(path, found.Path, l.Tools)
+	return found, err
+}
+
+// Fetch implements [Source]. It packs the files of f.Charm with f.Revision. The same files with the same
+// revision always give the same bytes.
+func (l *Local) Fetch(ctx context.Context, f File, path string) (sha384 string, err error) {
+	if f.Charm == nil {
+		return "", fmt.Errorf("cannot archive %s: the charm is not on this host", f.What)
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	file, err := osutil.Create(path, 0o644)
+	if err != nil {
+		return "", fmt.Errorf("cannot archive the charm: %w", err)
+	}
+	defer file.Discard()
+
+	sum := sha512.New384()
+	_, err = charm.Archive(f.Charm.Path, io.MultiWriter(file, sum), charm.ArchiveOptions{
+		Tools:    l.Tools,
+		Revision: f.Revision,
+		Unpacked: f.Charm.Archive,
+	})
+	if err != nil {
+		return "", err
+	}
+	if err := file.Commit(); err != nil {
+		return "", fmt.Errorf("cannot archive the charm: %w", err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}

@@ -46,7 +46,7 @@ func table() []*row {
 
 		{pattern: "presence/machine-{machine}", max: record, shape: objectOf[presenceShape], get: ownMachine, lease: presentMachine,
 			why: "a machine can use only the presence record of its own agent, and can write it only under a lease"},
-		{pattern: "presence/unit-{tag}", max: record, shape: objectOf[presenceShape], get: peer("tag"), del: own("tag"), lease: own("tag"),
+		{pattern: "presence/unit-{tag}", max: record, shape: objectOf[presenceShape], get: peer("tag"), lease: own("tag"),
 			why: "a machine can write only the presence records of its own units, under a lease, and can read only those of units of its applications"},
 		{pattern: "claims/machine-{machine}", record: true, max: record, shape: objectOf[claimShape], get: ownMachine, watch: ownMachine, put: claims,
 			why: "a machine can use only its own claim, and each change must raise the epoch"},

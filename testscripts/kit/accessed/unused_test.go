@@ -37,7 +37,6 @@ func TestUnusedRights(t *testing.T) {
 func unusedRights() map[string]string {
 	opens := "a process opens the environment with it, which the store that asks is put over later"
 	outages := "a machine logs what its agent cannot do, as when a store is away: testscripts/hosts/outage"
-	requests := "agents ask the provisioner for what is not their own to end"
 
 	return map[string]string{
 		"get format":    opens,
@@ -50,9 +49,5 @@ func unusedRights() map[string]string {
 		"delete log/machine-{machine}/{seq}": outages,
 		"delete log/{unit}/{seq}":            "a log loses its oldest batch after half a megabyte: TestSoak",
 		"delete actions/{n}":                 "the fifty-first action has the oldest forgotten: TestOldActionsAreForgotten",
-
-		"get leaders/provisioner":    requests,
-		"get requests/{unit}/{what}": requests,
-		"put requests/{unit}/{what}": requests,
 	}
 }

@@ -58,9 +58,10 @@ type Quiesced struct {
 	held   []*os.File // the locked files; empty if no agent has ever locked the directory
 }
 
-// TryQuiesce keeps hooks of the unit from starting, even if no agent runs the unit now. It does not create
-// files, since the agent may run as a different user. It does not notice a hook whose agent was killed. It
-// returns ErrHookRuns or ErrAgentUnaware if a later attempt can succeed.
+// TryQuiesce keeps hooks of the unit from starting, even if no agent runs the unit now. Several processes can
+// quiesce a unit at the same time. TryQuiesce does not create files, since the agent may run as a different
+// user. It does not notice a hook whose agent was killed. It returns ErrHookRuns or ErrAgentUnaware if a later
+// attempt can succeed.
 func (f Folder) TryQuiesce() (_ *Quiesced, err error) {
 	resolved, err := filepath.EvalSymlinks(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -70,6 +71,17 @@ func (f Folder) TryQuiesce() (_ *Quiesced, err error) {
 		return nil, err
 	}
 
+	// Only one process at a time tries the locks. Otherwise one of two could take the other's attempt for an
+	// agent or a hook.
+	turn, err := osutil.LockFile(resolved)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &Quiesced{folder: f}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer turn.Close()
+
 	q := &Quiesced{folder: Folder(resolved)}
 	defer func() {
 		if err != nil {
@@ -77,31 +89,37 @@ func (f Folder) TryQuiesce() (_ *Quiesced, err error) {
 		}
 	}()
 
-	aware, err := q.folder.hasAwareAgent()
+	hookLockInUse, err := q.folder.isHookLockInUse()
 	if err != nil {
 		return nil, err
 	}
 
-	if !aware {
-		err := q.hold(osutil.TryLockFile, q.folder.Path("lock"))
-		if errors.Is(err, osutil.ErrLocked) {
-			return nil, ErrAgentUnaware
-		}
-		if err != nil {
-			return nil, err
-		}
+	// An agent holds this lock exclusively, so none can start while q shares it. If an agent has the lock and
+	// nobody holds the hook lock, then the agent does not use the hook lock.
+	err = q.hold(osutil.TryShare, q.folder.Path("lock"))
+	isAgentRunning := errors.Is(err, osutil.ErrLocked)
+	switch {
+	case isAgentRunning && !hookLockInUse:
+		return nil, ErrAgentUnaware
+	case err != nil && !isAgentRunning:
+		return nil, err
 	}
 
+	// A running agent shares the hook lock. It cannot take it exclusively for a hook while q also shares it.
 	err = q.hold(osutil.TryShare, q.folder.hookLockPath())
 	if errors.Is(err, osutil.ErrLocked) {
 		return nil, ErrHookRuns
 	}
-	return q, err
+	if err != nil {
+		return nil, err
+	}
+
+	return q, nil
 }
 
-// hasAwareAgent reports whether an agent, or another process that quiesces the unit, holds the hook lock. An
+// isHookLockInUse reports whether an agent, or another process that quiesces the unit, holds the hook lock. An
 // agent with an older binary does not use the lock.
-func (f Folder) hasAwareAgent() (bool, error) {
+func (f Folder) isHookLockInUse() (bool, error) {
 	lock, err := osutil.TryLockFile(f.hookLockPath(), os.O_RDONLY)
 	switch {
 	case errors.Is(err, osutil.ErrLocked):
@@ -129,8 +147,9 @@ func (q *Quiesced) hold(lock func(path string, flag int) (*os.File, error), path
 	return nil
 }
 
-// Holds reports whether it is certain that no hook has started so far. If no agent had ever run the unit,
-// TryQuiesce had nothing to lock, and an agent may have started since then.
+// Holds reports whether no hook has started so far, as far as the locks can tell. If no agent had ever run the
+// unit, TryQuiesce had nothing to lock, and Holds reports whether an agent has started since then. It does not
+// notice that the agent was replaced by one with an older binary, which does not use the hook lock.
 func (q *Quiesced) Holds() bool {
 	if len(q.held) > 0 {
 		return true

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"bijou/state/osutil"
@@ -93,6 +94,58 @@ func TestQuiescedStart(t *testing.T) {
 	startAgent(t, f)
 	if q.Holds() {
 		t.Error("it holds, although an agent runs the unit")
+	}
+}
+
+// TestQuiesceTwice checks that hooks stay quiesced until the last of two processes ends, also those of an
+// agent with an older binary, which does not use the hook lock.
+func TestQuiesceTwice(t *testing.T) {
+	f := Folder(filepath.Join(t.TempDir(), "agents", "unit-app-0"))
+	startAgent(t, f)()
+	first, second := quiesce(t, f), quiesce(t, f)
+	for _, q := range []*Quiesced{first, second} {
+		lock, err := f.tryLock()
+		if !errors.Is(err, osutil.ErrLocked) {
+			t.Fatalf("an agent can start while the unit is quiesced: lock %v, error %v", lock, err)
+		}
+		q.Close()
+	}
+	startAgent(t, f)
+}
+
+// TestQuiesceTogether checks that processes that quiesce the unit at the same time do not take one another for
+// a hook, or for an agent that uses the hook lock.
+func TestQuiesceTogether(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		set  func(t *testing.T, f Folder)
+		want error
+	}{
+		{"no agent", func(*testing.T, Folder) {}, nil},
+		{"an agent of an older binary", func(t *testing.T, f Folder) { hold(t, f.Path("lock")) }, ErrAgentUnaware},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := Folder(filepath.Join(t.TempDir(), "agents", "unit-app-0"))
+			startAgent(t, f)()
+			test.set(t, f)
+
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					for range 200 {
+						q, err := f.TryQuiesce()
+						if !errors.Is(err, test.want) {
+							t.Errorf("error %v, want %v", err, test.want)
+							return
+						}
+						if err == nil {
+							q.Close()
+						}
+					}
+				})
+			}
+			all.Wait()
+		})
 	}
 }
 

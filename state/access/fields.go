@@ -145,10 +145,10 @@ func foldName(name string) string {
 	}, name)
 }
 
-// keeps reports whether an existing record changes only in the named members.
-func (a *ask) keeps(but ...string) bool {
+// changesOnly reports whether an existing record changes in no other members than the named ones.
+func (a *ask) changesOnly(names ...string) bool {
 	changed, ok := changes(a.old, a.new)
-	return ok && !slices.ContainsFunc(changed, func(name string) bool { return !slices.Contains(but, name) })
+	return ok && !slices.ContainsFunc(changed, func(name string) bool { return !slices.Contains(names, name) })
 }
 
 // field returns a member of the old value and of the new one. A member that is absent is nil.
@@ -158,6 +158,14 @@ func (a *ask) field(name string) (before, after json.RawMessage) {
 	_ = json.Unmarshal(a.old, &old)
 	_ = json.Unmarshal(a.new, &new)
 	return old[name], new[name]
+}
+
+// areKept reports whether the members of the record stay the same.
+func (a *ask) areKept(names ...string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool {
+		before, after := a.field(name)
+		return !isSame(before, after)
+	})
 }
 
 // isKeptOr reports whether a member of the record stays the same, or is a text that changes in a way that the
@@ -175,17 +183,17 @@ func (a *ask) isKeptOr(name string, may func(before, after string) bool) bool {
 	return may(was, is)
 }
 
-// isKeptOrCleared reports whether each of the members stays the same or is removed.
-func (a *ask) isKeptOrCleared(names ...string) bool {
+// areKeptOrCleared reports whether each of the members stays the same or is removed.
+func (a *ask) areKeptOrCleared(names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool {
 		before, after := a.field(name)
 		return after != nil && !isSame(before, after)
 	})
 }
 
-// loses reports whether the member, which is an object, stays the same except for members that are removed
-// from it.
-func (a *ask) loses(name string) bool {
+// isKeptOrReduced reports whether the member, which is an object, stays the same except for members that are
+// removed from it.
+func (a *ask) isKeptOrReduced(name string) bool {
 	before, after := a.field(name)
 	var was, is map[string]json.RawMessage
 	if before != nil && json.Unmarshal(before, &was) != nil || after != nil && json.Unmarshal(after, &is) != nil {

@@ -183,9 +183,9 @@ func (a *ask) isRelated(service string) bool {
 
 const classic = "classic"
 
-// walks reports whether a unit on the machine has a charm of the classic dialect. The hooks of such charms
+// hasClassicCharm reports whether a unit on the machine has a charm of the classic dialect. The hooks of such charms
 // explore the topology, so they can see all relations and their members.
-func (a *ask) walks() bool {
+func (a *ask) hasClassicCharm() bool {
 	for _, unit := range a.unitsHere("") {
 		u, _ := load[unitRecord](a.Placement, keys.Unit(unit))
 		s, _ := load[serviceRecord](a.Placement, keys.Service(serviceOf(unit)))
@@ -346,8 +346,10 @@ func (a *ask) reads(r secret.Record) bool {
 		if service == "" {
 			continue
 		}
-		if slices.ContainsFunc(a.unitsHere(service), func(unit string) bool { return a.hosts(unit) && a.unitReads(r, unit) }) {
-			return true
+		for _, unit := range a.unitsHere(service) {
+			if a.hosts(unit) && a.unitReads(r, unit) {
+				return true
+			}
 		}
 	}
 

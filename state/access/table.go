@@ -18,7 +18,7 @@ import (
 const (
 	small  = 4 << 10   // an index, a head, a number
 	record = 64 << 10  // a record with a message
-	large  = 128 << 10 // settings or a secret's content, which are blobs above 64 KiB; a batch of a log; a secret with 2,000 revisions or consumers
+	large  = 128 << 10 // settings or a secret's content up to 64 KiB, a log's batch, a secret with 2,000 revisions or consumers
 	huge   = 512 << 10 // a chunk of a blob; an action with its progress and output
 )
 
@@ -102,7 +102,7 @@ func table() []*row {
 		{pattern: "resources/{service}/{name}", get: service, why: "only operators attach resources to an application, and only its units can read them"},
 
 		{pattern: "secrets/{id}", record: true, max: large, shape: objectOf[secretShape], get: seesSecret, watch: seesSecret, put: changesSecret, del: removesSecret,
-			why: "only the owner changes a secret: a unit, or the leader for its application; another machine with access can only record its own units as readers, and prune revisions"},
+			why: "only the owner changes a secret: a unit, or the leader for its application; another machine with access can only record its own units as readers, and prune revisions; nobody can remove readers on other machines"},
 		{pattern: "secret-contents/{id}/{revision}", max: large, shape: objectOf[sealedShape], get: readsSecret, put: refers(sealsSecret), del: prunesSecret,
 			why: "only the owner writes the content of a secret, and only units with access to the secret can read it"},
 		{pattern: "secret-keys/{rest}", why: "no agent can use the keys that encrypt secrets"},
@@ -280,11 +280,11 @@ func seesLeader(a *ask) bool {
 // charms.
 func seesService(a *ask) bool {
 	s := a.vars["service"]
-	return a.hasService(s) || a.isRelated(s) || a.walks()
+	return a.hasService(s) || a.isRelated(s) || a.hasClassicCharm()
 }
 
 // seesRelations allows machines with a unit of the service, and machines with classic charms.
-func seesRelations(a *ask) bool { return a.hasService(a.vars["service"]) || a.walks() }
+func seesRelations(a *ask) bool { return a.hasService(a.vars["service"]) || a.hasClassicCharm() }
 
 // listsServiceSecrets allows the leader's machine to change the service's own secrets in the list. It can add
 // only secrets that the same commit makes. It cannot change the secrets that operators have granted.
@@ -292,7 +292,10 @@ func listsServiceSecrets(a *ask) bool {
 	s := a.vars["service"]
 	before, _ := decode[secretIndex](a.old)
 	after, ok := decode[secretIndex](a.new)
-	return ok && a.hostsLeader(s) && slices.Equal(before.Granted, after.Granted) && (a.old == nil || a.keeps("owned")) &&
+	return ok &&
+		a.hostsLeader(s) &&
+		slices.Equal(before.Granted, after.Granted) &&
+		(a.old == nil || a.changesOnly("owned")) &&
 		a.areMade(added(before.Owned, after.Owned), secret.Owner{Service: s})
 }
 
@@ -309,7 +312,7 @@ func (a *ask) areMade(ids []string, owner secret.Owner) bool {
 // with classic charms.
 func seesUnit(a *ask) bool {
 	of := serviceOf(a.vars["unit"])
-	return a.has(a.vars["unit"]) || a.hasService(of) || a.isRelated(of) || a.walks()
+	return a.has(a.vars["unit"]) || a.hasService(of) || a.isRelated(of) || a.hasClassicCharm()
 }
 
 // seesUnits allows machines with a unit of the service or of a related one. It also allows all machines if
@@ -326,8 +329,9 @@ func changesUnit(a *ask) bool {
 	name := a.vars["unit"]
 	u, _ := decode[unitRecord](a.new)
 	return a.hosts(name) &&
-		a.keeps("charm", "status", "active-with", "workload", "life", "resolved", "resolved-relations") &&
-		a.isKeptOrCleared("resolved") && a.loses("resolved-relations") &&
+		a.changesOnly("charm", "status", "active-with", "workload", "life", "resolved", "resolved-relations") &&
+		a.areKeptOrCleared("resolved") &&
+		a.isKeptOrReduced("resolved-relations") &&
 		a.isKeptOr("charm", func(before, after string) bool { return a.deploys(serviceOf(name), before, after) }) &&
 		a.isKeptOr("active-with", func(_, after string) bool { return after == u.Charm }) &&
 		a.isKeptOr("life", func(before, after string) bool {
@@ -378,7 +382,7 @@ func listsSecrets(a *ask) bool {
 	name := a.vars["unit"]
 	before, _ := decode[secretIndex](a.old)
 	after, ok := decode[secretIndex](a.new)
-	if !ok || !slices.Equal(before.Granted, after.Granted) || a.old != nil && !a.keeps("owned", "consumed") {
+	if !ok || !slices.Equal(before.Granted, after.Granted) || a.old != nil && !a.changesOnly("owned", "consumed") {
 		return false
 	}
 
@@ -387,7 +391,8 @@ func listsSecrets(a *ask) bool {
 	if !a.hosts(name) {
 		taken := added(after.Consumed, before.Consumed)
 		return slices.Equal(before.Owned, after.Owned) &&
-			len(added(before.Consumed, after.Consumed)) == 0 && len(taken) > 0 &&
+			len(added(before.Consumed, after.Consumed)) == 0 &&
+			len(taken) > 0 &&
 			len(after.Consumed) == len(before.Consumed)-len(taken) &&
 			!slices.ContainsFunc(taken, func(id string) bool { return !a.isRemoving(id) })
 	}
@@ -423,7 +428,8 @@ func listsStorage(a *ask) bool {
 	}
 
 	unit := a.vars["unit"]
-	return a.hosts(unit) && a.listsAll(before, after, maxUnitStorages, func(s storageRecord) bool { return s.Unit == unit })
+	isOfUnit := func(s storageRecord) bool { return s.Unit == unit }
+	return a.hosts(unit) && a.listsAll(before, after, maxUnitStorages, isOfUnit)
 }
 
 // listsAll reports whether a list of storage changes only as it must. All added storage must belong in the
@@ -470,12 +476,12 @@ func listsActions(a *ask) bool {
 		return r.Unit != unit
 	}
 	known := slices.Concat(before.Waiting, before.Ended, before.Cancel)
-	for _, list := range [][2][]int{{before.Waiting, after.Waiting}, {before.Ended, after.Ended}, {before.Cancel, after.Cancel}} {
-		if len(list[1]) > max(maxQueue, len(list[0])) || slices.ContainsFunc(added(known, list[1]), isOthers) {
-			return false
-		}
+	isAllowed := func(before, after []int) bool {
+		return len(after) <= max(maxQueue, len(before)) && !slices.ContainsFunc(added(known, after), isOthers)
 	}
-	return true
+	return isAllowed(before.Waiting, after.Waiting) &&
+		isAllowed(before.Ended, after.Ended) &&
+		isAllowed(before.Cancel, after.Cancel)
 }
 
 // action allows the machine of the action's unit, and all machines if the action does not exist.
@@ -497,12 +503,15 @@ func runsAction(a *ask) bool {
 
 	// A new action must be a command. Only operators can request actions of the charm.
 	if a.old == nil {
-		return a.hosts(is.Unit) && is.Name == "" && is.Status == pending && a.isNext(keys.ActionCounter, a.vars["n"])
+		return a.hosts(is.Unit) &&
+			is.Name == "" &&
+			is.Status == pending &&
+			a.isNext(keys.ActionCounter, a.vars["n"])
 	}
 
 	was, _ := decode[actionRecord](a.old)
 	return a.hosts(was.Unit) && is.Status != pending &&
-		a.keeps("status", "started", "run", "completed", "progress", "message", "code", "results", "output")
+		a.changesOnly("status", "started", "run", "completed", "progress", "message", "code", "results", "output")
 }
 
 // forgetsAction allows the machine of the action's unit to remove an action that has ended.
@@ -537,23 +546,30 @@ func changesSecret(a *ask) bool {
 	// Create the secret. If a removed secret with this id has left contents, they belong to a different
 	// owner, so the id cannot be used again.
 	if a.old == nil {
-		return isSecretID(id) && a.makes(is) && a.notesReaders(secret.Record{}, is) && a.grants(secret.Record{}, is) && len(a.list(keys.ContentsOfSecret(id))) == 0
+		none := secret.Record{}
+		return isSecretID(id) &&
+			a.isOwnerHere(is) &&
+			a.addsOwnConsumersOnly(none, is) &&
+			a.grantsRelatedOnly(none, is) &&
+			len(a.list(keys.ContentsOfSecret(id))) == 0
 	}
 
 	// No change can affect the owner, the origin or the time of creation.
 	was, ok := loadSecret(a.old, id)
-	if !ok || !isKept(a, "owner", "origin", "created") {
+	if !ok || !a.areKept("owner", "origin", "created") {
 		return false
 	}
 
-	// The manager can change everything else, except the consumers on other machines.
-	if a.manages(was) {
-		return a.notesReaders(was, is) && a.grants(was, is)
+	// Nobody can change the consumers on other machines.
+	if !a.addsOwnConsumersOnly(was, is) || !a.removesOwnConsumersOnly(was, is) {
+		return false
 	}
 
-	// A reader can change only its own units among the consumers, and prune revisions.
-	return a.reads(was) && a.keeps("consumers", "revisions") &&
-		a.notesReaders(was, is) && a.forgetsReaders(was, is) && isPruned(was, is)
+	// The manager can change everything else. A reader can also prune revisions.
+	if a.manages(was) {
+		return a.grantsRelatedOnly(was, is)
+	}
+	return a.reads(was) && a.changesOnly("consumers", "revisions") && isPruned(was, is)
 }
 
 // isSecretID reports whether an agent can make a secret with the id. It cannot use the well-known id of the
@@ -563,17 +579,9 @@ func isSecretID(id string) bool {
 	return err == nil && parsed == id && id != secret.CredentialID
 }
 
-// isKept reports whether the members of the record stay the same.
-func isKept(a *ask, names ...string) bool {
-	return !slices.ContainsFunc(names, func(name string) bool {
-		before, after := a.field(name)
-		return !isSame(before, after)
-	})
-}
-
-// makes reports whether the machine can make the secret: its owner must be a unit on the machine, or a
-// service that a unit on the machine leads.
-func (a *ask) makes(r secret.Record) bool {
+// isOwnerHere reports whether the secret's owner is a unit on the machine, or a service that a unit on the
+// machine leads. The machine can make such a secret, but manages only those that the owner's list names.
+func (a *ask) isOwnerHere(r secret.Record) bool {
 	if r.Owner.Unit != "" {
 		return r.Owner.Service == "" && a.hosts(r.Owner.Unit)
 	}
@@ -583,9 +591,9 @@ func (a *ask) makes(r secret.Record) bool {
 // maxGrants limits a secret's grants. It allows one for each relation of a large application.
 const maxGrants = 512
 
-// grants reports whether all new grants are to the other end of the owner's relations. A grant for a relation that is
-// gone has no effect.
-func (a *ask) grants(was, is secret.Record) bool {
+// grantsRelatedOnly reports whether all new grants are to the other end of the owner's relations. A grant for a
+// relation that is gone has no effect.
+func (a *ask) grantsRelatedOnly(was, is secret.Record) bool {
 	if len(is.Grants) > max(maxGrants, len(was.Grants)) {
 		return false
 	}
@@ -601,9 +609,9 @@ func (a *ask) grants(was, is secret.Record) bool {
 // maxLabel limits a consumer's label, in bytes, since it takes space in the owner's record.
 const maxLabel = 1 << 10
 
-// notesReaders reports whether all consumers that are new or have changed are units on the machine. If a
-// machine could add units of other machines, it could read their lists of secrets.
-func (a *ask) notesReaders(was, is secret.Record) bool {
+// addsOwnConsumersOnly reports whether all consumers that are new or have changed are units on the machine. If
+// a machine could add units of other machines, it could read their lists of secrets.
+func (a *ask) addsOwnConsumersOnly(was, is secret.Record) bool {
 	for unit, c := range is.Consumers {
 		before, there := was.Consumers[unit]
 		if there && before == c {
@@ -616,8 +624,8 @@ func (a *ask) notesReaders(was, is secret.Record) bool {
 	return true
 }
 
-// forgetsReaders reports whether every removed consumer is a unit on the machine.
-func (a *ask) forgetsReaders(was, is secret.Record) bool {
+// removesOwnConsumersOnly reports whether every removed consumer is a unit on the machine.
+func (a *ask) removesOwnConsumersOnly(was, is secret.Record) bool {
 	for unit := range was.Consumers {
 		if _, there := is.Consumers[unit]; !there && !a.hosts(unit) {
 			return false
@@ -667,7 +675,7 @@ func sealsSecret(a *ask) bool {
 	if was, ok := loadSecret(a.get(keys.Secret(id)), id); ok {
 		return a.manages(was)
 	}
-	return a.makes(is)
+	return a.isOwnerHere(is)
 }
 
 // prunesSecret allows machines that manage the secret to remove the content of a revision. A reader can
@@ -707,14 +715,21 @@ func changesStorage(a *ask) bool {
 	// New storage must have the next number, a unit on the machine, and entries in both lists.
 	if a.old == nil {
 		_, n, _ := strings.Cut(id, "/")
-		return a.hosts(is.Unit) && is.Life == alive && is.State == pending && a.isNext(keys.StorageCounter, n) &&
-			a.isInUnit(is.Unit, id) && a.isOnMachine(a.me, id)
+		return a.hosts(is.Unit) &&
+			is.Life == alive &&
+			is.State == pending &&
+			a.isNext(keys.StorageCounter, n) &&
+			a.isInUnit(is.Unit, id) &&
+			a.isOnMachine(a.me, id)
 	}
 
 	// Storage that was made stays marked as made, since an agent can remove storage that was never made. When
 	// a unit gives storage back, the same commit must remove it from the unit's list.
 	was, _ := decode[storageRecord](a.old)
-	return was.Machine == a.me && (was.Unit == "" || a.hosts(was.Unit)) && a.keeps("made", "bound", "unit", "state", "location", "since") && a.isKeptOrCleared("unit") &&
+	return was.Machine == a.me &&
+		(was.Unit == "" || a.hosts(was.Unit)) &&
+		a.changesOnly("made", "bound", "unit", "state", "location", "since") &&
+		a.areKeptOrCleared("unit") &&
 		(is.Made || !was.Made) &&
 		(is.Unit == was.Unit || !a.isInUnit(was.Unit, id))
 }
@@ -724,17 +739,24 @@ func changesStorage(a *ask) bool {
 func endsStorage(a *ask) bool {
 	was, ok := decode[storageRecord](a.old)
 	id := a.vars["storage"]
-	return ok && was.Machine == a.me && a.works() && (!was.Made || was.Life != alive && was.Unit == "") &&
-		!a.isOnMachine(a.me, id) && (was.Unit == "" || a.hosts(was.Unit) && !a.isInUnit(was.Unit, id))
+	return ok &&
+		was.Machine == a.me &&
+		a.works() &&
+		(!was.Made || was.Life != alive && was.Unit == "") &&
+		!a.isOnMachine(a.me, id) &&
+		(was.Unit == "" || a.hosts(was.Unit) && !a.isInUnit(was.Unit, id))
 }
 
 // changesMachine reports whether the machine can write its own record: set its addresses, its binary and the
 // status running, clear an error, and end itself once it is dying.
 func changesMachine(a *ask) bool {
-	return ownMachine(a) && a.works() && a.keeps("status", "message", "attempts", "retry-at", "addresses", "tools", "life") &&
-		a.isKeptOrCleared("message", "attempts", "retry-at") &&
+	return ownMachine(a) &&
+		a.works() &&
+		a.changesOnly("status", "message", "attempts", "retry-at", "addresses", "tools", "life") &&
+		a.areKeptOrCleared("message", "attempts", "retry-at") &&
 		a.isKeptOr("status", func(_, after string) bool { return after == "running" }) &&
-		a.isKeptOr("tools", func(_, after string) bool { return isToolName(after) }) && a.namesHosts() &&
+		a.isKeptOr("tools", func(_, after string) bool { return isToolName(after) }) &&
+		a.namesHosts() &&
 		a.isKeptOr("life", func(before, after string) bool { return before == dying && after == dead })
 }
 
@@ -749,8 +771,9 @@ func isToolName(text string) bool {
 func (a *ask) namesHosts() bool {
 	m, _ := decode[machineShape](a.new)
 	before, _ := decode[machineShape](a.old)
-	isKept := func(before, after string) bool { return after == before || before == "" && isHost(after) }
-	return isKept(before.Addresses.Private, m.Addresses.Private) && isKept(before.Addresses.Public, m.Addresses.Public)
+	isAllowed := func(before, after string) bool { return after == before || before == "" && isHost(after) }
+	return isAllowed(before.Addresses.Private, m.Addresses.Private) &&
+		isAllowed(before.Addresses.Public, m.Addresses.Public)
 }
 
 // isHost reports whether a text is an IP address, a host name, or empty.
@@ -770,18 +793,21 @@ func isHost(text string) bool {
 func listsMachineStorage(a *ask) bool {
 	before, _ := decode[machineStorage](a.old)
 	after, ok := decode[machineStorage](a.new)
-	return (ok || a.new == nil) && ownMachine(a) && a.works() &&
-		a.listsAll(before.All, after.All, maxMachineStorages, func(s storageRecord) bool { return s.Machine == a.me })
+	isHere := func(s storageRecord) bool { return s.Machine == a.me }
+	return (ok || a.new == nil) &&
+		ownMachine(a) &&
+		a.works() &&
+		a.listsAll(before.All, after.All, maxMachineStorages, isHere)
 }
 
 // seesRelation allows machines with a unit of a service in the relation, and machines with classic charms.
-func seesRelation(a *ask) bool { return a.isIn(a.vars["relation"]) || a.walks() }
+func seesRelation(a *ask) bool { return a.isIn(a.vars["relation"]) || a.hasClassicCharm() }
 
 // relationOrGone allows the machines that seesRelation allows, and all machines if the relation is gone. It
 // is for lists and watches, which show nothing of a relation that is gone.
 func relationOrGone(a *ask) bool {
 	id := a.vars["relation"]
-	return a.isIn(id) || a.isRelationGone(id) || a.walks()
+	return a.isIn(id) || a.isRelationGone(id) || a.hasClassicCharm()
 }
 
 // entersRelation allows a machine to make a unit on it a member of a relation of the unit's service, with the
@@ -793,7 +819,7 @@ func entersRelation(a *ask) bool {
 		return false
 	}
 	if a.old != nil {
-		return a.keeps("version")
+		return a.changesOnly("version")
 	}
 
 	r, _ := a.relation(a.vars["relation"])
@@ -878,7 +904,10 @@ func notesHook(a *ask) bool {
 	slot, _ := strconv.Atoi(a.vars["slot"])
 	before, there := decode[hookRunShape](a.old)
 	after, ok := decode[hookRunShape](a.new)
-	return ok && slot < maxSlots && a.hosts(a.vars["unit"]) && after.Seq >= 0 && after.Seq%maxSlots == int64(slot) &&
+	return ok &&
+		slot < maxSlots &&
+		a.hosts(a.vars["unit"]) &&
+		after.Seq >= 0 && after.Seq%maxSlots == int64(slot) &&
 		(!there || after.Seq > before.Seq)
 }
 

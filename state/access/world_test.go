@@ -115,7 +115,7 @@ func newWorld() world {
 		"resources/wordpress/data": `{"sha256":"r"}`, "resources/mysql/data": `{"sha256":"r"}`,
 
 		"secrets/own":     aSecret(`{"unit":"wordpress/0"}`, `,"consumers":{"mysql/0":{"revision":1}}`),
-		"secrets/ours":    aSecret(`{"service":"wordpress"}`, ``),
+		"secrets/ours":    aSecret(`{"service":"wordpress"}`, `,"consumers":{"wordpress/0":{"revision":1}}`),
 		"secrets/granted": aSecret(`{"unit":"mysql/0"}`, `,"auto-prune":true,"grants":[{"relation":0,"service":"wordpress"}],"consumers":{"wordpress/0":{"revision":1}}`),
 		"secrets/revoked": aSecret(`{"unit":"mysql/0"}`, `,"consumers":{"wordpress/0":{"revision":1}}`),
 		"secrets/theirs":  aSecret(`{"unit":"vault/0"}`, `,"grants":[{"relation":3,"service":"mysql"}]`),

@@ -148,6 +148,7 @@ func Parse(files Files, paths ...string) (*Bundle, error) {
 	}
 	if len(p.errs) == 0 {
 		p.check()
+		p.dropUnsupported()
 	}
 
 	return p.Bundle, errors.Join(p.errs...)

@@ -161,6 +161,36 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
+// TestMaxUnits checks that only the units of applications with a valid number count towards the limit.
+func TestMaxUnits(t *testing.T) {
+	for _, tt := range []struct {
+		name, units string
+		want        []string
+	}{
+		{"one has too many", "20000 1", []string{"a"}},
+		{"one has less than none", "-5 10000", []string{"a"}},
+		{"less than none makes no room for others", "-5 10001", []string{"a", "b"}},
+		{"together as many as possible", "6000 4000", nil},
+		{"together too many", "6000 4001", []string{"b"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			a, b, _ := strings.Cut(tt.units, " ")
+			text := "applications: {a: {charm: ./a, num_units: " + a + "}, b: {charm: ./b, num_units: " + b + "}}"
+			_, err := parseFiles(map[string]string{"/b.yaml": text}, "/b.yaml")
+			var got []string
+			if err != nil {
+				for line := range strings.Lines(err.Error()) {
+					_, rest, _ := strings.Cut(line, `application "`)
+					got = append(got, rest[:1])
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s\n%v", diff, err)
+			}
+		})
+	}
+}
+
 // TestManyErrors checks that at most 100 errors are printed.
 func TestManyErrors(t *testing.T) {
 	_, err := parseFiles(map[string]string{"/b.yaml": strings.Repeat("--- []\n", 1000)}, "/b.yaml")

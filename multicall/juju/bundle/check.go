@@ -87,13 +87,14 @@ func (p *parser) check() {
 	units := 0
 	for _, name := range slices.Sorted(maps.Keys(p.Applications)) {
 		a := p.Applications[name]
+		isNumberValid := a.NumUnits >= 0 && a.NumUnits <= maxUnits-units
 		err := charm.CheckService(name)
 		switch {
 		case err != nil:
 			p.refuse("%w", err)
 		case a.Charm == "":
 			p.refuse("application %q has no charm", name)
-		case a.NumUnits < 0 || a.NumUnits > maxUnits-units:
+		case !isNumberValid:
 			p.refuse("application %q: num_units is %d: want 0 to %d for all applications together", name,
 				a.NumUnits, maxUnits)
 		case len(a.To) > a.NumUnits:
@@ -101,11 +102,13 @@ func (p *parser) check() {
 				a.NumUnits)
 		}
 
-		if p.files.FromStore == nil || !p.files.FromStore(a.Charm) {
-			p.refuseStoreKeys(nameApplication(name), a)
+		if isNumberValid {
+			units += a.NumUnits
 		}
-		units += a.NumUnits
-		p.checkPlaces(name, a, used)
+		p.checkPlaces(name, a.To)
+		for _, to := range a.To {
+			used[placedMachine(to)] = true
+		}
 	}
 
 	for _, id := range slices.Sorted(maps.Keys(p.Machines)) {
@@ -123,9 +126,42 @@ func (p *parser) check() {
 	}
 }
 
-// refuseStoreKeys removes the keys that only a charm from the store can have. It adds them to the bundle's
-// Ignored or Missing.
-func (p *parser) refuseStoreKeys(where string, a *Application) {
+// checkPlaces adds an error for each of the application's places that is not in the bundle.
+func (p *parser) checkPlaces(name string, places []string) {
+	for _, to := range places {
+		other, _, _ := strings.Cut(to, "/")
+		_, isMachine := p.Machines[to]
+		if !isContainer(to) && !isMachine && to != placeNew && p.Applications[other] == nil {
+			p.refuse("application %q: cannot place a unit at %q: the bundle has no such machine or application", name, to)
+		}
+	}
+}
+
+// isContainer reports whether a place is a container on a machine, such as lxd:0.
+func isContainer(place string) bool { return strings.Contains(place, ":") }
+
+// placedMachine returns the machine of a place: 0 for 0 and for lxd:0. It returns other places unchanged.
+func placedMachine(place string) string {
+	if _, machine, found := strings.Cut(place, ":"); found {
+		return machine
+	}
+	return place
+}
+
+// dropUnsupported removes the parts of the bundle that bijou does not support. It adds each of them to the
+// bundle's Ignored or Missing.
+func (p *parser) dropUnsupported() {
+	for _, name := range slices.Sorted(maps.Keys(p.Applications)) {
+		a := p.Applications[name]
+		if p.files.FromStore == nil || !p.files.FromStore(a.Charm) {
+			p.dropStoreKeys(nameApplication(name), a)
+		}
+		p.dropContainers(name, a)
+	}
+}
+
+// dropStoreKeys removes the keys that only a charm from the store can have.
+func (p *parser) dropStoreKeys(where string, a *Application) {
 	if a.Channel != "" {
 		p.Ignored = append(p.Ignored, where+": channel")
 	}
@@ -141,25 +177,18 @@ func (p *parser) refuseStoreKeys(where string, a *Application) {
 	a.Revisions = nil
 }
 
-// checkPlaces adds an error for each of the application's places that is not in the bundle. It adds the named
-// places to used, and replaces a container with a new machine.
-func (p *parser) checkPlaces(name string, a *Application, used map[string]bool) {
+// dropContainers replaces each container among the application's places with a new machine.
+func (p *parser) dropContainers(name string, a *Application) {
 	for i, to := range a.To {
-		other, _, _ := strings.Cut(to, "/")
-		if kind, machine, isContainer := strings.Cut(to, ":"); isContainer {
-			used[machine] = true
-			p.Missing = append(
-				p.Missing,
-				fmt.Sprintf(
-					"application %q: cannot place a unit in %q: machines cannot contain containers (%q), so the unit gets a machine of its own",
-					name, to, kind,
-				),
-			)
-			a.To[i] = placeNew
-		} else if _, isMachine := p.Machines[to]; !isMachine && to != placeNew && p.Applications[other] == nil {
-			p.refuse("application %q: cannot place a unit at %q: the bundle has no such machine or application", name, to)
+		if !isContainer(to) {
+			continue
 		}
-		used[to] = true
+		kind, _, _ := strings.Cut(to, ":")
+		p.Missing = append(p.Missing, fmt.Sprintf(
+			"application %q: cannot place a unit in %q: machines cannot contain containers (%q), so the unit gets a machine of its own",
+			name, to, kind,
+		))
+		a.To[i] = placeNew
 	}
 }
 

@@ -16,9 +16,11 @@ import (
 type missing struct {
 	commands string // separated by spaces
 	why      string // one clause
-	// instead are hints, with the placeholders APP, UNIT, MACHINE, FILE and MODEL for names that the user may
-	// have given. The first hint whose placeholders can all be filled is shown. If there is no such hint, the
-	// last hint is shown if it has no placeholders, and otherwise all hints are shown.
+	// instead are hints, with placeholders for names that the user may have given: APP, UNIT, MACHINE, FILE,
+	// MODEL, NUMBER and SECRET. A word of the user fits a placeholder by its shape alone: MACHINE and NUMBER are
+	// numbers, and APP and SECRET are words without a slash or dot. The first hint whose placeholders can all be
+	// filled is shown. If there is no such hint, the last hint is shown if it has no placeholders, and otherwise
+	// all hints are shown.
 	instead []string
 	// of restricts a row for a command that bijou also has. The row then applies only to calls with names
 	// after the command, or only to calls without names.
@@ -50,15 +52,16 @@ const (
 	neverActs     = "other tools' commands cannot remove or restart anything here"
 )
 
-// missingCommands returns the commands of Juju, compose and kubectl that bijou lacks, each with the reason
-// and the commands to type instead.
+// missingCommands returns the commands of Juju, compose and kubectl that bijou lacks, each with the reason and
+// the commands to type instead. It also returns rows for uses of bijou's own commands that bijou does not
+// support, such as juju stop with a name. Of several rows for a command, the first that applies counts.
 func missingCommands() []missing {
 	return []missing{
 		// These are commands of Juju.
 		{commands: "offer offers find-offers show-offer remove-offer consume remove-saas", why: "applications cannot be offered to other models",
 			instead: []string{"deploy both applications in one model, then: juju integrate A B"}},
 		{commands: "suspend-relation resume-relation", why: "relations cannot be suspended",
-			instead: []string{"to end a relation: juju remove-relation MACHINE; to add it again: juju integrate A B", "to end a relation: juju remove-relation A B"}},
+			instead: []string{"to end a relation: juju remove-relation NUMBER; to add it again: juju integrate A B", "to end a relation: juju remove-relation A B"}},
 		{commands: "spaces add-space show-space remove-space rename-space move-to-space reload-spaces subnets bind", why: "bijou has no network spaces, and all machines can reach each other",
 			instead: []string{"see addresses with: juju show-machine MACHINE", "see addresses with: juju machines"}},
 		{commands: "clouds add-cloud show-cloud update-cloud remove-cloud regions add-k8s remove-k8s update-k8s update-public-clouds default-region set-default-region", why: noClouds,
@@ -87,26 +90,8 @@ func missingCommands() []missing {
 			instead: []string{"juju deploy CHARM --storage NAME=host:/DIRECTORY"}},
 		{commands: "wait-for", why: "juju wait waits for states, not for queries",
 			instead: []string{"juju wait UNIT --for active", "juju wait APP --for active", "juju wait"}, advice: waitForHint},
-		{commands: "wait", why: "juju wait waits for states of units, not for conditions", when: waitsForCondition,
-			instead: []string{"juju wait APP --for active"}, advice: conditionHint},
 		{commands: "config get", why: "--reset needs the name of an option", when: resetsNothing, cannot: "cannot reset options",
 			instead: []string{"juju config APP --reset OPTION"}, advice: resetHint},
-		{commands: "set:env", why: "charms have options, not environment variables", when: ofKindOrPath,
-			instead: []string{"juju config APP OPTION=VALUE"}, advice: setEnvHint},
-		{commands: "run", why: "a charm installs its own software, so there are no images", when: namesImage,
-			instead: []string{"juju deploy CHARM"}, advice: runImageHint},
-		{commands: "create:namespace create:ns", why: "bijou has models instead of namespaces and contexts",
-			instead: []string{"juju add-model NAME"}, advice: createNamespaceHint},
-		{commands: "create:configmap create:cm", why: "options belong to an application",
-			instead: []string{"juju config APPLICATION OPTION=VALUE"}},
-		{commands: "create:deployment create:deploy", why: "an application is deployed from a charm",
-			instead: []string{"juju deploy CHARM"}},
-		{commands: "use-context use-namespace set-context", why: "bijou has models instead of namespaces and contexts",
-			instead: []string{"juju switch NAME"}, advice: switchHint},
-		{commands: "set:image", why: "a charm installs its own software, so there are no images", when: ofKindOrPath,
-			instead: []string{"upgrade the charm with: juju refresh APP"}},
-		{commands: "create:secret", why: "secrets have their own command",
-			instead: []string{"juju add-secret NAME KEY=VALUE"}, advice: createSecretHint},
 		{commands: "backups list-backups download-backup", why: "a backup is a file, and bijou keeps no list of backups",
 			instead: []string{"juju backup FILE"}},
 		{commands: "restore-backup", why: "juju restore creates a model from a backup file",
@@ -146,6 +131,24 @@ func missingCommands() []missing {
 
 		// These are commands of compose and kubectl. Commands that remove or restart anything are always
 		// refused.
+		{commands: "wait", why: "juju wait waits for states of units, not for conditions", when: waitsForCondition,
+			instead: []string{"juju wait APP --for active"}, advice: conditionHint},
+		{commands: "set:env", why: "charms have options, not environment variables", when: ofKindOrPath,
+			instead: []string{"juju config APP OPTION=VALUE"}, advice: setEnvHint},
+		{commands: "run", why: "a charm installs its own software, so there are no images", when: namesImage,
+			instead: []string{"juju deploy CHARM"}, advice: runImageHint},
+		{commands: "create:namespace create:ns", why: "bijou has models instead of namespaces and contexts",
+			instead: []string{"juju add-model NAME"}, advice: createNamespaceHint},
+		{commands: "create:configmap create:cm", why: "options belong to an application",
+			instead: []string{"juju config APPLICATION OPTION=VALUE"}},
+		{commands: "create:deployment create:deploy", why: "an application is deployed from a charm",
+			instead: []string{"juju deploy CHARM"}},
+		{commands: "use-context use-namespace set-context", why: "bijou has models instead of namespaces and contexts",
+			instead: []string{"juju switch NAME"}, advice: switchHint},
+		{commands: "set:image", why: "a charm installs its own software, so there are no images", when: ofKindOrPath,
+			instead: []string{"upgrade the charm with: juju refresh APP"}},
+		{commands: "create:secret", why: "secrets have their own command",
+			instead: []string{"juju add-secret NAME KEY=VALUE"}, advice: createSecretHint},
 		{commands: "down", why: neverActs,
 			instead: []string{"juju destroy-model MODEL"}},
 		{commands: "kill", why: neverActs + ", and a charm stops its own programs",
@@ -157,11 +160,11 @@ func missingCommands() []missing {
 		{commands: "node:ls node", why: "nodes are called machines here",
 			instead: []string{"juju machines"}},
 		{commands: "delete:secret delete:secrets", why: neverActs,
-			instead: []string{"juju remove-secret APP", "juju remove-secret NAME"}},
+			instead: []string{"juju remove-secret SECRET"}},
 		{commands: "delete:pvc delete:pv", why: neverActs,
 			instead: []string{"juju storage"}},
 		{commands: "delete:namespace delete:ns", why: neverActs,
-			instead: []string{"juju destroy-model APP", "juju destroy-model MODEL"}},
+			instead: []string{"juju destroy-model MODEL"}, advice: deleteNamespaceHint},
 		{commands: "rm delete", why: neverActs,
 			instead: []string{"juju remove-unit UNIT...", "juju remove-application APP...", "juju remove-machine MACHINE..."}},
 		{commands: "stop", why: "it stops a model's background process, and a charm stops its own programs", of: callsWithNames,
@@ -369,14 +372,15 @@ func (m missing) advise(names givenNames) string {
 	return strings.Join(all, ", or ")
 }
 
-// givenNames are the names in a command line that was meant for a different tool.
+// givenNames are the names in a command line that was meant for a different tool. Their fields tell them apart
+// only by their shapes: apps can also contain names of models or secrets.
 type givenNames struct {
-	apps, units, machines, files []string
-	model                        string // the model that an option names
-	current                      string // the model that the command would use, or "" if there is none
+	apps, units, numbers, files []string
+	model                       string // the model that an option names
+	current                     string // the model that the command would use, or "" if there is none
 }
 
-// readNames returns the applications, units, machines and files among words, up to "--". It skips options,
+// readNames returns the applications, units, numbers and files among words, up to "--". It skips options,
 // their values and the kinds of kubectl, and replaces the name of a pod with that of the unit.
 func readNames(words []string) (n givenNames) {
 	for i := 0; i < len(words) && words[i] != "--"; i++ {
@@ -424,13 +428,13 @@ func unitOfPod(word string) string {
 // podPattern matches the name of a pod in a stateful set.
 var podPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^([a-z][a-z0-9-]*)-(\d+)$`) })
 
-// add adds a word to the units, machines or files if it has their form, and otherwise to the applications.
+// add adds a word to the units, numbers or files if it has their form, and otherwise to the applications.
 func (n *givenNames) add(word string) {
 	switch {
 	case isUnitWord(word):
 		n.units = append(n.units, word)
 	case strings.Trim(word, "0123456789") == "":
-		n.machines = append(n.machines, word)
+		n.numbers = append(n.numbers, word)
 	case strings.ContainsAny(word, "/."):
 		n.files = append(n.files, word)
 	default:
@@ -463,13 +467,15 @@ func isKind(word string) bool {
 func isPodKind(word string) bool { return strings.HasPrefix(word, "po") && isKind(word) }
 
 var placeholder = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\b(APP|UNIT|MACHINE|FILE|MODEL)\b(\.\.\.)?`)
+	return regexp.MustCompile(`\b(APP|UNIT|MACHINE|FILE|MODEL|NUMBER|SECRET)\b(\.\.\.)?`)
 })
 
 // fill replaces the placeholders of a hint with the given names, quoted for a shell. asks reports whether the
 // hint has placeholders. complete reports whether all of them were replaced.
 func (n givenNames) fill(hint string) (filled string, asks, complete bool) {
-	given := map[string][]string{"APP": n.apps, "UNIT": n.units, "MACHINE": n.machines, "FILE": n.files}
+	given := map[string][]string{
+		"APP": n.apps, "SECRET": n.apps, "UNIT": n.units, "MACHINE": n.numbers, "NUMBER": n.numbers, "FILE": n.files,
+	}
 	complete = true
 	ofModel := n.model != "" && !strings.Contains(hint, "MODEL")
 	if n.current != "" {

@@ -225,6 +225,14 @@ func createNamespaceHint(_ []string, names givenNames) string {
 	return "juju add-model " + quoteShellWords(names.apps[:1])
 }
 
+// deleteNamespaceHint returns the juju command for kubectl's delete namespace NAME.
+func deleteNamespaceHint(_ []string, names givenNames) string {
+	if len(names.apps) == 0 {
+		return ""
+	}
+	return "juju destroy-model " + quoteShellWords(names.apps[:1])
+}
+
 // switchHint returns the juju command for kubectl's use-context NAME and set-context --namespace=NAME.
 func switchHint(words []string, names givenNames) string {
 	if model := namespaceGiven(words); model != "" {

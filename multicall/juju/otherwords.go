@@ -245,8 +245,8 @@ func logSource(word string) string {
 	switch {
 	case len(names.units) > 0:
 		return names.units[0]
-	case len(names.machines) > 0:
-		return "machine-" + names.machines[0]
+	case len(names.numbers) > 0:
+		return "machine-" + names.numbers[0]
 	case len(names.apps) > 0:
 		return names.apps[0] + "/*"
 	}
@@ -295,8 +295,8 @@ func describeWords(words []string) []string {
 	case isKind(words[0]):
 		// A kind without a name stands for all objects of that kind.
 		return append([]string{"describe"}, words...)
-	case len(names.machines) > 0:
-		return append([]string{"show-machine", names.machines[0]}, rest...)
+	case len(names.numbers) > 0:
+		return append([]string{"show-machine", names.numbers[0]}, rest...)
 	case len(names.apps) > 0:
 		return append([]string{"show-application", names.apps[0]}, rest...)
 	case len(names.units) > 0:

@@ -48,7 +48,7 @@ func TestHintsParse(t *testing.T) {
 	t.Setenv("BIJOU_HOME", t.TempDir())
 	printed := regexp.MustCompile(`juju [^,;]*`)
 	named := givenNames{
-		apps: []string{"web", "db"}, units: []string{"web/0", "db/1"}, machines: []string{"1"},
+		apps: []string{"web", "db"}, units: []string{"web/0", "db/1"}, numbers: []string{"1"},
 		files: []string{"./x.yaml"}, current: "prod",
 	}
 	withModel := named
@@ -135,6 +135,7 @@ func TestRefuseMissing(t *testing.T) {
 		"create secret generic db --from-literal=pw=x":                       "a key has three characters or more: juju add-secret db key-pw=x",
 		"create secret":                "juju add-secret NAME KEY=VALUE",
 		"kill-controller other":        "juju models",
+		"suspend-relation":             "to end a relation: juju remove-relation A B",
 		"suspend-relation 2":           "to end a relation: juju remove-relation 2; to add it again: juju integrate A B",
 		"disable-command all msg":      "removals ask first on a terminal; to see what a removal would do: juju remove-application NAME --dry-run",
 		"credentials":                  "juju set-credential CLOUD CREDENTIAL --file credentials.yaml",
@@ -167,7 +168,9 @@ func TestRefuseMissing(t *testing.T) {
 		"create deployment x --image=nginx":     "juju deploy CHARM",
 		"use-context prod":                      "juju switch prod",
 		"delete secret pass":                    "juju remove-secret pass",
+		"delete secret":                         "juju remove-secret SECRET",
 		"delete namespace test":                 "juju destroy-model test",
+		"delete namespace":                      "juju destroy-model home",
 		"delete pvc data-0":                     "juju storage",
 		"annotate app web team=a":               "juju show-application web",
 		"up -d --scale web=3":                   "to change the number of units: juju scale web=3",

@@ -208,11 +208,12 @@ func (h *Host) startOrRestart(ctx context.Context, c release.Component) error {
 		return nil
 	}
 
-	stopped := h.checkActive(ctx, c.Services) != nil
+	someStopped := h.checkActive(ctx, c.Services) != nil
 	if err := forEachUnit(ctx, c.Services, h.services.Start); err != nil {
 		return err
 	}
-	if stopped || len(c.Services) == 0 {
+	// The start of a stopped service can make the component healthy. If all were running, only a restart can.
+	if someStopped {
 		return nil
 	}
 
@@ -240,19 +241,19 @@ func (h *Host) awaitHealthy(ctx context.Context, c release.Component) error {
 	limit, cancel := context.WithTimeout(ctx, healthyWithin)
 	defer cancel()
 
-	var ill error
+	var problem error // the last one
 	err := poll(limit, func() (bool, error) {
 		err := h.probe(limit, c)
 		// A probe that was ended by the timeout proves nothing about the component.
-		if limit.Err() == nil || ill == nil {
-			ill = err
-			doing.Say("waits until %s is healthy: %v", c.Name, ill)
+		if limit.Err() == nil || problem == nil {
+			problem = err
+			doing.Say("waits until %s is healthy: %v", c.Name, problem)
 		}
 		return err == nil, nil
 	})
 
 	if timedOut(ctx, limit) {
-		return fmt.Errorf("%s was not healthy within %s of its start: %w", c.Name, healthyWithin, ill)
+		return fmt.Errorf("%s was not healthy within %s of its start: %w", c.Name, healthyWithin, problem)
 	}
 	if err != nil {
 		return err

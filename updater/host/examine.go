@@ -19,7 +19,7 @@ import (
 // Examine returns a problem of the component on this server, or nil if there is none. A problem exists if
 // installed files are missing, services are not running, or the health check fails. runs is true only if the
 // health check fails, since the component may then become healthy soon.
-func (h *Host) Examine(ctx context.Context, c release.Component) (ill error, runs bool) {
+func (h *Host) Examine(ctx context.Context, c release.Component) (problem error, runs bool) {
 	if err := h.checkArtifact(ctx, c); err != nil {
 		return err, false
 	}
@@ -33,11 +33,14 @@ func (h *Host) Examine(ctx context.Context, c release.Component) (ill error, run
 // checkArtifact returns an error if a part of the component's installed artifact is missing. It returns nil
 // if this is unknown, or if the component's record describes a different artifact.
 func (h *Host) checkArtifact(ctx context.Context, c release.Component) error {
-	was, err := h.readRecord(c.Name)
+	if c.Artifact == nil {
+		return nil
+	}
+	installed, err := h.readRecord(c.Name)
 	if err != nil {
 		return err
 	}
-	if c.Artifact == nil || was.Phase == phaseChanging || was.Artifact != artifactID(c.Artifact) {
+	if installed.Phase == phaseChanging || installed.Artifact != artifactID(c.Artifact) {
 		return nil
 	}
 
@@ -45,9 +48,9 @@ func (h *Host) checkArtifact(ctx context.Context, c release.Component) error {
 	defer cancel()
 	switch a := c.Artifact; {
 	case a.Archive != nil:
-		return checkArchive(*a.Archive, was.Unpacked)
+		return checkArchive(*a.Archive, installed.Unpacked)
 	case a.Deb != nil:
-		return checkPackage(ctx, was.Package, was.PackageVersion)
+		return checkPackage(ctx, installed.Package, installed.PackageVersion)
 	}
 
 	return checkImage(ctx, c.Artifact.Image)

@@ -64,14 +64,14 @@ const minIllLooks = 2
 // note records the result of a check in the memory, and adds it to the inventory if it counts. A component
 // that was healthy, and no longer runs or has lost files, counts as ill after minIllLooks checks. Any other
 // component may still be starting. It counts as ill only after the start time in its manifest.
-func (h *healthMemory) note(i *record.Inventory, c release.Component, ill error, runs bool) {
+func (h *healthMemory) note(inv *record.Inventory, c release.Component, problem error, runs bool) {
 	m := h.components[c.Name]
 	if m == nil {
 		m = &componentHealth{}
 		h.components[c.Name] = m
 	}
 
-	if ill == nil {
+	if problem == nil {
 		*m = componentHealth{wasWell: true}
 		return
 	}
@@ -85,11 +85,11 @@ func (h *healthMemory) note(i *record.Inventory, c release.Component, ill error,
 
 	switch {
 	case m.isIll:
-		if i.Ill == nil {
-			i.Ill = map[string]string{}
+		if inv.Ill == nil {
+			inv.Ill = map[string]string{}
 		}
-		i.Ill[c.Name] = record.Shorten(osutil.Explain(ill), record.MaxReason)
+		inv.Ill[c.Name] = record.Shorten(osutil.Explain(problem), record.MaxReason)
 	case !m.wasWell:
-		i.Unsure = append(i.Unsure, c.Name)
+		inv.Unsure = append(inv.Unsure, c.Name)
 	}
 }

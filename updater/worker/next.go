@@ -37,8 +37,8 @@ type Task struct {
 // NextTask decides on the worker's next task. It is a pure function of the snapshot and the time.
 func NextTask(s Snapshot, now time.Time) Task {
 	switch {
-	case s.Busy && (!s.takesPart() || !s.isOwnJournal(s.Journal) || s.Current.Attempt != s.Journal.Attempt):
-		return Task{Job: Cancel, Why: "the update has been stopped"}
+	case s.Busy && !s.isJournalCurrent():
+		return Task{Job: Cancel, Why: "the update was stopped or replaced"}
 	case s.Busy:
 		return Task{Job: Idle, Why: s.Journal.Name + " runs"}
 	}
@@ -46,7 +46,8 @@ func NextTask(s Snapshot, now time.Time) Task {
 	if !s.takesPart() {
 		return Task{Job: Idle, Why: "there is nothing to do"}
 	}
-	if s.Status == nil || !s.Status.IsFor(*s.Current) || s.Status.Attempt != s.Current.Attempt {
+	hasJoined := s.Status != nil && s.Status.IsFor(*s.Current) && s.Status.Attempt == s.Current.Attempt
+	if !hasJoined {
 		return s.joinRequest(now)
 	}
 
@@ -58,13 +59,21 @@ func NextTask(s Snapshot, now time.Time) Task {
 	case !s.isInstalled():
 		return s.nextInstall(now)
 	case s.planDiffers():
-		return s.failTask(now, fmt.Sprintf("this server's plan has digest %s, but release %s has %s: the package contains a different %s",
-			record.ShortDigest(s.Digests.Plan), s.Current.Version, record.ShortDigest(s.Current.Plan), release.ManifestFile), nil)
+		return s.failTask(now, fmt.Sprintf(
+			"this server's plan has digest %s, but release %s has %s: the package contains a different %s",
+			record.ShortDigest(s.Digests.Plan), s.Current.Version, record.ShortDigest(s.Current.Plan), release.ManifestFile,
+		), nil)
 	case s.Status.Step == 0:
 		return s.writeTask(now, s.recordAt(1))
 	}
 
 	return s.nextStep(now)
+}
+
+// isJournalCurrent reports whether the journal's task belongs to the current attempt of the request. It returns
+// false if the request was stopped or replaced, or this server no longer takes part.
+func (s Snapshot) isJournalCurrent() bool {
+	return s.takesPart() && s.isOwnJournal(s.Journal) && s.Current.Attempt == s.Journal.Attempt
 }
 
 func (s Snapshot) takesPart() bool {

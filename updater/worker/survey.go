@@ -20,11 +20,10 @@ import (
 // processes see that the inventory is current.
 const inventoryInterval = 5 * time.Minute
 
-// The limits of an inventory about one component: maxWays is the number of its differences, and maxWay the size
-// of each in bytes.
+// The limits of a component's differences in an inventory: their number, and the size of each.
 const (
-	maxWays = 16
-	maxWay  = 2 << 10
+	maxDifferences     = 16
+	maxDifferenceBytes = 2 << 10
 )
 
 // Free space changes all the time. If nothing else has changed, it is written only if it has changed by an
@@ -40,7 +39,7 @@ const illInterval = time.Minute
 
 // runSurvey writes an inventory of this server at intervals. It does not write one while an update runs,
 // since servers differ during an update. If the last update has not succeeded, or there was none, the
-// inventory contains only the free space.
+// inventory contains only the free space and the digests of the installed files.
 func (w *worker) runSurvey(ctx context.Context) error {
 	health, err := w.recallHealth(ctx)
 	if err != nil {
@@ -158,43 +157,47 @@ func roomChanged(last, now []record.Room) bool {
 	})
 }
 
-// takeInventory collects the inventory: the free space, and for each component its differences from the
-// release and its health. If request is 0, it collects only the free space.
-func (w *worker) takeInventory(ctx context.Context, request int, health *healthMemory) (i record.Inventory, err error) {
-	i = record.Inventory{At: time.Now().UTC(), Request: request, Differs: map[string][]string{}}
-	i.Room, i.Installed, err = w.o.Server.Room(w.o.Manifest)
+// takeInventory collects the inventory: the free space, the digests of the installed files, and for each
+// component its differences from the release and its health. If request is 0, it collects nothing about
+// differences and health.
+func (w *worker) takeInventory(ctx context.Context, request int, health *healthMemory) (record.Inventory, error) {
+	inv := record.Inventory{At: time.Now().UTC(), Request: request, Differs: map[string][]string{}}
+	room, installed, err := w.o.Server.Room(w.o.Manifest)
 	if err != nil {
 		// Updates can run even if the free space is unknown.
 		slog.Warn("cannot determine the free space", "error", err)
 	}
+	inv.Room = room
+	inv.Installed = installed
 	if request == 0 {
-		return i, nil
+		return inv, nil
 	}
 
 	health.begin(request)
-	i.HealthAt = i.At
+	inv.HealthAt = inv.At
 
 	for _, c := range w.o.Manifest.Components {
+		// One server delivers such a component for all, so no server has a part of it to compare.
 		if c.Strategy == release.LeaderOnce {
 			continue
 		}
-		ways, err := w.o.Server.Differences(ctx, c)
+		differences, err := w.o.Server.Differences(ctx, c)
 		if err != nil {
-			return i, err
+			return inv, err
 		}
 
-		ill, runs := w.o.Server.Examine(ctx, c)
+		problem, runs := w.o.Server.Examine(ctx, c)
 		if ctx.Err() != nil {
-			return i, ctx.Err()
+			return inv, ctx.Err()
 		}
-		health.note(&i, c, ill, runs)
+		health.note(&inv, c, problem, runs)
 
-		for _, way := range ways[:min(len(ways), maxWays)] {
-			i.Differs[c.Name] = append(i.Differs[c.Name], record.Shorten(way, maxWay))
+		for _, difference := range differences[:min(len(differences), maxDifferences)] {
+			inv.Differs[c.Name] = append(inv.Differs[c.Name], record.Shorten(difference, maxDifferenceBytes))
 		}
 	}
 
-	return i, nil
+	return inv, nil
 }
 
 // noteFinished records for the survey whether an update runs, and which update this server has finished. It

@@ -74,21 +74,21 @@ func Run(ctx context.Context, o Options) error {
 			return nil
 		case errors.Is(err, state.ErrStoreGone), errors.Is(err, state.ErrClosed):
 			return fmt.Errorf("cannot provision: %w", err)
-		case err != nil && errorCause(err) != said:
+		case err != nil && logKey(err) != said:
 			// A lasting error is logged only once.
 			o.Log.Warn("restarting the provisioner", "error", err)
 		}
 
-		said = errorCause(err)
+		said = logKey(err)
 		if backoff.Sleep(ctx, restartInterval) != nil {
 			return nil
 		}
 	}
 }
 
-// errorCause returns the error's text. It returns the same text for all errors of an outage, so that the
-// outage is logged once.
-func errorCause(err error) string {
+// logKey returns a key by which equal errors are logged once: the error's text, or the same text for all errors
+// of an outage. It returns "" for nil.
+func logKey(err error) string {
 	switch {
 	case err == nil:
 		return ""

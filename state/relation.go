@@ -158,6 +158,8 @@ func (tx *Tx) checkUnrelated(a, b Endpoint) error {
 		if err == nil && r.Life == Alive {
 			return refuse(ErrExists, "they are already related")
 		}
+		// A relation and its index entries are removed in one commit. An entry without a relation is damage, and
+		// a second relation between the endpoints would hide it.
 		return refuse(fmt.Errorf("%w: %w", ErrExists, ErrDead), "their relation is still being destroyed: wait until it is gone")
 	}
 

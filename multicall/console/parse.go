@@ -194,7 +194,7 @@ type Listed struct {
 // Answers reports whether the command has that name or alias.
 func (l Listed) Answers(name string) bool { return name == l.Name || slices.Contains(l.Aliases, name) }
 
-// List returns the commands in their order.
+// List returns the commands in the order of the fields of c.Commands, which must not be nil.
 func (c Command) List() (all []Listed) {
 	commands := reflect.TypeOf(c.Commands).Elem()
 	for f := range commands.Fields() {

@@ -421,7 +421,8 @@ func (c deployCmd) findBundleCharms(
 }
 
 // checkOutside returns an error if the bundle or an overlay names options or resources in files outside its
-// own directory. The content of these files goes to charms, and a bundle often comes from somebody else.
+// own directory. The content of these files goes to charms, and a bundle often comes from somebody else. With
+// --allow-outside, it returns nil. With --dry-run, it prints a warning for each file, and returns nil.
 func (c deployCmd) checkOutside(o *operator, b *bundle.Bundle) error {
 	if len(b.Outside) == 0 || c.AllowOutside {
 		return nil
@@ -433,7 +434,7 @@ func (c deployCmd) checkOutside(o *operator, b *bundle.Bundle) error {
 		return nil
 	}
 
-	errs := []error{}
+	var errs []error
 	for _, file := range b.Outside {
 		errs = append(errs, fmt.Errorf("cannot use a file outside of the bundle's directory: %s", file))
 	}

@@ -477,7 +477,7 @@ func (a asideFolder) undo() error {
 		return nil
 	}
 	if err := os.Symlink(a.to, a.link); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+		return fmt.Errorf("cannot restore the symlink %s: %w", a.link, err)
 	}
 
 	return nil

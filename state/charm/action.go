@@ -83,11 +83,12 @@ func parseActions(data []byte, key string) (map[string]Action, error) {
 
 	for _, name := range slices.Sorted(maps.Keys(raw)) {
 		node := raw[name]
-		if total += countValues(&node, known); total > maxActionValues {
+		total += countValues(&node, known)
+		if total > maxActionValues {
 			return nil, fmt.Errorf("action %q: too big: all actions together have more than %d values",
 				name, maxActionValues)
 		}
-		if name == "additionalProperties" && raw[name].Kind == yaml.ScalarNode {
+		if name == "additionalProperties" && node.Kind == yaml.ScalarNode {
 			// Some authors write this keyword at the top level, for all actions.
 			continue
 		}

@@ -160,7 +160,7 @@ func unpack(r io.ReaderAt, size int64, dir string, opts UnpackOptions, l limits)
 }
 
 // unpackInto creates all entries of the tree in dir, and then sets their permissions, each directory after
-// its files.
+// its files. It syncs everything, unless opts.Scratch is set.
 func unpackInto(dir string, t *archiveTree, resolver *linkResolver, opts UnpackOptions) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

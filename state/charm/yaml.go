@@ -42,8 +42,9 @@ func unmarshalPart(data []byte, key string, into any) error {
 func unmarshalStrict(data []byte, into any) error { return unmarshalDocument(data, into, nil) }
 
 // unmarshalDocument reads one YAML document of limited size. If change is not nil, it calls change before it
-// decodes the document. yaml.v3 itself limits the depth and the expansion of aliases.
-func unmarshalDocument(data []byte, into any, change func(*yaml.Node)) (err error) {
+// decodes the document. An empty document leaves into unchanged. yaml.v3 itself limits the depth and the
+// expansion of aliases.
+func unmarshalDocument(data []byte, into any, change func(*yaml.Node)) error {
 	doc, err := parseDocument(data)
 	if err != nil || doc == nil {
 		return err

@@ -62,19 +62,19 @@ func (c *copier) copyAll(ctx context.Context, all []keyspace.KeyValue) (CopySumm
 // makeAlike makes the target's contents equal to the listed keys: it removes other keys, writes keys that
 // differ, and copies their blobs.
 func (c *copier) makeAlike(ctx context.Context, all []keyspace.KeyValue) error {
-	there, err := readContents(ctx, c.to)
+	existing, err := readContents(ctx, c.to)
 	if err != nil {
 		return err
 	}
 
 	c.progress.Report(c.steps)
-	if err := c.removeOthers(ctx, all, there); err != nil {
+	if err := c.removeOthers(ctx, all, existing); err != nil {
 		return err
 	}
 
 	for _, kv := range all {
 		c.sum.add(kv.Key, kv.Value)
-		if old, ok := findKey(there, kv.Key); !ok || string(old.Value) != string(kv.Value) {
+		if old, ok := findKey(existing, kv.Key); !ok || string(old.Value) != string(kv.Value) {
 			if err := c.put(ctx, store.Op{Key: kv.Key, Value: kv.Value}); err != nil {
 				return err
 			}
@@ -91,14 +91,15 @@ func (c *copier) makeAlike(ctx context.Context, all []keyspace.KeyValue) error {
 	return c.flush(ctx)
 }
 
-// removeOthers removes those of the target's keys that are not in the list all. There can be such keys after
-// an interrupted copy.
-func (c *copier) removeOthers(ctx context.Context, all, there []keyspace.KeyValue) error {
-	for _, kv := range there {
-		if _, wanted := findKey(all, kv.Key); wanted {
+// removeOthers removes those of the target's existing keys that are not wanted. There can be such keys after an
+// interrupted copy.
+func (c *copier) removeOthers(ctx context.Context, wanted, existing []keyspace.KeyValue) error {
+	for _, kv := range existing {
+		if _, isWanted := findKey(wanted, kv.Key); isWanted {
 			continue
 		}
 
+		// The chunks go before their head. Without the head, the next attempt could not find them.
 		sum, chunks := blobChunks(kv)
 		for n := range chunks {
 			if err := c.put(ctx, store.Op{Key: keyspace.ChunkKey(sum, n), Delete: true, Quiet: true}); err != nil {

@@ -13,6 +13,12 @@ import (
 // field is a name in parentheses, which can contain any characters.
 type ProcStat []string
 
+// The numbers of the first and the last field in proc(5) that a ProcStat has at least.
+const (
+	firstField = 3
+	lastField  = 51
+)
+
 // ReadProcStat reads the fields of a process. It returns an error if there is no such process.
 func ReadProcStat(pid int) (ProcStat, error) {
 	path := "/proc/" + strconv.Itoa(pid) + "/stat"
@@ -21,8 +27,10 @@ func ReadProcStat(pid int) (ProcStat, error) {
 		return nil, err
 	}
 
-	s := ProcStat(strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:])))
-	if len(s) < 49 {
+	// The name may contain parentheses itself, so the last one ends it.
+	afterName := data[bytes.LastIndexByte(data, ')')+1:]
+	s := ProcStat(strings.Fields(string(afterName)))
+	if len(s) < lastField-firstField+1 {
 		return nil, fmt.Errorf("unknown format of %s", path)
 	}
 
@@ -30,7 +38,7 @@ func ReadProcStat(pid int) (ProcStat, error) {
 }
 
 // Field returns a field by its number in proc(5), from 3 to 51.
-func (s ProcStat) Field(n int) string { return s[n-3] }
+func (s ProcStat) Field(n int) string { return s[n-firstField] }
 
 // Start returns when the process started, in clock ticks after the boot.
 func (s ProcStat) Start() string { return s.Field(22) }

@@ -50,7 +50,7 @@ func (u *uniter) beginHook(ctx context.Context, s decide.RunHook, snap decide.Sn
 	if err != nil {
 		return err
 	}
-	if err := u.checkSocket(); err != nil {
+	if err := u.renewSocket(); err != nil {
 		return err
 	}
 
@@ -98,11 +98,11 @@ func previousClient(s decide.RunHook, snap decide.Snapshot) string {
 	return ""
 }
 
-// checkSocket creates the unit's socket again if it was removed, for example by a program that clears
+// renewSocket creates the unit's socket again if it was removed, for example by a program that clears
 // temporary directories. If another user has since taken the directory's name, the socket moves to a
-// different path. If a hook is running, it uses the old path, so checkSocket returns an error instead of
+// different path. If a hook is running, it uses the old path, so renewSocket returns an error instead of
 // moving the socket.
-func (u *uniter) checkSocket() error {
+func (u *uniter) renewSocket() error {
 	path, err := u.Socket()
 	if err != nil {
 		return err
@@ -341,7 +341,7 @@ func (u *uniter) clearRunning() {
 
 // mayContinue reports whether the commit that ends the hook in flight can also begin the next hook.
 func (u *uniter) mayContinue(ctx context.Context) bool {
-	if u.ending || u.ticket == nil || !u.Limiter.mayContinue(u.ticket, u.hooksInTurn) || u.checkSocket() != nil {
+	if u.ending || u.ticket == nil || !u.Limiter.mayContinue(u.ticket, u.hooksInTurn) || u.renewSocket() != nil {
 		return false
 	}
 	if time.Since(u.turnBegan) > maxTurn {

@@ -36,7 +36,7 @@ func newHandover(e home.Environment, tools string, links []string) *handover {
 func (h *handover) watch(ctx context.Context, s *state.State) error {
 	logged := ""
 	for h.env.Dir != "" && ctx.Err() == nil {
-		err := h.checkTools(ctx, s)
+		err := h.prepareOrWait(ctx, s)
 		if h.nextFolder != "" {
 			close(h.drain)
 			break
@@ -62,8 +62,8 @@ func (h *handover) watch(ctx context.Context, s *state.State) error {
 	return nil
 }
 
-// checkTools prepares the hand-over if a different binary is ordered, and otherwise waits for a change.
-func (h *handover) checkTools(ctx context.Context, s *state.State) error {
+// prepareOrWait prepares the hand-over if a different binary is ordered, and otherwise waits for a change.
+func (h *handover) prepareOrWait(ctx context.Context, s *state.State) error {
 	type read struct {
 		env      state.Environment
 		revision int64

@@ -66,7 +66,7 @@ func (c testCmd) Run(a *author) error {
 	if err != nil {
 		return err
 	}
-	if err := c.checkIsolation(a); err != nil {
+	if err := c.chooseIsolation(a); err != nil {
 		return err
 	}
 	if err := c.takeDefault(); err != nil {
@@ -185,10 +185,10 @@ func (c *testCmd) takeDefault() error {
 	return nil
 }
 
-// checkIsolation finds out, once for all scripts, whether this host can isolate hooks. If it cannot,
-// checkIsolation returns an error for root. For other users it sets OnHost, and warns that hooks can change all of
-// the user's files.
-func (c *testCmd) checkIsolation(a *author) error {
+// chooseIsolation finds out, once for all scripts, whether this host can isolate hooks, and prints which files
+// hooks then cannot see. If the host cannot, it returns an error for root. For other users it sets OnHost, and
+// warns that hooks can change all of the user's files. It also returns an error for --state without a network.
+func (c *testCmd) chooseIsolation(a *author) error {
 	if c.State != "" && !c.OnHost && !c.Network {
 		return console.Hint(
 			console.Usage(fmt.Errorf("--state %s needs a network, which hooks do not have", c.State)),
@@ -262,9 +262,16 @@ func (c testCmd) startScript(a *author, script string) ([]byte, error) {
 	var out bytes.Buffer
 	cmd := exec.CommandContext(a.ctx, a.parts.Binary)
 	cmd.Args = []string{"charm", "test", c.Dir, "--script", script, "--folder", folder, "--state", c.State,
-		fmt.Sprintf("--verbose=%t", c.Verbose), fmt.Sprintf("--network=%t", c.Network), fmt.Sprintf("--on-host=%t", c.OnHost),
-		fmt.Sprintf("--shell=%t", c.Shell), fmt.Sprintf("--timeout=%s", c.Timeout), fmt.Sprintf("--coverage=%t", c.Coverage), fmt.Sprintf("--force=%t", c.Force), "--fetched=" + c.Fetched,
-		"--with-packages=" + c.WithPackages}
+		fmt.Sprintf("--verbose=%t", c.Verbose),
+		fmt.Sprintf("--network=%t", c.Network),
+		fmt.Sprintf("--on-host=%t", c.OnHost),
+		fmt.Sprintf("--shell=%t", c.Shell),
+		fmt.Sprintf("--timeout=%s", c.Timeout),
+		fmt.Sprintf("--coverage=%t", c.Coverage),
+		fmt.Sprintf("--force=%t", c.Force),
+		"--fetched=" + c.Fetched,
+		"--with-packages=" + c.WithPackages,
+	}
 
 	cmd.Stdout = &out
 	cmd.Stderr = &out

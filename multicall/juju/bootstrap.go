@@ -51,7 +51,7 @@ func (c bootstrapCmd) Run(o *operator) error {
 	}
 	c.Provider = cmp.Or(c.First, c.Provider)
 	o.name = cmp.Or(home.EnvironmentName(c.Second), o.name)
-	if err := c.checkCloud(o); err != nil {
+	if err := c.resolveCloud(o); err != nil {
 		return err
 	}
 
@@ -86,7 +86,7 @@ func (c bootstrapCmd) Run(o *operator) error {
 	if b.defaults, err = o.home.Defaults(); err != nil {
 		return errors.Join(fmt.Errorf("cannot bootstrap model %q: %w", e.Name, err), lock.Remove())
 	}
-	if err := b.checkProvider(); err != nil {
+	if err := b.inspectProvider(); err != nil {
 		return errors.Join(err, lock.Remove())
 	}
 	if err := b.run(); err != nil {
@@ -96,9 +96,9 @@ func (c bootstrapCmd) Run(o *operator) error {
 	return nil
 }
 
-// checkCloud replaces Juju's name for this host with the provider local. It returns an error for the names of
-// Juju's other clouds.
-func (c *bootstrapCmd) checkCloud(o *operator) error {
+// resolveCloud replaces Juju's name for this host with the provider local, and prints a note about it. It
+// returns an error for the names of Juju's other clouds.
+func (c *bootstrapCmd) resolveCloud(o *operator) error {
 	nspawn := "to use containers of this host: juju bootstrap nspawn"
 	// Juju's users may append a region, as in aws/us-east-1.
 	cloud, _, _ := strings.Cut(c.Provider, "/")
@@ -368,9 +368,10 @@ func (b *bootstrap) undo() error {
 	return b.lock.Remove()
 }
 
-// checkProvider checks the provider's settings before anything is created. It returns an error if the
-// provider's machines could not reach the store, or cannot have the default series.
-func (b *bootstrap) checkProvider() error {
+// inspectProvider checks the provider's settings, and records the properties of the provider, before anything is
+// created. It returns an error if the provider's machines could not reach the store, or cannot have the default
+// series.
+func (b *bootstrap) inspectProvider() error {
 	// The settings of a backup are not checked, since a newer version of bijou may have set them.
 	if b.restore == nil {
 		if err := b.o.parts.Providers.CheckSettings(b.env.Provider, b.cmd.config); err != nil {

@@ -111,7 +111,7 @@ func (r *restore) run(lock *home.FolderLock, env state.Environment) error {
 	}
 
 	b := bootstrap{o: r.o, cmd: bootstrapCmd{config: env.Config}, lock: lock, env: r.env, restore: r}
-	err := b.checkProvider()
+	err := b.inspectProvider()
 	if err == nil {
 		err = b.run()
 	}

@@ -190,7 +190,8 @@ func (r *Reader) readHeader(kind string) error {
 	return nil
 }
 
-// checkSums compares the sum of each file. It also returns an error for a file without a sum.
+// checkSums compares the sum of each file, and sets r.Sum, which identifies the backup. It also returns an error
+// for a file without a sum.
 func (r *Reader) checkSums() error {
 	data, err := r.ReadAll(sumsFile, maxSumsBytes)
 	if err != nil {

@@ -87,8 +87,15 @@ func (raw *metaYAML) toMeta() (*Meta, error) {
 	if err := m.checkKubernetes(raw); err != nil {
 		return nil, err
 	}
-	if err := m.checkFields(raw.HookDialect); err != nil {
+	if err := m.checkFields(); err != nil {
 		return nil, err
+	}
+	if raw.HookDialect != "" {
+		dialect, err := ParseDialect(raw.HookDialect)
+		if err != nil {
+			return nil, fmt.Errorf("hook-dialect: %w", err)
+		}
+		m.HookDialect = dialect
 	}
 
 	if err := m.addRelations(raw); err != nil {
@@ -124,7 +131,7 @@ func (m *Meta) checkKubernetes(raw *metaYAML) error {
 }
 
 // checkFields checks the fields that are not about relations.
-func (m *Meta) checkFields(dialect string) (err error) {
+func (m *Meta) checkFields() error {
 	if m.Name == "" {
 		return errors.New("the charm has no name")
 	}
@@ -138,11 +145,6 @@ func (m *Meta) checkFields(dialect string) (err error) {
 		}
 	}
 
-	if dialect != "" {
-		if m.HookDialect, err = ParseDialect(dialect); err != nil {
-			return fmt.Errorf("hook-dialect: %w", err)
-		}
-	}
 	if err := cmp.Or(m.checkResources(), m.checkStorage()); err != nil {
 		return err
 	}

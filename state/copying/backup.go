@@ -129,9 +129,9 @@ type backupSource struct {
 	blob io.ReadCloser // nil if no blob is being read
 }
 
-// checkBackup returns the backup as a source to copy from. It returns an error if something in the backup is
-// missing.
-func checkBackup(a *backupfile.Reader) (*backupSource, error) {
+// newBackupSource reads the keys of the backup, and returns it as a source to copy from. It returns an error if
+// something in the backup is missing.
+func newBackupSource(a *backupfile.Reader) (*backupSource, error) {
 	b := &backupSource{header: a.Header, archive: a}
 	c := backupCheck{archive: a}
 	if err := c.checkFormat(); err != nil {
@@ -145,7 +145,10 @@ func checkBackup(a *backupfile.Reader) (*backupSource, error) {
 		b.keys = append(b.keys, keyspace.KeyValue{Key: k.Key, Value: k.Value})
 	}
 
-	return b, c.checkEnvironment()
+	if err := c.checkEnvironment(); err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 // CheckBackup reads the backup of an environment at path. It returns the error with which a restoration would
@@ -225,7 +228,7 @@ func (c *backupCheck) checkEnvironment() error {
 
 // BackupEnvironment returns the record of the environment in a backup.
 func BackupEnvironment(a *backupfile.Reader) (env state.Environment, err error) {
-	b, err := checkBackup(a)
+	b, err := newBackupSource(a)
 	if err != nil {
 		return env, err
 	}

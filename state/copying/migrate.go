@@ -213,13 +213,13 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 			"cannot migrate to %q: the model is already there", m.To)
 	}
 
-	there, err := readContents(ctx, to)
+	existing, err := readContents(ctx, to)
 	if err != nil {
 		return err
 	}
 
 	draft := state.PartialCopy{Environment: s.uuid, From: m.From, Keep: m.Keep}
-	return beginCopy(ctx, target, draft, len(there) == 0, func(tx *state.Tx, empty bool) error {
+	return beginCopy(ctx, target, draft, len(existing) == 0, func(tx *state.Tx, empty bool) error {
 		return s.checkTarget(tx, m.To, empty)
 	})
 }

@@ -48,7 +48,7 @@ type Restoration struct {
 // ErrStoreExists if the store holds anything else, and ErrRunning if another migration or restoration is
 // running there.
 func Restore(ctx context.Context, r Restoration, a *backupfile.Reader) (c CopySummary, err error) {
-	from, err := checkBackup(a)
+	from, err := newBackupSource(a)
 	if err != nil {
 		return c, err
 	}
@@ -100,7 +100,7 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 	}
 	defer func() { err = errors.Join(err, lock.release(ctx)) }()
 
-	there, err := r.prepareTarget(ctx, lock.state, from)
+	existing, err := r.prepareTarget(ctx, lock.state, from)
 	if err != nil {
 		return c, err
 	}
@@ -109,7 +109,7 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 	}
 	callFault(r.Fault, "restore-begun")
 
-	all, err := r.rewriteKeys(from, there)
+	all, err := r.rewriteKeys(from, existing)
 	if err != nil {
 		return c, fmt.Errorf("cannot restore the model: %w", err)
 	}
@@ -145,21 +145,21 @@ func (r Restoration) prepareTarget(
 	ctx context.Context,
 	target *state.State,
 	from *backupSource,
-) (there []keyspace.KeyValue, err error) {
-	there, err = readContents(ctx, target.Store())
+) ([]keyspace.KeyValue, error) {
+	existing, err := readContents(ctx, target.Store())
 	if err != nil {
 		return nil, err
 	}
 
 	draft := state.PartialCopy{Environment: from.header.UUID, From: from.String()}
-	err = beginCopy(ctx, target, draft, len(there) == 0, func(tx *state.Tx, empty bool) error {
+	err = beginCopy(ctx, target, draft, len(existing) == 0, func(tx *state.Tx, empty bool) error {
 		return r.checkTarget(tx, from, empty)
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	return there, nil
+	return existing, nil
 }
 
 // FindRestored returns the environment in the store, if it was restored from this backup and no agent of

@@ -106,7 +106,7 @@ func renameEnvironment(e *state.Environment) { e.Name, e.UUID = "another", "v" }
 // restoreArchive restores a backup to an open store.
 func restoreArchive(t *testing.T, r Restoration, a *backupfile.Reader, to store.Store) error {
 	t.Helper()
-	b, err := checkBackup(a)
+	b, err := newBackupSource(a)
 	check(t, err)
 	_, err = r.restoreTo(t.Context(), b, to)
 	return err
@@ -345,7 +345,7 @@ func TestBackupIsWhole(t *testing.T) {
 		for _, key := range slices.Sorted(maps.Keys(content)) {
 			a.Keys = append(a.Keys, backupfile.Key{Key: key, Value: json.RawMessage(content[key])})
 		}
-		if _, err := checkBackup(a); !errors.Is(err, backupfile.ErrDamaged) && !errors.Is(err, state.ErrFormat) {
+		if _, err := newBackupSource(a); !errors.Is(err, backupfile.ErrDamaged) && !errors.Is(err, state.ErrFormat) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -366,7 +366,7 @@ func FuzzRestored(f *testing.F) {
 			a.Keys = append(a.Keys, backupfile.Key{Key: key, Value: json.RawMessage(value)})
 			slices.SortFunc(a.Keys, func(a, b backupfile.Key) int { return cmp.Compare(a.Key, b.Key) })
 		}
-		b, err := checkBackup(a)
+		b, err := newBackupSource(a)
 		if err != nil {
 			return
 		}

@@ -16,9 +16,9 @@ import (
 )
 
 // rewriteKeys returns all keys that the store must have after the restoration, sorted: the backup's keys with
-// changed values, and the marks of its units. The argument there has the keys that the store has now. With
+// changed values, and the marks of its units. The argument existing has the keys that the store has now. With
 // Replace, no counter and no claim's epoch becomes lower than in the store.
-func (r Restoration) rewriteKeys(from *backupSource, there []keyspace.KeyValue) (all []keyspace.KeyValue, err error) {
+func (r Restoration) rewriteKeys(from *backupSource, existing []keyspace.KeyValue) (all []keyspace.KeyValue, err error) {
 	w := &rewriter{Restoration: r, from: from, freshUnits: map[string]bool{}}
 	if err := w.classifyUnits(); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (r Restoration) rewriteKeys(from *backupSource, there []keyspace.KeyValue) 
 		if isClaimKey(kv.Key) || isRaised || !w.keepsKey(kv.Key) {
 			continue
 		}
-		if kv.Value, err = w.rewriteValue(kv, there); err != nil {
+		if kv.Value, err = w.rewriteValue(kv, existing); err != nil {
 			return nil, err
 		}
 		all = append(all, kv)
@@ -38,11 +38,11 @@ func (r Restoration) rewriteKeys(from *backupSource, there []keyspace.KeyValue) 
 
 	all = append(all, w.marks...)
 	if r.Replace {
-		ids, err := raiseCounters(from.keys, there)
+		ids, err := raiseCounters(from.keys, existing)
 		if err != nil {
 			return nil, err
 		}
-		claims, err := raiseClaims(from.keys, there)
+		claims, err := raiseClaims(from.keys, existing)
 		if err != nil {
 			return nil, err
 		}
@@ -128,9 +128,9 @@ func cutMember(key string) (unit string, ok bool) {
 
 // rewriteValue returns the value of a restored key. Without Replace, machines lose their instances. Units
 // that begin from nothing lose their status.
-func (w *rewriter) rewriteValue(kv keyspace.KeyValue, there []keyspace.KeyValue) ([]byte, error) {
+func (w *rewriter) rewriteValue(kv keyspace.KeyValue, existing []keyspace.KeyValue) ([]byte, error) {
 	if kv.Key == keys.Environment {
-		return w.rewriteEnvironment(kv, there)
+		return w.rewriteEnvironment(kv, existing)
 	}
 	if id, ok := strings.CutPrefix(kv.Key, keys.Machines); ok && !w.Replace && !strings.Contains(id, "/") {
 		return rewriteRecord(kv, func(m *state.Machine) { holdWithoutInstance(id, m) })
@@ -168,13 +168,13 @@ func rewriteRecord[T any](kv keyspace.KeyValue, f func(doc *T)) ([]byte, error) 
 	return carry.Over(kv.Value, value, doc), nil
 }
 
-// rewriteEnvironment returns the restored record of the environment. The argument there has the keys that the
-// store has now. With Replace it counts this restoration in Incarnation, above the counts of the backup and
+// rewriteEnvironment returns the restored record of the environment. The argument existing has the keys that
+// the store has now. With Replace it counts this restoration in Incarnation, above the counts of the backup and
 // of the store. A new environment begins with 0. With Replace it also sets the harvest mode to none, since it
 // is unknown which instances were started after the backup.
-func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, there []keyspace.KeyValue) ([]byte, error) {
+func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, existing []keyspace.KeyValue) ([]byte, error) {
 	var before state.Environment
-	if old, ok := findKey(there, keys.Environment); ok && w.Replace {
+	if old, ok := findKey(existing, keys.Environment); ok && w.Replace {
 		var err error
 		if before, err = keyspace.Decode[state.Environment](old); err != nil {
 			return nil, err
@@ -224,9 +224,9 @@ func isClaimKey(key string) bool { return strings.HasPrefix(key, keys.Claims) }
 // agent can have. It is above the epochs of the backup and of the store. If the store was lost, the latest
 // epochs are unknown. So the epoch is also above the present Unix time, since a claim changes at most once a
 // second.
-func raiseClaims(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
+func raiseClaims(backup, existing []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
 	epochs := map[string]int64{}
-	for _, kv := range slices.Concat(backup, there) {
+	for _, kv := range slices.Concat(backup, existing) {
 		id, ok := strings.CutPrefix(kv.Key, keys.Machines)
 		switch {
 		case ok && !strings.Contains(id, "/"):
@@ -256,9 +256,9 @@ const skippedIDs = 100
 
 // raiseCounters returns the counters of the backup and of the store, each at the higher number. If the store
 // does not have a counter, raiseCounters adds skippedIDs to the backup's number.
-func raiseCounters(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
+func raiseCounters(backup, existing []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
 	next := map[string]int{}
-	for i, kvs := range [][]keyspace.KeyValue{backup, there} {
+	for i, kvs := range [][]keyspace.KeyValue{backup, existing} {
 		for _, kv := range kvs {
 			if !isCounterKey(kv.Key) {
 				continue
@@ -268,7 +268,7 @@ func raiseCounters(backup, there []keyspace.KeyValue) ([]keyspace.KeyValue, erro
 				return nil, err
 			}
 
-			if _, known := findKey(there, kv.Key); i == 0 && !known {
+			if _, known := findKey(existing, kv.Key); i == 0 && !known {
 				n += skippedIDs
 			}
 			next[kv.Key] = max(next[kv.Key], n)

@@ -177,7 +177,7 @@ func (d Download) sendRequest(ctx context.Context, from int64) (*http.Response, 
 }
 
 // checkResponse returns the offset in the file at which the body begins. It returns an error if the body is
-// not a part of the file.
+// not a part of the file. If the server did not resume where requested, it also removes the partial file.
 func (d Download) checkResponse(resp *http.Response, have int64) (int64, error) {
 	switch code := resp.StatusCode; {
 	case code == http.StatusOK:
@@ -271,7 +271,7 @@ func (w watchedBody) Close() error {
 }
 
 // verifyAndRename compares the sum of the downloaded file with the published one, and renames the file to
-// Path.
+// Path. It removes a file with a different sum.
 func (d Download) verifyAndRename() error {
 	part := d.Path + partialSuffix
 	sum, _, err := osutil.DigestFile(part)

@@ -141,6 +141,7 @@ func (v *View) hasSubordinate(principal Unit, service string) (bool, error) {
 		if err == nil && u.Life == Alive {
 			return true, nil
 		}
+		// A subordinate that is gone is not alive.
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			return false, err
 		}

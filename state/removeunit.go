@@ -41,6 +41,7 @@ func (tx *Tx) DestroyUnit(name string) error {
 // isUntouched reports whether no agent has run for the unit, and none can start on its machine.
 func (v *View) isUntouched(u Unit) (bool, error) {
 	m, err := v.Machine(u.Machine)
+	// On a machine that is gone, no agent can start.
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		return false, err
 	}

@@ -84,6 +84,7 @@ func (all *secretCache) add(v *state.View, unit string, r secret.Record) (*cache
 			return slices.Contains(all.service.Granted, r.ID)
 		}
 
+		// A grant ends with its relation.
 		_, err := v.Relation(g.Relation)
 		if err != nil && !errors.Is(err, state.ErrNotFound) {
 			failed = err
@@ -287,6 +288,7 @@ func (c *Context) isLatestContent(ctx context.Context, s *cachedSecret, content 
 	}
 	latest, err := c.openSecret(ctx, s, s.record.Latest)
 	if errors.Is(err, state.ErrNotFound) {
+		// Another unit has removed the revision.
 		return false, nil
 	}
 	if err != nil {

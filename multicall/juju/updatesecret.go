@@ -57,6 +57,7 @@ func (c updateSecretCmd) change(tx *state.Tx, ring secret.Keyring, content secre
 		return record.Put(tx, r)
 	}
 
+	// The newest revision may have been removed. Its content then differs from any new one.
 	newest, err := record.Open(tx.View, ring, r, r.Latest)
 	if err != nil && !errors.Is(err, state.ErrNotFound) {
 		return err

@@ -269,6 +269,7 @@ func (w *settleWaiter) addOwed(v *state.View, units map[string]status.Unit, now 
 	}
 
 	for _, name := range slices.SortedFunc(maps.Keys(units), charm.CompareUnits) {
+		// The agent of a unit that is gone has nothing left to do.
 		owed, err := w.o.parts.Owed(v, name)
 		if err != nil && !errors.Is(err, state.ErrNotFound) {
 			return err

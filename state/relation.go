@@ -193,13 +193,13 @@ func (tx *Tx) checkLimit(d charmEndpoint) error {
 
 // addPeerRelations adds the charm's peer relations that the service does not have yet.
 func (tx *Tx) addPeerRelations(service string, c Charm) error {
-	there, err := tx.relationNames(service)
+	existing, err := tx.relationNames(service)
 	if err != nil {
 		return err
 	}
 
 	for _, rel := range c.Meta.Relations() {
-		if rel.Role != charm.Peers || slices.Contains(there, rel.Name) {
+		if rel.Role != charm.Peers || slices.Contains(existing, rel.Name) {
 			continue
 		}
 

@@ -29,7 +29,7 @@ type Updater func(ctx context.Context, f func(tx *Tx) error) error
 
 // View calls f with a View of the environment, as [keyspace.Space.View] does. It may run f more than once, so
 // f must only read.
-func (s *State) View(ctx context.Context, f func(v *View) error) (err error) {
+func (s *State) View(ctx context.Context, f func(v *View) error) error {
 	return s.space.View(ctx, func(keys *keyspace.View) error { return f(&View{keys}) })
 }
 

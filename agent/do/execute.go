@@ -151,7 +151,9 @@ type signalRelay struct {
 // that the command also ignores them.
 func newSignalRelay() *signalRelay {
 	r := &signalRelay{signals: make(chan os.Signal, 16)}
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2} {
+	for _, s := range []os.Signal{
+		syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2,
+	} {
 		if !signal.Ignored(s) {
 			signal.Notify(r.signals, s)
 		}

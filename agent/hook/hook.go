@@ -53,8 +53,11 @@ const (
 
 // Names returns the names of all hooks that a charm with these relations and storages can have.
 func Names(relations, storages []string) []string {
-	names := []string{Install, UpgradeCharm, ConfigChanged, Start, Stop, Remove, UpdateStatus, LeaderElected, LeaderSettingsChanged,
-		SecretChanged, SecretExpired, SecretRotate, SecretRemove}
+	names := []string{
+		Install, UpgradeCharm, ConfigChanged, Start, Stop, Remove, UpdateStatus,
+		LeaderElected, LeaderSettingsChanged,
+		SecretChanged, SecretExpired, SecretRotate, SecretRemove,
+	}
 	for _, relation := range relations {
 		for _, kind := range []string{Created, Joined, Changed, Departed, Broken} {
 			names = append(names, relation+"-"+kind)

@@ -279,7 +279,8 @@ func (u *uniter) endStaleDebug(ctx context.Context, f *hookFacts) {
 
 	ask, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	if isOperators(*d) && exec.CommandContext(ask, "tmux", "-S", d.Socket, "has-session", "-t", actions.DebugSession).Run() == nil {
+	hasSession := exec.CommandContext(ask, "tmux", "-S", d.Socket, "has-session", "-t", actions.DebugSession)
+	if isOperators(*d) && hasSession.Run() == nil {
 		return
 	}
 

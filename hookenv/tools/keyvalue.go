@@ -11,7 +11,9 @@ import (
 
 // withPairs returns the Prepare function of a tool that accepts only KEY=VALUE arguments and --file, and that
 // works for the local unit.
-func withPairs(set func(ctx context.Context, inv *hookenv.Invocation, changes map[string]*string) error) func(*hookenv.FlagSet) hookenv.Runner {
+func withPairs(
+	set func(ctx context.Context, inv *hookenv.Invocation, changes map[string]*string) error,
+) func(*hookenv.FlagSet) hookenv.Runner {
 	return func(f *hookenv.FlagSet) hookenv.Runner {
 		file := ""
 		f.AddString(&file, "read keys and values from a YAML or JSON file; - is stdin", "FILE", "file")

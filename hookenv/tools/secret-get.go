@@ -26,7 +26,7 @@ type secretGetter struct{ query hookapi.SecretQuery }
 
 // run prints the content of a secret, or the value of the key in the second argument. KEY#base64 prints the value in
 // base64.
-func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) (err error) {
+func (g *secretGetter) run(ctx context.Context, inv *hookenv.Invocation) error {
 	switch {
 	case g.query.Peek && g.query.Refresh:
 		return hookenv.UsageErrorf("specify one of --peek or --refresh but not both")

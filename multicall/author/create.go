@@ -29,7 +29,7 @@ type createCmd struct {
 type relation struct{ Name, Interface string }
 
 // UnmarshalText parses RELATION:INTERFACE.
-func (r *relation) UnmarshalText(text []byte) (err error) {
+func (r *relation) UnmarshalText(text []byte) error {
 	var isPair bool
 	r.Name, r.Interface, isPair = strings.Cut(string(text), ":")
 	if !isPair {

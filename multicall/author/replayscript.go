@@ -200,7 +200,8 @@ func (r *replay) chooseEvent(relation *status.RelationDetail, kind string) (even
 		return r.upgradeEvent, nil
 	case hook == "stop" || hook == "remove":
 		return r.removeEvent, nil
-	case slices.Contains([]string{"install", "start", "config-changed", "leader-elected"}, hook) || strings.HasSuffix(hook, "-storage-attached"):
+	case slices.Contains([]string{"install", "start", "config-changed", "leader-elected"}, hook),
+		strings.HasSuffix(hook, "-storage-attached"):
 		// No relation had begun, except the one that brings a subordinate's unit.
 		r.unit.Relations = r.principalRelations()
 		return r.deployEvent, nil
@@ -661,8 +662,9 @@ func (r *replay) isWrittenLater(relation int, name string, isApp bool) bool {
 	}
 
 	begin := fmt.Sprintf("relation-%d of %s: setting changed: %q=", relation, of, name)
+	isOfSetting := func(change string) bool { return strings.HasPrefix(change, begin) }
 	return slices.ContainsFunc(r.later, func(run status.HookRun) bool {
-		return run.More > 0 || slices.ContainsFunc(run.Changes, func(change string) bool { return strings.HasPrefix(change, begin) })
+		return run.More > 0 || slices.ContainsFunc(run.Changes, isOfSetting)
 	})
 }
 

@@ -34,7 +34,8 @@ func templateFunctions() template.FuncMap {
 		"time":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"clock": func(t time.Time) string { return t.Local().Format("15:04:05.000") },
 		"took":  func(from, to time.Time) string { return to.Sub(from).Round(time.Millisecond).String() },
-		"lower": strings.ToLower, "any": func(t time.Time) bool { return !t.IsZero() }, "isUnit": charm.IsUnit, "steps": splitSteps, "isTime": isTime,
+		"any":   func(t time.Time) bool { return !t.IsZero() },
+		"lower": strings.ToLower, "isUnit": charm.IsUnit, "steps": splitSteps, "isTime": isTime,
 	}
 }
 
@@ -66,7 +67,13 @@ type liveEnvironment struct {
 }
 
 func newLiveEnvironment(s *server) *liveEnvironment {
-	e := &liveEnvironment{server: s, runs: rows{}, first: map[string]time.Time{}, last: map[string]time.Time{}, feed: state.NewFeed()}
+	e := &liveEnvironment{
+		server: s,
+		runs:   rows{},
+		first:  map[string]time.Time{},
+		last:   map[string]time.Time{},
+		feed:   state.NewFeed(),
+	}
 	e.feed.Invalidate()
 	return e
 }

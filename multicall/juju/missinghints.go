@@ -82,14 +82,14 @@ func destroyControllerHint(words []string, names givenNames) string {
 		return ""
 	}
 
-	there, _ := h.Names()
-	if len(names.apps) > 0 && slices.Contains(there, names.apps[0]) {
+	models, _ := h.Names()
+	if len(names.apps) > 0 && slices.Contains(models, names.apps[0]) {
 		return "juju destroy-model " + quoteShellWords(names.apps[:1])
 	}
-	if len(there) == 0 {
+	if len(models) == 0 {
 		return ""
 	}
-	return "juju destroy-model MODEL; " + listHint("models", there)
+	return "juju destroy-model MODEL; " + listHint("models", models)
 }
 
 // createSecretHint returns the juju command for kubectl's create secret generic NAME --from-literal=K=V.
@@ -129,7 +129,10 @@ func waitsForCondition(words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool {
 		word = strings.TrimPrefix(word, "--for=")
 		kind, _, ofKind := strings.Cut(word, "/")
-		return strings.HasPrefix(word, "condition=") || strings.HasPrefix(word, "jsonpath=") || word == "delete" || ofKind && isKind(kind)
+		return strings.HasPrefix(word, "condition=") ||
+			strings.HasPrefix(word, "jsonpath=") ||
+			word == "delete" ||
+			ofKind && isKind(kind)
 	})
 }
 

@@ -81,7 +81,7 @@ func awaitReplacement(ctx context.Context, store *keyspace.Space) error {
 		case <-tick.C:
 		}
 
-		if there := applet.IsSameFile(path, path); !there || applet.IsSameFile(path, "/proc/self/exe") {
+		if exists := applet.IsSameFile(path, path); !exists || applet.IsSameFile(path, "/proc/self/exe") {
 			continue
 		}
 		proven, err := updater.Proven(ctx, store)

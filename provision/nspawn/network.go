@@ -255,11 +255,11 @@ func (p *Provider) removeBridge() error {
 func removeLink(ctx context.Context, id string) error {
 	// See systemd-nspawn(1). If the name is too long for a link, it is an alternative name of the link.
 	link := "vb-" + id
-	there := func() bool { return exec.CommandContext(ctx, "ip", "link", "show", "dev", link).Run() == nil }
-	if !there() {
+	exists := func() bool { return exec.CommandContext(ctx, "ip", "link", "show", "dev", link).Run() == nil }
+	if !exists() {
 		return ctx.Err()
 	}
-	if err := runIP("link", "delete", link); err != nil && there() {
+	if err := runIP("link", "delete", link); err != nil && exists() {
 		return err
 	}
 

@@ -268,7 +268,7 @@ func (p *Provider) newBundle(spec provider.Spec) (b bundle, err error) {
 
 // packCredentials returns the files that the store's URL names, and the URL with the paths of these files
 // on the host.
-func (p *Provider) packCredentials(at string) (there string, files []bundleFile, err error) {
+func (p *Provider) packCredentials(at string) (remoteURL string, files []bundleFile, err error) {
 	scheme, _, _ := strings.Cut(at, ":")
 	if p.env.Shared || scheme == "sqlite" || scheme == "etcd+unix" {
 		return "", nil, withHints(errors.New("the model's state is on this host only, and other hosts cannot reach it"),

@@ -30,7 +30,8 @@ const maxViewAttempts = 10
 // error. f must only read, since a reader of the store is open while it runs. After a read has failed, all
 // later reads fail immediately. If the store no longer has the revision, View runs f again from the start. So
 // a rerun of f must overwrite the results of the first run.
-func (s *Space) View(ctx context.Context, f func(v *View) error) (err error) {
+func (s *Space) View(ctx context.Context, f func(v *View) error) error {
+	var err error
 	for range maxViewAttempts {
 		err = s.viewOnce(ctx, f)
 		if !errors.Is(err, store.ErrHistoryLost) {

@@ -37,7 +37,10 @@ func Recover(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	h := s.Entry
 	h.Result = record.Recovered
 	changes := []updater.Change{
-		updater.Remove(keys.Current), updater.Remove(keys.Gate), updater.Remove(keys.Published), updater.Put(keys.History(s.Current.ID), h),
+		updater.Remove(keys.Current),
+		updater.Remove(keys.Gate),
+		updater.Remove(keys.Published),
+		updater.Put(keys.History(s.Current.ID), h),
 		updater.Put(keys.Recovery, record.Recovery{At: now, By: by, Was: h.From, Failed: s.Current.Version}),
 	}
 

@@ -224,7 +224,11 @@ func (s Snapshot) endRequest(now time.Time, r record.Request, alert record.Alert
 		a.AtFault = alert.Servers
 	}
 	h.End(a)
-	return []updater.Change{updater.Put(keys.Current, r), updater.Put(keys.History(r.ID), h), updater.Put(keys.Alert(alert.ID), alert)}
+	return []updater.Change{
+		updater.Put(keys.Current, r),
+		updater.Put(keys.History(r.ID), h),
+		updater.Put(keys.Alert(alert.ID), alert),
+	}
 }
 
 // newAlert returns an alert about the current update. The same event always gets the same ID.

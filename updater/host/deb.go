@@ -118,7 +118,11 @@ func (h *Host) runDpkg(ctx context.Context, d Detached) error {
 
 	d.Name = "neco-install"
 	d.Log = filepath.Join(h.dir, "install.log")
-	d.Env = []string{"DEBIAN_FRONTEND=noninteractive", "LC_ALL=C.UTF-8", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+	d.Env = []string{
+		"DEBIAN_FRONTEND=noninteractive",
+		"LC_ALL=C.UTF-8",
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+	}
 	doing := activity.Begin(ctx, "%s", strings.TrimPrefix(d.Title, "neco-worker "))
 	defer doing.End()
 

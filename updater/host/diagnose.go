@@ -258,7 +258,7 @@ func (h *Host) probe(ctx context.Context, c release.Component) error {
 
 // CheckMembers checks the component's members on the given servers with the component's check of members, and
 // returns the unhealthy ones. asked is false if the component has no such check.
-func (h *Host) CheckMembers(ctx context.Context, c release.Component, lrns []int) (ill map[int]error, asked bool) {
+func (h *Host) CheckMembers(ctx context.Context, c release.Component, lrns []int) (unhealthy map[int]error, asked bool) {
 	if c.Members == nil {
 		return nil, false
 	}
@@ -270,14 +270,14 @@ func (h *Host) CheckMembers(ctx context.Context, c release.Component, lrns []int
 	}
 
 	asking.Wait()
-	ill = map[int]error{}
+	unhealthy = map[int]error{}
 	for i, lrn := range lrns {
 		if answers[i] != nil {
-			ill[lrn] = answers[i]
+			unhealthy[lrn] = answers[i]
 		}
 	}
 
-	return ill, true
+	return unhealthy, true
 }
 
 // memberCheck returns the health check for the member on that server.

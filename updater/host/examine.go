@@ -125,7 +125,8 @@ func checkPackage(ctx context.Context, name, version string) error {
 		return nil
 	}
 
-	out, err := newCommand(ctx, []string{"dpkg-query", "--show", "--showformat=${db:Status-Status} ${Version}\n", name}).Output()
+	query := []string{"dpkg-query", "--show", "--showformat=${db:Status-Status} ${Version}\n", name}
+	out, err := newCommand(ctx, query).Output()
 	if _, hasExited := errors.AsType[*exec.ExitError](err); hasExited && ctx.Err() == nil {
 		return fmt.Errorf("its package %s is unknown to dpkg", name)
 	}

@@ -158,9 +158,12 @@ func noteHandOver(ctx context.Context, leadership *keyspace.Leadership) {
 func runLeader(ctx context.Context, l leader) error {
 	reign, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var parts sync.WaitGroup
-	for _, part := range []func(context.Context) error{l.runDecisions, l.checkReleases, l.sendAlerts, l.sendHeartbeats, l.sweepStore} {
-		parts.Go(func() { cancel(part(reign)) })
+	parts := []func(context.Context) error{
+		l.runDecisions, l.checkReleases, l.sendAlerts, l.sendHeartbeats, l.sweepStore,
+	}
+	var running sync.WaitGroup
+	for _, part := range parts {
+		running.Go(func() { cancel(part(reign)) })
 	}
 
 	select {
@@ -169,7 +172,7 @@ func runLeader(ctx context.Context, l leader) error {
 	case <-reign.Done():
 	}
 
-	parts.Wait()
+	running.Wait()
 	if ctx.Err() != nil {
 		return nil
 	}

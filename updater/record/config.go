@@ -156,9 +156,12 @@ func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 	c = newConfig(value)
 	c.WindowFault = faults[windowKey]
 	c.EnvFault = faults["env"]
+	sourceKeys := []string{
+		"github-repository", "github-url", "github-token", "minisign-public-key", "proxy", folderKey, "tag-prefix",
+	}
 	for _, key := range slices.Sorted(maps.Keys(faults)) {
 		c.Faults = append(c.Faults, key+": "+faults[key])
-		if slices.Contains([]string{"github-repository", "github-url", "github-token", "minisign-public-key", "proxy", folderKey, "tag-prefix"}, key) {
+		if slices.Contains(sourceKeys, key) {
 			c.blockReleases(key + " cannot be read: " + faults[key])
 		}
 	}

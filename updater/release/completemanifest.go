@@ -20,7 +20,11 @@ type partFile struct {
 // completeManifest turns an author's manifest into the manifest of a release. The author's manifest names
 // files by path, and can leave out sums and the version. version is used if the manifest does not contain
 // one. text is the completed file, m is its content, and parts are the files by their names in the release.
-func completeManifest(path string, data []byte, version string) (text []byte, m Manifest, parts map[string]partFile, err error) {
+func completeManifest(
+	path string,
+	data []byte,
+	version string,
+) (text []byte, m Manifest, parts map[string]partFile, err error) {
 	// Find the parts, and check that the author's manifest is valid.
 	dir := filepath.Dir(path)
 	parts = map[string]partFile{}

@@ -69,7 +69,8 @@ type Inspected struct {
 }
 
 // Inspect checks that servers can install a release, and returns its digests and needs. It downloads the
-// package for this host, unless the digests are in i.Known or it has inspected the package before. It returns a RefusedError if the release cannot be installed as it is published:
+// package for this host, unless the digests are in i.Known or it has inspected the package before. It returns a
+// RefusedError if the release cannot be installed as it is published:
 //
 //   - It is not signed.
 //   - It lacks a package, or a file of its plan.

@@ -135,7 +135,9 @@ func (w *worker) run(ctx context.Context) error {
 	defer cancel()
 
 	var running sync.WaitGroup
-	parts := []func(context.Context) error{w.claim.Watch, w.keepPresence, w.feed.Run, w.keepInstallationFinished, w.runSurvey, w.loop}
+	parts := []func(context.Context) error{
+		w.claim.Watch, w.keepPresence, w.feed.Run, w.keepInstallationFinished, w.runSurvey, w.loop,
+	}
 	errs := make([]error, len(parts))
 	for i, part := range parts {
 		running.Go(func() {

@@ -136,19 +136,19 @@ func (w *worker) checkOthers(
 	present map[int]record.Presence,
 ) map[int]error {
 	others := slices.DeleteFunc(slices.Clone(r.Servers), func(lrn int) bool { return lrn == w.o.LRN })
-	ill, asked := w.o.Server.CheckMembers(ctx, c, others)
+	unhealthy, asked := w.o.Server.CheckMembers(ctx, c, others)
 	if asked {
-		return ill
+		return unhealthy
 	}
 
-	ill = map[int]error{}
+	unhealthy = map[int]error{}
 	for _, lrn := range others {
 		if _, lives := present[lrn]; !lives {
-			ill[lrn] = errors.New("no worker is alive there")
+			unhealthy[lrn] = errors.New("no worker is alive there")
 		}
 	}
 
-	return ill
+	return unhealthy
 }
 
 // moveTurn takes or returns the turn, if that is still right. It returns errStale if it would take the turn

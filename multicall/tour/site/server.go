@@ -248,8 +248,8 @@ func (s serve) writeNote(lock *os.File, listener net.Listener) error {
 func (s serve) awaitEnd(ctx context.Context, lock *os.File) {
 	for {
 		own, err := lock.Stat()
-		there, thereErr := os.Stat(filepath.Join(s.Directory, noteFile))
-		if err != nil || thereErr != nil || !os.SameFile(own, there) {
+		current, currentErr := os.Stat(filepath.Join(s.Directory, noteFile))
+		if err != nil || currentErr != nil || !os.SameFile(own, current) {
 			return
 		}
 		if backoff.Sleep(ctx, lookInterval) != nil {

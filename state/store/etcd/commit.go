@@ -144,9 +144,9 @@ func (d *db) compileOp(o store.Op) []clientv3.Op {
 	case o.Delete && o.Quiet:
 		return []clientv3.Op{clientv3.OpDelete(key)}
 	case o.Delete:
-		there := clientv3.Compare(clientv3.Version(key), ">", 0)
+		exists := clientv3.Compare(clientv3.Version(key), ">", 0)
 		deletion := []clientv3.Op{clientv3.OpDelete(key), tombstone}
-		return []clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{there}, deletion, nil)}
+		return []clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{exists}, deletion, nil)}
 	case o.Lease != 0:
 		lease := clientv3.WithLease(clientv3.LeaseID(o.Lease))
 		return []clientv3.Op{clientv3.OpPut(key, string(o.Value), lease), tombstone}

@@ -85,7 +85,8 @@ func (p prefetch) op(d *db, revision int64) clientv3.Op {
 		return clientv3.OpGet(d.keys.encodeKey(p.name), clientv3.WithRev(revision))
 	}
 	span := d.keys.prefixRange(p.name)
-	return clientv3.OpGet(span.begin, clientv3.WithRange(span.end), clientv3.WithLimit(firstPageKeys), clientv3.WithRev(revision))
+	return clientv3.OpGet(span.begin,
+		clientv3.WithRange(span.end), clientv3.WithLimit(firstPageKeys), clientv3.WithRev(revision))
 }
 
 // prefetchTogether reads several keys and lists in one request, and keeps them for later reads. If it is the snapshot's

@@ -67,7 +67,7 @@ func (s *Source) fetchAsset(
 		return "", fmt.Errorf("cannot trust %q: %s does not list it", name, SumsFile)
 	}
 	if err := osutil.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("cannot make the directory of downloads: %w", err)
+		return "", fmt.Errorf("cannot create the directory of downloads: %w", err)
 	}
 
 	path = filepath.Join(dir, name)

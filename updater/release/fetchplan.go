@@ -275,7 +275,7 @@ func readManifestFile(r io.Reader) ([]byte, error) {
 		return data, err
 	}
 	if len(data) > maxSmallSize {
-		return data, fmt.Errorf("its %s has more than %d bytes", ManifestFile, maxSmallSize)
+		return data, fmt.Errorf("the file %s has more than %d bytes", ManifestFile, maxSmallSize)
 	}
 
 	return data, nil

@@ -66,11 +66,11 @@ func open() (*Fleet, error) {
 	}
 	dir, err := os.MkdirTemp("/var/tmp", "bijou-fleet-")
 	if err != nil {
-		return nil, fmt.Errorf("cannot make the fleet's folder: %w", err)
+		return nil, fmt.Errorf("cannot create the fleet's directory: %w", err)
 	}
 	f := &Fleet{dir: dir, tree: base, groups: controlGroups(filepath.Base(dir))}
 	if err := f.begin(); err != nil {
-		return nil, fmt.Errorf("cannot make the fleet's world: %w", err)
+		return nil, fmt.Errorf("cannot create the fleet's world: %w", err)
 	}
 	return f, nil
 }

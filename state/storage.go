@@ -141,7 +141,7 @@ const (
 // storageBatch is how many storages one transaction of a removal releases or forgets.
 const storageBatch = 32
 
-// WatchStorages covers the records of storages.
+// WatchStorages returns the [Scope] of the records of storages.
 func WatchStorages(ids []string) (s Scope) {
 	for _, id := range ids {
 		s.Keys = append(s.Keys, keys.Storage(id))

@@ -125,7 +125,7 @@ func IsBijouName(name string) bool {
 	return strings.HasPrefix(name, "bijou")
 }
 
-// allParts is the word of BIJOU_DEBUG for all parts, and for loggers without one.
+// allParts is the word in BIJOU_DEBUG that enables debug lines of every logger, with or without a part.
 const allParts = "all"
 
 // SetLogOutput sends this process's log to w. BIJOU_DEBUG=amp,store,uniter enables debug lines of these

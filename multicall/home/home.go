@@ -109,7 +109,7 @@ const (
 	Owner      = "admin"
 )
 
-// EnvironmentName returns NAME in [[bijou]:][admin/]NAME, the form in which juju shows names to programs.
+// EnvironmentName returns NAME in [[bijou]:][admin/]NAME, the form of names that juju shows to programs.
 func EnvironmentName(model string) string {
 	if controller, name, ok := strings.Cut(model, ":"); ok && (controller == Controller || controller == "") {
 		model = name

@@ -406,7 +406,7 @@ func (b *bootstrap) checkProvider() error {
 }
 
 // environmentConfig returns the configuration of the new environment. The operator's values override this
-// host's defaults. The checksum of the provider's executable shows later whether the executable was replaced.
+// host's defaults. The checksum of the provider's executable later shows whether the executable was replaced.
 func (b *bootstrap) environmentConfig() map[string]string {
 	config := map[string]string{state.ResolvedSkips: "false"}
 	maps.Copy(config, b.defaults)

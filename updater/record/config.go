@@ -24,7 +24,7 @@ type Setting struct {
 	Help    string
 	Secret  bool // lists show only whether the setting is set
 
-	// check returns the value in the form in which it is stored. It returns an error if the value is not
+	// check returns the value in its stored form. It returns an error if the value is not
 	// valid.
 	check func(value string) (string, error)
 }
@@ -72,7 +72,7 @@ func FindSetting(key string) (Setting, error) {
 	return Setting{}, fmt.Errorf("there is no configuration key %q; there are %s", key, strings.Join(keys, ", "))
 }
 
-// Check returns the value in the form in which it is stored. It returns an error that explains valid values
+// Check returns the value in its stored form. It returns an error that explains valid values
 // if the value is not valid.
 func (s Setting) Check(value string) (string, error) {
 	if value == "" && s.Key != "tag-prefix" {

@@ -23,8 +23,7 @@ type Wanted struct {
 	Sums    string // the digest that SHA256SUMS must have, or "" for any
 }
 
-// assetName returns the name of the release's package. It uses the version in the form in which the release's
-// tag has it.
+// assetName returns the name of the release's package. It writes the version as the release's tag does.
 func (r Release) assetName(form, arch string) (string, error) {
 	_, v, err := ParseTag(r.Tag)
 	return AssetName(form, v, arch), err

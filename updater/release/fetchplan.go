@@ -190,8 +190,8 @@ func (s *Source) lookupRelease(ctx context.Context, version string) (r Release, 
 	return r, sums, err
 }
 
-// chooseForm returns the form in which to fetch a release: a tarball if there is one for this architecture,
-// and otherwise a package.
+// chooseForm returns [Tarball] if the release has a tarball for this architecture, or [Deb] if it has only a
+// package. It returns Tarball if it has neither.
 func chooseForm(r Release) string {
 	for _, form := range []string{Tarball, Deb} {
 		// If the tag has no version, the name is not that of an asset.

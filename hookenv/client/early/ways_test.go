@@ -36,7 +36,7 @@ const (
 // runtime starts.
 var noWays = []byte{3, 4, 5, 6, 7, 8, 11, 16, 19, 20, 21, 22, 27, 31, 33}
 
-// findWay returns the way in which a caller treats a tool. With 0 the caller does nothing. Other numbers mean
+// findWay returns how a caller treats a tool. With 0 the caller does nothing. Other numbers mean
 // a signal while the tool waits, or one of the ways above.
 func findWay(way byte, stdin string) prepare {
 	switch way {

@@ -52,7 +52,7 @@ func New(t testing.TB, hosts int) *Fleet {
 	return f
 }
 
-// Host returns the host with the number i, which begins at 0.
+// Host returns host i, counted from 0.
 func (f *Fleet) Host(i int) *Host { return f.hosts[i] }
 
 // Hosts returns all hosts.

@@ -291,7 +291,7 @@ func (tx *Tx) newStorage(name, machine string, d charm.Directive) (Storage, erro
 	return s, tx.changeMachineStorage(machine, addID)
 }
 
-// wantedStorage returns the unit, its charm's declaration of the storage, and how many storages of that name
+// wantedStorage returns the unit, its charm's declaration of the storage, and how many storages called name
 // the unit has. It returns ErrDead if the unit is not alive, and ErrNoStorage if the charm does not declare
 // the storage.
 func (tx *Tx) wantedStorage(unit, name string) (u Unit, wants charm.Storage, has int, err error) {

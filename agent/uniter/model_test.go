@@ -124,7 +124,7 @@ func keyOf(key string) (relation int) {
 	return relation
 }
 
-// begin removes a hook from the queue and runs it with that version of the settings.
+// begin removes a hook from the queue and runs it with the given version of the settings.
 func (m *model) begin(h state.Hook, version int64) {
 	i, key := m.pending(h.Relation, h.RemoteUnit), memberKey(h.Relation, h.RemoteUnit)
 	switch h.Kind {

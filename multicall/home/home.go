@@ -81,7 +81,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Path returns the directory of the environment of that name, which need not exist.
+// Path returns the directory of the environment called name, which need not exist.
 func (h Home) Path(name string) string { return filepath.Join(h.Dir, name) }
 
 // Names lists the environments that were bootstrapped, sorted.
@@ -123,7 +123,7 @@ func FromShell() string {
 	return cmp.Or(os.Getenv("JUJU_ENV"), EnvironmentName(os.Getenv("JUJU_MODEL")))
 }
 
-// Choose returns the environment with that name. If name is "", it returns the environment that the shell
+// Choose returns the environment called name. If name is "", it returns the environment that the shell
 // names. If the shell names none, it returns the current environment or, without a current one, the only
 // environment. It returns ErrNoEnvironment if there is no such environment.
 func (h Home) Choose(name string) (Environment, error) {

@@ -58,7 +58,7 @@ func Settings() []Setting {
 	}
 }
 
-// FindSetting returns the setting with that key. If there is no such setting, the error lists all keys.
+// FindSetting returns the setting whose key is key. If there is no such setting, the error lists all keys.
 func FindSetting(key string) (Setting, error) {
 	all := Settings()
 	if i := slices.IndexFunc(all, func(s Setting) bool { return s.Key == key }); i >= 0 {

@@ -41,7 +41,7 @@ func (s *Source) Manifest(ctx context.Context, version, dir string) (Manifest, e
 }
 
 // Digests returns the digests of a release. The plan is the file manifest.yaml or, without that file, the
-// manifest in the package of that form for this host, if there is such a package. If the release still has
+// manifest in the package of the given form for this host, if there is such a package. If the release still has
 // the known digests, Digests downloads nothing else. dir is the directory for downloads.
 func (s *Source) Digests(
 	ctx context.Context,

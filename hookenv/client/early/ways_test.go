@@ -170,7 +170,7 @@ func through(script string) prepare {
 	}
 }
 
-// farSocket returns a script that calls the tool with a path of that length to the agent's socket.
+// farSocket returns a script that calls the tool with a path of length bytes to the agent's socket.
 func farSocket(length int) string {
 	return fmt.Sprintf(`s=$PWD/s; while ((${#s} < %d)); do s+=s; done; ln -s "$JUJU_SOCKET" "$s"; JUJU_SOCKET=$s exec "$0" "$@"`, length)
 }

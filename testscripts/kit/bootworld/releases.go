@@ -41,7 +41,7 @@ func necoState(env *testscript.Env) string {
 }
 
 // necoBin DIR VERSION MANIFEST: puts the program into its own directory, under all of neco's names,
-// beside the given manifest.
+// beside MANIFEST with VERSION as its version.
 func necoBin(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: necobin DIR VERSION MANIFEST")

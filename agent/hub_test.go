@@ -60,7 +60,7 @@ func TestHub(t *testing.T) {
 	}
 }
 
-// hubWrote checks that the hook failed with that message and wrote nothing. With an empty message, it
+// hubWrote checks that the hook failed with the message failure and wrote nothing. With an empty message, it
 // checks that the hook wrote everything.
 func (r *rig) hubWrote(failure string) {
 	got := ""

@@ -163,7 +163,7 @@ func (r *rig) uniter(unit string) state.Uniter {
 	return statetest.Read(r.t, r.st, func(v *state.View) (state.Uniter, error) { return v.Uniter(unit) })
 }
 
-// awaitState waits until a unit's workflow is in that state and no hook runs.
+// awaitState waits until a unit's workflow is in the state want and no hook runs.
 func (r *rig) awaitState(unit, want string) {
 	r.t.Helper()
 	r.eventually(unit+" is "+want, func() bool {

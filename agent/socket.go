@@ -258,7 +258,7 @@ func socketPath(dir, unit string) string {
 
 func shortHash(name string, n int) string { return osutil.Digest([]byte(name))[:n] }
 
-// UnitSockets returns the sockets on this host of this user's agents for units of that name, in all
+// UnitSockets returns the sockets on this host of this user's agents for units called unit, in all
 // environments. For an empty name it returns the sockets of all units, and possibly other sockets. Some
 // sockets may have no server, since agents that were killed leave their sockets behind.
 func UnitSockets(unit string) (paths []string) {

@@ -154,7 +154,7 @@ func (a processes) Process(dir string) (pid int, err error) {
 	return pid, nil
 }
 
-// findAgents returns the processes that were started as agents of the machine in that directory, even if they
+// findAgents returns the processes that were started as agents of the machine in dir, even if they
 // have not locked it yet.
 func findAgents(dir string) []process.Identity {
 	e := home.Environment{Dir: filepath.Dir(filepath.Dir(dir))}

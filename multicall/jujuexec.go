@@ -15,12 +15,12 @@ import (
 )
 
 type jujuExecGrammar struct {
-	Unit            string   `short:"u" default:"-" placeholder:"UNIT" help:"Run the command on this unit; empty: on the only unit of this machine."`
-	Env             string   `short:"e" placeholder:"MODEL" help:"Use this model, by name or uuid, if several have such a unit."`
-	Relation        string   `short:"r" placeholder:"RELATION" help:"Run the command as a hook of this relation would run: an id, or a name."`
-	RemoteUnit      string   `placeholder:"UNIT" help:"With --relation: the unit that caused the hook; default: the only one."`
-	RemoteApp       string   `placeholder:"APPLICATION" help:"Use this application at the other end of --relation."`
-	ForceRemoteUnit bool     `help:"With --relation: also accept a remote unit that is not in the relation, or none."`
+	Unit            string   `short:"u" default:"-" placeholder:"UNIT" help:"Run the command on UNIT; empty: on the only unit of this machine."`
+	Env             string   `short:"e" placeholder:"MODEL" help:"Use the unit of MODEL, a name or uuid, if several models have such a unit."`
+	Relation        string   `short:"r" placeholder:"RELATION" help:"Run the command as a hook of RELATION, an id or a name."`
+	RemoteUnit      string   `placeholder:"UNIT" help:"Run as if UNIT had caused the hook; default: the only one; with --relation."`
+	RemoteApp       string   `placeholder:"APPLICATION" help:"Check that APPLICATION is at the other end of --relation."`
+	ForceRemoteUnit bool     `help:"Also accept a remote unit that is not in the relation, or none; with --relation."`
 	NoContext       bool     `help:"Run the command at once, for no unit and without hook tools."`
 	Words           []string `arg:"" optional:"" passthrough:"partial" name:"unit command" help:"The unit, unless --unit names it, and a line for a shell; several words make one line."`
 }

@@ -70,7 +70,7 @@ func Main(argv []string, o Options) int {
 	return reportUnknown(c, name, nil)
 }
 
-// Has reports whether an applet with that name exists.
+// Has reports whether an applet called name exists.
 func Has(name string) bool {
 	_, ok := findApplet(name)
 	return ok

@@ -157,7 +157,8 @@ func (s *sim) apply(t *testing.T, a Action, when string) {
 	}
 }
 
-// start starts a machine's instance. Calls with the same token start one instance.
+// start starts a machine's instance and returns its id. It returns the machine's existing instance if there is
+// one.
 func (s *sim) start(machine string) string {
 	own := slices.IndexFunc(s.have, func(i provider.Instance) bool { return i.Environment == "e" && i.Machine == machine })
 	if own >= 0 {

@@ -223,7 +223,7 @@ func (a absentAgents) noteGone(machine string, now time.Time) {
 	a[machine] = absence{now, now.Add(agentGrace)}
 }
 
-// noteAsked records that the provider was queried at that time, with or without success. For each agent whose
+// noteAsked records that the provider was queried at the time at, with or without success. For each agent whose
 // query was due, it sets the time of the next query.
 func (a absentAgents) noteAsked(at time.Time) {
 	for machine, gone := range a {

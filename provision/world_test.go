@@ -59,7 +59,7 @@ func (c *calls) Instances(ctx context.Context) ([]provider.Instance, error) {
 	return c.Provider.Instances(ctx)
 }
 
-// inWorld runs the test in a bubble with its own clock.
+// inWorld runs the test in a synctest bubble with its own clock.
 func inWorld(t *testing.T, test func(w *world)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,7 +141,7 @@ func (w *world) machine(id string) (m state.Machine, err error) {
 	return m, err
 }
 
-// settle waits for some time in the bubble's clock.
+// settle waits for some time by the clock of the synctest bubble.
 func (w *world) settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

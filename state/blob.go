@@ -79,7 +79,7 @@ type blobReferences struct {
 	} `json:"output"`
 }
 
-// refersToBlob reports whether a record with that key can refer to a blob. Among the keys of relations,
+// refersToBlob reports whether the record at key can refer to a blob. Among the keys of relations,
 // services and units, only those of settings nodes can.
 func refersToBlob(key string) bool {
 	parts := strings.Split(key, "/")

@@ -163,7 +163,7 @@ func inferPair(as, bs []charmEndpoint) ([]Endpoint, error) {
 			describeEndpoints(as), describeEndpoints(bs))
 	}
 
-	return nil, fmt.Errorf("ambiguous: it could be %s", describePairs(all))
+	return nil, fmt.Errorf("ambiguous: want one of %s", describePairs(all))
 }
 
 func describeEndpoints(ds []charmEndpoint) string {
@@ -217,7 +217,7 @@ func (v *View) FindRelation(a, b string) (Relation, error) {
 		return found[0], nil
 	}
 
-	return Relation{}, fmt.Errorf("relation between %q and %q is ambiguous: it could be %s",
+	return Relation{}, fmt.Errorf("relation between %q and %q is ambiguous: want one of %s",
 		a, b, describeRelations(found))
 }
 

@@ -167,7 +167,7 @@ type SeriesError struct{ reason string }
 
 func (e *SeriesError) Error() string { return e.reason }
 
-// RefuseSeries returns a *SeriesError with that reason.
+// RefuseSeries returns a *SeriesError with the given reason.
 func RefuseSeries(reason error) error { return &SeriesError{reason.Error()} }
 
 // MachineSeries lists the series that machines can have, the preferred one first; nil means any. On "local"

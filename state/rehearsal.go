@@ -53,7 +53,7 @@ func (r *Rehearsal) PutBlob(_ context.Context, content io.Reader) (sum string, s
 	return r.tx.keys.AssumeBlob(content)
 }
 
-// AssumeBlob makes the rehearsal act as if it had a blob with that sum.
+// AssumeBlob makes the rehearsal act as if it had a blob whose SHA-256 sum is sum.
 func (r *Rehearsal) AssumeBlob(sum string) { r.tx.keys.AssumeSum(sum) }
 
 // PutFile returns the result that [State.PutFile] would return. Later updates of the rehearsal can refer to

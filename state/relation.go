@@ -395,6 +395,6 @@ func (v *View) RelationOf(u Unit, text string) (Relation, error) {
 		return found[0], nil
 	}
 
-	return Relation{}, fmt.Errorf("relation %q of unit %q is ambiguous: it could be %s",
+	return Relation{}, fmt.Errorf("relation %q of unit %q is ambiguous: want one of %s",
 		text, u.Name, describeRelations(found))
 }

@@ -39,7 +39,7 @@ func TestInferEndpoints(t *testing.T) {
 		{"mysql", "wordpress", "mysql:server wordpress:db"},
 		{"wordpress:db", "mysql:server", "wordpress:db mysql:server"},
 		{"twice:backup", "mysql", "twice:backup mysql:server"},
-		{"twice", "mysql", `ambiguous: it could be "twice:backup mysql:server", "twice:db mysql:server"`},
+		{"twice", "mysql", `ambiguous: want one of "twice:backup mysql:server", "twice:db mysql:server"`},
 		{"monitor", "mysql", "monitor:target mysql:juju-info"},
 		{"both", "mysql", "both:db mysql:server"},
 		{"both", "wordpress", "both:info wordpress:juju-info"},
@@ -148,7 +148,7 @@ func TestFindRelation(t *testing.T) {
 		{"mysql", "wordpress", "relation-1"},
 		{"wordpress:db", "mysql", "relation-1"},
 		{"mysql:server", "twice:backup", "relation-3"},
-		{"twice", "mysql", "ambiguous: it could be relation-2 (mysql:server twice:db), relation-3 (mysql:server twice:backup)"},
+		{"twice", "mysql", "ambiguous: want one of relation-2 (mysql:server twice:db), relation-3 (mysql:server twice:backup)"},
 		{"twice", "wordpress", `relation between "twice" and "wordpress" not found`},
 		{"nobody", "wordpress", `application "nobody" not found`},
 	} {

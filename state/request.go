@@ -85,7 +85,7 @@ func (v *View) requestsBelow(prefix string) ([]Request, error) {
 // RemoveRequest removes a request that was carried out, or that is no longer needed.
 func (tx *Tx) RemoveRequest(r Request) { tx.keys.Remove(r.key()) }
 
-// WatchRequests covers all requests.
+// WatchRequests returns the [Scope] of all requests.
 func WatchRequests() Scope { return keyspace.Below(keys.Requests) }
 
 // LeaderServes reports whether the provisioner's leader carries out requests, and whether there is a leader.

@@ -141,7 +141,7 @@ const (
 // storageBatch is how many storages one transaction of a removal releases or forgets.
 const storageBatch = 32
 
-// WatchStorages covers the records of storages.
+// WatchStorages returns the [Scope] of the records of storages.
 func WatchStorages(ids []string) (s Scope) {
 	for _, id := range ids {
 		s.Keys = append(s.Keys, keys.Storage(id))
@@ -291,7 +291,7 @@ func (tx *Tx) newStorage(name, machine string, d charm.Directive) (Storage, erro
 	return s, tx.changeMachineStorage(machine, addID)
 }
 
-// wantedStorage returns the unit, its charm's declaration of the storage, and how many storages of that name
+// wantedStorage returns the unit, its charm's declaration of the storage, and how many storages called name
 // the unit has. It returns ErrDead if the unit is not alive, and ErrNoStorage if the charm does not declare
 // the storage.
 func (tx *Tx) wantedStorage(unit, name string) (u Unit, wants charm.Storage, has int, err error) {

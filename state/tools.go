@@ -37,7 +37,7 @@ func (tx *Tx) AddTools(t Tools) error {
 	return tx.keys.Put(keys.Tool(t.Name), t)
 }
 
-// Tools reads the tools with that name. It returns ErrNotFound if they do not exist.
+// Tools reads the tools called name. It returns ErrNotFound if they do not exist.
 func (v *View) Tools(name string) (Tools, error) {
 	t, err := keyspace.LoadExisting[Tools](v.keys, keys.Tool(name), "the model has no binary %q", name)
 	t.Name = name

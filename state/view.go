@@ -195,22 +195,23 @@ func (s *State) withProgress(update Updater, p Steps) Updater {
 	}
 }
 
-// entityScope covers an entity's record, and all keys below it.
+// entityScope returns the [Scope] of an entity's record, and all keys below it.
 func entityScope(key string) Scope {
 	return Scope{Keys: []string{key}, Prefixes: []string{key + "/"}}
 }
 
-// WatchUnit covers a unit's record and ports.
+// WatchUnit returns the [Scope] of a unit's record and ports.
 func WatchUnit(unit string) Scope { return entityScope(keys.Unit(unit)) }
 
-// WatchService covers a service's record, its configuration, its leader, and its relations with their lives.
+// WatchService returns the [Scope] of a service's record, its configuration, its leader, and its relations
+// with their lives.
 func WatchService(service string) Scope {
 	s := entityScope(keys.Service(service))
 	s.Keys = append(s.Keys, keys.Leader(keys.ServiceLeaderName(service)))
 	return s
 }
 
-// WatchMembers covers the units of one service in a relation, the versions of their
+// WatchMembers returns the [Scope] of the units of one service in a relation, the versions of their
 // settings there, and the service's own settings.
 func WatchMembers(id int, service string) Scope {
 	return Scope{
@@ -219,34 +220,34 @@ func WatchMembers(id int, service string) Scope {
 	}
 }
 
-// WatchRelations covers every relation, with its members and all settings in it.
+// WatchRelations returns the [Scope] of every relation, with its members and all settings in it.
 func WatchRelations() Scope { return keyspace.Below(keys.Relations) }
 
-// WatchMachine covers a machine's record, and its units.
+// WatchMachine returns the [Scope] of a machine's record, and its units.
 func WatchMachine(id string) Scope { return entityScope(keys.Machine(id)) }
 
-// WatchMachines covers every machine.
+// WatchMachines returns the [Scope] of every machine.
 func WatchMachines() Scope { return keyspace.Below(keys.Machines) }
 
-// WatchUniter covers the records of a unit's agent.
+// WatchUniter returns the [Scope] of the records of a unit's agent.
 func WatchUniter(unit string) Scope { return keyspace.Below(keys.Uniter(unit)) }
 
-// WatchHistory covers the hooks that a unit has run.
+// WatchHistory returns the [Scope] of the hooks that a unit has run.
 func WatchHistory(unit string) Scope { return keyspace.Below(keys.UnitHistory(unit)) }
 
-// WatchHistories covers the hooks that all units have run.
+// WatchHistories returns the [Scope] of the hooks that all units have run.
 func WatchHistories() Scope { return keyspace.Below(keys.History) }
 
-// WatchPresence covers the presence of all agents.
+// WatchPresence returns the [Scope] of the presence of all agents.
 func WatchPresence() Scope { return keyspace.Below(keys.Presences) }
 
-// WatchMachineAgents covers the presence of machines' agents, but not of units' agents.
+// WatchMachineAgents returns the [Scope] of the presence of machines' agents, but not of units' agents.
 func WatchMachineAgents() Scope { return keyspace.Below(keys.Presence(MachineAgent(""))) }
 
-// WatchEnvironment covers the environment's own record.
+// WatchEnvironment returns the [Scope] of the environment's own record.
 func WatchEnvironment() Scope { return Scope{Keys: []string{keys.Environment}} }
 
-// WatchAll covers everything except logs.
+// WatchAll returns the [Scope] of everything except logs.
 func WatchAll() Scope {
 	return Scope{Keys: []string{keys.Environment, keys.Provisioner}, Prefixes: []string{
 		keys.Actions, keys.Resources, keys.Requests,

@@ -64,7 +64,7 @@ func TestCommitSaysWhatChanged(t *testing.T) {
 		return err
 	})
 	want := []string{
-		`setting changed: "db-Password"=(hidden) (was unset)`, // in the form in which the tools print it
+		`setting changed: "db-Password"=(hidden) (was unset)`, // as the tools print it
 		`setting changed: "long"="` + strings.Repeat("x", 200) + `"... (300 bytes) (was unset)`,
 		`setting changed: "new"="2" (was unset)`,
 		`setting removed: "old" (was "1")`,

@@ -24,7 +24,7 @@ type outputReader struct {
 func newOutputReader(timeout time.Duration) (r *outputReader, err error) {
 	r = &outputReader{timeout: cmp.Or(timeout, OutputTimeout), done: make(chan struct{})}
 	if r.wakeFD, err = unix.Eventfd(0, unix.EFD_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("cannot make an eventfd: %w", err)
+		return nil, fmt.Errorf("cannot create an eventfd: %w", err)
 	}
 
 	for i := range r.pipes {

@@ -19,7 +19,7 @@ type pipe struct {
 func newPipe() (pipe, error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-		return pipe{}, fmt.Errorf("cannot make a pipe: %w", err)
+		return pipe{}, fmt.Errorf("cannot create a pipe: %w", err)
 	}
 	defer unix.Close(ends[1])
 

@@ -34,7 +34,7 @@ type process struct {
 func startHeld(s Spec, argv []string, out *outputReader) (*process, error) {
 	wait, gate, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("cannot make a pipe: %w", err)
+		return nil, fmt.Errorf("cannot create a pipe: %w", err)
 	}
 	defer wait.Close()
 

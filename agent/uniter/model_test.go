@@ -10,7 +10,7 @@ import (
 )
 
 // model is a unit as docs/reference/hooks.md describes it, in a simple form: the queue is a list, and words
-// describe the rest. It does not depend on the form in which the agent stores these.
+// describe the rest. It does not depend on how the agent stores these.
 type model struct {
 	queue []waiting
 	told  map[string]bool  // by relation and member: whether the hooks have seen it join
@@ -124,7 +124,7 @@ func keyOf(key string) (relation int) {
 	return relation
 }
 
-// begin removes a hook from the queue and runs it with that version of the settings.
+// begin removes a hook from the queue and runs it with the given version of the settings.
 func (m *model) begin(h state.Hook, version int64) {
 	i, key := m.pending(h.Relation, h.RemoteUnit), memberKey(h.Relation, h.RemoteUnit)
 	switch h.Kind {

@@ -171,8 +171,8 @@ func findRelationID(relations map[int]state.RelationState, word string) (int, er
 	}
 
 	slices.Sort(found)
-	return 0, fmt.Errorf("%q stands for several relations: give an id, one of %s", word,
-		strings.Trim(fmt.Sprint(found), "[]"))
+	ids := strings.ReplaceAll(strings.Trim(fmt.Sprint(found), "[]"), " ", ", ")
+	return 0, fmt.Errorf("relation %q is ambiguous: want one of %s", word, ids)
 }
 
 // isNamed reports whether the word is the relation's id in any form, or its name in the unit's charm.
@@ -206,5 +206,5 @@ func chooseRemote(members map[string]state.MemberState, c server.Command) (strin
 		return "", fmt.Errorf("no remote unit is in relation %q", c.Relation)
 	}
 
-	return "", fmt.Errorf("ambiguous remote unit in relation %q: give one of %s", c.Relation, strings.Join(in, ", "))
+	return "", fmt.Errorf("cannot choose a remote unit in relation %q: want one of %s", c.Relation, strings.Join(in, ", "))
 }

@@ -14,7 +14,7 @@ import (
 	"bijou/hookenv/amp"
 )
 
-// decode passes bytes to a decoder in pieces of that size, and returns all boxes.
+// decode passes bytes to a decoder in pieces of piece bytes, and returns all boxes.
 func decode(wire []byte, piece, limit int) ([]amp.Box, error) {
 	d := amp.Decoder{Limit: limit}
 	var boxes []amp.Box

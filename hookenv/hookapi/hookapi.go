@@ -19,7 +19,7 @@ var (
 	ErrUnknownUnit = errors.New("unknown unit")
 	// ErrGone is returned after the hook has ended.
 	ErrGone = errors.New("hook context gone")
-	// ErrNotLeader is returned if only the service's leader can do this, and the unit does not lead.
+	// ErrNotLeader is returned for a change that only the service's leader can make, if the unit does not lead.
 	ErrNotLeader = errors.New("not the leader")
 	// ErrUnknownBinding is returned if the charm does not have an endpoint of this name.
 	ErrUnknownBinding = errors.New("unknown binding")

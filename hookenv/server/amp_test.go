@@ -88,7 +88,7 @@ func (p *peer) call(command string, pairs ...string) amp.Box {
 	return p.receive()
 }
 
-// inHook starts the db-relation-changed hook of wordpress/0 in that dialect.
+// inHook starts the db-relation-changed hook of wordpress/0 in dialect d.
 func inHook(t testing.TB, d hookapi.Dialect) (*hookapitest.Memory, hookapitest.Running) {
 	m := hookapitest.NewMemory(t, hookapitest.Standard())
 	r := m.Start(hookapi.Facts{

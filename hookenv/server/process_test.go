@@ -77,7 +77,7 @@ func (h hook) Call(t testing.TB, step recorded.Step) recorded.Outcome {
 	return h.call(t, stdin, step.Argv...)
 }
 
-// command returns the command of a tool, which the caller starts. If stdin is nil, it is /dev/null.
+// command returns an unstarted command for a tool. If stdin is nil, it is /dev/null.
 func (h hook) command(t testing.TB, stdin *os.File, argv ...string) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {

@@ -55,7 +55,7 @@ func cutOff(t *testing.T, c net.Conn) {
 
 func TestSilentClientIsCutOff(t *testing.T) { cutOff(t, dial(t, startStrict(t))) }
 
-// serveInTime serves a client in a bubble, where waiting takes no real time.
+// serveInTime serves a client in a synctest bubble, where waiting takes no real time.
 func serveInTime(t *testing.T, l limits, test func(t *testing.T, c net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{limits: l, now: time.Now, log: slog.Default(), conns: map[net.Conn]time.Time{}, slots: make(chan bool, 1)}

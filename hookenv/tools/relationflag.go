@@ -229,7 +229,7 @@ func requireOne(dialect hookapi.Dialect, name string, found []int, unknown error
 		ids = append(ids, prefix+strconv.Itoa(id))
 	}
 
-	return 0, hookenv.UsageErrorf("relation %q is ambiguous: it may be %s", name, strings.Join(ids, ", "))
+	return 0, hookenv.UsageErrorf("relation %q is ambiguous: want one of %s", name, strings.Join(ids, ", "))
 }
 
 // listRelations returns the relations of a unit or service, sorted by id. It includes the hook's own

@@ -50,7 +50,7 @@ var errNotReadable = errors.New("permission denied")
 var errNotLeader = errors.New("cannot write relation settings")
 
 // checkUnitWrite returns an error if the hook of a modern charm would change the settings of another unit.
-// Classic charms and operators can do this.
+// Classic charms and operators can change these settings.
 func checkUnitWrite(f hookapi.Facts, unit string) error {
 	if f.Dialect == hookapi.Modern && f.Unit != "" && !f.Operator && unit != f.Unit {
 		return hookenv.UsageErrorf("cannot change settings of %s: a unit can change only its own", unit)

@@ -7,7 +7,7 @@ import (
 	"bijou/hookenv"
 )
 
-// listStorage prints the ids of the unit's storage. With an argument it prints only storage of that name.
+// listStorage prints the ids of the unit's storage. With an argument it prints only the storage that it names.
 func listStorage(ctx context.Context, inv *hookenv.Invocation) error {
 	all, err := inv.Hook.Storages(ctx)
 	if err != nil {

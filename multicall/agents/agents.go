@@ -28,7 +28,7 @@ import (
 )
 
 type machineAgentGrammar struct {
-	Machine string `required:"" placeholder:"ID" help:"The machine to serve."`
+	Machine string `required:"" placeholder:"ID" help:"Serve machine ID."`
 	daemonFlags
 }
 
@@ -181,7 +181,7 @@ func holdMachineFolder(ctx context.Context, d daemon.Daemon, dir string) (*proce
 }
 
 type unitAgentGrammar struct {
-	Unit string `required:"" placeholder:"UNIT" help:"Run this unit, APPLICATION/N."`
+	Unit string `required:"" placeholder:"UNIT" help:"Run UNIT, such as web/0."`
 	daemonFlags
 }
 

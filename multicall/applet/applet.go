@@ -93,7 +93,7 @@ func IsSameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(fa, fb)
 }
 
-// FindOther looks on PATH for a different program with that name, and returns its path or "". first reports
+// FindOther looks on PATH for a different program called name, and returns its path or "". first reports
 // whether a shell finds that program before this one.
 func FindOther(name string) (path string, first bool) {
 	own, err := ExecutablePath()
@@ -120,12 +120,12 @@ func FindOther(name string) (path string, first bool) {
 	return "", false
 }
 
-// IsBijouName reports whether a file with that name counts as a version of this program.
+// IsBijouName reports whether a file called name counts as a version of this program.
 func IsBijouName(name string) bool {
 	return strings.HasPrefix(name, "bijou")
 }
 
-// allParts is the word of BIJOU_DEBUG for all parts, and for loggers without one.
+// allParts is the word in BIJOU_DEBUG that enables debug lines of every logger, with or without a part.
 const allParts = "all"
 
 // SetLogOutput sends this process's log to w. BIJOU_DEBUG=amp,store,uniter enables debug lines of these

@@ -120,7 +120,7 @@ func (r *scriptRun) readCharmName() string {
 	return read.Meta.Name
 }
 
-// runsCharm reports whether the unit runs the charm of that name. If the unit is gone, it compares the service's name.
+// runsCharm reports whether the unit runs the charm called name. If the unit is gone, it compares the service's name.
 func runsCharm(unit, name string) bool {
 	service, _, _ := strings.Cut(unit, "/")
 	for _, dir := range unitDirs(service) {

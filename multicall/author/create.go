@@ -21,8 +21,8 @@ var beginnings embed.FS
 type createCmd struct {
 	Name        string     `arg:"" help:"The name of the charm and of its new directory."`
 	Lang        string     `enum:"bash,python" default:"bash" placeholder:"LANGUAGE" help:"Write the hooks in this language, bash or python; default bash."`
-	Provides    []relation `sep:"none" placeholder:"RELATION:INTERFACE" help:"Provide this relation to other applications; can be repeated."`
-	Requires    []relation `sep:"none" placeholder:"RELATION:INTERFACE" help:"Require this relation from other applications; can be repeated."`
+	Provides    []relation `sep:"none" placeholder:"RELATION:INTERFACE" help:"Provide RELATION, with INTERFACE, to other applications. Can be repeated."`
+	Requires    []relation `sep:"none" placeholder:"RELATION:INTERFACE" help:"Require RELATION, with INTERFACE, from other applications. Can be repeated."`
 	Subordinate bool       `help:"Create a subordinate charm, whose units run beside those of a different application."`
 }
 

@@ -81,7 +81,7 @@ func describeEnds(
 		case run == nil:
 			// The line belongs to no hook that has begun.
 		case outcome != nil:
-			// A hook that is done has no failure.
+			// Lines of hooks that are done contain no failure.
 			if failure := outcome[2]; failure != "" {
 				if run.place == "" {
 					run.place, run.reason = trace(unit, hook, failure)

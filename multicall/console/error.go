@@ -43,7 +43,7 @@ type exitError struct {
 
 func (e exitError) Unwrap() error { return e.error }
 
-// Exit returns an error that makes an applet end with that exit code. If err is not nil, Report also prints err.
+// Exit returns an error that makes an applet end with exit code code. If err is not nil, Report also prints err.
 // For code 0 without an error, Exit returns nil.
 func Exit(code int, err error) error {
 	if code == ExitOK && err == nil {

@@ -129,7 +129,7 @@ const (
 	maxBelowLines = 4
 )
 
-// LeftOut returns the headings of columns that have text, but are left out on a terminal of that width.
+// LeftOut returns the headings of columns that have text, but are left out on a terminal of width columns.
 func (t *Table) LeftOut(width int) (headings []string) {
 	shown := t.withoutSpare(width).heading
 	for _, heading := range t.withoutSpare(0).heading {
@@ -217,7 +217,7 @@ func (t *Table) naturalWidths() (widths []int, sum int) {
 	return widths, sum
 }
 
-// columnWidths returns the columns' widths in a terminal of that width, or the natural widths if width is 0.
+// columnWidths returns the columns' widths in a terminal of width columns, or the natural widths if width is 0.
 // It cuts the last column first. If less than minLastWidth would remain for it, it leaves that column out,
 // since its cells are written below their rows, and narrows the widest of the others.
 func (t *Table) columnWidths(width int) []int {

@@ -168,7 +168,7 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 	return mapCredentialFiles(state, func(option, path string) (string, error) {
 		data, err := osutil.ReadUpTo(path, maxCredential)
 		if err != nil {
-			return "", fmt.Errorf("cannot read the %s of the state's URL: %w", option, err)
+			return "", fmt.Errorf("cannot read the file of option %q in the state's URL: %w", option, err)
 		}
 		if info, err := os.Stat(path); err == nil && (option == "key" || option == "password-file") &&
 			info.Mode().Perm()&0o077 != 0 {
@@ -183,7 +183,7 @@ func (e Environment) KeepCredentials(state string) (string, error) {
 		kept := filepath.Join(folder, option+"-"+osutil.Digest(data)[:8])
 		err = osutil.WriteFile(kept, data, 0o600)
 		if err != nil {
-			return kept, fmt.Errorf("cannot save the %s of the state's URL: %w", option, err)
+			return kept, fmt.Errorf("cannot copy the file of option %q in the state's URL: %w", option, err)
 		}
 
 		return kept, nil

@@ -81,7 +81,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Path returns the directory of the environment of that name, which need not exist.
+// Path returns the directory of the environment called name, which need not exist.
 func (h Home) Path(name string) string { return filepath.Join(h.Dir, name) }
 
 // Names lists the environments that were bootstrapped, sorted.
@@ -109,7 +109,7 @@ const (
 	Owner      = "admin"
 )
 
-// EnvironmentName returns NAME in [[bijou]:][admin/]NAME, the form in which juju shows names to programs.
+// EnvironmentName returns NAME in [[bijou]:][admin/]NAME, the form of names that juju shows to programs.
 func EnvironmentName(model string) string {
 	if controller, name, ok := strings.Cut(model, ":"); ok && (controller == Controller || controller == "") {
 		model = name
@@ -123,7 +123,7 @@ func FromShell() string {
 	return cmp.Or(os.Getenv("JUJU_ENV"), EnvironmentName(os.Getenv("JUJU_MODEL")))
 }
 
-// Choose returns the environment with that name. If name is "", it returns the environment that the shell
+// Choose returns the environment called name. If name is "", it returns the environment that the shell
 // names. If the shell names none, it returns the current environment or, without a current one, the only
 // environment. It returns ErrNoEnvironment if there is no such environment.
 func (h Home) Choose(name string) (Environment, error) {

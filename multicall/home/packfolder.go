@@ -108,7 +108,7 @@ func UnpackFolder(r io.Reader, dir string, without ...string) error {
 		return err
 	}
 	if err := unpackBeside(r, beside, without); err != nil {
-		return errors.Join(fmt.Errorf("cannot unpack into %q: %w", dir, err), removeAll(beside))
+		return errors.Join(fmt.Errorf("cannot unpack the archive into %q: %w", dir, err), removeAll(beside))
 	}
 
 	if err := os.Rename(beside, dir); err != nil {

@@ -91,7 +91,7 @@ func keepTools(dir string, f Fetched, data []byte, failure string) error {
 	return linkApplets(folder, f.Links)
 }
 
-// HasTools reports whether the environment's directory has the tools with that name.
+// HasTools reports whether the environment's directory has the tools called name.
 func (e Environment) HasTools(name string) bool {
 	_, err := os.Stat(filepath.Join(e.Dir, "tools", name, "bijou"))
 	return err == nil

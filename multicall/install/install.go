@@ -28,8 +28,8 @@ type places struct {
 
 	Systemd    bool   `help:"Use systemd's unit files of a model; symlinks only with --dir."`
 	Env        string `type:"path" placeholder:"DIR" help:"Use the model in this directory, with --systemd; default: the model in use."`
-	Machine    string `placeholder:"ID" help:"With --systemd: only the unit file of this machine's agent, on a host of its own."`
-	Neco       bool   `help:"With --systemd: the unit files of neco-updater and neco-worker, whose symlinks are beside this binary or in --dir."`
+	Machine    string `placeholder:"ID" help:"Use only the unit file of machine ID's agent, for a host of its own; with --systemd."`
+	Neco       bool   `help:"Use the unit files of neco-updater and neco-worker, whose symlinks are beside this binary or in --dir; with --systemd."`
 	SystemdDir string `type:"path" placeholder:"DIR" help:"Use the unit files in this directory; default: /etc/systemd/system."`
 }
 

@@ -154,6 +154,6 @@ func readLogTail(e home.Environment, mark int) error {
 	if err != nil || len(text) <= mark {
 		return nil
 	}
-	return fmt.Errorf("its log %s ends:\n%s",
+	return fmt.Errorf("the log %s ends:\n%s",
 		e.LogFile("0"), strings.TrimSpace(string(text[max(mark, len(text)-2048):])))
 }

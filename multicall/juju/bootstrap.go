@@ -34,10 +34,10 @@ type bootstrapCmd struct {
 	Provider      string   `default:"local" placeholder:"NAME" help:"Create machines with this provider. \"local\" uses directories and processes on this host. Any other provider NAME is the executable bijou-provider-NAME, on BIJOU_PLUGIN_PATH or PATH."`
 	State         string   `env:"BIJOU_STATE" placeholder:"URL" help:"Keep the state at this URL: sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX; default: a file in the model's directory."`
 	DefaultSeries string   `placeholder:"SERIES" help:"Use this series for charms that support it; default: the provider's series, or noble."`
-	Config        []string `sep:"none" placeholder:"KEY=VALUE|FILE" help:"Set a setting of the model, as set-environment does, or the settings in a YAML file; can be repeated."`
+	Config        []string `sep:"none" placeholder:"KEY=VALUE|FILE" help:"Set a setting of the model, as set-environment does, or the settings in a YAML file. Can be repeated."`
 	Constraints   []string `sep:"none" placeholder:"\"K=V ...\"" help:"Set constraints for machines, as set-constraints does."`
 	Controller    string   `short:"c" hidden:"" enum:",bijou" default:"" help:"Name the controller that juju show-model prints."`
-	NoSwitch      bool     `help:"Do not make the new model the one that commands without -e use."`
+	NoSwitch      bool     `help:"Do not use the new model in commands without -e."`
 
 	config map[string]string // the settings of Config, under the environment's own keys
 }
@@ -407,7 +407,7 @@ func (b *bootstrap) inspectProvider() error {
 }
 
 // environmentConfig returns the configuration of the new environment. The operator's values override this
-// host's defaults. The checksum of the provider's executable shows later whether the executable was replaced.
+// host's defaults. The checksum of the provider's executable later shows whether the executable was replaced.
 func (b *bootstrap) environmentConfig() map[string]string {
 	config := map[string]string{state.ResolvedSkips: "false"}
 	maps.Copy(config, b.defaults)

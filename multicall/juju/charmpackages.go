@@ -70,7 +70,7 @@ func missingPackages(charm fs.FS) (lacking []string) {
 	return slices.Compact(lacking)
 }
 
-// normalPackage returns the package's name in the form in which equal names are equal, as PEP 503 defines it.
+// normalPackage returns the package's normalized name according to PEP 503.
 func normalPackage(name string) string {
 	return strings.ToLower(strings.NewReplacer("-", "_", ".", "_").Replace(name))
 }

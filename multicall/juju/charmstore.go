@@ -120,7 +120,7 @@ func parseBase(text string) charmsource.Base {
 	return charmsource.Base{Name: name, Version: version}
 }
 
-// wishFor returns a wish for a charm that runs on machines of that series. If series is empty, the charm must
+// wishFor returns a wish for a charm that runs on machines of the given series. If series is empty, the charm must
 // run on machines that the environment can have. If the service accepts all series, the wish also accepts
 // other bases.
 func (st *charmStore) wishFor(s state.Service, series string) charmsource.Wish {
@@ -279,7 +279,7 @@ func (st *charmStore) keepFile(ctx context.Context, path string, kind fileKind) 
 	return err
 }
 
-// copyBlob copies a file with that checksum from the environment's blobs, so that it need not be downloaded.
+// copyBlob copies the file f, found by its checksum, from the environment's blobs, so that it need not be downloaded.
 // found is false if the environment does not have the file.
 func (st *charmStore) copyBlob(ctx context.Context, f charmsource.File, path string) (found bool, err error) {
 	if f.SHA256 == "" {

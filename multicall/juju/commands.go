@@ -1,8 +1,8 @@
 package juju
 
 type grammar struct {
-	Environment string `short:"e" placeholder:"NAME" help:"The model; default: $$JUJU_ENV or $$JUJU_MODEL, then the one bootstrapped last."`
-	Model       string `short:"m" placeholder:"NAME" help:"The same as -e, by Juju 3's name."`
+	Environment string `short:"e" placeholder:"NAME" help:"Use this model. Default: $$JUJU_ENV, else $$JUJU_MODEL, else the model that bootstrap or switch chose last, else the only model."`
+	Model       string `short:"m" placeholder:"NAME" help:"Use this model; Juju 3's name of -e."`
 }
 
 type commands struct {

@@ -26,10 +26,10 @@ type debugLogCmd struct {
 	Replay  bool     `help:"Print all lines, even on a terminal."`
 	Lines   *int     `short:"n" placeholder:"N" help:"Print the last N lines; 0 prints all. Default: all, or 10 while following."`
 	Limit   *int     `placeholder:"N" help:"Print the last N lines and end."`
-	Unit    []string `short:"u" sep:"none" placeholder:"NAME" help:"Show only this unit, application or machine (web/0, web, machine-0; unit-web-0 as in Juju), or those that match a pattern; can be repeated."`
-	Include []string `short:"i" sep:"none" placeholder:"NAME" help:"Show only this unit, application or machine; the same as --unit, by Juju's name."`
-	Exclude []string `short:"x" sep:"none" placeholder:"NAME" help:"Hide this unit, application or machine, or those that match a pattern; can be repeated."`
-	Level   string   `short:"l" placeholder:"LEVEL" help:"Show this level and those above: TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL."`
+	Unit    []string `short:"u" sep:"none" placeholder:"NAME" help:"Show only this unit, application or machine (web/0, web, machine-0; unit-web-0 as in Juju), or those that match a pattern. Can be repeated."`
+	Include []string `short:"i" sep:"none" placeholder:"NAME" help:"Show only this unit, application or machine; Juju's name of --unit."`
+	Exclude []string `short:"x" sep:"none" placeholder:"NAME" help:"Hide this unit, application or machine, or those that match a pattern. Can be repeated."`
+	Level   string   `short:"l" placeholder:"LEVEL" help:"Show lines of LEVEL and above: TRACE, DEBUG, INFO, WARNING, ERROR, CRITICAL."`
 	Since   string   `placeholder:"TIME" help:"Show only lines that are newer: a duration (90s, 10m, 2h), or a time ('2026-02-28 17:00', '17:00:30', or RFC 3339)."`
 	Format  string   `enum:"text,json" default:"text" placeholder:"FORMAT" help:"Print as text, or as json (one object per line); default text."`
 	UTC     bool     `name:"utc" help:"Show times in UTC."`

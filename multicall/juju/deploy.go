@@ -28,15 +28,15 @@ type deployCmd struct {
 	Trust       bool     `help:"Give its units the cloud's credential (juju set-credential); juju trust --remove revokes that."`
 	JujuVersion string   `placeholder:"VERSION" help:"Report this version of Juju to its hooks; default: the version whose features bijou has."`
 	HookDialect string   `placeholder:"DIALECT" help:"Use this dialect for its hooks, classic or modern; default: detected from the charm."`
-	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"Attach a file as a resource of the charm. For a charm from the store, it can be the number of a revision. Can be repeated."`
-	Storage     []string `sep:"none" placeholder:"NAME=POOL,SIZE,COUNT" help:"Give each unit COUNT instances of the charm's storage NAME, in the pool rootfs, tmpfs or host:/DIRECTORY, with a size such as 10G; can be repeated."`
+	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"Attach FILE as the charm's resource NAME. For a charm from the store, FILE can be the number of a revision. Can be repeated."`
+	Storage     []string `sep:"none" placeholder:"NAME=POOL,SIZE,COUNT" help:"Give each unit COUNT instances of storage NAME, each of SIZE (such as 10G), from POOL: rootfs, tmpfs or host:/DIRECTORY. Can be repeated."`
 	Constraints []string `sep:"none" placeholder:"\"K=V ...\"" help:"Set constraints for its units' machines, which override the model's."`
 	Channel     string   `placeholder:"CHANNEL" help:"Take the charm from this channel of the store, such as 14/stable, and follow the channel; default: stable of the charm's default track."`
-	Revision    int      `placeholder:"N" help:"Take this revision of a charm from the store."`
+	Revision    int      `placeholder:"N" help:"Take revision N of a charm from the store."`
 	placementFlags
 	waitFlags
 
-	Overlay      []string `sep:"none" type:"existingfile" placeholder:"FILE" help:"Apply this overlay to a bundle; can be repeated."`
+	Overlay      []string `sep:"none" type:"existingfile" placeholder:"FILE" help:"Apply the overlay FILE to a bundle. Can be repeated."`
 	DryRun       bool     `help:"Only print the steps of a bundle."`
 	AllowOutside bool     `help:"Also use files outside of a bundle's directory for options and resources; --dry-run names them."`
 	Format       string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print the steps of a bundle as tabular, yaml or json; default tabular."`

@@ -110,7 +110,7 @@ func (c deployCmd) rehearseBundle(o *operator, s *state.State, b *bundle.Compari
 	})
 }
 
-// showSteps prints the steps in that format.
+// showSteps prints the steps in the given format.
 func (o *operator) showSteps(format string, steps []bundle.Step) error {
 	if len(steps) == 0 && format == "tabular" {
 		o.note("the model has everything in the bundle; nothing to do")

@@ -26,7 +26,7 @@ func (c deployCmd) refuseStoreFlags() error {
 	return console.Usage(console.Hint(err, "name a charm from the store without a path, or as ch:NAME"))
 }
 
-// deployFromStore finds the charm or bundle with that name in the store, and deploys it. It checks as much as
+// deployFromStore finds the charm or bundle called name in the store, and deploys it. It checks as much as
 // possible before it downloads anything.
 func (c deployCmd) deployFromStore(o *operator, name string) error {
 	channel, err := charmsource.ParseChannel(c.Channel)

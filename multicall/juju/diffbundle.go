@@ -10,7 +10,7 @@ import (
 
 type diffBundleCmd struct {
 	Bundle     string   `arg:"" help:"The bundle's file, or a directory with bundle.yaml."`
-	Overlay    []string `sep:"none" type:"existingfile" placeholder:"FILE" help:"Apply this overlay to the bundle; can be repeated."`
+	Overlay    []string `sep:"none" type:"existingfile" placeholder:"FILE" help:"Apply the overlay FILE to the bundle. Can be repeated."`
 	Repository string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"Take charms from this directory (SERIES/NAME or NAME)."`
 	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json; default yaml."`
 }

@@ -12,8 +12,8 @@ import (
 )
 
 type doCmd struct {
-	Unit        string   `placeholder:"UNIT" help:"Act as this unit; without this option, name a unit as the last argument of each hook tool."`
-	RelationID  string   `name:"relation-id" placeholder:"ID" help:"Act as a hook of this relation."`
+	Unit        string   `placeholder:"UNIT" help:"Act as UNIT; without this option, name a unit as the last argument of each hook tool."`
+	RelationID  string   `name:"relation-id" placeholder:"ID" help:"Act as a hook of relation ID."`
 	HookDialect string   `placeholder:"DIALECT" help:"Use this dialect for the tools, classic or modern; default: the dialect of the unit's charm, or classic without a unit."`
 	State       string   `placeholder:"URL" help:"Use the model's state at this URL, if this host has no directory of the model; default: $$JUJU_STATE."`
 	Command     []string `arg:"" passthrough:"partial" help:"The command with its arguments; or one unit, to open a shell as that unit."`

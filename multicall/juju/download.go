@@ -20,12 +20,12 @@ type downloadCmd struct {
 	Name       string   `arg:"" help:"A charm or bundle from the store."`
 	Pipe       string   `arg:"" optional:"" name:"stdout" help:"- writes it to stdout."`
 	Channel    string   `placeholder:"CHANNEL" help:"Take the release in this channel; default: stable of the charm's default track."`
-	Revision   int      `placeholder:"N" help:"Take this revision."`
+	Revision   int      `placeholder:"N" help:"Take revision N."`
 	Base       string   `aliases:"series" placeholder:"BASE" help:"Take the release for this base (ubuntu@24.04); default: the newest Ubuntu LTS that has a release, else the newest base."`
 	Arch       string   `placeholder:"ARCH" help:"Take the release for this architecture; default: this host's."`
 	Filepath   string   `placeholder:"FILE" help:"Write to this file; default: NAME_rREVISION.charm here."`
 	Resources  bool     `help:"Also download the resources of the release, into the same directory."`
-	Resource   []string `sep:"none" placeholder:"NAME=N" help:"Take this revision of a resource; can be repeated."`
+	Resource   []string `sep:"none" placeholder:"NAME=N" help:"Take revision N of resource NAME. Can be repeated."`
 	NoProgress bool     `help:"Show no progress."`
 }
 

@@ -14,10 +14,10 @@ import (
 
 type execCmd struct {
 	Units      []string      `arg:"" optional:"" name:"unit" help:"The units; APPLICATION/leader is the leader."`
-	Unit       []string      `short:"u" placeholder:"UNIT" help:"Run on this unit; several with commas."`
-	Service    []string      `short:"a" aliases:"application,app" placeholder:"APPLICATION" help:"Run on all units of an application; several with commas."`
+	Unit       []string      `short:"u" placeholder:"UNIT" help:"Run on UNIT; separate several with commas."`
+	Service    []string      `short:"a" aliases:"application,app" placeholder:"APPLICATION" help:"Run on all units of APPLICATION; separate several with commas."`
 	All        bool          `help:"Run on all units of the model."`
-	Machine    []string      `placeholder:"ID" help:"Run on this machine, in its directory and without an agent; several with commas."`
+	Machine    []string      `placeholder:"ID" help:"Run on machine ID, in its directory and without an agent; separate several with commas."`
 	Timeout    time.Duration `aliases:"wait,max-wait" default:"5m" placeholder:"TIME" help:"End a command that has not ended after this time, as in 90s. 0 waits forever. Default 5m."`
 	Format     string        `enum:"plain,yaml,json" default:"plain" placeholder:"FORMAT" help:"Print as plain, yaml or json; default plain."`
 	outputFlag `embed:""`
@@ -91,7 +91,7 @@ func (c execCmd) openShell(o *operator) error {
 
 	switch {
 	case len(where) != 1 || len(c.Service) > 0 || c.All:
-		return console.Hint(console.Usage(errors.New("cannot open a shell: no single unit or machine given")),
+		return console.Hint(console.Usage(errors.New("cannot open a shell: want exactly one unit or machine")),
 			"juju ssh UNIT "+quoteShellWords(o.command))
 	case len(c.Machine) == 0 && !isUnitWord(where[0]):
 		return hintUnit(where[0], quoteShellWords(o.command))

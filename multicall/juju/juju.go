@@ -121,7 +121,7 @@ func ownCommand() console.Command {
 	}
 }
 
-// isCommand reports whether juju has a command with that name or alias.
+// isCommand reports whether juju has a command whose name or alias is name.
 func isCommand(name string) bool {
 	return slices.ContainsFunc(ownCommand().List(), func(l console.Listed) bool { return l.Answers(name) })
 }

@@ -10,7 +10,7 @@ import (
 	"bijou/state/charm"
 )
 
-// findKept returns the environment's charm with that revision for the service, or nil if there is none. It
+// findKept returns the environment's charm with the given revision for the service, or nil if there is none. It
 // prefers a charm with the current charm's name that the service keeps. The second choice is any charm with
 // that name in the environment. The last choice is a charm with a different name that the service keeps.
 func findKept(v *state.View, s state.Service, revision int) (*state.KeptCharm, error) {

@@ -92,8 +92,8 @@ func (o *operator) findMachineFolder(name string) (machineFolder, error) {
 	return machineFolder{Access: access, dir: dir}, nil
 }
 
-// findMachine returns the machine with that id, or the machine of the unit with that name. unit is the unit's
-// name, or "" for a machine.
+// findMachine returns the machine of name, which is a machine's id or a unit's name. unit is the unit's name,
+// or "" for a machine.
 func findMachine(v *state.View, name string) (m state.Machine, unit string, err error) {
 	machine := name
 	if strings.Contains(name, "/") {

@@ -213,7 +213,7 @@ func (o *operator) warnOfStore(url string) {
 	}
 }
 
-// hasEnvironment reports whether an environment with that name exists.
+// hasEnvironment reports whether an environment called name exists.
 func (o *operator) hasEnvironment(name string) bool {
 	names, _ := o.home.Names()
 	return slices.Contains(names, name)

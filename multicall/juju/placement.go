@@ -13,8 +13,8 @@ import (
 // placementFlags select how many units to add, and their machines.
 type placementFlags struct {
 	NumUnits      int      `short:"n" default:"1" placeholder:"N" help:"Add N units; default 1."`
-	AttachStorage []string `placeholder:"ID,..." help:"Give the new unit this detached storage instead of new storage, and place the unit on the machine of the storage."`
-	To            string   `placeholder:"MACHINE" help:"Put the units on this machine, or with \"new\" each unit on a new machine. Several machines, separated by commas, get one unit each."`
+	AttachStorage []string `placeholder:"ID,..." help:"Give the new unit the detached storage ID instead of new storage, and place the unit on the machine of the storage."`
+	To            string   `placeholder:"MACHINE" help:"Put the units on MACHINE, or with \"new\" each unit on a new machine. Several machines, separated by commas, get one unit each."`
 }
 
 // check returns a usage error if the flags contradict each other.

@@ -23,14 +23,14 @@ type refreshCmd struct {
 	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"Take charms from this directory (SERIES/NAME or NAME); default: where the charm came from."`
 	Switch      string   `aliases:"path" placeholder:"CHARM" help:"Switch to a different charm: ch:NAME from the store, a directory (./DIR), an archive, or a name in the repository."`
 	Channel     string   `placeholder:"CHANNEL" help:"Follow this channel of the store from now on, such as 14/stable."`
-	Revision    *int     `placeholder:"N" help:"Use this revision, even an older one; juju show-application lists the revisions. Default: the newest."`
+	Revision    *int     `placeholder:"N" help:"Use revision N, even an older one; juju show-application lists the revisions. Default: the newest."`
 	Force       bool     `help:"Also upgrade units in an error state, as --force-units does. Accept a charm for other series, as --force-series does, or a charm that needs features that bijou does not have."`
 	ForceUnits  bool     `help:"Also upgrade units in an error state, at once; they stay in that state."`
 	ForceSeries bool     `aliases:"force-base" help:"Accept a charm that does not support the series or architecture of the application's machines."`
 	Retry       bool     `help:"Also upgrade units in an error state, at once. The failed hook runs again, from the new charm."`
 	Base        string   `placeholder:"BASE" help:"Check that its machines have this base (ubuntu@24.04), which cannot change."`
 	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"Set options with the upgrade, from a YAML file as for deploy, or one option. Can be repeated; later ones override."`
-	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"Attach a file as a resource of the charm; can be repeated."`
+	Resource    []string `sep:"none" placeholder:"NAME=FILE" help:"Attach FILE as the charm's resource NAME. Can be repeated."`
 	Trust       bool     `help:"Give its units the cloud's credential, as juju trust does."`
 	Storage     []string `hidden:"" sep:"none" placeholder:"NAME=POOL,SIZE,COUNT"`
 	DryRun      bool     `help:"Only print the changes."`

@@ -43,8 +43,8 @@ type removalKind struct {
 	remove func(ctx context.Context, name string) error
 	// awaitsHooks is set if units run hooks before an entity is gone.
 	awaitsHooks bool
-	// asks is set if the operator must confirm the removal. The question shows the units in the field
-	// alongside, and the lines in the field details.
+	// asks is set if the operator must confirm the removal. The question shows the units in
+	// alongside, and the lines in details.
 	asks      bool
 	alongside []string
 	details   []string

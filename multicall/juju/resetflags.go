@@ -4,7 +4,7 @@ import "strings"
 
 // resetFlags are the flags of commands that can both set values and reset them to their defaults.
 type resetFlags struct {
-	Reset []string `placeholder:"KEY,..." help:"Reset these to their defaults."`
+	Reset []string `placeholder:"KEY,..." help:"Reset each KEY to its default."`
 }
 
 // asks reports whether the call only prints values and changes nothing.

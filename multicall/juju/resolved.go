@@ -24,7 +24,7 @@ type resolvedCmd struct {
 	Constraints *string  `placeholder:"\"K=V ...\"" help:"Replace the machines' constraints."`
 }
 
-// errorOf names an error that an operator answers: the unit's own error or, if relation is set, the error of that
+// errorOf names an error that an operator resolves: the unit's own error or, if relation is set, the error of that
 // relation.
 type errorOf struct{ unit, relation string }
 
@@ -35,7 +35,7 @@ func (e errorOf) String() string {
 	return fmt.Sprintf("relation %q of unit %q", e.relation, e.unit)
 }
 
-// Run answers all errors, or none. If there is nothing to resolve, it prints a line and returns nil.
+// Run resolves all errors, or none. If there is nothing to resolve, it prints a line and returns nil.
 func (c resolvedCmd) Run(o *operator) error {
 	switch {
 	case c.All && len(c.Targets) > 0:

@@ -27,7 +27,7 @@ import (
 type restoreCmd struct {
 	File    string `arg:"" help:"The backup."`
 	State   string `placeholder:"URL" help:"Keep the state at this URL, as for bootstrap. With --replace, the default is the URL of the model."`
-	Replace bool   `help:"Restore the same model in place of what is left of it, and end its running agents."`
+	Replace bool   `help:"Replace the remains of the same model, and end its running agents."`
 	Adopt   bool   `help:"Assume that the units' directories are as in the backup: a unit waits only if the directory of its storage is missing."`
 	Key     string `placeholder:"FILE" help:"Open its secrets with these keys, a secret-keys.yaml; default: those in the backup."`
 	Check   bool   `help:"Only check the file, and print its content."`

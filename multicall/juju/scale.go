@@ -14,7 +14,7 @@ import (
 type scaleCmd struct {
 	Words    []string `arg:"" name:"app=n" help:"An application, and the number of its units."`
 	Replicas *int     `placeholder:"N" help:"Set the number of units, if no word gives it."`
-	To       string   `placeholder:"MACHINE" help:"Put new units on this machine, as juju add-unit does."`
+	To       string   `placeholder:"MACHINE" help:"Put new units on MACHINE, as juju add-unit does."`
 	unitRemovalFlags
 	waitFlags
 }

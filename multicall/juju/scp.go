@@ -131,7 +131,7 @@ func (o *operator) cutRemote(text string) (place, file string, ok bool) {
 	return place, file, ok && (machine || isUnitWord(place))
 }
 
-// localName returns a local file's name in a form in which scp does not mistake the part before a colon for a
+// localName returns a local file's name in a form such that scp does not mistake the part before a colon for a
 // host.
 func localName(file string) string {
 	if path.IsAbs(file) || strings.HasPrefix(file, ".") {

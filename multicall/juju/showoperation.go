@@ -12,7 +12,7 @@ import (
 )
 
 type showOperationCmd struct {
-	Words      []string `arg:"" name:"id" help:"The id of an action. With an application and one of its actions, describe that action."`
+	Words      []string `arg:"" name:"id" help:"The id of an action that was run; or an application and an action's name, to print its declaration."`
 	Wait       waitFlag `placeholder:"TIME" help:"Wait for the action to end; --wait=30s waits at most that long."`
 	Watch      bool     `help:"Wait for the action to end, without a limit."`
 	Format     string   `enum:"yaml,json" default:"yaml" placeholder:"FORMAT" help:"Print as yaml or json; default yaml."`

@@ -9,7 +9,7 @@ import (
 
 type startCmd struct {
 	Moved   bool   `help:"Run the model from this directory and host from now on, and confirm that the previous agents are gone for good or will end."`
-	Machine string `placeholder:"ID" help:"With --moved: let the first agent that starts for this machine run it, instead of moving the machines of this directory."`
+	Machine string `placeholder:"ID" help:"Let the first agent that starts for machine ID run it, instead of moving the machines of this directory; with --moved."`
 }
 
 // Run starts the background process if it does not run. With --moved it first claims the machines for this

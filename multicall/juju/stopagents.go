@@ -3,11 +3,11 @@ package juju
 import (
 	"errors"
 
+	"bijou/multicall/console"
 	"bijou/multicall/home"
 )
 
-// maxStopPasses is how many times stopAgents looks for agents. An agent may have started others just before it
-// ended.
+// maxStopPasses is how many times stopAgents looks for agents. An agent can start others just before it ends.
 const maxStopPasses = 5
 
 // stopAgents stops the agents of all machines on this host, and agents that are started during its work. It
@@ -21,7 +21,8 @@ func (o *operator) stopAgents(e home.Environment) (stopped int, err error) {
 		}
 	}
 
-	return stopped, errors.New("agents started again each time: a provisioner on a different host may start them")
+	return stopped, console.Hint(errors.New("cannot stop all agents: something starts them again"),
+		"if a provisioner on a different host starts them, stop it there: juju stop")
 }
 
 // stopOnce stops each running agent. It also stops the agent's systemd service, so that systemd does not

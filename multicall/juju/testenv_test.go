@@ -181,7 +181,7 @@ func (w *testEnv) mustRun(args ...string) string {
 	return out
 }
 
-// mustFail runs a command that must fail with that exit code and text.
+// mustFail runs a command that must fail with the exit code and the text.
 func (w *testEnv) mustFail(code int, text string, args ...string) {
 	w.t.Helper()
 	got, out, errs := w.run("", args...)

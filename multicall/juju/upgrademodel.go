@@ -20,7 +20,7 @@ import (
 type upgradeModelCmd struct {
 	AllowDowngrade bool          `help:"Allow an older version."`
 	DryRun         bool          `help:"Only print the changes."`
-	Wait           time.Duration `default:"1m" help:"Wait this long for the agents; 0 does not wait."`
+	Wait           time.Duration `default:"1m" help:"Wait at most this long for the agents; 0 does not wait."`
 }
 
 // Run installs the binary and waits for the agents.

@@ -102,7 +102,7 @@ func checkSecretName(v *state.View, name string) error {
 
 var errNoSecret = errors.New("the secret does not exist")
 
-// findSecret returns the secret with that id, or the operators' secret with that name.
+// findSecret returns the secret whose id is nameOrID, or the operators' secret of that name.
 func findSecret(v *state.View, nameOrID string) (secret.Record, error) {
 	if id, err := secret.ParseID(nameOrID); err == nil {
 		return record.Get(v, id)

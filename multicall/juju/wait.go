@@ -44,7 +44,7 @@ func (o *operator) awaitAffected(w waitFlags) error {
 }
 
 type waitCmd struct {
-	Globs   []string      `arg:"" optional:"" name:"glob" help:"Only the applications and units that match (mysql, 'wordpress/*'); default: all."`
+	Globs   []string      `arg:"" optional:"" name:"glob" help:"Wait only for the applications and units that match (mysql, 'wordpress/*'); default: all."`
 	For     string        `enum:"idle,active,blocked,waiting,maintenance,error,gone" default:"idle" placeholder:"STATE" help:"Wait for this state. idle: started, with no hook left to run; active, blocked, waiting, maintenance: idle, and each with that status; error: each in error; gone: all removed. Default idle."`
 	Timeout time.Duration `placeholder:"DURATION" help:"Give up after this time (30s, 10m); default: never."`
 }

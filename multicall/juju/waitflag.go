@@ -26,7 +26,7 @@ func (w *waitFlag) Decode(ctx *kong.DecodeContext) (err error) {
 	text := ctx.Scan.Pop().String()
 	w.timeout, err = time.ParseDuration(text)
 	if err != nil || w.timeout < 0 {
-		return fmt.Errorf("cannot wait %q: want a time as in 90s or 5m", text)
+		return fmt.Errorf("invalid wait time %q: want a duration such as 90s or 5m", text)
 	}
 
 	return nil

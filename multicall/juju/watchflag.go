@@ -28,7 +28,7 @@ func (w *watchFlag) Decode(ctx *kong.DecodeContext) error {
 		w.interval = interval
 		ctx.Scan.Pop()
 	case err == nil || inside:
-		return fmt.Errorf("cannot watch every %q: want a time as in 1s or 5m", next)
+		return fmt.Errorf("invalid watch interval %q: want a duration such as 1s or 5m", next)
 	}
 
 	return nil

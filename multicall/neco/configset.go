@@ -11,7 +11,7 @@ import (
 type configSetCmd struct {
 	Key   string `arg:"" help:"The key."`
 	Value string `arg:"" help:"The value of the key."`
-	Now   bool   `help:"With env: the first update does not wait for the update window."`
+	Now   bool   `help:"Start the first update without waiting for the update window; with env."`
 	reasonFlag
 }
 

@@ -20,7 +20,7 @@ import (
 type diagnoseCmd struct {
 	LRN    string `arg:"" optional:"" name:"lrn" help:"The boot server; default: this one, from /etc/neco/rack."`
 	Bundle string `placeholder:"FILE" help:"Write the output to a ZIP file, to send to someone who can help, with status, history, audit and longer logs, but without the configuration."`
-	Dir    string `default:"/var/lib/neco" placeholder:"DIR" type:"path" help:"Read the worker's files from this directory on this server."`
+	Dir    string `default:"/var/lib/neco" placeholder:"DIR" type:"path" help:"Read the worker's files from DIR on this server."`
 }
 
 // These are the maximum numbers of lines of each log, on the screen and in a bundle.

@@ -31,7 +31,7 @@ type operator struct {
 
 // reasonFlag is the flag of commands that make changes.
 type reasonFlag struct {
-	Why string `placeholder:"REASON" help:"The reason, for neco history --audit."`
+	Why string `placeholder:"REASON" help:"Give the reason, for neco history --audit."`
 }
 
 func (o *operator) setDetail(format string, args ...any) {

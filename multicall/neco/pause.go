@@ -12,7 +12,7 @@ import (
 
 type pauseCmd struct {
 	For time.Duration `placeholder:"DURATION" help:"Pause for this time; default: until neco resume."`
-	Why string        `placeholder:"REASON" help:"The reason, for the status."`
+	Why string        `placeholder:"REASON" help:"Give the reason, for the status."`
 }
 
 func (c pauseCmd) Run(o *operator) error {

@@ -14,9 +14,9 @@ import (
 )
 
 type planCmd struct {
-	Version string `placeholder:"V" help:"Show the plan of this release; default: of the release of this program."`
+	Version string `placeholder:"V" help:"Show the plan of release V; default: the release of the running program."`
 	All     bool   `name:"all-assets" help:"Open every package of the release, and check that all have the same plan."`
-	Format  string `enum:"text,json,yaml" default:"text" help:"text, json or yaml."`
+	Format  string `enum:"text,json,yaml" default:"text" help:"Print as text, json or yaml; default text."`
 }
 
 type planDoc struct {

@@ -18,10 +18,10 @@ type releaseCmd struct {
 	Sign         string   `placeholder:"KEY" help:"Sign with this secret key, from neco key or from minisign."`
 	PasswordFile string   `placeholder:"FILE" help:"Read the password of the key from this file."`
 	Version      string   `placeholder:"V" help:"Give the release this version. Default: the version in the plan."`
-	TagPrefix    string   `default:"release" placeholder:"PREFIX" help:"Put this before the version in the tag."`
+	TagPrefix    string   `default:"release" placeholder:"PREFIX" help:"Begin the release's tag with PREFIX and a hyphen."`
 	PreRelease   bool     `help:"Make the release only for fleets with env staging."`
-	Program      []string `placeholder:"FILE" help:"Include this bijou binary; once for each architecture. Default: the running binary."`
-	Package      []string `placeholder:"FILE" help:"Include this Debian package of neco, with the release's plan and version, for servers on which neco is a package; once for each architecture."`
+	Program      []string `placeholder:"FILE" help:"Include the bijou binary FILE; once for each architecture. Default: the running binary."`
+	Package      []string `placeholder:"FILE" help:"Include the Debian package FILE of neco, with the release's plan and version, for servers on which neco is a package; once for each architecture."`
 }
 
 func (c releaseCmd) Run(o *operator) error {

@@ -8,7 +8,7 @@ import (
 )
 
 type stopCmd struct {
-	Why string `placeholder:"REASON" help:"The reason, for the status, the history and the alert."`
+	Why string `placeholder:"REASON" help:"Give the reason, for the status, the history and the alert."`
 }
 
 func (c stopCmd) Run(o *operator) error {

@@ -15,7 +15,7 @@ import (
 )
 
 type updateCmd struct {
-	Now            bool   `help:"Look for releases at once; this is also what the command does without options."`
+	Now            bool   `help:"Look for releases at once (the default)."`
 	To             string `placeholder:"VERSION" help:"Update to this version, until a newer release appears."`
 	AllowDowngrade bool   `help:"Allow a version that is older than that of the servers."`
 	reasonFlag

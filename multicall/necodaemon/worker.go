@@ -34,7 +34,7 @@ var helpFiles embed.FS
 
 type necoWorkerGrammar struct {
 	State    string `required:"" env:"NECO_STATE" placeholder:"URL" help:"Use neco's keys in this store: etcd://HOST:PORT,..., or sqlite:PATH."`
-	LRN      string `placeholder:"N" help:"This boot server's logical rack number; default: the number in /etc/neco/rack."`
+	LRN      string `placeholder:"N" help:"Serve as the boot server with logical rack number N; default: the number in /etc/neco/rack."`
 	Dir      string `default:"/var/lib/neco" placeholder:"DIR" type:"path" help:"Keep the worker's files in this directory."`
 	Services string `placeholder:"PROGRAM" type:"path" help:"Run this program instead of systemctl (start, restart, stop or is-active, and a unit); default: this machine's systemd."`
 	Metrics  string `placeholder:"ADDRESS" help:"Serve metrics for Prometheus at this address."`

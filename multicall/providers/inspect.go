@@ -195,7 +195,7 @@ func (All) FreeInstances(ctx context.Context, e home.Environment, progress func(
 	}
 	wanted, err := readWanted(ctx, e)
 	if err != nil {
-		slog.Warn("the instances of the model's provider are not removed", "provider", e.Provider, "error", err)
+		slog.Warn("cannot remove the provider's instances", "provider", e.Provider, "error", err)
 		return nil
 	}
 

@@ -124,7 +124,7 @@ var serverScript string
 // var/ the worker's files.
 func (d *demo) serverDir(lrn string) string { return filepath.Join(d.dir, "server-"+lrn) }
 
-// startServers starts the daemons of three servers with that release, which run until ctx is done. It waits
+// startServers starts the daemons of three servers with the given release, which run until ctx is done. It waits
 // for all workers, since an update begins without waiting for workers that were never seen.
 func (d *demo) startServers(ctx context.Context, release ...string) error {
 	for _, lrn := range []string{"0", "1", "2"} {

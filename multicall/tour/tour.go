@@ -133,7 +133,7 @@ func (t *tour) fetchPage(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// readUnitFile finds the file with that name below the units' directories. It returns the file's path, and
+// readUnitFile finds the file called name below the units' directories. It returns the file's path, and
 // its text without the surrounding white space.
 func (t *tour) readUnitFile(name string) (path, text string, err error) {
 	units := filepath.Join(t.home, environmentName, "machines", "0", "agents")

@@ -215,7 +215,7 @@ func awaitHolder(ctx context.Context, dir string, agent process.Identity) error 
 			return nil
 		}
 		if free, err := process.IsFree(dir); !alive && free && err == nil {
-			return errors.New("its agent ended at once; the log has the reason: " + filepath.Join(dir, "agent.log"))
+			return errors.New("the agent ended at once; the log has the reason: " + filepath.Join(dir, "agent.log"))
 		}
 		if err := backoff.Sleep(ctx, pollInterval); err != nil {
 			return err

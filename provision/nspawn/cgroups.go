@@ -69,7 +69,7 @@ func (m *cgroupManager) start(ctx context.Context, id string, c command) (unlimi
 	for _, f := range m.folders {
 		dir := filepath.Join(f, id)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return nil, fmt.Errorf("cannot make a control group: %w", err)
+			return nil, fmt.Errorf("cannot create a control group: %w", err)
 		}
 		in = append(in, dir)
 	}

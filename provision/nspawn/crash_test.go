@@ -79,7 +79,7 @@ func TestKilledStarts(t *testing.T) {
 // ignored discards the error of a process that the test has killed.
 func ignored(error) error { return nil }
 
-// containers counts the running containers of that name.
+// containers counts the running containers called id.
 func containers(t *testing.T, id string) int {
 	t.Helper()
 	out, err := exec.Command("ps", "-eo", "stat,args").Output()

@@ -167,7 +167,7 @@ func (l launch) writeUnits() error {
 			"Repository": l.provider.aptRepository(),
 		})
 		if err != nil {
-			return fmt.Errorf("cannot make unit file %q: %w", name, err)
+			return fmt.Errorf("cannot create unit file %q: %w", name, err)
 		}
 
 		if err := osutil.WriteFile(filepath.Join(folder, name), []byte(text.String()), 0o644, osutil.ExactMode); err != nil {

@@ -243,11 +243,11 @@ func (l launch) awaitReady(ctx context.Context, ready *net.UnixConn, console *co
 		}
 		if !runs {
 			console.readOn()
-			return fmt.Errorf("its container ended at once, with the output: %s", console.lastOutput())
+			return fmt.Errorf("the container ended at once, with the output: %s", console.lastOutput())
 		}
 	}
 
-	return fmt.Errorf("its container did not start: %w; its last output: %s", ctx.Err(), console.lastOutput())
+	return fmt.Errorf("the container did not start: %w; its last output: %s", ctx.Err(), console.lastOutput())
 }
 
 // controls matches control characters and escape sequences of terminals.

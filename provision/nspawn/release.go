@@ -148,7 +148,7 @@ func checkMirror(series, mirror string) error {
 	return nil
 }
 
-// CheckSeries returns an error if machines of that series cannot boot on this host with these settings: there
+// CheckSeries returns an error if machines of the given series cannot boot on this host with these settings: there
 // is no tree of the series, and none can be created. The error names the package to install.
 func CheckSeries(config map[string]string, series string) error {
 	added, err := extraPackages(config)

@@ -113,7 +113,7 @@ func cacheFolder() string {
 	return "/var/cache/bijou"
 }
 
-// checkTree returns an error if the directory does not contain a bootable system of that series.
+// checkTree returns an error if the directory does not contain a bootable system of the given series.
 func checkTree(dir, series string) error {
 	for _, file := range []string{"etc/os-release", "lib/systemd/systemd", "usr/bin/dpkg", "bin/sh"} {
 		if !treeHas(dir, file) {

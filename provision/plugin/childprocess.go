@@ -44,11 +44,11 @@ const drainTimeout = 2 * time.Second
 func (p *childProcess) Start(context.Context) error {
 	outR, outW, err := os.Pipe()
 	if err != nil {
-		return fmt.Errorf("cannot make a pipe: %w", err)
+		return fmt.Errorf("cannot create a pipe: %w", err)
 	}
 	errR, errW, err := os.Pipe()
 	if err != nil {
-		return errors.Join(fmt.Errorf("cannot make a pipe: %w", err), outR.Close(), outW.Close())
+		return errors.Join(fmt.Errorf("cannot create a pipe: %w", err), outR.Close(), outW.Close())
 	}
 
 	p.stdout = outR

@@ -125,7 +125,7 @@ func (s *session) connect(ctx context.Context, limit time.Duration) error {
 // explainStart returns a readable error for an error of go-plugin, which has no error types.
 func (s *session) explainStart(err error, limit time.Duration) error {
 	if s.process.ID() == "" {
-		return fmt.Errorf("cannot start its executable: %w", err)
+		return fmt.Errorf("cannot start the provider's executable: %w", err)
 	}
 
 	last := s.lastOutput()

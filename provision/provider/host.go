@@ -35,7 +35,7 @@ func ThisHost(dir string) (h constraints.Hardware, free uint64, err error) {
 	return h, disk.Bavail * block >> 20, err
 }
 
-// CheckFit returns an error if a host with that hardware does not meet the machine's constraints. It is meant
+// CheckFit returns an error if a host with hardware h does not meet the machine's constraints. It is meant
 // for providers whose machines are all on one host.
 func CheckFit(h constraints.Hardware, spec Spec) error {
 	if spec.Placement != "" {
@@ -68,7 +68,7 @@ func totalMemory() (uint64, error) {
 	return 0, errors.New("cannot find out how much memory this host has")
 }
 
-// SeriesOf returns the series of the system in that directory according to its os-release(5). The series is
+// SeriesOf returns the series of the system below root according to its os-release(5). The series is
 // the code name or, if there is none, the name and version, such as "fedora40".
 func SeriesOf(root string) (string, error) {
 	for _, path := range []string{"etc/os-release", "usr/lib/os-release"} {

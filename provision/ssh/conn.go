@@ -99,7 +99,7 @@ const noCommonKeyText = "no common algorithm for host key"
 func explainDial(t target, l loginMethods, err error) error {
 	switch {
 	case strings.Contains(err.Error(), "unable to authenticate"):
-		return withHints(fmt.Errorf("cannot log in to %q: the host accepts none of: %s",
+		return withHints(fmt.Errorf("cannot log in to %q: the host accepted none of these logins: %s",
 			t, strings.Join(l.tried, ", ")),
 			"configure the host to accept one of them (ssh-copy-id), or: "+loginAdvice)
 	case strings.Contains(err.Error(), "no common algorithm"):

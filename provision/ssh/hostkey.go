@@ -132,7 +132,7 @@ func unknownKeyError(t target, key ssh.PublicKey, file string) error {
 }
 
 func changedKeyError(t target, key ssh.PublicKey, want string) error {
-	return withHints(fmt.Errorf("HOST %q HAS A DIFFERENT KEY THAN EXPECTED: %s %s, but %s; this may be an attack, and nothing was sent to it",
+	return withHints(fmt.Errorf("HOST %q HAS A DIFFERENT KEY THAN EXPECTED: %s %s, but %s; an attack can cause this, so nothing was sent to the host",
 		t, key.Type(), ssh.FingerprintSHA256(key), want),
 		"if the host was reinstalled: check its new fingerprint at its own console, then replace the old key (ssh-keygen -R, or the pool's fingerprint)")
 }

@@ -60,9 +60,9 @@ func refusals() []refusal {
 			arrange: func(r *rig, _ *provider.Spec) {
 				r.put("known_hosts", "@revoked "+knownhosts.Line([]string{r.hosts[0].address}, r.hosts[0].key.PublicKey())+"\n", 0o600)
 			}},
-		{name: "another user's key", want: []string{"cannot log in to", "the host accepts none of: the key of", "hint: configure the host to accept one"},
+		{name: "another user's key", want: []string{"cannot log in to", "the host accepted none of these logins: the key of", "hint: configure the host to accept one"},
 			arrange: func(r *rig, _ *provider.Spec) { r.hosts[0].set(func(s *server) { s.accepts = nil }) }},
-		{name: "a wrong password", want: []string{"accepts none of: the key of", "the password of"},
+		{name: "a wrong password", want: []string{"accepted none of these logins: the key of", "the password of"},
 			arrange: func(r *rig, _ *provider.Spec) {
 				r.hosts[0].set(func(s *server) { s.accepts, s.secret = nil, "right" })
 				r.env.Config["password-file"] = r.put("password", "s3cret\n", 0o600)

@@ -173,7 +173,7 @@ func listIDs(v *state.View, unit string) ([]int, error) {
 	return ids, nil
 }
 
-// Watch covers the record of an action.
+// Watch returns the [state.Scope] of the record of an action.
 func Watch(id int) state.Scope { return state.Scope{Keys: []string{keys.Action(id)}} }
 
 // Declared reads the actions of the charm that is deployed on a unit, or of its service's charm before the

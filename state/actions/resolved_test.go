@@ -54,7 +54,7 @@ func TestSetResolved(t *testing.T) {
 		{"wordpress/0", "2", true, state.ErrNotFound, "Relation not found"},
 		{"wordpress/0", "nope", true, state.ErrNotFound, "Relation not found"},
 		{"mysql/7", "", true, state.ErrNotFound, `unit "mysql/7" not found`},
-		{"mysql/0", "server", true, nil, `relation "server" of unit "mysql/0" is ambiguous: it could be relation-1 (mysql:server wordpress:db), relation-2 (mysql:server twice:db)`},
+		{"mysql/0", "server", true, nil, `relation "server" of unit "mysql/0" is ambiguous: want one of relation-1 (mysql:server wordpress:db), relation-2 (mysql:server twice:db)`},
 	} {
 		err := st.Update(t.Context(), func(tx *state.Tx) error {
 			_, err := actions.SetResolved(tx, test.unit, test.relation, test.retry)

@@ -314,7 +314,7 @@ func describeType(mode fs.FileMode) string {
 	return "of type " + mode.Type().String()
 }
 
-// budgetReader returns an error once the reads exceed the budget in the field left, unless it is unlimited.
+// budgetReader returns an error once the reads exceed left, unless the budget is unlimited.
 type budgetReader struct {
 	r         io.ReaderAt
 	left      int64

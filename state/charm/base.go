@@ -49,7 +49,7 @@ func (m *Meta) setPlatforms(raw *metaYAML) {
 
 const anyArch = "all"
 
-// platformBases returns the bases in the key platforms. Their names have the form of arm64 or
+// platformBases returns the bases under the "platforms" key. Their names have the form of arm64 or
 // ubuntu@24.04:arm64.
 func (raw *metaYAML) platformBases() (bases []baseYAML) {
 	for _, name := range slices.Sorted(maps.Keys(raw.Platforms)) {

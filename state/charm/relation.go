@@ -121,9 +121,10 @@ func (r relationYAML) toRelation(name string, role Role) (Relation, error) {
 	return rel, nil
 }
 
-// checkReserved returns an error for names that begin with "juju", which are reserved for relations that
-// every service provides. A subordinate can use such a name to require its principal's relation. Charms whose
-// own names begin with "juju-" belong to Juju, and can use all of these names except juju-info.
+// checkReserved returns an error for the name "juju" and for names that begin with "juju-". They are reserved
+// for relations that every service provides. A subordinate can use such a name to require its principal's
+// relation. Charms whose own names begin with "juju-" belong to Juju, and can use all of these names except
+// juju-info.
 func (r Relation) checkReserved(m *Meta) error {
 	if strings.HasPrefix(m.Name, "juju-") && r.Name != JujuInfo {
 		return nil
@@ -131,7 +132,7 @@ func (r Relation) checkReserved(m *Meta) error {
 
 	ofPrincipal := m.Subordinate && r.Role == Consumes && r.Scope == Container
 	if isReserved(r.Name) && !ofPrincipal {
-		return fmt.Errorf("relation %q: names that begin with juju are reserved", r.Name)
+		return fmt.Errorf("relation %q: the names juju and juju-* are reserved", r.Name)
 	}
 	if isReserved(r.Interface) && r.Role != Consumes {
 		return fmt.Errorf("relation %q: interface %q is reserved: a charm can only require it", r.Name, r.Interface)

@@ -210,7 +210,7 @@ type ChannelRelease struct {
 	Bases               []Base // the bases on which the revision runs
 }
 
-// ChooseBase returns the best base with that architecture. It prefers an Ubuntu LTS to all other bases, and
+// ChooseBase returns the best base with the architecture arch. It prefers an Ubuntu LTS to all other bases, and
 // then a newer version. ok is false if no base has that architecture.
 func ChooseBase(bases []Base, arch string) (chosen Base, ok bool) {
 	for _, b := range bases {

@@ -201,7 +201,7 @@ func (r resultJSON) release(w Wish) (Release, error) {
 	return release, nil
 }
 
-// check returns an error unless the release can be an answer for the wish. name is what errors call the wish.
+// check returns an error unless the release can be an answer for the wish. Errors call the wish name.
 func (r Release) check(name string, w Wish) error {
 	switch {
 	case r.Type != TypeCharm && r.Type != TypeBundle:

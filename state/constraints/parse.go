@@ -169,7 +169,7 @@ func (v *Value) allFields() []field {
 	}
 }
 
-// findField returns the constraint with that name. cores is a second name for the constraint cpu-cores.
+// findField returns the constraint called name. cores is a second name for the constraint cpu-cores.
 func (v *Value) findField(name string) (field, bool) {
 	if name == "cores" {
 		name = "cpu-cores"
@@ -183,7 +183,7 @@ func (v *Value) findField(name string) (field, bool) {
 	return fields[i], true
 }
 
-// newField returns the constraint with that name. at points to its value. none is the value for an empty
+// newField returns the constraint called name. at points to its value. none is the value for an empty
 // text.
 func newField[T any](name string, at **T, none T, parse func(string) (T, error), format func(T) string) field {
 	return field{

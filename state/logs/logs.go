@@ -305,7 +305,7 @@ func (f Filter) selects(l Line, level int) bool {
 		(f.Matches == nil || f.Matches(l))
 }
 
-// Watch covers the logs of the given units and machines, or all logs if none are given.
+// Watch returns the [state.Scope] of the logs of the given units and machines, or all logs if none are given.
 func Watch(sources ...string) state.Scope {
 	if len(sources) == 0 {
 		return keyspace.Below(keys.LogHeads)

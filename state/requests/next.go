@@ -12,7 +12,7 @@ type Case struct {
 	Lacks    bool       // whether the relation requires a subordinate unit that the unit does not have
 }
 
-// Step is what the leader does with a request.
+// Step is the leader's action for a request.
 type Step string
 
 // The steps are idempotent. All except Keep end with the removal of the request.

@@ -218,7 +218,7 @@ var (
 	ErrExists = errors.New("store already exists")
 	// ErrLeaseLost is returned if the lease of an operation has ended. Nothing was written.
 	ErrLeaseLost = errors.New("lease lost")
-	// ErrDenied is returned if the caller does not have the right to do this. Nothing was written.
+	// ErrDenied is returned if the caller does not have the right to the operation. Nothing was written.
 	ErrDenied = errors.New("permission denied")
 	// ErrClosed is returned if this process has closed the store, snapshot or watcher.
 	ErrClosed = errors.New("closed")

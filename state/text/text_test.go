@@ -254,7 +254,7 @@ func TestHiddenAndShown(t *testing.T) {
 	}
 
 	shown := []string{
-		// names of errors in the form in which Python, Java, Go and others print them
+		// names of errors, as Python, Java, Go and others print them
 		"KeyError: 'x'", `KeyError: "password"`, "KeyError: password", "  KeyError: 'db-password'", "install: exit code 1: KeyError: 'x'",
 		"TokenError: Invalid", "SecretNotFoundError: secret:abc", "ops.model.SecretNotFoundError: secret:abc", "hvac.exceptions.InvalidPath: secret/x",
 		"psycopg2.errors.InvalidPassword: FATAL", "jwt.exceptions.InvalidTokenError: x", "java.security.InvalidKeyException: x", "PasswordExpired: x",

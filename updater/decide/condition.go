@@ -311,7 +311,7 @@ func (s Snapshot) Outage() *record.CheckFailure {
 	return f
 }
 
-// SourceHint returns the command to type if checks for releases fail with that configuration.
+// SourceHint returns the command to type if checks for releases fail with configuration c.
 func SourceHint(c record.Config) string {
 	if key, _, ok := strings.Cut(c.SourceFault, " "); ok {
 		return "to remove it: neco config unset " + key

@@ -96,7 +96,7 @@ func endFailure(was *record.CheckFailure, l Look) []updater.Change {
 	return changes
 }
 
-// newLookAlert returns the change that writes an alert of that kind and time.
+// newLookAlert returns the change that writes an alert of the given kind and time.
 func newLookAlert(kind, version string, at time.Time, message string) updater.Change {
 	a := record.Alert{
 		ID:      fmt.Sprintf("%s-%d", kind, at.UnixNano()),

@@ -250,7 +250,7 @@ func (s Snapshot) forgetWishes(to string) []updater.Change {
 	return changes
 }
 
-// releaseDigests returns the digests for a request of that version, or the reason why there can be no
+// releaseDigests returns the digests for a request of version to, or the reason why there can be no
 // request. Without a source of releases, there are no digests to compare.
 func (s Snapshot) releaseDigests(to string) (d record.Digests, why string) {
 	r := s.Current
@@ -281,7 +281,7 @@ func (s Snapshot) IsChecked(version string) bool {
 	return p.Checked != "" || s.IsEverywhere(version)
 }
 
-// RefusalOf returns the reason why the release of that version cannot be installed. It returns nil if it
+// RefusalOf returns the reason why the release of the given version cannot be installed. It returns nil if it
 // can be installed, or if the leader has not checked it.
 func (s Snapshot) RefusalOf(version string) *record.Refusal {
 	for _, r := range s.Refused.Releases {

@@ -56,7 +56,7 @@ func since(first, waited time.Duration) Snapshot {
 	})
 }
 
-// handingOver returns a fleet in the middle of an update whose server 10 is at that step, and absent.
+// handingOver returns a fleet in the middle of an update whose server 10 is at the given step, and absent.
 func handingOver(step int) Snapshot {
 	return with(running(at(1), at(1), at(step)), func(s *Snapshot) {
 		s.Absent, s.Current.Missing, s.Gate = map[int]time.Time{10: t0()}, []int{10}, opened(step)

@@ -24,7 +24,8 @@ func program(t *testing.T, path, body string) {
 	}
 }
 
-// lives reports whether the process with the PID in the file exists and is not a zombie.
+// lives reports whether the process with the PID in the file exists. A zombie exists until its parent waits
+// for it.
 func lives(t *testing.T, file string) bool {
 	t.Helper()
 	data, err := os.ReadFile(file)

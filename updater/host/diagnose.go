@@ -233,7 +233,7 @@ func (h *Host) CheckHealth(ctx context.Context, c release.Component) error {
 		return err
 	}
 	if was.Phase == phaseStarting {
-		return errors.New("its after-start command has not run")
+		return errors.New("the command after-start has not run")
 	}
 
 	return h.probe(ctx, c)

@@ -44,7 +44,7 @@ func (h *Host) keepOrigin(p Package, program string) error {
 	return nil
 }
 
-// InstalledSums returns the digest of the SHA256SUMS of the release from which the program of that version
+// InstalledSums returns the digest of the SHA256SUMS of the release from which the program of version
 // was installed. It returns "" if no worker on this server has installed that version.
 func InstalledSums(dir, program, version string) (string, error) {
 	var all []origin

@@ -239,7 +239,7 @@ func (p receiver) send(ctx context.Context, config record.Config, a record.Alert
 			err = u.Err
 		}
 		if err != nil {
-			err = fmt.Errorf("cannot send to %s: %w", p.name, err)
+			err = fmt.Errorf("cannot send the alert to %s: %w", p.name, err)
 		}
 	}()
 

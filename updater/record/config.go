@@ -24,7 +24,7 @@ type Setting struct {
 	Help    string
 	Secret  bool // lists show only whether the setting is set
 
-	// check returns the value in the form in which it is stored. It returns an error if the value is not
+	// check returns the value in its stored form. It returns an error if the value is not
 	// valid.
 	check func(value string) (string, error)
 }
@@ -58,7 +58,7 @@ func Settings() []Setting {
 	}
 }
 
-// FindSetting returns the setting with that key. If there is no such setting, the error lists all keys.
+// FindSetting returns the setting whose key is key. If there is no such setting, the error lists all keys.
 func FindSetting(key string) (Setting, error) {
 	all := Settings()
 	if i := slices.IndexFunc(all, func(s Setting) bool { return s.Key == key }); i >= 0 {
@@ -72,7 +72,7 @@ func FindSetting(key string) (Setting, error) {
 	return Setting{}, fmt.Errorf("there is no configuration key %q; there are %s", key, strings.Join(keys, ", "))
 }
 
-// Check returns the value in the form in which it is stored. It returns an error that explains valid values
+// Check returns the value in its stored form. It returns an error that explains valid values
 // if the value is not valid.
 func (s Setting) Check(value string) (string, error) {
 	if value == "" && s.Key != "tag-prefix" {

@@ -109,7 +109,7 @@ func TestReadConfigDefaults(t *testing.T) {
 	}
 }
 
-// stored returns a configuration with these additional keys, in the form in which the store has them.
+// stored returns a configuration with these additional keys, in their stored form.
 func stored(keyValues ...string) map[string]json.RawMessage {
 	all := map[string]json.RawMessage{"env": json.RawMessage(`"prod"`)}
 	for i := 0; i < len(keyValues); i += 2 {

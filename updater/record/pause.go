@@ -8,5 +8,5 @@ type Pause struct {
 	Why   string     `json:"why,omitempty"`
 }
 
-// IsOn reports whether updates are paused at that time.
+// IsOn reports whether updates are paused at the time now.
 func (p Pause) IsOn(now time.Time) bool { return p.Until == nil || now.Before(*p.Until) }

@@ -58,7 +58,7 @@ func ParseWindow(s string) (*Window, error) {
 	return w, nil
 }
 
-// IsOpen reports whether updates may start at that time.
+// IsOpen reports whether updates may start at the time now.
 func (w *Window) IsOpen(now time.Time) bool {
 	start := w.starts.Next(now.Add(-w.length).In(w.zone))
 	return !start.IsZero() && !start.After(now)

@@ -42,7 +42,7 @@ func Choose(env, prefix string, all []Release) (best Choice, ok bool) {
 	})
 }
 
-// Lookup returns the release of that version, even if the environment does not accept it. The release's tag
+// Lookup returns the release of the given version, even if the environment does not accept it. The release's tag
 // must have the prefix, if the prefix is not empty. Drafts are never returned.
 func Lookup(version, prefix string, all []Release) (Release, error) {
 	best, ok := newest(prefix, all, func(c Choice) bool { return Same(c.Version.String(), version) })
@@ -109,7 +109,7 @@ const (
 	Tarball = "tarball"
 )
 
-// AssetName returns the name of the file that contains the version in that form, for hosts of that
+// AssetName returns the name of the file that contains the version in the given form, for hosts of the given
 // architecture. An architecture is a GOARCH, such as amd64.
 func AssetName(form string, v Version, arch string) string {
 	if form == Deb {
@@ -118,7 +118,7 @@ func AssetName(form string, v Version, arch string) string {
 	return fmt.Sprintf("bijou_%s_linux_%s.tar.gz", v, arch)
 }
 
-// Find returns the asset with that name. It returns an error if there is no such asset, or more than one.
+// Find returns the asset called name. It returns an error if there is no such asset, or more than one.
 func (r Release) Find(name string) (Asset, error) {
 	var found []Asset
 	var names []string

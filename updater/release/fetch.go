@@ -23,8 +23,7 @@ type Wanted struct {
 	Sums    string // the digest that SHA256SUMS must have, or "" for any
 }
 
-// assetName returns the name of the release's package. It uses the version in the form in which the release's
-// tag has it.
+// assetName returns the name of the release's package. It writes the version as the release's tag does.
 func (r Release) assetName(form, arch string) (string, error) {
 	_, v, err := ParseTag(r.Tag)
 	return AssetName(form, v, arch), err
@@ -67,7 +66,7 @@ func (s *Source) fetchAsset(
 		return "", fmt.Errorf("cannot trust %q: %s does not list it", name, SumsFile)
 	}
 	if err := osutil.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("cannot make the directory of downloads: %w", err)
+		return "", fmt.Errorf("cannot create the directory of downloads: %w", err)
 	}
 
 	path = filepath.Join(dir, name)

@@ -41,7 +41,7 @@ func (s *Source) Manifest(ctx context.Context, version, dir string) (Manifest, e
 }
 
 // Digests returns the digests of a release. The plan is the file manifest.yaml or, without that file, the
-// manifest in the package of that form for this host, if there is such a package. If the release still has
+// manifest in the package of the given form for this host, if there is such a package. If the release still has
 // the known digests, Digests downloads nothing else. dir is the directory for downloads.
 func (s *Source) Digests(
 	ctx context.Context,
@@ -190,8 +190,8 @@ func (s *Source) lookupRelease(ctx context.Context, version string) (r Release, 
 	return r, sums, err
 }
 
-// chooseForm returns the form in which to fetch a release: a tarball if there is one for this architecture,
-// and otherwise a package.
+// chooseForm returns [Tarball] if the release has a tarball for this architecture, or [Deb] if it has only a
+// package. It returns Tarball if it has neither.
 func chooseForm(r Release) string {
 	for _, form := range []string{Tarball, Deb} {
 		// If the tag has no version, the name is not that of an asset.
@@ -275,7 +275,7 @@ func readManifestFile(r io.Reader) ([]byte, error) {
 		return data, err
 	}
 	if len(data) > maxSmallSize {
-		return data, fmt.Errorf("its %s has more than %d bytes", ManifestFile, maxSmallSize)
+		return data, fmt.Errorf("the file %s has more than %d bytes", ManifestFile, maxSmallSize)
 	}
 
 	return data, nil

@@ -106,7 +106,7 @@ func (f *folder) readIndex(ctx context.Context) (x index, err error) {
 		return x, SourceError{Kind: Unreachable, Err: err}
 	}
 	if len(data) > maxCachedSize {
-		err := fmt.Errorf("its %s has more than %d bytes", IndexFile, maxCachedSize)
+		err := fmt.Errorf("the file %s has more than %d bytes", IndexFile, maxCachedSize)
 		return x, SourceError{Kind: NoReleases, Err: err}
 	}
 

@@ -49,7 +49,7 @@ func ParsePackage(s string) (p Package, ok bool) {
 
 // Inspection describes the servers for which a release is inspected.
 type Inspection struct {
-	Form    string    // the form in which this program was installed
+	Form    string    // the form of the package from which this program was installed
 	Arch    string    // the architecture to inspect, or "" for this host's
 	Running string    // the version of this program
 	Others  []Package // the packages that other servers get, as far as they are known

@@ -25,7 +25,7 @@ const (
 	newPlan  = "components:\n- {name: a, strategy: blue-green, services: [a.service]}\n"
 )
 
-// tarball returns a package with that manifest, or with none if manifest is "".
+// tarball returns a package with the given manifest, or with none if manifest is "".
 func tarball(t *testing.T, manifest string) []byte {
 	t.Helper()
 	var packed bytes.Buffer

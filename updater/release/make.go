@@ -208,7 +208,7 @@ func (r Recipe) inspect(ctx context.Context, draft string, packages []Package) e
 }
 
 // publish moves the release into the directory of releases, and writes the index. It returns ErrOther if a
-// release with that tag and different files already exists.
+// release with the given tag and different files already exists.
 func (r Recipe) publish(draft, tag string) (made Made, err error) {
 	made = Made{Tag: tag, Dir: filepath.Join(r.Dir, tag)}
 	from := filepath.Join(draft, tag)

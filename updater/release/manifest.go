@@ -117,7 +117,7 @@ type Named struct {
 	SHA256 string `yaml:"sha256"`
 }
 
-// ForArch returns the manifest for servers of that architecture. Its digest is still that of the whole
+// ForArch returns the manifest for servers of the architecture arch. Its digest is still that of the whole
 // manifest.
 func (m Manifest) ForArch(arch string) (Manifest, error) {
 	m.Components = slices.Clone(m.Components)

@@ -258,7 +258,7 @@ func TestPackagedManifestIsBounded(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := findPlan(&b); err == nil || !strings.Contains(err.Error(), "its manifest.yaml has more than 1048576 bytes") {
+	if data, err := findPlan(&b); err == nil || !strings.Contains(err.Error(), "the file manifest.yaml has more than 1048576 bytes") {
 		t.Errorf("%d bytes, %v", len(data), err)
 	}
 }

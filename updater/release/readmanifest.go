@@ -18,8 +18,8 @@ import (
 )
 
 // ReadManifest parses a manifest and sorts its components into the order of their updates. That is the order
-// in the file, except that a component follows the components in its key after. Errors begin with the file's
-// name and the line.
+// in the file, except that a component follows the components under its "after" key. Errors begin with the
+// file's name and the line.
 func ReadManifest(file string, data []byte) (Manifest, error) {
 	return readManifest(file, data, func(*File) error { return nil })
 }
@@ -160,7 +160,7 @@ func (m Manifest) Steps() []Step {
 }
 
 // orderComponents returns the components in the manifest's order, except that each component follows the
-// components in its key after.
+// components under its "after" key.
 func (r manifestReader) orderComponents(all []Component) ([]Component, error) {
 	o := topologicalSort{manifestReader: r, all: all, visited: make([]bool, len(all))}
 	for i := range all {
@@ -172,7 +172,7 @@ func (r manifestReader) orderComponents(all []Component) ([]Component, error) {
 	return o.ordered, nil
 }
 
-// topologicalSort is a depth-first search along the components' keys after.
+// topologicalSort is a depth-first search along the components' "after" keys.
 type topologicalSort struct {
 	manifestReader
 	all     []Component

@@ -131,7 +131,7 @@ const (
 	maxSourceDelay = time.Minute
 )
 
-// Await returns the release of that version. If the source fails, or does not have the release, Await retries
+// Await returns the release of the given version. If the source fails, or does not have the release, Await retries
 // for some minutes. A release may become visible to one server later than to others.
 func (s *Source) Await(ctx context.Context, version string) (Release, error) {
 	doing := activity.Begin(ctx, "looks for the release")

@@ -150,7 +150,7 @@ func parseSignature(file string) (s signature, err error) {
 
 	algorithm := string(raw[:idOffset])
 	if algorithm != "Ed" && algorithm != "ED" {
-		return s, fmt.Errorf("its algorithm %q is not that of minisign", algorithm)
+		return s, fmt.Errorf("minisign has no algorithm %q", algorithm)
 	}
 
 	return signature{

@@ -36,7 +36,7 @@ const (
 // runtime starts.
 var noWays = []byte{3, 4, 5, 6, 7, 8, 11, 16, 19, 20, 21, 22, 27, 31, 33}
 
-// findWay returns the way in which a caller treats a tool. With 0 the caller does nothing. Other numbers mean
+// findWay returns how a caller treats a tool. With 0 the caller does nothing. Other numbers mean
 // a signal while the tool waits, or one of the ways above.
 func findWay(way byte, stdin string) prepare {
 	switch way {
@@ -170,7 +170,7 @@ func through(script string) prepare {
 	}
 }
 
-// farSocket returns a script that calls the tool with a path of that length to the agent's socket.
+// farSocket returns a script that calls the tool with a path of length bytes to the agent's socket.
 func farSocket(length int) string {
 	return fmt.Sprintf(`s=$PWD/s; while ((${#s} < %d)); do s+=s; done; ln -s "$JUJU_SOCKET" "$s"; JUJU_SOCKET=$s exec "$0" "$@"`, length)
 }

@@ -171,7 +171,7 @@ func (p *proofer) addLocated(level Level, file, message string) {
 	p.add(level, file, line, "%s", message)
 }
 
-// findScalar returns the node with that value, or nil.
+// findScalar returns the scalar node whose value is value, or nil.
 func findScalar(n *yaml.Node, value string) *yaml.Node {
 	if n == nil || n.Kind == yaml.ScalarNode && n.Value == value {
 		return n

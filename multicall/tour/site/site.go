@@ -23,7 +23,7 @@ const (
 	maxLine      = 64 << 10 // the maximum number of bytes of a database's answer that the blog reads
 )
 
-// newHandler returns the handler for a server of that kind. The handler reads the files in the directory
+// newHandler returns the handler for a server of the given kind. The handler reads the files in the directory
 // again for each request.
 func newHandler(kind, dir string) http.Handler {
 	if kind == "database" {

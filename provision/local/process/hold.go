@@ -32,7 +32,7 @@ func waitWhile(lasts func() bool) {
 	}
 }
 
-// Take makes this process the one that runs the machine in that directory. It locks DIR/agent.lock and
+// Take makes this process the one that runs the machine in dir. It locks DIR/agent.lock and
 // writes DIR/agent.pid. It returns ErrHeld if another process runs the machine.
 func Take(dir string) (*Hold, error) {
 	self, err := Self()
@@ -71,7 +71,7 @@ func (h *Hold) Release() {
 	_ = h.lock.Close()
 }
 
-// Holder returns the living process that runs the machine in that directory. It returns ErrGone if no process
+// Holder returns the living process that runs the machine in dir. It returns ErrGone if no process
 // runs the machine. It waits a moment for a process that is just ending.
 //
 // If the directory is a copy, its pid file names the process of the original. That process does not count,

@@ -118,7 +118,7 @@ func All(v *state.View) ([]secret.Record, error) {
 	return keyspace.LoadChildren(v.Keys(), keys.Secrets, func(r *secret.Record, id string) { r.ID = id })
 }
 
-// Watch covers the records of secrets.
+// Watch returns the [state.Scope] of the records of secrets.
 func Watch(ids []string) (s state.Scope) {
 	for _, id := range ids {
 		s.Keys = append(s.Keys, keys.Secret(id))

@@ -171,7 +171,7 @@ func (a *authority) issue(t *testing.T, name string) {
 	a.issueUntil(t, name, time.Now().Add(time.Hour))
 }
 
-// issueUntil creates a certificate that expires at that time.
+// issueUntil creates a certificate that expires at end.
 func (a *authority) issueUntil(t *testing.T, name string, end time.Time) {
 	t.Helper()
 	template := template()

@@ -44,7 +44,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// fake acts as the store for a lease, with the clock of a bubble.
+// fake acts as the store for a lease, with the clock of a synctest bubble.
 type fake struct {
 	answer    func(n int64) (lives bool, err error) // returns the answer to the n-th refresh
 	refreshed atomic.Int64

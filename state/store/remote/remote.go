@@ -2,7 +2,7 @@
 // state/gateway). The gateway allows only the operations to which the process has a right.
 //
 // The gateway identifies the process by the socket, so package remote does not know its identity. An outage
-// of the gateway only causes delays: reads are repeated, watchers continue where they were, and leases
+// of the gateway only causes delays: reads are repeated, watchers continue where they left off, and leases
 // continue if the gateway is back within their TTL. A snapshot that has already begun then returns
 // ErrHistoryLost.
 //

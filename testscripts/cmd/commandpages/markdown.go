@@ -7,11 +7,12 @@ import (
 
 const head = `# Commands
 
-Every command of this binary with its options, as ` + "`--help`" + ` has them. This page is made from the program itself, by
-` + "`go run ./testscripts/cmd/commandpages markdown`" + `; a test there holds it. The hook tools are in [hook-tools.md](hook-tools.md).
+This page lists every command of this binary with its options, as ` + "`--help`" + ` prints them. ` + "`go run ./testscripts/cmd/commandpages markdown`" + `
+writes the page, and a test in that package compares the two. For the hook tools, see [Hook tools](hook-tools.md).
 
-Options may stand anywhere before two dashes. Exit codes: 0 done, 1 it failed, 2 wrong usage and nothing was tried, 127 no such name. What a
-command says else stands with it. Data goes to stdout, all else to stderr; NO_COLOR takes colours off.
+Options can stand anywhere before two dashes (` + "`--`" + `). A command exits with 0 after success, with 1 after a failure, with 2 for wrong usage
+without having tried anything, and with 127 for an unknown name. Some commands have more exit codes, which their text lists. Data goes to
+stdout, and everything else to stderr. ` + "`NO_COLOR`" + ` turns colours off.
 `
 
 // markdownPage returns the page of all programs.

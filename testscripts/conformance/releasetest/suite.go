@@ -89,7 +89,7 @@ func cases() []testCase {
 
 const content = "0123456789abcdef"
 
-// version returns a release with that tag and its files.
+// version returns a release with the given tag and its files.
 func version(tag string) github.Release {
 	_, v, _ := strings.Cut(tag, "-")
 	files := map[string][]byte{"bijou_" + v + "_linux_amd64.tar.gz": bytes.Repeat([]byte(content), 64), "notes.txt": []byte(tag)}
@@ -291,7 +291,7 @@ func planFile(f *fixture) {
 	}
 }
 
-// breaks returns a case that checks the kind of error while the source misbehaves in that way. The case also
+// breaks returns a case that checks the kind of error while the source has the given fault. The case also
 // checks that the source works afterwards.
 func breaks(fault Fault, kind release.Kind) func(f *fixture) {
 	return func(f *fixture) {

@@ -133,7 +133,7 @@ func (s *Server) Close() {
 	}
 }
 
-// Publish adds a charm or replaces the one with that name.
+// Publish adds a charm or replaces the charm of the same name.
 func (s *Server) Publish(c Charm) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *Server) Publish(c Charm) {
 	s.charms = append(s.charms, c)
 }
 
-// Charm returns the charm with that name, or a new one.
+// Charm returns the charm called name, or a new one.
 func (s *Server) Charm(name string) Charm {
 	s.mu.Lock()
 	defer s.mu.Unlock()

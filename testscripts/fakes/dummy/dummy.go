@@ -50,7 +50,7 @@ func Make(e provider.Environment) (provider.Provider, error) {
 		dir = filepath.Join(e.Dir, Name)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("cannot make the dummy's folder: %w", err)
+		return nil, fmt.Errorf("cannot create the dummy's directory: %w", err)
 	}
 	return New(dir), nil
 }

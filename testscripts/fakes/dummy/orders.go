@@ -45,7 +45,7 @@ type ListOrder struct {
 	Add  []provider.Instance `json:"add,omitempty"`  // in addition to the real ones
 }
 
-// Give writes the orders of the provider in that directory.
+// Give writes the orders of the provider in dir.
 func Give(dir string, o Orders) error {
 	data, err := json.Marshal(o)
 	if err != nil {

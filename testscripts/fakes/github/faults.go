@@ -118,7 +118,7 @@ func (s *Server) file(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// of returns the fault that applies to the file with that name.
+// of returns the fault that applies to the file called name.
 func (s *Server) of(name string) Fault {
 	sums := strings.HasPrefix(name, "SHA256SUMS")
 	switch {

@@ -86,7 +86,7 @@ func (s *Server) Close() {
 	s.http.Close()
 }
 
-// Publish adds a release or replaces the one with that tag.
+// Publish adds a release or replaces the release with the same tag.
 func (s *Server) Publish(r Release) {
 	files := map[string][]byte{}
 	for name, data := range r.Files {
@@ -102,7 +102,7 @@ func (s *Server) Publish(r Release) {
 	s.releases = slices.Insert(s.releases, 0, r)
 }
 
-// Delete removes the release with that tag.
+// Delete removes the release with the given tag.
 func (s *Server) Delete(tag string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

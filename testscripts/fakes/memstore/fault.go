@@ -6,7 +6,7 @@ import (
 	"bijou/state/store"
 )
 
-// Compact trims the history of s, which this package made, up to and including the revision.
+// Compact trims the history of s up to and including the revision. It panics unless this package made s.
 func Compact(s store.Store, revision int64) {
 	d := s.(*handle).d
 	d.mu.Lock()
@@ -15,13 +15,14 @@ func Compact(s store.Store, revision int64) {
 	d.log = d.logSince(d.trimmed)
 }
 
-// Expire ends one lease of s, which this package made, as an outage that is longer than its TTL would.
+// Expire ends one lease of s, as an outage longer than the lease's TTL would. It panics unless this package
+// made s.
 func Expire(s store.Store, id store.LeaseID) {
 	s.(*handle).d.revokeLease(id)
 }
 
-// Abandon ends s, which this package made, as kill -9 would end its process: its leases are not
-// revoked, but expire after their TTLs.
+// Abandon ends s as kill -9 would end the process of s. The leases of s are not revoked, but expire after
+// their TTLs. It panics unless this package made s.
 func Abandon(s store.Store) {
 	o := s.(*handle)
 	o.mu.Lock()

@@ -27,8 +27,8 @@ func New() store.Store {
 	return newHandle(newData())
 }
 
-// Share opens the store behind s, which this package made, a second time, as a different process would,
-// with its own leases and watchers.
+// Share opens the store behind s a second time, as a different process would. The new handle has its own
+// leases and watchers. Share panics unless this package made s.
 func Share(s store.Store) store.Store {
 	return newHandle(s.(*handle).d)
 }

@@ -21,7 +21,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestBubble checks that waiting for a batch and for an abandoned lease takes no time in a bubble, and
+// TestBubble checks that waiting for a batch and for an abandoned lease takes no time in a synctest bubble, and
 // that nothing outlives Close.
 func TestBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -34,7 +34,7 @@ func hung(w *world, p *parts) {
 // hangs is several times longer than each of the two takes on a busy machine.
 const hangs = "15s"
 
-// blamed waits for an alert that an update was stopped because of that server and no other.
+// blamed waits for an alert that an update was stopped because of server lrn and no other.
 func (w *world) blamed(version string, lrn int) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("an alert blames server %d", lrn), func() bool {

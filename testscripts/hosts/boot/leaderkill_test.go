@@ -139,7 +139,7 @@ func (k *leaderKiller) kill(states string) error {
 	return ask(members(), "/v3/lease/revoke", map[string]string{"ID": k.lease}, &none)
 }
 
-// state returns the leader's state that begins with that change, or "".
+// state returns the leader's state that begins with the given change, or "".
 func state(key string, value []byte, gone bool) string {
 	report := strings.HasPrefix(key, "outbox/")
 	switch {

@@ -101,7 +101,7 @@ func unit(name, command string, more ...string) string {
 		name, command, strings.Join(more, "\n"))
 }
 
-// release builds neco's own package of that release, like a real one.
+// release builds neco's own package of release p, like a real one.
 func (w *world) release(p parts) (deb string) {
 	w.t.Helper()
 	w.write("manifest.yaml", w.manifest(p), 0o644)

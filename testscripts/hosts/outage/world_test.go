@@ -43,7 +43,7 @@ func newWorld(t *testing.T, url string) *world {
 	return w
 }
 
-// prepareWorld creates a world in that BIJOU_HOME. It does not bootstrap it.
+// prepareWorld creates a world, not yet bootstrapped, whose BIJOU_HOME is home.
 func prepareWorld(t *testing.T, home, url string) *world {
 	t.Helper()
 	w := &world{Env: localenv.New(t, home, "BIJOU_DEBUG=uniter", "BIJOU_STATE="+url), t: t, gone: t.TempDir(), url: url}

@@ -127,13 +127,13 @@ func (w *world) change(service string, number int) {
 	w.seen(service+"/0", number)
 }
 
-// seen waits until a config-changed with that number has succeeded.
+// seen waits until a config-changed with the given number has succeeded.
 func (w *world) seen(unit string, number int) {
 	w.t.Helper()
 	w.seenTimes(unit, number, 1)
 }
 
-// seenTimes waits until the n-th config-changed that began with that number, or a later one, has
+// seenTimes waits until the n-th config-changed that began with the given number, or a later one, has
 // succeeded.
 func (w *world) seenTimes(unit string, number, n int) {
 	w.t.Helper()

@@ -30,7 +30,7 @@ type world struct {
 	far     *exec.Cmd         // machine 1's agent; nil while it is not running
 }
 
-// newWorld bootstraps an environment with that binary.
+// newWorld bootstraps an environment with the given binary.
 func newWorld(t *testing.T, binary, url string, args ...string) *world {
 	t.Helper()
 	w := &world{t: t, url: url, dir: t.TempDir(), path: os.Getenv("PATH"), current: binary, records: map[string]string{}}
@@ -68,14 +68,14 @@ func (w *world) machine(id int, parts ...string) string {
 	return filepath.Join(append([]string{w.env(id), "machines", strconv.Itoa(id)}, parts...)...)
 }
 
-// command returns an operator's command with that binary.
+// command returns an operator's command of the given binary.
 func (w *world) command(binary string, args ...string) *exec.Cmd {
 	cmd := exec.Command(binary, append([]string{"juju"}, args...)...)
 	cmd.Env = append(os.Environ(), "BIJOU_HOME="+filepath.Dir(w.env(0)), "NO_COLOR=1", "BIJOU_STATE="+w.url)
 	return cmd
 }
 
-// juju runs a command with that binary, which must succeed.
+// juju runs a command of the given binary, which must succeed.
 func (w *world) juju(binary string, args ...string) {
 	w.t.Helper()
 	if out, err := w.command(binary, args...).CombinedOutput(); err != nil {

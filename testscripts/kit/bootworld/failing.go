@@ -17,7 +17,7 @@ import (
 )
 
 // failing SERVERS LENGTH: starts an update of servers 1 to SERVERS and makes each of their workers fail
-// for a different reason of that length.
+// for a different reason of LENGTH bytes.
 func failing(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: failing SERVERS LENGTH")

@@ -41,7 +41,7 @@ func necoState(env *testscript.Env) string {
 }
 
 // necoBin DIR VERSION MANIFEST: puts the program into its own directory, under all of neco's names,
-// beside a manifest of that version.
+// beside MANIFEST with VERSION as its version.
 func necoBin(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: necobin DIR VERSION MANIFEST")
@@ -80,8 +80,8 @@ func necoBin(ts *testscript.TestScript, neg bool, args []string) {
 //	delete TAG          deletes a release
 //	limit N DURATION    answers N more lists, until the duration is over
 //	fault NAME          misbehaves from now on
-//	key NAME            sets MINISIGN_KEY to the public key with that name
-//	sign TAG NAME [old] signs the release with that key. With old, it uses minisign's old format
+//	key NAME            sets MINISIGN_KEY to the public key called NAME
+//	sign TAG NAME [old] signs the release with the key called NAME. With old, it uses minisign's old format
 //	tamper TAG          adds a line to the release's sums after they were signed
 //	asked N             fails if lists were requested fewer than N times
 func releases(ts *testscript.TestScript, neg bool, args []string) {

@@ -52,7 +52,7 @@ func New(t testing.TB, hosts int) *Fleet {
 	return f
 }
 
-// Host returns the host with the number i, which begins at 0.
+// Host returns host i, counted from 0.
 func (f *Fleet) Host(i int) *Host { return f.hosts[i] }
 
 // Hosts returns all hosts.
@@ -66,11 +66,11 @@ func open() (*Fleet, error) {
 	}
 	dir, err := os.MkdirTemp("/var/tmp", "bijou-fleet-")
 	if err != nil {
-		return nil, fmt.Errorf("cannot make the fleet's folder: %w", err)
+		return nil, fmt.Errorf("cannot create the fleet's directory: %w", err)
 	}
 	f := &Fleet{dir: dir, tree: base, groups: controlGroups(filepath.Base(dir))}
 	if err := f.begin(); err != nil {
-		return nil, fmt.Errorf("cannot make the fleet's world: %w", err)
+		return nil, fmt.Errorf("cannot create the fleet's world: %w", err)
 	}
 	return f, nil
 }

@@ -34,7 +34,7 @@ func Witness(t *testing.T) {
 // NothingMissing is the output of WitnessLine's command if nothing is missing.
 const NothingMissing = "witness: \"\"\n"
 
-// WitnessLine returns a shell command that calls TestWitness of that test binary.
+// WitnessLine returns a shell command that calls TestWitness of the given test binary.
 func WitnessLine(binary, url, folder string) string {
 	return fmt.Sprintf("%s='%s' WITNESS_RECORDS=%s %s -test.run='^TestWitness$' | grep witness:", witnessState, url, folder, binary)
 }

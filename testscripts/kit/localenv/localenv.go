@@ -26,8 +26,8 @@ type Env struct {
 	Run  func(cmd *exec.Cmd) error // how Juju and Try run a command
 }
 
-// New returns an environment in that BIJOU_HOME that is not bootstrapped yet. Its commands have these
-// additional variables.
+// New returns an environment, not yet bootstrapped, whose BIJOU_HOME is home. Its commands have the additional
+// variables vars.
 func New(t *testing.T, home string, vars ...string) *Env {
 	vars = append(append(os.Environ(), "BIJOU_HOME="+home, "NO_COLOR=1"), vars...)
 	return &Env{T: t, Home: home, Vars: vars, Call: []string{"juju"}, Run: (*exec.Cmd).Run}

@@ -48,7 +48,7 @@ func clockOffset() (n int64) {
 }
 `
 
-// Build builds bijou at that path. Whenever the binary reads the clock, it adds the number of seconds
+// Build builds bijou at path. Whenever the binary reads the clock, it adds the number of seconds
 // in the file, which has at most 16 characters. It adds nothing if the file did not exist when the
 // process began. Write the file in place.
 func Build(t testing.TB, path, file string) {

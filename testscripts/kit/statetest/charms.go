@@ -145,7 +145,7 @@ func Enter(t testing.TB, st *state.State, id int, unit string, settings map[stri
 	Update(t, st, func(tx *state.Tx) error { return tx.EnterRelation(id, unit, settings) })
 }
 
-// Claim claims a machine for a process in that directory. Each call stands for a new process, and a later
+// Claim claims a machine for a process in folder. Each call stands for a new process, and a later
 // call may take over the claim.
 func Claim(t testing.TB, st *state.State, machine, folder string) *state.Claim {
 	t.Helper()

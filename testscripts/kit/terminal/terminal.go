@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open opens a pseudo terminal of that size. Text that is written to its inner side can be read at the
-// outer side, and vice versa. It returns an error if the machine does not have pseudo terminals.
+// Open opens a pseudo terminal with the given rows and columns. Text that is written to its inner side can be
+// read at the outer side, and vice versa. It returns an error if the machine does not have pseudo terminals.
 func Open(rows, columns uint16) (outer, inner *os.File, err error) {
 	if outer, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err != nil {
 		return nil, nil, fmt.Errorf("there are no pseudo terminals: %w", err)

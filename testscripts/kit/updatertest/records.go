@@ -53,7 +53,7 @@ func Finished() record.Status {
 	return s
 }
 
-// Failed returns the record of a worker whose step failed in that attempt.
+// Failed returns the record of a worker whose step failed in the given attempt.
 func Failed(attempt int) record.Status {
 	s := At(2)
 	s.Error, s.Message, s.Attempt = true, "broken", attempt

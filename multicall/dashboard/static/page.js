@@ -297,11 +297,14 @@ function drawAxis() {
   axis.replaceChildren(...texts.map(text => Object.assign(document.createElement('span'), { textContent: text })));
 }
 
-// A second of an hour is less than a pixel: the timeline moves by a few pixels at a time.
+// A second of an hour is less than a pixel: the timeline moves by a few pixels at a time. A move takes the longer
+// the more lanes there are, 30 ms for a thousand, so that many lanes move less often.
 let drawn = 0;
 function moveTimeline() {
   const { from, to } = shownWindow();
-  if (!dragged && Date.now() - drawn < Math.min(20, (to - from) / 250) * 1000) return;
+  const lanes = $('lanes')?.childElementCount ?? 0;
+  const interval = Math.max(Math.min(20, (to - from) / 250), lanes / 200);
+  if (!dragged && Date.now() - drawn < interval * 1000) return;
   drawn = Date.now();
   drawAxis();
 }

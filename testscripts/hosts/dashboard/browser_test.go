@@ -123,6 +123,16 @@ func evaluate[T any](b *browser, expression string) T {
 	return got
 }
 
+// idleShare returns the percentage of a core that the page's main thread takes while nothing changes. It waits
+// for 20 seconds.
+func (b *browser) idleShare() float64 {
+	b.t.Helper()
+	const window = 20 * time.Second
+	before := b.threadTime()
+	time.Sleep(window)
+	return 100 * float64(b.threadTime()-before) / float64(window)
+}
+
 // threadTime returns how long the page's main thread has run. Other processes do not count.
 func (b *browser) threadTime() time.Duration {
 	b.t.Helper()

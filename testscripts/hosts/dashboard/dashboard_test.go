@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -205,15 +206,21 @@ func testLostMachine(w *world, b *browser) {
 	b.await("nothing needs attention again", `getComputedStyle(document.querySelector('#attention-card')).display === 'none'`)
 }
 
-// testThousandRows checks that the browser's main thread draws a thousand units in a second.
+// testThousandRows checks that the browser's main thread draws a thousand units in a second, and that the idle
+// page then takes at most a fiftieth of a core.
 func testThousandRows(b *browser) {
 	b.t.Helper()
+	putCopies := func(list, row string) int {
+		b.t.Helper()
+		return evaluate[int](b, fmt.Sprintf(`((list, row) => {
+			const one = document.getElementById(row + 'web/0').outerHTML;
+			putRows([...Array(1000).keys()].map(i => ({ id: row + 'many/' + i, list, order: 'many/' + String(i).padStart(9, '0'), html: one.replaceAll('web/0', 'many/' + i) })));
+			return document.body.offsetHeight && document.querySelectorAll('[id^="' + row + 'many/"]').length;
+		})(%q, %q)`, list, row))
+	}
+
 	before := b.threadTime()
-	if n := evaluate[int](b, `(() => {
-		const one = document.querySelector('[id="env/unit/web/0"]').outerHTML;
-		putRows([...Array(1000).keys()].map(i => ({ id: 'env/unit/many/' + i, list: 'units', order: 'many/' + String(i).padStart(9, '0'), html: one.replaceAll('web/0', 'many/' + i) })));
-		return document.body.offsetHeight && document.querySelectorAll('[id^="env/unit/many/"]').length;
-	})()`); n != 1000 {
+	if n := putCopies("units", "env/unit/"); n != 1000 {
 		b.t.Errorf("%d rows are drawn", n)
 	}
 	if took := b.threadTime() - before; took > time.Second {
@@ -221,7 +228,24 @@ func testThousandRows(b *browser) {
 	} else {
 		b.t.Logf("a thousand rows take %s", took)
 	}
-	evaluate[bool](b, `(document.querySelectorAll('[id^="env/unit/many/"]').forEach(row => row.remove()), true)`)
+	if n := putCopies("lanes", "env/lane/"); n != 1000 {
+		b.t.Errorf("%d lanes are drawn", n)
+	}
+
+	const most = 2.0
+	share := b.idleShare()
+	for range 2 {
+		// Other work on the machine can only make it larger.
+		if share > most {
+			share = min(share, b.idleShare())
+		}
+	}
+	if share > most {
+		b.t.Errorf("the idle page takes %.2f %% of a core: want at most %.0f %%", share, most)
+	} else {
+		b.t.Logf("the idle page with a thousand units takes %.2f %% of a core", share)
+	}
+	evaluate[bool](b, `(document.querySelectorAll('[id^="env/unit/many/"], [id^="env/lane/many/"]').forEach(row => row.remove()), true)`)
 }
 
 // testOneRow changes one unit and checks what changes on the page.

@@ -16,7 +16,7 @@ import (
 
 type jujuExecGrammar struct {
 	Unit            string   `short:"u" default:"-" placeholder:"UNIT" help:"Run the command on UNIT; empty: on the only unit of this machine."`
-	Env             string   `short:"e" placeholder:"MODEL" help:"Use the unit of MODEL, a name or uuid, if several models have such a unit."`
+	Env             string   `short:"e" placeholder:"MODEL" help:"Choose the unit in MODEL (a name or UUID) if several models on this machine have a unit of that name."`
 	Relation        string   `short:"r" placeholder:"RELATION" help:"Run the command as a hook of RELATION, an id or a name."`
 	RemoteUnit      string   `placeholder:"UNIT" help:"Run as if UNIT had caused the hook; default: the only one; with --relation."`
 	RemoteApp       string   `placeholder:"APPLICATION" help:"Check that APPLICATION is at the other end of --relation."`

@@ -162,7 +162,8 @@ func (w *world) wantGone(id string) {
 	}
 }
 
-// wantInstances checks that the provider has exactly these instances and has created none twice.
+// wantInstances waits a second, and until the provisioner has nothing to do. Then the provider must have exactly
+// these instances and must not have created any of them twice.
 func (w *world) wantInstances(ids ...string) {
 	w.t.Helper()
 	w.settle(time.Second)

@@ -124,7 +124,7 @@ func ForRelation(kind string, r Relation, member string) state.Hook {
 	return h
 }
 
-// Member returns the name of the member that the hook concerns, which is also the name of its queue entry. It
+// Member returns the name of the member that the hook concerns. The hook's queue entry has the same name. Member
 // returns an empty string for created and broken.
 func Member(h state.Hook) string {
 	if h.Kind == Changed {

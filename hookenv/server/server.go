@@ -63,9 +63,9 @@ var defaultLimits = limits{
 	writeTimeout:    30 * time.Second,
 }
 
-// Listen returns a server at the path, which is limited to 107 bytes. It creates the socket's directory if it
-// is missing. Only the owner can use the directory and the socket. Listen replaces a socket that no process
-// serves.
+// Listen returns a server at the path. The path can have at most 107 bytes. Listen creates the socket's
+// directory if it is missing. Only the owner can use the directory and the socket. Listen replaces a socket
+// that no process serves.
 func Listen(path string) (*Server, error) { return listen(path, defaultLimits) }
 
 // ListenFor does what [Listen] does, and also serves programs outside of hooks.

@@ -19,7 +19,7 @@ type commands struct {
 	Switch       switchCmd       `cmd:"" help:"Choose the model that commands use without -e."`
 	Version      versionCmd      `cmd:"" help:"Print the version of Juju that charms and programs see."`
 
-	Deploy            deployCmd            `cmd:"" help:"Deploy a charm as an application, or deploy a bundle of them."`
+	Deploy            deployCmd            `cmd:"" help:"Deploy a charm as an application, or deploy a bundle of applications."`
 	Find              findCmd              `cmd:"" help:"Search the store of charms."`
 	Info              infoCmd              `cmd:"" help:"Show the store's information about a charm or bundle."`
 	Download          downloadCmd          `cmd:"" help:"Download a charm or bundle from the store."`

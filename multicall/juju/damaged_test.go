@@ -159,7 +159,8 @@ func isOverview(command string) bool {
 	return slices.Contains([]string{"status", "status --format json", "status --format dot", "wait --timeout 30ms", "machines"}, command)
 }
 
-// checkReader checks that the command has not panicked, and returns its stderr.
+// checkReader runs the command and returns its stderr. The command must not panic. If it fails, it must print
+// exactly one error.
 func checkReader(t *testing.T, w *testEnv, command string) (said string) {
 	t.Helper()
 	defer func() {

@@ -18,7 +18,7 @@ import (
 )
 
 type deployCmd struct {
-	Charm       string   `arg:"" help:"A charm or bundle from the store: NAME or ch:NAME; a charm's directory (./DIR, DIR/) or zip archive; with a repository, NAME or SERIES/NAME; or a bundle: a file *.yaml, or a directory with bundle.yaml."`
+	Charm       string   `arg:"" help:"A charm or bundle from the store: NAME or ch:NAME; a charm's directory (./DIR, DIR/) or zip archive; with a repository, NAME or SERIES/NAME; or a bundle: a .yaml or .yml file, or a directory with bundle.yaml."`
 	Service     string   `arg:"" name:"application" optional:"" help:"The application's name; default: the charm's."`
 	Repository  string   `env:"JUJU_REPOSITORY" placeholder:"DIR" help:"Take charms from this directory (SERIES/NAME or NAME)."`
 	Config      []string `sep:"none" placeholder:"FILE|K=V" help:"Set options from a YAML file ({APPLICATION: {OPTION: VALUE}}, or the output of juju config; - is stdin), or one option, whose VALUE can be @FILE. Can be repeated; later ones override."`
@@ -38,7 +38,7 @@ type deployCmd struct {
 
 	Overlay      []string `sep:"none" type:"existingfile" placeholder:"FILE" help:"Apply the overlay FILE to a bundle. Can be repeated."`
 	DryRun       bool     `help:"Only print the steps of a bundle."`
-	AllowOutside bool     `help:"Also use files outside of a bundle's directory for options and resources; --dry-run names them."`
+	AllowOutside bool     `help:"Let a bundle read options and resources from files outside its directory. --dry-run lists these files."`
 	Format       string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print the steps of a bundle as tabular, yaml or json; default tabular."`
 }
 

@@ -22,7 +22,7 @@ import (
 func (c deployCmd) refuseBundleFlags() error {
 	if len(c.Overlay) > 0 || c.DryRun || c.AllowOutside || c.Format != "tabular" {
 		return console.Usage(fmt.Errorf(
-			"--overlay, --dry-run, --format and --allow-outside are for bundles, and %q is not one: a bundle is a file *.yaml, or a directory with bundle.yaml",
+			"--overlay, --dry-run, --format and --allow-outside are for bundles, and %q is not one: want a .yaml or .yml file, or a directory with bundle.yaml",
 			c.Charm,
 		))
 	}
@@ -296,7 +296,7 @@ func (e bundleExecutor) addUnits(step bundle.Step) error {
 	})
 }
 
-// findBundle returns a bundle's file: a file *.yaml, or bundle.yaml in a directory that is not a charm.
+// findBundle returns a bundle's file: a .yaml or .yml file, or bundle.yaml in a directory that is not a charm.
 func findBundle(path string) (file string, isBundle bool) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {

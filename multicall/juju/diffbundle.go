@@ -19,7 +19,7 @@ type diffBundleCmd struct {
 func (c diffBundleCmd) Run(o *operator) error {
 	path, isBundle := findBundle(c.Bundle)
 	if !isBundle {
-		return console.Usage(fmt.Errorf("%q is not a bundle: a bundle is a file *.yaml, or a directory with bundle.yaml",
+		return console.Usage(fmt.Errorf("%q is not a bundle: want a .yaml or .yml file, or a directory with bundle.yaml",
 			c.Bundle))
 	}
 

@@ -20,6 +20,6 @@ func (c exposeCmd) setExposed(o *operator, exposed bool) error {
 	}
 
 	is := map[bool]string{true: "is", false: "is not"}[exposed]
-	o.note("%s %s marked as reachable from outside; bijou does not change a firewall", c.Service, is)
+	o.note("%s %s marked as reachable from outside; bijou does not configure any firewall", c.Service, is)
 	return nil
 }

@@ -73,8 +73,8 @@ func cutProject(words []string) []string {
 	return words
 }
 
-// namespaceOptions returns the options of kubectl and compose that name a namespace or project, which is a
-// model here.
+// namespaceOptions returns the options of kubectl and compose that name a namespace or project. Here, both are
+// models.
 func namespaceOptions() []string {
 	return []string{"-n", "--namespace", "--context", "-p", "--project-name"}
 }

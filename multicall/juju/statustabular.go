@@ -265,7 +265,7 @@ func (r reason) seeAlso() string {
 // String returns the reason with the command that shows more.
 func (r reason) String() string { return r.text + r.seeAlso() }
 
-// failureReason returns the reason for a failure, which ends with said, the hook's last line.
+// failureReason returns the reason for a failure. The reason ends with said, the hook's last line.
 func failureReason(shown, said, see string) reason {
 	if see != "" && said != "" {
 		shown += ": " + said

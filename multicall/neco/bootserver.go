@@ -7,7 +7,7 @@ import (
 
 type bootserverCmd struct {
 	Add     bootserverAddCmd     `cmd:"" help:"Register boot servers."`
-	Remove  bootserverRemoveCmd  `cmd:"" help:"Unregister boot servers, such as dead ones."`
+	Remove  bootserverRemoveCmd  `cmd:"" help:"Unregister boot servers, for example after they have died."`
 	Replace bootserverReplaceCmd `cmd:"" help:"Replace a dead server, and its etcd member, with a new one."`
 	List    bootserverListCmd    `cmd:"" help:"List the boot servers."`
 }

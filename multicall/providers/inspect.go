@@ -145,7 +145,7 @@ func accessContainer(e home.Environment, m state.Machine) (juju.Access, error) {
 	}, nil
 }
 
-// findInitPID returns the id of the container's first process, which is the child of its
+// findInitPID returns the id of the container's first process. This process is the child of the container's
 // systemd-nspawn.
 func findInitPID(name string) (int, error) {
 	// Glob fails only for an invalid pattern.

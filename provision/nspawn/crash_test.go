@@ -139,8 +139,8 @@ func TestTwoEnvironments(t *testing.T) {
 	}
 }
 
-// reached checks that the address belongs to a machine: the machine must refuse the connection, since
-// nothing listens there.
+// reached connects to the address of a machine. The machine must refuse the connection, since nothing listens
+// there.
 func reached(t *testing.T, address string) {
 	t.Helper()
 	dialer := net.Dialer{Timeout: 30 * time.Second}

@@ -115,7 +115,7 @@ func (l launch) makeFolder(path string) error {
 
 func (l launch) hostname() string { return l.provider.hostPrefix() + l.spec.Machine }
 
-// hostPrefix returns the prefix of the machines' host names, which is based on the environment's name.
+// hostPrefix returns the prefix of the machines' host names. The prefix is based on the environment's name.
 func (p *Provider) hostPrefix() string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' {

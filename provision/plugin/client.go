@@ -31,8 +31,8 @@ type Options struct {
 	Wanted func(ctx context.Context) (Wanted, error)
 	// Demand returns whether there can be instances. nil means Present.
 	Demand func(ctx context.Context) (Demand, error)
-	// Sockets returns the directory for a process's socket, which only its owner can access. It creates the
-	// directory if necessary. It is called before each start.
+	// Sockets returns a directory for a process's socket. Only the directory's owner can access it. Sockets
+	// creates the directory if necessary. It is called before each start.
 	Sockets func() (string, error)
 	Log     *slog.Logger // nil for slog.Default()
 	// CallTimeout limits the start of the process, and each call of Configure, Capabilities and Instances.

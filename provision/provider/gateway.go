@@ -84,7 +84,7 @@ func GatewayDir(environment, machine string) string {
 	return filepath.Join(environment, GatewayFolder, machine)
 }
 
-// GatewaySocket returns the path of a machine's socket, which is the same on this host and in the machine.
+// GatewaySocket returns the path of a machine's socket. The path is the same on this host and in the machine.
 func GatewaySocket(environment, machine string) string {
 	return filepath.Join(GatewayDir(environment, machine), "socket")
 }

@@ -43,7 +43,7 @@ func CheckFit(h constraints.Hardware, spec Spec) error {
 			spec.Placement)
 	}
 	if unmet := spec.Constraints.Unmet(h); len(unmet) > 0 {
-		return fmt.Errorf("this host cannot satisfy %s: it has architecture %s, %d cores, %dM of memory, %dM of disk, no tags and no instance types; ask for less with juju resolved %s --constraints",
+		return fmt.Errorf("this host cannot satisfy %s: it has architecture %s, %d cores, %dM of memory, %dM of disk, no tags and no instance types; to retry with different constraints: juju resolved %s --constraints \"K=V ...\"",
 			strings.Join(unmet, " "), h.Arch, h.CPUCores, h.Mem, h.RootDisk, spec.Machine)
 	}
 

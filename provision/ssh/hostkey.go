@@ -152,7 +152,7 @@ func (p *Provider) saveHostKey(t target, key ssh.PublicKey) error {
 	return writeFile(path, []byte(line))
 }
 
-// keyPath returns the path of the file with the target's saved key, which has the format of known_hosts.
+// keyPath returns the path of the file with the target's saved key. The file has the format of known_hosts.
 func (p *Provider) keyPath(t target) string {
 	return filepath.Join(p.env.Dir, "ssh", "keys", t.address())
 }

@@ -34,8 +34,8 @@ func changes(old, new []byte) (names []string, ok bool) {
 	return names, true
 }
 
-// withoutProviderSettings returns the record of an environment without its provider's settings, PROVIDER.KEY, which can
-// name files and passwords of operators. It keeps the setting that tells an agent whether it is confined.
+// withoutProviderSettings returns the record of an environment without its provider's settings, PROVIDER.KEY. These
+// settings can name files and passwords of operators. It keeps the setting that tells an agent whether it is confined.
 func withoutProviderSettings(value []byte) []byte {
 	var record map[string]json.RawMessage
 	if json.Unmarshal(value, &record) != nil {

@@ -196,7 +196,7 @@ func (m *Meta) checkSubordinate() error {
 	return fmt.Errorf("subordinate charm %q requires no relation with scope container", m.Name)
 }
 
-// Relation returns the relation with this name, which can be the implied juju-info.
+// Relation returns the relation with this name. The relation can be the implied juju-info.
 func (m *Meta) Relation(name string) (Relation, bool) {
 	if rel, ok := m.Declared[name]; ok {
 		return rel, true

@@ -156,8 +156,8 @@ func checkNoops(t *testing.T, st store.Store, s *Space) {
 	}
 }
 
-// checkClaimKeeps checks that the next holder keeps unknown members of a claim, but not those of the
-// previous holder.
+// checkClaimKeeps takes a claim whose record has unknown members. The record must keep them, except those of
+// the previous holder.
 func checkClaimKeeps(t *testing.T, st store.Store, s *Space) {
 	storeAs(t, st, "claims/x", `{"epoch":3,"future":1,"holder":{"host":"h","folder":"/f","name":"n","since":"2020-01-01T00:00:00Z","future":2}}`)
 	by := Holder{Host: "h", Folder: "/f", Name: "n", Boot: "b", PID: 1}

@@ -182,7 +182,7 @@ func TestNoWriteRestsOnAFailedRead(t *testing.T) {
 	}
 	st.away = true
 	err := s.Update(t.Context(), func(tx *Tx) error {
-		// A caller of several reads may check only the last error.
+		// An update may read several keys and check only the last error. It still must not commit.
 		a, _, _ := Load[int](tx, "a")
 		_, _, err := Load[int](tx, "own")
 		return errors.Join(err, tx.Put("b", a+1))

@@ -235,7 +235,7 @@ func ReadNew(
 	return lines, ends, err
 }
 
-// Ends returns how many lines each source has logged so far, which is the Seq of its last line.
+// Ends returns how many lines each source has logged so far. This number is the Seq of the source's last line.
 func Ends(v *state.View) (map[string]int64, error) {
 	ends := map[string]int64{}
 	err := state.ReadBelow(v, keys.LogHeads, func(key string, head logHead) {

@@ -11,8 +11,8 @@ import (
 )
 
 // MkdirAll does what os.MkdirAll does, and syncs the parent of each directory that it creates. It also syncs the
-// parent of the last directory that exists, since the process that created that directory may have been killed
-// before it synced the parent.
+// parent of the deepest directory that already existed, since the process that created that directory may have
+// been killed before it synced the parent.
 func MkdirAll(path string, perm fs.FileMode) error {
 	return mkdirAll(filepath.Clean(path), perm, SyncDir)
 }

@@ -100,7 +100,8 @@ func TestUnits(t *testing.T) {
 	detached(t, s)
 }
 
-// detached checks that a failed command is reported as failed, even if its caller had already ended.
+// detached runs commands with RunDetached. A failed command must be reported as failed, even if its caller had
+// already ended.
 func detached(t *testing.T, s host.Systemd) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "log")
@@ -143,7 +144,7 @@ func detached(t *testing.T, s host.Systemd) {
 	}
 }
 
-// held checks that only Start and Restart start a unit that was stopped.
+// held starts and stops a unit. After that, only Start and Restart must be able to start it.
 func held(t *testing.T, s host.Systemd) {
 	t.Helper()
 	const name = "plain.service"

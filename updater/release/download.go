@@ -271,7 +271,7 @@ func (w watchedBody) Close() error {
 }
 
 // verifyAndRename compares the sum of the downloaded file with the published one, and renames the file to
-// Path. It removes a file with a different sum.
+// Path. If the sums differ, it removes the file and returns an error.
 func (d Download) verifyAndRename() error {
 	part := d.Path + partialSuffix
 	sum, _, err := osutil.DigestFile(part)

@@ -15,7 +15,7 @@ import (
 // entry is the entry point at which the kernel starts the process. It calls begin, and then Go's entry point.
 func entry()
 
-// systemCall returns the result of a system call, which is a negative errno if the call fails.
+// systemCall returns the result of a system call. If the call fails, the result is a negative errno.
 func systemCall(number, a, b, c, d, e, f uintptr) int
 
 // begin calls the tool through the agent, and exits if everything goes well. Otherwise it returns.

@@ -17,7 +17,7 @@ import (
 	"bijou/testscripts/kit/need"
 )
 
-// road is one call of a hook tool, to make both with and without the early client.
+// road is one call of a hook tool, to make both with the early and with the ordinary client.
 type road struct {
 	argv          []string
 	first, second string
@@ -25,7 +25,7 @@ type road struct {
 	prepare       prepare
 }
 
-// compare makes a call with and without the early client, and checks that the outcomes are equal.
+// compare makes a call with the early and with the ordinary client, and checks that the outcomes are equal.
 func compare(t testing.TB, binary string, r road) outcome {
 	t.Helper()
 	var outcomes [2]outcome
@@ -40,7 +40,7 @@ func compare(t testing.TB, binary string, r road) outcome {
 		}
 		o, err := a.run(cmd)
 		if err != nil {
-			t.Fatalf("road %d: %v", i, err)
+			t.Fatalf("call %d: %v", i, err)
 		}
 		// Each of the two calls gets its own directory and socket.
 		o.Written = finish()
@@ -50,7 +50,7 @@ func compare(t testing.TB, binary string, r road) outcome {
 		outcomes[i] = o
 	}
 	if diff := cmp.Diff(outcomes[1], outcomes[0]); diff != "" {
-		t.Errorf("the roads differ (-ordinary +early):\n%.2000s", diff)
+		t.Errorf("the clients differ (-ordinary +early):\n%.2000s", diff)
 	}
 	return outcomes[0]
 }
@@ -145,7 +145,7 @@ func TestRoads(t *testing.T) {
 	}
 }
 
-// TestFatalSignals checks the difference between the paths. On a fatal signal the early client prints no
+// TestFatalSignals checks the difference between the clients. On a fatal signal the early client prints no
 // goroutines. A signal that the caller ignores ends neither client.
 func TestFatalSignals(t *testing.T) {
 	if os.Getenv("BIJOU_TEST_EMULATOR") != "" {
@@ -169,7 +169,7 @@ func TestFatalSignals(t *testing.T) {
 	}
 }
 
-// FuzzRoads takes both paths with the same arguments, stdin, answers and callers.
+// FuzzRoads calls tools with both clients, with the same arguments, stdin, answers and callers.
 func FuzzRoads(f *testing.F) {
 	for _, answer := range []string{
 		box("exit", "0", "stdout", "fine\n"), box("exit", "1", "stderr", "ERROR no\n"), box("want", "-"), box("want", "short"),
@@ -194,7 +194,7 @@ func FuzzRoads(f *testing.F) {
 	binary := build(f)
 	f.Fuzz(func(t *testing.T, argv, stdin, first, second []byte, way byte) {
 		if way %= allWays; slices.Contains(noWays, way) {
-			t.Skip("skipped: the roads end differently, or not at all")
+			t.Skip("skipped: the clients end differently, or not at all")
 		}
 		if namesFile(first) || namesFile(second) || bytes.Count(argv, []byte{0}) > 100 {
 			t.Skip("skipped: it may write files, or read what is no test's")

@@ -22,7 +22,7 @@ import (
 // prepare sets up what a command gets from its caller. finish returns the visible result.
 type prepare = func(t testing.TB, a *agent, cmd *exec.Cmd) (finish func() string)
 
-// These are ways of FuzzRoads. Their numbers follow the numbers of all signals.
+// These ways to treat a tool have the numbers after those of all signals.
 const (
 	resetInput = 65 + iota
 	resetOutput
@@ -31,9 +31,9 @@ const (
 	allWays
 )
 
-// noWays lists signals for which the paths differ or do not end. Some stop a process, and some make a Go
-// program print its goroutines. Go's runtime ignores two more, which would kill the process before the
-// runtime starts.
+// noWays lists signals under which the early and the ordinary client end differently, or do not end. Some stop a
+// process, and some make a Go program print its goroutines. Go's runtime ignores two more, which would kill the
+// process before the runtime starts.
 var noWays = []byte{3, 4, 5, 6, 7, 8, 11, 16, 19, 20, 21, 22, 27, 31, 33}
 
 // findWay returns how a caller treats a tool. With 0 the caller does nothing. Other numbers mean

@@ -40,7 +40,7 @@ func Take(dir string) (*Hold, error) {
 		return nil, err
 	}
 
-	// The lock of a process that has just ended can still be held. Try again, unless a process is running.
+	// The lock of a process that has just ended can still be held. Try again, unless a live process holds it.
 	lock, err := lockFile(dir)
 	end := time.Now().Add(lockGraceTimeout)
 	for errors.Is(err, ErrHeld) && time.Now().Before(end) {

@@ -122,7 +122,7 @@ func useAll(t *testing.T, s, idle store.Store) (u usedStore) {
 	return u
 }
 
-// checkEnded checks that the old watchers, leases and snapshots end by themselves.
+// checkEnded waits until the old watchers, lease and snapshot end by themselves.
 func (u usedStore) checkEnded(t *testing.T) {
 	t.Helper()
 	for _, w := range u.watchers {
@@ -138,7 +138,7 @@ func (u usedStore) checkEnded(t *testing.T) {
 	wantError(t, err, store.ErrHistoryLost)
 }
 
-// checkFollows checks that a new watch sees new writes.
+// checkFollows opens a watch, and then writes and deletes a key. The watch must see the write.
 func checkFollows(t *testing.T, s store.Store, after int64) {
 	t.Helper()
 	w, err := s.Watch(t.Context(), after, store.Below("a/"))
@@ -151,7 +151,7 @@ func checkFollows(t *testing.T, s store.Store, after int64) {
 	commit(t, s, store.Txn{Ops: []store.Op{{Key: "a/later", Delete: true}}})
 }
 
-// checkRefuses checks that a watch from a revision that never existed ends.
+// checkRefuses opens a watch from a revision that never existed. The watch must end.
 func checkRefuses(t *testing.T, s store.Store, after int64) {
 	t.Helper()
 	w, err := s.Watch(t.Context(), after, store.Below("a/"))

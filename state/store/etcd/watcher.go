@@ -209,7 +209,7 @@ func (d *db) replayHistory(w *watcher, after, until int64) {
 		for i, span := range w.Spans {
 			r.stream.addWatch(int64(i+1), d.keys.spanRange(span), r.position+1)
 		}
-		// A broken stream is opened again. The mux also fails with lasting errors, and reports them.
+		// Ignore the error: the loop reopens a broken stream, and the mux reports lasting errors.
 		_ = r.stream.run(ctx)
 		cancel()
 		if r.finished || w.hasFailed() || waitBackoff(w.Context(), n) != nil {

@@ -36,7 +36,7 @@ func New() *Opener {
 	return o
 }
 
-// Context returns a context for the opener's goroutines, which ends when the opener is closed.
+// Context returns the context of the opener's goroutines. It is done when the opener is closed.
 func (o *Opener) Context() context.Context { return o.ctx }
 
 // Bound returns a context that ends with ctx, after the limit, or when the opener is closed, whichever

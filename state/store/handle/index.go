@@ -99,14 +99,14 @@ type Watch struct {
 	wake   chan struct{} // buffered: one wake-up is enough
 }
 
-// NewWatch returns a watch, which ends on Cancel or when the opener is closed.
+// NewWatch returns a watch. The watch ends on Cancel or when the opener is closed.
 func (o *Opener) NewWatch(scope store.Scope) *Watch {
 	w := &Watch{Spans: Spans(scope), opener: o, wake: make(chan struct{}, 1)}
 	w.ctx, w.cancel = context.WithCancel(o.ctx)
 	return w
 }
 
-// Context returns a context for the watch's goroutines, which ends with the watch.
+// Context returns the context of the watch's goroutines. It is done when the watch ends.
 func (w *Watch) Context() context.Context { return w.ctx }
 
 // CheckUsable returns ErrClosed if the watch or its opener has ended, ErrStoreGone if the store is gone, or

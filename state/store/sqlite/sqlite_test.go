@@ -32,7 +32,7 @@ func storeOpener() storetest.Opener {
 	}
 }
 
-// lockStore acquires the file's write lock, as a different process would.
+// lockStore acquires the file's write lock, as if another process held it.
 func lockStore(t testing.TB, s store.Store) (free func()) {
 	db, err := sql.Open("sqlite", sqlite.Path(s))
 	check(t, err)

@@ -80,7 +80,7 @@ func (m *Memory) Start(facts hookapi.Facts) Running {
 	return h
 }
 
-// Change merges changes into a node as a different process would.
+// Change merges changes into a node as if another process had made them.
 func (m *Memory) Change(node hookapi.Node, changes map[string]*string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

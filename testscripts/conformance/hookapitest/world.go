@@ -46,7 +46,7 @@ type Env interface {
 	// Start begins a hook. The facts are complete: the hook must see exactly their Members, even if the world
 	// has changed. Hooks of several units run in parallel, but never two of one unit.
 	Start(facts hookapi.Facts) Running
-	// Change merges changes into a node as a different process would, and commits them at once. The
+	// Change merges changes into a node as if another process had made them, and commits them at once. The
 	// node need not exist, but its relation must.
 	Change(node hookapi.Node, changes map[string]*string)
 	// Leave removes a unit from a relation. Its settings remain.

@@ -115,7 +115,7 @@ func Cases(t *testing.T) File {
 	return f
 }
 
-// root returns the directory with go.mod, which is the working directory or above it.
+// root returns the directory with go.mod. It is the working directory or above it.
 func root(t testing.TB) string {
 	folder, err := os.Getwd()
 	if err != nil {

@@ -61,8 +61,8 @@ func (h handle) alive(l store.Lease) {
 	}
 }
 
-// vanish checks that the watcher's next batch deletes the keys, and returns
-// its revision.
+// vanish reads the watcher's next batch, which must delete exactly these keys, and returns the batch's
+// revision.
 func (h handle) vanish(w store.Watcher, keys ...string) int64 {
 	h.Helper()
 	b := h.next(w)

@@ -19,7 +19,7 @@ import (
 type Opener struct {
 	// Fresh creates and opens an empty store. The suite closes it.
 	Fresh func(t testing.TB) store.Store
-	// Share opens the store behind s a second time, as a different process would. The suite closes it.
+	// Share opens the store behind s a second time, as if in another process. The suite closes it.
 	Share func(t testing.TB, s store.Store) store.Store
 	// Compact trims the history up to and including the revision.
 	Compact func(t testing.TB, s store.Store, revision int64)

@@ -51,7 +51,7 @@ func scale(n int) int {
 	return n
 }
 
-// delivers checks that the watcher returns exactly these revisions, each complete.
+// delivers reads the watcher's next batches. They must have exactly these revisions, and each must be complete.
 func (h handle) delivers(w store.Watcher, revisions []int64) {
 	h.Helper()
 	for i, want := range revisions {

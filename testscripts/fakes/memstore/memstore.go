@@ -27,7 +27,7 @@ func New() store.Store {
 	return newHandle(newData())
 }
 
-// Share opens the store behind s a second time, as a different process would. The new handle has its own
+// Share opens the store behind s a second time, as if in another process. The new handle has its own
 // leases and watchers. Share panics unless this package made s.
 func Share(s store.Store) store.Store {
 	return newHandle(s.(*handle).d)

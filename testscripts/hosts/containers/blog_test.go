@@ -72,7 +72,7 @@ func TestBlog(t *testing.T) {
 	w.sh("juju destroy-environment -y blog")
 }
 
-// isThere checks that the blog shows the post and that the database contains it.
+// isThere waits until the blog shows its title and the database contains the title and the user.
 func (w *world) isThere(blog string) {
 	w.t.Helper()
 	w.eventually("curl -sSL http://"+blog+"/", "<title>Gems")

@@ -185,7 +185,7 @@ func awaitFreeSlots(t *testing.T, space *keyspace.Space) {
 	})
 }
 
-// check checks that the history is linearizable, or that it is not.
+// check ends the history, and checks that it is linearizable, or that it is not.
 func (p *play) check(t *testing.T, want bool) {
 	t.Helper()
 	history := p.finish(now())

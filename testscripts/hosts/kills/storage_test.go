@@ -66,8 +66,8 @@ func (s *stage) markStorage() {
 	}
 }
 
-// checkStorage checks that each storage contains exactly the file that was written into it, and that the
-// directories of removed storages no longer exist.
+// checkStorage waits until no storage changes any longer. Then each storage must contain exactly the file that was
+// written into it, and the directories of removed storages must no longer exist.
 func (s *stage) checkStorage() {
 	var left []string
 	s.eventually("storage is at rest", func() string {

@@ -72,7 +72,7 @@ func (w *world) checkSilence(deleted time.Time, mark int) {
 	}
 }
 
-// checkAdvice checks that a command reports that the store is gone, and what to do.
+// checkAdvice runs a command, which must report that the store is gone, and what to do.
 func (w *world) checkAdvice(args ...string) {
 	w.t.Helper()
 	a := w.ask(args...)

@@ -46,7 +46,7 @@ func TestDiskFull(t *testing.T) {
 	sound(t, w.StateFile())
 }
 
-// checkFull checks that commands that write are refused, and that commands that read work.
+// checkFull runs commands. Those that write must be refused, and those that only read must work.
 func (w *world) checkFull() {
 	w.t.Helper()
 	for _, args := range [][]string{{"deploy", w.charm, "late"}, {"add-unit", "east", "-n", "20"}} {

@@ -200,7 +200,7 @@ end
 complete -C 'juju remove-u' | cut -f1`
 )
 
-// completes checks that a shell finds the completion of all commands in the package.
+// completes runs a shell, which must find the completion of all commands in the package.
 func (p packed) completes(t *testing.T, shell, script string) {
 	program, err := exec.LookPath(shell)
 	if err != nil {

@@ -62,7 +62,8 @@ func (w *world) install() {
 // daemon returns the process id of the charm's daemon.
 func (w *world) daemon() string { return w.on("cat " + unitDir("one/0") + "/daemon.pid") }
 
-// goesOn checks that the daemon still runs as the same process, and that the units still work.
+// goesOn changes an option of both applications, so that their units run hooks. The daemon must still run as the
+// same process.
 func (w *world) goesOn(daemon string, number int) {
 	w.t.Helper()
 	w.on("kill -0 " + daemon)

@@ -91,7 +91,7 @@ func findBuild(t testing.TB) string {
 	return filepath.Join(root, ".ci", "build")
 }
 
-// findRoot returns the directory of this checkout, which is above the test's.
+// findRoot returns the directory of this checkout. It is above the test's directory.
 func findRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {

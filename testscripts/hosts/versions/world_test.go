@@ -174,7 +174,7 @@ func (w *world) agent() int {
 	return localenv.PID(w.t, w.machine(0, "agent.pid"))
 }
 
-// claimed checks that the process holds the machine's claim.
+// claimed waits until the process holds the machine's claim.
 func (w *world) claimed(id, pid int) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("the claim of machine %d is process %d's", id, pid), func() (why string) {

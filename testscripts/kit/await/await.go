@@ -1,5 +1,5 @@
 // Package await polls a condition in tests until it holds. It replaces sleeps, which prove nothing on a
-// busy machine. All polling in tests goes through it.
+// busy machine. Tests never loop until a deadline themselves.
 package await
 
 import (

@@ -146,7 +146,7 @@ func (h *Host) Exec(args ...string) (string, error) {
 	return string(out), err
 }
 
-// Path returns this machine's path to a file of the host, which is valid while the host runs.
+// Path returns this machine's path to a file of the host. The path is valid while the host runs.
 func (h *Host) Path(path string) (string, error) {
 	pid, err := h.init()
 	if err != nil {

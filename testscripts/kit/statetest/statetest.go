@@ -43,7 +43,7 @@ func NewOf(t testing.TB, env state.Environment) *state.State {
 	return st
 }
 
-// Share opens an environment in memory a second time, with its own sessions, as a different process would.
+// Share opens an environment in memory a second time, with its own sessions, as if in another process.
 func Share(st *state.State) *state.State { return state.OpenIn(memstore.Share(st.Store())) }
 
 // ShareWrapped is Share with wrap between the environment and its store, for tests of failing stores.

@@ -141,8 +141,7 @@ func renderJSON(value any) ([]byte, error) {
 	return append(encoded, '\n'), nil
 }
 
-// pythonFloat is a float that is printed as Python prints it: a whole number keeps its point. Classic charms expect
-// this form.
+// pythonFloat is a float that is printed as Python prints it, so 5 becomes 5.0. Classic charms expect this form.
 type pythonFloat float64
 
 // String returns the float as Python's repr prints it.

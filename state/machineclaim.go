@@ -86,11 +86,11 @@ func (tx *Tx) ReassignClaim(machine string, to *Holder) error {
 
 // FreeClaim lets any agent claim a machine for which a new instance was started. The provisioner calls it
 // before it records the instance. epoch is the claim's epoch when the start began. FreeClaim does nothing
-// if
+// in these cases:
 //
-// * the machine already has that instance, * the claim has a later epoch, since the new instance's agent has
-// already taken the claim, * the machine has no recorded instance but an agent is present, since an operator
-// started it manually.
+//   - The machine already has that instance.
+//   - The claim has a later epoch: the new instance's agent has already taken it.
+//   - The machine has no recorded instance, but an agent is present: an operator started it manually.
 func (tx *Tx) FreeClaim(machine, instance string, epoch int64) error {
 	m, err := tx.Machine(machine)
 	if err != nil || m.InstanceID == instance {

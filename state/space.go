@@ -36,7 +36,7 @@ func (s *State) SetProgress(p keyspace.Progress) { s.space.Progress = p }
 // logger.
 func (s *State) Damaged() func(err error) { return s.space.Damaged }
 
-// SetDamaged sets the function that receives the error of each record that a list has skipped, as
+// SetDamaged sets the function that receives the error of each record that a listing has skipped, as
 // [keyspace.Space] describes. It must be called before the State is shared.
 func (s *State) SetDamaged(f func(err error)) { s.space.Damaged = f }
 

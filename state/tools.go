@@ -20,8 +20,8 @@ type Tools struct {
 	Added  time.Time `json:"added"`
 }
 
-// AddTools records a binary that PutFile has stored. It can be repeated. A sweep removes the tools once no
-// machine runs them.
+// AddTools records a binary that PutFile has stored. It can be repeated. A sweep removes the tools once
+// neither the environment nor a machine uses them.
 func (tx *Tx) AddTools(t Tools) error {
 	if path.Base(t.Name) != t.Name || len(t.SHA256) < 8 || !strings.HasSuffix(t.Name, "-"+t.SHA256[:8]) {
 		return fmt.Errorf("cannot store the binary %q: the name must be VERSION-SHA8, with the first 8 digits of %s", t.Name, t.SHA256)

@@ -52,7 +52,8 @@ const (
 	callTimeout = 30 * time.Second
 	// interruptGrace is how long an interrupted caller still waits for the number of its command.
 	interruptGrace = 2 * time.Second
-	// awayTimeout is how long an agent may be unreachable, for example while a new binary replaces it.
+	// awayTimeout limits how long a caller retries while an agent is unreachable, for example while a new binary
+	// replaces it.
 	awayTimeout = time.Minute
 )
 

@@ -286,8 +286,8 @@ func recordStorageHook(tx *state.Tx, h state.Hook) error {
 	return tx.EndStorageHook(h.Storage, h.Kind == hook.StorageAttached)
 }
 
-// updateMember records that the hook has seen this version of its remote member's settings. It removes a member that has
-// departed.
+// updateMember records which version of the remote member's settings a changed hook has seen. It removes a
+// member that has departed.
 func updateMember(tx *state.Tx, unit string, h state.Hook, seen int64) error {
 	name := hook.Member(h)
 	if name == "" {

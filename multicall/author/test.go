@@ -27,7 +27,7 @@ type testCmd struct {
 	State   string        `placeholder:"URL" help:"Keep the state at etcd://HOST:PORT instead of in memory; needs --network."`
 	Network bool          `help:"Let hooks use the network of this host. Otherwise they have only a loopback interface."`
 	OnHost  bool          `help:"Let hooks change this host, without any isolation."`
-	Force   bool          `help:"Test the charm even if it does not support the series (base) of this host, as juju deploy --force does."`
+	Force   bool          `help:"Ignore that the charm does not support the series (base) of this host, as juju deploy --force does."`
 	Timeout time.Duration `default:"5m" placeholder:"DURATION" help:"Fail a script that takes longer than this; default 5m."`
 	Shell   bool          `help:"Open a shell when the script ends; only with a single script."`
 

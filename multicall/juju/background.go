@@ -124,7 +124,7 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 // explainStart describes the state of a process that has not started in time, as on a busy host.
 func (o *operator) explainStart(e home.Environment, pid int, lives bool) error {
 	if err := o.ctx.Err(); err != nil {
-		return fmt.Errorf("the background process does not start: %w", err)
+		return fmt.Errorf("stopped waiting for the background process: %w", err)
 	}
 
 	how := "the process has not yet locked the machine's directory"

@@ -311,7 +311,7 @@ func (b *backup) quiesce(s state.Storage) (Quiesced, error) {
 	case err == nil:
 		return quiesced, nil
 	case errors.Is(err, context.DeadlineExceeded) && b.o.ctx.Err() == nil:
-		err = console.Hint(fmt.Errorf("a hook still runs after %s", b.cmd.Timeout),
+		err = console.Hint(fmt.Errorf("a hook is still running after %s", b.cmd.Timeout),
 			"--timeout DURATION waits longer", "juju show-unit "+s.Unit+" shows the hook")
 	case errors.Is(err, ErrCannotQuiesce):
 		err = console.Hint(err, "to run the agents of this host with this binary: juju stop; juju start")

@@ -86,7 +86,7 @@ func (c scpCmd) readPlaces(o *operator, words []string) (place string, files []c
 		case fromMachine && toMachine:
 			return "", nil, console.Usage(errors.New("cannot copy from one machine to another: first copy to this host"))
 		case !fromMachine && !toMachine:
-			err := console.Usage(errors.New("cannot copy: no file on a machine given: want UNIT:FILE or MACHINE:FILE"))
+			err := console.Usage(errors.New("cannot copy: no remote file given: want UNIT:FILE or MACHINE:FILE"))
 			return "", nil, console.Hint(err, hintCopy(words)...)
 		case fromMachine && len(files) > 0 && at != place:
 			return "", nil, console.Usage(errors.New("cannot copy from two machines at once"))

@@ -38,7 +38,7 @@ func edit(from, to string) func(*rig, *provider.Spec) {
 	}
 }
 
-// marked marks the host as managed by another environment.
+// marked returns a function that writes the mark m to the first host.
 func marked(m mark) func(*rig, *provider.Spec) {
 	return func(r *rig, _ *provider.Spec) {
 		check(r.t, os.Mkdir(r.hosts[0].dir+"/lib", 0o755))

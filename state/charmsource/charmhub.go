@@ -386,7 +386,7 @@ func (c *Charmhub) readAnswer(resp *http.Response, into any) error {
 	return nil
 }
 
-// countValues returns about how many values the JSON has: it counts the commas outside of strings.
+// countValues estimates the number of values in the JSON. It counts the commas outside of strings.
 func countValues(data []byte) int {
 	n := 1
 	isText := false

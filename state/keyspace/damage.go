@@ -21,7 +21,7 @@ func (e *decodeError) Error() string { return fmt.Sprintf("cannot decode %q: %v"
 // Unwrap returns [ErrDamaged] and the error of the decoder.
 func (e *decodeError) Unwrap() []error { return []error{ErrDamaged, e.err} }
 
-// Skips reports whether err says that a record does not decode, so that a list must skip the record. Every
+// Skips reports whether err says that a record does not decode, so that a listing must skip the record. Every
 // function that lists records which agents write must call Skips, so that a bad value from one agent does not
 // stop other agents, the leader or operators. The error is reported when the view ends; see [Space.Damaged].
 func (v *View) Skips(err error) bool {

@@ -34,7 +34,7 @@ type Space struct {
 	// before the space is shared.
 	Progress Progress
 
-	// Damaged is called for each record that a list has skipped because it does not decode, once for each
+	// Damaged is called for each record that a listing has skipped because it does not decode, once for each
 	// key. It must be set before the space is shared. If it is nil, the default logger logs the error.
 	Damaged  func(err error)
 	reported sync.Map // the keys of damaged records that were reported

@@ -204,8 +204,20 @@ func (l *loop) end(ctx context.Context, c Case, do func(tx *state.Tx) error) err
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("cannot %s for unit %q: %w", Next(c), c.Request.Unit, err)
+		return fmt.Errorf("cannot %s: %w", describe(c), err)
 	}
 
 	return nil
+}
+
+// describe returns what end writes for a request, as in "cannot ...".
+func describe(c Case) string {
+	switch Next(c) {
+	case AddSubordinate:
+		return fmt.Sprintf("add a subordinate to unit %q in relation %d", c.Request.Unit, c.Relation)
+	case RemoveRelation:
+		return fmt.Sprintf("remove relation %d", c.Relation)
+	default:
+		return fmt.Sprintf("drop a request of unit %q", c.Request.Unit)
+	}
 }

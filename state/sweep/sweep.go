@@ -22,11 +22,12 @@ import (
 
 // Run finishes interrupted removals, and removes records and blobs that are no longer needed:
 //
-// * services whose removal was interrupted, and resources and secrets of services that are gone, * settings
-// of relations that are gone, and storage on machines that are gone, * tools and charms that no record uses,
-// * blobs to which no record refers, if they were not touched for keyspace.BlobGrace, * logs of units and
-// machines that are gone, if their last lines are older than LogGrace, * actions of units that are gone, if
-// they are older than LogGrace.
+//   - services whose removal was interrupted, and resources and secrets of services that are gone
+//   - settings of relations that are gone, and storage on machines that are gone
+//   - tools and charms that no record uses
+//   - blobs to which no record refers, if they were not touched for keyspace.BlobGrace
+//   - logs of units and machines that are gone, if their last lines are older than LogGrace
+//   - actions of units that are gone, if they are older than LogGrace
 //
 // The leading provisioner calls it regularly. It works in batches and can be interrupted at any time. If a
 // record or a step fails, it continues with the next, and returns all errors.

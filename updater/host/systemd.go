@@ -202,7 +202,7 @@ func (s Systemd) Stop(ctx context.Context, unit string) error {
 		})
 
 		if timedOut(ctx, limit) {
-			return fmt.Errorf("it still runs after %s", stopTimeout)
+			return fmt.Errorf("it is still running after %s", stopTimeout)
 		}
 
 		return err

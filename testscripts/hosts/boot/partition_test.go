@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// turn contains the server whose turn it is to update a rolling component.
+// turn is the record of the server whose turn it is to update a rolling component.
 type turn struct{ Server int }
 
 // partitionInTurn cuts off the server whose updater leads while its etcd is being restarted. Another updater

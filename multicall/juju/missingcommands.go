@@ -380,8 +380,9 @@ type givenNames struct {
 	current                     string // the model that the command would use, or "" if there is none
 }
 
-// readNames returns the applications, units, numbers and files among words, up to "--". It skips options
-// and their values, except kubectl's --filename, and the kinds of kubectl. It replaces the name of a pod with that of the unit.
+// readNames returns the applications, units, numbers and files among words, up to "--". It skips options and their
+// values, except kubectl's --filename=FILE, and the kinds of kubectl. It replaces the name of a pod with that of the
+// unit.
 func readNames(words []string) (n givenNames) {
 	for i := 0; i < len(words) && words[i] != "--"; i++ {
 		word := words[i]

@@ -224,9 +224,10 @@ func (m *machineAgent) ensureUnitAgent(ctx context.Context, unit string) {
 	m.wg.Go(func() { m.exits <- unitExit{unit, m.host.superviseUnit(ctx, unit)} })
 }
 
-// waitForChange waits until the machine's records have changed since the revision, or a unit's agent has
-// ended.
+// waitForChange waits until the machine's records or the environment's record have changed since the revision, or a
+// unit's agent has ended. It returns that agent's error, or the error of the watch or ctx.
 func (m *machineAgent) waitForChange(ctx context.Context, revision int64, loop *pulse.Loop) error {
+	// The scopes never change.
 	err := m.watch.Renew(ctx, m.State, revision, nil, state.WatchMachine(m.Machine), state.WatchEnvironment())
 	if err != nil {
 		return err

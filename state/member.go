@@ -216,11 +216,11 @@ func (v *View) IsRelationFor(r Relation, u Unit) (bool, error) {
 		return false, IgnoreNotFound(err)
 	}
 
-	return RelationConcerns(r, u, other), nil
+	return r.IsFor(u, other), nil
 }
 
-// RelationConcerns is IsRelationFor for callers that have read the service at the other end.
-func RelationConcerns(r Relation, u Unit, other Service) bool {
+// IsFor does what [View.IsRelationFor] does, for callers that have read the service at the other end.
+func (r Relation) IsFor(u Unit, other Service) bool {
 	if u.Principal == "" || r.Scope != charm.Container || r.IsPeer() || other.Subordinate {
 		return true
 	}

@@ -125,11 +125,14 @@ func (v *View) machinePorts(machine string) (open []PortInUse, err error) {
 	services := map[string]bool{}
 	for _, unit := range units {
 		service, _, _ := strings.Cut(unit, "/")
-		here[unit], services[service] = true, true
+		here[unit] = true
+		services[service] = true
 	}
 
 	for _, service := range slices.Sorted(maps.Keys(services)) {
-		// A service may have hundreds of units: list them instead of reading each record.
+		// One list per service instead of one read per unit: with the provider local, one machine can have
+		// hundreds of units of a service. A service that is spread over many machines pays for it, since the
+		// list also has the units on other machines.
 		kvs, err := v.keys.List(keys.ServiceUnits(service))
 		if err != nil {
 			return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"bijou/state"
+	"bijou/state/keys"
 	"bijou/state/keyspace"
 	"bijou/state/sweep"
 	"bijou/testscripts/kit/statetest"
@@ -49,5 +50,26 @@ func TestTools(t *testing.T) {
 	})
 	if err == nil {
 		t.Error("a path was taken for a name")
+	}
+}
+
+// TestSweepKeepsToolsOfDamagedMachines checks that a sweep removes no tools while the record of a machine, which
+// may name them, does not decode.
+func TestSweepKeepsToolsOfDamagedMachines(t *testing.T) {
+	st := statetest.New(t)
+	sum, size, err := st.PutFile(t.Context(), strings.NewReader("one"))
+	check(t, err)
+	kept := state.Tools{Name: "1.0-" + sum[:8], SHA256: sum, Size: size}
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		return errors.Join(tx.AddTools(kept), tx.Keys().Put(keys.Machine("7"), "no record"))
+	})
+
+	err = sweep.Run(t.Context(), st, time.Now())
+	if err == nil || !strings.Contains(err.Error(), `cannot sweep tools: cannot decode "`+keys.Machine("7")+`"`) {
+		t.Errorf("got %v", err)
+	}
+	got := statetest.Read(t, st, func(v *state.View) ([]state.Tools, error) { return v.AllTools() })
+	if len(got) != 1 || got[0].Name != kept.Name {
+		t.Errorf("%v are left", got)
 	}
 }

@@ -92,7 +92,8 @@ func (r *gatewayRole) runRound(ctx context.Context) error {
 	return r.state.Await(ctx, w.revision, state.WatchEnvironment(), state.WatchMachines())
 }
 
-// readWanted reads which machines need a socket. Machine 0 needs none, since it uses the store directly.
+// readWanted reads which machines need a socket. Machine 0 needs none, since it uses the store directly. A machine
+// whose record does not decode keeps its socket, since it may be alive.
 func readWanted(v *state.View) (w wanted, err error) {
 	if w.revision, err = v.Revision(); err != nil {
 		return w, err
@@ -103,13 +104,26 @@ func readWanted(v *state.View) (w wanted, err error) {
 	}
 
 	w.confined = env.IsConfined()
+	ids, err := v.MachineIDs()
+	if err != nil {
+		return w, err
+	}
 	machines, err := v.Machines()
+	if err != nil {
+		return w, err
+	}
+
+	dead := map[string]bool{}
 	for _, m := range machines {
-		if m.ID != "0" && m.Life != state.Dead {
-			w.machines = append(w.machines, m.ID)
+		dead[m.ID] = m.Life == state.Dead
+	}
+	for _, id := range ids {
+		if id != "0" && !dead[id] {
+			w.machines = append(w.machines, id)
 		}
 	}
-	return w, err
+
+	return w, nil
 }
 
 // reconcile creates the socket of each machine, and removes the sockets of machines that are dead or gone.

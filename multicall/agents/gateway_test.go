@@ -13,9 +13,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"bijou/multicall/home"
 	"bijou/provision/provider"
 	"bijou/state"
+	"bijou/state/keys"
 	"bijou/state/store/sqlite"
 	"bijou/testscripts/kit/await"
 	"bijou/testscripts/kit/statetest"
@@ -248,5 +251,23 @@ func TestOnlyTheStoresProcessServesIt(t *testing.T) {
 		if newGatewayRole(nil, home.Environment{Dir: "/x", Record: home.Record{State: url}}) != nil {
 			t.Errorf("%s is served", strings.SplitN(url, ":", 2)[0])
 		}
+	}
+}
+
+// TestDamagedMachineKeepsItsSocket checks that only machines that are dead or gone lose their sockets, and not a
+// machine whose record does not decode.
+func TestDamagedMachineKeepsItsSocket(t *testing.T) {
+	st := statetest.New(t)
+	statetest.Update(t, st, func(tx *state.Tx) error {
+		return errors.Join(
+			tx.Keys().Put(keys.Machine("1"), state.Machine{Life: state.Alive}),
+			tx.Keys().Put(keys.Machine("2"), "no record"),
+			tx.Keys().Put(keys.Machine("3"), state.Machine{Life: state.Dead}),
+		)
+	})
+
+	w := statetest.Read(t, st, readWanted)
+	if diff := cmp.Diff([]string{"1", "2"}, w.machines); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

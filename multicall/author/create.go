@@ -4,6 +4,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,8 +56,11 @@ func (c createCmd) Run(a *author) error {
 		return console.Usage(err)
 	}
 	if err := os.Mkdir(c.Name, 0o777); err != nil {
-		return console.Hint(fmt.Errorf("cannot create charm: %w", err),
-			"charm create never overwrites a file: choose another name or another directory")
+		err := fmt.Errorf("cannot create charm: %w", err)
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return console.Hint(err, "charm create never overwrites a file: choose another name or another directory")
 	}
 
 	err := c.write()

@@ -369,6 +369,7 @@ func (e *liveEnvironment) putOthers() {
 	views, total := e.newServiceViews()
 	e.putDiagram(views)
 	for id, m := range e.status.Machines {
+		// Zeros make the text order numeric.
 		e.rows.put("machines", "env/machine/"+id, fmt.Sprintf("%09s", id),
 			e.render("machine", map[string]any{"ID": id, "Machine": m}))
 	}

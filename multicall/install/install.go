@@ -147,7 +147,8 @@ func hintIfNotOnPath(s console.Streams, dir string) {
 }
 
 // makeLinks creates a symlink to this binary in dir for each name, and removes symlinks for names that are
-// left out. If files of different programs are in the way, it returns an error that names all of them.
+// left out. If files of different programs are in the way, it returns an error that names all of them. It
+// returns any other error at once, since that error would repeat for each name.
 func (i Command) makeLinks(s console.Streams, dir string, names []string) error {
 	target, err := applet.ExecutablePath()
 	if err != nil {
@@ -162,11 +163,14 @@ func (i Command) makeLinks(s console.Streams, dir string, names []string) error 
 	var refused []error
 	for _, name := range names {
 		done, err := i.makeLink(target, filepath.Join(dir, name))
-		if err != nil {
+		switch {
+		case errors.Is(err, errForeign):
 			refused = append(refused, err)
-			continue
+		case err != nil:
+			return errors.Join(append(refused, err)...)
+		default:
+			outcomes[done]++
 		}
-		outcomes[done]++
 	}
 
 	if len(refused) > 0 {
@@ -241,7 +245,10 @@ const (
 	linkedAlready = "already up to date"
 )
 
-// makeLink creates one symlink, and returns the outcome. It returns an error if a file of a different program
+// errForeign is returned if a file of a different program is in the way of a symlink.
+var errForeign = errors.New("the file belongs to another program")
+
+// makeLink creates one symlink, and returns the outcome. It returns errForeign if a file of a different program
 // is in the way, unless --force is given.
 func (i Command) makeLink(target, link string) (done string, err error) {
 	if applet.IsSameFile(target, link) {
@@ -260,7 +267,7 @@ func (i Command) makeLink(target, link string) (done string, err error) {
 		return linkReplaced, home.Symlink(target, link)
 	}
 
-	return "", fmt.Errorf("cannot replace %q: the file belongs to another program", link)
+	return "", fmt.Errorf("cannot replace %q: %w", link, errForeign)
 }
 
 // updateLink makes a symlink point to the target, and returns the outcome. It does not replace the binary

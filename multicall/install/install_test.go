@@ -2,8 +2,11 @@ package install
 
 import (
 	"bytes"
+	"io"
+	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,5 +51,34 @@ func TestInstallAsks(t *testing.T) {
 		}
 		outer.Close()
 		inner.Close()
+	}
+}
+
+// TestForceIsOnlyForForeignFiles checks that install names all files of other programs, with the flag that replaces
+// them, and that it returns any other error once and without that hint.
+func TestForceIsOnlyForForeignFiles(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"neco", "juju"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	install := func(names ...string) string {
+		var errs bytes.Buffer
+		s := console.Streams{Out: io.Discard, Err: io.Discard}
+		console.Report(&errs, Command{}.makeLinks(s, dir, names))
+		return errs.String()
+	}
+
+	got := install("neco", "charm", "juju")
+	if strings.Count(got, "belongs to another program") != 2 || !strings.Contains(got, "hint: --force replaces these files") {
+		t.Errorf("files of other programs: got %q", got)
+	}
+
+	// Root may write to every directory, but no directory has names this long.
+	long := strings.Repeat("n", 300)
+	got = install(long, long)
+	if strings.Count(got, syscall.ENAMETOOLONG.Error()) != 1 || strings.Contains(got, "--force") {
+		t.Errorf("another error: got %q", got)
 	}
 }

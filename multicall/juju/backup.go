@@ -73,8 +73,8 @@ type backup struct {
 	header backupfile.Header
 }
 
-// writeBackup writes the state, credentials, keys, storage and units' directories to the archive. It stores
-// their summary in b.header.
+// writeBackup writes an archive with the state and, as far as the flags select them, credentials, secrets' keys,
+// storage and units' directories. Each attempt starts a new summary in b.header.
 func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	w := backupfile.NewWriter(to)
 	h, err := copying.Backup(b.o.ctx, s, w)
@@ -86,10 +86,10 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 	h.Has = []string{"all keys of the state", "charms, resources and large settings"}
 	h.Lacks = []string{"what hooks have created outside of units' directories (packages, databases, files of hosts)", "the provider's own files and keys"}
 	b.header = h
+
 	if err := b.addCredentials(w); err != nil {
 		return err
 	}
-
 	if err := b.addSecretKeys(w); err != nil {
 		return err
 	}

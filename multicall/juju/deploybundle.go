@@ -355,7 +355,7 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 }
 
 // parseBundle reads the bundle with its overlays. missing has an error for each part that bijou cannot do. With
-// --force, the bundle ignores these parts instead.
+// --force, the bundle ignores these parts instead. If the bundle is invalid, err also contains the missing parts.
 func (c deployCmd) parseBundle(o *operator, path string) (b *bundle.Bundle, missing []error, err error) {
 	paths := append([]string{path}, c.Overlay...)
 	for i := range paths {
@@ -364,14 +364,15 @@ func (c deployCmd) parseBundle(o *operator, path string) (b *bundle.Bundle, miss
 		}
 	}
 
-	b, err = bundle.Parse(bundle.Files{
+	// After an error, b holds the part that was read. Its problems are reported together with the error.
+	b, parseErr := bundle.Parse(bundle.Files{
 		Read:        func(path string) ([]byte, error) { return readFile(path, state.MaxSetting) },
 		Resolve:     resolveSymlinks,
 		ReadOutside: c.AllowOutside || c.DryRun,
 		FromStore:   c.isFromStore,
 	}, paths...)
 	if outside := c.checkOutside(o, b); outside != nil {
-		return nil, nil, errors.Join(err, outside)
+		return nil, nil, errors.Join(parseErr, outside)
 	}
 
 	for _, part := range b.Missing {
@@ -382,8 +383,8 @@ func (c deployCmd) parseBundle(o *operator, path string) (b *bundle.Bundle, miss
 		}
 	}
 
-	if err != nil {
-		return nil, nil, errors.Join(append([]error{err}, missing...)...)
+	if parseErr != nil {
+		return nil, nil, errors.Join(append([]error{parseErr}, missing...)...)
 	}
 	return b, missing, nil
 }

@@ -33,7 +33,7 @@ var ErrCannotQuiesce = errors.New("the unit's agent runs an older binary, which 
 
 // Main runs one juju command and returns its exit code.
 func Main(ctx context.Context, s console.Streams, parts Parts, args []string) int {
-	return console.Report(s.Err, run(ctx, s, parts, inOwnWords(args)))
+	return console.Report(s.Err, run(ctx, s, parts, translateArgs(args)))
 }
 
 // run parses the command line, runs the command, and waits for its effects if the flags request this.
@@ -129,7 +129,7 @@ func isCommand(name string) bool {
 // CommandLine returns the juju command line with these words, quoted for a shell. It returns "" if the first
 // word is not a command of juju.
 func CommandLine(words []string) string {
-	if own := inOwnWords(words); !isCommand(own[0]) {
+	if own := translateArgs(words); !isCommand(own[0]) {
 		return ""
 	}
 	return "juju " + quoteShellWords(words)

@@ -380,8 +380,9 @@ type givenNames struct {
 	current                     string // the model that the command would use, or "" if there is none
 }
 
-// readNames returns the applications, units, numbers and files among words, up to "--". It skips options,
-// their values and the kinds of kubectl, and replaces the name of a pod with that of the unit.
+// readNames returns the applications, units, numbers and files among words, up to "--". It skips options and their
+// values, except kubectl's --filename=FILE, and the kinds of kubectl. It replaces the name of a pod with that of the
+// unit.
 func readNames(words []string) (n givenNames) {
 	for i := 0; i < len(words) && words[i] != "--"; i++ {
 		word := words[i]
@@ -399,6 +400,8 @@ func readNames(words []string) (n givenNames) {
 			i++
 		case word == "app" && !isLast:
 			// This word is only a keyword. The loop reads the application next.
+		case strings.HasPrefix(word, "--filename="):
+			n.add(strings.TrimPrefix(word, "--filename="))
 		case strings.HasPrefix(word, "-"), strings.Contains(word, "="), isKind(word):
 			// This word is not a name.
 		case hasKind && isKind(kind):

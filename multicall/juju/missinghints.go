@@ -279,7 +279,8 @@ func upHint(words []string, _ givenNames) string {
 	return ""
 }
 
-// attachHint returns the juju command for kubectl's attach, which always names a pod.
+// attachHint returns the juju command for attach POD. It returns "" for any other name, so that the table's general
+// hints apply. No application can be attached to in Juju, so a name such as web-0 is a pod's.
 func attachHint(_ []string, names givenNames) string {
 	if len(names.apps) == 0 {
 		return ""

@@ -9,9 +9,9 @@ import (
 	"bijou/multicall/console"
 )
 
-// inOwnWords translates a command line for Juju or another tool to the command line of bijou that does the
-// same. It returns all other command lines unchanged.
-func inOwnWords(args []string) []string {
+// translateArgs returns the command line in juju's own words. It replaces commands of Juju and other tools, and
+// rewrites the options before the command; see [normalizeOptions]. It changes nothing else.
+func translateArgs(args []string) []string {
 	if len(args) > 1 && args[0] == "help" {
 		if topic := helpTopic(args[1]); topic != "" {
 			return append([]string{topic}, args[2:]...)
@@ -26,7 +26,7 @@ func inOwnWords(args []string) []string {
 
 	words := args[at+1:]
 	if IsOtherTool(args[at]) {
-		return inOwnWords(slices.Concat(args[:at], cutProject(words)))
+		return translateArgs(slices.Concat(args[:at], cutProject(words)))
 	}
 	twin, isList := strings.CutPrefix(args[at], "list-")
 	switch command := args[at]; {
@@ -34,8 +34,8 @@ func inOwnWords(args []string) []string {
 		words = append([]string{"debug-log"}, logWords(words)...)
 	case command == "describe", command == "inspect":
 		words = describeWords(words)
-	case command == "deploy" && len(words) > 1 && slices.Contains([]string{"-f", "--filename"}, words[0]):
-		words = append([]string{command}, words[1:]...)
+	case command == "deploy":
+		words = append([]string{command}, withoutFileOption(words)...)
 	case command == "expose", command == "unexpose":
 		words = append([]string{command}, withoutKind(words)...)
 	case command == "create-backup":
@@ -47,6 +47,25 @@ func inOwnWords(args []string) []string {
 	}
 
 	return slices.Concat(args[:at], words)
+}
+
+// withoutFileOption drops kubectl's option in front of a file's name, as in -f FILE or --filename=FILE.
+func withoutFileOption(words []string) []string {
+	if len(words) == 0 {
+		return words
+	}
+
+	option, file, joined := strings.Cut(words[0], "=")
+	switch {
+	case option != "-f" && option != "--filename":
+		return words
+	case joined:
+		return append([]string{file}, words[1:]...)
+	case len(words) > 1:
+		return words[1:]
+	}
+
+	return words
 }
 
 // IsOtherTool reports whether the word is a tool whose verbs juju also accepts. For example, juju compose up

@@ -27,7 +27,7 @@ var otherCommands string
 func TestEveryCommandAnswers(t *testing.T) {
 	for _, name := range strings.Fields(jujuCommands + otherCommands) {
 		t.Run(name, func(t *testing.T) {
-			own := inOwnWords([]string{name})
+			own := translateArgs([]string{name})
 			err := refuseMissing(own)
 			if err == nil && (isCommand(own[0]) || own[0] == "--help") {
 				return
@@ -104,6 +104,7 @@ func TestRefuseMissing(t *testing.T) {
 		"-m prod down":                "juju destroy-model prod",
 		"apply -f x.yaml":             "juju deploy x.yaml",
 		"apply --filename ./b":        "juju deploy ./b",
+		"apply --filename=./b":        "juju deploy ./b",
 		"restart web":                 "after a failure: juju resolved --retry web/0",
 		"restart web/3":               "after a failure: juju resolved --retry web/3",
 		"rollout restart deploy/web":  "after a failure: juju resolved --retry web/0",
@@ -189,7 +190,7 @@ func TestRefuseMissing(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			var stderr bytes.Buffer
-			console.Report(&stderr, refuseMissing(inOwnWords(strings.Fields(line))))
+			console.Report(&stderr, refuseMissing(translateArgs(strings.Fields(line))))
 			_, got, _ := strings.Cut(strings.TrimSuffix(stderr.String(), "\n"), "\nhint: ")
 			if got != want {
 				t.Errorf("got %q, want %q", got, want)
@@ -288,7 +289,7 @@ func TestFollowedChannel(t *testing.T) {
 	}
 }
 
-func TestInOwnWords(t *testing.T) {
+func TestTranslateArgs(t *testing.T) {
 	for line, want := range map[string]string{
 		"help":                             "--help",
 		"help deploy":                      "deploy --help",
@@ -337,10 +338,14 @@ func TestInOwnWords(t *testing.T) {
 		"expose deployment/web":              "expose web",
 		"expose web":                         "expose web",
 		"deploy -f bundle.yaml":              "deploy bundle.yaml",
+		"deploy --filename=b.yaml --dry-run": "deploy b.yaml --dry-run",
+		"-n x deploy -f=./b":                 "-m x deploy ./b",
+		"deploy -f":                          "deploy -f",
+		"deploy ./b -f x":                    "deploy ./b -f x",
 		"create-backup -m prod --filename x": "backup -m prod x",
 	} {
 		t.Run(line, func(t *testing.T) {
-			if got := strings.Join(inOwnWords(strings.Fields(line)), " "); got != want {
+			if got := strings.Join(translateArgs(strings.Fields(line)), " "); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})

@@ -18,11 +18,14 @@ type scpCmd struct {
 	containerFlags
 }
 
+// scpValueOptions are the letters of scp(1)'s options that take a value.
+const scpValueOptions = "cDFiJloPSX"
+
 // Run copies the files with the program that the machine's provider names.
 func (c scpCmd) Run(o *operator) error {
-	options, words := cutOptions(trimDashes(c.Words), "ciFJloPSX")
-	options = slices.DeleteFunc(options, func(option string) bool {
-		recursive := option == "-r" || option == "-R"
+	options, words := cutOptions(trimDashes(c.Words), scpValueOptions)
+	options = slices.DeleteFunc(options, func(option []string) bool {
+		recursive := option[0] == "-r" || option[0] == "-R"
 		c.Recursive = c.Recursive || recursive
 		return recursive
 	})

@@ -41,12 +41,15 @@ func (c sshCmd) Run(o *operator) error {
 	return o.runForeground(to.Run(to.dir, line, interactive))
 }
 
+// sshValueOptions are the letters of ssh(1)'s options that take a value.
+const sshValueOptions = "BbcDEeFIiJLlmOoPpQRSWw"
+
 // splitCommand takes options of the program ssh off the command, and prints that they have no effect. It returns
 // an error for options that forward ports.
 func (c sshCmd) splitCommand(o *operator) (command []string, err error) {
-	options, command := cutOptions(trimDashes(c.Command), "bcDEeFIiJLlmOopQRSWw")
-	forwards := slices.ContainsFunc(options, func(option string) bool {
-		return slices.Contains([]string{"-L", "-R", "-D", "-W", "-w"}, option[:min(2, len(option))])
+	options, command := cutOptions(trimDashes(c.Command), sshValueOptions)
+	forwards := slices.ContainsFunc(options, func(option []string) bool {
+		return slices.Contains([]string{"-L", "-R", "-D", "-W", "-w"}, option[0])
 	})
 	if forwards || len(c.Forward) > 0 {
 		return nil, console.Hint(
@@ -59,25 +62,52 @@ func (c sshCmd) splitCommand(o *operator) (command []string, err error) {
 	return command, nil
 }
 
-// cutOptions splits words into the options at the front, with their values, and the rest. letters are the letters of
-// options that take a value.
-func cutOptions(words []string, letters string) (options, rest []string) {
+// cutOptions splits words into the options at the front and the rest. Each option is one letter with a hyphen, and
+// its value if it takes one, or a long option. letters are the letters of options that take a value.
+func cutOptions(words []string, letters string) (options [][]string, rest []string) {
 	for len(words) > 0 && len(words[0]) > 1 && words[0][0] == '-' && words[0] != "--" {
-		n := 1
-		if letter := words[0][1:]; len(letter) == 1 && strings.Contains(letters, letter) {
-			n = min(2, len(words))
+		bundle := words[0][1:]
+		words = words[1:]
+		if strings.HasPrefix(bundle, "-") {
+			options = append(options, []string{"-" + bundle})
+			continue
 		}
-		options = append(options, words[:n]...)
-		words = words[n:]
+
+		// The first letter with a value takes the rest of the word, or the next word.
+		flags := bundle
+		value := ""
+		at := strings.IndexAny(bundle, letters)
+		if at >= 0 {
+			flags = bundle[:at]
+			value = bundle[at+1:]
+		}
+
+		for _, letter := range flags {
+			options = append(options, []string{"-" + string(letter)})
+		}
+		if at < 0 {
+			continue
+		}
+
+		option := []string{"-" + bundle[at:at+1]}
+		switch {
+		case value != "":
+			option = append(option, value)
+		case len(words) > 0:
+			option = append(option, words[0])
+			words = words[1:]
+		}
+		options = append(options, option)
 	}
 
 	return options, words
 }
 
 // noteOptions prints the options of ssh or scp that have no effect with this provider.
-func (o *operator) noteOptions(options []string) {
+func (o *operator) noteOptions(options [][]string) {
 	if len(options) > 0 {
-		o.note("note: %s has no effect: the provider decides how to reach its machines", quoteShellWords(options))
+		o.note("note: %s has no effect: the provider decides how to reach its machines",
+			quoteShellWords(slices.Concat(options...)))
 	}
 }
 

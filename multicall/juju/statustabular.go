@@ -138,6 +138,8 @@ func (l statusLine) WriteIn(w io.Writer, _ bool, width int) error {
 	return err
 }
 
+// stateColour returns the colour of an entity's state: red for an error, yellow for a state that should pass, and
+// none for all others.
 func stateColour(state string) console.Colour {
 	switch {
 	case status.IsErrorState(state):
@@ -146,7 +148,7 @@ func stateColour(state string) console.Colour {
 		return console.Yellow
 	}
 
-	return ""
+	return console.Plain
 }
 
 // compareErrorFirst compares two states so that errors come first. If neither state comes first, it returns

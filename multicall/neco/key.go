@@ -17,9 +17,13 @@ type keyCmd struct {
 
 func (c keyCmd) Run(o *operator) error {
 	for _, path := range []string{c.File, c.File + ".pub"} {
-		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		_, err := os.Lstat(path)
+		if err == nil {
 			err := fmt.Errorf("cannot create a key: %s already exists", path)
 			return console.Hint(err, "to keep the existing key and create a second one, give a different name: neco key FILE")
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("cannot create a key: %w", err)
 		}
 	}
 

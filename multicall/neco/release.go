@@ -3,6 +3,7 @@ package neco
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -105,8 +106,11 @@ func (c releaseCmd) readKey() (*release.SecretKey, error) {
 	}
 	const maxKey = 1 << 16 // in bytes, which no key exceeds
 	file, err := osutil.ReadUpTo(c.Sign, maxKey)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, console.Hint(fmt.Errorf("cannot read the secret key: %w", err), "to create a key: neco key "+c.Sign)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the secret key: %w", err)
 	}
 
 	password := ""

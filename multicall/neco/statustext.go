@@ -39,14 +39,14 @@ func (d statusText) render(coloured bool) (string, error) {
 
 // writeFacts writes everything except the table of servers.
 func (d statusText) writeFacts(line func(name, format string, args ...any)) {
-	first := ""
-	more := d.doc.Hints
-	if len(more) > 0 {
-		first = more[0]
-		more = more[1:]
+	firstHint := ""
+	hints := d.doc.Hints
+	if len(hints) > 0 {
+		firstHint = hints[0]
+		hints = hints[1:]
 	}
-	line("state", "%s%s%s", d.doc.State, prefixIfSet(": ", d.doc.Why), prefixIfSet("; ", first))
-	for _, hint := range more {
+	line("state", "%s%s%s", d.doc.State, prefixIfSet(": ", d.doc.Why), prefixIfSet("; ", firstHint))
+	for _, hint := range hints {
 		line("also", "%s", hint)
 	}
 
@@ -84,8 +84,8 @@ func (d statusText) writeFacts(line func(name, format string, args ...any)) {
 	for _, f := range joinFindings(d.doc.Findings) {
 		line("finding", "%s", f)
 	}
-	if more := d.doc.MoreFindings; more > 0 {
-		line("finding", "and %d more; neco diagnose LRN shows those of one server", more)
+	if hidden := d.doc.MoreFindings; hidden > 0 {
+		line("finding", "and %d more; neco diagnose LRN shows those of one server", hidden)
 	}
 }
 

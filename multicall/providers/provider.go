@@ -221,7 +221,8 @@ func providerWanted(e home.Environment, env state.Environment) plugin.Wanted {
 
 // readDemand returns whether the environment has machines, had some, or never had any, not counting machine 0.
 func readDemand(v *state.View) (plugin.Demand, error) {
-	machines, err := v.Machines()
+	// A machine whose record does not decode can have an instance.
+	machines, err := v.MachineIDs()
 	if err != nil {
 		return "", err
 	}

@@ -27,14 +27,18 @@ import (
 //go:embed demo.txt
 var demoScript string
 
-// Demo runs `neco demo`.
+// Demo runs `neco demo`: it updates a fleet of boot servers, which are processes of this host, and prints each step.
+// At the end, and also after a signal, it ends all processes and removes all files that it has created. It returns an
+// error if a step fails or a signal interrupts the demo.
 func Demo(s console.Streams) (err error) {
+	// SIGPIPE: if the reader of stdout exits, the demo must still clean up.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGPIPE)
 	defer stop()
 
 	// The servers end with the thread that has started them, so that they also end if this process is killed.
 	// Therefore the thread must exist until the end of the demo.
 	runtime.LockOSThread()
+
 	dir, err := os.MkdirTemp("", "neco-demo-")
 	if err != nil {
 		return fmt.Errorf("cannot create a directory for the demo: %w", err)

@@ -138,9 +138,19 @@ func hasOwnJSON(t reflect.Type) bool {
 }
 
 // addFields adds the types of t's fields to fields, by JSON name in lower case, since encoding/json ignores
-// case. Fields of embedded structs come last, since a struct's own fields hide them.
+// case. It adds the fields of embedded structs level by level, since a field hides those of deeper levels.
 func addFields(fields map[string]reflect.Type, t reflect.Type) {
-	var embedded []reflect.Type
+	for level := []reflect.Type{t}; len(level) > 0; {
+		var embedded []reflect.Type
+		for _, t := range level {
+			embedded = append(embedded, addOwnFields(fields, t)...)
+		}
+		level = embedded
+	}
+}
+
+// addOwnFields adds the types of t's own fields whose names are not in fields. It returns the embedded structs.
+func addOwnFields(fields map[string]reflect.Type, t reflect.Type) (embedded []reflect.Type) {
 	for i := range t.NumField() {
 		f := t.Field(i)
 		tag := f.Tag.Get("json")
@@ -167,9 +177,7 @@ func addFields(fields map[string]reflect.Type, t reflect.Type) {
 		}
 	}
 
-	for _, inner := range embedded {
-		addFields(fields, inner)
-	}
+	return embedded
 }
 
 type member struct {

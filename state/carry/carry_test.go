@@ -2,6 +2,7 @@ package carry
 
 import (
 	"encoding/json"
+	"reflect"
 	"testing"
 	"time"
 
@@ -103,6 +104,26 @@ func TestOver(t *testing.T) {
 				t.Errorf("a second time it is %s", again)
 			}
 		})
+	}
+}
+
+type (
+	deep   struct{ Same inner }
+	middle struct{ deep }
+	near   struct{ Same named }
+	nested struct {
+		middle
+		near
+	}
+)
+
+// TestAddFieldsTakesTheShallowest checks that a field hides one of a deeper level, as in encoding/json, even if the
+// deeper one comes first.
+func TestAddFieldsTakesTheShallowest(t *testing.T) {
+	fields := map[string]reflect.Type{}
+	addFields(fields, reflect.TypeFor[nested]())
+	if got, want := fields["same"], reflect.TypeFor[named](); got != want {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 

@@ -273,7 +273,8 @@ var countPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[0-9]{1,9}$`)
 })
 
-// ParseDirective parses "NAME" or "NAME=[POOL,][SIZE][,COUNT]", with the parts in any order.
+// ParseDirective parses "NAME" or "NAME=[POOL,][SIZE][,COUNT]", with the parts in any order. It returns an error
+// for a second pool, size or count.
 func ParseDirective(text string) (name string, d Directive, err error) {
 	name, rest, given := strings.Cut(text, "=")
 	if !storageName().MatchString(name) {
@@ -284,22 +285,27 @@ func ParseDirective(text string) (name string, d Directive, err error) {
 	}
 
 	for word := range strings.SplitSeq(rest, ",") {
-		size, sizeErr := parseSize(word)
+		isTwice := false
 		switch {
-		case countPattern().MatchString(word) && d.Count == 0 && word != "0":
-			d.Count, _ = strconv.Atoi(word)
-		case sizeErr == nil && size > 0 && d.Size == 0:
-			d.Size = size
-		case d.Pool != "":
-			return "", d, Invalidf("storage %q: %q is neither a size (10G) nor a count, and a pool is already given", name, word)
 		case isPool(word):
+			isTwice = d.Pool != ""
 			d.Pool = word
+		case isCount(word):
+			isTwice = d.Count != 0
+			d.Count, _ = strconv.Atoi(word)
+		case isSize(word):
+			isTwice = d.Size != 0
+			d.Size, _ = parseSize(word)
 		default:
 			return "", d, Invalidf(
 				"storage %q: %q is neither a pool, a size nor a count: want rootfs, tmpfs or host:/DIRECTORY, a size such as 10G, or a count from 1",
 				name,
 				word,
 			)
+		}
+
+		if isTwice {
+			return "", d, Invalidf("storage %q: %q: give at most one pool, one size and one count", name, word)
 		}
 	}
 
@@ -319,6 +325,17 @@ func isPool(word string) bool {
 	}
 	kind, folder, _ := strings.Cut(word, ":")
 	return kind == PoolHost && path.IsAbs(folder) && path.Clean(folder) == folder
+}
+
+// isCount reports whether the word is a number from 1.
+func isCount(word string) bool {
+	return countPattern().MatchString(word) && strings.Trim(word, "0") != ""
+}
+
+// isSize reports whether the word is a size from 1 MiB.
+func isSize(word string) bool {
+	size, err := parseSize(word)
+	return err == nil && size > 0
 }
 
 // String returns the directive in the form that ParseDirective reads, without the name.
@@ -346,12 +363,18 @@ var (
 	})
 )
 
-// parseSize parses a size, such as "512M", "1.5G" or "2TiB". It returns MiB.
+// parseSize parses a size, such as "512M", "1.5G" or "2TiB". It returns whole MiB, rounded down.
 func parseSize(text string) (int64, error) {
 	parts := sizePattern().FindStringSubmatch(text)
 	if parts == nil {
 		return 0, fmt.Errorf("invalid size %q", text)
 	}
 	n, err := strconv.ParseFloat(parts[1], 64)
-	return int64(n * float64(int64(1)<<(10*strings.Index("MGTP", parts[2])))), err
+	if err != nil {
+		return 0, err
+	}
+
+	// Each unit is 1024 times the one before it.
+	scale := int64(1) << (10 * strings.Index("MGTP", parts[2]))
+	return int64(n * float64(scale)), nil
 }

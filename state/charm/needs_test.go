@@ -46,9 +46,27 @@ func TestDirective(t *testing.T) {
 			t.Errorf("%s is written %q, and read as %v %v", text, d, again, err)
 		}
 	}
-	for _, bad := range []string{"", "=1G", "Data", "data=", "data=ebs", "data=0", "data=51", "data=-1", "data=1G,2G", "data=1,2", "data=host:srv", "data=host:/srv/..", "data=rootfs,tmpfs", "a/b=1G"} {
+	for _, bad := range []string{"", "=1G", "Data", "data=", "data=ebs", "data=0", "data=00", "data=0M", "data=51", "data=-1", "data=1G,2G", "data=1,2", "data=host:srv", "data=host:/srv/..", "data=rootfs,tmpfs", "a/b=1G"} {
 		if name, d, err := ParseDirective(bad); err == nil || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: got %s %v %v", bad, name, d, err)
 		}
+	}
+}
+
+// TestDirectiveNamesTheMistake checks that a second pool, size or count is not called an unknown word.
+func TestDirectiveNamesTheMistake(t *testing.T) {
+	for text, want := range map[string]string{
+		"data=10G,20G":      `storage "data": "20G": give at most one pool, one size and one count`,
+		"data=rootfs,5,6":   `storage "data": "6": give at most one pool, one size and one count`,
+		"data=rootfs,tmpfs": `storage "data": "tmpfs": give at most one pool, one size and one count`,
+		"data=1G,3,1G":      `storage "data": "1G": give at most one pool, one size and one count`,
+		"data=00":           `storage "data": "00" is neither a pool, a size nor a count`,
+		"data=tmpfs,0M":     `storage "data": "0M" is neither a pool, a size nor a count`,
+	} {
+		t.Run(text, func(t *testing.T) {
+			if _, _, err := ParseDirective(text); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("got %v, want %s", err, want)
+			}
+		})
 	}
 }

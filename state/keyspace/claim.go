@@ -84,10 +84,8 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 	by := c.claimant.Holder
 	by.Since = time.Now().UTC().Truncate(time.Second)
 	if c.joining {
-		by.Boot = ""
-		by.PIDNamespace = ""
-		by.PID = 0
-		by.Start = ""
+		// A process that joins works under the claim of its place, whichever process of that place holds it.
+		by = by.withoutProcess()
 	}
 
 	err = c.space.Update(ctx, func(tx *Tx) (err error) {

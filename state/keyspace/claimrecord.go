@@ -25,6 +25,15 @@ type Holder struct {
 // SamePlace reports whether both holders have the same host and directory.
 func (h Holder) SamePlace(o Holder) bool { return h.Host == o.Host && h.Folder == o.Folder }
 
+// withoutProcess returns the holder with only its place, as in a record that names no process.
+func (h Holder) withoutProcess() Holder {
+	h.Boot = ""
+	h.PIDNamespace = ""
+	h.PID = 0
+	h.Start = ""
+	return h
+}
+
 func (h Holder) sameProcess(o Holder) bool {
 	return h.Boot == o.Boot && h.PIDNamespace == o.PIDNamespace && h.PID == o.PID && h.Start == o.Start
 }

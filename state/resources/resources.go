@@ -38,8 +38,9 @@ type Resource struct {
 func (r Resource) Identity() any { return r.Version }
 
 // Put gives a service the next version of a resource, whose content [state.State.PutFile] must have stored.
-// It changes nothing if the content is the same as before. It returns [state.ErrNotFound] if the service does
-// not exist or its charm does not declare the resource, and [state.ErrDead] if the service is dying.
+// It returns the resource as it is stored. It changes nothing if the content and the file's name are the same as
+// before. It returns [state.ErrNotFound] if the service does not exist or its charm does not declare the resource,
+// and [state.ErrDead] if the service is dying.
 func Put(tx *state.Tx, service string, r Resource) (_ Resource, err error) {
 	defer func() {
 		if err != nil {
@@ -70,12 +71,14 @@ func Put(tx *state.Tx, service string, r Resource) (_ Resource, err error) {
 		return old, nil
 	}
 
-	all, err := List(tx.View, s.Name)
-	if err != nil {
-		return r, err
-	}
-	if !there && len(all) >= MaxPerService {
-		return r, fmt.Errorf("the application already has %d resources, which is the limit", len(all))
+	if !there {
+		all, err := List(tx.View, s.Name)
+		if err != nil {
+			return r, err
+		}
+		if len(all) >= MaxPerService {
+			return r, fmt.Errorf("the application already has %d resources, which is the limit", len(all))
+		}
 	}
 
 	r.Version = old.Version + 1

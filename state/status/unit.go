@@ -162,7 +162,7 @@ func (w *input) addRelations(s *Status, u *state.Unit) map[string]UnitRelation {
 	own := map[string]UnitRelation{}
 	key := u.Service // the map's key in w.shared
 	for _, r := range w.relationsOf[u.Service] {
-		if !state.RelationConcerns(r, *u, w.services[r.Other(u.Service).Service]) {
+		if !r.IsFor(*u, w.services[r.Other(u.Service).Service]) {
 			continue
 		}
 

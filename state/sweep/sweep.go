@@ -167,14 +167,9 @@ func sweepTools(ctx context.Context, s *state.State) error {
 			return err
 		}
 
-		machines, err := tx.Machines()
-		if err != nil {
-			return err
-		}
-
 		used := map[string]bool{env.Tools: true}
-		for _, m := range machines {
-			used[m.Tools] = true
+		if err := addUsedTools(tx.View, used); err != nil {
+			return err
 		}
 
 		for _, t := range all {
@@ -185,6 +180,30 @@ func sweepTools(ctx context.Context, s *state.State) error {
 
 		return nil
 	})
+}
+
+// addUsedTools adds the tools in the records of machines. A damaged record is an error, since its machine's tools
+// would be removed.
+func addUsedTools(v *state.View, used map[string]bool) error {
+	kvs, err := v.Keys().List(keys.Machines)
+	if err != nil {
+		return err
+	}
+
+	for _, kv := range kvs {
+		isBelow := strings.Contains(kv.Key[len(keys.Machines):], "/")
+		if isBelow {
+			continue
+		}
+
+		m, err := keyspace.Decode[state.Machine](kv)
+		if err != nil {
+			return err
+		}
+		used[m.Tools] = true
+	}
+
+	return nil
 }
 
 // oldActions returns the keys of removed units' actions that were enqueued before the given time.

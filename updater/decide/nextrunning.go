@@ -19,8 +19,10 @@ const absenceTimeout = 10 * time.Second
 // its predecessor, which reports the reason if it is still running.
 const lostTimeout = record.HandOverTimeout + 5*time.Second
 
-// nextWhileRunning decides the leader's action while an update runs. It first looks for failures, then for
-// the end of the update, missing servers, gates to open, and stalls.
+// nextWhileRunning decides the leader's action while an update runs. It looks, in this order, for failures and
+// different plans, the end of the update, missing servers, gates to open, lost hand-overs, stalls, notes that are
+// due, and slow progress. A lost hand-over comes long after a failure, since the predecessor of the missing worker
+// reports the reason if it is still running.
 func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	if failed, why := s.failedServers(now); len(failed) > 0 {
 		return s.stopRequest(now, failed, why)
@@ -41,8 +43,8 @@ func (s Snapshot) nextWhileRunning(now time.Time) Action {
 		return s.openGate(now, slowest)
 	}
 	if lost := s.serversSince(s.HandingOver, lostTimeout, now); len(lost) > 0 {
-		return s.stopRequest(now, lost, fmt.Sprintf("server %s installed %s, but no worker of that version started there within a minute",
-			record.ListSomeServers(lost), s.Current.Version))
+		return s.stopRequest(now, lost, fmt.Sprintf("server %s installed %s, but no worker of that version started there within %s",
+			record.ListSomeServers(lost), s.Current.Version, lostTimeout))
 	}
 
 	deadline := s.stallDeadline()

@@ -90,7 +90,7 @@ func (w *world) loseAll(c *etcdtest.Cluster) string {
 	spent = cpuTime(w.t, w.Agent()) - spent
 	said, attempts := w.log(mark), strings.Count(w.fullLog(mark), `msg="a step did not succeed"`)
 	w.startAll(c)
-	for _, line := range []string{`msg="continuing"`, `msg="provisioner leads"`} {
+	for _, line := range []string{`msg=continuing `, `msg="provisioner leads"`} {
 		w.eventually("all go on", 2*time.Minute, func() string { return lacks(w.log(mark), line) })
 	}
 	w.checkSaid(said, w.log(mark))
@@ -139,7 +139,7 @@ func (w *world) askAround() int {
 func (w *world) checkSaid(meanwhile, all string) {
 	w.t.Helper()
 	for line, want := range map[string][2]int{
-		`msg="cannot continue;`: {1, 1}, `msg="continuing"`: {0, 1}, `msg="the session was lost;`: {0, 1},
+		`msg="cannot continue;`: {1, 1}, `msg=continuing `: {0, 1}, `msg="the session was lost;`: {0, 1},
 		`msg="provisioner leads"`: {0, 1},
 	} {
 		got := [2]int{strings.Count(meanwhile, line), strings.Count(all, line)}
@@ -147,7 +147,7 @@ func (w *world) checkSaid(meanwhile, all string) {
 			w.t.Errorf("%s was said %d times while the store was away and %d times in all, want %v", line, got[0], got[1], want)
 		}
 	}
-	if n := strings.Count(all, `msg="provisioner starts again"`); n > 2 { // once with the reason why it ended, and once with the reason why it waits
-		w.t.Errorf("the provisioner said %d times that it begins anew, want at most 2", n)
+	if n := strings.Count(all, `msg="restarting the provisioner"`); n > 2 { // once with the reason why it ended, and once with the reason why it waits
+		w.t.Errorf("the provisioner was restarted %d times, want at most 2", n)
 	}
 }

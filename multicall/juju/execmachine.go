@@ -3,15 +3,18 @@ package juju
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"bijou/multicall/console"
+	"bijou/state"
 )
 
 // machineRun is a command on one machine.
@@ -22,8 +25,15 @@ type machineRun struct {
 	err            error // set if the command did not start, or was ended after the timeout
 }
 
-// runOnMachines runs the command on machines as juju ssh does, since a machine's agent does not run commands.
+// runOnMachines runs the command on machines as juju ssh does, since a machine's agent does not run commands. It
+// runs the command once on each machine.
 func (c execCmd) runOnMachines(o *operator) error {
+	if c.Background || c.Detach {
+		return console.Usage(errors.New("--background cannot be used with --machine: no agent of a machine queues commands"))
+	}
+	slices.SortFunc(c.Machine, state.CompareIDs)
+	c.Machine = slices.Compact(c.Machine)
+
 	line := quoteShellWords(o.command)
 	if len(o.command) == 1 {
 		// A single word is a line for a shell.

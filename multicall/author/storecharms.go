@@ -122,7 +122,7 @@ func (d deployWords) wish() (w storeWish, ok bool) {
 // must fail.
 func findWishes(lines string) (all []storeWish) {
 	for line := range strings.Lines(lines) {
-		words := strings.Fields(line)
+		words := scriptWords(line)
 		for len(words) > 0 && (words[0] == "?" || strings.HasPrefix(words[0], "[")) {
 			words = words[1:]
 		}
@@ -135,6 +135,34 @@ func findWishes(lines string) (all []storeWish) {
 	}
 
 	return all
+}
+
+// scriptWords splits a script's line into words, without its comment. Spaces between quotes belong to a word.
+func scriptWords(line string) (words []string) {
+	word := ""
+	begun := false
+	quoted := false
+	for _, r := range line + "\n" {
+		switch {
+		case r == '\'':
+			begun = true
+			quoted = !quoted
+		case quoted || !strings.ContainsRune(" \t\r\n#", r):
+			begun = true
+			word += string(r)
+		default:
+			if begun {
+				words = append(words, word)
+			}
+			if r == '#' {
+				return words
+			}
+			word = ""
+			begun = false
+		}
+	}
+
+	return words
 }
 
 // fetchCharms downloads the store's charms that scripts deploy, since scripts have no network. It pins

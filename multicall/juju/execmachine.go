@@ -8,13 +8,11 @@ import (
 	"io"
 	"math"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"bijou/multicall/console"
-	"bijou/state"
 )
 
 // machineRun is a command on one machine.
@@ -31,8 +29,7 @@ func (c execCmd) runOnMachines(o *operator) error {
 	if c.Background || c.Detach {
 		return console.Usage(errors.New("--background cannot be used with --machine: no agent of a machine queues commands"))
 	}
-	slices.SortFunc(c.Machine, state.CompareIDs)
-	c.Machine = slices.Compact(c.Machine)
+	c.Machine = distinct(c.Machine)
 
 	line := quoteShellWords(o.command)
 	if len(o.command) == 1 {

@@ -1,6 +1,7 @@
 package author
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,62 +54,115 @@ func (w storeWish) String() string {
 	return text
 }
 
-// deploySwitches are the options of deploy that take no value.
-var deploySwitches = []string{"--force", "--force-series", "--force-base", "--trust", "--dry-run", "--allow-outside", "--wait"}
+// deploySwitches returns the options of deploy that take no value.
+func deploySwitches() []string {
+	return []string{
+		"--force", "--force-series", "--force-base", "--trust", "--dry-run", "--allow-outside", "--wait",
+		"--quiet", "-q", "--verbose", "-v", "--debug", "--show-log", "--utc", "--client", "--color", "--no-color",
+		"--no-browser-login", "-B", "--help", "-h",
+	}
+}
 
-// findWish returns the store's charm that the arguments of `juju deploy` name, and the index of that name.
-// ok is false if they name no charm of the store.
-func findWish(words []string) (w storeWish, at int, ok bool) {
-	at = -1
+// deployWords are the arguments of `juju deploy`.
+type deployWords struct {
+	names   []string       // the charm, and the service's name if it is given
+	options []deployOption // in the order of the arguments
+}
+
+// deployOption is an option of `juju deploy`.
+type deployOption struct {
+	name, value string
+	words       []string // the option and its value as they are given
+}
+
+// parseDeploy separates the names from the options and their values.
+func parseDeploy(words []string) (d deployWords) {
 	for i := 0; i < len(words); i++ {
-		option, value, hasValue := strings.Cut(words[i], "=")
-		switch {
-		case !strings.HasPrefix(option, "-"):
-			if at < 0 {
-				at = i
-			}
+		if !strings.HasPrefix(words[i], "-") {
+			d.names = append(d.names, words[i])
 			continue
-		case slices.Contains(deploySwitches, option):
-			continue
-		case !hasValue && i+1 < len(words):
+		}
+
+		name, value, joined := strings.Cut(words[i], "=")
+		option := deployOption{name, value, words[i : i+1]}
+		// The value of an option of one letter can follow the letter, as in -n2.
+		joined = joined || !strings.HasPrefix(name, "--") && len(name) > 2
+		if !joined && !slices.Contains(deploySwitches(), name) && i+1 < len(words) {
+			option.value = words[i+1]
+			option.words = words[i : i+2]
 			i++
-			value = words[i]
 		}
+		d.options = append(d.options, option)
+	}
 
-		switch option {
+	return d
+}
+
+// wish returns the store's charm that the arguments name. ok is false if they name no charm of the store.
+func (d deployWords) wish() (w storeWish, ok bool) {
+	for _, option := range d.options {
+		switch option.name {
 		case "--channel":
-			w.channel = value
+			w.channel = option.value
 		case "--revision":
-			w.revision = value
+			w.revision = option.value
 		case "--repository":
-			return w, -1, false
+			return w, false
 		}
 	}
 
-	if at < 0 {
-		return w, -1, false
+	if len(d.names) == 0 {
+		return w, false
 	}
-	w.name = strings.TrimPrefix(words[at], "ch:")
-	return w, at, charm.CheckName(w.name) == nil
+	w.name = strings.TrimPrefix(d.names[0], "ch:")
+	return w, charm.CheckName(w.name) == nil
 }
 
 // findWishes returns all charms of the store that a script's lines deploy. It leaves out deployments that
 // must fail.
 func findWishes(lines string) (all []storeWish) {
 	for line := range strings.Lines(lines) {
-		words := strings.Fields(line)
+		words := scriptWords(line)
 		for len(words) > 0 && (words[0] == "?" || strings.HasPrefix(words[0], "[")) {
 			words = words[1:]
 		}
 		if len(words) < 3 || words[0] != "juju" || words[1] != "deploy" {
 			continue
 		}
-		if w, _, ok := findWish(words[2:]); ok {
+		if w, ok := parseDeploy(words[2:]).wish(); ok {
 			all = append(all, w)
 		}
 	}
 
 	return all
+}
+
+// scriptWords splits a script's line into words, without its comment. Spaces between quotes belong to a word.
+func scriptWords(line string) (words []string) {
+	word := ""
+	begun := false
+	quoted := false
+	for _, r := range line + "\n" {
+		switch {
+		case r == '\'':
+			begun = true
+			quoted = !quoted
+		case quoted || !strings.ContainsRune(" \t\r\n#", r):
+			begun = true
+			word += string(r)
+		default:
+			if begun {
+				words = append(words, word)
+			}
+			if r == '#' {
+				return words
+			}
+			word = ""
+			begun = false
+		}
+	}
+
+	return words
 }
 
 // fetchCharms downloads the store's charms that scripts deploy, since scripts have no network. It pins
@@ -209,14 +263,12 @@ func (a *author) fetchCharm(w storeWish, was pin, isPinned bool) (now pin, folde
 		return now, "", err
 	}
 
-	folderOf := func(p pin) string {
-		return filepath.Join(cache, fmt.Sprintf("%s_r%d_%s", w.name, p.Revision, p.SHA256[:min(len(p.SHA256), 16)]))
-	}
-
 	var resources map[string]int // nil for the current revisions
 	if isPinned {
-		if _, sum, err := findArchive(folderOf(was)); err == nil && sum == was.SHA256 {
-			return was, folderOf(was), nil
+		folder = filepath.Join(cache, folderName(w.name, was))
+		_, sum, err := findArchive(folder)
+		if err == nil && sum == was.SHA256 && maps.Equal(resourcesOf(folder), was.Resources) {
+			return was, folder, nil
 		}
 		w = storeWish{name: w.name, revision: strconv.Itoa(was.Revision)}
 		resources = was.Resources
@@ -241,11 +293,25 @@ func (a *author) fetchCharm(w storeWish, was pin, isPinned bool) (now pin, folde
 			w.name, was.Revision, now.SHA256, was.SHA256), "to pin the store's current release: charm test --repin")
 	}
 
-	folder = folderOf(now)
+	folder = filepath.Join(cache, folderName(w.name, now))
 	if err := os.RemoveAll(folder); err != nil {
 		return now, "", err
 	}
 	return now, folder, os.Rename(draft, folder)
+}
+
+// folderName returns the name of the directory in the cache for a release of a charm with its resources.
+func folderName(name string, p pin) string {
+	folder := fmt.Sprintf("%s_r%d_%s", name, p.Revision, p.SHA256[:min(len(p.SHA256), 16)])
+	if len(p.Resources) == 0 {
+		return folder
+	}
+
+	sum := sha256.New()
+	for _, resource := range slices.Sorted(maps.Keys(p.Resources)) {
+		fmt.Fprintf(sum, "%s=%d\n", resource, p.Resources[resource])
+	}
+	return fmt.Sprintf("%s_%x", folder, sum.Sum(nil)[:8])
 }
 
 // download makes juju download the charm and its resources into the directory, in the pinned revisions if
@@ -335,7 +401,8 @@ func (j storeJuju) replace(args []string) []string {
 		return args
 	}
 
-	w, at, ok := findWish(args[1:])
+	given := parseDeploy(args[1:])
+	w, ok := given.wish()
 	folder := j.folders[w.String()]
 	if !ok || folder == "" {
 		return args
@@ -345,38 +412,29 @@ func (j storeJuju) replace(args []string) []string {
 		return args
 	}
 
-	service := w.name
-	var options []string
-	rest := args[1:]
-	for i := 0; i < len(rest); i++ {
-		option, _, hasValue := strings.Cut(rest[i], "=")
-		switch {
-		case i == at:
-			// This is the charm's name.
-		case option == "--channel" || option == "--revision":
-			if !hasValue {
-				i++
-			}
-		case i == at+1 && !strings.HasPrefix(option, "-"):
-			// This is the second argument.
-			service = rest[i]
-		default:
-			options = append(options, rest[i])
-		}
+	words := []string{"deploy", archive}
+	if len(given.names) == 1 {
+		words = append(words, w.name)
 	}
-	words := append([]string{"deploy", archive, service}, options...)
+	words = append(words, given.names[1:]...)
+
+	attached := map[string]bool{}
+	for _, option := range given.options {
+		switch option.name {
+		case "--channel", "--revision":
+			continue
+		case "--resource":
+			name, _, _ := strings.Cut(option.value, "=")
+			attached[name] = true
+		}
+		words = append(words, option.words...)
+	}
 
 	files, _ := filepath.Glob(filepath.Join(folder, "resource_*"))
 	for _, file := range files {
 		m := resourceName().FindStringSubmatch(filepath.Base(file))
-		if m == nil {
-			continue
-		}
-
-		name := m[1]
-		isGiven := slices.ContainsFunc(words, func(word string) bool { return strings.Contains(word, name+"=") })
-		if !isGiven {
-			words = append(words, "--resource", name+"="+file)
+		if m != nil && !attached[m[1]] {
+			words = append(words, "--resource", m[1]+"="+file)
 		}
 	}
 	return words

@@ -30,14 +30,15 @@ func (e Environment) PortableState() (url string, files []string, err error) {
 	return url, files, err
 }
 
-// PackFolder writes a directory as a tar archive. The directory may be in use. A file that grows is written
+// PackFolder writes a directory as a tar archive, whose entry "." has the directory's own mode and owner. The
+// directory may be in use. A file that grows is written
 // with its former size. A file that shrinks is padded with zeros, and a removed file is left out. changed
 // names the files that were padded or left out. Sockets and other special files are left out.
 func PackFolder(w io.Writer, dir string) (changed []string, err error) {
 	t := tar.NewWriter(w)
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		name, rerr := filepath.Rel(dir, path)
-		if err == nil && rerr == nil && name != "." {
+		if err == nil && rerr == nil {
 			err = packFile(t, path, name, d)
 		}
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errShrunk) {
@@ -100,8 +101,8 @@ func packFile(t *tar.Writer, path, name string, d fs.DirEntry) error {
 }
 
 // UnpackFolder restores a directory that PackFolder has written, completely or not at all. It writes no files
-// outside of the directory, and leaves out the entries named in without. It restores the owners of files only
-// as root.
+// outside of the directory, and leaves out the entries named in without. It restores the modes of files and
+// directories, and their owners only as root.
 func UnpackFolder(r io.Reader, dir string, without ...string) error {
 	beside := dir + ".restored"
 	if err := removeAll(beside); err != nil {

@@ -33,7 +33,7 @@ type places struct {
 	SystemdDir string `type:"path" placeholder:"DIR" help:"Use the unit files in this directory; default: /etc/systemd/system."`
 }
 
-// visit calls units and links for the files that the flags select. If the flags select unit files or jujud
+// visit calls units and links for the files that the flags select. If the flags select unit files, jujud or both,
 // without a directory, it stops after these. Otherwise it calls links with all applets for the directory. For
 // the default directory, the user must first confirm question.
 func (p places) visit(
@@ -47,9 +47,6 @@ func (p places) visit(
 		if err := units(c.Streams); err != nil {
 			return err
 		}
-		if p.Dir == "" {
-			return nil
-		}
 	}
 
 	if p.Jujud {
@@ -59,11 +56,11 @@ func (p places) visit(
 		if err := links(c.Streams, jujuExecDir, []string{"juju-exec", "juju-run"}); err != nil {
 			return err
 		}
-		if p.Dir == "" {
-			return nil
-		}
 	}
 
+	if p.Dir == "" && (isAboutUnits || p.Jujud) {
+		return nil
+	}
 	dir := p.Dir
 	if dir == "" {
 		var err error
@@ -188,15 +185,18 @@ func (i Command) makeLinks(s console.Streams, dir string, names []string) error 
 	return nil
 }
 
-// removeLeftOut removes symlinks that an earlier call has created for names that are now left out, since a
-// shell would still find them.
+// removeLeftOut removes symlinks that an earlier call, possibly of another binary, has created for names that are
+// now left out, since a shell would still find them.
 func (i Command) removeLeftOut(target, dir string) error {
 	for _, name := range i.Without {
 		link := filepath.Join(dir, name)
-		to, err := os.Readlink(link)
-		if err != nil || to != target {
+		// A missing or unreadable file is not a symlink of an earlier call.
+		to, _ := os.Readlink(link)
+		ours, _ := isBijouLink(link)
+		if !ours && to != target {
 			continue
 		}
+
 		if err := os.Remove(link); err != nil {
 			return fmt.Errorf("cannot remove the symlink %q: %w", link, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -27,10 +28,51 @@ func TestJujudPlaces(t *testing.T) {
 		return nil
 	}
 
-	err := places{Jujud: true}.visit(&applet.Call{Applets: []string{"juju"}}, "", nil, note)
-	want := []string{"/var/lib/juju/tools/machine-0/jujud", "/usr/bin/juju-exec", "/usr/bin/juju-run"}
-	if diff := cmp.Diff(want, got); err != nil || diff != "" {
-		t.Errorf("%v (-want +got):\n%s", err, diff)
+	units := func(console.Streams) error {
+		got = append(got, "units")
+		return nil
+	}
+
+	jujud := []string{"/var/lib/juju/tools/machine-0/jujud", "/usr/bin/juju-exec", "/usr/bin/juju-run"}
+	for _, tt := range []struct {
+		what string
+		p    places
+		want []string
+	}{
+		{"jujud", places{Jujud: true}, jujud},
+		{"jujud and a directory", places{Jujud: true, Dir: "/d"}, append(slices.Clone(jujud), "/d/juju")},
+		{"unit files", places{Systemd: true}, []string{"units"}},
+		{"unit files and jujud", places{Systemd: true, Jujud: true}, append([]string{"units"}, jujud...)},
+		{"unit files and a directory", places{Systemd: true, Dir: "/d"}, []string{"units", "/d/juju"}},
+	} {
+		t.Run(tt.what, func(t *testing.T) {
+			got = nil
+			err := tt.p.visit(&applet.Call{Applets: []string{"juju"}}, "", units, note)
+			if diff := cmp.Diff(tt.want, got); err != nil || diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// TestLeftOutSymlinksGo checks that install removes a left out symlink to any version of bijou, and keeps the files
+// of other programs.
+func TestLeftOutSymlinksGo(t *testing.T) {
+	for target, want := range map[string]bool{"/opt/old/bijou": true, "/snap/bin/juju": false} {
+		t.Run(target, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.Symlink(target, filepath.Join(dir, "juju")); err != nil {
+				t.Fatal(err)
+			}
+
+			s := console.Streams{Out: io.Discard, Err: io.Discard}
+			if err := (Command{Without: []string{"juju"}}).makeLinks(s, dir, []string{"neco"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := os.Lstat(filepath.Join(dir, "juju")); os.IsNotExist(err) != want {
+				t.Errorf("removed: %t, want %t", !want, want)
+			}
+		})
 	}
 }
 

@@ -10,7 +10,7 @@ type addSSHKeyCmd struct {
 	Keys []string `arg:"" name:"key" help:"Public keys, in the form of a *.pub file."`
 }
 
-// Run adds the keys to the environment's keys. If one of them is invalid, it adds none.
+// Run adds to the environment's keys the keys that they lack. If one of them is invalid, it adds none.
 func (c addSSHKeyCmd) Run(o *operator) error {
 	for _, key := range c.Keys {
 		if _, err := parseSSHKey(key); err != nil {
@@ -18,10 +18,14 @@ func (c addSSHKeyCmd) Run(o *operator) error {
 		}
 	}
 
+	added := 0
 	err := o.changeSSHKeys(func(keys []string) ([]string, error) {
+		// After a conflict, this function runs again.
+		added = 0
 		for _, key := range c.Keys {
 			if !slices.ContainsFunc(keys, func(one string) bool { return sameSSHKey(one, key) }) {
 				keys = append(keys, key)
+				added++
 			}
 		}
 		return keys, nil
@@ -30,8 +34,12 @@ func (c addSSHKeyCmd) Run(o *operator) error {
 		return err
 	}
 
+	if added == 0 {
+		o.note("already stored; nothing to do")
+		return nil
+	}
 	o.note("%s stored; juju ssh does not need such keys: the owner of the model's directory can reach all machines",
-		formatCount(len(c.Keys), "key"))
+		formatCount(added, "key"))
 	return nil
 }
 

@@ -6,9 +6,10 @@ import (
 	"bijou/state"
 )
 
-// changeStorage applies the function change to all storages, or to none. It prints a line for each storage.
+// changeStorage applies the function change to all storages, each once, or to none. It prints a line for each storage.
 // The format of the line is in the argument says. The agents then carry out the change.
 func (o *operator) changeStorage(ids []string, says string, change func(tx *state.Tx, id string) error) error {
+	ids = distinct(ids)
 	var units []string
 	err := o.update(func(tx *state.Tx) error {
 		// After a conflict, this function runs again.

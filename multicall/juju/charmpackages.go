@@ -24,16 +24,22 @@ var (
 
 // notePackages warns of Python packages that a source tree of charmcraft needs and does not contain. charmcraft
 // would add them to the charm, but deploy builds nothing.
-func (o *operator) notePackages(charmDir string) {
+func (o *operator) notePackages(r *charmRelease) {
+	charmDir := r.found.Path
 	lacking := missingPackages(os.DirFS(charmDir))
 	if len(lacking) == 0 {
 		return
 	}
 
-	venv := filepath.Join(charmDir, "venv")
 	o.note("warning: the charm does not contain these packages of its requirements.txt, so its machines must have them: %s",
 		strings.Join(lacking, ", "))
-	o.note("hint: to add them to the charm: python3 -m pip install --target %s -r %s", venv, filepath.Join(charmDir, "requirements.txt"))
+
+	// An archive is unpacked into a directory that this command removes.
+	if !r.isLocal() || r.found.Archive != "" {
+		return
+	}
+	o.note("hint: to add them to the charm: %s", quoteShellWords([]string{"python3", "-m", "pip", "install",
+		"--target", filepath.Join(charmDir, "venv"), "-r", filepath.Join(charmDir, "requirements.txt")}))
 }
 
 // missingPackages returns the packages that the requirements.txt of a source tree names, and that neither lib nor venv

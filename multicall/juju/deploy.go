@@ -240,7 +240,7 @@ func (d *deployment) run() error {
 	d.o.note("%s", d.dialectNote)
 	d.o.noteUnsupported(d.release.found.Charm, cmp.Or(d.service.JujuVersion, charm.JujuVersion))
 	d.o.noteCalls(d.release.found.Path)
-	d.o.notePackages(d.release.found.Path)
+	d.o.notePackages(d.release)
 	d.o.noteMissingResources(d.release.found.Meta, d.service.Name, d.files)
 	d.noteSizes()
 	return nil

@@ -62,6 +62,10 @@ func (c downloadCmd) Run(o *operator) error {
 		}
 
 		words := []string{"juju", "deploy", asPath(path)}
+		if r.Type == charmsource.TypeBundle {
+			// deploy reads bundles only from the store, and from YAML files.
+			words = []string{"juju", "deploy", "ch:" + w.Name, "--revision", strconv.Itoa(r.Revision)}
+		}
 		if c.Resources {
 			if words, err = st.fetchResources(r, filepath.Dir(path), words); err != nil {
 				return err

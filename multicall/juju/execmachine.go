@@ -3,6 +3,7 @@ package juju
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -22,8 +23,14 @@ type machineRun struct {
 	err            error // set if the command did not start, or was ended after the timeout
 }
 
-// runOnMachines runs the command on machines as juju ssh does, since a machine's agent does not run commands.
+// runOnMachines runs the command on machines as juju ssh does, since a machine's agent does not run commands. It
+// runs the command once on each machine.
 func (c execCmd) runOnMachines(o *operator) error {
+	if c.Background || c.Detach {
+		return console.Usage(errors.New("--background cannot be used with --machine: no agent of a machine queues commands"))
+	}
+	c.Machine = distinct(c.Machine)
+
 	line := quoteShellWords(o.command)
 	if len(o.command) == 1 {
 		// A single word is a line for a shell.

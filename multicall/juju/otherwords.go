@@ -338,7 +338,7 @@ func backupWords(words []string, now time.Time) []string {
 		case option == "--filename" && i+1 < len(words):
 			i++
 			file = words[i]
-		case slices.Contains(modelOptions(), option) && !joined && i+1 < len(words):
+		case slices.Contains(append(modelOptions(), "--timeout"), option) && !joined && i+1 < len(words):
 			others = append(others, words[i:i+2]...)
 			i++
 		case strings.HasPrefix(option, "-"):

@@ -343,6 +343,8 @@ func TestTranslateArgs(t *testing.T) {
 		"deploy -f":                          "deploy -f",
 		"deploy ./b -f x":                    "deploy ./b -f x",
 		"create-backup -m prod --filename x": "backup -m prod x",
+
+		"create-backup --timeout 5m --filename x": "backup --timeout 5m x",
 	} {
 		t.Run(line, func(t *testing.T) {
 			if got := strings.Join(translateArgs(strings.Fields(line)), " "); got != want {
@@ -359,6 +361,7 @@ func TestBackupWords(t *testing.T) {
 		"some notes":                    "juju-backup-20260228-170030.tar.gz",
 		"--filename=x --no-download":    "--no-download x",
 		"before-upgrade --filename ./x": "./x",
+		"notes --timeout=5m":            "--timeout=5m juju-backup-20260228-170030.tar.gz",
 	} {
 		t.Run(line, func(t *testing.T) {
 			if got := strings.Join(backupWords(strings.Fields(line), now), " "); got != want {

@@ -222,7 +222,7 @@ func (u *upgrade) commit() error {
 	if release != nil {
 		u.o.noteUnsupported(release.found.Charm, u.service.PromisedVersion())
 		u.o.noteCalls(release.found.Path)
-		u.o.notePackages(release.found.Path)
+		u.o.notePackages(release)
 	}
 
 	u.writeRevision()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"bijou/state"
+	"bijou/state/secret"
 	"bijou/state/secret/record"
 )
 
@@ -14,7 +15,11 @@ type removeSecretCmd struct {
 
 // Run removes the secrets.
 func (c removeSecretCmd) Run(o *operator) error {
+	var removed []string
 	err := o.update(func(tx *state.Tx) error {
+		// After a conflict, this function runs again.
+		removed = nil
+		chosen := map[string]secret.Record{}
 		for _, name := range c.Secrets {
 			r, err := findOwnSecret(tx.View, name)
 			if err != nil {
@@ -24,11 +29,18 @@ func (c removeSecretCmd) Run(o *operator) error {
 				return fmt.Errorf("secret %q revision %d not found", name, c.Revision)
 			}
 
+			// Two words can name the same secret.
+			if _, repeated := chosen[r.ID]; !repeated {
+				removed = append(removed, name)
+			}
+			chosen[r.ID] = r
+		}
+
+		for _, r := range chosen {
 			if _, err := record.Remove(tx, r, c.Revision); err != nil {
 				return err
 			}
 		}
-
 		return nil
 	})
 	if err != nil {
@@ -39,7 +51,7 @@ func (c removeSecretCmd) Run(o *operator) error {
 	if c.Revision != 0 {
 		what = fmt.Sprintf("revision %d of ", c.Revision)
 	}
-	for _, name := range c.Secrets {
+	for _, name := range removed {
 		o.note("%ssecret %q is removed", what, name)
 	}
 	return nil

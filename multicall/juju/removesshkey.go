@@ -15,15 +15,16 @@ type removeSSHKeyCmd struct {
 func (c removeSSHKeyCmd) Run(o *operator) error {
 	return o.changeSSHKeys(func(keys []string) ([]string, error) {
 		for _, id := range c.IDs {
-			left := slices.DeleteFunc(slices.Clone(keys), func(key string) bool { return isSSHKey(key, id) })
-			if len(left) == len(keys) {
+			if !slices.ContainsFunc(keys, func(key string) bool { return isSSHKey(key, id) }) {
 				return nil, console.Hint(fmt.Errorf("cannot remove SSH key %.60q: it was not added", id),
 					"juju ssh-keys lists them")
 			}
-			keys = left
 		}
 
-		return keys, nil
+		// Two words can name the same key.
+		return slices.DeleteFunc(keys, func(key string) bool {
+			return slices.ContainsFunc(c.IDs, func(id string) bool { return isSSHKey(key, id) })
+		}), nil
 	})
 }
 

@@ -64,10 +64,10 @@ func (c retryProvisioningCmd) Run(o *operator) error {
 	return nil
 }
 
-// chooseMachines returns the ids of the machines to retry.
+// chooseMachines returns the ids of the machines to retry, each once.
 func (c retryProvisioningCmd) chooseMachines(tx *state.Tx) (ids []string, err error) {
 	if !c.All {
-		return c.Machines, nil
+		return distinct(c.Machines), nil
 	}
 
 	machines, err := tx.Machines()

@@ -89,16 +89,22 @@ func readParams(path string) (map[string]any, error) {
 	return params, nil
 }
 
-// enqueue queues the action on all units, or on none.
+// enqueue queues the action on all units, each once, or on none.
 func (call actionRequest) enqueue(o *operator, s *state.State) (all []actions.Action, err error) {
 	err = s.Update(o.ctx, func(tx *state.Tx) error {
 		// After a conflict, this function runs again.
 		all = nil
+		queued := map[string]bool{}
 		for _, word := range call.units {
 			unit, err := findUnitName(tx.View, word)
 			if err != nil {
 				return err
 			}
+			if queued[unit] {
+				continue
+			}
+			queued[unit] = true
+
 			params, err := call.mergeParams(tx.View, unit)
 			if err != nil {
 				return err

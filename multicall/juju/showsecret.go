@@ -2,6 +2,7 @@ package juju
 
 import (
 	"cmp"
+	"fmt"
 
 	"bijou/state"
 	"bijou/state/secret"
@@ -24,6 +25,9 @@ func (c showSecretCmd) Run(o *operator) error {
 		r, err := findSecret(v, c.Secret)
 		if err != nil {
 			return nil, err
+		}
+		if _, exists := r.Revisions[c.Revision]; c.Revision != 0 && !exists {
+			return nil, fmt.Errorf("secret %q revision %d not found", c.Secret, c.Revision)
 		}
 
 		info := newSecretInfo(r, c.Revisions)

@@ -49,21 +49,24 @@ func (c showStatusLogCmd) Run(o *operator) error {
 		return console.Usage(err)
 	}
 
-	h := hookHistoryCmd{Unit: c.Unit, Count: maxPastStatuses, Secrets: c.Secrets}
+	limit := maxPastStatuses
 	switch {
 	case c.Count != nil:
-		h.Count = *c.Count
+		limit = *c.Count
 	case !since.IsZero():
 		// In this case only the time limits the statuses.
-		h.Count = math.MaxInt
+		limit = math.MaxInt
 	}
+
+	// A hook has several statuses or none of the type, so the limit does not apply to hooks.
+	h := hookHistoryCmd{Unit: c.Unit, Count: math.MaxInt, Secrets: c.Secrets}
 	runs, running, err := h.readHooks(o)
 	if err != nil {
 		return err
 	}
 
 	all := c.choose(pastStatuses(runs, running), since)
-	all = all[max(0, len(all)-h.Count):]
+	all = all[max(0, len(all)-limit):]
 	if c.Format != "tabular" {
 		encoded, err := encodeAs(c.Format, all)
 		if err != nil {
@@ -93,6 +96,8 @@ func (c showStatusLogCmd) since(now time.Time) (time.Time, error) {
 	switch {
 	case given > 1:
 		return time.Time{}, errors.New("-n, --days and --from-date cannot be used together")
+	case c.Count != nil && *c.Count < 1:
+		return time.Time{}, fmt.Errorf("-n must be at least 1, not %d", *c.Count)
 	case c.Days < 0:
 		return time.Time{}, fmt.Errorf("cannot show %d days", c.Days)
 	case !ofUnit:

@@ -2,6 +2,7 @@ package juju
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"bijou/state"
@@ -28,4 +29,14 @@ func findUnitName(v *state.View, word string) (string, error) {
 	}
 
 	return unit, nil
+}
+
+// distinct returns the names in their order, each once.
+func distinct(names []string) (all []string) {
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
 }

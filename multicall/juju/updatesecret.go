@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"bijou/multicall/console"
 	"bijou/state"
 	"bijou/state/secret"
 	"bijou/state/secret/record"
@@ -21,6 +22,9 @@ func (c updateSecretCmd) Run(o *operator) error {
 	content, err := c.readContent()
 	if err != nil {
 		return err
+	}
+	if content == nil && c.Name == "" && c.Info == "" && c.AutoPrune == nil {
+		return console.Usage(errors.New("nothing to change: give KEY=VALUE, --file, --name, --info or --auto-prune"))
 	}
 
 	return o.openSecrets(func(s *state.State, ring secret.Keyring) error {

@@ -161,7 +161,7 @@ func (c upgradeModelCmd) awaitAgents(o *operator, s *state.State, tools string) 
 			return o.ctx.Err()
 		}
 
-		o.note("machine %s still runs hooks with the old binary, and switches when these have ended",
+		o.note("machine %s still runs the old binary; it switches once its running hooks, if any, have ended",
 			strings.Join(late, ", "))
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -18,11 +19,12 @@ type ArchiveWriter int
 
 const (
 	AnyWriter ArchiveWriter = iota // symlinks must not lead out of the archive
-	OwnWriter                      // bijou: Untar ignores the umask, and keeps owners if it runs as root
+	OwnWriter                      // bijou: Untar ignores the umask, keeps the mode of dir, and as root keeps owners
 )
 
 // Untar unpacks a tar archive into an empty directory. The archive must contain only files, directories and
-// links. Set-user-id and similar bits are dropped.
+// links. Set-user-id and similar bits are dropped, except those of directories of an [OwnWriter], where they decide
+// how users share files.
 func Untar(ctx context.Context, dir string, archive io.Reader, writer ArchiveWriter) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -38,7 +40,10 @@ func unpackAll(ctx context.Context, root *os.Root, archive io.Reader, own bool) 
 	for entries := tar.NewReader(archive); ; {
 		header, err := entries.Next()
 		if errors.Is(err, io.EOF) {
-			return u.checkLinks()
+			if err := u.checkLinks(); err != nil {
+				return err
+			}
+			return u.finishDirs()
 		}
 		if err != nil {
 			return err
@@ -57,6 +62,7 @@ type unpacker struct {
 	root  *os.Root
 	own   bool
 	links []string
+	dirs  []*tar.Header // the directories of bijou's own archive, parents first
 }
 
 // writeEntry writes an entry of the archive. root rejects names that lead out of it through a symlink.
@@ -66,7 +72,13 @@ func (u *unpacker) writeEntry(h *tar.Header, content io.Reader) error {
 		name = path.Clean(strings.TrimLeft(h.Name, "/"))
 	}
 
-	if name == "." || h.Typeflag == tar.TypeXGlobalHeader {
+	if h.Typeflag == tar.TypeXGlobalHeader {
+		return nil
+	}
+	if u.own && h.Typeflag == tar.TypeDir {
+		u.dirs = append(u.dirs, h)
+	}
+	if name == "." {
 		return nil
 	}
 	if !filepath.IsLocal(name) {
@@ -79,10 +91,33 @@ func (u *unpacker) writeEntry(h *tar.Header, content io.Reader) error {
 	if err := u.write(name, h, content); err != nil {
 		return err
 	}
-	if u.own && os.Geteuid() == 0 {
-		return u.root.Lchown(name, h.Uid, h.Gid)
+	if h.Typeflag == tar.TypeDir {
+		return nil
 	}
+	return u.keepOwner(name, h)
+}
 
+// keepOwner sets the owner of a file of bijou's own archive, if this process runs as root.
+func (u *unpacker) keepOwner(name string, h *tar.Header) error {
+	if !u.own || os.Geteuid() != 0 {
+		return nil
+	}
+	return u.root.Lchown(name, h.Uid, h.Gid)
+}
+
+// finishDirs sets the owners and modes of directories. It runs after all entries are written, since a directory
+// may be read-only in the archive, and sets those of parents last.
+func (u *unpacker) finishDirs() error {
+	for _, h := range slices.Backward(u.dirs) {
+		name := path.Clean(h.Name)
+		if err := u.keepOwner(name, h); err != nil {
+			return err
+		}
+		mode := h.FileInfo().Mode() & (fs.ModePerm | fs.ModeSetgid | fs.ModeSticky)
+		if err := u.root.Chmod(name, mode); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -91,7 +126,8 @@ func (u *unpacker) write(name string, h *tar.Header, content io.Reader) error {
 	mode := fs.FileMode(h.Mode) & 0o777
 	switch h.Typeflag {
 	case tar.TypeDir:
-		// The directory may be read-only in the archive, but its entries must still be written.
+		// The directory may be read-only in the archive, but its entries must still be written. finishDirs sets
+		// the mode of bijou's own directories.
 		return u.root.MkdirAll(name, mode|0o700)
 	case tar.TypeReg:
 		return u.writeRegular(name, mode, content)

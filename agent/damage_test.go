@@ -2,11 +2,13 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync/atomic"
 	"testing"
 
 	"bijou/state"
+	"bijou/state/keys"
 	"bijou/state/store"
 	"bijou/testscripts/kit/statetest"
 )
@@ -61,4 +63,45 @@ func TestUnitIsGoneOnlyWithItsOwnRecord(t *testing.T) {
 		statetest.Update(t, r.st, func(tx *state.Tx) error { return tx.DestroyUnit("app/0") })
 		r.awaitNote("app/0", "stop")
 	})
+}
+
+// TestMachineWithDamagedStorage checks that a record or list of storage that does not decode keeps the machine's
+// agent neither from starting units nor from removing other storage.
+func TestMachineWithDamagedStorage(t *testing.T) {
+	for name, c := range map[string]struct {
+		damaged string
+		removes bool
+	}{
+		"a record": {keys.Storage("data/7"), true},
+		"the list": {keys.MachineStorage("0"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			once(t, func(r *rig) {
+				r.lonely(nil)
+				r.update(func(tx *state.Tx) error {
+					list := []string{"data/7", "data/8"}
+					dying := state.Storage{Machine: "0", Pool: "rootfs", Made: true, Life: state.Dying}
+					return errors.Join(
+						tx.Keys().Put(keys.Storage("data/7"), dying),
+						tx.Keys().Put(keys.Storage("data/8"), dying),
+						tx.Keys().Put(keys.MachineStorage("0"), state.MachineStorage{All: list, Removing: list}),
+					)
+				})
+				_, err := r.st.Store().Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: c.damaged, Value: []byte(`"damaged"`)}}})
+				if err != nil {
+					t.Fatal(err)
+				}
+
+				r.start()
+				r.awaitState("app/0", "started")
+				if !c.removes {
+					return
+				}
+				r.eventually("the other storage is removed", func() bool {
+					_, err := state.Read(t.Context(), r.st, func(v *state.View) (state.Storage, error) { return v.Storage("data/8") })
+					return errors.Is(err, state.ErrNotFound)
+				})
+			})
+		})
+	}
 }

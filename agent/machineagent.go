@@ -201,11 +201,13 @@ func (m *machineAgent) readState(v *state.View) (d machineState, err error) {
 
 	d.life = found.Life
 	storage, err := v.MachineStorage(m.Machine)
-	if err != nil {
+	if err != nil && !v.Skips(err) {
 		return d, err
 	}
+	if err == nil {
+		d.removing = storage.Removing
+	}
 
-	d.removing = storage.Removing
 	if d.units, err = v.MachineUnits(m.Machine); err != nil {
 		return d, err
 	}

@@ -333,6 +333,11 @@ func TrimMachineStorage(ctx context.Context, update Updater, id string) error {
 				return err
 			}
 			m, err := tx.MachineStorage(id)
+			if tx.Skips(err) {
+				// The machine's removal needs no batches, since it removes only the list.
+				left = 0
+				return nil
+			}
 			if err != nil {
 				return err
 			}

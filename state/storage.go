@@ -85,7 +85,7 @@ func (v *View) Storages() (all []Storage, err error) {
 
 // UnitStorages reads the storages that units have, by name and number. After PrefetchUnit, it needs no round
 // trip for a single unit without storage. Since the units' agents write the lists, it skips entries whose
-// storage does not exist or belongs to other units.
+// storage does not exist or belongs to other units, and lists and records that do not decode.
 func (v *View) UnitStorages(units ...string) (all []Storage, err error) {
 	var lists []string
 	for _, unit := range units {
@@ -102,6 +102,9 @@ func (v *View) UnitStorages(units ...string) (all []Storage, err error) {
 	var ids []string
 	for _, key := range lists {
 		listed, _, err := keyspace.Load[[]string](v.keys, key)
+		if v.Skips(err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +123,7 @@ func (v *View) UnitStorages(units ...string) (all []Storage, err error) {
 	for _, id := range ids {
 		s, err := v.Storage(id)
 		switch {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, ErrNotFound), v.Skips(err):
 			continue
 		case err != nil:
 			return nil, err
@@ -183,9 +186,13 @@ func (tx *Tx) addUnitStorage(unit, id string) error {
 	return tx.keys.Put(keys.UnitStorage(unit), append(ids, id))
 }
 
-// removeUnitStorage removes the storage from the unit's list.
+// removeUnitStorage removes the storage from the unit's list. It leaves a list that does not decode as it is,
+// since readers skip it.
 func (tx *Tx) removeUnitStorage(unit, id string) error {
 	ids, err := tx.otherUnitStorage(unit, id)
+	if tx.Skips(err) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

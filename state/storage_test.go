@@ -10,6 +10,7 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/keys"
+	"bijou/state/store"
 	"bijou/state/sweep"
 	"bijou/testscripts/kit/statetest"
 )
@@ -171,6 +172,70 @@ func TestStorageIsBounded(t *testing.T) {
 
 // TestStorageOfGoneMachinesIsSwept checks that storage that its machine has not listed is swept after the
 // machine's removal.
+// TestDamagedStorageRemainsRemovable checks that a record or list of storage that does not decode keeps neither
+// its unit nor its machine from being removed, and leaves nothing behind.
+func TestDamagedStorageRemainsRemovable(t *testing.T) {
+	for name, damage := range map[string]func(u state.Unit) string{
+		"a record":           func(state.Unit) string { return keys.Storage("data/0") },
+		"the unit's list":    func(u state.Unit) string { return keys.UnitStorage(u.Name) },
+		"the machine's list": func(u state.Unit) string { return keys.MachineStorage(u.Machine) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := statetest.New(t)
+			unit := addUnitWithMachine(t, st, statetest.MySQL(), "mysql")
+			putStorages(t, st, unit.Machine, unit.Name, "data/0", "data/1")
+			listStorage(t, st, unit.Name, "data/0", "data/1")
+			putDamaged(t, st, damage(unit))
+
+			statetest.Read(t, st, func(v *state.View) ([]state.Storage, error) { return v.UnitStorages(unit.Name) })
+			check(t, st.ForceRemoveUnit(t.Context(), unit.Name))
+			for _, s := range statetest.Read(t, st, (*state.View).Storages) {
+				if s.Unit != "" {
+					t.Errorf("%s is still with unit %s", s.ID, s.Unit)
+				}
+			}
+
+			check(t, st.DestroyMachine(t.Context(), unit.Machine, true))
+			check(t, sweep.Run(t.Context(), st, time.Now()))
+			statetest.View(t, st, func(v *state.View) error {
+				left, err := v.Keys().List(keys.Storages)
+				if len(left) > 0 {
+					t.Errorf("left is %v", left)
+				}
+				return err
+			})
+		})
+	}
+}
+
+// TestForgetDamagedStorage checks that an operator can remove the record of storage that does not decode, and
+// that its machine no longer lists the storage.
+func TestForgetDamagedStorage(t *testing.T) {
+	st := statetest.New(t)
+	unit := addUnitWithMachine(t, st, statetest.MySQL(), "mysql")
+	putStorages(t, st, unit.Machine, unit.Name, "data/0", "data/1")
+	putDamaged(t, st, keys.Storage("data/0"))
+
+	statetest.Update(t, st, func(tx *state.Tx) error { return tx.ForgetStorage("data/0") })
+	statetest.View(t, st, func(v *state.View) error {
+		if _, err := v.Storage("data/0"); !errors.Is(err, state.ErrNotFound) {
+			t.Errorf("the record is still there: %v", err)
+		}
+		list, err := v.MachineStorage(unit.Machine)
+		if !slices.Equal(list.All, []string{"data/1"}) {
+			t.Errorf("the machine lists %v, want data/1", list.All)
+		}
+		return err
+	})
+}
+
+// putDamaged writes a record that is JSON but does not decode.
+func putDamaged(t *testing.T, st *state.State, key string) {
+	t.Helper()
+	_, err := st.Store().Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: key, Value: []byte(`"damaged"`)}}})
+	check(t, err)
+}
+
 func TestStorageOfGoneMachinesIsSwept(t *testing.T) {
 	st := statetest.New(t)
 	unit := addUnitWithMachine(t, st, statetest.MySQL(), "mysql")

@@ -3,6 +3,7 @@ package state
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -249,10 +250,13 @@ func (tx *Tx) RemoveStorage(id string, detach bool) error {
 
 // ForgetStorage removes the record of a storage, and leaves its directory untouched. It returns ErrNotFound
 // if there is no such storage, and ErrInUse if a unit has it. It also returns ErrInUse for storage in memory,
-// since its memory would stay in use.
+// since its memory would stay in use. It removes a record that does not decode, which names neither a unit
+// nor a pool.
 func (tx *Tx) ForgetStorage(id string) error {
 	s, err := tx.Storage(id)
 	switch {
+	case errors.Is(err, keyspace.ErrDamaged):
+		return tx.forgetDamagedStorage(id)
 	case err != nil:
 		return err
 	case s.Unit != "":
@@ -262,6 +266,29 @@ func (tx *Tx) ForgetStorage(id string) error {
 	}
 
 	return tx.EndStorage(id)
+}
+
+// forgetDamagedStorage removes the record of a storage, and finds the machine in whose list it is. The entry in
+// a unit's list can stay, since readers skip entries without a record.
+func (tx *Tx) forgetDamagedStorage(id string) error {
+	tx.keys.Remove(keys.Storage(id))
+	kvs, err := tx.keys.ListUnguarded(keys.Machines)
+	if err != nil {
+		return err
+	}
+
+	for _, kv := range kvs {
+		machine, isList := strings.CutSuffix(strings.TrimPrefix(kv.Key, keys.Machines), "/storage")
+		if !isList {
+			continue
+		}
+		list, err := keyspace.Decode[MachineStorage](kv)
+		if err == nil && slices.Contains(list.All, id) {
+			return tx.removeMachineStorage(machine, id)
+		}
+	}
+
+	return nil
 }
 
 // RemoveUnitStorage marks a unit's storage as dying, so that it is removed when the unit releases it. A unit
@@ -299,17 +326,27 @@ func (tx *Tx) EndStorage(id string) error {
 	}
 
 	tx.keys.Remove(keys.Storage(id))
+	return tx.removeMachineStorage(s.Machine, id)
+}
+
+// removeMachineStorage removes the storage from the machine's list. It leaves a list that does not decode as it
+// is, since the machine's removal removes it.
+func (tx *Tx) removeMachineStorage(machine, id string) error {
 	is := func(one string) bool { return one == id }
-	return tx.changeMachineStorage(s.Machine, func(m *MachineStorage) {
+	err := tx.changeMachineStorage(machine, func(m *MachineStorage) {
 		m.All, m.Removing = slices.DeleteFunc(m.All, is), slices.DeleteFunc(m.Removing, is)
 	})
+	if tx.Skips(err) {
+		return nil
+	}
+	return err
 }
 
 // releaseUnitStorage releases at most limit storages of a unit that is being removed. It returns how many
 // entries are left in the unit's list. Since the unit's agent writes the list, it drops entries whose storage
-// does not exist or belongs to a different unit.
+// does not exist, does not decode, or belongs to a different unit.
 func (tx *Tx) releaseUnitStorage(unit string, limit int) (left int, err error) {
-	ids, _, err := keyspace.Load[[]string](tx.keys, keys.UnitStorage(unit))
+	ids, err := tx.listUnitStorage(unit)
 	if err != nil {
 		return 0, err
 	}
@@ -317,7 +354,7 @@ func (tx *Tx) releaseUnitStorage(unit string, limit int) (left int, err error) {
 	limit = min(limit, len(ids))
 	for _, id := range ids[:limit] {
 		s, err := tx.Storage(id)
-		if IgnoreNotFound(err) != nil {
+		if IgnoreNotFound(err) != nil && !tx.Skips(err) {
 			return 0, err
 		}
 		if err != nil || s.Unit != unit {
@@ -332,11 +369,39 @@ func (tx *Tx) releaseUnitStorage(unit string, limit int) (left int, err error) {
 	return len(rest), tx.keys.PutOrRemove(keys.UnitStorage(unit), rest, len(rest) > 0)
 }
 
+// listUnitStorage returns the ids in a unit's list of storage. If the list does not decode, it returns the ids
+// of the storages that name the unit.
+func (tx *Tx) listUnitStorage(unit string) (ids []string, err error) {
+	ids, _, err = keyspace.Load[[]string](tx.keys, keys.UnitStorage(unit))
+	if !tx.Skips(err) {
+		return ids, err
+	}
+
+	all, err := tx.Storages()
+	if err != nil {
+		return nil, err
+	}
+	ids = nil
+	for _, s := range all {
+		if s.Unit == unit {
+			ids = append(ids, s.ID)
+		}
+	}
+
+	return ids, nil
+}
+
 // forgetMachineStorage removes the records of at most limit storages on a machine that is being removed. It
 // returns how many entries are left in the machine's list. Since the machine's agent writes the list, it
-// drops entries whose storage is on a different machine.
+// drops entries whose storage is on a different machine. It also removes records in the list that do not
+// decode, since nothing would remove them later.
 func (tx *Tx) forgetMachineStorage(machine string, limit int) (left int, err error) {
 	m, err := tx.MachineStorage(machine)
+	if tx.Skips(err) {
+		// A sweep removes the records of the machine's storage once the machine is gone.
+		tx.keys.Remove(keys.MachineStorage(machine))
+		return 0, nil
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -344,6 +409,10 @@ func (tx *Tx) forgetMachineStorage(machine string, limit int) (left int, err err
 	limit = min(limit, len(m.All))
 	for _, id := range m.All[:limit] {
 		s, err := tx.Storage(id)
+		if tx.Skips(err) {
+			tx.keys.Remove(keys.Storage(id))
+			continue
+		}
 		if IgnoreNotFound(err) != nil {
 			return 0, err
 		}

@@ -262,20 +262,26 @@ func runDebootstrap(ctx context.Context, dir string, r release, mirror string, a
 	return cleanTree(dir)
 }
 
-// printProgress prints every tenth line of debootstrap's output to boot, and returns the last line.
+// printProgress prints every tenth line of debootstrap's output to boot, and returns the last line. It reads
+// the output to its end, since debootstrap would otherwise block.
 func printProgress(out io.Reader, boot io.Writer) (last string) {
 	steps := 0
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		last = strings.TrimSpace(lines.Text())
-		if last == "" {
+	for lines := bufio.NewReader(out); ; {
+		// A very long line comes in parts, which count as lines.
+		line, _, err := lines.ReadLine()
+		if err != nil {
+			return last
+		}
+
+		text := strings.TrimSpace(string(line))
+		if text == "" {
 			continue
 		}
+		last = text
 		if steps++; steps%10 == 1 {
 			fmt.Fprintf(boot, "tree, step %d: %s\n", steps, strings.TrimPrefix(last, "I: "))
 		}
 	}
-
-	return last
 }
 
 // cleanTree removes files from a new tree that each machine must create for itself, or that no machine

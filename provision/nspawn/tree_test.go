@@ -95,3 +95,11 @@ func TestProgress(t *testing.T) {
 		t.Errorf("last %q, said\n%s", last, &boot)
 	}
 }
+
+// TestProgressOfLongLine checks that a line of any length does not end the reading of debootstrap's output.
+func TestProgressOfLongLine(t *testing.T) {
+	out := strings.NewReader(strings.Repeat("#", 300<<10) + "\nE: no more\n\n")
+	if last := printProgress(out, io.Discard); last != "E: no more" || out.Len() > 0 {
+		t.Errorf("last %.20q, %d bytes unread", last, out.Len())
+	}
+}

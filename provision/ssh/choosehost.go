@@ -92,13 +92,10 @@ func poolMember(pool []member, t target) member {
 func freeMembers(pool []member, records map[string]hostRecord) (unused []member, err error) {
 	machines := map[string]string{}
 	for machine, r := range records {
-		if r.unreadable != nil {
-			// The mark on the host will show which machine it is.
-			continue
-		}
 		t, err := r.parseHost()
 		if err != nil {
-			return nil, err
+			// The mark on the host will show which machine it is.
+			continue
 		}
 		machines[t.address()] = machine
 	}

@@ -198,6 +198,9 @@ func (p *Provider) readHostRecord(machine string) (r hostRecord, isHost bool) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return p.unreadableRecord(machine, err), true
 	}
+	if _, err := r.parseHost(); err != nil {
+		return p.unreadableRecord(machine, err), true
+	}
 
 	return r, true
 }

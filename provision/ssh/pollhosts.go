@@ -79,13 +79,10 @@ func (p *Provider) listHosts() (hosts []polledHost, err error) {
 	}
 
 	for _, r := range records {
-		if r.unreadable != nil {
-			// If its host is in the pool, the host's answer replaces the record.
-			continue
-		}
 		t, err := r.parseHost()
 		if err != nil {
-			return nil, err
+			// If its host is in the pool, the host's answer replaces the record.
+			continue
 		}
 		hosts = append(hosts, polledHost{poolMember(pool, t).target, r})
 	}

@@ -88,7 +88,7 @@ func TestBadRecord(t *testing.T) {
 	r := newRig(t, 2)
 	i, err := r.Start(t.Context(), spec("1", ""), io.Discard)
 	check(t, err)
-	for _, bad := range []string{"{", `{"host":`} {
+	for _, bad := range []string{"{", `{"host":`, "null", "{}", `{"host":"root@"}`} {
 		r.put("ssh/machines/1.json", bad, 0o600)
 		r.put("ssh/machines/7.json", bad, 0o600)
 		if _, err := r.Start(t.Context(), spec("7", ""), io.Discard); err == nil || !strings.Contains(err.Error(), "cannot read which host is machine 7") {

@@ -28,7 +28,7 @@ func writesChunk(a *ask) bool {
 	before, _ := load[blobHeadShape](a.Placement, head)
 	after, there := decode[blobHeadShape](a.after(head))
 	n, err := strconv.ParseInt(a.vars["chunk"], 10, 64)
-	if !there || !a.works() || err != nil || fmt.Sprintf("%04d", n) != a.vars["chunk"] || n*huge >= after.Size {
+	if !there || !a.works() || err != nil || fmt.Sprintf("%04d", n) != a.vars["chunk"] || n >= chunkCount(after.Size) {
 		return false
 	}
 	if before.Complete {
@@ -57,12 +57,16 @@ func (a *ask) isCompleted(w Write) bool {
 	return after.Complete && !before.Complete
 }
 
+// chunkCount returns how many chunks a blob of that size has. An agent chooses the number of a chunk, and a
+// comparison with the count cannot overflow, unlike one of the chunk's offset with the size.
+func chunkCount(size int64) int64 { return (size + huge - 1) / huge }
+
 // hasChunks reports whether the chunks of a blob exist after the commit, and have that sum and size. It holds only
 // one chunk of the store in memory.
 func (a *ask) hasChunks(sum string, size int64) bool {
 	hash := sha256.New()
 	read := int64(0)
-	for n := int64(0); n*huge < size; n++ {
+	for n := range chunkCount(size) {
 		chunk := a.afterBy(chunkKey(sum, n), a.pass)
 		if chunk == nil {
 			return false

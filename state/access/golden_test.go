@@ -277,6 +277,7 @@ func newKeys() []attempt {
 		{"blob-heads/short", "a blob whose name is no sum", `{"size":3}`},
 		{"blobs/" + sumAbsent + "/0000", "a chunk of a blob that is not begun", `abc`},
 		{"blobs/" + sumBegun + "/0001", "a chunk beyond a blob's end", `abc`},
+		{"blobs/" + sumBegun + "/17592186044416", "a chunk whose offset does not fit in 64 bits", `abc`},
 		{"anything", "a key of its own", `{}`},
 		{"uniters/wordpress/0/relations/0/my\nsql/0", "a key that no backup can have", `{}`},
 	}

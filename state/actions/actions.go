@@ -37,6 +37,9 @@ const (
 	maxProgressLines = 100
 	// maxProgressLineBytes limits one recorded line of progress, in bytes.
 	maxProgressLineBytes = 2 << 10
+	// maxProgressBytes limits all recorded lines of progress, in bytes of JSON. There a control character
+	// takes six bytes.
+	maxProgressBytes = 256 << 10
 	// maxInlineOutput limits the output that is stored in its action's record, in bytes of JSON. Larger
 	// output is stored as a blob.
 	maxInlineOutput = 64 << 10

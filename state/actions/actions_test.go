@@ -225,3 +225,25 @@ func TestQueuesOfAgents(t *testing.T) {
 		}
 	})
 }
+
+// TestProgressIsBoundedAsStored checks that an action's progress leaves room in the record, which a gateway
+// accepts up to 512 KiB, no matter how the store encodes the lines.
+func TestProgressIsBoundedAsStored(t *testing.T) {
+	st := statetest.New(t)
+	statetest.AddService(t, st, statetest.MySQL(), 1)
+	id := add(t, st, actions.Action{Unit: "mysql/0", Command: []string{"true"}}).ID
+	statetest.Update(t, st, func(tx *state.Tx) error { return actions.Start(tx, id, "x", noon) })
+	for range 101 {
+		statetest.Update(t, st, func(tx *state.Tx) error {
+			return actions.Log(tx, id, actions.Line{Time: noon, Message: strings.Repeat("\x1b", 4<<10)})
+		})
+	}
+
+	statetest.View(t, st, func(v *state.View) error {
+		kv, err := v.Keys().GetKV(keys.Action(id))
+		if n := len(kv.Value); n > 300<<10 || n < 200<<10 {
+			t.Errorf("the record has %d bytes", n)
+		}
+		return err
+	})
+}

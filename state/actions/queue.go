@@ -200,7 +200,16 @@ func Log(tx *state.Tx, id int, line Line) error {
 	line.Message = state.Truncate(line.Message, maxProgressLineBytes)
 	a.Progress = append(a.Progress, line)
 	a.Progress = a.Progress[max(0, len(a.Progress)-maxProgressLines):]
-	return tx.Keys().Put(keys.Action(id), a)
+	for {
+		data, err := keyspace.Encode("progress", a.Progress)
+		if err != nil {
+			return err
+		}
+		if len(data) <= maxProgressBytes {
+			return tx.Keys().Put(keys.Action(id), a)
+		}
+		a.Progress = a.Progress[1:]
+	}
 }
 
 // End records the end of an action. It does nothing if the action has already ended. It removes the unit's

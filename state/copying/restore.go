@@ -180,16 +180,26 @@ func FindRestored(
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
 
-	err = state.OpenIn(st).View(ctx, func(v *state.View) error {
-		if err := state.CheckFormat(v); err != nil {
+	return findRestored(ctx, state.OpenIn(st), source.String())
+}
+
+// findRestored is FindRestored for an open store and the source of a backup.
+func findRestored(ctx context.Context, s *state.State, source string) (env state.Environment, found bool, err error) {
+	err = s.View(ctx, func(v *state.View) error {
+		err := state.CheckFormat(v)
+		if errors.Is(err, state.ErrFormat) || errors.Is(err, state.ErrMoved) || errors.Is(err, keyspace.ErrDamaged) {
 			// There is no complete environment.
 			return nil
 		}
+		if err != nil {
+			return err
+		}
+
 		if env, err = v.Environment(); err != nil {
 			return state.IgnoreNotFound(err)
 		}
 		_, held, err := v.ClaimHolder("0")
-		found = env.Restored == source.String() && !held
+		found = env.Restored == source && !held
 		return err
 	})
 	if err != nil {

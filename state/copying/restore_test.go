@@ -3,6 +3,7 @@ package copying
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -297,6 +298,66 @@ func TestRestoreCutOff(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestFindRestored checks which stores count as restored from a backup. A store that cannot be read must not
+// count as one that was not restored.
+func TestFindRestored(t *testing.T) {
+	put := func(key, value string) func(s *memstoreWithFault) {
+		return func(s *memstoreWithFault) {
+			_, err := s.Commit(t.Context(), store.Txn{Ops: []store.Op{{Key: key, Value: []byte(value)}}})
+			check(t, err)
+		}
+	}
+	for name, c := range map[string]struct {
+		change func(s *memstoreWithFault)
+		found  bool
+		err    error
+	}{
+		"restored":            {func(*memstoreWithFault) {}, true, nil},
+		"moved":               {put(keys.Moved, `{"to":"elsewhere"}`), false, nil},
+		"in another format":   {put(keys.Format, `{"format":999}`), false, nil},
+		"a damaged format":    {put(keys.Format, `"damaged"`), false, nil},
+		"away":                {func(s *memstoreWithFault) { s.fault = store.ErrAway }, false, store.ErrAway},
+		"interrupted reading": {func(s *memstoreWithFault) { s.fault = context.Canceled }, false, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := statetest.Environment()
+			env.Restored = "the backup"
+			s := &memstoreWithFault{Store: memstore.New()}
+			_, err := state.CreateIn(t.Context(), s, env)
+			check(t, err)
+			c.change(s)
+
+			_, found, err := findRestored(t.Context(), state.OpenIn(s), "the backup")
+			if found != c.found || !errors.Is(err, c.err) {
+				t.Errorf("found %v, error %v; want %v, %v", found, err, c.found, c.err)
+			}
+		})
+	}
+}
+
+// memstoreWithFault is a store in memory whose reads of single keys fail with fault, unless it is nil.
+type memstoreWithFault struct {
+	store.Store
+	fault error
+}
+
+type snapshotWithFault struct {
+	store.Snapshot
+	fault error
+}
+
+func (s *memstoreWithFault) Snapshot(ctx context.Context) (store.Snapshot, error) {
+	snap, err := s.Store.Snapshot(ctx)
+	return &snapshotWithFault{snap, s.fault}, err
+}
+
+func (s *snapshotWithFault) Get(ctx context.Context, key string) (store.KV, bool, error) {
+	if s.fault != nil {
+		return store.KV{}, false, s.fault
+	}
+	return s.Snapshot.Get(ctx, key)
 }
 
 func TestRestoreRefuses(t *testing.T) {

@@ -49,22 +49,20 @@ type logBatch struct {
 	Lines []Line `json:"lines"`
 }
 
-func (l Line) size() int { return len(l.Message) + len(l.Hook) + lineOverheadBytes }
-
-func (b logBatch) size() (n int) {
-	for _, l := range b.Lines {
-		n += l.size()
-	}
-	return n
+// sizeOf returns the size of a record in the store, in bytes. There a control character of a message takes up
+// to six bytes.
+func sizeOf(record any) int {
+	data, _ := keyspace.Encode("", record)
+	return len(data)
 }
 
-// MaxPerUpdate limits the logs that one call of AppendAll can write, so that their batches fit in one
-// transaction.
-const MaxPerUpdate = 16
+// MaxPerUpdate limits the logs that one call of AppendAll can write, so that their batches and heads fit in
+// one transaction.
+const MaxPerUpdate = 15
 
 // AppendAll adds lines to the logs of units ("wordpress/0") and machines ("machine-0"), by their names. A log
-// keeps its newest lines, between 512 KiB and 4 MiB. AppendAll shortens messages above 64 KiB and notes that
-// in the message. A file on the machine has the full text. Each log should have only one writer, since the
+// keeps its newest lines, between 512 KiB and 4 MiB. AppendAll shortens messages above 64 KiB, as the store
+// encodes them, and notes that in the message. A file on the machine has the full text. Each log should have only one writer, since the
 // transactions of two writers would conflict.
 func AppendAll(ctx context.Context, s *state.State, logs map[string][]Line) error {
 	parts := map[string][][]Line{}
@@ -100,21 +98,36 @@ func splitLines(lines []Line) (parts [][]Line) {
 	var part []Line
 	size := 0
 	for _, l := range lines {
-		l.Message = state.Truncate(l.Message, maxLogBatchBytes-2*lineOverheadBytes-len(l.Hook))
-		if size+l.size() > maxLogBatchBytes && len(part) > 0 {
+		l = shorten(l)
+		n := sizeOf(l)
+		if size+n > maxLogBatchBytes && len(part) > 0 {
 			parts = append(parts, part)
 			part = nil
 			size = 0
 		}
 
 		part = append(part, l)
-		size += l.size()
+		size += n
 	}
 
 	if len(part) > 0 {
 		parts = append(parts, part)
 	}
 	return parts
+}
+
+// shorten shortens the line's message until the line fits in a batch.
+func shorten(l Line) Line {
+	message := l.Message
+	limit := maxLogBatchBytes - 2*lineOverheadBytes - len(l.Hook)
+	l.Message = state.Truncate(message, limit)
+	for sizeOf(l) > maxLogBatchBytes && limit > lineOverheadBytes {
+		limit /= 2
+		// The note in the message must count all the bytes that are missing.
+		l.Message = state.Truncate(message, limit)
+	}
+
+	return l
 }
 
 // appendParts appends the first part of each log's lines. It needs two round trips for any number of logs.
@@ -157,8 +170,8 @@ func appendPart(tx *state.Tx, source string, head logHead, lines []Line) error {
 		return err
 	}
 
-	size := batch.size()
-	if head.Batch == 0 || size >= fullLogBatchBytes || size+(logBatch{Lines: lines}).size() > maxLogBatchBytes {
+	size := sizeOf(batch)
+	if head.Batch == 0 || size >= fullLogBatchBytes || size+sizeOf(lines) > maxLogBatchBytes {
 		head.Batch++
 		batch = logBatch{First: head.Lines + 1}
 		tx.Keys().Remove(keys.LogBatch(source, head.Batch-maxLogBatches))

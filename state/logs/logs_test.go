@@ -2,6 +2,7 @@ package logs_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,44 @@ func TestLongestLineOfAHookIsUncut(t *testing.T) {
 	lines := statetest.Read(t, st, func(v *state.View) ([]logs.Line, error) { return logs.Read(v, logs.Filter{}) })
 	if len(lines) != 1 || lines[0].Message != long {
 		t.Errorf("%d lines, the first with %d bytes", len(lines), len(lines[0].Message))
+	}
+}
+
+// TestBatchesAreBoundedAsStored checks that lines whose text takes more bytes in the store than in memory still
+// make batches that a gateway accepts, and that fit in one transaction.
+func TestBatchesAreBoundedAsStored(t *testing.T) {
+	for _, char := range []string{"x", `"`, "\x00", "\xff", "\u2028"} {
+		t.Run(strconv.Quote(char), func(t *testing.T) {
+			st := statetest.New(t)
+			message := strings.Repeat(char, 64<<10/len(char))
+			all := map[string][]logs.Line{}
+			for n := range logs.MaxPerUpdate {
+				source := fmt.Sprintf("application-with-a-long-name/%d", n)
+				all[source] = []logs.Line{at(1, "CRITICAL", message), at(2, "INFO", message[:20<<10]), at(3, "INFO", "short")}
+			}
+			if err := logs.AppendAll(t.Context(), st, all); err != nil {
+				t.Fatal(err)
+			}
+
+			statetest.View(t, st, func(v *state.View) error {
+				kvs, err := v.Keys().List("log/")
+				for _, kv := range kvs {
+					if len(kv.Value) > 65<<10 {
+						t.Errorf("%s has %d bytes", kv.Key, len(kv.Value))
+					}
+				}
+				return err
+			})
+			lines := statetest.Read(t, st, func(v *state.View) ([]logs.Line, error) { return logs.Read(v, logs.Filter{}) })
+			if len(lines) != 3*logs.MaxPerUpdate {
+				t.Errorf("%d lines, want three of each log", len(lines))
+			}
+			kept, cut, ok := strings.Cut(lines[0].Message, "...")
+			rest := len(message) - len(kept)
+			if char != "\xff" && ok && cut != fmt.Sprintf(" (%d bytes cut off)", rest) {
+				t.Errorf("the message ends with %q, but %d bytes are missing", cut, rest)
+			}
+		})
 	}
 }
 

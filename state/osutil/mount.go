@@ -204,6 +204,11 @@ func RemoveAll(folder string) error {
 	if err := Unmount(folder, Lazily); err != nil {
 		return fmt.Errorf("cannot unmount %s: %w", folder, err)
 	}
+	// An interrupted removal may have left a part of an earlier directory, onto which no directory can be
+	// renamed.
+	if err := os.RemoveAll(aside); err != nil {
+		return err
+	}
 	if err := os.Rename(folder, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -48,3 +48,22 @@ func TestFolderMovesItsNote(t *testing.T) {
 		t.Errorf("it says %q, error %v", to, err)
 	}
 }
+
+// TestRemoveAllAfterInterruption checks that a directory can be removed although the removal of an earlier
+// directory of the same name was interrupted.
+func TestRemoveAllAfterInterruption(t *testing.T) {
+	dir := t.TempDir()
+	folder := filepath.Join(dir, "data")
+	for _, left := range []string{filepath.Join(dir, ".removing-data", "rest"), filepath.Join(folder, "content")} {
+		if err := os.MkdirAll(left, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if err := RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left is %v, error %v", left, err)
+	}
+}

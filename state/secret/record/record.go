@@ -323,12 +323,5 @@ func Open(v *state.View, by secret.Sealer, r secret.Record, revision int) (secre
 		return nil, fmt.Errorf("cannot read secret %q: %w", r.ID, err)
 	}
 
-	if s.Blob != "" {
-		s.Data, err = v.Keys().ReadBlob(s.Blob)
-		if err != nil {
-			return nil, fmt.Errorf("cannot read secret %q: the store is damaged: %v", r.ID, err)
-		}
-	}
-
 	return by.Open(&r, revision, s)
 }

@@ -31,9 +31,9 @@ func (e Environment) PortableState() (url string, files []string, err error) {
 }
 
 // PackFolder writes a directory as a tar archive, whose entry "." has the directory's own mode and owner. The
-// directory may be in use. A file that grows is written
-// with its former size. A file that shrinks is padded with zeros, and a removed file is left out. changed
-// names the files that were padded or left out. Sockets and other special files are left out.
+// directory may be in use. A file that grows is written with its former size. A file that shrinks is padded
+// with zeros, and a removed file is left out. changed names the files that were padded or left out. Sockets
+// and other special files are left out.
 func PackFolder(w io.Writer, dir string) (changed []string, err error) {
 	t := tar.NewWriter(w)
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -62,8 +62,8 @@ const MaxPerUpdate = 15
 
 // AppendAll adds lines to the logs of units ("wordpress/0") and machines ("machine-0"), by their names. A log
 // keeps its newest lines, between 512 KiB and 4 MiB. AppendAll shortens messages above 64 KiB, as the store
-// encodes them, and notes that in the message. A file on the machine has the full text. Each log should have only one writer, since the
-// transactions of two writers would conflict.
+// encodes them, and notes that in the message. A file on the machine has the full text. Each log should have
+// only one writer, since the transactions of two writers would conflict.
 func AppendAll(ctx context.Context, s *state.State, logs map[string][]Line) error {
 	parts := map[string][][]Line{}
 	for source, lines := range logs {

@@ -173,6 +173,41 @@ echo $! > `+pidfile, 0o755)
 	grows(t, c.dir+"/alive")
 }
 
+// TestDaemonThatWritesWithoutPause checks that a hook ends although the daemon that it leaves behind fills the
+// pipe faster than the agent empties it.
+func TestDaemonThatWritesWithoutPause(t *testing.T) {
+	c := newCharm(t)
+	pidfile := filepath.Join(c.dir, "pid")
+	c.script("hooks/start", `echo started
+yes "$(printf %01000d 0)" &
+echo $! > `+pidfile, 0o755)
+	s := c.spec("start")
+	s.OutputTimeout = 50 * time.Millisecond
+	passOn := s.Output
+	s.Output = func(from Stream, at time.Time, line string) {
+		passOn(from, at, line)
+		time.Sleep(time.Millisecond)
+	}
+	ended := make(chan Outcome, 1)
+	go func() { ended <- c.runner.Run(t.Context(), s) }()
+	eventually(t, "the hook leaves a daemon", func() bool { st, err := os.Stat(pidfile); return err == nil && st.Size() > 0 })
+	pid := readPID(t, pidfile)
+	t.Cleanup(func() { _ = unix.Kill(pid, unix.SIGKILL) })
+
+	select {
+	case got := <-ended:
+		if got.Failure != "" || !got.Left || got.Held < s.OutputTimeout {
+			t.Errorf("%+v", got)
+		}
+	case <-time.After(20 * time.Second):
+		_ = unix.Kill(pid, unix.SIGKILL)
+		t.Fatalf("the hook still runs: %+v", <-ended)
+	}
+	if c.got[Stdout][0] != "started" {
+		t.Errorf("the first line is %q", c.got[Stdout][0])
+	}
+}
+
 // grows waits until the file has grown several times.
 func grows(t *testing.T, path string) {
 	t.Helper()

@@ -89,6 +89,10 @@ func (r *outputReader) readUntilClosed(to [2]*lineSink) {
 			ended = time.Now()
 			wake.Fd = -1
 		}
+		// A daemon that writes without pause keeps poll from returning 0.
+		if !ended.IsZero() && time.Since(ended) >= r.timeout {
+			break
+		}
 	}
 
 	for i, sink := range to {

@@ -81,6 +81,7 @@ func newLiveEnvironment(s *server) *liveEnvironment {
 func (e *liveEnvironment) close() {
 	if e.stop != nil {
 		e.stop()
+		e.stop = nil
 	}
 }
 
@@ -106,6 +107,11 @@ func (e *liveEnvironment) await(ctx context.Context) error {
 // only the units that have changed.
 func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 	changes := e.feed.Take()
+	if changes.Err != nil {
+		// This is known only now: if the read fails, a later read must start the next watch.
+		e.close()
+	}
+
 	options := status.Options{Now: time.Now()}
 	var units []string
 	var revision int64
@@ -127,7 +133,7 @@ func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 		return nil, err
 	}
 
-	if e.stop == nil || changes.Err != nil {
+	if e.stop == nil {
 		if err := e.watch(ctx, revision); err != nil {
 			e.feed.Invalidate()
 			return nil, err
@@ -151,13 +157,14 @@ func (e *liveEnvironment) read(ctx context.Context) (rows, error) {
 
 // watch starts a goroutine that fills the feed until the watcher ends, or ctx is done.
 func (e *liveEnvironment) watch(ctx context.Context, after int64) error {
-	e.close()
-	ctx, e.stop = context.WithCancel(ctx)
+	ctx, stop := context.WithCancel(ctx)
 	w, err := e.Environment.State.Watch(ctx, after, state.WatchAll(), state.WatchHistories())
 	if err != nil {
+		stop()
 		return err
 	}
 
+	e.stop = stop
 	go func() {
 		defer w.Close()
 		e.feed.End(e.feed.Collect(ctx, w))

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -647,6 +648,88 @@ func TestAway(t *testing.T) {
 			return
 		}
 	}
+}
+
+// TestWatchLost checks that the page still changes after its watch has ended and the store was away at that
+// moment.
+func TestWatchLost(t *testing.T) {
+	for what, setAway := range map[string]func(s *lossyStore, away bool){
+		"nothing can be read":    func(s *lossyStore, away bool) { s.set(away) },
+		"nothing can be watched": func(s *lossyStore, away bool) { s.unwatchable.Store(away) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			st := statetest.New(t)
+			statetest.Pair(t, st)
+			lossy := &lossyStore{lost: make(chan struct{})}
+			shared := statetest.ShareWrapped(st, func(s store.Store) store.Store {
+				lossy.Store = s
+				return lossy
+			})
+			h := serveEnvironment(t, shared)
+			events := openStream(t, h.URL+"/environment")
+			limit := time.AfterFunc(30*time.Second, h.CloseClientConnections)
+			defer limit.Stop()
+			readUntil(t, events, "env/unit/mysql/0", 1)
+			until := func(isShown func(row) bool) {
+				t.Helper()
+				for {
+					var rows []row
+					events.next("rows", &rows)
+					if slices.ContainsFunc(rows, isShown) {
+						return
+					}
+				}
+			}
+
+			setAway(lossy, true)
+			lossy.lost <- struct{}{}
+			until(func(r row) bool { return r.ID == "away" && r.HTML != "" })
+			setAway(lossy, false)
+			until(func(r row) bool { return r == row{ID: "away"} })
+			statetest.Update(t, st, func(tx *state.Tx) error {
+				return tx.SetUnitStatus("mysql/0", state.WorkloadStatus{Status: "blocked", Message: "out of space"})
+			})
+			until(func(r row) bool { return strings.Contains(r.HTML, "out of space") })
+		})
+	}
+}
+
+// lossyStore is a store that can be away, and whose watchers can miss changes.
+type lossyStore struct {
+	awayStore
+	lost        chan struct{} // each value ends one watcher
+	unwatchable atomic.Bool
+}
+
+type lossyWatcher struct {
+	store.Watcher
+	lost chan struct{}
+}
+
+func (s *lossyStore) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
+	if s.unwatchable.Load() {
+		return nil, store.ErrAway
+	}
+	w, err := s.Store.Watch(ctx, after, scope)
+	return lossyWatcher{w, s.lost}, err
+}
+
+func (w lossyWatcher) Next(ctx context.Context) (store.Batch, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-w.lost:
+			cancel(store.ErrHistoryLost)
+		case <-ctx.Done():
+		}
+	}()
+
+	b, err := w.Watcher.Next(ctx)
+	if err != nil && ctx.Err() != nil {
+		return b, context.Cause(ctx)
+	}
+	return b, err
 }
 
 // TestDamage checks that the page shows missing parts of the state.

@@ -41,8 +41,9 @@ func (c configSetCmd) Run(o *operator) error {
 		if err := putSetting(tx, setting.Key, &value); err != nil {
 			return err
 		}
-		if first && c.Now {
-			return tx.Put(keys.Hurry, o.audit.Who)
+		if first {
+			// Without --now, an earlier request with --now no longer counts.
+			return tx.PutOrRemove(keys.Hurry, o.audit.Who, c.Now)
 		}
 
 		return nil

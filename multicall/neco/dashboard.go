@@ -113,7 +113,7 @@ func (o *operator) readFleet(v *keyspace.View) (view dashboard.FleetView, revisi
 	view.Colour = stateColour(doc.State)
 	view.Why = doc.Why
 	view.Hints = doc.Hints
-	view.ChangesAt = doc.LeaderDue
+	view.ChangesAt = doc.changesAt
 
 	addFact := func(name, format string, args ...any) {
 		// The page shows these two at the top.

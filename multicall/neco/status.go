@@ -62,8 +62,9 @@ type statusDoc struct {
 	// MoreFindings is the number of findings that are not in Findings, since the leader records only some.
 	MoreFindings int `json:"more-findings,omitempty"`
 
-	revision int64            // the revision of the store that was read
-	all      []record.Finding // all findings, if there are more than the leader records
+	revision  int64            // the revision of the store that was read
+	changesAt time.Time        // when the status changes although no record changes, or zero for never
+	all       []record.Finding // all findings, if there are more than the leader records
 }
 
 // leaderDoc is the leader's record, as package state writes it.
@@ -173,7 +174,7 @@ func (c statusCmd) showOnce(
 		return err
 	}
 
-	return backoff.Until(ctx, doc.LeaderDue, func(ctx context.Context) error {
+	return backoff.Until(ctx, doc.changesAt, func(ctx context.Context) error {
 		return k.Await(ctx, doc.revision, keyspace.Below(""))
 	})
 }
@@ -210,12 +211,31 @@ func (o *operator) readStatus(v *keyspace.View) (statusDoc, error) {
 	if doc.Leader == nil {
 		doc.LeaderDue = s.LeaderIsDueBy(now)
 	}
+	doc.changesAt = nextChange(s, doc.LeaderDue, now)
 	if doc.revision, err = v.Revision(); err != nil {
 		return doc, err
 	}
 
 	doc.judge(s, now)
 	return doc, nil
+}
+
+// nextChange returns the first time after now at which a leader is due, a pause ends, or the update window can open
+// or close. It returns zero if there is no such time.
+func nextChange(s decide.Snapshot, leaderDue, now time.Time) time.Time {
+	due := []time.Time{leaderDue}
+	if p := s.Pause; p != nil && p.Until != nil && p.IsOn(now) {
+		due = append(due, *p.Until)
+	}
+	if w := s.Config.Window; w != nil {
+		due = append(due, w.NextEdge(now))
+	}
+
+	due = slices.DeleteFunc(due, time.Time.IsZero)
+	if len(due) == 0 {
+		return time.Time{}
+	}
+	return slices.MinFunc(due, time.Time.Compare)
 }
 
 // judge sets the state, the reason, the hints and the findings. It prefers the leader's findings, since the

@@ -143,6 +143,10 @@ func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target
 	}
 	if r := s.Current; r != nil && r.Succeeded() && release.Same(r.Version, t.Version) &&
 		!record.Differ(r.Sums, t.Sums) && !release.Newer(s.Release, t.Version) {
+		if p := s.Target; p != nil && !release.Same(p.Version, t.Version) {
+			o.note("the servers stay at %s: the requested update to %s no longer begins", t.Version, p.Version)
+			return c.replaceTarget(o, s, t), nil
+		}
 		o.note("there is nothing to do: the last update went to %s", t.Version)
 		if len(s.Degraded.Findings) > 0 {
 			o.note("but some servers differ from it; to restore them: neco repair")
@@ -163,8 +167,13 @@ func (c updateCmd) requestUpdate(o *operator, s decide.Snapshot, t record.Target
 	if s.Pause != nil && s.Pause.IsOn(time.Now()) {
 		o.note("updates are paused; the requested update begins after: neco resume")
 	}
+	return c.replaceTarget(o, s, t), nil
+}
+
+// replaceTarget returns the changes that replace the requested version with the target.
+func (c updateCmd) replaceTarget(o *operator, s decide.Snapshot, t record.Target) []updater.Change {
 	t.Downgrade = c.AllowDowngrade
 	t.Passed = s.Release
 	t.Who = o.audit.Who
-	return updater.Replace(keys.Target, t), nil
+	return updater.Replace(keys.Target, t)
 }

@@ -1,6 +1,7 @@
 package keyspace
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -195,7 +196,7 @@ func (f *Feed) Collect(ctx context.Context, w *Watcher) error {
 // push adds changes to the pending changes. If there are too many, it sets All instead.
 func (f *Feed) push(n ChangeSet) {
 	f.mu.Lock()
-	f.pending.Err = n.Err
+	f.pending.Err = cmp.Or(f.pending.Err, n.Err)
 	f.pending.All = f.pending.All || n.All || len(f.pending.Changes)+len(n.Changes) > maxPendingChanges
 	if f.pending.All {
 		f.pending.Changes = nil

@@ -148,7 +148,7 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 		return s.reportDegraded(now, found, tellAt)
 	}
 
-	if s.Repair != nil && !s.canRepair() {
+	if s.Repair != nil && (!s.canRepair() || len(s.findingsToRepair(now)) == 0) {
 		return Action{
 			Verb:    Warn,
 			Why:     "no repair: nothing differs, or a worker is not running",
@@ -295,14 +295,22 @@ func (s Snapshot) repairReason() (by string) {
 	return ""
 }
 
+// findingsToRepair returns the findings that a repair concerns: all of them, or only those about the servers
+// that an operator has named. It looks at all findings, since the record may hold only some of them.
+func (s Snapshot) findingsToRepair(now time.Time) []record.Finding {
+	found := s.Findings(now)
+	if s.Repair == nil || len(s.Repair.Servers) == 0 {
+		return found
+	}
+	return slices.DeleteFunc(found, func(f record.Finding) bool {
+		return !slices.Contains(s.Repair.Servers, f.Server)
+	})
+}
+
 // repairComponents returns the components to repair. It returns nil if a server's worker itself differs,
-// since the state of its components is then unknown. It looks at all findings, since the record may hold only
-// some of them.
+// since the state of its components is then unknown.
 func (s Snapshot) repairComponents(now time.Time) (names []string) {
-	for _, f := range s.Findings(now) {
-		if s.Repair != nil && len(s.Repair.Servers) > 0 && !slices.Contains(s.Repair.Servers, f.Server) {
-			continue
-		}
+	for _, f := range s.findingsToRepair(now) {
 		if f.Component == "" {
 			return nil
 		}

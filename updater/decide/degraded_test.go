@@ -142,9 +142,11 @@ func TestNextIdle(t *testing.T) {
 		"window closed":    {withFindings(func(s *Snapshot) { auto(s); s.Config.Window = window }), Wait, "the update window opens", 0},
 		"one did not help": {again, Wait, "up to date", 0},
 		"one did, before":  {before, Start, "(repair: auto)", 0},
-		"one did not help, and its finding is new": {with(again, func(s *Snapshot) { s.Degraded.Findings[0].Since = t0().Add(time.Minute) }), Wait, "up to date", 0},
-		"one was about something else":             {other, Start, "(repair: auto)", 0},
-		"a server is dead":                         {withFindings(func(s *Snapshot) { auto(s); delete(s.Present, 10) }), Wait, "up to date", 0},
+		"one did not help, and its finding is new":  {with(again, func(s *Snapshot) { s.Degraded.Findings[0].Since = t0().Add(time.Minute) }), Wait, "up to date", 0},
+		"one was about something else":              {other, Start, "(repair: auto)", 0},
+		"asked for a server that no longer differs": {withFindings(func(s *Snapshot) { old(s); s.Repair = &record.Repair{Servers: []int{1}} }), Warn, "no repair: nothing differs", 0},
+		"asked for a server that differs":           {withFindings(func(s *Snapshot) { old(s); s.Repair = &record.Repair{Servers: []int{1, 2}} }), Start, "(repair)", 0},
+		"a server is dead":                          {withFindings(func(s *Snapshot) { auto(s); delete(s.Present, 10) }), Wait, "up to date", 0},
 	} {
 		t.Run(what, func(t *testing.T) {
 			a := Next(tt.s, t0())

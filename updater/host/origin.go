@@ -3,6 +3,7 @@ package host
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"bijou/state/jsonfile"
 	"bijou/state/osutil"
@@ -16,9 +17,9 @@ type origin struct {
 	Program string `json:"program,omitempty"` // the digest of the program, or "" if the package has no program
 }
 
-// maxOrigins is the number of recorded origins: that of the program that is being installed, and that of
-// the program that runs until then.
-const maxOrigins = 2
+// maxOrigins is the number of recorded origins: that of the program that is being installed, those of previous
+// releases that could not be installed, and that of the program that runs until then.
+const maxOrigins = 8
 
 func originsFile(dir string) string { return filepath.Join(dir, "installed.json") }
 
@@ -37,6 +38,8 @@ func (h *Host) keepOrigin(p Package, program string) error {
 	var before []origin
 	// A file that cannot be read is replaced.
 	_, _ = jsonfile.Read(originsFile(h.dir), &before)
+	// A retried installation must not push out the origin of the running program.
+	before = slices.DeleteFunc(before, func(o origin) bool { return o == newest })
 	all := append([]origin{newest}, before...)
 	if err := jsonfile.Write(originsFile(h.dir), all[:min(maxOrigins, len(all))]); err != nil {
 		return fmt.Errorf("cannot record the installed release: %w", err)

@@ -165,6 +165,13 @@ func TestWindow(t *testing.T) {
 	if got, want := w.NextOpening(friday.Add(14*time.Hour)), friday.Add((7*24+13)*time.Hour); !got.Equal(want) {
 		t.Errorf("opens next at %s, want %s", got, want)
 	}
+	for at, want := range map[time.Duration]time.Duration{
+		12 * time.Hour: 13 * time.Hour, 13 * time.Hour: 19 * time.Hour, 18 * time.Hour: 19 * time.Hour, 19 * time.Hour: (7*24 + 13) * time.Hour,
+	} {
+		if got := w.NextEdge(friday.Add(at)); !got.Equal(friday.Add(want)) {
+			t.Errorf("at %s it changes next at %s, want %s", friday.Add(at), got, friday.Add(want))
+		}
+	}
 }
 
 func FuzzWindow(f *testing.F) {
@@ -178,6 +185,10 @@ func FuzzWindow(f *testing.F) {
 		}
 		if next := w.NextOpening(at); next.IsZero() || !w.IsOpen(next) {
 			t.Errorf("%q opens at %s, but is closed then", s, next)
+		}
+		edge := w.NextEdge(at)
+		if isOpen := w.IsOpen(at); !edge.After(at) || w.IsOpen(edge.Add(-time.Nanosecond)) != isOpen || !isOpen && !w.IsOpen(edge) {
+			t.Errorf("%q changes next at %s, open until then: %t", s, edge, isOpen)
 		}
 	})
 }

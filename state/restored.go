@@ -78,7 +78,7 @@ func (tx *Tx) AcceptRestored(unit string) (was bool, err error) {
 		return true, refuse(ErrAlreadyResolved, "unit %q is already marked as resolved", unit)
 	}
 
-	all, err := tx.UnitStorages(unit)
+	all, err := tx.OwnStorages(unit)
 	if err != nil {
 		return true, err
 	}
@@ -90,7 +90,7 @@ func (tx *Tx) AcceptRestored(unit string) (was bool, err error) {
 // again, and creates missing storage again.
 func (tx *Tx) endRestored(unit string, r Restored) error {
 	tx.keys.Remove(keys.Restored(unit))
-	all, err := tx.UnitStorages(unit)
+	all, err := tx.OwnStorages(unit)
 	if err != nil {
 		return err
 	}

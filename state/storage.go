@@ -87,6 +87,17 @@ func (v *View) Storages() (all []Storage, err error) {
 // trip for a single unit without storage. Since the units' agents write the lists, it skips entries whose
 // storage does not exist or belongs to other units, and lists and records that do not decode.
 func (v *View) UnitStorages(units ...string) (all []Storage, err error) {
+	return v.unitStorages(v.Skips, units...)
+}
+
+// OwnStorages is UnitStorages for callers that act on a unit's storage. A list or record that does not decode is
+// an error, since hooks must not run without the unit's storage.
+func (v *View) OwnStorages(unit string) (all []Storage, err error) {
+	return v.unitStorages(func(error) bool { return false }, unit)
+}
+
+// unitStorages is UnitStorages without the lists and records whose errors the function skips accepts.
+func (v *View) unitStorages(skips func(error) bool, units ...string) (all []Storage, err error) {
 	var lists []string
 	for _, unit := range units {
 		lists = append(lists, keys.UnitStorage(unit))
@@ -102,7 +113,7 @@ func (v *View) UnitStorages(units ...string) (all []Storage, err error) {
 	var ids []string
 	for _, key := range lists {
 		listed, _, err := keyspace.Load[[]string](v.keys, key)
-		if v.Skips(err) {
+		if skips(err) {
 			continue
 		}
 		if err != nil {
@@ -123,7 +134,7 @@ func (v *View) UnitStorages(units ...string) (all []Storage, err error) {
 	for _, id := range ids {
 		s, err := v.Storage(id)
 		switch {
-		case errors.Is(err, ErrNotFound), v.Skips(err):
+		case errors.Is(err, ErrNotFound), skips(err):
 			continue
 		case err != nil:
 			return nil, err
@@ -318,7 +329,7 @@ func (tx *Tx) wantedStorage(unit, name string) (u Unit, wants charm.Storage, has
 	if !there {
 		return u, wants, 0, noStorageError(c.Meta, name)
 	}
-	all, err := tx.UnitStorages(unit)
+	all, err := tx.OwnStorages(unit)
 	return u, wants, CountStorages(all, name), err
 }
 

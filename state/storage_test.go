@@ -10,6 +10,7 @@ import (
 	"bijou/state"
 	"bijou/state/charm"
 	"bijou/state/keys"
+	"bijou/state/keyspace"
 	"bijou/state/store"
 	"bijou/state/sweep"
 	"bijou/testscripts/kit/statetest"
@@ -170,8 +171,6 @@ func TestStorageIsBounded(t *testing.T) {
 	check(t, add(1))
 }
 
-// TestStorageOfGoneMachinesIsSwept checks that storage that its machine has not listed is swept after the
-// machine's removal.
 // TestDamagedStorageRemainsRemovable checks that a record or list of storage that does not decode keeps neither
 // its unit nor its machine from being removed, and leaves nothing behind.
 func TestDamagedStorageRemainsRemovable(t *testing.T) {
@@ -208,6 +207,30 @@ func TestDamagedStorageRemainsRemovable(t *testing.T) {
 	}
 }
 
+// TestDamagedStorageStopsItsUnit checks that who acts on a unit's storage gets an error if a record or the list does
+// not decode: hooks must not run without storage, and no command may say that it removes storage that it cannot
+// read.
+func TestDamagedStorageStopsItsUnit(t *testing.T) {
+	for _, damaged := range []string{keys.Storage("data/0"), keys.UnitStorage("mysql/0")} {
+		t.Run(damaged, func(t *testing.T) {
+			st := statetest.New(t)
+			unit := addUnitWithMachine(t, st, statetest.MySQL(), "mysql")
+			putStorages(t, st, unit.Machine, unit.Name, "data/0", "data/1")
+			listStorage(t, st, unit.Name, "data/0", "data/1")
+			putDamaged(t, st, damaged)
+
+			_, err := state.Read(t.Context(), st, func(v *state.View) ([]state.Storage, error) { return v.OwnStorages(unit.Name) })
+			if !errors.Is(err, keyspace.ErrDamaged) {
+				t.Errorf("reading gives %v", err)
+			}
+			err = st.Update(t.Context(), func(tx *state.Tx) error { return tx.RemoveUnitStorage(unit.Name) })
+			if !errors.Is(err, keyspace.ErrDamaged) {
+				t.Errorf("removing gives %v", err)
+			}
+		})
+	}
+}
+
 // TestForgetDamagedStorage checks that an operator can remove the record of storage that does not decode, and
 // that its machine no longer lists the storage.
 func TestForgetDamagedStorage(t *testing.T) {
@@ -236,6 +259,8 @@ func putDamaged(t *testing.T, st *state.State, key string) {
 	check(t, err)
 }
 
+// TestStorageOfGoneMachinesIsSwept checks that storage that its machine has not listed is swept after the
+// machine's removal.
 func TestStorageOfGoneMachinesIsSwept(t *testing.T) {
 	st := statetest.New(t)
 	unit := addUnitWithMachine(t, st, statetest.MySQL(), "mysql")

@@ -294,7 +294,7 @@ func (tx *Tx) forgetDamagedStorage(id string) error {
 // RemoveUnitStorage marks a unit's storage as dying, so that it is removed when the unit releases it. A unit
 // releases all of its storage before the unit is removed.
 func (tx *Tx) RemoveUnitStorage(unit string) error {
-	all, err := tx.UnitStorages(unit)
+	all, err := tx.OwnStorages(unit)
 	if err != nil {
 		return err
 	}

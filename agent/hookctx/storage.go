@@ -82,7 +82,7 @@ func (c *Context) loadStorage(ctx context.Context) (*unitStorage, error) {
 		if err != nil {
 			return nil, err
 		}
-		stored, err := v.UnitStorages(unit)
+		stored, err := v.OwnStorages(unit)
 		return &unitStorage{stored: stored, wanted: ch.Meta.Storage, added: map[string]int{}}, err
 	})
 }

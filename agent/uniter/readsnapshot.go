@@ -81,7 +81,7 @@ func readSurroundings(
 	}
 
 	s.AddVanished()
-	if s.Storages, err = v.UnitStorages(name); err != nil {
+	if s.Storages, err = v.OwnStorages(name); err != nil {
 		return s, err
 	}
 

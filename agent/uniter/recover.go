@@ -203,7 +203,7 @@ func readRestoredUnit(v *state.View, unit string) (r restoredUnit, err error) {
 
 // readStorages returns the unit's storage and, if there is any, the environment's name.
 func readStorages(v *state.View, unit string) (all []state.Storage, environment string, err error) {
-	all, err = v.UnitStorages(unit)
+	all, err = v.OwnStorages(unit)
 	if err != nil || len(all) == 0 {
 		return nil, "", err
 	}

@@ -165,12 +165,17 @@ func appendParts(tx *state.Tx, parts map[string][][]Line) error {
 
 // appendPart appends lines to a log. They must fit in one batch.
 func appendPart(tx *state.Tx, source string, head logHead, lines []Line) error {
-	batch, err := keyspace.LoadOrZero[logBatch](tx.Keys(), keys.LogBatch(source, head.Batch))
+	newest := keys.LogBatch(source, head.Batch)
+	batch, err := keyspace.LoadOrZero[logBatch](tx.Keys(), newest)
+	if err != nil {
+		return err
+	}
+	stored, _, err := tx.Keys().Get(newest)
 	if err != nil {
 		return err
 	}
 
-	size := sizeOf(batch)
+	size := len(stored)
 	if head.Batch == 0 || size >= fullLogBatchBytes || size+sizeOf(lines) > maxLogBatchBytes {
 		head.Batch++
 		batch = logBatch{First: head.Lines + 1}

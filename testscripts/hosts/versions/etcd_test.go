@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"bijou/state"
 	"bijou/testscripts/fakes/etcdtest"
 	"bijou/testscripts/kit/need"
 )
@@ -56,10 +57,21 @@ func newPair(t *testing.T, binary string) *world {
 	return w
 }
 
-// addFar adds machine 1 and starts its agent on its own host.
+// addFar adds machine 1 and starts its agent on its own host. A claim from before the provisioner has started
+// the machine's instance would be freed for that instance, so the agent starts after it.
 func (w *world) addFar() {
 	w.t.Helper()
 	w.juju(w.current, "add-machine")
+	w.eventually("machine 1 has an instance", func() (why string) {
+		w.view(func(v *state.View) error {
+			m, err := v.Machine("1")
+			if m.InstanceID == "" {
+				why = "there is no instance"
+			}
+			return err
+		})
+		return why
+	})
 	check(w.t, os.MkdirAll(w.env(1), 0o755))
 	// docs/tutorials/many-machines.md says that a host needs these files.
 	for _, part := range []string{"environment.yaml", "tools"} {

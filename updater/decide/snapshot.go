@@ -157,6 +157,7 @@ func (s *Snapshot) decodeInfos(infos []keyspace.KeyValue) (err error) {
 		}
 	}
 
+	// Only the presence of this key matters. Its value names an operator.
 	s.Hurry, err = decodeKey(infos, keys.Hurry, new(string))
 	return err
 }
@@ -212,6 +213,7 @@ func (s *Snapshot) peekLiveness(v *keyspace.View) (err error) {
 	return nil
 }
 
+// registeredServers returns the LRNs of the registered boot servers, which are among the keys below keys.Infos.
 func registeredServers(infos []keyspace.KeyValue) (lrns []int) {
 	for _, kv := range infos {
 		if lrn, ok := record.ParseServerKey(keys.BootServers, kv.Key); ok {

@@ -86,9 +86,9 @@ const (
 )
 
 // Restore replaces the updater's keys at the URL with the keys of the backup. It creates the store if it does
-// not exist. It returns ErrKeysThere if there are keys and either replace is false or the keys have no format.
-// It returns keyspace.ErrRunning if daemons use the store. Nobody can open the store until all keys are written. After an interruption, call
-// Restore again.
+// not exist. It returns ErrKeysThere if there are keys and either replace is false or the keys have no
+// format. It returns keyspace.ErrRunning if daemons use the store. Nobody can open the store until all keys
+// are written. After an interruption, call Restore again.
 func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool) (err error) {
 	if a.StateFormat != formatNumber {
 		return fmt.Errorf("the keys in the backup have format %d, but this neco supports only format %d",

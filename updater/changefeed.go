@@ -46,7 +46,8 @@ func (f *ChangeFeed) Run(ctx context.Context) error {
 	return nil
 }
 
-// watch marks all keys as changed, and then collects changes until its watcher ends. It always returns an error.
+// watch marks all keys as changed, and then collects changes until its watcher ends. It always returns an
+// error.
 func (f *ChangeFeed) watch(ctx context.Context) error {
 	revision, err := keyspace.Read(ctx, f.store, (*keyspace.View).Revision)
 	if err != nil {

@@ -176,8 +176,8 @@ func (s Snapshot) CurrentFindings(now time.Time, leads bool) record.Degraded {
 		return s.Degraded
 	}
 
-	// Nobody has measured since when servers are absent. Findings reports only long absences, so each absence is
-	// assumed to have begun long ago.
+	// Nobody has measured since when servers are absent. Findings reports only long absences, so each absence
+	// is assumed to have begun long ago.
 	longAgo := time.Time{}
 	assumed := s
 	assumed.Absent = map[int]time.Time{}

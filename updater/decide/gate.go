@@ -9,8 +9,8 @@ import (
 	"bijou/updater/record"
 )
 
-// isGateDue reports whether all servers have reached a step whose gate is not open. slowest is the record of the
-// server that is furthest behind.
+// isGateDue reports whether all servers have reached a step whose gate is not open. slowest is the record of
+// the server that is furthest behind.
 func (s Snapshot) isGateDue(slowest record.Status) bool {
 	return slowest.Step > s.Gate.OpenStep(*s.Current)
 }

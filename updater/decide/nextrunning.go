@@ -19,9 +19,9 @@ const absenceTimeout = 10 * time.Second
 // its predecessor, which reports the reason if it is still running.
 const lostTimeout = record.HandOverTimeout + 5*time.Second
 
-// nextWhileRunning decides the leader's action while an update runs. It looks, in this order, for failures and
-// different plans, the end of the update, missing servers, gates to open, hand-overs that took too long, stalls,
-// notes that are due, and slow progress. Failures come first, so that no gate opens after a failure.
+// nextWhileRunning decides the leader's action while an update runs. It looks, in this order, for failures
+// and different plans, the end of the update, missing servers, gates to open, hand-overs that took too long,
+// stalls, notes that are due, and slow progress. Failures come first, so that no gate opens after a failure.
 func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	if failed, why := s.failedServers(now); len(failed) > 0 {
 		return s.stopRequest(now, failed, why)
@@ -65,8 +65,8 @@ func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	return newWait(s.wakeTime(now, deadline), fmt.Sprintf("update to %s runs", s.Current.Version))
 }
 
-// workerRecord returns the record of the server's worker. ok is false if the worker has no record for the current
-// request.
+// workerRecord returns the record of the server's worker. ok is false if the worker has no record for the
+// current request.
 func (s Snapshot) workerRecord(lrn int) (w record.Status, ok bool) {
 	w, ok = s.Workers[lrn]
 	return w, ok && w.IsFor(*s.Current)
@@ -168,9 +168,9 @@ func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	return a
 }
 
-// otherPlans returns the servers whose plan differs from the release's plan, or from the plan of the first server
-// that runs a step. A plan differs if its digest or the name of the current step does. why describes the last
-// difference.
+// otherPlans returns the servers whose plan differs from the release's plan, or from the plan of the first
+// server that runs a step. A plan differs if its digest or the name of the current step does. why describes
+// the last difference.
 func (s Snapshot) otherPlans() (others []int, why string) {
 	first := -1               // the first server that runs a step
 	names := map[int]string{} // the names of steps, by number, in the records of accepted servers

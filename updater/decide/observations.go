@@ -39,9 +39,9 @@ func (m *Observations) NoteOutage() {
 // WallTime converts a time that is based on Now to the host's clock.
 func (m *Observations) WallTime(t time.Time) time.Time { return m.clock.ToWall(t) }
 
-// Now returns the current time. r is the running or last request, or nil. While an update runs, Now uses a steady
-// clock, so that setting the host's clock does not make a server seem late or missing. Otherwise it first adjusts
-// the steady clock to the host's clock, to which the update window refers.
+// Now returns the current time. r is the running or last request, or nil. While an update runs, Now uses a
+// steady clock, so that setting the host's clock does not make a server seem late or missing. Otherwise it
+// first adjusts the steady clock to the host's clock, to which the update window refers.
 func (m *Observations) Now(r *record.Request) time.Time {
 	if r == nil || r.Ended() {
 		before := m.clock.Now()
@@ -62,9 +62,9 @@ func (m *Observations) ForgetServers() {
 	clear(m.handingSince)
 }
 
-// Update adds to the snapshot how long servers have been absent or handing over, and how long the update has made
-// no progress. present has the presences at the time now. The time of a store outage does not count as absence or
-// as missing progress.
+// Update adds to the snapshot how long servers have been absent or handing over, and how long the update has
+// made no progress. present has the presences at the time now. The time of a store outage does not count as
+// absence or as missing progress.
 func (m *Observations) Update(s *Snapshot, present map[int]record.Presence, now time.Time) {
 	if m.afterOutage {
 		m.afterOutage = false
@@ -94,8 +94,8 @@ func newStage(s Snapshot) stage {
 	return stage{id: r.ID, attempt: r.Attempt, gate: s.Gate.OpenStep(*r), progress: r.Progress(s.Workers)}
 }
 
-// updateStage records the time of a new stage. If the leader is new, it keeps the wait that a previous leader has
-// recorded.
+// updateStage records the time of a new stage. If the leader is new, it keeps the wait that a previous leader
+// has recorded.
 func (m *Observations) updateStage(s Snapshot, now time.Time) {
 	current := newStage(s)
 	switch current {
@@ -115,9 +115,9 @@ func (m *Observations) updateStage(s Snapshot, now time.Time) {
 	}
 }
 
-// trackSince updates and returns the map since, which has the time at which a condition began for a server. It
-// adds each of the servers lrns for which the condition now holds, with the time now. It removes each server for
-// which the condition no longer holds, or that is not in lrns.
+// trackSince updates and returns the map since, which has the time at which a condition began for a server.
+// It adds each of the servers lrns for which the condition now holds, with the time now. It removes each
+// server for which the condition no longer holds, or that is not in lrns.
 func trackSince(since map[int]time.Time, lrns []int, now time.Time, holds func(lrn int) bool) map[int]time.Time {
 	for lrn := range since {
 		if !slices.Contains(lrns, lrn) || !holds(lrn) {
@@ -134,8 +134,8 @@ func trackSince(since map[int]time.Time, lrns []int, now time.Time, holds func(l
 	return since
 }
 
-// trackHandovers updates and returns the map handing, which has the time since which each server has been handing
-// over to an installed version.
+// trackHandovers updates and returns the map handing, which has the time since which each server has been
+// handing over to an installed version.
 func trackHandovers(s Snapshot, handing map[int]time.Time, now time.Time) map[int]time.Time {
 	var lrns []int
 	if s.Current != nil {

@@ -204,8 +204,8 @@ func (u roomUse) addRelease(p release.Package, size int64) {
 }
 
 // addFile adds the space for the download of a component's file, and for the unpacked file. Then it frees the
-// space of the download and of the component's previous file. installed is the digest of the previous file, or ""
-// if there is none. If the file is installed already, addFile adds nothing.
+// space of the download and of the component's previous file. installed is the digest of the previous file,
+// or "" if there is none. If the file is installed already, addFile adds nothing.
 func (u roomUse) addFile(f record.NeededFile, installed string) {
 	if installed == f.Sum {
 		return

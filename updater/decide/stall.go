@@ -21,13 +21,13 @@ func (s Snapshot) stallDeadline() time.Time {
 }
 
 // A leader records, for the next leader, how long there has been no progress. It records a duration and not a
-// deadline, since the clocks of two leaders can differ by hours. A deadline by the wrong clock would stop a healthy
-// update. See docs/dev/stall-detection.md.
+// deadline, since the clocks of two leaders can differ by hours. A deadline by the wrong clock would stop a
+// healthy update. See docs/dev/stall-detection.md.
 
-// lastMoveAt returns the time of the last progress, by this leader's steady clock. If this leader has seen the
-// progress, or if no leader has recorded the progress, that is the time when this leader first saw the stage.
-// Otherwise another leader has recorded a time and a wait. lastMoveAt uses that time if it agrees with that wait,
-// and otherwise only the wait.
+// lastMoveAt returns the time of the last progress, by this leader's steady clock. If this leader has seen
+// the progress, or if no leader has recorded the progress, that is the time when this leader first saw the
+// stage. Otherwise another leader has recorded a time and a wait. lastMoveAt uses that time if it agrees with
+// that wait, and otherwise only the wait.
 func (s Snapshot) lastMoveAt() time.Time {
 	recordedTime := s.recordedGate().At
 	if s.StageSince.IsZero() {
@@ -73,8 +73,8 @@ func (s Snapshot) recordedWait() time.Duration {
 	return time.Duration(s.recordedGate().Waited) * time.Second
 }
 
-// owesNote reports whether the leader must record waited, the current time without progress. Without this record,
-// the next leader would assume a much shorter or longer time.
+// owesNote reports whether the leader must record waited, the current time without progress. Without this
+// record, the next leader would assume a much shorter or longer time.
 func (s Snapshot) owesNote(waited time.Duration) bool {
 	recorded := s.recordedWait()
 	switch {
@@ -147,9 +147,9 @@ func (s Snapshot) reportSlow(now time.Time) Action {
 	}
 }
 
-// Activity returns the activity that the server's worker reports. If the worker reports none, Activity returns
-// the wait that follows from the workers' records. ok is false if the worker has finished, or if its activity is
-// unknown.
+// Activity returns the activity that the server's worker reports. If the worker reports none, Activity
+// returns the wait that follows from the workers' records. ok is false if the worker has finished, or if its
+// activity is unknown.
 func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 	w, hasAnswered := s.workerRecord(lrn)
 	if !hasAnswered || w.Finished {
@@ -288,9 +288,9 @@ func (s Snapshot) describeStall() (atFault []int, why string) {
 	return atFault, why
 }
 
-// failedServers returns the servers at fault for the failures of this attempt, and a message about the failures.
-// A server whose worker only waited in vain for other servers is not at fault, but those servers are. Both results
-// are empty if no worker has failed.
+// failedServers returns the servers at fault for the failures of this attempt, and a message about the
+// failures. A server whose worker only waited in vain for other servers is not at fault, but those servers
+// are. Both results are empty if no worker has failed.
 func (s Snapshot) failedServers(now time.Time) (atFault []int, why string) {
 	var failures, waits []record.Reason
 	var waitedFor []int

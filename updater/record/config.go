@@ -24,8 +24,7 @@ type Setting struct {
 	Help    string
 	Secret  bool // lists show only whether the setting is set
 
-	// check returns the value in its stored form. It returns an error if the value is not
-	// valid.
+	// check returns the value in its stored form, or an error if the value is not valid.
 	check func(value string) (string, error)
 }
 
@@ -69,11 +68,11 @@ func FindSetting(key string) (Setting, error) {
 	for _, s := range all {
 		keys = append(keys, s.Key)
 	}
-	return Setting{}, fmt.Errorf("there is no configuration key %q; there are %s", key, strings.Join(keys, ", "))
+	return Setting{}, fmt.Errorf("there is no configuration key %q; the keys are %s", key, strings.Join(keys, ", "))
 }
 
-// Check returns the value in its stored form. It returns an error that explains valid values
-// if the value is not valid.
+// Check returns the value in its stored form. If the value is not valid, it returns an error that explains
+// valid values.
 func (s Setting) Check(value string) (string, error) {
 	if value == "" && s.Key != "tag-prefix" {
 		return "", fmt.Errorf("cannot set %s: no value given: %s", s.Key, s.Help)
@@ -136,8 +135,8 @@ type Config struct {
 // release is installed if a setting of the release source has a fault. Keys that this version does not know
 // are ignored.
 func ReadConfig(stored map[string]json.RawMessage) (c Config) {
-	value := map[string]string{}
-	faults := map[string]string{}
+	values := map[string]string{}
+	faults := map[string]string{} // the reasons why values cannot be read, by key
 	for key, raw := range stored {
 		if !json.Valid(raw) {
 			faults[key] = "it is not JSON"
@@ -150,10 +149,10 @@ func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 			faults[s.Key] = err.Error()
 			v = s.Default
 		}
-		value[s.Key] = v
+		values[s.Key] = v
 	}
 
-	c = newConfig(value)
+	c = newConfig(values)
 	c.WindowFault = faults[windowKey]
 	c.EnvFault = faults["env"]
 	sourceKeys := []string{
@@ -174,12 +173,14 @@ func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 	return c
 }
 
+// blockReleases sets Env to EnvNone, and records the fault of the release source and the configured Env.
 func (c *Config) blockReleases(fault string) {
 	c.WantedEnv = cmp.Or(c.WantedEnv, c.Env)
 	c.Env = EnvNone
 	c.SourceFault = fault
 }
 
+// readStored returns the checked value of the setting. It returns the default if the setting is not set.
 func (s Setting) readStored(stored map[string]json.RawMessage) (value string, err error) {
 	raw, ok := stored[s.Key]
 	if !ok {
@@ -195,30 +196,30 @@ func (s Setting) readStored(stored map[string]json.RawMessage) (value string, er
 	return s.Check(value)
 }
 
-// newConfig returns the configuration with these values. The caller has checked them. A duration or window
+// newConfig returns the configuration with the values, which are by key and checked. A duration or window
 // that cannot be parsed counts as not set.
-func newConfig(value map[string]string) (c Config) {
+func newConfig(values map[string]string) (c Config) {
 	c = Config{
-		Cluster:          value["cluster"],
-		Env:              value["env"],
-		TagPrefix:        value["tag-prefix"],
-		GitHubRepository: value["github-repository"],
-		GitHubURL:        value["github-url"],
-		GitHubToken:      value["github-token"],
-		ReleaseFolder:    value[folderKey],
-		Proxy:            value["proxy"],
-		MinisignKey:      value["minisign-public-key"],
-		NotifySlack:      value["notify.slack"],
-		NotifyWebhook:    value["notify.webhook"],
-		Heartbeat:        value["notify.heartbeat"],
-		Repair:           value["repair"],
+		Cluster:          values["cluster"],
+		Env:              values["env"],
+		TagPrefix:        values["tag-prefix"],
+		GitHubRepository: values["github-repository"],
+		GitHubURL:        values["github-url"],
+		GitHubToken:      values["github-token"],
+		ReleaseFolder:    values[folderKey],
+		Proxy:            values["proxy"],
+		MinisignKey:      values["minisign-public-key"],
+		NotifySlack:      values["notify.slack"],
+		NotifyWebhook:    values["notify.webhook"],
+		Heartbeat:        values["notify.heartbeat"],
+		Repair:           values["repair"],
 	}
 
-	c.CheckInterval, _ = time.ParseDuration(value["check-update-interval"])
-	c.MaxCheckAge, _ = time.ParseDuration(value["max-check-age"])
-	c.WorkerTimeout, _ = time.ParseDuration(value["worker-timeout"])
-	c.SurveyInterval, _ = time.ParseDuration(value["survey-interval"])
-	if w := value[windowKey]; w != "" {
+	c.CheckInterval, _ = time.ParseDuration(values["check-update-interval"])
+	c.MaxCheckAge, _ = time.ParseDuration(values["max-check-age"])
+	c.WorkerTimeout, _ = time.ParseDuration(values["worker-timeout"])
+	c.SurveyInterval, _ = time.ParseDuration(values["survey-interval"])
+	if w := values[windowKey]; w != "" {
 		c.Window, _ = ParseWindow(w)
 	}
 	return c

@@ -33,17 +33,18 @@ type Options struct {
 	Package string
 	// Install downloads a request's release, and replaces this program with it.
 	Install func(ctx context.Context, r record.Request, c record.Config) error
-	// FinishInstallation completes an interrupted installation on this server. No task begins until it
-	// returns, or until a minute has passed. It can be nil.
+	// FinishInstallation completes an interrupted installation on this server. No task begins until
+	// FinishInstallation returns, or until a minute has passed. It can be nil.
 	FinishInstallation func(ctx context.Context) error
 	Metrics            *metrics.Registry // can be nil
-	// Ready is called once the worker works under its LRN, or is refused because another host does. It can be
-	// nil.
+	// Ready is called once, when the worker works under its LRN, or must wait because another host does so. It
+	// can be nil.
 	Ready func()
 
 	Claimant keyspace.Claimant // identifies this process for the claim of its LRN
 }
 
+// digests returns the digests of the files from which this program was installed.
 func (o Options) digests() record.Digests {
 	return record.Digests{Sums: o.Sums, Plan: o.Manifest.Digest}
 }
@@ -104,7 +105,7 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 		return unlessDone(ctx, err)
 	}
 
-	// keepPresence announces the worker, so campaigns wait for that.
+	// The session is announced when keepPresence has published the worker. A campaign first waits for that.
 	const announces = true
 	w := &worker{
 		claim:            claim,
@@ -171,6 +172,8 @@ func (w *worker) loop(ctx context.Context) error {
 		}
 		w.noteFinished()
 		t := NextTask(w.snapshot, w.clock.Now())
+
+		// A later decision must not use these records of other workers, which may be out of date by then.
 		w.snapshot.Workers = nil
 		if err := w.execute(ctx, t); err != nil {
 			return unlessDone(ctx, err)
@@ -178,6 +181,7 @@ func (w *worker) loop(ctx context.Context) error {
 	}
 }
 
+// unlessDone returns err, or nil if ctx is done and the error is thus expected.
 func unlessDone(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -204,7 +208,8 @@ func (w *worker) execute(ctx context.Context, t Task) error {
 	return w.wait(ctx, t.Until)
 }
 
-// wait returns at the given time, after a change in the store, or when the running task ends.
+// wait returns at the given time, after a change in the store, or when the running task ends. In the last
+// case it also finishes the task. A zero time never comes.
 func (w *worker) wait(ctx context.Context, at time.Time) error {
 	if w.running != nil && (at.IsZero() || w.running.publishAt.Before(at)) {
 		at = w.running.publishAt
@@ -287,6 +292,7 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 		"version", s.Version, "step", s.Step, "name", s.StepName, "finished", s.Finished, "error", s.Message)
 	// The commit may have taken a long time.
 	s.At = w.clock.Now()
+	// After a slow commit, the recorded time decreases only step by step.
 	w.snapshot.CommitTook = max(time.Since(began), w.snapshot.CommitTook/2)
 	w.snapshot.Status = &s
 

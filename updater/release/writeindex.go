@@ -12,16 +12,16 @@ import (
 	"bijou/state/osutil"
 )
 
-// WriteIndex writes the index of all releases in a directory. These are the subdirectories whose name is a
-// tag and that contain SumsFile. It marks the tags in preReleases as pre-releases, and also the tags that the
-// current index marks. It returns the tags, the newest version first.
+// WriteIndex writes the index of all releases in a directory. Each subdirectory that has a tag as its name
+// and contains SumsFile is a release. WriteIndex marks as pre-releases the tags in preReleases, and the tags
+// that are already marked in the current index. It returns all tags, the newest version first.
 func WriteIndex(dir string, preReleases ...string) (tags []string, err error) {
 	path := filepath.Join(dir, IndexFile)
-	before, err := readIndexFile(path)
+	current, err := readIndexFile(path)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range before.Releases {
+	for _, r := range current.Releases {
 		if r.PreRelease {
 			preReleases = append(preReleases, r.Tag)
 		}
@@ -64,11 +64,13 @@ func WriteIndex(dir string, preReleases ...string) (tags []string, err error) {
 	return tags, osutil.WriteFile(path, append(data, '\n'), 0o644)
 }
 
+// isTag reports whether the name is a valid tag that can also be the name of a directory.
 func isTag(name string) bool {
 	_, _, err := ParseTag(name)
 	return err == nil && isPlainName(name)
 }
 
+// readIndexFile reads the index at the path. It returns an empty index if the file does not exist.
 func readIndexFile(path string) (index, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -64,27 +64,28 @@ func checkArchive(f release.File, unpacked []string) error {
 	if why := lostEntries(releaseDir(f), unpacked); why != "" {
 		return fmt.Errorf("%s, into which its archive was unpacked, %s", releaseDir(f), why)
 	}
-	if leads, err := os.Readlink(f.To); err != nil || leads != releaseDir(f) {
+	if target, err := os.Readlink(f.To); err != nil || target != releaseDir(f) {
 		return fmt.Errorf("%s is not a link to %s, into which its archive was unpacked", f.To, releaseDir(f))
 	}
 
 	return nil
 }
 
-// lostEntries describes which of the given entries no longer contain files. It returns "" if all of them do,
-// or if the directory cannot be read.
-func lostEntries(dir string, filled []string) string {
-	all, err := os.ReadDir(dir)
+// lostEntries returns a description if the directory is empty, or if one of the entries no longer contains a
+// file. Otherwise, or if the directory cannot be read, it returns "". entries are the result of an earlier
+// filledEntries.
+func lostEntries(dir string, entries []string) string {
+	current, err := os.ReadDir(dir)
 	if err != nil {
 		return ""
 	}
-	if len(all) == 0 {
+	if len(current) == 0 {
 		return "is empty"
 	}
 
-	now := filledEntries(dir)
-	for _, name := range filled {
-		if !slices.Contains(now, name) {
+	filled := filledEntries(dir)
+	for _, name := range entries {
+		if !slices.Contains(filled, name) {
 			return fmt.Sprintf("no longer has a file in %s", name)
 		}
 	}
@@ -100,8 +101,9 @@ const maxFilledEntries = 256
 // at any depth.
 func filledEntries(dir string) (names []string) {
 	// The error is ignored, since the entries that were read are enough.
-	all, _ := os.ReadDir(dir)
-	for _, e := range all[:min(len(all), maxFilledEntries)] {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries[:min(len(entries), maxFilledEntries)] {
+		// This error ends the walk at the first file.
 		found := errors.New("found")
 		err := filepath.WalkDir(filepath.Join(dir, e.Name()), func(_ string, e fs.DirEntry, err error) error {
 			// A directory that cannot be read counts as a file.
@@ -168,6 +170,7 @@ func readPackage(ctx context.Context, file string) (name, version string) {
 // reason, nothing is known about the image.
 const missingImage = `(?i)no such (image|object)|image not known`
 
+// checkImage returns an error if podman or docker reports that this host does not have the image.
 func checkImage(ctx context.Context, image string) error {
 	err := runEngine(ctx, "image", "inspect", "--format", "{{.Id}}", image)
 	if err == nil || !regexp.MustCompile(missingImage).MatchString(err.Error()) {

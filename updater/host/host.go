@@ -74,6 +74,7 @@ func New(o Options) (*Host, error) {
 
 // Configure applies the configuration to all work that begins later. It can be called at any time.
 func (h *Host) Configure(c record.Config) error {
+	// Both tries of a command that hangs must fit into the timeout of the worker.
 	h.commandTimeout.Store(int64(cmp.Or(c.WorkerTimeout/3, defaultTimeout)))
 	client, err := release.NewClient(c.Proxy)
 	if err != nil {

@@ -50,6 +50,8 @@ type Detached struct {
 	Join bool
 }
 
+// forEachUnit calls do for each unit, in order, and returns the first error. It repeats a call that exceeds
+// the timeout in ctx, as retryHung does.
 func forEachUnit(ctx context.Context, units []string, do func(ctx context.Context, unit string) error) error {
 	for _, u := range units {
 		if err := retryHung(ctx, func(ctx context.Context) error { return do(ctx, u) }); err != nil {
@@ -74,6 +76,7 @@ func (h *Host) checkActive(ctx context.Context, units []string) error {
 	return nil
 }
 
+// errNoSystemd is returned by each call of Systemd on a host that does not run systemd.
 var errNoSystemd = errors.New("process 1 of this machine is not systemd")
 
 // ServiceCommand is a program with the arguments of systemctl: start, restart, stop or is-active, and a unit.
@@ -111,6 +114,7 @@ func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error)
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	err := newCommand(ctx, []string{s.Path, "is-active", unit}).Run()
+	// As for systemctl, an exit code other than 0 means that the unit is not running.
 	if _, hasExited := errors.AsType[*exec.ExitError](err); hasExited && ctx.Err() == nil {
 		return false, nil
 	}
@@ -118,9 +122,10 @@ func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error)
 	return err == nil, err
 }
 
-// RunDetached runs the command in a new session, and waits for its end. It first waits until no other command
-// with the same log is running. It returns an error with the end of the log if the command fails. If ctx is
-// done first, the command continues, unless the reason is a hungError.
+// RunDetached runs the command in a new session, and waits until the command ends. It first waits until no
+// other command with the same log is running. It returns an error with the end of the log if the command
+// fails. If ctx is done first, the command continues. The exception is a command that has exceeded its
+// timeout, which is killed.
 func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	var lock *os.File
 	takeLock := func() (taken bool, err error) {
@@ -161,10 +166,10 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	case err = <-ended:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
-		if _, hung := errors.AsType[hungError](err); !hung {
+		if _, isHung := errors.AsType[hungError](err); !isHung {
 			return err
 		}
-		// This fails if the command has just ended.
+		// An error is ignored, since the command may just have ended.
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 		<-ended
 	}
@@ -176,6 +181,7 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	return nil
 }
 
+// readLogTail returns the end of the log as one line, or a text if there is no log.
 func readLogTail(log string) string {
 	data, err := os.ReadFile(log)
 	if err != nil {
@@ -184,15 +190,15 @@ func readLogTail(log string) string {
 	return tail(data)
 }
 
-// tail returns the end of a program's output as one line. It begins at the start of a line, unless the line
-// is very long.
+// tail returns the end of a program's output, with blanks in place of line ends. It begins with a whole line
+// of the output, unless the last line is very long.
 func tail(out []byte) string {
-	const enough = 1500
+	const maxSize = 1500
 	out = bytes.TrimSpace(out)
-	if len(out) > enough {
-		out = out[len(out)-enough:]
-		if _, whole, ok := bytes.Cut(out, []byte("\n")); ok {
-			out = whole
+	if len(out) > maxSize {
+		out = out[len(out)-maxSize:]
+		if _, wholeLines, ok := bytes.Cut(out, []byte("\n")); ok {
+			out = wholeLines
 		}
 	}
 

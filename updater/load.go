@@ -58,7 +58,7 @@ func ReadKey[T any](v *keyspace.View, key string) (*T, error) {
 }
 
 // DecodeByLRN decodes the records below the prefix, and returns them by the LRN of their boot server. It
-// ignores keys that are not the prefix and an LRN.
+// ignores keys that do not consist of the prefix and an LRN.
 func DecodeByLRN[T any](kvs []keyspace.KeyValue, prefix string) (map[int]T, error) {
 	found := map[int]T{}
 	for _, kv := range kvs {

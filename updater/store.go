@@ -91,8 +91,8 @@ func InitStore(ctx context.Context, url string) (made bool, err error) {
 // RetryInterval is the wait before a failed operation is tried again.
 const RetryInterval = time.Second
 
-// ShutdownTimeout limits the clean-up of a process that is shutting down. It also applies if the store does
-// not answer.
+// ShutdownTimeout limits the clean-up of a process that is shutting down, so that the process also ends if the
+// store does not answer.
 const ShutdownTimeout = 5 * time.Second
 
 // AwaitRetry waits for a moment after an error from the store. It returns an error if a retry cannot help, or

@@ -83,7 +83,7 @@ func (s Snapshot) unregisteredServers() []int {
 
 // Retry makes another attempt at a stopped request, from the step that failed. It returns ErrNotStopped if
 // the request is not stopped. It also returns an error if a server of the request is no longer registered,
-// since the other servers would wait for it.
+// since the other servers would wait for that server.
 func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	if s.Current == nil || !s.Current.Stop {
 		return nil, ErrNotStopped
@@ -135,7 +135,7 @@ func Halt(s Snapshot, now time.Time, why string) ([]updater.Change, error) {
 
 // Unregister removes a boot server with its worker's records, so that a different machine can work as that
 // server. While an update runs, the worker's record of that update is kept. The worker would not write the
-// record again, and the other workers would wait for it.
+// record again, and the other workers would wait for that record.
 func Unregister(s Snapshot, lrn int) []updater.Change {
 	r := s.Current
 	changes := []updater.Change{

@@ -107,7 +107,7 @@ func (s Snapshot) workerProblem(lrn int, now time.Time) string {
 		return fmt.Sprintf("its plan differs from the release's: the digest is %s, not %s", record.ShortDigest(p.Plan),
 			record.ShortDigest(r.Plan))
 	case !s.Workers[lrn].IsFor(*r):
-		return "it did not take part in the last update: a different host did, with the LRN of this server"
+		return "it did not take part in the last update: a different host did, with the number of this server"
 	}
 
 	return ""

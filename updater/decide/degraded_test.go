@@ -80,7 +80,7 @@ func TestFindings(t *testing.T) {
 		"of before the last update": {func(s *Snapshot) {
 			s.Inventories[2] = record.Inventory{Request: 3, Differs: map[string][]string{"cke": {"its artifact is old"}}}
 		}, "", "none"},
-		"another server in its place": {func(s *Snapshot) { delete(s.Workers, 2) }, "server 2: it did not take part in the last update: a different host did, with the LRN of this server", "[]"},
+		"another server in its place": {func(s *Snapshot) { delete(s.Workers, 2) }, "server 2: it did not take part in the last update: a different host did, with the number of this server", "[]"},
 		"no part of the last update": {func(s *Snapshot) {
 			s.Current.Servers = []int{1, 10}
 			present(s, record.Presence{Version: "1.0"})

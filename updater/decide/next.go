@@ -296,8 +296,8 @@ func (s Snapshot) IsChecked(version string) bool {
 	return p.Checked != "" || s.IsEverywhere(version)
 }
 
-// RefusalOf returns the reason why the release of the given version cannot be installed. It returns nil if it
-// can be installed, or if the leader has not checked it.
+// RefusalOf returns the reason why the release of the given version cannot be installed. It returns nil if the
+// release can be installed, or if the leader has not checked the release.
 func (s Snapshot) RefusalOf(version string) *record.Refusal {
 	for _, r := range s.Refused.Releases {
 		if release.Same(r.Version, version) {

@@ -15,8 +15,8 @@ import (
 // over to its successor has no presence for a moment.
 const absenceTimeout = 10 * time.Second
 
-// lostTimeout is how long a newly installed version can take to start. It is a little longer than the wait of
-// its predecessor, which reports the reason if it is still running.
+// lostTimeout is how long a newly installed version can take to start. The previous worker waits a little less.
+// If that worker is still running, it reports the reason before lostTimeout has passed.
 const lostTimeout = record.HandOverTimeout + 5*time.Second
 
 // nextWhileRunning decides the leader's action while an update runs. It looks, in this order, for failures

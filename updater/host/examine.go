@@ -65,7 +65,7 @@ func checkArchive(f release.File, unpacked []string) error {
 		return fmt.Errorf("%s, into which its archive was unpacked, %s", releaseDir(f), why)
 	}
 	if target, err := os.Readlink(f.To); err != nil || target != releaseDir(f) {
-		return fmt.Errorf("%s is not a link to %s, into which its archive was unpacked", f.To, releaseDir(f))
+		return fmt.Errorf("%s is not a symlink to %s, into which its archive was unpacked", f.To, releaseDir(f))
 	}
 
 	return nil
@@ -145,7 +145,7 @@ func checkPackage(ctx context.Context, name, version string) error {
 		case state != "installed":
 			problem = fmt.Errorf("its package %s is not installed: dpkg says %s", name, state)
 		case found != version:
-			problem = fmt.Errorf("its package %s is of version %s, not of %s", name, found, version)
+			problem = fmt.Errorf("its package %s has version %s, not %s", name, found, version)
 		default:
 			return nil
 		}

@@ -80,8 +80,8 @@ func (h *Host) checkActive(ctx context.Context, units []string) error {
 var errNoSystemd = errors.New("process 1 of this machine is not systemd")
 
 // ServiceCommand is a program with the arguments of systemctl: start, restart, stop or is-active, and a unit.
-// It is used on hosts without systemd. It must keep a stopped unit from running until it is called with start
-// or restart for that unit.
+// It is for hosts without systemd. The program must keep a stopped unit from running until a later call
+// starts or restarts the unit.
 type ServiceCommand struct{ Path string }
 
 // call runs the command with a verb and a unit. It does not wait for children that keep the output open,

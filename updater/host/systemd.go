@@ -156,7 +156,7 @@ func awaitJob(ctx context.Context, c *sd.Conn, unit string) error {
 			return false, err
 		}
 		if f.active == "failed" {
-			return false, fmt.Errorf("it has failed; journalctl -u %s says why", unit)
+			return false, fmt.Errorf("the unit has failed; to see why: journalctl -u %s", unit)
 		}
 
 		return true, nil
@@ -207,7 +207,7 @@ func (s Systemd) Stop(ctx context.Context, unit string) error {
 		})
 
 		if timedOut(ctx, limit) {
-			return fmt.Errorf("it is still running after %s", stopTimeout)
+			return fmt.Errorf("the unit is still running after %s", stopTimeout)
 		}
 
 		return err
@@ -254,7 +254,7 @@ func (s Systemd) RunDetached(ctx context.Context, d Detached) error {
 
 		forgetTransient(ctx, c, unit)
 		if failed {
-			return fmt.Errorf("it has failed: %s", readLogTail(d.Log))
+			return fmt.Errorf("the unit has failed: %s", readLogTail(d.Log))
 		}
 
 		return nil

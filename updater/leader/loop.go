@@ -242,7 +242,7 @@ func (l leader) sweepStore(ctx context.Context) error {
 	}
 }
 
-// snapshotCache is the leader's snapshot. It is read once. Then it is updated with the changes of workers,
+// snapshotCache is the leader's snapshot. After the first read, it is updated with the changes of workers,
 // gates, presences and inventories, which are frequent. Any other change makes the cache stale, as does a
 // change that comes without the new value. The cache can lag behind the store, so each write that is based on
 // the cache has a condition.

@@ -336,9 +336,8 @@ func (c *releaseChecker) queryReleases(ctx context.Context, config record.Config
 	return f, incomplete
 }
 
-// rememberWanted makes the wanted version part of the last query. The next query also contains this result of
-// the check, and without rememberWanted it would differ from the last one, so that another check would be due
-// at once.
+// rememberWanted makes the wanted version part of the last query. The next query also contains this version.
+// If it differed from the last query, another check would be due at once.
 func (c *releaseChecker) rememberWanted(s decide.Snapshot, wanted string) {
 	c.lastQuery.wanted = wanted
 	c.lastQuery.wantedKnown = s.IsChecked(wanted)

@@ -161,7 +161,8 @@ func JoinReasons(reasons []Reason, limit int) string {
 }
 
 // condense shortens the attempts, the oldest first, until all of them except the last fit into maxAttempts.
-// It first shortens their reasons. If that is not enough, it drops whole attempts and counts them.
+// It first shortens the reasons of these attempts. If that is not enough, it drops whole attempts and counts
+// them.
 func (h *History) condense() {
 	last := len(h.Attempts) - 1
 	sizes := make([]int, max(0, last)) // the encoded size of each attempt except the last

@@ -21,8 +21,8 @@ type Inventory struct {
 	// Unsure are components that have not been healthy since the worker started. They may still be
 	// starting.
 	Unsure []string `json:"unsure,omitempty"`
-	// Room is the free space for files of releases. It is empty if the worker does not know it, or has an
-	// earlier version.
+	// Room is the free space for files of releases. It is empty if the worker does not know the free space, or
+	// has an earlier version.
 	Room []Room `json:"room,omitempty"`
 	// Installed has the digests of the files from which components were installed, by component, in the form
 	// of ShortDigest. It is valid only if Room is not empty.

@@ -196,8 +196,8 @@ func checkFile(f File) error {
 	return checkSum(f.URL, f.SHA256)
 }
 
-// checkReleaseFile checks a file that is part of the release itself. Its name must not be that of a file
-// that each release has.
+// checkReleaseFile checks a file that is part of the release itself. Its name must differ from the names of the
+// files that each release has.
 func checkReleaseFile(f File) error {
 	if f.URL != "" {
 		return fmt.Errorf("cannot use both url (%q) and file (%q)", f.URL, f.Name)
@@ -209,7 +209,7 @@ func checkReleaseFile(f File) error {
 	return checkSum(f.Name, f.SHA256)
 }
 
-// isReserved reports whether the name is that of a file that each release has.
+// isReserved reports whether each release has a file with this name.
 func isReserved(name string) bool {
 	return slices.Contains([]string{SumsFile, SignatureFile, ManifestFile, IndexFile}, name)
 }

@@ -23,7 +23,8 @@ type Wanted struct {
 	Sums    string // the digest that SHA256SUMS must have, or "" for any
 }
 
-// assetName returns the name of the release's package. It writes the version as the release's tag does.
+// assetName returns the name of the release's package, with the version as in the release's tag. It returns
+// an error if the tag has no version.
 func (r Release) assetName(form, arch string) (string, error) {
 	_, v, err := ParseTag(r.Tag)
 	return AssetName(form, v, arch), err

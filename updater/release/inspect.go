@@ -93,7 +93,7 @@ func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (Inspecte
 		return Inspected{}, err
 	}
 
-	// This is not cached, since files on other hosts can disappear at any time.
+	// This check is repeated each time, since files on other hosts can disappear.
 	sizes, err := s.checkFiles(ctx, r, sums, found.manifest, i)
 	if _, isRefused := errors.AsType[RefusedError](err); isRefused {
 		return Inspected{}, RefusedError{Why: err.Error(), Sums: sums.digest}

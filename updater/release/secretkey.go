@@ -62,7 +62,7 @@ func ParseSecretKey(file, password string) (k SecretKey, err error) {
 	case derivation == "\x00\x00":
 		// The key has no password, and is stored unencrypted.
 	case derivation != scryptDerivation:
-		return k, errors.New("cannot read the secret key: its password scheme is not that of minisign")
+		return k, errors.New("cannot read the secret key: minisign does not support its password scheme")
 	case password == "":
 		return k, ErrPassword
 	default:

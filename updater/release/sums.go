@@ -120,10 +120,10 @@ func (k PublicKey) Verify(data, file []byte) (comment string, err error) {
 		data = sum[:]
 	}
 	if !ed25519.Verify(k.key[:], data, s.sig[:]) {
-		return "", errors.New("cannot verify the signature: the data is not what was signed")
+		return "", errors.New("cannot verify the signature: the data differs from the signed data")
 	}
 	if !ed25519.Verify(k.key[:], append(s.sig[:], s.comment...), s.global[:]) {
-		return "", errors.New("cannot verify the signature: its comment is not what was signed")
+		return "", errors.New("cannot verify the signature: its comment differs from the signed comment")
 	}
 
 	return s.comment, nil
@@ -137,17 +137,17 @@ func keyName(id [8]byte) string { return fmt.Sprintf("%016X", binary.LittleEndia
 func parseSignature(file string) (s signature, err error) {
 	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(file, "\r\n", "\n"), "\n"), "\n")
 	if len(lines) != 4 || !strings.HasPrefix(lines[0], "untrusted comment:") {
-		return s, errors.New("it is not a minisign signature")
+		return s, errors.New("the file is not a minisign signature")
 	}
 
 	raw, err := base64.StdEncoding.DecodeString(lines[1])
 	if err != nil || len(raw) != keyOffset+ed25519.SignatureSize {
-		return s, errors.New("it is not a minisign signature")
+		return s, errors.New("the file is not a minisign signature")
 	}
 	comment, isTrusted := strings.CutPrefix(lines[2], "trusted comment: ")
 	global, err := base64.StdEncoding.DecodeString(lines[3])
 	if err != nil || !isTrusted || len(global) != ed25519.SignatureSize {
-		return s, errors.New("it is not a minisign signature")
+		return s, errors.New("the file is not a minisign signature")
 	}
 
 	algorithm := string(raw[:idOffset])

@@ -20,9 +20,9 @@ const (
 	lookDelayPerCommit = 16
 )
 
-// isBarrierOpen reports whether this server can run its step: the leader has opened the gate, or the records of
-// all servers show that they have reached the step. If it cannot, late lists the servers that are known to be
-// behind.
+// isBarrierOpen reports whether this server can run its step: the leader has opened the gate, or the records
+// of all servers show that they have reached the step. If this server must wait, late lists the servers that
+// are known to be behind.
 func (s Snapshot) isBarrierOpen() (open bool, late []int) {
 	if s.isGateOpen() {
 		return true, nil

@@ -83,7 +83,8 @@ type worker struct {
 
 // Run does the server's part of updates until ctx is done. It returns ErrHandOver if it has installed a
 // different version. It waits while the store cannot be reached. If another host works under the LRN in o, or
-// was the last to do so, Run waits for an operator. It returns keyspace.ErrClaimLost if its claim is taken.
+// was the last to do so, Run waits for an operator. It returns keyspace.ErrClaimLost if another process takes
+// its claim.
 func Run(ctx context.Context, o Options) error { return runWorker(ctx, o, clock.New()) }
 
 // runWorker locks the worker's directory, takes the server's claim, and works until ctx is done or the
@@ -130,7 +131,8 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 	return w.run(ctx)
 }
 
-// run runs all parts of the worker. If one part ends, it ends the others.
+// run runs all parts of the worker. When one part ends, run cancels all other parts, and waits for them. It
+// returns ErrHandOver if a part has returned that error, and otherwise the errors of all parts.
 func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -59,7 +59,7 @@ func (w *worker) publishInSession(ctx context.Context, isRetry bool) error {
 	return w.keepPublished(ctx, s)
 }
 
-// endSession closes the session. It also works after ctx is done, and limits the time for this.
+// endSession closes the session, even after ctx is done. It gives up after updater.ShutdownTimeout.
 func endSession(ctx context.Context, s *keyspace.SharedSession) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updater.ShutdownTimeout)
 	defer cancel()

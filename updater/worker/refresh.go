@@ -114,8 +114,8 @@ func (w *worker) readRequest(v *keyspace.View) (err error) {
 	return err
 }
 
-// readOwnStatus reads this worker's record. It limits the time in the record to the time since this process has
-// started, as its clock shows it.
+// readOwnStatus reads this worker's record. If the time in the record is not between the start of the worker's
+// clock and now, it is replaced with the nearer of the two.
 func (w *worker) readOwnStatus(v *keyspace.View) error {
 	s, err := updater.ReadKey[record.Status](v, keys.Worker(w.o.LRN))
 	if err != nil {

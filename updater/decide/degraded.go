@@ -168,15 +168,19 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 		return s.reportDegraded(now, found, now)
 	}
 
-	// A Wait must also end when findings must be reported, and when a server begins to count as absent.
-	wake := []time.Time{tellAt}
-	for _, since := range s.Absent {
-		wake = append(wake, since.Add(absenceTimeout))
+	if a.Verb != Wait {
+		return a
 	}
-	for _, due := range wake {
-		isEarlier := a.Until.IsZero() || due.Before(a.Until)
-		if a.Verb == Wait && due.After(now) && isEarlier {
-			a.Until = due
+
+	// The wait must also end when findings must be reported, and when a server begins to count as absent.
+	wakeTimes := []time.Time{tellAt}
+	for _, since := range s.Absent {
+		wakeTimes = append(wakeTimes, since.Add(absenceTimeout))
+	}
+	for _, wake := range wakeTimes {
+		isEarlier := a.Until.IsZero() || wake.Before(a.Until)
+		if wake.After(now) && isEarlier {
+			a.Until = wake
 		}
 	}
 

@@ -131,13 +131,7 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 		return err
 	}
 
-	// Record the installed package or files, so that later checks notice if they are gone.
-	if c.Artifact != nil && c.Artifact.Deb != nil {
-		next.Package, next.PackageVersion = readPackage(ctx, h.downloadPath(c.Artifact.Deb.SHA256))
-	}
-	if c.Artifact != nil && c.Artifact.Archive != nil {
-		next.Unpacked = filledEntries(releaseDir(*c.Artifact.Archive))
-	}
+	h.noteInstalled(ctx, &next, c.Artifact)
 
 	// Read the inputs before the restart. If they change later, the component needs another update.
 	if next.Inputs, err = h.inputsDigest(ctx, c); err != nil {
@@ -164,6 +158,19 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 
 	h.removeDownloads(c.Artifact.Files())
 	return nil
+}
+
+// noteInstalled adds the package or files of the newly installed artifact to the record, so that later checks
+// notice if they are gone. The artifact can be nil.
+func (h *Host) noteInstalled(ctx context.Context, r *componentRecord, a *release.Artifact) {
+	switch {
+	case a == nil:
+		// There is nothing to note.
+	case a.Deb != nil:
+		r.Package, r.PackageVersion = readPackage(ctx, h.downloadPath(a.Deb.SHA256))
+	case a.Archive != nil:
+		r.Unpacked = filledEntries(releaseDir(*a.Archive))
+	}
 }
 
 // ensureRunning starts the component's services if an earlier step or a fault has stopped them, and returns

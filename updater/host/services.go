@@ -127,16 +127,8 @@ func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error)
 // fails. If ctx is done first, the command continues. The exception is a command that has exceeded its
 // timeout, which is killed.
 func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
-	var lock *os.File
-	takeLock := func() (taken bool, err error) {
-		lock, err = osutil.TryLockFile(d.Log+".lock", os.O_CREATE|os.O_RDWR)
-		if errors.Is(err, osutil.ErrLocked) {
-			return false, nil
-		}
-		return err == nil, err
-	}
-
-	if err := poll(ctx, takeLock); err != nil {
+	lock, err := awaitLock(ctx, d.Log+".lock")
+	if err != nil {
 		return fmt.Errorf("cannot run %s: %w", d.Name, err)
 	}
 	defer lock.Close()
@@ -179,6 +171,18 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	}
 
 	return nil
+}
+
+// awaitLock locks the file at the path. It waits while another process holds the lock.
+func awaitLock(ctx context.Context, path string) (lock *os.File, err error) {
+	err = poll(ctx, func() (done bool, err error) {
+		lock, err = osutil.TryLockFile(path, os.O_CREATE|os.O_RDWR)
+		if errors.Is(err, osutil.ErrLocked) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	return lock, err
 }
 
 // readLogTail returns the end of the log as one line, or a text if there is no log.

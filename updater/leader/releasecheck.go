@@ -300,9 +300,22 @@ func (c *releaseChecker) queryReleases(ctx context.Context, config record.Config
 
 	f.listed = true
 	f.withdrawn = findWithdrawn(s, releases)
-	incomplete, failure := c.chooseNewest(ctx, s, releases, &f)
+	err = c.inspectReleases(ctx, s, releases, &f)
+	return f, err
+}
 
-	// With the newest release of this check, s also says which version servers should install.
+// inspectReleases inspects the newest releases and the release that servers should install, and adds the
+// findings to f. It returns an error if one of these releases cannot be fetched now. Otherwise it returns
+// [release.ErrIncomplete] if the best of all releases is not complete.
+func (c *releaseChecker) inspectReleases(
+	ctx context.Context,
+	s decide.Snapshot,
+	releases []release.Release,
+	f *checkResult,
+) error {
+	incomplete, failure := c.chooseNewest(ctx, s, releases, f)
+
+	// With the newest release of this check, s also shows which version servers should install.
 	s.Release = f.newest
 	wanted, _, _ := s.OfferedVersion()
 	isNewest := wanted != "" && release.Same(wanted, f.newest)
@@ -315,7 +328,7 @@ func (c *releaseChecker) queryReleases(ctx context.Context, config record.Config
 	isMissed := failure != nil && isNewest
 	if f.published == nil && !isMissed {
 		// chooseNewest has not inspected the wanted version.
-		if err := c.inspectWanted(ctx, s, wanted, releases, &f); err != nil {
+		if err := c.inspectWanted(ctx, s, wanted, releases, f); err != nil {
 			failure = err
 			isMissed = true
 		}
@@ -331,9 +344,9 @@ func (c *releaseChecker) queryReleases(ctx context.Context, config record.Config
 	c.rememberWanted(s, wanted)
 
 	if failure != nil {
-		return f, failure
+		return failure
 	}
-	return f, incomplete
+	return incomplete
 }
 
 // rememberWanted makes the wanted version part of the last query. The next query also contains this version.
@@ -568,19 +581,24 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	isKnown := recorded != nil && recorded.Version == f.published.Version && recorded.Digests == f.published.Digests
 	why := decide.Snapshot{Current: r, Target: t, Published: f.published}.Replaced()
 	if !isKnown && why != "" {
-		a := record.Alert{
-			ID:      "replaced-" + record.ShortDigest(f.published.Sums),
-			Kind:    record.AlertReplaced,
-			Version: f.published.Version,
-			Message: why,
-			At:      time.Now().UTC(),
-		}
-		if err := tx.Put(keys.Alert(a.ID), a); err != nil {
+		if err := putReplacedAlert(tx, *f.published, why); err != nil {
 			return err
 		}
 	}
 
 	return tx.Put(keys.Published, f.published)
+}
+
+// putReplacedAlert writes an alert about a release whose files were replaced.
+func putReplacedAlert(tx *keyspace.Tx, p record.Published, why string) error {
+	a := record.Alert{
+		ID:      "replaced-" + record.ShortDigest(p.Sums),
+		Kind:    record.AlertReplaced,
+		Version: p.Version,
+		Message: why,
+		At:      time.Now().UTC(),
+	}
+	return tx.Put(keys.Alert(a.ID), a)
 }
 
 // putNeeds records the needs of the release, if they are known and have changed.

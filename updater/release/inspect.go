@@ -158,11 +158,11 @@ func (s *Source) inspectPackage(
 		}
 	}
 
+	// Download the package for this host, and read the plan in it.
 	name, err := r.assetName(own.Form, own.Arch)
 	if err != nil {
 		return found, err
 	}
-
 	file, err := s.fetchAsset(ctx, r, sums, name, i.Dir)
 	if err != nil {
 		return found, err

@@ -119,6 +119,7 @@ func (r Recipe) write(
 		return nil, err
 	}
 
+	// The sums come last, since they cover all other files except the signature.
 	sums, err := sumsOf(dir)
 	if err != nil {
 		return nil, err

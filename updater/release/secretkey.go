@@ -47,17 +47,23 @@ func NewSecretKey() (k SecretKey, err error) {
 // ParseSecretKey reads a secret key in minisign's format. It returns [ErrPassword] if the password is
 // missing or wrong. It ignores a password that the key does not need.
 func ParseSecretKey(file, password string) (k SecretKey, err error) {
+	// A comment precedes the key, which is in base64.
 	lines := strings.Split(strings.TrimSpace(file), "\n")
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(lines[len(lines)-1]))
-	isWhole := err == nil && len(lines) == 2 && len(raw) == secretStart+secretSize
-	if !isWhole || string(raw[:2]) != "Ed" || string(raw[4:6]) != "B2" {
+	isComplete := err == nil && len(lines) == 2 && len(raw) == secretStart+secretSize
+	if !isComplete {
 		return k, errors.New("cannot read the secret key: it is not a minisign key")
 	}
 
-	// The format is the algorithm, the derivation, the checksum's algorithm, the derivation's parameters, and
-	// the secret.
-	secret := raw[secretStart:]
+	algorithm := string(raw[:2])
 	derivation := string(raw[2:4])
+	checksumAlgorithm := string(raw[4:6])
+	parameters := raw[6:secretStart] // of the derivation
+	secret := raw[secretStart:]
+	if algorithm != "Ed" || checksumAlgorithm != "B2" {
+		return k, errors.New("cannot read the secret key: it is not a minisign key")
+	}
+
 	switch {
 	case derivation == "\x00\x00":
 		// The key has no password, and is stored unencrypted.
@@ -66,7 +72,7 @@ func ParseSecretKey(file, password string) (k SecretKey, err error) {
 	case password == "":
 		return k, ErrPassword
 	default:
-		if err := decryptSecret(secret, raw[6:secretStart], password); err != nil {
+		if err := decryptSecret(secret, parameters, password); err != nil {
 			return k, err
 		}
 	}

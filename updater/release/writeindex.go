@@ -27,19 +27,41 @@ func WriteIndex(dir string, preReleases ...string) (tags []string, err error) {
 		}
 	}
 
-	x := index{Format: indexFormat, Releases: []indexRelease{}}
+	releases, err := listReleases(dir, preReleases)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range releases {
+		tags = append(tags, r.Tag)
+	}
+
+	data, err := json.MarshalIndent(index{Format: indexFormat, Releases: releases}, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+
+	return tags, osutil.WriteFile(path, append(data, '\n'), 0o644)
+}
+
+// listReleases returns the releases in a directory, the newest version first. It marks the tags in
+// preReleases as pre-releases. If there are no releases, it returns an empty list and not nil, so that the
+// index has a list.
+func listReleases(dir string, preReleases []string) ([]indexRelease, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 
+	releases := []indexRelease{}
 	for _, e := range entries {
 		files, err := listRelease(filepath.Join(dir, e.Name()))
 		if err != nil {
 			return nil, fmt.Errorf("cannot list %s: %w", e.Name(), err)
 		}
-		if files != nil && isTag(e.Name()) {
-			x.Releases = append(x.Releases, indexRelease{
+
+		isRelease := files != nil && isTag(e.Name())
+		if isRelease {
+			releases = append(releases, indexRelease{
 				Tag:        e.Name(),
 				PreRelease: slices.Contains(preReleases, e.Name()),
 				Files:      files,
@@ -47,21 +69,12 @@ func WriteIndex(dir string, preReleases ...string) (tags []string, err error) {
 		}
 	}
 
-	slices.SortStableFunc(x.Releases, func(a, b indexRelease) int {
-		_, av, _ := ParseTag(a.Tag)
-		_, bv, _ := ParseTag(b.Tag)
-		return bv.Compare(av)
+	slices.SortStableFunc(releases, func(a, b indexRelease) int {
+		_, versionA, _ := ParseTag(a.Tag)
+		_, versionB, _ := ParseTag(b.Tag)
+		return versionB.Compare(versionA)
 	})
-	for _, r := range x.Releases {
-		tags = append(tags, r.Tag)
-	}
-
-	data, err := json.MarshalIndent(x, "", "  ")
-	if err != nil {
-		return nil, err
-	}
-
-	return tags, osutil.WriteFile(path, append(data, '\n'), 0o644)
+	return releases, nil
 }
 
 // isTag reports whether the name is a valid tag that can also be the name of a directory.

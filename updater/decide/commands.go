@@ -65,7 +65,8 @@ func RemoveLeftovers(s Snapshot) (changes []updater.Change) {
 // recover a stopped request if one of the request's servers is no longer registered. Otherwise there are no
 // changes. A second call after these changes returns no changes either.
 func AtStart(s Snapshot, now time.Time) []updater.Change {
-	if s.Current == nil || !s.Current.Stop || s.Current.EndedAt == nil || len(s.unregisteredServers()) == 0 {
+	isStopped := s.Current != nil && s.Current.Stop && s.Current.Ended()
+	if !isStopped || len(s.unregisteredServers()) == 0 {
 		return nil
 	}
 

@@ -341,7 +341,11 @@ func (s Snapshot) isMissed() bool {
 // otherwise, or if the configuration accepts no releases.
 func (s Snapshot) WithdrawnRelease() *record.Withdrawn {
 	w := s.Withdrawn
-	if w == nil || !s.takesReleases() || s.Current == nil || s.Current.Version != w.Version {
+	if w == nil || !s.takesReleases() {
+		return nil
+	}
+	// The record may be about an earlier installed release.
+	if s.Current == nil || s.Current.Version != w.Version {
 		return nil
 	}
 	return w
@@ -355,6 +359,7 @@ func refusedTrouble(r record.Refusal) Trouble {
 	}
 }
 
+// noRoomTrouble describes servers that do not have enough free space for the next release.
 func noRoomTrouble(n record.NoRoom) Trouble {
 	return Trouble{
 		Why:  n.String(),
@@ -362,6 +367,7 @@ func noRoomTrouble(n record.NoRoom) Trouble {
 	}
 }
 
+// outageTrouble describes checks for releases that have failed for too long. hint is the command to type.
 func outageTrouble(f record.CheckFailure, hint string) Trouble {
 	return Trouble{
 		Why: fmt.Sprintf("all checks for releases have failed since %s (%d tries): %s",
@@ -370,6 +376,7 @@ func outageTrouble(f record.CheckFailure, hint string) Trouble {
 	}
 }
 
+// missedTrouble describes a release that cannot be fetched now.
 func missedTrouble(f record.CheckFailure) Trouble {
 	return Trouble{
 		Why:  fmt.Sprintf("cannot fetch release %s: %s", f.Refused, f.Message),

@@ -50,6 +50,7 @@ func (s Snapshot) NoRoom(now time.Time) *record.NoRoom {
 	return &n
 }
 
+// isToldNoRoom reports whether an alert has already reported missing space for the version.
 func (s Snapshot) isToldNoRoom(version string) bool {
 	return s.ToldNoRoom != nil && release.Same(s.ToldNoRoom.Version, version)
 }

@@ -87,6 +87,7 @@ type Action struct {
 	Changes []updater.Change
 }
 
+// newWait returns a Wait that lasts until the given time or the next change. A zero time never comes.
 func newWait(until time.Time, why string) Action { return Action{Verb: Wait, Until: until, Why: why} }
 
 // newWaitForChange returns a Wait that only a change ends.

@@ -41,6 +41,7 @@ func (h *Host) withTimeout(ctx context.Context, c release.Component) context.Con
 // hungError is the cause of a context that has ended because a command exceeded its timeout.
 type hungError struct{ timeout time.Duration }
 
+// Error describes the timeout. It says "twice", since retryHung tries each command twice.
 func (e hungError) Error() string {
 	return fmt.Sprintf("timed out after %s, twice", e.timeout)
 }

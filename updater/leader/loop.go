@@ -184,12 +184,14 @@ func (l leader) actInTransaction(ctx context.Context, observations *decide.Obser
 // heartbeatInterval is how often the leader sends a heartbeat.
 const heartbeatInterval = time.Minute
 
+// heartbeat is the message that the leader sends while it leads.
 type heartbeat struct {
 	State   string    `json:"state"` // as in neco status
 	Version string    `json:"version,omitempty"`
 	At      time.Time `json:"at"`
 }
 
+// newHeartbeat returns the heartbeat for the snapshot at the given time.
 func newHeartbeat(s decide.Snapshot, now time.Time) heartbeat {
 	return heartbeat{State: s.Condition(now, true).State, Version: s.LastVersion(), At: now}
 }

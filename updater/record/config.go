@@ -259,6 +259,7 @@ const (
 	RepairAuto = "auto"
 )
 
+// oneOf returns a check that accepts only these values.
 func oneOf(values ...string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if !slices.Contains(values, value) {
@@ -268,6 +269,7 @@ func oneOf(values ...string) func(string) (string, error) {
 	}
 }
 
+// durationAtLeast returns a check that accepts durations that are not shorter than least.
 func durationAtLeast(least time.Duration) func(string) (string, error) {
 	return func(value string) (string, error) {
 		d, err := time.ParseDuration(value)
@@ -282,6 +284,7 @@ func durationAtLeast(least time.Duration) func(string) (string, error) {
 	}
 }
 
+// checkRepository accepts the name of a repository on GitHub, as OWNER/NAME.
 func checkRepository(value string) (string, error) {
 	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+$`).MatchString(value) {
 		return "", errors.New("want OWNER/NAME")
@@ -297,6 +300,7 @@ func checkWord(value string) (string, error) {
 	return value, nil
 }
 
+// urlWithScheme returns a check that accepts URLs that have one of the schemes and name a host.
 func urlWithScheme(schemes ...string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		u, err := url.Parse(value)
@@ -318,7 +322,7 @@ func checkFolder(value string) (string, error) {
 	}
 
 	u, err := url.Parse(value)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https"}, u.Scheme) {
 		return "", errors.New("want https://HOST/PATH, http://HOST/PATH or an absolute path")
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
@@ -328,6 +332,7 @@ func checkFolder(value string) (string, error) {
 	return value, nil
 }
 
+// checkTagPrefix accepts words without hyphens, since a hyphen separates the prefix from the version.
 func checkTagPrefix(value string) (string, error) {
 	if strings.Contains(value, "-") {
 		return "", errors.New("want a prefix without hyphens")
@@ -338,8 +343,9 @@ func checkTagPrefix(value string) (string, error) {
 // checkPublicKey accepts a public key in minisign's format: base64 of the algorithm ("Ed", 2 bytes), the
 // key ID (8 bytes) and the Ed25519 key (32 bytes).
 func checkPublicKey(value string) (string, error) {
+	const size = 2 + 8 + 32
 	raw, err := base64.StdEncoding.DecodeString(value)
-	if err != nil || len(raw) != 42 || string(raw[:2]) != "Ed" {
+	if err != nil || len(raw) != size || string(raw[:2]) != "Ed" {
 		return "", errors.New("it is not a minisign public key (56 characters that begin with RW)")
 	}
 	return value, nil

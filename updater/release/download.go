@@ -125,12 +125,13 @@ func (d Download) partialSize() int64 {
 func (d Download) tryOnce(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	have := d.partialSize()
-	if d.Size > 0 && have == d.Size {
+	offset := d.partialSize()
+	isComplete := d.Size > 0 && offset == d.Size
+	if isComplete {
 		return d.syncPartial()
 	}
 
-	resp, err := d.sendRequest(ctx, have)
+	resp, err := d.sendRequest(ctx, offset)
 	if err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func (d Download) tryOnce(ctx context.Context) error {
 
 	endSilence := func() { cancel(fmt.Errorf("the server was silent for %s", silenceTimeout)) }
 	resp.Body = watchedBody{resp.Body, time.AfterFunc(silenceTimeout, endSilence)}
-	if have, err = d.checkResponse(resp, have); err != nil {
+	if offset, err = d.checkResponse(resp, offset); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(d.Path+partialSuffix, os.O_WRONLY|os.O_CREATE, 0o600)
@@ -146,7 +147,7 @@ func (d Download) tryOnce(ctx context.Context) error {
 		return permanentError{err}
 	}
 
-	err = d.appendBody(f, resp, have)
+	err = d.appendBody(f, resp, offset)
 	err = errors.Join(err, f.Close())
 	// If ctx has ended, its cause is the reason for the error, for example the silence of the server.
 	if cause := context.Cause(ctx); err != nil && cause != nil {

@@ -298,12 +298,12 @@ func requiresLater(r Release, requires, running string) (bool, error) {
 		return false, err
 	}
 
-	_, own, err := ParseTag(r.Tag)
+	_, released, err := ParseTag(r.Tag)
 	if err != nil {
 		return false, err
 	}
-	if v.Compare(own) > 0 {
-		return false, fmt.Errorf("the plan requires %s, but the release itself has version %s", v, own)
+	if v.Compare(released) > 0 {
+		return false, fmt.Errorf("the plan requires %s, but the release itself has version %s", v, released)
 	}
 
 	return Newer(requires, running), nil
@@ -386,12 +386,12 @@ func (s *Source) checkFiles(
 	}
 
 	for _, arch := range i.arches() {
-		own, err := m.ForArch(arch)
+		plan, err := m.ForArch(arch)
 		if err != nil {
 			return nil, RefusedError{Why: err.Error()}
 		}
 
-		for _, c := range own.Components {
+		for _, c := range plan.Components {
 			for _, f := range append(c.Artifact.Files(), c.Contents.Files()...) {
 				_, isChecked := sizes[f.String()]
 				if isChecked || f.String() == "" {
@@ -464,12 +464,12 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 
 	files := map[string][]record.NeededFile{}
 	for _, arch := range i.arches() {
-		own, err := found.manifest.ForArch(arch)
+		plan, err := found.manifest.ForArch(arch)
 		if err != nil {
 			return nil, err
 		}
 
-		for _, c := range own.Components {
+		for _, c := range plan.Components {
 			if needed := neededFiles(c, sizes); len(needed) > 0 {
 				files[arch] = append(files[arch], needed...)
 			}

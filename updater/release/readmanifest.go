@@ -104,6 +104,7 @@ func resolveAlias(n *yaml.Node) node {
 	return node{n}
 }
 
+// line returns the node's line in the file, from 1.
 func (n node) line() int { return max(1, n.Line) }
 
 // field returns the value of the field, or n if there is no such field.

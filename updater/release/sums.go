@@ -84,7 +84,8 @@ const (
 func ParsePublicKey(s string) (PublicKey, error) {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(lines[len(lines)-1]))
-	if err != nil || len(lines) > 2 || len(raw) != keyOffset+ed25519.PublicKeySize || string(raw[:idOffset]) != "Ed" {
+	isComplete := err == nil && len(lines) <= 2 && len(raw) == keyOffset+ed25519.PublicKeySize
+	if !isComplete || string(raw[:idOffset]) != "Ed" {
 		return PublicKey{}, errors.New("cannot read the public key: it is not a minisign key")
 	}
 

@@ -32,6 +32,7 @@ func (w *worker) keepPresence(ctx context.Context) error {
 	for isRetry := false; ctx.Err() == nil; isRetry = true {
 		err := w.publishInSession(ctx, isRetry)
 		if ctx.Err() != nil || err == nil || errors.Is(err, keyspace.ErrSessionLost) {
+			// The next call publishes in a new session at once.
 			continue
 		}
 		if err := updater.AwaitRetry(ctx, err); err != nil {

@@ -230,6 +230,7 @@ type Journal struct {
 // Identity distinguishes the journal of a step from the next one.
 func (j Journal) Identity() any { return [3]int{j.Request, j.Attempt, j.Step} }
 
+// journalFile returns the path of the journal in the worker's directory.
 func journalFile(dir string) string { return filepath.Join(dir, "journal.json") }
 
 // readJournal reads the journal in the worker's directory. It returns an empty journal if there is none.

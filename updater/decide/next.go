@@ -217,6 +217,7 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 	}
 	why := fmt.Sprintf("update of %s to %s (%s)", record.ListSomeServers(r.Servers), to, by)
 	if s.Recovery != nil && release.Newer(s.Recovery.Failed, to) {
+		// The servers return from the failed version to an earlier one.
 		h.Left = s.Recovery.Failed
 		why += ", back from " + s.Recovery.Failed + ", which failed"
 	}

@@ -251,13 +251,15 @@ func (s *Snapshot) readCurrentEntry(v *keyspace.View) (err error) {
 	return err
 }
 
-// readLastEntry sets LastID and LastTo if there is no current request.
+// readLastEntry sets LastID and LastTo from the history's last entry, if there is one. It is for a snapshot
+// without a current request.
 func (s *Snapshot) readLastEntry(v *keyspace.View) error {
 	kvs, err := v.List(keys.AllHistory)
 	if err != nil || len(kvs) == 0 {
 		return err
 	}
 
+	// The keys are sorted, so the newest entry comes last.
 	last, err := keyspace.Decode[record.History](kvs[len(kvs)-1])
 	if err != nil {
 		return err

@@ -139,6 +139,7 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	}
 	defer log.Close()
 
+	// The command has no context, since it continues after ctx is done.
 	c := exec.Command(d.Command[0], d.Command[1:]...)
 	c.Env = append(childenv.New(os.Environ(), childenv.Program), d.Env...)
 	c.Stdout = log

@@ -163,6 +163,7 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 		c.Metrics.Set(metrics.UnixSeconds(c.lastCheck), lastCheckMetric)
 	}
 	if ctx.Err() != nil {
+		// The check was interrupted, so it has no result.
 		return nil
 	}
 
@@ -182,6 +183,7 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 			return err
 		}
 		if !found.listed {
+			// The releases are unknown, so the recorded ones stay.
 			return nil
 		}
 

@@ -55,11 +55,13 @@ func (c *etagCache) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// revive returns the cached response with the headers of the 304 response, such as the rate limit.
+// revive turns resp, a response with status 304, into the cached response. It keeps the headers of resp, such
+// as the rate limit.
 func (a cachedResponse) revive(resp *http.Response) *http.Response {
 	resp.Body.Close()
 	header := a.header.Clone()
 	maps.Copy(header, resp.Header)
+	// ContentLength is set below, from the cached body.
 	header.Del("Content-Length")
 
 	// The links to further pages come from the cached response, to which the body belongs.

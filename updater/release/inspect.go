@@ -263,17 +263,18 @@ func checkPlan(r Release, name string, data []byte, running string) (Manifest, e
 		return Manifest{}, err
 	}
 
-	var loose struct{ Requires string }
+	// Only this field is read at first, since a plan for a later version can have unknown fields.
+	var header struct{ Requires string }
 	// An error is ignored, since PlanDigest has parsed the YAML. Only the type of a value can be wrong, and
 	// ReadManifest reports that below.
-	_ = yaml.Unmarshal(data, &loose)
+	_ = yaml.Unmarshal(data, &header)
 
-	if loose.Requires != "" {
-		later, err := requiresLater(r, loose.Requires, running)
+	if header.Requires != "" {
+		isForLater, err := requiresLater(r, header.Requires, running)
 		if err != nil {
 			return Manifest{}, refuse("%s: %v", file, err)
 		}
-		if later {
+		if isForLater {
 			return Manifest{}, nil
 		}
 	}

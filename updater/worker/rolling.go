@@ -131,6 +131,8 @@ func (w *worker) readRolling(
 	m.Healthy = w.o.Server.CheckHealth(ctx, c) == nil
 	m.Running = !m.Healthy && w.o.Server.IsRunning(ctx, c)
 	m.OthersChecked = c.Members != nil
+	// Without a check of members, the other members matter only if this server's member must be updated or
+	// started.
 	if m.OthersChecked || m.NeedsUpdate || !m.Healthy {
 		m.Unhealthy = w.checkOthers(ctx, c, r, present)
 		m.HealthyOthers = len(r.Servers) - 1 - len(m.Unhealthy)

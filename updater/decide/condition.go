@@ -231,19 +231,20 @@ func describeFindings(found record.Degraded) string {
 // workers to start.
 func (s Snapshot) findingsHint(found []record.Finding) string {
 	var away []int
-	repairable := false
+	isAnyRepairable := false
 	for _, f := range found {
-		if f.Component == "" && s.isAway(f.Server) {
+		isWorkerAway := f.Component == "" && s.isAway(f.Server)
+		if isWorkerAway {
 			away = append(away, f.Server)
-			continue
+		} else {
+			isAnyRepairable = true
 		}
-		repairable = true
 	}
 
 	switch {
 	case len(away) == 0:
 		return "to repair that: neco repair"
-	case repairable:
+	case isAnyRepairable:
 		return workerHint(away) + "; then, for the other findings: neco repair"
 	}
 

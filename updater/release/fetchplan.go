@@ -95,7 +95,7 @@ type planFile struct {
 }
 
 // fetchPlan returns the release's manifest. The manifest is a separate file or, in older releases, part of
-// the package.
+// the package of the given form for this host. dir is the directory for downloads.
 func (s *Source) fetchPlan(ctx context.Context, r Release, sums verifiedSums, form, dir string) (planFile, error) {
 	if _, err := r.Find(ManifestFile); err == nil {
 		file, err := s.fetchAsset(ctx, r, sums, ManifestFile, dir)

@@ -254,9 +254,9 @@ func checkUnchanged(v *keyspace.View, r record.Request) error {
 	return nil
 }
 
-// writeStatus commits the worker's record if its request is still running. It first assumes that the request
-// has not changed, which saves reading it again. The record's time is that of the commit and not of the
-// decision, since an outage of the store may come between the two.
+// writeStatus commits the worker's record if its request is still running. At first it assumes that the
+// request has not changed, and reads the request again only if that is false. The record's time is that of
+// the commit and not of the decision, since an outage of the store may come between the two.
 func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 	// A longer message could exceed the limits of a transaction, so that the record could never be committed.
 	s.Message = record.Shorten(s.Message, record.MaxMessage)
@@ -283,6 +283,7 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 		})
 	})
 	if errors.Is(err, errStale) {
+		// The loop then reads the current request, and decides again.
 		w.feed.Invalidate()
 		return nil
 	}

@@ -94,6 +94,7 @@ func (w *worker) surveyOnce(ctx context.Context, s *survey) error {
 		return err
 	}
 
+	// An inventory that was not written is tried again at the next survey.
 	if isWritten {
 		s.last = now
 		s.writtenAt = time.Now()

@@ -24,6 +24,7 @@ import (
 // For this reason, the first call in a process returns the failure of the same installation by the previous
 // process, if there was one.
 func (h *Host) installDeb(ctx context.Context, name, file string) error {
+	// Only the first call in this process resumes an earlier installation.
 	d := Detached{
 		Title:   "neco-worker installs " + file,
 		Resume:  !h.installBegun.Swap(true),
@@ -38,8 +39,9 @@ func (h *Host) installDeb(ctx context.Context, name, file string) error {
 	return nil
 }
 
-// tryDeb tries the program with which the package will replace the executable, if the package contains one,
-// and checks the manifest next to it.
+// tryDeb tries the program with which the package will replace the executable, and checks the manifest next
+// to it. If the package contains no such program, there is nothing to try. In both cases tryDeb records the
+// release as the origin of the program.
 func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 	draft := h.draftDir()
 	defer os.RemoveAll(draft)

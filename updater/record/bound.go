@@ -111,7 +111,7 @@ type sharedReason struct {
 
 // groupReasons joins the reasons that differ only in their server. It keeps the order of the first servers.
 func groupReasons(reasons []Reason) (groups []sharedReason) {
-	index := map[Reason]int{} // the index in groups of each reason, which is without its server here
+	index := map[Reason]int{} // the index in groups, by the reason without its server
 	for _, r := range reasons {
 		key := Reason{Where: r.Where, Why: r.Why}
 		if i, isKnown := index[key]; isKnown {

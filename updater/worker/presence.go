@@ -80,7 +80,7 @@ func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 		case <-ctx.Done():
 		}
 	})
-	// The goroutine only ends with ctx, so cancel runs first.
+	// The goroutine ends only with ctx. Deferred calls run in reverse order, so cancel runs before Wait.
 	defer watching.Wait()
 	defer cancel()
 

@@ -276,16 +276,16 @@ func (m RollingSnapshot) isTurnHeld() bool {
 }
 
 // ConfirmMove reports whether a server can still make the move, MoveTake or MoveGive, given the current turn.
-// runs says whether the request is still running. ConfirmMove returns errStale if the move would take the
+// isRunning says whether the request is still running. ConfirmMove returns errStale if the move would take the
 // turn for a request that is no longer running.
-func (m RollingSnapshot) ConfirmMove(move Move, runs bool) (bool, error) {
+func (m RollingSnapshot) ConfirmMove(move Move, isRunning bool) (isAllowed bool, err error) {
 	isOwnTurn := m.Turn != nil && m.Turn.Server == m.LRN
 	switch {
 	case move == MoveGive:
 		return isOwnTurn, nil
 	case m.isTurnHeld():
 		return false, nil
-	case !runs:
+	case !isRunning:
 		return false, errStale
 	}
 

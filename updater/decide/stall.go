@@ -255,7 +255,7 @@ func (s Snapshot) describeServers(lrns []int) string {
 // describeServer describes one server for a message about a stall.
 func (s Snapshot) describeServer(lrn int) string {
 	w, hasAnswered := s.workerRecord(lrn)
-	text := ""
+	var text string
 	switch {
 	case !hasAnswered:
 		text = fmt.Sprintf("server %d has not answered", lrn)

@@ -74,8 +74,8 @@ func (s Snapshot) workerRecord(lrn int) (w record.Status, ok bool) {
 
 // workerFailure returns the record of the server's worker, and the reason why the worker has failed in this
 // attempt, or "" if it has not. Usually the worker itself has recorded the reason. A worker that exited to
-// install the release cannot record that its successor did not start, so workerFailure reports this once no
-// worker has been alive for record.HandOverTimeout.
+// install the release cannot record that its successor did not start. In this case workerFailure returns a
+// reason once no worker has been alive for record.HandOverTimeout.
 func (s Snapshot) workerFailure(lrn int, now time.Time) (w record.Status, why string) {
 	w, ok := s.workerRecord(lrn)
 	if ok && w.Error && w.Attempt == s.Current.Attempt {

@@ -11,8 +11,8 @@ import (
 	"bijou/updater/record"
 )
 
-// StallGrace is how much longer than the workers' own timeout the leader waits, so that a worker can report the
-// reason first.
+// StallGrace is added to the workers' own timeout before the leader stops an update, so that a worker can
+// report the reason first.
 const StallGrace = 30 * time.Second
 
 // stallDeadline returns when the leader stops an update that makes no progress.

@@ -29,7 +29,7 @@ type Inventory struct {
 	Installed map[string]string `json:"installed,omitempty"`
 }
 
-// KnowsHealth reports whether Ill is complete. If it is not, no component counts as healthy or ill.
+// KnowsHealth reports whether Ill is complete. If Ill is not complete, no component counts as healthy or ill.
 func (i Inventory) KnowsHealth() bool { return !i.HealthAt.IsZero() && i.HealthAt.Equal(i.At) }
 
 // Finding is one difference from the state that the last update left.

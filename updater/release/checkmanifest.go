@@ -141,7 +141,7 @@ func checkArtifact(a *Artifact) error {
 
 	switch {
 	case a.Archive != nil && !strings.HasPrefix(a.Archive.To, "/"):
-		//lint:ignore ST1005 the dots are of the example
+		//lint:ignore ST1005 the dots belong to the example
 		return errors.New("an archive needs a directory to be unpacked into: to: /...")
 	case a.Archive != nil:
 		return checkFile(*a.Archive)
@@ -217,7 +217,7 @@ func isReserved(name string) bool {
 // checkSum returns an error if the sum of the file is missing or malformed.
 func checkSum(file, sum string) error {
 	if sum == "" {
-		//lint:ignore ST1005 the dots are of the example
+		//lint:ignore ST1005 the dots belong to the example
 		return fmt.Errorf("the SHA-256 sum of %q is missing: sha256: ...", file)
 	}
 	if !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(sum) {

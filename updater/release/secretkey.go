@@ -125,7 +125,7 @@ func decryptSecret(secret, parameters []byte, password string) error {
 	return nil
 }
 
-// checksum returns the checksum that the format has of the key and its ID.
+// checksum returns the checksum of the algorithm, the ID and the key, as it is in the file.
 func (k SecretKey) checksum() [blake2b.Size256]byte {
 	return blake2b.Sum256(append(append([]byte("Ed"), k.id[:]...), k.key...))
 }

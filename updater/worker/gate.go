@@ -15,8 +15,8 @@ const (
 	firstLookDelay = 2 * time.Second
 	// maxLookInterval limits the time between such reads in a long wait.
 	maxLookInterval = 30 * time.Second
-	// lookDelayPerCommit is the minimum ratio of the wait before the first such read to the time that the
-	// worker's own last commits took.
+	// lookDelayPerCommit makes the wait before the first such read longer if commits are slow: it lasts at
+	// least this many times as long as the worker's own last commits took.
 	lookDelayPerCommit = 16
 )
 

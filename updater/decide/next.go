@@ -266,8 +266,8 @@ func (s Snapshot) removeObsolete(to string) []updater.Change {
 	return changes
 }
 
-// releaseDigests returns the digests for a request of version to, or the reason why there can be no
-// request. Without a source of releases, there are no digests to compare.
+// releaseDigests returns the digests for a request to install version to. If no request can be made, why is the
+// reason. Without a source of releases, the digests are empty, since there are no files to compare.
 func (s Snapshot) releaseDigests(to string) (d record.Digests, why string) {
 	r := s.Current
 	switch {

@@ -29,8 +29,8 @@ type Options struct {
 	HealthTimeout time.Duration
 }
 
-// Host is one boot server. Only one goroutine at a time may use it. Only Configure and FinishInstallation can
-// be called at any time.
+// Host is one boot server. Only one goroutine at a time can call methods that change the server, except
+// FinishInstallation. All other methods can be called at any time.
 type Host struct {
 	dir           string
 	services      Services

@@ -55,7 +55,7 @@ func repackDeb(ctx context.Context, deb, dir string, v Version, manifest []byte)
 		if err := os.WriteFile(path, data, 0o644); err != nil {
 			return "", err
 		}
-		// With the time of the program, the package does not depend on the current time.
+		// The file gets the time of the program, so that the package does not depend on the current time.
 		if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
 			return "", err
 		}

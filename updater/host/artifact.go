@@ -15,7 +15,7 @@ import (
 	"bijou/updater/release"
 )
 
-// artifactID returns an ID for the artifact, which differs from the ID of every other artifact.
+// artifactID returns an ID of the artifact. Different artifacts have different IDs. The ID is "" if a is nil.
 func artifactID(a *release.Artifact) string {
 	switch {
 	case a == nil:

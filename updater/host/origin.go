@@ -18,8 +18,7 @@ type origin struct {
 }
 
 // maxOrigins is the maximum number of recorded origins. The newest is the origin of the program that is being
-// installed. The origin of the running program can be older than those of several releases that could not be
-// installed.
+// installed. If several releases could not be installed, their origins come before that of the running program.
 const maxOrigins = 8
 
 // originsFile returns the path of the file with the origins, the newest first.

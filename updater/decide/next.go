@@ -18,7 +18,7 @@ import (
 	"bijou/updater/release"
 )
 
-// Next decides the leader's next action.
+// Next decides the leader's next action. s must contain the leader's observations up to the time now.
 func Next(s Snapshot, now time.Time) Action {
 	r := s.Current
 	switch {
@@ -28,6 +28,7 @@ func Next(s Snapshot, now time.Time) Action {
 		// Another program has set Stop in the request, without the report that Halt writes.
 		return s.stopRequest(now, noServers, cmp.Or(r.Why, stoppedByHand))
 	case r.Stop:
+		// Only an operator can continue.
 		return newWaitForChange("stopped: " + r.Why)
 	}
 

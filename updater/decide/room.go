@@ -110,16 +110,18 @@ func (s Snapshot) Lacks(version string, now time.Time) (all []record.Lack) {
 	if n == nil || version == "" || !release.Same(n.Version, version) {
 		return nil
 	}
-	if p := s.Published; p != nil && release.Same(p.Version, version) && record.Differ(p.Sums, n.Sums) {
-		// The files of the release were replaced, so the recorded needs are for other files.
+	p := s.Published
+	wereFilesReplaced := p != nil && release.Same(p.Version, version) && record.Differ(p.Sums, n.Sums)
+	if wereFilesReplaced {
+		// The recorded needs are those of the previous files.
 		return nil
 	}
 
 	for _, lrn := range s.Servers {
-		p, alive := s.Present[lrn]
-		i := s.Inventories[lrn]
-		if alive && now.Before(i.At.Add(maxRoomAge)) {
-			all = append(all, lacksOf(lrn, p, i, *n)...)
+		presence, isAlive := s.Present[lrn]
+		inventory := s.Inventories[lrn]
+		if isAlive && now.Before(inventory.At.Add(maxRoomAge)) {
+			all = append(all, lacksOf(lrn, presence, inventory, *n)...)
 		}
 	}
 

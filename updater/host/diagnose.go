@@ -157,7 +157,8 @@ func (h *Host) inputsChanged(ctx context.Context, c release.Component, recorded 
 	return record.Differ(recorded.Inputs, current), nil
 }
 
-// Differences describes how the component differs from the release, according to its record and its files.
+// Differences describes how the component differs from the release, according to its record and its files. It
+// returns nil if there is no difference.
 func (h *Host) Differences(ctx context.Context, c release.Component) (all []string, err error) {
 	recorded, err := h.readRecord(c.Name)
 	if err != nil {

@@ -31,7 +31,7 @@ func (h *Host) Examine(ctx context.Context, c release.Component) (problem error,
 }
 
 // checkArtifact returns an error if a part of the component's installed artifact is missing. It returns nil
-// if this is unknown, or if the component's record describes a different artifact.
+// if nobody can tell whether a part is missing, or if the component's record describes a different artifact.
 func (h *Host) checkArtifact(ctx context.Context, c release.Component) error {
 	if c.Artifact == nil {
 		return nil
@@ -40,7 +40,8 @@ func (h *Host) checkArtifact(ctx context.Context, c release.Component) error {
 	if err != nil {
 		return err
 	}
-	if installed.Phase == phaseChanging || installed.Artifact != artifactID(c.Artifact) {
+	isInstalled := installed.Phase != phaseChanging && installed.Artifact == artifactID(c.Artifact)
+	if !isInstalled {
 		return nil
 	}
 

@@ -123,6 +123,7 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 		}
 	}()
 
+	// Campaign blocks until this updater is elected.
 	leadership, err = session.Campaign(ctx, keys.UpdaterLeader, keyspace.Candidate{})
 	if ctx.Err() != nil {
 		return nil

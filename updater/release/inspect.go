@@ -169,7 +169,8 @@ func (s *Source) inspectPackage(
 	}
 	data, err := readPackagedPlan(ctx, own.Form, file)
 	if ctx.Err() != nil {
-		return found, err
+		// The read can succeed although ctx has ended, but the plan has not been checked yet.
+		return found, ctx.Err()
 	}
 	if err != nil {
 		return found, explainPlanError(err, file, sums.Sums[name])

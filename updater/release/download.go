@@ -135,10 +135,11 @@ func (d Download) tryOnce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
 
 	endSilence := func() { cancel(fmt.Errorf("the server was silent for %s", silenceTimeout)) }
 	resp.Body = watchedBody{resp.Body, time.AfterFunc(silenceTimeout, endSilence)}
+	// This defer comes after the assignment, so that it also stops the timer.
+	defer resp.Body.Close()
 	if offset, err = d.checkResponse(resp, offset); err != nil {
 		return err
 	}

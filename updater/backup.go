@@ -86,9 +86,9 @@ const (
 )
 
 // Restore replaces the updater's keys at the URL with the keys of the backup. It creates the store if it does
-// not exist. It returns ErrKeysThere if there are keys and either replace is false or the keys have no
-// format. It returns keyspace.ErrRunning if daemons use the store. Nobody can open the store until all keys
-// are written. After an interruption, call Restore again.
+// not exist. It returns ErrKeysThere if there are keys without a format. It also does so if replace is false
+// and there are keys, unless a previous restore was interrupted. It returns keyspace.ErrRunning if daemons use
+// the store. Nobody can open the store until all keys are written. After an interruption, call Restore again.
 func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool) (err error) {
 	if a.StateFormat != formatNumber {
 		return fmt.Errorf("the keys in the backup have format %d, but this neco supports only format %d",
@@ -155,7 +155,7 @@ func writeInBatches(ctx context.Context, space *keyspace.Space, changes map[stri
 	return nil
 }
 
-// listReplaceable returns the existing keys, which a restore replaces. replace allows that they are complete
+// listReplaceable returns the existing keys that a restore replaces. replace allows that they are complete
 // and valid. Without replace, they can only be the remains of an interrupted restore. listReplaceable returns
 // ErrKeysThere or keyspace.ErrRunning as [Restore] does.
 func listReplaceable(tx *keyspace.Tx, replace bool) ([]keyspace.KeyValue, error) {

@@ -50,8 +50,8 @@ func OpenStore(ctx context.Context, url string) (*keyspace.Space, error) {
 	return space, nil
 }
 
-// checkFormat returns ErrNotInitialised if the store has no keys, and a different error if this program does
-// not support their format.
+// checkFormat returns ErrNotInitialised if the store has no format, and a different error if this program does
+// not support the format.
 func checkFormat(v *keyspace.View) error {
 	found, err := ReadKey[int](v, keys.Format)
 	switch {

@@ -18,7 +18,8 @@ import (
 	"bijou/updater/release"
 )
 
-// Next decides the leader's next action. s must contain the leader's observations up to the time now.
+// Next decides the leader's next action. While an update runs, s must contain the leader's observations up to
+// the time now.
 func Next(s Snapshot, now time.Time) Action {
 	r := s.Current
 	switch {

@@ -73,7 +73,7 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 
 // FinishInstallation finishes an installation that a power cut has interrupted. It does nothing if the host
 // has no dpkg, or if no installation was interrupted. If the previous worker has begun to finish an
-// installation, which is still running, FinishInstallation waits for that installation and returns its
+// installation, which is still running, FinishInstallation waits for that installation and uses its
 // result. The installation may have stopped that worker, and without this rule installations and restarts
 // could repeat forever.
 //

@@ -37,8 +37,8 @@ type Options struct {
 	// FinishInstallation returns, or until a minute has passed. It can be nil.
 	FinishInstallation func(ctx context.Context) error
 	Metrics            *metrics.Registry // can be nil
-	// Ready is called once, when the worker works under its LRN, or must wait because another host does so. It
-	// can be nil.
+	// Ready is called when the worker first works under its LRN, and when it begins to wait because another
+	// host does so. It can be nil.
 	Ready func()
 
 	Claimant keyspace.Claimant // identifies this process for the claim of its LRN

@@ -28,7 +28,7 @@ func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version st
 		Time:        time.Now().UTC(),
 		StateFormat: formatNumber,
 		Has:         []string{"boot servers, configuration, the running or last update, history, alerts that have not been sent"},
-		Lacks:       []string{"the live workers, the leader, and the server whose turn it is", "the software on boot servers"},
+		Lacks:       []string{"the live workers, the leader, and the turns of rolling components", "the software on boot servers"},
 	}
 
 	var stored []backupfile.Key
@@ -71,11 +71,11 @@ func Backup(ctx context.Context, space *keyspace.Space, to io.Writer, version st
 }
 
 // isHostBound reports whether the key concerns the current hosts: their presences, claims, inventories and
-// activities, and which of them leads or has a turn. After a restore, other hosts may be boot servers.
+// activities, the leaders, and the turns of rolling components. After a restore, other hosts may be boot
+// servers.
 func isHostBound(key string) bool {
-	return strings.HasPrefix(key, keys.Presences) || strings.HasPrefix(key, keys.Claims) ||
-		strings.HasPrefix(key, keys.Inventories) ||
-		strings.HasPrefix(key, keys.Activities) || strings.HasPrefix(key, "leader/")
+	prefixes := []string{keys.Presences, keys.Claims, keys.Inventories, keys.Activities, "leader/"}
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 }
 
 const (
@@ -86,9 +86,9 @@ const (
 )
 
 // Restore replaces the updater's keys at the URL with the keys of the backup. It creates the store if it does
-// not exist. It returns ErrKeysThere if there are keys and replace is false, and keyspace.ErrRunning if
-// daemons use the store. Nobody can open the store until all keys are written. After an interruption, call
-// Restore again.
+// not exist. It returns ErrKeysThere if there are keys without a format. It also does so if replace is false
+// and there are keys, unless a previous restore was interrupted. It returns keyspace.ErrRunning if daemons use
+// the store. Nobody can open the store until all keys are written. After an interruption, call Restore again.
 func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool) (err error) {
 	if a.StateFormat != formatNumber {
 		return fmt.Errorf("the keys in the backup have format %d, but this neco supports only format %d",
@@ -100,15 +100,15 @@ func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool
 	}
 	defer func() { err = errors.Join(err, space.Close()) }()
 
-	// A nil value removes the key.
+	// changes maps each key to its new value. A nil value removes the key.
 	changes := map[string]*backupfile.Key{}
 	err = space.Update(ctx, func(tx *keyspace.Tx) error {
-		there, err := listReplaceable(tx, replace)
+		existing, err := listReplaceable(tx, replace)
 		if err != nil {
 			return err
 		}
 
-		for _, kv := range there {
+		for _, kv := range existing {
 			changes[kv.Key] = nil
 		}
 		return tx.Put(keys.Format, restoringFormat)
@@ -120,8 +120,9 @@ func Restore(ctx context.Context, url string, a *backupfile.Reader, replace bool
 	for i, k := range a.Keys {
 		changes[k.Key] = &a.Keys[i]
 	}
-	delete(changes, keys.Format)
 
+	// The format is written last, since it makes the store usable.
+	delete(changes, keys.Format)
 	if err := writeInBatches(ctx, space, changes); err != nil {
 		return fmt.Errorf("cannot restore neco's keys: %w", err)
 	}
@@ -154,28 +155,34 @@ func writeInBatches(ctx context.Context, space *keyspace.Space, changes map[stri
 	return nil
 }
 
-// listReplaceable returns the keys that a restore replaces. It returns ErrKeysThere or keyspace.ErrRunning
-// as [Restore] does.
+// listReplaceable returns the existing keys that a restore replaces. replace allows that they are complete
+// and valid. Without replace, they can only be the remains of an interrupted restore. listReplaceable returns
+// ErrKeysThere or keyspace.ErrRunning as [Restore] does.
 func listReplaceable(tx *keyspace.Tx, replace bool) ([]keyspace.KeyValue, error) {
-	all, err := tx.List("")
+	existing, err := tx.List("")
 	if err != nil {
 		return nil, err
 	}
 
-	for _, kv := range all {
+	for _, kv := range existing {
 		if strings.HasPrefix(kv.Key, keys.Presences) || kv.Key == keys.UpdaterLeader {
 			return nil, fmt.Errorf("a daemon is running, because the key %q exists: %w", kv.Key, keyspace.ErrRunning)
 		}
 	}
 
-	all = slices.DeleteFunc(all, func(kv keyspace.KeyValue) bool { return isHostBound(kv.Key) })
-	found, ok, err := keyspace.Load[int](tx, keys.Format)
+	existing = slices.DeleteFunc(existing, func(kv keyspace.KeyValue) bool { return isHostBound(kv.Key) })
+	format, hasFormat, err := keyspace.Load[int](tx, keys.Format)
 	if err != nil {
 		return nil, err
 	}
-	if !ok && len(all) > 0 || ok && found != restoringFormat && !replace {
+
+	switch {
+	case !hasFormat && len(existing) > 0:
+		// Without a format, these keys may belong to a different program.
+		return nil, ErrKeysThere
+	case hasFormat && format != restoringFormat && !replace:
 		return nil, ErrKeysThere
 	}
 
-	return all, nil
+	return existing, nil
 }

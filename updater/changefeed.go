@@ -46,6 +46,8 @@ func (f *ChangeFeed) Run(ctx context.Context) error {
 	return nil
 }
 
+// watch marks all keys as changed, and then collects changes until its watcher ends. It always returns an
+// error.
 func (f *ChangeFeed) watch(ctx context.Context) error {
 	revision, err := keyspace.Read(ctx, f.store, (*keyspace.View).Revision)
 	if err != nil {
@@ -57,6 +59,8 @@ func (f *ChangeFeed) watch(ctx context.Context) error {
 		return err
 	}
 	defer w.Close()
+
+	// The watcher reports no changes before the revision.
 	f.Invalidate()
 	return f.Collect(ctx, w)
 }

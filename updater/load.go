@@ -38,8 +38,8 @@ func LoadWorkers(v *keyspace.View) (map[int]record.Status, error) {
 	return DecodeByLRN[record.Status](kvs, keys.Workers)
 }
 
-// PeekServers reads the records below the prefix, and returns them by boot server. Unlike other reads, it
-// does not make the transaction fail if the records change.
+// PeekServers reads the records below the prefix, and returns them by the LRN of their boot server. Unlike
+// other reads, it does not make the transaction fail if the records change.
 func PeekServers[T any](v *keyspace.View, prefix string) (map[int]T, error) {
 	kvs, err := v.ListUnguarded(prefix)
 	if err != nil {
@@ -57,7 +57,8 @@ func ReadKey[T any](v *keyspace.View, key string) (*T, error) {
 	return &doc, nil
 }
 
-// DecodeByLRN decodes the records below the prefix, and returns them by boot server.
+// DecodeByLRN decodes the records below the prefix, and returns them by the LRN of their boot server. It
+// ignores keys that do not consist of the prefix and an LRN.
 func DecodeByLRN[T any](kvs []keyspace.KeyValue, prefix string) (map[int]T, error) {
 	found := map[int]T{}
 	for _, kv := range kvs {

@@ -50,6 +50,8 @@ func OpenStore(ctx context.Context, url string) (*keyspace.Space, error) {
 	return space, nil
 }
 
+// checkFormat returns ErrNotInitialised if the store has no format, and a different error if this program does
+// not support the format.
 func checkFormat(v *keyspace.View) error {
 	found, err := ReadKey[int](v, keys.Format)
 	switch {
@@ -89,8 +91,8 @@ func InitStore(ctx context.Context, url string) (made bool, err error) {
 // RetryInterval is the wait before a failed operation is tried again.
 const RetryInterval = time.Second
 
-// ShutdownTimeout limits the clean-up of a process that is shutting down. It also applies if the store does
-// not answer.
+// ShutdownTimeout limits the clean-up of a process that is shutting down, so that the process also ends if the
+// store does not answer.
 const ShutdownTimeout = 5 * time.Second
 
 // AwaitRetry waits for a moment after an error from the store. It returns an error if a retry cannot help, or

@@ -32,7 +32,7 @@ func With(ctx context.Context, l *Log) context.Context {
 }
 
 // Begin records the start of an activity in the context's log. The caller must call End when the activity is
-// over.
+// over. Begin returns nil if the context has no log.
 func Begin(ctx context.Context, format string, args ...any) *Item {
 	l, _ := ctx.Value(contextKey{}).(*Log)
 	if l == nil {
@@ -56,11 +56,12 @@ func (i *Item) End() {
 	i.log.items = slices.DeleteFunc(i.log.items, func(other *Item) bool { return other == i })
 }
 
-// Say changes the activity's description, but not its start time.
+// Say changes the activity's description, and ends its wait, if there is one. The activity's time starts again
+// only if a wait ends.
 func (i *Item) Say(format string, args ...any) { i.Wait("", nil, fmt.Sprintf(format, args...)) }
 
-// Wait records that the activity waits for the servers. If the kind of wait has changed, its time starts
-// now.
+// Wait records that the activity waits for the servers. kind is the reason for the wait, as in
+// record.Activity. If kind has changed, the activity's time starts again.
 func (i *Item) Wait(kind string, servers []int, message string) {
 	if i == nil {
 		return
@@ -82,6 +83,7 @@ func (l *Log) Current(lasting time.Duration) (a record.Activity, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
+	// If no activity has lasted long enough, the loop ends with the outermost one.
 	for _, i := range slices.Backward(l.items) {
 		a = i.current
 		if time.Since(a.Since) >= lasting {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Clock starts at the host's time and continues steadily, even if the host's clock is set. Conversions
-// clamp times before the start to the start.
+// Clock starts at the host's time and continues steadily, even if the host's clock is set.
 type Clock struct {
 	wallStart      time.Time // the start, by the host's clock
 	monotonicStart time.Time // the same moment on the monotonic clock
@@ -22,7 +21,7 @@ func StartAt(wall time.Time) Clock {
 	return Clock{wallStart: wall.Round(0), monotonicStart: time.Now()}
 }
 
-// Now returns the time.
+// Now returns the current time of this clock.
 func (c Clock) Now() time.Time { return c.wallStart.Add(time.Since(c.monotonicStart)) }
 
 // Clamp returns the time closest to t that lies between the clock's start and now.

@@ -61,18 +61,21 @@ func RemoveLeftovers(s Snapshot) (changes []updater.Change) {
 	return changes
 }
 
-// AtStart returns the changes that an updater makes when its process starts, even if it does not lead. It
-// recovers a stopped request if one of the request's servers is no longer registered. Otherwise, and if it
-// is called again, it returns no changes.
+// AtStart returns the changes that an updater makes when its process starts, even if it does not lead. They
+// recover a stopped request if one of the request's servers is no longer registered. Otherwise there are no
+// changes. A second call after these changes returns no changes either.
 func AtStart(s Snapshot, now time.Time) []updater.Change {
-	if s.Current == nil || !s.Current.Stop || s.Current.EndedAt == nil || len(s.unregisteredServers()) == 0 {
+	isStopped := s.Current != nil && s.Current.Stop && s.Current.Ended()
+	if !isStopped || len(s.unregisteredServers()) == 0 {
 		return nil
 	}
+
 	// Recover cannot fail, since the request is stopped.
 	changes, _ := Recover(s, now, "restart")
 	return changes
 }
 
+// unregisteredServers returns the request's servers that are no longer registered.
 func (s Snapshot) unregisteredServers() []int {
 	return slices.DeleteFunc(slices.Clone(s.Current.Servers), func(lrn int) bool {
 		return slices.Contains(s.Servers, lrn)
@@ -81,7 +84,7 @@ func (s Snapshot) unregisteredServers() []int {
 
 // Retry makes another attempt at a stopped request, from the step that failed. It returns ErrNotStopped if
 // the request is not stopped. It also returns an error if a server of the request is no longer registered,
-// since the other servers would wait for it.
+// since the other servers would wait for that server.
 func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	if s.Current == nil || !s.Current.Stop {
 		return nil, ErrNotStopped
@@ -104,6 +107,8 @@ func Retry(s Snapshot, now time.Time, by string) ([]updater.Change, error) {
 	h := s.Entry
 	h.Begin(r.Attempt, by, now)
 	changes := []updater.Change{updater.Put(keys.Current, r), updater.Put(keys.History(r.ID), h)}
+
+	// A failed step that one server runs on behalf of all must run again.
 	for _, name := range slices.Sorted(maps.Keys(s.Contents)) {
 		if c := s.Contents[name]; !c.Success && release.Same(c.Version, r.Version) {
 			changes = append(changes, updater.Remove(keys.Contents(name)))
@@ -131,7 +136,7 @@ func Halt(s Snapshot, now time.Time, why string) ([]updater.Change, error) {
 
 // Unregister removes a boot server with its worker's records, so that a different machine can work as that
 // server. While an update runs, the worker's record of that update is kept. The worker would not write the
-// record again, and the other workers would wait for it.
+// record again, and the other workers would wait for that record.
 func Unregister(s Snapshot, lrn int) []updater.Change {
 	r := s.Current
 	changes := []updater.Change{
@@ -141,7 +146,9 @@ func Unregister(s Snapshot, lrn int) []updater.Change {
 		updater.Remove(keys.Inventory(lrn)),
 		updater.Remove(keys.Activity(lrn)),
 	}
-	if r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, lrn) {
+
+	isRunning := r != nil && !r.Stop && !r.Ended()
+	if isRunning && slices.Contains(r.Servers, lrn) {
 		return changes
 	}
 	return append(changes, updater.Remove(keys.Worker(lrn)))

@@ -37,6 +37,7 @@ type Trouble struct {
 	Hint string // a command to type, and when to type it
 }
 
+// withHint joins a reason and a hint to one text. Either can be "".
 func withHint(why, hint string) string {
 	if why == "" || hint == "" {
 		return why + hint
@@ -44,8 +45,8 @@ func withHint(why, hint string) string {
 	return why + "; " + hint
 }
 
-// Condition judges the fleet. leads reports whether an updater leads. Without a leader, nobody has measured
-// how long servers have been absent, so Condition only considers which servers are absent now.
+// Condition judges the fleet. leads says whether an updater leads at the moment. Without a leader, nobody has
+// measured how long servers have been absent. In that case each server that is absent now counts as a problem.
 func (s Snapshot) Condition(now time.Time, leads bool) Condition {
 	r := s.Current
 	switch {
@@ -106,7 +107,8 @@ func (s Snapshot) conditionWhileRunning(leads bool) Condition {
 		c.Why += ", but " + t.Why
 		c.Hint = t.Hint
 	case len(r.Missing) > 0:
-		c.Why += ", but no worker is alive on server " + record.ListSomeServers(r.Missing) + s.describeSteps(r.Missing)
+		c.Why += ", but no worker is alive on server " + record.ListSomeServers(r.Missing) +
+			s.describeFirstStep(r.Missing)
 		c.Hint = workerHint(r.Missing)
 	case s.recordedGate().Slow && s.isStageRecorded():
 		atFault, why := s.describeStall()
@@ -133,8 +135,9 @@ func (s Snapshot) LeaderIsDueBy(now time.Time) time.Time {
 	return due
 }
 
-// describeSteps returns the step of the first server, as the end of a sentence.
-func (s Snapshot) describeSteps(lrns []int) string {
+// describeFirstStep returns the step of the first of the servers, as the end of a sentence. It returns "" if
+// that step is unknown.
+func (s Snapshot) describeFirstStep(lrns []int) string {
 	w, ok := s.workerRecord(lrns[0])
 	if !ok || w.StepName == "" {
 		return ""
@@ -165,25 +168,27 @@ func (s Snapshot) fleetTroubles(now time.Time, leads bool) (all []Trouble) {
 	return append(all, s.twinTroubles()...)
 }
 
-// CurrentFindings returns the findings that the leader has recorded. Without a leader, it returns the
-// findings of the present moment. A finding that no leader has recorded then has no time, since nobody knows
-// when it began.
+// CurrentFindings returns the findings that the leader has recorded. Without a leader, it returns the findings
+// of the present moment. Among these, a finding that no leader has recorded has a zero time, since nobody knows
+// when the finding began.
 func (s Snapshot) CurrentFindings(now time.Time, leads bool) record.Degraded {
 	if leads {
 		return s.Degraded
 	}
 
-	// Nobody has measured since when servers are absent. An absence counts at once if it began long ago.
+	// Nobody has measured since when servers are absent. Findings reports only long absences, so each absence
+	// is assumed to have begun long ago.
 	longAgo := time.Time{}
-	measured := s
-	measured.Absent = map[int]time.Time{}
+	assumed := s
+	assumed.Absent = map[int]time.Time{}
 	for _, lrn := range s.Servers {
-		if _, here := s.Present[lrn]; !here {
-			measured.Absent[lrn] = longAgo
+		if _, isAlive := s.Present[lrn]; !isAlive {
+			assumed.Absent[lrn] = longAgo
 		}
 	}
 
-	found := measured.Findings(now)
+	// Findings sets the current time for each finding that is not recorded.
+	found := assumed.Findings(now)
 	for i := range found {
 		if found[i].Since.Equal(now) {
 			found[i].Since = time.Time{}
@@ -192,6 +197,7 @@ func (s Snapshot) CurrentFindings(now time.Time, leads bool) record.Degraded {
 	return record.Degraded{Findings: found}
 }
 
+// deadFleet returns the problem of a fleet without a leader and without workers.
 func deadFleet() Trouble {
 	return Trouble{
 		Why:  "no neco-updater and no neco-worker is alive",
@@ -199,6 +205,7 @@ func deadFleet() Trouble {
 	}
 }
 
+// leaderless returns the problem of a fleet that has workers, but no leader.
 func leaderless() Trouble {
 	return Trouble{
 		Why:  "no neco-updater leads: no update begins, and no alert is sent",
@@ -224,19 +231,20 @@ func describeFindings(found record.Degraded) string {
 // workers to start.
 func (s Snapshot) findingsHint(found []record.Finding) string {
 	var away []int
-	repairable := false
+	isAnyRepairable := false
 	for _, f := range found {
-		if f.Component == "" && s.isAway(f.Server) {
+		isWorkerAway := f.Component == "" && s.isAway(f.Server)
+		if isWorkerAway {
 			away = append(away, f.Server)
-			continue
+		} else {
+			isAnyRepairable = true
 		}
-		repairable = true
 	}
 
 	switch {
 	case len(away) == 0:
 		return "to repair that: neco repair"
-	case repairable:
+	case isAnyRepairable:
 		return workerHint(away) + "; then, for the other findings: neco repair"
 	}
 
@@ -313,6 +321,7 @@ func (s Snapshot) Outage() *record.CheckFailure {
 
 // SourceHint returns the command to type if checks for releases fail with configuration c.
 func SourceHint(c record.Config) string {
+	// A SourceFault begins with the name of the setting that has the fault.
 	if key, _, ok := strings.Cut(c.SourceFault, " "); ok {
 		return "to remove it: neco config unset " + key
 	}
@@ -333,7 +342,11 @@ func (s Snapshot) isMissed() bool {
 // otherwise, or if the configuration accepts no releases.
 func (s Snapshot) WithdrawnRelease() *record.Withdrawn {
 	w := s.Withdrawn
-	if w == nil || !s.takesReleases() || s.Current == nil || s.Current.Version != w.Version {
+	if w == nil || !s.takesReleases() {
+		return nil
+	}
+	// The record may be about an earlier installed release.
+	if s.Current == nil || s.Current.Version != w.Version {
 		return nil
 	}
 	return w
@@ -347,6 +360,7 @@ func refusedTrouble(r record.Refusal) Trouble {
 	}
 }
 
+// noRoomTrouble describes servers that do not have enough free space for the next release.
 func noRoomTrouble(n record.NoRoom) Trouble {
 	return Trouble{
 		Why:  n.String(),
@@ -354,6 +368,7 @@ func noRoomTrouble(n record.NoRoom) Trouble {
 	}
 }
 
+// outageTrouble describes checks for releases that have failed for too long. hint is the command to type.
 func outageTrouble(f record.CheckFailure, hint string) Trouble {
 	return Trouble{
 		Why: fmt.Sprintf("all checks for releases have failed since %s (%d tries): %s",
@@ -362,6 +377,7 @@ func outageTrouble(f record.CheckFailure, hint string) Trouble {
 	}
 }
 
+// missedTrouble describes a release that cannot be fetched now.
 func missedTrouble(f record.CheckFailure) Trouble {
 	return Trouble{
 		Why:  fmt.Sprintf("cannot fetch release %s: %s", f.Refused, f.Message),
@@ -417,11 +433,11 @@ func (s Snapshot) isAway(lrn int) bool {
 	if s.Present == nil {
 		return false
 	}
-	_, here := s.Present[lrn]
-	return !here
+	_, isAlive := s.Present[lrn]
+	return !isAlive
 }
 
-// recoveryHint returns the command that lets a waiting recovery begin.
+// recoveryHint returns the command that lets a waiting recovery begin, or "" if no command helps.
 func (s Snapshot) recoveryHint(now time.Time) string {
 	switch {
 	case s.Pause != nil && s.Pause.IsOn(now):
@@ -432,11 +448,13 @@ func (s Snapshot) recoveryHint(now time.Time) string {
 	return ""
 }
 
+// workerHint returns the commands to type if servers have no live worker.
 func workerHint(lrns []int) string {
 	return fmt.Sprintf("on server %s, run: systemctl start neco-worker; if the server is gone for good: neco bootserver remove %s",
 		record.ListSomeServers(lrns), argsOf(lrns))
 }
 
+// diagnoseHint returns the command that shows more about the first of the servers at fault.
 func diagnoseHint(lrns []int) string {
 	if len(lrns) == 0 {
 		return "to see more: neco status"

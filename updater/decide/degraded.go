@@ -62,39 +62,41 @@ func (s Snapshot) serverFindings(lrn int, now time.Time) []record.Finding {
 
 	// If the worker has not inspected its server since the update, nothing is known about the components.
 	// After a repair of some components, the findings about all others stay.
-	i := s.Inventories[lrn]
-	if i.Request != r.ID {
+	inventory := s.Inventories[lrn]
+	if inventory.Request != r.ID {
 		if !r.Repair || len(r.Components) == 0 {
 			return nil
 		}
 		return s.findingsOfComponents(lrn, r.Components)
 	}
 
-	var all []record.Finding
-	for _, component := range slices.Sorted(maps.Keys(i.Differs)) {
-		all = append(all, newFinding(lrn, component, strings.Join(i.Differs[component], "; ")))
+	var found []record.Finding
+	for _, component := range slices.Sorted(maps.Keys(inventory.Differs)) {
+		found = append(found, newFinding(lrn, component, strings.Join(inventory.Differs[component], "; ")))
 	}
-	return append(all, illComponents(lrn, i)...)
+	return append(found, illComponents(lrn, inventory)...)
 }
 
+// newFinding returns a finding about the server's component, or about its worker if component is "".
 func newFinding(lrn int, component, what string) record.Finding {
 	return record.Finding{Server: lrn, Component: component, What: record.Shorten(what, record.MaxReason)}
 }
 
-// workerProblem returns a problem of the server's worker: it is missing, or differs from what the last update
-// has installed. It returns "" if there is none.
+// workerProblem returns a problem of the server's worker: the worker is missing, or differs from what the last
+// update has installed. It returns "" if there is no problem.
 func (s Snapshot) workerProblem(lrn int, now time.Time) string {
 	since, isAbsent := s.Absent[lrn]
 	isGone := isAbsent && !now.Before(since.Add(absenceTimeout))
 	p, isAlive := s.Present[lrn]
 	r := s.Current
+	wasUpdated := r != nil && r.Succeeded() && slices.Contains(r.Servers, lrn)
 
 	switch {
 	case isGone && slices.Contains(s.Unseen, lrn):
 		return "no worker has ever been seen"
 	case isGone:
 		return "no worker is alive"
-	case r == nil || !r.Succeeded() || !slices.Contains(r.Servers, lrn) || !isAlive:
+	case !isAlive || !wasUpdated:
 		return ""
 	case !release.Same(p.Version, r.Version):
 		return fmt.Sprintf("its worker has version %s, not %s", p.Version, r.Version)
@@ -148,6 +150,7 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 		return s.reportDegraded(now, found, tellAt)
 	}
 
+	// A request for a repair that is not possible or has nothing to do is removed.
 	if s.Repair != nil && (!s.canRepair() || len(s.findingsToRepair(now)) == 0) {
 		return Action{
 			Verb:    Warn,
@@ -165,22 +168,27 @@ func (s Snapshot) nextIdle(now time.Time) Action {
 		return s.reportDegraded(now, found, now)
 	}
 
-	wake := []time.Time{tellAt}
-	for _, since := range s.Absent {
-		wake = append(wake, since.Add(absenceTimeout))
+	if a.Verb != Wait {
+		return a
 	}
-	for _, due := range wake {
-		isEarlier := a.Until.IsZero() || due.Before(a.Until)
-		if a.Verb == Wait && due.After(now) && isEarlier {
-			a.Until = due
+
+	// The wait must also end when findings must be reported, and when a server begins to count as absent.
+	wakeTimes := []time.Time{tellAt}
+	for _, since := range s.Absent {
+		wakeTimes = append(wakeTimes, since.Add(absenceTimeout))
+	}
+	for _, wake := range wakeTimes {
+		isEarlier := a.Until.IsZero() || wake.Before(a.Until)
+		if wake.After(now) && isEarlier {
+			a.Until = wake
 		}
 	}
 
 	return a
 }
 
-// tellAt returns the time at which the findings that are not reported yet must be reported. It returns zero
-// if there are no such findings. Findings about components wait for one survey interval, in which each worker
+// tellAt returns the time at which the unreported findings must be reported. It returns zero if all findings
+// were reported. Findings about components wait for one survey interval, in which each worker
 // inspects its server once, so that one report covers all servers.
 func (s Snapshot) tellAt(found record.Degraded) (at time.Time) {
 	for _, f := range found.Findings {
@@ -200,8 +208,8 @@ func (s Snapshot) tellAt(found record.Degraded) (at time.Time) {
 	return at
 }
 
-// splitUntold returns all findings marked as reported, and separately the findings that were not reported
-// yet.
+// splitUntold returns all findings marked as reported in told, and the findings that were not reported yet in
+// news.
 func splitUntold(found record.Degraded) (told, news record.Degraded) {
 	told = found
 	told.Findings = slices.Clone(found.Findings)
@@ -279,8 +287,9 @@ const repairCooldown = time.Hour
 func (s Snapshot) repairReason() (by string) {
 	last := s.Current
 	notTriedYet := func(f record.Finding) bool {
-		isAboutOthers := len(last.Components) > 0 && !slices.Contains(last.Components, f.Component)
-		return !last.Repair || isAboutOthers || f.Since.After(last.EndedAt.Add(repairCooldown))
+		wasSkipped := len(last.Components) > 0 && !slices.Contains(last.Components, f.Component)
+		cameLater := f.Since.After(last.EndedAt.Add(repairCooldown))
+		return !last.Repair || wasSkipped || cameLater
 	}
 
 	switch {

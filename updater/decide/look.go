@@ -20,18 +20,18 @@ type Look struct {
 	Hint    string        // the hint of that alert
 }
 
-// NoteLook returns the changes that record the result of a check for releases. The recorded failure is in
-// was, which is nil if the last check succeeded. NoteLook adds an alert once for each release that cannot be
-// fetched, once if checks have failed for too long, and once when checks work again. The record shows which
-// alerts were written, and is changed in the same transaction.
-func NoteLook(was *record.CheckFailure, l Look) []updater.Change {
+// NoteLook returns the changes that record the result of a check for releases. recorded is the failure of the
+// previous check, or nil if that check succeeded. NoteLook adds an alert once for each release that cannot be
+// fetched, once if checks have failed for too long, and once when checks work again. The caller must write all
+// changes in one transaction, since the record of the failure shows which alerts were written.
+func NoteLook(recorded *record.CheckFailure, l Look) []updater.Change {
 	if l.Failure == "" {
-		return endFailure(was, l)
+		return endFailure(recorded, l)
 	}
 
 	var before record.CheckFailure
-	if was != nil {
-		before = *was
+	if recorded != nil {
+		before = *recorded
 	}
 	f := record.CheckFailure{
 		Message: l.Failure,
@@ -81,22 +81,24 @@ func failingSince(before record.CheckFailure, now time.Time) time.Time {
 	return since
 }
 
-// endFailure returns the changes that record a successful check after a failure. If there was an alert about
-// the failure, the changes include an alert about its end.
-func endFailure(was *record.CheckFailure, l Look) []updater.Change {
-	if was == nil {
+// endFailure returns the changes that record a successful check. recorded is the failure of the previous check,
+// or nil if that check succeeded. If there was an alert about the failure, the changes include an alert about
+// its end.
+func endFailure(recorded *record.CheckFailure, l Look) []updater.Change {
+	if recorded == nil {
 		return nil
 	}
 
 	changes := []updater.Change{updater.Remove(keys.CheckFailure)}
-	if was.Told {
-		why := fmt.Sprintf("checks for releases succeed again, after %s", l.At.Sub(was.Since).Truncate(time.Second))
+	if recorded.Told {
+		why := fmt.Sprintf("checks for releases succeed again, after %s", l.At.Sub(recorded.Since).Truncate(time.Second))
 		changes = append(changes, newLookAlert(record.AlertNoReleases, "", l.At, why))
 	}
 	return changes
 }
 
-// newLookAlert returns the change that writes an alert of the given kind and time.
+// newLookAlert returns the change that writes an alert of the given kind and time. version is the release that
+// the alert concerns, or "".
 func newLookAlert(kind, version string, at time.Time, message string) updater.Change {
 	a := record.Alert{
 		ID:      fmt.Sprintf("%s-%d", kind, at.UnixNano()),
@@ -108,12 +110,12 @@ func newLookAlert(kind, version string, at time.Time, message string) updater.Ch
 	return updater.Put(keys.Alert(a.ID), a)
 }
 
-// NoteWithdrawn returns the changes that record an installed release that is no longer published. The
-// recorded release is in was, and the release that this check has found is in found. Each is nil if there is
-// none. NoteWithdrawn adds an alert once for each version.
-func NoteWithdrawn(was, found *record.Withdrawn, at time.Time) []updater.Change {
+// NoteWithdrawn returns the changes that record whether the installed release is no longer published. recorded
+// is the stored record, and found is the result of the check at the given time. Each is nil if the installed
+// release is published. NoteWithdrawn adds an alert once for each version.
+func NoteWithdrawn(recorded, found *record.Withdrawn, at time.Time) []updater.Change {
 	switch {
-	case found == nil && was == nil:
+	case found == nil && recorded == nil:
 		return nil
 	case found == nil:
 		return []updater.Change{updater.Remove(keys.Withdrawn)}
@@ -121,16 +123,16 @@ func NoteWithdrawn(was, found *record.Withdrawn, at time.Time) []updater.Change 
 
 	w := *found
 	w.At = at
-	known := was != nil && was.Version == w.Version
-	if known {
-		w.At = was.At
-		if *was == w {
+	isKnown := recorded != nil && recorded.Version == w.Version
+	if isKnown {
+		w.At = recorded.At
+		if *recorded == w {
 			return nil
 		}
 	}
 
 	changes := []updater.Change{updater.Put(keys.Withdrawn, w)}
-	if !known {
+	if !isKnown {
 		t := withdrawnTrouble(w)
 		changes = append(changes, newLookAlert(record.AlertNoReleases, w.Version, at, withHint(t.Why, t.Hint)))
 	}

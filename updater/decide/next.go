@@ -18,15 +18,18 @@ import (
 	"bijou/updater/release"
 )
 
-// Next decides the leader's next action.
+// Next decides the leader's next action. While an update runs, s must contain the leader's observations up to
+// the time now.
 func Next(s Snapshot, now time.Time) Action {
 	r := s.Current
 	switch {
 	case r == nil || r.Succeeded():
 		return s.nextIdle(now)
 	case r.Stop && !r.Ended():
+		// Another program has set Stop in the request, without the report that Halt writes.
 		return s.stopRequest(now, noServers, cmp.Or(r.Why, stoppedByHand))
 	case r.Stop:
+		// Only an operator can continue.
 		return newWaitForChange("stopped: " + r.Why)
 	}
 
@@ -43,6 +46,8 @@ func (s Snapshot) nextRequest(now time.Time) Action {
 
 	to, by, why := s.dueVersion()
 	noRoom := s.NoRoom(now)
+	needsWindow := isAutomatic(by) && !s.Hurry
+	window := s.Config.Window
 
 	switch {
 	case to == "":
@@ -55,11 +60,11 @@ func (s Snapshot) nextRequest(now time.Time) Action {
 			a.Until = *s.Pause.Until
 		}
 		return a
-	case isAutomatic(by) && !s.Hurry && s.Config.WindowFault != "":
+	case needsWindow && s.Config.WindowFault != "":
 		return newWaitForChange(
 			"cannot parse the update window, so it never opens: " + s.Config.WindowFault)
-	case isAutomatic(by) && !s.Hurry && s.Config.Window != nil && !s.Config.Window.IsOpen(now):
-		opens := s.Config.Window.NextOpening(now)
+	case needsWindow && window != nil && !window.IsOpen(now):
+		opens := window.NextOpening(now)
 		return newWait(opens, "the update window opens at "+opens.Format(time.RFC3339))
 	}
 
@@ -73,20 +78,20 @@ func (s Snapshot) nextRequest(now time.Time) Action {
 
 // The reasons for a request, in History.By.
 const (
-	byRelease  = "release"
-	byOperator = "operator"
-	byServers  = "servers"
-	byRecovery = "recover"
-	byRepair   = "repair"
-	byItself   = "repair: auto"
+	byRelease  = "release"      // a newer release
+	byOperator = "operator"     // an operator's request for a version
+	byServers  = "servers"      // a change of the registered servers
+	byRecovery = "recover"      // a recovery from a stopped update
+	byRepair   = "repair"       // an operator's request for a repair
+	byItself   = "repair: auto" // a repair that no operator has requested
 )
 
 // isAutomatic reports whether the updater itself decided on the request. Such a request waits for the
 // update window.
 func isAutomatic(by string) bool { return by == byRelease || by == byServers || by == byItself }
 
-// dueVersion returns the version to install now, and the reason for it in the result by. If there is no
-// version to install, it returns an empty version, and the reason in the result why.
+// dueVersion returns the version to install now. by is the reason to install it, as in History.By. If there is
+// nothing to install, to is empty, and why is the reason.
 func (s Snapshot) dueVersion() (to, by, why string) {
 	to, by, why = s.OfferedVersion()
 
@@ -112,13 +117,12 @@ func (s Snapshot) dueVersion() (to, by, why string) {
 	return "", "", UpToDate + ": " + s.Current.Version
 }
 
-// OfferedVersion returns the version that the servers should have. It is the operator's target, until a
-// release appears that is newer than all releases at the time of the operator's command. After that it is
-// the newest release. It is never older than the servers' version, unless the operator has allowed a
-// downgrade. by names the origin of the version, the operator or the release. If there is no version, to is
-// empty, and why is the reason.
+// OfferedVersion returns the version that the servers should have. That is the operator's target until a
+// newer release replaces the target, and then the newest release. The version is never older than the servers'
+// version, unless the operator has allowed a downgrade. by says whether the version comes from the operator or
+// from a release. If there is no version, to is empty, and why is the reason.
 func (s Snapshot) OfferedVersion() (to, by, why string) {
-	if t := s.Target; t != nil && !(s.takesReleases() && release.Newer(s.Release, t.Passed)) {
+	if t := s.Target; t != nil && !s.isOutdated(*t) {
 		if s.isOlder(t.Version) && !t.Downgrade {
 			return "", "", fmt.Sprintf("%s was requested, but servers run %s, and the request does not allow a downgrade",
 				t.Version, s.currentVersion())
@@ -143,15 +147,23 @@ func (s Snapshot) OfferedVersion() (to, by, why string) {
 	return s.Release, byRelease, ""
 }
 
+// isOutdated reports whether a release has appeared that is newer than all releases at the time of the
+// operator's command.
+func (s Snapshot) isOutdated(t record.Target) bool {
+	return s.takesReleases() && release.Newer(s.Release, t.Passed)
+}
+
+// takesReleases reports whether the configuration allows the servers to install releases.
 func (s Snapshot) takesReleases() bool {
 	return s.Config.Env == record.EnvProduction || s.Config.Env == record.EnvStaging
 }
 
-func (s Snapshot) isOlder(v string) bool { return release.Newer(s.currentVersion(), v) }
+// isOlder reports whether the version is older than the servers' version.
+func (s Snapshot) isOlder(version string) bool { return release.Newer(s.currentVersion(), version) }
 
 // currentVersion returns the version that the servers have, as far as the leader knows. After a recovery, it
-// is the version before the failed update. The failed release may have been withdrawn. In that case the
-// newest remaining release is installed, unless it is older than that version.
+// returns the version before the failed update. The publisher may have withdrawn the failed release, so servers
+// must also accept an earlier release, down to that version.
 func (s Snapshot) currentVersion() string {
 	if s.Current == nil && s.Recovery != nil {
 		return s.Recovery.Was
@@ -177,8 +189,9 @@ func (s Snapshot) LastVersion() string {
 	return s.LastTo
 }
 
-// startRequest returns the action that starts an update. It writes the request, its entry in the history
-// and an alert, and removes the operators' requests that the update fulfils.
+// startRequest returns the action that starts an update to the version, for the reason by. The action writes
+// the request, its entry in the history and an alert. It also removes the operators' requests that the update
+// fulfils.
 func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Digests) Action {
 	id := s.LastID + 1
 	r := record.Request{
@@ -202,56 +215,61 @@ func (s Snapshot) startRequest(now time.Time, to, by string, digests record.Dige
 		To:        to,
 		Servers:   r.Servers,
 		StartedAt: now,
+		Who:       s.requester(by),
 	}
-	isBack := s.Recovery != nil && release.Newer(s.Recovery.Failed, to)
-	if isBack {
-		h.Left = s.Recovery.Failed
-	}
-
-	switch {
-	case by == byOperator && s.Target != nil:
-		h.Who = s.Target.Who
-	case by == byRecovery && s.Recovery != nil:
-		h.Who = s.Recovery.By
-	case by == byRepair:
-		h.Who = s.Repair.Who
-	}
-
-	h.Begin(r.Attempt, h.Who, now)
 	why := fmt.Sprintf("update of %s to %s (%s)", record.ListSomeServers(r.Servers), to, by)
-	if isBack {
+	if s.Recovery != nil && release.Newer(s.Recovery.Failed, to) {
+		// The servers return from the failed version to an earlier one.
+		h.Left = s.Recovery.Failed
 		why += ", back from " + s.Recovery.Failed + ", which failed"
 	}
+	h.Begin(r.Attempt, h.Who, now)
+
+	// The alert is about the new request, which is not in s yet.
 	alert := Snapshot{Current: &r}.newAlert(now, record.AlertStarted, why+" begins")
 	changes := []updater.Change{
 		updater.Put(keys.Current, r),
 		updater.Put(keys.History(id), h),
 		updater.Put(keys.Alert(alert.ID), alert),
 	}
-	return Action{Verb: Start, Why: why, Changes: append(changes, s.forgetWishes(to)...)}
+	return Action{Verb: Start, Why: why, Changes: append(changes, s.removeObsolete(to)...)}
 }
 
-// forgetWishes returns the changes that remove the operators' requests and the records that a new update to
-// that version makes obsolete. A target of a different version is also removed: otherwise it would take
-// effect again when the configuration changes.
-func (s Snapshot) forgetWishes(to string) []updater.Change {
+// requester returns the operator who has requested an update for the reason by, or "" if none has.
+func (s Snapshot) requester(by string) string {
+	switch {
+	case by == byOperator && s.Target != nil:
+		return s.Target.Who
+	case by == byRecovery && s.Recovery != nil:
+		return s.Recovery.By
+	case by == byRepair:
+		return s.Repair.Who
+	}
+
+	return ""
+}
+
+// removeObsolete returns the changes that remove the operators' requests and the records that a new update to
+// the given version makes obsolete. A target of a different version is also removed. Otherwise the target would
+// take effect again when the configuration changes.
+func (s Snapshot) removeObsolete(to string) []updater.Change {
 	var changes []updater.Change
-	forget := func(applies bool, key string) {
-		if applies {
+	removeIf := func(isObsolete bool, key string) {
+		if isObsolete {
 			changes = append(changes, updater.Remove(key))
 		}
 	}
 
-	forget(s.Recovery != nil, keys.Recovery)
-	forget(s.ToldNoRoom != nil, keys.NoRoom)
-	forget(s.Hurry, keys.Hurry)
-	forget(s.Repair != nil, keys.Repair)
-	forget(s.Target != nil && !release.Same(s.Target.Version, to), keys.Target)
+	removeIf(s.Recovery != nil, keys.Recovery)
+	removeIf(s.ToldNoRoom != nil, keys.NoRoom)
+	removeIf(s.Hurry, keys.Hurry)
+	removeIf(s.Repair != nil, keys.Repair)
+	removeIf(s.Target != nil && !release.Same(s.Target.Version, to), keys.Target)
 	return changes
 }
 
-// releaseDigests returns the digests for a request of version to, or the reason why there can be no
-// request. Without a source of releases, there are no digests to compare.
+// releaseDigests returns the digests for a request to install version to. If no request can be made, why is the
+// reason. Without a source of releases, the digests are empty, since there are no files to compare.
 func (s Snapshot) releaseDigests(to string) (d record.Digests, why string) {
 	r := s.Current
 	switch {
@@ -264,7 +282,7 @@ func (s Snapshot) releaseDigests(to string) (d record.Digests, why string) {
 	case s.IsChecked(to):
 		return s.Published.Digests, ""
 	case r != nil && r.Sums != "" && release.Same(r.Version, to):
-		// The release that servers have may no longer be published.
+		// The servers' own release may no longer be published, so its digests come from the last update.
 		return r.Digests, ""
 	}
 
@@ -281,8 +299,8 @@ func (s Snapshot) IsChecked(version string) bool {
 	return p.Checked != "" || s.IsEverywhere(version)
 }
 
-// RefusalOf returns the reason why the release of the given version cannot be installed. It returns nil if it
-// can be installed, or if the leader has not checked it.
+// RefusalOf returns the reason why the release of the given version cannot be installed. It returns nil if the
+// release can be installed, or if the leader has not checked the release.
 func (s Snapshot) RefusalOf(version string) *record.Refusal {
 	for _, r := range s.Refused.Releases {
 		if release.Same(r.Version, version) {
@@ -319,34 +337,43 @@ func (s Snapshot) IsEverywhere(version string) bool {
 	})
 }
 
-// Replaced explains that the files of a release were replaced after servers have installed it, or after an
-// operator has chosen it as target. The replaced release is a different one with the same version. Replaced
-// returns "" if no files were replaced.
+// Replaced returns an explanation if the files of a release were replaced by different files under the same
+// version, after servers have installed the release or an operator has requested it. It returns "" if no files
+// were replaced.
 func (s Snapshot) Replaced() string {
 	p := s.Published
-	was := ""
 	if p == nil {
 		return ""
 	}
 
+	// An operator who requests a version accepts the files that are published at that time.
+	accepted := ""
 	if s.Current != nil && release.Same(s.Current.Version, p.Version) {
-		was = s.Current.Sums
+		accepted = s.Current.Sums
 	}
 	if t := s.Target; t != nil && t.Sums != "" && release.Same(t.Version, p.Version) {
-		was = t.Sums
+		accepted = t.Sums
 	}
-	if !record.Differ(was, p.Sums) {
+	if !record.Differ(accepted, p.Sums) {
 		return ""
 	}
 
 	return fmt.Sprintf("the files of release %s were replaced: the digest of its %s is %s now, not %s; publish them as a different version, or accept them: neco update --to %s",
-		p.Version, release.SumsFile, record.ShortDigest(p.Sums), record.ShortDigest(was), p.Version)
+		p.Version, release.SumsFile, record.ShortDigest(p.Sums), record.ShortDigest(accepted), p.Version)
 }
 
+// acceptsReplacedFiles reports whether the files of the servers' release were replaced, and an operator has
+// accepted the new files by requesting the same version again. There must be a current request.
 func (s Snapshot) acceptsReplacedFiles() bool {
+	r := s.Current
 	t := s.Target
 	p := s.Published
-	r := s.Current
-	return t != nil && p != nil && t.Sums != "" && t.Sums == p.Sums && record.Differ(r.Sums, p.Sums) &&
-		release.Same(t.Version, r.Version) && release.Same(p.Version, r.Version)
+	if t == nil || p == nil {
+		return false
+	}
+
+	isSameVersion := release.Same(t.Version, r.Version) && release.Same(p.Version, r.Version)
+	wereReplaced := record.Differ(r.Sums, p.Sums)
+	isAccepted := t.Sums != "" && t.Sums == p.Sums
+	return isSameVersion && wereReplaced && isAccepted
 }

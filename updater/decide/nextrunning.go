@@ -15,14 +15,13 @@ import (
 // over to its successor has no presence for a moment.
 const absenceTimeout = 10 * time.Second
 
-// lostTimeout is how long a newly installed version can take to start. It is a little longer than the wait of
-// its predecessor, which reports the reason if it is still running.
+// lostTimeout is how long a newly installed version can take to start. The previous worker waits a little less.
+// If that worker is still running, it reports the reason before lostTimeout has passed.
 const lostTimeout = record.HandOverTimeout + 5*time.Second
 
-// nextWhileRunning decides the leader's action while an update runs. It looks, in this order, for failures and
-// different plans, the end of the update, missing servers, gates to open, lost hand-overs, stalls, notes that are
-// due, and slow progress. A lost hand-over comes long after a failure, since the predecessor of the missing worker
-// reports the reason if it is still running.
+// nextWhileRunning decides the leader's action while an update runs. It looks, in this order, for failures
+// and different plans, the end of the update, missing servers, gates to open, hand-overs that took too long,
+// stalls, notes that are due, and slow progress. Failures come first, so that no gate opens after a failure.
 func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	if failed, why := s.failedServers(now); len(failed) > 0 {
 		return s.stopRequest(now, failed, why)
@@ -42,6 +41,8 @@ func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	if s.isGateDue(slowest) {
 		return s.openGate(now, slowest)
 	}
+
+	// A previous worker that is still running reports a failed hand-over before this timeout ends.
 	if lost := s.serversSince(s.HandingOver, lostTimeout, now); len(lost) > 0 {
 		return s.stopRequest(now, lost, fmt.Sprintf("server %s installed %s, but no worker of that version started there within %s",
 			record.ListSomeServers(lost), s.Current.Version, lostTimeout))
@@ -64,26 +65,31 @@ func (s Snapshot) nextWhileRunning(now time.Time) Action {
 	return newWait(s.wakeTime(now, deadline), fmt.Sprintf("update to %s runs", s.Current.Version))
 }
 
+// workerRecord returns the record of the server's worker. ok is false if the worker has no record for the
+// current request.
 func (s Snapshot) workerRecord(lrn int) (w record.Status, ok bool) {
 	w, ok = s.Workers[lrn]
 	return w, ok && w.IsFor(*s.Current)
 }
 
-// workerFailure returns the error that the server's worker has recorded in this attempt. It returns "" if
-// there is none. A worker that exited to install the release cannot record that its successor did not start,
-// so workerFailure reports this after lostTimeout.
+// workerFailure returns the record of the server's worker, and the reason why the worker has failed in this
+// attempt, or "" if it has not. Usually the worker itself has recorded the reason. A worker that exited to
+// install the release cannot record that its successor did not start. In this case workerFailure returns a
+// reason once no worker has been alive for record.HandOverTimeout.
 func (s Snapshot) workerFailure(lrn int, now time.Time) (w record.Status, why string) {
 	w, ok := s.workerRecord(lrn)
 	if ok && w.Error && w.Attempt == s.Current.Attempt {
 		return w, cmp.Or(w.Message, "the worker gives no reason")
 	}
 
-	since, absent := s.Absent[lrn]
+	since, isAbsent := s.Absent[lrn]
 	// A retry begins a new stage, and the absence counts from the beginning of that stage.
 	if s.StageSince.After(since) {
 		since = s.StageSince
 	}
-	if ok && w.Step == 0 && absent && !now.Before(since.Add(record.HandOverTimeout)) {
+
+	isInstalling := ok && w.Step == 0
+	if isInstalling && isAbsent && !now.Before(since.Add(record.HandOverTimeout)) {
 		return w, fmt.Sprintf("no worker has been alive there for %s: the worker of %s has not taken over",
 			record.HandOverTimeout, s.Current.Version)
 	}
@@ -91,20 +97,23 @@ func (s Snapshot) workerFailure(lrn int, now time.Time) (w record.Status, why st
 	return w, ""
 }
 
+// lateServers returns the servers that have not reached the step after the slowest server's step.
 func (s Snapshot) lateServers() []int { return s.serversBehind(s.slowestRecord().Step + 1) }
 
-// serversSince returns the request's servers whose time in since is at least timeout ago.
-func (s Snapshot) serversSince(since map[int]time.Time, timeout time.Duration, now time.Time) (all []int) {
+// serversSince returns the request's servers whose time in since is at least timeout ago. It leaves out servers
+// that have no time in since.
+func (s Snapshot) serversSince(since map[int]time.Time, timeout time.Duration, now time.Time) (lrns []int) {
 	for _, lrn := range s.Current.Servers {
-		if at, lasts := since[lrn]; lasts && !now.Before(at.Add(timeout)) {
-			all = append(all, lrn)
+		began, ok := since[lrn]
+		if ok && !now.Before(began.Add(timeout)) {
+			lrns = append(lrns, lrn)
 		}
 	}
-	return all
+	return lrns
 }
 
-// wakeTime returns when the leader must decide again even if no record changes. That is when a timeout ends
-// or when the wait must be recorded, whichever comes first, and at the latest the deadline.
+// wakeTime returns when the leader must decide again even if no record changes. That is the earliest of these
+// times: the deadline, the end of a timeout, and the time when the leader must record its wait.
 func (s Snapshot) wakeTime(now, deadline time.Time) time.Time {
 	wake := deadline
 	noteDue := s.lastMoveAt().Add(s.recordedWait() + s.noteInterval())
@@ -135,14 +144,15 @@ func soonerOf(now, at, deadline time.Time) time.Time {
 	return deadline
 }
 
-// warnMissing returns the action that records which servers have no live worker. If servers were added, it
-// also writes an alert about them.
+// warnMissing returns the action that records which servers have no live worker. If some of these servers were
+// not recorded as missing before, the action also writes an alert about them.
 func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	r := *s.Current
 	r.Missing = missing
 	gone := slices.DeleteFunc(slices.Clone(missing), func(lrn int) bool {
 		return slices.Contains(s.Current.Missing, lrn)
 	})
+
 	a := Action{Verb: Warn, Changes: []updater.Change{updater.Put(keys.Current, r)}}
 	if len(gone) == 0 {
 		a.Why = "the servers are back"
@@ -150,18 +160,21 @@ func (s Snapshot) warnMissing(now time.Time, missing []int) Action {
 	}
 
 	a.Why = "no worker is alive on server " + record.ListSomeServers(gone)
-	alert := s.newAlert(now, record.AlertMissing, withHint(a.Why+s.describeSteps(gone), workerHint(gone)))
+	alert := s.newAlert(now, record.AlertMissing, withHint(a.Why+s.describeFirstStep(gone), workerHint(gone)))
 	alert.Servers = record.Blame(gone)
+	// Servers can be missing several times in one attempt, and each time needs its own alert.
 	alert.ID = fmt.Sprintf("%s-%d", alert.ID, now.UnixNano())
 	a.Changes = append(a.Changes, updater.Put(keys.Alert(alert.ID), alert))
 	return a
 }
 
-// otherPlans returns the servers whose plan differs from the plan of the first server or of the release.
+// otherPlans returns the servers whose plan differs from the release's plan, or from the plan of the first
+// server that runs a step. A plan differs if its digest or the name of the current step does. why describes
+// the last difference.
 func (s Snapshot) otherPlans() (others []int, why string) {
-	first := -1
-	names := map[int]string{}
-	plan := s.Current.Plan
+	first := -1               // the first server that runs a step
+	names := map[int]string{} // the names of steps, by number, in the records of accepted servers
+	plan := s.Current.Plan    // the digest of the plan; "" until it is known
 
 	for _, lrn := range s.Current.Servers {
 		w, ok := s.workerRecord(lrn)
@@ -174,12 +187,14 @@ func (s Snapshot) otherPlans() (others []int, why string) {
 		}
 
 		name := cmp.Or(names[w.Step], w.StepName)
-		if record.Differ(plan, w.Plan) || name != w.StepName {
+		differs := record.Differ(plan, w.Plan) || name != w.StepName
+		if differs {
 			others = append(others, lrn)
 			why = fmt.Sprintf("server %d has a different plan from server %d: its digest is %s, not %s; its step %d is %s, not %s",
 				lrn, first, record.ShortDigest(w.Plan), record.ShortDigest(plan), w.Step, w.StepName, name)
 			continue
 		}
+
 		names[w.Step] = name
 		plan = cmp.Or(plan, w.Plan)
 	}

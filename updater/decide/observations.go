@@ -21,7 +21,7 @@ type Observations struct {
 }
 
 // NewObservations returns the observations of a new leader. afterOutage says that the store could not be
-// reached before, as after [Observations.NoteOutage].
+// reached just before, as if [Observations.NoteOutage] had been called.
 func NewObservations(afterOutage bool) *Observations {
 	return &Observations{
 		clock:        clock.New(),
@@ -39,15 +39,15 @@ func (m *Observations) NoteOutage() {
 // WallTime converts a time that is based on Now to the host's clock.
 func (m *Observations) WallTime(t time.Time) time.Time { return m.clock.ToWall(t) }
 
-// Now returns the current time. While an update runs, it uses a steady clock, so that setting the host's
-// clock does not make a server seem late or missing. Otherwise it uses the host's clock, to which the update
-// window refers.
+// Now returns the current time. r is the running or last request, or nil. While an update runs, Now uses a
+// steady clock, so that setting the host's clock does not make a server seem late or missing. Otherwise it
+// first adjusts the steady clock to the host's clock, to which the update window refers.
 func (m *Observations) Now(r *record.Request) time.Time {
 	if r == nil || r.Ended() {
-		was := m.clock.Now()
+		before := m.clock.Now()
 		m.clock = clock.New()
 		// If the host's clock was set, the recorded times of absences are by the old clock.
-		if m.clock.Now().Sub(was).Abs() > time.Second {
+		if m.clock.Now().Sub(before).Abs() > time.Second {
 			clear(m.absentSince)
 		}
 		clear(m.handingSince)
@@ -62,8 +62,9 @@ func (m *Observations) ForgetServers() {
 	clear(m.handingSince)
 }
 
-// Update adds to the snapshot how long its facts have lasted. It does not count the time of a store outage
-// against any server.
+// Update adds to the snapshot how long servers have been absent or handing over, and how long the update has
+// made no progress. present has the presences at the time now. The time of a store outage does not count as
+// absence or as missing progress.
 func (m *Observations) Update(s *Snapshot, present map[int]record.Presence, now time.Time) {
 	if m.afterOutage {
 		m.afterOutage = false
@@ -84,6 +85,7 @@ func (m *Observations) Update(s *Snapshot, present map[int]record.Presence, now 
 // stage is the progress of an attempt at a request.
 type stage struct{ id, attempt, gate, progress int }
 
+// newStage returns the stage of the current request, or the zero stage if there is no request.
 func newStage(s Snapshot) stage {
 	r := s.Current
 	if r == nil {
@@ -92,29 +94,30 @@ func newStage(s Snapshot) stage {
 	return stage{id: r.ID, attempt: r.Attempt, gate: s.Gate.OpenStep(*r), progress: r.Progress(s.Workers)}
 }
 
-// updateStage records the time of a new stage. If the leader is new, it keeps the wait that a previous leader has
-// recorded.
+// updateStage records the time of a new stage. If the leader is new, it keeps the wait that a previous leader
+// has recorded.
 func (m *Observations) updateStage(s Snapshot, now time.Time) {
-	present := newStage(s)
-	switch present {
+	current := newStage(s)
+	switch current {
 	case stage{}:
 		// There is no update.
-		m.stage = present
+		m.stage = current
 		m.stageSince = time.Time{}
 		m.waitedBefore = 0
 		m.witnessed = false
 	case m.stage:
 		// No server has made progress.
 	default:
-		m.witnessed = present.id == m.stage.id && present.attempt == m.stage.attempt
-		m.stage = present
+		m.witnessed = current.id == m.stage.id && current.attempt == m.stage.attempt
+		m.stage = current
 		m.stageSince = now
 		m.waitedBefore = s.recordedWait()
 	}
 }
 
-// trackSince keeps, for each server for which the condition holds, the time since which it holds. It
-// removes all other servers.
+// trackSince updates and returns the map since, which has the time at which a condition began for a server.
+// It adds each of the servers lrns for which the condition now holds, with the time now. It removes each
+// server for which the condition no longer holds, or that is not in lrns.
 func trackSince(since map[int]time.Time, lrns []int, now time.Time, holds func(lrn int) bool) map[int]time.Time {
 	for lrn := range since {
 		if !slices.Contains(lrns, lrn) || !holds(lrn) {
@@ -131,7 +134,8 @@ func trackSince(since map[int]time.Time, lrns []int, now time.Time, holds func(l
 	return since
 }
 
-// trackHandovers tracks since when servers have been handing over to an installed version.
+// trackHandovers updates and returns the map handing, which has the time since which each server has been
+// handing over to an installed version.
 func trackHandovers(s Snapshot, handing map[int]time.Time, now time.Time) map[int]time.Time {
 	var lrns []int
 	if s.Current != nil {
@@ -144,6 +148,8 @@ func trackHandovers(s Snapshot, handing map[int]time.Time, now time.Time) map[in
 	})
 }
 
+// expectedServers returns the servers that must have a live worker: the servers of the running update, or all
+// registered servers if no update runs.
 func (s Snapshot) expectedServers() []int {
 	if s.Current == nil || s.Current.Ended() {
 		return s.Servers
@@ -151,25 +157,26 @@ func (s Snapshot) expectedServers() []int {
 	return s.Current.Servers
 }
 
-// trackAbsent tracks since when servers have been absent. A server's absence counts from the time at which
-// this leader first saw it, since a new leader knows nothing about earlier times. Servers that a previous
-// leader has reported as missing already count as absent for absenceTimeout.
+// trackAbsent updates and returns the map absent, which has the time since which each absent server has no
+// presence. The time is when this leader first saw the absence, since a new leader knows nothing about earlier
+// times. A server that a previous leader has reported as missing counts as absent for absenceTimeout already.
 func trackAbsent(
 	s Snapshot,
 	present map[int]record.Presence,
 	absent map[int]time.Time,
 	now time.Time,
 ) map[int]time.Time {
-	seen := trackSince(absent, s.expectedServers(), now, func(lrn int) bool {
-		_, here := present[lrn]
-		return !here
+	absent = trackSince(absent, s.expectedServers(), now, func(lrn int) bool {
+		_, isAlive := present[lrn]
+		return !isAlive
 	})
 
-	for lrn, since := range seen {
-		if since.Equal(now) && s.Current != nil && slices.Contains(s.Current.Missing, lrn) {
-			seen[lrn] = now.Add(-absenceTimeout)
+	for lrn, since := range absent {
+		isNew := since.Equal(now)
+		if isNew && s.Current != nil && slices.Contains(s.Current.Missing, lrn) {
+			absent[lrn] = now.Add(-absenceTimeout)
 		}
 	}
 
-	return seen
+	return absent
 }

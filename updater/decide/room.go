@@ -19,8 +19,8 @@ const roomReserve = 64 << 20
 // worker that can no longer measure its free space does not block updates forever.
 const maxRoomAge = time.Hour
 
-// NoRoom explains that servers do not have enough free space for the next version. It returns nil if they
-// have enough, if this is unknown, or if no update would begin anyway.
+// NoRoom explains which servers do not have enough free space for the next version. It returns nil if all
+// servers have enough space, if their space is unknown, or if no update would begin anyway.
 func (s Snapshot) NoRoom(now time.Time) *record.NoRoom {
 	if s.Current != nil && !s.Current.Succeeded() {
 		return nil
@@ -50,6 +50,7 @@ func (s Snapshot) NoRoom(now time.Time) *record.NoRoom {
 	return &n
 }
 
+// isToldNoRoom reports whether an alert has already reported missing space for the version.
 func (s Snapshot) isToldNoRoom(version string) bool {
 	return s.ToldNoRoom != nil && release.Same(s.ToldNoRoom.Version, version)
 }
@@ -88,35 +89,39 @@ func (s Snapshot) reportNoRoom(now time.Time) (Action, bool) {
 }
 
 // roomIsKnownUntil returns the time at which the first of the servers' reports about free space becomes too
-// old.
+// old. It returns zero if there is no valid report.
 func (s Snapshot) roomIsKnownUntil(now time.Time) (at time.Time) {
 	for _, lrn := range s.Servers {
-		old := s.Inventories[lrn].At.Add(maxRoomAge)
-		if len(s.Inventories[lrn].Room) > 0 && old.After(now) && (at.IsZero() || old.Before(at)) {
-			at = old
+		inventory := s.Inventories[lrn]
+		expires := inventory.At.Add(maxRoomAge)
+		isValid := len(inventory.Room) > 0 && expires.After(now)
+		if isValid && (at.IsZero() || expires.Before(at)) {
+			at = expires
 		}
 	}
 
 	return at
 }
 
-// Lacks returns the servers' file systems that have less free space than the version needs, as far as both
-// are known. It counts only space that the update is certain to need.
+// Lacks returns the servers' file systems that have less free space than the version needs. It leaves out file
+// systems whose free space or whose need is unknown. It counts only space that the update is certain to need.
 func (s Snapshot) Lacks(version string, now time.Time) (all []record.Lack) {
 	n := s.Needs
 	if n == nil || version == "" || !release.Same(n.Version, version) {
 		return nil
 	}
-	if p := s.Published; p != nil && release.Same(p.Version, version) && record.Differ(p.Sums, n.Sums) {
-		// The files of the release were replaced, so the recorded needs are for other files.
+	p := s.Published
+	wereFilesReplaced := p != nil && release.Same(p.Version, version) && record.Differ(p.Sums, n.Sums)
+	if wereFilesReplaced {
+		// The recorded needs are those of the previous files.
 		return nil
 	}
 
 	for _, lrn := range s.Servers {
-		p, alive := s.Present[lrn]
-		i := s.Inventories[lrn]
-		if alive && now.Before(i.At.Add(maxRoomAge)) {
-			all = append(all, lacksOf(lrn, p, i, *n)...)
+		presence, isAlive := s.Present[lrn]
+		inventory := s.Inventories[lrn]
+		if isAlive && now.Before(inventory.At.Add(maxRoomAge)) {
+			all = append(all, lacksOf(lrn, presence, inventory, *n)...)
 		}
 	}
 
@@ -126,17 +131,23 @@ func (s Snapshot) Lacks(version string, now time.Time) (all []record.Lack) {
 // lacksOf returns the file systems of one server that have less free space than the update needs there.
 func lacksOf(lrn int, p record.Presence, i record.Inventory, n record.Needs) (all []record.Lack) {
 	u := newRoomUse(i.Room)
-	gets, _ := release.ParsePackage(p.Package)
+	pkg, _ := release.ParsePackage(p.Package)
 	if !release.Same(p.Version, n.Version) {
-		u.addRelease(gets, n.Packages[p.Package])
+		u.addRelease(pkg, n.Packages[p.Package])
 	}
-	for _, f := range n.Files[gets.Arch] {
+	for _, f := range n.Files[pkg.Arch] {
 		u.addFile(f, i.Installed[f.Component])
 	}
 
-	for _, at := range slices.Sorted(maps.Keys(u.most)) {
-		room := i.Room[at]
-		if needed := u.most[at] + roomReserve; u.most[at] > 0 && needed > room.Free {
+	for _, index := range slices.Sorted(maps.Keys(u.peak)) {
+		peak := u.peak[index]
+		if peak == 0 {
+			continue
+		}
+
+		room := i.Room[index]
+		needed := peak + roomReserve
+		if needed > room.Free {
 			all = append(all, record.Lack{Server: lrn, At: room.At, Needed: needed, Free: room.Free})
 		}
 	}
@@ -145,19 +156,19 @@ func lacksOf(lrn int, p record.Presence, i record.Inventory, n record.Needs) (al
 }
 
 // roomUse adds up how many bytes an update needs on each file system of a server. The keys of the maps used
-// and most are indexes of the server's rooms.
+// and peak are indexes of the server's rooms.
 type roomUse struct {
-	at   map[string]int // the index of the file system, by element of Room.For
-	used map[int]int64  // the current use
-	most map[int]int64  // the maximum use so far
+	index map[string]int // the index of the file system, by element of Room.For
+	used  map[int]int64  // the current use
+	peak  map[int]int64  // the maximum use since the beginning
 }
 
 // newRoomUse returns a roomUse of these file systems, with nothing used yet.
 func newRoomUse(rooms []record.Room) roomUse {
-	u := roomUse{at: map[string]int{}, used: map[int]int64{}, most: map[int]int64{}}
+	u := roomUse{index: map[string]int{}, used: map[int]int64{}, peak: map[int]int64{}}
 	for i, r := range rooms {
-		for _, what := range r.For {
-			u.at[what] = i
+		for _, kind := range r.For {
+			u.index[kind] = i
 		}
 	}
 
@@ -166,31 +177,38 @@ func newRoomUse(rooms []record.Room) roomUse {
 
 // add counts size bytes as used on the file system for files of a kind, which is an element of Room.For. A
 // negative size frees them. It ignores files whose file system is unknown.
-func (u roomUse) add(what string, size int64) {
-	at, known := u.at[what]
-	if !known {
+func (u roomUse) add(kind string, size int64) {
+	index, isKnown := u.index[kind]
+	if !isKnown {
 		return
 	}
-	u.used[at] += size
-	u.most[at] = max(u.most[at], u.used[at])
+	u.used[index] += size
+	u.peak[index] = max(u.peak[index], u.used[index])
 }
 
-// addRelease adds the space for installing the program. Its package is unpacked, tried, and put in place of
-// the previous program. The package itself stays.
+// addRelease adds the space for installing the program from package p, which has the given size. The package is
+// unpacked, tried, and put in place of the previous program. The package itself stays.
 func (u roomUse) addRelease(p release.Package, size int64) {
 	into := record.RoomProgram
 	if p.Form == release.Deb {
 		into = record.RoomPackages
 	}
+
+	// The package is downloaded, and then unpacked beside the download.
 	u.add(record.RoomDownloads, size)
 	u.add(record.RoomDownloads, size)
+
+	// The new program is written before the previous one is removed.
 	u.add(into, size)
 	u.add(into, -size)
+
+	// The unpacked package is removed.
 	u.add(record.RoomDownloads, -size)
 }
 
-// addFile adds the space for a component's file: for the download and for the unpacked file. After that, the
-// component's previous file and the download are removed.
+// addFile adds the space for the download of a component's file, and for the unpacked file. Then it frees the
+// space of the download and of the component's previous file. installed is the digest of the previous file,
+// or "" if there is none. If the file is installed already, addFile adds nothing.
 func (u roomUse) addFile(f record.NeededFile, installed string) {
 	if installed == f.Sum {
 		return

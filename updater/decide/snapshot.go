@@ -87,6 +87,7 @@ type Action struct {
 	Changes []updater.Change
 }
 
+// newWait returns a Wait that lasts until the given time or the next change. A zero time never comes.
 func newWait(until time.Time, why string) Action { return Action{Verb: Wait, Until: until, Why: why} }
 
 // newWaitForChange returns a Wait that only a change ends.
@@ -157,6 +158,7 @@ func (s *Snapshot) decodeInfos(infos []keyspace.KeyValue) (err error) {
 		}
 	}
 
+	// Only the presence of this key matters. Its value names an operator.
 	s.Hurry, err = decodeKey(infos, keys.Hurry, new(string))
 	return err
 }
@@ -212,6 +214,7 @@ func (s *Snapshot) peekLiveness(v *keyspace.View) (err error) {
 	return nil
 }
 
+// registeredServers returns the LRNs of the registered boot servers, which are among the keys below keys.Infos.
 func registeredServers(infos []keyspace.KeyValue) (lrns []int) {
 	for _, kv := range infos {
 		if lrn, ok := record.ParseServerKey(keys.BootServers, kv.Key); ok {
@@ -248,13 +251,15 @@ func (s *Snapshot) readCurrentEntry(v *keyspace.View) (err error) {
 	return err
 }
 
-// readLastEntry sets LastID and LastTo if there is no current request.
+// readLastEntry sets LastID and LastTo from the history's last entry, if there is one. It is for a snapshot
+// without a current request.
 func (s *Snapshot) readLastEntry(v *keyspace.View) error {
 	kvs, err := v.List(keys.AllHistory)
 	if err != nil || len(kvs) == 0 {
 		return err
 	}
 
+	// The keys are sorted, so the newest entry comes last.
 	last, err := keyspace.Decode[record.History](kvs[len(kvs)-1])
 	if err != nil {
 		return err

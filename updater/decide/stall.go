@@ -11,8 +11,8 @@ import (
 	"bijou/updater/record"
 )
 
-// StallGrace is how much longer than the workers' own timeout the leader waits, so that a worker can report the
-// reason first.
+// StallGrace is added to the workers' own timeout before the leader stops an update, so that a worker can
+// report the reason first.
 const StallGrace = 30 * time.Second
 
 // stallDeadline returns when the leader stops an update that makes no progress.
@@ -20,30 +20,35 @@ func (s Snapshot) stallDeadline() time.Time {
 	return s.lastMoveAt().Add(s.Config.WorkerTimeout + StallGrace)
 }
 
-// A leader records the wait for its successor as a duration. The clocks of the two can differ by hours, and a
-// deadline by the wrong clock would stop a healthy update. See docs/dev/stall-detection.md.
+// A leader records, for the next leader, how long there has been no progress. It records a duration and not a
+// deadline, since the clocks of two leaders can differ by hours. A deadline by the wrong clock would stop a
+// healthy update. See docs/dev/stall-detection.md.
 
-// lastMoveAt returns the time of the last progress, by this leader's steady clock. If this leader has seen the
-// progress, or if no leader has recorded it, that is the time when it first saw the stage. Otherwise it is the
-// recorded time, if that agrees with the recorded wait. If they disagree, only the wait is used.
+// lastMoveAt returns the time of the last progress, by this leader's steady clock. If this leader has seen
+// the progress, or if no leader has recorded the progress, that is the time when this leader first saw the
+// stage. Otherwise another leader has recorded a time and a wait. lastMoveAt uses that time if it agrees with
+// that wait, and otherwise only the wait.
 func (s Snapshot) lastMoveAt() time.Time {
-	moved := s.recordedGate().At
+	recordedTime := s.recordedGate().At
 	if s.StageSince.IsZero() {
-		return moved
+		return recordedTime
 	}
 	if s.Witnessed || !s.isStageRecorded() {
 		return s.StageSince
 	}
 
-	waited := s.StageSince.Sub(moved)
-	if waited < s.WaitedBefore || waited > s.WaitedBefore+s.noteInterval()+StallGrace {
+	// The other leader records its wait only at intervals, so the real wait can be a little longer.
+	minWait := s.WaitedBefore
+	maxWait := s.WaitedBefore + s.noteInterval() + StallGrace
+	waited := s.StageSince.Sub(recordedTime)
+	if waited < minWait || waited > maxWait {
 		waited = s.WaitedBefore
 	}
 	return s.StageSince.Add(-waited)
 }
 
-// recordedGate returns the gate that a leader has recorded in this attempt. If there is none yet, it
-// returns a gate with the time when the attempt began.
+// recordedGate returns the gate that a leader has recorded in this attempt. If no leader has recorded one yet,
+// recordedGate returns a gate with the time when the attempt began.
 func (s Snapshot) recordedGate() record.Gate {
 	if s.Gate.IsAbout(*s.Current) {
 		return s.Gate
@@ -60,6 +65,7 @@ func (s Snapshot) isStageRecorded() bool {
 // noteInterval returns how often the leader records the time without progress.
 func (s Snapshot) noteInterval() time.Duration { return min(s.Config.WorkerTimeout/4, time.Minute) }
 
+// recordedWait returns the recorded time without progress, or 0 if there was progress since the record.
 func (s Snapshot) recordedWait() time.Duration {
 	if !s.isStageRecorded() {
 		return 0
@@ -67,8 +73,8 @@ func (s Snapshot) recordedWait() time.Duration {
 	return time.Duration(s.recordedGate().Waited) * time.Second
 }
 
-// owesNote reports whether the leader must record the current wait, since the next leader would otherwise
-// assume a much shorter or longer one.
+// owesNote reports whether the leader must record waited, the current time without progress. Without this
+// record, the next leader would assume a much shorter or longer time.
 func (s Snapshot) owesNote(waited time.Duration) bool {
 	recorded := s.recordedWait()
 	switch {
@@ -141,16 +147,16 @@ func (s Snapshot) reportSlow(now time.Time) Action {
 	}
 }
 
-// Activity returns the activity that the server's worker reports. If it reports none, Activity returns the
-// wait at a barrier that follows from the records. ok is false if the activity is unknown.
+// Activity returns the activity that the server's worker reports. If the worker reports none, Activity
+// returns the wait that follows from the workers' records. ok is false if the worker has finished, or if its
+// activity is unknown.
 func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
-	w, answered := s.workerRecord(lrn)
-	if !answered || w.Finished {
+	w, hasAnswered := s.workerRecord(lrn)
+	if !hasAnswered || w.Finished {
 		return a, false
 	}
-	a, ok = s.Activities[lrn]
-	if ok && a.IsOf(w) {
-		return a, true
+	if reported, ok := s.Activities[lrn]; ok && reported.IsOf(w) {
+		return reported, true
 	}
 
 	a = record.Activity{Request: w.Request, Attempt: w.Attempt, Step: w.Step, Since: w.At}
@@ -160,13 +166,13 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 	case w.HandsOver():
 		a.Message = "has installed " + w.Version + " and waits for the worker of that version to start"
 	case w.Step > 0 && len(late) > 0:
-		who := "server " + record.ListServers(late)
+		awaited := "server " + record.ListServers(late)
 		if len(late) > maxDescribed {
-			who = fmt.Sprint(len(late), " servers")
+			awaited = fmt.Sprint(len(late), " servers")
 		}
 		a.Kind = record.WaitBarrier
 		a.Servers = late
-		a.Message = "waits for " + who + " to reach this step"
+		a.Message = "waits for " + awaited + " to reach this step"
 	}
 
 	return a, a.Message != ""
@@ -175,15 +181,18 @@ func (s Snapshot) Activity(lrn int) (a record.Activity, ok bool) {
 // serversBehind returns the update's servers that have not reached the step.
 func (s Snapshot) serversBehind(step int) (late []int) {
 	for _, lrn := range s.Current.Servers {
-		if w, ok := s.workerRecord(lrn); !ok || !w.Finished && w.Step < step {
+		w, ok := s.workerRecord(lrn)
+		hasReached := ok && (w.Finished || w.Step >= step)
+		if !hasReached {
 			late = append(late, lrn)
 		}
 	}
 	return late
 }
 
-// ServersAtFault returns the servers that block the late ones. If a server waits for other servers, only
-// those are at fault.
+// ServersAtFault returns the servers that block the late servers. If a late server waits for other servers,
+// ServersAtFault follows that wait, and the last servers in such a chain are at fault. It returns late if no
+// server can be blamed.
 func (s Snapshot) ServersAtFault(late []int) (atFault []int) {
 	seen := map[int]bool{}
 	var follow func(lrn int)
@@ -192,15 +201,16 @@ func (s Snapshot) ServersAtFault(late []int) (atFault []int) {
 		if seen[lrn] {
 			return
 		}
-
 		seen[lrn] = true
+
 		a, _ := s.Activity(lrn)
-		_, absent := s.Absent[lrn]
+		_, isAbsent := s.Absent[lrn]
+		isWaiting := a.Kind != ""
 		switch {
-		case absent || a.Kind == "":
+		case isAbsent || !isWaiting:
 			atFault = append(atFault, lrn)
 		case a.Kind == record.WaitQuorum:
-			// The servers' members are at fault, even if their workers are waiting.
+			// The members on these servers are at fault, even if their workers also wait for others.
 			atFault = append(atFault, a.Servers...)
 		default:
 			for _, other := range a.Servers {
@@ -212,6 +222,7 @@ func (s Snapshot) ServersAtFault(late []int) (atFault []int) {
 	for _, lrn := range late {
 		follow(lrn)
 	}
+
 	// The late servers may wait for nobody in particular, or for one another.
 	if len(atFault) == 0 {
 		return late
@@ -243,21 +254,24 @@ func (s Snapshot) describeServers(lrns []int) string {
 
 // describeServer describes one server for a message about a stall.
 func (s Snapshot) describeServer(lrn int) string {
-	word := fmt.Sprintf("server %d has not answered", lrn)
 	w, hasAnswered := s.workerRecord(lrn)
-	if hasAnswered && w.Finished {
-		word = fmt.Sprintf("server %d is done", lrn)
-	} else if hasAnswered {
-		word = fmt.Sprintf("server %d is at step %s", lrn, w.StepName)
+	var text string
+	switch {
+	case !hasAnswered:
+		text = fmt.Sprintf("server %d has not answered", lrn)
+	case w.Finished:
+		text = fmt.Sprintf("server %d is done", lrn)
+	default:
+		text = fmt.Sprintf("server %d is at step %s", lrn, w.StepName)
 		if a, _ := s.Activity(lrn); a.Message != "" {
-			word += ": " + a.Text()
+			text += ": " + a.Text()
 		}
 	}
 
-	if _, absent := s.Absent[lrn]; absent {
-		word += " (no worker is alive there)"
+	if _, isAbsent := s.Absent[lrn]; isAbsent {
+		text += " (no worker is alive there)"
 	}
-	return word
+	return text
 }
 
 // describeStall returns the servers at fault for a stall, and a message about them and about the servers
@@ -266,6 +280,7 @@ func (s Snapshot) describeStall() (atFault []int, why string) {
 	late := s.lateServers()
 	atFault = s.ServersAtFault(late)
 	why = s.describeServers(atFault)
+
 	waiting := slices.DeleteFunc(slices.Clone(late), func(lrn int) bool { return slices.Contains(atFault, lrn) })
 	if len(waiting) > 0 {
 		why += "; " + s.describeServers(waiting)
@@ -273,42 +288,43 @@ func (s Snapshot) describeStall() (atFault []int, why string) {
 	return atFault, why
 }
 
-// failedServers returns the servers at fault for the failures of this attempt, except servers that only
-// waited for others.
+// failedServers returns the servers at fault for the failures of this attempt, and a message about the
+// failures. A server whose worker only waited in vain for other servers is not at fault, but those servers
+// are. Both results are empty if no worker has failed.
 func (s Snapshot) failedServers(now time.Time) (atFault []int, why string) {
-	var failed, waited []record.Reason
-	var late []int
+	var failures, waits []record.Reason
+	var waitedFor []int
 
 	for _, lrn := range s.Current.Servers {
-		w, why := s.workerFailure(lrn, now)
-		reason := record.Reason{Server: lrn, Where: "step " + w.StepName, Why: why}
+		w, failure := s.workerFailure(lrn, now)
+		reason := record.Reason{Server: lrn, Where: "step " + w.StepName, Why: failure}
 		switch {
-		case why == "":
+		case failure == "":
 			// This server has not failed.
 		case len(w.WaitedFor) > 0:
-			waited = append(waited, reason)
-			late = append(late, w.WaitedFor...)
+			waits = append(waits, reason)
+			waitedFor = append(waitedFor, w.WaitedFor...)
 		default:
-			failed = append(failed, reason)
+			failures = append(failures, reason)
 			atFault = append(atFault, lrn)
 		}
 	}
 
-	others := slices.DeleteFunc(s.ServersAtFault(record.SortServers(late)), func(lrn int) bool {
-		return slices.Contains(atFault, lrn)
-	})
-	var words []string
-	if len(failed) > 0 {
-		words = append(words, record.JoinReasons(failed, maxFailed))
+	blockers := s.ServersAtFault(record.SortServers(waitedFor))
+	blockers = slices.DeleteFunc(blockers, func(lrn int) bool { return slices.Contains(atFault, lrn) })
+
+	var parts []string
+	if len(failures) > 0 {
+		parts = append(parts, record.JoinReasons(failures, maxFailed))
+	}
+	if len(blockers) > 0 {
+		parts = append(parts, s.describeServers(blockers))
+	}
+	if len(waits) > 0 {
+		parts = append(parts, record.JoinReasons(waits, maxWaited))
 	}
 
-	if len(others) > 0 {
-		words = append(words, s.describeServers(others))
-	}
-	if len(waited) > 0 {
-		words = append(words, record.JoinReasons(waited, maxWaited))
-	}
-	return record.SortServers(append(atFault, others...)), strings.Join(words, "; ")
+	return record.SortServers(append(atFault, blockers...)), strings.Join(parts, "; ")
 }
 
 // The limits, in bytes, of two parts of a stop's reason: the part about servers that failed, and the part

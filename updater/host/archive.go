@@ -20,12 +20,15 @@ import (
 // An archive for /usr/local/etcd is unpacked into /usr/local/etcd.releases/<sum>. /usr/local/etcd is a
 // symlink to that directory, which is replaced atomically.
 
+// releasesDir returns the directory with all unpacked releases of the archive.
 func releasesDir(f release.File) string { return f.To + ".releases" }
 
+// releaseDir returns the directory into which this release of the archive is unpacked.
 func releaseDir(f release.File) string { return filepath.Join(releasesDir(f), f.SHA256[:16]) }
 
-// unpackBeside unpacks the archive next to other releases of the same archive. It keeps the directory of an
-// earlier call, unless one of the entries is missing from it.
+// unpackBeside unpacks the archive next to other releases of the same archive. If an earlier call has
+// unpacked this release already, unpackBeside keeps its directory, unless one of the entries no longer
+// contains a file.
 func unpackBeside(ctx context.Context, archive string, f release.File, entries []string) error {
 	into := releaseDir(f)
 	if _, err := os.Stat(into); err == nil && lostEntries(into, entries) == "" {
@@ -41,8 +44,8 @@ func unpackBeside(ctx context.Context, archive string, f release.File, entries [
 	return osutil.SyncDir(releasesDir(f))
 }
 
-// unpackAs unpacks the archive into a draft, and renames the draft to the directory once it is complete and
-// synced. It exchanges an existing directory atomically.
+// unpackAs unpacks the archive into the directory draft, and renames draft to into once draft is complete and
+// synced. It replaces an existing directory atomically.
 func unpackAs(ctx context.Context, archive, draft, into string) error {
 	if err := osutil.MkdirAll(filepath.Dir(into), 0o755); err != nil {
 		return err
@@ -67,15 +70,14 @@ func unpackAs(ctx context.Context, archive, draft, into string) error {
 	return os.RemoveAll(draft)
 }
 
-// switchTo points the symlink at the release. It then removes all releases except that one and the previous
-// one.
+// switchTo points the symlink at the release. It then removes all other releases, except the previous one.
 func switchTo(f release.File) error {
 	if err := setAside(f); err != nil {
 		return fmt.Errorf("cannot switch %s: %w", f.To, err)
 	}
 
-	before, _ := os.Readlink(f.To)
-	if before == releaseDir(f) {
+	previous, _ := os.Readlink(f.To)
+	if previous == releaseDir(f) {
 		// The process that replaced the symlink may have been killed before it synced the directory.
 		err := osutil.SyncDir(filepath.Dir(f.To))
 		if err != nil {
@@ -89,7 +91,7 @@ func switchTo(f release.File) error {
 		return fmt.Errorf("cannot switch %s: %w", f.To, err)
 	}
 
-	return removeOldReleases(f, before)
+	return removeOldReleases(f, previous)
 }
 
 // replaceLink points the symlink at a release. If there is a directory in place of the symlink, which
@@ -103,11 +105,12 @@ func replaceLink(f release.File) error {
 		return err
 	}
 
-	var how uint
+	// A rename can replace a symlink, but not a directory. The two must exchange their places.
+	var flags uint
 	if info, err := os.Lstat(f.To); err == nil && info.Mode()&fs.ModeSymlink == 0 {
-		how = unix.RENAME_EXCHANGE
+		flags = unix.RENAME_EXCHANGE
 	}
-	if err := unix.Renameat2(unix.AT_FDCWD, link, unix.AT_FDCWD, f.To, how); err != nil {
+	if err := unix.Renameat2(unix.AT_FDCWD, link, unix.AT_FDCWD, f.To, flags); err != nil {
 		return err
 	}
 	if err := osutil.SyncDir(filepath.Dir(f.To)); err != nil {
@@ -117,6 +120,7 @@ func replaceLink(f release.File) error {
 	return setAside(f)
 }
 
+// draftLink returns the path of the new symlink before it replaces the current one.
 func draftLink(f release.File) string { return releasesDir(f) + "/link" }
 
 // setAside keeps the directory that a symlink has replaced, and removes the directory that was kept before.
@@ -139,23 +143,25 @@ func setAside(f release.File) error {
 	return osutil.SyncDir(releasesDir(f))
 }
 
-func removeOldReleases(f release.File, before string) error {
+// removeOldReleases removes all releases except this one, the one at the path previous, and a directory that
+// was installed by hand.
+func removeOldReleases(f release.File, previous string) error {
 	return removeAllBut(releasesDir(f), func(name string) bool {
 		path := filepath.Join(releasesDir(f), name)
-		return path == releaseDir(f) || path == before || name == "by-hand"
+		return path == releaseDir(f) || path == previous || name == "by-hand"
 	})
 }
 
-// removeAllBut removes all entries of a directory except those for which kept returns true. It does nothing
-// if the directory does not exist.
-func removeAllBut(dir string, kept func(name string) bool) error {
-	all, err := os.ReadDir(dir)
+// removeAllBut removes all entries of a directory except those for which keeps returns true. It does nothing
+// if the directory does not exist. After an error it continues with the next entry.
+func removeAllBut(dir string, keeps func(name string) bool) error {
+	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 
-	for _, e := range all {
-		if !kept(e.Name()) {
+	for _, e := range entries {
+		if !keeps(e.Name()) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}
@@ -182,6 +188,7 @@ func Unpack(ctx context.Context, archive, into string) error {
 	return osutil.Untar(ctx, into, r, osutil.AnyWriter)
 }
 
+// decompress returns a reader of the content of f, which may be gzip-compressed.
 func decompress(f io.Reader) (io.Reader, error) {
 	r := bufio.NewReader(f)
 	if magic, err := r.Peek(2); err == nil && string(magic) == "\x1f\x8b" {

@@ -15,7 +15,7 @@ import (
 	"bijou/updater/release"
 )
 
-// artifactID returns an ID for the artifact, which differs from the ID of every other artifact.
+// artifactID returns an ID of the artifact. Different artifacts have different IDs. The ID is "" if a is nil.
 func artifactID(a *release.Artifact) string {
 	switch {
 	case a == nil:
@@ -68,17 +68,20 @@ func (h *Host) fetchArchive(ctx context.Context, c release.Component) error {
 		return err
 	}
 
-	was, err := h.readRecord(c.Name)
+	recorded, err := h.readRecord(c.Name)
 	if err != nil {
 		return err
 	}
-	if was.Artifact != artifactID(c.Artifact) {
-		was.Unpacked = nil
-	}
 
-	return unpackBeside(ctx, path, archive, was.Unpacked)
+	// The recorded entries matter only if they are those of the same archive.
+	var entries []string
+	if recorded.Artifact == artifactID(c.Artifact) {
+		entries = recorded.Unpacked
+	}
+	return unpackBeside(ctx, path, archive, entries)
 }
 
+// downloadPath returns the path of the download with the given sum.
 func (h *Host) downloadPath(sum string) string { return filepath.Join(h.dir, "downloads", sum) }
 
 // download downloads a file, unless it has already been downloaded, and returns its path. A file without a
@@ -113,6 +116,7 @@ func (h *Host) downloadOfRelease(ctx context.Context, f release.File, path strin
 	return source.FetchFile(ctx, f, path)
 }
 
+// removeDownloads removes the downloads of the files.
 func (h *Host) removeDownloads(files []release.File) {
 	for _, f := range files {
 		// If this fails, RemoveOldDownloads removes the file later.
@@ -131,6 +135,7 @@ func (h *Host) RemoveOldDownloads(m release.Manifest) error {
 	}
 
 	err := removeAllBut(filepath.Join(h.dir, "downloads"), func(name string) bool {
+		// The name of an incomplete download has a suffix.
 		sum, _, _ := strings.Cut(name, ".")
 		return wanted[sum]
 	})
@@ -141,6 +146,7 @@ func (h *Host) RemoveOldDownloads(m release.Manifest) error {
 	return nil
 }
 
+// runEngine runs podman or docker with the arguments, whichever is installed, and podman if both are.
 func runEngine(ctx context.Context, args ...string) error {
 	for _, name := range []string{"podman", "docker"} {
 		if path, err := exec.LookPath(name); err == nil {

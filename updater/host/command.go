@@ -26,6 +26,7 @@ import (
 // different timeout.
 const defaultTimeout = 20 * time.Minute
 
+// timeoutKey is the key of the timeout in a context.
 type timeoutKey struct{}
 
 // withTimeout returns a context that carries the timeout of each command of the component.
@@ -37,28 +38,29 @@ func (h *Host) withTimeout(ctx context.Context, c release.Component) context.Con
 	return context.WithValue(ctx, timeoutKey{}, timeout)
 }
 
-// hungError is the cause of a context whose command has exceeded its timeout.
+// hungError is the cause of a context that has ended because a command exceeded its timeout.
 type hungError struct{ timeout time.Duration }
 
+// Error describes the timeout. It says "twice", since retryHung tries each command twice.
 func (e hungError) Error() string {
 	return fmt.Sprintf("timed out after %s, twice", e.timeout)
 }
 
-// retryHung calls f with the timeout that ctx carries. If f exceeds the timeout, retryHung cancels it and
-// calls it once more. So f must be repeatable.
+// retryHung calls f with the timeout that ctx carries, or without a timeout if ctx carries none. If f exceeds
+// the timeout, retryHung cancels f and calls it once more, so f must be repeatable.
 func retryHung(ctx context.Context, f func(ctx context.Context) error) error {
 	timeout, _ := ctx.Value(timeoutKey{}).(time.Duration)
 	if timeout == 0 {
 		return f(ctx)
 	}
 
-	for again := true; ; again = false {
+	for isFirst := true; ; isFirst = false {
 		limit, cancel := context.WithTimeoutCause(ctx, timeout, hungError{timeout})
 		// Commands that f runs have no additional timeout.
 		err := f(context.WithValue(limit, timeoutKey{}, time.Duration(0)))
-		hung := err != nil && timedOut(ctx, limit)
+		isHung := err != nil && timedOut(ctx, limit)
 		cancel()
-		if !hung || !again {
+		if !isHung || !isFirst {
 			return err
 		}
 		slog.Warn("ended a program that hung; trying it once more", "error", err)
@@ -78,18 +80,21 @@ func newCommand(ctx context.Context, words []string) *exec.Cmd {
 	return c
 }
 
+// runCommand runs a command with the timeout that ctx carries. If the command exceeds the timeout, runCommand
+// kills it and runs it once more.
 func runCommand(ctx context.Context, words []string) error {
 	return retryHung(ctx, func(ctx context.Context) error { return runOnce(ctx, words, nil) })
 }
 
-// runOnce runs a command. Its error contains the end of the command's output. The exception is a command with
-// a stdin: the input may be a secret, which the command could print.
+// runOnce runs a command once. stdin can be nil. The error contains the end of the command's output only if
+// stdin is nil, since the input may be a secret, which the command could print.
 func runOnce(ctx context.Context, words []string, stdin io.Reader) error {
 	doing := activity.Begin(ctx, "runs %q", strings.Join(words, " "))
 	defer doing.End()
 	c := newCommand(ctx, words)
 	c.Stdin = stdin
 	out, err := c.CombinedOutput()
+	// ErrWaitDelay means that the command itself has succeeded, but its children keep the output open.
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 		return nil
 	}
@@ -97,21 +102,21 @@ func runOnce(ctx context.Context, words []string, stdin io.Reader) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	said := tail(out)
+	shown := tail(out)
 	if stdin != nil {
-		said = "(its output is not shown)"
+		shown = "(its output is not shown)"
 	}
-	return fmt.Errorf("%q: %w: %s", strings.Join(words, " "), err, said)
+	return fmt.Errorf("%q: %w: %s", strings.Join(words, " "), err, shown)
 }
 
 // terminal is a pseudo-terminal into which one line is typed. Programs that ask for secrets need one: Vault
 // reads a key only from a terminal. The terminal does not echo, no character in the line is special, and the
 // end of input follows the line.
 type terminal struct {
-	controller *os.File
-	tty        *os.File // the program's stdin
-	line       []byte
-	typing     sync.WaitGroup
+	controller *os.File       // the side that types
+	tty        *os.File       // the program's side, which is its stdin
+	line       []byte         // the line and the end of input
+	typing     sync.WaitGroup // waits for typeLine
 }
 
 // maxLine limits the line, in bytes.
@@ -126,17 +131,16 @@ func newTerminal(line []byte) (*terminal, error) {
 	if len(line) > maxLine {
 		return nil, fmt.Errorf("cannot write a line of more than %d bytes to the program", maxLine)
 	}
-	ours, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	controller, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open a terminal: %w", err)
 	}
 
-	t := &terminal{controller: ours, line: append(append([]byte{}, line...), '\n', endOfInput)}
+	t := &terminal{controller: controller, line: append(append([]byte{}, line...), '\n', endOfInput)}
 	if err := t.openTTY(); err != nil {
-		return nil, errors.Join(fmt.Errorf("cannot open a terminal: %w", err), ours.Close())
+		return nil, errors.Join(fmt.Errorf("cannot open a terminal: %w", err), controller.Close())
 	}
 
-	// typeLine ends when close is called.
 	t.typing.Go(t.typeLine)
 	return t, nil
 }
@@ -148,20 +152,22 @@ func (t *terminal) openTTY() error {
 		return err
 	}
 
-	var number int
-	failed := conn.Control(func(fd uintptr) {
+	var number int // of the terminal, in /dev/pts
+	controlErr := conn.Control(func(fd uintptr) {
 		if number, err = unix.IoctlGetInt(int(fd), unix.TIOCGPTN); err != nil {
 			return
 		}
+		// Unlock the program's side, so that it can be opened.
 		if err = unix.IoctlSetPointerInt(int(fd), unix.TIOCSPTLCK, 0); err != nil {
 			return
 		}
+		// In packet mode, a read shows whether the program has discarded its input.
 		err = unix.IoctlSetPointerInt(int(fd), unix.TIOCPKT, 1)
 	})
-
-	if err := errors.Join(failed, err); err != nil {
+	if err := errors.Join(controlErr, err); err != nil {
 		return err
 	}
+
 	if t.tty, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		return err
 	}
@@ -187,18 +193,21 @@ func setLineMode(fd int) error {
 }
 
 // typeLine types the line. If the program discards its input before it reads, as getpass(3) does, typeLine
-// types the line again.
+// types the line again. It returns when the terminal is closed.
 func (t *terminal) typeLine() {
 	_, err := t.controller.Write(t.line)
-	for said := make([]byte, 512); err == nil; {
+	packet := make([]byte, 512)
+	for err == nil {
 		var n int
-		n, err = t.controller.Read(said)
-		if n > 0 && said[0]&unix.TIOCPKT_FLUSHREAD != 0 {
+		n, err = t.controller.Read(packet)
+		wasDiscarded := n > 0 && packet[0]&unix.TIOCPKT_FLUSHREAD != 0
+		if wasDiscarded {
 			_, err = t.controller.Write(t.line)
 		}
 	}
 }
 
+// close closes both sides of the terminal, and waits for the end of typeLine.
 func (t *terminal) close() {
 	_ = t.tty.Close()
 	_ = t.controller.Close()
@@ -258,9 +267,11 @@ func readSecrets(path string) (lines [][]byte, err error) {
 	return lines, nil
 }
 
-// retryCommand runs the command until it succeeds or the timeout has passed, since a service that was just
-// started may not answer yet.
+// retryCommand runs the command with the line as its input until the command succeeds, since a service that
+// was just started may not answer yet. It returns the last error if the command still fails after within, or
+// if the command hangs.
 func retryCommand(ctx context.Context, within time.Duration, command []string, line []byte) error {
+	// No single run takes longer than within.
 	if timeout, _ := ctx.Value(timeoutKey{}).(time.Duration); timeout > within {
 		ctx = context.WithValue(ctx, timeoutKey{}, within)
 	}
@@ -268,10 +279,15 @@ func retryCommand(ctx context.Context, within time.Duration, command []string, l
 	end := time.Now().Add(within)
 	return poll(ctx, func() (bool, error) {
 		err := retryHung(ctx, func(ctx context.Context) error { return runWithLine(ctx, command, line) })
-		if _, hung := errors.AsType[hungError](err); hung || time.Now().After(end) {
-			return err == nil, err
+		if err == nil {
+			return true, nil
 		}
-		return err == nil, nil
+
+		_, isHung := errors.AsType[hungError](err)
+		if isHung || time.Now().After(end) {
+			return false, err
+		}
+		return false, nil
 	})
 }
 

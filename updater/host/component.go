@@ -39,12 +39,13 @@ type componentRecord struct {
 	NotedOf string `json:"noted-of,omitempty"`
 }
 
+// componentFile returns the path of the component's record.
 func (h *Host) componentFile(name string) string {
 	return filepath.Join(h.dir, "components", name+".json")
 }
 
-// readRecord returns the component's record. It returns the zero record if the component was never
-// installed.
+// readRecord returns the component's record, without the fields that belong to a different artifact. It
+// returns the zero record if the component was never installed.
 func (h *Host) readRecord(name string) (c componentRecord, err error) {
 	_, err = jsonfile.Read(h.componentFile(name), &c)
 	if err != nil {
@@ -58,6 +59,7 @@ func (h *Host) readRecord(name string) (c componentRecord, err error) {
 	return c, nil
 }
 
+// writeRecord replaces the component's record.
 func (h *Host) writeRecord(name string, c componentRecord) error {
 	err := jsonfile.Write(h.componentFile(name), c)
 	if err != nil {
@@ -71,18 +73,22 @@ func (h *Host) writeRecord(name string, c componentRecord) error {
 // differs or is missing, if an earlier update was interrupted, or if its files have changed since it was
 // started.
 func (h *Host) NeedsUpdate(ctx context.Context, c release.Component) (bool, error) {
-	was, err := h.readRecord(c.Name)
+	recorded, err := h.readRecord(c.Name)
 	if err != nil {
 		return false, err
 	}
-	if was.Phase == phaseChanging || c.Artifact != nil && was.Artifact != artifactID(c.Artifact) {
+
+	wasInterrupted := recorded.Phase == phaseChanging
+	hasOtherArtifact := c.Artifact != nil && recorded.Artifact != artifactID(c.Artifact)
+	if wasInterrupted || hasOtherArtifact {
 		return true, nil
 	}
 	if h.checkArtifact(ctx, c) != nil {
+		// If ctx has ended, the error of the check proves nothing.
 		return true, ctx.Err()
 	}
 
-	return h.inputsChanged(ctx, c, was)
+	return h.inputsChanged(ctx, c, recorded)
 }
 
 // Prepare downloads the files that an update needs. It does not affect running services.
@@ -125,13 +131,7 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 		return err
 	}
 
-	// Record what the artifact has installed, so that later checks notice if it is gone.
-	if c.Artifact != nil && c.Artifact.Deb != nil {
-		next.Package, next.PackageVersion = readPackage(ctx, h.downloadPath(c.Artifact.Deb.SHA256))
-	}
-	if c.Artifact != nil && c.Artifact.Archive != nil {
-		next.Unpacked = filledEntries(releaseDir(*c.Artifact.Archive))
-	}
+	h.noteInstalled(ctx, &next, c.Artifact)
 
 	// Read the inputs before the restart. If they change later, the component needs another update.
 	if next.Inputs, err = h.inputsDigest(ctx, c); err != nil {
@@ -147,8 +147,8 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 	// The component's own commands may have removed some of these entries. Entries that are gone are not
 	// required later.
 	if next.Unpacked != nil {
-		now := filledEntries(releaseDir(*c.Artifact.Archive))
-		next.Unpacked = slices.DeleteFunc(next.Unpacked, func(name string) bool { return !slices.Contains(now, name) })
+		filled := filledEntries(releaseDir(*c.Artifact.Archive))
+		next.Unpacked = slices.DeleteFunc(next.Unpacked, func(name string) bool { return !slices.Contains(filled, name) })
 	}
 
 	next.Phase = phaseCurrent
@@ -160,33 +160,47 @@ func (h *Host) Update(ctx context.Context, c release.Component) error {
 	return nil
 }
 
-// ensureRunning starts the component's services if an earlier step or a fault has stopped them. It does
-// nothing for a healthy component.
+// noteInstalled adds the package or files of the newly installed artifact to the record, so that later checks
+// notice if they are gone. The artifact can be nil.
+func (h *Host) noteInstalled(ctx context.Context, r *componentRecord, a *release.Artifact) {
+	switch {
+	case a == nil:
+		// There is nothing to note.
+	case a.Deb != nil:
+		r.Package, r.PackageVersion = readPackage(ctx, h.downloadPath(a.Deb.SHA256))
+	case a.Archive != nil:
+		r.Unpacked = filledEntries(releaseDir(*a.Archive))
+	}
+}
+
+// ensureRunning starts the component's services if an earlier step or a fault has stopped them, and returns
+// once the component is healthy. It does not start or stop services of a healthy component.
 func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
-	was, err := h.readRecord(c.Name)
+	next, err := h.readRecord(c.Name)
 	if err != nil {
 		return err
 	}
-	now, err := h.inputsDigest(ctx, c)
+	inputs, err := h.inputsDigest(ctx, c)
 	if err != nil {
 		return err
 	}
 
-	if now == "" {
-		now = was.Inputs
+	isKnown := inputs != ""
+	hasNewInputs := isKnown && inputs != next.Inputs
+	if hasNewInputs {
+		next.Inputs = inputs
 	}
+
 	if h.CheckHealth(ctx, c) == nil {
-		if was.Inputs == now {
+		if !hasNewInputs {
 			return nil
 		}
 		// The digest was unknown before.
-		was.Inputs = now
-		return h.writeRecord(c.Name, was)
+		return h.writeRecord(c.Name, next)
 	}
 
-	was.Phase = phaseStarting
-	was.Inputs = now
-	if err := h.writeRecord(c.Name, was); err != nil {
+	next.Phase = phaseStarting
+	if err := h.writeRecord(c.Name, next); err != nil {
 		return err
 	}
 	if err := h.startOrRestart(ctx, c); err != nil {
@@ -196,24 +210,24 @@ func (h *Host) ensureRunning(ctx context.Context, c release.Component) error {
 		return err
 	}
 
-	was.Phase = phaseCurrent
-	return h.writeRecord(c.Name, was)
+	next.Phase = phaseCurrent
+	return h.writeRecord(c.Name, next)
 }
 
-// startOrRestart starts the component's services that are not running. If all are running, it restarts
-// them. It does nothing if the component's probe succeeds.
+// startOrRestart starts the component's services that are not running. If all services are running, it
+// restarts all of them. It does nothing if the component's probe succeeds.
 func (h *Host) startOrRestart(ctx context.Context, c release.Component) error {
-	// A process that was killed later may already have started the component.
+	// The component may be running already, if a previous process has started it and was killed after that.
 	if h.probe(ctx, c) == nil {
 		return nil
 	}
 
-	someStopped := h.checkActive(ctx, c.Services) != nil
+	isAnyStopped := h.checkActive(ctx, c.Services) != nil
 	if err := forEachUnit(ctx, c.Services, h.services.Start); err != nil {
 		return err
 	}
 	// The start of a stopped service can make the component healthy. If all were running, only a restart can.
-	if someStopped {
+	if isAnyStopped {
 		return nil
 	}
 
@@ -241,10 +255,10 @@ func (h *Host) awaitHealthy(ctx context.Context, c release.Component) error {
 	limit, cancel := context.WithTimeout(ctx, healthyWithin)
 	defer cancel()
 
-	var problem error // the last one
+	var problem error // the last result of the probe
 	err := poll(limit, func() (bool, error) {
 		err := h.probe(limit, c)
-		// A probe that was ended by the timeout proves nothing about the component.
+		// If the timeout has ended the probe, the previous problem is a better explanation.
 		if limit.Err() == nil || problem == nil {
 			problem = err
 			doing.Say("waits until %s is healthy: %v", c.Name, problem)
@@ -271,11 +285,11 @@ func (h *Host) soak(ctx context.Context, c release.Component) error {
 	doing := activity.Begin(ctx, "checks for %s whether %s stays healthy", time.Duration(c.Soak), c.Name)
 	defer doing.End()
 
-	over := time.Now().Add(time.Duration(c.Soak))
+	end := time.Now().Add(time.Duration(c.Soak))
 	return poll(ctx, func() (bool, error) {
 		if err := h.probe(ctx, c); err != nil && ctx.Err() == nil {
 			return false, fmt.Errorf("%s did not stay healthy: %w", c.Name, err)
 		}
-		return time.Now().After(over), nil
+		return time.Now().After(end), nil
 	})
 }

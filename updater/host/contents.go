@@ -59,14 +59,14 @@ func listImages(ctx context.Context, c release.Contents) ([]string, error) {
 		return images, nil
 	}
 
-	var said bytes.Buffer
+	var messages bytes.Buffer // what the command writes to stderr
 	var out []byte
 	err := retryHung(ctx, func(ctx context.Context) (err error) {
 		doing := activity.Begin(ctx, "runs %q", strings.Join(c.ImagesOf, " "))
 		defer doing.End()
-		said.Reset()
+		messages.Reset()
 		list := newCommand(ctx, c.ImagesOf)
-		list.Stderr = &said
+		list.Stderr = &messages
 		out, err = list.Output()
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -76,7 +76,7 @@ func listImages(ctx context.Context, c release.Contents) ([]string, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cannot list the images: %q: %w: %s",
-			c.ImagesOf, err, tail(said.Bytes()))
+			c.ImagesOf, err, tail(messages.Bytes()))
 	}
 
 	return append(images, strings.Fields(string(out))...), nil
@@ -85,8 +85,8 @@ func listImages(ctx context.Context, c release.Contents) ([]string, error) {
 // uploadImage uploads a container image as an asset, unless sabakan has it.
 func (h *Host) uploadImage(ctx context.Context, s sabakan, image string) error {
 	asset := strings.NewReplacer("/", "-", ":", "-", "@", "-").Replace(image) + ".img"
-	there, err := s.exists(ctx, "assets/"+asset+"/meta")
-	if err != nil || there {
+	exists, err := s.exists(ctx, "assets/"+asset+"/meta")
+	if err != nil || exists {
 		return err
 	}
 	if err := pullImage(ctx, image); err != nil {
@@ -129,7 +129,8 @@ func (h *Host) uploadOS(ctx context.Context, s sabakan, o release.OSImage) error
 	return s.putFile(ctx, "images/coreos/"+o.ID, path)
 }
 
-// writeBundle writes a tar archive of a kernel and an initrd.
+// writeBundle writes a tar archive of a kernel and an initrd. files has the paths of the files by their names
+// in the archive, "kernel" and "initrd.gz".
 func writeBundle(path string, files map[string]string) (err error) {
 	out, err := os.Create(path)
 	if err != nil {
@@ -147,7 +148,7 @@ func writeBundle(path string, files map[string]string) (err error) {
 	return w.Close()
 }
 
-// addFile adds the file at path to the archive.
+// addFile adds the file at path to the archive under the given name.
 func addFile(w *tar.Writer, name, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -186,7 +187,7 @@ type sabakan struct {
 	client *http.Client
 }
 
-// call sends a request to sabakan.
+// call sends a request to sabakan. body can be nil, and size is its number of bytes.
 func (s sabakan) call(ctx context.Context, method, path string, body io.Reader, size int64) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, s.url+path, body)
 	if err != nil {
@@ -201,8 +202,9 @@ func (s sabakan) call(ctx context.Context, method, path string, body io.Reader, 
 	return s.client.Do(req)
 }
 
-// get reads a JSON document from sabakan. It returns false if the document does not exist.
-func (s sabakan) get(ctx context.Context, path string, into any) (there bool, err error) {
+// get reads a JSON document from sabakan into the value to which into points. It returns false if the
+// document does not exist.
+func (s sabakan) get(ctx context.Context, path string, into any) (exists bool, err error) {
 	resp, err := s.call(ctx, http.MethodGet, path, nil, 0)
 	if err != nil {
 		return false, fmt.Errorf("cannot ask sabakan for %s: %w", path, err)
@@ -233,6 +235,7 @@ func (s sabakan) get(ctx context.Context, path string, into any) (there bool, er
 // maxAnswer limits the size of an answer from sabakan, in bytes.
 const maxAnswer = 8 << 20
 
+// exists reports whether sabakan has the document.
 func (s sabakan) exists(ctx context.Context, path string) (bool, error) {
 	var anything any
 	return s.get(ctx, path, &anything)
@@ -283,11 +286,11 @@ func (s sabakan) putFile(ctx context.Context, path, file string) (err error) {
 	}
 	defer resp.Body.Close()
 
-	said, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
+	answer, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusCreated, http.StatusConflict:
 		return nil
 	}
 
-	return fmt.Errorf("it answers %s: %s", resp.Status, tail(said))
+	return fmt.Errorf("it answers %s: %s", resp.Status, tail(answer))
 }

@@ -16,13 +16,15 @@ import (
 	"bijou/updater/activity"
 )
 
-// installDeb installs a package. It runs dpkg in a separate unit, since a package script may restart the
-// worker, and that must not kill dpkg. It first finishes an installation that a power cut has interrupted.
+// installDeb installs the package in the file. name is the component, for errors. installDeb runs dpkg in a
+// separate unit, since a package script may restart the worker, and that must not kill dpkg. It first
+// finishes an installation that a power cut has interrupted.
 //
-// If a package cannot be installed, dpkg restores the previous one, which may also restart the worker. So the
-// first installation of a process uses the result of the installation that the previous process began, if
-// that has failed.
+// If a package cannot be installed, dpkg restores the previous package, which may also restart the worker.
+// For this reason, the first call in a process returns the failure of the same installation by the previous
+// process, if there was one.
 func (h *Host) installDeb(ctx context.Context, name, file string) error {
+	// Only the first call in this process resumes an earlier installation.
 	d := Detached{
 		Title:   "neco-worker installs " + file,
 		Resume:  !h.installBegun.Swap(true),
@@ -37,8 +39,9 @@ func (h *Host) installDeb(ctx context.Context, name, file string) error {
 	return nil
 }
 
-// tryDeb tries the program with which the package will replace the executable, if the package contains one,
-// and checks the manifest next to it.
+// tryDeb tries the program with which the package will replace the executable, and checks the manifest next
+// to it. If the package contains no such program, there is nothing to try. In both cases tryDeb records the
+// release as the origin of the program.
 func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 	draft := h.draftDir()
 	defer os.RemoveAll(draft)
@@ -69,10 +72,10 @@ func (h *Host) tryDeb(ctx context.Context, p Package, executable string) error {
 }
 
 // FinishInstallation finishes an installation that a power cut has interrupted. It does nothing if the host
-// has no dpkg, or if no installation was interrupted. It waits for an installation that is still running. The
-// previous worker may have begun that installation, and the installation may have stopped that worker.
-// FinishInstallation then uses the installation's result. Otherwise installations and restarts could repeat
-// forever.
+// has no dpkg, or if no installation was interrupted. If the previous worker has begun to finish an
+// installation, which is still running, FinishInstallation waits for that installation and uses its
+// result. The installation may have stopped that worker, and without this rule installations and restarts
+// could repeat forever.
 //
 // If power was lost while dpkg was replacing neco's own files, dpkg needs the package again. own is the
 // path of this program's package, and is used if it exists.
@@ -81,6 +84,7 @@ func (h *Host) FinishInstallation(ctx context.Context, own string) error {
 	if err != nil {
 		return nil
 	}
+	// Without output, no installation is incomplete.
 	if out, err := exec.CommandContext(ctx, dpkg, "--audit").Output(); err == nil && len(out) == 0 {
 		return nil
 	}
@@ -101,6 +105,7 @@ func (h *Host) FinishInstallation(ctx context.Context, own string) error {
 	return h.installDeb(ctx, "neco", own)
 }
 
+// needsReinstall reports whether dpkg requires that the package is installed again.
 func needsReinstall(ctx context.Context, name string) bool {
 	out, err := exec.CommandContext(ctx, "dpkg-query", "--show", "--showformat=${db:Status-Eflag}", name).Output()
 	return err == nil && string(out) == "reinstreq"
@@ -147,7 +152,8 @@ const (
 	dpkgRetryInterval = 5 * time.Second
 )
 
-// isUnreadable reports whether a program was killed because a page of its own file could not be read.
+// isUnreadable reports whether err shows that a program was killed because a page of its own file could not
+// be read.
 func isUnreadable(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok {

@@ -121,76 +121,82 @@ func Journal(ctx context.Context, unit string, lines int) string {
 // unit files, and the files that the manifest declares. It returns "" if no such file is known.
 func (h *Host) inputsDigest(ctx context.Context, c release.Component) (string, error) {
 	sum := sha256.New()
-	known := len(c.Files) > 0
+	isAnyKnown := len(c.Files) > 0
 	for _, unit := range c.Services {
 		text, err := h.services.Files(ctx, unit)
 		if err != nil {
 			return "", err
 		}
-		known = known || len(text) > 0
+		isAnyKnown = isAnyKnown || len(text) > 0
 		fmt.Fprintf(sum, "%s %d\n%s\n", unit, len(text), text)
 	}
 
 	for _, f := range c.Files {
-		own, _, err := osutil.DigestFile(f.Path)
+		// The digest of a missing file is "".
+		digest, _, err := osutil.DigestFile(f.Path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
-		fmt.Fprintln(sum, f.Path, own)
+		fmt.Fprintln(sum, f.Path, digest)
 	}
 
-	if !known {
+	if !isAnyKnown {
 		return "", nil
 	}
 
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-func (h *Host) inputsChanged(ctx context.Context, c release.Component, was componentRecord) (bool, error) {
-	now, err := h.inputsDigest(ctx, c)
+// inputsChanged reports whether the files that the component's services read at their start have changed
+// since then. recorded is the component's record. It returns false if the files were or are unknown.
+func (h *Host) inputsChanged(ctx context.Context, c release.Component, recorded componentRecord) (bool, error) {
+	current, err := h.inputsDigest(ctx, c)
 	if err != nil {
 		return false, err
 	}
-	return was.Inputs != "" && now != "" && now != was.Inputs, nil
+	return record.Differ(recorded.Inputs, current), nil
 }
 
-// Differences describes how the component differs from the release, according to its record and its files.
+// Differences describes how the component differs from the release, according to its record and its files. It
+// returns nil if there is no difference.
 func (h *Host) Differences(ctx context.Context, c release.Component) (all []string, err error) {
-	was, err := h.readRecord(c.Name)
+	recorded, err := h.readRecord(c.Name)
 	if err != nil {
 		return nil, err
 	}
 
-	if was.Phase == phaseChanging || was.Phase == phaseStarting {
+	if recorded.Phase == phaseChanging || recorded.Phase == phaseStarting {
 		all = append(all, "an update of the component was interrupted")
 	}
-	if want := artifactID(c.Artifact); c.Artifact != nil && was.Artifact != want {
-		all = append(all, fmt.Sprintf("its artifact is %q, not %q", was.Artifact, want))
+	if want := artifactID(c.Artifact); c.Artifact != nil && recorded.Artifact != want {
+		all = append(all, fmt.Sprintf("its artifact is %q, not %q", recorded.Artifact, want))
 	}
 
 	for _, f := range c.Files {
-		switch own, _, err := osutil.DigestFile(f.Path); {
+		digest, _, err := osutil.DigestFile(f.Path)
+		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			all = append(all, f.Path+" does not exist")
 		case err != nil:
 			return nil, err
-		case own != f.SHA256:
-			all = append(all, fmt.Sprintf("the sum of %s is %s, not %s", f.Path, own, f.SHA256))
+		case digest != f.SHA256:
+			all = append(all, fmt.Sprintf("the sum of %s is %s, not %s", f.Path, digest, f.SHA256))
 		}
 	}
 
-	changed, err := h.inputsChanged(ctx, c, was)
+	haveInputsChanged, err := h.inputsChanged(ctx, c, recorded)
 	if err != nil {
 		return nil, err
 	}
-	if changed {
+	if haveInputsChanged {
 		all = append(all, "its unit files or declared files have changed since it was started")
 	}
 
 	return all, nil
 }
 
-// Files returns the contents of a unit's file and its drop-ins, without the drop-in that holds the unit.
+// Files returns the contents of a unit's file and of its drop-ins, except the drop-in with which this package
+// keeps a unit stopped.
 func (s Systemd) Files(ctx context.Context, unit string) (text []byte, err error) {
 	err = s.withUnit(ctx, "read the files of", unit, func(c *sd.Conn) error {
 		p, err := c.GetUnitPropertiesContext(ctx, unit)
@@ -200,9 +206,9 @@ func (s Systemd) Files(ctx context.Context, unit string) (text []byte, err error
 
 		// After a reconnection, this function runs again.
 		text = nil
-		fragment, _ := p["FragmentPath"].(string)
-		more, _ := p["DropInPaths"].([]string)
-		for _, file := range append([]string{fragment}, more...) {
+		unitFile, _ := p["FragmentPath"].(string)
+		dropIns, _ := p["DropInPaths"].([]string)
+		for _, file := range append([]string{unitFile}, dropIns...) {
 			if file == "" || file == holdFile(unit) {
 				continue
 			}
@@ -228,11 +234,11 @@ const answerTimeout = 10 * time.Second
 // CheckHealth returns an error that explains why the component is not healthy on this server. A component is
 // healthy if its services are running, its health check succeeds, and its command after the start has run.
 func (h *Host) CheckHealth(ctx context.Context, c release.Component) error {
-	was, err := h.readRecord(c.Name)
+	recorded, err := h.readRecord(c.Name)
 	if err != nil {
 		return err
 	}
-	if was.Phase == phaseStarting {
+	if recorded.Phase == phaseStarting {
 		return errors.New("the command after-start has not run")
 	}
 
@@ -263,24 +269,25 @@ func (h *Host) CheckMembers(ctx context.Context, c release.Component, lrns []int
 		return nil, false
 	}
 
-	answers := make([]error, len(lrns))
-	var asking sync.WaitGroup
+	// The checks run in parallel, since each of them can take a while.
+	problems := make([]error, len(lrns))
+	var checking sync.WaitGroup
 	for i, lrn := range lrns {
-		asking.Go(func() { answers[i] = h.runCheck(ctx, memberCheck(*c.Members, lrn)) })
+		checking.Go(func() { problems[i] = h.runCheck(ctx, memberCheck(*c.Members, lrn)) })
 	}
+	checking.Wait()
 
-	asking.Wait()
 	unhealthy = map[int]error{}
 	for i, lrn := range lrns {
-		if answers[i] != nil {
-			unhealthy[lrn] = answers[i]
+		if problems[i] != nil {
+			unhealthy[lrn] = problems[i]
 		}
 	}
 
 	return unhealthy, true
 }
 
-// memberCheck returns the health check for the member on that server.
+// memberCheck returns a copy of the check in which the LRN replaces {lrn}.
 func memberCheck(m release.Health, lrn int) release.Health {
 	fill := func(s string) string { return strings.ReplaceAll(s, "{lrn}", strconv.Itoa(lrn)) }
 	m.HTTP = fill(m.HTTP)
@@ -291,6 +298,7 @@ func memberCheck(m release.Health, lrn int) release.Health {
 	return m
 }
 
+// runCheck runs a health check, and returns an error if the check fails or takes longer than answerTimeout.
 func (h *Host) runCheck(ctx context.Context, c release.Health) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
@@ -312,9 +320,9 @@ func (h *Host) checkHTTP(ctx context.Context, url string) error {
 	}
 	defer resp.Body.Close()
 
-	said, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1000))
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s: %s", url, resp.Status, tail(said))
+		return fmt.Errorf("%s answers %s: %s", url, resp.Status, tail(body))
 	}
 
 	return nil

@@ -31,7 +31,7 @@ func (h *Host) Examine(ctx context.Context, c release.Component) (problem error,
 }
 
 // checkArtifact returns an error if a part of the component's installed artifact is missing. It returns nil
-// if this is unknown, or if the component's record describes a different artifact.
+// if nobody can tell whether a part is missing, or if the component's record describes a different artifact.
 func (h *Host) checkArtifact(ctx context.Context, c release.Component) error {
 	if c.Artifact == nil {
 		return nil
@@ -40,7 +40,8 @@ func (h *Host) checkArtifact(ctx context.Context, c release.Component) error {
 	if err != nil {
 		return err
 	}
-	if installed.Phase == phaseChanging || installed.Artifact != artifactID(c.Artifact) {
+	isInstalled := installed.Phase != phaseChanging && installed.Artifact == artifactID(c.Artifact)
+	if !isInstalled {
 		return nil
 	}
 
@@ -64,27 +65,28 @@ func checkArchive(f release.File, unpacked []string) error {
 	if why := lostEntries(releaseDir(f), unpacked); why != "" {
 		return fmt.Errorf("%s, into which its archive was unpacked, %s", releaseDir(f), why)
 	}
-	if leads, err := os.Readlink(f.To); err != nil || leads != releaseDir(f) {
-		return fmt.Errorf("%s is not a link to %s, into which its archive was unpacked", f.To, releaseDir(f))
+	if target, err := os.Readlink(f.To); err != nil || target != releaseDir(f) {
+		return fmt.Errorf("%s is not a symlink to %s, into which its archive was unpacked", f.To, releaseDir(f))
 	}
 
 	return nil
 }
 
-// lostEntries describes which of the given entries no longer contain files. It returns "" if all of them do,
-// or if the directory cannot be read.
-func lostEntries(dir string, filled []string) string {
-	all, err := os.ReadDir(dir)
+// lostEntries returns a description if the directory is empty, or if one of the entries no longer contains a
+// file. Otherwise, or if the directory cannot be read, it returns "". entries are the result of an earlier
+// filledEntries.
+func lostEntries(dir string, entries []string) string {
+	current, err := os.ReadDir(dir)
 	if err != nil {
 		return ""
 	}
-	if len(all) == 0 {
+	if len(current) == 0 {
 		return "is empty"
 	}
 
-	now := filledEntries(dir)
-	for _, name := range filled {
-		if !slices.Contains(now, name) {
+	filled := filledEntries(dir)
+	for _, name := range entries {
+		if !slices.Contains(filled, name) {
 			return fmt.Sprintf("no longer has a file in %s", name)
 		}
 	}
@@ -100,8 +102,9 @@ const maxFilledEntries = 256
 // at any depth.
 func filledEntries(dir string) (names []string) {
 	// The error is ignored, since the entries that were read are enough.
-	all, _ := os.ReadDir(dir)
-	for _, e := range all[:min(len(all), maxFilledEntries)] {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries[:min(len(entries), maxFilledEntries)] {
+		// This error ends the walk at the first file.
 		found := errors.New("found")
 		err := filepath.WalkDir(filepath.Join(dir, e.Name()), func(_ string, e fs.DirEntry, err error) error {
 			// A directory that cannot be read counts as a file.
@@ -143,7 +146,7 @@ func checkPackage(ctx context.Context, name, version string) error {
 		case state != "installed":
 			problem = fmt.Errorf("its package %s is not installed: dpkg says %s", name, state)
 		case found != version:
-			problem = fmt.Errorf("its package %s is of version %s, not of %s", name, found, version)
+			problem = fmt.Errorf("its package %s has version %s, not %s", name, found, version)
 		default:
 			return nil
 		}
@@ -168,6 +171,7 @@ func readPackage(ctx context.Context, file string) (name, version string) {
 // reason, nothing is known about the image.
 const missingImage = `(?i)no such (image|object)|image not known`
 
+// checkImage returns an error if podman or docker reports that this host does not have the image.
 func checkImage(ctx context.Context, image string) error {
 	err := runEngine(ctx, "image", "inspect", "--format", "{{.Id}}", image)
 	if err == nil || !regexp.MustCompile(missingImage).MatchString(err.Error()) {

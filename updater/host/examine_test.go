@@ -89,12 +89,12 @@ func TestExamine(t *testing.T) {
 			removes(filepath.Join(unpacked, "LICENSE"))(t)
 		}, "into which its archive was unpacked, is empty", false, nil, "restart a.service"},
 		"its files are gone":    {etcd, removes(filepath.Join(unpacked, "bin", "etcd")), "no longer has a file in bin", false, nil, "restart a.service"},
-		"its link is gone":      {etcd, removes(to), "is not a link to ", false, nil, "restart a.service"},
+		"its link is gone":      {etcd, removes(to), "is not a symlink to ", false, nil, "restart a.service"},
 		"an image is gone":      {&release.Artifact{Image: "a:1"}, removes(filepath.Join(here, "image")), "its image a:1 is gone", false, nil, "restart a.service"},
 		"podman does not say":   {&release.Artifact{Image: "a:1"}, sets("broken", ""), "", true, removes(filepath.Join(here, "broken")), ""},
 		"a package is gone":     {serf, removes(filepath.Join(here, "package")), "its package serf is unknown to dpkg", false, sets("package", "installed 1.0-1\n"), ""},
 		"a package was removed": {serf, sets("package", "config-files 1.0-1\n"), "its package serf is not installed: dpkg says config-files", false, nil, "detached neco-install restart a.service"},
-		"a package is another":  {serf, sets("package", "installed 2.0-1\n"), "its package serf is of version 2.0-1, not of 1.0-1", false, nil, "detached neco-install restart a.service"},
+		"a package is another":  {serf, sets("package", "installed 2.0-1\n"), "its package serf has version 2.0-1, not 1.0-1", false, nil, "detached neco-install restart a.service"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			u.runs, u.did = nil, nil

@@ -29,8 +29,8 @@ type Options struct {
 	HealthTimeout time.Duration
 }
 
-// Host is one boot server. Only one goroutine at a time may use it. Only Configure and FinishInstallation can
-// be called at any time.
+// Host is one boot server. Only one goroutine at a time can call methods that change the server, except
+// FinishInstallation. All other methods can be called at any time.
 type Host struct {
 	dir           string
 	services      Services
@@ -74,6 +74,7 @@ func New(o Options) (*Host, error) {
 
 // Configure applies the configuration to all work that begins later. It can be called at any time.
 func (h *Host) Configure(c record.Config) error {
+	// Both tries of a command that hangs must fit into the timeout of the worker.
 	h.commandTimeout.Store(int64(cmp.Or(c.WorkerTimeout/3, defaultTimeout)))
 	client, err := release.NewClient(c.Proxy)
 	if err != nil {

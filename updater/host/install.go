@@ -46,8 +46,9 @@ func (h *Host) InstallRelease(ctx context.Context, p Package, executable string)
 	return h.installTarball(ctx, p, executable)
 }
 
-// installTarball replaces the executable and then the manifest. The manifest contains the version and comes
-// last. So a worker that is killed between the two replacements installs the release again.
+// installTarball replaces the executable, and then the manifest next to it. The manifest comes last, since it
+// contains the version. A worker that is killed between the two replacements still has the previous version,
+// and installs the release again.
 func (h *Host) installTarball(ctx context.Context, p Package, executable string) error {
 	draft := h.draftDir()
 	defer os.RemoveAll(draft)
@@ -78,10 +79,11 @@ func (h *Host) installTarball(ctx context.Context, p Package, executable string)
 		filepath.Join(filepath.Dir(executable), "manifest.yaml"), 0o644)
 }
 
+// draftDir returns the directory in which a release is unpacked and tried.
 func (h *Host) draftDir() string { return filepath.Join(h.dir, "downloads", "release.draft") }
 
 // checkComplete returns an error unless the directory has both files of a release, so that one file is never
-// installed without the other.
+// installed without the other. It also makes the program executable.
 func checkComplete(dir string) error {
 	for _, name := range []string{"bijou", "manifest.yaml"} {
 		if info, err := os.Lstat(filepath.Join(dir, name)); err != nil || !info.Mode().IsRegular() {
@@ -101,12 +103,12 @@ func checkVersion(manifest, version string) error {
 		return fmt.Errorf("cannot install the release: %w", err)
 	}
 
-	says, err := release.VersionIn(data)
+	found, err := release.VersionIn(data)
 	if err != nil {
 		return fmt.Errorf("cannot install the release: %w", err)
 	}
-	if !release.Same(says, version) {
-		return fmt.Errorf("cannot install the release: its manifest.yaml has version %q, not %s", says, version)
+	if !release.Same(found, version) {
+		return fmt.Errorf("cannot install the release: its manifest.yaml has version %q, not %s", found, version)
 	}
 
 	return nil
@@ -125,7 +127,7 @@ func installFile(from, to string, mode fs.FileMode) error {
 	return nil
 }
 
-// RemoveOtherReleases removes the files in a directory that do not belong to that version.
+// RemoveOtherReleases removes the files in a directory that do not belong to the given version.
 func RemoveOtherReleases(dir, version string) error {
 	err := removeAllBut(dir, func(name string) bool { return strings.Contains(name, "_"+version+"_") })
 	if err != nil {

@@ -17,14 +17,16 @@ type origin struct {
 	Program string `json:"program,omitempty"` // the digest of the program, or "" if the package has no program
 }
 
-// maxOrigins is the number of recorded origins: that of the program that is being installed, those of previous
-// releases that could not be installed, and that of the program that runs until then.
+// maxOrigins is the maximum number of recorded origins. The newest is the origin of the program that is being
+// installed. If several releases could not be installed, their origins come before that of the running program.
 const maxOrigins = 8
 
+// originsFile returns the path of the file with the origins, the newest first.
 func originsFile(dir string) string { return filepath.Join(dir, "installed.json") }
 
-// keepOrigin records the release from which a program comes. It must be called before the program is
-// installed. So a running program finds its own origin in the record, even after a crash.
+// keepOrigin records the release from which a program comes. program is the path of the program, or "" if the
+// package has no program. keepOrigin must be called before the program is installed, so that a running
+// program finds its own origin in the record, even after a crash.
 func (h *Host) keepOrigin(p Package, program string) error {
 	newest := origin{Version: p.Version, Sums: p.Sums}
 	if program != "" {
@@ -35,33 +37,34 @@ func (h *Host) keepOrigin(p Package, program string) error {
 		}
 	}
 
-	var before []origin
+	var previous []origin
 	// A file that cannot be read is replaced.
-	_, _ = jsonfile.Read(originsFile(h.dir), &before)
+	_, _ = jsonfile.Read(originsFile(h.dir), &previous)
 	// A retried installation must not push out the origin of the running program.
-	before = slices.DeleteFunc(before, func(o origin) bool { return o == newest })
-	all := append([]origin{newest}, before...)
+	previous = slices.DeleteFunc(previous, func(o origin) bool { return o == newest })
+	all := append([]origin{newest}, previous...)
 	if err := jsonfile.Write(originsFile(h.dir), all[:min(maxOrigins, len(all))]); err != nil {
 		return fmt.Errorf("cannot record the installed release: %w", err)
 	}
 	return nil
 }
 
-// InstalledSums returns the digest of the SHA256SUMS of the release from which the program of version
-// was installed. It returns "" if no worker on this server has installed that version.
+// InstalledSums returns the digest of the SHA256SUMS of the release from which the program, which has the
+// given version, was installed. It returns "" if no worker on this server has installed this program.
 func InstalledSums(dir, program, version string) (string, error) {
-	var all []origin
-	_, err := jsonfile.Read(originsFile(dir), &all)
-	if err != nil || len(all) == 0 {
+	var origins []origin
+	_, err := jsonfile.Read(originsFile(dir), &origins)
+	if err != nil || len(origins) == 0 {
 		return "", err
 	}
 
-	own, _, err := osutil.DigestFile(program)
+	digest, _, err := osutil.DigestFile(program)
 	if err != nil {
 		return "", err
 	}
-	for _, o := range all {
-		if release.Same(o.Version, version) && (o.Program == own || o.Program == "") {
+	for _, o := range origins {
+		isSameProgram := o.Program == digest || o.Program == ""
+		if isSameProgram && release.Same(o.Version, version) {
 			return o.Sums, nil
 		}
 	}

@@ -14,14 +14,14 @@ const (
 	maxPollInterval = 320 * time.Millisecond
 )
 
-// poll calls ok until it returns true or an error, or ctx is done. It is for changes that cannot be
-// watched.
-func poll(ctx context.Context, ok func() (bool, error)) error {
-	for gap := minPollInterval; ; gap = min(2*gap, maxPollInterval) {
-		if yes, err := ok(); yes || err != nil {
+// poll calls check until check returns true or an error, or ctx is done. It is for changes that cannot be
+// watched. If ctx is done, it returns the cause.
+func poll(ctx context.Context, check func() (done bool, err error)) error {
+	for interval := minPollInterval; ; interval = min(2*interval, maxPollInterval) {
+		if done, err := check(); done || err != nil {
 			return err
 		}
-		if backoff.Sleep(ctx, gap) != nil {
+		if backoff.Sleep(ctx, interval) != nil {
 			return context.Cause(ctx)
 		}
 	}

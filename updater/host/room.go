@@ -19,18 +19,19 @@ import (
 const maxInstalled = 128
 
 // Room returns the free space on the file systems to which the manifest's files and the next release are
-// written. It also returns the digests of the installed files by component. If there are more than
-// maxInstalled components, it returns neither.
+// written. It also returns the digests of the installed files by component. If there are digests for more than
+// maxInstalled components, it returns no file systems and no digests.
 func (h *Host) Room(m release.Manifest) (rooms []record.Room, installed map[string]string, err error) {
 	installed, err = h.installedSums()
 	if err != nil || len(installed) > maxInstalled {
 		return nil, nil, err
 	}
 
-	l := roomList{at: map[uint64]int{}}
+	l := roomList{index: map[uint64]int{}}
 	if err := l.add(record.RoomDownloads, h.dir); err != nil {
 		return nil, nil, err
 	}
+	// The first room is that of the downloads.
 	l.rooms[0].Free += h.reusableBytes()
 	if err := l.add(record.RoomPackages, "/"); err != nil {
 		return nil, nil, err
@@ -58,32 +59,32 @@ func (h *Host) Room(m release.Manifest) (rooms []record.Room, installed map[stri
 // roomList collects the free space of file systems, each once.
 type roomList struct {
 	rooms []record.Room
-	at    map[uint64]int // the index in rooms, by device
+	index map[uint64]int // the index in rooms, by device
 }
 
 // add adds the file system of the directory, and the kind of files that the worker writes there, as in
 // Room.For.
-func (l *roomList) add(what, dir string) error {
+func (l *roomList) add(kind, dir string) error {
 	device, free, err := statFileSystem(dir)
 	if err != nil {
 		return err
 	}
 
-	i, known := l.at[device]
-	if !known {
+	i, isKnown := l.index[device]
+	if !isKnown {
 		i = len(l.rooms)
-		l.at[device] = i
+		l.index[device] = i
 		l.rooms = append(l.rooms, record.Room{At: dir, Free: free})
 	}
-	if !slices.Contains(l.rooms[i].For, what) {
-		l.rooms[i].For = append(l.rooms[i].For, what)
+	if !slices.Contains(l.rooms[i].For, kind) {
+		l.rooms[i].For = append(l.rooms[i].For, kind)
 	}
 
 	return nil
 }
 
-// statFileSystem returns the file system of the directory, and the number of free bytes there. The
-// directory does not need to exist.
+// statFileSystem returns the device of the directory's file system, and the number of free bytes there. If the
+// directory does not exist, statFileSystem uses the nearest parent directory that exists.
 func statFileSystem(dir string) (device uint64, free int64, err error) {
 	for {
 		var s unix.Stat_t
@@ -111,7 +112,9 @@ func (h *Host) reusableBytes() (n int64) {
 	for _, name := range []string{"downloads", "releases"} {
 		_ = filepath.WalkDir(filepath.Join(h.dir, name), func(path string, _ fs.DirEntry, err error) error {
 			var s unix.Stat_t
-			if err == nil && unix.Lstat(path, &s) == nil && s.Mode&unix.S_IFMT == unix.S_IFREG {
+			isFile := err == nil && unix.Lstat(path, &s) == nil && s.Mode&unix.S_IFMT == unix.S_IFREG
+			if isFile {
+				// stat(2) counts blocks of 512 bytes.
 				n += s.Blocks * 512
 			}
 			return nil
@@ -121,10 +124,10 @@ func (h *Host) reusableBytes() (n int64) {
 	return n
 }
 
-// installedSums returns the digests of the files of all completely installed components, even of other
-// releases.
+// installedSums returns the digests of the files from which components were installed, by component. It
+// includes components of other releases, and leaves out components whose installation was interrupted.
 func (h *Host) installedSums() (map[string]string, error) {
-	all := map[string]string{}
+	sums := map[string]string{}
 	files, err := os.ReadDir(filepath.Join(h.dir, "components"))
 	if err != nil {
 		return nil, fmt.Errorf("cannot find out which components are installed: %w", err)
@@ -140,12 +143,14 @@ func (h *Host) installedSums() (map[string]string, error) {
 			return nil, err
 		}
 
-		kind, rest, _ := strings.Cut(c.Artifact, " ")
-		sum, _, _ := strings.Cut(rest, " ")
-		if (kind == "archive" || kind == "deb") && c.Phase != phaseChanging {
-			all[name] = record.ShortDigest(sum)
+		// The format is that of artifactID: the kind, the sum, and the directory of an archive.
+		kind, others, _ := strings.Cut(c.Artifact, " ")
+		sum, _, _ := strings.Cut(others, " ")
+		hasFile := kind == "archive" || kind == "deb"
+		if hasFile && c.Phase != phaseChanging {
+			sums[name] = record.ShortDigest(sum)
 		}
 	}
 
-	return all, nil
+	return sums, nil
 }

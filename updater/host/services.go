@@ -50,6 +50,8 @@ type Detached struct {
 	Join bool
 }
 
+// forEachUnit calls do for each unit, in order, and returns the first error. It repeats a call that exceeds
+// the timeout in ctx, as retryHung does.
 func forEachUnit(ctx context.Context, units []string, do func(ctx context.Context, unit string) error) error {
 	for _, u := range units {
 		if err := retryHung(ctx, func(ctx context.Context) error { return do(ctx, u) }); err != nil {
@@ -74,11 +76,12 @@ func (h *Host) checkActive(ctx context.Context, units []string) error {
 	return nil
 }
 
+// errNoSystemd is returned by each call of Systemd on a host that does not run systemd.
 var errNoSystemd = errors.New("process 1 of this machine is not systemd")
 
 // ServiceCommand is a program with the arguments of systemctl: start, restart, stop or is-active, and a unit.
-// It is used on hosts without systemd. It must keep a stopped unit from running until it is called with start
-// or restart for that unit.
+// It is for hosts without systemd. The program must keep a stopped unit from running until a later call
+// starts or restarts the unit.
 type ServiceCommand struct{ Path string }
 
 // call runs the command with a verb and a unit. It does not wait for children that keep the output open,
@@ -111,6 +114,7 @@ func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error)
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	err := newCommand(ctx, []string{s.Path, "is-active", unit}).Run()
+	// As for systemctl, an exit code other than 0 means that the unit is not running.
 	if _, hasExited := errors.AsType[*exec.ExitError](err); hasExited && ctx.Err() == nil {
 		return false, nil
 	}
@@ -118,20 +122,13 @@ func (s ServiceCommand) IsActive(ctx context.Context, unit string) (bool, error)
 	return err == nil, err
 }
 
-// RunDetached runs the command in a new session, and waits for its end. It first waits until no other command
-// with the same log is running. It returns an error with the end of the log if the command fails. If ctx is
-// done first, the command continues, unless the reason is a hungError.
+// RunDetached runs the command in a new session, and waits until the command ends. It first waits until no
+// other command with the same log is running. It returns an error with the end of the log if the command
+// fails. If ctx is done first, the command continues. The exception is a command that has exceeded its
+// timeout, which is killed.
 func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
-	var lock *os.File
-	takeLock := func() (taken bool, err error) {
-		lock, err = osutil.TryLockFile(d.Log+".lock", os.O_CREATE|os.O_RDWR)
-		if errors.Is(err, osutil.ErrLocked) {
-			return false, nil
-		}
-		return err == nil, err
-	}
-
-	if err := poll(ctx, takeLock); err != nil {
+	lock, err := awaitLock(ctx, d.Log+".lock")
+	if err != nil {
 		return fmt.Errorf("cannot run %s: %w", d.Name, err)
 	}
 	defer lock.Close()
@@ -142,6 +139,7 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	}
 	defer log.Close()
 
+	// The command has no context, since it continues after ctx is done.
 	c := exec.Command(d.Command[0], d.Command[1:]...)
 	c.Env = append(childenv.New(os.Environ(), childenv.Program), d.Env...)
 	c.Stdout = log
@@ -161,10 +159,10 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	case err = <-ended:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
-		if _, hung := errors.AsType[hungError](err); !hung {
+		if _, isHung := errors.AsType[hungError](err); !isHung {
 			return err
 		}
-		// This fails if the command has just ended.
+		// An error is ignored, since the command may just have ended.
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
 		<-ended
 	}
@@ -176,6 +174,19 @@ func (s ServiceCommand) RunDetached(ctx context.Context, d Detached) error {
 	return nil
 }
 
+// awaitLock locks the file at the path. It waits while another process holds the lock.
+func awaitLock(ctx context.Context, path string) (lock *os.File, err error) {
+	err = poll(ctx, func() (done bool, err error) {
+		lock, err = osutil.TryLockFile(path, os.O_CREATE|os.O_RDWR)
+		if errors.Is(err, osutil.ErrLocked) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	return lock, err
+}
+
+// readLogTail returns the end of the log as one line, or a text if there is no log.
 func readLogTail(log string) string {
 	data, err := os.ReadFile(log)
 	if err != nil {
@@ -184,15 +195,15 @@ func readLogTail(log string) string {
 	return tail(data)
 }
 
-// tail returns the end of a program's output as one line. It begins at the start of a line, unless the line
-// is very long.
+// tail returns the end of a program's output, with blanks in place of line ends. It begins with a whole line
+// of the output, unless the last line is very long.
 func tail(out []byte) string {
-	const enough = 1500
+	const maxSize = 1500
 	out = bytes.TrimSpace(out)
-	if len(out) > enough {
-		out = out[len(out)-enough:]
-		if _, whole, ok := bytes.Cut(out, []byte("\n")); ok {
-			out = whole
+	if len(out) > maxSize {
+		out = out[len(out)-maxSize:]
+		if _, wholeLines, ok := bytes.Cut(out, []byte("\n")); ok {
+			out = wholeLines
 		}
 	}
 

@@ -63,18 +63,21 @@ func isDisconnected(err error) bool {
 		errors.Is(err, dbus.ErrClosed) || errors.Is(err, io.EOF)
 }
 
+// hasDBusName reports whether err is the D-Bus error with the given name.
 func hasDBusName(err error, name string) bool {
 	e, ok := errors.AsType[dbus.Error](err)
 	return ok && e.Name == name
 }
 
+// unitState is the part of a unit's state on which starting and stopping depend.
 type unitState struct {
-	load, active string
-	job          bool // systemd has a job for the unit, such as starting it
-	stale        bool // the unit's files have changed since systemd read them
+	load   string // the unit's LoadState, such as "not-found"
+	active string // the unit's ActiveState, such as "active" or "failed"
+	job    bool   // systemd has a job for the unit, such as starting it
+	stale  bool   // the unit's files have changed since systemd read them
 }
 
-// readState reads the properties of a unit that are needed to start or stop it.
+// readState asks systemd for the state of a unit.
 func readState(ctx context.Context, c *sd.Conn, unit string) (unitState, error) {
 	p, err := c.GetUnitPropertiesContext(ctx, unit)
 	if err != nil {
@@ -85,6 +88,7 @@ func readState(ctx context.Context, c *sd.Conn, unit string) (unitState, error) 
 	f.load, _ = p["LoadState"].(string)
 	f.active, _ = p["ActiveState"].(string)
 	f.stale, _ = p["NeedDaemonReload"].(bool)
+	// The property has the number and the path of the job. The number is 0 if there is no job.
 	if job, ok := p["Job"].([]any); ok && len(job) > 0 {
 		id, _ := job[0].(uint32)
 		f.job = id != 0
@@ -124,9 +128,9 @@ func (s Systemd) startBy(
 	})
 }
 
-// reloadIfStale makes systemd read unit files that a package has changed. It also resets the failure counter
-// of the unit. It is called before unholdUnit. After unholdUnit no reload is needed, since systemd checks for
-// a hold at each start.
+// reloadIfStale makes systemd read the unit's files again if a package has changed them. It also resets the
+// failure counter of a failed unit. Callers can call unholdUnit afterwards without another reload, since
+// systemd checks for the hold at each start.
 func reloadIfStale(ctx context.Context, c *sd.Conn, unit string) error {
 	f, err := readState(ctx, c, unit)
 	if err != nil {
@@ -152,7 +156,7 @@ func awaitJob(ctx context.Context, c *sd.Conn, unit string) error {
 			return false, err
 		}
 		if f.active == "failed" {
-			return false, fmt.Errorf("it has failed; journalctl -u %s says why", unit)
+			return false, fmt.Errorf("the unit has failed; to see why: journalctl -u %s", unit)
 		}
 
 		return true, nil
@@ -178,23 +182,24 @@ func (s Systemd) Stop(ctx context.Context, unit string) error {
 
 		limit, cancel := context.WithTimeout(ctx, stopTimeout)
 		defer cancel()
-		asked := false
+		wasRequested := false
 
 		err := poll(limit, func() (bool, error) {
 			f, err := readState(limit, c, unit)
+			isStopped := !f.job && (f.active == "inactive" || f.active == "failed")
 			switch {
 			case err != nil:
 				return false, err
-			case !f.job && (f.active == "inactive" || f.active == "failed"):
+			case isStopped:
 				return true, nil
-			case asked && f.job:
+			case wasRequested && f.job:
 				// The stop job is still running.
 				return false, nil
 			}
 
-			asked = true
+			wasRequested = true
 			_, err = c.StopUnitContext(limit, unit, "replace", nil)
-			// A unit that is not loaded is stopped.
+			// A unit that is not loaded is not running.
 			if hasDBusName(err, "org.freedesktop.systemd1.NoSuchUnit") {
 				err = nil
 			}
@@ -202,7 +207,7 @@ func (s Systemd) Stop(ctx context.Context, unit string) error {
 		})
 
 		if timedOut(ctx, limit) {
-			return fmt.Errorf("it is still running after %s", stopTimeout)
+			return fmt.Errorf("the unit is still running after %s", stopTimeout)
 		}
 
 		return err
@@ -210,16 +215,16 @@ func (s Systemd) Stop(ctx context.Context, unit string) error {
 }
 
 // IsActive reports whether the unit is running.
-func (s Systemd) IsActive(ctx context.Context, unit string) (yes bool, err error) {
+func (s Systemd) IsActive(ctx context.Context, unit string) (isActive bool, err error) {
 	err = s.withUnit(ctx, "look at", unit, func(c *sd.Conn) error {
 		f, err := readState(ctx, c, unit)
-		yes = f.active == "active" || f.active == "reloading"
+		isActive = f.active == "active" || f.active == "reloading"
 		return err
 	})
-	return yes, err
+	return isActive, err
 }
 
-// RunDetached runs the command as a transient unit.
+// RunDetached runs the command as a transient unit. systemd runs only one unit of that name at a time.
 func (s Systemd) RunDetached(ctx context.Context, d Detached) error {
 	unit := d.Name + ".service"
 
@@ -229,14 +234,16 @@ func (s Systemd) RunDetached(ctx context.Context, d Detached) error {
 			return err
 		}
 
-		joined := d.Join && f.isWorking() && hasTitle(ctx, c, unit, d)
+		// The unit may still be running or have the result of an earlier command.
+		isJoined := d.Join && f.isWorking() && hasTitle(ctx, c, unit, d)
 		failed, err := awaitEnd(ctx, c, unit)
 		if err != nil {
 			return killHung(ctx, c, unit, d, err)
 		}
 
-		resumed := failed && d.Resume && hasTitle(ctx, c, unit, d)
-		if !joined && !resumed {
+		isResumed := d.Resume && failed && hasTitle(ctx, c, unit, d)
+		usesEarlierResult := isJoined || isResumed
+		if !usesEarlierResult {
 			if err := startTransient(ctx, c, unit, d); err != nil {
 				return err
 			}
@@ -247,19 +254,21 @@ func (s Systemd) RunDetached(ctx context.Context, d Detached) error {
 
 		forgetTransient(ctx, c, unit)
 		if failed {
-			return fmt.Errorf("it has failed: %s", readLogTail(d.Log))
+			return fmt.Errorf("the unit has failed: %s", readLogTail(d.Log))
 		}
 
 		return nil
 	})
 }
 
-// killHung kills all processes of the transient unit if err shows that the unit hung.
+// killHung kills all processes of the transient unit if err shows that the command has exceeded its timeout.
+// It returns err, with the end of the log if it has killed the processes.
 func killHung(ctx context.Context, c *sd.Conn, unit string, d Detached, err error) error {
-	if _, hung := errors.AsType[hungError](err); !hung {
+	if _, isHung := errors.AsType[hungError](err); !isHung {
 		return err
 	}
 
+	// ctx has ended, so the clean-up needs a different context.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
 	// An error is ignored, since the unit may have ended in the meantime.
@@ -268,10 +277,12 @@ func killHung(ctx context.Context, c *sd.Conn, unit string, d Detached, err erro
 	return fmt.Errorf("%w: %s", err, readLogTail(d.Log))
 }
 
+// isWorking reports whether the unit is starting, running its command, or stopping.
 func (f unitState) isWorking() bool {
 	return f.active == "activating" || f.active == "deactivating" || f.job
 }
 
+// hasTitle reports whether the unit runs, or has run, a command with the title of d.
 func hasTitle(ctx context.Context, c *sd.Conn, unit string, d Detached) bool {
 	p, err := c.GetUnitPropertyContext(ctx, unit, "Description")
 	return err == nil && p.Value.Value() == d.Title
@@ -306,6 +317,7 @@ func forgetTransient(ctx context.Context, c *sd.Conn, unit string) {
 	_ = c.ResetFailedUnitContext(ctx, unit)
 }
 
+// awaitEnd waits until the unit is no longer working, and reports whether its command has failed.
 func awaitEnd(ctx context.Context, c *sd.Conn, unit string) (failed bool, err error) {
 	err = poll(ctx, func() (bool, error) {
 		f, err := readState(ctx, c, unit)

@@ -33,8 +33,8 @@ func tryProgram(ctx context.Context, program string) error {
 	return nil
 }
 
-// tryAs runs the program with these arguments, of which the first is the program's name, and returns its
-// output.
+// tryAs runs the program with the arguments, and returns its output. The first argument is the name under
+// which the program runs, and selects what it does.
 func tryAs(ctx context.Context, program string, args []string) (out []byte, err error) {
 	err = osutil.RetryBusy(tryTimeout, func() (err error) {
 		c := exec.CommandContext(ctx, program)
@@ -45,6 +45,7 @@ func tryAs(ctx context.Context, program string, args []string) (out []byte, err 
 		return err
 	})
 	if isUnreadable(err) {
+		// The disk is at fault, and not the release.
 		return nil, fmt.Errorf("cannot read %s: %w", program, syscall.EIO)
 	}
 

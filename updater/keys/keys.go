@@ -38,13 +38,13 @@ const (
 	Withdrawn = Infos + "withdrawn"
 	// NoRoom: the release for which servers do not have enough free space, once an alert has reported this.
 	NoRoom = Infos + "no-room"
-	// Degraded: what has changed on servers since the last update, as recorded by the leader.
+	// Degraded: the changes on servers since the last update, as recorded by the leader.
 	Degraded = Infos + "degraded"
 	// Hurry is the name of the operator who has requested that the next update begins even if the window is
 	// closed. The start of an update removes the key.
 	Hurry  = Infos + "hurry"
 	Repair = Infos + "repair" // Repair: an operator's request for a repair
-	// HandOver: when a leader last gave up its lead without dying.
+	// HandOver: the time when a leader last gave up its lead without dying.
 	HandedOver = Infos + "handed-over"
 )
 
@@ -94,8 +94,7 @@ func Config(key string) string { return AllConfig + key }
 // all.
 func WorkerLeader(component string) string { return "leader/worker/" + component }
 
-// Turn is leader/turn/<component>. It holds a Turn, which names the server whose turn it is at the
-// component.
+// Turn is leader/turn/<component>. It holds a Turn, which names the server that has the turn at the component.
 func Turn(component string) string { return Turns + component }
 
 // History is history/<n>. It holds a History, the n-th update, from 1. Numbers have ten digits so that keys

@@ -43,7 +43,7 @@ func (l leader) runDecisions(ctx context.Context) error {
 
 	return withFeed(ctx, feed, func() error {
 		observations := decide.NewObservations(l.afterOutage)
-		told := "" // the last reason that was logged
+		loggedWhy := "" // the last reason that was logged
 
 		for ctx.Err() == nil {
 			began := time.Now()
@@ -60,8 +60,8 @@ func (l leader) runDecisions(ctx context.Context) error {
 				continue
 			}
 
-			if a.Why != told {
-				told = a.Why
+			if a.Why != loggedWhy {
+				loggedWhy = a.Why
 				slog.Info(string(a.Verb), "why", a.Why)
 			}
 
@@ -75,13 +75,14 @@ func (l leader) runDecisions(ctx context.Context) error {
 	})
 }
 
-// withFeed calls f while the feed follows the store.
+// withFeed calls f while the feed follows the store, and returns the error of f.
 func withFeed(ctx context.Context, feed *updater.ChangeFeed, f func() error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var following sync.WaitGroup
 	// The error is ignored, since f also fails if the store is gone.
 	following.Go(func() { _ = feed.Run(ctx) })
-	// Deferred calls run last first: Run returns only without ctx.
+
+	// Run returns only after cancel. Deferred calls run in reverse order, so cancel runs before Wait.
 	defer following.Wait()
 	defer cancel()
 	return f()
@@ -107,53 +108,61 @@ func (l leader) followKeys(ctx context.Context, names []string, act func() (unti
 	})
 }
 
-// actOnCache decides on the cached snapshot. This is enough to wait or to open a gate. Any other decision
-// is made again in a transaction that reads everything.
-func (l leader) actOnCache(ctx context.Context, f *snapshotCache, m *decide.Observations) (decide.Action, error) {
-	if err := f.catchUp(ctx); err != nil {
+// actOnCache decides on the next action, carries it out, and returns it. A decision that is based on the cached
+// snapshot is enough to wait or to open a gate. Any other decision is made again in a transaction that reads
+// everything.
+func (l leader) actOnCache(
+	ctx context.Context,
+	cache *snapshotCache,
+	observations *decide.Observations,
+) (decide.Action, error) {
+	if err := cache.catchUp(ctx); err != nil {
 		return decide.Action{}, err
 	}
 
-	a := l.nextAction(f.snapshot, m)
+	a := l.nextAction(cache.snapshot, observations)
 	if a.Verb == decide.Wait {
 		return a, nil
 	}
-	if opened, err := l.tryOpenGate(ctx, f, a); opened || err != nil {
+	if opened, err := l.tryOpenGate(ctx, cache, a); opened || err != nil {
 		return a, err
 	}
 
-	f.stale = true
-	return l.actInTransaction(ctx, m)
+	cache.stale = true
+	return l.actInTransaction(ctx, observations)
 }
 
-// tryOpenGate opens the gate of the decision, if the decision's request is still current and this updater
-// still leads. It needs no other conditions, since servers that have reached a step do not go back. It returns
-// false if the decision is a different one, or if a condition does not hold.
-func (l leader) tryOpenGate(ctx context.Context, f *snapshotCache, a decide.Action) (opened bool, err error) {
+// tryOpenGate opens a gate if action a does so, the action's request is still current, and this updater still
+// leads. Otherwise it returns false. It needs no other conditions, since servers that have reached a step do
+// not go back.
+func (l leader) tryOpenGate(ctx context.Context, cache *snapshotCache, a decide.Action) (opened bool, err error) {
 	if a.Verb != decide.Open {
 		return false, nil
 	}
 
+	// An Open writes only the gate.
 	gate := a.Changes[0]
-	at, err := l.leadership.PutIf(ctx, keys.Current, f.requestRevision, gate.Key, gate.Value)
-	if at == 0 || err != nil {
+	revision, err := l.leadership.PutIf(ctx, keys.Current, cache.requestRevision, gate.Key, gate.Value)
+	if revision == 0 || err != nil {
 		return false, err
 	}
 
-	f.snapshot.Gate, _ = gate.Value.(record.Gate)
+	cache.snapshot.Gate, _ = gate.Value.(record.Gate)
 	return true, nil
 }
 
-func (l leader) nextAction(s decide.Snapshot, m *decide.Observations) decide.Action {
-	now := m.Now(s.Current)
-	m.Update(&s, s.Present, now)
+// nextAction adds the observations to the snapshot, and decides on the next action. It also updates the
+// metrics.
+func (l leader) nextAction(s decide.Snapshot, observations *decide.Observations) decide.Action {
+	now := observations.Now(s.Current)
+	observations.Update(&s, s.Present, now)
 	measureFleet(l.Metrics, s)
 	return decide.Next(s, now)
 }
 
 // actInTransaction decides again in a transaction, and writes the changes. The transaction fails if anything
 // on which the decision is based has changed, or if this updater no longer leads.
-func (l leader) actInTransaction(ctx context.Context, m *decide.Observations) (a decide.Action, err error) {
+func (l leader) actInTransaction(ctx context.Context, observations *decide.Observations) (a decide.Action, err error) {
 	err = l.leadership.Update(ctx, func(tx *keyspace.Tx) error {
 		s, err := decide.Load(tx.View, l.Version)
 		if err != nil {
@@ -165,7 +174,7 @@ func (l leader) actInTransaction(ctx context.Context, m *decide.Observations) (a
 			return err
 		}
 
-		a = l.nextAction(s, m)
+		a = l.nextAction(s, observations)
 		return updater.Apply(tx, a.Changes)
 	})
 
@@ -175,12 +184,14 @@ func (l leader) actInTransaction(ctx context.Context, m *decide.Observations) (a
 // heartbeatInterval is how often the leader sends a heartbeat.
 const heartbeatInterval = time.Minute
 
+// heartbeat is the message that the leader sends while it leads.
 type heartbeat struct {
 	State   string    `json:"state"` // as in neco status
 	Version string    `json:"version,omitempty"`
 	At      time.Time `json:"at"`
 }
 
+// newHeartbeat returns the heartbeat for the snapshot at the given time.
 func newHeartbeat(s decide.Snapshot, now time.Time) heartbeat {
 	return heartbeat{State: s.Condition(now, true).State, Version: s.LastVersion(), At: now}
 }
@@ -233,10 +244,10 @@ func (l leader) sweepStore(ctx context.Context) error {
 	}
 }
 
-// snapshotCache is the leader's snapshot. It is read once. Then it is updated with the changes of workers,
+// snapshotCache is the leader's snapshot. After the first read, it is updated with the changes of workers,
 // gates, presences and inventories, which are frequent. Any other change makes the cache stale, as does a
-// change without its value. The cache can lag behind the store, so each write that is based on it has a
-// condition.
+// change that comes without the new value. The cache can lag behind the store, so each write that is based on
+// the cache has a condition.
 type snapshotCache struct {
 	store           *keyspace.Space
 	feed            *updater.ChangeFeed
@@ -247,12 +258,12 @@ type snapshotCache struct {
 	snapshot        decide.Snapshot
 }
 
-// catchUp applies the changes since the last call. If one of them cannot be applied, it reads the whole
+// catchUp applies the changes since the last call. If one of them cannot be applied, catchUp reads the whole
 // snapshot again.
 func (f *snapshotCache) catchUp(ctx context.Context) error {
-	n := f.feed.Take()
-	f.stale = f.stale || n.All
-	for _, c := range n.Changes {
+	news := f.feed.Take()
+	f.stale = f.stale || news.All
+	for _, c := range news.Changes {
 		if f.stale {
 			break
 		}
@@ -298,6 +309,7 @@ func (f *snapshotCache) applyChange(c keyspace.Change) bool {
 	case strings.HasPrefix(c.Key, keys.Workers):
 		return applyServerChange(f.snapshot.Workers, keys.Workers, c)
 	case strings.HasPrefix(c.Key, keys.Presences):
+		// The first presence of a server also changes Unseen, which only reload can update.
 		lrn, _ := record.ParseServerKey(keys.Presences, c.Key)
 		return !slices.Contains(f.snapshot.Unseen, lrn) &&
 			applyServerChange(f.snapshot.Present, keys.Presences, c)

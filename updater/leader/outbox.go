@@ -36,31 +36,34 @@ func (l leader) sendAlerts(ctx context.Context) error {
 			return time.Time{}, err
 		}
 
-		gap := updater.RetryInterval << min(failures, 6)
+		// The delay doubles with each failure, up to 64 times the first delay.
+		delay := updater.RetryInterval << min(failures, 6)
 		failures++
-		slog.Warn("cannot deliver alerts", "error", err, "again-in", gap)
-		return time.Now().Add(gap), err
+		slog.Warn("cannot deliver alerts", "error", err, "again-in", delay)
+		return time.Now().Add(delay), err
 	})
 }
 
+// delivery identifies an alert by its ID, and a receiver by its name.
 type delivery struct{ alert, receiver string }
 
-// alertSender remembers which alerts each receiver has already received. So if one receiver fails, the others
-// do not get the same alerts again.
+// alertSender remembers which alerts each receiver has already received. If one receiver fails, the alert is
+// sent again only to that receiver.
 type alertSender struct {
 	leader
 	sent   map[delivery]bool
 	failed map[string]bool // the receivers that have failed in this round
 }
 
-// sendAll sends all alerts in the outbox. It removes an alert once every configured receiver has it.
+// sendAll sends all alerts in the outbox. It removes an alert once every configured receiver has received it.
+// The returned error joins the errors of all failed deliveries.
 func (p alertSender) sendAll(ctx context.Context) error {
 	config, alerts, err := p.readOutbox(ctx)
 	if err != nil {
 		return err
 	}
 
-	var failed error
+	var failures error
 	p.failed = map[string]bool{}
 
 	for _, a := range alerts {
@@ -68,25 +71,26 @@ func (p alertSender) sendAll(ctx context.Context) error {
 			break
 		}
 
-		everywhere, err := p.sendAlert(ctx, config, a)
-		failed = errors.Join(failed, err)
-		if !everywhere {
+		sentToAll, err := p.sendAlert(ctx, config, a)
+		failures = errors.Join(failures, err)
+		if !sentToAll {
 			continue
 		}
 		if err := p.removeAlert(ctx, a); err != nil {
 			return err
 		}
 
+		// The alert is gone, so sent no longer needs its deliveries.
 		for _, to := range configuredReceivers(config) {
 			delete(p.sent, delivery{a.ID, to.name})
 		}
 	}
 
-	return failed
+	return failures
 }
 
-// removeAlert removes a sent alert. It continues for a moment if the process is shutting down, since the
-// next leader would otherwise send the alert again.
+// removeAlert removes a sent alert from the outbox. It continues for a moment after ctx ends, since the next
+// leader would otherwise send the alert again.
 func (p alertSender) removeAlert(ctx context.Context, a record.Alert) error {
 	ctx, cancel := withGrace(ctx)
 	defer cancel()
@@ -133,14 +137,14 @@ func (p alertSender) readOutbox(ctx context.Context) (config record.Config, aler
 	return config, alerts, err
 }
 
-// sendAlert sends the alert, and reports whether all receivers have now received it. It skips receivers that
-// have failed in this round, so that a hanging receiver does not delay other alerts. Without receivers, the
-// alert is only logged. sendAlert finishes a delivery if the process is shutting down.
-func (p alertSender) sendAlert(ctx context.Context, config record.Config, a record.Alert) (everywhere bool, err error) {
+// sendAlert sends the alert, and reports whether all receivers have now received the alert. It skips
+// receivers that have failed in this round, so that a hanging receiver does not delay other alerts. Without
+// receivers, the alert is only logged. sendAlert continues for a moment after ctx ends, to finish a delivery.
+func (p alertSender) sendAlert(ctx context.Context, config record.Config, a record.Alert) (sentToAll bool, err error) {
 	ctx, cancel := withGrace(ctx)
 	defer cancel()
 	slog.Info("alert", "kind", a.Kind, "message", a.Message)
-	everywhere = true
+	sentToAll = true
 
 	for _, to := range configuredReceivers(config) {
 		d := delivery{a.ID, to.name}
@@ -148,35 +152,37 @@ func (p alertSender) sendAlert(ctx context.Context, config record.Config, a reco
 			continue
 		}
 		if p.failed[to.name] {
-			everywhere = false
+			sentToAll = false
 			continue
 		}
 
-		failed := to.send(ctx, config, a)
-		p.Metrics.Add(1, deliveriesMetric, "result", metrics.Result(failed == nil))
-		p.sent[d] = failed == nil
-		p.failed[to.name] = failed != nil
-		everywhere = everywhere && failed == nil
-		err = errors.Join(err, failed)
+		sendErr := to.send(ctx, config, a)
+		isSent := sendErr == nil
+		p.Metrics.Add(1, deliveriesMetric, "result", metrics.Result(isSent))
+		p.sent[d] = isSent
+		p.failed[to.name] = !isSent
+		sentToAll = sentToAll && isSent
+		err = errors.Join(err, sendErr)
 	}
 
-	return everywhere, err
+	return sentToAll, err
 }
 
-// Notify sends an alert to all configured receivers, and returns the names of the receivers that got it. It
-// returns updater.ErrNoReceiver if no receiver is configured.
+// Notify sends an alert to all configured receivers, and returns the names of the receivers that have
+// received the alert. The error joins the errors of all failed deliveries. It is updater.ErrNoReceiver if no
+// receiver is configured.
 func Notify(ctx context.Context, config record.Config, a record.Alert) (names []string, err error) {
-	all := configuredReceivers(config)
-	if len(all) == 0 {
+	receivers := configuredReceivers(config)
+	if len(receivers) == 0 {
 		return nil, updater.ErrNoReceiver
 	}
 
-	for _, p := range all {
-		failed := p.send(ctx, config, a)
-		if failed == nil {
-			names = append(names, p.name)
+	for _, to := range receivers {
+		sendErr := to.send(ctx, config, a)
+		if sendErr == nil {
+			names = append(names, to.name)
 		}
-		err = errors.Join(err, failed)
+		err = errors.Join(err, sendErr)
 	}
 
 	return names, err
@@ -184,9 +190,9 @@ func Notify(ctx context.Context, config record.Config, a record.Alert) (names []
 
 // receiver is a destination of alerts.
 type receiver struct {
-	name    string // the key in the configuration
-	address string
-	body    func(record.Alert) any
+	name    string                 // the key in the configuration
+	address string                 // the URL to which alerts are posted
+	body    func(record.Alert) any // returns the payload for an alert, which is sent as JSON
 }
 
 // configuredReceivers returns the receivers of alerts that the configuration names.
@@ -235,6 +241,7 @@ func (p receiver) send(ctx context.Context, config record.Config, a record.Alert
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	defer func() {
+		// Only the cause of a url.Error is returned, since its text contains the address.
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err
 		}

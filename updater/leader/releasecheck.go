@@ -42,7 +42,7 @@ type releaseChecker struct {
 	leader
 	source     *release.Source
 	lastQuery  query
-	lastCheck  time.Time
+	lastCheck  time.Time     // when the last check ended
 	failures   int           // the number of consecutive checks that failed or refused a release
 	retryDelay time.Duration // the delay after a check that failed or refused a release
 }
@@ -57,18 +57,20 @@ type query struct {
 }
 
 // checkIfDue checks for releases if a check is due or the query has changed. It returns the time of the next
-// check, or zero if there is no source.
+// check. That time is zero if there is no source, or if servers would install no release.
 func (c *releaseChecker) checkIfDue(ctx context.Context) (until time.Time, err error) {
 	config, q, err := c.readQuery(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if !namesSource(config) || !config.WantsReleases() && q.wanted == "" {
+	needsReleases := config.WantsReleases() || q.wanted != ""
+	if !namesSource(config) || !needsReleases {
 		c.lastQuery = query{}
 		return time.Time{}, nil
 	}
 
 	if q.source() != c.lastQuery.source() {
+		// The next check opens the new source.
 		c.close()
 		c.failures = 0
 	}
@@ -127,6 +129,7 @@ func newQuery(c record.Config) query {
 	}
 }
 
+// source returns the part of the query that depends on the configuration.
 func (q query) source() query {
 	q.trigger = ""
 	q.wanted = ""
@@ -134,6 +137,7 @@ func (q query) source() query {
 	return q
 }
 
+// nextCheck returns when the next check is due if the query does not change.
 func (c *releaseChecker) nextCheck(config record.Config) time.Time {
 	if c.failures > 0 {
 		return c.lastCheck.Add(c.retryDelay)
@@ -141,6 +145,7 @@ func (c *releaseChecker) nextCheck(config record.Config) time.Time {
 	return c.lastCheck.Add(config.CheckInterval)
 }
 
+// close closes the source, if it is open.
 func (c *releaseChecker) close() {
 	if c.source != nil {
 		c.source.Close()
@@ -158,6 +163,7 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 		c.Metrics.Set(metrics.UnixSeconds(c.lastCheck), lastCheckMetric)
 	}
 	if ctx.Err() != nil {
+		// The check was interrupted, so it has no result.
 		return nil
 	}
 
@@ -173,9 +179,14 @@ func (c *releaseChecker) checkNow(ctx context.Context, config record.Config) err
 
 	look := c.newLook(config, found, err)
 	return c.commitIfUnchanged(ctx, config, func(tx *keyspace.Tx) error {
-		if err := found.putLook(tx, look); err != nil || !found.listed {
+		if err := found.putLook(tx, look); err != nil {
 			return err
 		}
+		if !found.listed {
+			// The releases are unknown, so the recorded ones stay.
+			return nil
+		}
+
 		if err := found.putRefusals(tx, c.lastCheck.UTC()); err != nil {
 			return err
 		}
@@ -194,7 +205,7 @@ func (c *releaseChecker) newLook(config record.Config, f checkResult, err error)
 		Hint:   decide.SourceHint(config),
 	}
 	if err != nil {
-		// Any other error has no kind.
+		// For an error of another type, sourceErr is zero, and the failure has no kind.
 		sourceErr, _ := errors.AsType[release.SourceError](err)
 		look.Failure = record.Shorten(osutil.Explain(err), record.MaxText)
 		look.Kind = string(sourceErr.Kind)
@@ -203,21 +214,23 @@ func (c *releaseChecker) newLook(config record.Config, f checkResult, err error)
 	return look
 }
 
+// errQueryChanged ends a transaction of commitIfUnchanged without a commit.
 var errQueryChanged = errors.New("the configuration has changed")
 
-// commitIfUnchanged commits the result of a check, unless the configuration has changed in the meantime.
-// The next check then uses the new configuration.
+// commitIfUnchanged calls f in a transaction, which commits the result of a check with the given
+// configuration. If the stored configuration has changed in the meantime, commitIfUnchanged does nothing and
+// returns nil. In that case the next check uses the new configuration.
 func (c *releaseChecker) commitIfUnchanged(
 	ctx context.Context,
 	config record.Config,
 	f func(tx *keyspace.Tx) error,
 ) error {
 	err := c.leadership.Update(ctx, func(tx *keyspace.Tx) error {
-		now, err := updater.LoadConfig(tx.View)
+		stored, err := updater.LoadConfig(tx.View)
 		if err != nil {
 			return err
 		}
-		if newQuery(now) != newQuery(config) {
+		if newQuery(stored) != newQuery(config) {
 			return errQueryChanged
 		}
 
@@ -251,10 +264,10 @@ func (f *checkResult) refuse(version string, err error) bool {
 		return false
 	}
 
-	known := slices.ContainsFunc(f.refusals, func(r record.Refusal) bool {
+	isRecorded := slices.ContainsFunc(f.refusals, func(r record.Refusal) bool {
 		return release.Same(r.Version, version)
 	})
-	if !known && len(f.refusals) < record.MaxRefusals {
+	if !isRecorded && len(f.refusals) < record.MaxRefusals {
 		f.refusals = append(f.refusals, record.Refusal{
 			Version: version,
 			Sums:    refused.Sums,
@@ -265,9 +278,9 @@ func (f *checkResult) refuse(version string, err error) bool {
 	return true
 }
 
-// queryReleases lists the releases. It inspects the newest releases and the release that servers should
-// install. If it returns an error after the list was read, f.listed is true, and f has the parts that are
-// known.
+// queryReleases lists the releases, and inspects the newest releases and the release that servers should
+// install. If an error occurs after the list was read, f.listed is true, and f has the parts of the result
+// that are known.
 func (c *releaseChecker) queryReleases(ctx context.Context, config record.Config) (f checkResult, err error) {
 	if c.source == nil {
 		if c.source, err = release.NewSource(config); err != nil {
@@ -275,7 +288,7 @@ func (c *releaseChecker) queryReleases(ctx context.Context, config record.Config
 		}
 	}
 
-	all, err := c.source.Releases(ctx)
+	releases, err := c.source.Releases(ctx)
 	if err != nil {
 		return f, err
 	}
@@ -288,10 +301,23 @@ func (c *releaseChecker) queryReleases(ctx context.Context, config record.Config
 	}
 
 	f.listed = true
-	f.withdrawn = findWithdrawn(s, all)
-	incomplete, failed := c.chooseNewest(ctx, s, all, &f)
+	f.withdrawn = findWithdrawn(s, releases)
+	err = c.inspectReleases(ctx, s, releases, &f)
+	return f, err
+}
 
-	// With the newest release of this check, s also says which version servers should install.
+// inspectReleases inspects the newest releases and the release that servers should install, and adds the
+// findings to f. It returns an error if one of these releases cannot be fetched now. Otherwise it returns
+// [release.ErrIncomplete] if the best of all releases is not complete.
+func (c *releaseChecker) inspectReleases(
+	ctx context.Context,
+	s decide.Snapshot,
+	releases []release.Release,
+	f *checkResult,
+) error {
+	incomplete, failure := c.chooseNewest(ctx, s, releases, f)
+
+	// With the newest release of this check, s also shows which version servers should install.
 	s.Release = f.newest
 	wanted, _, _ := s.OfferedVersion()
 	isNewest := wanted != "" && release.Same(wanted, f.newest)
@@ -301,41 +327,46 @@ func (c *releaseChecker) queryReleases(ctx context.Context, config record.Config
 		f.needs = nil
 	}
 
-	isMissed := failed != nil && isNewest
+	isMissed := failure != nil && isNewest
 	if f.published == nil && !isMissed {
-		// chooseNewest has returned nothing about the wanted version.
-		if err := c.inspectWanted(ctx, s, wanted, all, &f); err != nil {
-			failed = err
+		// chooseNewest has not inspected the wanted version.
+		if err := c.inspectWanted(ctx, s, wanted, releases, f); err != nil {
+			failure = err
 			isMissed = true
 		}
 	}
-	if isMissed && (s.Current == nil || !release.Same(wanted, s.Current.Version)) {
+	isInstalled := s.Current != nil && release.Same(wanted, s.Current.Version)
+	if isMissed && !isInstalled {
 		f.missed = wanted
 	}
 
-	// The next query depends on this result. Note it as part of the last query, so that the difference does not
-	// make another check due.
 	if f.published != nil {
 		s.Published = f.published
 	}
-	c.lastQuery.wanted = wanted
-	c.lastQuery.wantedKnown = s.IsChecked(wanted)
+	c.rememberWanted(s, wanted)
 
-	if failed != nil {
-		return f, failed
+	if failure != nil {
+		return failure
 	}
-	return f, incomplete
+	return incomplete
 }
 
-// findWithdrawn returns the release that servers have or are installing, if it is newer than all published
-// releases and pre-releases. It returns nil otherwise.
-func findWithdrawn(s decide.Snapshot, all []release.Release) *record.Withdrawn {
+// rememberWanted makes the wanted version part of the last query. The next query also contains this version.
+// If it differed from the last query, another check would be due at once.
+func (c *releaseChecker) rememberWanted(s decide.Snapshot, wanted string) {
+	c.lastQuery.wanted = wanted
+	c.lastQuery.wantedKnown = s.IsChecked(wanted)
+}
+
+// findWithdrawn returns the release that servers have or are installing, if that release is newer than all
+// published releases and pre-releases. It returns nil otherwise.
+func findWithdrawn(s decide.Snapshot, releases []release.Release) *record.Withdrawn {
 	if s.Current == nil {
 		return nil
 	}
 
 	w := record.Withdrawn{Version: s.Current.Version}
-	if best, ok := release.Choose(record.EnvStaging, s.Config.TagPrefix, all); ok {
+	if best, ok := release.Choose(record.EnvStaging, s.Config.TagPrefix, releases); ok {
 		w.Newest = best.Version.String()
 	}
 	if !release.Newer(w.Version, w.Newest) {
@@ -345,17 +376,17 @@ func findWithdrawn(s decide.Snapshot, all []release.Release) *record.Withdrawn {
 	return &w
 }
 
-// chooseNewest finds the newest release that can be installed, and records it and all refused releases in f. It
-// inspects only releases that are newer than the servers' version. If a release cannot be fetched now,
-// chooseNewest does not choose an older one, since the newer release may be valid. failed is then the reason.
-// incomplete is [release.ErrIncomplete] if the best of all releases is not complete.
+// chooseNewest finds the newest release that can be installed, and records it and all refused releases in f.
+// It inspects only releases that are newer than the servers' version. If a release cannot be fetched now,
+// failed is the reason. chooseNewest does not choose an older release in its place, since the newer release
+// may be valid. incomplete is [release.ErrIncomplete] if the best of all releases is not complete.
 func (c *releaseChecker) chooseNewest(
 	ctx context.Context,
 	s decide.Snapshot,
-	all []release.Release,
+	releases []release.Release,
 	f *checkResult,
 ) (incomplete, failed error) {
-	candidates, incomplete := c.source.Candidates(all)
+	candidates, incomplete := c.source.Candidates(releases)
 
 	for _, choice := range candidates {
 		version := choice.Version.String()
@@ -366,6 +397,7 @@ func (c *releaseChecker) chooseNewest(
 
 		published, needs, err := c.inspect(ctx, s, version, choice.Release)
 		if f.refuse(version, err) {
+			// The next candidate is older.
 			continue
 		}
 
@@ -385,18 +417,19 @@ func (c *releaseChecker) inspectWanted(
 	ctx context.Context,
 	s decide.Snapshot,
 	wanted string,
-	all []release.Release,
+	releases []release.Release,
 	f *checkResult,
 ) error {
 	if wanted == "" {
 		return nil
 	}
 
-	r, err := release.Lookup(wanted, s.Config.TagPrefix, all)
-	if err != nil && s.Current != nil && release.Same(wanted, s.Current.Version) {
-		return nil
-	}
+	r, err := release.Lookup(wanted, s.Config.TagPrefix, releases)
 	if err != nil {
+		isInstalled := s.Current != nil && release.Same(wanted, s.Current.Version)
+		if isInstalled {
+			return nil
+		}
 		return err
 	}
 
@@ -413,9 +446,9 @@ func (c *releaseChecker) inspectWanted(
 	return nil
 }
 
-// inspect checks that the release can be installed, and returns its digests and needs. If all servers have
-// the release, inspect only reads its digests, and returns nil needs. It returns a [release.RefusedError] if
-// the release cannot be installed.
+// inspect checks that release r, which has the given version, can be installed. It returns the digests and
+// the needs of the release. If all servers have the release, inspect only reads its digests, and returns nil
+// needs. It returns a [release.RefusedError] if the release cannot be installed.
 func (c *releaseChecker) inspect(
 	ctx context.Context,
 	s decide.Snapshot,
@@ -429,7 +462,7 @@ func (c *releaseChecker) inspect(
 	defer os.RemoveAll(dir)
 
 	p := record.Published{Version: version}
-	known := record.Digests{}
+	known := record.Digests{} // the digests that a leader has recorded for this version
 	if s.Published != nil && release.Same(s.Published.Version, version) {
 		known = s.Published.Digests
 		p.Checked = s.Published.Checked
@@ -441,12 +474,14 @@ func (c *releaseChecker) inspect(
 			return nil, nil, err
 		}
 		if p.Digests != known {
+			// The files were replaced, and no leader has checked the new files.
 			p.Checked = ""
 		}
 		return &p, nil, nil
 	}
 
-	// If no leader has checked the release, or its needs are unknown, it is inspected again.
+	// Inspect skips a release with known digests. If no leader has checked the release, or its needs are
+	// unknown, it must be inspected again.
 	if p.Checked == "" || s.Needs == nil || !release.Same(s.Needs.Version, version) {
 		known = record.Digests{}
 	}
@@ -482,18 +517,17 @@ func otherPackages(s decide.Snapshot) (all []release.Package) {
 // putRefusals records the refused releases, and writes one alert for each. The record shows which releases
 // were reported, and is written in the same transaction.
 func (f checkResult) putRefusals(tx *keyspace.Tx, at time.Time) error {
-	was, err := keyspace.LoadOrZero[record.Refusals](tx.View, keys.Refused)
+	recorded, err := keyspace.LoadOrZero[record.Refusals](tx.View, keys.Refused)
 	if err != nil {
 		return err
 	}
 
-	now := record.Refusals{Releases: slices.Clone(f.refusals)}
-
-	for i := range now.Releases {
-		r := &now.Releases[i]
-		known := slices.IndexFunc(was.Releases, func(old record.Refusal) bool { return old.Version == r.Version })
-		if known >= 0 {
-			r.At = was.Releases[known].At
+	found := record.Refusals{Releases: slices.Clone(f.refusals)}
+	for i := range found.Releases {
+		r := &found.Releases[i]
+		index := slices.IndexFunc(recorded.Releases, func(old record.Refusal) bool { return old.Version == r.Version })
+		if index >= 0 {
+			r.At = recorded.Releases[index].At
 			continue
 		}
 
@@ -511,15 +545,15 @@ func (f checkResult) putRefusals(tx *keyspace.Tx, at time.Time) error {
 		}
 	}
 
-	if reflect.DeepEqual(now.Releases, was.Releases) {
+	if reflect.DeepEqual(found.Releases, recorded.Releases) {
 		return nil
 	}
 
-	return tx.PutOrRemove(keys.Refused, now, len(now.Releases) > 0)
+	return tx.PutOrRemove(keys.Refused, found, len(found.Releases) > 0)
 }
 
-// putRelease records the newest release and the release that servers should install. If the files of an
-// installed release were replaced, it adds an alert, once for those files.
+// putRelease records the newest release, and the release that servers should install with its needs. If the
+// files of an installed or requested release were replaced, it adds an alert, once for the new files.
 func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	if err := tx.PutOrRemove(keys.Release, f.newest, f.newest != ""); err != nil {
 		return err
@@ -528,11 +562,12 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 		return err
 	}
 
-	was, err := updater.ReadKey[record.Published](tx.View, keys.Published)
+	recorded, err := updater.ReadKey[record.Published](tx.View, keys.Published)
 	if err != nil {
 		return err
 	}
-	if f.published == nil || was != nil && *was == *f.published {
+	hasChanged := f.published != nil && (recorded == nil || *recorded != *f.published)
+	if !hasChanged {
 		return nil
 	}
 
@@ -545,17 +580,10 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 		return err
 	}
 
-	isNew := was == nil || was.Version != f.published.Version || was.Digests != f.published.Digests
+	isKnown := recorded != nil && recorded.Version == f.published.Version && recorded.Digests == f.published.Digests
 	why := decide.Snapshot{Current: r, Target: t, Published: f.published}.Replaced()
-	if isNew && why != "" {
-		a := record.Alert{
-			ID:      "replaced-" + record.ShortDigest(f.published.Sums),
-			Kind:    record.AlertReplaced,
-			Version: f.published.Version,
-			Message: why,
-			At:      time.Now().UTC(),
-		}
-		if err := tx.Put(keys.Alert(a.ID), a); err != nil {
+	if !isKnown && why != "" {
+		if err := putReplacedAlert(tx, *f.published, why); err != nil {
 			return err
 		}
 	}
@@ -563,33 +591,53 @@ func (f checkResult) putRelease(tx *keyspace.Tx) error {
 	return tx.Put(keys.Published, f.published)
 }
 
+// putReplacedAlert writes an alert about a release whose files were replaced.
+func putReplacedAlert(tx *keyspace.Tx, p record.Published, why string) error {
+	a := record.Alert{
+		ID:      "replaced-" + record.ShortDigest(p.Sums),
+		Kind:    record.AlertReplaced,
+		Version: p.Version,
+		Message: why,
+		At:      time.Now().UTC(),
+	}
+	return tx.Put(keys.Alert(a.ID), a)
+}
+
 // putNeeds records the needs of the release, if they are known and have changed.
 func (f checkResult) putNeeds(tx *keyspace.Tx) error {
 	if f.published == nil || f.needs == nil {
 		return nil
 	}
-	was, err := updater.ReadKey[record.Needs](tx.View, keys.Needs)
-	if err != nil || was != nil && reflect.DeepEqual(*was, *f.needs) {
+
+	recorded, err := updater.ReadKey[record.Needs](tx.View, keys.Needs)
+	if err != nil {
 		return err
+	}
+	if recorded != nil && reflect.DeepEqual(*recorded, *f.needs) {
+		return nil
 	}
 
 	return tx.Put(keys.Needs, *f.needs)
 }
 
-// putLook records the result of the check, and an installed release that is no longer published.
+// putLook records whether the check has failed, and whether the installed release is no longer published.
 func (f checkResult) putLook(tx *keyspace.Tx, l decide.Look) error {
-	was, err := updater.ReadKey[record.CheckFailure](tx.View, keys.CheckFailure)
+	failure, err := updater.ReadKey[record.CheckFailure](tx.View, keys.CheckFailure)
 	if err != nil {
 		return err
 	}
-	if err := updater.Apply(tx, decide.NoteLook(was, l)); err != nil || !f.listed {
+	if err := updater.Apply(tx, decide.NoteLook(failure, l)); err != nil {
 		return err
 	}
 
-	withdrawn, err := updater.ReadKey[record.Withdrawn](tx.View, keys.Withdrawn)
+	if !f.listed {
+		// Nothing is known about the published releases.
+		return nil
+	}
+	recorded, err := updater.ReadKey[record.Withdrawn](tx.View, keys.Withdrawn)
 	if err != nil {
 		return err
 	}
 
-	return updater.Apply(tx, decide.NoteWithdrawn(withdrawn, f.withdrawn, l.At))
+	return updater.Apply(tx, decide.NoteWithdrawn(recorded, f.withdrawn, l.At))
 }

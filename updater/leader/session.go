@@ -51,17 +51,18 @@ func Run(ctx context.Context, o Options) error {
 	})
 }
 
-// retryUntilDone calls f until it succeeds or ctx ends. It returns an error only if the store is gone.
-func retryUntilDone(ctx context.Context, what string, f func() error) error {
+// retryUntilDone calls f until it succeeds or ctx ends. It returns an error only if the store is gone. action
+// describes f after the word "cannot" in messages.
+func retryUntilDone(ctx context.Context, action string, f func() error) error {
 	for ctx.Err() == nil {
 		err := f()
 		switch {
 		case err == nil:
 			return nil
 		case updater.IsStoreGone(err):
-			return fmt.Errorf("cannot %s: %w", what, err)
+			return fmt.Errorf("cannot %s: %w", action, err)
 		case ctx.Err() == nil:
-			slog.Warn("cannot "+what+"; trying again", "error", err)
+			slog.Warn("cannot "+action+"; trying again", "error", err)
 		}
 		_ = backoff.Sleep(ctx, updater.RetryInterval)
 	}
@@ -100,8 +101,9 @@ func recoverAtStart(ctx context.Context, o Options) error {
 	})
 }
 
-// campaign runs one session. It waits until it is elected, leads, and then resigns, so that another updater
-// can lead at once. It returns nil when ctx is done. lost is the time when the previous session was lost.
+// campaign runs one session. It waits until this updater is elected, leads, and then resigns, so that another
+// updater can lead at once. It returns nil when ctx is done. lost is the time when the previous session was
+// lost, or zero.
 func campaign(ctx context.Context, o Options, lost time.Time) error {
 	session, err := o.Store.NewSession(ctx)
 	if err != nil {
@@ -110,6 +112,7 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 
 	var leadership *keyspace.Leadership
 	defer func() {
+		// The clean-up must also work after ctx is done.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updater.ShutdownTimeout)
 		defer cancel()
 		if leadership != nil && !leadership.HasEnded() {
@@ -120,6 +123,7 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 		}
 	}()
 
+	// Campaign blocks until this updater is elected.
 	leadership, err = session.Campaign(ctx, keys.UpdaterLeader, keyspace.Candidate{})
 	if ctx.Err() != nil {
 		return nil
@@ -142,8 +146,8 @@ func campaign(ctx context.Context, o Options, lost time.Time) error {
 	return err
 }
 
-// noteHandOver records that this leader gives up its lead for another leader, so that `neco status` does not
-// report a missing leader at once.
+// noteHandOver records that this leader gives up its lead for another leader. `neco status` reads this
+// record, and does not report a missing leader at once.
 func noteHandOver(ctx context.Context, leadership *keyspace.Leadership) {
 	err := leadership.Update(ctx, func(tx *keyspace.Tx) error {
 		return tx.Put(keys.HandedOver, record.HandOver{At: time.Now().UTC()})
@@ -153,23 +157,24 @@ func noteHandOver(ctx context.Context, leadership *keyspace.Leadership) {
 	}
 }
 
-// runLeader runs all parts of a leader until ctx or the leadership ends. If one part ends, one of its writes
-// was refused, so runLeader ends the other parts.
+// runLeader runs all parts of a leader until ctx or the leadership ends. If one part returns, its error shows
+// that the leadership has ended, so runLeader also ends the other parts. It returns nil if ctx is done, and
+// otherwise the first error.
 func runLeader(ctx context.Context, l leader) error {
-	reign, cancel := context.WithCancelCause(ctx)
+	leading, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	parts := []func(context.Context) error{
 		l.runDecisions, l.checkReleases, l.sendAlerts, l.sendHeartbeats, l.sweepStore,
 	}
 	var running sync.WaitGroup
 	for _, part := range parts {
-		running.Go(func() { cancel(part(reign)) })
+		running.Go(func() { cancel(part(leading)) })
 	}
 
 	select {
 	case <-l.leadership.Done():
 		cancel(keyspace.ErrSessionLost)
-	case <-reign.Done():
+	case <-leading.Done():
 	}
 
 	running.Wait()
@@ -177,9 +182,10 @@ func runLeader(ctx context.Context, l leader) error {
 		return nil
 	}
 
-	return context.Cause(reign)
+	return context.Cause(leading)
 }
 
+// endsLeadership reports whether no later write of this leader can succeed after the error.
 func endsLeadership(err error) bool {
 	return errors.Is(err, keyspace.ErrSessionLost) || updater.IsStoreGone(err)
 }

@@ -25,8 +25,8 @@ const (
 	AlertTest       = "test"
 )
 
-// Alert is a message to operators. It is written to the outbox in the transaction that causes it, and sent
-// at least once.
+// Alert is a message to operators. It is written to the outbox in the same transaction as the change that it
+// reports, and sent at least once.
 type Alert struct {
 	// ID contains the request, attempt and kind, so that the same event always has the same key.
 	ID   string `json:"id"`

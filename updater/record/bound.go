@@ -4,13 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
 
-// A transaction is limited to 512 operations and 1 MiB, and a larger transaction fails at each retry. So
-// records must not grow with the number of failed servers or the length of their messages. The full messages
-// are only in each server's own record.
+// A transaction is limited to 512 operations and 1 MiB, and a larger transaction fails at each retry. For
+// this reason, the size of a record must not depend on the number of failed servers or the length of their
+// messages. Only each server's own record contains its full message.
 
 // The limits of records about many servers, in bytes of JSON unless stated otherwise.
 const (
@@ -35,7 +36,8 @@ const (
 func Shorten(text string, limit int) string {
 	cost := 0
 	for _, r := range text {
-		if cost += jsonSize(r); cost > limit {
+		cost += jsonSize(r)
+		if cost > limit {
 			return shortenAt(text, limit)
 		}
 	}
@@ -45,10 +47,11 @@ func Shorten(text string, limit int) string {
 
 // shortenAt cuts the text to the limit and appends the number of missing bytes.
 func shortenAt(text string, limit int) string {
-	const room = len(" (and 1000000000 bytes more)")
+	const suffixSize = len(" (and 1000000000 bytes more)")
 	cost := 0
 	for i, r := range text {
-		if cost += jsonSize(r); cost > limit-room {
+		cost += jsonSize(r)
+		if cost > limit-suffixSize {
 			return fmt.Sprintf("%s (and %d bytes more)", text[:i], len(text)-i)
 		}
 	}
@@ -60,6 +63,7 @@ func shortenAt(text string, limit int) string {
 func jsonSize(r rune) int {
 	switch {
 	case r < ' ', r == '<', r == '>', r == '&', r == '\u2028', r == '\u2029', r == utf8.RuneError, r == 0x7f:
+		// These runes can need an escape with four hexadecimal digits.
 		return len(`\u0000`)
 	case r == '"', r == '\\':
 		return 2
@@ -81,9 +85,11 @@ func ListSomeServers(lrns []int) string {
 		return ListServers(sorted)
 	}
 
-	rest := len(sorted) - maxListed
-	words := strings.Split(fmt.Sprint(sorted[:maxListed]), " ")
-	return strings.Trim(strings.Join(words, ", "), "[]") + fmt.Sprintf(" and %d more", rest)
+	var words []string
+	for _, lrn := range sorted[:maxListed] {
+		words = append(words, strconv.Itoa(lrn))
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(words, ", "), len(sorted)-maxListed)
 }
 
 // Reason explains why one server has failed or differs.
@@ -97,75 +103,79 @@ type Reason struct {
 // maxReasons is the maximum number of reasons that a text contains in full.
 const maxReasons = 3
 
-// JoinReasons returns one text with the reasons of many servers. It contains each reason once, with all
-// servers that share it. The first maxReasons reasons together use up to limit bytes of JSON. For the other
-// reasons it lists only the servers.
-func JoinReasons(all []Reason, limit int) string {
-	type shared struct {
-		Reason
-		others []int
-	}
-	var groups []shared
-	index := map[Reason]int{}
+// sharedReason is a reason that several servers have in common.
+type sharedReason struct {
+	Reason
+	others []int // the servers with the same reason, in addition to Reason.Server
+}
 
-	for _, r := range all {
+// groupReasons joins the reasons that differ only in their server. It keeps the order of the first servers.
+func groupReasons(reasons []Reason) (groups []sharedReason) {
+	index := map[Reason]int{} // the index in groups, by the reason without its server
+	for _, r := range reasons {
 		key := Reason{Where: r.Where, Why: r.Why}
-		if i, known := index[key]; known {
+		if i, isKnown := index[key]; isKnown {
 			groups[i].others = append(groups[i].others, r.Server)
 			continue
 		}
 
 		index[key] = len(groups)
-		groups = append(groups, shared{Reason: r})
+		groups = append(groups, sharedReason{Reason: r})
 	}
 
-	share := limit / max(1, min(len(groups), maxReasons))
-	var words []string
-	var left []int
+	return groups
+}
+
+// JoinReasons returns one text with the reasons of many servers. The text contains each reason once, with all
+// servers that have this reason. The first maxReasons reasons together use up to limit bytes of JSON, without
+// those servers. For all other reasons the text lists only the servers.
+func JoinReasons(reasons []Reason, limit int) string {
+	groups := groupReasons(reasons)
+	limitOfEach := limit / max(1, min(len(groups), maxReasons))
+	var parts []string
+	var unexplained []int // the servers whose reasons are left out
 
 	for i, g := range groups {
 		if i >= maxReasons {
-			left = append(append(left, g.Server), g.others...)
+			unexplained = append(append(unexplained, g.Server), g.others...)
 			continue
 		}
 
-		word := fmt.Sprintf("server %d", g.Server)
+		part := fmt.Sprintf("server %d", g.Server)
 		if g.Where != "" {
-			word += ", " + g.Where
+			part += ", " + g.Where
 		}
-		word = Shorten(word+": "+g.Why, share)
+		part = Shorten(part+": "+g.Why, limitOfEach)
 		if len(g.others) > 0 {
-			word += "; the same on server " + ListSomeServers(g.others)
+			part += "; the same on server " + ListSomeServers(g.others)
 		}
-		words = append(words, word)
+		parts = append(parts, part)
 	}
 
-	if len(left) > 0 {
-		words = append(
-			words,
-			fmt.Sprintf("and %d more servers for other reasons, which neco status shows: %s",
-				len(SortServers(left)), ListSomeServers(left)),
-		)
+	if len(unexplained) > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more servers for other reasons, which neco status shows: %s",
+			len(SortServers(unexplained)), ListSomeServers(unexplained)))
 	}
 
-	return strings.Join(words, "; ")
+	return strings.Join(parts, "; ")
 }
 
 // condense shortens the attempts, the oldest first, until all of them except the last fit into maxAttempts.
-// It first shortens their reasons. If that is not enough, it drops whole attempts and counts them.
+// It first shortens the reasons of these attempts. If that is not enough, it drops whole attempts and counts
+// them.
 func (h *History) condense() {
 	last := len(h.Attempts) - 1
-	sizes := make([]int, max(0, last))
+	sizes := make([]int, max(0, last)) // the encoded size of each attempt except the last
 	sum := 0
 	for i := range sizes {
 		sizes[i] = encodedSize(h.Attempts[i])
 		sum += sizes[i]
 	}
-
 	if sum <= maxAttempts {
 		return
 	}
 
+	// Copies of the History share the slice, so it is not changed in place.
 	attempts := slices.Clone(h.Attempts)
 	for i := 0; i < last && sum > maxAttempts; i++ {
 		a := &attempts[i]
@@ -190,6 +200,7 @@ const (
 	maxOldBlamed = 16
 )
 
+// encodedSize returns the number of bytes of the document in JSON.
 func encodedSize(doc any) int {
 	data, err := json.Marshal(doc)
 	if err != nil {
@@ -200,37 +211,39 @@ func encodedSize(doc any) int {
 }
 
 // NewDegraded returns a record with as many findings as fit. More counts the remaining findings. One finding
-// of each component comes first, so that a repair of the recorded findings covers all components.
+// of each component is kept first, so that a repair of the recorded findings covers all components.
 func NewDegraded(found []Finding) Degraded {
 	d := Degraded{Findings: []Finding{}}
 	size := 0
-	first := map[string]bool{}
-	kept := make([]bool, len(found))
+	kept := make([]bool, len(found)) // whether the record has room for each finding
 
-	keep := func(i int) {
+	keepIfFits := func(i int) {
 		f := found[i]
 		// The size is measured as if the finding had not been reported yet, so that a report never changes
 		// which findings fit.
 		f.Untold = true
-		if cost := encodedSize(f) + 1; size+cost <= maxFindings {
+		cost := encodedSize(f) + 1
+		if size+cost <= maxFindings {
 			size += cost
 			kept[i] = true
 		}
 	}
 
+	isCovered := map[string]bool{} // the components of which the first finding was considered
 	for i, f := range found {
-		if !first[f.Component] {
-			first[f.Component] = true
-			keep(i)
+		if !isCovered[f.Component] {
+			isCovered[f.Component] = true
+			keepIfFits(i)
 		}
 	}
 
 	for i := range found {
 		if !kept[i] {
-			keep(i)
+			keepIfFits(i)
 		}
 	}
 
+	// The findings keep their order.
 	for i, f := range found {
 		if kept[i] {
 			d.Findings = append(d.Findings, f)
@@ -241,5 +254,5 @@ func NewDegraded(found []Finding) Degraded {
 	return d
 }
 
-// Count returns the number of all findings.
+// Count returns the number of all findings, with those that did not fit.
 func (d Degraded) Count() int { return len(d.Findings) + d.More }

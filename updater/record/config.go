@@ -24,8 +24,7 @@ type Setting struct {
 	Help    string
 	Secret  bool // lists show only whether the setting is set
 
-	// check returns the value in its stored form. It returns an error if the value is not
-	// valid.
+	// check returns the value in its stored form, or an error if the value is not valid.
 	check func(value string) (string, error)
 }
 
@@ -69,11 +68,11 @@ func FindSetting(key string) (Setting, error) {
 	for _, s := range all {
 		keys = append(keys, s.Key)
 	}
-	return Setting{}, fmt.Errorf("there is no configuration key %q; there are %s", key, strings.Join(keys, ", "))
+	return Setting{}, fmt.Errorf("there is no configuration key %q; the keys are %s", key, strings.Join(keys, ", "))
 }
 
-// Check returns the value in its stored form. It returns an error that explains valid values
-// if the value is not valid.
+// Check returns the value in its stored form. If the value is not valid, it returns an error that explains
+// valid values.
 func (s Setting) Check(value string) (string, error) {
 	if value == "" && s.Key != "tag-prefix" {
 		return "", fmt.Errorf("cannot set %s: no value given: %s", s.Key, s.Help)
@@ -136,8 +135,8 @@ type Config struct {
 // release is installed if a setting of the release source has a fault. Keys that this version does not know
 // are ignored.
 func ReadConfig(stored map[string]json.RawMessage) (c Config) {
-	value := map[string]string{}
-	faults := map[string]string{}
+	values := map[string]string{}
+	faults := map[string]string{} // the reasons why values cannot be read, by key
 	for key, raw := range stored {
 		if !json.Valid(raw) {
 			faults[key] = "it is not JSON"
@@ -150,10 +149,10 @@ func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 			faults[s.Key] = err.Error()
 			v = s.Default
 		}
-		value[s.Key] = v
+		values[s.Key] = v
 	}
 
-	c = newConfig(value)
+	c = newConfig(values)
 	c.WindowFault = faults[windowKey]
 	c.EnvFault = faults["env"]
 	sourceKeys := []string{
@@ -174,12 +173,14 @@ func ReadConfig(stored map[string]json.RawMessage) (c Config) {
 	return c
 }
 
+// blockReleases sets Env to EnvNone, and records the fault of the release source and the configured Env.
 func (c *Config) blockReleases(fault string) {
 	c.WantedEnv = cmp.Or(c.WantedEnv, c.Env)
 	c.Env = EnvNone
 	c.SourceFault = fault
 }
 
+// readStored returns the checked value of the setting. It returns the default if the setting is not set.
 func (s Setting) readStored(stored map[string]json.RawMessage) (value string, err error) {
 	raw, ok := stored[s.Key]
 	if !ok {
@@ -195,30 +196,30 @@ func (s Setting) readStored(stored map[string]json.RawMessage) (value string, er
 	return s.Check(value)
 }
 
-// newConfig returns the configuration with these values. The caller has checked them. A duration or window
+// newConfig returns the configuration with the values, which are by key and checked. A duration or window
 // that cannot be parsed counts as not set.
-func newConfig(value map[string]string) (c Config) {
+func newConfig(values map[string]string) (c Config) {
 	c = Config{
-		Cluster:          value["cluster"],
-		Env:              value["env"],
-		TagPrefix:        value["tag-prefix"],
-		GitHubRepository: value["github-repository"],
-		GitHubURL:        value["github-url"],
-		GitHubToken:      value["github-token"],
-		ReleaseFolder:    value[folderKey],
-		Proxy:            value["proxy"],
-		MinisignKey:      value["minisign-public-key"],
-		NotifySlack:      value["notify.slack"],
-		NotifyWebhook:    value["notify.webhook"],
-		Heartbeat:        value["notify.heartbeat"],
-		Repair:           value["repair"],
+		Cluster:          values["cluster"],
+		Env:              values["env"],
+		TagPrefix:        values["tag-prefix"],
+		GitHubRepository: values["github-repository"],
+		GitHubURL:        values["github-url"],
+		GitHubToken:      values["github-token"],
+		ReleaseFolder:    values[folderKey],
+		Proxy:            values["proxy"],
+		MinisignKey:      values["minisign-public-key"],
+		NotifySlack:      values["notify.slack"],
+		NotifyWebhook:    values["notify.webhook"],
+		Heartbeat:        values["notify.heartbeat"],
+		Repair:           values["repair"],
 	}
 
-	c.CheckInterval, _ = time.ParseDuration(value["check-update-interval"])
-	c.MaxCheckAge, _ = time.ParseDuration(value["max-check-age"])
-	c.WorkerTimeout, _ = time.ParseDuration(value["worker-timeout"])
-	c.SurveyInterval, _ = time.ParseDuration(value["survey-interval"])
-	if w := value[windowKey]; w != "" {
+	c.CheckInterval, _ = time.ParseDuration(values["check-update-interval"])
+	c.MaxCheckAge, _ = time.ParseDuration(values["max-check-age"])
+	c.WorkerTimeout, _ = time.ParseDuration(values["worker-timeout"])
+	c.SurveyInterval, _ = time.ParseDuration(values["survey-interval"])
+	if w := values[windowKey]; w != "" {
 		c.Window, _ = ParseWindow(w)
 	}
 	return c
@@ -258,6 +259,7 @@ const (
 	RepairAuto = "auto"
 )
 
+// oneOf returns a check that accepts only these values.
 func oneOf(values ...string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if !slices.Contains(values, value) {
@@ -267,6 +269,7 @@ func oneOf(values ...string) func(string) (string, error) {
 	}
 }
 
+// durationAtLeast returns a check that accepts durations that are not shorter than least.
 func durationAtLeast(least time.Duration) func(string) (string, error) {
 	return func(value string) (string, error) {
 		d, err := time.ParseDuration(value)
@@ -281,6 +284,7 @@ func durationAtLeast(least time.Duration) func(string) (string, error) {
 	}
 }
 
+// checkRepository accepts the name of a repository on GitHub, as OWNER/NAME.
 func checkRepository(value string) (string, error) {
 	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*/[A-Za-z0-9._-]+$`).MatchString(value) {
 		return "", errors.New("want OWNER/NAME")
@@ -296,6 +300,7 @@ func checkWord(value string) (string, error) {
 	return value, nil
 }
 
+// urlWithScheme returns a check that accepts URLs that have one of the schemes and name a host.
 func urlWithScheme(schemes ...string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		u, err := url.Parse(value)
@@ -317,7 +322,7 @@ func checkFolder(value string) (string, error) {
 	}
 
 	u, err := url.Parse(value)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https"}, u.Scheme) {
 		return "", errors.New("want https://HOST/PATH, http://HOST/PATH or an absolute path")
 	}
 	if u.RawQuery != "" || u.Fragment != "" {
@@ -327,6 +332,7 @@ func checkFolder(value string) (string, error) {
 	return value, nil
 }
 
+// checkTagPrefix accepts words without hyphens, since a hyphen separates the prefix from the version.
 func checkTagPrefix(value string) (string, error) {
 	if strings.Contains(value, "-") {
 		return "", errors.New("want a prefix without hyphens")
@@ -337,8 +343,9 @@ func checkTagPrefix(value string) (string, error) {
 // checkPublicKey accepts a public key in minisign's format: base64 of the algorithm ("Ed", 2 bytes), the
 // key ID (8 bytes) and the Ed25519 key (32 bytes).
 func checkPublicKey(value string) (string, error) {
+	const size = 2 + 8 + 32
 	raw, err := base64.StdEncoding.DecodeString(value)
-	if err != nil || len(raw) != 42 || string(raw[:2]) != "Ed" {
+	if err != nil || len(raw) != size || string(raw[:2]) != "Ed" {
 		return "", errors.New("it is not a minisign public key (56 characters that begin with RW)")
 	}
 	return value, nil

@@ -94,7 +94,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%s %q: %q, %v, want %q, %q", tt.key, tt.value, got, err, tt.want, tt.err)
 		}
 	}
-	if _, err := FindSetting("environment"); err == nil || !strings.Contains(err.Error(), `no configuration key "environment"; there are check-update-interval, cluster, env, `) {
+	if _, err := FindSetting("environment"); err == nil || !strings.Contains(err.Error(), `no configuration key "environment"; the keys are check-update-interval, cluster, env, `) {
 		t.Errorf("unknown key: %v", err)
 	}
 }

@@ -2,9 +2,9 @@ package record
 
 import "time"
 
-// Gate is the last step that the leader has opened for the workers of a request, in status/gate. It is a
-// shortcut, since the servers' own records decide. It is not part of the request, since all workers read each
-// gate, and the request grows with the number of servers.
+// Gate is the last step that the leader has opened for the workers of a request, in status/gate. It saves the
+// workers from reading the records of all servers, which show the same. The gate is not part of the request,
+// since all workers read each gate, and the size of the request grows with the number of servers.
 type Gate struct {
 	Request int `json:"request"`
 	// StartedAt is the StartedAt of the request.
@@ -22,7 +22,7 @@ type Gate struct {
 	// needs it because its clock may differ; see docs/dev/stall-detection.md.
 	Waited int `json:"waited,omitempty"`
 	// Progress is the request's progress when the leader wrote this record. If the request's progress has
-	// grown since, At and Waited are out of date. Earlier versions do not write it.
+	// grown since, At and Waited are out of date. Earlier versions do not write Progress.
 	Progress int `json:"progress,omitempty"`
 }
 
@@ -44,9 +44,10 @@ func (g Gate) OpenStep(r Request) int {
 	return g.Step
 }
 
-// IsProven reports whether the gate shows that all workers of the request are running its version. Without a
-// request, the program was replaced by hand, which counts as proven. The exception is a request that was just
-// recovered, since its version may be the reason for the recovery.
+// IsProven reports whether all workers of the request have run its version, which the success of the request
+// or an open gate shows. If r is nil, there is no request, and an operator has installed the version. That
+// version counts as proven, unless a request was just recovered, since the version may be the reason for the
+// recovery.
 func IsProven(r *Request, g Gate, recovery *Recovery) bool {
 	if r == nil {
 		return recovery == nil

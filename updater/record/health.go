@@ -21,15 +21,15 @@ type Inventory struct {
 	// Unsure are components that have not been healthy since the worker started. They may still be
 	// starting.
 	Unsure []string `json:"unsure,omitempty"`
-	// Room is the free space for files of releases. It is empty if the worker does not know it, or has an
-	// earlier version.
+	// Room is the free space for files of releases. It is empty if the worker does not know the free space, or
+	// has an earlier version.
 	Room []Room `json:"room,omitempty"`
 	// Installed has the digests of the files from which components were installed, by component, in the form
-	// of ShortDigest. It is known if Room is.
+	// of ShortDigest. It is valid only if Room is not empty.
 	Installed map[string]string `json:"installed,omitempty"`
 }
 
-// KnowsHealth reports whether Ill is complete. If it is not, no component counts as healthy or ill.
+// KnowsHealth reports whether Ill is complete. If Ill is not complete, no component counts as healthy or ill.
 func (i Inventory) KnowsHealth() bool { return !i.HealthAt.IsZero() && i.HealthAt.Equal(i.At) }
 
 // Finding is one difference from the state that the last update left.
@@ -57,7 +57,7 @@ func (f Finding) Identity() any {
 
 // Same reports whether both findings describe the same problem, even if they were first seen at different
 // times.
-func (f Finding) Same(o Finding) bool { return f.Identity() == o.Identity() }
+func (f Finding) Same(other Finding) bool { return f.Identity() == other.Identity() }
 
 // String describes the finding.
 func (f Finding) String() string {
@@ -79,8 +79,8 @@ type Repair struct {
 	Who     string `json:"who,omitempty"`
 }
 
-// Twin is a host that was given the LRN of a server although another host already works as that server. It is
-// stored in twins/<LRN> while the host's worker runs, which does nothing.
+// Twin is a host that was given the LRN of a server although another host already works as that server. The
+// record is stored in twins/<LRN> while the twin's worker runs. That worker does nothing.
 type Twin struct {
 	Host   string    `json:"host,omitempty"` // its host name
 	Folder string    `json:"folder,omitempty"`
@@ -91,8 +91,9 @@ type Twin struct {
 // String returns the twin's directory and host for messages.
 func (t Twin) String() string { return fmt.Sprintf("%s of host %q", t.Folder, t.Host) }
 
-// Diagnosis is one checked property of a boot server, and its state.
+// Diagnosis is the result of one check of a boot server.
 type Diagnosis struct {
-	What, How string
-	Bad       bool
+	What string // the checked part of the server, such as a component or its clock
+	How  string // the state of that part
+	Bad  bool   // the state is a problem
 }

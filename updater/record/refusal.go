@@ -6,8 +6,8 @@ import "time"
 type CheckFailure struct {
 	Message string    `json:"message"`
 	At      time.Time `json:"at"`
-	// Kind classifies the error of the release source, in one word of package release. It is "" if the
-	// source is not the cause.
+	// Kind is the kind of the error, as in package release. It is "" if the source of releases is not the
+	// cause.
 	Kind string `json:"kind,omitempty"`
 	// Refused is the release that is not installed because of the failure. It is set once an alert has
 	// reported this.

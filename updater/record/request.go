@@ -17,13 +17,13 @@ type Request struct {
 	// Digests are the digests of the release. Workers install no other files.
 	Digests
 
-	// ID is the request's number, and that of its entry in the history. Status records of other requests
+	// ID is the number of the request and of its entry in the history. Status records of other requests
 	// are ignored.
 	ID int `json:"id"`
 	// Attempt starts at 1. Each retry increments it.
 	Attempt int `json:"attempt"`
 	// StartedAt, AttemptAt (when the attempt began) and EndedAt are times by the leader's clock. EndedAt is
-	// set together with the report of success or failure. A retry resets it.
+	// set together with the report of success or failure. A retry resets EndedAt.
 	StartedAt time.Time  `json:"started-at"`
 	AttemptAt time.Time  `json:"progress-at"`
 	EndedAt   *time.Time `json:"ended-at,omitempty"`
@@ -46,15 +46,17 @@ func (r Request) Ended() bool { return r.EndedAt != nil }
 // Succeeded reports whether all servers have done all steps.
 func (r Request) Succeeded() bool { return r.Ended() && !r.Stop }
 
-// IsCurrent reports whether the attempt that r describes is still running. The argument now is the stored
-// request.
-func IsCurrent(now *Request, r Request) bool {
-	return now != nil && now.ID == r.ID && now.StartedAt.Equal(r.StartedAt) && now.Attempt == r.Attempt &&
-		!now.Stop && !now.Ended()
+// IsCurrent reports whether the attempt that r describes is still running, given the stored request, which
+// can be nil.
+func IsCurrent(stored *Request, r Request) bool {
+	if stored == nil || stored.Stop || stored.Ended() {
+		return false
+	}
+	return stored.ID == r.ID && stored.StartedAt.Equal(r.StartedAt) && stored.Attempt == r.Attempt
 }
 
-// Progress returns a number that grows with each action of a server for the request. It is computed from
-// the workers' records.
+// Progress returns a number that grows whenever a server makes progress in the request. It is computed from the
+// workers' records.
 func (r Request) Progress(workers map[int]Status) (n int) {
 	for _, lrn := range r.Servers {
 		w, ok := workers[lrn]
@@ -62,6 +64,7 @@ func (r Request) Progress(workers map[int]Status) (n int) {
 			continue
 		}
 
+		// Each step counts twice, which leaves a number between two steps for the end and for a hand-over.
 		n += 2 + 2*w.Step
 		if w.Finished || w.HandsOver() {
 			n++
@@ -87,11 +90,11 @@ func ParseLRN(s string) (int, error) {
 // ParseServerKey returns the boot server whose LRN follows the prefix in the key. It returns false if no
 // LRN follows.
 func ParseServerKey(prefix, key string) (lrn int, ok bool) {
-	rest, ok := strings.CutPrefix(key, prefix)
+	suffix, ok := strings.CutPrefix(key, prefix)
 	if !ok {
 		return 0, false
 	}
-	lrn, err := ParseLRN(rest)
+	lrn, err := ParseLRN(suffix)
 	return lrn, err == nil
 }
 
@@ -178,12 +181,12 @@ const (
 	Recovered = "recovered" // stopped, and replaced by a new request
 )
 
-// History is the permanent record of one update. It ends when its last attempt does.
+// History is the permanent record of one update. EndedAt is the end of the last attempt.
 type History struct {
 	ID   int    `json:"id"`
-	By   string `json:"by"`            // "release", "operator", "servers" (the list changed), "recover"
-	Who  string `json:"who,omitempty"` // the operator who asked for it, if any
-	From string `json:"from,omitempty"`
+	By   string `json:"by"`             // the reason for the update, such as "release" or "operator"
+	Who  string `json:"who,omitempty"`  // the operator who requested the update, if any
+	From string `json:"from,omitempty"` // the version before the update
 	// Left is the version of the failed update, from which the servers return to an earlier version. It is
 	// set only if it differs from From.
 	Left    string `json:"left,omitempty"`
@@ -203,7 +206,7 @@ type History struct {
 // Attempt is one attempt at an update.
 type Attempt struct {
 	Number    int        `json:"number"`
-	Who       string     `json:"who,omitempty"` // the operator who asked for it, if any
+	Who       string     `json:"who,omitempty"` // the operator who requested the attempt, if any
 	Result    string     `json:"result"`
 	Why       string     `json:"why,omitempty"`
 	AtFault   []int      `json:"at-fault,omitempty"` // the servers that caused the stop

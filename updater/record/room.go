@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -46,8 +47,8 @@ type NeededFile struct {
 // maxNeeds limits a Needs, in bytes of JSON.
 const maxNeeds = 32 << 10
 
-// Bounded returns n if it fits into a record. Otherwise it returns a Needs without sizes, which means that
-// they are unknown.
+// Bounded returns n if it fits into a record. Otherwise it returns a Needs without sizes, which means that the
+// sizes are unknown.
 func (n Needs) Bounded() Needs {
 	if encodedSize(n) <= maxNeeds {
 		return n
@@ -87,24 +88,21 @@ func (l Lack) String() string {
 // maxLacks is the maximum number of lacks that a text describes in full.
 const maxLacks = 3
 
-// JoinLacks returns one text about the lacks. It describes the first ones in full, and names only the servers
-// of the others.
-func JoinLacks(all []Lack) string {
-	text := ""
-	var left []int
-	for i, l := range all {
-		switch {
-		case i >= maxLacks:
-			left = append(left, l.Server)
-		case i > 0:
-			text += "; " + l.String()
-		default:
-			text = l.String()
+// JoinLacks returns one text about the lacks. It describes the first maxLacks lacks in full, and names only the
+// servers of all other lacks.
+func JoinLacks(lacks []Lack) string {
+	var parts []string
+	var undescribed []int
+	for i, l := range lacks {
+		if i >= maxLacks {
+			undescribed = append(undescribed, l.Server)
+			continue
 		}
+		parts = append(parts, l.String())
 	}
 
-	if len(left) > 0 {
-		text += "; also too little disk space on server " + ListSomeServers(left)
+	if len(undescribed) > 0 {
+		parts = append(parts, "also too little disk space on server "+ListSomeServers(undescribed))
 	}
-	return Shorten(text, MaxReason)
+	return Shorten(strings.Join(parts, "; "), MaxReason)
 }

@@ -1,5 +1,5 @@
-// Package record defines what the updater keeps in the store: the records below its
-// keys, and the schema of its configuration.
+// Package record defines the data that the updater keeps in the store: the records below its keys, and the
+// schema of its configuration.
 //
 // It does not read or write the store, and makes no decisions about updates. Operators and other programs use
 // the JSON names of fields, so fields can be added, but never renamed.
@@ -28,7 +28,7 @@ type Status struct {
 	// WaitedFor are the servers at fault for an error that the worker itself did not cause. The worker has
 	// waited for them, or for one of them to run a step on behalf of all.
 	WaitedFor []int `json:"waited-for,omitempty"`
-	// At is the time when the worker reached this step, or could first record this, by the server's clock.
+	// At is the time when the worker reached this step, or could first record the step, by the server's clock.
 	At time.Time `json:"at"`
 }
 
@@ -51,9 +51,10 @@ func (s Status) HandsOver() bool { return s.Step == 0 && s.StepName == HandOverS
 // IsFor reports whether the record is about the request.
 func (s Status) IsFor(r Request) bool { return s.Request == r.ID && s.Version == r.Version }
 
-// AcceptsStatus reports whether a worker can still write the record. The argument now is the stored request.
-func AcceptsStatus(now *Request, s Status) bool {
-	return now != nil && s.IsFor(*now) && now.Attempt == s.Attempt && !now.Stop && !now.Ended()
+// AcceptsStatus reports whether a worker can still write the record, given the stored request, which can be
+// nil.
+func AcceptsStatus(stored *Request, s Status) bool {
+	return stored != nil && s.IsFor(*stored) && stored.Attempt == s.Attempt && !stored.Stop && !stored.Ended()
 }
 
 // Presence shows that a worker is running, its version, and its host.
@@ -91,10 +92,10 @@ type Activity struct {
 	Since   time.Time `json:"since"`             // by the server's clock
 }
 
-// IsOf reports whether the activity belongs to the worker that wrote s, at the worker's current step.
+// IsOf reports whether the worker that wrote s is doing the activity at its current step.
 func (a Activity) IsOf(s Status) bool {
-	return a.Request == s.Request && a.Attempt == s.Attempt && a.Step == s.Step && !s.Finished && !s.Error &&
-		!s.HandsOver()
+	isActive := !s.Finished && !s.Error && !s.HandsOver()
+	return isActive && a.Request == s.Request && a.Attempt == s.Attempt && a.Step == s.Step
 }
 
 // Text describes the activity.
@@ -105,9 +106,9 @@ func (a Activity) Text() string {
 	return a.Message + " since " + a.Since.UTC().Format(time.RFC3339)
 }
 
-// Turn names the server that is allowed to stop its member of a rolling component. It has no lease, and lasts
-// until that member is healthy again. If the server dies during its turn, no other server gets the turn until
-// an operator unregisters the dead one.
+// Turn names the server that is allowed to stop its member of a rolling component. A turn has no lease, and
+// lasts until that member is healthy again. If the server dies during its turn, no other server gets the turn
+// until an operator unregisters the dead server.
 type Turn struct {
 	Server  int `json:"server"`
 	Request int `json:"request"` // the request in which the turn was taken

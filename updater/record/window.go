@@ -60,6 +60,7 @@ func ParseWindow(s string) (*Window, error) {
 
 // IsOpen reports whether updates may start at the time now.
 func (w *Window) IsOpen(now time.Time) bool {
+	// The window is open if it has started within its own length before now.
 	start := w.starts.Next(now.Add(-w.length).In(w.zone))
 	return !start.IsZero() && !start.After(now)
 }
@@ -67,11 +68,12 @@ func (w *Window) IsOpen(now time.Time) bool {
 // NextOpening returns the time of the next opening after now.
 func (w *Window) NextOpening(now time.Time) time.Time { return w.starts.Next(now.In(w.zone)) }
 
-// NextEdge returns the first time after now at which the window can open or close. It returns zero if the window
-// never opens again. A window that opens again before it closes stays open at that time.
+// NextEdge returns the first time after now at which the window can open or close. It returns zero if the
+// window never opens again. A window that opens again before it closes stays open at that time.
 func (w *Window) NextEdge(now time.Time) time.Time {
 	start := w.starts.Next(now.Add(-w.length).In(w.zone))
-	if start.IsZero() || start.After(now) {
+	isClosed := start.IsZero() || start.After(now)
+	if isClosed {
 		return start
 	}
 	return start.Add(w.length)

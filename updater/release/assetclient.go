@@ -23,21 +23,21 @@ const maxSmallSize = 1 << 20
 
 // Read returns the contents of a file of at most maxSmallSize bytes. It retries as long as a retry can help.
 func (c assetClient) Read(ctx context.Context, a Asset) ([]byte, error) {
-	gap := minRetryDelay
-	for n := 1; ; n++ {
+	delay := minRetryDelay
+	for try := 1; ; try++ {
 		data, err := c.readOnce(ctx, a)
 		if err == nil {
 			return data, nil
 		}
 
 		_, isPermanent := errors.AsType[permanentError](err)
-		if isPermanent || n == maxTries || ctx.Err() != nil {
+		if isPermanent || try == maxTries || ctx.Err() != nil {
 			return nil, fmt.Errorf("cannot download %s: %w", a.URL, err)
 		}
-		if err := backoff.Sleep(ctx, gap); err != nil {
+		if err := backoff.Sleep(ctx, delay); err != nil {
 			return nil, err
 		}
-		gap *= 2
+		delay *= 2
 	}
 }
 
@@ -57,11 +57,14 @@ func (c assetClient) readOnce(ctx context.Context, a Asset) ([]byte, error) {
 	}
 
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxSmallSize+1))
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case len(data) > maxSmallSize, a.Size > 0 && int64(len(data)) != a.Size:
-		return nil, SourceError{Kind: NoReleases, Err: fmt.Errorf("the file has %d bytes, not %d as published", len(data), a.Size)}
+	}
+	isTooLarge := len(data) > maxSmallSize
+	isOtherSize := a.Size > 0 && int64(len(data)) != a.Size
+	if isTooLarge || isOtherSize {
+		err := fmt.Errorf("the file has %d bytes, not %d as published", len(data), a.Size)
+		return nil, SourceError{Kind: NoReleases, Err: err}
 	}
 
 	return data, nil
@@ -78,6 +81,7 @@ func (c assetClient) Fetch(ctx context.Context, a Asset, path string, sum [sha25
 // Close closes idle connections.
 func (c assetClient) Close() { c.client.CloseIdleConnections() }
 
+// download returns the download of the asset, without a destination and a sum.
 func (c assetClient) download(a Asset) Download {
 	header := http.Header{"Accept": {"application/octet-stream"}}
 	maps.Copy(header, c.header)

@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// checkManifest returns an error if the plan cannot be carried out. It must be called before the first
-// change.
+// checkManifest returns an error if the plan is invalid. Callers check the plan before they change anything.
 func (r manifestReader) checkManifest(m Manifest) error {
 	if m.Version != "" {
 		if _, err := ParseVersion(m.Version); err != nil {
@@ -27,26 +26,26 @@ func (r manifestReader) checkManifest(m Manifest) error {
 	if len(m.Components) == 0 {
 		return r.errorf(r.root, "the manifest has no components")
 	}
-	seen := map[string]int{}
-	ofKey := map[string]string{}
+	lineOfName := map[string]int{}        // by the component's name
+	componentOfKey := map[string]string{} // by the key of the component's contents
 
 	for i, c := range m.Components {
 		at := r.componentNode(i)
-		if line, twice := seen[c.Name]; twice {
+		if line, isUsed := lineOfName[c.Name]; isUsed {
 			return r.errorf(at.field("name"), "the name %q is already used by the component at line %d", c.Name, line)
 		}
 
-		seen[c.Name] = at.field("name").line()
+		lineOfName[c.Name] = at.field("name").line()
 		if err := r.checkComponent(at, c); err != nil {
 			return err
 		}
 
 		if c.Contents != nil {
-			if other, twice := ofKey[c.Contents.Key]; twice {
+			if other, isUsed := componentOfKey[c.Contents.Key]; isUsed {
 				return r.errorf(at.field("contents").field("key"), "component %q: the key %q is already used by component %q",
 					c.Name, c.Contents.Key, other)
 			}
-			ofKey[c.Contents.Key] = c.Name
+			componentOfKey[c.Contents.Key] = c.Name
 		}
 	}
 
@@ -65,9 +64,11 @@ func (r manifestReader) checkComponent(at node, c Component) error {
 			c.Strategy, strategies)
 	}
 
-	if once := c.Strategy == LeaderOnce; once != (c.Contents != nil) {
-		return r.errorf(at, "component %q: only the strategy %s has contents, and it needs them", c.Name,
-			LeaderOnce)
+	mustHaveContents := c.Strategy == LeaderOnce
+	hasContents := c.Contents != nil
+	if mustHaveContents != hasContents {
+		return r.errorf(at, "component %q: contents are required for the strategy %s, and not allowed for any other",
+			c.Name, LeaderOnce)
 	}
 	if c.Strategy == StopAll && len(c.Services) == 0 {
 		return r.errorf(at, "component %q: services are missing, so there is nothing to stop", c.Name)
@@ -83,7 +84,7 @@ func (r manifestReader) checkComponent(at node, c Component) error {
 		return r.errorf(at.field("healthy-within"), "component %q: healthy-within is less than a second", c.Name)
 	}
 
-	for _, problem := range []struct {
+	checks := []struct {
 		field string
 		err   error
 	}{
@@ -94,17 +95,18 @@ func (r manifestReader) checkComponent(at node, c Component) error {
 		{"members", checkMembers(c)},
 		{"etcd", checkEtcd(c)},
 		{"after-start", checkAfterStart(c.AfterStart)},
-	} {
-		if problem.err != nil {
-			return r.errorf(at.field(problem.field), "component %q: %w", c.Name, problem.err)
+	}
+	for _, check := range checks {
+		if check.err != nil {
+			return r.errorf(at.field(check.field), "component %q: %w", c.Name, check.err)
 		}
 	}
 
 	return nil
 }
 
-// checkEtcd returns an error if a component has an etcd that is not a URL with {lrn}, or if such a component
-// is not rolling.
+// checkEtcd returns an error if the component has an etcd, and is not rolling or the etcd is not a URL with
+// {lrn}.
 func checkEtcd(c Component) error {
 	if c.Etcd == "" {
 		return nil
@@ -139,7 +141,7 @@ func checkArtifact(a *Artifact) error {
 
 	switch {
 	case a.Archive != nil && !strings.HasPrefix(a.Archive.To, "/"):
-		//lint:ignore ST1005 the dots are of the example
+		//lint:ignore ST1005 the dots belong to the example
 		return errors.New("an archive needs a directory to be unpacked into: to: /...")
 	case a.Archive != nil:
 		return checkFile(*a.Archive)
@@ -194,8 +196,8 @@ func checkFile(f File) error {
 	return checkSum(f.URL, f.SHA256)
 }
 
-// checkReleaseFile checks a file that is part of the release itself. Its name must not be that of a file
-// that each release has.
+// checkReleaseFile checks a file that is part of the release itself. Its name must differ from the names of the
+// files that each release has.
 func checkReleaseFile(f File) error {
 	if f.URL != "" {
 		return fmt.Errorf("cannot use both url (%q) and file (%q)", f.URL, f.Name)
@@ -207,23 +209,25 @@ func checkReleaseFile(f File) error {
 	return checkSum(f.Name, f.SHA256)
 }
 
-// isReserved reports whether the name is that of a file that each release has.
+// isReserved reports whether each release has a file with this name.
 func isReserved(name string) bool {
 	return slices.Contains([]string{SumsFile, SignatureFile, ManifestFile, IndexFile}, name)
 }
 
-func checkSum(of, sum string) error {
+// checkSum returns an error if the sum of the file is missing or malformed.
+func checkSum(file, sum string) error {
 	if sum == "" {
-		//lint:ignore ST1005 the dots are of the example
-		return fmt.Errorf("the SHA-256 sum of %q is missing: sha256: ...", of)
+		//lint:ignore ST1005 the dots belong to the example
+		return fmt.Errorf("the SHA-256 sum of %q is missing: sha256: ...", file)
 	}
 	if !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(sum) {
-		return fmt.Errorf("the sum of %q is not 64 hexadecimal digits", of)
+		return fmt.Errorf("the sum of %q is not 64 hexadecimal digits", file)
 	}
 
 	return nil
 }
 
+// checkNamed returns an error if a file has a relative path or no valid sum.
 func checkNamed(files []Named) error {
 	for _, f := range files {
 		if !strings.HasPrefix(f.Path, "/") {
@@ -261,6 +265,7 @@ func checkContents(c *Contents) error {
 	return nil
 }
 
+// checkHealth returns an error unless the check is nil or has exactly one of HTTP and Command.
 func checkHealth(h *Health) error {
 	if h != nil && countTrue(h.HTTP != "", len(h.Command) > 0) != 1 {
 		return errors.New("a health check must have either http or command")
@@ -268,6 +273,8 @@ func checkHealth(h *Health) error {
 	return nil
 }
 
+// checkMembers returns an error if the component has an invalid check of members, or has one and is not
+// rolling.
 func checkMembers(c Component) error {
 	if c.Members != nil && c.Strategy != Rolling {
 		return fmt.Errorf("only the strategy %s has members", Rolling)
@@ -275,6 +282,7 @@ func checkMembers(c Component) error {
 	return checkHealth(c.Members)
 }
 
+// checkAfterStart returns an error if the command is missing, or its file has a relative path.
 func checkAfterStart(a *AfterStart) error {
 	if a == nil {
 		return nil
@@ -289,6 +297,7 @@ func checkAfterStart(a *AfterStart) error {
 	return nil
 }
 
+// countTrue returns how many of the facts are true.
 func countTrue(facts ...bool) (n int) {
 	for _, f := range facts {
 		if f {

@@ -38,12 +38,16 @@ type Choice struct {
 // false if there is no such release.
 func Choose(env, prefix string, all []Release) (best Choice, ok bool) {
 	return newest(prefix, all, func(c Choice) bool {
-		return env == record.EnvProduction && !c.Release.PreRelease || env == record.EnvStaging
+		if env == record.EnvStaging {
+			return true
+		}
+		return env == record.EnvProduction && !c.Release.PreRelease
 	})
 }
 
-// Lookup returns the release of the given version, even if the environment does not accept it. The release's tag
-// must have the prefix, if the prefix is not empty. Drafts are never returned.
+// Lookup returns the release of the given version, even if no environment accepts the release. The release's
+// tag must have the prefix, if the prefix is not empty. Lookup never returns drafts. It returns an error if
+// there is no such release.
 func Lookup(version, prefix string, all []Release) (Release, error) {
 	best, ok := newest(prefix, all, func(c Choice) bool { return Same(c.Version.String(), version) })
 	if !ok {
@@ -52,15 +56,20 @@ func Lookup(version, prefix string, all []Release) (Release, error) {
 	return best.Release, nil
 }
 
-// newest returns the best release that is not a draft, has the prefix, and for which takes returns true.
-func newest(prefix string, all []Release, takes func(c Choice) bool) (best Choice, ok bool) {
+// newest returns the best release that is not a draft, has the prefix, and for which accepts returns true. An
+// empty prefix stands for any prefix.
+func newest(prefix string, all []Release, accepts func(c Choice) bool) (best Choice, ok bool) {
 	for _, r := range all {
-		p, v, err := ParseTag(r.Tag)
-		if err != nil || r.Draft || prefix != "" && p != prefix {
+		tagPrefix, v, err := ParseTag(r.Tag)
+		if err != nil || r.Draft {
+			continue
+		}
+		if prefix != "" && tagPrefix != prefix {
 			continue
 		}
 
-		if c := (Choice{Release: r, Version: v}); takes(c) && (!ok || isBetter(c, best)) {
+		c := Choice{Release: r, Version: v}
+		if accepts(c) && (!ok || isBetter(c, best)) {
 			best = c
 			ok = true
 		}
@@ -70,8 +79,8 @@ func newest(prefix string, all []Release, takes func(c Choice) bool) (best Choic
 }
 
 // isBetter reports whether a is a better choice than b. A newer version is better. For the same version, a
-// finished release is better than a pre-release, and among equal releases the first tag is better. So the
-// order of the list does not matter.
+// finished release is better than a pre-release. Otherwise the tag that sorts first is better, so that the
+// choice does not depend on the order of the list.
 func isBetter(a, b Choice) bool {
 	if c := a.Version.Compare(b.Version); c != 0 {
 		return c > 0
@@ -91,13 +100,13 @@ func (r Release) Incomplete() bool {
 
 // filterComplete returns the complete releases. It also returns ErrIncomplete if the best of all releases
 // is not complete.
-func filterComplete(env, prefix string, all []Release) (whole []Release, err error) {
+func filterComplete(env, prefix string, all []Release) (complete []Release, err error) {
 	best, ok := Choose(env, prefix, all)
-	whole = slices.DeleteFunc(slices.Clone(all), Release.Incomplete)
+	complete = slices.DeleteFunc(slices.Clone(all), Release.Incomplete)
 	if ok && best.Release.Incomplete() {
 		err = fmt.Errorf("%w: release %q lacks %s", ErrIncomplete, best.Release.Tag, SumsFile)
 	}
-	return whole, err
+	return complete, err
 }
 
 // ErrIncomplete is returned if the newest release cannot be installed yet.
@@ -168,22 +177,24 @@ func (v Version) String() string { return v.text }
 
 // Compare compares versions: first the numbers between the dots, then the number after the hyphen. If one
 // version is the beginning of the other, the longer one is newer. Leading zeros are ignored.
-func (v Version) Compare(o Version) int {
+func (v Version) Compare(other Version) int {
 	main, revision, _ := strings.Cut(v.text, "-")
-	otherMain, otherRevision, _ := strings.Cut(o.text, "-")
-	return cmp.Or(
-		slices.CompareFunc(strings.Split(main, "."), strings.Split(otherMain, "."), compareDecimals),
-		compareDecimals(revision, otherRevision),
-	)
+	otherMain, otherRevision, _ := strings.Cut(other.text, "-")
+	c := slices.CompareFunc(strings.Split(main, "."), strings.Split(otherMain, "."), compareDecimals)
+	if c != 0 {
+		return c
+	}
+	return compareDecimals(revision, otherRevision)
 }
 
-// compareDecimals compares numbers of any length. "" comes before 0.
+// compareDecimals compares decimal numbers of any length. "" comes before 0.
 func compareDecimals(a, b string) int {
 	if a == "" || b == "" {
 		return cmp.Compare(len(a), len(b))
 	}
 	a = strings.TrimLeft(a, "0")
 	b = strings.TrimLeft(b, "0")
+	// Without leading zeros, the longer number is greater.
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
@@ -193,10 +204,15 @@ func Newer(a, b string) bool { return parseOrZero(a).Compare(parseOrZero(b)) > 0
 
 // Same reports whether a and b are the same version, or the same text.
 func Same(a, b string) bool {
+	if a == b {
+		return true
+	}
 	v := parseOrZero(a)
-	return a == b || v != Version{} && v.Compare(parseOrZero(b)) == 0
+	isVersion := v != Version{}
+	return isVersion && v.Compare(parseOrZero(b)) == 0
 }
 
+// parseOrZero returns the version, or the zero Version if s is not a version.
 func parseOrZero(s string) Version {
 	v, err := ParseVersion(s)
 	if err != nil {
@@ -207,13 +223,13 @@ func parseOrZero(s string) Version {
 
 // ParseTag parses a tag PREFIX-VERSION. The prefix ends at the tag's first hyphen.
 func ParseTag(tag string) (prefix string, v Version, err error) {
-	prefix, rest, ok := strings.Cut(tag, "-")
+	prefix, version, ok := strings.Cut(tag, "-")
 	if !ok || prefix == "" {
-		return "", Version{}, fmt.Errorf("the tag %q is not that of a release: want PREFIX-VERSION", tag)
+		return "", Version{}, fmt.Errorf("%q is not the tag of a release: want PREFIX-VERSION", tag)
 	}
-	v, err = ParseVersion(rest)
+	v, err = ParseVersion(version)
 	if err != nil {
-		return "", Version{}, fmt.Errorf("the tag %q is not that of a release: %w", tag, err)
+		return "", Version{}, fmt.Errorf("%q is not the tag of a release: %w", tag, err)
 	}
 
 	return prefix, v, nil

@@ -14,7 +14,7 @@ import (
 // partFile is a file next to an author's manifest that becomes part of the release.
 type partFile struct {
 	Path string
-	Sum  string
+	Sum  string // the file's SHA-256 sum in hexadecimal
 }
 
 // completeManifest turns an author's manifest into the manifest of a release. The author's manifest names
@@ -52,6 +52,7 @@ func completeManifest(
 	return text, m, parts, err
 }
 
+// encodeYAML returns the node as a YAML file.
 func encodeYAML(root *yaml.Node) ([]byte, error) {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
@@ -93,27 +94,31 @@ func addPart(parts map[string]partFile, dir string, f *File) error {
 	return nil
 }
 
-// setVersion adds the version to a manifest that has none. It returns an error if neither has one, or if they differ.
+// setVersion adds the version to a manifest that has none. version is "" if the author has given no version
+// outside of the manifest. setVersion returns an error if there is no version at all, or if the manifest has
+// a different version.
 func setVersion(root *yaml.Node, version string) error {
-	at := valueOf(root, "version")
+	existing := valueOf(root, "version")
 	switch {
-	case at == nil && version == "":
+	case existing == nil && version == "":
 		return errors.New("the plan has no version; add the line version: 1.0-1, or give --version 1.0-1")
-	case at == nil:
+	case existing == nil:
 		root.Content = append(scalars("version", version), root.Content...)
-	case version != "" && !Same(at.Value, version):
-		return fmt.Errorf("the plan has version %s, not %s", at.Value, version)
+	case version != "" && !Same(existing.Value, version):
+		return fmt.Errorf("the plan has version %s, not %s", existing.Value, version)
 	}
 
 	return nil
 }
 
-// nameParts replaces the paths of the parts with their names in the release, and adds their sums.
+// nameParts replaces the paths of the parts with their names in the release, and adds missing sums. It
+// changes n and all nodes below n.
 func nameParts(n *yaml.Node, parts map[string]partFile) {
-	if at := valueOf(n, "file"); at != nil && at.Kind == yaml.ScalarNode {
-		at.Value = filepath.Base(at.Value)
-		if sum := valueOf(n, "sha256"); sum == nil {
-			n.Content = append(n.Content, scalars("sha256", parts[at.Value].Sum)...)
+	file := valueOf(n, "file")
+	if file != nil && file.Kind == yaml.ScalarNode {
+		file.Value = filepath.Base(file.Value)
+		if valueOf(n, "sha256") == nil {
+			n.Content = append(n.Content, scalars("sha256", parts[file.Value].Sum)...)
 		}
 	}
 

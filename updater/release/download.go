@@ -67,22 +67,20 @@ func (d Download) retryUntilDone(ctx context.Context) error {
 	}
 
 	delay := minRetryDelay
-	// most is the largest size so far, since a download may break off and start again many times.
-	most := d.partialSize()
-	// resumed is set if an earlier call left a partial file.
-	resumed := most > 0
+	largest := d.partialSize() // the largest size so far; a download may break off and start again many times
+	isResumed := largest > 0   // an earlier call has left a partial file
 
-	for n := 1; ; n++ {
+	for try := 1; ; try++ {
 		err := d.tryOnce(ctx)
 		if err == nil {
 			err = d.verifyAndRename()
-			if err == nil || !resumed {
+			if err == nil || !isResumed {
 				return err
 			}
 			// After a wrong sum, verifyAndRename has removed the file. The first bytes may have come from a
 			// different file, so start again once.
-			resumed = false
-			most = 0
+			isResumed = false
+			largest = 0
 			continue
 		}
 
@@ -90,13 +88,13 @@ func (d Download) retryUntilDone(ctx context.Context) error {
 			return err
 		}
 
-		if size := d.partialSize(); size > most {
+		if size := d.partialSize(); size > largest {
 			// New bytes have arrived, so the server works. Count the tries from the start.
-			most = size
-			n = 0
+			largest = size
+			try = 0
 			delay = resumeDelay
 		}
-		if n >= maxTries {
+		if try >= maxTries {
 			return err
 		}
 
@@ -113,6 +111,7 @@ func (d Download) isThere() bool {
 	return err == nil && sum == d.wantedSum()
 }
 
+// partialSize returns the size of the partial file, or 0 if there is none.
 func (d Download) partialSize() int64 {
 	info, err := os.Stat(d.Path + partialSuffix)
 	if err != nil {
@@ -121,25 +120,27 @@ func (d Download) partialSize() int64 {
 	return info.Size()
 }
 
-// tryOnce downloads the missing rest of the file. It gives up if the server sends nothing for
-// silenceTimeout.
+// tryOnce downloads the missing part of the file, and appends it to the partial file. It gives up if the
+// server sends nothing for silenceTimeout.
 func (d Download) tryOnce(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	have := d.partialSize()
-	if d.Size > 0 && have == d.Size {
+	offset := d.partialSize()
+	isComplete := d.Size > 0 && offset == d.Size
+	if isComplete {
 		return d.syncPartial()
 	}
 
-	resp, err := d.sendRequest(ctx, have)
+	resp, err := d.sendRequest(ctx, offset)
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
 
-	silent := func() { cancel(fmt.Errorf("the server was silent for %s", silenceTimeout)) }
-	resp.Body = watchedBody{resp.Body, time.AfterFunc(silenceTimeout, silent)}
-	if have, err = d.checkResponse(resp, have); err != nil {
+	endSilence := func() { cancel(fmt.Errorf("the server was silent for %s", silenceTimeout)) }
+	resp.Body = watchedBody{resp.Body, time.AfterFunc(silenceTimeout, endSilence)}
+	// This defer comes after the assignment, so that it also stops the timer.
+	defer resp.Body.Close()
+	if offset, err = d.checkResponse(resp, offset); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(d.Path+partialSuffix, os.O_WRONLY|os.O_CREATE, 0o600)
@@ -147,8 +148,9 @@ func (d Download) tryOnce(ctx context.Context) error {
 		return permanentError{err}
 	}
 
-	err = d.appendBody(f, resp, have)
+	err = d.appendBody(f, resp, offset)
 	err = errors.Join(err, f.Close())
+	// If ctx has ended, its cause is the reason for the error, for example the silence of the server.
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
 	}
@@ -176,8 +178,9 @@ func (d Download) sendRequest(ctx context.Context, from int64) (*http.Response, 
 	return resp, nil
 }
 
-// checkResponse returns the offset in the file at which the body begins. It returns an error if the body is
-// not a part of the file. If the server did not resume where requested, it also removes the partial file.
+// checkResponse returns the offset in the file at which the body begins. have is the offset that was
+// requested. It returns an error if the body is not a part of the file. If the body begins at a different
+// offset than requested, checkResponse also removes the partial file.
 func (d Download) checkResponse(resp *http.Response, have int64) (int64, error) {
 	switch code := resp.StatusCode; {
 	case code == http.StatusOK:
@@ -196,10 +199,11 @@ func (d Download) checkResponse(resp *http.Response, have int64) (int64, error) 
 		return 0, failed
 	}
 
-	all := have + resp.ContentLength
-	if d.Size > 0 && resp.ContentLength >= 0 && all != d.Size {
-		other := fmt.Errorf("the file has %d bytes, not %d as published", all, d.Size)
-		return 0, SourceError{Kind: NoReleases, Err: permanentError{other}}
+	total := have + resp.ContentLength
+	areSizesKnown := d.Size > 0 && resp.ContentLength >= 0
+	if areSizesKnown && total != d.Size {
+		err := fmt.Errorf("the file has %d bytes, not %d as published", total, d.Size)
+		return 0, SourceError{Kind: NoReleases, Err: permanentError{err}}
 	}
 
 	return have, nil
@@ -215,23 +219,27 @@ func (d Download) appendBody(f *os.File, resp *http.Response, have int64) error 
 		return permanentError{err}
 	}
 
-	most := maxUnknownSize
+	maxSize := maxUnknownSize
 	if d.Size > 0 {
-		most = d.Size
+		maxSize = d.Size
 	}
-	n, err := io.Copy(f, io.LimitReader(resp.Body, most-have+1))
+
+	// One byte more than the maximum shows that the body is too long.
+	n, err := io.Copy(f, io.LimitReader(resp.Body, maxSize-have+1))
+	size := have + n
 	switch {
 	case err != nil:
 		// The bytes before the error are kept.
-	case have+n > most:
-		return permanentError{errors.Join(fmt.Errorf("the download continues after %d bytes", most), os.Remove(f.Name()))}
-	case d.Size > 0 && have+n < d.Size:
-		err = fmt.Errorf("the download ends after %d of %d bytes", have+n, d.Size)
+	case size > maxSize:
+		err := fmt.Errorf("the download continues after %d bytes", maxSize)
+		return permanentError{errors.Join(err, os.Remove(f.Name()))}
+	case d.Size > 0 && size < d.Size:
+		err = fmt.Errorf("the download ends after %d of %d bytes", size, d.Size)
 	}
 
-	// The partial file is kept, so it must be synced too.
-	synced := d.syncOrRemove(f)
-	return errors.Join(err, synced)
+	// A partial file is kept, so it must also be synced.
+	syncErr := d.syncOrRemove(f)
+	return errors.Join(err, syncErr)
 }
 
 // syncPartial syncs a complete file, since the process that wrote it may have been killed before the sync.
@@ -260,11 +268,13 @@ type watchedBody struct {
 	timer *time.Timer
 }
 
+// Read resets the timer, and reads from the body.
 func (w watchedBody) Read(p []byte) (int, error) {
 	w.timer.Reset(silenceTimeout)
 	return w.ReadCloser.Read(p)
 }
 
+// Close stops the timer, and closes the body.
 func (w watchedBody) Close() error {
 	w.timer.Stop()
 	return w.ReadCloser.Close()
@@ -289,4 +299,5 @@ func (d Download) verifyAndRename() error {
 	return osutil.SyncDir(filepath.Dir(d.Path))
 }
 
+// wantedSum returns the published sum in hexadecimal.
 func (d Download) wantedSum() string { return hex.EncodeToString(d.SHA256[:]) }

@@ -20,12 +20,14 @@ type etagCache struct {
 	responses map[string]cachedResponse // by URL
 }
 
+// cachedResponse is a complete response with status 200.
 type cachedResponse struct {
 	etag   string
 	header http.Header
 	body   []byte
 }
 
+// RoundTrip implements [http.RoundTripper].
 func (c *etagCache) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet {
 		return c.next.RoundTrip(r)
@@ -33,19 +35,19 @@ func (c *etagCache) RoundTrip(r *http.Request) (*http.Response, error) {
 
 	key := r.URL.String()
 	c.mu.Lock()
-	known, ok := c.responses[key]
+	cached, isCached := c.responses[key]
 	c.mu.Unlock()
-	if ok {
+	if isCached {
 		r = r.Clone(r.Context())
-		r.Header.Set("If-None-Match", known.etag)
+		r.Header.Set("If-None-Match", cached.etag)
 	}
 
 	resp, err := c.next.RoundTrip(r)
 	switch {
 	case err != nil:
 		return nil, err
-	case ok && resp.StatusCode == http.StatusNotModified:
-		return known.revive(resp), nil
+	case isCached && resp.StatusCode == http.StatusNotModified:
+		return cached.revive(resp), nil
 	case resp.StatusCode == http.StatusOK && resp.Header.Get("ETag") != "":
 		return c.store(key, resp)
 	}
@@ -53,16 +55,20 @@ func (c *etagCache) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// revive returns the cached response with the headers of the 304 response, such as the rate limit.
+// revive turns resp, a response with status 304, into the cached response. It keeps the headers of resp, such
+// as the rate limit.
 func (a cachedResponse) revive(resp *http.Response) *http.Response {
 	resp.Body.Close()
 	header := a.header.Clone()
 	maps.Copy(header, resp.Header)
+	// ContentLength is set below, from the cached body.
 	header.Del("Content-Length")
 
+	// The links to further pages come from the cached response, to which the body belongs.
 	if link := a.header.Get("Link"); link != "" {
 		header.Set("Link", link)
 	}
+
 	resp.StatusCode = http.StatusOK
 	resp.Status = "200 OK"
 	resp.Header = header
@@ -71,7 +77,8 @@ func (a cachedResponse) revive(resp *http.Response) *http.Response {
 	return resp
 }
 
-// store caches a response, unless it is longer than maxCachedSize.
+// store caches a response, unless the response is longer than maxCachedSize. It returns the response with its
+// whole body.
 func (c *etagCache) store(key string, resp *http.Response) (*http.Response, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxCachedSize+1))
 	if err != nil {
@@ -79,6 +86,7 @@ func (c *etagCache) store(key string, resp *http.Response) (*http.Response, erro
 		return nil, err
 	}
 	if len(body) > maxCachedSize {
+		// The bytes that were read come before the remaining bytes.
 		resp.Body = readCloser{io.MultiReader(bytes.NewReader(body), resp.Body), resp.Body}
 		return resp, nil
 	}
@@ -91,6 +99,7 @@ func (c *etagCache) store(key string, resp *http.Response) (*http.Response, erro
 	return resp, nil
 }
 
+// readCloser reads from one value, and closes another.
 type readCloser struct {
 	io.Reader
 	io.Closer

@@ -23,7 +23,8 @@ type Wanted struct {
 	Sums    string // the digest that SHA256SUMS must have, or "" for any
 }
 
-// assetName returns the name of the release's package. It writes the version as the release's tag does.
+// assetName returns the name of the release's package, with the version as in the release's tag. It returns
+// an error if the tag has no version.
 func (r Release) assetName(form, arch string) (string, error) {
 	_, v, err := ParseTag(r.Tag)
 	return AssetName(form, v, arch), err
@@ -49,7 +50,7 @@ func (s *Source) FetchPackage(ctx context.Context, w Wanted) (path string, err e
 	return s.fetchAsset(ctx, r, sums, name, w.Dir)
 }
 
-// fetchAsset downloads a file of a release, and verifies its sum.
+// fetchAsset downloads a file of a release into the directory, verifies its sum, and returns its path.
 func (s *Source) fetchAsset(
 	ctx context.Context,
 	r Release,
@@ -73,8 +74,8 @@ func (s *Source) fetchAsset(
 	return path, s.Publisher.Fetch(ctx, asset, path, sum)
 }
 
-// verifiedSums are the sums of a release and the digest of their file. If a key is configured, their
-// signature was verified.
+// verifiedSums are the sums of a release, and the digest of the file with the sums. If a key is configured, the
+// file's signature was verified.
 type verifiedSums struct {
 	Sums
 	digest string
@@ -98,7 +99,9 @@ func (s *Source) readTrustedSums(ctx context.Context, r Release) (v verifiedSums
 		}
 
 		key = &k
-		if _, missing := r.Find(SignatureFile); missing == nil {
+		_, err = r.Find(SignatureFile)
+		hasSignature := err == nil
+		if hasSignature {
 			if sig, err = s.readFile(ctx, r, SignatureFile); err != nil {
 				return v, err
 			}
@@ -114,8 +117,8 @@ func (s *Source) readTrustedSums(ctx context.Context, r Release) (v verifiedSums
 	return v, nil
 }
 
-// FetchFile downloads a file of a plan's own release to the path. If the path already has the file, it sends
-// no request.
+// FetchFile downloads a file that is part of a release to the path. f.Release is the version of that release.
+// If the file is already at the path, FetchFile sends no request.
 func (s *Source) FetchFile(ctx context.Context, f File, path string) error {
 	raw, err := hex.DecodeString(f.SHA256)
 	if err != nil || len(raw) != sha256.Size {
@@ -139,6 +142,7 @@ func (s *Source) FetchFile(ctx context.Context, f File, path string) error {
 	return s.Publisher.Fetch(ctx, asset, path, sum)
 }
 
+// readFile returns the contents of a small file of the release.
 func (s *Source) readFile(ctx context.Context, r Release, name string) ([]byte, error) {
 	asset, err := r.Find(name)
 	if err != nil {
@@ -149,7 +153,7 @@ func (s *Source) readFile(ctx context.Context, r Release, name string) ([]byte, 
 }
 
 // PlanDigest returns the digest of a manifest's canonical form: JSON with sorted keys, without the version.
-// It also includes fields that this program does not know.
+// The form includes fields that this program does not know.
 func PlanDigest(manifest []byte) (string, error) {
 	var plan map[string]any
 	if err := yaml.Unmarshal(manifest, &plan); err != nil {

@@ -63,9 +63,10 @@ func (s *Source) Digests(
 	if err != nil {
 		return d, err
 	}
-	_, noFile := r.Find(ManifestFile)
-	_, noPackage := r.Find(name)
-	if noFile != nil && noPackage != nil {
+	_, planErr := r.Find(ManifestFile)
+	_, packageErr := r.Find(name)
+	if planErr != nil && packageErr != nil {
+		// The release has neither file, so its plan is unknown.
 		return d, nil
 	}
 
@@ -94,7 +95,7 @@ type planFile struct {
 }
 
 // fetchPlan returns the release's manifest. The manifest is a separate file or, in older releases, part of
-// the package.
+// the package of the given form for this host. dir is the directory for downloads.
 func (s *Source) fetchPlan(ctx context.Context, r Release, sums verifiedSums, form, dir string) (planFile, error) {
 	if _, err := r.Find(ManifestFile); err == nil {
 		file, err := s.fetchAsset(ctx, r, sums, ManifestFile, dir)
@@ -112,7 +113,7 @@ func (s *Source) fetchPlan(ctx context.Context, r Release, sums verifiedSums, fo
 
 	file, err := s.fetchAsset(ctx, r, sums, name, dir)
 	if err != nil {
-		return planFile{}, fmt.Errorf("it has no file %s, and its %s cannot be fetched: %w", ManifestFile, form, err)
+		return planFile{}, fmt.Errorf("the release has no file %s, and its %s cannot be fetched: %w", ManifestFile, form, err)
 	}
 	data, err := readPackagedPlan(ctx, form, file)
 	return planFile{name + "/" + ManifestFile, data}, err
@@ -139,30 +140,31 @@ func (s *Source) Plans(ctx context.Context, version, dir string) (all []Packaged
 		if err != nil {
 			return nil, err
 		}
-
-		data, err := readPackagedPlan(ctx, kind, file)
+		p, err := describePlan(ctx, kind, file)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", a.Name, err)
 		}
 
-		p := PackagedPlan{File: a.Name}
-		if data == nil {
-			all = append(all, p)
-			continue
-		}
-
-		p.Digest, err = PlanDigest(data)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", a.Name, err)
-		}
-		p.Version, err = VersionIn(data)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", a.Name, err)
-		}
+		p.File = a.Name
 		all = append(all, p)
 	}
 
 	return all, nil
+}
+
+// describePlan returns the version and the digest of the plan in a downloaded file of the given kind.
+func describePlan(ctx context.Context, kind, file string) (p PackagedPlan, err error) {
+	data, err := readPackagedPlan(ctx, kind, file)
+	if err != nil || data == nil {
+		return p, err
+	}
+
+	p.Digest, err = PlanDigest(data)
+	if err != nil {
+		return p, err
+	}
+	p.Version, err = VersionIn(data)
+	return p, err
 }
 
 // kindOfAsset returns the kind of an asset that can contain a plan: ManifestFile, Deb or Tarball. It
@@ -180,6 +182,7 @@ func kindOfAsset(name string) string {
 	return ""
 }
 
+// lookupRelease returns the release of the given version, and its verified sums.
 func (s *Source) lookupRelease(ctx context.Context, version string) (r Release, sums verifiedSums, err error) {
 	r, err = s.lookup(ctx, version)
 	if err != nil {
@@ -194,7 +197,7 @@ func (s *Source) lookupRelease(ctx context.Context, version string) (r Release, 
 // package. It returns Tarball if it has neither.
 func chooseForm(r Release) string {
 	for _, form := range []string{Tarball, Deb} {
-		// If the tag has no version, the name is not that of an asset.
+		// If the tag has no version, no asset has this name.
 		name, _ := r.assetName(form, runtime.GOARCH)
 		if _, err := r.Find(name); err == nil {
 			return form
@@ -204,8 +207,9 @@ func chooseForm(r Release) string {
 	return Tarball
 }
 
-// readPackagedPlan returns the manifest that the installed program would find next to it. It returns nil if
-// there is none. The program then uses its built-in manifest.
+// readPackagedPlan returns the manifest in a file of a release, whose form is Deb, Tarball or ManifestFile.
+// This is the manifest that the program will find next to itself after its installation. readPackagedPlan
+// returns nil if the file contains no manifest, since the program then uses its built-in manifest.
 func readPackagedPlan(ctx context.Context, form, file string) (data []byte, err error) {
 	switch form {
 	case Deb:
@@ -222,6 +226,7 @@ func readPackagedPlan(ctx context.Context, form, file string) (data []byte, err 
 	return data, nil
 }
 
+// readTarballPlan reads the manifest in a tarball. It returns nil if there is none.
 func readTarballPlan(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -237,10 +242,11 @@ func readTarballPlan(file string) ([]byte, error) {
 	return data, errors.Join(err, z.Close())
 }
 
+// errNoUnpacker is returned if the program that unpacks packages is missing on this host.
 var errNoUnpacker = errors.New("dpkg-deb is not installed")
 
-// readDebPlan reads the manifest in a package. It unpacks the package with dpkg-deb, which supports all
-// compressions.
+// readDebPlan reads the manifest in a package. It returns nil if there is none. It unpacks the package with
+// dpkg-deb, which supports all compressions.
 func readDebPlan(ctx context.Context, deb string) ([]byte, error) {
 	program, err := exec.LookPath("dpkg-deb")
 	if err != nil {
@@ -262,10 +268,11 @@ func readDebPlan(ctx context.Context, deb string) ([]byte, error) {
 
 	data, err := findPlan(out)
 	if err != nil {
+		// Without a reader, the program would block.
 		cancel()
 	}
-	ended := c.Wait()
-	return data, errors.Join(err, ended)
+	waitErr := c.Wait()
+	return data, errors.Join(err, waitErr)
 }
 
 // readManifestFile reads a manifest. It returns an error if the file is larger than maxSmallSize.
@@ -281,6 +288,7 @@ func readManifestFile(r io.Reader) ([]byte, error) {
 	return data, nil
 }
 
+// readManifestAt reads the manifest at the path, as readManifestFile does.
 func readManifestAt(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -296,7 +304,8 @@ func findPlan(archive io.Reader) ([]byte, error) {
 	manifests := map[string][]byte{}
 	programs := map[string]bool{}
 
-	for files := tar.NewReader(archive); ; {
+	files := tar.NewReader(archive)
+	for {
 		h, err := files.Next()
 		if errors.Is(err, io.EOF) {
 			break

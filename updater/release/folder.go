@@ -15,15 +15,16 @@ import (
 	"bijou/updater/record"
 )
 
-// folder is a directory with an index, on a web server or on this host. It never lists the directory
-// itself.
+// folder is a directory with an index, on a web server or on this host. Only the index shows which files the
+// directory has.
 type folder struct {
 	assetClient
-	at    *url.URL // without credentials
-	index *http.Client
+	at    *url.URL     // the directory, without credentials
+	index *http.Client // fetches and caches the index
 }
 
-// newFolder returns the publisher that reads releases from a directory or a web server.
+// newFolder returns the publisher that reads releases from a directory on a web server or on this host.
+// client is for web servers.
 func newFolder(c record.Config, client *http.Client) (*folder, error) {
 	at := &url.URL{Scheme: "file", Path: c.ReleaseFolder}
 	if filepath.IsAbs(c.ReleaseFolder) {
@@ -113,7 +114,8 @@ func (f *folder) readIndex(ctx context.Context) (x index, err error) {
 	return parseIndex(data)
 }
 
-// explainAnswer adds advice to the error for an answer, if there is any.
+// explainAnswer returns the error for an answer to the request for the index. It adds advice for the kinds of
+// failures that operators can fix.
 func (f *folder) explainAnswer(e SourceError) error {
 	isFile := f.at.Scheme == "file"
 	switch {

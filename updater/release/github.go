@@ -74,6 +74,7 @@ func (g *gitHub) Releases(ctx context.Context) ([]Release, error) {
 		}
 
 		all = append(all, found...)
+		// After the last page, next is 0. Pages that do not increase would never end.
 		if next <= page {
 			return all, nil
 		}
@@ -81,9 +82,9 @@ func (g *gitHub) Releases(ctx context.Context) ([]Release, error) {
 	}
 }
 
-// convertRelease converts a release from GitHub's API. If there is a token, it uses the API's URLs of
-// files, which also work for private repositories. Otherwise it uses their public URLs, which do not count
-// against the rate limit.
+// convertRelease converts a release from GitHub's API. If there is a token, it uses the API's URLs of the
+// release's files, which also work for private repositories. Otherwise it uses the public URLs of the files.
+// Requests for public URLs do not count against the rate limit.
 func convertRelease(r *github.RepositoryRelease, hasToken bool) Release {
 	one := Release{Tag: r.GetTagName(), Draft: r.GetDraft(), PreRelease: r.GetPrerelease()}
 	for _, a := range r.Assets {
@@ -111,9 +112,9 @@ func classifyGitHub(err error) error {
 		return failed
 	}
 
-	_, isText := errors.AsType[*json.SyntaxError](err)
-	_, isOther := errors.AsType[*json.UnmarshalTypeError](err)
-	if isText || isOther {
+	_, isNotJSON := errors.AsType[*json.SyntaxError](err)
+	_, isOtherJSON := errors.AsType[*json.UnmarshalTypeError](err)
+	if isNotJSON || isOtherJSON {
 		return SourceError{Kind: NoReleases, Err: err}
 	}
 

@@ -21,12 +21,14 @@ type index struct {
 	Releases []indexRelease `json:"releases"`
 }
 
+// indexRelease is one release in an index.
 type indexRelease struct {
 	Tag        string      `json:"tag"`
 	PreRelease bool        `json:"pre-release,omitempty"`
 	Files      []indexFile `json:"files"`
 }
 
+// indexFile is one file of a release in an index.
 type indexFile struct {
 	Name string `json:"name"`
 	Size int64  `json:"size"` // in bytes
@@ -34,21 +36,22 @@ type indexFile struct {
 
 // parseIndex parses an index. Each error is a SourceError.
 func parseIndex(data []byte) (x index, err error) {
-	var loose struct {
+	// The format is read first, since all other fields depend on it.
+	var header struct {
 		Format int `json:"format"`
 	}
 
-	err = json.Unmarshal(data, &loose)
+	err = json.Unmarshal(data, &header)
 	switch {
 	case err != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")):
 		err = fmt.Errorf("got a web page instead of %s; does the server require a login?", IndexFile)
 		return x, SourceError{Kind: NoReleases, Err: err}
 	case err != nil:
 		return x, SourceError{Kind: NoReleases, Err: fmt.Errorf("cannot read %s: %w", IndexFile, err)}
-	case loose.Format > indexFormat:
-		err = fmt.Errorf("%s has format %d, which only a later version of neco can read", IndexFile, loose.Format)
+	case header.Format > indexFormat:
+		err = fmt.Errorf("%s has format %d, which only a later version of neco can read", IndexFile, header.Format)
 		return x, SourceError{Kind: LaterFormat, Err: err}
-	case loose.Format < 1:
+	case header.Format < 1:
 		return x, SourceError{Kind: NoReleases, Err: fmt.Errorf("cannot read %s: its format is missing", IndexFile)}
 	}
 
@@ -89,6 +92,6 @@ func (x index) check() error {
 
 // isPlainName reports whether the name can only refer to a visible file in the directory itself.
 func isPlainName(name string) bool {
-	isOdd := func(r rune) bool { return r < ' ' || r == 0x7f || r == '/' || r == '\\' }
-	return name != "" && !strings.HasPrefix(name, ".") && !strings.ContainsFunc(name, isOdd)
+	isForbidden := func(r rune) bool { return r < ' ' || r == 0x7f || r == '/' || r == '\\' }
+	return name != "" && !strings.HasPrefix(name, ".") && !strings.ContainsFunc(name, isForbidden)
 }

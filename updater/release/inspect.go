@@ -30,6 +30,7 @@ type RefusedError struct {
 // Error returns Why.
 func (e RefusedError) Error() string { return e.Why }
 
+// refuse returns a RefusedError with the formatted reason.
 func refuse(format string, args ...any) error { return RefusedError{Why: fmt.Sprintf(format, args...)} }
 
 // Package is the form and architecture in which a server gets releases.
@@ -92,7 +93,7 @@ func (s *Source) Inspect(ctx context.Context, r Release, i Inspection) (Inspecte
 		return Inspected{}, err
 	}
 
-	// This is not cached, since files on other hosts can disappear at any time.
+	// This check is repeated each time, since files on other hosts can disappear.
 	sizes, err := s.checkFiles(ctx, r, sums, found.manifest, i)
 	if _, isRefused := errors.AsType[RefusedError](err); isRefused {
 		return Inspected{}, RefusedError{Why: err.Error(), Sums: sums.digest}
@@ -125,16 +126,13 @@ func (s *Source) inspectPackageOnce(
 	i Inspection,
 ) (found inspectedPackage, err error) {
 	key := fmt.Sprintln(r, sums.digest, i.own(), i.Running, i.Others)
-	found, known := s.inspected[key]
-	if !known {
+	found, isCached := s.inspected[key]
+	if !isCached {
 		found, err = s.inspectPackage(ctx, r, sums, i)
-		refused, isRefused := errors.AsType[RefusedError](err)
-		if err != nil && !isRefused {
-			return inspectedPackage{}, err
-		}
-
-		if isRefused {
+		if refused, isRefused := errors.AsType[RefusedError](err); isRefused {
 			found.refused = &RefusedError{Why: refused.Why, Sums: sums.digest}
+		} else if err != nil {
+			return inspectedPackage{}, err
 		}
 		s.inspected[key] = found
 	}
@@ -160,18 +158,19 @@ func (s *Source) inspectPackage(
 		}
 	}
 
+	// Download the package for this host, and read the plan in it.
 	name, err := r.assetName(own.Form, own.Arch)
 	if err != nil {
 		return found, err
 	}
-
 	file, err := s.fetchAsset(ctx, r, sums, name, i.Dir)
 	if err != nil {
 		return found, err
 	}
 	data, err := readPackagedPlan(ctx, own.Form, file)
 	if ctx.Err() != nil {
-		return found, err
+		// The read can succeed although ctx has ended, but the plan has not been checked yet.
+		return found, ctx.Err()
 	}
 	if err != nil {
 		return found, explainPlanError(err, file, sums.Sums[name])
@@ -224,7 +223,9 @@ func checkPackageThere(r Release, sums verifiedSums, p Package) error {
 }
 
 // comparePlanFile returns a RefusedError if the release's file manifest.yaml differs from the manifest inside
-// its package. Servers that install the package would run other steps than those in the file.
+// the package called name. packaged is the digest of the manifest inside the package. Servers that install
+// the package would run other steps than those in the file. comparePlanFile returns nil if the release has no
+// such file.
 func (s *Source) comparePlanFile(ctx context.Context, r Release, sums verifiedSums, name, packaged, dir string) error {
 	if _, err := r.Find(ManifestFile); err != nil {
 		return nil
@@ -254,25 +255,27 @@ func (s *Source) comparePlanFile(ctx context.Context, r Release, sums verifiedSu
 	return checkPlanVersion(r, ManifestFile, data, versionOptional)
 }
 
-// checkPlan returns the plan that is in the package. If the plan requires a later version of this program, it
-// returns an empty plan, since that version will read the plan once it is installed.
+// checkPlan checks and returns the plan data, which comes from the package called name. If the plan requires
+// a later version of this program than the running one, checkPlan returns an empty plan. That later version
+// will read the plan once it is installed.
 func checkPlan(r Release, name string, data []byte, running string) (Manifest, error) {
 	file := name + "/" + ManifestFile
 	if err := checkPlanVersion(r, file, data, versionNeeded); err != nil {
 		return Manifest{}, err
 	}
 
-	var loose struct{ Requires string }
+	// Only this field is read at first, since a plan for a later version can have unknown fields.
+	var header struct{ Requires string }
 	// An error is ignored, since PlanDigest has parsed the YAML. Only the type of a value can be wrong, and
 	// ReadManifest reports that below.
-	_ = yaml.Unmarshal(data, &loose)
+	_ = yaml.Unmarshal(data, &header)
 
-	if loose.Requires != "" {
-		later, err := requiresLater(r, loose.Requires, running)
+	if header.Requires != "" {
+		isForLater, err := requiresLater(r, header.Requires, running)
 		if err != nil {
 			return Manifest{}, refuse("%s: %v", file, err)
 		}
-		if later {
+		if isForLater {
 			return Manifest{}, nil
 		}
 	}
@@ -297,18 +300,18 @@ func requiresLater(r Release, requires, running string) (bool, error) {
 		return false, err
 	}
 
-	_, own, err := ParseTag(r.Tag)
+	_, released, err := ParseTag(r.Tag)
 	if err != nil {
 		return false, err
 	}
-	if v.Compare(own) > 0 {
-		return false, fmt.Errorf("the plan requires %s, but the release itself has version %s", v, own)
+	if v.Compare(released) > 0 {
+		return false, fmt.Errorf("the plan requires %s, but the release itself has version %s", v, released)
 	}
 
 	return Newer(requires, running), nil
 }
 
-// versionRule is whether a plan must have a version.
+// versionRule says whether a plan must have a version.
 type versionRule bool
 
 const (
@@ -316,8 +319,8 @@ const (
 	versionNeeded   versionRule = true
 )
 
-// checkPlanVersion returns an error if the plan's version differs from the tag's, or if it has none although the
-// rule is versionNeeded.
+// checkPlanVersion returns an error if the plan's version differs from the version in the tag, or if the plan
+// has no version although the rule is versionNeeded.
 func checkPlanVersion(r Release, file string, data []byte, rule versionRule) error {
 	_, tagged, err := ParseTag(r.Tag)
 	if err != nil {
@@ -343,8 +346,9 @@ func checkPlanVersion(r Release, file string, data []byte, rule versionRule) err
 	return nil
 }
 
-// explainPlanError returns a RefusedError if the plan cannot be read because of the release. Any other cause is
-// on this host: the program that unpacks is missing, the copy has changed, or the error has a hint.
+// explainPlanError returns a RefusedError if the plan in the file cannot be read because of the release.
+// Otherwise the cause is on this host, and explainPlanError returns an error that wraps err. This is the case
+// if the program that unpacks is missing, if the file no longer has its sum, or if err has a hint.
 func explainPlanError(err error, file string, sum [sha256.Size]byte) error {
 	switch {
 	case errors.Is(err, errNoUnpacker):
@@ -368,8 +372,8 @@ func (i Inspection) arches() []string {
 	return slices.Compact(all)
 }
 
-// checkFiles returns an error if a file of the plan is not available. It returns the known sizes of the
-// files, by their File.String.
+// checkFiles returns an error if a file of the plan is not available. It returns the sizes of the files, by
+// their File.String. An unknown size is 0.
 func (s *Source) checkFiles(
 	ctx context.Context,
 	r Release,
@@ -384,14 +388,15 @@ func (s *Source) checkFiles(
 	}
 
 	for _, arch := range i.arches() {
-		own, err := m.ForArch(arch)
+		plan, err := m.ForArch(arch)
 		if err != nil {
 			return nil, RefusedError{Why: err.Error()}
 		}
 
-		for _, c := range own.Components {
+		for _, c := range plan.Components {
 			for _, f := range append(c.Artifact.Files(), c.Contents.Files()...) {
-				if _, checked := sizes[f.String()]; checked || f.String() == "" {
+				_, isChecked := sizes[f.String()]
+				if isChecked || f.String() == "" {
 					continue
 				}
 				sizes[f.String()], err = s.checkFileOf(ctx, r, sums, f)
@@ -416,7 +421,8 @@ func (s *Source) checkFileOf(ctx context.Context, r Release, sums verifiedSums, 
 	if err != nil {
 		return 0, RefusedError{Why: err.Error()}
 	}
-	if sum, listed := sums.Sums[f.Name]; !listed || hex.EncodeToString(sum[:]) != f.SHA256 {
+	sum, isListed := sums.Sums[f.Name]
+	if !isListed || hex.EncodeToString(sum[:]) != f.SHA256 {
 		return 0, refuse("%s does not list %q with the sum that the plan has", SumsFile, f.Name)
 	}
 
@@ -453,37 +459,26 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 	if err != nil {
 		return nil, err
 	}
-
-	packages := map[string]int64{}
-	for _, p := range append([]Package{i.own()}, i.Others...) {
-		name, err := r.assetName(p.Form, p.Arch)
-		if err != nil {
-			return nil, err
-		}
-
-		asset, err := r.Find(name)
-		if err != nil {
-			return nil, err
-		}
-		if asset.Size > 0 {
-			packages[p.String()] = asset.Size
-		}
+	packages, err := packageSizes(r, i)
+	if err != nil {
+		return nil, err
 	}
 
 	files := map[string][]record.NeededFile{}
 	for _, arch := range i.arches() {
-		own, err := found.manifest.ForArch(arch)
+		plan, err := found.manifest.ForArch(arch)
 		if err != nil {
 			return nil, err
 		}
 
-		for _, c := range own.Components {
+		for _, c := range plan.Components {
 			if needed := neededFiles(c, sizes); len(needed) > 0 {
 				files[arch] = append(files[arch], needed...)
 			}
 		}
 	}
 
+	// Empty maps are left out, as in a record that was read from the store.
 	n := record.Needs{Version: version.String(), Sums: found.digests.Sums}
 	if len(packages) > 0 {
 		n.Packages = packages
@@ -495,8 +490,30 @@ func findNeeds(r Release, found inspectedPackage, i Inspection, sizes map[string
 	return &n, nil
 }
 
-// checkFileThere sends a HEAD request for the file. It returns the file's size, or 0 if the size is unknown.
-// A web server that does not support such requests may still have the file.
+// packageSizes returns the known sizes of the packages that servers get, by their Package.String.
+func packageSizes(r Release, i Inspection) (map[string]int64, error) {
+	sizes := map[string]int64{}
+	for _, p := range append([]Package{i.own()}, i.Others...) {
+		name, err := r.assetName(p.Form, p.Arch)
+		if err != nil {
+			return nil, err
+		}
+
+		asset, err := r.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		if asset.Size > 0 {
+			sizes[p.String()] = asset.Size
+		}
+	}
+
+	return sizes, nil
+}
+
+// checkFileThere sends a HEAD request for the file, and returns the file's size. It returns 0 if the size is
+// unknown, or if the web server does not support such requests, since it may still have the file. It returns
+// a RefusedError if the file does not exist.
 func (s *Source) checkFileThere(ctx context.Context, url string) (size int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, silenceTimeout)
 	defer cancel()
@@ -517,25 +534,25 @@ func (s *Source) checkFileThere(ctx context.Context, url string) (size int64, er
 	case code >= 500 && code != http.StatusNotImplemented:
 		return 0, fmt.Errorf("cannot request %s: the server answers %s", url, resp.Status)
 	case code != http.StatusOK:
-		// The length may be that of an error page.
+		// The length in this answer may be the length of an error page.
 		return 0, nil
 	}
 
 	return max(0, resp.ContentLength), nil
 }
 
-// Candidates returns the complete releases that the environment accepts, the best first. It also returns
-// ErrIncomplete if the best of all releases is not complete.
+// Candidates returns the complete releases that the environment accepts, the best first, and only the best
+// one of each version. It also returns ErrIncomplete if the best of all releases is not complete.
 func (s *Source) Candidates(all []Release) (choices []Choice, err error) {
-	whole, err := filterComplete(s.config.Env, s.config.TagPrefix, all)
+	remaining, err := filterComplete(s.config.Env, s.config.TagPrefix, all)
 	for {
-		best, ok := Choose(s.config.Env, s.config.TagPrefix, whole)
+		best, ok := Choose(s.config.Env, s.config.TagPrefix, remaining)
 		if !ok {
 			return choices, err
 		}
 
 		choices = append(choices, best)
-		whole = slices.DeleteFunc(whole, func(r Release) bool {
+		remaining = slices.DeleteFunc(remaining, func(r Release) bool {
 			_, v, err := ParseTag(r.Tag)
 			return err == nil && v.Compare(best.Version) == 0
 		})

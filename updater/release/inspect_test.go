@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -168,6 +169,52 @@ func TestInspect(t *testing.T) {
 				t.Errorf("again: %+v, %v, by %d files", again, err, server.Count().Files-before)
 			}
 		})
+	}
+}
+
+// cancelAfterFetch is a Publisher that cancels a context once it has downloaded a file.
+type cancelAfterFetch struct {
+	release.Publisher
+	cancel context.CancelFunc
+}
+
+// Fetch downloads the file, and then cancels the context.
+func (p cancelAfterFetch) Fetch(ctx context.Context, a release.Asset, path string, sum [sha256.Size]byte) error {
+	defer p.cancel()
+	return p.Publisher.Fetch(ctx, a, path, sum)
+}
+
+// TestInterruptedInspection checks an inspection that is interrupted between the download of the package and
+// the check of its plan. It fails, and a later inspection checks the plan.
+func TestInterruptedInspection(t *testing.T) {
+	server := github.New()
+	defer server.Close()
+	own := "bijou_2.0_linux_" + runtime.GOARCH + ".tar.gz"
+	files := map[string][]byte{own: tarball(t, "version: 2.0\n"+newPlan)}
+	server.Publish(github.Release{Tag: "release-2.0", Files: files})
+	c := record.Config{Env: record.EnvProduction, GitHubRepository: github.Repository, GitHubURL: server.URL()}
+	source, err := release.NewSource(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer source.Close()
+	all, err := source.Releases(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	publisher := source.Publisher
+	ctx, cancel := context.WithCancel(t.Context())
+	source.Publisher = cancelAfterFetch{publisher, cancel}
+	i := release.Inspection{Form: release.Tarball, Running: "1.0", Dir: t.TempDir()}
+	if d, err := source.Inspect(ctx, all[0], i); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %+v, %v", d, err)
+	}
+
+	source.Publisher = publisher
+	d, err := source.Inspect(t.Context(), all[0], i)
+	if _, isRefused := errors.AsType[release.RefusedError](err); !isRefused || !strings.Contains(err.Error(), "blue-green") {
+		t.Errorf("after the interruption: %+v, %v; want a refusal", d, err)
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 type Recipe struct {
 	Manifest   string // the path of the author's manifest, which names files by paths
 	Version    string // the version, if the manifest does not contain it
-	TagPrefix  string // the tag before the version
+	TagPrefix  string // the part of the tag before the version, without the hyphen
 	PreRelease bool   // only for staging
 	// Programs are the paths of this program's executables, one for each architecture.
 	Programs []string
@@ -44,7 +44,7 @@ type Made struct {
 	Existed bool // the directory already had the same release
 }
 
-// ErrOther is returned if a release of that version with different files already exists.
+// ErrOther is returned if the directory already has a release of the same version with different files.
 var ErrOther = errors.New("this version already exists with different content")
 
 // Make builds a release in the recipe's directory and adds it to the index. It can be called again after a
@@ -119,6 +119,7 @@ func (r Recipe) write(
 		return nil, err
 	}
 
+	// The sums come last, since they cover all other files except the signature.
 	sums, err := sumsOf(dir)
 	if err != nil {
 		return nil, err
@@ -136,7 +137,8 @@ func (r Recipe) write(
 	return packages, nil
 }
 
-// writePackages writes a tarball for each program, and a Debian package for each package.
+// writePackages writes the release's packages into dir, and returns them. It makes a tarball from each
+// program, and a Debian package from each package of the recipe.
 func (r Recipe) writePackages(ctx context.Context, dir string, v Version, manifest []byte) (packages []Package, err error) {
 	for _, program := range r.Programs {
 		arch, err := archOf(program)
@@ -251,12 +253,14 @@ func moveRelease(from, to string) error {
 	return osutil.SyncDir(filepath.Dir(to))
 }
 
-// isSameRelease returns ErrOther unless both directories have the same files.
+// isSameRelease returns ErrOther unless both directories have the same release, with the same sums and
+// signature.
 func isSameRelease(draft, dir string) error {
 	for _, name := range []string{SumsFile, SignatureFile} {
-		want, missing := os.ReadFile(filepath.Join(draft, name))
-		got, err := os.ReadFile(filepath.Join(dir, name))
-		if (missing == nil) != (err == nil) || !bytes.Equal(want, got) {
+		want, wantErr := os.ReadFile(filepath.Join(draft, name))
+		got, gotErr := os.ReadFile(filepath.Join(dir, name))
+		isInOnlyOne := (wantErr == nil) != (gotErr == nil)
+		if isInOnlyOne || !bytes.Equal(want, got) {
 			return fmt.Errorf("%s has a different %s: %w", dir, name, ErrOther)
 		}
 	}
@@ -264,7 +268,8 @@ func isSameRelease(draft, dir string) error {
 	return nil
 }
 
-// archOf returns the architecture of an executable as a GOARCH.
+// archOf returns the architecture of a Linux executable as a GOARCH. It reads the architecture from the ELF
+// header.
 func archOf(program string) (string, error) {
 	f, err := os.Open(program)
 	if err != nil {
@@ -318,6 +323,7 @@ func writeTarball(path, program string, manifest []byte) (err error) {
 	return z.Close()
 }
 
+// packFile adds a file to the tarball. content must have exactly size bytes.
 func packFile(t *tar.Writer, name string, mode, size int64, content io.Reader) error {
 	if err := t.WriteHeader(&tar.Header{Name: name, Mode: mode, Size: size, Format: tar.FormatGNU}); err != nil {
 		return err
@@ -326,7 +332,8 @@ func packFile(t *tar.Writer, name string, mode, size int64, content io.Reader) e
 	return err
 }
 
-// copyPart copies a file, and returns an error if it has changed since its sum was computed.
+// copyPart copies a file of the release to the path to. It returns an error if the file has changed since its
+// sum was computed, or if there is already a file at the path.
 func copyPart(to string, part partFile) (err error) {
 	if _, err := os.Lstat(to); err == nil {
 		return fmt.Errorf("%s would have the same name as a package in the release", part.Path)

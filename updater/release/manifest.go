@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Strategy is how a component is updated on many servers.
+// Strategy is the way in which a component is updated on many servers.
 type Strategy string
 
 // The strategies.
@@ -117,8 +117,9 @@ type Named struct {
 	SHA256 string `yaml:"sha256"`
 }
 
-// ForArch returns the manifest for servers of the architecture arch. Its digest is still that of the whole
-// manifest.
+// ForArch returns the manifest for servers of the architecture arch, in which each artifact has only the file
+// for that architecture. Digest does not change. It returns an error if a component has no artifact for the
+// architecture.
 func (m Manifest) ForArch(arch string) (Manifest, error) {
 	m.Components = slices.Clone(m.Components)
 
@@ -128,18 +129,12 @@ func (m Manifest) ForArch(arch string) (Manifest, error) {
 		}
 
 		a := *c.Artifact
-		for _, f := range []**File{&a.Archive, &a.Deb} {
-			if *f == nil || (*f).ByArch == nil {
-				continue
-			}
-
-			own, ok := (*f).ByArch[arch]
-			if !ok {
-				return m, fmt.Errorf("component %q: there is no artifact for %s", c.Name, arch)
-			}
-
-			own.To = (*f).To
-			*f = &own
+		var err error
+		if a.Archive, err = a.Archive.forArch(arch); err != nil {
+			return m, fmt.Errorf("component %q: %w", c.Name, err)
+		}
+		if a.Deb, err = a.Deb.forArch(arch); err != nil {
+			return m, fmt.Errorf("component %q: %w", c.Name, err)
 		}
 		m.Components[i].Artifact = &a
 	}
@@ -147,23 +142,37 @@ func (m Manifest) ForArch(arch string) (Manifest, error) {
 	return m, nil
 }
 
+// forArch returns the file for the architecture, or f itself if f is nil or is the same for all architectures.
+func (f *File) forArch(arch string) (*File, error) {
+	if f == nil || f.ByArch == nil {
+		return f, nil
+	}
+
+	chosen, ok := f.ByArch[arch]
+	if !ok {
+		return nil, fmt.Errorf("there is no artifact for %s", arch)
+	}
+	chosen.To = f.To
+	return &chosen, nil
+}
+
 // eachFile calls change for each file that servers download for the plan, of every architecture.
 func (m *Manifest) eachFile(change func(f *File) error) error {
 	for _, c := range m.Components {
-		var all []*File
+		var files []*File
 		if c.Artifact != nil {
-			all = append(all, c.Artifact.Archive, c.Artifact.Deb)
+			files = append(files, c.Artifact.Archive, c.Artifact.Deb)
 		}
 		if c.Contents != nil {
 			for i := range c.Contents.OSImages {
-				all = append(all, &c.Contents.OSImages[i].Kernel, &c.Contents.OSImages[i].Initrd)
+				files = append(files, &c.Contents.OSImages[i].Kernel, &c.Contents.OSImages[i].Initrd)
 			}
 			for i := range c.Contents.Ignitions {
-				all = append(all, &c.Contents.Ignitions[i].File)
+				files = append(files, &c.Contents.Ignitions[i].File)
 			}
 		}
 
-		for _, f := range all {
+		for _, f := range files {
 			if err := f.each(change); err != nil {
 				return fmt.Errorf("component %q: %w", c.Name, err)
 			}
@@ -183,6 +192,7 @@ func (f *File) each(change func(f *File) error) error {
 	}
 
 	for _, arch := range slices.Sorted(maps.Keys(f.ByArch)) {
+		// A value in a map cannot be changed in place.
 		one := f.ByArch[arch]
 		if err := change(&one); err != nil {
 			return fmt.Errorf("for %s: %w", arch, err)
@@ -246,7 +256,7 @@ type AfterStart struct {
 	EachLineOf string `yaml:"each-line-of,omitempty"`
 }
 
-// Duration is a time.Duration that is written with its unit.
+// Duration is a time.Duration that is written as text with its unit.
 type Duration time.Duration
 
 // UnmarshalText parses a duration such as "10s".

@@ -1,7 +1,8 @@
 // Package release implements releases: versions and their order, tags, the choice of a release for an
 // environment, the verification of its files, and its manifest. The manifest is the plan for updating boot
 // servers to the release. A [Source] lists releases and downloads their files, from GitHub or a directory
-// with an index. A [Recipe] builds a release in such a directory. All other functions are pure.
+// with an index. A [Recipe] builds a release in such a directory. The functions that parse, compare, choose or
+// verify are pure.
 //
 // The package installs nothing. The only program that it runs is dpkg-deb, which unpacks and builds packages.
 package release
@@ -24,7 +25,8 @@ func ReadManifest(file string, data []byte) (Manifest, error) {
 	return readManifest(file, data, func(*File) error { return nil })
 }
 
-// readManifest parses a manifest. It calls complete for each file before it checks the plan.
+// readManifest parses a manifest. Before it checks the plan, it calls complete for each file that servers
+// download, so that complete can change the file.
 func readManifest(file string, data []byte, complete func(f *File) error) (Manifest, error) {
 	var m Manifest
 	strict := yaml.NewDecoder(bytes.NewReader(data))
@@ -36,6 +38,7 @@ func readManifest(file string, data []byte, complete func(f *File) error) (Manif
 		return Manifest{}, fmt.Errorf("%s: the file contains more than one document", file)
 	}
 
+	// Only the nodes have line numbers, which errors contain.
 	var root yaml.Node
 	if err := yaml.Unmarshal(data, &root); err != nil {
 		return Manifest{}, fmt.Errorf("%s: %w", file, err)
@@ -81,16 +84,19 @@ type manifestReader struct {
 	root node
 }
 
+// errorf returns an error that begins with the file's name and the line of the node.
 func (r manifestReader) errorf(at node, format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %w", r.file, at.line(), fmt.Errorf(format, args...))
 }
 
+// componentNode returns the node of the i-th component in the file.
 func (r manifestReader) componentNode(i int) node { return r.root.field("components").item(i) }
 
-// node is a node of the file. If a field or item is missing, node is its parent, so that errors have a
+// node is a node of the file. In place of a missing field or item, its parent is used, so that errors have a
 // line.
 type node struct{ *yaml.Node }
 
+// resolveAlias returns the node to which n refers, or n itself if it is not an alias.
 func resolveAlias(n *yaml.Node) node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -98,6 +104,7 @@ func resolveAlias(n *yaml.Node) node {
 	return node{n}
 }
 
+// line returns the node's line in the file, from 1.
 func (n node) line() int { return max(1, n.Line) }
 
 // field returns the value of the field, or n if there is no such field.
@@ -161,51 +168,51 @@ func (m Manifest) Steps() []Step {
 
 // orderComponents returns the components in the manifest's order, except that each component follows the
 // components under its "after" key.
-func (r manifestReader) orderComponents(all []Component) ([]Component, error) {
-	o := topologicalSort{manifestReader: r, all: all, visited: make([]bool, len(all))}
-	for i := range all {
-		if err := o.visit(i, nil); err != nil {
+func (r manifestReader) orderComponents(components []Component) ([]Component, error) {
+	t := topologicalSort{manifestReader: r, components: components, visited: make([]bool, len(components))}
+	for i := range components {
+		if err := t.visit(i, nil); err != nil {
 			return nil, err
 		}
 	}
 
-	return o.ordered, nil
+	return t.ordered, nil
 }
 
 // topologicalSort is a depth-first search along the components' "after" keys.
 type topologicalSort struct {
 	manifestReader
-	all     []Component
-	visited []bool
-	ordered []Component
+	components []Component
+	visited    []bool // whether each component is in ordered
+	ordered    []Component
 }
 
 // visit adds component i to the order, after the components that must precede it. path holds the components
 // that wait for component i, to detect cycles.
-func (o *topologicalSort) visit(i int, path []string) error {
-	c := o.all[i]
-	after := o.componentNode(i).field("after")
-	if at := slices.Index(path, c.Name); at >= 0 {
-		return o.errorf(after, "components wait for one another: %s",
-			strings.Join(append(path[at:], c.Name), " after "))
+func (t *topologicalSort) visit(i int, path []string) error {
+	c := t.components[i]
+	after := t.componentNode(i).field("after")
+	if start := slices.Index(path, c.Name); start >= 0 {
+		cycle := append(path[start:], c.Name)
+		return t.errorf(after, "components wait for one another: %s", strings.Join(cycle, " after "))
 	}
-	if o.visited[i] {
+	if t.visited[i] {
 		return nil
 	}
 
 	path = append(slices.Clone(path), c.Name)
 	for k, name := range c.After {
-		j := slices.IndexFunc(o.all, func(c Component) bool { return c.Name == name })
+		j := slices.IndexFunc(t.components, func(c Component) bool { return c.Name == name })
 		if j < 0 {
-			return o.errorf(after.item(k), "component %q must come after %q, but there is no such component",
+			return t.errorf(after.item(k), "component %q must come after %q, but there is no such component",
 				c.Name, name)
 		}
-		if err := o.visit(j, path); err != nil {
+		if err := t.visit(j, path); err != nil {
 			return err
 		}
 	}
 
-	o.visited[i] = true
-	o.ordered = append(o.ordered, c)
+	t.visited[i] = true
+	t.ordered = append(t.ordered, c)
 	return nil
 }

@@ -15,9 +15,9 @@ import (
 	"bijou/state/childenv"
 )
 
-// repackDeb writes neco's package with a different manifest and version into the directory of a release. It
-// returns the package's architecture. With the same version of dpkg-deb, the same input results in the same
-// bytes.
+// repackDeb copies neco's package deb into dir, the directory of a release, with the given manifest and
+// version. It returns the package's architecture. With the same version of dpkg-deb, the same input results
+// in the same bytes.
 func repackDeb(ctx context.Context, deb, dir string, v Version, manifest []byte) (arch string, err error) {
 	root, err := os.MkdirTemp(filepath.Dir(dir), ".package-")
 	if err != nil {
@@ -47,19 +47,21 @@ func repackDeb(ctx context.Context, deb, dir string, v Version, manifest []byte)
 		return "", fmt.Errorf("the file is a package of %q, not of neco", controlField(text, "Package"))
 	}
 
-	own := filepath.Join(filepath.Dir(program), ManifestFile)
-	for path, data := range map[string][]byte{
+	changed := map[string][]byte{
 		control: regexp.MustCompile(`(?m)^Version:.*$`).ReplaceAll(text, []byte("Version: "+v.String())),
-		own:     manifest,
-	} {
+		filepath.Join(filepath.Dir(program), ManifestFile): manifest,
+	}
+	for path, data := range changed {
 		if err := os.WriteFile(path, data, 0o644); err != nil {
 			return "", err
 		}
+		// The file gets the time of the program, so that the package does not depend on the current time.
 		if err := os.Chtimes(path, info.ModTime(), info.ModTime()); err != nil {
 			return "", err
 		}
 	}
-	// The sums are those of the original package.
+
+	// The file with the sums describes the original package.
 	_ = os.Remove(filepath.Join(root, "DEBIAN", "md5sums"))
 
 	epoch := "SOURCE_DATE_EPOCH=" + strconv.FormatInt(info.ModTime().Unix(), 10)
@@ -67,6 +69,7 @@ func repackDeb(ctx context.Context, deb, dir string, v Version, manifest []byte)
 	return arch, runDpkgDeb(ctx, []string{epoch}, "--root-owner-group", "--build", root, to)
 }
 
+// controlField returns the value of the field in a package's control file, or "" if there is no such field.
 func controlField(control []byte, name string) string {
 	for line := range strings.Lines(string(control)) {
 		if value, ok := strings.CutPrefix(line, name+":"); ok {

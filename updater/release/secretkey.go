@@ -47,26 +47,32 @@ func NewSecretKey() (k SecretKey, err error) {
 // ParseSecretKey reads a secret key in minisign's format. It returns [ErrPassword] if the password is
 // missing or wrong. It ignores a password that the key does not need.
 func ParseSecretKey(file, password string) (k SecretKey, err error) {
+	// A comment precedes the key, which is in base64.
 	lines := strings.Split(strings.TrimSpace(file), "\n")
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(lines[len(lines)-1]))
-	isWhole := err == nil && len(lines) == 2 && len(raw) == secretStart+secretSize
-	if !isWhole || string(raw[:2]) != "Ed" || string(raw[4:6]) != "B2" {
+	isComplete := err == nil && len(lines) == 2 && len(raw) == secretStart+secretSize
+	if !isComplete {
 		return k, errors.New("cannot read the secret key: it is not a minisign key")
 	}
 
-	// The format is the algorithm, the derivation, the checksum's algorithm, the derivation's parameters, and
-	// the secret.
-	secret := raw[secretStart:]
+	algorithm := string(raw[:2])
 	derivation := string(raw[2:4])
+	checksumAlgorithm := string(raw[4:6])
+	parameters := raw[6:secretStart] // of the derivation
+	secret := raw[secretStart:]
+	if algorithm != "Ed" || checksumAlgorithm != "B2" {
+		return k, errors.New("cannot read the secret key: it is not a minisign key")
+	}
+
 	switch {
 	case derivation == "\x00\x00":
 		// The key has no password, and is stored unencrypted.
 	case derivation != scryptDerivation:
-		return k, errors.New("cannot read the secret key: its password scheme is not that of minisign")
+		return k, errors.New("cannot read the secret key: minisign does not support its password scheme")
 	case password == "":
 		return k, ErrPassword
 	default:
-		if err := unhide(secret, raw[6:secretStart], password); err != nil {
+		if err := decryptSecret(secret, parameters, password); err != nil {
 			return k, err
 		}
 	}
@@ -84,9 +90,10 @@ func ParseSecretKey(file, password string) (k SecretKey, err error) {
 	return k, nil
 }
 
-// unhide decrypts the secret with the password. It computes scrypt's parameters as libsodium does, which
-// minisign uses.
-func unhide(secret, parameters []byte, password string) error {
+// decryptSecret decrypts the secret in place. parameters are the salt and the limits of operations and memory
+// for scrypt, which derives a key from the password. decryptSecret computes scrypt's own parameters from the
+// limits as libsodium does, which minisign uses.
+func decryptSecret(secret, parameters []byte, password string) error {
 	salt := parameters[:32]
 	operations := max(binary.LittleEndian.Uint64(parameters[32:]), 32768)
 	memory := binary.LittleEndian.Uint64(parameters[40:])
@@ -94,10 +101,11 @@ func unhide(secret, parameters []byte, password string) error {
 		return errors.New("cannot read the secret key: its password needs too much memory")
 	}
 
+	// n is the largest power of two within the limits.
 	const r = 8
-	most := min(operations/(r*4), memory/(r*128))
+	maxN := min(operations/(r*4), memory/(r*128))
 	n := uint64(2)
-	for n <= most/2 {
+	for n <= maxN/2 {
 		n *= 2
 	}
 
@@ -117,6 +125,7 @@ func unhide(secret, parameters []byte, password string) error {
 	return nil
 }
 
+// checksum returns the checksum of the algorithm, the ID and the key, as it is in the file.
 func (k SecretKey) checksum() [blake2b.Size256]byte {
 	return blake2b.Sum256(append(append([]byte("Ed"), k.id[:]...), k.key...))
 }
@@ -143,11 +152,13 @@ func (k SecretKey) PublicFile() string {
 
 // Sign returns a signature file for the data. The comment must be one line, and is also signed.
 func (k SecretKey) Sign(data []byte, comment string) []byte {
+	// "ED" means that the hash of the data is signed, and not the data itself.
 	sum := blake2b.Sum512(data)
-	signed := ed25519.Sign(k.key, sum[:])
-	global := ed25519.Sign(k.key, append(signed, comment...))
-	first := append(append([]byte("ED"), k.id[:]...), signed...)
+	signature := ed25519.Sign(k.key, sum[:])
+	withKey := append(append([]byte("ED"), k.id[:]...), signature...)
 
+	// The second signature also covers the comment.
+	global := ed25519.Sign(k.key, append(signature, comment...))
 	return fmt.Appendf(nil, "untrusted comment: signature of a release\n%s\ntrusted comment: %s\n%s\n",
-		base64.StdEncoding.EncodeToString(first), comment, base64.StdEncoding.EncodeToString(global))
+		base64.StdEncoding.EncodeToString(withKey), comment, base64.StdEncoding.EncodeToString(global))
 }

@@ -19,8 +19,8 @@ import (
 // at a time may use a Publisher. All errors that the place itself causes are a [SourceError], whose Kind
 // classifies them.
 type Publisher interface {
-	// Releases lists all releases in no particular order, including drafts and incomplete releases. If it
-	// returns an error, [Delay] returns when to try again.
+	// Releases lists all releases in no particular order, including drafts and incomplete releases. For an
+	// error, [Delay] returns how long to wait before the next try.
 	Releases(ctx context.Context) ([]Release, error)
 
 	// Read returns a file of at most 1 MiB. It retries as long as a retry can help.
@@ -131,19 +131,19 @@ const (
 	maxSourceDelay = time.Minute
 )
 
-// Await returns the release of the given version. If the source fails, or does not have the release, Await retries
-// for some minutes. A release may become visible to one server later than to others.
+// Await returns the release of the given version. If the source fails, or does not have the release, Await
+// retries for some minutes, since a release may become visible to one server later than to others.
 func (s *Source) Await(ctx context.Context, version string) (Release, error) {
 	doing := activity.Begin(ctx, "looks for the release")
 	defer doing.End()
 
-	for n := 1; ; n++ {
+	for try := 1; ; try++ {
 		r, err := s.lookup(ctx, version)
-		if err == nil || n == maxSourceTries {
+		if err == nil || try == maxSourceTries {
 			return r, err
 		}
 
-		delay := Delay(err, n, maxSourceDelay, time.Now())
+		delay := Delay(err, try, maxSourceDelay, time.Now())
 		slog.Warn("the source of releases gives no valid answer", "error", err, "again", delay)
 		doing.Say("looks for the release, and retries: %v", err)
 		if err := backoff.Sleep(ctx, delay); err != nil {
@@ -152,6 +152,7 @@ func (s *Source) Await(ctx context.Context, version string) (Release, error) {
 	}
 }
 
+// lookup lists the releases, and returns the release of the given version.
 func (s *Source) lookup(ctx context.Context, version string) (Release, error) {
 	all, err := s.Releases(ctx)
 	if err != nil {

@@ -39,6 +39,7 @@ func (e SourceError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e SourceError) Unwrap() error { return e.Err }
 
+// kindOfStatus returns the kind of failure for the HTTP status of an unexpected answer.
 func kindOfStatus(code int) Kind {
 	switch code {
 	case http.StatusUnauthorized, http.StatusProxyAuthRequired:
@@ -56,7 +57,7 @@ func kindOfStatus(code int) Kind {
 
 // answerError returns the error for an unexpected answer.
 func answerError(resp *http.Response) SourceError {
-	// A date in this header is ignored.
+	// The header can also contain a date, which is ignored.
 	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 	return SourceError{
 		Kind:       kindOfStatus(resp.StatusCode),
@@ -72,10 +73,11 @@ const (
 )
 
 // Delay returns how long to wait before the next query of the source, after its n-th consecutive failure,
-// counted from 1. If the source requests a delay, it returns that delay. Otherwise the delay grows with n, up
-// to longest.
+// counted from 1. err is the error of that failure. If err is a [SourceError] with a delay that the source
+// requests, Delay returns that delay, within minDelay and maxDelay. Otherwise the delay grows with n, up to
+// longest.
 func Delay(err error, n int, longest time.Duration, now time.Time) time.Duration {
-	// Any other error asks for no delay.
+	// For an error of another type, sourceErr is zero, and requests no delay.
 	sourceErr, _ := errors.AsType[SourceError](err)
 	if !sourceErr.NotBefore.IsZero() {
 		return min(max(sourceErr.NotBefore.Sub(now), minDelay), maxDelay)
@@ -84,5 +86,7 @@ func Delay(err error, n int, longest time.Duration, now time.Time) time.Duration
 		return min(max(sourceErr.RetryAfter, minDelay), maxDelay)
 	}
 
-	return max(minDelay, min(minDelay<<min(max(n, 1)-1, 12), longest))
+	// More doublings than these would exceed maxDelay.
+	doublings := min(max(n, 1)-1, 12)
+	return max(minDelay, min(minDelay<<doublings, longest))
 }

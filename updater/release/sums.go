@@ -43,10 +43,11 @@ func ParseSums(data []byte) (Sums, error) {
 	return sums, nil
 }
 
-// addLine parses a line in the format of sha256sum.
+// addLine parses a line in the format of sha256sum, and adds its sum to s.
 func (s Sums) addLine(line string) error {
 	const digits = 2 * sha256.Size
-	if len(line) < digits+3 || line[digits] != ' ' || !strings.ContainsRune(" *", rune(line[digits+1])) {
+	hasSeparator := len(line) >= digits+3 && line[digits] == ' ' && strings.ContainsRune(" *", rune(line[digits+1]))
+	if !hasSeparator {
 		return fmt.Errorf("want a sum and a name")
 	}
 	raw, err := hex.DecodeString(line[:digits])
@@ -71,7 +72,7 @@ type PublicKey struct {
 	key [ed25519.PublicKeySize]byte
 }
 
-// A key or signature of minisign begins with its algorithm. The id of the key follows, and then the key or
+// A key or signature of minisign begins with its algorithm. The ID of the key follows, and then the key or
 // signature itself.
 const (
 	idOffset  = 2
@@ -83,7 +84,8 @@ const (
 func ParsePublicKey(s string) (PublicKey, error) {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(lines[len(lines)-1]))
-	if err != nil || len(lines) > 2 || len(raw) != keyOffset+ed25519.PublicKeySize || string(raw[:idOffset]) != "Ed" {
+	isComplete := err == nil && len(lines) <= 2 && len(raw) == keyOffset+ed25519.PublicKeySize
+	if !isComplete || string(raw[:idOffset]) != "Ed" {
 		return PublicKey{}, errors.New("cannot read the public key: it is not a minisign key")
 	}
 
@@ -93,6 +95,7 @@ func ParsePublicKey(s string) (PublicKey, error) {
 	}, nil
 }
 
+// signature is the content of a signature file in minisign's format.
 type signature struct {
 	hashed  bool // the data's BLAKE2b-512 hash is signed, and not the data itself
 	id      [8]byte
@@ -118,10 +121,10 @@ func (k PublicKey) Verify(data, file []byte) (comment string, err error) {
 		data = sum[:]
 	}
 	if !ed25519.Verify(k.key[:], data, s.sig[:]) {
-		return "", errors.New("cannot verify the signature: the data is not what was signed")
+		return "", errors.New("cannot verify the signature: the data differs from the signed data")
 	}
 	if !ed25519.Verify(k.key[:], append(s.sig[:], s.comment...), s.global[:]) {
-		return "", errors.New("cannot verify the signature: its comment is not what was signed")
+		return "", errors.New("cannot verify the signature: its comment differs from the signed comment")
 	}
 
 	return s.comment, nil
@@ -130,22 +133,22 @@ func (k PublicKey) Verify(data, file []byte) (comment string, err error) {
 // keyName formats a key's ID as minisign does, as a little-endian number.
 func keyName(id [8]byte) string { return fmt.Sprintf("%016X", binary.LittleEndian.Uint64(id[:])) }
 
-// parseSignature parses a signature file in minisign's format. Its lines are an untrusted comment, the signature,
-// a trusted comment, and the signature of both.
+// parseSignature parses a signature file in minisign's format. Its lines are an untrusted comment, the
+// signature, a trusted comment, and the signature of both.
 func parseSignature(file string) (s signature, err error) {
 	lines := strings.Split(strings.TrimRight(strings.ReplaceAll(file, "\r\n", "\n"), "\n"), "\n")
 	if len(lines) != 4 || !strings.HasPrefix(lines[0], "untrusted comment:") {
-		return s, errors.New("it is not a minisign signature")
+		return s, errors.New("the file is not a minisign signature")
 	}
 
 	raw, err := base64.StdEncoding.DecodeString(lines[1])
 	if err != nil || len(raw) != keyOffset+ed25519.SignatureSize {
-		return s, errors.New("it is not a minisign signature")
+		return s, errors.New("the file is not a minisign signature")
 	}
 	comment, isTrusted := strings.CutPrefix(lines[2], "trusted comment: ")
 	global, err := base64.StdEncoding.DecodeString(lines[3])
 	if err != nil || !isTrusted || len(global) != ed25519.SignatureSize {
-		return s, errors.New("it is not a minisign signature")
+		return s, errors.New("the file is not a minisign signature")
 	}
 
 	algorithm := string(raw[:idOffset])
@@ -162,14 +165,14 @@ func parseSignature(file string) (s signature, err error) {
 	}, nil
 }
 
-// Trust returns the sums of a release. If key is not nil, the sums must have a valid signature.
+// Trust parses the file sums of a release. If key is not nil, sig must be a valid signature of that file by
+// the key.
 func Trust(key *PublicKey, sums, sig []byte) (Sums, error) {
-	if key != nil && sig == nil {
-		return nil, fmt.Errorf("cannot trust the release: it has no %s, but a public key is configured",
-			SignatureFile)
-	}
-
 	if key != nil {
+		if sig == nil {
+			return nil, fmt.Errorf("cannot trust the release: it has no %s, but a public key is configured",
+				SignatureFile)
+		}
 		if _, err := key.Verify(sums, sig); err != nil {
 			return nil, fmt.Errorf("cannot trust %s: %w", SumsFile, err)
 		}

@@ -160,7 +160,7 @@ func TestTrust(t *testing.T) {
 		{"unsigned", &key, string(sums), nil, "it has no SHA256SUMS.minisig"},
 		{"empty signature", &key, string(sums), []byte{}, "not a minisign signature"},
 		{"another's", &key, string(sums), other.sign(sums, "c"), "it was made with key 0000000000000062, not 0000000000000061"},
-		{"other sums", &key, string(sums) + "\n", good.sign(sums, "c"), "not what was signed"},
+		{"other sums", &key, string(sums) + "\n", good.sign(sums, "c"), "the data differs from the signed data"},
 		{"an error page", nil, "<html>404</html>\n", nil, "line 1: want a sum and a name"},
 		{"nothing", nil, "\n\n", nil, "it is empty"},
 		{"not hexadecimal", nil, strings.Repeat("g", 64) + "  x\n", nil, "line 1: the sum is not hexadecimal"},

@@ -12,51 +12,30 @@ import (
 	"bijou/state/osutil"
 )
 
-// WriteIndex writes the index of all releases in a directory. These are the subdirectories whose name is a
-// tag and that contain SumsFile. It marks the tags in preReleases as pre-releases, and also the tags that the
-// current index marks. It returns the tags, the newest version first.
+// WriteIndex writes the index of all releases in a directory. Each subdirectory that has a tag as its name
+// and contains SumsFile is a release. WriteIndex marks as pre-releases the tags in preReleases, and the tags
+// that are already marked in the current index. It returns all tags, the newest version first.
 func WriteIndex(dir string, preReleases ...string) (tags []string, err error) {
 	path := filepath.Join(dir, IndexFile)
-	before, err := readIndexFile(path)
+	current, err := readIndexFile(path)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range before.Releases {
+	for _, r := range current.Releases {
 		if r.PreRelease {
 			preReleases = append(preReleases, r.Tag)
 		}
 	}
 
-	x := index{Format: indexFormat, Releases: []indexRelease{}}
-	entries, err := os.ReadDir(dir)
+	releases, err := listReleases(dir, preReleases)
 	if err != nil {
 		return nil, err
 	}
-
-	for _, e := range entries {
-		files, err := listRelease(filepath.Join(dir, e.Name()))
-		if err != nil {
-			return nil, fmt.Errorf("cannot list %s: %w", e.Name(), err)
-		}
-		if files != nil && isTag(e.Name()) {
-			x.Releases = append(x.Releases, indexRelease{
-				Tag:        e.Name(),
-				PreRelease: slices.Contains(preReleases, e.Name()),
-				Files:      files,
-			})
-		}
-	}
-
-	slices.SortStableFunc(x.Releases, func(a, b indexRelease) int {
-		_, av, _ := ParseTag(a.Tag)
-		_, bv, _ := ParseTag(b.Tag)
-		return bv.Compare(av)
-	})
-	for _, r := range x.Releases {
+	for _, r := range releases {
 		tags = append(tags, r.Tag)
 	}
 
-	data, err := json.MarshalIndent(x, "", "  ")
+	data, err := json.MarshalIndent(index{Format: indexFormat, Releases: releases}, "", "  ")
 	if err != nil {
 		return nil, err
 	}
@@ -64,11 +43,47 @@ func WriteIndex(dir string, preReleases ...string) (tags []string, err error) {
 	return tags, osutil.WriteFile(path, append(data, '\n'), 0o644)
 }
 
+// listReleases returns the releases in a directory, the newest version first. It marks the tags in
+// preReleases as pre-releases. If there are no releases, it returns an empty list and not nil, so that the
+// index has a list.
+func listReleases(dir string, preReleases []string) ([]indexRelease, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+
+	releases := []indexRelease{}
+	for _, e := range entries {
+		files, err := listRelease(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, fmt.Errorf("cannot list %s: %w", e.Name(), err)
+		}
+
+		isRelease := files != nil && isTag(e.Name())
+		if isRelease {
+			releases = append(releases, indexRelease{
+				Tag:        e.Name(),
+				PreRelease: slices.Contains(preReleases, e.Name()),
+				Files:      files,
+			})
+		}
+	}
+
+	slices.SortStableFunc(releases, func(a, b indexRelease) int {
+		_, versionA, _ := ParseTag(a.Tag)
+		_, versionB, _ := ParseTag(b.Tag)
+		return versionB.Compare(versionA)
+	})
+	return releases, nil
+}
+
+// isTag reports whether the name is a valid tag that can also be the name of a directory.
 func isTag(name string) bool {
 	_, _, err := ParseTag(name)
 	return err == nil && isPlainName(name)
 }
 
+// readIndexFile reads the index at the path. It returns an empty index if the file does not exist.
 func readIndexFile(path string) (index, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

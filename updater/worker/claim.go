@@ -19,10 +19,10 @@ import (
 // claimInterval is how often a worker checks a claim that another host holds, in addition to watching it.
 const claimInterval = time.Minute
 
-// takeClaim takes the claim of the LRN. If another host holds the claim, it blocks, since only an operator
-// knows whether that host will come back.
+// takeClaim takes the claim of the LRN. If another host holds the claim, takeClaim alerts operators and
+// blocks, since only an operator knows whether that host will come back.
 func takeClaim(ctx context.Context, o Options) (*keyspace.Claim, error) {
-	// The worker announces itself only after this session, in one of its own.
+	// This session only publishes a twin. The worker announces itself later, in a different session.
 	const announces = false
 	session := keyspace.NewSharedSession(o.Store, announces)
 	defer endSession(ctx, session)
@@ -58,7 +58,8 @@ func (o Options) tryClaim(ctx context.Context) (claim *keyspace.Claim, err error
 	return claim, err
 }
 
-// publishTwin records, under a lease of this process, that this worker waits for the claim.
+// publishTwin records, under a lease of this process, that this worker waits for the claim. began is when the
+// wait began, and why is the reason.
 func (o Options) publishTwin(ctx context.Context, session *keyspace.SharedSession, began time.Time, why error) error {
 	t := record.Twin{
 		Host:   o.Claimant.Name,
@@ -86,6 +87,7 @@ func (o Options) awaitClaim(ctx context.Context, key string) {
 		err = o.Store.Await(ctx, revision, keyspace.Exactly(key))
 	}
 	if err != nil {
+		// If the wait has timed out, Sleep returns at once.
 		_ = backoff.Sleep(ctx, updater.RetryInterval)
 	}
 }
@@ -118,4 +120,5 @@ func (o Options) alertTwin(ctx context.Context, why error) error {
 	})
 }
 
+// hashHolder returns a short hash that identifies the holder's host and directory.
 func hashHolder(h keyspace.Holder) string { return osutil.Digest([]byte(h.Host + ":" + h.Folder))[:12] }

@@ -15,14 +15,14 @@ const (
 	firstLookDelay = 2 * time.Second
 	// maxLookInterval limits the time between such reads in a long wait.
 	maxLookInterval = 30 * time.Second
-	// lookDelayPerCommit makes that first wait at least this many times as long as the worker's own last
-	// commit took.
+	// lookDelayPerCommit makes the wait before the first such read longer if commits are slow: it lasts at
+	// least this many times as long as the worker's own last commits took.
 	lookDelayPerCommit = 16
 )
 
-// isBarrierOpen reports whether this server can run its step: the leader has opened the gate, or the records of
-// all servers show that they have reached the step. If it cannot, late lists the servers that are known to be
-// behind.
+// isBarrierOpen reports whether this server can run its step: the leader has opened the gate, or the records
+// of all servers show that they have reached the step. If this server must wait, late lists the servers that
+// are known to be behind.
 func (s Snapshot) isBarrierOpen() (open bool, late []int) {
 	if s.isGateOpen() {
 		return true, nil
@@ -31,10 +31,11 @@ func (s Snapshot) isBarrierOpen() (open bool, late []int) {
 	return known && len(late) == 0, late
 }
 
-// nextAtBarrier waits for the gate. It also reads the others' records at intervals, so that no barrier
-// depends on a leader. If no server has made progress for the timeout, it reads all records once more, and
-// then fails, with the servers for which it has waited. The time of a store outage does not count, since
-// servers could not record their progress. See docs/dev/stall-detection.md.
+// nextAtBarrier returns the next task of a worker that waits for the gate of its step. At intervals the
+// worker reads the other workers' records, so that it does not depend on a leader. If no server has made
+// progress for the timeout, the worker reads all records once more. If servers are then late, the step fails,
+// and they are at fault. The time of a store outage does not count, since servers could not record their
+// progress. See docs/dev/stall-detection.md.
 func (s Snapshot) nextAtBarrier(now time.Time, late []int) Task {
 	since := latest(s.Status.At, s.StoreBackAt)
 	deadline := latest(since, s.MovedAt).Add(s.Timeout)
@@ -48,35 +49,42 @@ func (s Snapshot) nextAtBarrier(now time.Time, late []int) Task {
 		)
 	}
 
-	look := s.nextLook(since)
-	if expired || s.Workers == nil && !now.Before(look) {
+	lookAt := s.nextLook(since)
+	isLookDue := s.Workers == nil && !now.Before(lookAt)
+	if expired || isLookDue {
 		return Task{Job: Look, Why: "the leader has not opened the gate of this step"}
 	}
 
-	if deadline.Before(look) {
-		look = deadline
+	until := lookAt
+	if deadline.Before(until) {
+		until = deadline
 	}
-	return Task{Job: Idle, Until: look, Why: "waiting for the others at step " + s.Status.StepName}
+	return Task{Job: Idle, Until: until, Why: "waiting for the others at step " + s.Status.StepName}
 }
 
 // isGateOpen reports whether the leader has opened the gate of the step at which this server waits.
 func (s Snapshot) isGateOpen() bool {
 	g := s.Gate
-	return g.OpenStep(*s.Current) > 0 && !record.Differ(g.Plan, s.Digests.Plan) &&
-		s.stepNumber(g.StepName, g.Step) >= s.Status.Step
+	isOfSamePlan := g.OpenStep(*s.Current) > 0 && !record.Differ(g.Plan, s.Digests.Plan)
+	return isOfSamePlan && s.stepNumber(g.StepName, g.Step) >= s.Status.Step
 }
 
-// nextLook returns when a waiting worker next reads the others' records. The interval grows, differs
-// between workers, and is longer if commits are slow, since the gate then also opens later.
+// nextLook returns when a worker that has waited since the given time next reads the other workers' records.
+// The interval grows, differs between workers, and is longer if commits are slow, since the gate then also
+// opens later.
 func (s Snapshot) nextLook(since time.Time) time.Time {
-	first := max(firstLookDelay, lookDelayPerCommit*s.CommitTook)
-	first += time.Duration(s.Jitter * float64(first))
+	firstDelay := max(firstLookDelay, lookDelayPerCommit*s.CommitTook)
+	firstDelay += time.Duration(s.Jitter * float64(firstDelay))
 	if s.LookedAt.Before(since) {
-		return since.Add(first)
+		return since.Add(firstDelay)
 	}
-	return s.LookedAt.Add(max(first, min(maxLookInterval, s.LookedAt.Sub(since))))
+
+	// The next interval is as long as the whole wait until the last look, within limits.
+	waited := s.LookedAt.Sub(since)
+	return s.LookedAt.Add(max(firstDelay, min(maxLookInterval, waited)))
 }
 
+// latest returns the later of two times.
 func latest(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -112,8 +120,8 @@ func (s Snapshot) stepNumber(name string, recorded int) int {
 	return 1 + slices.IndexFunc(s.Steps, func(step release.Step) bool { return step.Name == name })
 }
 
-// hasReached reports whether the server with that record has come to the worker's step.
+// hasReached reports whether the server with record w has reached this worker's step.
 func (s Snapshot) hasReached(w record.Status) bool {
-	return w.IsFor(*s.Current) && !record.Differ(w.Plan, s.Digests.Plan) &&
-		(w.Finished || s.stepNumber(w.StepName, w.Step) >= s.Status.Step)
+	isOfSamePlan := w.IsFor(*s.Current) && !record.Differ(w.Plan, s.Digests.Plan)
+	return isOfSamePlan && (w.Finished || s.stepNumber(w.StepName, w.Step) >= s.Status.Step)
 }

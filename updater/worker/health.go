@@ -19,15 +19,16 @@ type healthMemory struct {
 	components map[string]*componentHealth
 }
 
+// componentHealth is what the previous checks of one component have found.
 type componentHealth struct {
-	wasWell bool
+	wasWell bool      // a check has found the component healthy
 	isIll   bool      // the component counts as ill until a check finds it healthy
 	looks   int       // the number of consecutive checks that found a problem
 	since   time.Time // the time of the first of these checks
 }
 
-// recallHealth reads which components the previous worker found ill. Otherwise this worker would count them
-// as healthy until its first checks.
+// recallHealth returns a memory with the components that the previous worker of this server has found ill.
+// Without this, these components would not count as ill until this worker has checked them several times.
 func (w *worker) recallHealth(ctx context.Context) (*healthMemory, error) {
 	h := &healthMemory{components: map[string]*componentHealth{}}
 	var before *record.Inventory
@@ -49,7 +50,8 @@ func (w *worker) recallHealth(ctx context.Context) (*healthMemory, error) {
 	return h, nil
 }
 
-// begin forgets the health of the components if it was recorded before the last update.
+// begin prepares the memory for checks after the given update. If an earlier update is in the memory, begin
+// forgets the health of all components.
 func (h *healthMemory) begin(request int) {
 	if h.request != request {
 		h.request = request
@@ -61,9 +63,11 @@ func (h *healthMemory) begin(request int) {
 // counts as ill.
 const minIllLooks = 2
 
-// note records the result of a check in the memory, and adds it to the inventory if it counts. A component
-// that was healthy, and no longer runs or has lost files, counts as ill after minIllLooks checks. Any other
-// component may still be starting. It counts as ill only after the start time in its manifest.
+// note records the result of a check in the memory, and adds an ill component to the inventory. problem is
+// nil if the component is healthy, and runs says whether it may still become healthy without help. A
+// component that was healthy, and no longer runs or has lost files, counts as ill after minIllLooks checks.
+// Any other component with a problem may still be starting, and counts as ill only after the start time in
+// its manifest.
 func (h *healthMemory) note(inv *record.Inventory, c release.Component, problem error, runs bool) {
 	m := h.components[c.Name]
 	if m == nil {
@@ -80,8 +84,9 @@ func (h *healthMemory) note(inv *record.Inventory, c release.Component, problem 
 		m.since = time.Now()
 	}
 	m.looks++
-	fell := m.wasWell && !runs && m.looks >= minIllLooks
-	m.isIll = m.isIll || fell || time.Since(m.since) >= c.MaxStart()
+	hasBrokenDown := m.wasWell && !runs && m.looks >= minIllLooks
+	hadTimeToStart := time.Since(m.since) >= c.MaxStart()
+	m.isIll = m.isIll || hasBrokenDown || hadTimeToStart
 
 	switch {
 	case m.isIll:

@@ -38,11 +38,11 @@ func (w *worker) runLeaderOnce(ctx context.Context, c release.Component, r recor
 		case MoveDone:
 			return nil
 		case MoveAbort:
-			failed := d.Contents.Server
-			err := fmt.Errorf("server %d has failed to upload the contents: %s", failed, d.Contents.Message)
-			return faultError{error: err, servers: []int{failed}}
+			uploader := d.Contents.Server
+			err := fmt.Errorf("server %d has failed to upload the contents: %s", uploader, d.Contents.Message)
+			return faultError{error: err, servers: []int{uploader}}
 		case MoveGo:
-			err = w.bringContents(ctx, c, r, lead)
+			err = w.deliverContents(ctx, c, r, lead)
 		case MoveTake:
 			resignLeadership(ctx, lead)
 			doing.Wait(record.WaitContents, nil, "waits for the server that uploads the contents of "+c.Name)
@@ -82,9 +82,10 @@ func (w *worker) readContents(ctx context.Context, c release.Component, d *OnceS
 	return revision, err
 }
 
-// bringContents delivers a component's contents, and writes the result unless the task was cancelled. It
-// returns errStale if the request has changed.
-func (w *worker) bringContents(
+// deliverContents delivers a component's contents, and writes the result unless the task was cancelled. It
+// returns the reason if the delivery has failed, and errStale if the request has changed. It returns nil if
+// this worker no longer leads, whether the delivery has failed or not.
+func (w *worker) deliverContents(
 	ctx context.Context,
 	c release.Component,
 	r record.Request,
@@ -122,8 +123,9 @@ func (w *worker) bringContents(
 	return errors.Join(failure, err)
 }
 
-// campaign blocks until this worker is elected. It returns nil if the record of the contents has changed,
-// or the session was lost, so that the caller must read the record again.
+// campaign blocks until this worker is elected to deliver the contents. It returns a nil leadership and a nil
+// error if the record of the contents has changed since the revision, or if the session was lost. In that
+// case the caller must read the record again.
 func (w *worker) campaign(ctx context.Context, c release.Component, revision int64) (*keyspace.Leadership, error) {
 	s, err := w.process.AnnouncedSession(ctx)
 	if err != nil {
@@ -167,13 +169,13 @@ type OnceSnapshot struct {
 // NextOnce decides on the next move in a step that one server runs on behalf of all. MoveTake means to
 // campaign.
 func NextOnce(d OnceSnapshot) Move {
-	decided := d.Contents != nil && release.Same(d.Contents.Version, d.Version) &&
+	hasResult := d.Contents != nil && release.Same(d.Contents.Version, d.Version) &&
 		!record.Differ(d.Contents.Plan, d.Plan)
 
 	switch {
-	case decided && d.Contents.Success:
+	case hasResult && d.Contents.Success:
 		return MoveDone
-	case decided:
+	case hasResult:
 		return MoveAbort
 	case d.Leads:
 		return MoveGo

@@ -33,17 +33,18 @@ type Options struct {
 	Package string
 	// Install downloads a request's release, and replaces this program with it.
 	Install func(ctx context.Context, r record.Request, c record.Config) error
-	// FinishInstallation completes an interrupted installation on this server. No task begins until it
-	// returns, or until a minute has passed. It can be nil.
+	// FinishInstallation completes an interrupted installation on this server. No task begins until
+	// FinishInstallation returns, or until a minute has passed. It can be nil.
 	FinishInstallation func(ctx context.Context) error
 	Metrics            *metrics.Registry // can be nil
-	// Ready is called once the worker works under its LRN, or is refused because another host does. It can be
-	// nil.
+	// Ready is called when the worker first works under its LRN, and when it begins to wait because another
+	// host does so. It can be nil.
 	Ready func()
 
 	Claimant keyspace.Claimant // identifies this process for the claim of its LRN
 }
 
+// digests returns the digests of the files from which this program was installed.
 func (o Options) digests() record.Digests {
 	return record.Digests{Sums: o.Sums, Plan: o.Manifest.Digest}
 }
@@ -82,7 +83,8 @@ type worker struct {
 
 // Run does the server's part of updates until ctx is done. It returns ErrHandOver if it has installed a
 // different version. It waits while the store cannot be reached. If another host works under the LRN in o, or
-// was the last to do so, Run waits for an operator. It returns keyspace.ErrClaimLost if its claim is taken.
+// was the last to do so, Run waits for an operator. It returns keyspace.ErrClaimLost if another process takes
+// its claim.
 func Run(ctx context.Context, o Options) error { return runWorker(ctx, o, clock.New()) }
 
 // runWorker locks the worker's directory, takes the server's claim, and works until ctx is done or the
@@ -104,7 +106,7 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 		return unlessDone(ctx, err)
 	}
 
-	// keepPresence announces the worker, so campaigns wait for that.
+	// The session is announced when keepPresence has published the worker. A campaign first waits for that.
 	const announces = true
 	w := &worker{
 		claim:            claim,
@@ -129,7 +131,8 @@ func runWorker(ctx context.Context, o Options, c clock.Clock) error {
 	return w.run(ctx)
 }
 
-// run runs all parts of the worker. If one part ends, it ends the others.
+// run runs all parts of the worker. When one part ends, run cancels all other parts, and waits for them. It
+// returns ErrHandOver if a part has returned that error, and otherwise the errors of all parts.
 func (w *worker) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -171,6 +174,8 @@ func (w *worker) loop(ctx context.Context) error {
 		}
 		w.noteFinished()
 		t := NextTask(w.snapshot, w.clock.Now())
+
+		// A later decision must not use these records of other workers, which may be out of date by then.
 		w.snapshot.Workers = nil
 		if err := w.execute(ctx, t); err != nil {
 			return unlessDone(ctx, err)
@@ -178,6 +183,7 @@ func (w *worker) loop(ctx context.Context) error {
 	}
 }
 
+// unlessDone returns err, or nil if ctx is done and the error is thus expected.
 func unlessDone(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -204,7 +210,8 @@ func (w *worker) execute(ctx context.Context, t Task) error {
 	return w.wait(ctx, t.Until)
 }
 
-// wait returns at the given time, after a change in the store, or when the running task ends.
+// wait returns at the given time, after a change in the store, or when the running task ends. In the last
+// case it also finishes the task. A zero time never comes.
 func (w *worker) wait(ctx context.Context, at time.Time) error {
 	if w.running != nil && (at.IsZero() || w.running.publishAt.Before(at)) {
 		at = w.running.publishAt
@@ -247,9 +254,9 @@ func checkUnchanged(v *keyspace.View, r record.Request) error {
 	return nil
 }
 
-// writeStatus commits the worker's record if its request is still running. It first assumes that the request
-// has not changed, which saves reading it again. The record's time is that of the commit and not of the
-// decision, since an outage of the store may come between the two.
+// writeStatus commits the worker's record if its request is still running. At first it assumes that the
+// request has not changed, and reads the request again only if that is false. The record's time is that of
+// the commit and not of the decision, since an outage of the store may come between the two.
 func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 	// A longer message could exceed the limits of a transaction, so that the record could never be committed.
 	s.Message = record.Shorten(s.Message, record.MaxMessage)
@@ -276,6 +283,7 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 		})
 	})
 	if errors.Is(err, errStale) {
+		// The loop then reads the current request, and decides again.
 		w.feed.Invalidate()
 		return nil
 	}
@@ -287,6 +295,7 @@ func (w *worker) writeStatus(ctx context.Context, s record.Status) error {
 		"version", s.Version, "step", s.Step, "name", s.StepName, "finished", s.Finished, "error", s.Message)
 	// The commit may have taken a long time.
 	s.At = w.clock.Now()
+	// After a slow commit, the recorded time decreases only step by step.
 	w.snapshot.CommitTook = max(time.Since(began), w.snapshot.CommitTook/2)
 	w.snapshot.Status = &s
 

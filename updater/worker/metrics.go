@@ -9,10 +9,13 @@ const (
 	tasksMetric = "neco_worker_steps_total"
 )
 
-// measureSnapshot sets the metrics about this worker's step.
+// measureSnapshot sets the metrics about this worker's step. The step is 0 if the worker has finished, or has
+// no record for the current request. It also creates the counters of tasks, so that they exist before the
+// first task.
 func measureSnapshot(r *metrics.Registry, s Snapshot) {
 	step := 0
-	if s.Current != nil && s.Status != nil && s.Status.IsFor(*s.Current) && !s.Status.Finished {
+	hasRecord := s.Current != nil && s.Status != nil && s.Status.IsFor(*s.Current)
+	if hasRecord && !s.Status.Finished {
 		step = s.Status.Step
 	}
 	r.Set(float64(step), stepMetric)

@@ -46,8 +46,7 @@ func NextTask(s Snapshot, now time.Time) Task {
 	if !s.takesPart() {
 		return Task{Job: Idle, Why: "there is nothing to do"}
 	}
-	hasJoined := s.Status != nil && s.Status.IsFor(*s.Current) && s.Status.Attempt == s.Current.Attempt
-	if !hasJoined {
+	if !s.hasJoined() {
 		return s.joinRequest(now)
 	}
 
@@ -76,20 +75,29 @@ func (s Snapshot) isJournalCurrent() bool {
 	return s.takesPart() && s.isOwnJournal(s.Journal) && s.Current.Attempt == s.Journal.Attempt
 }
 
+// takesPart reports whether an update is running, and this server is one of its servers.
 func (s Snapshot) takesPart() bool {
 	r := s.Current
 	return r != nil && !r.Stop && !r.Ended() && slices.Contains(r.Servers, s.LRN)
 }
 
+// hasJoined reports whether this worker has written a record in the current attempt at the request.
+func (s Snapshot) hasJoined() bool {
+	return s.Status != nil && s.Status.IsFor(*s.Current) && s.Status.Attempt == s.Current.Attempt
+}
+
 // isInstalled reports whether this worker has the request's version, and was installed from the request's
-// files. If the digests of its files are unknown, its plan decides.
+// files. If the digest of its files is unknown, a different plan shows that the files are different.
 func (s Snapshot) isInstalled() bool {
-	if s.Digests.Sums == "" && s.planDiffers() && !(s.isJournaled(0) && s.Journal.Phase == Done) {
+	// If the plan still differs after an installation in this attempt, another installation cannot help.
+	wasJustInstalled := s.isJournaled(0) && s.Journal.Phase == Done
+	if s.Digests.Sums == "" && s.planDiffers() && !wasJustInstalled {
 		return false
 	}
 	return release.Same(s.Own, s.Current.Version) && !record.Differ(s.Digests.Sums, s.Current.Sums)
 }
 
+// planDiffers reports whether this worker's plan is known to differ from the plan of the request's release.
 func (s Snapshot) planDiffers() bool { return record.Differ(s.Digests.Plan, s.Current.Plan) }
 
 // joinRequest returns the task that writes the worker's first record of this attempt. The worker continues
@@ -99,10 +107,14 @@ func (s Snapshot) joinRequest(now time.Time) Task {
 	if s.isInstalled() && !s.planDiffers() {
 		w = s.recordAt(1)
 	}
+
+	// The previous record is from an earlier attempt at the same request.
 	if old := s.Status; old != nil && old.IsFor(*s.Current) && old.Step > w.Step {
 		w = s.recordAt(old.Step)
 		w.Finished = old.Finished
 	}
+
+	// The journal can be ahead of the record if the record could not be written.
 	if j := s.Journal; s.isOwnJournal(j) && j.Step > w.Step {
 		w = s.recordAt(j.Step)
 	}
@@ -110,11 +122,12 @@ func (s Snapshot) joinRequest(now time.Time) Task {
 	return s.writeTask(now, w)
 }
 
+// isOwnJournal reports whether the journal belongs to the current request, in any attempt.
 func (s Snapshot) isOwnJournal(j Journal) bool {
 	return j.Request == s.Current.ID && j.Started.Equal(s.Current.StartedAt)
 }
 
-// recordAt returns this server's status record at a step of the update.
+// recordAt returns this server's status record at a step of the update, or before the first step if step is 0.
 func (s Snapshot) recordAt(step int) record.Status {
 	w := record.Status{
 		Version:  s.Current.Version,
@@ -133,10 +146,9 @@ func (s Snapshot) recordAt(step int) record.Status {
 }
 
 // HandOverRecord returns the record that the worker writes once it has installed the request's version. It
-// returns nil if the worker is not part of a request.
+// returns nil if there is no request, or if the worker has no record in the current attempt.
 func (s Snapshot) HandOverRecord() *record.Status {
-	if s.Current == nil || s.Status == nil || !s.Status.IsFor(*s.Current) ||
-		s.Status.Attempt != s.Current.Attempt {
+	if s.Current == nil || !s.hasJoined() {
 		return nil
 	}
 
@@ -145,6 +157,7 @@ func (s Snapshot) HandOverRecord() *record.Status {
 	return &w
 }
 
+// writeTask returns the task that commits the record with the time now.
 func (s Snapshot) writeTask(now time.Time, w record.Status) Task {
 	w.At = now
 	return Task{Job: Write, Status: w, Why: w.StepName}
@@ -187,8 +200,8 @@ func (s Snapshot) nextInstall(now time.Time) Task {
 	}
 }
 
-// nextStep returns the task that runs the worker's step once all other servers have reached that step, and
-// then the task that continues with the next step.
+// nextStep returns the task for the worker's current step. The worker waits until all other servers have
+// reached the step, runs the step, and then continues with the next step.
 func (s Snapshot) nextStep(now time.Time) Task {
 	number := s.Status.Step
 	if number > len(s.Steps) {
@@ -196,10 +209,11 @@ func (s Snapshot) nextStep(now time.Time) Task {
 	}
 
 	step := s.Steps[number-1]
-	if s.isJournaled(number) && s.Journal.Phase == Failed {
+	isJournaled := s.isJournaled(number)
+	switch {
+	case isJournaled && s.Journal.Phase == Failed:
 		return s.failTask(now, s.Journal.Message, s.Journal.WaitedFor)
-	}
-	if s.isJournaled(number) && s.Journal.Phase == Done || s.skipsStep(step) {
+	case isJournaled && s.Journal.Phase == Done, s.skipsStep(step):
 		return s.advance(now)
 	}
 
@@ -222,16 +236,21 @@ func (s Snapshot) advance(now time.Time) Task {
 	return s.writeTask(now, w)
 }
 
-// isJournaled reports whether the journal belongs to the given step of this request. A failure counts only in
-// its own attempt, since a retry runs the step again. The same is true of an installation, since an
-// installation had no effect if this worker is still running.
+// isJournaled reports whether the journal is about the given step of this request, or about the installation
+// if step is 0. A failure counts only in its own attempt, since a retry runs the step again. A completed
+// installation also counts only in its own attempt: if this worker is still running, the installation had no
+// effect.
 func (s Snapshot) isJournaled(step int) bool {
 	j := s.Journal
 	if !s.isOwnJournal(j) || j.Step != step || j.Phase == "" {
 		return false
 	}
-	passing := j.Phase == Failed || j.Phase == Done && step == 0
-	return !passing || j.Attempt == s.Current.Attempt
+
+	isCompletedInstallation := step == 0 && j.Phase == Done
+	if j.Phase == Failed || isCompletedInstallation {
+		return j.Attempt == s.Current.Attempt
+	}
+	return true
 }
 
 // newJournal returns the journal of a task that is about to begin.
@@ -247,6 +266,8 @@ func (s Snapshot) newJournal(now time.Time, step int, name string) Journal {
 	}
 }
 
+// skipsStep reports whether the request is a repair of some components, and the step is for a different
+// component.
 func (s Snapshot) skipsStep(step release.Step) bool {
 	r := s.Current
 	return r.Repair && len(r.Components) > 0 && !slices.Contains(r.Components, step.Component.Name)

@@ -23,15 +23,16 @@ func (w *worker) ownPresence() record.Presence {
 	}
 }
 
-// keepPresence publishes the worker's presence under the session of this process. If the session is lost, it
-// writes the presence again under a new session. It also writes it again if the key is removed, which happens
-// if the server is unregistered and registered again.
+// keepPresence publishes the worker's presence under the session of this process. If the session is lost,
+// keepPresence writes the presence again under a new session. It also does so if the key is removed, which
+// happens if the server is unregistered and registered again.
 func (w *worker) keepPresence(ctx context.Context) error {
 	defer endSession(ctx, w.process)
 
-	for back := false; ctx.Err() == nil; back = true {
-		err := w.publishInSession(ctx, back)
+	for isRetry := false; ctx.Err() == nil; isRetry = true {
+		err := w.publishInSession(ctx, isRetry)
 		if ctx.Err() != nil || err == nil || errors.Is(err, keyspace.ErrSessionLost) {
+			// The next call publishes in a new session at once.
 			continue
 		}
 		if err := updater.AwaitRetry(ctx, err); err != nil {
@@ -42,16 +43,16 @@ func (w *worker) keepPresence(ctx context.Context) error {
 	return nil
 }
 
-// publishInSession keeps the presence published until the session ends. back is set if this is not the first
-// session.
-func (w *worker) publishInSession(ctx context.Context, back bool) error {
+// publishInSession keeps the presence published until the session ends. isRetry says that a previous call has
+// returned.
+func (w *worker) publishInSession(ctx context.Context, isRetry bool) error {
 	s, err := w.process.Session(ctx)
 	if err != nil {
 		return err
 	}
 
-	// A lost session shows that the store could not be reached.
-	if back {
+	// The previous call has ended because the store could not be reached.
+	if isRetry {
 		w.noteOutageEnd()
 		w.feed.Invalidate()
 	}
@@ -59,6 +60,7 @@ func (w *worker) publishInSession(ctx context.Context, back bool) error {
 	return w.keepPublished(ctx, s)
 }
 
+// endSession closes the session, even after ctx is done. It gives up after updater.ShutdownTimeout.
 func endSession(ctx context.Context, s *keyspace.SharedSession) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), updater.ShutdownTimeout)
 	defer cancel()
@@ -78,16 +80,16 @@ func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 		case <-ctx.Done():
 		}
 	})
-	// The goroutine only ends with ctx, so cancel runs first.
+	// The goroutine ends only with ctx. Deferred calls run in reverse order, so cancel runs before Wait.
 	defer watching.Wait()
 	defer cancel()
 
 	for {
-		revision, stands, err := w.checkPublished(ctx, s)
+		revision, isPublished, err := w.checkPublished(ctx, s)
 		switch {
 		case err != nil:
 			// The error is returned below.
-		case stands:
+		case isPublished:
 			err = w.o.Store.Await(ctx, revision, keyspace.Exactly(keys.Presence(w.o.LRN)))
 		default:
 			err = w.publishPresence(ctx, s)
@@ -104,19 +106,22 @@ func (w *worker) keepPublished(ctx context.Context, s *keyspace.Session) error {
 
 // checkPublished reports whether this server's presence is in the store as the session wrote it. It also
 // returns the revision at which it read the presence.
-func (w *worker) checkPublished(ctx context.Context, s *keyspace.Session) (revision int64, stands bool, err error) {
+func (w *worker) checkPublished(
+	ctx context.Context,
+	s *keyspace.Session,
+) (revision int64, isPublished bool, err error) {
 	err = w.o.Store.View(ctx, func(v *keyspace.View) error {
-		seen, err := updater.ReadKey[record.Presence](v, keys.Presence(w.o.LRN))
+		stored, err := updater.ReadKey[record.Presence](v, keys.Presence(w.o.LRN))
 		if err != nil {
 			return err
 		}
 
-		stands = seen != nil && *seen == w.ownPresence() && w.process.IsAnnounced(s)
+		isPublished = stored != nil && *stored == w.ownPresence() && w.process.IsAnnounced(s)
 		revision, err = v.Revision()
 		return err
 	})
 
-	return revision, stands, err
+	return revision, isPublished, err
 }
 
 // publishPresence writes this worker's presence under the session.
@@ -133,6 +138,7 @@ func (w *worker) publishPresence(ctx context.Context, s *keyspace.Session) error
 	return nil
 }
 
+// reportReady calls Ready, if it is set.
 func (o Options) reportReady() {
 	if o.Ready != nil {
 		o.Ready()

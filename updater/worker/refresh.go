@@ -12,6 +12,8 @@ import (
 	"bijou/updater/record"
 )
 
+// refresh brings the snapshot up to date. It applies the changes since the last call, and reads from the
+// store only the parts to which the changes cannot be applied.
 func (w *worker) refresh(ctx context.Context) error {
 	stale := w.applyChanges(w.feed.Take())
 	if stale == (staleParts{}) {
@@ -20,16 +22,20 @@ func (w *worker) refresh(ctx context.Context) error {
 	return w.view(ctx, func(v *keyspace.View) error { return w.reload(v, stale) })
 }
 
-// staleParts names the parts that the worker must read again.
+// staleParts names the parts of the worker's state that must be read again.
 type staleParts struct{ all, request, config bool }
 
 // applyChanges applies the changes to the snapshot, and returns the parts that must be read again.
-func (w *worker) applyChanges(n keyspace.ChangeSet) (stale staleParts) {
-	stale.all = n.All
-	for _, c := range n.Changes {
-		config := strings.HasPrefix(c.Key, keys.AllConfig)
-		stale.config = stale.config || config
-		stale.request = stale.request || !config && !w.applyChange(c)
+func (w *worker) applyChanges(news keyspace.ChangeSet) (stale staleParts) {
+	stale.all = news.All
+	for _, c := range news.Changes {
+		isConfig := strings.HasPrefix(c.Key, keys.AllConfig)
+		switch {
+		case isConfig:
+			stale.config = true
+		case !stale.request:
+			stale.request = !w.applyChange(c)
+		}
 	}
 
 	return stale
@@ -40,6 +46,7 @@ func (w *worker) applyChanges(n keyspace.ChangeSet) (stale staleParts) {
 func (w *worker) applyChange(c keyspace.Change) bool {
 	switch {
 	case c.Revision <= w.readRevision:
+		// The snapshot was read after this change.
 		return true
 	case !c.IsComplete():
 		return false
@@ -47,6 +54,7 @@ func (w *worker) applyChange(c keyspace.Change) bool {
 		w.snapshot.Gate = record.Gate{}
 		return c.Deleted || keyspace.DecodeInto(c.KeyValue, &w.snapshot.Gate) == nil
 	case c.Deleted:
+		// The feed follows only the gate, the configuration and the request, so the request was deleted.
 		w.snapshot.Current = nil
 		w.requestRevision = 0
 		return true
@@ -59,9 +67,9 @@ func (w *worker) applyChange(c keyspace.Change) bool {
 	return keyspace.DecodeInto(c.KeyValue, &r) == nil
 }
 
-// reload reads the request and its gate. If they are stale, it also reads and applies the configuration, and
-// reads the worker's own status. Only a start or a gap in the changes makes that status stale, since nobody
-// else writes it.
+// reload reads the request and its gate. It also reads the worker's own status, and reads and applies the
+// configuration, if these parts are stale. The status is stale only at the start or after a gap in the
+// changes, since only this worker writes it.
 func (w *worker) reload(v *keyspace.View, stale staleParts) (err error) {
 	// The request is always read, so that it has the same revision as the other parts.
 	if err := w.readRequest(v); err != nil {
@@ -106,7 +114,8 @@ func (w *worker) readRequest(v *keyspace.View) (err error) {
 	return err
 }
 
-// readOwnStatus reads this worker's record. Its time cannot lie outside of the process's own clock.
+// readOwnStatus reads this worker's record. If the time in the record is not between the start of the worker's
+// clock and now, it is replaced with the nearer of the two.
 func (w *worker) readOwnStatus(v *keyspace.View) error {
 	s, err := updater.ReadKey[record.Status](v, keys.Worker(w.o.LRN))
 	if err != nil {
@@ -119,7 +128,8 @@ func (w *worker) readOwnStatus(v *keyspace.View) error {
 	return nil
 }
 
-// retryNotingOutage does what retryStore does, and records an outage of the store.
+// retryNotingOutage does the same as retryStore. If f needed several tries or a long time, it also notes that
+// an outage of the store has just ended.
 func (w *worker) retryNotingOutage(ctx context.Context, f func() error) error {
 	began := time.Now()
 	tries := 0
@@ -131,13 +141,15 @@ func (w *worker) retryNotingOutage(ctx context.Context, f func() error) error {
 		return err
 	}
 
-	if tries > 1 || time.Since(began) > firstLookDelay {
+	wasOut := tries > 1 || time.Since(began) > firstLookDelay
+	if wasOut {
 		w.noteOutageEnd()
 	}
 
 	return nil
 }
 
+// noteOutageEnd notes that an outage of the store ends now.
 func (w *worker) noteOutageEnd() {
 	now := w.clock.Now()
 	w.storeBackAt.Store(&now)
@@ -149,14 +161,19 @@ func (w *worker) view(ctx context.Context, f func(v *keyspace.View) error) error
 }
 
 // retryStore calls f, and calls it again while the store cannot be reached. It returns errors that a retry
-// cannot fix: errStale, a lost session or claim, and a store that was deleted or closed.
+// cannot fix: errStale, a lost session, a claim that was lost or that another host holds, and a store that was
+// deleted or closed.
 func retryStore(ctx context.Context, f func() error) error {
 	for {
 		err := f()
-		if err == nil || errors.Is(err, errStale) || errors.Is(err, keyspace.ErrSessionLost) ||
-			errors.Is(err, keyspace.ErrClaimed) || errors.Is(err, keyspace.ErrClaimLost) {
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, errStale), errors.Is(err, keyspace.ErrSessionLost),
+			errors.Is(err, keyspace.ErrClaimed), errors.Is(err, keyspace.ErrClaimLost):
 			return err
 		}
+
 		if err := updater.AwaitRetry(ctx, err); err != nil {
 			return err
 		}

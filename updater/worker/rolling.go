@@ -50,7 +50,8 @@ func (w *worker) runRolling(ctx context.Context, c release.Component, r record.R
 			unhealthySince = time.Now()
 		}
 
-		// A healthy member is not Running, so here unhealthySince is set.
+		// A member that has been unhealthy for too long counts as down. unhealthySince is set here, since a
+		// healthy member is not Running.
 		if m.Running && time.Since(unhealthySince) >= unhealthyTimeout {
 			m.Running = false
 		}
@@ -68,25 +69,37 @@ func (w *worker) runRolling(ctx context.Context, c release.Component, r record.R
 			doing.Say("rolls %s", c.Name)
 		}
 
-		switch move {
-		case MoveDone:
+		if move == MoveDone {
 			return nil
-		case MoveTake, MoveGive:
-			err = w.moveTurn(ctx, c.Name, r, move)
-		case MoveGo:
-			err = w.o.Server.Update(ctx, c)
-		default:
-			err = w.awaitChange(ctx, revision, keys.Turn(c.Name))
 		}
-		if err != nil {
+		if err := w.makeMove(ctx, c, r, move, revision); err != nil {
 			return err
 		}
 	}
 }
 
-// readRolling reads everything on which the next move depends, and returns it with the revision of its keys. If
-// the component has no check of members, and this server's member needs no update, readRolling does not check
-// the other members.
+// makeMove carries out a move of runRolling, except MoveDone. revision is the revision at which the turn was
+// read.
+func (w *worker) makeMove(
+	ctx context.Context,
+	c release.Component,
+	r record.Request,
+	move Move,
+	revision int64,
+) error {
+	switch move {
+	case MoveTake, MoveGive:
+		return w.moveTurn(ctx, c.Name, r, move)
+	case MoveGo:
+		return w.o.Server.Update(ctx, c)
+	}
+
+	return w.awaitChange(ctx, revision, keys.Turn(c.Name))
+}
+
+// readRolling returns everything on which the next move depends, and the revision at which it read the turn.
+// If the component has no check of members, and this server's member is healthy and needs no update,
+// readRolling does not check the other members.
 func (w *worker) readRolling(
 	ctx context.Context,
 	c release.Component,
@@ -118,12 +131,14 @@ func (w *worker) readRolling(
 	m.Healthy = w.o.Server.CheckHealth(ctx, c) == nil
 	m.Running = !m.Healthy && w.o.Server.IsRunning(ctx, c)
 	m.OthersChecked = c.Members != nil
+	// Without a check of members, the other members matter only if this server's member must be updated or
+	// started.
 	if m.OthersChecked || m.NeedsUpdate || !m.Healthy {
 		m.Unhealthy = w.checkOthers(ctx, c, r, present)
 		m.HealthyOthers = len(r.Servers) - 1 - len(m.Unhealthy)
 	}
 
-	// The checks do not return errors. Without ctx, their results mean nothing.
+	// The checks do not return errors. If ctx has ended, their results mean nothing.
 	return m, revision, ctx.Err()
 }
 
@@ -136,14 +151,14 @@ func (w *worker) checkOthers(
 	present map[int]record.Presence,
 ) map[int]error {
 	others := slices.DeleteFunc(slices.Clone(r.Servers), func(lrn int) bool { return lrn == w.o.LRN })
-	unhealthy, asked := w.o.Server.CheckMembers(ctx, c, others)
-	if asked {
+	unhealthy, hasCheck := w.o.Server.CheckMembers(ctx, c, others)
+	if hasCheck {
 		return unhealthy
 	}
 
 	unhealthy = map[int]error{}
 	for _, lrn := range others {
-		if _, lives := present[lrn]; !lives {
+		if _, isAlive := present[lrn]; !isAlive {
 			unhealthy[lrn] = errors.New("no worker is alive there")
 		}
 	}
@@ -151,8 +166,8 @@ func (w *worker) checkOthers(
 	return unhealthy
 }
 
-// moveTurn takes or returns the turn, if that is still right. It returns errStale if it would take the turn
-// for a request that is no longer running.
+// moveTurn takes or returns the turn, if ConfirmMove allows this with the turn that is then in the store. It
+// returns errStale if it would take the turn for a request that is no longer running.
 func (w *worker) moveTurn(ctx context.Context, component string, r record.Request, move Move) error {
 	key := keys.Turn(component)
 
@@ -162,14 +177,14 @@ func (w *worker) moveTurn(ctx context.Context, component string, r record.Reques
 			if err != nil {
 				return err
 			}
-			now, err := updater.LoadRequest(tx.View)
+			stored, err := updater.LoadRequest(tx.View)
 			if err != nil {
 				return err
 			}
 
 			m := RollingSnapshot{LRN: w.o.LRN, Servers: r.Servers, Turn: t}
-			isRight, err := m.ConfirmMove(move, record.IsCurrent(now, r))
-			if err != nil || !isRight {
+			isAllowed, err := m.ConfirmMove(move, record.IsCurrent(stored, r))
+			if err != nil || !isAllowed {
 				return err
 			}
 
@@ -178,10 +193,13 @@ func (w *worker) moveTurn(ctx context.Context, component string, r record.Reques
 	})
 }
 
+// awaitChange returns when the key has changed since the revision, and at the latest after recheckInterval.
+// It returns an error if ctx is done, or if no retry can help.
 func (w *worker) awaitChange(ctx context.Context, revision int64, key string) error {
 	moment, cancel := context.WithTimeout(ctx, recheckInterval)
 	defer cancel()
-	if err := w.o.Store.Await(moment, revision, keyspace.Exactly(key)); err != nil && moment.Err() == nil {
+	err := w.o.Store.Await(moment, revision, keyspace.Exactly(key))
+	if err != nil && moment.Err() == nil {
 		return updater.AwaitRetry(ctx, err)
 	}
 	return ctx.Err()
@@ -197,7 +215,7 @@ type RollingSnapshot struct {
 	NeedsUpdate bool
 	Healthy     bool // this server's member answers
 	// Running is set if this server's member does not answer, but is running and has not been unhealthy for
-	// long. The other members may depend on it, so it is taken down only if they have a quorum.
+	// long. The other members may depend on this member, so it is taken down only if they have a quorum.
 	Running       bool
 	HealthyOthers int           // the number of healthy members on other servers
 	Unhealthy     map[int]error // the unhealthy members on other servers, and the reasons
@@ -221,52 +239,60 @@ const (
 // again. So two members are never down for an update at the same time. A server that dies during its turn
 // keeps the turn, and continues when it is back. The turn of a server that is not in the request is ignored.
 //
-// A server's step is done only when its member sees the cluster again. The server does not keep the turn
-// during that wait, since other members may need the turn to come back.
+// A server's step is done only when its member sees the cluster again. The server returns the turn before that
+// wait, since other servers may need the turn to bring their members back.
 func NextRolling(m RollingSnapshot) Move {
-	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)
-	mine := held && m.Turn.Server == m.LRN
-	needed := m.NeedsUpdate || !m.Healthy
-	counted := m.Healthy || m.Running
+	isHeld := m.isTurnHeld()
+	isOwnTurn := isHeld && m.Turn.Server == m.LRN
+	needsUpdate := m.NeedsUpdate || !m.Healthy
+	isUp := m.Healthy || m.Running
+	// A member that is up must stay up while the others have no quorum.
+	mustStayUp := isUp && !m.othersHaveQuorum()
 
 	switch {
-	case !needed && mine:
+	case !needsUpdate && isOwnTurn:
 		return MoveGive
-	case !needed && !m.seesCluster():
+	case !needsUpdate && !m.seesCluster():
 		return MoveWait
-	case !needed:
+	case !needsUpdate:
 		return MoveDone
-	case held && !mine:
+	case isHeld && !isOwnTurn:
 		return MoveWait
-	case counted && !m.othersHaveQuorum() && mine:
-		// A server whose member is down may need the turn to bring the member back.
+	case mustStayUp && isOwnTurn:
+		// Another server, whose member is down, may need the turn to bring its member back.
 		return MoveGive
-	case counted && !m.othersHaveQuorum():
+	case mustStayUp:
 		return MoveWait
-	case !mine:
+	case !isOwnTurn:
 		return MoveTake
 	}
 
 	return MoveGo
 }
 
-// ConfirmMove reports whether the move is still right, given the current turn. It returns errStale if the
-// move would take the turn for a request that is no longer running.
-func (m RollingSnapshot) ConfirmMove(move Move, runs bool) (bool, error) {
-	mine := m.Turn != nil && m.Turn.Server == m.LRN
-	held := m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)
+// isTurnHeld reports whether a server of the request has the turn.
+func (m RollingSnapshot) isTurnHeld() bool {
+	return m.Turn != nil && slices.Contains(m.Servers, m.Turn.Server)
+}
+
+// ConfirmMove reports whether a server can still make the move, MoveTake or MoveGive, given the current turn.
+// isRunning says whether the request is still running. ConfirmMove returns errStale if the move would take the
+// turn for a request that is no longer running.
+func (m RollingSnapshot) ConfirmMove(move Move, isRunning bool) (isAllowed bool, err error) {
+	isOwnTurn := m.Turn != nil && m.Turn.Server == m.LRN
 	switch {
 	case move == MoveGive:
-		return mine, nil
-	case held:
+		return isOwnTurn, nil
+	case m.isTurnHeld():
 		return false, nil
-	case !runs:
+	case !isRunning:
 		return false, errStale
 	}
 
 	return true, nil
 }
 
+// othersHaveQuorum reports whether the other members can do without this member.
 func (m RollingSnapshot) othersHaveQuorum() bool { return m.HealthyOthers >= m.othersNeeded() }
 
 // othersNeeded returns how many other members must be healthy: a majority of all members, without counting
@@ -276,8 +302,8 @@ func (m RollingSnapshot) othersNeeded() int {
 	return min(n/2+1, n-1)
 }
 
-// describeWait returns why this server waits for its turn, and for which servers. kind is [record.WaitQuorum]
-// or [record.WaitTurn].
+// describeWait returns why this server waits, and for which servers. kind is [record.WaitQuorum] or
+// [record.WaitTurn].
 func (m RollingSnapshot) describeWait() (kind string, servers []int, why string) {
 	unhealthy := slices.Sorted(maps.Keys(m.Unhealthy))
 	var words []string
@@ -298,8 +324,7 @@ func (m RollingSnapshot) describeWait() (kind string, servers []int, why string)
 		)
 	}
 
-	isHeld := m.Turn != nil && m.Turn.Server != m.LRN && slices.Contains(m.Servers, m.Turn.Server)
-	if isHeld {
+	if m.isTurnHeld() && m.Turn.Server != m.LRN {
 		return record.WaitTurn, []int{m.Turn.Server},
 			fmt.Sprintf("waits for its turn; it is the turn of server %d", m.Turn.Server)
 	}

@@ -17,12 +17,12 @@ type Snapshot struct {
 	LRN     int
 	Own     string         // the version of this worker
 	Digests record.Digests // the digests of the files from which this worker was installed, and of its plan
-	Steps   []release.Step // the steps of its own manifest
-	Timeout time.Duration  // how long it waits for other servers
+	Steps   []release.Step // the steps of this worker's own manifest
+	Timeout time.Duration  // how long this worker waits for other servers
 	Current *record.Request
 	Gate    record.Gate    // the gate that was opened last, possibly for another request
-	Status  *record.Status // its own record
-	Journal Journal        // the journal on its disk
+	Status  *record.Status // this worker's own record, or nil
+	Journal Journal        // the journal on this server's disk
 	Busy    bool           // the task of the journal is running
 	// Workers are the records of all workers if they were just read, or nil. LookedAt is when some or all of
 	// them were last read. An open gate usually makes such a read unnecessary.
@@ -33,30 +33,30 @@ type Snapshot struct {
 	MovedAt       time.Time // when this worker last saw progress while at its step
 	StoreBackAt   time.Time // when the store came back after an outage
 
-	CommitTook time.Duration // how long its last commits took
+	CommitTook time.Duration // how long this worker's last commits took
 	Jitter     float64       // a random number from 0 to 1, different for each worker
 }
 
-// ObserveWorkers stores the records of all workers, and determines when there was last progress. At the
-// first read at a step it uses the times in the records, within the bounds of its own clock. After that it
-// compares the progress with that of the previous read.
-func (s *Snapshot) ObserveWorkers(all map[int]record.Status, now time.Time) {
-	first := s.Status == nil || s.WorkersReadAt.Before(s.Status.At)
-	s.Workers = all
+// ObserveWorkers stores the records of all workers, and determines when there was last progress. At the first
+// read since this worker has reached its step, the times in the records show this. Later reads compare the
+// progress with that of the previous read.
+func (s *Snapshot) ObserveWorkers(records map[int]record.Status, now time.Time) {
+	isFirstAtStep := s.Status == nil || s.WorkersReadAt.Before(s.Status.At)
+	s.Workers = records
 	s.WorkersReadAt = now
 	s.LookedAt = now
 	if s.Current == nil {
 		return
 	}
 
-	n := s.Current.Progress(all)
+	progress := s.Current.Progress(records)
 	switch {
-	case first:
+	case isFirstAtStep:
 		s.MovedAt = s.reportedMoveAt(now)
-	case n != s.Progress:
+	case progress != s.Progress:
 		s.MovedAt = now
 	}
-	s.Progress = n
+	s.Progress = progress
 }
 
 // reportedMoveAt returns the time of the last progress according to the servers' own records. It ignores
@@ -71,14 +71,15 @@ func (s *Snapshot) reportedMoveAt(now time.Time) (at time.Time) {
 }
 
 // lookAtWorkers reads the records of all workers, unless a worker in a small sample is late. In that case
-// this worker must wait anyway. So N waiting workers do not each read N records again and again. A worker
-// that has waited for too long reads all records, to report which servers are late.
+// this worker must wait anyway. The sample keeps N waiting workers from reading N records each, again and
+// again. A worker that has waited for too long reads all records without a sample, to report which servers
+// are late.
 func (w *worker) lookAtWorkers(ctx context.Context) error {
-	late, err := w.sampleIsLate(ctx)
+	isLate, err := w.sampleIsLate(ctx)
 	if err != nil {
 		return err
 	}
-	if !late {
+	if !isLate {
 		if err := w.readAllWorkers(ctx); err != nil {
 			return err
 		}
@@ -88,11 +89,12 @@ func (w *worker) lookAtWorkers(ctx context.Context) error {
 	return nil
 }
 
-// sampleIsLate reports whether one of a few sampled servers has not reached this step. If so, the other
-// records need not be read yet.
-func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
+// sampleIsLate reports whether one of a few sampled servers has not reached this worker's step, and notes
+// that server as late. It returns false without a sample if this worker has waited for too long.
+func (w *worker) sampleIsLate(ctx context.Context) (isLate bool, err error) {
 	s := w.snapshot.Status
-	if !w.clock.Now().Before(s.At.Add(w.snapshot.Timeout)) {
+	hasTimedOut := !w.clock.Now().Before(s.At.Add(w.snapshot.Timeout))
+	if hasTimedOut {
 		return false, nil
 	}
 
@@ -119,30 +121,33 @@ func (w *worker) sampleIsLate(ctx context.Context) (yes bool, err error) {
 const maxSample = 3
 
 // sampleServers returns a server that was late before, if that server is still in the request. Otherwise it
-// returns the next few servers of the list, which differ for each worker.
+// returns the maxSample servers that follow this server in the request, so that each worker has a different
+// sample. It returns nil if the request has only a few servers.
 func (w *worker) sampleServers() []int {
-	all := w.snapshot.Current.Servers
-	if len(w.late) > 0 && slices.Contains(all, w.late[0]) {
+	servers := w.snapshot.Current.Servers
+	if len(w.late) > 0 && slices.Contains(servers, w.late[0]) {
 		return w.late[:1]
 	}
-	if len(all) <= 2*maxSample {
+	if len(servers) <= 2*maxSample {
 		// Reading all records is as cheap as reading a sample.
 		return nil
 	}
 
-	own := slices.Index(all, w.o.LRN)
-	next := append(slices.Clone(all[own+1:]), all[:max(own, 0)]...)
-	return next[:maxSample]
+	// After the last server, the first server of the request follows. If this server is not in the request,
+	// own is -1, and all servers follow.
+	own := slices.Index(servers, w.o.LRN)
+	following := append(slices.Clone(servers[own+1:]), servers[:max(own, 0)]...)
+	return following[:maxSample]
 }
 
-// readAllWorkers reads the request and the records of all workers, and records which servers are late.
+// readAllWorkers reads the request and the records of all workers, and notes which servers are late.
 func (w *worker) readAllWorkers(ctx context.Context) error {
-	var all map[int]record.Status
+	var records map[int]record.Status
 	err := w.view(ctx, func(v *keyspace.View) (err error) {
 		if w.snapshot.Current, err = updater.LoadRequest(v); err != nil {
 			return err
 		}
-		if all, err = updater.LoadWorkers(v); err != nil {
+		if records, err = updater.LoadWorkers(v); err != nil {
 			return err
 		}
 
@@ -152,7 +157,7 @@ func (w *worker) readAllWorkers(ctx context.Context) error {
 		return err
 	}
 
-	w.snapshot.ObserveWorkers(all, w.clock.Now())
+	w.snapshot.ObserveWorkers(records, w.clock.Now())
 	w.late = nil
 	if w.snapshot.Current != nil && w.snapshot.Status != nil {
 		w.late, _ = w.snapshot.lateServers()
@@ -160,8 +165,8 @@ func (w *worker) readAllWorkers(ctx context.Context) error {
 	return nil
 }
 
-// Server carries out a worker's tasks on the server where the worker runs. Package host implements it. Every method can be
-// repeated, and returns early if ctx is done.
+// Server carries out a worker's tasks on the server where the worker runs. Package host implements it. Every
+// method can be repeated, and returns early if ctx is done.
 type Server interface {
 	// Configure applies the configuration to all tasks that begin later.
 	Configure(c record.Config) error

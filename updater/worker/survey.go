@@ -94,6 +94,7 @@ func (w *worker) surveyOnce(ctx context.Context, s *survey) error {
 		return err
 	}
 
+	// An inventory that was not written is tried again at the next survey.
 	if isWritten {
 		s.last = now
 		s.writtenAt = time.Now()
@@ -128,10 +129,12 @@ func isNews(last, now record.Inventory, age time.Duration) bool {
 		// The inventory would be empty.
 		return false
 	}
-	if age >= inventoryInterval || age >= roomInterval && roomChanged(last.Room, now.Room) {
+	isRoomDue := age >= roomInterval && roomChanged(last.Room, now.Room)
+	if age >= inventoryInterval || isRoomDue {
 		return true
 	}
 
+	// Differences in these fields alone are no news.
 	last.At = now.At
 	last.Room = now.Room
 	last.HealthAt = now.HealthAt
@@ -141,8 +144,8 @@ func isNews(last, now record.Inventory, age time.Duration) bool {
 	return !reflect.DeepEqual(now, last)
 }
 
-// keepReasons compares the new reasons with the last ones, by component. If both have the same components, it
-// returns the new reasons. Otherwise it returns the last ones, so that the difference is noticed.
+// keepReasons returns the new reasons if they are about the same components as the last reasons. The caller
+// then finds no difference. Otherwise keepReasons returns the last reasons.
 func keepReasons(last, now map[string]string) map[string]string {
 	if slices.Equal(slices.Sorted(maps.Keys(last)), slices.Sorted(maps.Keys(now))) {
 		return now
@@ -150,10 +153,12 @@ func keepReasons(last, now map[string]string) map[string]string {
 	return last
 }
 
+// roomChanged reports whether the file systems are different, or the free space of one has changed much.
 func roomChanged(last, now []record.Room) bool {
 	return !slices.EqualFunc(last, now, func(a, b record.Room) bool {
 		change := max(a.Free-b.Free, b.Free-a.Free)
-		return a.At == b.At && slices.Equal(a.For, b.For) && change < max(minRoomChange, a.Free/8)
+		isSmall := change < max(minRoomChange, a.Free/8)
+		return a.At == b.At && slices.Equal(a.For, b.For) && isSmall
 	})
 }
 
@@ -201,8 +206,8 @@ func (w *worker) takeInventory(ctx context.Context, request int, health *healthM
 }
 
 // noteFinished records for the survey whether an update runs, and which update this server has finished. It
-// does nothing before the request was first read, since an inventory without a request contains no
-// components, and so would end the findings about them.
+// does nothing before the request was first read. Until then the survey would write an inventory without
+// components, which would end the findings about them.
 func (w *worker) noteFinished() {
 	if w.readRevision == 0 {
 		return
@@ -211,9 +216,11 @@ func (w *worker) noteFinished() {
 	r := w.snapshot.Current
 	s := w.snapshot.Status
 	w.resting.Store(r == nil || r.Ended())
-	if r != nil && s != nil && s.IsFor(*r) && s.Finished && r.Succeeded() {
-		w.finishedRequest.Store(int64(r.ID))
-	} else {
-		w.finishedRequest.Store(0)
+
+	finished := 0
+	hasSucceeded := r != nil && r.Succeeded()
+	if hasSucceeded && s != nil && s.IsFor(*r) && s.Finished {
+		finished = r.ID
 	}
+	w.finishedRequest.Store(int64(finished))
 }

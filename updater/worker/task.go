@@ -64,8 +64,9 @@ func (w *worker) startTask(ctx context.Context, t Task) error {
 	return nil
 }
 
-// finishTask writes the result of the running task to the journal. It writes nothing for a cancelled task,
-// which will be continued.
+// finishTask writes the result of the running task, which has ended with err, to the journal. It writes
+// nothing for a cancelled task, which will be continued. After a successful installation, finishTask returns
+// ErrHandOver.
 func (w *worker) finishTask(ctx context.Context, err error) error {
 	e := w.running
 	j := w.snapshot.Journal
@@ -93,8 +94,9 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 	slog.Info("ends", "what", j.Name, "error", err)
 	w.o.Metrics.Add(1, tasksMetric, "result", j.Phase)
 
-	// After a restart, a task without a result in the journal runs again. A failed task may do so.
 	w.snapshot.Journal = j
+	// Without a result in the journal, the task runs again after a restart. For a failed task, that is
+	// harmless.
 	if err := writeJournal(w.o.Dir, j); err != nil && j.Phase == Done {
 		slog.Error("cannot record a finished task, which will run again after a restart", "error", err)
 	}
@@ -105,8 +107,8 @@ func (w *worker) finishTask(ctx context.Context, err error) error {
 	return nil
 }
 
-// handOver returns ErrHandOver. It first records that a different version will take over, so that the
-// leader notices if that version does not start.
+// handOver records that a different version will take over, so that the leader notices if that version does not
+// start. It always returns ErrHandOver.
 func (w *worker) handOver(ctx context.Context) error {
 	if s := w.snapshot.HandOverRecord(); s != nil {
 		if err := w.writeStatus(ctx, *s); err != nil {
@@ -116,6 +118,7 @@ func (w *worker) handOver(ctx context.Context) error {
 	return ErrHandOver
 }
 
+// stopTask cancels the running task, if there is one, and waits until it has ended.
 func (w *worker) stopTask() {
 	if w.running != nil {
 		w.running.cancel()
@@ -171,8 +174,9 @@ func (w *worker) runJob(ctx context.Context, t Task, conf record.Config, request
 // installationTimeout limits how long the worker's tasks wait for a previous installation to be finished.
 const installationTimeout = time.Minute
 
-// keepInstallationFinished runs in its own goroutine, since the installation script of a package may have
-// started this worker and be waiting for it.
+// keepInstallationFinished completes an interrupted installation, closes installationDone, and then blocks
+// until ctx is done. It runs in its own goroutine: the installation script of a package may have started this
+// worker, and may itself be waiting for the worker.
 func (w *worker) keepInstallationFinished(ctx context.Context) error {
 	if w.o.FinishInstallation != nil {
 		if err := w.o.FinishInstallation(ctx); err != nil && ctx.Err() == nil {
@@ -226,8 +230,10 @@ type Journal struct {
 // Identity distinguishes the journal of a step from the next one.
 func (j Journal) Identity() any { return [3]int{j.Request, j.Attempt, j.Step} }
 
+// journalFile returns the path of the journal in the worker's directory.
 func journalFile(dir string) string { return filepath.Join(dir, "journal.json") }
 
+// readJournal reads the journal in the worker's directory. It returns an empty journal if there is none.
 func readJournal(dir string) (j Journal, err error) {
 	_, err = jsonfile.Read(journalFile(dir), &j)
 	if err != nil {
@@ -237,6 +243,7 @@ func readJournal(dir string) (j Journal, err error) {
 	return j, nil
 }
 
+// writeJournal replaces the journal in the worker's directory.
 func writeJournal(dir string, j Journal) error {
 	if err := jsonfile.Write(journalFile(dir), j); err != nil {
 		return fmt.Errorf("cannot write the journal: %w", err)
@@ -245,7 +252,8 @@ func writeJournal(dir string, j Journal) error {
 	return nil
 }
 
-// lockFolder locks the directory, so that this process is its only worker until the process exits.
+// lockFolder locks the directory, so that this process is its only worker until the process exits or closes
+// the returned file. It returns an error if another worker has locked the directory.
 func lockFolder(dir string) (*os.File, error) {
 	if err := osutil.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create the worker's directory: %w", err)

@@ -40,7 +40,7 @@ func trusted(w *world, p *parts) {
 	w.sums(*p, publisher.Sign)
 	w.on(3, "cd "+w.tag(*p)+" && sed -i 's/^./0/; t; s/^0/1/' SHA256SUMS && echo >>SHA256SUMS")
 	w.announce(*p)
-	w.refuses(p.version, "cannot trust SHA256SUMS", "the data is not what was signed")
+	w.refuses(p.version, "cannot trust SHA256SUMS", "the data differs from the signed data")
 	w.sums(*p, publisher.Sign)
 	w.spoils(*p, func() {
 		w.sums(*p, forger.SignPlain)

@@ -21,10 +21,11 @@ type charmEndpoint struct {
 	limit       int  // the limit of relations at this endpoint; 0 for no limit
 }
 
-func (d charmEndpoint) canRelateTo(o charmEndpoint) bool {
-	opposite := d.Role == charm.Provides && o.Role == charm.Consumes ||
-		d.Role == charm.Consumes && o.Role == charm.Provides
-	return opposite && d.interfaceName == o.interfaceName && d.Service != o.Service
+// canRelateTo reports whether d and other have opposite roles, the same interface and different services.
+func (d charmEndpoint) canRelateTo(other charmEndpoint) bool {
+	opposite := d.Role == charm.Provides && other.Role == charm.Consumes ||
+		d.Role == charm.Consumes && other.Role == charm.Provides
+	return opposite && d.interfaceName == other.interfaceName && d.Service != other.Service
 }
 
 // relationLimit returns how many relations the endpoint can have, or 0 for any number. It is 0 for classic
@@ -42,19 +43,24 @@ type Related struct {
 	Meta    *charm.Meta // the metadata of the charm that the service runs or will run
 }
 
+// findEndpoint returns the endpoint with the facts of its charm and service. It returns ErrNotFound if the
+// service or its charm does not have the endpoint.
 func (v *View) findEndpoint(e Endpoint) (charmEndpoint, error) {
 	r, err := v.findRelated(e.String())
 	if err != nil {
 		return charmEndpoint{}, err
 	}
-	all, err := r.candidateEndpoints(e.String())
+	candidates, err := r.candidateEndpoints(e.String())
 	if err != nil {
 		return charmEndpoint{}, err
 	}
 
-	return all[0], nil
+	// "SERVICE:RELATION" has only one candidate, since a charm's relations have different names.
+	return candidates[0], nil
 }
 
+// findRelated reads the service in text, which is "SERVICE" or "SERVICE:RELATION", and the service's charm.
+// It returns ErrNotFound if the service does not exist, and ErrDead if it is not alive.
 func (v *View) findRelated(text string) (Related, error) {
 	service, _, _ := strings.Cut(text, ":")
 	s, err := v.AliveService(service)

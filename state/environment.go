@@ -110,7 +110,7 @@ func (e Environment) ProviderConfig() map[string]string {
 }
 
 // IsConfined reports whether machines reach the state through a gateway, each with the rights of its units. A
-// change takes effect when a machine starts next.
+// change takes effect the next time that a machine starts.
 func (e Environment) IsConfined() bool { return e.ProviderConfig()["confined"] == "true" }
 
 // RetryHooks reports whether failed hooks are retried automatically.
@@ -314,13 +314,13 @@ func settingNames() (names []string) {
 
 // Harvest selects the instances that the provisioner stops. It is the value of the setting HarvestMode.
 //
-// The machine of an instance is gone if it is dead or was removed; ids are never used again. An instance is
-// unknown if it names a machine that never existed, or a machine that has a different instance. The
-// provisioner never touches instances of other environments.
+// An instance's machine is gone if the machine is dead or was removed. Machine ids are never used again. An
+// instance is unknown if it names a machine that never existed, or a machine that has a different instance.
+// The provisioner never touches instances of other environments.
 type Harvest string
 
-// The modes. A mode that does not stop the instances of dead machines still removes the machines. Their
-// instances keep running until the operator stops them, or until a mode is set that stops them.
+// The modes. In every mode, the provisioner removes the records of dead machines. If the mode does not stop
+// their instances, these keep running until the operator stops them or sets a mode that does.
 const (
 	HarvestDestroyed Harvest = "destroyed" // instances of machines that are gone; the default
 	HarvestUnknown   Harvest = "unknown"   // unknown instances

@@ -115,10 +115,10 @@ func (s *State) SecretKeeper() secret.Keeper {
 	return nil
 }
 
-// Keys returns the keys themselves, for the packages below state.
+// Keys returns the view of the keys below the entities, for the packages in directories of state.
 func (v *View) Keys() *keyspace.View { return v.keys }
 
-// Keys returns the keys themselves, for the packages below state.
+// Keys returns the transaction on the keys below the entities, for the packages in directories of state.
 func (tx *Tx) Keys() *keyspace.Tx { return tx.keys }
 
 // Life is the state of an entity between its creation and its removal. It never returns to an earlier value.
@@ -267,6 +267,7 @@ func CheckFormat(v *View) error {
 	return nil
 }
 
+// checkNotMoved returns ErrMoved if the environment has moved to a different store.
 func (v *View) checkNotMoved() error {
 	kv, err := v.keys.GetKV(keys.Moved)
 	if err != nil || kv.Revision == 0 {
@@ -275,6 +276,7 @@ func (v *View) checkNotMoved() error {
 	return explainMoved(kv)
 }
 
+// explainMoved returns the error for a store with the MovedRecord kv.
 func explainMoved(kv keyspace.KeyValue) error {
 	to, err := keyspace.Decode[MovedRecord](kv)
 	if err != nil {
@@ -323,6 +325,7 @@ func guards() []keyspace.Guard {
 	}
 }
 
+// explainCopyLock returns the error for an environment with the CopyLockRecord kv.
 func explainCopyLock(kv keyspace.KeyValue) error {
 	by, err := keyspace.Decode[CopyLockRecord](kv)
 	if err != nil {

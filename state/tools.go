@@ -44,7 +44,7 @@ func (v *View) Tools(name string) (Tools, error) {
 	return t, err
 }
 
-// AllTools reads all tools, by name.
+// AllTools reads all tools, sorted by name.
 func (v *View) AllTools() ([]Tools, error) {
 	return keyspace.LoadChildren(v.keys, keys.Tools, func(t *Tools, name string) { t.Name = name })
 }

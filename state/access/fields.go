@@ -15,7 +15,10 @@ import (
 // binary does not know. ok is false if one of the values is not an object.
 func changes(old, new []byte) (names []string, ok bool) {
 	var a, b map[string]json.RawMessage
-	if json.Unmarshal(old, &a) != nil || json.Unmarshal(new, &b) != nil || a == nil || b == nil {
+	if json.Unmarshal(old, &a) != nil || json.Unmarshal(new, &b) != nil {
+		return nil, false
+	}
+	if a == nil || b == nil { // one of the values is null
 		return nil, false
 	}
 
@@ -86,16 +89,16 @@ func parseJSON(data []byte) (value any, ok bool) {
 	return value, err == nil
 }
 
-// isPlain reports whether no object in a JSON value has the same member twice. For a record's own members, it
-// ignores case, as encoding/json does. A value that is not JSON is plain.
+// isPlain reports whether no object in a JSON value has the same member twice. With record, it ignores the case
+// of the names of the outermost object's members, as encoding/json does. A value that is not JSON is plain.
 func isPlain(value []byte, record bool) bool {
 	d := json.NewDecoder(bytes.NewReader(value))
 	plain, err := scanValue(d, record)
 	return plain || err != nil
 }
 
-// scanValue reads one value. plain is false if an object in it has the same member twice. With fold, it
-// ignores case in the outermost object.
+// scanValue reads one value. plain is false if an object in the value has the same member twice. With fold, it
+// ignores the case of the names of the outermost object's members.
 func scanValue(d *json.Decoder, fold bool) (plain bool, err error) {
 	token, err := d.Token()
 	if err != nil {
@@ -107,6 +110,7 @@ func scanValue(d *json.Decoder, fold bool) (plain bool, err error) {
 		return true, nil
 	}
 
+	// The value is an object or a list.
 	plain = true
 	seen := map[string]bool{}
 	for d.More() {
@@ -168,8 +172,8 @@ func (a *ask) areKept(names ...string) bool {
 	})
 }
 
-// isKeptOr reports whether a member of the record stays the same, or is a text that changes in a way that the
-// function may accepts. An absent text is "".
+// isKeptOr reports whether a member of the record stays the same, or is a text for whose change may returns
+// true. An absent text is "".
 func (a *ask) isKeptOr(name string, may func(before, after string) bool) bool {
 	before, after := a.field(name)
 	if isSame(before, after) {
@@ -177,10 +181,16 @@ func (a *ask) isKeptOr(name string, may func(before, after string) bool) bool {
 	}
 
 	var was, is string
-	if before != nil && json.Unmarshal(before, &was) != nil || after != nil && json.Unmarshal(after, &is) != nil {
+	if !decodesInto(before, &was) || !decodesInto(after, &is) {
 		return false
 	}
 	return may(was, is)
+}
+
+// decodesInto decodes a JSON value into target, and reports whether that succeeds. An absent value, which is
+// nil, succeeds and leaves target unchanged.
+func decodesInto(value []byte, target any) bool {
+	return value == nil || json.Unmarshal(value, target) == nil
 }
 
 // areKeptOrCleared reports whether each of the members stays the same or is removed.
@@ -196,7 +206,7 @@ func (a *ask) areKeptOrCleared(names ...string) bool {
 func (a *ask) isKeptOrReduced(name string) bool {
 	before, after := a.field(name)
 	var was, is map[string]json.RawMessage
-	if before != nil && json.Unmarshal(before, &was) != nil || after != nil && json.Unmarshal(after, &is) != nil {
+	if !decodesInto(before, &was) || !decodesInto(after, &is) {
 		return false
 	}
 
@@ -208,8 +218,8 @@ func (a *ask) isKeptOrReduced(name string) bool {
 	return true
 }
 
-// gives returns a rule for a counter: it can only grow together with the records that use its numbers. For
-// each number, the same commit must put a key that begins with prefix and ends with the number.
+// gives returns a rule that allows a counter to grow only together with the records that use its numbers. For
+// each new number, the same commit must put a key that begins with prefix and ends with the number.
 func gives(prefix string) rule {
 	return func(a *ask) bool {
 		before, after, ok := counts(a.old, a.new)
@@ -241,18 +251,18 @@ func (a *ask) isNext(counter, number string) bool {
 
 // counts decodes the old and new value of a counter. An absent counter is 0.
 func counts(old, new []byte) (before, after int, ok bool) {
-	if old != nil && json.Unmarshal(old, &before) != nil || new != nil && json.Unmarshal(new, &after) != nil {
+	if !decodesInto(old, &before) || !decodesInto(new, &after) {
 		return 0, 0, false
 	}
 	return before, after, true
 }
 
 // added returns the elements that are in the list after, but not in the list before.
-func added[T comparable](before, after []T) (all []T) {
-	for _, one := range after {
-		if !slices.Contains(before, one) {
-			all = append(all, one)
+func added[T comparable](before, after []T) (elements []T) {
+	for _, e := range after {
+		if !slices.Contains(before, e) {
+			elements = append(elements, e)
 		}
 	}
-	return all
+	return elements
 }

@@ -20,8 +20,8 @@ const machineIdentity = "machine-"
 // Agent returns the identity of a machine's agent and of its units' agents.
 func Agent(machine string) Identity { return Identity(machineIdentity + machine) }
 
-// Rights returns the rights of the identity at the current time. They must not be used after ctx is done.
-// Nothing is read until the methods of the result are called.
+// Rights returns the rights of the identity at the current time. They must not be used after ctx is done. Only
+// the methods of the result read the view.
 func (Table) Rights(ctx context.Context, v View, who Identity) (Rights, error) {
 	if who == Operator {
 		return allRights{}, nil
@@ -34,6 +34,7 @@ func (Table) Rights(ctx context.Context, v View, who Identity) (Rights, error) {
 	return &tableRights{access.Agent(machine), access.NewPlacement(placementReader{ctx, v}).At(time.Now())}, nil
 }
 
+// tableRights are the rights of a machine's agents by the table.
 type tableRights struct {
 	who       access.Identity
 	placement *access.Placement
@@ -65,6 +66,7 @@ func (r *tableRights) MayCommit(_ context.Context, ops []store.Op) error {
 	return toDenied(access.MayCommit(r.who, r.placement, writes))
 }
 
+// toDenied makes a refusal of package access a store.ErrDenied. It returns all other errors unchanged.
 func toDenied(err error) error {
 	if errors.Is(err, access.ErrRefused) {
 		return fmt.Errorf("%w: %w", store.ErrDenied, err)

@@ -224,11 +224,13 @@ func describeMismatch(complaint string) string {
 	return given + " is not " + wanted
 }
 
+// boolYAML is a boolean in a file of a charm.
 type boolYAML bool
 
 // UnmarshalYAML accepts a boolean, with or without quotes.
 func (b *boolYAML) UnmarshalYAML(n *yaml.Node) error { return decodeScalar(n, Boolean, (*bool)(b)) }
 
+// intYAML is an integer in a file of a charm.
 type intYAML int64
 
 // UnmarshalYAML accepts an integer, with or without quotes.

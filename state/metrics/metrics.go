@@ -23,6 +23,7 @@ type Registry struct {
 	part   atomic.Pointer[Registry] // the registry of the last Replace
 }
 
+// series is a metric with one set of labels.
 type series struct {
 	name, labels string
 	kind         string
@@ -33,6 +34,8 @@ type series struct {
 // NewRegistry returns a registry without values.
 func NewRegistry() *Registry { return &Registry{series: map[[2]string]*series{}} }
 
+// changeSeries calls change with the series of the metric and labels, under the registry's lock. It first adds
+// the series if the registry does not have it.
 func (r *Registry) changeSeries(kind, name string, labels []string, change func(s *series)) {
 	if r == nil {
 		return
@@ -47,6 +50,7 @@ func (r *Registry) changeSeries(kind, name string, labels []string, change func(
 	change(r.series[key])
 }
 
+// joinLabels returns pairs of a name and a value in the text format: `unit="a/0",state="started"`.
 func joinLabels(labels []string) string {
 	var pairs []string
 	for pair := range slices.Chunk(labels, 2) {
@@ -127,6 +131,8 @@ func (r *Registry) Write(w io.Writer) {
 	}
 }
 
+// write writes the lines of the series. A histogram has a line for each bucket, in which lower values also
+// count, and lines for the sum and the count of all values.
 func (s *series) write(w io.Writer) {
 	if s.kind != "histogram" {
 		writeValue(w, s.name, s.labels, s.value)

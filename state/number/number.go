@@ -56,7 +56,8 @@ func FromYAML(n *yaml.Node) (any, error) {
 // fromYAML decodes a node. left is how many more values may be decoded, since aliases can repeat a node many
 // times.
 func fromYAML(n *yaml.Node, left *int) (any, error) {
-	if *left--; *left < 0 {
+	*left--
+	if *left < 0 {
 		return nil, fmt.Errorf("too big: more than %d values", maxValues)
 	}
 

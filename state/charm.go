@@ -133,7 +133,7 @@ func (v *View) StoreCharm(id string, revision int) (Charm, error) {
 			return c, nil
 		}
 	}
-	return Charm{}, refuse(ErrNotFound, "the model has no revision %d of that charm", revision)
+	return Charm{}, refuse(ErrNotFound, "the model has no revision %d of the charm with the id %q", revision, id)
 }
 
 // Charms reads all charms, sorted by URL.

@@ -101,6 +101,7 @@ func (r Related) candidateEndpoints(text string) ([]charmEndpoint, error) {
 	return out, nil
 }
 
+// charmRelationNames lists the names of all relations of a charm, for an error.
 func charmRelationNames(m *charm.Meta) string {
 	var names []string
 	for _, rel := range m.Relations() {
@@ -165,13 +166,15 @@ func inferPair(as, bs []charmEndpoint) ([]Endpoint, error) {
 	case len(all) == 0 && as[0].Service == bs[0].Service:
 		return nil, errors.New("an application cannot be related to itself")
 	case len(all) == 0:
-		return nil, fmt.Errorf("neither provides what the other requires: %s; %s",
+		return nil, fmt.Errorf("neither application provides an interface that the other requires: %s; %s",
 			describeEndpoints(as), describeEndpoints(bs))
 	}
 
 	return nil, fmt.Errorf("ambiguous: want one of %s", describePairs(all))
 }
 
+// describeEndpoints describes the endpoints of one service, for an error. It leaves out the implied juju-info,
+// unless that is the only one.
 func describeEndpoints(ds []charmEndpoint) string {
 	var parts []string
 	for _, d := range ds {
@@ -194,6 +197,7 @@ func roleWord(r charm.Role) string {
 	return string(r)
 }
 
+// describePairs lists pairs of endpoints as an operator can give them to juju relate, for an error.
 func describePairs(pairs [][]Endpoint) string {
 	var texts []string
 	for _, p := range pairs {
@@ -239,6 +243,7 @@ func matchesWrittenEndpoint(text, endpoint string) bool {
 	return ok && matchesEndpoint(text, service, name)
 }
 
+// describeRelations lists relations with their endpoints, for an error.
 func describeRelations(relations []Relation) string {
 	var texts []string
 	for _, r := range relations {

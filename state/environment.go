@@ -194,6 +194,7 @@ func (tx *Tx) SetTools(name string) error {
 	return tx.changeEnvironment(func(e *Environment) { e.Tools = name })
 }
 
+// changeEnvironment reads the environment's record, calls change with it, and writes it.
 func (tx *Tx) changeEnvironment(change func(e *Environment)) error {
 	e, err := tx.Environment()
 	if err != nil {
@@ -305,6 +306,7 @@ var settingNamePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z][a-z0-9]*([.-][a-z0-9]+)*$`)
 })
 
+// settingNames lists the keys of Environment.Config that this binary knows, without those of providers, sorted.
 func settingNames() (names []string) {
 	for _, s := range EnvironmentSettings() {
 		names = append(names, s.Key)
@@ -328,6 +330,7 @@ const (
 	HarvestNone      Harvest = "none"      // no instances
 )
 
+// harvestModes lists the values of a Harvest.
 func harvestModes() []string {
 	return []string{string(HarvestDestroyed), string(HarvestUnknown), string(HarvestAll), string(HarvestNone)}
 }

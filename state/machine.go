@@ -229,6 +229,8 @@ func (v *View) readMachine(id string) (m Machine, units []string, err error) {
 	return m, units, err
 }
 
+// changeMachine reads a machine, calls change with it, and writes it. It returns ErrNotFound if there is no such
+// machine.
 func (tx *Tx) changeMachine(id string, change func(m *Machine)) error {
 	m, err := tx.Machine(id)
 	if err != nil {

@@ -73,7 +73,7 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 		return fmt.Errorf("cannot enter %s: application %q is not part of it", r, u.Service)
 	}
 	if r.Life != Alive || u.Life != Alive {
-		return refuse(ErrDead, "cannot enter %s with unit %q: the relation is %s, the unit %s", r, unit,
+		return refuse(ErrDead, "cannot enter %s with unit %q: the relation is %s, and the unit is %s", r, unit,
 			r.Life, u.Life)
 	}
 

@@ -72,7 +72,7 @@ func (tx *Tx) occupyHost(u Unit, env Environment, id string) error {
 	case !slices.Contains(m.Jobs, JobUnits):
 		return fmt.Errorf("machine %s does not host units", m.ID)
 	case m.Series != u.Series && (id != "0" || env.Provider != ProviderLocal):
-		return fmt.Errorf("machine %s has series %q, the application has %q", m.ID, m.Series, u.Series)
+		return fmt.Errorf("machine %s has series %q, but the application has %q", m.ID, m.Series, u.Series)
 	}
 
 	return tx.occupyMachine(id)
@@ -156,6 +156,7 @@ func (s *State) AddUnits(ctx context.Context, service string, n int, at ...Place
 	return addUnits(ctx, update, service, n, at)
 }
 
+// addUnits does what [State.AddUnits] does, with the function update for each transaction.
 func addUnits(ctx context.Context, update Updater, service string, n int, at []Placement) ([]Unit, error) {
 	return addInBatches(ctx, update, n, func(tx *Tx, i int) (Unit, error) {
 		return tx.AddUnit(service, at[i%len(at)])

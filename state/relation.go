@@ -89,7 +89,7 @@ func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 		return Relation{}, err
 	}
 	if !a.canRelateTo(b) {
-		return Relation{}, errors.New("these two endpoints do not match")
+		return Relation{}, errors.New("the endpoints must have opposite roles and the same interface, and belong to different applications")
 	}
 
 	// Run all checks, so that the error names every obstacle at once.

@@ -71,7 +71,7 @@ func (tx *Tx) Interrupt(unit string) (Op, error) {
 		return Op{}, err
 	}
 	if !ok {
-		return Op{}, refuse(ErrNotFound, "unit %q runs nothing", unit)
+		return Op{}, refuse(ErrNotFound, "unit %q is not running anything", unit)
 	}
 
 	u.Interrupt = op.ID

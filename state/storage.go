@@ -225,6 +225,7 @@ func (tx *Tx) otherUnitStorage(unit, id string) ([]string, error) {
 	return slices.DeleteFunc(ids, func(listed string) bool { return listed == id }), err
 }
 
+// putStorage writes the record of a storage.
 func (tx *Tx) putStorage(s Storage) error { return tx.keys.Put(keys.Storage(s.ID), s) }
 
 // addServiceStorage gives a new unit the storage that each unit of its service gets. attached has the ids of

@@ -271,7 +271,7 @@ func (tx *Tx) ForgetStorage(id string) error {
 	case s.Unit != "":
 		return refuse(ErrInUse, "cannot remove the record of storage %q: unit %q has it; detach it first", id, s.Unit)
 	case s.Pool == charm.PoolTmpFS:
-		return refuse(ErrInUse, "cannot remove the record of storage %q: it is in memory, which would stay in use", id)
+		return refuse(ErrInUse, "cannot remove the record of storage %q: its content is in memory, and the memory would stay in use", id)
 	}
 
 	return tx.EndStorage(id)
@@ -379,8 +379,8 @@ func (tx *Tx) releaseUnitStorage(unit string, limit int) (left int, err error) {
 		}
 	}
 
-	rest := ids[limit:]
-	return len(rest), tx.keys.PutOrRemove(keys.UnitStorage(unit), rest, len(rest) > 0)
+	remaining := ids[limit:]
+	return len(remaining), tx.keys.PutOrRemove(keys.UnitStorage(unit), remaining, len(remaining) > 0)
 }
 
 // listUnitStorage returns the ids in a unit's list of storage. If the list does not decode, it returns the ids
@@ -442,8 +442,8 @@ func (tx *Tx) forgetMachineStorage(machine string, limit int) (left int, err err
 		}
 	}
 
-	rest := MachineStorage{All: m.All[limit:], Removing: m.Removing}
-	return len(rest.All), tx.keys.PutOrRemove(keys.MachineStorage(machine), rest, len(rest.All) > 0)
+	remaining := MachineStorage{All: m.All[limit:], Removing: m.Removing}
+	return len(remaining.All), tx.keys.PutOrRemove(keys.MachineStorage(machine), remaining, len(remaining.All) > 0)
 }
 
 // ChooseStorage returns the storage that each unit of a service gets: the charm's storage, with the

@@ -23,7 +23,9 @@ type Tools struct {
 // AddTools records a binary that PutFile has stored. It can be repeated. A sweep removes the tools once
 // neither the environment nor a machine uses them.
 func (tx *Tx) AddTools(t Tools) error {
-	if path.Base(t.Name) != t.Name || len(t.SHA256) < 8 || !strings.HasSuffix(t.Name, "-"+t.SHA256[:8]) {
+	isFileName := path.Base(t.Name) == t.Name
+	hasSum := len(t.SHA256) >= 8 && strings.HasSuffix(t.Name, "-"+t.SHA256[:8])
+	if !isFileName || !hasSum {
 		return fmt.Errorf("cannot store the binary %q: the name must be VERSION-SHA8, with the first 8 digits of %s", t.Name, t.SHA256)
 	}
 	if err := tx.keys.ReferToBlob(t.SHA256); err != nil {

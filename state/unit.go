@@ -153,6 +153,7 @@ func (v *View) MachineUnits(id string) ([]string, error) {
 	return unitNames(kvs, keys.MachineUnits(id)), err
 }
 
+// changeUnit reads a unit, calls change with it, and writes it. It returns ErrNotFound if there is no such unit.
 func (tx *Tx) changeUnit(name string, change func(u *Unit)) error {
 	u, err := tx.Unit(name)
 	if err != nil {

@@ -155,8 +155,11 @@ func (tx *Tx) AddMachine(m Machine) (Machine, error) {
 	if err != nil {
 		return Machine{}, err
 	}
-	if has := env.MachineSeries(); m.Series != "" && len(has) > 0 && !slices.Contains(has, m.Series) {
-		return Machine{}, RefuseSeries(fmt.Errorf("machines of this model cannot have series %q: they have %q", m.Series, has))
+
+	available := env.MachineSeries() // empty means any
+	isRestricted := m.Series != "" && len(available) > 0
+	if isRestricted && !slices.Contains(available, m.Series) {
+		return Machine{}, RefuseSeries(fmt.Errorf("machines of this model cannot have series %q: they have %q", m.Series, available))
 	}
 	if m.Placement, err = tx.checkPlacement(env, m.Placement); err != nil {
 		return Machine{}, err

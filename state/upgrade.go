@@ -87,7 +87,7 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 
 	mark := Upgrade{Charm: spec.Charm.String(), Force: spec.Force, Skip: spec.Skip, Before: s.Charm}
 	if s.Charm == mark.Charm {
-		// The charm from which the units upgrade stays the same.
+		// The service has this charm already, so the charm before the upgrade is still that of the earlier mark.
 		earlier, err := tx.Upgrade(name)
 		if err != nil {
 			return err
@@ -245,7 +245,8 @@ func (v *View) OutdatedUnits(service, charm string) ([]OutdatedUnit, error) {
 			return nil, err
 		}
 
-		if u.Life == Alive && w.Charm != "" && w.Charm != charm {
+		isInstalled := w.Charm != ""
+		if u.Life == Alive && isInstalled && w.Charm != charm {
 			behind = append(behind, OutdatedUnit{u.Name, w.Charm, cmp.Or(w.State, UnitPending), w.Failure != nil})
 		}
 	}

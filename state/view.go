@@ -53,6 +53,7 @@ func Under(c Condition) Updater {
 	}
 }
 
+// newTx returns the Tx on entities for a transaction on keys.
 func newTx(keys *keyspace.Tx) *Tx { return &Tx{View: &View{keys.View}, keys: keys} }
 
 // Read calls f in a new View and returns its result.
@@ -150,8 +151,8 @@ func inBatchesOf[T any](ctx context.Context, size int, update Updater, items []T
 	return nil
 }
 
-// addInBatches adds n entities, with batchSize entities in each transaction. If it fails, it returns the
-// entities that it has added, and an error.
+// addInBatches adds n entities, with batchSize entities in each transaction. It calls add with the numbers from
+// 0. If it fails, it returns the entities that it has added, and an error.
 func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx *Tx, i int) (T, error)) ([]T, error) {
 	var all []T
 
@@ -161,11 +162,11 @@ func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx
 			// After a conflict, this function runs again.
 			batch = nil
 			for range min(batchSize, n-len(all)) {
-				one, err := add(tx, len(all)+len(batch))
+				entity, err := add(tx, len(all)+len(batch))
 				if err != nil {
 					return err
 				}
-				batch = append(batch, one)
+				batch = append(batch, entity)
 			}
 
 			return nil

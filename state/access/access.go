@@ -108,7 +108,7 @@ func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 			return refuse(fmt.Sprintf("the value has %d bytes, but at most %d are allowed", size, r.max))
 		}
 		if !r.raw && !isPlain(new, r.record) {
-			return refuse("the value contains a member twice, and readers differ in which one they use")
+			return refuse("an object in the value has the same member twice, so that readers could use different values")
 		}
 		if !r.shape(new) {
 			return refuse("the value does not have the form that this key requires")
@@ -382,19 +382,25 @@ const maxKey = 2 << 10
 // find returns the row of a key and the values of its pattern's variables. It returns nil if the key has no
 // row. Only keys of printable ASCII have a row, since a backup cannot contain any others.
 func find(key string) (*row, vars) {
-	if len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' }) {
+	isForbidden := func(c rune) bool { return c <= ' ' || c > '~' }
+	if len(key) > maxKey || strings.ContainsFunc(key, isForbidden) {
 		return nil, nil
 	}
 
 	parts := strings.Split(key, "/")
 	for _, r := range rows() {
-		if first := r.segments[0]; first.name == "" && first.literal != parts[0] {
+		// Most rows differ from the key in the first part, which is cheap to compare.
+		first := r.segments[0]
+		isLiteral := first.name == ""
+		if isLiteral && first.literal != parts[0] {
 			continue
 		}
+
 		if v, ok := match(r.segments, parts); ok {
 			return r, v
 		}
 	}
+
 	return nil, nil
 }
 

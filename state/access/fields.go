@@ -82,6 +82,7 @@ func isSame(a, b json.RawMessage) bool {
 	return aok && bok && reflect.DeepEqual(av, bv)
 }
 
+// parseJSON decodes the first JSON value in data, with numbers as [json.Number].
 func parseJSON(data []byte) (value any, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -223,18 +224,24 @@ func (a *ask) isKeptOrReduced(name string) bool {
 func gives(prefix string) rule {
 	return func(a *ask) bool {
 		before, after, ok := counts(a.old, a.new)
-		if !ok || after <= before || after > before+len(a.writes) {
+		if !ok || after <= before {
+			return false
+		}
+		// Each new number needs a write of its own. This also limits the loop below.
+		if after > before+len(a.writes) {
 			return false
 		}
 
-		given := map[string]bool{}
+		used := map[string]bool{}
 		for _, w := range a.writes {
-			if rest, ok := strings.CutPrefix(w.Key, prefix); ok && !w.Delete {
-				given[rest[strings.LastIndexByte(rest, '/')+1:]] = true
+			rest, isRecord := strings.CutPrefix(w.Key, prefix)
+			if isRecord && !w.Delete {
+				number := rest[strings.LastIndexByte(rest, '/')+1:]
+				used[number] = true
 			}
 		}
 		for n := before; n < after; n++ {
-			if !given[strconv.Itoa(n)] {
+			if !used[strconv.Itoa(n)] {
 				return false
 			}
 		}

@@ -34,6 +34,7 @@ var rows = sync.OnceValue(func() []*row {
 	return all
 })
 
+// table returns a new copy of the table. rows parses its patterns.
 func table() []*row {
 	return []*row{
 		{pattern: keys.Format, get: anybody, why: "only operators set the format of the store"},
@@ -534,7 +535,8 @@ func runsAction(a *ask) bool {
 	}
 
 	was, _ := decode[actionRecord](a.old)
-	return a.hosts(was.Unit) && is.Status != pending &&
+	return a.hosts(was.Unit) &&
+		is.Status != pending &&
 		a.changesOnly("status", "started", "run", "completed", "progress", "message", "code", "results", "output")
 }
 

@@ -195,7 +195,7 @@ func (m *Meta) checkSubordinate() error {
 		}
 	}
 
-	return fmt.Errorf("subordinate charm %q requires no relation with scope container", m.Name)
+	return fmt.Errorf("subordinate charm %q must require a relation with scope container", m.Name)
 }
 
 // Relation returns the relation with this name. The relation can be the implied juju-info.

@@ -201,6 +201,7 @@ type parsedUnit struct {
 	isUnit        bool
 }
 
+// parsedUnitOf parses the name of a unit. isUnit is false in the result for any other text.
 func parsedUnitOf(name string) parsedUnit {
 	service, n, err := ParseUnit(name)
 	return parsedUnit{name: name, service: service, number: n, isUnit: err == nil}

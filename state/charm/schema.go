@@ -177,27 +177,27 @@ func (s Schema) hasType(value any) bool {
 }
 
 // isType reports whether a value has the type of JSON Schema with this name.
-func isType(name string, value any) (is bool) {
+func isType(name string, value any) (matches bool) {
 	switch name {
 	case "null":
-		is = value == nil
+		matches = value == nil
 	case "string":
-		_, is = value.(string)
+		_, matches = value.(string)
 	case "boolean":
-		_, is = value.(bool)
+		_, matches = value.(bool)
 	case "number":
-		_, is = value.(json.Number)
+		_, matches = value.(json.Number)
 	case "integer":
 		if n, isNumber := value.(json.Number); isNumber {
-			_, is = number.Whole(n)
+			_, matches = number.Whole(n)
 		}
 	case "array":
-		_, is = value.([]any)
+		_, matches = value.([]any)
 	case "object":
-		_, is = value.(map[string]any)
+		_, matches = value.(map[string]any)
 	}
 
-	return is
+	return matches
 }
 
 // checkString checks a string against the schema.

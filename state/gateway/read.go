@@ -70,6 +70,7 @@ func (v *view) answer(ctx context.Context, request *protocol.ReadRequest, send f
 		return err
 	}
 
+	// A prefetch saves round trips only for more than one key.
 	keys := protocol.ToKeys(request.GetKeys())
 	if len(keys) > 1 {
 		if err := v.prefetch(ctx, keys); err != nil {

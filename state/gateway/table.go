@@ -80,6 +80,7 @@ type placementReader struct {
 	view View
 }
 
+// Get returns the value of a key, or nil if the key is absent.
 func (r placementReader) Get(key string) ([]byte, error) {
 	kv, ok, err := r.view.Get(r.ctx, key)
 	if err != nil || !ok {
@@ -88,6 +89,7 @@ func (r placementReader) Get(key string) ([]byte, error) {
 	return present(kv.Value), nil
 }
 
+// List returns the values of all keys with the prefix, by key.
 func (r placementReader) List(prefix string) (map[string][]byte, error) {
 	kvs, err := r.view.List(r.ctx, prefix)
 	values := map[string][]byte{}

@@ -132,10 +132,10 @@ func Resource(s, name string) string { return ServiceResources(s) + name }
 // Debug is units/<u>/debug: Debug.
 func Debug(u string) string { return Unit(u) + "/debug" }
 
-// UnitSecrets is units/<u>/secrets: secrets.Index, the secrets that the unit owns or reads.
+// UnitSecrets is units/<u>/secrets: record.Index, the secrets that the unit owns or reads.
 func UnitSecrets(u string) string { return Unit(u) + "/secrets" }
 
-// ServiceSecrets is services/<s>/secrets: secrets.Index, the secrets that the service owns or was granted.
+// ServiceSecrets is services/<s>/secrets: record.Index, the secrets that the service owns or was granted.
 func ServiceSecrets(s string) string { return BelowService(s) + "secrets" }
 
 // Secret is secrets/<id>: secret.Record.

@@ -153,6 +153,7 @@ func (s *series) write(w io.Writer) {
 	writeValue(w, s.name+"_count", s.labels, float64(total))
 }
 
+// writeValue writes one line: a name, its labels in braces, and a value.
 func writeValue(w io.Writer, name, labels string, value float64) {
 	if labels != "" {
 		labels = "{" + labels + "}"

@@ -111,8 +111,13 @@ func readCase(v *state.View, r state.Request) (c Case, err error) {
 	}
 
 	_, c.IsMember, err = v.Member(r.Relation, r.Unit)
-	if err != nil || unit.Life == "" {
+	if err != nil {
 		return c, err
+	}
+
+	// A unit that is gone does not lack anything.
+	if unit.Life == "" {
+		return c, nil
 	}
 	_, c.Lacks, err = v.LacksSubordinate(relation, unit)
 	if errors.Is(err, state.ErrDead) || errors.Is(err, state.ErrNotFound) {

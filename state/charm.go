@@ -40,7 +40,8 @@ type StoreCharm struct {
 	SHA384   string   `json:"sha384,omitempty"`  // of the archive, in hex
 }
 
-// IsRevision reports whether s is the given revision of the charm whose id is id. It is false if s is nil.
+// IsRevision reports whether s is the given revision of the charm with the id in the store. It returns false if
+// s is nil.
 func (s *StoreCharm) IsRevision(id string, revision int) bool {
 	return s != nil && s.ID == id && s.Revision == revision
 }

@@ -28,8 +28,8 @@ func (d charmEndpoint) canRelateTo(other charmEndpoint) bool {
 	return opposite && d.interfaceName == other.interfaceName && d.Service != other.Service
 }
 
-// relationLimit returns how many relations the endpoint can have, or 0 for any number. It is 0 for classic
-// charms: in their time Juju did not enforce limits, and many of their limits are wrong.
+// relationLimit returns how many relations the endpoint can have, or 0 for any number. It returns 0 for classic
+// charms: many of their limits are wrong, since Juju did not enforce limits when these charms were written.
 func relationLimit(rel charm.Relation, s Service) int {
 	if s.Dialect == charm.Classic {
 		return 0

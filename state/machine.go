@@ -370,7 +370,7 @@ func (v *View) NextMachine() (int, error) {
 	return keyspace.LoadOrZero[int](v.keys, keys.MachineCounter)
 }
 
-// IsMachineID reports whether a machine whose id is id exists or has existed. next is the number of the next
+// IsMachineID reports whether id belongs to a machine that exists or has existed. next is the number of the next
 // machine.
 func IsMachineID(id string, next int) bool {
 	n, err := strconv.Atoi(id)

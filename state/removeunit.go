@@ -11,8 +11,8 @@ import (
 )
 
 // DestroyUnit makes a unit and its subordinates dying, so that their agents shut them down. It removes the
-// unit at once if no agent has run for it and its machine has no instance and does not run. In that case it
-// also removes the machine if the machine was created for the unit.
+// unit at once if no agent has run for the unit, and the unit's machine has no instance and is not running. Then
+// it also removes the machine if the machine was created for the unit.
 func (tx *Tx) DestroyUnit(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil || u.Life == Dead {

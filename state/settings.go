@@ -62,8 +62,8 @@ func (tx *Tx) MergeSettings(id int, unit string, changes map[string]*string) ([]
 }
 
 // checkRelationExists returns ErrNotFound if the relation is gone. If the unit is a member, the relation
-// exists and its record is not read. That saves a condition when a hook writes to dozens of relations at
-// once.
+// exists, and checkRelationExists does not read the relation's record. So the commit has fewer conditions when a
+// hook writes to dozens of relations.
 func (v *View) checkRelationExists(id int, unit string) error {
 	_, in, err := v.Member(id, unit)
 	if err != nil || in {

@@ -25,8 +25,8 @@ import (
 	"bijou/state/text"
 )
 
-// State is an open environment. It has views and updates of the entities, and the keys, blobs and watches
-// below them. Its methods are safe for concurrent use.
+// State is an open environment. It gives access to the entities in views and updates, and to the keys, blobs and
+// watches below the entities. Its methods are safe for concurrent use.
 type State struct{ space *keyspace.Space }
 
 // Open opens the environment at a store's URL, for example "sqlite:PATH". It never creates one. It returns

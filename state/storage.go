@@ -35,8 +35,8 @@ type Storage struct {
 	Unit string `json:"unit,omitempty"`
 	// State is the progress of that unit in attaching or detaching the storage.
 	State StorageState `json:"state,omitempty"`
-	// Location is the path where the unit finds the storage. It is empty if the charm does not declare one
-	// and the agent has not chosen one yet.
+	// Location is the path where the unit finds the storage. If the charm declares no location, Location is
+	// empty until the unit's agent has chosen a path.
 	Location string    `json:"location,omitempty"`
 	ReadOnly bool      `json:"read-only,omitempty"`
 	Since    time.Time `json:"since"` // when State changed
@@ -206,8 +206,8 @@ func (tx *Tx) addUnitStorage(unit, id string) error {
 	return tx.keys.Put(keys.UnitStorage(unit), append(ids, id))
 }
 
-// removeUnitStorage removes the storage from the unit's list. It leaves a list that does not decode as it is,
-// since readers skip it.
+// removeUnitStorage removes the storage from the unit's list. It does not change a list that does not decode,
+// since readers skip such a list.
 func (tx *Tx) removeUnitStorage(unit, id string) error {
 	ids, err := tx.otherUnitStorage(unit, id)
 	if tx.Skips(err) {
@@ -284,7 +284,7 @@ func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, er
 		if err != nil {
 			return nil, err
 		}
-		if err := tx.give(s, unit, declared); err != nil {
+		if err := tx.giveStorage(s, unit, declared); err != nil {
 			return nil, err
 		}
 		ids = append(ids, s.ID)
@@ -355,8 +355,9 @@ func CountStorages(all []Storage, name string) (n int) {
 	return n
 }
 
-// give records that the unit gets the storage. The unit's agent then creates the directory and binds it.
-func (tx *Tx) give(s Storage, unit string, declared charm.Storage) error {
+// giveStorage records that the unit gets the storage. The unit's agent then creates the storage's directory, and
+// binds it at its location. declared is the charm's declaration of the storage.
+func (tx *Tx) giveStorage(s Storage, unit string, declared charm.Storage) error {
 	s.Unit = unit
 	s.Location = declared.LocationOf(s.ID)
 	s.ReadOnly = declared.ReadOnly

@@ -45,7 +45,7 @@ func (tx *Tx) AttachStorage(unit, id string) (err error) {
 		return err
 	}
 
-	return tx.give(s, unit, declared)
+	return tx.giveStorage(s, unit, declared)
 }
 
 // DetachStorage makes the agent of the storage's unit release the storage. If the unit's storage-attached hook
@@ -259,8 +259,8 @@ func (tx *Tx) RemoveStorage(id string, detach bool) error {
 
 // ForgetStorage removes the record of a storage, and leaves its directory untouched. It returns ErrNotFound
 // if there is no such storage, and ErrInUse if a unit has it. It also returns ErrInUse for storage in memory,
-// since its memory would stay in use. It removes a record that does not decode without these checks, since
-// the unit and the pool are unknown.
+// since its memory would stay in use. A record that does not decode is removed without these checks, since its
+// unit and pool are unknown.
 func (tx *Tx) ForgetStorage(id string) error {
 	s, err := tx.Storage(id)
 	switch {
@@ -338,8 +338,8 @@ func (tx *Tx) EndStorage(id string) error {
 	return tx.removeMachineStorage(s.Machine, id)
 }
 
-// removeMachineStorage removes the storage from the machine's list. It leaves a list that does not decode as it
-// is, since the machine's removal removes it.
+// removeMachineStorage removes the storage from the machine's list. It does not change a list that does not
+// decode, which is removed together with the machine.
 func (tx *Tx) removeMachineStorage(machine, id string) error {
 	isStorage := func(listed string) bool { return listed == id }
 	err := tx.changeMachineStorage(machine, func(m *MachineStorage) {
@@ -461,7 +461,7 @@ func ChooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]c
 		declared := m.Storage[name]
 		d, given := asked[name]
 		if !given && declared.CheckCount(name, 1) != nil {
-			// This version of bijou does not have that kind of storage. An operator has forced the charm.
+			// An operator has forced a charm with a kind of storage that bijou does not support.
 			continue
 		}
 

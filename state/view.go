@@ -151,8 +151,8 @@ func inBatchesOf[T any](ctx context.Context, size int, update Updater, items []T
 	return nil
 }
 
-// addInBatches adds n entities, with batchSize entities in each transaction. It calls add with the numbers from
-// 0. If it fails, it returns the entities that it has added, and an error.
+// addInBatches adds n entities, with batchSize entities in each transaction. It calls add with the number i of
+// each entity, from 0 to n-1. If it fails, it returns the entities that it has added, and an error.
 func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx *Tx, i int) (T, error)) ([]T, error) {
 	var all []T
 

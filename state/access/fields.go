@@ -37,8 +37,9 @@ func changes(old, new []byte) (names []string, ok bool) {
 	return names, true
 }
 
-// withoutProviderSettings returns the record of an environment without its provider's settings, PROVIDER.KEY. These
-// settings can name files and passwords of operators. It keeps the setting that tells an agent whether it is confined.
+// withoutProviderSettings returns the record of an environment without its provider's settings, PROVIDER.KEY.
+// These settings can name files and passwords of operators. The setting PROVIDER.confined stays, since agents
+// read it to know whether they are confined. The result is nil if the record does not decode.
 func withoutProviderSettings(value []byte) []byte {
 	var record map[string]json.RawMessage
 	if json.Unmarshal(value, &record) != nil {
@@ -150,7 +151,7 @@ func foldName(name string) string {
 	}, name)
 }
 
-// changesOnly reports whether an existing record changes in no other members than the named ones.
+// changesOnly reports whether an existing record changes only in the named members.
 func (a *ask) changesOnly(names ...string) bool {
 	changed, ok := changes(a.old, a.new)
 	return ok && !slices.ContainsFunc(changed, func(name string) bool { return !slices.Contains(names, name) })
@@ -173,7 +174,7 @@ func (a *ask) areKept(names ...string) bool {
 	})
 }
 
-// isKeptOr reports whether a member of the record stays the same, or is a text for whose change may returns
+// isKeptOr reports whether a member of the record stays the same, or is a text and may(before, after) returns
 // true. An absent text is "".
 func (a *ask) isKeptOr(name string, may func(before, after string) bool) bool {
 	before, after := a.field(name)

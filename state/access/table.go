@@ -224,13 +224,13 @@ func refers(may rule) rule {
 	}
 }
 
-// isComplete reports whether the blob with the sum is complete after the commit. It is also true if is equals
-// the record's previous sum was, or if the record names no blob.
-func (a *ask) isComplete(was, is string) bool {
-	if is == was || is == "" {
+// isComplete reports whether the blob with the sum is complete after the commit. It does not check a blob that
+// the record named before, with the sum old. It returns true if sum is empty, since the record names no blob.
+func (a *ask) isComplete(old, sum string) bool {
+	if sum == old || sum == "" {
 		return true
 	}
-	head, _ := decode[blobHead](a.after("blob-heads/" + is))
+	head, _ := decode[blobHead](a.after("blob-heads/" + sum))
 	return head.Complete
 }
 
@@ -302,8 +302,8 @@ func listsServiceSecrets(a *ask) bool {
 		a.areMade(added(before.Owned, after.Owned), secret.Owner{Service: s})
 }
 
-// areMade reports whether the commit makes all of the secrets, with that owner. So no owner can list existing
-// secrets as its own.
+// areMade reports whether the commit makes all of the secrets, with that owner. This keeps an owner from listing
+// existing secrets as its own.
 func (a *ask) areMade(ids []string, owner secret.Owner) bool {
 	return !slices.ContainsFunc(ids, func(id string) bool {
 		r, ok := loadSecret(a.after(keys.Secret(id)), id)
@@ -481,8 +481,8 @@ func (a *ask) isOnMachine(machine, id string) bool {
 // maxQueue bounds each list of a unit's actions. Package actions keeps as many that wait, and fewer that have ended.
 const maxQueue = 64
 
-// listsActions allows the unit's machine to change the unit's lists of actions. It can add only actions of the
-// unit, since an action in the list is removed after enough later ones have ended.
+// listsActions allows the unit's machine to change the unit's lists of actions. The machine can add only the
+// unit's own actions, since the oldest ended actions in a list are removed when later actions end.
 func listsActions(a *ask) bool {
 	before, _ := decode[queueShape](a.old)
 	after, ok := decode[queueShape](a.new)
@@ -888,8 +888,9 @@ func entersRelation(a *ask) bool {
 	return is.Principal == "" || is.Principal == principal
 }
 
-// readsSettings allows the member's machine, and machines with a unit in the relation that meets the member.
-// In a relation that is gone, it allows machines with a unit that was a member.
+// readsSettings allows the member's machine, and machines with a unit in the relation. In container scope, such
+// a unit must have the member's principal. In a relation that is gone, readsSettings allows machines with a unit
+// that was a member.
 func readsSettings(a *ask) bool {
 	id := a.vars["relation"]
 	r, exists := a.relation(id)

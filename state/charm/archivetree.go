@@ -143,7 +143,8 @@ func isProgram(name string) bool {
 // isProgramDir reports whether all files in the directory are programs.
 func isProgramDir(name string) bool { return name == "hooks" || name == "actions" }
 
-// permitPrograms makes programs executable. It follows symlinks, also those of the directories hooks and actions.
+// permitPrograms makes programs executable. It follows symlinks to programs, and hooks and actions can themselves
+// be symlinks to directories.
 func (t *archiveTree) permitPrograms(links *linkResolver) error {
 	dirs := map[string]bool{}
 	for _, name := range []string{"hooks", "actions"} {

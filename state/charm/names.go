@@ -50,9 +50,9 @@ func isDashedName(name string) bool { return isWords(name, "-") }
 // them.
 func isRelationName(name string) bool { return isWords(name, "-_") }
 
-// isWords reports whether name consists of words of lower-case letters and digits, with one of the separators
-// between any two. It must begin with a letter. Sorting units calls it often, and a regular expression would
-// be ten times as slow.
+// isWords reports whether name consists of words of lower-case letters and digits, with one separator between
+// each two words. The name must begin with a letter. Sorting units calls isWords often, and a regular
+// expression would be ten times as slow.
 func isWords(name, separators string) bool {
 	inWord := false
 	for i := range len(name) {

@@ -30,8 +30,8 @@ func Unsupported(m *Meta, jujuVersion string) (required, optional []string) {
 }
 
 // JujuVersion is the version of Juju that charms on machines see. bijou has all features that the release
-// notes up to this version promise to such charms; docs/reference/charms.md lists them. The version does not
-// have a suffix, since no version of the ops library can parse one, so charms would fail immediately.
+// notes up to this version promise to such charms; docs/reference/charms.md lists them. The version must not
+// have a suffix: no version of the ops library can parse a suffix, and charms would fail immediately.
 const JujuVersion = "3.6.27"
 
 // Assumption is an entry of a charm's `assumes`: a feature of Juju, or a list of assumptions.

@@ -69,7 +69,7 @@ func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) 
 }
 
 // parsePrinted reads options as `juju config` prints them. It returns nil for an option whose value was the
-// default, if the default is still the same. So a service gets its previous values again.
+// default, if the default is still the same. So the printed options of a service can restore its settings.
 func (c *Config) parsePrinted(settings *yaml.Node) (map[string]any, error) {
 	var printed map[string]map[string]yaml.Node
 	if err := DecodeYAML(settings, &printed); err != nil {

@@ -80,8 +80,8 @@ func (e *Endpoint) Close() {
 	e.served.Wait()
 }
 
-// listen creates a socket and renames it into place. So the path always has a socket, and only the owner can
-// ever open it.
+// listen creates a socket and renames it into place. A socket at the path is only replaced, never absent, and
+// only its owner can open it.
 func listen(path string) (net.Listener, error) {
 	fresh := path + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {

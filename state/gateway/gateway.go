@@ -1,5 +1,5 @@
-// Package gateway serves a store to processes that cannot open it themselves. Each identity has its own
-// socket, and can only do what it has a right to.
+// Package gateway serves a store to processes that cannot open the store themselves. Each identity has its own
+// socket and its own rights.
 //
 // A process that can open a socket has the socket's identity. An Access decides about each request at the
 // revision that the request reads. Everything that the Access reads becomes a condition of the request's

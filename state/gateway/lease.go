@@ -35,8 +35,7 @@ func (s *session) Grant(ctx context.Context, request *protocol.GrantRequest) (*p
 	return &protocol.GrantResponse{Lease: int64(id)}, nil
 }
 
-// grant grants a lease to the identity, with a TTL of at most maxLeaseTTL. It grants the identity one lease
-// at a time.
+// grant grants a lease to the identity, with a TTL of at most maxLeaseTTL. Concurrent calls wait for each other.
 func (s *session) grant(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
 	if ttl > maxLeaseTTL {
 		return 0, fmt.Errorf("cannot grant a lease of %s: the limit is %s", ttl, maxLeaseTTL)

@@ -45,8 +45,8 @@ func (s *session) Read(stream protocol.Store_ReadServer) error {
 	}
 }
 
-// answer sends the requested keys, and then the list of the requested prefix, in pages. It sends the names of
-// keys that the identity cannot read separately. It leaves out keys that are absent.
+// answer sends the requested keys, and then the list of the requested prefix, in pages. A page has a separate
+// list with the names of requested keys that the identity cannot read. Keys that are absent are left out.
 func (v *view) answer(ctx context.Context, request *protocol.ReadRequest, send func(*protocol.ReadResponse) error) error {
 	page := &protocol.ReadResponse{}
 	var err error

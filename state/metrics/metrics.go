@@ -86,8 +86,8 @@ func (r *Registry) Add(n int, name string, labels ...string) {
 	r.changeSeries("counter", name, labels, func(s *series) { s.value += float64(n) })
 }
 
-// bounds are the bounds of all histograms, in seconds. They range from a read of a store in a file to a hook that
-// installs packages.
+// bounds are the bounds of all histograms, in seconds. The smallest suits a read of a store in a file, and the
+// largest suits a hook that installs packages.
 var bounds = []float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60, 300, 1800}
 
 // Observe counts a duration in a histogram.

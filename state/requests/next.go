@@ -6,7 +6,7 @@ import "bijou/state"
 type Case struct {
 	state.Request
 	Unit     state.Life // life of the unit; empty if the unit is gone
-	Related  state.Life // life of the relation; empty if the relation is gone, or the request does not have one
+	Related  state.Life // life of the relation; empty if the relation is gone, or the request concerns no relation
 	IsMember bool       // whether the unit is in the relation
 	Members  bool       // whether there are units in the relation
 	Lacks    bool       // whether the relation requires a subordinate unit that the unit does not have

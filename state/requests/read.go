@@ -18,9 +18,9 @@ func readRequested(v *state.View) ([]Case, error) {
 	return readCases(v, requests)
 }
 
-// readEverything reads the cases of all requests, and of work that nobody has requested. Such work is left if
-// an older binary, which does not make requests, or an operator's command was killed before it finished a
-// removal.
+// readEverything reads the cases of all requests, and of removals that nobody has requested. Such a removal
+// remains if a process was killed before it finished: an agent with an older binary, which makes no requests, or
+// an operator's command.
 func readEverything(v *state.View) ([]Case, error) {
 	requests, err := v.Requests()
 	if err != nil {

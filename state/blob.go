@@ -95,5 +95,6 @@ func refersToBlob(key string) bool {
 		return len(parts) == 4 && parts[3] == "state"
 	}
 
+	// All records below the other prefixes of ReferencedBlobs can.
 	return true
 }

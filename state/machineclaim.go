@@ -38,8 +38,8 @@ func (s *State) JoinClaim(ctx context.Context, machine string, by Claimant) (*Cl
 	return s.space.JoinClaim(ctx, machineClaim(machine), by)
 }
 
-// UpdaterFor returns an Updater under the claim for one agent of the machine. It returns ErrNotFound if the
-// agent's machine or unit is gone.
+// UpdaterFor returns an Updater under the claim for one agent of the machine. The Updater returns ErrNotFound if
+// the agent's machine or unit is gone.
 func UpdaterFor(c *Claim, agent string) Updater {
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		return Under(c)(ctx, func(tx *Tx) error {

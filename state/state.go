@@ -75,6 +75,7 @@ func (s *State) initialise(ctx context.Context, env Environment) error {
 			return err
 		}
 
+		// Machine 0 is the host itself, which needs no provider to start it.
 		machine := Machine{
 			Series: env.DefaultSeries, Life: Alive, Jobs: []string{JobManage, JobUnits},
 			InstanceID: "localhost", Status: MachinePending, Constraints: env.Constraints,

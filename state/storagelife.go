@@ -16,7 +16,7 @@ import (
 
 // AttachStorage gives a detached storage to a unit on the same machine. It returns ErrNotFound if the storage
 // or the unit does not exist, ErrInUse if a unit already has the storage, and ErrDead if the storage is being
-// removed or the unit is not alive.
+// removed or the unit is not alive. It returns ErrNoStorage if the unit's charm does not declare the storage.
 func (tx *Tx) AttachStorage(unit, id string) (err error) {
 	defer func() {
 		if err != nil {

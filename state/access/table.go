@@ -564,7 +564,7 @@ func readsSecret(a *ask) bool {
 	return ok && (a.manages(r) || a.reads(r))
 }
 
-// changesSecret reports whether the machine may write this secret record: create it, change it as its
+// changesSecret reports whether the machine can write this secret record: create it, change it as its
 // manager, or, as a reader, record and remove its own units as consumers and prune revisions.
 func changesSecret(a *ask) bool {
 	id := a.vars["id"]
@@ -674,9 +674,10 @@ func (a *ask) removesOwnConsumersOnly(was, is secret.Record) bool {
 // isPruned reports whether the revisions stay the same, except for removed revisions that no consumer reads.
 // Revisions can only be removed if the owner has set AutoPrune.
 func isPruned(was, is secret.Record) bool {
-	unread := is
-	unread.Revisions = was.Revisions
-	untracked := unread.Untracked(func(string, secret.Grant) bool { return true })
+	// The consumers after the change decide which of the previous revisions no consumer reads.
+	candidates := is
+	candidates.Revisions = was.Revisions
+	untracked := candidates.Untracked(func(string, secret.Grant) bool { return true })
 
 	for n, before := range was.Revisions {
 		after, isKept := is.Revisions[n]

@@ -194,8 +194,8 @@ func (l *itemLister) leaveOutInterpreter(links *linkResolver) {
 	l.items = slices.DeleteFunc(l.items, func(it item) bool { return slices.Contains(out, it.name) })
 }
 
-// visit adds one file of the charm's directory to the list, unless the rules leave it out. It returns an
-// error as soon as the list exceeds the limits.
+// visit adds one file of the charm's directory to the list, unless the rules leave it out. fs.WalkDir calls
+// visit. It returns an error as soon as the list exceeds the limits.
 func (l *itemLister) visit(name string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return err

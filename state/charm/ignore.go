@@ -141,7 +141,9 @@ func trimSpacesBehind(line string) string {
 // translateGlob returns the regular expression for a pattern with ?, *, **, [a-z], [!a-z], {a,b} and \.
 func translateGlob(glob string) (*regexp.Regexp, error) {
 	var expr strings.Builder
-	expr.WriteString(`(?s)\A`)
+	expr.WriteString(`(?s)\A`) // names can contain newlines
+
+	// Without a slash at its beginning, a pattern with slashes matches in any directory.
 	rest, isAnchored := strings.CutPrefix(glob, "/")
 	if !isAnchored && strings.Contains(rest, "/") {
 		expr.WriteString(`(?:.*/)?`)

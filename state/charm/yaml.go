@@ -197,7 +197,7 @@ var typeMismatch = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("cannot unmarshal !!([a-z]+)(?: `([^`]*)`)? into ([^ ;]+)")
 })
 
-// describeMismatch describes a wrong type in the words of Option.typeError.
+// describeMismatch returns an error of yaml.v3 that typeMismatch matches in the words of Option.typeError.
 func describeMismatch(complaint string) string {
 	part := typeMismatch().FindStringSubmatch(complaint)
 	given := strconv.Quote(part[2])

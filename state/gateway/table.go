@@ -40,24 +40,30 @@ type tableRights struct {
 	placement *access.Placement
 }
 
+// MayRead decides by the rule for Get.
 func (r *tableRights) MayRead(_ context.Context, key string, value []byte) error {
 	return toDenied(access.May(r.who, r.placement, access.Get, key, value, nil))
 }
 
+// Show hides the part of the value that the table hides.
 func (r *tableRights) Show(key string, value []byte) []byte { return access.Show(r.who, key, value) }
 
+// MayList decides by the rule for List.
 func (r *tableRights) MayList(_ context.Context, prefix string) error {
 	return toDenied(access.May(r.who, r.placement, access.List, prefix, nil, nil))
 }
 
+// MayWatch decides by the rule for Watch.
 func (r *tableRights) MayWatch(_ context.Context, key string) error {
 	return toDenied(access.May(r.who, r.placement, access.Watch, key, nil, nil))
 }
 
+// MayWatchPrefix decides by the rule for Watch.
 func (r *tableRights) MayWatchPrefix(_ context.Context, prefix string) error {
 	return toDenied(access.MayWatchPrefix(r.who, r.placement, prefix))
 }
 
+// MayCommit decides about each operation by the rule for Put, Lease or Delete.
 func (r *tableRights) MayCommit(_ context.Context, ops []store.Op) error {
 	writes := make([]access.Write, len(ops))
 	for i, o := range ops {

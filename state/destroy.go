@@ -55,7 +55,7 @@ func (s *State) destroyService(
 }
 
 // markServiceDying marks the service as dying, so that nothing can be added to it, and lists its relations
-// and units. The units' records are not conditions of the commit, since a thousand units change all the time.
+// and units. The units' records are not conditions of the commit, since the records of many units change often.
 // The counter of units is a condition, since each new unit changes it.
 func (tx *Tx) markServiceDying(name string) (relations []int, units []string, err error) {
 	s, err := tx.Service(name)

@@ -55,7 +55,7 @@ func (tx *Tx) SetPorts(unit string, ports []Port) error {
 	if _, err := tx.Unit(unit); err != nil {
 		return err
 	}
-	// Put keeps unknown fields only of records that the transaction has read.
+	// Put keeps the unknown fields of a record only if the transaction has read the record.
 	if _, _, err := tx.keys.Get(keys.Ports(unit)); err != nil {
 		return err
 	}

@@ -237,7 +237,7 @@ func (tx *Tx) rewriteRelation(r Relation) error {
 		return err
 	}
 
-	// Put keeps unknown fields only of records that the transaction has read.
+	// Put keeps the unknown fields of a record only if the transaction has read the record.
 	for _, key := range indexes {
 		if _, _, err := tx.keys.Get(key); err != nil {
 			return err

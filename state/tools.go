@@ -31,7 +31,7 @@ func (tx *Tx) AddTools(t Tools) error {
 	if err := tx.keys.ReferToBlob(t.SHA256); err != nil {
 		return fmt.Errorf("cannot store the binary %q: %w", t.Name, err)
 	}
-	// Put keeps unknown fields only of records that the transaction has read.
+	// Put keeps the unknown fields of a record only if the transaction has read the record.
 	if _, _, err := tx.keys.Get(keys.Tool(t.Name)); err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ type Failure struct {
 	RetryAt  time.Time `json:"retry-at,omitzero"` // when the hook is retried automatically; zero means never
 
 	// Backoff counts the failures that decide the delay until RetryAt. It starts at 0 again when an operator
-	// retries the hook. Failures that were caused by the end of the agent do not count.
+	// retries the hook. A failure does not count if the end of the agent caused it.
 	Backoff int `json:"backoff,omitempty"`
 
 	// Interrupted reports whether an operator interrupted the hook, so that it is not retried automatically.

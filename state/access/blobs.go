@@ -91,9 +91,9 @@ const (
 	maxTouchedBack = 15 * time.Second
 )
 
-// touchesNow reports whether a blob is touched at the current time, within the differences of clocks. A sweep
-// would never remove a blob with a time in the future, and would remove a blob with a time in the past too
-// early.
+// touchesNow reports whether the time of a blob's touch is the current time, apart from small differences
+// between clocks. It returns true if [Placement.At] was not called. A sweep would never remove a blob with a
+// time in the future, and would remove a blob with a time in the past too early.
 func (a *ask) touchesNow() bool {
 	before, _ := decode[blobHeadShape](a.old)
 	after, _ := decode[blobHeadShape](a.new)

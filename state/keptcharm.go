@@ -43,8 +43,8 @@ func (v *View) KeptCharms(service string) (kept []KeptCharm, err error) {
 	return kept, nil
 }
 
-// keep changes the kept charms of s, which changes to the charm next. It adds the current charm if a unit was
-// active with it, and removes next. It does not write s.
+// keep updates the kept charms of the service s before it changes to the charm next. It adds the current charm
+// if a unit was active with that charm, and removes next. It does not write the service.
 func (tx *Tx) keep(s *Service, next string, at time.Time) error {
 	kept := slices.DeleteFunc(slices.Clone(s.Kept), func(k KeptCharm) bool {
 		return k.Charm == s.Charm || k.Charm == next

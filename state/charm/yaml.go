@@ -197,7 +197,8 @@ var typeMismatch = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("cannot unmarshal !!([a-z]+)(?: `([^`]*)`)? into ([^ ;]+)")
 })
 
-// describeMismatch returns an error of yaml.v3 that typeMismatch matches in the words of Option.typeError.
+// describeMismatch translates an error of yaml.v3, which typeMismatch has matched, into the words of
+// Option.typeError.
 func describeMismatch(complaint string) string {
 	part := typeMismatch().FindStringSubmatch(complaint)
 	given := strconv.Quote(part[2])

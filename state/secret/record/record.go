@@ -130,8 +130,8 @@ func Watch(ids []string) (s state.Scope) {
 }
 
 // Put writes a secret's record, and adds the secret to the indexes of its owner and of its new consumers. If
-// AutoPrune is set, it removes the revisions that no unit reads from the store and from r.Revisions, at most
-// maxRemovedContents of them.
+// AutoPrune is set, Put also removes revisions that no unit reads, at most maxRemovedContents of them. It deletes
+// these revisions from r.Revisions.
 func Put(tx *state.Tx, r secret.Record) error {
 	before, known, err := keyspace.Load[secret.Record](tx.Keys(), keys.Secret(r.ID))
 	if err != nil {

@@ -306,7 +306,7 @@ var settingNamePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z][a-z0-9]*([.-][a-z0-9]+)*$`)
 })
 
-// settingNames lists the keys of Environment.Config that this binary knows, without those of providers, sorted.
+// settingNames lists the keys of Environment.Config that this binary knows, without those of providers.
 func settingNames() (names []string) {
 	for _, s := range EnvironmentSettings() {
 		names = append(names, s.Key)

@@ -831,7 +831,7 @@ func (a *ask) namesHosts() bool {
 
 // isHost reports whether a text is an IP address, a host name, or empty.
 func isHost(text string) bool {
-	// Only the zone of an IP address can contain forbidden characters.
+	// Only the zone of an IP address needs the check below: ParseAddr accepts any zone.
 	if ip, err := netip.ParseAddr(text); err == nil {
 		text = ip.Zone()
 	}
@@ -889,9 +889,9 @@ func entersRelation(a *ask) bool {
 	return is.Principal == "" || is.Principal == principal
 }
 
-// readsSettings allows the member's machine, and machines with a unit in the relation. In container scope, such
-// a unit must have the member's principal. In a relation that is gone, readsSettings allows machines with a unit
-// that was a member.
+// readsSettings allows the member's machine, and machines with a unit in the relation. In container scope, the
+// machine must also have the member's principal, unless the member was removed. In a relation that is gone,
+// readsSettings allows machines with a unit that was a member.
 func readsSettings(a *ask) bool {
 	id := a.vars["relation"]
 	r, exists := a.relation(id)

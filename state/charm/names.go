@@ -111,7 +111,7 @@ func CheckSeries(name string) error {
 }
 
 // checkName returns an error if the name is longer than maxName, or if isValid returns false for it. The error
-// names the kind of the name, and the form that it must have.
+// names the kind of the name. In the second case, it also has want, the form that the name must have.
 func checkName(kind, name string, isValid func(string) bool, want string) error {
 	if len(name) > maxName {
 		return fmt.Errorf("invalid %s name %.20q...: it has %d bytes; the limit is %d", kind, name, len(name), maxName)

@@ -22,7 +22,7 @@ type session struct {
 	watches   chan struct{} // has an element for each watch; its buffer is the limit
 }
 
-// newSession returns a session for the identity, without open snapshots, watches or leases.
+// newSession returns a session for the identity, without open snapshots or watches.
 func newSession(g *Gateway, who Identity) *session {
 	return &session{
 		g:         g,
@@ -72,8 +72,8 @@ func (s *session) openView(ctx context.Context) (v *view, closeView func(), err 
 	return v, closeView, nil
 }
 
-// prefetch reads, in one round trip, keys that will be read next. The snapshot keeps their values, so prefetch
-// leaves out chunks of blobs, which need much memory.
+// prefetch tells the snapshot which keys will be read next. The snapshot keeps their values, so prefetch leaves
+// out chunks of blobs, which need much memory.
 func (v *view) prefetch(ctx context.Context, keys []string) error {
 	isChunk := func(key string) bool { return strings.HasPrefix(key, access.BlobChunks) }
 	return v.snap.Prefetch(ctx, store.Exactly(slices.DeleteFunc(slices.Clone(keys), isChunk)...))

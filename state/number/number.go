@@ -228,7 +228,7 @@ func Equal(a, b any) bool {
 		return ok && maps.EqualFunc(a, other, Equal)
 	}
 
-	// a is nil, a boolean or a text. The operator == would panic for lists and dictionaries.
+	// a is nil, a boolean or a text, so it never equals a number, a list or a dictionary.
 	switch b.(type) {
 	case json.Number, []any, map[string]any:
 		return false

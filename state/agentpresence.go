@@ -38,13 +38,19 @@ func Announce(ctx context.Context, s *Session, update Updater, agent string) err
 	return nil
 }
 
+// announce writes the agent's presence for the session s. It writes nothing if s has already announced the
+// agent.
 func (tx *Tx) announce(s *Session, agent string) error {
 	if err := tx.checkAgentExists(agent); err != nil {
 		return err
 	}
-	old, ok, err := keyspace.Load[AgentPresence](tx.keys, keys.Presence(agent))
-	if err != nil || ok && s.Wrote(old.Presence) {
+
+	old, isPresent, err := keyspace.Load[AgentPresence](tx.keys, keys.Presence(agent))
+	if err != nil {
 		return err
+	}
+	if isPresent && s.Wrote(old.Presence) {
+		return nil
 	}
 
 	return tx.keys.PutLeased(keys.Presence(agent), s.NewPresence(""), s)
@@ -65,8 +71,8 @@ func AnnounceAll(ctx context.Context, s *Session, update Updater, agents []strin
 	return nil
 }
 
-// Report announces an agent as [Announce] does, together with its trouble; a nil t clears earlier trouble.
-// It returns no error if the agent's machine or unit is gone.
+// Report announces an agent as [Announce] does, together with its trouble. If t is nil, Report clears earlier
+// trouble, and writes nothing if there is none. It returns no error if the agent's machine or unit is gone.
 func Report(ctx context.Context, s *Session, update Updater, agent string, t *Trouble) error {
 	if t != nil {
 		t.Message = Truncate(t.Message, maxMessageBytes)
@@ -76,12 +82,17 @@ func Report(ctx context.Context, s *Session, update Updater, agent string, t *Tr
 		if err := tx.checkAgentExists(agent); err != nil {
 			return err
 		}
-		p, ok, err := keyspace.Load[AgentPresence](tx.keys, keys.Presence(agent))
-		if err != nil || t == nil && (!ok || p.Trouble == nil) {
+
+		p, isPresent, err := keyspace.Load[AgentPresence](tx.keys, keys.Presence(agent))
+		if err != nil {
 			return err
 		}
+		hasTrouble := isPresent && p.Trouble != nil
+		if t == nil && !hasTrouble {
+			return nil
+		}
 
-		if !ok || !s.Wrote(p.Presence) {
+		if !isPresent || !s.Wrote(p.Presence) {
 			p = AgentPresence{Presence: s.NewPresence("")}
 		}
 		p.Trouble = t
@@ -89,38 +100,39 @@ func Report(ctx context.Context, s *Session, update Updater, agent string, t *Tr
 	})
 
 	if err := IgnoreNotFound(err); err != nil {
-		return fmt.Errorf("cannot find out whether agent %q is running: %w", agent, err)
+		return fmt.Errorf("cannot record the trouble of agent %q: %w", agent, err)
 	}
 
 	return nil
 }
 
+// checkAgentExists returns ErrNotFound if the agent's machine or unit does not exist.
 func (v *View) checkAgentExists(agent string) error { return checkAgent(agent, v.keys.Get) }
 
-// checkAgentExisted is checkAgentExists, but ignores the transaction's own writes.
+// checkAgentExisted does the same as checkAgentExists, but ignores the transaction's own writes.
 func (tx *Tx) checkAgentExisted(agent string) error { return checkAgent(agent, tx.keys.Stored) }
 
-// checkAgent returns ErrNotFound if the agent's machine or unit does not exist. It reads with get.
+// checkAgent returns ErrNotFound if the agent's machine or unit does not exist. It reads the record with get.
 func checkAgent(agent string, get func(key string) (value []byte, ok bool, err error)) error {
-	key, what := "", ""
+	var key, entity string
 	if id, isMachine := strings.CutPrefix(agent, "machine-"); isMachine {
 		key = keys.Machine(id)
-		what = "machine " + strconv.Quote(id)
+		entity = "machine " + strconv.Quote(id)
 	} else {
 		unit, err := charm.ParseUnitTag(agent)
 		if err != nil {
 			return err
 		}
 		key = keys.Unit(unit)
-		what = "unit " + strconv.Quote(unit)
+		entity = "unit " + strconv.Quote(unit)
 	}
 
-	_, ok, err := get(key)
+	_, exists, err := get(key)
 	if err != nil {
 		return err
 	}
-	if !ok {
-		return refuse(ErrNotFound, "%s not found", what)
+	if !exists {
+		return refuse(ErrNotFound, "%s not found", entity)
 	}
 
 	return nil

@@ -25,6 +25,8 @@ func (s *State) DownloadBlob(ctx context.Context, sum, path string, mode fs.File
 		return err
 	}
 	defer file.Discard()
+
+	// The last read from blob fails if the content does not have the sum.
 	if _, err := io.Copy(file, blob); err != nil {
 		return err
 	}
@@ -47,13 +49,14 @@ func (v *View) ReferencedBlobs() (map[string]bool, error) {
 				continue
 			}
 			record, err := keyspace.Decode[blobReferences](kv)
-			if isAgentsWord(prefix) && v.keys.Skips(err) {
+			if isWrittenByAgents(prefix) && v.keys.Skips(err) {
 				continue
 			}
 			if err != nil {
 				return nil, err
 			}
 
+			// An empty field adds the key "", which is not the sum of a blob.
 			used[record.SHA256] = true
 			used[record.Blob] = true
 			used[record.Output.Blob] = true
@@ -63,9 +66,9 @@ func (v *View) ReferencedBlobs() (map[string]bool, error) {
 	return used, nil
 }
 
-// isAgentsWord reports whether agents write the records below the prefix. ReferencedBlobs skips a damaged
-// record of an agent. A damaged record of an operator is an error, since its blob would be removed.
-func isAgentsWord(prefix string) bool {
+// isWrittenByAgents reports whether agents write the records below the prefix. ReferencedBlobs skips an
+// agent's damaged record. An operator's damaged record is an error, since the record's blob could be removed.
+func isWrittenByAgents(prefix string) bool {
 	return prefix != keys.Charms && prefix != keys.Resources && prefix != keys.Tools
 }
 
@@ -79,8 +82,8 @@ type blobReferences struct {
 	} `json:"output"`
 }
 
-// refersToBlob reports whether the record at key can refer to a blob. Among the keys of relations,
-// services and units, only those of settings nodes can.
+// refersToBlob reports whether the record at key can refer to a blob. Below the prefixes of relations,
+// services and units, only records of settings can.
 func refersToBlob(key string) bool {
 	parts := strings.Split(key, "/")
 	switch parts[0] + "/" {
@@ -92,5 +95,6 @@ func refersToBlob(key string) bool {
 		return len(parts) == 4 && parts[3] == "state"
 	}
 
+	// All records below the other prefixes of ReferencedBlobs can.
 	return true
 }

@@ -40,7 +40,8 @@ type StoreCharm struct {
 	SHA384   string   `json:"sha384,omitempty"`  // of the archive, in hex
 }
 
-// IsRevision reports whether s is the given revision of the charm whose id is id. It is false if s is nil.
+// IsRevision reports whether s is the given revision of the charm with the id in the store. It returns false if
+// s is nil.
 func (s *StoreCharm) IsRevision(id string, revision int) bool {
 	return s != nil && s.ID == id && s.Revision == revision
 }
@@ -54,22 +55,25 @@ func NewCharm(url charm.URL, c *charm.Charm, sha256 string, size int64) Charm {
 	}
 }
 
-// AddCharm adds a charm whose archive is stored. It can be repeated with the same archive. It returns
-// ErrRevisionTaken if the URL has a different archive.
+// AddCharm adds a charm whose archive is stored. It can be repeated with the same archive, and then adds only
+// Store if the existing record lacks it. It returns ErrRevisionTaken if the URL has a different archive.
 func (tx *Tx) AddCharm(c Charm) error {
 	key := keys.Charm(c.URL.String())
-	old, ok, err := keyspace.Load[Charm](tx.keys, key)
+	old, exists, err := keyspace.Load[Charm](tx.keys, key)
 	if err != nil {
 		return err
 	}
-	if ok && old.SHA256 != c.SHA256 {
-		return refuse(ErrRevisionTaken, "charm %q already exists with different content", c.URL)
-	}
-	if ok && (old.Store != nil || c.Store == nil) {
-		return nil
-	}
-	if ok {
-		old.Store = c.Store // the charm was added from a local directory before
+
+	if exists {
+		if old.SHA256 != c.SHA256 {
+			return refuse(ErrRevisionTaken, "charm %q already exists with different content", c.URL)
+		}
+		if old.Store != nil || c.Store == nil {
+			return nil
+		}
+
+		// The charm was first added from a local directory, and now comes from a store.
+		old.Store = c.Store
 		return tx.keys.Put(key, old)
 	}
 
@@ -130,10 +134,10 @@ func (v *View) StoreCharm(id string, revision int) (Charm, error) {
 			return c, nil
 		}
 	}
-	return Charm{}, refuse(ErrNotFound, "the model has no revision %d of that charm", revision)
+	return Charm{}, refuse(ErrNotFound, "the model has no revision %d of the charm with the id %q", revision, id)
 }
 
-// Charms reads all charms, by URL.
+// Charms reads all charms, sorted by URL.
 func (v *View) Charms() ([]Charm, error) {
 	kvs, err := v.keys.List(keys.Charms)
 	if err != nil {

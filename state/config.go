@@ -145,8 +145,11 @@ func CheckConfigSize(service string, options map[string]any) error {
 func checkConfigSize(service string, c Config, written int) error {
 	doc := c.nextDoc()
 	data, err := keyspace.Encode(service, doc)
-	if err != nil || written+len(data) <= maxTogether || len(doc.Values) == 0 {
+	if err != nil {
 		return err
+	}
+	if written+len(data) <= maxTogether || len(doc.Values) == 0 {
+		return nil
 	}
 
 	largest := slices.MaxFunc(slices.Sorted(maps.Keys(doc.Values)), func(a, b string) int {
@@ -158,10 +161,11 @@ func checkConfigSize(service string, c Config, written int) error {
 }
 
 // NoteConfigChange records in the service's history who has changed options in this transaction. It drops the
-// oldest entry if the history is full. The configuration's version does not change.
+// oldest entry if the history is full. The configuration's version does not change. NoteConfigChange does
+// nothing if the service's options were never set.
 func (tx *Tx) NoteConfigChange(service string, change ConfigChange) error {
-	doc, ok, err := keyspace.Load[configDoc](tx.keys, keys.Config(service))
-	if err != nil || !ok {
+	doc, exists, err := keyspace.Load[configDoc](tx.keys, keys.Config(service))
+	if err != nil || !exists {
 		return err
 	}
 
@@ -172,8 +176,8 @@ func (tx *Tx) NoteConfigChange(service string, change ConfigChange) error {
 	return tx.keys.Put(keys.Config(service), doc)
 }
 
-// CheckSecretOption returns an error unless the value is empty or the URI of an existing secret. Unless the
-// service is new, the secret must also be granted to the service.
+// CheckSecretOption returns nil if the value is empty, or the URI of an existing secret that is granted to
+// the service. A service that is new (isNew) needs no grant yet. In all other cases it returns an error.
 func (v *View) CheckSecretOption(service, name string, value any, isNew bool) error {
 	uri, _ := value.(string)
 	if uri == "" {
@@ -188,11 +192,11 @@ func (v *View) CheckSecretOption(service, name string, value any, isNew bool) er
 		)
 	}
 
-	_, there, err := v.keys.Get(keys.Secret(id))
+	_, exists, err := v.keys.Get(keys.Secret(id))
 	if err != nil {
 		return err
 	}
-	if !there {
+	if !exists {
 		return refuse(ErrNotFound, "cannot set option %q: secret %q not found", name, id)
 	}
 
@@ -208,6 +212,7 @@ func (v *View) CheckSecretOption(service, name string, value any, isNew bool) er
 		name, service, id, id, service)
 }
 
+// convertOption returns the value in the type of the option. It parses a string, and checks any other value.
 func convertOption(c *charm.Config, name string, value any) (any, error) {
 	if text, ok := value.(string); ok {
 		return c.ParseText(name, text)
@@ -215,6 +220,8 @@ func convertOption(c *charm.Config, name string, value any) (any, error) {
 	return c.Coerce(name, value)
 }
 
+// nextDoc returns the record of c with the next version. It leaves out options that are nil, which have been
+// reset to their defaults.
 func (c Config) nextDoc() configDoc {
 	doc := configDoc{Version: c.Version + 1, Values: map[string]json.RawMessage{}, History: c.History}
 	for name, value := range c.Values {
@@ -233,6 +240,7 @@ func (c Config) nextDoc() configDoc {
 	return doc
 }
 
+// formatFloat formats f with a point or an exponent, so that decodeOption does not decode an int.
 func formatFloat(f float64) string {
 	text := strconv.FormatFloat(f, 'g', -1, 64)
 	if strings.ContainsAny(text, ".e") {

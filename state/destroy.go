@@ -9,8 +9,9 @@ import (
 	"bijou/state/keyspace"
 )
 
-// DestroyService marks a service, its relations and its units as dying. It immediately removes the parts that
-// no agent uses yet. The agents remove the rest. It works in batches; after an interruption call it again.
+// DestroyService marks a service, its relations and its units as dying. It immediately removes the relations
+// and units that no agent uses yet. Agents remove the others. DestroyService works in batches; after an
+// interruption call it again.
 func (s *State) DestroyService(ctx context.Context, name string) error {
 	return s.destroyService(ctx, name, func(relations []int, units []string) error {
 		update := s.withProgress(s.Update, Steps{
@@ -54,7 +55,7 @@ func (s *State) destroyService(
 }
 
 // markServiceDying marks the service as dying, so that nothing can be added to it, and lists its relations
-// and units. The units' records are not conditions of the commit, since a thousand units change all the time.
+// and units. The units' records are not conditions of the commit, since the records of many units change often.
 // The counter of units is a condition, since each new unit changes it.
 func (tx *Tx) markServiceDying(name string) (relations []int, units []string, err error) {
 	s, err := tx.Service(name)
@@ -86,7 +87,8 @@ func (tx *Tx) markServiceDying(name string) (relations []int, units []string, er
 	return relations, unitNames(kvs, keys.Units), err
 }
 
-// removeServiceIfDone removes a dying service without relations and units.
+// removeServiceIfDone removes a dying service that has no relations and no units. It does nothing if the
+// service is alive, or is already gone.
 func (tx *Tx) removeServiceIfDone(name string) error {
 	s, err := tx.Service(name)
 	if err != nil || s.Life == Alive {
@@ -99,9 +101,10 @@ func (tx *Tx) removeServiceIfDone(name string) error {
 		}
 	}
 
-	// No key is left: a service has at most resources.MaxPerService resources, which is the same number, and
-	// only a few other keys.
 	tx.keys.Remove(keys.Service(name))
+
+	// The two limits suffice for all keys: a service has at most resources.MaxPerService resources, which
+	// equals keyspace.MaxRemovedKeys, and only a few other keys.
 	if _, err = tx.keys.RemoveBelow(keys.ServiceResources(name), keyspace.MaxRemovedKeys); err != nil {
 		return err
 	}
@@ -125,6 +128,7 @@ func (tx *Tx) DestroyRelation(id int) error {
 	return tx.destroyRelation(id)
 }
 
+// destroyRelation is DestroyRelation for relations of all kinds, including peer relations.
 func (tx *Tx) destroyRelation(id int) error {
 	r, err := tx.Relation(id)
 	if err != nil {
@@ -164,6 +168,7 @@ func (tx *Tx) RemoveRelationIfDone(r Relation) error {
 	return nil
 }
 
+// isRelationDone reports whether the relation is dying and has no members.
 func (tx *Tx) isRelationDone(r Relation) (bool, error) {
 	if r.Life == Alive {
 		return false, nil
@@ -181,6 +186,8 @@ func (s *State) ForceRemoveUnit(ctx context.Context, name string) error {
 			return err
 		}
 
+		// DestroyUnit removes a unit that no agent has touched. It also removes the unit's machine if the
+		// machine was created for the unit.
 		untouched, err := tx.isUntouched(u)
 		if err != nil {
 			return err

@@ -21,14 +21,15 @@ type charmEndpoint struct {
 	limit       int  // the limit of relations at this endpoint; 0 for no limit
 }
 
-func (d charmEndpoint) canRelateTo(o charmEndpoint) bool {
-	opposite := d.Role == charm.Provides && o.Role == charm.Consumes ||
-		d.Role == charm.Consumes && o.Role == charm.Provides
-	return opposite && d.interfaceName == o.interfaceName && d.Service != o.Service
+// canRelateTo reports whether d and other have opposite roles, the same interface and different services.
+func (d charmEndpoint) canRelateTo(other charmEndpoint) bool {
+	opposite := d.Role == charm.Provides && other.Role == charm.Consumes ||
+		d.Role == charm.Consumes && other.Role == charm.Provides
+	return opposite && d.interfaceName == other.interfaceName && d.Service != other.Service
 }
 
-// relationLimit returns how many relations the endpoint can have, or 0 for any number. It is 0 for classic
-// charms: in their time Juju did not enforce limits, and many of their limits are wrong.
+// relationLimit returns how many relations the endpoint can have, or 0 for any number. It returns 0 for classic
+// charms: many of their limits are wrong, since Juju did not enforce limits when these charms were written.
 func relationLimit(rel charm.Relation, s Service) int {
 	if s.Dialect == charm.Classic {
 		return 0
@@ -42,19 +43,24 @@ type Related struct {
 	Meta    *charm.Meta // the metadata of the charm that the service runs or will run
 }
 
+// findEndpoint returns the endpoint with the facts of its charm and service. It returns ErrNotFound if the
+// service or its charm does not have the endpoint.
 func (v *View) findEndpoint(e Endpoint) (charmEndpoint, error) {
 	r, err := v.findRelated(e.String())
 	if err != nil {
 		return charmEndpoint{}, err
 	}
-	all, err := r.candidateEndpoints(e.String())
+	candidates, err := r.candidateEndpoints(e.String())
 	if err != nil {
 		return charmEndpoint{}, err
 	}
 
-	return all[0], nil
+	// "SERVICE:RELATION" has only one candidate, since a charm's relations have different names.
+	return candidates[0], nil
 }
 
+// findRelated reads the service in text, which is "SERVICE" or "SERVICE:RELATION", and the service's charm.
+// It returns ErrNotFound if the service does not exist, and ErrDead if it is not alive.
 func (v *View) findRelated(text string) (Related, error) {
 	service, _, _ := strings.Cut(text, ":")
 	s, err := v.AliveService(service)
@@ -95,6 +101,7 @@ func (r Related) candidateEndpoints(text string) ([]charmEndpoint, error) {
 	return out, nil
 }
 
+// charmRelationNames lists the names of all relations of a charm, for an error.
 func charmRelationNames(m *charm.Meta) string {
 	var names []string
 	for _, rel := range m.Relations() {
@@ -159,13 +166,15 @@ func inferPair(as, bs []charmEndpoint) ([]Endpoint, error) {
 	case len(all) == 0 && as[0].Service == bs[0].Service:
 		return nil, errors.New("an application cannot be related to itself")
 	case len(all) == 0:
-		return nil, fmt.Errorf("neither provides what the other requires: %s; %s",
+		return nil, fmt.Errorf("neither application provides an interface that the other requires: %s; %s",
 			describeEndpoints(as), describeEndpoints(bs))
 	}
 
 	return nil, fmt.Errorf("ambiguous: want one of %s", describePairs(all))
 }
 
+// describeEndpoints describes the endpoints of one service, for an error. It leaves out the implied juju-info,
+// unless that is the only one.
 func describeEndpoints(ds []charmEndpoint) string {
 	var parts []string
 	for _, d := range ds {
@@ -188,6 +197,7 @@ func roleWord(r charm.Role) string {
 	return string(r)
 }
 
+// describePairs lists pairs of endpoints as an operator can give them to juju relate, for an error.
 func describePairs(pairs [][]Endpoint) string {
 	var texts []string
 	for _, p := range pairs {
@@ -233,6 +243,7 @@ func matchesWrittenEndpoint(text, endpoint string) bool {
 	return ok && matchesEndpoint(text, service, name)
 }
 
+// describeRelations lists relations with their endpoints, for an error.
 func describeRelations(relations []Relation) string {
 	var texts []string
 	for _, r := range relations {

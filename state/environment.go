@@ -110,7 +110,7 @@ func (e Environment) ProviderConfig() map[string]string {
 }
 
 // IsConfined reports whether machines reach the state through a gateway, each with the rights of its units. A
-// change takes effect when a machine starts next.
+// change takes effect the next time that a machine starts.
 func (e Environment) IsConfined() bool { return e.ProviderConfig()["confined"] == "true" }
 
 // RetryHooks reports whether failed hooks are retried automatically.
@@ -194,6 +194,7 @@ func (tx *Tx) SetTools(name string) error {
 	return tx.changeEnvironment(func(e *Environment) { e.Tools = name })
 }
 
+// changeEnvironment reads the environment's record, calls change with it, and writes it.
 func (tx *Tx) changeEnvironment(change func(e *Environment)) error {
 	e, err := tx.Environment()
 	if err != nil {
@@ -305,6 +306,7 @@ var settingNamePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[a-z][a-z0-9]*([.-][a-z0-9]+)*$`)
 })
 
+// settingNames lists the keys of Environment.Config that this binary knows, without those of providers.
 func settingNames() (names []string) {
 	for _, s := range EnvironmentSettings() {
 		names = append(names, s.Key)
@@ -314,13 +316,13 @@ func settingNames() (names []string) {
 
 // Harvest selects the instances that the provisioner stops. It is the value of the setting HarvestMode.
 //
-// The machine of an instance is gone if it is dead or was removed; ids are never used again. An instance is
-// unknown if it names a machine that never existed, or a machine that has a different instance. The
-// provisioner never touches instances of other environments.
+// An instance's machine is gone if the machine is dead or was removed. Machine ids are never used again. An
+// instance is unknown if it names a machine that never existed, or a machine that has a different instance.
+// The provisioner never touches instances of other environments.
 type Harvest string
 
-// The modes. A mode that does not stop the instances of dead machines still removes the machines. Their
-// instances keep running until the operator stops them, or until a mode is set that stops them.
+// The modes. In every mode, the provisioner removes the records of dead machines. If the mode does not stop
+// their instances, these keep running until the operator stops them or sets a mode that does.
 const (
 	HarvestDestroyed Harvest = "destroyed" // instances of machines that are gone; the default
 	HarvestUnknown   Harvest = "unknown"   // unknown instances
@@ -328,6 +330,7 @@ const (
 	HarvestNone      Harvest = "none"      // no instances
 )
 
+// harvestModes lists the values of a Harvest.
 func harvestModes() []string {
 	return []string{string(HarvestDestroyed), string(HarvestUnknown), string(HarvestAll), string(HarvestNone)}
 }

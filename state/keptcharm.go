@@ -19,7 +19,7 @@ type KeptCharm struct {
 	Until  time.Time `json:"until,omitzero"` // when the service changed to a different charm
 }
 
-// Identity distinguishes one kept charm from the next.
+// Identity returns the charm's URL, which distinguishes the kept charms of a service.
 func (k KeptCharm) Identity() any { return k.Charm }
 
 // KeptCharms lists the charms that a service can return to, the latest first. It leaves out charms that no
@@ -31,11 +31,11 @@ func (v *View) KeptCharms(service string) (kept []KeptCharm, err error) {
 	}
 
 	for _, k := range s.Kept {
-		there, err := v.keys.HasUnguarded(keys.Charm(k.Charm))
+		exists, err := v.keys.HasUnguarded(keys.Charm(k.Charm))
 		if err != nil {
 			return nil, err
 		}
-		if there {
+		if exists {
 			kept = append(kept, k)
 		}
 	}
@@ -43,18 +43,18 @@ func (v *View) KeptCharms(service string) (kept []KeptCharm, err error) {
 	return kept, nil
 }
 
-// keep adds the service's current charm to its kept charms, if a unit was active with that charm. It removes
-// next, the charm to which the service changes, from them.
+// keep updates the kept charms of the service s before it changes to the charm next. It adds the current charm
+// if a unit was active with that charm, and removes next. It does not write the service.
 func (tx *Tx) keep(s *Service, next string, at time.Time) error {
 	kept := slices.DeleteFunc(slices.Clone(s.Kept), func(k KeptCharm) bool {
 		return k.Charm == s.Charm || k.Charm == next
 	})
 
-	was, err := tx.wasActive(*s)
+	active, err := tx.wasActive(*s)
 	if err != nil {
 		return err
 	}
-	if was {
+	if active {
 		kept = slices.Insert(kept, 0, KeptCharm{Charm: s.Charm, Origin: s.Origin, Until: at.UTC()})
 	}
 
@@ -75,16 +75,17 @@ func (tx *Tx) wasActive(s Service) (bool, error) {
 	}
 
 	for _, u := range units {
-		if works, err := tx.worksWith(u, s.Charm); err != nil || works {
-			return works, err
+		active, err := tx.wasActiveWith(u, s.Charm)
+		if err != nil || active {
+			return active, err
 		}
 	}
 
 	return false, nil
 }
 
-// worksWith reports whether the unit is, or last was, active with the charm.
-func (tx *Tx) worksWith(u Unit, charmURL string) (bool, error) {
+// wasActiveWith reports whether the unit is active with the charm, or was when it was last active.
+func (tx *Tx) wasActiveWith(u Unit, charmURL string) (bool, error) {
 	if u.ActiveWith == charmURL {
 		return true, nil
 	}
@@ -95,9 +96,13 @@ func (tx *Tx) worksWith(u Unit, charmURL string) (bool, error) {
 
 	// The status may come from an earlier charm, and a hook of the current charm may have failed.
 	kv, err := tx.keys.GetKV(keys.Workflow(u.Name))
-	if err != nil || kv.Revision == 0 {
+	if err != nil {
 		return false, err
 	}
+	if kv.Revision == 0 { // the unit has no workflow
+		return false, nil
+	}
+
 	w, err := keyspace.Decode[Workflow](kv)
 	if tx.keys.Skips(err) {
 		return false, nil
@@ -105,5 +110,6 @@ func (tx *Tx) worksWith(u Unit, charmURL string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+
 	return w.Failure == nil && w.State == UnitStarted && w.Charm == charmURL, nil
 }

@@ -12,7 +12,7 @@ func Campaign(ctx context.Context, s *Session, what string) (*Leadership, error)
 	return s.Campaign(ctx, keys.Leader(what), keyspace.Candidate{})
 }
 
-// CampaignToProvision is Campaign for the provisioner. The provisioner that leads also carries out the
+// CampaignToProvision is Campaign for the provisioner's task. The leading provisioner also carries out the
 // requests of agents, with package requests.
 func CampaignToProvision(ctx context.Context, s *Session) (*Leadership, error) {
 	return s.Campaign(ctx, keys.ProvisionerLeader, keyspace.Candidate{Serves: true})

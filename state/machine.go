@@ -88,14 +88,15 @@ func (v *View) PrefetchMachine(id string) error {
 	return v.keys.Prefetch(keyspace.Exactly(keys.Machine(id), keys.Environment, keys.MachineStorage(id)))
 }
 
-// Machines reads all machines, by number.
+// Machines reads all machines, sorted by number.
 func (v *View) Machines() ([]Machine, error) {
 	machines, err := keyspace.LoadChildren(v.keys, keys.Machines, func(m *Machine, id string) { m.ID = id })
 	slices.SortFunc(machines, func(a, b Machine) int { return CompareIDs(a.ID, b.ID) })
 	return machines, err
 }
 
-// MachineIDs lists the ids of all machines, by number. It includes machines whose records do not decode.
+// MachineIDs lists the ids of all machines, sorted by number. It includes machines whose records do not
+// decode.
 func (v *View) MachineIDs() (ids []string, err error) {
 	kvs, err := v.keys.List(keys.Machines)
 	for _, kv := range kvs {
@@ -181,12 +182,12 @@ func (s *State) DestroyMachine(ctx context.Context, id string, force bool) error
 // markMachineDying makes an alive machine dying, and returns the names of the units on it.
 func (s *State) markMachineDying(ctx context.Context, id string) (units []string, err error) {
 	err = s.Update(ctx, func(tx *Tx) error {
-		m, on, err := tx.readMachine(id)
+		m, hosted, err := tx.readMachine(id)
 		if err != nil {
 			return err
 		}
 
-		units = on
+		units = hosted
 		if m.Life != Alive {
 			return nil
 		}
@@ -228,6 +229,8 @@ func (v *View) readMachine(id string) (m Machine, units []string, err error) {
 	return m, units, err
 }
 
+// changeMachine reads a machine, calls change with it, and writes it. It returns ErrNotFound if there is no such
+// machine.
 func (tx *Tx) changeMachine(id string, change func(m *Machine)) error {
 	m, err := tx.Machine(id)
 	if err != nil {
@@ -291,7 +294,7 @@ func (tx *Tx) RemoveMachine(id string) error {
 	if err := tx.checkRemovable(id); err != nil {
 		return err
 	}
-	// With this limit, nothing is left in the machine's list.
+	// Without a limit, no storage is left in the machine's list.
 	if _, err := tx.forgetMachineStorage(id, math.MaxInt); err != nil {
 		return err
 	}
@@ -308,7 +311,8 @@ func (v *View) checkRemovable(id string) error {
 	if err != nil {
 		return err
 	}
-	if m.Life == Alive && m.InstanceID != "" || len(units) > 0 {
+	hasLiveInstance := m.Life == Alive && m.InstanceID != ""
+	if hasLiveInstance || len(units) > 0 {
 		return refuse(ErrInUse, "cannot remove machine %s: it is %s and has %d units", id, m.Life, len(units))
 	}
 
@@ -327,20 +331,23 @@ func RemoveMachine(ctx context.Context, update Updater, id string) error {
 // TrimMachineStorage removes the records of storage on a machine, in batches, until a single transaction can
 // remove the machine. It returns the same errors as [Tx.RemoveMachine].
 func TrimMachineStorage(ctx context.Context, update Updater, id string) error {
+	// left is the number of storages on the machine; unknown before the first batch.
 	for left := math.MaxInt; left > storageBatch; {
 		err := update(ctx, func(tx *Tx) error {
 			if err := tx.checkRemovable(id); err != nil {
 				return err
 			}
+
 			m, err := tx.MachineStorage(id)
 			if tx.Skips(err) {
-				// The machine's removal needs no batches, since it removes only the list.
+				// The list is damaged. The machine's removal then removes only the list, which needs no batches.
 				left = 0
 				return nil
 			}
 			if err != nil {
 				return err
 			}
+
 			left = len(m.All)
 			if left <= storageBatch {
 				return nil
@@ -363,7 +370,7 @@ func (v *View) NextMachine() (int, error) {
 	return keyspace.LoadOrZero[int](v.keys, keys.MachineCounter)
 }
 
-// IsMachineID reports whether a machine whose id is id exists or has existed. next is the number of the next
+// IsMachineID reports whether id belongs to a machine that exists or has existed. next is the number of the next
 // machine.
 func IsMachineID(id string, next int) bool {
 	n, err := strconv.Atoi(id)

@@ -16,11 +16,13 @@ type (
 	Claim = keyspace.Claim
 )
 
+// machineClaim returns the keys of the machine's claim, and the check that the machine exists.
 func machineClaim(machine string) keyspace.ClaimTarget {
 	agent := MachineAgent(machine)
 	return keyspace.ClaimTarget{
-		Key: keys.Claim(agent), Presence: keys.Presence(agent),
-		CheckExists: func(keys *keyspace.View) error { return (&View{keys}).checkAgentExists(agent) },
+		Key:         keys.Claim(agent),
+		Presence:    keys.Presence(agent),
+		CheckExists: func(v *keyspace.View) error { return (&View{v}).checkAgentExists(agent) },
 	}
 }
 
@@ -30,24 +32,24 @@ func (s *State) TakeClaim(ctx context.Context, machine string, by Claimant) (*Cl
 	return s.space.TakeClaim(ctx, machineClaim(machine), by)
 }
 
-// JoinClaim returns the claim for a further process at the place of its holder. That process works under the
-// claim even if a different process at the place holds it.
+// JoinClaim returns the claim for another process at the same place as the claim's holder. The process can
+// work under the claim although it does not hold the claim itself.
 func (s *State) JoinClaim(ctx context.Context, machine string, by Claimant) (*Claim, error) {
 	return s.space.JoinClaim(ctx, machineClaim(machine), by)
 }
 
-// UpdaterFor returns an Updater under the claim for one agent of the machine. It returns ErrNotFound if the
-// agent's machine or unit is gone.
+// UpdaterFor returns an Updater under the claim for one agent of the machine. The Updater returns ErrNotFound if
+// the agent's machine or unit is gone.
 func UpdaterFor(c *Claim, agent string) Updater {
 	return func(ctx context.Context, f func(tx *Tx) error) error {
 		return Under(c)(ctx, func(tx *Tx) error {
-			// f runs first, so that it can prefetch. But if the agent is missing, that error is returned
-			// instead of f's.
-			ferr := f(tx)
+			// f runs before the check, so that it can prefetch. A missing agent is the more important error:
+			// it can be the cause of f's error.
+			updateErr := f(tx)
 			if err := tx.checkAgentExisted(agent); err != nil {
 				return err
 			}
-			return ferr
+			return updateErr
 		})
 	}
 }
@@ -89,6 +91,7 @@ func (tx *Tx) ReassignClaim(machine string, to *Holder) error {
 // in these cases:
 //
 //   - The machine already has that instance.
+//   - The machine was never claimed.
 //   - The claim has a later epoch: the new instance's agent has already taken it.
 //   - The machine has no recorded instance, but an agent is present: an operator started it manually.
 func (tx *Tx) FreeClaim(machine, instance string, epoch int64) error {
@@ -96,13 +99,19 @@ func (tx *Tx) FreeClaim(machine, instance string, epoch int64) error {
 	if err != nil || m.InstanceID == instance {
 		return err
 	}
-	now, err := tx.ClaimEpoch(machine)
-	if err != nil || now == 0 || now != epoch {
+
+	current, err := tx.ClaimEpoch(machine)
+	if err != nil {
 		return err
+	}
+	neverClaimed := current == 0
+	if neverClaimed || current != epoch {
+		return nil
 	}
 
 	if m.InstanceID == "" {
-		if lives, err := tx.IsPresent(MachineAgent(machine)); err != nil || lives {
+		present, err := tx.IsPresent(MachineAgent(machine))
+		if err != nil || present {
 			return err
 		}
 	}

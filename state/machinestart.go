@@ -71,6 +71,7 @@ func (tx *Tx) SetStopped(id, instance string) error {
 // SetStopFailure records why the instance of a dead machine could not be stopped.
 func (tx *Tx) SetStopFailure(id, message string) error {
 	return tx.changeMachine(id, func(m *Machine) {
-		m.Status, m.Message = MachineError, Truncate(message, maxMessageBytes)
+		m.Status = MachineError
+		m.Message = Truncate(message, maxMessageBytes)
 	})
 }

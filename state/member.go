@@ -22,16 +22,17 @@ type Member struct {
 	Version int64 `json:"version"`
 }
 
-// Members reads the units in a relation, by service and number.
+// Members reads the units in a relation, sorted by service and number.
 func (v *View) Members(id int) ([]Member, error) {
 	return v.membersBelow(id, keys.Members(id))
 }
 
-// MembersOf reads the units of one service in a relation, by number.
+// MembersOf reads the units of one service in a relation, sorted by number.
 func (v *View) MembersOf(id int, service string) ([]Member, error) {
 	return v.membersBelow(id, keys.ServiceMembers(id, service))
 }
 
+// membersBelow reads the members of a relation whose keys have the prefix, sorted by service and number.
 func (v *View) membersBelow(id int, prefix string) ([]Member, error) {
 	members := []Member{}
 	err := ReadBelow(v, prefix, func(key string, m Member) {
@@ -52,10 +53,10 @@ func (v *View) Member(id int, unit string) (m Member, ok bool, err error) {
 
 // EnterRelation makes a unit a member of a relation, and merges settings into the settings that are left from
 // an earlier membership. If a principal enters a relation with a subordinate service, EnterRelation requests
-// its subordinate unit. It does nothing if the unit is already a member. It returns ErrDead if the relation
-// or the unit is not alive, and ErrNotFound if one of them does not exist.
+// the principal's subordinate unit. It does nothing if the unit is already a member. It returns ErrDead if
+// the relation or the unit is not alive, and ErrNotFound if one of them does not exist.
 func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) error {
-	if _, in, err := tx.Member(id, unit); err != nil || in {
+	if _, isMember, err := tx.Member(id, unit); err != nil || isMember {
 		return err
 	}
 
@@ -72,7 +73,7 @@ func (tx *Tx) EnterRelation(id int, unit string, settings map[string]string) err
 		return fmt.Errorf("cannot enter %s: application %q is not part of it", r, u.Service)
 	}
 	if r.Life != Alive || u.Life != Alive {
-		return refuse(ErrDead, "cannot enter %s with unit %q: the relation is %s, the unit %s", r, unit,
+		return refuse(ErrDead, "cannot enter %s with unit %q: the relation is %s, and the unit is %s", r, unit,
 			r.Life, u.Life)
 	}
 
@@ -117,7 +118,7 @@ func (tx *Tx) LeaveRelation(id int, unit string) error {
 // leaveRelation removes the unit's membership and then calls end with the relation. It does nothing if the
 // unit is not a member.
 func (tx *Tx) leaveRelation(id int, unit string, end func(r Relation) error) error {
-	if _, in, err := tx.Member(id, unit); err != nil || !in {
+	if _, isMember, err := tx.Member(id, unit); err != nil || !isMember {
 		return err
 	}
 
@@ -160,7 +161,8 @@ func (tx *Tx) destroySubordinates(u Unit) error {
 	return nil
 }
 
-// leavePrincipal removes a subordinate from its principal's list.
+// leavePrincipal removes a subordinate unit u from its principal's list. It does nothing if u is not a
+// subordinate, or if its principal is gone.
 func (tx *Tx) leavePrincipal(u Unit) error {
 	if u.Principal == "" {
 		return nil
@@ -184,17 +186,17 @@ func (tx *Tx) DestroyIfUnrelated(name string) error {
 		return err
 	}
 
-	service, _, _ := strings.Cut(u.Principal, "/")
+	principalService, _, _ := strings.Cut(u.Principal, "/")
 	relations, err := tx.findRelations(u.Service, func(_ int, index relationIndex) bool {
 		other, _, _ := strings.Cut(index.Other, ":")
-		return other == service
+		return other == principalService
 	})
 	if err != nil {
 		return err
 	}
 
-	holds := func(r Relation) bool { return r.Scope == charm.Container && r.Life == Alive }
-	if slices.ContainsFunc(relations, holds) {
+	keepsUnit := func(r Relation) bool { return r.Scope == charm.Container && r.Life == Alive }
+	if slices.ContainsFunc(relations, keepsUnit) {
 		return nil
 	}
 
@@ -206,7 +208,8 @@ func (tx *Tx) DestroyIfUnrelated(name string) error {
 }
 
 // IsRelationFor reports whether a relation of the unit's service concerns the unit. In container scope, a
-// subordinate unit only meets its own principal, and other subordinates of that principal.
+// subordinate unit only meets its own principal, and other subordinates of that principal. IsRelationFor
+// returns false if the other service no longer exists.
 func (v *View) IsRelationFor(r Relation, u Unit) (bool, error) {
 	if u.Principal == "" || r.Scope != charm.Container || r.IsPeer() {
 		return true, nil

@@ -59,9 +59,9 @@ func (tx *Tx) addMachineFor(u Unit) (id string, err error) {
 	return m.ID, tx.keys.Put(keys.FirstUnit(m.ID), firstUnit{Made: true})
 }
 
-// occupyHost records that the machine will host the unit. It returns an error if the machine cannot host it.
-// Machine 0 of "local" can host units of any series, since some were deployed before the host's series was
-// known.
+// occupyHost records that the machine will host the unit. It returns an error if the machine cannot host the
+// unit. Machine 0 of "local" can host units of any series, since some of its units were deployed before the
+// environment recorded the series of its host.
 func (tx *Tx) occupyHost(u Unit, env Environment, id string) error {
 	m, err := tx.Machine(id)
 	switch {
@@ -72,7 +72,7 @@ func (tx *Tx) occupyHost(u Unit, env Environment, id string) error {
 	case !slices.Contains(m.Jobs, JobUnits):
 		return fmt.Errorf("machine %s does not host units", m.ID)
 	case m.Series != u.Series && (id != "0" || env.Provider != ProviderLocal):
-		return fmt.Errorf("machine %s has series %q, the application has %q", m.ID, m.Series, u.Series)
+		return fmt.Errorf("machine %s has series %q, but the application has %q", m.ID, m.Series, u.Series)
 	}
 
 	return tx.occupyMachine(id)
@@ -139,7 +139,8 @@ func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
 	if u.Number, err = tx.keys.NextNumber(keys.UnitCounter(u.Service)); err != nil {
 		return Unit{}, err
 	}
-	u.Name, u.Life = charm.UnitName(u.Service, u.Number), Alive
+	u.Name = charm.UnitName(u.Service, u.Number)
+	u.Life = Alive
 	u.Status.Since = time.Now().UTC().Round(0)
 
 	if err := tx.keys.Put(keys.MachineUnit(u.Machine, u.Name), struct{}{}); err != nil {
@@ -148,13 +149,14 @@ func (tx *Tx) insertUnit(u Unit) (_ Unit, err error) {
 	return u, tx.keys.Put(keys.Unit(u.Name), u)
 }
 
-// AddUnits adds n units in batches. It uses the placements in turn. If it fails, it returns the units that it
-// has added, and an error.
+// AddUnits adds n units in batches. It uses the placements in turn; at least one must be given. If AddUnits
+// fails, it returns the units that it has added, and an error.
 func (s *State) AddUnits(ctx context.Context, service string, n int, at ...Placement) ([]Unit, error) {
 	update := s.withProgress(s.Update, Steps{What: "units of " + service + " added", Total: n})
 	return addUnits(ctx, update, service, n, at)
 }
 
+// addUnits does what [State.AddUnits] does, with the function update for each transaction.
 func addUnits(ctx context.Context, update Updater, service string, n int, at []Placement) ([]Unit, error) {
 	return addInBatches(ctx, update, n, func(tx *Tx, i int) (Unit, error) {
 		return tx.AddUnit(service, at[i%len(at)])
@@ -192,8 +194,12 @@ func (e Environment) MachineSeries() []string {
 	}
 
 	for _, key := range slices.Sorted(maps.Keys(e.Config)) {
-		kind, series, ok := strings.Cut(strings.TrimPrefix(key, e.Provider+"."), ".")
-		if ok && strings.HasPrefix(key, e.Provider+".") && (kind == "tree" || kind == "mirror") {
+		setting, ofProvider := strings.CutPrefix(key, e.Provider+".")
+		if !ofProvider {
+			continue
+		}
+		kind, series, hasSeries := strings.Cut(setting, ".")
+		if hasSeries && (kind == "tree" || kind == "mirror") {
 			add(series)
 		}
 	}
@@ -217,7 +223,7 @@ func (e Environment) MachineSeries() []string {
 // If machines can have none of these series, it returns a *SeriesError. With force, and in an environment
 // that allows other series, it returns the default instead.
 func (e Environment) ChooseSeries(wanted string, supported []string, force bool) (string, error) {
-	has := e.MachineSeries()
+	available := e.MachineSeries() // empty means any
 	candidates := []string{wanted}
 	if wanted == "" {
 		candidates = supported
@@ -227,7 +233,7 @@ func (e Environment) ChooseSeries(wanted string, supported []string, force bool)
 	}
 
 	for _, series := range candidates {
-		if len(has) == 0 || slices.Contains(has, series) {
+		if len(available) == 0 || slices.Contains(available, series) {
 			return series, nil
 		}
 	}
@@ -237,7 +243,7 @@ func (e Environment) ChooseSeries(wanted string, supported []string, force bool)
 	}
 
 	return "", &SeriesError{fmt.Sprintf("want series %s, but machines of this model have %s",
-		strings.Join(candidates, " or "), strings.Join(has, " or "))}
+		strings.Join(candidates, " or "), strings.Join(available, " or "))}
 }
 
 // AllowsOtherSeries reports whether charms can run on machines whose series they do not support.
@@ -264,6 +270,7 @@ func (s Service) CheckSeries(env Environment, c Charm) error {
 	return nil
 }
 
+// checkSeries is [Service.CheckSeries] with the environment that it reads.
 func (v *View) checkSeries(s Service, c Charm) error {
 	env, err := v.Environment()
 	if err != nil {
@@ -323,8 +330,11 @@ func (tx *Tx) ResolveMachine(id string, c *constraints.Value) error {
 	if c != nil {
 		m.Constraints = *c
 	}
-	if err := tx.keys.Put(keys.Machine(id), m); err != nil || c == nil {
+	if err := tx.keys.Put(keys.Machine(id), m); err != nil {
 		return err
+	}
+	if c == nil {
+		return nil
 	}
 
 	return tx.updateUnused(m)

@@ -55,7 +55,7 @@ func (tx *Tx) SetPorts(unit string, ports []Port) error {
 	if _, err := tx.Unit(unit); err != nil {
 		return err
 	}
-	// Put keeps unknown fields only of records that the transaction has read.
+	// Put keeps the unknown fields of a record only if the transaction has read the record.
 	if _, _, err := tx.keys.Get(keys.Ports(unit)); err != nil {
 		return err
 	}
@@ -64,22 +64,25 @@ func (tx *Tx) SetPorts(unit string, ports []Port) error {
 	return tx.keys.PutOrRemove(keys.Ports(unit), slices.Compact(sorted), len(ports) > 0)
 }
 
-// overlaps reports whether two ranges share a port. Ranges of icmp never do, since all units can answer
+// overlaps reports whether two ranges share a port. Ranges of icmp never overlap, since all units can answer
 // pings.
-func (p Port) overlaps(o Port) bool {
-	return p.Protocol == o.Protocol && p.Protocol != "icmp" && p.From <= o.To && o.From <= p.To
+func (p Port) overlaps(other Port) bool {
+	if p.Protocol != other.Protocol || p.Protocol == "icmp" {
+		return false
+	}
+	return p.From <= other.To && other.From <= p.To
 }
 
 // isSameRange compares the ranges without their endpoints.
-func (p Port) isSameRange(o Port) bool {
+func (p Port) isSameRange(other Port) bool {
 	p.Endpoint = ""
-	o.Endpoint = ""
-	return p == o
+	other.Endpoint = ""
+	return p == other
 }
 
-// ConflictsWith reports whether one unit cannot have both ranges open, since they overlap. A unit can have
-// the same range open for several endpoints.
-func (p Port) ConflictsWith(o Port) bool { return p.overlaps(o) && !p.isSameRange(o) }
+// ConflictsWith reports whether one unit cannot have both ranges open: they overlap, but are not equal. A unit
+// can have equal ranges open for several endpoints.
+func (p Port) ConflictsWith(other Port) bool { return p.overlaps(other) && !p.isSameRange(other) }
 
 // PortInUse is an open range and the unit that has it.
 type PortInUse struct {
@@ -88,8 +91,8 @@ type PortInUse struct {
 }
 
 // PortConflict finds a range that overlaps p, and that a different unit on the unit's machine has open; taken
-// is false if no range does. Use [Port.ConflictsWith] for the unit's own ranges. On "local", an equal range
-// does not conflict: all units share one host, and many charms open the same ports.
+// is false if there is no such range. Use [Port.ConflictsWith] for the unit's own ranges. On "local", an equal
+// range does not conflict: all units share one host, and many charms open the same ports.
 func (v *View) PortConflict(unit string, p Port) (in PortInUse, taken bool, err error) {
 	u, err := v.Unit(unit)
 	if err != nil {
@@ -130,9 +133,9 @@ func (v *View) machinePorts(machine string) (open []PortInUse, err error) {
 	}
 
 	for _, service := range slices.Sorted(maps.Keys(services)) {
-		// One list per service instead of one read per unit: with the provider local, one machine can have
-		// hundreds of units of a service. A service that is spread over many machines pays for it, since the
-		// list also has the units on other machines.
+		// Read one list per service, not one key per unit: with the provider local, one machine can have
+		// hundreds of units of a service. This costs more for a service that is spread over many machines,
+		// since the list also has the units on other machines.
 		kvs, err := v.keys.List(keys.ServiceUnits(service))
 		if err != nil {
 			return nil, err

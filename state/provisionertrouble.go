@@ -24,7 +24,7 @@ func (v *View) ProvisionerTrouble() (ProvisionerTrouble, error) {
 }
 
 // SetProvisionerTrouble records the provisioner's trouble with the time of the next try. Since stays the same
-// if the messages have not changed. No messages means that the trouble is over.
+// if the messages have not changed. If messages is empty, the trouble is over, and the record is removed.
 func (tx *Tx) SetProvisionerTrouble(messages []string, now, next time.Time) error {
 	messages = slices.Clone(messages[:min(len(messages), MaxTroubleMessages)])
 	for i, m := range messages {
@@ -32,8 +32,11 @@ func (tx *Tx) SetProvisionerTrouble(messages []string, now, next time.Time) erro
 	}
 
 	old, err := tx.ProvisionerTrouble()
-	if err != nil || len(messages)+len(old.Messages) == 0 {
+	if err != nil {
 		return err
+	}
+	if len(messages) == 0 && len(old.Messages) == 0 {
+		return nil
 	}
 
 	since := now

@@ -23,8 +23,8 @@ type Writer interface {
 }
 
 // Rehearsal is a dry run of changes to a State. Its later views and updates see its earlier updates, but all
-// changes are dropped at the end. Only one goroutine may use it, and not after the call that received it has
-// returned.
+// changes are dropped at the end. Only one goroutine may use it, and only until the function that received it
+// returns.
 type Rehearsal struct{ tx *Tx }
 
 // Rehearse calls f with a rehearsal of this state. It commits nothing and stores no blobs. It returns f's

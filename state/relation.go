@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -48,8 +47,8 @@ func (r Relation) Endpoint(service string) (e Endpoint, ok bool) {
 	return r.Endpoints[i], true
 }
 
-// Other returns the endpoint at the other end of the relation, as seen from the service. In a peer relation
-// that is the service's own endpoint.
+// Other returns the endpoint at the other end of the relation, as seen from the service. In a peer relation,
+// it returns the service's own endpoint.
 func (r Relation) Other(service string) Endpoint {
 	for _, e := range r.Endpoints {
 		if e.Service != service {
@@ -64,7 +63,7 @@ func (r Relation) IsPeer() bool { return len(r.Endpoints) == 1 }
 
 // relationIndex is the short record of a relation below each of its services. It is enough to detect a second
 // relation between the same endpoints. It repeats the relation's Life, so that a watcher of the service sees
-// a change of it without watching everything that the members write.
+// when Life changes, without watching everything that the members write.
 type relationIndex struct {
 	Name  string `json:"name"`            // the name of this service's endpoint
 	Other string `json:"other,omitempty"` // the other endpoint, as Endpoint.String returns it; empty for peers
@@ -90,7 +89,7 @@ func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 		return Relation{}, err
 	}
 	if !a.canRelateTo(b) {
-		return Relation{}, errors.New("these two endpoints do not match")
+		return Relation{}, errors.New("the endpoints must have opposite roles and the same interface, and belong to different applications")
 	}
 
 	// Run all checks, so that the error names every obstacle at once.
@@ -114,6 +113,8 @@ func (tx *Tx) AddRelation(eps ...Endpoint) (_ Relation, err error) {
 	})
 }
 
+// jointScope returns the scope of a relation between endpoints with the scopes a and b: container if one of
+// them is container.
 func jointScope(a, b charm.Scope) charm.Scope {
 	if a == charm.Container || b == charm.Container {
 		return charm.Container
@@ -141,12 +142,12 @@ func checkContainer(a, b charmEndpoint) error {
 // checkUnrelated returns an [ErrExists] if the endpoints have a relation, and an ErrExists that is also an [ErrDead] if
 // that relation is ending.
 func (tx *Tx) checkUnrelated(a, b Endpoint) error {
-	all, err := tx.relationIndexes(a.Service)
+	indexes, err := tx.relationIndexes(a.Service)
 	if err != nil {
 		return err
 	}
 
-	for id, index := range all {
+	for id, index := range indexes {
 		if index.Name != a.Name || index.Other != b.String() {
 			continue
 		}
@@ -172,15 +173,15 @@ func (tx *Tx) checkLimit(d charmEndpoint) error {
 		return nil
 	}
 
-	all, err := tx.relationIndexes(d.Service)
+	indexes, err := tx.relationIndexes(d.Service)
 	if err != nil {
 		return err
 	}
 
 	var others []string
-	for _, id := range slices.Sorted(maps.Keys(all)) {
-		if all[id].Name == d.Name {
-			others = append(others, all[id].Other)
+	for _, id := range slices.Sorted(maps.Keys(indexes)) {
+		if indexes[id].Name == d.Name {
+			others = append(others, indexes[id].Other)
 		}
 	}
 	if len(others) < d.limit {
@@ -217,6 +218,7 @@ func (tx *Tx) addPeerRelations(service string, c Charm) error {
 	return nil
 }
 
+// insertRelation writes the records of a new relation, with the next id, and returns the relation.
 func (tx *Tx) insertRelation(r Relation) (_ Relation, err error) {
 	if r.ID, err = tx.keys.NextNumber(keys.RelationCounter); err != nil {
 		return Relation{}, err
@@ -235,7 +237,7 @@ func (tx *Tx) rewriteRelation(r Relation) error {
 		return err
 	}
 
-	// Put keeps unknown fields only of records that the transaction has read.
+	// Put keeps the unknown fields of a record only if the transaction has read the record.
 	for _, key := range indexes {
 		if _, _, err := tx.keys.Get(key); err != nil {
 			return err
@@ -245,6 +247,7 @@ func (tx *Tx) rewriteRelation(r Relation) error {
 	return tx.putRelation(r)
 }
 
+// putRelation writes a relation's record, and its index entry below each of its services.
 func (tx *Tx) putRelation(r Relation) error {
 	for _, e := range r.Endpoints {
 		index := relationIndex{Name: e.Name, Life: UnlessAlive(r.Life)}
@@ -266,8 +269,8 @@ func (v *View) Relation(id int) (Relation, error) {
 	return r, err
 }
 
-// Relations reads all relations, by id. It finds them by the services' indexes, since a list of all keys
-// below relations/ would read all settings.
+// Relations reads all relations, sorted by id. It finds them by the services' indexes, since a list of all
+// keys below relations/ would read all settings.
 func (v *View) Relations() ([]Relation, error) {
 	kvs, err := v.keys.List(keys.Services)
 	if err != nil {
@@ -282,6 +285,8 @@ func (v *View) RelationsIn(services []keyspace.KeyValue) (all []Relation, missin
 	return v.findRecords(relationIDs(services))
 }
 
+// relationIDs returns the ids of the relations in the index entries among the keys of services. A relation
+// between two services occurs twice.
 func relationIDs(services []keyspace.KeyValue) (ids []int) {
 	for _, kv := range services {
 		service, rest, _ := strings.Cut(kv.Key[len(keys.Services):], "/")
@@ -303,11 +308,12 @@ func (v *View) PrefetchRelations(name string) error {
 	return v.keys.Prefetch(keyspace.Scope{Keys: []string{record}, Prefixes: []string{keys.ServiceRelations(service)}})
 }
 
-// ServiceRelations reads the relations of a service, by id.
+// ServiceRelations reads the relations of a service, sorted by id.
 func (v *View) ServiceRelations(service string) ([]Relation, error) {
 	return v.findRelations(service, func(int, relationIndex) bool { return true })
 }
 
+// relationIndexes reads the index entries of a service's relations, by relation id.
 func (v *View) relationIndexes(service string) (map[int]relationIndex, error) {
 	all := map[int]relationIndex{}
 	err := ReadBelow(v, keys.ServiceRelations(service), func(key string, index relationIndex) {
@@ -336,6 +342,8 @@ func (v *View) findRelations(service string, wanted func(id int, index relationI
 	return v.loadRelations(ids)
 }
 
+// loadRelations reads the relations with the ids, sorted by id. It returns ErrNotFound if one of them has no
+// record.
 func (v *View) loadRelations(ids []int) ([]Relation, error) {
 	all, missing, err := v.findRecords(ids)
 	if err != nil {
@@ -348,7 +356,7 @@ func (v *View) loadRelations(ids []int) ([]Relation, error) {
 	return all, nil
 }
 
-// findRecords reads the records of relations. It returns the ids without a record in missing.
+// findRecords reads the records of relations, sorted by id. It returns the ids without a record in missing.
 func (v *View) findRecords(ids []int) (all []Relation, missing []int, err error) {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -380,9 +388,14 @@ func (v *View) findRecords(ids []int) (all []Relation, missing []int, err error)
 // relation.
 func (v *View) RelationOf(u Unit, text string) (Relation, error) {
 	name, number, _ := strings.Cut(text, ":")
+	if number == "" {
+		number = strings.TrimPrefix(text, "relation-")
+	}
+
+	// A number identifies the relation, so that the name before it is not needed.
 	wanted := func(_ int, index relationIndex) bool { return index.Name == name }
-	if id, err := strconv.Atoi(cmp.Or(number, strings.TrimPrefix(text, "relation-"))); err == nil {
-		wanted = func(n int, _ relationIndex) bool { return n == id }
+	if wantedID, err := strconv.Atoi(number); err == nil {
+		wanted = func(id int, _ relationIndex) bool { return id == wantedID }
 	}
 
 	found, err := v.findRelations(u.Service, wanted)

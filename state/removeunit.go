@@ -11,8 +11,8 @@ import (
 )
 
 // DestroyUnit makes a unit and its subordinates dying, so that their agents shut them down. It removes the
-// unit at once if no agent has run for it and its machine has no instance and does not run. In that case it
-// also removes the machine if the machine was created for the unit.
+// unit at once if no agent has run for the unit, and the unit's machine has no instance and is not running. Then
+// it also removes the machine if the machine was created for the unit.
 func (tx *Tx) DestroyUnit(name string) error {
 	u, err := tx.Unit(name)
 	if err != nil || u.Life == Dead {
@@ -79,7 +79,7 @@ func (tx *Tx) RemoveUnit(name string) error {
 		return err
 	}
 
-	// With this limit, nothing is left in the unit's list.
+	// Without a limit, no storage is left in the unit's list.
 	if _, err := tx.releaseUnitStorage(name, math.MaxInt); err != nil {
 		return err
 	}
@@ -99,8 +99,8 @@ func (tx *Tx) RemoveUnit(name string) error {
 		}
 	}
 
-	// No key is left: removeUnitBatch counts the agent's records first, an untouched unit has none, and few
-	// keys are below a unit.
+	// The limit suffices for all keys: removeUnitBatch has counted the agent's records, a unit that no agent
+	// has touched has none, and only a few keys are below a unit.
 	for _, prefix := range []string{keys.Uniter(name), keys.BelowUnit(name)} {
 		if _, err := tx.keys.RemoveBelow(prefix, keyspace.MaxRemovedKeys); err != nil {
 			return err
@@ -129,8 +129,8 @@ func (tx *Tx) releaseUntouched(u Unit) error {
 	return tx.releaseMachine(u, maybeStarted)
 }
 
-// joinedRelations lists the relations that a dying or dead unit is in. They are not conditions of the commit,
-// since a unit that is not alive does not enter further relations.
+// joinedRelations lists the ids of the relations in which a dying or dead unit is a member. The reads are not
+// conditions of the commit, since a unit that is not alive cannot enter further relations.
 func (v *View) joinedRelations(u Unit) (ids []int, err error) {
 	index, err := v.keys.ListUnguarded(keys.ServiceRelations(u.Service))
 	if err != nil {
@@ -142,12 +142,12 @@ func (v *View) joinedRelations(u Unit) (ids []int, err error) {
 		if !ok {
 			continue
 		}
-		in, err := v.keys.HasUnguarded(keys.Member(id, u.Name))
+		isMember, err := v.keys.HasUnguarded(keys.Member(id, u.Name))
 		if err != nil {
 			return nil, err
 		}
 
-		if in {
+		if isMember {
 			ids = append(ids, id)
 		}
 	}
@@ -204,8 +204,9 @@ func (tx *Tx) removeUnitBatch(name string) (gone bool, err error) {
 		return false, err
 	}
 
-	if len(relations) <= keyspace.MaxFewRemoved && len(past)+len(records) <= keyspace.MaxRemovedKeys {
-		// A history has at most MaxHookRuns keys, so none is left.
+	fits := len(relations) <= keyspace.MaxFewRemoved && len(past)+len(records) <= keyspace.MaxRemovedKeys
+	if fits {
+		// The limit suffices, since a history has at most MaxHookRuns keys.
 		if _, err := tx.keys.RemoveBelow(keys.UnitHistory(name), MaxHookRuns); err != nil {
 			return false, err
 		}
@@ -215,8 +216,8 @@ func (tx *Tx) removeUnitBatch(name string) (gone bool, err error) {
 	return false, tx.removeSomeRecords(name, relations, len(past) > 0)
 }
 
-// removeSomeRecords makes the unit leave some of its relations, and removes its history, or else some of its
-// agent's records. The next batch removes those that are left.
+// removeSomeRecords makes the unit leave some of its relations. Then it removes the unit's history, or, if
+// there is none, some of the agent's records. The next batch continues.
 func (tx *Tx) removeSomeRecords(name string, relations []int, hasHistory bool) error {
 	for _, id := range relations[:min(keyspace.MaxFewRemoved, len(relations))] {
 		if err := tx.LeaveRelation(id, name); err != nil {
@@ -230,7 +231,7 @@ func (tx *Tx) removeSomeRecords(name string, relations []int, hasHistory bool) e
 		return err
 	}
 
-	// The workflow stays until the end, since without it the machine would count as untouched.
+	// The workflow stays until the end, since without it the machine would count as unused.
 	for _, prefix := range []string{keys.UniterRelations(name), keys.UniterServices(name)} {
 		if _, err := tx.keys.RemoveBelow(prefix, keyspace.MaxRemovedKeys); err != nil {
 			return err

@@ -96,16 +96,16 @@ func (v *View) LeaderServes() (serves, leads bool, err error) {
 	return !leads || p.Serves, leads, err
 }
 
-// request records the request, unless it is already recorded. If the leader does not carry out requests, it
-// returns false and records nothing, and the unit's agent must do the work itself.
+// request records r, unless it is already recorded. If the leader does not carry out requests, the method
+// records nothing and returns false. The unit's agent must then do the work itself.
 func (tx *Tx) request(r Request) (taken bool, err error) {
 	serves, _, err := tx.LeaderServes()
 	if err != nil || !serves {
 		return false, err
 	}
 
-	_, stands, err := tx.keys.Get(r.key())
-	if err != nil || stands {
+	_, isRecorded, err := tx.keys.Get(r.key())
+	if err != nil || isRecorded {
 		return true, err
 	}
 
@@ -132,10 +132,10 @@ func (tx *Tx) DepartRelation(id int, unit string) error {
 }
 
 // RetireUnit marks a dying unit as dead after its stop hook has run, and requests its removal from the
-// provisioner's leader. The unit's own agent calls it, and can call it again. It returns true if the agent
-// must remove the unit itself with [RemoveUnit], since a leader with an older binary does not carry out
-// requests. It returns ErrInUse if the unit is alive.
-func (tx *Tx) RetireUnit(name string) (removes bool, err error) {
+// provisioner's leader. The unit's own agent calls it, and can call it again. mustRemove is true if the agent
+// must remove the unit itself with [RemoveUnit], since the leader runs an older binary and does not carry out
+// requests. RetireUnit returns ErrInUse if the unit is alive.
+func (tx *Tx) RetireUnit(name string) (mustRemove bool, err error) {
 	if err := tx.SetUnitDead(name); err != nil {
 		return false, err
 	}
@@ -197,8 +197,8 @@ func (v *View) LacksSubordinate(r Relation, principal Unit) (s Service, lacks bo
 		return s, false, err
 	}
 
-	there, err := v.hasSubordinate(principal, s.Name)
-	return s, !there, err
+	has, err := v.hasSubordinate(principal, s.Name)
+	return s, !has, err
 }
 
 // insertSubordinate adds a unit of the service as a subordinate of the principal, on the same machine.

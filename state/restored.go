@@ -30,14 +30,14 @@ type Restored struct {
 
 // String returns the message that status shows.
 func (r Restored) String() string {
-	what := "its agent has not yet compared its directory"
+	finding := "its agent has not yet compared its directory"
 	if r.Differs != "" {
-		what = r.Differs + "; check the directory, then: juju resolved"
+		finding = r.Differs + "; check the directory, then: juju resolved"
 	}
 	if len(r.Storage) > 0 {
-		what += ", which creates storage " + strings.Join(r.Storage, ", ") + " again, empty"
+		finding += ", which creates storage " + strings.Join(r.Storage, ", ") + " again, empty"
 	}
-	return fmt.Sprintf("restored from the backup of %s: %s", r.Backup.Format(time.RFC3339), what)
+	return fmt.Sprintf("restored from the backup of %s: %s", r.Backup.Format(time.RFC3339), finding)
 }
 
 // Restored reads a unit's mark; ok is false if the unit does not have one.
@@ -46,8 +46,9 @@ func (v *View) Restored(unit string) (r Restored, ok bool, err error) {
 }
 
 // SetRestoredDiffers records how the directory of a restored unit differs from the unit's records, and the
-// storages whose directories are missing. An empty how means no difference: the unit's mark is removed. The
-// mark is also removed if an operator has accepted any difference. Without a mark it does nothing.
+// storages whose directories are missing. If how is empty, there is no difference, and the unit's mark is
+// removed. The mark is also removed if an operator has accepted any difference. SetRestoredDiffers does
+// nothing for a unit without a mark.
 func (tx *Tx) SetRestoredDiffers(unit, how string, missing []string) error {
 	r, ok, err := tx.Restored(unit)
 	if err != nil || !ok {
@@ -63,10 +64,11 @@ func (tx *Tx) SetRestoredDiffers(unit, how string, missing []string) error {
 	return tx.keys.PutOrRemove(keys.Restored(unit), r, how != "")
 }
 
-// AcceptRestored records that an operator accepts a restored unit as it is; was reports whether the unit had
-// a mark. The mark stays if the unit has storage and its agent has not compared the directory yet, since only
-// the agent knows which storage is missing.
-func (tx *Tx) AcceptRestored(unit string) (was bool, err error) {
+// AcceptRestored records that an operator accepts a restored unit as it is; marked reports whether the unit
+// had a mark. The mark stays if the unit has storage and its agent has not compared the directory yet, since
+// only the agent knows which storage is missing. AcceptRestored returns ErrAlreadyResolved if an operator has
+// accepted the unit before.
+func (tx *Tx) AcceptRestored(unit string) (marked bool, err error) {
 	r, ok, err := tx.Restored(unit)
 	if err != nil || !ok {
 		return false, err

@@ -54,11 +54,12 @@ func (r RunningHook) HeldBy() string {
 	return ", held by " + r.Holder
 }
 
-// Interrupts reports whether an operator has interrupted that run.
+// Interrupts reports whether an operator has interrupted the run op of a hook.
 func (u Unit) Interrupts(op Op) bool { return u.Interrupt != "" && u.Interrupt == op.ID }
 
 // Interrupt makes the unit's agent terminate the running hook. The hook then counts as failed, and is not
-// retried automatically. It returns ErrNotFound if there is no such unit, or no hook is running.
+// retried automatically. Interrupt returns the operation that runs the hook. It returns ErrNotFound if there
+// is no such unit, or no hook is running.
 func (tx *Tx) Interrupt(unit string) (Op, error) {
 	u, err := tx.Unit(unit)
 	if err != nil {
@@ -70,7 +71,7 @@ func (tx *Tx) Interrupt(unit string) (Op, error) {
 		return Op{}, err
 	}
 	if !ok {
-		return Op{}, refuse(ErrNotFound, "unit %q runs nothing", unit)
+		return Op{}, refuse(ErrNotFound, "unit %q is not running anything", unit)
 	}
 
 	u.Interrupt = op.ID

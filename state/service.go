@@ -78,6 +78,7 @@ func (s Service) PromisedVersion() string { return cmp.Or(s.JujuVersion, charm.J
 // service's, since units run different charms during an upgrade.
 func (s Service) DialectOf(c Charm) charm.Dialect { return cmp.Or(s.HookDialect, c.Dialect) }
 
+// setDialect sets the dialect of the service's hooks, and the reason that status shows for it.
 func (s *Service) setDialect(c Charm) {
 	s.Dialect = c.Dialect
 	s.DialectMark = c.DialectMark
@@ -171,7 +172,7 @@ func (v *View) Service(name string) (Service, error) {
 	return s, err
 }
 
-// Services reads all services, by name.
+// Services reads all services, sorted by name.
 func (v *View) Services() ([]Service, error) {
 	return keyspace.LoadChildren(v.keys, keys.Services, func(s *Service, name string) { s.Name = name })
 }
@@ -190,7 +191,7 @@ func (v *View) AliveService(name string) (Service, error) {
 	return s, nil
 }
 
-// CharmOf reads the charm with that URL, or the service's charm if url is empty.
+// CharmOf reads the charm with the given URL, or the service's charm if url is empty.
 func (v *View) CharmOf(service, url string) (Charm, error) {
 	s, err := v.Service(service)
 	if err != nil {
@@ -225,6 +226,8 @@ func (tx *Tx) SetTrusted(name string, trusted bool) error {
 	if err := tx.keys.Put(keys.Service(name), s); err != nil {
 		return err
 	}
+
+	// A new version of the configuration makes the units run config-changed.
 	return tx.keys.Put(keys.Config(name), config.nextDoc())
 }
 

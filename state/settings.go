@@ -62,8 +62,8 @@ func (tx *Tx) MergeSettings(id int, unit string, changes map[string]*string) ([]
 }
 
 // checkRelationExists returns ErrNotFound if the relation is gone. If the unit is a member, the relation
-// exists and its record is not read. That saves a condition when a hook writes to dozens of relations at
-// once.
+// exists, and checkRelationExists does not read the relation's record. So the commit has fewer conditions when a
+// hook writes to dozens of relations.
 func (v *View) checkRelationExists(id int, unit string) error {
 	_, in, err := v.Member(id, unit)
 	if err != nil || in {
@@ -128,7 +128,7 @@ const (
 	// maxInlineTotal limits the settings that one update stores in their records, in bytes, since a hook can
 	// write to dozens of relations at once. The rest are stored as blobs.
 	maxInlineTotal = 512 << 10
-	// MaxNodesPerUpdate is about how many units' settings one update can change. Each change needs two
+	// MaxNodesPerUpdate is approximately how many units' settings one update can change. Each change needs two
 	// conditions and two operations, or three operations if the settings are large.
 	MaxNodesPerUpdate = store.MaxOps/2 - 6
 )
@@ -139,7 +139,8 @@ type Settings struct {
 	Version int64
 }
 
-// Change is the change of one key by MergeSettings. Old or New is nil if the key was or is not set.
+// Change is the change of one key by MergeSettings. Old is nil if the key was not set before, and New is nil
+// if it is no longer set.
 type Change struct {
 	Key      string
 	Old, New *string
@@ -148,7 +149,7 @@ type Change struct {
 // isSame reports whether the old and new values are the same.
 func (c Change) isSame() bool {
 	if c.Old == nil || c.New == nil {
-		return c.Old == c.New
+		return c.Old == c.New // the same only if both are nil
 	}
 	return *c.Old == *c.New
 }
@@ -160,9 +161,9 @@ type settingsDoc struct {
 	Blob    string            `json:"blob,omitempty"` // the blob's SHA-256
 }
 
-// readSettings returns an error for [View.Skips], which names the key, if the node or its blob is damaged: agents
-// write both.
-func (v *View) readSettings(key string) (Settings, bool, error) {
+// readSettings reads the settings at key. If there are none, ok is false and the settings are empty. Agents
+// write the record and its blob. If one of them is damaged, [View.Skips] accepts the error, which names key.
+func (v *View) readSettings(key string) (s Settings, ok bool, err error) {
 	doc, ok, err := keyspace.Load[settingsDoc](v.keys, key)
 	if err != nil {
 		return Settings{}, false, err
@@ -171,7 +172,8 @@ func (v *View) readSettings(key string) (Settings, bool, error) {
 	return Settings{Values: values, Version: doc.Version}, ok, err
 }
 
-// readValues never returns nil without an error.
+// readValues returns a copy of the values in the record at key, which it reads from the record's blob if there
+// is one. Without an error, the map is never nil.
 func (v *View) readValues(key string, doc settingsDoc) (map[string]string, error) {
 	if doc.Blob == "" {
 		if doc.Values == nil {
@@ -195,12 +197,13 @@ func (v *View) readValues(key string, doc settingsDoc) (map[string]string, error
 		return nil, keyspace.NewDamage(key, "its blob has no settings: %v", err)
 	}
 	if values == nil {
-		values = map[string]string{} // of null
+		values = map[string]string{} // the blob is the JSON null
 	}
 	return values, nil
 }
 
-// merge changes the values in place, and lists the keys that differ.
+// merge changes the values in place, and returns the changes of the keys whose values differ. A nil value
+// deletes a key.
 func (s Settings) merge(changes map[string]*string) (changed []Change, err error) {
 	for _, key := range slices.Sorted(maps.Keys(changes)) {
 		value := changes[key]
@@ -234,15 +237,17 @@ func CheckSetting(key, value string) error {
 		return fmt.Errorf("cannot change settings: a key is empty")
 	case len(value) > MaxSetting:
 		return fmt.Errorf("cannot set %q: the value has %d bytes; the limit is %d", key, len(value), MaxSetting)
-	case !utf8.ValidString(key) || !utf8.ValidString(value) || strings.ContainsRune(key, 0) ||
-		strings.ContainsRune(value, 0):
+	case !isText(key) || !isText(value):
 		return fmt.Errorf("cannot set %q: the value is not UTF-8, or has a NUL byte: encode it, for example with base64", key)
 	}
 
 	return nil
 }
 
-// putSettingsNode writes settings, in their record or as a blob.
+// isText reports whether s is valid UTF-8 without a NUL byte.
+func isText(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+
+// putSettingsNode writes settings at key: in their record if they are small, and otherwise as a blob.
 func (tx *Tx) putSettingsNode(key string, version int64, values map[string]string) error {
 	data, err := keyspace.Encode(key, values)
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"bijou/state/store"
 )
 
-// Keys returns the keys themselves, for the packages below state.
+// Keys returns the space of the keys below the entities, for the packages in directories of state.
 func (s *State) Keys() *keyspace.Space { return s.space }
 
 // Close ends the sessions and watchers of this State and frees its store. It is idempotent.
 func (s *State) Close() error { return s.space.Close() }
 
-// Store returns the store itself, for callers that copy or serve it whole.
+// Store returns the store itself, for callers that copy or serve all of its keys.
 func (s *State) Store() store.Store { return s.space.Store() }
 
 // Advisories does what [keyspace.Space.Advisories] does.

@@ -25,8 +25,8 @@ import (
 	"bijou/state/text"
 )
 
-// State is an open environment. It has views and updates of the entities, and the keys, blobs and watches
-// below them. Its methods are safe for concurrent use.
+// State is an open environment. It gives access to the entities in views and updates, and to the keys, blobs and
+// watches below the entities. Its methods are safe for concurrent use.
 type State struct{ space *keyspace.Space }
 
 // Open opens the environment at a store's URL, for example "sqlite:PATH". It never creates one. It returns
@@ -75,6 +75,7 @@ func (s *State) initialise(ctx context.Context, env Environment) error {
 			return err
 		}
 
+		// Machine 0 is the host itself, which needs no provider to start it.
 		machine := Machine{
 			Series: env.DefaultSeries, Life: Alive, Jobs: []string{JobManage, JobUnits},
 			InstanceID: "localhost", Status: MachinePending, Constraints: env.Constraints,
@@ -115,10 +116,10 @@ func (s *State) SecretKeeper() secret.Keeper {
 	return nil
 }
 
-// Keys returns the keys themselves, for the packages below state.
+// Keys returns the view of the keys below the entities, for the packages in directories of state.
 func (v *View) Keys() *keyspace.View { return v.keys }
 
-// Keys returns the keys themselves, for the packages below state.
+// Keys returns the transaction on the keys below the entities, for the packages in directories of state.
 func (tx *Tx) Keys() *keyspace.Tx { return tx.keys }
 
 // Life is the state of an entity between its creation and its removal. It never returns to an earlier value.
@@ -267,6 +268,7 @@ func CheckFormat(v *View) error {
 	return nil
 }
 
+// checkNotMoved returns ErrMoved if the environment has moved to a different store.
 func (v *View) checkNotMoved() error {
 	kv, err := v.keys.GetKV(keys.Moved)
 	if err != nil || kv.Revision == 0 {
@@ -275,6 +277,7 @@ func (v *View) checkNotMoved() error {
 	return explainMoved(kv)
 }
 
+// explainMoved returns the error for a store with the MovedRecord kv.
 func explainMoved(kv keyspace.KeyValue) error {
 	to, err := keyspace.Decode[MovedRecord](kv)
 	if err != nil {
@@ -323,6 +326,7 @@ func guards() []keyspace.Guard {
 	}
 }
 
+// explainCopyLock returns the error for an environment with the CopyLockRecord kv.
 func explainCopyLock(kv keyspace.KeyValue) error {
 	by, err := keyspace.Decode[CopyLockRecord](kv)
 	if err != nil {

@@ -35,8 +35,8 @@ type Storage struct {
 	Unit string `json:"unit,omitempty"`
 	// State is the progress of that unit in attaching or detaching the storage.
 	State StorageState `json:"state,omitempty"`
-	// Location is the path where the unit finds the storage. It is empty if the charm does not declare one
-	// and the agent has not chosen one yet.
+	// Location is the path where the unit finds the storage. If the charm declares no location, Location is
+	// empty until the unit's agent has chosen a path.
 	Location string    `json:"location,omitempty"`
 	ReadOnly bool      `json:"read-only,omitempty"`
 	Since    time.Time `json:"since"` // when State changed
@@ -61,6 +61,12 @@ func (s Storage) Name() string { return path.Dir(s.ID) }
 // IsHeld reports whether the storage's pool limits its content to its size.
 func (s Storage) IsHeld() bool { return s.Pool == charm.PoolTmpFS && s.Size > 0 }
 
+// isLeaving reports whether the storage is being removed, or its unit is giving it up.
+func (s Storage) isLeaving() bool {
+	return s.Life != Alive || s.State == StorageDetaching || s.State == StorageUnbinding
+}
+
+// setState changes the state, and the time of its last change.
 func (s *Storage) setState(to StorageState) {
 	s.State = to
 	s.Since = time.Now().UTC().Truncate(time.Second)
@@ -73,7 +79,7 @@ func (v *View) Storage(id string) (Storage, error) {
 	return s, err
 }
 
-// Storages reads every storage, by name and number.
+// Storages reads every storage, sorted by name and number.
 func (v *View) Storages() (all []Storage, err error) {
 	err = ReadBelow(v, keys.Storages, func(key string, s Storage) {
 		s.ID = strings.TrimPrefix(key, keys.Storages)
@@ -83,8 +89,8 @@ func (v *View) Storages() (all []Storage, err error) {
 	return all, err
 }
 
-// UnitStorages reads the storages that units have, by name and number. After PrefetchUnit, it needs no round
-// trip for a single unit without storage. Since the units' agents write the lists, it skips entries whose
+// UnitStorages reads the storages that units have, sorted by name and number. After PrefetchUnit, it needs no
+// round trip for a single unit without storage. Since the units' agents write the lists, it skips entries whose
 // storage does not exist or belongs to other units, and lists and records that do not decode.
 func (v *View) UnitStorages(units ...string) (all []Storage, err error) {
 	return v.unitStorages(v.Skips, units...)
@@ -96,7 +102,8 @@ func (v *View) OwnStorages(unit string) (all []Storage, err error) {
 	return v.unitStorages(func(error) bool { return false }, unit)
 }
 
-// unitStorages is UnitStorages without the lists and records whose errors the function skips accepts.
+// unitStorages reads the storages that units have, sorted by name and number. It leaves out the lists and
+// records for whose errors skips returns true.
 func (v *View) unitStorages(skips func(error) bool, units ...string) (all []Storage, err error) {
 	var lists []string
 	for _, unit := range units {
@@ -174,6 +181,8 @@ func (v *View) MachineStorage(id string) (MachineStorage, error) {
 	return keyspace.LoadOrZero[MachineStorage](v.keys, keys.MachineStorage(id))
 }
 
+// changeMachineStorage applies the change to the list of the storages on a machine. It removes a list that
+// becomes empty.
 func (tx *Tx) changeMachineStorage(machine string, change func(s *MachineStorage)) error {
 	s, err := tx.MachineStorage(machine)
 	if err != nil {
@@ -197,8 +206,8 @@ func (tx *Tx) addUnitStorage(unit, id string) error {
 	return tx.keys.Put(keys.UnitStorage(unit), append(ids, id))
 }
 
-// removeUnitStorage removes the storage from the unit's list. It leaves a list that does not decode as it is,
-// since readers skip it.
+// removeUnitStorage removes the storage from the unit's list. It does not change a list that does not decode,
+// since readers skip such a list.
 func (tx *Tx) removeUnitStorage(unit, id string) error {
 	ids, err := tx.otherUnitStorage(unit, id)
 	if tx.Skips(err) {
@@ -210,12 +219,13 @@ func (tx *Tx) removeUnitStorage(unit, id string) error {
 	return tx.keys.PutOrRemove(keys.UnitStorage(unit), ids, len(ids) > 0)
 }
 
-// otherUnitStorage returns the unit's list without the storage.
+// otherUnitStorage returns the ids in the unit's list, except the given id.
 func (tx *Tx) otherUnitStorage(unit, id string) ([]string, error) {
 	ids, _, err := keyspace.Load[[]string](tx.keys, keys.UnitStorage(unit))
-	return slices.DeleteFunc(ids, func(one string) bool { return one == id }), err
+	return slices.DeleteFunc(ids, func(listed string) bool { return listed == id }), err
 }
 
+// putStorage writes the record of a storage.
 func (tx *Tx) putStorage(s Storage) error { return tx.keys.Put(keys.Storage(s.ID), s) }
 
 // addServiceStorage gives a new unit the storage that each unit of its service gets. attached has the ids of
@@ -224,15 +234,17 @@ func (tx *Tx) addServiceStorage(s Service, u Unit, attached []string) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Storage)) {
 		d := s.Storage[name]
 		d.Count = max(d.Count, 1)
+
+		// Existing storage takes the place of new storage with the same name.
 		for _, id := range attached {
 			if path.Dir(id) == name {
 				d.Count--
 			}
 		}
-
 		if d.Count <= 0 {
 			continue
 		}
+
 		if _, err := tx.AddStorage(u.Name, name, d); err != nil {
 			return err
 		}
@@ -241,10 +253,10 @@ func (tx *Tx) addServiceStorage(s Service, u Unit, attached []string) error {
 	return nil
 }
 
-// AddStorage gives a unit new storage by the charm's name for it, and returns the ids. It adds one storage,
-// unless the directive has a count. It returns ErrNotFound if there is no such unit, ErrDead if the unit is
-// dying, and ErrNoStorage if the charm does not allow the storage, or the unit or its machine would have too
-// many.
+// AddStorage gives a unit new storage with the charm's name for it, and returns the ids. It adds one storage,
+// unless the directive has a count. It returns ErrNotFound if there is no such unit, and ErrDead if the unit
+// is dying. It returns ErrNoStorage if the charm does not allow the storage, or if the unit or its machine
+// would have too many storages.
 func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, err error) {
 	defer func() {
 		if err != nil {
@@ -252,18 +264,18 @@ func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, er
 		}
 	}()
 
-	u, wants, has, err := tx.wantedStorage(unit, name)
+	u, declared, count, err := tx.wantedStorage(unit, name)
 	if err != nil {
 		return nil, err
 	}
 
-	d, err = completeDirective(name, wants, d)
+	d, err = completeDirective(name, declared, d)
 	if err != nil {
 		return nil, err
 	}
 
 	d.Count = max(d.Count, 1)
-	if err := wants.CheckCount(name, has+d.Count); err != nil {
+	if err := declared.CheckCount(name, count+d.Count); err != nil {
 		return nil, refuse(ErrNoStorage, "%v", err)
 	}
 
@@ -272,7 +284,7 @@ func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, er
 		if err != nil {
 			return nil, err
 		}
-		if err := tx.give(s, unit, wants); err != nil {
+		if err := tx.giveStorage(s, unit, declared); err != nil {
 			return nil, err
 		}
 		ids = append(ids, s.ID)
@@ -284,13 +296,13 @@ func (tx *Tx) AddStorage(unit, name string, d charm.Directive) (ids []string, er
 // newStorage returns storage with a new id, and adds the id to the machine's list. It does not write the
 // storage's own record. It returns ErrNoStorage if the machine already has MaxMachineStorages.
 func (tx *Tx) newStorage(name, machine string, d charm.Directive) (Storage, error) {
-	has, err := tx.MachineStorage(machine)
+	list, err := tx.MachineStorage(machine)
 	if err != nil {
 		return Storage{}, err
 	}
-	if len(has.All) >= MaxMachineStorages {
+	if len(list.All) >= MaxMachineStorages {
 		return Storage{}, refuse(ErrNoStorage, "machine %s has %d storages, which is the limit; to remove storage that no unit needs: juju remove-storage",
-			machine, len(has.All))
+			machine, len(list.All))
 	}
 
 	n, err := tx.keys.NextNumber(keys.StorageCounter)
@@ -309,28 +321,28 @@ func (tx *Tx) newStorage(name, machine string, d charm.Directive) (Storage, erro
 	return s, tx.changeMachineStorage(machine, addID)
 }
 
-// wantedStorage returns the unit, its charm's declaration of the storage, and how many storages called name
-// the unit has. It returns ErrDead if the unit is not alive, and ErrNoStorage if the charm does not declare
-// the storage.
-func (tx *Tx) wantedStorage(unit, name string) (u Unit, wants charm.Storage, has int, err error) {
+// wantedStorage returns the unit, its charm's declaration of the storage, and the count of storages called
+// name that the unit has. It returns ErrDead if the unit is not alive, and ErrNoStorage if the charm does not
+// declare the storage.
+func (tx *Tx) wantedStorage(unit, name string) (u Unit, declared charm.Storage, count int, err error) {
 	if u, err = tx.Unit(unit); err != nil {
-		return u, wants, 0, err
+		return u, declared, 0, err
 	}
 	if u.Life != Alive {
-		return u, wants, 0, refuse(ErrDead, "it is %s", u.Life)
+		return u, declared, 0, refuse(ErrDead, "it is %s", u.Life)
 	}
 
 	c, err := tx.CharmOf(u.Service, u.Charm)
 	if err != nil {
-		return u, wants, 0, err
+		return u, declared, 0, err
 	}
 
-	wants, there := c.Meta.Storage[name]
-	if !there {
-		return u, wants, 0, noStorageError(c.Meta, name)
+	declared, exists := c.Meta.Storage[name]
+	if !exists {
+		return u, declared, 0, noStorageError(c.Meta, name)
 	}
 	all, err := tx.OwnStorages(unit)
-	return u, wants, CountStorages(all, name), err
+	return u, declared, CountStorages(all, name), err
 }
 
 // CountStorages returns how many of the storages have that name in the charm.
@@ -343,11 +355,12 @@ func CountStorages(all []Storage, name string) (n int) {
 	return n
 }
 
-// give records that the unit gets the storage. The unit's agent then creates the directory and binds it.
-func (tx *Tx) give(s Storage, unit string, wants charm.Storage) error {
+// giveStorage records that the unit gets the storage. The unit's agent then creates the storage's directory, and
+// binds it at its location. declared is the charm's declaration of the storage.
+func (tx *Tx) giveStorage(s Storage, unit string, declared charm.Storage) error {
 	s.Unit = unit
-	s.Location = wants.LocationOf(s.ID)
-	s.ReadOnly = wants.ReadOnly
+	s.Location = declared.LocationOf(s.ID)
+	s.ReadOnly = declared.ReadOnly
 	s.setState(StoragePending)
 	if err := tx.addUnitStorage(unit, s.ID); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 
 // AttachStorage gives a detached storage to a unit on the same machine. It returns ErrNotFound if the storage
 // or the unit does not exist, ErrInUse if a unit already has the storage, and ErrDead if the storage is being
-// removed or the unit is not alive.
+// removed or the unit is not alive. It returns ErrNoStorage if the unit's charm does not declare the storage.
 func (tx *Tx) AttachStorage(unit, id string) (err error) {
 	defer func() {
 		if err != nil {
@@ -29,7 +29,7 @@ func (tx *Tx) AttachStorage(unit, id string) (err error) {
 		return err
 	}
 
-	u, wants, has, err := tx.wantedStorage(unit, s.Name())
+	u, declared, count, err := tx.wantedStorage(unit, s.Name())
 	switch {
 	case err != nil:
 		return err
@@ -41,33 +41,39 @@ func (tx *Tx) AttachStorage(unit, id string) (err error) {
 		return fmt.Errorf("it is on machine %s, but the unit is on machine %s", s.Machine, u.Machine)
 	}
 
-	if err := wants.CheckCount(s.Name(), has+1); err != nil {
+	if err := declared.CheckCount(s.Name(), count+1); err != nil {
 		return err
 	}
 
-	return tx.give(s, unit, wants)
+	return tx.giveStorage(s, unit, declared)
 }
 
-// DetachStorage makes the agent of the storage's unit run the storage-detaching hook and release the storage.
-// The storage keeps its content. It returns ErrNotFound if there is no such storage.
+// DetachStorage makes the agent of the storage's unit release the storage. If the unit's storage-attached hook
+// has run, the agent runs the storage-detaching hook first. The storage keeps its content. DetachStorage
+// returns ErrNotFound if there is no such storage, and a different error if no unit has the storage.
 func (tx *Tx) DetachStorage(id string) error {
 	s, err := tx.Storage(id)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case s.Unit == "":
+	}
+	if s.Unit == "" {
 		return fmt.Errorf("cannot detach storage %q: no unit has it", id)
-	case s.State == StorageAttached:
+	}
+
+	switch s.State {
+	case StorageAttached:
 		s.setState(StorageDetaching)
-	case s.State != StorageDetaching:
+	case StorageDetaching:
+		// The storage-detaching hook must still run.
+	default:
 		s.setState(StorageUnbinding)
 	}
 
 	return tx.putStorage(s)
 }
 
-// EndStorageHook records that the storage-attached hook of a storage has run, or, unless attached is set, its
-// storage-detaching hook. It does nothing if the storage no longer exists.
+// EndStorageHook records that a hook of a storage has run: storage-attached if attached is true, and
+// storage-detaching otherwise. It does nothing if the storage no longer exists.
 func (tx *Tx) EndStorageHook(id string, attached bool) error {
 	s, err := tx.Storage(id)
 	switch {
@@ -85,8 +91,8 @@ func (tx *Tx) EndStorageHook(id string, attached bool) error {
 	return tx.putStorage(s)
 }
 
-// MarkStorageMade records that a unit's agent is about to create a storage's directory. Once that is
-// recorded, the directory can hold data that must not be lost.
+// MarkStorageMade records that a unit's agent is about to create a storage's directory. From then on, the
+// directory can hold data that must not be lost.
 func (tx *Tx) MarkStorageMade(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil || s.Made {
@@ -96,7 +102,8 @@ func (tx *Tx) MarkStorageMade(id string) error {
 	return tx.putStorage(s)
 }
 
-// SetStorageBound records that a unit's agent has bound a storage at the location.
+// SetStorageBound records that a unit's agent has bound a storage at the location. It does nothing if the
+// storage is not pending.
 func (tx *Tx) SetStorageBound(id, location string) error {
 	s, err := tx.Storage(id)
 	if err != nil || s.State != StoragePending {
@@ -119,7 +126,7 @@ func (tx *Tx) RenewStorage(id string) error {
 	}
 
 	s.Made = false
-	if s.Unit == "" || s.Life != Alive || s.State == StorageDetaching || s.State == StorageUnbinding {
+	if s.Unit == "" || s.isLeaving() {
 		if err := tx.putStorage(s); err != nil {
 			return err
 		}
@@ -131,13 +138,13 @@ func (tx *Tx) RenewStorage(id string) error {
 
 // KeepStorage keeps a storage whose directory was restored from the backup of a different environment. The
 // unit gets the storage again, with a storage-attached hook. If the storage is being detached or removed,
-// KeepStorage takes it from its unit instead.
+// KeepStorage takes it from its unit instead. It does nothing for a storage without a unit.
 func (tx *Tx) KeepStorage(id string) error {
 	s, err := tx.Storage(id)
 	if err != nil || s.Unit == "" {
 		return err
 	}
-	if s.Life != Alive || s.State == StorageDetaching || s.State == StorageUnbinding {
+	if s.isLeaving() {
 		return tx.ReleaseStorage(id)
 	}
 
@@ -156,6 +163,8 @@ func (tx *Tx) ReattachStorage(id string) error {
 	return tx.attachAgain(s)
 }
 
+// attachAgain makes the agent of the storage's unit bind the storage again, at the location that the charm
+// declares, and run the storage-attached hook.
 func (tx *Tx) attachAgain(s Storage) error {
 	location, err := tx.storageLocation(s)
 	if err != nil {
@@ -206,8 +215,8 @@ func (tx *Tx) ReleaseStorage(id string) error {
 	return tx.putStorage(s)
 }
 
-// queueRemoval makes the machine's agent remove a storage. If the directory was never created, it only
-// removes the record, at once.
+// queueRemoval makes the machine's agent remove a storage. If the storage's directory was never created,
+// queueRemoval removes the record at once.
 func (tx *Tx) queueRemoval(s Storage) error {
 	if !s.Made {
 		return tx.EndStorage(s.ID)
@@ -225,8 +234,8 @@ func (tx *Tx) queueRemoval(s Storage) error {
 	})
 }
 
-// RemoveStorage makes the machine's agent remove a storage with its content. If a unit has the storage,
-// RemoveStorage returns ErrInUse. With detach, the unit releases the storage first. It returns ErrNotFound if
+// RemoveStorage makes the machine's agent remove a storage with its content. If a unit has the storage, detach
+// makes the unit release it first; without detach, RemoveStorage returns ErrInUse. It returns ErrNotFound if
 // there is no such storage.
 func (tx *Tx) RemoveStorage(id string, detach bool) error {
 	s, err := tx.Storage(id)
@@ -250,8 +259,8 @@ func (tx *Tx) RemoveStorage(id string, detach bool) error {
 
 // ForgetStorage removes the record of a storage, and leaves its directory untouched. It returns ErrNotFound
 // if there is no such storage, and ErrInUse if a unit has it. It also returns ErrInUse for storage in memory,
-// since its memory would stay in use. It removes a record that does not decode, which names neither a unit
-// nor a pool.
+// since its memory would stay in use. A record that does not decode is removed without these checks, since its
+// unit and pool are unknown.
 func (tx *Tx) ForgetStorage(id string) error {
 	s, err := tx.Storage(id)
 	switch {
@@ -262,7 +271,7 @@ func (tx *Tx) ForgetStorage(id string) error {
 	case s.Unit != "":
 		return refuse(ErrInUse, "cannot remove the record of storage %q: unit %q has it; detach it first", id, s.Unit)
 	case s.Pool == charm.PoolTmpFS:
-		return refuse(ErrInUse, "cannot remove the record of storage %q: it is in memory, which would stay in use", id)
+		return refuse(ErrInUse, "cannot remove the record of storage %q: its content is in memory, and the memory would stay in use", id)
 	}
 
 	return tx.EndStorage(id)
@@ -329,12 +338,13 @@ func (tx *Tx) EndStorage(id string) error {
 	return tx.removeMachineStorage(s.Machine, id)
 }
 
-// removeMachineStorage removes the storage from the machine's list. It leaves a list that does not decode as it
-// is, since the machine's removal removes it.
+// removeMachineStorage removes the storage from the machine's list. It does not change a list that does not
+// decode, which is removed together with the machine.
 func (tx *Tx) removeMachineStorage(machine, id string) error {
-	is := func(one string) bool { return one == id }
+	isStorage := func(listed string) bool { return listed == id }
 	err := tx.changeMachineStorage(machine, func(m *MachineStorage) {
-		m.All, m.Removing = slices.DeleteFunc(m.All, is), slices.DeleteFunc(m.Removing, is)
+		m.All = slices.DeleteFunc(m.All, isStorage)
+		m.Removing = slices.DeleteFunc(m.Removing, isStorage)
 	})
 	if tx.Skips(err) {
 		return nil
@@ -342,9 +352,9 @@ func (tx *Tx) removeMachineStorage(machine, id string) error {
 	return err
 }
 
-// releaseUnitStorage releases at most limit storages of a unit that is being removed. It returns how many
-// entries are left in the unit's list. Since the unit's agent writes the list, it drops entries whose storage
-// does not exist, does not decode, or belongs to a different unit.
+// releaseUnitStorage releases at most limit storages of a unit that is being removed, and returns how many
+// entries are left in the unit's list. The unit's agent writes that list, which can name storage that does not
+// exist, does not decode, or belongs to a different unit. Such entries are dropped from the list.
 func (tx *Tx) releaseUnitStorage(unit string, limit int) (left int, err error) {
 	ids, err := tx.listUnitStorage(unit)
 	if err != nil {
@@ -354,10 +364,14 @@ func (tx *Tx) releaseUnitStorage(unit string, limit int) (left int, err error) {
 	limit = min(limit, len(ids))
 	for _, id := range ids[:limit] {
 		s, err := tx.Storage(id)
-		if IgnoreNotFound(err) != nil && !tx.Skips(err) {
+		if errors.Is(err, ErrNotFound) || tx.Skips(err) {
+			continue
+		}
+		if err != nil {
 			return 0, err
 		}
-		if err != nil || s.Unit != unit {
+
+		if s.Unit != unit {
 			continue
 		}
 		if err := IgnoreNotFound(tx.ReleaseStorage(id)); err != nil {
@@ -365,8 +379,8 @@ func (tx *Tx) releaseUnitStorage(unit string, limit int) (left int, err error) {
 		}
 	}
 
-	rest := ids[limit:]
-	return len(rest), tx.keys.PutOrRemove(keys.UnitStorage(unit), rest, len(rest) > 0)
+	remaining := ids[limit:]
+	return len(remaining), tx.keys.PutOrRemove(keys.UnitStorage(unit), remaining, len(remaining) > 0)
 }
 
 // listUnitStorage returns the ids in a unit's list of storage. If the list does not decode, it returns the ids
@@ -391,10 +405,10 @@ func (tx *Tx) listUnitStorage(unit string) (ids []string, err error) {
 	return ids, nil
 }
 
-// forgetMachineStorage removes the records of at most limit storages on a machine that is being removed. It
-// returns how many entries are left in the machine's list. Since the machine's agent writes the list, it
-// drops entries whose storage is on a different machine. It also removes records in the list that do not
-// decode, since nothing would remove them later.
+// forgetMachineStorage removes the records of at most limit storages on a machine that is being removed, and
+// returns how many entries are left in the machine's list. The machine's agent writes that list, which can name
+// storage on a different machine. Such entries are dropped from the list. Records in the list that do not
+// decode are removed, since nothing would remove them later.
 func (tx *Tx) forgetMachineStorage(machine string, limit int) (left int, err error) {
 	m, err := tx.MachineStorage(machine)
 	if tx.Skips(err) {
@@ -413,10 +427,14 @@ func (tx *Tx) forgetMachineStorage(machine string, limit int) (left int, err err
 			tx.keys.Remove(keys.Storage(id))
 			continue
 		}
-		if IgnoreNotFound(err) != nil {
+		if errors.Is(err, ErrNotFound) {
+			continue
+		}
+		if err != nil {
 			return 0, err
 		}
-		if err != nil || s.Machine != machine {
+
+		if s.Machine != machine {
 			continue
 		}
 		if err := IgnoreNotFound(tx.EndStorage(id)); err != nil {
@@ -424,8 +442,8 @@ func (tx *Tx) forgetMachineStorage(machine string, limit int) (left int, err err
 		}
 	}
 
-	rest := MachineStorage{All: m.All[limit:], Removing: m.Removing}
-	return len(rest.All), tx.keys.PutOrRemove(keys.MachineStorage(machine), rest, len(rest.All) > 0)
+	remaining := MachineStorage{All: m.All[limit:], Removing: m.Removing}
+	return len(remaining.All), tx.keys.PutOrRemove(keys.MachineStorage(machine), remaining, len(remaining.All) > 0)
 }
 
 // ChooseStorage returns the storage that each unit of a service gets: the charm's storage, with the
@@ -433,36 +451,37 @@ func (tx *Tx) forgetMachineStorage(machine string, limit int) (left int, err err
 // have, and a different error if the charm does not allow the requested count or size.
 func ChooseStorage(m charm.Meta, asked map[string]charm.Directive) (map[string]charm.Directive, error) {
 	for _, name := range slices.Sorted(maps.Keys(asked)) {
-		if _, there := m.Storage[name]; !there {
+		if _, isDeclared := m.Storage[name]; !isDeclared {
 			return nil, noStorageError(m, name)
 		}
 	}
 
 	chosen := map[string]charm.Directive{}
 	for _, name := range slices.Sorted(maps.Keys(m.Storage)) {
-		wants := m.Storage[name]
+		declared := m.Storage[name]
 		d, given := asked[name]
-		if !given && wants.CheckCount(name, 1) != nil {
-			// This version of bijou does not have that kind of storage. An operator has forced the charm.
+		if !given && declared.CheckCount(name, 1) != nil {
+			// An operator has forced a charm with a kind of storage that bijou does not support.
 			continue
 		}
 
-		d.Count = cmp.Or(d.Count, wants.Minimum)
+		// Without a count, a unit gets the charm's minimum, but at least one storage that the operator asks for.
+		d.Count = cmp.Or(d.Count, declared.Minimum)
 		if given {
 			d.Count = max(d.Count, 1)
 		}
 		if d.Count > 0 {
-			complete, err := completeDirective(name, wants, d)
+			complete, err := completeDirective(name, declared, d)
 			if err != nil {
 				return nil, err
 			}
 			chosen[name] = complete
 		}
 
-		if d.Count < wants.Minimum {
-			return nil, fmt.Errorf("each unit needs at least %d of storage %q", wants.Minimum, name)
+		if d.Count < declared.Minimum {
+			return nil, fmt.Errorf("each unit needs at least %d of storage %q", declared.Minimum, name)
 		}
-		if err := wants.CheckCount(name, d.Count); err != nil {
+		if err := declared.CheckCount(name, d.Count); err != nil {
 			return nil, err
 		}
 	}
@@ -491,6 +510,7 @@ func (tx *Tx) SetServiceStorage(service string, asked map[string]charm.Directive
 	return tx.keys.Put(keys.Service(service), s)
 }
 
+// noStorageError returns an ErrNoStorage that lists the storage that the charm declares.
 func noStorageError(m charm.Meta, name string) error {
 	if len(m.Storage) == 0 {
 		return refuse(ErrNoStorage, "the charm has no storage %q: it has no storage", name)
@@ -501,10 +521,11 @@ func noStorageError(m charm.Meta, name string) error {
 
 // completeDirective fills in the default pool and the charm's size. It returns an error if the size is too
 // small for the charm, or missing in a pool that needs one.
-func completeDirective(name string, wants charm.Storage, d charm.Directive) (charm.Directive, error) {
-	d.Pool, d.Size = cmp.Or(d.Pool, charm.PoolRootFS), cmp.Or(d.Size, wants.Size)
-	if d.Size < wants.Size {
-		return d, fmt.Errorf("storage %q must have at least %dM", name, wants.Size)
+func completeDirective(name string, declared charm.Storage, d charm.Directive) (charm.Directive, error) {
+	d.Pool = cmp.Or(d.Pool, charm.PoolRootFS)
+	d.Size = cmp.Or(d.Size, declared.Size)
+	if d.Size < declared.Size {
+		return d, fmt.Errorf("storage %q must have at least %dM", name, declared.Size)
 	}
 	if d.Pool == charm.PoolTmpFS && d.Size == 0 {
 		return d, fmt.Errorf("storage %q needs a size in pool %s: %s=%s,256M", name, d.Pool, name, d.Pool)

@@ -23,13 +23,15 @@ type Tools struct {
 // AddTools records a binary that PutFile has stored. It can be repeated. A sweep removes the tools once
 // neither the environment nor a machine uses them.
 func (tx *Tx) AddTools(t Tools) error {
-	if path.Base(t.Name) != t.Name || len(t.SHA256) < 8 || !strings.HasSuffix(t.Name, "-"+t.SHA256[:8]) {
+	isFileName := path.Base(t.Name) == t.Name
+	hasSum := len(t.SHA256) >= 8 && strings.HasSuffix(t.Name, "-"+t.SHA256[:8])
+	if !isFileName || !hasSum {
 		return fmt.Errorf("cannot store the binary %q: the name must be VERSION-SHA8, with the first 8 digits of %s", t.Name, t.SHA256)
 	}
 	if err := tx.keys.ReferToBlob(t.SHA256); err != nil {
 		return fmt.Errorf("cannot store the binary %q: %w", t.Name, err)
 	}
-	// Put keeps unknown fields only of records that the transaction has read.
+	// Put keeps the unknown fields of a record only if the transaction has read the record.
 	if _, _, err := tx.keys.Get(keys.Tool(t.Name)); err != nil {
 		return err
 	}
@@ -44,7 +46,7 @@ func (v *View) Tools(name string) (Tools, error) {
 	return t, err
 }
 
-// AllTools reads all tools, by name.
+// AllTools reads all tools, sorted by name.
 func (v *View) AllTools() ([]Tools, error) {
 	return keyspace.LoadChildren(v.keys, keys.Tools, func(t *Tools, name string) { t.Name = name })
 }

@@ -73,10 +73,10 @@ type WorkloadStatus struct {
 // workloadActive is the status of a unit whose workload is running properly.
 const workloadActive = "active"
 
-// Identity distinguishes one version from the next.
+// Identity returns the version, which distinguishes this record from its successors.
 func (w WorkloadVersion) Identity() any { return w.Version }
 
-// Identity distinguishes one status from the next, since a charm replaces the whole status at once.
+// Identity returns the time of the status, since a charm replaces the whole status at once.
 func (w WorkloadStatus) Identity() any { return w.Since.UnixNano() }
 
 // Unit reads a unit. It returns ErrNotFound if there is no such unit.
@@ -92,7 +92,7 @@ func (v *View) Unit(name string) (Unit, error) {
 	return u, err
 }
 
-// Units reads the units of a service, or of all services if service is empty, by service and number.
+// Units reads the units of a service, or of all services if service is empty, sorted by service and number.
 func (v *View) Units(service string) ([]Unit, error) {
 	prefix := keys.Units
 	if service != "" {
@@ -147,12 +147,13 @@ func unitNames(kvs []keyspace.KeyValue, prefix string) (names []string) {
 	return names
 }
 
-// MachineUnits lists the names of the units on a machine, by service and number.
+// MachineUnits lists the names of the units on a machine, sorted by service and number.
 func (v *View) MachineUnits(id string) ([]string, error) {
 	kvs, err := v.keys.List(keys.MachineUnits(id))
 	return unitNames(kvs, keys.MachineUnits(id)), err
 }
 
+// changeUnit reads a unit, calls change with it, and writes it. It returns ErrNotFound if there is no such unit.
 func (tx *Tx) changeUnit(name string, change func(u *Unit)) error {
 	u, err := tx.Unit(name)
 	if err != nil {
@@ -162,7 +163,8 @@ func (tx *Tx) changeUnit(name string, change func(u *Unit)) error {
 	return tx.keys.Put(keys.Unit(name), u)
 }
 
-// SetUnitStatus sets a unit's workload status, with its message truncated.
+// SetUnitStatus sets a unit's workload status, with its message truncated. If the status is active, it also
+// records that the unit is active with its current charm.
 func (tx *Tx) SetUnitStatus(name string, w WorkloadStatus) error {
 	w.Message = Truncate(w.Message, maxMessageBytes)
 	return tx.changeUnit(name, func(u *Unit) {

@@ -54,7 +54,7 @@ func TestUnitOfAnotherSeries(t *testing.T) {
 	st := statetest.NewOf(t, env)
 	statetest.AddService(t, st, statetest.MySQL(), 0) // jammy
 	err := st.Update(t.Context(), func(tx *state.Tx) error { _, err := tx.AddUnit("mysql", state.Placement{Machine: "0"}); return err })
-	if err == nil || !strings.Contains(err.Error(), `machine 0 has series "noble", the application has "jammy"`) {
+	if err == nil || !strings.Contains(err.Error(), `machine 0 has series "noble", but the application has "jammy"`) {
 		t.Errorf("got %v", err)
 	}
 }

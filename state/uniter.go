@@ -8,8 +8,8 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Uniter reads all records of a unit's agent. Its maps are never nil. In an Update every record becomes a
-// condition of the commit. Read single records there instead.
+// Uniter reads all records of a unit's agent. The maps of the result are never nil. In an Update, call methods
+// that read single records instead, since each record that Uniter reads becomes a condition of the commit.
 func (v *View) Uniter(unit string) (Uniter, error) {
 	u := Uniter{Relations: map[int]RelationState{}, Members: map[int]map[string]MemberState{}}
 	prefix := keys.Uniter(unit)
@@ -49,12 +49,15 @@ func (u *Uniter) takeRecord(rest string, c keyspace.Change) error {
 		u.Members[id] = map[string]MemberState{}
 	}
 	err := takeInto(u.Members[id], member, c)
+
+	// A deletion can have removed the last member.
 	if len(u.Members[id]) == 0 {
 		delete(u.Members, id)
 	}
 	return err
 }
 
+// takeOp applies the change of the record of the running hook.
 func (u *Uniter) takeOp(c keyspace.Change) error {
 	if c.Deleted {
 		u.Op = nil
@@ -64,6 +67,7 @@ func (u *Uniter) takeOp(c keyspace.Change) error {
 	return keyspace.DecodeInto(c.KeyValue, u.Op)
 }
 
+// takeWorkflow applies the change of the workflow's record.
 func (u *Uniter) takeWorkflow(c keyspace.Change) error {
 	u.Workflow = Workflow{}
 	if c.Deleted {
@@ -92,14 +96,17 @@ func RelationRecordOf(unit, key string) (id int, member string, ok bool) {
 	return parseRelationKey(rest)
 }
 
-// parseRelationKey parses "relations/3/mysql/0" and "services/3/mysql"; the member is
-// empty in "relations/3".
-func parseRelationKey(rest string) (id int, member string, ok bool) {
-	kind, rest, _ := strings.Cut(rest, "/")
-	ok = kind == "relations" || kind == "services"
-	number, member, _ := strings.Cut(rest, "/")
+// parseRelationKey parses "relations/3/mysql/0" and "services/3/mysql". In "relations/3" the member is empty.
+// ok is false for a text of any other form.
+func parseRelationKey(text string) (id int, member string, ok bool) {
+	kind, idAndMember, _ := strings.Cut(text, "/")
+	if kind != "relations" && kind != "services" {
+		return 0, "", false
+	}
+
+	number, member, _ := strings.Cut(idAndMember, "/")
 	id, err := strconv.Atoi(number)
-	return id, member, ok && err == nil
+	return id, member, err == nil
 }
 
 // Op reads the running hook; ok is false if there is none.
@@ -151,15 +158,15 @@ func (tx *Tx) PutRelationState(unit string, id int, r RelationState) error {
 }
 
 // RemoveRelationState removes the state of a relation that has ended for the unit, and an operator's answer
-// to an error in it. It does not remove the records of members: RemoveMember does, after the last hook of
-// each.
+// to an error in it. It leaves the records of members, which RemoveMember removes after each member's last
+// hook.
 func (tx *Tx) RemoveRelationState(unit string, id int) error {
 	tx.keys.Remove(keys.RelationState(unit, id))
 	return tx.ClearResolved(unit, id)
 }
 
-// PutMember writes a unit's record of a member. An existing record must have been read in the same
-// transaction; otherwise use RewriteMember.
+// PutMember writes a unit's record of a member. If the same transaction has not read an existing record, call
+// RewriteMember instead.
 func (tx *Tx) PutMember(unit string, id int, member string, m MemberState) error {
 	return tx.keys.Put(keys.MemberState(unit, id, member), m)
 }
@@ -191,7 +198,8 @@ func (tx *Tx) RemoveMember(unit string, id int, member string) {
 	tx.keys.Remove(keys.MemberState(unit, id, member))
 }
 
-// Apply applies the writes of an Update to a unit's records, which were read before the Update.
+// Apply applies the writes of an Update to a unit's records u, which were read before the Update. It ignores
+// writes to all other keys.
 func (w Writes) Apply(unit string, u *Uniter) error {
 	for _, c := range w.changes {
 		rest, own := strings.CutPrefix(c.Key, keys.Uniter(unit))

@@ -57,7 +57,7 @@ type Op struct {
 	Version  int64     `json:"version,omitempty"` // the version of the settings or configuration that the hook sees
 }
 
-// Identity distinguishes one run of a hook from the next.
+// Identity returns the id of the run, which distinguishes the runs of a hook.
 func (op Op) Identity() any { return op.ID }
 
 // Failure describes the error state of a unit or a relation.
@@ -72,7 +72,7 @@ type Failure struct {
 	RetryAt  time.Time `json:"retry-at,omitzero"` // when the hook is retried automatically; zero means never
 
 	// Backoff counts the failures that decide the delay until RetryAt. It starts at 0 again when an operator
-	// retries the hook. Failures that were caused by the end of the agent do not count.
+	// retries the hook. A failure does not count if the end of the agent caused it.
 	Backoff int `json:"backoff,omitempty"`
 
 	// Interrupted reports whether an operator interrupted the hook, so that it is not retried automatically.
@@ -83,7 +83,7 @@ type Failure struct {
 	ClientID string `json:"client-id,omitempty"`
 }
 
-// Identity distinguishes one failure from the next.
+// Identity returns the time of the first failure, which distinguishes a unit's failures.
 func (f Failure) Identity() any { return f.Since.UnixNano() }
 
 // LogCommand returns the command that shows the unit's log. It returns "" if an operator interrupted the hook
@@ -194,11 +194,12 @@ const (
 	maxHookRunMessage = 1 << 10
 )
 
-// AddHookRun records a hook that has ended, in place of the unit's oldest record. It does not read the
-// existing records, so the caller must number the runs in Seq.
+// AddHookRun records a hook that has ended, in place of the unit's oldest record. It truncates long lists of
+// changes and long messages. It does not read the existing records, so the caller must number the runs in Seq.
 func (tx *Tx) AddHookRun(unit string, r HookRun) error {
 	if n := len(r.Changes); n > maxHookRunChanges {
-		r.Changes, r.More = r.Changes[:maxHookRunChanges], n-maxHookRunChanges
+		r.Changes = r.Changes[:maxHookRunChanges]
+		r.More = n - maxHookRunChanges
 	}
 	if s := r.Said; s != nil && len(s.Message) > maxHookRunMessage {
 		r.Said = &WorkloadStatus{

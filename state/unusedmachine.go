@@ -49,7 +49,7 @@ func (tx *Tx) occupyMachine(id string) error {
 	return nil
 }
 
-// machineStart says whether a machine may have an instance.
+// machineStart states whether a machine may have an instance.
 type machineStart bool
 
 const (
@@ -59,11 +59,15 @@ const (
 
 // releaseMachine releases the machine of a unit that leaves before it has installed anything. If the machine
 // has hosted no other unit, it counts as unused again. If the machine was never started, and was made for the
-// unit, releaseMachine removes it instead.
+// unit, releaseMachine removes it instead. It does nothing for a subordinate, whose machine its principal uses.
 func (tx *Tx) releaseMachine(u Unit, started machineStart) error {
-	first, ok, err := keyspace.Load[firstUnit](tx.keys, keys.FirstUnit(u.Machine))
-	if err != nil || !ok || u.Principal != "" {
+	first, isOnlyUnit, err := keyspace.Load[firstUnit](tx.keys, keys.FirstUnit(u.Machine))
+	if err != nil {
 		return err
+	}
+	isSubordinate := u.Principal != ""
+	if !isOnlyUnit || isSubordinate {
+		return nil
 	}
 
 	m, err := tx.Machine(u.Machine)
@@ -82,8 +86,8 @@ func (tx *Tx) releaseMachine(u Unit, started machineStart) error {
 // condition of the transaction.
 const maxUnusedLooked = 16
 
-// takeUnused returns the first unused machine, by number, that fits the unit, and marks it as used. It
-// returns "" if there is none.
+// takeUnused returns the id of the unused machine with the lowest number that fits the unit, and marks the
+// machine as used. It returns "" if there is no such machine among the first maxUnusedLooked.
 func (tx *Tx) takeUnused(u Unit) (id string, err error) {
 	ids, err := tx.listFitting(u)
 	if err != nil {
@@ -106,8 +110,8 @@ func (tx *Tx) takeUnused(u Unit) (id string, err error) {
 	return "", nil
 }
 
-// listFitting returns the unused machines that fit the unit, by number. The list is not a condition of the
-// commit, since it changes often.
+// listFitting returns the ids of the unused machines that fit the unit, sorted by number. The list is not a
+// condition of the commit, since it changes often.
 func (v *View) listFitting(u Unit) (ids []string, err error) {
 	kvs, err := v.keys.ListUnguarded(keys.UnusedMachines)
 	if err != nil {
@@ -132,16 +136,17 @@ func (v *View) listFitting(u Unit) (ids []string, err error) {
 // updateUnused copies the machine's new constraints to its record as an unused machine. It does nothing if
 // the machine is in use.
 func (tx *Tx) updateUnused(m Machine) error {
-	_, there, err := tx.keys.Get(keys.UnusedMachine(m.ID))
-	if err != nil || !there {
+	_, isUnused, err := tx.keys.Get(keys.UnusedMachine(m.ID))
+	if err != nil || !isUnused {
 		return err
 	}
 	return tx.keys.Put(keys.UnusedMachine(m.ID), unusedMachine{Series: m.Series, Constraints: m.Constraints})
 }
 
-// AddMachine adds a machine without a unit. The provisioner starts it. Its placement has the form
-// PROVIDER:WHERE. By default it has the environment's default series and the job of hosting units. Its
-// constraints override the environment's. Unless it manages the environment, new units can be placed on it.
+// AddMachine adds a machine without a unit. The provisioner starts it. The placement in m has the form
+// PROVIDER:WHERE, or is empty. By default the machine has the environment's default series, and the job of
+// hosting units. The constraints in m override the environment's. New units can be placed on the machine if it
+// hosts units and does not manage the environment.
 //
 // It returns a *SeriesError if no machine can have the series, ErrOtherProvider if the placement is for a
 // different provider, and ErrExists if there is already a machine at that placement.
@@ -150,8 +155,11 @@ func (tx *Tx) AddMachine(m Machine) (Machine, error) {
 	if err != nil {
 		return Machine{}, err
 	}
-	if has := env.MachineSeries(); m.Series != "" && len(has) > 0 && !slices.Contains(has, m.Series) {
-		return Machine{}, RefuseSeries(fmt.Errorf("machines of this model cannot have series %q: they have %q", m.Series, has))
+
+	available := env.MachineSeries() // empty means any
+	isRestricted := m.Series != "" && len(available) > 0
+	if isRestricted && !slices.Contains(available, m.Series) {
+		return Machine{}, RefuseSeries(fmt.Errorf("machines of this model cannot have series %q: they have %q", m.Series, available))
 	}
 	if m.Placement, err = tx.checkPlacement(env, m.Placement); err != nil {
 		return Machine{}, err
@@ -163,7 +171,9 @@ func (tx *Tx) AddMachine(m Machine) (Machine, error) {
 	if err != nil {
 		return m, err
 	}
-	if slices.Contains(m.Jobs, JobManage) || !slices.Contains(m.Jobs, JobUnits) {
+
+	takesUnits := slices.Contains(m.Jobs, JobUnits) && !slices.Contains(m.Jobs, JobManage)
+	if !takesUnits {
 		return m, nil
 	}
 
@@ -186,17 +196,17 @@ func (tx *Tx) insertMachine(m Machine) (Machine, error) {
 	return m, tx.keys.Put(keys.Machine(m.ID), m)
 }
 
-// checkPlacement returns WHERE of a placement PROVIDER:WHERE. It returns an error if the placement is
-// invalid, for a different provider, or already taken.
+// checkPlacement returns WHERE of a placement PROVIDER:WHERE, or "" for an empty placement. It returns an
+// error if the placement is invalid, for a different provider, or already taken.
 func (tx *Tx) checkPlacement(env Environment, text string) (where string, err error) {
 	if text == "" {
 		return "", nil
 	}
 
 	name, where, _ := strings.Cut(text, ":")
-	odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
+	isForbidden := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
 	switch {
-	case name == "" || where == "" || strings.ContainsFunc(text, odd):
+	case name == "" || where == "" || strings.ContainsFunc(text, isForbidden):
 		return "", fmt.Errorf("invalid placement %q: want PROVIDER:WHERE, as in ssh:user@host", text)
 	case name != env.Provider:
 		return "", refuse(ErrOtherProvider,

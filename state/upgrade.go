@@ -87,7 +87,7 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 
 	mark := Upgrade{Charm: spec.Charm.String(), Force: spec.Force, Skip: spec.Skip, Before: s.Charm}
 	if s.Charm == mark.Charm {
-		// The charm from which the units upgrade stays the same.
+		// The service has this charm already, so the charm before the upgrade is still that of the earlier mark.
 		earlier, err := tx.Upgrade(name)
 		if err != nil {
 			return err
@@ -112,10 +112,10 @@ func (tx *Tx) UpgradeService(name string, spec UpgradeSpec) (err error) {
 	return tx.keys.Put(keys.Upgrade(name), mark)
 }
 
-// checkUpgrade returns an error if the service cannot upgrade from the charm old to the charm fresh. If other
-// is true, the charms can have different names.
-func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
-	if fresh.Meta.Name != old.Meta.Name && !other {
+// checkUpgrade returns an error if the service cannot upgrade from the charm old to the charm fresh. If
+// allowOtherName is true, the charms can have different names.
+func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, allowOtherName bool) error {
+	if fresh.Meta.Name != old.Meta.Name && !allowOtherName {
 		return fmt.Errorf("its name is %q, but the application runs %q: to change to a different charm, use --switch",
 			fresh.Meta.Name, old.Meta.Name)
 	}
@@ -135,11 +135,15 @@ func (tx *Tx) checkUpgrade(s Service, old, fresh Charm, other bool) error {
 	return tx.checkOptionsKept(s.Name, old, fresh)
 }
 
-// checkStorageKept refuses a charm that requires storage which the service's existing units do not have,
-// unless the charm is forced.
+// checkStorageKept returns a *MissingError if the new charm requires more storage than the old one, since the
+// service's existing units do not have that storage. It returns nil if an operator has forced the charm.
 func checkStorageKept(s Service, old, fresh Charm) error {
+	if s.Force {
+		return nil
+	}
+
 	for _, name := range slices.Sorted(maps.Keys(fresh.Meta.Storage)) {
-		if !s.Force && fresh.Meta.Storage[name].Minimum > old.Meta.Storage[name].Minimum {
+		if fresh.Meta.Storage[name].Minimum > old.Meta.Storage[name].Minimum {
 			return &MissingError{fmt.Sprintf("the new charm needs storage %q, which the application's units do not have", name)}
 		}
 	}
@@ -204,8 +208,10 @@ func (tx *Tx) checkOptionsKept(service string, old, fresh Charm) error {
 	}
 
 	for _, name := range slices.Sorted(maps.Keys(config.Values)) {
-		was, is := old.Config.Options[name], fresh.Config.Options[name]
-		if is.Type != "" && was.Type != "" && is.Type != was.Type {
+		was := old.Config.Options[name]
+		is := fresh.Config.Options[name]
+		inBoth := was.Type != "" && is.Type != ""
+		if inBoth && is.Type != was.Type {
 			return fmt.Errorf(
 				"the new charm changes the type of option %q from %s to %s, but the option is set: first unset it with juju unset",
 				name, was.Type, is.Type,
@@ -239,7 +245,8 @@ func (v *View) OutdatedUnits(service, charm string) ([]OutdatedUnit, error) {
 			return nil, err
 		}
 
-		if u.Life == Alive && w.Charm != "" && w.Charm != charm {
+		isInstalled := w.Charm != ""
+		if u.Life == Alive && isInstalled && w.Charm != charm {
 			behind = append(behind, OutdatedUnit{u.Name, w.Charm, cmp.Or(w.State, UnitPending), w.Failure != nil})
 		}
 	}

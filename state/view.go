@@ -16,8 +16,8 @@ import (
 // after the function that received it has returned.
 type View struct{ keys *keyspace.View }
 
-// Tx is one run of an Update: a View whose reads see its own writes, and become
-// conditions of the commit.
+// Tx is one run of an Update. It is a View whose reads see its own writes, and become conditions of the
+// commit.
 type Tx struct {
 	*View
 	keys *keyspace.Tx
@@ -53,6 +53,7 @@ func Under(c Condition) Updater {
 	}
 }
 
+// newTx returns the Tx on entities for a transaction on keys.
 func newTx(keys *keyspace.Tx) *Tx { return &Tx{View: &View{keys.View}, keys: keys} }
 
 // Read calls f in a new View and returns its result.
@@ -64,7 +65,8 @@ func Read[T any](ctx context.Context, s Viewer, f func(v *View) (T, error)) (res
 	return result, err
 }
 
-// ReadBelow calls take with each record below the prefix, by key. It skips records that do not decode.
+// ReadBelow calls take with each record below the prefix, in the order of the keys. It skips records that do
+// not decode.
 func ReadBelow[T any](v *View, prefix string, take func(key string, record T)) error {
 	kvs, err := v.keys.List(prefix)
 	if err != nil {
@@ -94,8 +96,8 @@ func (v *View) TakeDamage() map[string]error { return v.keys.TakeDamage() }
 // Revision returns the revision of all reads. A watch that starts after it sees every later change.
 func (v *View) Revision() (int64, error) { return v.keys.Revision() }
 
-// Writes are the changes that an Update commits. The caller can apply them to records that it has, instead of
-// reading the records again.
+// Writes are the changes that an Update commits. The caller can apply them to records that it has read before,
+// instead of reading the records again.
 type Writes struct{ changes []keyspace.Change }
 
 // Writes returns the writes so far. They are committed only once the Update has succeeded.
@@ -121,8 +123,7 @@ func (w Writes) ChangedKeys() (keys []string) {
 // batchSize is small, since ending a relation can add twelve operations to a transaction.
 const batchSize = 10
 
-// inBatches calls f for each item, with batchSize items in a transaction, or one item if batchSize items do
-// not fit. It ignores items that no longer exist.
+// inBatches does what inBatchesOf does, in transactions of at most batchSize items.
 func inBatches[T any](ctx context.Context, update Updater, items []T, f func(tx *Tx, item T) error) error {
 	return inBatchesOf(ctx, batchSize, update, items, f)
 }
@@ -150,8 +151,8 @@ func inBatchesOf[T any](ctx context.Context, size int, update Updater, items []T
 	return nil
 }
 
-// addInBatches adds n entities, with batchSize entities in each transaction. If it fails, it returns the
-// entities that it has added, and an error.
+// addInBatches adds n entities, with batchSize entities in each transaction. It calls add with the number i of
+// each entity, from 0 to n-1. If it fails, it returns the entities that it has added, and an error.
 func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx *Tx, i int) (T, error)) ([]T, error) {
 	var all []T
 
@@ -161,11 +162,11 @@ func addInBatches[T any](ctx context.Context, update Updater, n int, add func(tx
 			// After a conflict, this function runs again.
 			batch = nil
 			for range min(batchSize, n-len(all)) {
-				one, err := add(tx, len(all)+len(batch))
+				entity, err := add(tx, len(all)+len(batch))
 				if err != nil {
 					return err
 				}
-				batch = append(batch, one)
+				batch = append(batch, entity)
 			}
 
 			return nil
@@ -258,11 +259,13 @@ func WatchAll() Scope {
 // MembershipOf parses a key from WatchMembers. It returns the relation, and the unit whose membership
 // changed or the service whose own settings changed.
 func MembershipOf(key string) (relation int, member string, ok bool) {
-	rest, ok := strings.CutPrefix(key, keys.Relations)
+	rest, isRelation := strings.CutPrefix(key, keys.Relations)
 	number, rest, _ := strings.Cut(rest, "/")
 	kind, member, _ := strings.Cut(rest, "/")
 	relation, err := strconv.Atoi(number)
-	return relation, member, ok && (kind == "members" || kind == "apps") && err == nil
+
+	isMember := kind == "members" || kind == "apps"
+	return relation, member, isRelation && isMember && err == nil
 }
 
 // HistoryOf parses a key from WatchHistories. It returns the unit that has run the hook.
@@ -281,7 +284,7 @@ type (
 	Scope = keyspace.Scope
 	// Watcher delivers the keys of its scopes that changed.
 	Watcher = keyspace.Watcher
-	// Feed collects what watchers deliver, and signals on a channel that there is something to take.
+	// Feed collects the changes that watchers deliver, and signals on a channel that there are some.
 	Feed = keyspace.Feed
 	// KeyChange is the change of one key by a commit.
 	KeyChange = keyspace.Change

@@ -80,15 +80,15 @@ func (r *Refusal) Unwrap() error { return ErrRefused }
 // row that the key is absent. For a Put, Lease or Delete, old is the value before the operation, and new the
 // value after it.
 //
-// List and Watch ignore old and new. The caller must filter their results: they show only keys that the
-// identity can Get. A watch also shows that a key was deleted. When a key is deleted, the caller must check
-// again whether the watch is allowed, since the rights may have changed since the watch began.
+// For a List or Watch, May ignores old and new. The caller must filter the results, so that the identity sees
+// only keys that it can Get. A watch also shows that a key was deleted. For such an event, the caller must
+// call May again for the watch, since the rights may have changed after the watch began.
 func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 	if id.operator {
 		return nil
 	}
 
-	r, v := find(key)
+	r, variables := find(key)
 	refuse := func(why string) error { return &Refusal{Identity: id, Op: op, Key: key, Why: why} }
 	switch {
 	case id.machine == "":
@@ -108,15 +108,17 @@ func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 			return refuse(fmt.Sprintf("the value has %d bytes, but at most %d are allowed", size, r.max))
 		}
 		if !r.raw && !isPlain(new, r.record) {
-			return refuse("the value contains a member twice, and readers differ in which one they use")
+			return refuse("an object in the value has the same member twice, so that readers could use different values")
 		}
 		if !r.shape(new) {
 			return refuse("the value does not have the form that this key requires")
 		}
 	}
 
-	a := &ask{Placement: p, me: id.machine, vars: v, old: old, new: new}
+	a := &ask{Placement: p, me: id.machine, vars: variables, old: old, new: new}
 	allowed := rule(a)
+
+	// If the state could not be read, the rule's answer has no meaning.
 	if p.err != nil {
 		return fmt.Errorf("cannot determine whether %s can %s %q: %w", id, op, key, p.err)
 	}
@@ -127,8 +129,8 @@ func May(id Identity, p *Placement, op Op, key string, old, new []byte) error {
 	return nil
 }
 
-// Show returns the part of a key's value that the identity can see. The caller must have found out by [May]
-// that the identity can get the key. It can see most values in full.
+// Show returns the part of a key's value that the identity can see. Most values have no hidden part. The caller
+// must first check with [May] that the identity can Get the key.
 func Show(id Identity, key string, value []byte) []byte {
 	if id.operator || value == nil {
 		return value
@@ -176,7 +178,9 @@ func MayWrite(id Identity, p *Placement, w Write, commit []Write) error {
 		return nil
 	}
 
-	if r, _ := find(w.Key); w.Quiet && r != nil && !r.quiet {
+	r, _ := find(w.Key)
+	isWatched := r != nil && !r.quiet
+	if w.Quiet && isWatched {
 		return &Refusal{Identity: id, Op: w.Op(), Key: w.Key, Why: "a change to this key cannot be hidden from watchers"}
 	}
 
@@ -219,7 +223,7 @@ type Reader interface {
 type Placement struct {
 	state  Reader
 	values map[string][]byte
-	passed map[string]bool // the keys whose values pass has not kept
+	passed map[string]bool // the keys that pass has read, without keeping their values
 	lists  map[string]map[string][]byte
 	writes []Write   // the writes of the current commit
 	now    time.Time // the time that At has set; zero without At
@@ -260,6 +264,7 @@ func (p *Placement) Used() (keys, prefixes []string) {
 	return keys, prefixes
 }
 
+// get returns the value of a key, or nil if the key is absent or the state cannot be read. It keeps the value.
 func (p *Placement) get(key string) []byte {
 	value, isNew := p.read(key)
 	if isNew {
@@ -294,6 +299,7 @@ func (p *Placement) read(key string) (value []byte, isNew bool) {
 	return value, true
 }
 
+// list returns the values of all keys with the prefix, by key. It keeps the list.
 func (p *Placement) list(prefix string) map[string][]byte {
 	if values, known := p.lists[prefix]; known || p.err != nil {
 		return values
@@ -327,7 +333,7 @@ func (p *Placement) afterBy(key string, read func(key string) []byte) []byte {
 type ask struct {
 	*Placement
 	me       string // the machine whose agents make the request
-	vars     vars   // the parts of the key that match the pattern's variables; those of numbers are numbers
+	vars     vars   // the parts of the key that match the pattern's variables; find has checked their forms
 	old, new []byte
 }
 
@@ -341,8 +347,8 @@ type row struct {
 	why     string // the reason for the limits of the rights, shown at the end of a refusal's message
 	max     int    // the largest possible value, in bytes
 	raw     bool   // values are bytes, not JSON
-	record  bool   // values are records, and rules look at single members
-	quiet   bool   // changes can be quiet, since such keys are not watched
+	record  bool   // values are records whose single members the rules read
+	quiet   bool   // commits can hide changes from watchers, since nothing watches such keys
 	shape   shape  // the shape of values; nil if no agent writes the keys
 
 	get, list, watch, put, del, lease rule
@@ -351,6 +357,7 @@ type row struct {
 	segments []segment
 }
 
+// rule returns the row's rule for an operation, or nil if no agent can do it.
 func (r *row) rule(op Op) rule {
 	switch op {
 	case Get:
@@ -375,19 +382,25 @@ const maxKey = 2 << 10
 // find returns the row of a key and the values of its pattern's variables. It returns nil if the key has no
 // row. Only keys of printable ASCII have a row, since a backup cannot contain any others.
 func find(key string) (*row, vars) {
-	if len(key) > maxKey || strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' }) {
+	isForbidden := func(c rune) bool { return c <= ' ' || c > '~' }
+	if len(key) > maxKey || strings.ContainsFunc(key, isForbidden) {
 		return nil, nil
 	}
 
 	parts := strings.Split(key, "/")
 	for _, r := range rows() {
-		if first := r.segments[0]; first.name == "" && first.literal != parts[0] {
+		// Most rows differ from the key in the first part, which is cheap to compare.
+		first := r.segments[0]
+		isLiteral := first.name == ""
+		if isLiteral && first.literal != parts[0] {
 			continue
 		}
+
 		if v, ok := match(r.segments, parts); ok {
 			return r, v
 		}
 	}
+
 	return nil, nil
 }
 

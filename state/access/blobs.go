@@ -17,7 +17,7 @@ const (
 	BlobChunks = "blobs/"      // BlobChunks begins the key of a blob's chunk.
 )
 
-// touchesBlob is headsBlob with the further condition that the blob is touched at the current time.
+// touchesBlob allows what headsBlob allows, if the blob is touched at the current time.
 func touchesBlob(a *ask) bool { return a.touchesNow() && headsBlob(a) }
 
 // writesChunk allows a machine to write the chunks of a blob that has a head, or gets one in the same commit.
@@ -26,11 +26,16 @@ func touchesBlob(a *ask) bool { return a.touchesNow() && headsBlob(a) }
 func writesChunk(a *ask) bool {
 	head := BlobHeads + a.vars["sum"]
 	before, _ := load[blobHeadShape](a.Placement, head)
-	after, there := decode[blobHeadShape](a.after(head))
-	n, err := strconv.ParseInt(a.vars["chunk"], 10, 64)
-	if !there || !a.works() || err != nil || fmt.Sprintf("%04d", n) != a.vars["chunk"] || n >= chunkCount(after.Size) {
+	after, hasHead := decode[blobHeadShape](a.after(head))
+	if !hasHead || !a.works() {
 		return false
 	}
+
+	n, err := strconv.ParseInt(a.vars["chunk"], 10, 64)
+	if err != nil || fmt.Sprintf("%04d", n) != a.vars["chunk"] || n >= chunkCount(after.Size) {
+		return false
+	}
+
 	if before.Complete {
 		return a.old != nil && bytes.Equal(a.old, a.new)
 	}
@@ -57,8 +62,8 @@ func (a *ask) isCompleted(w Write) bool {
 	return after.Complete && !before.Complete
 }
 
-// chunkCount returns how many chunks a blob of that size has. An agent chooses the number of a chunk, and a
-// comparison with the count cannot overflow, unlike one of the chunk's offset with the size.
+// chunkCount returns how many chunks a blob of that size has. Rules compare the number of a chunk with this
+// count. An agent chooses the number, so the chunk's offset could overflow.
 func chunkCount(size int64) int64 { return (size + huge - 1) / huge }
 
 // hasChunks reports whether the chunks of a blob exist after the commit, and have that sum and size. It holds only
@@ -81,14 +86,14 @@ func (a *ask) hasChunks(sum string, size int64) bool {
 const (
 	// maxClockSkew is how far the clock of a machine can differ from that of the gateway.
 	maxClockSkew = 10 * time.Minute
-	// maxTouchedBack is how much earlier than the recorded time a blob can be touched, since that time may
-	// come from another machine's clock.
+	// maxTouchedBack is how far the time of a touch can differ from the gateway's clock if it is earlier than
+	// the recorded time. The recorded time may come from another machine, whose clock is ahead.
 	maxTouchedBack = 15 * time.Second
 )
 
-// touchesNow reports whether a blob is touched at the current time, within the differences of clocks. A sweep
-// would never remove a blob with a time in the future, and would remove a blob with a time in the past too
-// early.
+// touchesNow reports whether the time of a blob's touch is the current time, apart from small differences
+// between clocks. It returns true if [Placement.At] was not called. A sweep would never remove a blob with a
+// time in the future, and would remove a blob with a time in the past too early.
 func (a *ask) touchesNow() bool {
 	before, _ := decode[blobHeadShape](a.old)
 	after, _ := decode[blobHeadShape](a.new)
@@ -97,5 +102,9 @@ func (a *ask) touchesNow() bool {
 	}
 
 	skew := after.Touched.Sub(a.now).Abs()
-	return skew <= maxClockSkew && (!after.Touched.Before(before.Touched) || skew <= maxTouchedBack)
+	goesBack := after.Touched.Before(before.Touched)
+	if goesBack {
+		return skew <= maxTouchedBack
+	}
+	return skew <= maxClockSkew
 }

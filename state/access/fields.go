@@ -15,7 +15,10 @@ import (
 // binary does not know. ok is false if one of the values is not an object.
 func changes(old, new []byte) (names []string, ok bool) {
 	var a, b map[string]json.RawMessage
-	if json.Unmarshal(old, &a) != nil || json.Unmarshal(new, &b) != nil || a == nil || b == nil {
+	if json.Unmarshal(old, &a) != nil || json.Unmarshal(new, &b) != nil {
+		return nil, false
+	}
+	if a == nil || b == nil { // one of the values is null
 		return nil, false
 	}
 
@@ -34,8 +37,9 @@ func changes(old, new []byte) (names []string, ok bool) {
 	return names, true
 }
 
-// withoutProviderSettings returns the record of an environment without its provider's settings, PROVIDER.KEY. These
-// settings can name files and passwords of operators. It keeps the setting that tells an agent whether it is confined.
+// withoutProviderSettings returns the record of an environment without its provider's settings, PROVIDER.KEY.
+// These settings can name files and passwords of operators. The setting PROVIDER.confined stays, since agents
+// read it to know whether they are confined. The result is nil if the record does not decode.
 func withoutProviderSettings(value []byte) []byte {
 	var record map[string]json.RawMessage
 	if json.Unmarshal(value, &record) != nil {
@@ -79,6 +83,7 @@ func isSame(a, b json.RawMessage) bool {
 	return aok && bok && reflect.DeepEqual(av, bv)
 }
 
+// parseJSON decodes the first JSON value in data, with numbers as [json.Number].
 func parseJSON(data []byte) (value any, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -86,16 +91,16 @@ func parseJSON(data []byte) (value any, ok bool) {
 	return value, err == nil
 }
 
-// isPlain reports whether no object in a JSON value has the same member twice. For a record's own members, it
-// ignores case, as encoding/json does. A value that is not JSON is plain.
+// isPlain reports whether no object in a JSON value has the same member twice. With record, it ignores the case
+// of the names of the outermost object's members, as encoding/json does. A value that is not JSON is plain.
 func isPlain(value []byte, record bool) bool {
 	d := json.NewDecoder(bytes.NewReader(value))
 	plain, err := scanValue(d, record)
 	return plain || err != nil
 }
 
-// scanValue reads one value. plain is false if an object in it has the same member twice. With fold, it
-// ignores case in the outermost object.
+// scanValue reads one value. plain is false if an object in the value has the same member twice. With fold, it
+// ignores the case of the names of the outermost object's members.
 func scanValue(d *json.Decoder, fold bool) (plain bool, err error) {
 	token, err := d.Token()
 	if err != nil {
@@ -107,6 +112,7 @@ func scanValue(d *json.Decoder, fold bool) (plain bool, err error) {
 		return true, nil
 	}
 
+	// The value is an object or a list.
 	plain = true
 	seen := map[string]bool{}
 	for d.More() {
@@ -145,7 +151,7 @@ func foldName(name string) string {
 	}, name)
 }
 
-// changesOnly reports whether an existing record changes in no other members than the named ones.
+// changesOnly reports whether an existing record changes only in the named members.
 func (a *ask) changesOnly(names ...string) bool {
 	changed, ok := changes(a.old, a.new)
 	return ok && !slices.ContainsFunc(changed, func(name string) bool { return !slices.Contains(names, name) })
@@ -168,8 +174,8 @@ func (a *ask) areKept(names ...string) bool {
 	})
 }
 
-// isKeptOr reports whether a member of the record stays the same, or is a text that changes in a way that the
-// function may accepts. An absent text is "".
+// isKeptOr reports whether a member of the record stays the same, or is a text and may(before, after) returns
+// true. An absent text is "".
 func (a *ask) isKeptOr(name string, may func(before, after string) bool) bool {
 	before, after := a.field(name)
 	if isSame(before, after) {
@@ -177,10 +183,16 @@ func (a *ask) isKeptOr(name string, may func(before, after string) bool) bool {
 	}
 
 	var was, is string
-	if before != nil && json.Unmarshal(before, &was) != nil || after != nil && json.Unmarshal(after, &is) != nil {
+	if !decodesInto(before, &was) || !decodesInto(after, &is) {
 		return false
 	}
 	return may(was, is)
+}
+
+// decodesInto decodes a JSON value into target, and reports whether that succeeds. An absent value, which is
+// nil, succeeds and leaves target unchanged.
+func decodesInto(value []byte, target any) bool {
+	return value == nil || json.Unmarshal(value, target) == nil
 }
 
 // areKeptOrCleared reports whether each of the members stays the same or is removed.
@@ -196,7 +208,7 @@ func (a *ask) areKeptOrCleared(names ...string) bool {
 func (a *ask) isKeptOrReduced(name string) bool {
 	before, after := a.field(name)
 	var was, is map[string]json.RawMessage
-	if before != nil && json.Unmarshal(before, &was) != nil || after != nil && json.Unmarshal(after, &is) != nil {
+	if !decodesInto(before, &was) || !decodesInto(after, &is) {
 		return false
 	}
 
@@ -208,23 +220,29 @@ func (a *ask) isKeptOrReduced(name string) bool {
 	return true
 }
 
-// gives returns a rule for a counter: it can only grow together with the records that use its numbers. For
-// each number, the same commit must put a key that begins with prefix and ends with the number.
+// gives returns a rule that allows a counter to grow only together with the records that use its numbers. For
+// each new number, the same commit must put a key that begins with prefix and ends with the number.
 func gives(prefix string) rule {
 	return func(a *ask) bool {
 		before, after, ok := counts(a.old, a.new)
-		if !ok || after <= before || after > before+len(a.writes) {
+		if !ok || after <= before {
+			return false
+		}
+		// Each new number needs a write of its own. This also limits the loop below.
+		if after > before+len(a.writes) {
 			return false
 		}
 
-		given := map[string]bool{}
+		used := map[string]bool{}
 		for _, w := range a.writes {
-			if rest, ok := strings.CutPrefix(w.Key, prefix); ok && !w.Delete {
-				given[rest[strings.LastIndexByte(rest, '/')+1:]] = true
+			rest, isRecord := strings.CutPrefix(w.Key, prefix)
+			if isRecord && !w.Delete {
+				number := rest[strings.LastIndexByte(rest, '/')+1:]
+				used[number] = true
 			}
 		}
 		for n := before; n < after; n++ {
-			if !given[strconv.Itoa(n)] {
+			if !used[strconv.Itoa(n)] {
 				return false
 			}
 		}
@@ -241,18 +259,18 @@ func (a *ask) isNext(counter, number string) bool {
 
 // counts decodes the old and new value of a counter. An absent counter is 0.
 func counts(old, new []byte) (before, after int, ok bool) {
-	if old != nil && json.Unmarshal(old, &before) != nil || new != nil && json.Unmarshal(new, &after) != nil {
+	if !decodesInto(old, &before) || !decodesInto(new, &after) {
 		return 0, 0, false
 	}
 	return before, after, true
 }
 
 // added returns the elements that are in the list after, but not in the list before.
-func added[T comparable](before, after []T) (all []T) {
-	for _, one := range after {
-		if !slices.Contains(before, one) {
-			all = append(all, one)
+func added[T comparable](before, after []T) (elements []T) {
+	for _, e := range after {
+		if !slices.Contains(before, e) {
+			elements = append(elements, e)
 		}
 	}
-	return all
+	return elements
 }

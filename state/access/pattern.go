@@ -53,7 +53,8 @@ func parse(pattern string) (all []segment) {
 	return all
 }
 
-// match matches a key, split at its slashes, and returns the values of the pattern's variables.
+// match matches a key, split at its slashes, and returns the values of the pattern's variables. It returns
+// false if the key does not match.
 func match(pattern []segment, parts []string) (vars, bool) {
 	found := vars{}
 
@@ -61,38 +62,58 @@ func match(pattern []segment, parts []string) (vars, bool) {
 		if len(parts) == 0 {
 			return nil, false
 		}
+
+		// A variable matches at least one character.
 		text, ok := strings.CutPrefix(parts[0], s.literal)
-		if !ok || s.name == "" && text != "" || s.name != "" && text == "" {
+		hasVariable := s.name != ""
+		hasText := text != ""
+		if !ok || hasVariable != hasText {
 			return nil, false
 		}
+		if !hasVariable {
+			parts = parts[1:]
+			continue
+		}
 
-		took := 1
-		switch {
-		case s.name == "":
-		case s.kind == kindRest:
-			text, took = strings.Join(parts, "/"), len(parts)
-		case s.kind == kindNamed:
-			if len(parts) < 2 || !isNumber(parts[1]) {
-				return nil, false
-			}
-			text, took = text+"/"+parts[1], 2
-		case s.kind == kindTag:
-			i := strings.LastIndexByte(text, '-')
-			if i < 1 || !isNumber(text[i+1:]) {
-				return nil, false
-			}
-			text = text[:i] + "/" + text[i+1:]
-		case s.kind == kindNumber && !isNumber(text), s.kind == kindPadded && strings.Trim(text, "0123456789") != "":
+		value, used, ok := s.kind.take(text, parts)
+		if !ok {
 			return nil, false
 		}
-
-		if s.name != "" {
-			found[s.name] = text
-		}
-		parts = parts[took:]
+		found[s.name] = value
+		parts = parts[used:]
 	}
 
 	return found, len(parts) == 0
+}
+
+// take returns the value of a variable of this kind at the beginning of the parts, and how many parts it uses.
+// text is the first part without the literal before the variable. ok is false if the text has a different form.
+func (k kind) take(text string, parts []string) (value string, used int, ok bool) {
+	switch k {
+	case kindRest:
+		return strings.Join(parts, "/"), len(parts), true
+
+	case kindNamed:
+		if len(parts) < 2 || !isNumber(parts[1]) {
+			return "", 0, false
+		}
+		return text + "/" + parts[1], 2, true
+
+	case kindTag:
+		i := strings.LastIndexByte(text, '-')
+		if i < 1 || !isNumber(text[i+1:]) {
+			return "", 0, false
+		}
+		return text[:i] + "/" + text[i+1:], 1, true
+
+	case kindNumber:
+		return text, 1, isNumber(text)
+
+	case kindPadded:
+		return text, 1, strings.Trim(text, "0123456789") == ""
+	}
+
+	return text, 1, true
 }
 
 // isNumber reports whether a text is a number without leading zeros, so that each number has only one form.
@@ -101,7 +122,7 @@ func isNumber(text string) bool {
 	return err == nil && n >= 0 && strconv.Itoa(n) == text
 }
 
-// serviceOf returns the service of a unit.
+// serviceOf returns the service of a unit, or "" for "".
 func serviceOf(unit string) string {
 	service, _, _ := strings.Cut(unit, "/")
 	return service

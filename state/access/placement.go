@@ -235,8 +235,10 @@ func (r relationRecord) has(service string) bool {
 	return slices.Contains(r.Endpoints, endpoint{service})
 }
 
+// isPeer reports whether the relation is among the units of one service.
 func (r relationRecord) isPeer() bool { return len(r.Endpoints) == 1 }
 
+// relation reads a relation. It returns false if the relation does not exist, or its record does not decode.
 func (a *ask) relation(id string) (relationRecord, bool) {
 	return load[relationRecord](a.Placement, keys.Relations+id)
 }
@@ -247,6 +249,7 @@ func (a *ask) isIn(id string) bool {
 	return slices.ContainsFunc(r.Endpoints, func(e endpoint) bool { return a.hasService(e.Service) })
 }
 
+// isRelationGone reports whether the relation does not exist. Ids of relations are never used again.
 func (a *ask) isRelationGone(id string) bool { return a.get(keys.Relations+id) == nil }
 
 // wasIn reports whether a unit on the machine was a member of the relation. Such a unit has settings there.
@@ -255,16 +258,16 @@ func (a *ask) wasIn(id string) bool {
 	return slices.ContainsFunc(a.unitsHere(""), func(unit string) bool { return a.get(keys.Settings(n, unit)) != nil })
 }
 
-// sharesPrincipal reports whether a member of a relation of container scope shares its principal with a unit
-// on the machine. The principal of a removed unit is unknown, so all units in the relation can read its
-// settings.
+// sharesPrincipal reports whether the unit, in a relation of container scope, is on the machine or shares its
+// principal with a unit on the machine. It is also true if the unit was removed. The principal of such a unit
+// is unknown, so all units in the relation can read its settings.
 func (a *ask) sharesPrincipal(id, unit string) bool {
 	n, _ := strconv.Atoi(id)
-	m, in := load[memberRecord](a.Placement, keys.Member(n, unit))
-	if in && a.has(m.Principal) {
+	m, isMember := load[memberRecord](a.Placement, keys.Member(n, unit))
+	if isMember && a.has(m.Principal) {
 		return true
 	}
-	return a.has(unit) || !in && a.isGone(unit)
+	return a.has(unit) || !isMember && a.isGone(unit)
 }
 
 // runsCharm reports whether a unit on the machine runs the charm, or will run it. Other revisions of the
@@ -301,6 +304,8 @@ func withoutRevision(url string) string {
 	return url[:i]
 }
 
+// loadSecret decodes the record of the secret with the id. It returns false if the record is absent or does not
+// decode.
 func loadSecret(value []byte, id string) (secret.Record, bool) {
 	r, ok := decode[secret.Record](value)
 	r.ID = id
@@ -310,11 +315,12 @@ func loadSecret(value []byte, id string) (secret.Record, bool) {
 // manages reports whether a unit on the machine owns the secret, or leads the service that owns it. A service
 // that is deployed again does not own the secrets of the removed service with its name.
 func (a *ask) manages(r secret.Record) bool {
-	switch o := r.Owner; {
-	case o.Unit != "":
-		return o.Service == "" && a.hosts(o.Unit)
-	case o.Service != "":
-		return a.hostsLeader(o.Service) && a.serviceOwns(o.Service, r.ID)
+	owner := r.Owner
+	switch {
+	case owner.Unit != "":
+		return owner.Service == "" && a.hosts(owner.Unit)
+	case owner.Service != "":
+		return a.hostsLeader(owner.Service) && a.serviceOwns(owner.Service, r.ID)
 	}
 
 	return false // operators own the secret
@@ -322,11 +328,11 @@ func (a *ask) manages(r secret.Record) bool {
 
 // owns reports whether a unit on the machine, alive or not, owns the secret or leads the service that owns it.
 func (a *ask) owns(r secret.Record) bool {
-	o := r.Owner
-	if o.Unit != "" && a.has(o.Unit) {
+	owner := r.Owner
+	if owner.Unit != "" && a.has(owner.Unit) {
 		return true
 	}
-	return o.Service != "" && a.has(a.leader(o.Service)) && a.serviceOwns(o.Service, r.ID)
+	return owner.Service != "" && a.has(a.leader(owner.Service)) && a.serviceOwns(owner.Service, r.ID)
 }
 
 // serviceOwns reports whether the service's own list of secrets names the secret.
@@ -337,6 +343,7 @@ func (a *ask) serviceOwns(service, id string) bool {
 
 // reads reports whether a unit on the machine can read the content of the secret.
 func (a *ask) reads(r secret.Record) bool {
+	// Only units of these services can have access.
 	services := map[string]bool{r.Owner.Service: true, serviceOf(r.Owner.Unit): true}
 	for _, g := range r.Grants {
 		services[g.Service] = true
@@ -353,6 +360,7 @@ func (a *ask) reads(r secret.Record) bool {
 		}
 	}
 
+	// Units of trusted services can read the cloud's credential without a grant.
 	return r.ID == secret.CredentialID && slices.ContainsFunc(a.servicesHere(), func(service string) bool {
 		s, _ := load[serviceRecord](a.Placement, keys.Service(service))
 		return s.Trusted

@@ -34,6 +34,7 @@ var rows = sync.OnceValue(func() []*row {
 	return all
 })
 
+// table returns a new copy of the table. rows parses its patterns.
 func table() []*row {
 	return []*row{
 		{pattern: keys.Format, get: anybody, why: "only operators set the format of the store"},
@@ -194,7 +195,7 @@ func presentMachine(a *ask) bool { return ownMachine(a) && a.isPresent() }
 // unit allows the machine of the unit that the key names, unless the unit is dead.
 func unit(name string) rule { return func(a *ask) bool { return a.hosts(a.vars[name]) } }
 
-// own also allows the machine of a dead unit.
+// own allows the machine of the unit that the key names, even if the unit is dead.
 func own(name string) rule { return func(a *ask) bool { return a.has(a.vars[name]) } }
 
 // unitOrGone allows the machine of the unit that the key names, and all machines if the unit is gone. It is
@@ -223,11 +224,13 @@ func refers(may rule) rule {
 	}
 }
 
-func (a *ask) isComplete(was, is string) bool {
-	if is == was || is == "" {
+// isComplete reports whether the blob with the sum is complete after the commit. It does not check a blob that
+// the record named before, with the sum old. It returns true if sum is empty, since the record names no blob.
+func (a *ask) isComplete(old, sum string) bool {
+	if sum == old || sum == "" {
 		return true
 	}
-	head, _ := decode[blobHead](a.after("blob-heads/" + is))
+	head, _ := decode[blobHead](a.after("blob-heads/" + sum))
 	return head.Complete
 }
 
@@ -248,8 +251,8 @@ const maxEpoch = 1 << 40
 func claims(a *ask) bool {
 	before, _ := decode[claimRecord](a.old)
 	after, ok := decode[claimRecord](a.new)
-	isNext := after.Epoch == before.Epoch+1 || after.Epoch <= maxEpoch
-	return ok && presentMachine(a) && after.Epoch > before.Epoch && isNext
+	leavesEpochs := after.Epoch == before.Epoch+1 || after.Epoch <= maxEpoch
+	return ok && presentMachine(a) && after.Epoch > before.Epoch && leavesEpochs
 }
 
 // takesLead allows a machine to make one of its units the leader of the unit's service. The rule resigns must
@@ -299,8 +302,8 @@ func listsServiceSecrets(a *ask) bool {
 		a.areMade(added(before.Owned, after.Owned), secret.Owner{Service: s})
 }
 
-// areMade reports whether the commit makes all of the secrets, with that owner. So no owner can list existing
-// secrets as its own.
+// areMade reports whether the commit makes all of the secrets, with that owner. This keeps an owner from listing
+// existing secrets as its own.
 func (a *ask) areMade(ids []string, owner secret.Owner) bool {
 	return !slices.ContainsFunc(ids, func(id string) bool {
 		r, ok := loadSecret(a.after(keys.Secret(id)), id)
@@ -311,8 +314,8 @@ func (a *ask) areMade(ids []string, owner secret.Owner) bool {
 // seesUnit allows the unit's machine, machines with a unit of its service or of a related one, and machines
 // with classic charms.
 func seesUnit(a *ask) bool {
-	of := serviceOf(a.vars["unit"])
-	return a.has(a.vars["unit"]) || a.hasService(of) || a.isRelated(of) || a.hasClassicCharm()
+	service := serviceOf(a.vars["unit"])
+	return a.has(a.vars["unit"]) || a.hasService(service) || a.isRelated(service) || a.hasClassicCharm()
 }
 
 // seesUnits allows machines with a unit of the service or of a related one. It also allows all machines if
@@ -328,16 +331,24 @@ func seesUnits(a *ask) bool {
 func changesUnit(a *ask) bool {
 	name := a.vars["unit"]
 	u, _ := decode[unitRecord](a.new)
+
+	mayEnd := func(before, after string) bool {
+		switch {
+		case before == dying && after == dead:
+			return true
+		case before == alive && after == dying:
+			return u.Principal != "" && !a.isHeld(name, u.Principal)
+		}
+		return false
+	}
+
 	return a.hosts(name) &&
 		a.changesOnly("charm", "status", "active-with", "workload", "life", "resolved", "resolved-relations") &&
 		a.areKeptOrCleared("resolved") &&
 		a.isKeptOrReduced("resolved-relations") &&
 		a.isKeptOr("charm", func(before, after string) bool { return a.deploys(serviceOf(name), before, after) }) &&
 		a.isKeptOr("active-with", func(_, after string) bool { return after == u.Charm }) &&
-		a.isKeptOr("life", func(before, after string) bool {
-			return after == dying && before == alive && u.Principal != "" && !a.isHeld(name, u.Principal) ||
-				after == dead && before == dying
-		})
+		a.isKeptOr("life", mayEnd)
 }
 
 // deploys reports whether a unit can change from one charm to another, given by the URLs before and after. It
@@ -382,19 +393,15 @@ func listsSecrets(a *ask) bool {
 	name := a.vars["unit"]
 	before, _ := decode[secretIndex](a.old)
 	after, ok := decode[secretIndex](a.new)
-	if !ok || !slices.Equal(before.Granted, after.Granted) || a.old != nil && !a.changesOnly("owned", "consumed") {
+	if !ok || !slices.Equal(before.Granted, after.Granted) {
+		return false
+	}
+	if a.old != nil && !a.changesOnly("owned", "consumed") {
 		return false
 	}
 
-	// A manager that removes secrets removes them from the lists of the units that have read them, and
-	// changes nothing else.
 	if !a.hosts(name) {
-		taken := added(after.Consumed, before.Consumed)
-		return slices.Equal(before.Owned, after.Owned) &&
-			len(added(before.Consumed, after.Consumed)) == 0 &&
-			len(taken) > 0 &&
-			len(after.Consumed) == len(before.Consumed)-len(taken) &&
-			!slices.ContainsFunc(taken, func(id string) bool { return !a.isRemoving(id) })
+		return a.dropsRemoved(before, after)
 	}
 
 	// The unit can add secrets that the same commit makes, and secrets whose records name the unit as a
@@ -405,6 +412,18 @@ func listsSecrets(a *ask) bool {
 			_, reads := r.Consumers[name]
 			return !reads
 		})
+}
+
+// dropsRemoved reports whether the list of a unit on another machine changes only as follows: the list of
+// consumed secrets loses at least one secret, and the commit removes each of the lost secrets, which the
+// machine manages.
+func (a *ask) dropsRemoved(before, after secretIndex) bool {
+	lost := added(after.Consumed, before.Consumed)
+	return slices.Equal(before.Owned, after.Owned) &&
+		len(added(before.Consumed, after.Consumed)) == 0 &&
+		len(lost) > 0 &&
+		len(after.Consumed) == len(before.Consumed)-len(lost) &&
+		!slices.ContainsFunc(lost, func(id string) bool { return !a.isRemoving(id) })
 }
 
 // isRemoving reports whether the commit removes a secret that the machine manages.
@@ -423,7 +442,7 @@ const (
 // storage that it does not have. So the list is complete when a unit is removed.
 func listsStorage(a *ask) bool {
 	var before, after []string
-	if a.old != nil && json.Unmarshal(a.old, &before) != nil || a.new != nil && json.Unmarshal(a.new, &after) != nil {
+	if !decodesInto(a.old, &before) || !decodesInto(a.new, &after) {
 		return false
 	}
 
@@ -432,18 +451,19 @@ func listsStorage(a *ask) bool {
 	return a.hosts(unit) && a.listsAll(before, after, maxUnitStorages, isOfUnit)
 }
 
-// listsAll reports whether a list of storage changes only as it must. All added storage must belong in the
-// list after the commit, and all removed storage must not. The argument most limits the length to which the
-// list can grow.
-func (a *ask) listsAll(before, after []string, most int, belongs func(s storageRecord) bool) bool {
-	isThere := func(id string) bool {
+// listsAll reports whether a list of storage can change from before to after. After the commit, all added
+// storage must belong in the list, and no removed storage may belong in it. belongs decides that from the
+// storage's record. The list can grow only to the length limit.
+func (a *ask) listsAll(before, after []string, limit int, belongs func(s storageRecord) bool) bool {
+	mustBeListed := func(id string) bool {
 		s, ok := decode[storageRecord](a.after(keys.Storage(id)))
 		return ok && belongs(s)
 	}
-	isAway := func(id string) bool { return !isThere(id) }
+	mustNotBeListed := func(id string) bool { return !mustBeListed(id) }
 
-	return len(after) <= max(most, len(before)) &&
-		!slices.ContainsFunc(added(before, after), isAway) && !slices.ContainsFunc(added(after, before), isThere)
+	return len(after) <= max(limit, len(before)) &&
+		!slices.ContainsFunc(added(before, after), mustNotBeListed) &&
+		!slices.ContainsFunc(added(after, before), mustBeListed)
 }
 
 // isInUnit reports whether the storage is in the unit's list after the commit.
@@ -461,8 +481,8 @@ func (a *ask) isOnMachine(machine, id string) bool {
 // maxQueue bounds each list of a unit's actions. Package actions keeps as many that wait, and fewer that have ended.
 const maxQueue = 64
 
-// listsActions allows the unit's machine to add actions of the unit only, since the oldest in the list are removed when
-// another one ends.
+// listsActions allows the unit's machine to change the unit's lists of actions. The machine can add only the
+// unit's own actions, since the oldest ended actions in a list are removed when later actions end.
 func listsActions(a *ask) bool {
 	before, _ := decode[queueShape](a.old)
 	after, ok := decode[queueShape](a.new)
@@ -487,8 +507,13 @@ func listsActions(a *ask) bool {
 // action allows the machine of the action's unit, and all machines if the action does not exist.
 func action(a *ask) bool {
 	n, _ := strconv.Atoi(a.vars["n"])
-	r, ok := decode[actionRecord](a.get(keys.Action(n)))
-	return !ok && a.get(keys.Action(n)) == nil || a.has(r.Unit)
+	value := a.get(keys.Action(n))
+	if value == nil {
+		return true
+	}
+
+	r, _ := decode[actionRecord](value)
+	return a.has(r.Unit)
 }
 
 const pending = "pending"
@@ -510,7 +535,8 @@ func runsAction(a *ask) bool {
 	}
 
 	was, _ := decode[actionRecord](a.old)
-	return a.hosts(was.Unit) && is.Status != pending &&
+	return a.hosts(was.Unit) &&
+		is.Status != pending &&
 		a.changesOnly("status", "started", "run", "completed", "progress", "message", "code", "results", "output")
 }
 
@@ -524,8 +550,12 @@ func forgetsAction(a *ask) bool {
 // machines if the secret does not exist.
 func seesSecret(a *ask) bool {
 	value := a.get(keys.Secret(a.vars["id"]))
+	if value == nil {
+		return true
+	}
+
 	r, ok := loadSecret(value, a.vars["id"])
-	return value == nil || ok && (a.manages(r) || a.reads(r) || a.consumes(r) || a.owns(r))
+	return ok && (a.manages(r) || a.reads(r) || a.consumes(r) || a.owns(r))
 }
 
 // readsSecret allows machines that manage the secret or can read it.
@@ -534,7 +564,7 @@ func readsSecret(a *ask) bool {
 	return ok && (a.manages(r) || a.reads(r))
 }
 
-// changesSecret reports whether the machine may write this secret record: create it, change it as its
+// changesSecret reports whether the machine can write this secret record: create it, change it as its
 // manager, or, as a reader, record and remove its own units as consumers and prune revisions.
 func changesSecret(a *ask) bool {
 	id := a.vars["id"]
@@ -599,11 +629,17 @@ func (a *ask) grantsRelatedOnly(was, is secret.Record) bool {
 	}
 
 	owner := cmp.Or(is.Owner.Service, serviceOf(is.Owner.Unit))
-	return !slices.ContainsFunc(added(was.Grants, is.Grants), func(g secret.Grant) bool {
-		r, there := a.relation(strconv.Itoa(g.Relation))
+	isForbidden := func(g secret.Grant) bool {
+		r, exists := a.relation(strconv.Itoa(g.Relation))
+		if g.Relation < 0 {
+			return true
+		}
+
 		isBetween := r.has(owner) && r.has(g.Service)
-		return g.Relation < 0 || there && !isBetween || g.Unit != "" && serviceOf(g.Unit) != g.Service
-	})
+		isOfOtherUnit := g.Unit != "" && serviceOf(g.Unit) != g.Service
+		return exists && !isBetween || isOfOtherUnit
+	}
+	return !slices.ContainsFunc(added(was.Grants, is.Grants), isForbidden)
 }
 
 // maxLabel limits a consumer's label, in bytes, since it takes space in the owner's record.
@@ -613,8 +649,8 @@ const maxLabel = 1 << 10
 // a machine could add units of other machines, it could read their lists of secrets.
 func (a *ask) addsOwnConsumersOnly(was, is secret.Record) bool {
 	for unit, c := range is.Consumers {
-		before, there := was.Consumers[unit]
-		if there && before == c {
+		before, existed := was.Consumers[unit]
+		if existed && before == c {
 			continue
 		}
 		if !a.hosts(unit) || len(c.Label) > maxLabel {
@@ -627,7 +663,7 @@ func (a *ask) addsOwnConsumersOnly(was, is secret.Record) bool {
 // removesOwnConsumersOnly reports whether every removed consumer is a unit on the machine.
 func (a *ask) removesOwnConsumersOnly(was, is secret.Record) bool {
 	for unit := range was.Consumers {
-		if _, there := is.Consumers[unit]; !there && !a.hosts(unit) {
+		if _, isKept := is.Consumers[unit]; !isKept && !a.hosts(unit) {
 			return false
 		}
 	}
@@ -638,20 +674,28 @@ func (a *ask) removesOwnConsumersOnly(was, is secret.Record) bool {
 // isPruned reports whether the revisions stay the same, except for removed revisions that no consumer reads.
 // Revisions can only be removed if the owner has set AutoPrune.
 func isPruned(was, is secret.Record) bool {
-	unread := is
-	unread.Revisions = was.Revisions
-	untracked := unread.Untracked(func(string, secret.Grant) bool { return true })
+	// The consumers after the change decide which of the previous revisions no consumer reads.
+	candidates := is
+	candidates.Revisions = was.Revisions
+	untracked := candidates.Untracked(func(string, secret.Grant) bool { return true })
 
 	for n, before := range was.Revisions {
-		after, there := is.Revisions[n]
-		if there && !isSameRevision(after, before) || !there && !(was.AutoPrune && slices.Contains(untracked, n)) {
+		after, isKept := is.Revisions[n]
+		if isKept && !isSameRevision(after, before) {
+			return false
+		}
+		mayRemove := was.AutoPrune && slices.Contains(untracked, n)
+		if !isKept && !mayRemove {
 			return false
 		}
 	}
+
+	// No revision was added.
 	return len(is.Revisions) <= len(was.Revisions)
 }
 
-// isSameRevision compares times as such, since two decoded times of the same zone need not be equal values.
+// isSameRevision reports whether two revisions are the same. It compares times with Equal, since == also
+// compares their locations.
 func isSameRevision(a, b secret.Revision) bool {
 	return a.Created.Equal(b.Created) && a.Expires.Equal(b.Expires) && a.DueAt.Equal(b.DueAt) && a.Obsolete == b.Obsolete
 }
@@ -668,7 +712,7 @@ func sealsSecret(a *ask) bool {
 	id := a.vars["id"]
 	is, ok := loadSecret(a.after(keys.Secret(id)), id)
 	n, _ := strconv.Atoi(a.vars["revision"])
-	if _, there := is.Revisions[n]; !ok || !there {
+	if _, hasRevision := is.Revisions[n]; !ok || !hasRevision {
 		return false
 	}
 
@@ -692,15 +736,19 @@ func prunesSecret(a *ask) bool {
 
 	n, _ := strconv.Atoi(a.vars["revision"])
 	is, ok := loadSecret(a.after(keys.Secret(id)), id)
-	_, there := is.Revisions[n]
-	return ok && !there && a.reads(r)
+	_, hasRevision := is.Revisions[n]
+	return ok && !hasRevision && a.reads(r)
 }
 
 // storageHere allows the machine of the storage, and all machines if the storage does not exist.
 func storageHere(a *ask) bool {
 	value := a.get(keys.Storage(a.vars["storage"]))
+	if value == nil {
+		return true
+	}
+
 	s, ok := decode[storageRecord](value)
-	return value == nil || ok && s.Machine == a.me
+	return ok && s.Machine == a.me
 }
 
 // changesStorage reports whether the machine can write this storage record: add new storage for a unit on it,
@@ -738,13 +786,18 @@ func changesStorage(a *ask) bool {
 // removed and no unit has it. The commit must also remove it from the lists.
 func endsStorage(a *ask) bool {
 	was, ok := decode[storageRecord](a.old)
+	if !ok || was.Machine != a.me || !a.works() {
+		return false
+	}
+
 	id := a.vars["storage"]
-	return ok &&
-		was.Machine == a.me &&
-		a.works() &&
-		(!was.Made || was.Life != alive && was.Unit == "") &&
-		!a.isOnMachine(a.me, id) &&
-		(was.Unit == "" || a.hosts(was.Unit) && !a.isInUnit(was.Unit, id))
+	isReleased := was.Life != alive && was.Unit == ""
+	isEndable := !was.Made || isReleased
+	if !isEndable || a.isOnMachine(a.me, id) {
+		return false
+	}
+
+	return was.Unit == "" || a.hosts(was.Unit) && !a.isInUnit(was.Unit, id)
 }
 
 // changesMachine reports whether the machine can write its own record: set its addresses, its binary and the
@@ -778,14 +831,17 @@ func (a *ask) namesHosts() bool {
 
 // isHost reports whether a text is an IP address, a host name, or empty.
 func isHost(text string) bool {
+	// Only the zone of an IP address needs the check below: ParseAddr accepts any zone.
 	if ip, err := netip.ParseAddr(text); err == nil {
 		text = ip.Zone()
 	}
 
-	odd := func(c rune) bool {
-		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_')
+	isForbidden := func(c rune) bool {
+		isLetter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		isDigit := c >= '0' && c <= '9'
+		return !isLetter && !isDigit && c != '-' && c != '.' && c != '_'
 	}
-	return len(text) <= 253 && !strings.HasPrefix(text, "-") && !strings.ContainsFunc(text, odd)
+	return len(text) <= 253 && !strings.HasPrefix(text, "-") && !strings.ContainsFunc(text, isForbidden)
 }
 
 // listsMachineStorage allows the machine to add storage that is on it after the commit, and to remove storage
@@ -833,15 +889,16 @@ func entersRelation(a *ask) bool {
 	return is.Principal == "" || is.Principal == principal
 }
 
-// readsSettings allows the member's machine, and machines with a unit in the relation that meets the member.
-// In a relation that is gone, it allows machines with a unit that was a member.
+// readsSettings allows the member's machine, and machines with a unit in the relation. In container scope, the
+// machine must also have the member's principal, unless the member was removed. In a relation that is gone,
+// readsSettings allows machines with a unit that was a member.
 func readsSettings(a *ask) bool {
 	id := a.vars["relation"]
-	r, there := a.relation(id)
+	r, exists := a.relation(id)
 	switch {
 	case a.has(a.vars["member"]):
 		return true
-	case !there:
+	case !exists:
 		return a.isRelationGone(id) && a.wasIn(id)
 	case !a.isIn(id):
 		return false
@@ -868,9 +925,16 @@ func writesSettings(a *ask) bool {
 // peer relation, it allows machines with any unit of the service.
 func readsApp(a *ask) bool {
 	s := a.vars["service"]
-	r, there := a.relation(a.vars["relation"])
-	isOther := func(e endpoint) bool { return e.Service != s && a.hasService(e.Service) }
-	return there && (r.isPeer() && a.hasService(s) || a.hostsLeader(s) || slices.ContainsFunc(r.Endpoints, isOther))
+	r, exists := a.relation(a.vars["relation"])
+	if !exists {
+		return false
+	}
+	if r.isPeer() && a.hasService(s) {
+		return true
+	}
+
+	isOtherEnd := func(e endpoint) bool { return e.Service != s && a.hasService(e.Service) }
+	return a.hostsLeader(s) || slices.ContainsFunc(r.Endpoints, isOtherEnd)
 }
 
 // writesApp allows the machine of the leader, if the service is in the relation.
@@ -898,21 +962,21 @@ func progresses(a *ask) bool {
 // maxSlots is how many runs of hooks of a unit are recorded.
 const maxSlots = 50
 
-// notesHook allows the unit's machine to record a hook run at the place of its number. It can replace a record only
-// by that of a later run. An agent that has died can have left numbers out.
+// notesHook allows the unit's machine to record a hook run in the slot of its number. A record can be replaced
+// only by that of a later run. Numbers can be missing, since an agent can die before it records a run.
 func notesHook(a *ask) bool {
 	slot, _ := strconv.Atoi(a.vars["slot"])
-	before, there := decode[hookRunShape](a.old)
+	before, hasRecord := decode[hookRunShape](a.old)
 	after, ok := decode[hookRunShape](a.new)
 	return ok &&
 		slot < maxSlots &&
 		a.hosts(a.vars["unit"]) &&
 		after.Seq >= 0 && after.Seq%maxSlots == int64(slot) &&
-		(!there || after.Seq > before.Seq)
+		(!hasRecord || after.Seq > before.Seq)
 }
 
 // logSource returns the unit or machine to whose log the key belongs. ok is false if the log belongs to a
-// different machine. The last lines of a dead unit come after its end.
+// different machine. It is true for a dead unit, since a unit's last lines are logged after its end.
 func (a *ask) logSource() (source string, ok bool) {
 	if unit := a.vars["unit"]; unit != "" {
 		return unit, a.has(unit)
@@ -929,7 +993,8 @@ func logsHead(a *ask) bool {
 	source, own := a.logSource()
 	before, _ := decode[logHead](a.old)
 	after, ok := decode[logHead](a.new)
-	if !own || !ok || after.Batch < before.Batch || after.Batch > before.Batch+1 || after.Lines < before.Lines {
+	isNextOrSame := after.Batch >= before.Batch && after.Batch <= before.Batch+1
+	if !own || !ok || !isNextOrSame || after.Lines < before.Lines {
 		return false
 	}
 	return after.Batch <= maxLogBatches || a.after(keys.LogBatch(source, after.Batch-maxLogBatches)) == nil
@@ -944,9 +1009,13 @@ func logsNext(a *ask) bool {
 
 	head, _ := load[logHead](a.Placement, keys.LogHead(source))
 	seq, err := strconv.ParseInt(a.vars["seq"], 10, 64)
-	if err != nil || fmt.Sprintf("%010d", seq) != a.vars["seq"] || seq != head.Batch && seq != head.Batch+1 {
+	if err != nil || fmt.Sprintf("%010d", seq) != a.vars["seq"] {
 		return false
 	}
+	if seq != head.Batch && seq != head.Batch+1 {
+		return false
+	}
+
 	return a.old == nil || a.appends()
 }
 
@@ -986,7 +1055,9 @@ func requests(a *ask) bool {
 		return relation == "" && is.Relation == secret.NoRelation
 	case !a.hosts(name):
 		return false
-	case kind != "end" && kind != "subordinate" || relation != strconv.Itoa(is.Relation) || is.Relation < 0:
+	case kind != "end" && kind != "subordinate":
+		return false
+	case is.Relation < 0 || relation != strconv.Itoa(is.Relation):
 		return false
 	}
 
@@ -1004,7 +1075,9 @@ func headsBlob(a *ask) bool {
 	after, ok := decode[blobHead](a.new)
 	isSum := len(a.vars["sum"]) == 64 && strings.Trim(a.vars["sum"], "0123456789abcdef") == ""
 	switch {
-	case !ok || !a.works() || !isSum || after.Size < 0 || after.Size > maxBlob:
+	case !ok || !a.works():
+		return false
+	case !isSum || after.Size < 0 || after.Size > maxBlob:
 		return false
 	case before.Complete:
 		return after.Complete && before.Size == after.Size
@@ -1013,4 +1086,5 @@ func headsBlob(a *ask) bool {
 	return !after.Complete || a.completes(a.vars["sum"], after.Size)
 }
 
+// chunkKey returns the key of the chunk of a blob with the number n, which begins at 0.
 func chunkKey(sum string, n int64) string { return fmt.Sprintf("blobs/%s/%04d", sum, n) }

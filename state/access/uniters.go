@@ -21,7 +21,14 @@ func tracksRelation(a *ask) bool {
 func tracksMember(a *ask) bool {
 	service, number, _ := strings.Cut(a.vars["member"], "/")
 	n, err := strconv.Atoi(number)
-	return tracksRelation(a) && (a.old != nil || err == nil && a.isAtEnd(service) && n < a.unitsEver(service))
+	if !tracksRelation(a) {
+		return false
+	}
+	if a.old != nil {
+		return true
+	}
+
+	return err == nil && a.isAtEnd(service) && n < a.unitsEver(service)
 }
 
 // tracksService is like tracksRelation, for a record of an application's own settings.

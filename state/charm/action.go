@@ -48,23 +48,26 @@ func CheckAction(name string) error {
 // The limits of yaml.v3 do not suffice, since each part of an action is decoded separately.
 const maxActionValues = 50_000
 
-// countValues counts the values that a node stands for, up to maxActionValues + 1.
+// countValues counts the values in a node, with aliases resolved, up to maxActionValues + 1. known has the counts
+// of the nodes that were counted before.
 func countValues(n *yaml.Node, known map[*yaml.Node]int) int {
-	if w, ok := known[n]; ok {
-		return w
+	if count, ok := known[n]; ok {
+		return count
 	}
 
 	// Without this entry, an alias to n within n would never end.
 	known[n] = maxActionValues + 1
-	w := 1
+
+	count := 1
 	if n.Kind == yaml.AliasNode {
-		w += countValues(n.Alias, known)
+		count += countValues(n.Alias, known)
 	}
 	for _, child := range n.Content {
-		w = min(w+countValues(child, known), maxActionValues+1)
+		count = min(count+countValues(child, known), maxActionValues+1)
 	}
-	known[n] = w
-	return w
+
+	known[n] = count
+	return count
 }
 
 // ParseActions reads and checks a charm's actions.yaml. Its errors name the action.
@@ -141,7 +144,8 @@ func decodeAction(action *yaml.Node) (Action, error) {
 		a.Params.Properties[name] = p
 	}
 
-	const path, depth = "", 0 // the top of the schema
+	const path = "" // the top of the schema
+	const depth = 0
 	return a, a.Params.checkSchema(path, depth)
 }
 
@@ -203,8 +207,8 @@ func ParseParameters(data []byte) (map[string]any, error) {
 		return nil, err
 	}
 
-	parameters, is := value.(map[string]any)
-	if !is {
+	parameters, isDictionary := value.(map[string]any)
+	if !isDictionary {
 		return nil, fmt.Errorf("%s is not a dictionary", formatValue(value))
 	}
 	return parameters, nil

@@ -48,8 +48,8 @@ type ArchiveInfo struct {
 //
 // It leaves out the directories of version control, files that tox and editors leave behind, the directory
 // build, symlinks of venv/bin to the host's Python, and files that .jujuignore names. It returns an error
-// that names the file for a socket, a pipe, a device, or a symlink that points outside the charm, and if the
-// charm exceeds the limits.
+// that names the file for a socket, a pipe, a device, or a symlink that points outside the charm. It also
+// returns an error if the charm exceeds the limits.
 func Archive(dir string, w io.Writer, opts ArchiveOptions) (_ ArchiveInfo, err error) {
 	defer func() {
 		if err != nil {
@@ -59,8 +59,8 @@ func Archive(dir string, w io.Writer, opts ArchiveOptions) (_ ArchiveInfo, err e
 	return archive(dir, w, opts, defaultLimits())
 }
 
-// archive does what [Archive] does, with the given limits on the archive and on its unpacked size.
-func archive(dir string, w io.Writer, opts ArchiveOptions, max limits) (ArchiveInfo, error) {
+// archive does what [Archive] does, with the given limits.
+func archive(dir string, w io.Writer, opts ArchiveOptions, l limits) (ArchiveInfo, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return ArchiveInfo{}, err
@@ -77,15 +77,15 @@ func archive(dir string, w io.Writer, opts ArchiveOptions, max limits) (ArchiveI
 	}
 
 	revision := revisionText(cmp.Or(opts.Revision, c.Revision))
-	made := append([]item{{name: revisionName, mode: 0o644, text: string(revision)}}, c.made...)
-	lister := &itemLister{root: root, rules: rules, mode: opts.packedMode, limits: max, items: made}
+	generated := append([]item{{name: revisionName, mode: 0o644, text: string(revision)}}, c.made...)
+	lister := &itemLister{root: root, rules: rules, mode: opts.packedMode, limits: l, items: generated}
 	items, err := lister.list(opts.Tools)
 	if err != nil {
 		return ArchiveInfo{}, err
 	}
 
-	out := &archiveWriter{w: w, sum: sha256.New(), limits: max}
-	a := &archiver{root: root, zip: zip.NewWriter(out), limits: max, content: bufio.NewReaderSize(nil, sampleSize)}
+	out := &archiveWriter{w: w, sum: sha256.New(), limits: l}
+	a := &archiver{root: root, zip: zip.NewWriter(out), limits: l, content: bufio.NewReaderSize(nil, sampleSize)}
 	for _, it := range items {
 		if err := a.addItem(it); err != nil {
 			return ArchiveInfo{}, fmt.Errorf("file %q: %w", it.name, err)
@@ -104,6 +104,7 @@ func archive(dir string, w io.Writer, opts ArchiveOptions, max limits) (ArchiveI
 	}, nil
 }
 
+// item is a file, a directory or a symlink to add to an archive.
 type item struct {
 	name   string
 	mode   fs.FileMode // mode in the archive
@@ -135,11 +136,14 @@ func (o ArchiveOptions) packedMode(mode fs.FileMode) fs.FileMode {
 		return mode & (fs.ModeType | fs.ModePerm)
 	case o.Unpacked != "" || mode.Type() == fs.ModeSymlink:
 		return mode & keptMode
-	case mode.IsDir() || mode&0o100 != 0:
-		return mode&keptMode&^fs.ModePerm | 0o755
 	}
 
-	return mode&keptMode&^fs.ModePerm | 0o644
+	// The author's umask must not change the archive, so only the owner's executable bit counts.
+	permissions := fs.FileMode(0o644)
+	if mode.IsDir() || mode&0o100 != 0 {
+		permissions = 0o755
+	}
+	return mode&keptMode&^fs.ModePerm | permissions
 }
 
 // keptMode has the bits of a file's mode that a charm keeps.
@@ -190,8 +194,8 @@ func (l *itemLister) leaveOutInterpreter(links *linkResolver) {
 	l.items = slices.DeleteFunc(l.items, func(it item) bool { return slices.Contains(out, it.name) })
 }
 
-// visit adds one file of the charm's directory to the list, unless the rules leave it out. It returns an
-// error as soon as the list exceeds the limits.
+// visit adds one file of the charm's directory to the list, unless the rules leave it out. fs.WalkDir calls
+// visit. It returns an error as soon as the list exceeds the limits.
 func (l *itemLister) visit(name string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return err
@@ -257,6 +261,7 @@ func (l *itemLister) newItem(name string, d fs.DirEntry) (item, error) {
 	return it, err
 }
 
+// archiver adds items to a zip archive.
 type archiver struct {
 	root     *os.Root
 	zip      *zip.Writer
@@ -290,6 +295,7 @@ func (a *archiver) addItem(it item) error {
 	return err
 }
 
+// newHeader returns the header of a compressed file with the item's name and mode.
 func newHeader(it item) *zip.FileHeader {
 	h := &zip.FileHeader{Name: it.name, Modified: archiveTime, Method: zip.Deflate}
 	h.SetMode(it.mode)
@@ -332,9 +338,16 @@ func isCompressible(data []byte) bool {
 	// NewWriter fails only for an unknown level.
 	w, _ := flate.NewWriter(&out, flate.DefaultCompression)
 	_, errWrite := w.Write(data)
-	return errors.Join(errWrite, w.Close()) != nil || out.Len() < len(data)*31/32
+	errClose := w.Close()
+	if errWrite != nil || errClose != nil {
+		return true
+	}
+
+	return out.Len() < len(data)*31/32
 }
 
+// copyContent copies the content of the file that is being added. It returns an error if all files so far exceed
+// the limit.
 func (a *archiver) copyContent(w io.Writer) error {
 	n, err := io.Copy(w, io.LimitReader(a.content, a.limits.unpacked-a.unpacked+1))
 	a.unpacked += n

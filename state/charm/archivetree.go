@@ -55,7 +55,8 @@ func newArchiveTree(zr *zip.Reader, l limits) (*archiveTree, error) {
 
 	// One such name is enough to show that the program that packed the archive wrote backslashes for slashes
 	// in all names.
-	foreign := slices.ContainsFunc(zr.File, func(f *zip.File) bool { return hasForeignSeparator(f.Name) })
+	isForeign := slices.ContainsFunc(zr.File, func(f *zip.File) bool { return hasForeignSeparator(f.Name) })
+
 	var total int64
 	for _, f := range zr.File {
 		// min keeps total from overflowing.
@@ -63,7 +64,7 @@ func newArchiveTree(zr *zip.Reader, l limits) (*archiveTree, error) {
 		if err := l.checkUnpacked(total); err != nil {
 			return nil, err
 		}
-		if err := t.addFile(f, foreign || !isOfUnix(f)); err != nil {
+		if err := t.addFile(f, isForeign || !isOfUnix(f)); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +82,7 @@ func (t *archiveTree) addFile(f *zip.File, hasBackslashes bool) error {
 	if err := checkPath(name); err != nil {
 		return fmt.Errorf("file %.200q: %w", f.Name, err)
 	}
-	if _, twice := t.entries[name]; twice {
+	if _, isListed := t.entries[name]; isListed {
 		return fmt.Errorf("file %q appears twice in the archive", name)
 	}
 
@@ -106,8 +107,11 @@ func (t *archiveTree) addFile(f *zip.File, hasBackslashes bool) error {
 
 // isOfUnix reports whether the file was packed with Unix permissions and names.
 func isOfUnix(f *zip.File) bool {
+	// These are the zip format's numbers for the systems.
+	const unix = 3
+	const macOS = 19
 	system := f.CreatorVersion >> 8
-	return system == 3 || system == 19
+	return system == unix || system == macOS
 }
 
 // mendMode adds permissions to a mode without any, since some programs pack files without permissions.
@@ -136,9 +140,11 @@ func isProgram(name string) bool {
 	return name == "dispatch" || name == "src/charm.py" || isProgramDir(path.Dir(name))
 }
 
+// isProgramDir reports whether all files in the directory are programs.
 func isProgramDir(name string) bool { return name == "hooks" || name == "actions" }
 
-// permitPrograms makes programs executable. It follows symlinks, also those of the directories hooks and actions.
+// permitPrograms makes programs executable. It follows symlinks to programs, and hooks and actions can themselves
+// be symlinks to directories.
 func (t *archiveTree) permitPrograms(links *linkResolver) error {
 	dirs := map[string]bool{}
 	for _, name := range []string{"hooks", "actions"} {
@@ -197,6 +203,7 @@ func (t *archiveTree) sortedEntries() []entry {
 	})
 }
 
+// fileModes returns the types of all entries, by name.
 func (t *archiveTree) fileModes() map[string]fs.FileMode {
 	modes := make(map[string]fs.FileMode, len(t.entries))
 	for name, e := range t.entries {
@@ -228,7 +235,7 @@ func (t *archiveTree) readFile(name string) ([]byte, error) {
 // maxTargets is the largest size of the targets of all symlinks together, in bytes.
 const maxTargets = 16 << 20
 
-// readLinks returns the targets of all symlinks by name.
+// readLinks returns the targets of all symlinks, by name. It keeps them for later calls.
 func (t *archiveTree) readLinks() (map[string]string, error) {
 	if t.links != nil {
 		return t.links, nil
@@ -244,7 +251,8 @@ func (t *archiveTree) readLinks() (map[string]string, error) {
 			return nil, fmt.Errorf("link %q: its target has %d bytes; the limit is %d",
 				name, e.zip.UncompressedSize64, maxPath)
 		}
-		if total += e.zip.UncompressedSize64; total > maxTargets {
+		total += e.zip.UncompressedSize64
+		if total > maxTargets {
 			return nil, fmt.Errorf("the targets of links are too big: %d bytes or more together, at most %s",
 				total, formatSize(maxTargets))
 		}
@@ -260,6 +268,7 @@ func (t *archiveTree) readLinks() (map[string]string, error) {
 	return links, nil
 }
 
+// readZip returns the content of a file, which can have at most MaxYAML bytes.
 func readZip(f *zip.File) ([]byte, error) {
 	r, err := f.Open()
 	if err != nil {
@@ -301,6 +310,7 @@ func checkPath(name string) error {
 	return nil
 }
 
+// describeType describes the type of a file that cannot be in a charm.
 func describeType(mode fs.FileMode) string {
 	switch {
 	case mode&fs.ModeSocket != 0:
@@ -324,7 +334,8 @@ type budgetReader struct {
 // ReadAt reads at the offset. It returns an error beyond the budget.
 func (b *budgetReader) ReadAt(p []byte, off int64) (int, error) {
 	if !b.unlimited {
-		if b.left -= int64(len(p)); b.left < 0 {
+		b.left -= int64(len(p))
+		if b.left < 0 {
 			return 0, fmt.Errorf("the list of files is too big: more than %s", formatSize(maxDirectory))
 		}
 	}

@@ -49,8 +49,8 @@ func (m *Meta) setPlatforms(raw *metaYAML) {
 
 const anyArch = "all"
 
-// platformBases returns the bases under the "platforms" key. Their names have the form of arm64 or
-// ubuntu@24.04:arm64.
+// platformBases returns the bases under the key "platforms". A platform has the form ARCH or BASE:ARCH, as in
+// arm64 or ubuntu@24.04:arm64. Without a base, it has the base of the charm.
 func (raw *metaYAML) platformBases() (bases []baseYAML) {
 	for _, name := range slices.Sorted(maps.Keys(raw.Platforms)) {
 		targets := raw.Platforms[name].BuildFor
@@ -59,9 +59,12 @@ func (raw *metaYAML) platformBases() (bases []baseYAML) {
 		}
 
 		for _, target := range targets {
-			i := strings.LastIndexByte(target, ':')
-			os, version, _ := strings.Cut(cmp.Or(target[:max(i, 0)], raw.Base), "@")
-			bases = append(bases, baseYAML{Name: os, Channel: version, Architectures: []string{target[i+1:]}})
+			colon := strings.LastIndexByte(target, ':') // -1 if the target has no base
+			base := target[:max(colon, 0)]
+			arch := target[colon+1:]
+
+			name, version, _ := strings.Cut(cmp.Or(base, raw.Base), "@")
+			bases = append(bases, baseYAML{Name: name, Channel: version, Architectures: []string{arch}})
 		}
 	}
 

@@ -243,6 +243,7 @@ func (c *Charm) readRevision(read func(string) ([]byte, error)) error {
 	return err
 }
 
+// hasFile reports whether the charm has a regular file or a symlink with the name.
 func (c *Charm) hasFile(name string) bool {
 	mode, ok := c.files[name]
 	return ok && (mode.IsRegular() || mode.Type() == fs.ModeSymlink)
@@ -290,23 +291,30 @@ func dispatchText(environment []string) string {
 	return "#!/bin/sh\nPYTHONPATH=" + modules + "${PYTHONPATH:+:$PYTHONPATH} exec ./src/charm.py\n"
 }
 
-// makeFiles adds the files that charmcraft would generate and that the ops library reads. They are the parts of
-// charmcraft.yaml as separate files, and the dispatch file, which runs the charm's program.
+// packageDirs returns the directories of the packages in the charm's virtual environment, sorted.
+func (c *Charm) packageDirs() (dirs []string) {
+	for _, name := range slices.Sorted(maps.Keys(c.files)) {
+		if packagesPattern().MatchString(name) {
+			dirs = append(dirs, name)
+		}
+	}
+	return dirs
+}
+
+// makeFiles adds the files that charmcraft would generate and that the ops library reads, unless the charm has
+// them. They are the parts of charmcraft.yaml as separate files, and the dispatch file, which runs the charm's
+// program.
 func (c *Charm) makeFiles(read func(string) ([]byte, error)) error {
 	add := func(name, text string, mode fs.FileMode) {
-		if _, there := c.files[name]; !there {
+		if _, exists := c.files[name]; !exists {
 			c.made = append(c.made, item{name: name, mode: mode, text: text})
 		}
 	}
 
-	if c.hasFile("src/charm.py") && (len(c.Hooks()) == 0 || c.hasFile("charmcraft.yaml")) {
-		var environment []string
-		for _, name := range slices.Sorted(maps.Keys(c.files)) {
-			if packagesPattern().MatchString(name) {
-				environment = append(environment, name)
-			}
-		}
-		add("dispatch", dispatchText(environment), 0o755)
+	// Other charms with a src/charm.py run it from their hooks.
+	needsDispatch := len(c.Hooks()) == 0 || c.hasFile("charmcraft.yaml")
+	if c.hasFile("src/charm.py") && needsDispatch {
+		add("dispatch", dispatchText(c.packageDirs()), 0o755)
 	}
 
 	_, err := c.parseFile("charmcraft.yaml", read, func(data []byte) error {
@@ -317,8 +325,8 @@ func (c *Charm) makeFiles(read func(string) ([]byte, error)) error {
 		add("metadata.yaml", string(data), 0o644)
 
 		for _, key := range []string{"config", "actions"} {
-			part, there := parts[key]
-			if !there {
+			part, exists := parts[key]
+			if !exists {
 				continue
 			}
 			text, err := yaml.Marshal(&part)

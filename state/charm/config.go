@@ -33,6 +33,7 @@ type Config struct {
 	Options map[string]Option `json:"options,omitempty"`
 }
 
+// configYAML is the content of config.yaml.
 type configYAML struct {
 	Options map[string]optionYAML `yaml:"options"`
 }

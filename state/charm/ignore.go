@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -65,19 +66,21 @@ func readIgnoreRules(root *os.Root) (ignoreRules, error) {
 // match reports whether the rules leave out a file or directory. The caller must also leave out all files
 // below such a directory.
 func (r ignoreRules) match(name string, isDir bool) bool {
-	ignored := false
+	// The last matching rule decides, so the author's rules come after the defaults.
 	rules := r.defaults
 	if !isNeeded(name) {
-		rules = append(rules[:len(rules):len(rules)], r.own...)
+		rules = append(slices.Clip(r.defaults), r.own...)
 	}
 
+	ignored := false
 	base := path.Base(name)
 	for _, rule := range rules {
 		subject := name
 		if rule.ofBase {
 			subject = base
 		}
-		if (isDir || !rule.dirOnly) && rule.pattern.MatchString(subject) {
+		applies := isDir || !rule.dirOnly
+		if applies && rule.pattern.MatchString(subject) {
 			ignored = !rule.keeps
 		}
 	}
@@ -138,7 +141,9 @@ func trimSpacesBehind(line string) string {
 // translateGlob returns the regular expression for a pattern with ?, *, **, [a-z], [!a-z], {a,b} and \.
 func translateGlob(glob string) (*regexp.Regexp, error) {
 	var expr strings.Builder
-	expr.WriteString(`(?s)\A`)
+	expr.WriteString(`(?s)\A`) // names can contain newlines
+
+	// Without a slash at its beginning, a pattern with slashes matches in any directory.
 	rest, isAnchored := strings.CutPrefix(glob, "/")
 	if !isAnchored && strings.Contains(rest, "/") {
 		expr.WriteString(`(?:.*/)?`)
@@ -202,11 +207,12 @@ func translatePiece(glob string, openBraces *int) (length int, expr string) {
 // translateClass returns the regular expression for the text between a pattern's brackets.
 func translateClass(class string) string {
 	rest := strings.TrimPrefix(strings.TrimPrefix(class, "!"), "^")
-	not := ""
+	negation := ""
 	if rest != class {
-		not = `^/`
+		// A negated class does not match a slash either.
+		negation = `^/`
 	}
 
 	quoted := strings.NewReplacer(`\`, `\\`, `[`, `\[`, `^`, `\^`, `&`, `\&`, `~`, `\~`).Replace(rest)
-	return "[" + not + quoted + "]"
+	return "[" + negation + quoted + "]"
 }

@@ -20,6 +20,8 @@ type linkResolver struct {
 	steps int               // remaining steps for all symlinks together, so that hostile symlinks cannot cause endless work
 }
 
+// newLinkResolver returns a resolver for symlinks with these targets, by name. tools are the names of the hook
+// tools.
 func newLinkResolver(links map[string]string, tools []string) *linkResolver {
 	return &linkResolver{links: links, tools: tools, steps: 2_000_000}
 }
@@ -50,40 +52,41 @@ var (
 // resolve follows all symlinks in the name, and returns the path to which the name leads. The path need not
 // exist, since a hook may create it. It returns an error if the name leads out of the charm or into a loop.
 func (r *linkResolver) resolve(name string) (string, error) {
-	at := "."
-	todo := strings.Split(name, "/")
+	reached := "." // the path without symlinks that the parts so far lead to
+	rest := strings.Split(name, "/")
 	hops := 0
 
-	for len(todo) > 0 {
+	for len(rest) > 0 {
 		// A step copies the path, so a long path counts more.
-		if r.steps -= 1 + len(at)/256; r.steps < 0 {
+		r.steps -= 1 + len(reached)/256
+		if r.steps < 0 {
 			return "", errors.New("following the charm's links takes too many steps")
 		}
 
-		part := todo[0]
-		todo = todo[1:]
+		part := rest[0]
+		rest = rest[1:]
 
 		if part == "" || part == "." {
 			continue
 		}
 		if part == ".." {
-			if at == "." {
+			if reached == "." {
 				return "", errOutside
 			}
-			at = path.Dir(at)
+			reached = path.Dir(reached)
 			continue
 		}
 
-		next := path.Join(at, part)
+		next := path.Join(reached, part)
 		target, isLink := r.links[next]
 
 		switch {
 		case len(next) >= maxPath:
 			return "", fmt.Errorf("its path grows longer than %d bytes", maxPath-1)
 		case !isLink:
-			at = next
+			reached = next
 			continue
-		case r.isTool(next) && len(todo) == 0:
+		case r.isTool(next) && len(rest) == 0:
 			return next, nil
 		case r.isTool(next), strings.HasPrefix(target, "/"):
 			return "", errOutside
@@ -91,11 +94,14 @@ func (r *linkResolver) resolve(name string) (string, error) {
 			return "", errors.New("its target is not a path")
 		}
 
-		if hops++; hops > maxHops {
+		hops++
+		if hops > maxHops {
 			return "", errLoop
 		}
-		todo = append(strings.Split(target, "/"), todo...)
+
+		// The target is relative to the symlink's directory, which is still the reached path.
+		rest = append(strings.Split(target, "/"), rest...)
 	}
 
-	return at, nil
+	return reached, nil
 }

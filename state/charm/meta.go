@@ -57,7 +57,8 @@ type metaYAML struct {
 	} `yaml:"platforms"`
 }
 
-// merge adds a file's values. Values from an earlier file stay if this file does not have them.
+// merge adds the values of a file with metadata. Values from an earlier file stay if this file does not have
+// them.
 func (raw *metaYAML) merge(data []byte) error {
 	if err := unmarshalCharm(data, raw); err != nil {
 		return err
@@ -72,7 +73,7 @@ func (raw *metaYAML) merge(data []byte) error {
 	return nil
 }
 
-// toMeta checks metadata.yaml, and returns it.
+// toMeta checks the merged metadata, and returns it as a Meta.
 func (raw *metaYAML) toMeta() (*Meta, error) {
 	m := &raw.Meta
 	m.Subordinate = bool(raw.Subordinate)
@@ -172,7 +173,7 @@ func (m *Meta) addRelations(raw *metaYAML) error {
 			if err := rel.checkReserved(m); err != nil {
 				return err
 			}
-			if _, twice := m.Declared[name]; twice {
+			if _, isDeclared := m.Declared[name]; isDeclared {
 				return fmt.Errorf("relation %q is declared twice", name)
 			}
 			m.Declared[name] = rel
@@ -182,6 +183,7 @@ func (m *Meta) addRelations(raw *metaYAML) error {
 	return m.checkSubordinate()
 }
 
+// checkSubordinate returns an error for a subordinate charm that does not require a relation of container scope.
 func (m *Meta) checkSubordinate() error {
 	if !m.Subordinate {
 		return nil
@@ -193,7 +195,7 @@ func (m *Meta) checkSubordinate() error {
 		}
 	}
 
-	return fmt.Errorf("subordinate charm %q requires no relation with scope container", m.Name)
+	return fmt.Errorf("subordinate charm %q must require a relation with scope container", m.Name)
 }
 
 // Relation returns the relation with this name. The relation can be the implied juju-info.

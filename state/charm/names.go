@@ -46,11 +46,13 @@ func isCharmName(name string) bool {
 // word can be a number, as in "blog-0".
 func isDashedName(name string) bool { return isWords(name, "-") }
 
+// isRelationName reports whether the name is valid for a relation: words with dashes or underscores between
+// them.
 func isRelationName(name string) bool { return isWords(name, "-_") }
 
-// isWords reports whether name consists of words of lower-case letters and digits, with one of the separators
-// between any two. It must begin with a letter. Sorting units calls it often, and a regular expression would
-// be ten times as slow.
+// isWords reports whether name consists of words of lower-case letters and digits, with one separator between
+// each two words. The name must begin with a letter. Sorting units calls isWords often, and a regular
+// expression would be ten times as slow.
 func isWords(name, separators string) bool {
 	inWord := false
 	for i := range len(name) {
@@ -108,6 +110,8 @@ func CheckSeries(name string) error {
 		`lower-case letters, digits and single dashes, as in "precise"`)
 }
 
+// checkName returns an error if the name is longer than maxName, or if isValid returns false for it. The error
+// names the kind of the name. In the second case, it also has want, the form that the name must have.
 func checkName(kind, name string, isValid func(string) bool, want string) error {
 	if len(name) > maxName {
 		return fmt.Errorf("invalid %s name %.20q...: it has %d bytes; the limit is %d", kind, name, len(name), maxName)
@@ -137,6 +141,7 @@ func ParseUnit(name string) (service string, n int, err error) {
 	return service, n, nil
 }
 
+// invalidUnitError returns the error for a text that is not the name of a unit.
 func invalidUnitError(name string) error {
 	if len(name) > 2*maxName {
 		name = name[:2*maxName] + "..."
@@ -160,7 +165,7 @@ func UnitTag(name string) string {
 	return "unit-" + service + "-" + strconv.Itoa(n)
 }
 
-// ParseUnitTag returns the unit's name for a tag that UnitTag has returned.
+// ParseUnitTag returns the name of the unit with the tag, such as "mysql/0" for "unit-mysql-0".
 func ParseUnitTag(tag string) (name string, err error) {
 	rest, ok := strings.CutPrefix(tag, "unit-")
 	if dash := strings.LastIndexByte(rest, '-'); ok && dash >= 0 {
@@ -189,34 +194,38 @@ func SortUnits(names []string) {
 	}
 }
 
+// parsedUnit is a text with its parts, if it is the name of a unit.
 type parsedUnit struct {
 	name, service string
 	number        int
 	isUnit        bool
 }
 
+// parsedUnitOf parses the name of a unit. isUnit is false in the result for any other text.
 func parsedUnitOf(name string) parsedUnit {
 	service, n, err := ParseUnit(name)
 	return parsedUnit{name: name, service: service, number: n, isUnit: err == nil}
 }
 
-func (u parsedUnit) compare(o parsedUnit) int {
+// compare orders units as CompareUnits does.
+func (u parsedUnit) compare(other parsedUnit) int {
 	switch {
-	case !u.isUnit && !o.isUnit:
-		return cmp.Compare(u.name, o.name)
+	case !u.isUnit && !other.isUnit:
+		return cmp.Compare(u.name, other.name)
 	case !u.isUnit:
 		return 1
-	case !o.isUnit:
+	case !other.isUnit:
 		return -1
 	}
 
-	return cmp.Or(cmp.Compare(u.service, o.service), cmp.Compare(u.number, o.number))
+	return cmp.Or(cmp.Compare(u.service, other.service), cmp.Compare(u.number, other.number))
 }
 
 // MaxRevision is the greatest revision of a charm, which a JSON number and an int can hold. Some old charms use the date
 // and time as their revision.
 const MaxRevision = min(math.MaxInt, 1<<53-1)
 
+// parseRevision parses the content of a revision file.
 func parseRevision(data []byte) (int, error) {
 	text := strings.TrimSpace(string(data))
 	n, err := strconv.Atoi(text)
@@ -226,6 +235,7 @@ func parseRevision(data []byte) (int, error) {
 	return n, checkRevision(n)
 }
 
+// checkRevision returns an error unless n is from 0 to MaxRevision.
 func checkRevision(n int) error {
 	if n < 0 || n > MaxRevision {
 		return fmt.Errorf("revision %d is out of range: want 0 to %d", n, MaxRevision)
@@ -233,6 +243,7 @@ func checkRevision(n int) error {
 	return nil
 }
 
+// revisionText returns the content of a revision file.
 func revisionText(n int) []byte { return []byte(strconv.Itoa(n) + "\n") }
 
 // WriteRevision makes n the revision of the charm in dir. It is atomic. If the directory cannot be written,

@@ -30,8 +30,8 @@ func Unsupported(m *Meta, jujuVersion string) (required, optional []string) {
 }
 
 // JujuVersion is the version of Juju that charms on machines see. bijou has all features that the release
-// notes up to this version promise to such charms; docs/reference/charms.md lists them. The version does not
-// have a suffix, since no version of the ops library can parse one, so charms would fail immediately.
+// notes up to this version promise to such charms; docs/reference/charms.md lists them. The version must not
+// have a suffix: no version of the ops library can parse a suffix, and charms would fail immediately.
 const JujuVersion = "3.6.27"
 
 // Assumption is an entry of a charm's `assumes`: a feature of Juju, or a list of assumptions.
@@ -53,7 +53,9 @@ func (a *Assumption) UnmarshalYAML(n *yaml.Node) error {
 	} else if err := n.Decode((*lists)(a)); err != nil {
 		return err
 	}
-	if assumptionPattern().MatchString(a.Text) || (len(a.AnyOf) > 0) != (len(a.AllOf) > 0) {
+
+	hasOneList := (len(a.AnyOf) > 0) != (len(a.AllOf) > 0)
+	if hasOneList || assumptionPattern().MatchString(a.Text) {
 		return nil
 	}
 
@@ -63,14 +65,16 @@ func (a *Assumption) UnmarshalYAML(n *yaml.Node) error {
 	)
 }
 
-// unmet returns the parts of an assumption that do not hold.
+// unmet returns the parts of an assumption that do not hold for the version of Juju that the charm sees.
 func (a Assumption) unmet(jujuVersion string) (texts []string) {
-	for _, one := range a.AllOf {
-		texts = append(texts, one.unmet(jujuVersion)...)
+	for _, part := range a.AllOf {
+		texts = append(texts, part.unmet(jujuVersion)...)
 	}
-	isMet := func(one Assumption) bool { return len(one.unmet(jujuVersion)) == 0 }
-	if len(a.AnyOf) > 0 && !slices.ContainsFunc(a.AnyOf, isMet) ||
-		a.Text != "" && !isFeatureMet(a.Text, jujuVersion) {
+
+	isMet := func(part Assumption) bool { return len(part.unmet(jujuVersion)) == 0 }
+	noneMet := len(a.AnyOf) > 0 && !slices.ContainsFunc(a.AnyOf, isMet)
+	lacksFeature := a.Text != "" && !isFeatureMet(a.Text, jujuVersion)
+	if noneMet || lacksFeature {
 		texts = append(texts, a.String())
 	}
 
@@ -85,7 +89,9 @@ func isFeatureMet(text, jujuVersion string) bool {
 		return false
 	}
 
-	feature, operator, version := parts[1], parts[2], parts[3]
+	feature := parts[1]
+	operator := parts[2]
+	version := parts[3]
 	if feature != "juju" {
 		return false
 	}
@@ -100,8 +106,8 @@ func isFeatureMet(text, jujuVersion string) bool {
 // String returns the assumption in one line.
 func (a Assumption) String() string {
 	var texts []string
-	for _, one := range append(a.AnyOf, a.AllOf...) {
-		texts = append(texts, one.String())
+	for _, part := range append(a.AnyOf, a.AllOf...) {
+		texts = append(texts, part.String())
 	}
 
 	switch {
@@ -222,6 +228,7 @@ func (s Storage) unsupported() string {
 	return ""
 }
 
+// checkStorage returns an error if the name of a storage is invalid.
 func (m *Meta) checkStorage() error {
 	for _, name := range slices.Sorted(maps.Keys(m.Storage)) {
 		const want = `lower-case letters, digits and dashes, a letter first`
@@ -285,16 +292,16 @@ func ParseDirective(text string) (name string, d Directive, err error) {
 	}
 
 	for word := range strings.SplitSeq(rest, ",") {
-		isTwice := false
+		isRepeated := false
 		switch {
 		case isPool(word):
-			isTwice = d.Pool != ""
+			isRepeated = d.Pool != ""
 			d.Pool = word
 		case isCount(word):
-			isTwice = d.Count != 0
+			isRepeated = d.Count != 0
 			d.Count, _ = strconv.Atoi(word)
 		case isSize(word):
-			isTwice = d.Size != 0
+			isRepeated = d.Size != 0
 			d.Size, _ = parseSize(word)
 		default:
 			return "", d, Invalidf(
@@ -304,7 +311,7 @@ func ParseDirective(text string) (name string, d Directive, err error) {
 			)
 		}
 
-		if isTwice {
+		if isRepeated {
 			return "", d, Invalidf("storage %q: %q: give at most one pool, one size and one count", name, word)
 		}
 	}
@@ -323,8 +330,8 @@ func isPool(word string) bool {
 	if word == PoolRootFS || word == PoolTmpFS {
 		return true
 	}
-	kind, folder, _ := strings.Cut(word, ":")
-	return kind == PoolHost && path.IsAbs(folder) && path.Clean(folder) == folder
+	kind, dir, _ := strings.Cut(word, ":")
+	return kind == PoolHost && path.IsAbs(dir) && path.Clean(dir) == dir
 }
 
 // isCount reports whether the word is a number from 1.

@@ -44,7 +44,11 @@ func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) 
 	if err := unmarshalStrict(data, &nodes); err != nil {
 		return nil, err
 	}
-	if settings, charm := nodes["settings"], nodes["charm"]; settings.Kind == yaml.MappingNode && !charm.IsZero() {
+
+	settings := nodes["settings"]
+	charmName := nodes["charm"]
+	isPrinted := settings.Kind == yaml.MappingNode && !charmName.IsZero()
+	if isPrinted {
 		return c.parsePrinted(&settings)
 	}
 
@@ -52,6 +56,7 @@ func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) 
 	if err != nil {
 		return nil, err
 	}
+
 	values := make(map[string]any, len(nodes))
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		node := nodes[name]
@@ -64,7 +69,7 @@ func (c *Config) ParseYAML(data []byte, service string) (map[string]any, error) 
 }
 
 // parsePrinted reads options as `juju config` prints them. It returns nil for an option whose value was the
-// default, if the default is still the same. So a service gets its previous values again.
+// default, if the default is still the same. So the printed options of a service can restore its settings.
 func (c *Config) parsePrinted(settings *yaml.Node) (map[string]any, error) {
 	var printed map[string]map[string]yaml.Node
 	if err := DecodeYAML(settings, &printed); err != nil {
@@ -105,12 +110,16 @@ func (c *Config) ParseNode(name string, n *yaml.Node) (any, error) {
 // returns an error if the file has only sections for other services. An option with the service's name has a
 // scalar value, so it is not confused with a section.
 func (c *Config) servicePart(nodes map[string]yaml.Node, service string) (map[string]yaml.Node, error) {
-	node, ok := nodes[service]
-	if !ok && service != "" && len(nodes) > 0 && c.isOfOthers(nodes) {
-		return nil, fmt.Errorf("the file has no section for %q, only for: %s",
-			service, strings.Join(slices.Sorted(maps.Keys(nodes)), ", "))
+	if service == "" {
+		return nodes, nil
 	}
-	if !ok || service == "" {
+
+	node, hasEntry := nodes[service]
+	if !hasEntry {
+		if len(nodes) > 0 && c.isOfOthers(nodes) {
+			return nil, fmt.Errorf("the file has no section for %q, only for: %s",
+				service, strings.Join(slices.Sorted(maps.Keys(nodes)), ", "))
+		}
 		return nodes, nil
 	}
 
@@ -190,6 +199,7 @@ func (o Option) coerce(value any) (any, error) {
 	return nil, o.typeError(fmt.Sprintf("%.60q", fmt.Sprint(value)))
 }
 
+// fromInt converts a whole number to the option's type, which must be int or float.
 func (o Option) fromInt(v int64) (any, error) {
 	switch o.Type {
 	case Int:
@@ -288,6 +298,7 @@ func checkText(s string) error {
 	return nil
 }
 
+// typeError returns the error for a value that does not have the option's type. given describes the value.
 func (o Option) typeError(given string) error {
 	want := map[OptionType]string{
 		String:  "a string",

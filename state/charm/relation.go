@@ -73,6 +73,7 @@ func (r *relationYAML) UnmarshalYAML(n *yaml.Node) error {
 	return fmt.Errorf("line %d: a relation is an interface's name or a mapping with the key interface", n.Line)
 }
 
+// setField sets the field with the key of a mapping. It ignores unknown keys.
 func (r *relationYAML) setField(key string, value *yaml.Node) error {
 	switch key {
 	case "interface":
@@ -141,4 +142,5 @@ func (r Relation) checkReserved(m *Meta) error {
 	return nil
 }
 
+// isReserved reports whether the name of a relation or an interface is "juju" or begins with "juju-".
 func isReserved(name string) bool { return name == "juju" || strings.HasPrefix(name, "juju-") }

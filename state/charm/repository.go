@@ -18,7 +18,7 @@ type Repository struct {
 	Dir string
 }
 
-// Found is a charm in a repository.
+// Found is a charm that was found in a repository.
 type Found struct {
 	*Charm
 	Path    string // path of the charm's directory
@@ -83,6 +83,7 @@ func (r Repository) findAll(ref Ref) (found []Found, broken []error, err error) 
 	return found, broken, nil
 }
 
+// readFound reads the charm in the directory path, whose path in the repository is dir.
 func (r Repository) readFound(path, dir string) (Found, error) {
 	c, err := ReadDir(path)
 	if err != nil {
@@ -96,8 +97,13 @@ func (r Repository) readFound(path, dir string) (Found, error) {
 	return f, nil
 }
 
+// matchesRef reports whether ref can mean the charm. A charm directly in the repository matches each series that
+// it supports.
 func (f Found) matchesRef(ref Ref) bool {
-	if f.Meta.Name != ref.Name || ref.Revision >= 0 && f.Revision != ref.Revision {
+	if f.Meta.Name != ref.Name {
+		return false
+	}
+	if ref.Revision >= 0 && f.Revision != ref.Revision {
 		return false
 	}
 	if ref.Series == "" || f.Series == ref.Series {

@@ -68,27 +68,29 @@ func (s *Schema) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
+// decodeEnum reads the keyword enum. It returns nil if the keyword is absent.
 func decodeEnum(n *yaml.Node) ([]any, error) {
 	value, err := number.FromYAML(n)
 	if err != nil || value == nil {
 		return nil, err
 	}
 
-	list, is := value.([]any)
-	if !is {
+	list, isList := value.([]any)
+	if !isList {
 		return nil, fmt.Errorf("%s is not a list", formatValue(value))
 	}
 	return list, nil
 }
 
+// decodeLimit reads the keyword minimum or maximum. It returns "" if the keyword is absent.
 func decodeLimit(n *yaml.Node) (json.Number, error) {
 	value, err := number.FromYAML(n)
 	if err != nil || value == nil {
 		return "", err
 	}
 
-	limit, is := value.(json.Number)
-	if !is {
+	limit, isNumber := value.(json.Number)
+	if !isNumber {
 		return "", fmt.Errorf("%s is not a number", formatValue(value))
 	}
 	return limit, nil
@@ -110,7 +112,8 @@ func (c *closedYAML) UnmarshalYAML(n *yaml.Node) error {
 	return err
 }
 
-// checkSchema checks the schema itself. at is the schema's path, for errors.
+// checkSchema checks the schema itself. at is the schema's path in the action's parameters, for errors. depth is
+// the number of schemas that contain this one.
 func (s Schema) checkSchema(at string, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%s: nested too deep: more than %d levels", at, maxDepth)
@@ -142,14 +145,15 @@ func (s Schema) checkSchema(at string, depth int) error {
 	return nil
 }
 
-// checkValue checks a value against the schema. The value has JSON's types, with numbers as json.Number.
+// checkValue checks a value against the schema. The value has JSON's types, with numbers as json.Number. at is
+// the value's path in the action's parameters, for errors.
 func (s Schema) checkValue(at string, value any) error {
 	if !s.hasType(value) {
 		return fmt.Errorf("%s: %s is not of type %s", at, formatValue(value), strings.Join(s.Types, " or "))
 	}
 
-	same := func(other any) bool { return number.Equal(other, value) }
-	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, same) {
+	isValue := func(allowed any) bool { return number.Equal(allowed, value) }
+	if len(s.Enum) > 0 && !slices.ContainsFunc(s.Enum, isValue) {
 		return fmt.Errorf("%s: %s is not one of %s", at, formatValue(value), formatValue(s.Enum))
 	}
 
@@ -167,32 +171,33 @@ func (s Schema) checkValue(at string, value any) error {
 	return nil
 }
 
+// hasType reports whether the schema allows the value's type.
 func (s Schema) hasType(value any) bool {
 	return len(s.Types) == 0 || slices.ContainsFunc(s.Types, func(t string) bool { return isType(t, value) })
 }
 
 // isType reports whether a value has the type of JSON Schema with this name.
-func isType(name string, value any) (is bool) {
+func isType(name string, value any) (matches bool) {
 	switch name {
 	case "null":
-		is = value == nil
+		matches = value == nil
 	case "string":
-		_, is = value.(string)
+		_, matches = value.(string)
 	case "boolean":
-		_, is = value.(bool)
+		_, matches = value.(bool)
 	case "number":
-		_, is = value.(json.Number)
+		_, matches = value.(json.Number)
 	case "integer":
 		if n, isNumber := value.(json.Number); isNumber {
-			_, is = number.Whole(n)
+			_, matches = number.Whole(n)
 		}
 	case "array":
-		_, is = value.([]any)
+		_, matches = value.([]any)
 	case "object":
-		_, is = value.(map[string]any)
+		_, matches = value.(map[string]any)
 	}
 
-	return is
+	return matches
 }
 
 // checkString checks a string against the schema.
@@ -212,6 +217,7 @@ func (s Schema) checkString(at, v string) error {
 	return nil
 }
 
+// checkNumber checks a number against the schema's limits.
 func (s Schema) checkNumber(at string, v json.Number) error {
 	switch {
 	case s.Minimum != "" && number.Compare(v, s.Minimum) < 0:
@@ -223,6 +229,7 @@ func (s Schema) checkNumber(at string, v json.Number) error {
 	return nil
 }
 
+// checkList checks the elements of a list against the schema of its items.
 func (s Schema) checkList(at string, v []any) error {
 	if s.Items == nil {
 		return nil
@@ -262,7 +269,7 @@ func (s Schema) checkDictionary(at string, v map[string]any) error {
 	return nil
 }
 
-// complete returns the value with defaults in its dictionaries. It writes integers in plain digits.
+// complete returns a copy of the value with defaults in its dictionaries, and with integers in plain digits.
 func (s Schema) complete(value any) any {
 	switch v := value.(type) {
 	case json.Number:
@@ -281,6 +288,7 @@ func (s Schema) complete(value any) any {
 	return value
 }
 
+// completeList returns a copy of the list with complete elements.
 func (s Schema) completeList(list []any) []any {
 	full := make([]any, len(list))
 	for i, item := range list {
@@ -295,9 +303,9 @@ func (s Schema) completeDictionary(v map[string]any) map[string]any {
 	maps.Copy(full, v)
 
 	for name, p := range s.Properties {
-		given, is := full[name]
+		given, isGiven := full[name]
 		switch {
-		case is:
+		case isGiven:
 			full[name] = p.complete(given)
 		case p.Default != nil:
 			full[name] = p.complete(p.Default)
@@ -309,6 +317,7 @@ func (s Schema) completeDictionary(v map[string]any) map[string]any {
 	return full
 }
 
+// hasDefaults reports whether a property has a default, at any depth.
 func (s Schema) hasDefaults() bool {
 	for _, p := range s.Properties {
 		if p.Default != nil || p.hasDefaults() {
@@ -318,6 +327,7 @@ func (s Schema) hasDefaults() bool {
 	return false
 }
 
+// joinPath returns the quoted path of the property name below the quoted path at, which is empty at the top.
 func joinPath(at, name string) string {
 	if at == "" {
 		return fmt.Sprintf("%q", name)
@@ -325,10 +335,11 @@ func joinPath(at, name string) string {
 	return fmt.Sprintf("%q", strings.Trim(at, `"`)+"."+name)
 }
 
+// formatValue returns a value's JSON for an error, at most 60 bytes of it.
 func formatValue(value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {
-		return "what " + number.ErrNotJSON.Error()
+		return "a value that JSON cannot express"
 	}
 	if len(data) > 60 {
 		return strings.ToValidUTF8(string(data[:60]), "") + "..."

@@ -200,6 +200,7 @@ func unpackInto(dir string, t *archiveTree, resolver *linkResolver, opts UnpackO
 // second.
 const maxSyncedFiles = 200
 
+// unpacker creates the files of an archive in a directory.
 type unpacker struct {
 	root     *os.Root
 	syncEach bool // whether each file is synced separately
@@ -253,11 +254,11 @@ func (u *unpacker) writeFile(e entry) (err error) {
 
 // finishEntry sets the permissions of a file or directory, and syncs it if syncEach is true. It ignores symlinks.
 func (u *unpacker) finishEntry(e entry) error {
-	perm := e.mode &^ fs.ModeType
 	if e.mode.Type() == fs.ModeSymlink {
 		return nil
 	}
 
+	perm := e.mode &^ fs.ModeType
 	if e.mode.IsDir() {
 		// Without these bits the agent could not replace or remove the charm.
 		perm |= 0o700
@@ -268,8 +269,11 @@ func (u *unpacker) finishEntry(e entry) error {
 	}
 	defer f.Close()
 
-	if err := f.Chmod(perm); err != nil || !u.syncEach {
+	if err := f.Chmod(perm); err != nil {
 		return err
+	}
+	if !u.syncEach {
+		return nil
 	}
 
 	return f.Sync()
@@ -287,14 +291,16 @@ const (
 // long names, but does not fill the memory of an agent.
 const maxDirectory = 32 << 20
 
-// limits are parameters so that tests can pass smaller ones.
+// limits are the limits of a charm. Functions take them as an argument, so that tests can pass smaller limits.
 type limits struct {
 	packed, unpacked int64
 	files            int
 }
 
+// defaultLimits returns the limits of all charms that are not part of a test.
 func defaultLimits() limits { return limits{packed: MaxPacked, unpacked: MaxUnpacked, files: MaxFiles} }
 
+// checkPacked returns an error if an archive of size bytes is too big.
 func (l limits) checkPacked(size int64) error {
 	if size > l.packed {
 		return fmt.Errorf("archive is too big: %s or more; the limit is %s", formatSize(size), formatSize(l.packed))
@@ -302,6 +308,7 @@ func (l limits) checkPacked(size int64) error {
 	return nil
 }
 
+// checkUnpacked returns an error if files of size bytes together are too big.
 func (l limits) checkUnpacked(size int64) error {
 	if size > l.unpacked {
 		return fmt.Errorf("files are too big: %s or more together; the limit is %s",
@@ -310,6 +317,7 @@ func (l limits) checkUnpacked(size int64) error {
 	return nil
 }
 
+// checkFiles returns an error if n files are too many.
 func (l limits) checkFiles(n int) error {
 	if n > l.files {
 		return fmt.Errorf("too many files: %d or more; the limit is %d", n, l.files)

@@ -17,15 +17,15 @@ import (
 
 // unmarshalCharm reads a file of a charm. If a dictionary has a key several times, the last value counts;
 // see dropDuplicateKeys.
-func unmarshalCharm(data []byte, into any) error {
-	return unmarshalDocument(data, into, dropDuplicateKeys)
+func unmarshalCharm(data []byte, target any) error {
+	return unmarshalDocument(data, target, dropDuplicateKeys)
 }
 
 // unmarshalPart does what unmarshalCharm does. If key is not empty, it reads only the part of the file under
 // the key. charmcraft.yaml has the contents of other files in parts with such keys.
-func unmarshalPart(data []byte, key string, into any) error {
+func unmarshalPart(data []byte, key string, target any) error {
 	if key == "" {
-		return unmarshalCharm(data, into)
+		return unmarshalCharm(data, target)
 	}
 
 	var parts map[string]yaml.Node
@@ -34,17 +34,17 @@ func unmarshalPart(data []byte, key string, into any) error {
 	}
 
 	part := parts[key]
-	return DecodeYAML(&part, into)
+	return DecodeYAML(&part, target)
 }
 
 // unmarshalStrict reads an operator's file. It returns an error for a key that occurs twice, since the
 // operator can correct it.
-func unmarshalStrict(data []byte, into any) error { return unmarshalDocument(data, into, nil) }
+func unmarshalStrict(data []byte, target any) error { return unmarshalDocument(data, target, nil) }
 
 // unmarshalDocument reads one YAML document of limited size. If change is not nil, it calls change before it
-// decodes the document. An empty document leaves into unchanged. yaml.v3 itself limits the depth and the
+// decodes the document. An empty document does not change the target. yaml.v3 itself limits the depth and the
 // expansion of aliases.
-func unmarshalDocument(data []byte, into any, change func(*yaml.Node)) error {
+func unmarshalDocument(data []byte, target any, change func(*yaml.Node)) error {
 	doc, err := parseDocument(data)
 	if err != nil || doc == nil {
 		return err
@@ -53,7 +53,7 @@ func unmarshalDocument(data []byte, into any, change func(*yaml.Node)) error {
 	if change != nil {
 		change(doc)
 	}
-	return DecodeYAML(doc, into)
+	return DecodeYAML(doc, target)
 }
 
 // parseDocument parses one YAML document. It returns nil if the document is empty.
@@ -83,9 +83,9 @@ func parseValue(data []byte) (value any, err error) {
 
 // DecodeYAML does what n.Decode does. Its errors fit into one line, and name types in words instead of Go's
 // types.
-func DecodeYAML(n *yaml.Node, into any) (err error) {
+func DecodeYAML(n *yaml.Node, target any) (err error) {
 	defer recoverParser(&err)
-	return shortenError(n.Decode(into))
+	return shortenError(n.Decode(target))
 }
 
 // recoverParser converts a parser's panic into an error. It must be deferred. Hostile input must not crash an
@@ -197,7 +197,8 @@ var typeMismatch = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("cannot unmarshal !!([a-z]+)(?: `([^`]*)`)? into ([^ ;]+)")
 })
 
-// describeMismatch describes a wrong type in the words of Option.typeError.
+// describeMismatch translates an error of yaml.v3, which typeMismatch has matched, into the words of
+// Option.typeError.
 func describeMismatch(complaint string) string {
 	part := typeMismatch().FindStringSubmatch(complaint)
 	given := strconv.Quote(part[2])
@@ -224,26 +225,28 @@ func describeMismatch(complaint string) string {
 	return given + " is not " + wanted
 }
 
+// boolYAML is a boolean in a file of a charm.
 type boolYAML bool
 
 // UnmarshalYAML accepts a boolean, with or without quotes.
 func (b *boolYAML) UnmarshalYAML(n *yaml.Node) error { return decodeScalar(n, Boolean, (*bool)(b)) }
 
+// intYAML is an integer in a file of a charm.
 type intYAML int64
 
 // UnmarshalYAML accepts an integer, with or without quotes.
 func (i *intYAML) UnmarshalYAML(n *yaml.Node) error { return decodeScalar(n, Int, (*int64)(i)) }
 
-// decodeScalar reads a value as for an option of type t. It does not change the variable into if the value is
+// decodeScalar reads a value as for an option of type t. It does not change the target if the value is
 // null.
-func decodeScalar[T bool | int64](n *yaml.Node, t OptionType, into *T) error {
+func decodeScalar[T bool | int64](n *yaml.Node, t OptionType, target *T) error {
 	value, err := Option{Type: t}.fromNode(n)
 	if err != nil {
 		return &yaml.TypeError{Errors: []string{fmt.Sprintf("line %d: %s", n.Line, err)}}
 	}
 
 	if v, ok := value.(T); ok {
-		*into = v
+		*target = v
 	}
 	return nil
 }

@@ -55,6 +55,7 @@ type Unrestricted struct{}
 // Rights returns all rights. It reads nothing.
 func (Unrestricted) Rights(context.Context, View, Identity) (Rights, error) { return allRights{}, nil }
 
+// allRights are the rights to do everything.
 type allRights struct{}
 
 func (allRights) MayRead(context.Context, string, []byte) error { return nil }

@@ -60,8 +60,9 @@ func (s *session) decideInTurn(ctx context.Context, txn store.Txn) ([]store.Cond
 	return s.decide(ctx, txn)
 }
 
-// decide returns the conditions on which the transaction is allowed. It closes its snapshot before it
-// returns.
+// decide returns the conditions under which the identity has the right to commit the transaction. If the
+// identity has no such right, decide returns store.ErrDenied, or store.ErrConflict if a key in the
+// transaction's own conditions has changed. It closes its snapshot before it returns.
 func (s *session) decide(ctx context.Context, txn store.Txn) ([]store.Cond, error) {
 	v, closeView, err := s.openView(ctx)
 	if err != nil {
@@ -82,8 +83,9 @@ func (s *session) decide(ctx context.Context, txn store.Txn) ([]store.Cond, erro
 	if refusal != nil && !errors.Is(refusal, store.ErrDenied) {
 		return nil, refusal
 	}
-	decidedBy := slices.Clone(v.conds)
 
+	// mayDependOn adds conditions to v.conds on which this decision does not depend.
+	decidedBy := slices.Clone(v.conds)
 	if err := v.mayDependOn(ctx, txn.Conds); err != nil {
 		return nil, err
 	}
@@ -108,16 +110,20 @@ func (v *view) hasChanged(ctx context.Context, conds []store.Cond) (bool, error)
 			continue
 		}
 		kv, _, err := v.snap.Get(ctx, c.Key)
-		if err != nil || kv.Revision != c.Revision {
-			return err == nil, err
+		if err != nil {
+			return false, err
+		}
+		if kv.Revision != c.Revision {
+			return true, nil
 		}
 	}
+
 	return false, nil
 }
 
-// mayDependOn returns an error unless the identity can read everything that a commit is conditional on, since
-// the commit's result shows whether any of it has changed. The commit does not become conditional on these
-// rights, since reads do not either.
+// mayDependOn returns an error unless the identity can read all keys and prefixes in the conditions of a
+// commit, since the commit's result shows whether one of them has changed. The commit does not become
+// conditional on the rights to read them.
 func (v *view) mayDependOn(ctx context.Context, conds []store.Cond) error {
 	if v.rights == (allRights{}) {
 		return nil

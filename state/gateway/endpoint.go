@@ -22,7 +22,7 @@ import (
 // The limits of one endpoint.
 const (
 	maxConns     = 16
-	maxStreams   = 1024    // simultaneous calls of one connection; more than maxWatches, so that it can also read
+	maxStreams   = 1024    // simultaneous calls of one connection; more than maxWatches, so that reads are possible beside watches
 	maxSnapshots = 128     // open snapshots; further requests wait
 	maxWatches   = 512     // watches of the identity; each of its units has a few
 	maxLeases    = 64      // leases of the identity
@@ -80,8 +80,8 @@ func (e *Endpoint) Close() {
 	e.served.Wait()
 }
 
-// listen creates a socket and renames it into place. So the path always has a socket, and only the owner can
-// ever open it.
+// listen creates a socket and renames it into place. A socket at the path is only replaced, never absent, and
+// only its owner can open it.
 func listen(path string) (net.Listener, error) {
 	fresh := path + ".new"
 	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -120,12 +120,15 @@ type boundedListener struct {
 	conns map[*boundedConn]bool
 }
 
+// newBoundedListener returns a listener that accepts the connections of l, at most conns at the same time.
 func newBoundedListener(l net.Listener, conns int) *boundedListener {
 	return &boundedListener{
 		Listener: l, slots: make(chan struct{}, conns), closed: make(chan struct{}), conns: map[*boundedConn]bool{},
 	}
 }
 
+// Accept waits until fewer connections are open than the limit, and then for the next connection. It returns
+// net.ErrClosed if the listener is closed.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	select {
 	case l.slots <- struct{}{}:
@@ -163,6 +166,7 @@ func (l *boundedListener) add(c *boundedConn) error {
 	}
 }
 
+// remove forgets a connection, so that another can be accepted.
 func (l *boundedListener) remove(c *boundedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -170,6 +174,7 @@ func (l *boundedListener) remove(c *boundedConn) {
 	<-l.slots
 }
 
+// Close closes the listener and all its connections.
 func (l *boundedListener) Close() error {
 	l.closeOnce.Do(func() { close(l.closed) })
 	err := l.Listener.Close()
@@ -189,6 +194,7 @@ type boundedConn struct {
 	release func()
 }
 
+// Close removes the connection from its listener, and closes it.
 func (c *boundedConn) Close() error {
 	c.release()
 	return c.Conn.Close()

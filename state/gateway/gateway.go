@@ -1,10 +1,10 @@
-// Package gateway serves a store to processes that cannot open it themselves. Each identity has its own
-// socket, and can only do what it has a right to.
+// Package gateway serves a store to processes that cannot open the store themselves. Each identity has its own
+// socket and its own rights.
 //
 // A process that can open a socket has the socket's identity. An Access decides about each request at the
 // revision that the request reads. Everything that the Access reads becomes a condition of the request's
-// writes. The gateway itself keeps no state: to its clients a restart looks like an outage of the store, and
-// their leases survive it.
+// writes. The gateway itself keeps no state. To its clients, a restart of the gateway looks like an outage of
+// the store, and their leases survive the restart.
 //
 // The gateway handles keys, but not entities. Its client is state/store/remote.
 //

@@ -21,6 +21,7 @@ const maxLeaseTTL = time.Minute
 // removed with the lease.
 func isOwnKey(key string) bool { return strings.HasPrefix(key, keys.GatewayLeases) }
 
+// leaseKey returns the key that the gateway puts under a lease of the session's identity.
 func (s *session) leaseKey(id store.LeaseID) string {
 	return keys.GatewayLease(string(s.who), int64(id))
 }
@@ -34,8 +35,7 @@ func (s *session) Grant(ctx context.Context, request *protocol.GrantRequest) (*p
 	return &protocol.GrantResponse{Lease: int64(id)}, nil
 }
 
-// grant grants a lease to the identity, with a TTL of at most maxLeaseTTL. It grants the identity one lease
-// at a time.
+// grant grants a lease to the identity, with a TTL of at most maxLeaseTTL. Concurrent calls wait for each other.
 func (s *session) grant(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
 	if ttl > maxLeaseTTL {
 		return 0, fmt.Errorf("cannot grant a lease of %s: the limit is %s", ttl, maxLeaseTTL)
@@ -61,12 +61,12 @@ func (s *session) grant(ctx context.Context, ttl time.Duration) (store.LeaseID, 
 // grantOnce grants a lease if the identity has fewer than maxLeases. It returns ErrConflict, and leaves no
 // lease, if the identity's leases change at the same time.
 func (s *session) grantOnce(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
-	has, revision, err := s.g.leasesOf(ctx, s.who)
+	existing, revision, err := s.g.leasesOf(ctx, s.who)
 	if err != nil {
 		return 0, err
 	}
-	if len(has) >= maxLeases {
-		return 0, fmt.Errorf("cannot grant a lease: %s already has %d", s.who, len(has))
+	if len(existing) >= maxLeases {
+		return 0, fmt.Errorf("cannot grant a lease: %s already has %d", s.who, len(existing))
 	}
 
 	id, err := s.g.leases.GrantLease(ctx, ttl)
@@ -75,9 +75,9 @@ func (s *session) grantOnce(ctx context.Context, ttl time.Duration) (store.Lease
 	}
 
 	// If the gateway is killed before this commit, the lease expires unused.
-	note := store.Op{Key: s.leaseKey(id), Lease: id}
+	putKey := store.Op{Key: s.leaseKey(id), Lease: id}
 	unchanged := store.Cond{Prefix: keys.GatewayLeasesOf(string(s.who)), Revision: revision}
-	_, err = s.g.store.Commit(ctx, store.Txn{Conds: []store.Cond{unchanged}, Ops: []store.Op{note}})
+	_, err = s.g.store.Commit(ctx, store.Txn{Conds: []store.Cond{unchanged}, Ops: []store.Op{putKey}})
 	if err == nil {
 		return id, nil
 	}
@@ -85,8 +85,9 @@ func (s *session) grantOnce(ctx context.Context, ttl time.Duration) (store.Lease
 		return 0, err
 	}
 
-	if err := s.g.leases.RevokeLease(ctx, id); err != nil {
-		return 0, err
+	// The caller tries again, with a new lease.
+	if revokeErr := s.g.leases.RevokeLease(ctx, id); revokeErr != nil {
+		return 0, revokeErr
 	}
 	return 0, err
 }
@@ -100,6 +101,7 @@ func (s *session) Refresh(ctx context.Context, request *protocol.RefreshRequest)
 	return &protocol.RefreshResponse{Lives: lives}, nil
 }
 
+// refresh refreshes a lease. lives is false if the lease does not exist or belongs to a different identity.
 func (s *session) refresh(ctx context.Context, id store.LeaseID) (lives bool, err error) {
 	if owns, err := s.owns(ctx, id); err != nil || !owns {
 		return false, err
@@ -117,6 +119,7 @@ func (s *session) Revoke(ctx context.Context, request *protocol.RevokeRequest) (
 	return &protocol.RevokeResponse{}, nil
 }
 
+// revoke revokes a lease. It does nothing if the lease does not exist or belongs to a different identity.
 func (s *session) revoke(ctx context.Context, id store.LeaseID) error {
 	if owns, err := s.owns(ctx, id); err != nil || !owns {
 		return err

@@ -45,7 +45,8 @@ func (s *session) Read(stream protocol.Store_ReadServer) error {
 	}
 }
 
-// answer sends the keys and the list of a request, in pages.
+// answer sends the requested keys, and then the list of the requested prefix, in pages. A page has a separate
+// list with the names of requested keys that the identity cannot read. Keys that are absent are left out.
 func (v *view) answer(ctx context.Context, request *protocol.ReadRequest, send func(*protocol.ReadResponse) error) error {
 	page := &protocol.ReadResponse{}
 	var err error
@@ -53,10 +54,12 @@ func (v *view) answer(ctx context.Context, request *protocol.ReadRequest, send f
 		return err
 	}
 
+	// add adds a key to the page. It sends a full page and starts the next.
 	size := 0
 	add := func(kv store.KV) error {
 		page.Found = append(page.Found, protocol.FromKV(kv))
-		if size += len(kv.Key) + len(kv.Value); size < targetPageBytes {
+		size += len(kv.Key) + len(kv.Value)
+		if size < targetPageBytes {
 			return nil
 		}
 
@@ -67,6 +70,7 @@ func (v *view) answer(ctx context.Context, request *protocol.ReadRequest, send f
 		return err
 	}
 
+	// A prefetch saves round trips only for more than one key.
 	keys := protocol.ToKeys(request.GetKeys())
 	if len(keys) > 1 {
 		if err := v.prefetch(ctx, keys); err != nil {
@@ -99,7 +103,8 @@ func (v *view) answer(ctx context.Context, request *protocol.ReadRequest, send f
 	return send(page)
 }
 
-// listAllowed calls add for each key with the prefix that the identity can read.
+// listAllowed calls add for each key with the prefix that the identity can read. It returns store.ErrDenied if
+// the identity cannot list the prefix.
 func (v *view) listAllowed(ctx context.Context, prefix string, add func(store.KV) error) error {
 	if err := v.rights.MayList(ctx, prefix); err != nil {
 		return err

@@ -32,7 +32,7 @@ func (s *session) seal(ctx context.Context, request *protocol.SealRequest) (seal
 	var content secret.Content
 	if err := json.Unmarshal(request.GetPlain(), &content); err != nil {
 		// The error of Unmarshal could quote the content.
-		return sealed, errors.New("cannot seal a content that is not JSON")
+		return sealed, errors.New("cannot seal content that is not JSON")
 	}
 	if err := content.Check(); err != nil {
 		return sealed, err
@@ -44,23 +44,23 @@ func (s *session) seal(ctx context.Context, request *protocol.SealRequest) (seal
 	}
 	defer closeView()
 
-	r, there, err := v.readSecret(ctx, request.GetId())
+	r, exists, err := v.readSecret(ctx, request.GetId())
 	if err != nil {
 		return sealed, err
 	}
-	by, err := secret.SealerOf(ctx, s.g.secrets)
+	sealer, err := secret.SealerOf(ctx, s.g.secrets)
 	if err != nil {
 		return sealed, err
 	}
 
 	revision := int(request.GetRevision())
-	if !there {
+	if !exists {
 		// The commit decides whether the identity can make the secret. The sealed content can only be opened
 		// as this revision of this secret.
-		return by.Seal(&secret.Record{ID: r.ID, Origin: request.GetOrigin()}, revision, content)
+		return sealer.Seal(&secret.Record{ID: r.ID, Origin: request.GetOrigin()}, revision, content)
 	}
 
-	sealed, err = by.Seal(&r, revision, content)
+	sealed, err = sealer.Seal(&r, revision, content)
 	if err != nil {
 		return sealed, err
 	}
@@ -102,7 +102,7 @@ func addRevision(value []byte, r secret.Record, revision int) ([]byte, error) {
 	if revisions == nil {
 		revisions = map[int]secret.Revision{}
 	}
-	if _, there := revisions[revision]; there {
+	if _, exists := revisions[revision]; exists {
 		return value, nil
 	}
 	revisions[revision] = secret.Revision{}
@@ -142,7 +142,7 @@ func (s *session) open(ctx context.Context, request *protocol.OpenRequest) (secr
 	}
 	defer closeView()
 
-	r, there, err := v.readSecret(ctx, request.GetId())
+	r, exists, err := v.readSecret(ctx, request.GetId())
 	if err != nil {
 		return nil, err
 	}
@@ -150,32 +150,32 @@ func (s *session) open(ctx context.Context, request *protocol.OpenRequest) (secr
 
 	// Content that was removed must not be opened, even if the identity still has the sealed data. All
 	// identities can find out whether the content of a revision exists.
-	_, has, err := v.get(ctx, keys.SecretContent(r.ID, revision))
+	_, hasContent, err := v.get(ctx, keys.SecretContent(r.ID, revision))
 	if err != nil {
 		return nil, err
 	}
-	if !there || !has {
+	if !exists || !hasContent {
 		return nil, fmt.Errorf("cannot open revision %d of secret %q: it does not exist", revision, r.ID)
 	}
 
-	by, err := secret.SealerOf(ctx, s.g.secrets)
+	sealer, err := secret.SealerOf(ctx, s.g.secrets)
 	if err != nil {
 		return nil, err
 	}
-	return by.Open(&r, revision, secret.Sealed{Key: request.GetKey(), Data: request.GetData()})
+	return sealer.Open(&r, revision, secret.Sealed{Key: request.GetKey(), Data: request.GetData()})
 }
 
-// readSecret reads the record of a secret without checking the rights. The result there is false if no secret
-// has the id.
-func (v *view) readSecret(ctx context.Context, id string) (r secret.Record, there bool, err error) {
+// readSecret reads the record of a secret without checking the rights. exists is false if no secret has the id.
+// readSecret returns store.ErrDenied if the text is not the id of a secret.
+func (v *view) readSecret(ctx context.Context, id string) (r secret.Record, exists bool, err error) {
 	if parsed, err := secret.ParseID(id); err != nil || parsed != id {
 		return r, false, fmt.Errorf("%w: %q is not the id of a secret", store.ErrDenied, id)
 	}
 
-	kv, there, err := v.snap.Get(ctx, keys.Secret(id))
-	if err == nil && there {
+	kv, exists, err := v.snap.Get(ctx, keys.Secret(id))
+	if err == nil && exists {
 		err = json.Unmarshal(kv.Value, &r)
 	}
 	r.ID = id
-	return r, there, err
+	return r, exists, err
 }

@@ -20,8 +20,8 @@ const machineIdentity = "machine-"
 // Agent returns the identity of a machine's agent and of its units' agents.
 func Agent(machine string) Identity { return Identity(machineIdentity + machine) }
 
-// Rights returns the rights of the identity at the current time. They must not be used after ctx is done.
-// Nothing is read until the methods of the result are called.
+// Rights returns the rights of the identity at the current time. They must not be used after ctx is done. Only
+// the methods of the result read the view.
 func (Table) Rights(ctx context.Context, v View, who Identity) (Rights, error) {
 	if who == Operator {
 		return allRights{}, nil
@@ -34,29 +34,36 @@ func (Table) Rights(ctx context.Context, v View, who Identity) (Rights, error) {
 	return &tableRights{access.Agent(machine), access.NewPlacement(placementReader{ctx, v}).At(time.Now())}, nil
 }
 
+// tableRights are the rights of a machine's agents by the table.
 type tableRights struct {
 	who       access.Identity
 	placement *access.Placement
 }
 
+// MayRead decides by the rule for Get.
 func (r *tableRights) MayRead(_ context.Context, key string, value []byte) error {
 	return toDenied(access.May(r.who, r.placement, access.Get, key, value, nil))
 }
 
+// Show hides the part of the value that the table hides.
 func (r *tableRights) Show(key string, value []byte) []byte { return access.Show(r.who, key, value) }
 
+// MayList decides by the rule for List.
 func (r *tableRights) MayList(_ context.Context, prefix string) error {
 	return toDenied(access.May(r.who, r.placement, access.List, prefix, nil, nil))
 }
 
+// MayWatch decides by the rule for Watch.
 func (r *tableRights) MayWatch(_ context.Context, key string) error {
 	return toDenied(access.May(r.who, r.placement, access.Watch, key, nil, nil))
 }
 
+// MayWatchPrefix decides by the rule for Watch.
 func (r *tableRights) MayWatchPrefix(_ context.Context, prefix string) error {
 	return toDenied(access.MayWatchPrefix(r.who, r.placement, prefix))
 }
 
+// MayCommit decides about each operation by the rule for Put, Lease or Delete.
 func (r *tableRights) MayCommit(_ context.Context, ops []store.Op) error {
 	writes := make([]access.Write, len(ops))
 	for i, o := range ops {
@@ -65,6 +72,7 @@ func (r *tableRights) MayCommit(_ context.Context, ops []store.Op) error {
 	return toDenied(access.MayCommit(r.who, r.placement, writes))
 }
 
+// toDenied makes a refusal of package access a store.ErrDenied. It returns all other errors unchanged.
 func toDenied(err error) error {
 	if errors.Is(err, access.ErrRefused) {
 		return fmt.Errorf("%w: %w", store.ErrDenied, err)
@@ -78,6 +86,7 @@ type placementReader struct {
 	view View
 }
 
+// Get returns the value of a key, or nil if the key is absent.
 func (r placementReader) Get(key string) ([]byte, error) {
 	kv, ok, err := r.view.Get(r.ctx, key)
 	if err != nil || !ok {
@@ -86,6 +95,7 @@ func (r placementReader) Get(key string) ([]byte, error) {
 	return present(kv.Value), nil
 }
 
+// List returns the values of all keys with the prefix, by key.
 func (r placementReader) List(prefix string) (map[string][]byte, error) {
 	kvs, err := r.view.List(r.ctx, prefix)
 	values := map[string][]byte{}

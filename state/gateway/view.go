@@ -22,6 +22,7 @@ type session struct {
 	watches   chan struct{} // has an element for each watch; its buffer is the limit
 }
 
+// newSession returns a session for the identity, without open snapshots or watches.
 func newSession(g *Gateway, who Identity) *session {
 	return &session{
 		g:         g,
@@ -43,8 +44,9 @@ type view struct {
 	conds []store.Cond    // the conditions on everything that the rights have read
 }
 
-// openView opens a snapshot. It waits while too many snapshots are open. The caller must call close.
-func (s *session) openView(ctx context.Context) (v *view, close func(), err error) {
+// openView opens a snapshot. It waits while too many snapshots are open. Unless it returns an error, the caller
+// must call closeView.
+func (s *session) openView(ctx context.Context) (v *view, closeView func(), err error) {
 	select {
 	case s.snapshots <- struct{}{}:
 	case <-ctx.Done():
@@ -58,20 +60,20 @@ func (s *session) openView(ctx context.Context) (v *view, close func(), err erro
 	}
 
 	v = &view{snap: snap, keys: map[string]bool{}}
-	close = func() {
+	closeView = func() {
 		snap.Close()
 		<-s.snapshots
 	}
 	if v.rights, err = s.g.access.Rights(ctx, v, s.who); err != nil {
-		close()
+		closeView()
 		return nil, nil, err
 	}
 
-	return v, close, nil
+	return v, closeView, nil
 }
 
-// prefetch reads keys that will be read next. The snapshot keeps their values, so prefetch leaves out chunks
-// of blobs.
+// prefetch tells the snapshot which keys will be read next. The snapshot keeps their values, so prefetch leaves
+// out chunks of blobs, which need much memory.
 func (v *view) prefetch(ctx context.Context, keys []string) error {
 	isChunk := func(key string) bool { return strings.HasPrefix(key, access.BlobChunks) }
 	return v.snap.Prefetch(ctx, store.Exactly(slices.DeleteFunc(slices.Clone(keys), isChunk)...))

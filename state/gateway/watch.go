@@ -23,8 +23,8 @@ func (s *session) watch(
 	request *protocol.WatchRequest,
 	send func(*protocol.WatchResponse) error,
 ) error {
-	// Each watch reads the store for each commit in its scope. A client tries again if the gateway does not
-	// answer.
+	// The number of watches is limited, since each watch reads the store for each commit in its scope. After
+	// ErrAway, the client tries again.
 	select {
 	case s.watches <- struct{}{}:
 	default:
@@ -124,6 +124,7 @@ func (v *view) show(ctx context.Context, e store.Event, revision int64, scope st
 	if err := v.mayHear(ctx, e.Key, scope); err != nil || e.Deleted {
 		return e, err
 	}
+
 	kv, _, err := v.get(ctx, e.Key)
 	if kv.Revision != revision {
 		e.Value = nil
@@ -132,8 +133,8 @@ func (v *view) show(ctx context.Context, e store.Event, revision int64, scope st
 	return e, err
 }
 
-// mayHear returns an error unless the identity can watch a part of the scope that includes the event: its
-// key, or a prefix of its key.
+// mayHear returns an error unless the identity can watch a part of the scope that includes the key: the key
+// itself, or one of the prefixes.
 func (v *view) mayHear(ctx context.Context, key string, scope store.Scope) error {
 	if slices.Contains(scope.Keys, key) {
 		return v.rights.MayWatch(ctx, key)

@@ -41,9 +41,9 @@ func readRegular(path string) []byte {
 	return bytes.TrimSpace(data)
 }
 
-// Read reads a document that Write has written. If the file does not exist, it returns false and does not
-// change doc.
-func Read(path string, doc any) (there bool, err error) {
+// Read reads a document that Write has written. If the file does not exist, Read returns false and no error, and
+// does not change doc.
+func Read(path string, doc any) (exists bool, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil

@@ -132,10 +132,10 @@ func Resource(s, name string) string { return ServiceResources(s) + name }
 // Debug is units/<u>/debug: Debug.
 func Debug(u string) string { return Unit(u) + "/debug" }
 
-// UnitSecrets is units/<u>/secrets: secrets.Index, the secrets that the unit owns or reads.
+// UnitSecrets is units/<u>/secrets: record.Index, the secrets that the unit owns or reads.
 func UnitSecrets(u string) string { return Unit(u) + "/secrets" }
 
-// ServiceSecrets is services/<s>/secrets: secrets.Index, the secrets that the service owns or was granted.
+// ServiceSecrets is services/<s>/secrets: record.Index, the secrets that the service owns or was granted.
 func ServiceSecrets(s string) string { return BelowService(s) + "secrets" }
 
 // Secret is secrets/<id>: secret.Record.
@@ -218,9 +218,9 @@ func Uniter(u string) string { return Uniters + u + "/" }
 // IsOfAgent reports whether almost all writes of the key come from the agent that runs the unit or machine.
 func IsOfAgent(key string) bool {
 	// Operators write most keys below a unit's own key, such as the unit's actions.
-	unit, isBelowUnits := strings.CutPrefix(key, Units)
-	return strings.HasPrefix(key, Uniters) || isBelowUnits && strings.Count(unit, "/") == 1 ||
-		strings.HasPrefix(key, LogHeads)
+	rest, isBelowUnits := strings.CutPrefix(key, Units)
+	isUnit := isBelowUnits && strings.Count(rest, "/") == 1
+	return isUnit || strings.HasPrefix(key, Uniters) || strings.HasPrefix(key, LogHeads)
 }
 
 // Op is uniters/<u>/op: Op.
@@ -236,7 +236,9 @@ func UniterRelations(u string) string { return Uniter(u) + "relations/" }
 func UniterServices(u string) string { return Uniter(u) + "services/" }
 
 // RelationState is uniters/<u>/relations/<n>: RelationState.
-func RelationState(u string, id int) string      { return UniterRelations(u) + strconv.Itoa(id) }
+func RelationState(u string, id int) string { return UniterRelations(u) + strconv.Itoa(id) }
+
+// memberStatesPrefix is the prefix of the records that a unit's agent keeps about units in a relation.
 func memberStatesPrefix(u string, id int) string { return RelationState(u, id) + "/" }
 
 // MemberState is uniters/<u>/relations/<n>/<member>: MemberState. The key for a service's own settings is
@@ -270,8 +272,8 @@ func GatewayLease(who string, id int64) string {
 	return GatewayLeasesOf(who) + strconv.FormatInt(id, 10)
 }
 
-// CutInt parses the number after the prefix of a key. It returns ok false if the key does not have the prefix, or
-// if the rest is not a number.
+// CutInt parses the number after the prefix of a key. ok is false if the key does not have the prefix, or if
+// the rest of the key is not a number.
 func CutInt(key, prefix string) (n int, ok bool) {
 	rest, ok := strings.CutPrefix(key, prefix)
 	if !ok {

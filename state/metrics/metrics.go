@@ -23,6 +23,7 @@ type Registry struct {
 	part   atomic.Pointer[Registry] // the registry of the last Replace
 }
 
+// series is a metric with one set of labels.
 type series struct {
 	name, labels string
 	kind         string
@@ -33,6 +34,8 @@ type series struct {
 // NewRegistry returns a registry without values.
 func NewRegistry() *Registry { return &Registry{series: map[[2]string]*series{}} }
 
+// changeSeries calls change with the series of the metric and labels, under the registry's lock. It first adds
+// the series if the registry does not have it.
 func (r *Registry) changeSeries(kind, name string, labels []string, change func(s *series)) {
 	if r == nil {
 		return
@@ -47,6 +50,7 @@ func (r *Registry) changeSeries(kind, name string, labels []string, change func(
 	change(r.series[key])
 }
 
+// joinLabels returns pairs of a name and a value in the text format: `unit="a/0",state="started"`.
 func joinLabels(labels []string) string {
 	var pairs []string
 	for pair := range slices.Chunk(labels, 2) {
@@ -82,8 +86,8 @@ func (r *Registry) Add(n int, name string, labels ...string) {
 	r.changeSeries("counter", name, labels, func(s *series) { s.value += float64(n) })
 }
 
-// bounds are the bounds of all histograms, in seconds. They range from a read of a store in a file to a hook that
-// installs packages.
+// bounds are the bounds of all histograms, in seconds. The smallest suits a read of a store in a file, and the
+// largest suits a hook that installs packages.
 var bounds = []float64{0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10, 60, 300, 1800}
 
 // Observe counts a duration in a histogram.
@@ -127,6 +131,8 @@ func (r *Registry) Write(w io.Writer) {
 	}
 }
 
+// write writes the lines of the series. A histogram has a line for each bucket, in which lower values also
+// count, and lines for the sum and the count of all values.
 func (s *series) write(w io.Writer) {
 	if s.kind != "histogram" {
 		writeValue(w, s.name, s.labels, s.value)
@@ -147,6 +153,7 @@ func (s *series) write(w io.Writer) {
 	writeValue(w, s.name+"_count", s.labels, float64(total))
 }
 
+// writeValue writes one line: a name, its labels in braces, and a value.
 func writeValue(w io.Writer, name, labels string, value float64) {
 	if labels != "" {
 		labels = "{" + labels + "}"

@@ -56,7 +56,8 @@ func FromYAML(n *yaml.Node) (any, error) {
 // fromYAML decodes a node. left is how many more values may be decoded, since aliases can repeat a node many
 // times.
 func fromYAML(n *yaml.Node, left *int) (any, error) {
-	if *left--; *left < 0 {
+	*left--
+	if *left < 0 {
 		return nil, fmt.Errorf("too big: more than %d values", maxValues)
 	}
 
@@ -74,6 +75,7 @@ func fromYAML(n *yaml.Node, left *int) (any, error) {
 	return scalarFromYAML(n)
 }
 
+// listFromYAML decodes a list. left is as in fromYAML.
 func listFromYAML(n *yaml.Node, left *int) (any, error) {
 	list := make([]any, len(n.Content))
 	for i, item := range n.Content {
@@ -162,7 +164,11 @@ func numberFromYAML(n *yaml.Node) (any, error) {
 
 // isJSON reports whether the text is a number in JSON's form.
 func isJSON(text string) bool {
-	return text != "" && (text[0] == '-' || '0' <= text[0] && text[0] <= '9') && json.Valid([]byte(text))
+	if text == "" {
+		return false
+	}
+	beginsAsNumber := text[0] == '-' || '0' <= text[0] && text[0] <= '9'
+	return beginsAsNumber && json.Valid([]byte(text))
 }
 
 // Normalize converts a value to JSON's types, with numbers as [json.Number]. It returns [ErrNotJSON] if JSON
@@ -212,16 +218,17 @@ func rational(n json.Number) *big.Rat {
 func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case json.Number:
-		b, is := b.(json.Number)
-		return is && Compare(a, b) == 0
+		other, ok := b.(json.Number)
+		return ok && Compare(a, other) == 0
 	case []any:
-		b, is := b.([]any)
-		return is && slices.EqualFunc(a, b, Equal)
+		other, ok := b.([]any)
+		return ok && slices.EqualFunc(a, other, Equal)
 	case map[string]any:
-		b, is := b.(map[string]any)
-		return is && maps.EqualFunc(a, b, Equal)
+		other, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, other, Equal)
 	}
 
+	// a is nil, a boolean or a text, so it never equals a number, a list or a dictionary.
 	switch b.(type) {
 	case json.Number, []any, map[string]any:
 		return false

@@ -6,7 +6,7 @@ import "bijou/state"
 type Case struct {
 	state.Request
 	Unit     state.Life // life of the unit; empty if the unit is gone
-	Related  state.Life // life of the relation; empty if the relation is gone, or the request does not have one
+	Related  state.Life // life of the relation; empty if the relation is gone, or the request concerns no relation
 	IsMember bool       // whether the unit is in the relation
 	Members  bool       // whether there are units in the relation
 	Lacks    bool       // whether the relation requires a subordinate unit that the unit does not have
@@ -24,21 +24,32 @@ const (
 	AddSubordinate Step = "add subordinate"
 )
 
-// Next returns the step for a request. It relies on the records and not on the request, so that an agent
-// cannot cause anything that does not follow from the records.
+// Next returns the step for a request. The request alone has no effect: the records must show that its step is
+// due, so that an agent can cause only changes that follow from the records.
 func Next(c Case) Step {
-	switch {
-	case c.Kind == state.RequestRemoval && c.Unit == state.Dead:
-		return RemoveUnit
-	case c.Kind == state.RequestRelationEnd && isGoing(c.Related) && !c.Members:
-		return RemoveRelation
-	case c.Kind == state.RequestSubordinate && c.Unit == state.Alive && c.Related == state.Alive && c.IsMember && c.Lacks:
-		return AddSubordinate
-	case c.Kind != state.RequestRemoval && c.Kind != state.RequestRelationEnd && c.Kind != state.RequestSubordinate:
+	switch c.Kind {
+	case state.RequestRemoval:
+		if c.Unit == state.Dead {
+			return RemoveUnit
+		}
+
+	case state.RequestRelationEnd:
+		if isEnding(c.Related) && !c.Members {
+			return RemoveRelation
+		}
+
+	case state.RequestSubordinate:
+		areAlive := c.Unit == state.Alive && c.Related == state.Alive
+		if areAlive && c.IsMember && c.Lacks {
+			return AddSubordinate
+		}
+
+	default:
 		return Keep
 	}
 
 	return Forget
 }
 
-func isGoing(l state.Life) bool { return l == state.Dying || l == state.Dead }
+// isEnding reports whether an entity exists and is dying or dead.
+func isEnding(l state.Life) bool { return l == state.Dying || l == state.Dead }

@@ -10,19 +10,19 @@ import (
 
 // readRequested reads the cases of all requests.
 func readRequested(v *state.View) ([]Case, error) {
-	all, err := v.Requests()
+	requests, err := v.Requests()
 	if err != nil {
 		return nil, err
 	}
 
-	return readCases(v, all)
+	return readCases(v, requests)
 }
 
-// readEverything reads the cases of all requests, and of work that nobody has requested. Such work is left if
-// an older binary, which does not make requests, or an operator's command was killed before it finished a
-// removal.
+// readEverything reads the cases of all requests, and of removals that nobody has requested. Such a removal
+// remains if a process was killed before it finished: an agent with an older binary, which makes no requests, or
+// an operator's command.
 func readEverything(v *state.View) ([]Case, error) {
-	all, err := v.Requests()
+	requests, err := v.Requests()
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +33,7 @@ func readEverything(v *state.View) ([]Case, error) {
 	}
 	for _, u := range units {
 		if u.Life == state.Dead {
-			all = append(all, state.Request{Unit: u.Name, Kind: state.RequestRemoval, Relation: state.NoRelation})
+			requests = append(requests, state.Request{Unit: u.Name, Kind: state.RequestRemoval, Relation: state.NoRelation})
 		}
 	}
 
@@ -42,15 +42,16 @@ func readEverything(v *state.View) ([]Case, error) {
 		return nil, err
 	}
 	for _, r := range relations {
-		if isGoing(r.Life) {
-			all = append(all, state.Request{Kind: state.RequestRelationEnd, Relation: r.ID})
+		if isEnding(r.Life) {
+			requests = append(requests, state.Request{Kind: state.RequestRelationEnd, Relation: r.ID})
 		}
 	}
 
-	return readCases(v, all)
+	return readCases(v, requests)
 }
 
-// readCases reads the records on which the decisions about the requests depend.
+// readCases reads the records on which the decisions about the requests depend. It leaves out requests for
+// which a record is damaged.
 func readCases(v *state.View, requests []state.Request) ([]Case, error) {
 	var records []string
 	for _, r := range requests {
@@ -110,8 +111,13 @@ func readCase(v *state.View, r state.Request) (c Case, err error) {
 	}
 
 	_, c.IsMember, err = v.Member(r.Relation, r.Unit)
-	if err != nil || unit.Life == "" {
+	if err != nil {
 		return c, err
+	}
+
+	// A unit that is gone does not lack anything.
+	if unit.Life == "" {
+		return c, nil
 	}
 	_, c.Lacks, err = v.LacksSubordinate(relation, unit)
 	if errors.Is(err, state.ErrDead) || errors.Is(err, state.ErrNotFound) {

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	lookInterval = 10 * time.Minute // how often the leader looks for work that nobody has requested
-	maxParallel  = 8                // how many requests are carried out at the same time
-	caseTimeout  = 30 * time.Second // how long one request may delay the others; the next round continues with it
+	searchInterval = 10 * time.Minute // how often the leader searches for work that nobody has requested
+	maxParallel    = 8                // how many requests are carried out at the same time
+	caseTimeout    = 30 * time.Second // how long one request may delay the others; the next round continues with it
 )
 
 // Run carries out requests as they come, in transactions of update. It returns nil when ctx is done, and an
@@ -34,7 +34,10 @@ func Run(ctx context.Context, st *state.State, update state.Updater, log *slog.L
 	defer l.close()
 	var retry backoff.Exponential
 
-	for said := ""; ; {
+	// A repeated error is logged only once.
+	lastLogged := ""
+
+	for {
 		err := l.runRound(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -42,15 +45,14 @@ func Run(ctx context.Context, st *state.State, update state.Updater, log *slog.L
 		case errors.Is(err, state.ErrSessionLost), errors.Is(err, state.ErrStoreGone), errors.Is(err, state.ErrClosed):
 			return err
 		case err == nil:
-			said = ""
+			lastLogged = ""
 			retry.Reset()
-		case err.Error() != said:
-			// A repeated error is logged only once.
+		case err.Error() != lastLogged:
 			log.Warn("provisioner cannot carry out requests of agents", "error", err)
-			said = err.Error()
+			lastLogged = err.Error()
 		}
 
-		pause := time.Until(l.lastLook.Add(lookInterval))
+		pause := time.Until(l.lastSearch.Add(searchInterval))
 		if err != nil {
 			pause = retry.Next()
 		}
@@ -61,12 +63,14 @@ func Run(ctx context.Context, st *state.State, update state.Updater, log *slog.L
 // loop is the work of one leadership. Only one goroutine may use it.
 type loop struct {
 	*state.State
-	update   state.Updater // conditional on the leadership
-	log      *slog.Logger
-	lastLook time.Time      // when the last successful readEverything began
-	watcher  *state.Watcher // nil without a watch
+	update state.Updater // conditional on the leadership
+	log    *slog.Logger
+
+	lastSearch time.Time      // when the last successful round with readEverything began
+	watcher    *state.Watcher // nil without a watch
 }
 
+// close closes the watcher, if there is one. The next round starts a new watch.
 func (l *loop) close() {
 	if l.watcher != nil {
 		l.watcher.Close()
@@ -74,12 +78,13 @@ func (l *loop) close() {
 	}
 }
 
-// runRound reads the requests and carries them out. Every lookInterval it reads everything.
+// runRound reads the requests and carries them out. Every searchInterval, it also finds and carries out work
+// that nobody has requested.
 func (l *loop) runRound(ctx context.Context) error {
 	begin := time.Now()
 	read := readRequested
-	looks := begin.Sub(l.lastLook) >= lookInterval
-	if looks {
+	isSearch := begin.Sub(l.lastSearch) >= searchInterval
+	if isSearch {
 		read = readEverything
 	}
 
@@ -105,8 +110,8 @@ func (l *loop) runRound(ctx context.Context) error {
 		return err
 	}
 
-	if looks {
-		l.lastLook = begin
+	if isSearch {
+		l.lastSearch = begin
 	}
 	return nil
 }
@@ -140,20 +145,21 @@ func (l *loop) awaitRequest(ctx context.Context, pause time.Duration) {
 	_ = backoff.Sleep(limit, pause)
 }
 
-// carryOutAll carries out all cases. If one fails, it still tries the others.
+// carryOutAll carries out all cases, at most maxParallel at the same time. If one fails, carryOutAll still tries
+// the other cases, and returns all errors. It ignores cases with a damaged record.
 func (l *loop) carryOutAll(ctx context.Context, cases []Case) error {
 	errs := make([]error, len(cases))
-	places := make(chan struct{}, maxParallel)
+	slots := make(chan struct{}, maxParallel) // has an element for each running case; its buffer is the limit
 	var wg sync.WaitGroup
 	for i, c := range cases {
-		places <- struct{}{}
+		slots <- struct{}{}
 		wg.Go(func() {
 			limit, cancel := context.WithTimeout(ctx, caseTimeout)
 			defer cancel()
 			if err := l.carryOut(limit, c); !l.Skips(err) {
 				errs[i] = err
 			}
-			<-places
+			<-slots
 		})
 	}
 
@@ -189,8 +195,8 @@ func (l *loop) carryOut(ctx context.Context, c Case) error {
 	panic("internal error: unknown step " + string(step))
 }
 
-// end makes the last write for a request, and removes the request in the same transaction. If an entity has
-// been removed or is being removed, it only removes the request.
+// end makes the last write for a request with do, and removes the request in the same transaction. If do
+// returns ErrNotFound or ErrDead, the write is no longer needed, and end only removes the request.
 func (l *loop) end(ctx context.Context, c Case, do func(tx *state.Tx) error) error {
 	err := l.update(ctx, func(tx *state.Tx) error {
 		err := do(tx)
@@ -210,7 +216,7 @@ func (l *loop) end(ctx context.Context, c Case, do func(tx *state.Tx) error) err
 	return nil
 }
 
-// describe returns what end writes for a request, as in "cannot ...".
+// describe returns the last write for a request in words, for an error that begins with "cannot".
 func describe(c Case) string {
 	switch Next(c) {
 	case AddSubordinate:

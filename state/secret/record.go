@@ -33,6 +33,7 @@ type Owner struct {
 	Service string `json:"service,omitempty"`
 }
 
+// String returns the name of the unit or service, or "<model>" for operators.
 func (o Owner) String() string {
 	if o == (Owner{}) {
 		return "<model>"
@@ -83,8 +84,7 @@ func (r *Record) SetExpiry(at time.Time) {
 	r.Revisions[r.Latest] = rev
 }
 
-// SetRotation sets the rotation policy, which must be valid. If the policy changes, the time to the next
-// rotation starts now.
+// SetRotation sets the rotation policy, which must be valid. If the policy changes, the new interval starts now.
 func (r *Record) SetRotation(policy string, now time.Time) {
 	if r.Rotate != policy {
 		r.Rotate = policy
@@ -116,10 +116,10 @@ func (r *Record) AddGrant(g Grant) {
 
 // RemoveGrants removes the grants that match g. An empty field of g, or NoRelation, matches any grant.
 func (r *Record) RemoveGrants(g Grant) {
-	r.Grants = slices.DeleteFunc(r.Grants, func(one Grant) bool {
-		return (g.Relation == NoRelation || one.Relation == g.Relation) &&
-			(g.Service == "" || one.Service == g.Service) &&
-			(g.Unit == "" || one.Unit == g.Unit)
+	r.Grants = slices.DeleteFunc(r.Grants, func(existing Grant) bool {
+		return (g.Relation == NoRelation || existing.Relation == g.Relation) &&
+			(g.Service == "" || existing.Service == g.Service) &&
+			(g.Unit == "" || existing.Unit == g.Unit)
 	})
 }
 
@@ -138,7 +138,8 @@ func (r *Record) IsReadableBy(unit string, holds func(unit string, g Grant) bool
 	})
 }
 
-// Untracked lists the revisions, except the newest, that no unit with access reads, in order.
+// Untracked lists the revisions, except the newest, that no unit with access reads, sorted. holds reports
+// whether a grant is still valid for a unit.
 func (r *Record) Untracked(holds func(unit string, g Grant) bool) (revisions []int) {
 	used := map[int]bool{r.Latest: true}
 	for unit, c := range r.Consumers {

@@ -125,8 +125,12 @@ func (keyError) Hint() string {
 // letter, with single dashes between them.
 func isKey(key string) bool {
 	for i, c := range []byte(key) {
-		isLetter := c >= 'a' && c <= 'z' || c >= '0' && c <= '9' && i > 0
-		if !isLetter && (c != '-' || i == 0 || i == len(key)-1 || key[i-1] == '-') {
+		isInside := i > 0 && i < len(key)-1
+		switch {
+		case c >= 'a' && c <= 'z':
+		case c >= '0' && c <= '9' && i > 0:
+		case c == '-' && isInside && key[i-1] != '-':
+		default:
 			return false
 		}
 	}
@@ -141,6 +145,7 @@ const Scheme = "secret:"
 // under CredentialKey.
 const CredentialID, CredentialKey = "credential0000000000", "cloud-spec"
 
+// idEncoding returns the encoding of ids. Encoded ids have the same order as their bytes.
 func idEncoding() *base32.Encoding { return base32.HexEncoding.WithPadding(base32.NoPadding) }
 
 // NewID returns a random id of 20 characters. Ids sort by the time of their creation.
@@ -217,6 +222,7 @@ func NewKey() Key {
 	return Key{hex.EncodeToString(b[:4]), base64.StdEncoding.EncodeToString(b[4:])}
 }
 
+// newAEAD returns the cipher with the key. It returns an error if the key is damaged.
 func (k Key) newAEAD() (cipher.AEAD, error) {
 	key, err := base64.StdEncoding.DecodeString(k.Key)
 	if err != nil || len(key) != chacha20poly1305.KeySize {

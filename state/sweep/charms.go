@@ -13,8 +13,8 @@ import (
 	"bijou/state/keyspace"
 )
 
-// charmGrace is how long a charm's archive is kept after it was last stored or referred to. A process that
-// has just stored the same archive commits its reference within that time.
+// charmGrace is how long a charm's archive is kept after its blob was last touched. A process that has just
+// stored the same archive commits its reference within that time.
 const charmGrace = keyspace.MinBlobGrace
 
 // Charms removes unused charms, at most as many as one transaction can remove. A charm is in use if a service
@@ -98,16 +98,13 @@ type charmNames struct {
 // skipped.
 func addUsedCharms(v *state.View, kvs []keyspace.KeyValue, used map[string]bool) error {
 	for _, kv := range kvs {
-		depth := strings.Count(kv.Key, "/")
-		isService := depth == 1
-		isUnit := depth == 2 && strings.HasPrefix(kv.Key, keys.Units)
-		if !isService && !isUnit && !strings.HasSuffix(kv.Key, "/upgrade") &&
-			!strings.HasSuffix(kv.Key, "/workflow") {
+		if !namesCharms(kv.Key) {
 			continue
 		}
 
 		record, err := keyspace.Decode[charmNames](kv)
-		if !strings.HasPrefix(kv.Key, keys.Services) && v.Keys().Skips(err) {
+		isOfAgent := !strings.HasPrefix(kv.Key, keys.Services)
+		if isOfAgent && v.Keys().Skips(err) {
 			continue
 		}
 		if err != nil {
@@ -125,6 +122,15 @@ func addUsedCharms(v *state.View, kvs []keyspace.KeyValue, used map[string]bool)
 	return nil
 }
 
+// namesCharms reports whether a key of services, units or their agents has a record that names charms: a
+// service, a unit, an upgrade mark or a workflow.
+func namesCharms(key string) bool {
+	depth := strings.Count(key, "/")
+	isService := depth == 1
+	isUnit := depth == 2 && strings.HasPrefix(key, keys.Units)
+	return isService || isUnit || strings.HasSuffix(key, "/upgrade") || strings.HasSuffix(key, "/workflow")
+}
+
 // sweepResources removes the records of resources whose services do not exist. sweepBlobs removes their
 // blobs.
 func sweepResources(ctx context.Context, s *state.State) error {
@@ -135,12 +141,14 @@ func sweepResources(ctx context.Context, s *state.State) error {
 
 	for _, service := range stray {
 		err := s.Update(ctx, func(tx *state.Tx) error {
-			if _, there, err := tx.Keys().Get(keys.Service(service)); err != nil || there {
+			_, exists, err := tx.Keys().Get(keys.Service(service))
+			if err != nil || exists {
 				return err
 			}
-			// A service has at most resources.MaxPerService resources, which is the same number. If there are
-			// more nevertheless, the next sweep removes them.
-			_, err := tx.Keys().RemoveBelow(keys.ServiceResources(service), keyspace.MaxRemovedKeys)
+
+			// A service has at most resources.MaxPerService resources, which equals keyspace.MaxRemovedKeys. If
+			// there are more nevertheless, the next sweep removes them.
+			_, err = tx.Keys().RemoveBelow(keys.ServiceResources(service), keyspace.MaxRemovedKeys)
 			return err
 		})
 		if err != nil {
@@ -160,12 +168,13 @@ func strayResources(v *state.View) (services []string, err error) {
 
 	for _, kv := range kvs {
 		service, _, _ := strings.Cut(kv.Key[len(keys.Resources):], "/")
-		there, err := v.Keys().HasUnguarded(keys.Service(service))
+		exists, err := v.Keys().HasUnguarded(keys.Service(service))
 		if err != nil {
 			return nil, err
 		}
 
-		if !there && charm.CheckService(service) == nil && !slices.Contains(services, service) {
+		isListed := slices.Contains(services, service)
+		if !exists && !isListed && charm.CheckService(service) == nil {
 			services = append(services, service)
 		}
 	}
@@ -179,7 +188,7 @@ const maxTouchedAhead = 24 * time.Hour
 
 // sweepBlobs removes the blobs to which no record refers, if they were last touched before the given time, or
 // by a clock that is far ahead. A writer of a blob, or of a reference to a blob, touches the blob and so
-// keeps it. If the set only is not nil, sweepBlobs removes only blobs whose sums are in it.
+// keeps it. If the set only is not nil, sweepBlobs removes only blobs whose sums are in the set.
 func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[string]bool) error {
 	heads, err := state.Read(ctx, s, unreferencedBlobs)
 	if err != nil {
@@ -187,10 +196,14 @@ func sweepBlobs(ctx context.Context, s *state.State, before time.Time, only map[
 	}
 
 	for sum, head := range heads {
-		isFresh := !head.Touched.Before(before) && !head.Touched.After(before.Add(keyspace.BlobGrace+maxTouchedAhead))
-		if isFresh || only != nil && !only[sum] {
+		isSelected := only == nil || only[sum]
+		isOld := head.Touched.Before(before)
+		isAhead := head.Touched.After(before.Add(keyspace.BlobGrace + maxTouchedAhead))
+		if !isSelected || !isOld && !isAhead {
 			continue
 		}
+
+		// A conflict means that the blob has been touched since it was read.
 		if err := s.Keys().RemoveBlob(ctx, sum, head); err != nil && !errors.Is(err, keyspace.ErrConflict) {
 			return err
 		}

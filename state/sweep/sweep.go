@@ -37,7 +37,7 @@ func Run(ctx context.Context, s *state.State, now time.Time) error {
 	findOldActions := func(v *state.View) ([]string, error) { return oldActions(v, beforeLogGrace) }
 
 	for _, step := range []struct {
-		what string
+		name string
 		do   func() error
 	}{
 		{"the store", func() error { return s.Keys().SweepStore(ctx) }},
@@ -54,7 +54,7 @@ func Run(ctx context.Context, s *state.State, now time.Time) error {
 	} {
 		err := step.do()
 		if err != nil {
-			failures = append(failures, fmt.Errorf("cannot sweep %s: %w", step.what, err))
+			failures = append(failures, fmt.Errorf("cannot sweep %s: %w", step.name, err))
 		}
 		if isEnd(ctx, err) {
 			break
@@ -70,7 +70,8 @@ func isEnd(ctx context.Context, err error) bool {
 		errors.Is(err, state.ErrClosed)
 }
 
-// forEach calls do for each item, even after an error, and returns all errors.
+// forEach calls do for each item, even after an error, and returns all errors. It skips items whose records are
+// damaged, and stops after an error with which the sweep cannot continue.
 func forEach[T any](ctx context.Context, s *state.State, items []T, do func(item T) error) error {
 	var failures []error
 	for _, item := range items {
@@ -93,15 +94,16 @@ func sweepServices(ctx context.Context, s *state.State) error {
 		return err
 	}
 
-	return forEach(ctx, s, services, func(sv state.Service) error {
-		if sv.Life == state.Alive {
+	return forEach(ctx, s, services, func(service state.Service) error {
+		if service.Life == state.Alive {
 			return nil
 		}
-		return state.IgnoreNotFound(s.DestroyService(ctx, sv.Name))
+		return state.IgnoreNotFound(s.DestroyService(ctx, service.Name))
 	})
 }
 
-// removeStray removes the keys that find returns. All of them must contain ids that are never used again.
+// removeStray removes the keys that find returns. Each of these keys must contain an id that is never used
+// again, so that nothing can write the key between find and the removal.
 func removeStray(ctx context.Context, s *state.State, find func(v *state.View) ([]string, error)) error {
 	stray, err := state.Read(ctx, s, find)
 	if err != nil {
@@ -143,11 +145,11 @@ func strayStorages(v *state.View) (stray []string, err error) {
 	}
 
 	for _, s := range all {
-		there, err := v.Keys().HasUnguarded(keys.Machine(s.Machine))
+		exists, err := v.Keys().HasUnguarded(keys.Machine(s.Machine))
 		if err != nil {
 			return nil, err
 		}
-		if !there {
+		if !exists {
 			stray = append(stray, keys.Storage(s.ID))
 		}
 	}
@@ -221,13 +223,14 @@ func oldActions(v *state.View, before time.Time) (stale []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		there, err := v.Keys().HasUnguarded(keys.Unit(a.Unit))
+
+		hasUnit, err := v.Keys().HasUnguarded(keys.Unit(a.Unit))
 		if err != nil {
 			return nil, err
 		}
 
-		_, ok := keys.CutInt(kv.Key, keys.Actions)
-		if ok && !there && a.Enqueued.Before(before) {
+		_, isAction := keys.CutInt(kv.Key, keys.Actions)
+		if isAction && !hasUnit && a.Enqueued.Before(before) {
 			stale = append(stale, kv.Key)
 		}
 	}
@@ -238,7 +241,8 @@ func oldActions(v *state.View, before time.Time) (stale []string, err error) {
 // LogGrace is how long a log is kept after its last line, once its unit or machine is gone.
 const LogGrace = 7 * 24 * time.Hour
 
-// sweepLogs removes the old logs of units and machines that are gone.
+// sweepLogs removes the logs of units and machines that are gone, if their last lines are from before the given
+// time.
 func sweepLogs(ctx context.Context, s *state.State, before time.Time) error {
 	old, err := state.Read(ctx, s, func(v *state.View) ([]string, error) { return oldLogs(v, before) })
 	if err != nil {
@@ -250,8 +254,8 @@ func sweepLogs(ctx context.Context, s *state.State, before time.Time) error {
 	})
 }
 
-// oldLogs returns the units and machines that no longer exist and whose last lines are from before the given
-// time.
+// oldLogs returns the units and machines that no longer exist, and whose last log line is from before the given
+// time. A log without lines also counts as old.
 func oldLogs(v *state.View, before time.Time) (old []string, err error) {
 	sources, err := logs.Sources(v, nil)
 	if err != nil {
@@ -259,11 +263,11 @@ func oldLogs(v *state.View, before time.Time) (old []string, err error) {
 	}
 
 	for _, source := range sources {
-		there, err := v.Keys().HasUnguarded(sourceKey(source))
+		exists, err := v.Keys().HasUnguarded(sourceKey(source))
 		if err != nil {
 			return nil, err
 		}
-		if there {
+		if exists {
 			continue
 		}
 
@@ -288,8 +292,8 @@ func sourceKey(source string) string {
 	return keys.Machine(strings.TrimPrefix(source, "machine-"))
 }
 
-// sweepSecrets removes secrets whose owner is gone, consumers and grants that are gone, and contents of
-// secrets without a record.
+// sweepSecrets removes secrets whose owner is gone, and contents of secrets without a record. From each other
+// secret, it removes consumers that are gone and grants that are no longer valid.
 func sweepSecrets(ctx context.Context, s *state.State) error {
 	all, err := state.Read(ctx, s, record.All)
 	if err != nil {
@@ -316,12 +320,12 @@ func strayContents(v *state.View) (stray []string, err error) {
 
 	for _, kv := range kvs {
 		id, _, _ := strings.Cut(kv.Key[len(keys.SecretContents):], "/")
-		there, err := v.Keys().HasUnguarded(keys.Secret(id))
+		exists, err := v.Keys().HasUnguarded(keys.Secret(id))
 		if err != nil {
 			return nil, err
 		}
 
-		if !there {
+		if !exists {
 			stray = append(stray, kv.Key)
 		}
 	}
@@ -329,8 +333,8 @@ func strayContents(v *state.View) (stray []string, err error) {
 	return stray, nil
 }
 
-// sweepSecret removes a secret if its owner is gone. Otherwise it removes from the secret the consumers that
-// are gone, and the grants that are no longer held.
+// sweepSecret removes a secret if its owner is gone. Otherwise it removes the secret's consumers that are gone,
+// and its grants that are no longer valid.
 func sweepSecret(tx *state.Tx, id string) error {
 	r, err := record.Get(tx.View, id)
 	if err != nil {
@@ -341,7 +345,10 @@ func sweepSecret(tx *state.Tx, id string) error {
 	if err != nil {
 		return err
 	}
-	if r.Owner != (secret.Owner{}) && !slices.Contains(index.Owned, id) {
+
+	// The owner's index is removed together with the owner.
+	isOperators := r.Owner == (secret.Owner{})
+	if !isOperators && !slices.Contains(index.Owned, id) {
 		_, err := record.Remove(tx, r, 0)
 		return err
 	}
@@ -350,23 +357,23 @@ func sweepSecret(tx *state.Tx, id string) error {
 	grants := len(r.Grants)
 
 	for unit := range r.Consumers {
-		there, err := tx.Keys().HasUnguarded(keys.Unit(unit))
+		exists, err := tx.Keys().HasUnguarded(keys.Unit(unit))
 		if err != nil {
 			return err
 		}
 
-		if !there {
+		if !exists {
 			delete(r.Consumers, unit)
 		}
 	}
 
 	for _, g := range slices.Clone(r.Grants) {
-		holds, err := isGrantHeld(tx, g, id)
+		valid, err := isGrantValid(tx, g, id)
 		if err != nil {
 			return err
 		}
 
-		if !holds {
+		if !valid {
 			r.RemoveGrants(g)
 		}
 	}
@@ -377,10 +384,11 @@ func sweepSecret(tx *state.Tx, id string) error {
 	return record.Put(tx, r)
 }
 
-// isGrantHeld reports whether a grant's relation still exists. For a grant by operators, it reports whether
-// the service's index still has it. It adds no condition to the commit, since a secret with many grants would
-// need too many. The condition on the secret's record is enough, since a new grant changes the record.
-func isGrantHeld(tx *state.Tx, g secret.Grant, id string) (bool, error) {
+// isGrantValid reports whether a grant's relation still exists. For a grant by operators, it reports whether
+// the service's index still names the secret. The reads are not conditions of the commit, since a secret with
+// many grants would need too many. The condition on the secret's record is enough, since a new grant changes
+// the record.
+func isGrantValid(tx *state.Tx, g secret.Grant, id string) (bool, error) {
 	if g.Relation != secret.NoRelation {
 		return tx.Keys().HasUnguarded(keys.Relation(g.Relation))
 	}

@@ -100,7 +100,7 @@ func TestBreakages(t *testing.T) {
 		{"a tab", "metadata.yaml", metadata + "provides:\n\tweb: http\n", `metadata.yaml:11: error: found character that cannot start any token`},
 		{"a name that no charm has", "metadata.yaml", strings.Replace(metadata, "blog", "My_Blog", 1), `metadata.yaml:1: error: invalid charm name "My_Blog"...`},
 		{"an interface that there cannot be", "metadata.yaml", strings.Replace(metadata, "mysql", "my sql", 1), `metadata.yaml:6: error: relation "db": invalid interface name "my sql"...`},
-		{"a subordinate of nobody", "metadata.yaml", metadata + "subordinate: true\n", `metadata.yaml:1: error: subordinate charm "blog" requires no relation with scope container`},
+		{"a subordinate of nobody", "metadata.yaml", metadata + "subordinate: true\n", `metadata.yaml:1: error: subordinate charm "blog" must require a relation with scope container`},
 		{"what bijou does not have", "metadata.yaml", metadata + "assumes:\n  - juju >= 99\n", `metadata.yaml:0: error: the charm requires a feature that bijou does not have: juju >= 99`},
 		{"Kubernetes", "metadata.yaml", metadata + "containers: {app: {}}\n", `metadata.yaml:0: error: the charm is for Kubernetes...`},
 		{"no description", "metadata.yaml", strings.Replace(metadata, "description: A blog.\n", "", 1), `metadata.yaml:0: warning: Juju refuses a charm that has no summary or no description`},

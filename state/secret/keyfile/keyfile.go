@@ -25,11 +25,13 @@ type File string
 // In returns the file in an environment's directory.
 func In(dir string) File { return File(filepath.Join(dir, FileName)) }
 
+// document is the content of the file.
 type document struct {
 	Keys    []entry        `yaml:"keys"`
 	Unknown map[string]any `yaml:",inline"` // fields of a newer binary, which Write keeps
 }
 
+// entry is a key in the file.
 type entry struct {
 	secret.Key `yaml:",inline"`
 	Unknown    map[string]any `yaml:",inline"`
@@ -79,14 +81,25 @@ func Parse(data []byte) (secret.Keyring, error) {
 	return ring, nil
 }
 
+// readDocument returns the content of the file, with unknown fields. It returns an empty document if the file
+// cannot be read or is damaged.
+func (f File) readDocument() document {
+	data, err := osutil.ReadUpTo(string(f), maxFile)
+	if err != nil {
+		return document{}
+	}
+
+	var doc document
+	if yaml.Unmarshal(data, &doc) != nil {
+		return document{}
+	}
+	return doc
+}
+
 // Write replaces the file, which only its owner can read. It keeps the file's unknown fields, and those of
 // the keys that are still in the ring.
 func (f File) Write(ring secret.Keyring) error {
-	var before document
-	if old, err := osutil.ReadUpTo(string(f), maxFile); err == nil && yaml.Unmarshal(old, &before) != nil {
-		before = document{} // the file is damaged; replace it
-	}
-
+	before := f.readDocument()
 	doc := document{Unknown: before.Unknown}
 	for _, key := range ring {
 		e := entry{Key: key}

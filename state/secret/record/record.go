@@ -46,40 +46,43 @@ func indexKey(o secret.Owner) string {
 }
 
 // addToIndex adds the id to one of the lists of an owner's index.
-func addToIndex(tx *state.Tx, o secret.Owner, list func(x *Index) *[]string, id string) error {
+func addToIndex(tx *state.Tx, o secret.Owner, list func(i *Index) *[]string, id string) error {
 	return changeIndex(tx, o, list, id, true)
 }
 
 // removeFromIndex removes the id from one of the lists of an owner's index.
-func removeFromIndex(tx *state.Tx, o secret.Owner, list func(x *Index) *[]string, id string) error {
+func removeFromIndex(tx *state.Tx, o secret.Owner, list func(i *Index) *[]string, id string) error {
 	return changeIndex(tx, o, list, id, false)
 }
 
-// changeIndex adds the id to one of the lists of an owner's index or, if the argument in is false, removes it
-// from the list. It writes nothing if that changes nothing.
-func changeIndex(tx *state.Tx, o secret.Owner, list func(x *Index) *[]string, id string, in bool) error {
-	if o == (secret.Owner{}) {
+// changeIndex adds the id to a list in an owner's index, or removes the id if contain is false. The function
+// list chooses the list. changeIndex writes nothing if the list does not change, or if operators are the owner.
+func changeIndex(tx *state.Tx, o secret.Owner, list func(i *Index) *[]string, id string, contain bool) error {
+	isOperators := o == (secret.Owner{})
+	if isOperators {
 		return nil
 	}
-	x, err := IndexOf(tx.View, o)
+
+	index, err := IndexOf(tx.View, o)
 	if err != nil {
 		return err
 	}
-	ids := list(&x)
-	if slices.Contains(*ids, id) == in {
+	ids := list(&index)
+	if slices.Contains(*ids, id) == contain {
 		return nil
 	}
 
-	*ids = slices.DeleteFunc(*ids, func(one string) bool { return one == id })
-	if in {
+	*ids = slices.DeleteFunc(*ids, func(listed string) bool { return listed == id })
+	if contain {
 		*ids = append(*ids, id)
 	}
-	return tx.Keys().Put(indexKey(o), x)
+	return tx.Keys().Put(indexKey(o), index)
 }
 
-func ownedIDs(x *Index) *[]string    { return &x.Owned }
-func consumedIDs(x *Index) *[]string { return &x.Consumed }
-func grantedIDs(x *Index) *[]string  { return &x.Granted }
+// These functions choose a list of an index.
+func ownedIDs(i *Index) *[]string    { return &i.Owned }
+func consumedIDs(i *Index) *[]string { return &i.Consumed }
+func grantedIDs(i *Index) *[]string  { return &i.Granted }
 
 // Get reads the record of a secret. It returns [state.ErrNotFound] if there is no such secret.
 func Get(v *state.View, id string) (secret.Record, error) {
@@ -113,7 +116,7 @@ func Read(v *state.View, ids []string) (records []secret.Record, err error) {
 	return records, nil
 }
 
-// All reads every secret, in order.
+// All reads the records of all secrets, sorted by id.
 func All(v *state.View) ([]secret.Record, error) {
 	return keyspace.LoadChildren(v.Keys(), keys.Secrets, func(r *secret.Record, id string) { r.ID = id })
 }
@@ -126,8 +129,9 @@ func Watch(ids []string) (s state.Scope) {
 	return s
 }
 
-// Put writes a secret's record, and adds the secret to the indexes of its owner and of its new consumers.
-// With AutoPrune, it removes the revisions that no unit reads, at most maxRemovedContents of them.
+// Put writes a secret's record, and adds the secret to the indexes of its owner and of its new consumers. If
+// AutoPrune is set, Put also removes revisions that no unit reads, at most maxRemovedContents of them. It deletes
+// these revisions from r.Revisions.
 func Put(tx *state.Tx, r secret.Record) error {
 	before, known, err := keyspace.Load[secret.Record](tx.Keys(), keys.Secret(r.ID))
 	if err != nil {
@@ -141,7 +145,7 @@ func Put(tx *state.Tx, r secret.Record) error {
 	}
 
 	for unit := range r.Consumers {
-		if _, read := before.Consumers[unit]; read {
+		if _, isListed := before.Consumers[unit]; isListed {
 			continue
 		}
 		if err := addToIndex(tx, secret.Owner{Unit: unit}, consumedIDs, r.ID); err != nil {
@@ -150,6 +154,7 @@ func Put(tx *state.Tx, r secret.Record) error {
 	}
 
 	if r.AutoPrune {
+		// All grants count as valid here, since Put does not read their relations.
 		untracked := r.Untracked(func(string, secret.Grant) bool { return true })
 		for _, n := range untracked[:min(len(untracked), maxRemovedContents)] {
 			delete(r.Revisions, n)
@@ -160,18 +165,19 @@ func Put(tx *state.Tx, r secret.Record) error {
 	return tx.Keys().Put(keys.Secret(r.ID), r)
 }
 
-// Grant lets a service read an operators' secret. If the argument may is false, it revokes this right.
-func Grant(tx *state.Tx, r secret.Record, service string, may bool) error {
+// Grant lets a service read an operators' secret, or revokes this right if allow is false. It returns
+// state.ErrNotFound if there is no such service.
+func Grant(tx *state.Tx, r secret.Record, service string, allow bool) error {
 	if _, err := tx.Service(service); err != nil {
 		return err
 	}
 
 	g := secret.Grant{Relation: secret.NoRelation, Service: service}
 	r.RemoveGrants(g)
-	if may {
+	if allow {
 		r.AddGrant(g)
 	}
-	if err := changeIndex(tx, secret.Owner{Service: service}, grantedIDs, r.ID, may); err != nil {
+	if err := changeIndex(tx, secret.Owner{Service: service}, grantedIDs, r.ID, allow); err != nil {
 		return err
 	}
 
@@ -182,8 +188,8 @@ const (
 	// maxRemovedContents is how many contents are removed together with their secret. A sweep removes the rest.
 	maxRemovedContents = 100
 	// maxRemovedNotes limits the number of services' lists, and the number of units' lists, from which the id
-	// of a removed secret is removed. The id stays in other lists, which is harmless, since no other secret
-	// gets it.
+	// of a removed secret is removed. Further lists keep the id, which is harmless, since no other secret gets
+	// the same id.
 	maxRemovedNotes = 100
 )
 
@@ -202,8 +208,9 @@ func Remove(tx *state.Tx, r secret.Record, revision int) (secret.Record, error) 
 		return r, err
 	}
 
-	noted := slices.DeleteFunc(slices.Clone(r.Grants), func(g secret.Grant) bool { return g.Relation != secret.NoRelation })
-	for _, g := range noted[:min(len(noted), maxRemovedNotes)] {
+	// Only grants by operators are in the indexes of services.
+	indexed := slices.DeleteFunc(slices.Clone(r.Grants), func(g secret.Grant) bool { return g.Relation != secret.NoRelation })
+	for _, g := range indexed[:min(len(indexed), maxRemovedNotes)] {
 		if err := removeFromIndex(tx, secret.Owner{Service: g.Service}, grantedIDs, r.ID); err != nil {
 			return r, err
 		}
@@ -240,7 +247,9 @@ func PutContent(tx *state.Tx, by secret.Sealer, r secret.Record, c secret.Conten
 		return err
 	}
 
-	if len(s.Data) > maxInlineBytes || tx.Keys().WrittenBytes()+2*len(s.Data) > maxInlineTotal {
+	// In a record, the data is in base64 and needs more space.
+	fits := len(s.Data) <= maxInlineBytes && tx.Keys().WrittenBytes()+2*len(s.Data) <= maxInlineTotal
+	if !fits {
 		s.Blob = tx.Keys().AddBlob(s.Data)
 		s.Data = nil
 	}
@@ -251,9 +260,9 @@ func PutContent(tx *state.Tx, by secret.Sealer, r secret.Record, c secret.Conten
 const maxResealed = 20
 
 // Reseal seals contents of a secret with the newest key, unless they are already sealed with that key. It
-// seals at most maxResealed in one call. It returns how many it has sealed, and the revisions that it has
-// skipped because no key in the ring opens them. Agents write these contents, so they can be damaged. It
-// returns state.ErrNotFound if there is no such secret.
+// seals at most maxResealed in one call. n is how many it has sealed. unopened lists the revisions that it has
+// skipped, since they are damaged or no key in the ring opens them. Reseal returns state.ErrNotFound if there
+// is no such secret.
 func Reseal(tx *state.Tx, ring secret.Keyring, id string) (n int, unopened []int, err error) {
 	r, err := Get(tx.View, id)
 	if err != nil {
@@ -278,6 +287,7 @@ func Reseal(tx *state.Tx, ring secret.Keyring, id string) (n int, unopened []int
 			return n, unopened, err
 		}
 
+		// PutContent writes the content of the newest revision. r is a copy and is not written.
 		r.Latest = revision
 		n++
 		if err := PutContent(tx, ring, r, c); err != nil {
@@ -288,13 +298,15 @@ func Reseal(tx *state.Tx, ring secret.Keyring, id string) (n int, unopened []int
 	return n, unopened, nil
 }
 
-// isResealDue reports whether the revision has content that is not sealed with the newest key. It adds no
-// condition to the commit, since a secret with many revisions would need too many.
+// isResealDue reports whether the revision has content that is not sealed with the newest key. The read is not a
+// condition of the commit, since a secret with many revisions would need too many.
 func isResealDue(tx *state.Tx, ring secret.Keyring, r secret.Record, revision int) (bool, error) {
 	kv, err := tx.Keys().GetKV(keys.SecretContent(r.ID, revision))
 	if err != nil || kv.Revision == 0 {
 		return false, err
 	}
+
+	// Content that does not decode is due, so that Reseal reports it as unopened.
 	s, err := keyspace.Decode[secret.Sealed](kv)
 	return err != nil || s.Key != ring[len(ring)-1].ID, nil
 }

@@ -54,18 +54,18 @@ type EnvironmentSetting struct {
 	Meaning string
 }
 
-// EnvironmentSettings lists the keys, sorted.
+// EnvironmentSettings lists the keys, sorted by key.
 func EnvironmentSettings() []EnvironmentSetting {
 	return []EnvironmentSetting{
 		{AllowOtherSeries, "true or false", "false", "let charms run on machines of a series that they do not support"},
 		{RetryHooks, "true or false", "true", "retry a failed hook automatically"},
 		{CharmhubURL, "a URL", "https://api.charmhub.io", "the URL of the store of charms: Charmhub, or a mirror of it"},
 		{HookConcurrency, "a number from 1", "the number of CPUs on local, otherwise 1", "how many hooks can run at a time on one machine"},
+		{HookTimeout, "a duration, 0 is never", "0", "how long a hook can run before bijou ends it and counts it as failed"},
 		{CharmFTPProxy, "a URL", "none", "the proxy for FTP that charms see as JUJU_CHARM_FTP_PROXY"},
 		{CharmHTTPProxy, "a URL", "none", "the proxy for HTTP that charms see as JUJU_CHARM_HTTP_PROXY, and that bijou uses to reach the store of charms"},
 		{CharmHTTPSProxy, "a URL", "none", "the proxy for HTTPS that charms see as JUJU_CHARM_HTTPS_PROXY, and that bijou uses to reach the store of charms"},
 		{CharmNoProxy, "host names, separated by commas", "none", "the hosts that charms reach without a proxy, as JUJU_CHARM_NO_PROXY"},
-		{HookTimeout, "a duration, 0 is never", "0", "how long a hook can run before bijou ends it and counts it as failed"},
 		{ProviderSHA256, "64 hexadecimal digits", "set by bootstrap", "the sha256 that the provider's executable must have"},
 		{HarvestMode, strings.Join(harvestModes(), ", "), string(HarvestDestroyed), "which instances the provisioner stops: those of removed machines, unknown instances, both, or none"},
 		{ResolvedSkips, "true or false", "true; bootstrap sets false", "whether juju resolved without --retry skips a failed hook; if false, juju resolved without --no-retry runs the hook again"},

@@ -95,7 +95,7 @@ func TestEnvironmentSettings(t *testing.T) {
 		t.Errorf("values:\n%s", got)
 	}
 	w.mustFail(1, "the settings are: allow-other-series, automatically-retry-hooks, default-series,", "get-environment", "nosuch")
-	w.mustFail(2, "the settings are: allow-other-series, automatically-retry-hooks, charmhub-url, hook-concurrency", "set-environment", "nosuch=1")
+	w.mustFail(2, "the settings are: allow-other-series, automatically-retry-hooks, charmhub-url, hook-concurrency, hook-timeout, juju-ftp-proxy,", "set-environment", "nosuch=1")
 	w.mustFail(2, "bootstrap decides it", "set-environment", "name=other")
 	w.mustFail(2, "want a duration", "set-environment", "update-status-interval=soon")
 	w.mustFail(2, "want true or false", "set-environment", "hook-concurrency=2", "automatically-retry-hooks=yes")

@@ -20,7 +20,7 @@
 //   - watchmux.go: all watchers over one stream
 //   - watcher.go: one watcher, with a replay of past changes
 //
-// docs/dev/etcd-watch.md describes how the last three work together.
+// docs/dev/etcd-watch.md describes how the last three files work together.
 //
 // # Prefix conditions
 //
@@ -28,7 +28,7 @@
 // writes a tombstone for it. A transaction that puts a key under a lease also writes one, since such a key
 // can vanish without a transaction. A prefix condition compares the newest revision below the prefix, the
 // newest tombstone below it, and the presence of each key that was under a lease at the condition's revision.
-// This is exact.
+// So a prefix condition never holds if a key below the prefix has changed.
 package etcd
 
 import (
@@ -147,19 +147,19 @@ func (d *db) Close() error {
 type config struct {
 	endpoints    []string // in the form that etcd's client accepts
 	prefix       string   // "/a/b", never empty
-	tls          bool
-	ca           string
-	cert, key    string
-	user         string
-	passwordFile string
+	tls          bool     // whether connections use TLS
+	ca           string   // the file of authorities to trust; empty for the system's authorities
+	cert, key    string   // the files of the client's certificate and its key; both or neither are set
+	user         string   // empty if the client does not log in
+	passwordFile string   // set if user is set
 }
 
 func (p config) endpointList() string { return strings.Join(p.endpoints, ", ") }
 
 const wantURL = "want etcd://HOST:PORT,HOST:PORT/PREFIX or etcd+unix:///SOCKET,/SOCKET?prefix=/PREFIX"
 
-// parseURL parses the URL of a store. It does not use net/url, which allows only one host. Its errors do not
-// quote parts of the URL that could be a password.
+// parseURL parses and validates the URL of a store. It does not use url.Parse, which allows only one host. Its
+// errors do not quote parts of the URL that could be a password.
 func parseURL(raw string) (_ config, err error) {
 	defer func() {
 		if err != nil {
@@ -234,7 +234,8 @@ func parseOptions(query string) (map[string]string, error) {
 	return options, nil
 }
 
-// splitEndpoints returns the endpoints of a list of addresses.
+// splitEndpoints returns the addresses of a comma-separated list as URLs with the scheme, or with its secure
+// form (scheme + "s") if tls is set. It returns the error of check if check refuses an address.
 func splitEndpoints(list, scheme string, tls bool, check func(address string) error) ([]string, error) {
 	if tls {
 		scheme += "s"

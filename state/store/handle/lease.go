@@ -18,10 +18,10 @@ type lease struct {
 	stop chan struct{}
 }
 
-// KeepLease keeps the lease alive until it is closed or lost. It returns ErrClosed if the opener is being
-// closed. The lease then expires.
-func (o *Opener) KeepLease(t GrantedLease) (store.Lease, error) {
-	l := &lease{GrantedLease: t, o: o, done: make(chan struct{}), stop: make(chan struct{})}
+// KeepLease returns the granted lease as a [store.Lease], and keeps it alive until it is closed or lost. It
+// returns ErrClosed if the opener is being closed. In that case the lease expires.
+func (o *Opener) KeepLease(granted GrantedLease) (store.Lease, error) {
+	l := &lease{GrantedLease: granted, o: o, done: make(chan struct{}), stop: make(chan struct{})}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closing {
@@ -40,8 +40,8 @@ func (o *Opener) KeepLease(t GrantedLease) (store.Lease, error) {
 	return l, nil
 }
 
-// AbandonLeases stops refreshing the leases, so that they expire as if the process had exited. It returns
-// functions that revoke them. After that, KeepLease accepts no more leases.
+// AbandonLeases stops refreshing the leases, so that they expire as if the process had exited. It returns a
+// function for each lease that revokes the lease immediately. After AbandonLeases, KeepLease returns ErrClosed.
 func (o *Opener) AbandonLeases() (revoke []func(ctx context.Context) error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -55,7 +55,7 @@ func (o *Opener) AbandonLeases() (revoke []func(ctx context.Context) error) {
 	return revoke
 }
 
-// LoseLeases ends all current leases as if they were lost, so that their holders need new leases.
+// LoseLeases ends all current leases as if the store had lost them. Their holders must ask for new leases.
 func (o *Opener) LoseLeases() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -89,8 +89,8 @@ func (l *lease) Close(ctx context.Context) error {
 	return nil
 }
 
-// refreshLoop refreshes the lease until it is closed or lost, or has not been refreshed for its TTL. The TTL
-// counts from before each refresh, so that Done is closed before another process can end the lease.
+// refreshLoop refreshes the lease until the lease is closed or lost, or was not refreshed for its TTL. The TTL
+// counts from the time before a refresh is sent, so that Done is closed before the store can end the lease.
 func (l *lease) refreshLoop() {
 	refreshed := l.RequestedAt
 	next := l.TTL / 3

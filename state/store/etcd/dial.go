@@ -56,7 +56,7 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 		Password:    password,
 		Logger:      zap.NewNop(),
 		DialOptions: options,
-		DialTimeout: max(loginTimeout, time.Millisecond), // 0 would mean no timeout
+		DialTimeout: max(loginTimeout, time.Millisecond), // 0 or less would mean no timeout
 		// The keep-alive time is the shortest that gRPC allows. gRPC measures it by the host's clock. If
 		// the clock is set back, gRPC takes the connection for silent, and opens another connection.
 		DialKeepAliveTime:    10 * time.Second,

@@ -44,13 +44,14 @@ func openSQL(path string, pragmas []string) (*sql.DB, error) {
 	return sql.Open("sqlite", dsn.String())
 }
 
-// conn is one connection with its prepared statements. Only one goroutine at a time may use it. Its
-// statements do not use a context, since that would cost a goroutine for each statement.
+// conn is one connection with its prepared statements. Only one goroutine at a time may use it. It runs
+// statements without a context, since a context would cost a goroutine for each statement.
 type conn struct {
 	sql        *sql.Conn
 	statements map[string]*sql.Stmt
 }
 
+// newConn opens a connection, or reuses one that package sql keeps.
 func newConn(ctx context.Context, from *sql.DB) (*conn, error) {
 	c, err := from.Conn(ctx)
 	if err != nil {
@@ -146,15 +147,16 @@ type connPool struct {
 }
 
 const (
-	maxIdleConns = 8 // plenty for the cores of one host
-	// If no connection is returned within maxStall, long reads or the waiting goroutine itself hold all of
-	// them.
+	// maxIdleConns is how many connections the pool opens without need, and how many of them can be idle.
+	maxIdleConns = 8
+	// maxStall is how long a reader waits for a connection before it opens another. If none is returned for so long,
+	// long reads, or the waiting goroutine itself, hold all connections.
 	maxStall = 250 * time.Millisecond
 )
 
-// get returns an idle connection. If there is none, it opens a connection if the pool is not full, if no
-// connection is returned within maxStall, or if ctx is done. Otherwise it waits. It returns ErrClosed if the pool is
-// closed.
+// get returns an idle connection. If there is none, it opens a connection if the pool is not full, and otherwise
+// waits for a connection. If none is returned to the pool within maxStall, it opens a connection although the pool is
+// full. It returns ErrClosed if the pool is closed, or ctx's error if ctx ends. The caller must call put or discard.
 func (p *connPool) get(ctx context.Context) (*conn, error) {
 	select {
 	case c := <-p.idle:
@@ -162,13 +164,15 @@ func (p *connPool) get(ctx context.Context) (*conn, error) {
 	default:
 	}
 
-	for stalled := false; !p.reserve(stalled || ctx.Err() != nil); {
-		before := p.puts.Load()
+	// If ctx is done, stop waiting: newConn then returns ctx's error.
+	isStalled := false
+	for !p.reserve(isStalled || ctx.Err() != nil) {
+		putsBefore := p.puts.Load()
 		select {
 		case c := <-p.idle:
 			return c, nil
 		case <-time.After(maxStall):
-			stalled = p.puts.Load() == before
+			isStalled = p.puts.Load() == putsBefore
 		case <-ctx.Done():
 		}
 	}
@@ -176,7 +180,7 @@ func (p *connPool) get(ctx context.Context) (*conn, error) {
 	c, err := newConn(ctx, p.sql)
 	if err != nil {
 		p.release()
-		// The store was closed after the caller's check. Package sql has no error of its own for that.
+		// The store may have been closed after the caller's check. Package sql does not have an error for that.
 		if p.isClosed() {
 			return nil, store.ErrClosed
 		}
@@ -186,12 +190,12 @@ func (p *connPool) get(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// reserve counts a connection that is about to be opened. It returns false if the pool is full, unless the
-// connection is needed.
-func (p *connPool) reserve(needed bool) bool {
+// reserve counts a connection that is about to be opened. If the pool is full, it counts nothing and returns false,
+// unless force is set.
+func (p *connPool) reserve(force bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.open >= maxIdleConns && !needed {
+	if p.open >= maxIdleConns && !force {
 		return false
 	}
 
@@ -225,8 +229,8 @@ func (p *connPool) put(c *conn) {
 	p.idle <- c
 }
 
-// discard closes a connection after an error. It ends the connection's transaction, since package sql reuses the
-// connection.
+// discard closes a connection after an error. It rolls back the connection's transaction first, since package sql
+// keeps and reuses the underlying connection.
 func (p *connPool) discard(c *conn) {
 	// This fails if no transaction is open.
 	_, _ = c.exec("ROLLBACK")
@@ -234,6 +238,7 @@ func (p *connPool) discard(c *conn) {
 	p.release()
 }
 
+// withConn calls f with a connection from the pool, and puts the connection back.
 func (p *connPool) withConn(ctx context.Context, f func(*conn) error) error {
 	c, err := p.get(ctx)
 	if err != nil {
@@ -256,7 +261,7 @@ func (p *connPool) close() {
 }
 
 // storeError translates an error from SQLite into one of package store, or adds an explanation in plain
-// words. It returns other errors unchanged.
+// words. It returns nil and other errors unchanged.
 func storeError(err error) error {
 	if errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn) {
 		return store.ErrClosed

@@ -22,19 +22,20 @@ func New(ctx context.Context, s store.Store, log *slog.Logger) store.Store {
 	return &traced{Store: s, log: log}
 }
 
-// traced logs all calls except Close. For reads it logs only how many a snapshot has made.
+// traced logs all calls except Close. For a snapshot it logs only the number of reads.
 type traced struct {
 	store.Store
 	log *slog.Logger
 }
 
-// snapshot counts its reads. It may be used by several goroutines.
+// snapshot counts its reads. Several goroutines can use it at the same time.
 type snapshot struct {
 	store.Snapshot
 	log *slog.Logger
 
-	gets, lists, keys atomic.Int64
-	closed            atomic.Bool
+	gets, lists atomic.Int64 // calls of Get and List
+	keys        atomic.Int64 // keys that List has returned
+	closed      atomic.Bool
 }
 
 // Snapshot opens a snapshot, which logs the number of its reads when it is closed.
@@ -141,7 +142,7 @@ func (t *traced) RevokeLease(ctx context.Context, id store.LeaseID) error {
 
 var errNoGranter = errors.New("the store does not grant leases for other processes")
 
-// opKeys returns the keys that are deleted, or those that are put.
+// opKeys returns the keys of the deletions if deleted is true, and the keys of the puts otherwise.
 func opKeys(ops []store.Op, deleted bool) (keys []string) {
 	for _, o := range ops {
 		if o.Delete == deleted {
@@ -173,6 +174,7 @@ func (t *traced) Lease(ctx context.Context, ttl time.Duration) (store.Lease, err
 	return l, nil
 }
 
+// watcher logs the batches that it returns.
 type watcher struct {
 	store.Watcher
 	log *slog.Logger

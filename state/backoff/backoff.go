@@ -11,8 +11,8 @@ import (
 // MaxDelay is the longest delay of an Exponential.
 const MaxDelay = 30 * time.Second
 
-// Exponential counts the failures of one loop, and computes the delays between its attempts. The zero Exponential is
-// ready for use. Only one goroutine at a time can use it.
+// Exponential counts the failures of one loop, and computes the delays between its attempts. The zero
+// Exponential is ready for use. Only one goroutine at a time can use it.
 type Exponential struct{ failures int }
 
 // Reset makes the next delay the shortest again. It must be called after each attempt that has succeeded.
@@ -20,8 +20,8 @@ func (e *Exponential) Reset() {
 	e.failures = 0
 }
 
-// Wait blocks for the delay that Next returns, or until ctx is done. It returns ctx's error if ctx is done. A loop that
-// checks ctx itself can ignore that error.
+// Wait blocks for the delay that Next returns, or until ctx is done. It returns ctx's error if ctx is done. A
+// loop that checks ctx itself can ignore that error.
 func (e *Exponential) Wait(ctx context.Context) error { return Sleep(ctx, e.Next()) }
 
 // Next counts one more failure, and returns the delay before the next attempt.
@@ -30,9 +30,9 @@ func (e *Exponential) Next() time.Duration {
 	return Delay(e.failures-1, 100*time.Millisecond, MaxDelay)
 }
 
-// Delay returns the time to wait after a number of earlier failures. With 0 failures the time is first. It doubles with
-// each failure, up to longest. Then Delay subtracts up to half of the time at random, so that processes that failed
-// together do not all try again together.
+// Delay returns the time to wait after a number of earlier failures. With 0 failures the time is first. It
+// doubles with each failure, up to longest. Then Delay subtracts up to half of the time at random, so that
+// processes that failed together do not all try again together.
 func Delay(failures int, first, longest time.Duration) time.Duration {
 	const maxDoublings = 10
 	d := min(first<<min(failures, maxDoublings), longest)
@@ -49,8 +49,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Until calls wait with a context that ends at the time at. If that time comes before wait returns, and ctx is not
-// done, Until returns nil. Otherwise it returns wait's error. If at is zero, wait has no time limit.
+// Until calls wait with a context that ends at the time at. If that time comes before wait returns, and ctx
+// is not done, Until returns nil. Otherwise it returns wait's error. If at is zero, wait has no time limit.
 func Until(ctx context.Context, at time.Time, wait func(ctx context.Context) error) error {
 	if at.IsZero() {
 		return wait(ctx)

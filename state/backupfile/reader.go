@@ -33,9 +33,9 @@ const (
 	maxKeysBytes = 1 << 30
 )
 
-// Open checks a whole backup, and reads its keys. It returns ErrDamaged if the file is not a complete backup, and a
-// different error if the backup has an unknown format, or is not of the kind. The file must not change while the
-// Reader is used.
+// Open checks a whole backup, and reads its keys. It returns ErrDamaged if the file is not a complete backup,
+// and a different error if the backup has an unknown format, or is not of the kind. The file must not change
+// while the Reader is used.
 func Open(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 	r, err := openChecked(file, size, kind)
 	if err != nil {
@@ -78,7 +78,8 @@ func openChecked(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 	return r, nil
 }
 
-// OpenFile opens the backup at path as Open does, and calls f with its Reader. The Reader can be used until f returns.
+// OpenFile opens the backup at path as Open does, and calls f with its Reader. The Reader can be used until f
+// returns.
 func OpenFile(path, kind string, f func(*Reader) error) error {
 	return withFile(path, func(file *os.File, size int64) error {
 		r, err := Open(file, size, kind)
@@ -148,8 +149,8 @@ func (r *Reader) Open(name string) (io.ReadCloser, error) {
 	return content, nil
 }
 
-// ReadAll reads a file of the backup. It returns ErrDamaged if the backup does not have the file, or if the file has
-// more than limit bytes.
+// ReadAll reads a file of the backup. It returns ErrDamaged if the backup does not have the file, or if the
+// file has more than limit bytes.
 func (r *Reader) ReadAll(name string, limit int64) ([]byte, error) {
 	content, err := r.Open(name)
 	if err != nil {
@@ -168,7 +169,8 @@ func (r *Reader) ReadAll(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// readHeader reads the header. It returns an error if the format is unknown, or if the backup is not of the kind.
+// readHeader reads the header. It returns an error if the format is unknown, or if the backup is not of the
+// kind.
 func (r *Reader) readHeader(kind string) error {
 	data, err := r.ReadAll(headerFile, maxHeaderBytes)
 	if err != nil {
@@ -191,8 +193,9 @@ func (r *Reader) readHeader(kind string) error {
 	return nil
 }
 
-// checkSums compares the sum of each file with sumsFile, and sets r.Sum, which identifies the backup. It returns
-// ErrDamaged if a file has a different sum or no sum, or if sumsFile names a file that the backup does not have.
+// checkSums compares the sum of each file with sumsFile, and sets r.Sum, which identifies the backup. It
+// returns ErrDamaged if a file has a different sum or no sum, or if sumsFile names a file that the backup
+// does not have.
 func (r *Reader) checkSums() error {
 	data, err := r.ReadAll(sumsFile, maxSumsBytes)
 	if err != nil {
@@ -225,7 +228,8 @@ func (r *Reader) checkSums() error {
 	return nil
 }
 
-// checkSum returns ErrDamaged if the sum of a file is not want. The name of a blob's file also contains its sum.
+// checkSum returns ErrDamaged if the sum of a file is not want. The name of a blob's file also contains its
+// sum.
 func (r *Reader) checkSum(name, want string) error {
 	content, err := r.Open(name)
 	if err != nil {
@@ -245,9 +249,9 @@ func (r *Reader) checkSum(name, want string) error {
 	return nil
 }
 
-// EachKey reads the keys one by one, and calls f for each. If f returns an error, EachKey stops and returns that error.
-// EachKey returns ErrDamaged if keys are out of order or occur twice, if their number is not the one in the header, or
-// if a key or all keys together are too large.
+// EachKey reads the keys one by one, and calls f for each. If f returns an error, EachKey stops and returns
+// that error. EachKey returns ErrDamaged if keys are out of order or occur twice, if their number is not the
+// one in the header, or if a key or all keys together are too large.
 func (r *Reader) EachKey(f func(Key) error) error {
 	content, err := r.Open(keysFile)
 	if err != nil {

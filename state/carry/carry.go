@@ -1,6 +1,6 @@
-// Package carry keeps unknown members of a record's JSON when an older binary rewrites the record. A newer binary has
-// written these members. The older binary must not drop them, since the environment may be upgraded again. So package
-// carry copies them to the JSON that replaces the record.
+// Package carry keeps unknown members of a record's JSON when an older binary rewrites the record. A newer
+// binary has written these members. The older binary must not drop them, since the environment may be
+// upgraded again. So package carry copies them to the JSON that replaces the record.
 //
 // It does no I/O.
 package carry
@@ -13,9 +13,10 @@ import (
 	"strings"
 )
 
-// Identified is implemented by records, and by parts of records, that can be replaced by a record of a different
-// entity. For example, an update of boot servers replaces the previous update at the same key, and attempts follow each
-// other in a list. Over does not carry members over to a record with a different identity.
+// Identified is implemented by records, and by parts of records, that can be replaced by a record of a
+// different entity. For example, an update of boot servers replaces the previous update at the same key, and
+// attempts follow each other in a list. Over does not carry members over to a record with a different
+// identity.
 type Identified interface {
 	// Identity returns a comparable value that distinguishes the record from its successors.
 	Identity() any
@@ -113,8 +114,8 @@ func merge(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 			return field, known
 		})
 	case reflect.Map:
-		// mergeObject restores the unknown members of a missing struct, but not of a missing pointer. An entry that
-		// next lacks was removed, so its type here must be a pointer.
+		// mergeObject restores the unknown members of a missing struct, but not of a missing pointer. An
+		// entry that next lacks was removed, so its type here must be a pointer.
 		entry := reflect.PointerTo(t.Elem())
 		return mergeObject(old, next, func(string) (reflect.Type, bool) { return entry, true })
 	case reflect.Slice, reflect.Array:
@@ -140,8 +141,8 @@ func hasOwnJSON(t reflect.Type) bool {
 }
 
 // addFields adds the types of t's fields to fields, by JSON name in lower case, since encoding/json ignores
-// case. It adds the fields of embedded structs level by level, since a field hides fields of the same name in deeper
-// levels.
+// case. It adds the fields of embedded structs level by level, since a field hides fields of the same name in
+// deeper levels.
 func addFields(fields map[string]reflect.Type, t reflect.Type) {
 	for level := []reflect.Type{t}; len(level) > 0; {
 		var embedded []reflect.Type
@@ -190,8 +191,8 @@ type member struct {
 	value json.RawMessage
 }
 
-// mergeObject returns the JSON object next completed with the unknown members of the JSON object old. field returns the
-// type of a member, and whether the member is known. Members that are carried over come last.
+// mergeObject returns the JSON object next completed with the unknown members of the JSON object old. field
+// returns the type of a member, and whether the member is known. Members that are carried over come last.
 func mergeObject(old, next json.RawMessage, field func(name string) (t reflect.Type, known bool)) json.RawMessage {
 	oldMembers, okOld := readMembers(old)
 	members, okNext := readMembers(next)
@@ -267,8 +268,8 @@ func readMembers(object json.RawMessage) (members []member, ok bool) {
 	return members, true
 }
 
-// mergeList returns the JSON list next, in which each element is merged with the old element of the same identity. t
-// is the type of an element. Several elements with the same identity are matched in order.
+// mergeList returns the JSON list next, in which each element is merged with the old element of the same
+// identity. t is the type of an element. Several elements with the same identity are matched in order.
 func mergeList(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 	if !holdsStructs(t) {
 		return next
@@ -314,8 +315,9 @@ func joinElements(elements []json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// identify returns a value that distinguishes an element from other elements of its list: its Identity or, if its type
-// does not have one, all of its known members as JSON. It returns ok false if the element does not decode.
+// identify returns a value that distinguishes an element from other elements of its list: its Identity or, if
+// its type does not have one, all of its known members as JSON. It returns ok false if the element does not
+// decode.
 func identify(element json.RawMessage, t reflect.Type) (id any, ok bool) {
 	if id, identified := identity(element, t); identified {
 		return id, true
@@ -337,8 +339,8 @@ func hasOtherIdentity(old, next json.RawMessage, t reflect.Type) bool {
 	return okOld && okNext && oldID != nextID
 }
 
-// identity returns the Identity of a value. It returns ok false if the type is not Identified, or if the value does not
-// decode.
+// identity returns the Identity of a value. It returns ok false if the type is not Identified, or if the
+// value does not decode.
 func identity(raw json.RawMessage, t reflect.Type) (id any, ok bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -355,8 +357,8 @@ func identity(raw json.RawMessage, t reflect.Type) (id any, ok bool) {
 	return doc.(Identified).Identity(), true
 }
 
-// encode returns the value as JSON without escapes for HTML, as package keyspace does. It returns nil if the value
-// cannot be encoded.
+// encode returns the value as JSON without escapes for HTML, as package keyspace does. It returns nil if the
+// value cannot be encoded.
 func encode(value any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -26,8 +26,8 @@ type Hardware struct {
 	Tags         []string // all tags of the machine
 }
 
-// Hardware returns the smallest machine that satisfies v. With it, operators can describe a host in the syntax of
-// constraints.
+// Hardware returns the smallest machine that satisfies v. With it, operators can describe a host in the
+// syntax of constraints.
 func (v Value) Hardware() Hardware {
 	return Hardware{
 		Arch:         deref(v.Arch),
@@ -105,7 +105,8 @@ func (v *Value) wantedTags() (tags []string) {
 	return tags
 }
 
-// excludedTags returns the tags that a machine must not have. Tags marks them with "^", which excludedTags drops.
+// excludedTags returns the tags that a machine must not have. Tags marks them with "^", which excludedTags
+// drops.
 func (v *Value) excludedTags() (tags []string) {
 	for _, tag := range deref(v.Tags) {
 		name, isExcluded := strings.CutPrefix(tag, "^")

@@ -123,9 +123,9 @@ func isWanted[T comparable](asked *T) bool {
 	return asked != nil && *asked != none
 }
 
-// Over returns the constraints that v sets and, for those that v does not set, the constraints of base. An instance
-// type determines memory, processor and disk. So if v sets an instance type, Over ignores these constraints of base. If
-// v sets one of them, Over ignores the instance type of base.
+// Over returns the constraints that v sets and, for those that v does not set, the constraints of base. An
+// instance type determines memory, processor and disk. So if v sets an instance type, Over ignores these
+// constraints of base. If v sets one of them, Over ignores the instance type of base.
 func (v Value) Over(base Value) Value {
 	if isWanted(v.InstanceType) {
 		base.Mem = nil
@@ -185,8 +185,8 @@ func (v *Value) findField(name string) (field, bool) {
 	return fields[i], true
 }
 
-// newField returns the constraint called name. at points to the field of its Value. none is the value that an empty
-// text sets. parse and format convert all other values.
+// newField returns the constraint called name. at points to the field of its Value. none is the value that an
+// empty text sets. parse and format convert all other values.
 func newField[T any](name string, at **T, none T, parse func(string) (T, error), format func(T) string) field {
 	return field{
 		name: name,
@@ -219,8 +219,8 @@ func parseArch(text string) (string, error) {
 	return text, nil
 }
 
-// wordPattern matches names that a provider has chosen, for example of an instance type. It is strict, since the names
-// are printed on terminals and passed to programs unescaped.
+// wordPattern matches names that a provider has chosen, for example of an instance type. It is strict, since
+// the names are printed on terminals and passed to programs unescaped.
 var wordPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/+:-]*$`)
 })
@@ -250,7 +250,8 @@ func formatCount(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// parseTags parses tags that are separated by commas. It returns an error if a tag is both required and excluded.
+// parseTags parses tags that are separated by commas. It returns an error if a tag is both required and
+// excluded.
 func parseTags(text string) ([]string, error) {
 	tags := strings.Split(text, ",")
 	for _, tag := range tags {

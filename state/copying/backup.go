@@ -17,9 +17,10 @@ import (
 	"bijou/state/keyspace"
 )
 
-// Backup writes all keys of an environment as they are at one revision, and the blobs that they refer to. Agents can
-// work during the backup. Backup returns the header for the caller to complete. It returns ErrNotFound if the
-// environment has changed during the backup and a blob is gone. The caller must then begin again.
+// Backup writes all keys of an environment as they are at one revision, and the blobs that they refer to.
+// Agents can work during the backup. Backup returns the header for the caller to complete. It returns
+// ErrNotFound if the environment has changed during the backup and a blob is gone. The caller must then begin
+// again.
 func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfile.Header, error) {
 	h := backupfile.Header{Kind: backupfile.Environment, Time: time.Now().UTC(), StateFormat: state.FormatVersion}
 	var contents []keyspace.KeyValue
@@ -57,8 +58,8 @@ func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfi
 	return h, err
 }
 
-// listContentsInUse lists the keys that a backup contains: the keys of listContents, without the heads of unused or
-// incomplete blobs, and without values that are not JSON. It reports the latter as damaged.
+// listContentsInUse lists the keys that a backup contains: the keys of listContents, without the heads of
+// unused or incomplete blobs, and without values that are not JSON. It reports the latter as damaged.
 func listContentsInUse(v *state.View) ([]keyspace.KeyValue, error) {
 	contents, err := listContents(v)
 	if err != nil {
@@ -128,8 +129,8 @@ type backupSource struct {
 	blob io.ReadCloser // nil if no blob is being read
 }
 
-// newBackupSource checks the keys of a backup, and returns the backup as a source to copy from. It returns the errors
-// of backupCheck.
+// newBackupSource checks the keys of a backup, and returns the backup as a source to copy from. It returns
+// the errors of backupCheck.
 func newBackupSource(a *backupfile.Reader) (*backupSource, error) {
 	b := &backupSource{header: a.Header, archive: a}
 	c := backupCheck{archive: a}
@@ -150,8 +151,8 @@ func newBackupSource(a *backupfile.Reader) (*backupSource, error) {
 	return b, nil
 }
 
-// CheckBackup reads the backup of an environment at path, and returns its header. It returns an error if a restoration
-// would refuse the backup. It does not keep the keys in memory.
+// CheckBackup reads the backup of an environment at path, and returns its header. It returns an error if a
+// restoration would refuse the backup. It does not keep the keys in memory.
 func CheckBackup(path string) (h backupfile.Header, err error) {
 	err = backupfile.ScanFile(path, backupfile.Environment, func(a *backupfile.Reader) error {
 		c := backupCheck{archive: a}
@@ -169,8 +170,8 @@ func CheckBackup(path string) (h backupfile.Header, err error) {
 	return h, err
 }
 
-// backupCheck checks, key by key, that a backup can be restored. Its user calls checkFormat, then checkKey for each
-// key, and then checkEnvironment.
+// backupCheck checks, key by key, that a backup can be restored. Its user calls checkFormat, then checkKey
+// for each key, and then checkEnvironment.
 type backupCheck struct {
 	archive     *backupfile.Reader
 	environment *keyspace.KeyValue // the key of the environment's record; nil before checkKey has got it
@@ -186,8 +187,9 @@ func (c *backupCheck) checkFormat() error {
 		h.StateFormat, state.FormatVersion, h.Bijou)
 }
 
-// checkKey checks one key of a backup. It returns backupfile.ErrDamaged if Backup never writes such a key, or if the
-// key is the head of a blob that the backup does not contain completely. It remembers the environment's record.
+// checkKey checks one key of a backup. It returns backupfile.ErrDamaged if Backup never writes such a key, or
+// if the key is the head of a blob that the backup does not contain completely. It remembers the
+// environment's record.
 func (c *backupCheck) checkKey(k backupfile.Key) error {
 	kv := keyspace.KeyValue{Key: k.Key, Value: k.Value}
 	// listAroundBlobs does not find keys with other characters than printable ASCII.
@@ -211,8 +213,8 @@ func (c *backupCheck) checkKey(k backupfile.Key) error {
 	return nil
 }
 
-// checkEnvironment returns backupfile.ErrDamaged if the backup has no record of an environment, or if the record does
-// not belong to the backup's header. It must be called after checkKey was called for all keys.
+// checkEnvironment returns backupfile.ErrDamaged if the backup has no record of an environment, or if the
+// record does not belong to the backup's header. It must be called after checkKey was called for all keys.
 func (c *backupCheck) checkEnvironment() error {
 	if c.environment == nil {
 		return fmt.Errorf("%w: it contains no model", backupfile.ErrDamaged)
@@ -245,8 +247,8 @@ func (b *backupSource) String() string {
 		b.header.Time.UTC().Format("2006-01-02T15:04:05Z"), b.archive.Sum[:min(16, len(b.archive.Sum))])
 }
 
-// readChunk reads chunk n of a blob. It must be called for the chunks of a blob in order. Since backups contain whole
-// blobs, ok is true unless there is an error.
+// readChunk reads chunk n of a blob. It must be called for the chunks of a blob in order. Since backups
+// contain whole blobs, ok is true unless there is an error.
 func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []byte, ok bool, err error) {
 	// Open the blob for its first chunk, and read the other chunks from the same reader.
 	if b.sum != sum || n == 0 {
@@ -268,8 +270,9 @@ func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []
 	return value[:read], true, nil
 }
 
-// cutUnit splits a unit's key below the prefix. For the key units/mysql/0/ports and the prefix units/ it returns
-// mysql/0 and ports. It returns ok false if the key does not contain the name of a unit after the prefix.
+// cutUnit splits a unit's key below the prefix. For the key units/mysql/0/ports and the prefix units/ it
+// returns mysql/0 and ports. It returns ok false if the key does not contain the name of a unit after the
+// prefix.
 func cutUnit(key, prefix string) (unit, rest string, ok bool) {
 	afterPrefix, ok := strings.CutPrefix(key, prefix)
 	service, afterService, _ := strings.Cut(afterPrefix, "/")

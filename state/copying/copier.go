@@ -1,8 +1,8 @@
-// Package copying migrates an environment to another store, backs it up, and restores backups. After it has copied
-// the keys, it reads them back and compares them, before the copy becomes the environment.
+// Package copying migrates an environment to another store, backs it up, and restores backups. After it has
+// copied the keys, it reads them back and compares them, before the copy becomes the environment.
 //
-// It does not interpret the keys, except those that must not be copied, such as presences, leaders and claims, and
-// those that a restoration must change.
+// It does not interpret the keys, except those that must not be copied, such as presences, leaders and
+// claims, and those that a restoration must change.
 package copying
 
 import (
@@ -38,8 +38,8 @@ const (
 	maxCopyBytes = 512 << 10
 )
 
-// copyAll makes the target's contents equal to the source's keys, which are sorted, and their blobs. Then it reads the
-// target back, and returns an error if the target differs.
+// copyAll makes the target's contents equal to the source's keys, which are sorted, and their blobs. Then it
+// reads the target back, and returns an error if the target differs.
 func (c *copier) copyAll(ctx context.Context, sourceKeys []keyspace.KeyValue) (CopySummary, error) {
 	c.sum = newContentSum()
 	c.steps = keyspace.Steps{What: "keys copied", Total: len(sourceKeys) + countChunks(sourceKeys)}
@@ -60,8 +60,8 @@ func (c *copier) copyAll(ctx context.Context, sourceKeys []keyspace.KeyValue) (C
 	return got, nil
 }
 
-// makeAlike makes the target's contents equal to the source's keys: it removes other keys, writes keys that differ, and
-// copies the blobs whose heads are among the keys.
+// makeAlike makes the target's contents equal to the source's keys: it removes other keys, writes keys that
+// differ, and copies the blobs whose heads are among the keys.
 func (c *copier) makeAlike(ctx context.Context, sourceKeys []keyspace.KeyValue) error {
 	existing, err := readContents(ctx, c.to)
 	if err != nil {
@@ -93,8 +93,8 @@ func (c *copier) makeAlike(ctx context.Context, sourceKeys []keyspace.KeyValue) 
 	return c.flush(ctx)
 }
 
-// removeOthers removes the target's existing keys that are not wanted, and the chunks of their blobs. An interrupted
-// copy can leave such keys.
+// removeOthers removes the target's existing keys that are not wanted, and the chunks of their blobs. An
+// interrupted copy can leave such keys.
 func (c *copier) removeOthers(ctx context.Context, wanted, existing []keyspace.KeyValue) error {
 	for _, kv := range existing {
 		if _, isWanted := findKey(wanted, kv.Key); isWanted {
@@ -131,8 +131,9 @@ func (c *copier) copyBlob(ctx context.Context, kv keyspace.KeyValue) error {
 	return nil
 }
 
-// copyChunk copies chunk n of a blob, unless the target has the same chunk. It does nothing if the source does not have
-// the chunk: after an interrupted upload, a blob's head exists without all of the blob's chunks.
+// copyChunk copies chunk n of a blob, unless the target has the same chunk. It does nothing if the source
+// does not have the chunk: after an interrupted upload, a blob's head exists without all of the blob's
+// chunks.
 func (c *copier) copyChunk(ctx context.Context, sum string, n int) error {
 	chunk, ok, err := c.chunk(ctx, sum, n)
 	if err != nil || !ok {
@@ -191,8 +192,8 @@ func (c *copier) flush(ctx context.Context) error {
 	return err
 }
 
-// sumTarget reads the target's contents, and returns their number, size and sum. It adds keys and chunks to the sum in
-// the same order as makeAlike.
+// sumTarget reads the target's contents, and returns their number, size and sum. It adds keys and chunks to
+// the sum in the same order as makeAlike.
 func (c *copier) sumTarget(ctx context.Context) (CopySummary, error) {
 	contents, err := readContents(ctx, c.to)
 	if err != nil {
@@ -202,7 +203,8 @@ func (c *copier) sumTarget(ctx context.Context) (CopySummary, error) {
 	c.steps = keyspace.Steps{What: "keys compared", Total: len(contents) + countChunks(contents)}
 	s := newContentSum()
 
-	// One report is enough for all keys, since their values are in memory. Chunks take longer, since each must be read.
+	// One report is enough for all keys, since their values are in memory. Chunks take longer, since each
+	// must be read.
 	for _, kv := range contents {
 		s.add(kv.Key, kv.Value)
 		c.steps.Done++

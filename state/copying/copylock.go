@@ -22,9 +22,9 @@ type copyLock struct {
 	record  state.CopyLockRecord
 }
 
-// acquireCopyLock locks a store's environment for a copy. to is the URL of the store that will have the copy, and
-// appears in the lock's record. acquireCopyLock returns [state.ErrRunning] if a program holds a key below one of the
-// prefixes.
+// acquireCopyLock locks a store's environment for a copy. to is the URL of the store that will have the copy,
+// and appears in the lock's record. acquireCopyLock returns [state.ErrRunning] if a program holds a key below
+// one of the prefixes.
 func acquireCopyLock(ctx context.Context, st store.Store, to string, prefixes []string) (*copyLock, error) {
 	s := state.OpenIn(st)
 	session, err := s.NewSession(ctx)
@@ -45,8 +45,8 @@ func acquireCopyLock(ctx context.Context, st store.Store, to string, prefixes []
 }
 
 // acquire commits the lock's record unless a program holds a key below one of the prefixes. If the only such
-// program is another migration, acquire waits up to twice SessionTTL for its end, since that migration may have been
-// killed.
+// program is another migration, acquire waits up to twice SessionTTL for its end, since that migration may
+// have been killed.
 func (l *copyLock) acquire(ctx context.Context, prefixes []string) error {
 	limit, cancel := context.WithTimeout(ctx, 2*state.SessionTTL)
 	defer cancel()
@@ -94,10 +94,10 @@ func (l *copyLock) release(ctx context.Context) error {
 // occupantPrefixes returns the prefixes of the keys that programs hold while they work on an environment.
 func occupantPrefixes() []string { return []string{keys.Presences, keys.Leaders, keys.CopyLock} }
 
-// checkUnused returns nil if no program holds a key below one of the prefixes. If the only such program is another
-// migration, it returns errOtherCopyRuns. If other programs hold keys, it returns [state.ErrRunning]. The error's
-// message names the programs. Since checkUnused lists the prefixes in tx, the commit fails if such a key appears in
-// the meantime.
+// checkUnused returns nil if no program holds a key below one of the prefixes. If the only such program is
+// another migration, it returns errOtherCopyRuns. If other programs hold keys, it returns [state.ErrRunning].
+// The error's message names the programs. Since checkUnused lists the prefixes in tx, the commit fails if
+// such a key appears in the meantime.
 func checkUnused(tx *state.Tx, prefixes []string) error {
 	var programs []string
 	isOnlyCopy := true
@@ -135,7 +135,8 @@ func checkUnused(tx *state.Tx, prefixes []string) error {
 	return keyspace.Refuse(state.ErrRunning, "still running: %s", text)
 }
 
-// describeProgram returns the words for the program that holds the key, which is below one of [occupantPrefixes].
+// describeProgram returns the words for the program that holds the key, which is below one of
+// [occupantPrefixes].
 func describeProgram(key string) string {
 	if agent, ok := strings.CutPrefix(key, keys.Presences); ok {
 		return "agent " + agent
@@ -148,7 +149,8 @@ func describeProgram(key string) string {
 	return "another migration"
 }
 
-// errCopyLockLost is returned if the lock's lease has expired during a copy. Agents may have started since then.
+// errCopyLockLost is returned if the lock's lease has expired during a copy. Agents may have started since
+// then.
 var errCopyLockLost = fmt.Errorf(
 	"the store did not answer for %s, so the lock on the model was lost; nothing was moved: run the command again",
 	state.SessionTTL,
@@ -167,8 +169,8 @@ func isStoreLocal(key string) bool {
 		strings.HasPrefix(key, keys.GatewayLeases)
 }
 
-// readContents reads a store's contents: all keys that a migration copies, in order. It does not read the chunks of
-// blobs, which may not fit into memory. The heads of the blobs show which chunks exist.
+// readContents reads a store's contents: all keys that a migration copies, in order. It does not read the
+// chunks of blobs, which may not fit into memory. The heads of the blobs show which chunks exist.
 func readContents(ctx context.Context, st store.Store) ([]keyspace.KeyValue, error) {
 	return state.Read(ctx, state.OpenIn(st), listContents)
 }
@@ -185,9 +187,9 @@ func listContents(v *state.View) ([]keyspace.KeyValue, error) {
 	return contents, nil
 }
 
-// listAroundBlobs appends to found all keys below the prefix, except those below keyspace.BlobsPrefix. A store can list
-// only whole prefixes. So for a prefix that BlobsPrefix begins with, listAroundBlobs lists each longer prefix by one
-// character separately. It finds only keys of printable ASCII characters.
+// listAroundBlobs appends to found all keys below the prefix, except those below keyspace.BlobsPrefix. A
+// store can list only whole prefixes. So for a prefix that BlobsPrefix begins with, listAroundBlobs lists
+// each longer prefix by one character separately. It finds only keys of printable ASCII characters.
 func listAroundBlobs(v *state.View, prefix string, found *[]keyspace.KeyValue) error {
 	if prefix == keyspace.BlobsPrefix {
 		return nil
@@ -232,8 +234,8 @@ func findKey(kvs []keyspace.KeyValue, key string) (keyspace.KeyValue, bool) {
 	return kvs[i], true
 }
 
-// blobOf parses a blob's head, and returns the blob's sum and number of chunks. It returns ok false for any other key,
-// and for a head that does not decode.
+// blobOf parses a blob's head, and returns the blob's sum and number of chunks. It returns ok false for any
+// other key, and for a head that does not decode.
 func blobOf(kv keyspace.KeyValue) (sum string, chunks int, ok bool) {
 	sum, ok = strings.CutPrefix(kv.Key, keyspace.BlobHeadsPrefix)
 	if !ok {
@@ -280,9 +282,10 @@ func readRecord[T any](ctx context.Context, s *state.State, key string) (doc T, 
 	return doc, ok, err
 }
 
-// beginCopy marks the store as an unfinished copy, so that no program uses it as an environment: it writes draft to
-// keys.PartialCopy. It calls check in the same transaction, and writes nothing if check returns an error. wasEmpty must
-// be true if the store had no contents when the caller read it. check gets isEmpty true if the store still has none.
+// beginCopy marks the store as an unfinished copy, so that no program uses it as an environment: it writes
+// draft to keys.PartialCopy. It calls check in the same transaction, and writes nothing if check returns an
+// error. wasEmpty must be true if the store had no contents when the caller read it. check gets isEmpty true
+// if the store still has none.
 func beginCopy(
 	ctx context.Context,
 	to *state.State,

@@ -18,8 +18,8 @@ import (
 type Migration struct {
 	From, To string // URLs
 
-	// Switch makes all programs open To from now on. It is called after the new store has become complete, and after
-	// the old store was marked, so that nobody can open or write it.
+	// Switch makes all programs open To from now on. It is called after the new store has become complete,
+	// and after the old store was marked, so that nobody can open or write it.
 	Switch func() error
 	// Keep leaves the old store where it is, marked as moved.
 	Keep bool
@@ -39,8 +39,8 @@ type CopySummary struct {
 
 // Migrate moves an environment to a different store. Leases, presences and leaders are not moved. The old
 // store remains the environment until one commit marks it as moved, on condition that nothing has changed
-// since it was read. From this commit on, the new store is the environment. If Migrate was interrupted, the caller
-// must call Migrate again or, if Switch was called, FinishMigration.
+// since it was read. From this commit on, the new store is the environment. If Migrate was interrupted, the
+// caller must call Migrate again or, if Switch was called, FinishMigration.
 //
 // It returns ErrRunning if an agent or a provisioner runs. It returns ErrStoreExists if the store To has any
 // contents except the leftovers of a migration of this environment.
@@ -101,8 +101,8 @@ func callFault(fault func(point string), point string) {
 // maxCopyRounds is how often moveTo copies the environment, if operators change it during each copy.
 const maxCopyRounds = 20
 
-// moveTo copies the environment to the store to, makes the copy the environment, and calls m.Switch. If operators
-// change the environment during the copy, it copies again.
+// moveTo copies the environment to the store to, makes the copy the environment, and calls m.Switch. If
+// operators change the environment during the copy, it copies again.
 func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Store) (c CopySummary, err error) {
 	if err := s.prepareTarget(ctx, m, to); err != nil {
 		return c, err
@@ -132,8 +132,8 @@ func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Stor
 	return c, nil
 }
 
-// finishMove removes the old store, unless m.Keep is set. Then it removes the record of the migration from the new
-// store.
+// finishMove removes the old store, unless m.Keep is set. Then it removes the record of the migration from
+// the new store.
 func (m Migration) finishMove(ctx context.Context, to store.Store) error {
 	if !m.Keep {
 		if err := removeMovedStore(ctx, m.From); err != nil {
@@ -231,8 +231,8 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 	})
 }
 
-// checkTarget returns ErrStoreExists unless the store at url, which tx belongs to, is empty or holds the leftovers of a
-// migration of this environment. It returns ErrRunning if a program uses that store.
+// checkTarget returns ErrStoreExists unless the store at url, which tx belongs to, is empty or holds the
+// leftovers of a migration of this environment. It returns ErrRunning if a program uses that store.
 func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) error {
 	draft, hasDraft, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
 	if err != nil {
@@ -267,8 +267,8 @@ func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) erro
 	return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it is not empty", url)
 }
 
-// lockedRevision returns the old store's newest revision. It returns errCopyLockLost if the lock was lost by that
-// revision.
+// lockedRevision returns the old store's newest revision. It returns errCopyLockLost if the lock was lost by
+// that revision.
 func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, err error) {
 	err = s.state.View(ctx, func(v *state.View) error {
 		lock, _, err := keyspace.Load[state.CopyLockRecord](v.Keys(), keys.CopyLock)
@@ -285,8 +285,8 @@ func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, e
 	return revision, err
 }
 
-// markMoved marks the old store as moved to the URL to. It returns ErrConflict if the old store has changed since the
-// revision.
+// markMoved marks the old store as moved to the URL to. It returns ErrConflict if the old store has changed
+// since the revision.
 func (s *migrationSource) markMoved(ctx context.Context, to string, revision int64) error {
 	value, err := keyspace.Encode(keys.Moved, state.MovedRecord{To: to, Since: time.Now().UTC()})
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 
 // Restoration describes how a backup is restored. Without Replace the result is a new environment: the
 // instances and agents of the old environment do not belong to it. With Replace the result is the same
-// environment: its records in the store are replaced, and all agents that were started before the restoration end.
+// environment: its records in the store are replaced, and all agents that were started before the restoration
+// end.
 type Restoration struct {
 	URL     string // of the store to restore to
 	Replace bool
@@ -43,10 +44,10 @@ type Restoration struct {
 	Fault func(point string)
 }
 
-// Restore restores the environment in a backup. The restored environment cannot be opened before all keys were
-// written, read back and compared. If Restore was interrupted, the caller must call it again. Restore returns
-// ErrStoreExists if the store holds a different environment or other keys, and ErrRunning if another migration or
-// restoration is running there.
+// Restore restores the environment in a backup. The restored environment cannot be opened before all keys
+// were written, read back and compared. If Restore was interrupted, the caller must call it again. Restore
+// returns ErrStoreExists if the store holds a different environment or other keys, and ErrRunning if another
+// migration or restoration is running there.
 func Restore(ctx context.Context, r Restoration, a *backupfile.Reader) (c CopySummary, err error) {
 	from, err := newBackupSource(a)
 	if err != nil {
@@ -139,8 +140,8 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 	return c, nil
 }
 
-// prepareTarget marks the store as an incomplete copy of the backup, and returns the keys that the store has. It
-// returns ErrStoreExists if checkTarget refuses the store.
+// prepareTarget marks the store as an incomplete copy of the backup, and returns the keys that the store has.
+// It returns ErrStoreExists if checkTarget refuses the store.
 func (r Restoration) prepareTarget(
 	ctx context.Context,
 	target *state.State,
@@ -162,9 +163,9 @@ func (r Restoration) prepareTarget(
 	return existing, nil
 }
 
-// FindRestored returns the environment in the store if it was restored from this backup, and no agent of machine 0
-// has run since then. The store has such an environment if a restoration was interrupted after the store had become
-// complete. For any other store, and if there is no store, FindRestored returns found false.
+// FindRestored returns the environment in the store if it was restored from this backup, and no agent of
+// machine 0 has run since then. The store has such an environment if a restoration was interrupted after the
+// store had become complete. For any other store, and if there is no store, FindRestored returns found false.
 func FindRestored(
 	ctx context.Context,
 	url string,
@@ -183,7 +184,8 @@ func FindRestored(
 	return findRestored(ctx, state.OpenIn(st), source.String())
 }
 
-// findRestored does what FindRestored does, for an open store. source is the String of the backup's backupSource.
+// findRestored does what FindRestored does, for an open store. source is the String of the backup's
+// backupSource.
 func findRestored(ctx context.Context, s *state.State, source string) (env state.Environment, found bool, err error) {
 	err = s.View(ctx, func(v *state.View) error {
 		err := state.CheckFormat(v)
@@ -209,8 +211,8 @@ func findRestored(ctx context.Context, s *state.State, source string) (env state
 	return env, found, nil
 }
 
-// checkTarget returns ErrStoreExists unless the store is empty, holds the leftovers of a restoration of the same
-// backup, or, with Replace, holds the same environment or an incomplete copy of it.
+// checkTarget returns ErrStoreExists unless the store is empty, holds the leftovers of a restoration of the
+// same backup, or, with Replace, holds the same environment or an incomplete copy of it.
 func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) error {
 	draft, hasDraft, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
 	if err != nil {
@@ -242,9 +244,9 @@ func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) e
 	return keyspace.Refuse(state.ErrStoreExists, "cannot restore to %q: it is not empty", r.URL)
 }
 
-// endAgents makes the agents and leaders of the environment end. It first writes the claims among the restored keys,
-// which have no holders, so that the agents can no longer write. Then it removes their presences and leaderships. It
-// works in batches.
+// endAgents makes the agents and leaders of the environment end. It first writes the claims among the
+// restored keys, which have no holders, so that the agents can no longer write. Then it removes their
+// presences and leaderships. It works in batches.
 func endAgents(ctx context.Context, s *state.State, restored []keyspace.KeyValue) error {
 	c := &copier{to: s.Store()}
 	for _, kv := range restored {
@@ -324,8 +326,8 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 		err := s.Update(ctx, func(tx *state.Tx) error {
 			return actions.End(tx, a.ID, actions.Failed, outcome, time.Now())
 		})
-		// Agents write the records of actions, so a damaged record of an action must not prevent the restoration.
-		// Skips reports it. The records of relations are not written by agents.
+		// Agents write the records of actions, so a damaged record of an action must not prevent the
+		// restoration. Skips reports it. The records of relations are not written by agents.
 		if err != nil && !s.Skips(err) {
 			return err
 		}
@@ -357,9 +359,9 @@ func (r Restoration) renewStorages(ctx context.Context, s *state.State) error {
 	return nil
 }
 
-// MarkStoreMoved marks the store at the URL as moved to the URL to, since the environment with this uuid is now there.
-// Processes that still use the old store get ErrMoved. MarkStoreMoved does nothing if the old store no longer exists,
-// or holds a different environment.
+// MarkStoreMoved marks the store at the URL as moved to the URL to, since the environment with this uuid is
+// now there. Processes that still use the old store get ErrMoved. MarkStoreMoved does nothing if the old
+// store no longer exists, or holds a different environment.
 func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 	old, err := storeurl.Open(ctx, url)
 	if errors.Is(err, state.ErrNoStore) {

@@ -25,7 +25,8 @@ func (r Restoration) rewriteKeys(from *backupSource, existing []keyspace.KeyValu
 	}
 
 	for _, kv := range from.keys {
-		// With Replace, raiseCounters and raiseClaims add counters and claims below. A new environment has no claims.
+		// With Replace, raiseCounters and raiseClaims add counters and claims below. A new environment has no
+		// claims.
 		isRaisedCounter := r.Replace && isCounterKey(kv.Key)
 		if isClaimKey(kv.Key) || isRaisedCounter || !w.keepsKey(kv.Key) {
 			continue
@@ -61,10 +62,10 @@ type rewriter struct {
 	marks      []keyspace.KeyValue // the keys that tell agents that their unit was restored
 }
 
-// classifyUnits sets freshUnits and marks. The fresh units are those whose directories the backup does not have: they
-// begin like new units. With Replace there are no fresh units. classifyUnits marks all other units, so that their
-// agents compare the directory with the records before they continue. With Adopt it marks only units with storage,
-// whose agents check that the storage's directories exist.
+// classifyUnits sets freshUnits and marks. The fresh units are those whose directories the backup does not
+// have: they begin like new units. With Replace there are no fresh units. classifyUnits marks all other
+// units, so that their agents compare the directory with the records before they continue. With Adopt it
+// marks only units with storage, whose agents check that the storage's directories exist.
 func (w *rewriter) classifyUnits() error {
 	for _, kv := range w.from.keys {
 		unit, rest, ok := cutUnit(kv.Key, keys.Units)
@@ -101,9 +102,9 @@ func (w *rewriter) classifyUnits() error {
 	return nil
 }
 
-// keepsKey reports whether a key of the backup is restored. A fresh unit loses the records of its previous host: its
-// progress, its charm's state, and its membership in relations until it enters them again. A new environment also
-// loses the record of the provisioner.
+// keepsKey reports whether a key of the backup is restored. A fresh unit loses the records of its previous
+// host: its progress, its charm's state, and its membership in relations until it enters them again. A new
+// environment also loses the record of the provisioner.
 func (w *rewriter) keepsKey(key string) bool {
 	if unit, _, ok := cutUnit(key, keys.Uniters); ok {
 		return !w.freshUnits[unit]
@@ -123,8 +124,8 @@ func (w *rewriter) keepsKey(key string) bool {
 	return w.Replace || key != keys.Provisioner
 }
 
-// cutMember returns the unit in the key of a relation's member, such as mysql/0 in relations/3/members/mysql/0. It
-// returns ok false for any other key.
+// cutMember returns the unit in the key of a relation's member, such as mysql/0 in
+// relations/3/members/mysql/0. It returns ok false for any other key.
 func cutMember(key string) (unit string, ok bool) {
 	parts := strings.SplitN(key, "/", 4)
 	if len(parts) < 4 || parts[0]+"/" != keys.Relations || parts[2] != "members" {
@@ -133,8 +134,9 @@ func cutMember(key string) (unit string, ok bool) {
 	return parts[3], true
 }
 
-// rewriteValue returns the value of a restored key. The environment's record is changed by rewriteEnvironment. Without
-// Replace, machines lose their instances. Fresh units lose their charm and status.
+// rewriteValue returns the value of a restored key. The environment's record is changed by
+// rewriteEnvironment. Without Replace, machines lose their instances. Fresh units lose their charm and
+// status.
 func (w *rewriter) rewriteValue(kv keyspace.KeyValue, existing []keyspace.KeyValue) ([]byte, error) {
 	if kv.Key == keys.Environment {
 		return w.rewriteEnvironment(kv, existing)
@@ -162,8 +164,8 @@ func (w *rewriter) rewriteValue(kv keyspace.KeyValue, existing []keyspace.KeyVal
 	return kv.Value, nil
 }
 
-// rewriteRecord returns the JSON of a record after f has changed it. If the record does not decode, it returns the
-// record unchanged.
+// rewriteRecord returns the JSON of a record after f has changed it. If the record does not decode, it
+// returns the record unchanged.
 func rewriteRecord[T any](kv keyspace.KeyValue, f func(doc *T)) ([]byte, error) {
 	doc, err := keyspace.Decode[T](kv)
 	if errors.Is(err, keyspace.ErrDamaged) {
@@ -182,10 +184,10 @@ func rewriteRecord[T any](kv keyspace.KeyValue, f func(doc *T)) ([]byte, error) 
 	return carry.Over(kv.Value, value, doc), nil
 }
 
-// rewriteEnvironment returns the restored record of the environment. kv is the record in the backup, and existing are
-// the keys that the store has now. With Replace, the new Incarnation is above the Incarnation in the backup and in the
-// store, and the harvest mode is none, since it is unknown which instances were started after the backup. In a new
-// environment, Incarnation is 0.
+// rewriteEnvironment returns the restored record of the environment. kv is the record in the backup, and
+// existing are the keys that the store has now. With Replace, the new Incarnation is above the Incarnation in
+// the backup and in the store, and the harvest mode is none, since it is unknown which instances were started
+// after the backup. In a new environment, Incarnation is 0.
 func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, existing []keyspace.KeyValue) ([]byte, error) {
 	var replaced state.Environment
 	if old, ok := findKey(existing, keys.Environment); ok && w.Replace {
@@ -213,8 +215,8 @@ func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, existing []keyspace.
 	})
 }
 
-// holdWithoutInstance changes a machine's record to that of a machine without an instance. Such a machine waits until
-// the operator starts a new instance. Machine 0 is this host, so it does not wait.
+// holdWithoutInstance changes a machine's record to that of a machine without an instance. Such a machine
+// waits until the operator starts a new instance. Machine 0 is this host, so it does not wait.
 func holdWithoutInstance(id string, m *state.Machine) {
 	m.Addresses = state.Addresses{}
 	m.Tools = ""
@@ -235,9 +237,9 @@ func holdWithoutInstance(id string, m *state.Machine) {
 func isClaimKey(key string) bool { return strings.HasPrefix(key, keys.Claims) }
 
 // raiseClaims returns for each machine a claim without a holder, with an epoch above every epoch that an
-// agent can have. The new epoch is above the epochs in the backup and in the store. If the store was lost, the latest
-// epochs are unknown. So the new epoch is also above the current Unix time, which an epoch cannot exceed, since a
-// claim changes at most once a second.
+// agent can have. The new epoch is above the epochs in the backup and in the store. If the store was lost,
+// the latest epochs are unknown. So the new epoch is also above the current Unix time, which an epoch cannot
+// exceed, since a claim changes at most once a second.
 func raiseClaims(backup, existing []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
 	epochs := map[string]int64{}
 	for _, kv := range slices.Concat(backup, existing) {
@@ -264,8 +266,8 @@ func raiseClaims(backup, existing []keyspace.KeyValue) ([]keyspace.KeyValue, err
 
 func isCounterKey(key string) bool { return strings.HasPrefix(key, keys.Counters) }
 
-// skippedIDs is how many ids a counter skips if the store does not show how many ids were given since the backup. No id
-// must be given twice.
+// skippedIDs is how many ids a counter skips if the store does not show how many ids were given since the
+// backup. No id must be given twice.
 const skippedIDs = 100
 
 // raiseCounters returns the counters of the backup and of the store, each with the higher number. If the store

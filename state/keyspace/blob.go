@@ -48,8 +48,8 @@ type BlobHead struct {
 // Chunks returns how many chunks the blob has.
 func (h BlobHead) Chunks() int { return int((h.Size + ChunkSize - 1) / ChunkSize) }
 
-// PutBlob stores the content of r, at most MaxBlob bytes, and returns its sha256 and size. The same content may be
-// stored again. If no record refers to the blob after BlobGrace, a sweep can remove the blob.
+// PutBlob stores the content of r, at most MaxBlob bytes, and returns its sha256 and size. The same content
+// may be stored again. If no record refers to the blob after BlobGrace, a sweep can remove the blob.
 func (s *Space) PutBlob(ctx context.Context, r io.Reader) (sum string, size int64, err error) {
 	data, sum, err := readBlob(r)
 	if err != nil {
@@ -79,8 +79,8 @@ func readBlob(r io.Reader) (data []byte, sum string, err error) {
 // maxBlobRefusals is how often a blob is written again after a gateway has refused it.
 const maxBlobRefusals = 3
 
-// writeBlob makes sure that the blob is stored and was touched recently, and returns its head. Two writers of one
-// blob write the same chunks, and after a conflict the second one finds the complete blob.
+// writeBlob makes sure that the blob is stored and was touched recently, and returns its head. Two writers of
+// one blob write the same chunks, and after a conflict the second one finds the complete blob.
 func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobHead, error) {
 	for attempt := 0; ; attempt++ {
 		head, err := s.writeBlobOnce(ctx, sum, c)
@@ -96,8 +96,8 @@ func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobH
 }
 
 // writeBlobOnce writes a blob and returns its head. If the store has the whole blob, and the blob was touched
-// recently, so that no sweep removes it, writeBlobOnce writes nothing. It returns ErrConflict if another process has
-// written the head in the meantime.
+// recently, so that no sweep removes it, writeBlobOnce writes nothing. It returns ErrConflict if another
+// process has written the head in the meantime.
 func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (BlobHead, error) {
 	head, err := s.readBlobHead(ctx, sum)
 	if err != nil {
@@ -141,9 +141,9 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 	return s.putBlobHead(ctx, sum, c.size, head)
 }
 
-// putSmallBlob writes the only chunk of a blob and the complete head in one commit. So no other writer can store
-// different bytes between the two. old is the head as it was read. putSmallBlob returns ErrConflict if the head has
-// changed since then.
+// putSmallBlob writes the only chunk of a blob and the complete head in one commit. So no other writer can
+// store different bytes between the two. old is the head as it was read. putSmallBlob returns ErrConflict if
+// the head has changed since then.
 func (s *Space) putSmallBlob(ctx context.Context, sum string, c blobContent, old BlobHead) (BlobHead, error) {
 	old.Complete = true
 	if c.size == 0 {
@@ -157,9 +157,9 @@ func (s *Space) putSmallBlob(ctx context.Context, sum string, c blobContent, old
 	return s.putBlobHead(ctx, sum, c.size, old, store.Op{Key: ChunkKey(sum, 0), Value: chunk, Quiet: true})
 }
 
-// putBlobHead writes a head with the current time, and in the same commit the chunks. old is the head as it was read,
-// except Complete, which is written as it is in old. putBlobHead returns ErrConflict if the head has changed since it
-// was read.
+// putBlobHead writes a head with the current time, and in the same commit the chunks. old is the head as it
+// was read, except Complete, which is written as it is in old. putBlobHead returns ErrConflict if the head
+// has changed since it was read.
 func (s *Space) putBlobHead(
 	ctx context.Context,
 	sum string,
@@ -178,8 +178,8 @@ func (s *Space) putBlobHead(
 	return head, err
 }
 
-// blobHeadOp returns the operation that writes a blob's head. It keeps the members of the stored head that a newer
-// binary has written.
+// blobHeadOp returns the operation that writes a blob's head. It keeps the members of the stored head that a
+// newer binary has written.
 func blobHeadOp(sum string, head BlobHead) (store.Op, error) {
 	key := BlobHeadsPrefix + sum
 	value, err := Encode(key, head)
@@ -227,7 +227,8 @@ func (v *View) completeBlobHead(sum string) (BlobHead, error) {
 	return head, nil
 }
 
-// AddBlob returns the sha256 of the data. The data are stored as a blob before the commit, which refers to the blob.
+// AddBlob returns the sha256 of the data. The data are stored as a blob before the commit, which refers to
+// the blob.
 func (tx *Tx) AddBlob(data []byte) string {
 	sum := osutil.Digest(data)
 	tx.buffer.blobs[sum] = data
@@ -249,9 +250,9 @@ func (tx *Tx) ReferToBlob(sum string) error {
 	return nil
 }
 
-// attachBlobs writes those of the transaction's blobs for which blobs has the data. It adds writes to the transaction
-// that touch the heads of all blobs, on condition that the heads have not changed. So if a sweep removes one of the
-// blobs at the same moment, either the transaction or the removal fails.
+// attachBlobs writes those of the transaction's blobs for which blobs has the data. It adds writes to the
+// transaction that touch the heads of all blobs, on condition that the heads have not changed. So if a sweep
+// removes one of the blobs at the same moment, either the transaction or the removal fails.
 func (s *Space) attachBlobs(ctx context.Context, t *store.Txn, blobs map[string][]byte) error {
 	for sum, data := range blobs {
 		head, err := s.ensureBlob(ctx, sum, data)
@@ -272,8 +273,8 @@ func (s *Space) attachBlobs(ctx context.Context, t *store.Txn, blobs map[string]
 	return nil
 }
 
-// ensureBlob returns the head of a blob. It writes the blob first if data is not nil. It returns ErrConflict if the
-// blob, which must exist already if data is nil, was removed.
+// ensureBlob returns the head of a blob. It writes the blob first if data is not nil. It returns ErrConflict
+// if the blob, which must exist already if data is nil, was removed.
 func (s *Space) ensureBlob(ctx context.Context, sum string, data []byte) (BlobHead, error) {
 	if data != nil {
 		return s.writeBlob(ctx, sum, memoryContent(data))

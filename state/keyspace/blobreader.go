@@ -15,9 +15,9 @@ import (
 	"bijou/state/store"
 )
 
-// OpenBlob returns a reader of the blob with this sha256. The reader fetches the blob chunk by chunk. At the end, it
-// returns ErrDamaged instead of io.EOF if the sum or the size is wrong. The reader holds no transaction open, and ctx
-// limits all of its reads. OpenBlob returns ErrNotFound if there is no such blob.
+// OpenBlob returns a reader of the blob with this sha256. The reader fetches the blob chunk by chunk. At the
+// end, it returns ErrDamaged instead of io.EOF if the sum or the size is wrong. The reader holds no
+// transaction open, and ctx limits all of its reads. OpenBlob returns ErrNotFound if there is no such blob.
 func (s *Space) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error) {
 	head, err := s.readBlobHead(ctx, sum)
 	if err != nil {
@@ -103,7 +103,8 @@ func (r *blobReader) nextChunk() error {
 	return nil
 }
 
-// verifySum returns io.EOF if the blob was read completely and has the right sum. Otherwise it returns ErrDamaged.
+// verifySum returns io.EOF if the blob was read completely and has the right sum. Otherwise it returns
+// ErrDamaged.
 func (r *blobReader) verifySum() error {
 	got := hex.EncodeToString(r.hash.Sum(nil))
 	if r.read != r.size || got != r.sum {
@@ -112,10 +113,10 @@ func (r *blobReader) verifySum() error {
 	return io.EOF
 }
 
-// RemoveBlob removes a blob. head is the blob's head as it was read. RemoveBlob first marks the head as incomplete, so
-// that readers no longer find the blob. Then it removes the chunks, and finally the head. If it is interrupted, the
-// next sweep finds the head and continues. RemoveBlob returns ErrConflict if another process has written the head
-// since it was read.
+// RemoveBlob removes a blob. head is the blob's head as it was read. RemoveBlob first marks the head as
+// incomplete, so that readers no longer find the blob. Then it removes the chunks, and finally the head. If
+// it is interrupted, the next sweep finds the head and continues. RemoveBlob returns ErrConflict if another
+// process has written the head since it was read.
 func (s *Space) RemoveBlob(ctx context.Context, sum string, head BlobHead) error {
 	// Touched is zero, so that a writer of the same blob writes the head and thereby stops the removal.
 	op, err := blobHeadOp(sum, BlobHead{Size: head.Size})
@@ -201,8 +202,9 @@ func sumFile(r io.ReaderAt) (sum string, size int64, err error) {
 	return sum, size, nil
 }
 
-// fileContent returns a file as the content of a blob, whose size and sum were computed before. After each chunk that
-// was read, it calls reportChunk. The read of the last chunk returns errFileChanged if the file no longer has this sum.
+// fileContent returns a file as the content of a blob, whose size and sum were computed before. After each
+// chunk that was read, it calls reportChunk. The read of the last chunk returns errFileChanged if the file no
+// longer has this sum.
 func fileContent(r io.ReaderAt, size int64, sum string, reportChunk func(n int)) blobContent {
 	var chunksHash hash.Hash // of the chunks so far
 

@@ -29,8 +29,8 @@ type txBuffer struct {
 
 // memory caches a space's own keys, as updates last read or wrote them. The cache is safe because each commit
 // is conditional on the values that its update used: if a cached value is outdated, the commit fails, and the
-// value is dropped. The whole cache is dropped if an older copy may have replaced the store, since the copy uses the
-// same revisions for different values.
+// value is dropped. The whole cache is dropped if an older copy may have replaced the store, since the copy
+// uses the same revisions for different values.
 type memory struct {
 	kvs   sync.Map     // store.KV by key
 	added atomic.Int64 // how many keys were added; keys that were dropped still count
@@ -122,8 +122,8 @@ func (s *Space) remember(b *txBuffer, ops []store.Op, revision int64) {
 	}
 }
 
-// forgetAllIfLost empties the space's memory if err is ErrHistoryLost, since an older copy may then have replaced the
-// store.
+// forgetAllIfLost empties the space's memory if err is ErrHistoryLost, since an older copy may then have
+// replaced the store.
 func (s *Space) forgetAllIfLost(err error) {
 	if errors.Is(err, store.ErrHistoryLost) {
 		s.memory.Store(&memory{})
@@ -275,8 +275,8 @@ func (s *Space) PutIf(
 	return at != 0, err
 }
 
-// putIf writes doc to the key if all conditions hold. It returns the revision of the write, or 0 if a condition does
-// not hold.
+// putIf writes doc to the key if all conditions hold. It returns the revision of the write, or 0 if a
+// condition does not hold.
 func (s *Space) putIf(ctx context.Context, conds []store.Cond, key string, doc any) (revision int64, err error) {
 	value, err := Encode(key, doc)
 	if err != nil {

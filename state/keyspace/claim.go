@@ -41,17 +41,17 @@ type ClaimTarget struct {
 	CheckExists func(v *View) error
 }
 
-// claimDoubtTimeout is how long a claimant waits if it cannot see the holder's process. If that process is dead, its
-// session expires within this time, and the store removes the session's keys.
+// claimDoubtTimeout is how long a claimant waits if it cannot see the holder's process. If that process is
+// dead, its session expires within this time, and the store removes the session's keys.
 const claimDoubtTimeout = SessionTTL + 2*time.Second
 
 // TakeClaim makes the claimant the holder of the claim. Afterwards the previous holder cannot commit
 // anything.
 //
-// A claimant at the holder's place gets the claim if the holder's process has exited. If the claimant cannot see that
-// process, TakeClaim waits until the session of a dead process would have expired. TakeClaim returns ErrClaimed if
-// the holder's process is still running. It also returns ErrClaimed if a different place holds the claim,
-// even if no process there is running.
+// A claimant at the holder's place gets the claim if the holder's process has exited. If the claimant cannot
+// see that process, TakeClaim waits until the session of a dead process would have expired. TakeClaim returns
+// ErrClaimed if the holder's process is still running. It also returns ErrClaimed if a different place holds
+// the claim, even if no process there is running.
 func (s *Space) TakeClaim(ctx context.Context, t ClaimTarget, by Claimant) (*Claim, error) {
 	c := &Claim{space: s, target: t, claimant: by}
 	return c, c.acquire(ctx)
@@ -100,9 +100,9 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 	return false, c.adoptRevision(ctx)
 }
 
-// writeRecord decides whether the claimant gets the claim, and records by as its holder. It writes nothing if this
-// process joins a claim that its place holds. It also writes nothing if it cannot determine whether the present
-// holder's process is running, and then returns doubt true. waited is as in acquireOnce.
+// writeRecord decides whether the claimant gets the claim, and records by as its holder. It writes nothing if
+// this process joins a claim that its place holds. It also writes nothing if it cannot determine whether the
+// present holder's process is running, and then returns doubt true. waited is as in acquireOnce.
 func (c *Claim) writeRecord(tx *Tx, by Holder, waited bool) (doubt bool, err error) {
 	if check := c.target.CheckExists; check != nil {
 		if err := check(tx.View); err != nil {
@@ -136,9 +136,9 @@ func (c *Claim) writeRecord(tx *Tx, by Holder, waited bool) (doubt bool, err err
 	return false, tx.Put(c.target.Key, d.nextRecord(&by, c.current().epoch))
 }
 
-// settleDoubt decides about a holder whose process this host cannot see. Before the wait for claimDoubtTimeout, it
-// cannot decide. After the wait, the process counts as running if its presence is in the store. why is the reason for
-// a refusal.
+// settleDoubt decides about a holder whose process this host cannot see. Before the wait for
+// claimDoubtTimeout, it cannot decide. After the wait, the process counts as running if its presence is in
+// the store. why is the reason for a refusal.
 func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why string, err error) {
 	if !waited {
 		return claimDoubtful, "", nil
@@ -166,8 +166,8 @@ func (c *Claim) current() claimState {
 	return c.state
 }
 
-// adoptRevision reads the claim's record, and makes later writes conditional on the record's revision. It returns
-// ErrClaimLost if this process does not hold the claim.
+// adoptRevision reads the claim's record, and makes later writes conditional on the record's revision. It
+// returns ErrClaimLost if this process does not hold the claim.
 func (c *Claim) adoptRevision(ctx context.Context) error {
 	kv, d, err := c.readRecord(ctx)
 	if err != nil {
@@ -206,8 +206,8 @@ func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d ClaimRecord, err
 	return kv, d, err
 }
 
-// markLost records that the claim was lost, and returns an error that wraps ErrClaimLost and names the new holder in
-// d. If the loss is already recorded, it returns the recorded error.
+// markLost records that the claim was lost, and returns an error that wraps ErrClaimLost and names the new
+// holder in d. If the loss is already recorded, it returns the recorded error.
 func (c *Claim) markLost(d ClaimRecord) error {
 	why := "an operator has reassigned it"
 	if d.Holder != nil {

@@ -63,9 +63,9 @@ type Claimant struct {
 	// Lives reports whether the process of h is running. It is called only for a process with the claimant's
 	// boot id and PID namespace. If it is nil, such a process counts as exited.
 	Lives func(h Holder) bool
-	// Moved reports whether the claimant's directory may previously have been at the path folder. This is the case
-	// if the path now leads to the directory, or no longer exists. If Moved is nil, a different directory always
-	// counts as a different place.
+	// Moved reports whether the claimant's directory may previously have been at the path folder. This is the
+	// case if the path now leads to the directory, or no longer exists. If Moved is nil, a different
+	// directory always counts as a different place.
 	Moved func(folder string) bool
 }
 
@@ -95,8 +95,8 @@ const (
 	claimRefused
 )
 
-// decide decides whether the claimant gets the claim. The verdict is claimDoubtful if this host cannot see whether the
-// holder's process is running. why is the reason for a refusal, and names the holder.
+// decide decides whether the claimant gets the claim. The verdict is claimDoubtful if this host cannot see
+// whether the holder's process is running. why is the reason for a refusal, and names the holder.
 func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	h := r.Holder
 	if h == nil {
@@ -129,8 +129,8 @@ func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	return claimGranted, ""
 }
 
-// nextRecord returns the record for the next holder, by. Its epoch is above the current epoch and minEpoch. It keeps
-// the former boot ids only if the host stays the same.
+// nextRecord returns the record for the next holder, by. Its epoch is above the current epoch and minEpoch.
+// It keeps the former boot ids only if the host stays the same.
 func (r ClaimRecord) nextRecord(by *Holder, minEpoch int64) ClaimRecord {
 	next := ClaimRecord{Epoch: max(r.Epoch, minEpoch) + 1, Holder: by}
 	if r.Holder == nil || by == nil || r.Holder.Host != by.Host {

@@ -45,8 +45,8 @@ func (v *View) TakeDamage() map[string]error {
 	return taken
 }
 
-// NewDamage returns an error for a damaged record, such as one that decodes but does not fit its key. The error wraps
-// [ErrDamaged], and its message contains the key and the formatted text.
+// NewDamage returns an error for a damaged record, such as one that decodes but does not fit its key. The
+// error wraps [ErrDamaged], and its message contains the key and the formatted text.
 func NewDamage(key string, format string, args ...any) error {
 	return &decodeError{key, fmt.Errorf(format, args...)}
 }

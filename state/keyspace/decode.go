@@ -23,7 +23,8 @@ func Encode(key string, doc any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// Decode decodes the JSON of a key. It returns [ErrDamaged], with the key in the message, if the value does not decode.
+// Decode decodes the JSON of a key. It returns [ErrDamaged], with the key in the message, if the value does
+// not decode.
 func Decode[T any](kv store.KV) (doc T, err error) {
 	err = DecodeInto(kv, &doc)
 	return doc, err
@@ -36,8 +37,8 @@ type Reader interface {
 	Skips(err error) bool
 }
 
-// Load reads and decodes a key. It returns ok false if the key is absent, or does not decode. In an Update the commit
-// becomes conditional on the key, as after View.Get.
+// Load reads and decodes a key. It returns ok false if the key is absent, or does not decode. In an Update
+// the commit becomes conditional on the key, as after View.Get.
 func Load[T any](r Reader, key string) (doc T, ok bool, err error) {
 	value, ok, err := r.Get(key)
 	if err != nil || !ok {
@@ -66,8 +67,9 @@ func LoadExisting[T any](r Reader, key, format string, args ...any) (T, error) {
 	return doc, nil
 }
 
-// LoadChildren reads the records directly below the prefix, sorted by key. For each record it calls setName, which
-// stores the part of the key after the prefix in the record. It skips records that do not decode; see View.Skips.
+// LoadChildren reads the records directly below the prefix, sorted by key. For each record it calls setName,
+// which stores the part of the key after the prefix in the record. It skips records that do not decode; see
+// View.Skips.
 func LoadChildren[T any](r Reader, prefix string, setName func(doc *T, name string)) ([]T, error) {
 	kvs, err := r.List(prefix)
 	if err != nil {
@@ -106,8 +108,8 @@ func DecodeInto(kv store.KV, doc any) error {
 	return nil
 }
 
-// GetAt reads a key into doc, and returns the revision at which the key was written, or 0 if the key is absent. It
-// adds no condition to the commit.
+// GetAt reads a key into doc, and returns the revision at which the key was written, or 0 if the key is
+// absent. It adds no condition to the commit.
 func (v *View) GetAt(key string, doc any) (revision int64, err error) {
 	kv, err := v.GetKV(key)
 	if err != nil || kv.Revision == 0 {

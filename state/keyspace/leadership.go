@@ -25,8 +25,8 @@ type Candidate struct {
 	Check func(tx *Tx) error
 }
 
-// put writes the candidate as the leader at the key, under the session, and returns what it has written. It returns
-// the error of Check if the candidate cannot lead.
+// put writes the candidate as the leader at the key, under the session, and returns what it has written. It
+// returns the error of Check if the candidate cannot lead.
 func (as Candidate) put(tx *Tx, s *Session, key string) (Presence, error) {
 	if as.Check != nil {
 		if err := as.Check(tx); err != nil {
@@ -40,8 +40,8 @@ func (as Candidate) put(tx *Tx, s *Session, key string) (Presence, error) {
 }
 
 // Campaign blocks until this session leads at the key as the given candidate, and returns its leadership. A
-// session must not campaign for a key at which it already campaigns or leads. Campaign returns ErrSessionLost if the
-// session ends during the wait.
+// session must not campaign for a key at which it already campaigns or leads. Campaign returns ErrSessionLost
+// if the session ends during the wait.
 func (s *Session) Campaign(ctx context.Context, key string, as Candidate) (*Leadership, error) {
 	if !s.registerCampaign(key) {
 		return nil, fmt.Errorf("internal error: two campaigns for %q in one session", key)
@@ -161,8 +161,8 @@ func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
 	return l.session.updateFenced(ctx, l.key, f)
 }
 
-// Resign gives up the leadership, so that the next candidate gets it. It must be called only once. It returns an
-// error if the store cannot be reached. In that case the key stays until the session ends.
+// Resign gives up the leadership, so that the next candidate gets it. It must be called only once. It returns
+// an error if the store cannot be reached. In that case the key stays until the session ends.
 func (l *Leadership) Resign(ctx context.Context) error {
 	err := l.Update(ctx, func(tx *Tx) error {
 		tx.Remove(l.key)

@@ -31,8 +31,8 @@ type Session struct {
 	tasks     sync.WaitGroup
 }
 
-// Presence names a process. It is the value, or part of the value, of a key that the process holds by its session,
-// such as a leader's key.
+// Presence names a process. It is the value, or part of the value, of a key that the process holds by its
+// session, such as a leader's key.
 type Presence struct {
 	Session string    `json:"session"` // the random id of the session
 	Host    string    `json:"host"`
@@ -64,8 +64,9 @@ func (s *Space) NewSession(ctx context.Context) (*Session, error) {
 // Done returns a channel that is closed once the session is lost or closed.
 func (s *Session) Done() <-chan struct{} { return s.lease.Done() }
 
-// Close ends the session, and waits for its tasks. The session's leased keys and leaderships vanish at once. If the
-// store cannot be reached, Close returns an error, and they vanish after SessionTTL. Close is idempotent.
+// Close ends the session, and waits for its tasks. The session's leased keys and leaderships vanish at once.
+// If the store cannot be reached, Close returns an error, and they vanish after SessionTTL. Close is
+// idempotent.
 func (s *Session) Close(ctx context.Context) error {
 	err := s.lease.Close(ctx)
 	s.markClosed()
@@ -135,10 +136,10 @@ func (s *Session) updateFenced(ctx context.Context, key string, f func(tx *Tx) e
 // SharedSession shares one session among all roles of a process. The first role that needs a session starts
 // it. After the session is lost, the next role that needs a session starts a new one.
 //
-// A process must start its tasks in this order, above all after an outage: the lease, the presence of its agents,
-// campaigns, work. So a role that announces agents calls Session, and calls MarkAnnounced after it has announced them.
-// A role that campaigns calls AnnouncedSession, which waits for the announcement. The methods may be called from
-// several goroutines.
+// A process must start its tasks in this order, above all after an outage: the lease, the presence of its
+// agents, campaigns, work. So a role that announces agents calls Session, and calls MarkAnnounced after it
+// has announced them. A role that campaigns calls AnnouncedSession, which waits for the announcement. The
+// methods may be called from several goroutines.
 type SharedSession struct {
 	space     *Space
 	announces bool // whether a role of the process announces agents
@@ -213,8 +214,8 @@ func (p *SharedSession) IsAnnounced(s *Session) bool {
 	return ok && live == s && isClosed(announced)
 }
 
-// AnnouncedSession waits until the current session has announced the agents, and returns that session. It starts a
-// session if there is none.
+// AnnouncedSession waits until the current session has announced the agents, and returns that session. It
+// starts a session if there is none.
 func (p *SharedSession) AnnouncedSession(ctx context.Context) (*Session, error) {
 	for {
 		if _, err := p.Session(ctx); err != nil {

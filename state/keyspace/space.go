@@ -67,9 +67,9 @@ type Guard struct {
 
 // New returns a Space of all keys of the store. Closing the Space also closes the store.
 //
-// isOwn reports whether almost all writes of a key come from this process. Updates remember such keys instead of
-// reading them again. If isOwn is nil, updates read all keys. A guard does not apply to an update that reads the
-// guard's key.
+// isOwn reports whether almost all writes of a key come from this process. Updates remember such keys instead
+// of reading them again. If isOwn is nil, updates read all keys. A guard does not apply to an update that
+// reads the guard's key.
 func New(st store.Store, isOwn func(key string) bool, guards ...Guard) *Space {
 	s := &Space{store: st, isOwn: isOwn, guards: guards}
 	s.memory.Store(&memory{})
@@ -87,8 +87,8 @@ func Create(ctx context.Context, url, prefix string) (*Space, error) {
 	return open(ctx, url, prefix, storeurl.Create)
 }
 
-// open opens the store at the URL with openStore. The Space has the keys below the prefix, or below the prefix in the
-// URL if it has one.
+// open opens the store at the URL with openStore. The Space has the keys below the prefix, or below the
+// prefix in the URL if it has one.
 func open(
 	ctx context.Context,
 	url, prefix string,

@@ -36,9 +36,9 @@ func (s *Space) Update(ctx context.Context, f func(tx *Tx) error) error {
 	})
 }
 
-// rerun calls run again after a conflict with other writes, after a loss of the snapshot's revision, and after
-// errUnconfirmed. Otherwise it returns run's error, or ErrSessionLost if the session's lease has ended. If ctx ends
-// during the repetitions, the error says how many attempts were made.
+// rerun calls run again after a conflict with other writes, after a loss of the snapshot's revision, and
+// after errUnconfirmed. Otherwise it returns run's error, or ErrSessionLost if the session's lease has ended.
+// If ctx ends during the repetitions, the error says how many attempts were made.
 func (s *Space) rerun(ctx context.Context, run func() error) error {
 	for attempt := 0; ; attempt++ {
 		err := run()
@@ -104,9 +104,9 @@ func (s *Space) runOnce(
 }
 
 // commit writes the blobs that the transaction refers to, and then commits the transaction. The run has read
-// its lists at listRevision. commit returns errUnconfirmed if the run must be repeated because values from memory may
-// be outdated. After a conflict it returns [store.ErrConflict], or the error of checkGuards if each further run would
-// have the same conflict.
+// its lists at listRevision. commit returns errUnconfirmed if the run must be repeated because values from
+// memory may be outdated. After a conflict it returns [store.ErrConflict], or the error of checkGuards if
+// each further run would have the same conflict.
 func (s *Space) commit(ctx context.Context, b *txBuffer, listRevision int64) error {
 	t := b.buildTxn(listRevision)
 	if len(t.Ops) == 0 {
@@ -156,9 +156,9 @@ func backOff(ctx context.Context, attempt int) error {
 	return backoff.Sleep(ctx, rand.N(longest))
 }
 
-// Put writes doc to a key, as JSON. If the transaction has read the key, Put keeps those members of the old value that
-// doc's type does not know, since a newer binary has written them; see package carry. After a Remove of the key in
-// the same transaction, Put does not keep them.
+// Put writes doc to a key, as JSON. If the transaction has read the key, Put keeps those members of the old
+// value that doc's type does not know, since a newer binary has written them; see package carry. After a
+// Remove of the key in the same transaction, Put does not keep them.
 func (tx *Tx) Put(key string, doc any) error {
 	tx.checkOpen()
 	value, err := Encode(key, doc)
@@ -200,8 +200,8 @@ func (tx *Tx) PutOrRemove(key string, doc any, keep bool) error {
 	return nil
 }
 
-// NextNumber returns the next number of the counter at the key counter, beginning with 0, and increments the counter.
-// It never returns a number twice, even if the entity with that number is removed.
+// NextNumber returns the next number of the counter at the key counter, beginning with 0, and increments the
+// counter. It never returns a number twice, even if the entity with that number is removed.
 func (tx *Tx) NextNumber(counter string) (int, error) {
 	n, _, err := Load[int](tx, counter)
 	if err != nil {
@@ -225,8 +225,8 @@ func (tx *Tx) Writes() (changes []Change) {
 	return changes
 }
 
-// guardConds returns the conditions of a commit besides those on its reads: the keys of the guards must be absent, and
-// a claim under which the process works must not have changed.
+// guardConds returns the conditions of a commit besides those on its reads: the keys of the guards must be
+// absent, and a claim under which the process works must not have changed.
 func (s *Space) guardConds(b *txBuffer) (conds []store.Cond) {
 	if b.fence.Key != "" {
 		conds = append(conds, b.fence)
@@ -258,8 +258,9 @@ func (b *txBuffer) hasLeasedWrite() bool {
 	return false
 }
 
-// checkGuards reads the claim and the guards' keys. It returns errClaimChanged if the claim under which the process
-// works has changed, or the error of the first guard whose key exists. It returns nil if neither would stop a commit.
+// checkGuards reads the claim and the guards' keys. It returns errClaimChanged if the claim under which the
+// process works has changed, or the error of the first guard whose key exists. It returns nil if neither
+// would stop a commit.
 func (s *Space) checkGuards(ctx context.Context, b *txBuffer) error {
 	return s.View(ctx, func(v *View) error {
 		if err := b.checkFence(v); err != nil {
@@ -328,8 +329,8 @@ const MaxRemovedKeys = 64
 // MaxFewRemoved is how many keys RemoveFew removes below each prefix.
 const MaxFewRemoved = 4
 
-// RemoveFew removes the first MaxFewRemoved keys below each of the prefixes. It adds no condition to the commit, so
-// that it causes no conflicts.
+// RemoveFew removes the first MaxFewRemoved keys below each of the prefixes. It adds no condition to the
+// commit, so that it causes no conflicts.
 func (tx *Tx) RemoveFew(prefixes ...string) error {
 	for _, prefix := range prefixes {
 		kvs, err := tx.ListUnguarded(prefix)
@@ -345,9 +346,10 @@ func (tx *Tx) RemoveFew(prefixes ...string) error {
 	return nil
 }
 
-// IsPrefixEmpty reports whether no key begins with the prefix, and makes the commit conditional on the answer. If
-// there are keys, the condition is only on the last of them in order. So of a thousand transactions that each remove
-// one key, few conflict, and yet the transaction that removes the last key finds the prefix empty.
+// IsPrefixEmpty reports whether no key begins with the prefix, and makes the commit conditional on the
+// answer. If there are keys, the condition is only on the last of them in order. So of a thousand
+// transactions that each remove one key, few conflict, and yet the transaction that removes the last key
+// finds the prefix empty.
 func (tx *Tx) IsPrefixEmpty(prefix string) (bool, error) {
 	kvs, err := tx.ListUnguarded(prefix)
 	if err != nil {
@@ -363,8 +365,8 @@ func (tx *Tx) IsPrefixEmpty(prefix string) (bool, error) {
 	return false, err
 }
 
-// RemoveKeys removes keys that nobody writes again. It makes one transaction for each MaxRemovedKeys keys, without
-// conditions on the keys.
+// RemoveKeys removes keys that nobody writes again. It makes one transaction for each MaxRemovedKeys keys,
+// without conditions on the keys.
 func (s *Space) RemoveKeys(ctx context.Context, keys []string) error {
 	for batch := range slices.Chunk(keys, MaxRemovedKeys) {
 		err := s.Update(ctx, func(tx *Tx) error {

@@ -11,8 +11,8 @@ import (
 	"bijou/state/store"
 )
 
-// View reads the keys as they were at one revision. Only one goroutine can use it. Its methods panic after the function
-// that received it has returned.
+// View reads the keys as they were at one revision. Only one goroutine can use it. Its methods panic after
+// the function that received it has returned.
 type View struct {
 	ctx    context.Context
 	snap   store.Snapshot
@@ -22,14 +22,14 @@ type View struct {
 	closed bool
 }
 
-// maxViewAttempts limits how often a View begins. If etcd drops its history between two reads in each attempt, the
-// keys cannot be read at one revision.
+// maxViewAttempts limits how often a View begins. If etcd drops its history between two reads in each
+// attempt, the keys cannot be read at one revision.
 const maxViewAttempts = 10
 
-// View calls f with a View whose reads are all at one revision, the newest at the time of f's first read. It returns
-// f's error. f must not write to the store, since a snapshot is open while f runs. After a read has failed, all
-// later reads fail immediately. If the store no longer has the revision, View runs f again from the start. So
-// a rerun of f must overwrite the results of the first run.
+// View calls f with a View whose reads are all at one revision, the newest at the time of f's first read. It
+// returns f's error. f must not write to the store, since a snapshot is open while f runs. After a read has
+// failed, all later reads fail immediately. If the store no longer has the revision, View runs f again from
+// the start. So a rerun of f must overwrite the results of the first run.
 func (s *Space) View(ctx context.Context, f func(v *View) error) error {
 	var err error
 	for range maxViewAttempts {
@@ -59,8 +59,8 @@ func (s *Space) viewOnce(ctx context.Context, f func(v *View) error) (err error)
 	return f(v)
 }
 
-// failingSnapshot returns its first error from all later reads. So a caller of several reads needs to check only the
-// error of the last read, and waits only once for a store that cannot be reached.
+// failingSnapshot returns its first error from all later reads. So a caller of several reads needs to check
+// only the error of the last read, and waits only once for a store that cannot be reached.
 type failingSnapshot struct {
 	store.Snapshot
 	err error
@@ -158,8 +158,8 @@ func (v *View) Prefetch(next Scope) error {
 	return v.snap.Prefetch(v.ctx, next)
 }
 
-// Keep stores the value of a key in memory, so that the next Update that reads the key needs no round trip for it. If
-// the key has changed meanwhile, the Update reads the key again, as after any other conflict.
+// Keep stores the value of a key in memory, so that the next Update that reads the key needs no round trip
+// for it. If the key has changed meanwhile, the Update reads the key again, as after any other conflict.
 func (v *View) Keep(key string) error {
 	v.checkOpen()
 	kv, ok, err := v.snap.Get(v.ctx, key)
@@ -187,8 +187,8 @@ func (v *View) List(prefix string) ([]store.KV, error) {
 	return v.buffer.overlayWrites(kvs, prefix), err
 }
 
-// ListUnguarded does what List does, but adds no condition to the commit. So the result may be outdated by the time of
-// the commit.
+// ListUnguarded does what List does, but adds no condition to the commit. So the result may be outdated by
+// the time of the commit.
 func (v *View) ListUnguarded(prefix string) ([]store.KV, error) {
 	v.checkOpen()
 	kvs, err := v.snap.List(v.ctx, prefix)

@@ -31,8 +31,8 @@ type Change struct {
 // IsComplete reports whether the change is complete: it has the key's value, or the key is gone.
 func (c Change) IsComplete() bool { return c.Deleted || len(c.Value) > 0 }
 
-// Watcher delivers the changes of the keys in its scopes. Only one goroutine at a time can call its methods, except
-// Close.
+// Watcher delivers the changes of the keys in its scopes. Only one goroutine at a time can call its methods,
+// except Close.
 type Watcher struct {
 	w     store.Watcher
 	space *Space
@@ -59,7 +59,8 @@ func (s *Space) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watch
 // their values in a new View.
 //
 // Next returns ErrHistoryLost if changes were missed. The caller must then take a new View and watch from its
-// revision. Next returns ErrStoreGone if the store is gone, and ErrClosed if the Watcher or the Space is closed.
+// revision. Next returns ErrStoreGone if the store is gone, and ErrClosed if the Watcher or the Space is
+// closed.
 func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 	batch, err := w.nextBatch(ctx)
 	if err != nil {
@@ -89,8 +90,8 @@ func (w *Watcher) Changes(ctx context.Context) ([]Change, error) {
 	return changes, nil
 }
 
-// nextBatch returns the next batch of changes. If changes were missed, it empties the space's memory, since an older
-// copy may have replaced the store.
+// nextBatch returns the next batch of changes. If changes were missed, it empties the space's memory, since
+// an older copy may have replaced the store.
 func (w *Watcher) nextBatch(ctx context.Context) (store.Batch, error) {
 	batch, err := w.w.Next(ctx)
 	w.space.forgetAllIfLost(err)
@@ -120,8 +121,8 @@ func (s *Space) AwaitAbsent(ctx context.Context, key string) error {
 	}
 }
 
-// Await blocks until a key in the scopes has changed after the revision. It also returns nil if changes were missed,
-// since a key may have changed then. The caller must read the keys in a new View.
+// Await blocks until a key in the scopes has changed after the revision. It also returns nil if changes were
+// missed, since a key may have changed then. The caller must read the keys in a new View.
 func (s *Space) Await(ctx context.Context, after int64, scopes ...Scope) error {
 	err := s.awaitNext(ctx, after, scopes...)
 	if errors.Is(err, ErrHistoryLost) {
@@ -151,7 +152,8 @@ type Feed struct {
 	pending ChangeSet
 }
 
-// ChangeSet holds the changes since the previous Take. If All is true, any key may have changed, and Changes is empty.
+// ChangeSet holds the changes since the previous Take. If All is true, any key may have changed, and Changes
+// is empty.
 type ChangeSet struct {
 	All     bool
 	Changes []Change
@@ -195,7 +197,8 @@ func (f *Feed) Collect(ctx context.Context, w *Watcher) error {
 	}
 }
 
-// push adds changes to the pending changes, and signals Ready. If there are too many changes, it sets All instead.
+// push adds changes to the pending changes, and signals Ready. If there are too many changes, it sets All
+// instead.
 func (f *Feed) push(added ChangeSet) {
 	f.mu.Lock()
 	// The first error remains.

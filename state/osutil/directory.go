@@ -63,8 +63,9 @@ func SyncFileSystem(folder string) error {
 	return errors.Join(err, f.Close())
 }
 
-// mkdirAll creates a directory and its parents. After it has created a directory, it syncs the parent before it creates
-// the next directory. So a power loss can remove only the last directory. sync is SyncDir, except in tests.
+// mkdirAll creates a directory and its parents. After it has created a directory, it syncs the parent before
+// it creates the next directory. So a power loss can remove only the last directory. sync is SyncDir, except
+// in tests.
 func mkdirAll(path string, perm fs.FileMode, sync func(folder string) error) error {
 	parent := filepath.Dir(path)
 	if isFolder(path) {
@@ -96,14 +97,15 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// isUnsyncable reports whether err says that a directory cannot be synced. The reason is that this process has no right
-// to change the directory, or that the directory is not on a disk. In both cases there are no changes to sync.
+// isUnsyncable reports whether err says that a directory cannot be synced. The reason is that this process
+// has no right to change the directory, or that the directory is not on a disk. In both cases there are no
+// changes to sync.
 func isUnsyncable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EINVAL)
 }
 
-// RemoveAllBut removes the content of the directory except the entry called keep. If keep is empty, it removes the
-// whole content. The directory itself stays.
+// RemoveAllBut removes the content of the directory except the entry called keep. If keep is empty, it
+// removes the whole content. The directory itself stays.
 func RemoveAllBut(dir, keep string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -19,8 +19,8 @@ func BlockForks() (unblock func()) {
 	return syscall.ForkLock.RUnlock
 }
 
-// RetryBusy calls start, which executes a file, and returns its error. While start fails because a process has the file
-// open for writing, RetryBusy calls it again, for up to timeout.
+// RetryBusy calls start, which executes a file, and returns its error. While start fails because a process
+// has the file open for writing, RetryBusy calls it again, for up to timeout.
 func RetryBusy(timeout time.Duration, start func() error) error {
 	deadline := time.Now().Add(timeout)
 	for {
@@ -33,9 +33,9 @@ func RetryBusy(timeout time.Duration, start func() error) error {
 	}
 }
 
-// AwaitNoWriter waits until no process has the file open for writing, at most for timeout. A file that is open for
-// writing cannot be executed. AwaitNoWriter returns immediately if it cannot find out whether there is a writer. It
-// uses the fact that the kernel grants a read lease only if there is no writer.
+// AwaitNoWriter waits until no process has the file open for writing, at most for timeout. A file that is
+// open for writing cannot be executed. AwaitNoWriter returns immediately if it cannot find out whether there
+// is a writer. It uses the fact that the kernel grants a read lease only if there is no writer.
 func AwaitNoWriter(path string, timeout time.Duration) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -27,8 +27,8 @@ func WriteFile(path string, data []byte, mode fs.FileMode, options ...Option) er
 	return writeFile(path, data, mode, options, SyncDir)
 }
 
-// writeFile writes a temporary file and renames it, so that a reader sees either the old or the new content. sync is
-// SyncDir, except in tests.
+// writeFile writes a temporary file and renames it, so that a reader sees either the old or the new content.
+// sync is SyncDir, except in tests.
 func writeFile(path string, data []byte, mode fs.FileMode, options []Option, sync func(folder string) error) error {
 	isExecutable := mode&0o111 != 0
 	if isExecutable {
@@ -106,7 +106,8 @@ func (f *File) Discard() {
 	_ = f.pending.Cleanup()
 }
 
-// Symlink durably creates symlinks at the paths links, which lead to the target. It replaces existing files atomically.
+// Symlink durably creates symlinks at the paths links, which lead to the target. It replaces existing files
+// atomically.
 func Symlink(target string, links ...string) error { return symlink(target, links, SyncDir) }
 
 // symlink creates or replaces the symlinks, and syncs their directories.

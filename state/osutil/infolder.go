@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// InFolder adds the directory's path to an error that names a file by a relative path, as the errors of an [os.Root]
-// do. It returns all other errors, and nil, unchanged.
+// InFolder adds the directory's path to an error that names a file by a relative path, as the errors of an
+// [os.Root] do. It returns all other errors, and nil, unchanged.
 func InFolder(err error, folder string) error {
 	pathErr, isPathErr := errors.AsType[*fs.PathError](err)
 	linkErr, isLinkErr := errors.AsType[*os.LinkError](err)

@@ -12,9 +12,9 @@ import (
 // lockInterval is how often LockDir tries to get the lock.
 const lockInterval = 10 * time.Millisecond
 
-// LockDir creates a directory with mode 0700, if necessary, and locks it. While another process has the lock, LockDir
-// waits until ctx is done. The lock ends when the returned file is closed, and each copy of its descriptor in a child
-// process.
+// LockDir creates a directory with mode 0700, if necessary, and locks it. While another process has the lock,
+// LockDir waits until ctx is done. The lock ends when the returned file is closed, and each copy of its
+// descriptor in a child process.
 func LockDir(ctx context.Context, path string) (*os.File, error) {
 	for {
 		lock, err := TryLockDir(path)

@@ -149,9 +149,9 @@ const (
 	Lazily                      // the unmount succeeds, and the processes keep their open files
 )
 
-// ReleaseMount unmounts the location recorded in note, or removes the symlink there, and then removes note. With
-// IfUnused, it returns an error while processes have files open below the location. It does nothing if note does not
-// exist.
+// ReleaseMount unmounts the location recorded in note, or removes the symlink there, and then removes note.
+// With IfUnused, it returns an error while processes have files open below the location. It does nothing if
+// note does not exist.
 func ReleaseMount(note string, mode UnmountMode) error {
 	location, err := os.Readlink(note)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -172,8 +172,9 @@ func ReleaseMount(note string, mode UnmountMode) error {
 	return os.Remove(note)
 }
 
-// releaseLocation unmounts the location. If the location is a symlink whose target ends with name, releaseLocation
-// removes the symlink. It keeps a symlink with a different target, which BindMount has not created.
+// releaseLocation unmounts the location. If the location is a symlink whose target ends with name,
+// releaseLocation removes the symlink. It keeps a symlink with a different target, which BindMount has not
+// created.
 func releaseLocation(location, name string, mode UnmountMode) error {
 	target, err := os.Readlink(location)
 	isSymlink := err == nil

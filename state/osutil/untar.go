@@ -20,8 +20,8 @@ type ArchiveWriter int
 const (
 	// AnyWriter is any program. Untar refuses an archive with a symlink that leads out of the archive.
 	AnyWriter ArchiveWriter = iota
-	// OwnWriter is bijou. Untar restores symlinks unchanged, and modes regardless of the umask, also the mode of the
-	// directory that it unpacks into. As root it also restores the owners.
+	// OwnWriter is bijou. Untar restores symlinks unchanged, and modes regardless of the umask, also the mode
+	// of the directory that it unpacks into. As root it also restores the owners.
 	OwnWriter
 )
 
@@ -70,8 +70,8 @@ type unpacker struct {
 	dirs  []*tar.Header // the directories whose modes finishDirs must set, parents first
 }
 
-// writeEntry writes an entry of the archive. It returns an error if the entry's name leads out of the archive. root
-// refuses names that lead out of it through a symlink.
+// writeEntry writes an entry of the archive. It returns an error if the entry's name leads out of the
+// archive. root refuses names that lead out of it through a symlink.
 func (u *unpacker) writeEntry(h *tar.Header, content io.Reader) error {
 	name := path.Clean(h.Name)
 	if !u.isOwn {
@@ -107,8 +107,8 @@ func (u *unpacker) writeEntry(h *tar.Header, content io.Reader) error {
 	return u.restoreOwner(name, h)
 }
 
-// restoreOwner sets the owner of a file to its owner in the archive, if bijou has written the archive and this process
-// runs as root.
+// restoreOwner sets the owner of a file to its owner in the archive, if bijou has written the archive and
+// this process runs as root.
 func (u *unpacker) restoreOwner(name string, h *tar.Header) error {
 	if !u.isOwn || os.Geteuid() != 0 {
 		return nil
@@ -116,8 +116,8 @@ func (u *unpacker) restoreOwner(name string, h *tar.Header) error {
 	return u.root.Lchown(name, h.Uid, h.Gid)
 }
 
-// finishDirs sets the owners and modes of directories, those of parents last. It must be called after all entries were
-// written, since a directory may be read-only in the archive.
+// finishDirs sets the owners and modes of directories, those of parents last. It must be called after all
+// entries were written, since a directory may be read-only in the archive.
 func (u *unpacker) finishDirs() error {
 	for _, h := range slices.Backward(u.dirs) {
 		name := path.Clean(h.Name)
@@ -132,8 +132,8 @@ func (u *unpacker) finishDirs() error {
 	return nil
 }
 
-// writeNamed writes an entry of the archive at name, without its owner. It returns an error if the entry is not a file,
-// a directory or a link.
+// writeNamed writes an entry of the archive at name, without its owner. It returns an error if the entry is
+// not a file, a directory or a link.
 func (u *unpacker) writeNamed(name string, h *tar.Header, content io.Reader) error {
 	mode := fs.FileMode(h.Mode) & 0o777
 	switch h.Typeflag {
@@ -178,8 +178,8 @@ func (u *unpacker) fill(f *os.File, mode fs.FileMode, content io.Reader) error {
 	return f.Sync()
 }
 
-// writeLink creates a symlink. Unless bijou has written the archive, it returns an error if the target is outside of
-// the archive.
+// writeLink creates a symlink. Unless bijou has written the archive, it returns an error if the target is
+// outside of the archive.
 func (u *unpacker) writeLink(name, target string) error {
 	if u.isOwn {
 		return u.root.Symlink(target, name)

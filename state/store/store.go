@@ -246,8 +246,8 @@ func (r *Replaced) Hint() string {
 func AwayError(why string, cause error) error { return &away{why, cause} }
 
 // OverdueError returns the error of a call whose context ended while the call waited for the store. If ctx's
-// deadline has passed, the error has the text why, and wraps both ErrAway and ctx's error. Otherwise it is ctx's
-// error.
+// deadline has passed, the error has the text why, and wraps both ErrAway and ctx's error. Otherwise it is
+// ctx's error.
 func OverdueError(ctx context.Context, why string) error {
 	if err := ctx.Err(); !errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -20,8 +20,8 @@ import (
 	"bijou/state/store/trace"
 )
 
-// kind has the functions for the stores of one kind. Their parameter name is a path for a store in a file, and a URL
-// for all other stores.
+// kind has the functions for the stores of one kind. Their parameter name is a path for a store in a file,
+// and a URL for all other stores.
 type kind struct {
 	open   func(ctx context.Context, name string) (store.Store, error)
 	create func(ctx context.Context, name string) error
@@ -69,7 +69,8 @@ func existsInEtcd(ctx context.Context, url string) (bool, error) {
 	return true, s.Close()
 }
 
-// remoteKind returns the kind of stores that a gateway serves. They cannot be created or removed through the gateway.
+// remoteKind returns the kind of stores that a gateway serves. They cannot be created or removed through the
+// gateway.
 func remoteKind() kind {
 	refuse := func(_ context.Context, url string) error {
 		return charm.Invalidf("cannot create or remove the store at %q: the URL is that of a gateway: %s", url, wantURL)
@@ -160,8 +161,8 @@ func Remove(ctx context.Context, url string) error {
 	return k.remove(ctx, name)
 }
 
-// SetAsideReplaced does what sqlite.SetAsideReplaced does, for the URL of a store in a file. For any other store it does
-// nothing and returns "".
+// SetAsideReplaced does what sqlite.SetAsideReplaced does, for the URL of a store in a file. For any other
+// store it does nothing and returns "".
 func SetAsideReplaced(url string) (directory string, err error) {
 	path, ok := strings.CutPrefix(url, "sqlite:")
 	if !ok {
@@ -175,8 +176,8 @@ func ReplaceEtcdMember(ctx context.Context, url, member, peer string) (initialCl
 	return etcd.ReplaceMember(ctx, url, member, peer)
 }
 
-// WithPrefix returns an etcd URL with the prefix, unless the URL already has a prefix. It returns the URL of any other
-// store unchanged, with mustAddPrefix true: the caller must then add the prefix to each key.
+// WithPrefix returns an etcd URL with the prefix, unless the URL already has a prefix. It returns the URL of
+// any other store unchanged, with mustAddPrefix true: the caller must then add the prefix to each key.
 func WithPrefix(url, prefix string) (complete string, mustAddPrefix bool) {
 	base, query, _ := strings.Cut(url, "?")
 	scheme, afterScheme, _ := strings.Cut(base, "://")

@@ -25,8 +25,9 @@ func EscapeJSON(json string) string {
 	return escape(json, func(r rune) string { return fmt.Sprintf(`\u%04x`, r) })
 }
 
-// LosesBytes reports whether json.Marshal has replaced bytes that are not UTF-8. encoded is the result of json.Marshal,
-// which writes the escape \ufffd for such bytes, but writes a character U+FFFD in the text unescaped.
+// LosesBytes reports whether json.Marshal has replaced bytes that are not UTF-8. encoded is the result of
+// json.Marshal, which writes the escape \ufffd for such bytes, but writes a character U+FFFD in the text
+// unescaped.
 func LosesBytes(encoded []byte) bool {
 	for i := 0; i < len(encoded); i++ {
 		if encoded[i] != '\\' {

@@ -60,8 +60,8 @@ func hideAfterNames(text string) string {
 	return b.String() + text[done:]
 }
 
-// hideInLiteral hides secrets in the value of a string literal with escapes, such as a setting that is JSON. It returns
-// the literal unchanged if its value has no secrets.
+// hideInLiteral hides secrets in the value of a string literal with escapes, such as a setting that is JSON.
+// It returns the literal unchanged if its value has no secrets.
 func hideInLiteral(literal string) string {
 	value, err := strconv.Unquote(literal)
 	if err != nil || !strings.Contains(literal, `\`) {
@@ -189,8 +189,8 @@ type patternSet struct {
 	quotedPair map[byte]*form // by the quote
 }
 
-// compiled returns a function that returns the compiled pattern, which it compiles at its first call. Compiling all
-// patterns at once would slow down each command that logs, although most texts have no secrets.
+// compiled returns a function that returns the compiled pattern, which it compiles at its first call.
+// Compiling all patterns at once would slow down each command that logs, although most texts have no secrets.
 func compiled(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
@@ -289,8 +289,8 @@ func isState(value string) bool {
 	return isNullOrBool(value) || slices.Contains(stateWords(), strings.ToLower(strings.TrimRight(value, ".,;:!")))
 }
 
-// isAfterScheme reports whether the word after the scheme of an Authorization header belongs to a sentence, as in
-// `Authorization: Bearer token missing`.
+// isAfterScheme reports whether the word after the scheme of an Authorization header belongs to a sentence,
+// as in `Authorization: Bearer token missing`.
 func isAfterScheme(value string) bool {
 	return isState(value) || slices.Contains(
 		[]string{"auth", "authentication", "authorization", "header", "scheme", "token"},
@@ -298,8 +298,8 @@ func isAfterScheme(value string) bool {
 	)
 }
 
-// isAfterOption reports whether the word after an option belongs to a sentence, as in `--password is missing`, or only
-// stands for a value.
+// isAfterOption reports whether the word after an option belongs to a sentence, as in `--password is
+// missing`, or only stands for a value.
 func isAfterOption(value string) bool {
 	return isState(value) || isPlaceholder(value) || slices.Contains(strings.Fields(`a an and are as at but by can cannot came does
 		flag for from given had has have if in into is it may must needs nor of on option options or requires set should than that the

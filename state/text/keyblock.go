@@ -16,8 +16,8 @@ type KeyBlock struct {
 	linesLeft int // how many more lines can belong to the current key; 0 outside a key
 }
 
-// Hide returns the next line of the text, or Hidden if the line is part of a private key. It does not hide the lines
-// with which a key begins and ends.
+// Hide returns the next line of the text, or Hidden if the line is part of a private key. It does not hide
+// the lines with which a key begins and ends.
 func (k *KeyBlock) Hide(line string) string {
 	begins := keyBlockPatterns().begin.FindAllStringIndex(line, -1)
 	if len(begins) > 0 {

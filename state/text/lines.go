@@ -57,8 +57,8 @@ func (w *LineWriter) Close() {
 	w.closed = true
 }
 
-// wholeRunesLen returns the length of the longest prefix of b that does not end inside a character. If the end of b is
-// not UTF-8, it returns len(b).
+// wholeRunesLen returns the length of the longest prefix of b that does not end inside a character. If the
+// end of b is not UTF-8, it returns len(b).
 func wholeRunesLen(b []byte) int {
 	// Look for the start of the last character, which is among the last utf8.UTFMax bytes.
 	for n := len(b) - 1; n >= len(b)-utf8.UTFMax && n > 0; n-- {

@@ -27,8 +27,8 @@ func roleAdvisories() []advisory {
 	}
 }
 
-// fixedVersions lists, for each minor release in which all of these faults were fixed, the first version without
-// them.
+// fixedVersions lists, for each minor release in which all of these faults were fixed, the first version
+// without them.
 const fixedVersions = "3.5.33, 3.6.14, 3.7.1"
 
 // concerns reports whether a release has the fault. A minor release that is newer than all fixed minor releases

@@ -40,8 +40,8 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 }
 
 // commitRequest sends the request to etcd, with the additional condition that the store is still the one that
-// was opened. It returns the revision of the commit, or the errors of Commit. After other errors than ErrConflict
-// and ErrStoreGone the caller must not send the request again, since etcd may have committed it.
+// was opened. It returns the revision of the commit, or the errors of Commit. After other errors than
+// ErrConflict and ErrStoreGone the caller must not send the request again, since etcd may have committed it.
 func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 	var resp *clientv3.TxnResponse
 
@@ -165,10 +165,10 @@ func (d *db) compileOp(o store.Op) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpPut(key, string(o.Value))}
 }
 
-// splitBundles moves the conditions and operations that do not fit into the root transaction into bundles, which
-// are nested transactions. If a condition of a bundle does not hold, the bundle does a read that etcd refuses
-// with errBundleFailed. etcd then refuses the whole request before it has written anything. splitBundles returns
-// ErrTooLarge if there are too many bundles for the root transaction.
+// splitBundles moves the conditions and operations that do not fit into the root transaction into bundles,
+// which are nested transactions. If a condition of a bundle does not hold, the bundle does a read that etcd
+// refuses with errBundleFailed. etcd then refuses the whole request before it has written anything.
+// splitBundles returns ErrTooLarge if there are too many bundles for the root transaction.
 func (r request) splitBundles(keys keyCodec) (request, error) {
 	const maxRootConds = maxRootOps - 1 // commitRequest adds the comparison of the marker
 	var bundles []clientv3.Op

@@ -57,9 +57,9 @@ func withConnection(ctx context.Context, p config, f func(ctx context.Context, d
 	return f(ctx, d)
 }
 
-// checkNotNested returns an error if the prefix is inside another store. It checks the parents of the prefix from
-// the innermost to the outermost, and stops at the first that the user cannot read. That is enough, since nobody
-// grants rights only to a part of a store.
+// checkNotNested returns an error if the prefix is inside another store. It checks the parents of the prefix
+// from the innermost to the outermost, and stops at the first that the user cannot read. That is enough,
+// since nobody grants rights only to a part of a store.
 func (d *db) checkNotNested(ctx context.Context) error {
 	for prefix := d.config.prefix; ; {
 		prefix = prefix[:strings.LastIndexByte(prefix, '/')]

@@ -61,8 +61,8 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 		// the clock is set back, gRPC takes the connection for silent, and opens another connection.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
-		// This is the number of attempts. The second attempt is for an expired token. After other errors, db.retry
-		// repeats the call.
+		// This is the number of attempts. The second attempt is for an expired token. After other errors,
+		// db.retry repeats the call.
 		MaxUnaryRetries: 2,
 	})
 	if err != nil && isTransient(err) {
@@ -128,8 +128,8 @@ func checkPrivate(file string) error {
 // healthTimeout is how long queryStatus waits for the answers of the endpoints.
 const healthTimeout = 2 * time.Second
 
-// queryStatus requests the status of all endpoints at the same time. The results have the order of the endpoints.
-// An endpoint's status is valid only if its error is nil.
+// queryStatus requests the status of all endpoints at the same time. The results have the order of the
+// endpoints. An endpoint's status is valid only if its error is nil.
 func (d *db) queryStatus(ctx context.Context, endpoints []string) ([]*clientv3.StatusResponse, []error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
@@ -175,10 +175,10 @@ const (
 	maxLoginBackoff   = 30 * time.Second
 )
 
-// authenticator makes etcd's client log in with the current content of the password file. By itself the client
-// would always use the password that it was created with. After etcd has refused a password, the authenticator
-// refuses further logins with this password for a while, longer after each refusal. It tries a different password
-// immediately.
+// authenticator makes etcd's client log in with the current content of the password file. By itself the
+// client would always use the password that it was created with. After etcd has refused a password, the
+// authenticator refuses further logins with this password for a while, longer after each refusal. It tries a
+// different password immediately.
 type authenticator struct {
 	config config
 	now    func() time.Time

@@ -31,9 +31,9 @@ const (
 	hedgeFactor = 5
 )
 
-// hedgeRead calls f, which must only read, and returns the first answer. If a call has not answered after a delay,
-// or has failed while another is running, hedgeRead makes a further call without waiting for the running ones.
-// It returns an error only once all its calls have failed.
+// hedgeRead calls f, which must only read, and returns the first answer. If a call has not answered after a
+// delay, or has failed while another is running, hedgeRead makes a further call without waiting for the
+// running ones. It returns an error only once all its calls have failed.
 //
 // Each call goes to the next connected member, since a member that is cut off from the other members does not
 // answer. The delay doubles before each further call. It also grows with the duration of the last read, since
@@ -116,8 +116,8 @@ const (
 )
 
 // retry calls f until etcd answers. It gives up after callTimeout. f must be repeatable, since etcd may have
-// carried out a call that it did not answer. Each call can reach a different member. retry returns the errors of
-// package store, such as ErrAway if no member answers.
+// carried out a call that it did not answer. Each call can reach a different member. retry returns the errors
+// of package store, such as ErrAway if no member answers.
 func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
@@ -195,8 +195,8 @@ func (d *db) get(ctx context.Context, key string, opts ...clientv3.OpOption) (re
 	return resp, err
 }
 
-// waitReady waits until a member is connected. Callers call it before a request that writes: if waitReady returns
-// an error, nothing was written.
+// waitReady waits until a member is connected. Callers call it before a request that writes: if waitReady
+// returns an error, nothing was written.
 func (d *db) waitReady(ctx context.Context) error {
 	if d.client.ActiveConnection().GetState() == connectivity.Ready {
 		return nil
@@ -275,8 +275,8 @@ func grpcCode(err error) codes.Code {
 	return status.Code(err)
 }
 
-// unreachableError returns an error that says that no member of etcd answers, with the reason from err. The error
-// wraps ErrAway. If ctx was canceled, it is ctx's error instead.
+// unreachableError returns an error that says that no member of etcd answers, with the reason from err. The
+// error wraps ErrAway. If ctx was canceled, it is ctx's error instead.
 func unreachableError(ctx context.Context, p config, err error) error {
 	// The message of a status does not have the words that gRPC adds in Error.
 	text := status.Convert(err).Message()

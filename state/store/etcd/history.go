@@ -13,9 +13,10 @@ import (
 	"bijou/state/store"
 )
 
-// historyTracker notices that the cluster's history was replaced. This happens if the cluster's operator restores a
-// snapshot, so that the revisions go back, or if another cluster answers. All data that this process has read
-// before is then outdated. An epoch is the time between two replacements. The tracker numbers the epochs.
+// historyTracker notices that the cluster's history was replaced. This happens if the cluster's operator
+// restores a snapshot, so that the revisions go back, or if another cluster answers. All data that this
+// process has read before is then outdated. An epoch is the time between two replacements. The tracker
+// numbers the epochs.
 //
 // The tracker never reports a replacement by mistake, since it relies only on these promises of etcd:
 //
@@ -66,9 +67,9 @@ func (h *historyTracker) recordRevision(epoch int, revision int64) {
 	}
 }
 
-// recordResponse records the revision of an answer. If the answer shows that the history was replaced, it starts
-// a new epoch and returns true. before is the state that lastSeen returned before the request was sent. The answer
-// must be linearizable.
+// recordResponse records the revision of an answer. If the answer shows that the history was replaced, it
+// starts a new epoch and returns true. before is the state that lastSeen returned before the request was
+// sent. The answer must be linearizable.
 func (h *historyTracker) recordResponse(before historyState, answer *pb.ResponseHeader) (epochEnded bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,9 +91,9 @@ func (h *historyTracker) recordResponse(before historyState, answer *pb.Response
 }
 
 // observeResponse records a linearizable answer, and returns the answer's epoch. If the answer shows that the
-// history was replaced, this is a new epoch, and all watchers and leases end. Otherwise it is the request's epoch,
-// even if that epoch has ended in the meantime. before is the state that lastSeen returned before the request was
-// sent.
+// history was replaced, this is a new epoch, and all watchers and leases end. Otherwise it is the request's
+// epoch, even if that epoch has ended in the meantime. before is the state that lastSeen returned before the
+// request was sent.
 func (d *db) observeResponse(before historyState, answer *pb.ResponseHeader) (epoch int) {
 	epochEnded := d.history.recordResponse(before, answer)
 	if !epochEnded {
@@ -153,8 +154,8 @@ func (d *db) checkStartRevision(w *watcher, after int64) {
 }
 
 const (
-	// sweepInterval is the minimum time for which a tombstone is kept. A prefix condition that is older than the
-	// swept tombstones does not hold, and its caller must read again.
+	// sweepInterval is the minimum time for which a tombstone is kept. A prefix condition that is older than
+	// the swept tombstones does not hold, and its caller must read again.
 	sweepInterval = 9 * time.Minute
 	// maxUnsweptTombstones is how many tombstones there can be before Sweep deletes any.
 	maxUnsweptTombstones = 1000

@@ -15,8 +15,9 @@ import (
 // member gets the peer URLs of the dead member. ReplaceMember returns the initial cluster with which the new
 // member must be started.
 //
-// It changes nothing and returns an error if the dead member still answers, or if fewer than a majority of the
-// members are healthy. If ReplaceMember was interrupted, it must be called again with the new member's peer URL.
+// It changes nothing and returns an error if the dead member still answers, or if fewer than a majority of
+// the members are healthy. If ReplaceMember was interrupted, it must be called again with the new member's
+// peer URL.
 func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluster string, err error) {
 	p, err := parseURL(url)
 	if err != nil {
@@ -79,9 +80,9 @@ func findMember(members []*etcdserverpb.Member, name string) *etcdserverpb.Membe
 	return nil
 }
 
-// addMember adds a member with these peer URLs, unless an earlier call has added it. members is the list of the
-// members before the call. addMember returns the list that includes the new member. It retries, since etcd accepts
-// a new member only after the other members have been connected for some seconds.
+// addMember adds a member with these peer URLs, unless an earlier call has added it. members is the list of
+// the members before the call. addMember returns the list that includes the new member. It retries, since
+// etcd accepts a new member only after the other members have been connected for some seconds.
 func (d *db) addMember(
 	ctx context.Context,
 	members []*etcdserverpb.Member,

@@ -54,8 +54,8 @@ func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) 
 // maxPrefetched is how many keys and lists are read in one transaction. etcd's own limit is 128 operations.
 const maxPrefetched = 100
 
-// Prefetch reads the keys and lists in as few transactions as possible, and keeps them for Get and List. It does
-// not keep lists that are longer than firstPageKeys, so List reads these again.
+// Prefetch reads the keys and lists in as few transactions as possible, and keeps them for Get and List. It
+// does not keep lists that are longer than firstPageKeys, so List reads these again.
 func (s *snapshot) Prefetch(ctx context.Context, next store.Scope) error {
 	var reads []prefetch
 	for _, key := range next.Keys {
@@ -156,11 +156,11 @@ func (s *snapshot) keepPrefetched(read prefetch, response *etcdserverpb.RangeRes
 	s.fetched[read.name] = kv
 }
 
-// restart returns ErrHistoryLost, so that the caller takes a new snapshot. It is called if etcd does not have the
-// snapshot's revision, although that revision existed when the snapshot fixed it.
+// restart returns ErrHistoryLost, so that the caller takes a new snapshot. It is called if etcd does not have
+// the snapshot's revision, although that revision existed when the snapshot fixed it.
 func (s *snapshot) restart(ctx context.Context) error {
-	// The answer shows the history tracker that the history was replaced. If there is no answer, the tracker notices
-	// this at a later request.
+	// The answer shows the history tracker that the history was replaced. If there is no answer, the tracker
+	// notices this at a later request.
 	_ = s.d.probeRevision(ctx)
 	return store.ErrHistoryLost
 }
@@ -209,7 +209,8 @@ func leasedOf(found []*mvccpb.KeyValue) (keys []string) {
 	return keys
 }
 
-// noteLeased adds the leased keys of a list to the cache. Transactions with a condition on the prefix need them.
+// noteLeased adds the leased keys of a list to the cache. Transactions with a condition on the prefix need
+// them.
 func (s *snapshot) noteLeased(prefix string, keys []string) {
 	revision, epoch := s.fixedAt()
 	s.d.leasedKeys.put(listingID{
@@ -254,8 +255,8 @@ func (s *snapshot) fixedAt() (revision int64, epoch int) {
 	return s.revision, s.epoch
 }
 
-// fixRevision fixes the snapshot's revision and epoch, unless they are already fixed. It returns false if another
-// read has fixed a different revision or epoch.
+// fixRevision fixes the snapshot's revision and epoch, unless they are already fixed. It returns false if
+// another read has fixed a different revision or epoch.
 func (s *snapshot) fixRevision(revision int64, epoch int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -297,8 +298,8 @@ func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOpti
 	return resp, err
 }
 
-// readTogether does the reads in one transaction, and returns the answer with its epoch. It returns ErrStoreGone if
-// the store is no longer the one that was opened.
+// readTogether does the reads in one transaction, and returns the answer with its epoch. It returns
+// ErrStoreGone if the store is no longer the one that was opened.
 func (d *db) readTogether(ctx context.Context, ops ...clientv3.Op) (txn *clientv3.TxnResponse, epoch int, err error) {
 	err = d.retry(ctx, func(ctx context.Context) (err error) {
 		before := d.history.lastSeen()
@@ -322,8 +323,8 @@ func (d *db) readTogether(ctx context.Context, ops ...clientv3.Op) (txn *clientv
 	return txn, epoch, nil
 }
 
-// readAt reads at a revision. It uses a serializable read if possible: the content of a revision never changes, so
-// any member that has the revision can answer without the other members.
+// readAt reads at a revision. It uses a serializable read if possible: the content of a revision never
+// changes, so any member that has the revision can answer without the other members.
 func (d *db) readAt(
 	ctx context.Context,
 	revision int64,
@@ -347,9 +348,9 @@ const (
 	targetPageBytes = 4 << 20 // the size that readPages aims for
 )
 
-// readPages calls read for one part of the range after another, until read returns an error or the range is read.
-// read must read at most limit keys from begin to end, without end itself. readPages chooses each limit so that the
-// page has about targetPageBytes, judged by the sizes in the previous page.
+// readPages calls read for one part of the range after another, until read returns an error or the range is
+// read. read must read at most limit keys from begin to end, without end itself. readPages chooses each limit
+// so that the page has about targetPageBytes, judged by the sizes in the previous page.
 func readPages(keys keyRange, read func(begin, end string, limit int64) (*clientv3.GetResponse, error)) error {
 	begin := keys.begin
 	for limit := int64(firstPageKeys); ; {

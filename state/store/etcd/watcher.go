@@ -118,8 +118,8 @@ func (w *watcher) goLive(from int64) {
 	}
 }
 
-// push queues a batch from the mux. It ignores a batch that was queued before, or that a replay delivers. If the
-// queue is full, push drops the batch and returns false, and the mux must remove the watcher.
+// push queues a batch from the mux. It ignores a batch that was queued before, or that a replay delivers. If
+// the queue is full, push drops the batch and returns false, and the mux must remove the watcher.
 func (w *watcher) push(b store.Batch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -229,9 +229,10 @@ func (d *db) replayHistory(w *watcher, after, until int64) {
 	}
 }
 
-// unchangedBetween reports whether all keys of the watcher are unchanged in the revisions from after+1 to until.
-// If it cannot find out, it returns false. Usually nothing has changed, so that no replay is necessary. This query
-// is faster than a replay, since etcd starts watches of past revisions only every 100 ms.
+// unchangedBetween reports whether all keys of the watcher are unchanged in the revisions from after+1 to
+// until. If it cannot find out, it returns false. Usually nothing has changed, so that no replay is
+// necessary. This query is faster than a replay, since etcd starts watches of past revisions only every 100
+// ms.
 func (d *db) unchangedBetween(w *watcher, after, until int64) bool {
 	var conds []clientv3.Cmp
 	var reads []clientv3.Op
@@ -263,8 +264,8 @@ func findChange(s keyRange, after, until int64) clientv3.Op {
 		clientv3.WithLimit(1), clientv3.WithKeysOnly())
 }
 
-// hasKeys reports whether the answer to findChange has a key. It does not use the answer's count, which includes
-// the keys that were not changed.
+// hasKeys reports whether the answer to findChange has a key. It does not use the answer's count, which
+// includes the keys that were not changed.
 func hasKeys(r *pb.ResponseOp) bool { return len(r.GetResponseRange().Kvs) > 0 }
 
 // watchCreated requests a progress report from etcd, since there may be no changes to deliver.

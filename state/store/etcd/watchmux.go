@@ -12,9 +12,9 @@ import (
 	"bijou/state/store/handle"
 )
 
-// watchMux shares one watch stream among all watchers of a handle. For each span that has watchers, the stream
-// has one watch in etcd. It is created for the first watcher of the span. If a watcher needs earlier changes, or
-// has missed some, it gets them from a replay.
+// watchMux shares one watch stream among all watchers of a handle. For each span that has watchers, the
+// stream has one watch in etcd. It is created for the first watcher of the span. If a watcher needs earlier
+// changes, or has missed some, it gets them from a replay.
 type watchMux struct {
 	d *db
 
@@ -39,8 +39,8 @@ type spanWatch struct {
 	position int64 // the revision after which the watch delivers changes
 }
 
-// run keeps a stream of watches open until the store is closed. If a stream breaks, it starts another. If the user
-// must not watch a key, all current watchers fail.
+// run keeps a stream of watches open until the store is closed. If a stream breaks, it starts another. If the
+// user must not watch a key, all current watchers fail.
 func (m *watchMux) run() {
 	for n := 0; ; n++ {
 		ctx, stop := context.WithCancel(m.d.Context())
@@ -65,9 +65,10 @@ func (m *watchMux) run() {
 	}
 }
 
-// startStream prepares a stream that begins at the position of the previous one, and returns the stream and that
-// position. The stream does not begin one revision later, since etcd does not report the progress of a watch that
-// begins in the future. In a new epoch the stream begins at the newest revision. stop must end the stream.
+// startStream prepares a stream that begins at the position of the previous one, and returns the stream and
+// that position. The stream does not begin one revision later, since etcd does not report the progress of a
+// watch that begins in the future. In a new epoch the stream begins at the newest revision. stop must end the
+// stream.
 func (m *watchMux) startStream(stop func()) (stream *watchStream, position int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,7 +90,8 @@ func (m *watchMux) startStream(stop func()) (stream *watchStream, position int64
 	return m.stream, m.position
 }
 
-// watchMarker adds a watch of the store's marker, which shows whether the store is removed. The caller holds m.mu.
+// watchMarker adds a watch of the store's marker, which shows whether the store is removed. The caller holds
+// m.mu.
 func (m *watchMux) watchMarker(start int64) {
 	m.lastID++
 	m.markerID = m.lastID
@@ -103,8 +105,8 @@ func (m *watchMux) hasAdvanced(before int64) bool {
 	return m.position > before
 }
 
-// addWatcher adds a watcher to the index, and adds a watch to the stream for each of its spans that has no watch
-// yet. A watcher from an earlier epoch fails with ErrHistoryLost.
+// addWatcher adds a watcher to the index, and adds a watch to the stream for each of its spans that has no
+// watch yet. A watcher from an earlier epoch fails with ErrHistoryLost.
 func (m *watchMux) addWatcher(w *watcher) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -137,7 +139,8 @@ func (m *watchMux) addWatcher(w *watcher) {
 	m.goLiveIfCreated(w)
 }
 
-// goLiveIfCreated makes the watcher live if etcd has created the watches of all its spans. The caller holds m.mu.
+// goLiveIfCreated makes the watcher live if etcd has created the watches of all its spans. The caller holds
+// m.mu.
 func (m *watchMux) goLiveIfCreated(w *watcher) {
 	from := m.position
 	for _, span := range w.Spans {
@@ -168,8 +171,8 @@ func (m *watchMux) removeLocked(w *watcher) {
 }
 
 // watchCreated records that etcd has created a watch, which delivers the changes after the revision. Once the
-// watch of the marker is created, which is the stream's first, watchCreated also starts a linearizable read. Only
-// such a read notices that the stream leads to an older copy of the cluster.
+// watch of the marker is created, which is the stream's first, watchCreated also starts a linearizable read.
+// Only such a read notices that the stream leads to an older copy of the cluster.
 func (m *watchMux) watchCreated(id, revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -248,8 +251,9 @@ func (m *watchMux) progressReached(revision int64) {
 	m.position = max(m.position, revision)
 }
 
-// watchCompacted handles a watch that has ended because etcd no longer has the history before the revision kept.
-// The watchers of its span fail with ErrHistoryLost. The marker is watched again, from the current revision on.
+// watchCompacted handles a watch that has ended because etcd no longer has the history before the revision
+// kept. The watchers of its span fail with ErrHistoryLost. The marker is watched again, from the current
+// revision on.
 func (m *watchMux) watchCompacted(id, kept int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

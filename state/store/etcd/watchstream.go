@@ -119,8 +119,8 @@ func (s *watchStream) enqueue(r *pb.WatchRequest) {
 	}
 }
 
-// run opens the stream, and passes its responses to the listener. It blocks until the stream breaks, is silent for
-// silenceTimeout, or ctx ends. It must be called only once.
+// run opens the stream, and passes its responses to the listener. It blocks until the stream breaks, is
+// silent for silenceTimeout, or ctx ends. It must be called only once.
 func (s *watchStream) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	var sender sync.WaitGroup
@@ -265,9 +265,9 @@ func (s *watchStream) collectEvent(e *mvccpb.Event) {
 	c.events[string(e.Kv.Key)] = e
 }
 
-// releaseCommits handles a progress report: etcd has sent all events up to the revision. It passes the commits up
-// to the revision to the listener, and then reports the progress. It does nothing while a watch is being created,
-// since events from that watch may come later.
+// releaseCommits handles a progress report: etcd has sent all events up to the revision. It passes the
+// commits up to the revision to the listener, and then reports the progress. It does nothing while a watch is
+// being created, since events from that watch may come later.
 func (s *watchStream) releaseCommits(revision int64) {
 	s.mu.Lock()
 	isCreating := len(s.creating) > 0

@@ -53,8 +53,8 @@ func (o *Opener) Gone() <-chan struct{} { return o.gone }
 // MarkGone calls MarkGoneBecause with the cause ErrStoreGone.
 func (o *Opener) MarkGone() error { return o.MarkGoneBecause(store.ErrStoreGone) }
 
-// MarkGoneBecause marks the store as gone, which cannot be undone. cause must wrap ErrStoreGone. If the store is
-// already marked as gone, the first cause remains. MarkGoneBecause returns the first cause.
+// MarkGoneBecause marks the store as gone, which cannot be undone. cause must wrap ErrStoreGone. If the store
+// is already marked as gone, the first cause remains. MarkGoneBecause returns the first cause.
 func (o *Opener) MarkGoneBecause(cause error) error {
 	o.goneOnce.Do(func() {
 		o.goneCause = cause

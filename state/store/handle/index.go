@@ -38,11 +38,12 @@ func Spans(scope store.Scope) (spans []Span) {
 	return spans
 }
 
-// WatcherIndex is the set of watchers for each span. It finds the watchers of the keys in a commit. Callers must
-// lock it.
+// WatcherIndex is the set of watchers for each span. It finds the watchers of the keys in a commit. Callers
+// must lock it.
 type WatcherIndex[W comparable] map[Span]map[W]bool
 
-// Add adds a watcher to the sets of its spans. None of the spans may cover another, as in the result of [Spans].
+// Add adds a watcher to the sets of its spans. None of the spans may cover another, as in the result of
+// [Spans].
 func (x WatcherIndex[W]) Add(w W, spans []Span) {
 	for _, s := range spans {
 		if x[s] == nil {
@@ -52,8 +53,8 @@ func (x WatcherIndex[W]) Add(w W, spans []Span) {
 	}
 }
 
-// Remove removes a watcher from the sets of its spans. It returns the spans whose last watcher this was. It does
-// nothing if the watcher is not in the index.
+// Remove removes a watcher from the sets of its spans. It returns the spans whose last watcher this was. It
+// does nothing if the watcher is not in the index.
 func (x WatcherIndex[W]) Remove(w W, spans []Span) (idle []Span) {
 	for _, s := range spans {
 		if !x[s][w] {
@@ -70,8 +71,8 @@ func (x WatcherIndex[W]) Remove(w W, spans []Span) (idle []Span) {
 	return idle
 }
 
-// SplitBatch returns, for each watcher with events in the batch, a batch of only these events. For each event it
-// looks up the key and all prefixes of the key, so its cost does not depend on the number of watchers.
+// SplitBatch returns, for each watcher with events in the batch, a batch of only these events. For each event
+// it looks up the key and all prefixes of the key, so its cost does not depend on the number of watchers.
 func (x WatcherIndex[W]) SplitBatch(b store.Batch) map[W]store.Batch {
 	parts := map[W]store.Batch{}
 	addForSpan := func(e store.Event, s Span) {

@@ -62,9 +62,9 @@ func dialSocket(ctx context.Context, socket string) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// retry calls f until the gateway answers, for at most callTimeout. f must be repeatable. If an answer comes from an
-// older copy of the store, retry calls f again. After a second such answer, it marks the store as gone. retry
-// returns the errors of package store, such as ErrAway if the gateway does not answer.
+// retry calls f until the gateway answers, for at most callTimeout. f must be repeatable. If an answer comes
+// from an older copy of the store, retry calls f again. After a second such answer, it marks the store as
+// gone. retry returns the errors of package store, such as ErrAway if the gateway does not answer.
 func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()

@@ -2,9 +2,9 @@
 // state/gateway). The gateway allows only the operations to which the process has a right.
 //
 // The gateway identifies the process by the socket that the process uses, so package remote sends no name or
-// password. An outage of the gateway usually causes only delays: reads are repeated, watchers continue where they
-// left off, and leases continue if the gateway is back within their TTL. But a snapshot that has begun before the
-// outage returns ErrHistoryLost.
+// password. An outage of the gateway usually causes only delays: reads are repeated, watchers continue where
+// they left off, and leases continue if the gateway is back within their TTL. But a snapshot that has begun
+// before the outage returns ErrHistoryLost.
 //
 // dial.go has the connection, errors and retries. remote.go has commits and leases.
 package remote
@@ -98,8 +98,8 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 		return revision, nil
 	}
 
-	// The transaction was written, but the gateway seems to serve an older copy of the store. A read checks this
-	// again, and marks the store as gone if it is true.
+	// The transaction was written, but the gateway seems to serve an older copy of the store. A read checks
+	// this again, and marks the store as gone if it is true.
 	s := &snapshot{d: d}
 	defer s.Close()
 	_, err = s.Revision(ctx)
@@ -110,8 +110,8 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 // call. One such answer does not prove that the store was replaced; see retry.
 var errOlder = errors.New("the gateway serves an older copy of the store")
 
-// observe records the revision of an answer. before is the newest revision that was known before the call. If the
-// revision is below it, observe records nothing and returns an error that wraps errOlder.
+// observe records the revision of an answer. before is the newest revision that was known before the call. If
+// the revision is below it, observe records nothing and returns an error that wraps errOlder.
 func (d *db) observe(before, revision int64) error {
 	if revision < before {
 		return fmt.Errorf("%w, at revision %d after %d", errOlder, revision, before)
@@ -121,8 +121,8 @@ func (d *db) observe(before, revision int64) error {
 	return nil
 }
 
-// markReplaced marks the store as gone after the gateway has served an older copy twice, and returns the error of
-// the store's later calls. The data that this process has read may not be in the older copy.
+// markReplaced marks the store as gone after the gateway has served an older copy twice, and returns the
+// error of the store's later calls. The data that this process has read may not be in the older copy.
 func (d *db) markReplaced(older error) error {
 	return d.MarkGoneBecause(fmt.Errorf("%w: the gateway at %s: %w", store.ErrStoreGone, d.socket, older))
 }

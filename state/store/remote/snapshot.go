@@ -14,8 +14,8 @@ import (
 	"bijou/state/store/remote/protocol"
 )
 
-// snapshot is one gRPC call of Read, which begins with the snapshot's first read. If the call breaks, the snapshot
-// is lost, and its reads return ErrHistoryLost.
+// snapshot is one gRPC call of Read, which begins with the snapshot's first read. If the call breaks, the
+// snapshot is lost, and its reads return ErrHistoryLost.
 type snapshot struct {
 	d *db
 
@@ -60,9 +60,9 @@ func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) 
 // maxPrefetched is how many keys are read with one request.
 const maxPrefetched = 256
 
-// Prefetch reads the keys in as few requests as possible, and keeps them for Get. If it is the snapshot's first
-// read, it also reads the first of the lists, for List. Prefetch skips keys and lists that the process has no right
-// to read. Get and List then return the error.
+// Prefetch reads the keys in as few requests as possible, and keeps them for Get. If it is the snapshot's
+// first read, it also reads the first of the lists, for List. Prefetch skips keys and lists that the process
+// has no right to read. Get and List then return the error.
 func (s *snapshot) Prefetch(ctx context.Context, next store.Scope) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,8 +91,8 @@ func (s *snapshot) Prefetch(ctx context.Context, next store.Scope) error {
 	return nil
 }
 
-// prefetchWithList reads keys and a list with the snapshot's first request. If the process has no right to read the
-// list, prefetchWithList returns ErrDenied, and the next request is again the snapshot's first.
+// prefetchWithList reads keys and a list with the snapshot's first request. If the process has no right to
+// read the list, prefetchWithList returns ErrDenied, and the next request is again the snapshot's first.
 func (s *snapshot) prefetchWithList(ctx context.Context, keys []string, prefix string) error {
 	read, err := s.read(ctx, &protocol.ReadRequest{Keys: protocol.FromKeys(keys), List: true, Prefix: []byte(prefix)})
 	if err != nil {
@@ -180,8 +180,8 @@ type answer struct {
 
 // read sends a request to the gateway. It repeats the first request, which fixes the snapshot's revision,
 // until the gateway answers. If a later request fails, the snapshot is lost, since a restarted gateway does
-// not have the revision. read returns ErrHistoryLost if the snapshot is lost, and ErrDenied if the process has no
-// right to read the request's list. The caller holds s.mu.
+// not have the revision. read returns ErrHistoryLost if the snapshot is lost, and ErrDenied if the process
+// has no right to read the request's list. The caller holds s.mu.
 func (s *snapshot) read(ctx context.Context, request *protocol.ReadRequest) (a answer, err error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return answer{}, err
@@ -212,8 +212,8 @@ func (s *snapshot) read(ctx context.Context, request *protocol.ReadRequest) (a a
 	return answer{}, s.d.storeError(ctx, err)
 }
 
-// ask sends a request and receives its answer. It opens the stream if there is none. If ctx ends meanwhile, or after
-// any other error, it ends the stream.
+// ask sends a request and receives its answer. It opens the stream if there is none. If ctx ends meanwhile,
+// or after any other error, it ends the stream.
 func (s *snapshot) ask(ctx context.Context, request *protocol.ReadRequest) (a answer, err error) {
 	defer func() {
 		if err != nil {
@@ -239,9 +239,9 @@ func (s *snapshot) ask(ctx context.Context, request *protocol.ReadRequest) (a an
 	return a, stopCancel(ctx, stop, err)
 }
 
-// stopCancel calls stop, so that the end of ctx no longer cancels the stream. It returns err, the result of the call
-// that used the stream. If ctx has already ended and err is nil, it returns ctx's error, since the stream was
-// canceled.
+// stopCancel calls stop, so that the end of ctx no longer cancels the stream. It returns err, the result of
+// the call that used the stream. If ctx has already ended and err is nil, it returns ctx's error, since the
+// stream was canceled.
 func stopCancel(ctx context.Context, stop func() bool, err error) error {
 	if !stop() && err == nil {
 		return context.Cause(ctx)
@@ -249,8 +249,8 @@ func stopCancel(ctx context.Context, stop func() bool, err error) error {
 	return err
 }
 
-// exchange sends a request on the snapshot's stream, and collects the parts of its answer. The first answer fixes the
-// snapshot's revision. before is the newest revision that was known before the request.
+// exchange sends a request on the snapshot's stream, and collects the parts of its answer. The first answer
+// fixes the snapshot's revision. before is the newest revision that was known before the request.
 func (s *snapshot) exchange(before int64, request *protocol.ReadRequest) (a answer, err error) {
 	if err := s.stream.Send(request); err != nil {
 		// Recv returns the reason.

@@ -76,8 +76,8 @@ func (w *watcher) popBatch() (b store.Batch, ok bool, err error) {
 
 func (w *watcher) Close() { w.Cancel() }
 
-// follow receives changes until the watcher ends. It calls the gateway again whenever a call breaks. If the gateway
-// serves an older copy of the store in two calls in a row, the store is gone.
+// follow receives changes until the watcher ends. It calls the gateway again whenever a call breaks. If the
+// gateway serves an older copy of the store in two calls in a row, the store is gone.
 func (w *watcher) follow() {
 	previousWasOlder := false
 	for n := 0; ; n++ {
@@ -116,8 +116,8 @@ func (w *watcher) fail(err error) {
 	w.Wake()
 }
 
-// followOnce calls Watch once, and queues the changes that it receives until the call breaks. It always returns an
-// error, which wraps errOlder if the gateway serves an older copy of the store.
+// followOnce calls Watch once, and queues the changes that it receives until the call breaks. It always
+// returns an error, which wraps errOlder if the gateway serves an older copy of the store.
 func (w *watcher) followOnce() error {
 	ctx, cancel := context.WithCancel(w.Context())
 	defer cancel()

@@ -7,7 +7,8 @@ import (
 	"bijou/state/store"
 )
 
-// prefixClause returns an SQL condition that selects the keys with the prefix, and the arguments of its parameters.
+// prefixClause returns an SQL condition that selects the keys with the prefix, and the arguments of its
+// parameters.
 func prefixClause(prefix string) (clause string, args []any) {
 	first := []byte(prefix)
 	if prefix == "" {
@@ -15,8 +16,8 @@ func prefixClause(prefix string) (clause string, args []any) {
 		first = []byte{0}
 	}
 
-	// end is the smallest key after all keys with the prefix. To get it, increment the last byte that is not 0xff,
-	// and drop the bytes after it.
+	// end is the smallest key after all keys with the prefix. To get it, increment the last byte that is not
+	// 0xff, and drop the bytes after it.
 	end := []byte(prefix)
 	for n := len(end); n > 0; n-- {
 		if end[n-1] < 0xff {
@@ -38,17 +39,17 @@ type logSegment struct {
 	trimmed int64 // the last revision that was trimmed from the log
 }
 
-// logSQL reads the table head and the log after a revision. It is one statement, so that both come from the same
-// moment. If the log has nothing after the revision, logSQL returns one row, with NULLs for the log.
+// logSQL reads the table head and the log after a revision. It is one statement, so that both come from the
+// same moment. If the log has nothing after the revision, logSQL returns one row, with NULLs for the log.
 const logSQL = `SELECT h.revision, h.trimmed, l.rev, l.key, l.deleted
 	FROM head h LEFT JOIN log l ON l.rev > ? WHERE h.id = 1 ORDER BY l.rev, l.key`
 
 // maxReadCommits is the largest number of commits that one read of the log returns.
 const maxReadCommits = 256
 
-// readLog reads the first maxReadCommits commits after the revision that have a wanted key. Their batches have only
-// the wanted keys. If the log was trimmed after the revision, the segment has a gap, and the caller must not use its
-// batches.
+// readLog reads the first maxReadCommits commits after the revision that have a wanted key. Their batches
+// have only the wanted keys. If the log was trimmed after the revision, the segment has a gap, and the caller
+// must not use its batches.
 func (d *db) readLog(ctx context.Context, after int64, wanted func(key string) bool) (s logSegment, err error) {
 	c, err := d.readers.get(ctx)
 	if err != nil {
@@ -103,6 +104,6 @@ func (s *logSegment) addEvent(revision int64, e store.Event) {
 	b.Events = append(b.Events, e)
 }
 
-// maxRecentBatches is how many commits the tailer remembers. This suffices if one change wakes a thousand units, and
-// each of them commits before it watches again.
+// maxRecentBatches is how many commits the tailer remembers. This suffices if one change wakes a thousand
+// units, and each of them commits before it watches again.
 const maxRecentBatches = 1024

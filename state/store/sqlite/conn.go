@@ -149,14 +149,15 @@ type connPool struct {
 const (
 	// maxIdleConns is how many connections the pool opens without need, and how many of them can be idle.
 	maxIdleConns = 8
-	// maxStall is how long a reader waits for a connection before it opens another. If none is returned for so long,
-	// long reads, or the waiting goroutine itself, hold all connections.
+	// maxStall is how long a reader waits for a connection before it opens another. If none is returned for
+	// so long, long reads, or the waiting goroutine itself, hold all connections.
 	maxStall = 250 * time.Millisecond
 )
 
-// get returns an idle connection. If there is none, it opens a connection if the pool is not full, and otherwise
-// waits for a connection. If none is returned to the pool within maxStall, it opens a connection although the pool is
-// full. It returns ErrClosed if the pool is closed, or ctx's error if ctx ends. The caller must call put or discard.
+// get returns an idle connection. If there is none, it opens a connection if the pool is not full, and
+// otherwise waits for a connection. If none is returned to the pool within maxStall, it opens a connection
+// although the pool is full. It returns ErrClosed if the pool is closed, or ctx's error if ctx ends. The
+// caller must call put or discard.
 func (p *connPool) get(ctx context.Context) (*conn, error) {
 	select {
 	case c := <-p.idle:
@@ -190,8 +191,8 @@ func (p *connPool) get(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// reserve counts a connection that is about to be opened. If the pool is full, it counts nothing and returns false,
-// unless force is set.
+// reserve counts a connection that is about to be opened. If the pool is full, it counts nothing and returns
+// false, unless force is set.
 func (p *connPool) reserve(force bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -229,8 +230,8 @@ func (p *connPool) put(c *conn) {
 	p.idle <- c
 }
 
-// discard closes a connection after an error. It rolls back the connection's transaction first, since package sql
-// keeps and reuses the underlying connection.
+// discard closes a connection after an error. It rolls back the connection's transaction first, since package
+// sql keeps and reuses the underlying connection.
 func (p *connPool) discard(c *conn) {
 	// This fails if no transaction is open.
 	_, _ = c.exec("ROLLBACK")

@@ -67,8 +67,9 @@ type position struct {
 	generation generation
 }
 
-// descendsFrom reports whether the content at p can be the content at earlier after further commits, or the same
-// content. It can be wrong only if p is from a different history and is ahead by rememberedIDs commits or more.
+// descendsFrom reports whether the content at p can be the content at earlier after further commits, or the
+// same content. It can be wrong only if p is from a different history and is ahead by rememberedIDs commits
+// or more.
 func (p position) descendsFrom(earlier position) bool {
 	if p.revision < earlier.revision || p.generation.counter < earlier.generation.counter {
 		return false
@@ -97,7 +98,8 @@ func (t *writeTxn) addGenerationColumn() error {
 var errNoPosition = errors.New("the table head is missing")
 
 // readPosition reads the position from the table head, which may lack the column generation. It returns
-// errNoPosition if the file's content is not that of a store. After any other error it is unknown whether it is.
+// errNoPosition if the file's content is not that of a store. After any other error it is unknown whether it
+// is.
 func readPosition(ctx context.Context, c *sql.Conn) (p position, err error) {
 	rows, err := c.QueryContext(ctx, "SELECT * FROM head WHERE id = 1")
 	if err != nil {
@@ -133,8 +135,8 @@ func readPosition(ctx context.Context, c *sql.Conn) (p position, err error) {
 	return p, err
 }
 
-// classifyReadError returns an error that wraps errNoPosition if err is about a missing table, or about a file that
-// is not a database. It translates other errors as storeError does.
+// classifyReadError returns an error that wraps errNoPosition if err is about a missing table, or about a
+// file that is not a database. It translates other errors as storeError does.
 func classifyReadError(err error) error {
 	switch resultCode(err) {
 	case codes.SQLITE_ERROR, codes.SQLITE_NOTADB:
@@ -143,9 +145,9 @@ func classifyReadError(err error) error {
 	return storeError(err)
 }
 
-// readMainFile reads the position of the last checkpoint from the store's main file, without its log. With the option
-// "immutable" SQLite reads the file without locks. Only SQLite may open the file: if this process closed another
-// descriptor of the file, it would lose all of SQLite's locks.
+// readMainFile reads the position of the last checkpoint from the store's main file, without its log. With
+// the option "immutable" SQLite reads the file without locks. Only SQLite may open the file: if this process
+// closed another descriptor of the file, it would lose all of SQLite's locks.
 func readMainFile(ctx context.Context, path string) (p position, err error) {
 	query := url.Values{"mode": {"ro"}, "immutable": {"1"}}
 	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}

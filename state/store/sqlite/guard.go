@@ -30,8 +30,8 @@ type fileID struct {
 	Inode  uint64 `json:"inode"`
 }
 
-// statFile returns the identity and the state of the file at path. Each commit calls it several times, so it uses
-// the system call, which costs less than os.Stat. Its errors are those of os.Stat.
+// statFile returns the identity and the state of the file at path. Each commit calls it several times, so it
+// uses the system call, which costs less than os.Stat. Its errors are those of os.Stat.
 func statFile(path string) (id fileID, stat unix.Stat_t, err error) {
 	for {
 		err := unix.Stat(path, &stat)
@@ -50,8 +50,9 @@ func identify(path string) (fileID, error) {
 	return id, err
 }
 
-// findStoreFile returns the store's file with its identity. It returns [store.ErrNoStore] if there is no file, and
-// a different error if the file is not regular, or if this process has no right to read and write it.
+// findStoreFile returns the store's file with its identity. It returns [store.ErrNoStore] if there is no
+// file, and a different error if the file is not regular, or if this process has no right to read and write
+// it.
 func findStoreFile(path string) (storeFile, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -89,8 +90,8 @@ func isSame(id fileID, path string) bool {
 // (the main file, its log, or the log's index), or to the content of the main file.
 //
 // The last process that closes a store removes the log. As long as this process has an open connection, its
-// lock on the main file prevents that: the log can become shorter, but stays the same file. After the first poll
-// the guard has its own connection for this purpose. Until then one of the readers' connections is open.
+// lock on the main file prevents that: the log can become shorter, but stays the same file. After the first
+// poll the guard has its own connection for this purpose. Until then one of the readers' connections is open.
 //
 // The guard compares content in two places. The content of the newest commit, from the log or the main file,
 // must descend from the newest commit that this process has seen. The content of only the main file, as of
@@ -140,9 +141,9 @@ func (s fileStamp) isSettled() bool { return time.Since(time.Unix(s.changed.Unix
 // fileStamps has the stamps of the store's main file and its log.
 type fileStamps struct{ main, log fileStamp }
 
-// newGuard returns the guard of a store's files as they are now. It returns ErrStoreGone if a mark says that the
-// store was replaced, or if its files are replaced at the same time. It returns a different error if the file is not
-// a store of the known format.
+// newGuard returns the guard of a store's files as they are now. It returns ErrStoreGone if a mark says that
+// the store was replaced, or if its files are replaced at the same time. It returns a different error if the
+// file is not a store of the known format.
 func newGuard(ctx context.Context, file storeFile, readers *connPool) (*guard, error) {
 	if err := checkMark(file); err != nil {
 		return nil, err
@@ -152,8 +153,8 @@ func newGuard(ctx context.Context, file storeFile, readers *connPool) (*guard, e
 	return g, err
 }
 
-// begin reads the position of the content and the identities of the log and its index. Its first query makes SQLite
-// create these files if they do not exist.
+// begin reads the position of the content and the identities of the log and its index. Its first query makes
+// SQLite create these files if they do not exist.
 func (g *guard) begin(ctx context.Context, c *conn) (err error) {
 	if err := checkFormat(c); err != nil {
 		return err
@@ -181,9 +182,9 @@ func (g *guard) checkFiles() error {
 	return err
 }
 
-// stampFiles checks that the store's files are the ones that were opened, and returns the stamps of the main file
-// and the log. It returns ErrStoreGone if the store was removed or replaced. If a file was replaced, it also leaves
-// the mark that keeps other processes from opening the store.
+// stampFiles checks that the store's files are the ones that were opened, and returns the stamps of the main
+// file and the log. It returns ErrStoreGone if the store was removed or replaced. If a file was replaced, it
+// also leaves the mark that keeps other processes from opening the store.
 func (g *guard) stampFiles() (fileStamps, error) {
 	log, logStat, err := statFile(g.logPath)
 	sameLog := err == nil && log == g.log
@@ -222,9 +223,9 @@ func (g *guard) stampFiles() (fileStamps, error) {
 	return fileStamps{main: stampOf(mainStat), log: stampOf(logStat)}, nil
 }
 
-// admit checks, during a write transaction, that the newest commit descends from the content that this process has
-// seen. newest is that commit's position. admit returns ErrStoreGone if the store was removed or replaced. The
-// transaction must then write nothing.
+// admit checks, during a write transaction, that the newest commit descends from the content that this
+// process has seen. newest is that commit's position. admit returns ErrStoreGone if the store was removed or
+// replaced. The transaction must then write nothing.
 func (g *guard) admit(ctx context.Context, newest position) error {
 	current, err := g.stampFiles()
 	if err != nil {
@@ -276,9 +277,9 @@ func (g *guard) checkContent(ctx context.Context) error {
 	return nil
 }
 
-// compareContent checks that the store's content descends from all content that this process has seen. It returns
-// ErrStoreGone if the content was replaced. complete is false if it could not compare everything, for example after
-// an error of the disk. The next poll then tries again.
+// compareContent checks that the store's content descends from all content that this process has seen. It
+// returns ErrStoreGone if the content was replaced. complete is false if it could not compare everything, for
+// example after an error of the disk. The next poll then tries again.
 func (g *guard) compareContent(ctx context.Context, current fileStamps) (complete bool, err error) {
 	if g.anchor == nil {
 		if g.anchor, err = newConn(ctx, g.readers.sql); err != nil {
@@ -340,9 +341,9 @@ const (
 	mainReadsPause = 5 * time.Millisecond
 )
 
-// checkMain checks that the content of the main file descends from the content at the previous check. stamp is the
-// file's current stamp. checkMain returns ErrStoreGone if the content was replaced. It returns nil if it cannot read
-// the file.
+// checkMain checks that the content of the main file descends from the content at the previous check. stamp
+// is the file's current stamp. checkMain returns ErrStoreGone if the content was replaced. It returns nil if
+// it cannot read the file.
 func (g *guard) checkMain(ctx context.Context, stamp fileStamp) error {
 	for range mainReads {
 		found, err := readMainFile(ctx, g.file.path)
@@ -364,8 +365,8 @@ func (g *guard) checkMain(ctx context.Context, stamp fileStamp) error {
 	return g.contentReplaced()
 }
 
-// recordMain records the position and the stamp of the main file. If the position does not descend from the recorded
-// position, it records nothing and returns false.
+// recordMain records the position and the stamp of the main file. If the position does not descend from the
+// recorded position, it records nothing and returns false.
 func (g *guard) recordMain(found position, stamp fileStamp) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -415,8 +416,9 @@ const (
 	otherMainFile
 )
 
-// replaced records that the store was replaced, and returns a [*store.Replaced] in which What is what. It leaves a
-// mark beside the store, so that no process opens the store before an operator has decided which content to keep.
+// replaced records that the store was replaced, and returns a [*store.Replaced] in which What is what. It
+// leaves a mark beside the store, so that no process opens the store before an operator has decided which
+// content to keep.
 func (g *guard) replaced(what string, main mainFile) error {
 	logIsAlien := main == otherMainFile
 	g.mu.Lock()
@@ -434,9 +436,9 @@ func (g *guard) replaced(what string, main mainFile) error {
 	return r
 }
 
-// mustNotWriteBack reports whether this process must not close its connections. The last connection to close writes
-// its log into the main file. That would damage the store if the log belongs to a file that was replaced. A log that
-// was only removed still belongs to the main file, so that writing it back is harmless.
+// mustNotWriteBack reports whether this process must not close its connections. The last connection to close
+// writes its log into the main file. That would damage the store if the log belongs to a file that was
+// replaced. A log that was only removed still belongs to the main file, so that writing it back is harmless.
 func (g *guard) mustNotWriteBack() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

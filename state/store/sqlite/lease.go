@@ -42,9 +42,9 @@ func (d *db) GrantLease(ctx context.Context, ttl time.Duration) (store.LeaseID, 
 	return id, err
 }
 
-// grantLease inserts a lease. If the insertion waited long for the file's lock, it refreshes the lease at once,
-// since the lease would soon expire. The caller must count the TTL from requested, the time at which the insertion
-// or the refresh began.
+// grantLease inserts a lease. If the insertion waited long for the file's lock, it refreshes the lease at
+// once, since the lease would soon expire. The caller must count the TTL from requested, the time at which
+// the insertion or the refresh began.
 func (d *db) grantLease(
 	ctx context.Context,
 	ttl time.Duration,
@@ -101,15 +101,15 @@ func (t *writeTxn) refreshLease(id store.LeaseID) (int64, error) {
 	return t.c.exec("UPDATE lease SET counter = counter + 1, start = ? WHERE id = ?", refreshMark(counter+1), int64(id))
 }
 
-// refreshMark returns the value of the column start for a lease without an owner: the lease's counter after a refresh,
-// and the current time. Previous versions refresh a lease without writing a mark. The old mark then has a different
-// counter than the lease, and isExpired ignores it.
+// refreshMark returns the value of the column start for a lease without an owner: the lease's counter after a
+// refresh, and the current time. Previous versions refresh a lease without writing a mark. The old mark then
+// has a different counter than the lease, and isExpired ignores it.
 func refreshMark(counter int64) string {
 	return fmt.Sprintf("%d@%d", counter, monotonicTime().Milliseconds())
 }
 
-// isExpired reports whether the lease has no owner, and its mark shows that nobody has refreshed it for its TTL. It
-// needs no earlier observation of the lease, so even short commands can end such leases.
+// isExpired reports whether the lease has no owner, and its mark shows that nobody has refreshed it for its
+// TTL. It needs no earlier observation of the lease, so even short commands can end such leases.
 func (r leaseRow) isExpired(self leaseOwner) bool {
 	if r.owner.pid != 0 || r.owner.boot == "" || r.owner.boot != self.boot {
 		return false
@@ -200,8 +200,8 @@ func (s *leaseSweeper) run() {
 	}
 }
 
-// sweepOnce ends the leases that were not refreshed for their TTL, or whose owners are dead. It stops at the first
-// error, and the next round tries again.
+// sweepOnce ends the leases that were not refreshed for their TTL, or whose owners are dead. It stops at the
+// first error, and the next round tries again.
 func (s *leaseSweeper) sweepOnce(ctx context.Context) {
 	var rows []leaseRow
 	err := s.d.readers.withConn(ctx, func(c *conn) (err error) {
@@ -228,9 +228,9 @@ func (s *leaseSweeper) sweepOnce(ctx context.Context) {
 	s.observed = observed
 }
 
-// observeLease returns how long the lease's counter was seen unchanged, including the time since the previous round.
-// It counts at most two poll intervals for that time: if this process was suspended for longer, the lease's holder
-// may have been suspended with it.
+// observeLease returns how long the lease's counter was seen unchanged, including the time since the previous
+// round. It counts at most two poll intervals for that time: if this process was suspended for longer, the
+// lease's holder may have been suspended with it.
 func (s *leaseSweeper) observeLease(r leaseRow, now time.Time) observation {
 	previous, known := s.observed[r.id]
 	if !known || previous.counter != r.counter {
@@ -302,10 +302,10 @@ func currentOwner() leaseOwner {
 	return o
 }
 
-// isProvablyDead reports whether this process, self, can prove that the owner is dead. It can prove this only if both
-// are in the same pid namespace: in a container on the same host, the boot id can be different, and pids are. The
-// owner is dead if the boot id has changed, since the host was then rebooted. It is also dead if its pid is free, or
-// belongs to a zombie or to a process with a different start time.
+// isProvablyDead reports whether this process, self, can prove that the owner is dead. It can prove this only
+// if both are in the same pid namespace: in a container on the same host, the boot id can be different, and
+// pids are. The owner is dead if the boot id has changed, since the host was then rebooted. It is also dead
+// if its pid is free, or belongs to a zombie or to a process with a different start time.
 func (o leaseOwner) isProvablyDead(self leaseOwner) bool {
 	if o.boot == "" || self.boot == "" || o.pidns == "" || o.pidns != self.pidns {
 		return false

@@ -14,9 +14,9 @@ import (
 // logTailer reads each commit in the change log once for all watchers of this handle, and passes it to the
 // watchers of its keys.
 //
-// A watcher is added once it has read the log up to the commits that the tailer remembers. The tailer detaches a
-// watcher that does not keep up. A detached watcher reads the log itself, so that it does not block other watchers
-// and still misses nothing.
+// A watcher is added once it has read the log up to the commits that the tailer remembers. The tailer
+// detaches a watcher that does not keep up. A detached watcher reads the log itself, so that it does not
+// block other watchers and still misses nothing.
 type logTailer struct {
 	d       *db
 	wakeup  chan struct{} // signalled after a commit; one buffered signal is enough for any number of commits
@@ -92,8 +92,9 @@ func (t *logTailer) run() {
 	}
 }
 
-// deliverNew delivers the next segment of the log to the watchers, and reports whether the log has more. It ignores
-// an error, since the next poll tries again, and users of the store see a lasting error in their snapshots.
+// deliverNew delivers the next segment of the log to the watchers, and reports whether the log has more. It
+// ignores an error, since the next poll tries again, and users of the store see a lasting error in their
+// snapshots.
 func (t *logTailer) deliverNew() (more bool) {
 	t.mu.Lock()
 	from := t.position
@@ -112,8 +113,8 @@ func (t *logTailer) deliverNew() (more bool) {
 	return s.more
 }
 
-// deliverSegment delivers the segment, which was read after the position from, to the watchers. The segment has all
-// keys, since watchers may have been added after it was read.
+// deliverSegment delivers the segment, which was read after the position from, to the watchers. The segment
+// has all keys, since watchers may have been added after it was read.
 func (t *logTailer) deliverSegment(from int64, s logSegment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -24,8 +24,8 @@ type mark struct {
 	File    fileID    `json:"file"`    // the main file at that time
 }
 
-// leaveMark writes the file that records that the store was replaced while processes had it open. path is the store's
-// path. leaveMark writes nothing if the store's file does not exist.
+// leaveMark writes the file that records that the store was replaced while processes had it open. path is the
+// store's path. leaveMark writes nothing if the store's file does not exist.
 func leaveMark(path string, r *store.Replaced) error {
 	id, err := identify(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,8 +57,8 @@ func showMark(path string, data []byte) error {
 	return os.Rename(draft, path+markSuffix)
 }
 
-// checkMark returns a [*store.Replaced] if a process has left a mark for this file. It returns nil if there is no
-// mark, or if the mark is for a different file.
+// checkMark returns a [*store.Replaced] if a process has left a mark for this file. It returns nil if there
+// is no mark, or if the mark is for a different file.
 func checkMark(file storeFile) error {
 	path := file.path + markSuffix
 	data, err := os.ReadFile(path)

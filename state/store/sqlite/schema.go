@@ -67,8 +67,8 @@ func writeSchema(ctx context.Context, path string) error {
 	return errors.Join(storeError(err), draft.Close())
 }
 
-// publishDraft makes the finished store in the file draft available at path. It returns ErrExists if there is a file
-// at path.
+// publishDraft makes the finished store in the file draft available at path. It returns ErrExists if there is
+// a file at path.
 func publishDraft(draft, path string) error {
 	// A deleted store may have left its log, which SQLite would replay into the new store.
 	if err := removeAll(path+"-wal", path+"-shm", path+markSuffix); err != nil {

@@ -24,10 +24,10 @@ func (h *Held) Error() string {
 	return fmt.Sprintf("process %d has %s open, which was replaced while it was open", h.Process, h.Path)
 }
 
-// SetAsideReplaced moves the files of a store that was replaced while it was open into a new directory, which it
-// creates in the directory "set-aside" beside the store. It returns the new directory, or "" if the store does not
-// exist or was not replaced. It returns a [*Held] if a process that this user can inspect has one of the files open.
-// If it was interrupted, a second call moves the remaining files.
+// SetAsideReplaced moves the files of a store that was replaced while it was open into a new directory, which
+// it creates in the directory "set-aside" beside the store. It returns the new directory, or "" if the store
+// does not exist or was not replaced. It returns a [*Held] if a process that this user can inspect has one of
+// the files open. If it was interrupted, a second call moves the remaining files.
 func SetAsideReplaced(path string) (directory string, err error) {
 	file, err := findStoreFile(path)
 	if errors.Is(err, store.ErrNoStore) {
@@ -75,8 +75,9 @@ func SetAsideReplaced(path string) (directory string, err error) {
 	return directory, osutil.SyncDir(filepath.Dir(file.path))
 }
 
-// makeAside returns the directory in "set-aside" for the files of the store at path. It creates the directory, or
-// finds the directory that an interrupted call has created, which does not have the store's main file yet.
+// makeAside returns the directory in "set-aside" for the files of the store at path. It creates the
+// directory, or finds the directory that an interrupted call has created, which does not have the store's
+// main file yet.
 func makeAside(path string) (string, error) {
 	for n := 1; ; n++ {
 		directory := filepath.Join(filepath.Dir(path), "set-aside", filepath.Base(path)+"-"+strconv.Itoa(n))

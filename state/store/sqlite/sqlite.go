@@ -34,8 +34,9 @@ import (
 
 // Options are for tests and unusual hosts. In all other cases the zero value is right.
 type Options struct {
-	// KeepCommits is the minimum number of the newest commits that the change log keeps. The default is 10,000. With
-	// the default and a thousand commits a second, a watcher can pause for ten seconds before it needs a new snapshot.
+	// KeepCommits is the minimum number of the newest commits that the change log keeps. The default is
+	// 10,000. With the default and a thousand commits a second, a watcher can pause for ten seconds before it
+	// needs a new snapshot.
 	KeepCommits int64
 	// PollInterval is how often the change log is read even if the doorbell does not ring, and how often the
 	// files and the leases are checked. The default is 250 ms.
@@ -74,8 +75,8 @@ type db struct {
 	doorbell *doorbell
 }
 
-// Open opens the store at path. It returns ErrNoStore if there is no file, ErrStoreGone if the store was replaced
-// while a process had it open, and a different error if the file is not a store of the known format.
+// Open opens the store at path. It returns ErrNoStore if there is no file, ErrStoreGone if the store was
+// replaced while a process had it open, and a different error if the file is not a store of the known format.
 //
 // Before it returns, it tries to end the leases of processes that are provably dead.
 func Open(ctx context.Context, path string) (store.Store, error) {
@@ -136,8 +137,8 @@ func (d *db) checkPresent(ctx context.Context) error {
 	return d.checkFile()
 }
 
-// checkFile returns ErrStoreGone if one of the files is not the file that was opened. In that case it also marks the
-// store as gone.
+// checkFile returns ErrStoreGone if one of the files is not the file that was opened. In that case it also
+// marks the store as gone.
 func (d *db) checkFile() error { return d.orGone(d.guard.checkFiles()) }
 
 // checkContent does what checkFile does, and compares the files' contents as well.
@@ -156,8 +157,8 @@ func (d *db) orGone(err error) error {
 	return err
 }
 
-// explain returns the reason for an error of SQLite. It returns ErrStoreGone if the store was replaced, since parts
-// of a different file can cause any error. Otherwise it returns err. It returns nil for nil.
+// explain returns the reason for an error of SQLite. It returns ErrStoreGone if the store was replaced, since
+// parts of a different file can cause any error. Otherwise it returns err. It returns nil for nil.
 func (d *db) explain(err error) error {
 	isExplained := errors.Is(err, store.ErrStoreGone) || errors.Is(err, store.ErrAway) ||
 		errors.Is(err, store.ErrClosed)
@@ -187,7 +188,8 @@ func (d *db) Close() error {
 	d.Opener.Close(func() {
 		d.doorbell.close()
 		if d.guard.mustNotWriteBack() {
-			// The connections stay open until the process exits. To close the last one would write the log back.
+			// The connections stay open until the process exits. To close the last one would write the log
+			// back.
 			return
 		}
 
@@ -224,8 +226,8 @@ func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return &snapshot{d: d}, nil
 }
 
-// ensureBegun begins the transaction, unless it has begun. It returns an error if the snapshot or the store cannot be
-// used. The caller holds s.mu.
+// ensureBegun begins the transaction, unless it has begun. It returns an error if the snapshot or the store
+// cannot be used. The caller holds s.mu.
 func (s *snapshot) ensureBegun(ctx context.Context) error {
 	if s.closed {
 		return store.ErrClosed

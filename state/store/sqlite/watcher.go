@@ -70,9 +70,9 @@ func (w *watcher) popBatch() (b store.Batch, ok, live bool) {
 	return store.Batch{}, false, w.live
 }
 
-// catchUp adds the watcher to the tailer. If the tailer is too far ahead, catchUp first reads the next changes from
-// the log, and adds the watcher only if these were the last. It returns ErrHistoryLost if the log no longer has all
-// changes that the watcher needs.
+// catchUp adds the watcher to the tailer. If the tailer is too far ahead, catchUp first reads the next
+// changes from the log, and adds the watcher only if these were the last. It returns ErrHistoryLost if the
+// log no longer has all changes that the watcher needs.
 func (w *watcher) catchUp(ctx context.Context) error {
 	w.mu.Lock()
 	from := w.position
@@ -123,8 +123,8 @@ func (w *watcher) push(b store.Batch) bool {
 	return true
 }
 
-// setLive makes the watcher live, and queues the events of its keys in the batches that it has missed. The tailer
-// calls it. position is the last revision that the tailer must not deliver to the watcher again.
+// setLive makes the watcher live, and queues the events of its keys in the batches that it has missed. The
+// tailer calls it. position is the last revision that the tailer must not deliver to the watcher again.
 func (w *watcher) setLive(position int64, missed []store.Batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

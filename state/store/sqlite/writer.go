@@ -12,9 +12,9 @@ import (
 	"bijou/state/store"
 )
 
-// These times make SQLite's lock fair between processes. The lock does not have a queue, so a process that releases
-// it and soon requests it again usually gets it. Therefore a writer that has held the lock for maxBurst pauses
-// for burstPause. Waiting writers try again every lockRetryInterval.
+// These times make SQLite's lock fair between processes. The lock does not have a queue, so a process that
+// releases it and soon requests it again usually gets it. Therefore a writer that has held the lock for
+// maxBurst pauses for burstPause. Waiting writers try again every lockRetryInterval.
 const (
 	maxBurst          = 4 * time.Millisecond
 	burstPause        = time.Millisecond
@@ -58,9 +58,9 @@ type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// runJob passes a job to the writer, and blocks until its changes are durable. It returns the result of run. If ctx
-// ends before the writer has started the job, runJob returns ctx's error, which is also ErrAway after a deadline, and
-// run is not called.
+// runJob passes a job to the writer, and blocks until its changes are durable. It returns the result of run.
+// If ctx ends before the writer has started the job, runJob returns ctx's error, which is also ErrAway after
+// a deadline, and run is not called.
 func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error)) (int64, error) {
 	j := &job{run: run, done: make(chan struct{})}
 	select {
@@ -116,8 +116,8 @@ func (w *writer) gatherJobs(first *job) []*job {
 	return group
 }
 
-// commitGroup commits a group of jobs in one transaction, sets the result of each job, and ends the jobs. After a long
-// burst of commits it pauses, so that other processes get the lock.
+// commitGroup commits a group of jobs in one transaction, sets the result of each job, and ends the jobs.
+// After a long burst of commits it pauses, so that other processes get the lock.
 func (w *writer) commitGroup(group []*job) {
 	// After such a pause, other processes could get the lock, and a new burst begins.
 	if time.Since(w.released) >= burstPause {
@@ -150,8 +150,8 @@ func (w *writer) commitGroup(group []*job) {
 	}
 }
 
-// tryGroup runs the jobs in one transaction, and returns the transaction. It sets the results of the jobs, and the
-// errors of refused jobs. If it returns an error, all other jobs have failed with that error.
+// tryGroup runs the jobs in one transaction, and returns the transaction. It sets the results of the jobs,
+// and the errors of refused jobs. If it returns an error, all other jobs have failed with that error.
 func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 	if err := w.acquireLock(); err != nil {
 		return nil, w.d.explain(err)
@@ -174,8 +174,8 @@ func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 	return t, w.d.checkFile()
 }
 
-// writeGroup runs the jobs and commits their changes. It returns committed false if the jobs have changed nothing or
-// after an error. The caller must then roll back.
+// writeGroup runs the jobs and commits their changes. It returns committed false if the jobs have changed
+// nothing or after an error. The caller must then roll back.
 func (w *writer) writeGroup(t *writeTxn, group []*job) (committed bool, err error) {
 	if !w.hasGeneration {
 		if err := t.addGenerationColumn(); err != nil {

@@ -73,8 +73,8 @@ func (t *writeTxn) runJobs(group []*job) error {
 }
 
 // apply checks the transaction's conditions and leases, and then writes the operations. It returns the newest
-// revision. If a check fails, it returns a refusal with ErrConflict or ErrLeaseLost, and has written nothing. The
-// writer commits later, in writeGroup.
+// revision. If a check fails, it returns a refusal with ErrConflict or ErrLeaseLost, and has written nothing.
+// The writer commits later, in writeGroup.
 func (t *writeTxn) apply(txn store.Txn) (int64, error) {
 	for _, c := range txn.Conds {
 		if holds, err := t.condHolds(c); err != nil || !holds {

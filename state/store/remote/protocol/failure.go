@@ -37,8 +37,9 @@ func failures() []failure {
 // maxMessageBytes is the longest message of a status. Some errors quote long keys.
 const maxMessageBytes = 4 << 10
 
-// ToStatus returns the status error for a store's error or a context's error. The status of any other error has the
-// code Unknown. The message is the error's text, cut to maxMessageBytes. ToStatus returns nil for nil.
+// ToStatus returns the status error for a store's error or a context's error. The status of any other error
+// has the code Unknown. The message is the error's text, cut to maxMessageBytes. ToStatus returns nil for
+// nil.
 func ToStatus(err error) error {
 	if err == nil {
 		return nil
@@ -58,9 +59,9 @@ func ToStatus(err error) error {
 	return status.Error(codes.Unknown, text)
 }
 
-// FromStatus returns the store's error for a status error. The text of the returned error is the status's message,
-// without the words that gRPC adds. If no store's error has the status's code, the returned error wraps err.
-// FromStatus returns other errors unchanged.
+// FromStatus returns the store's error for a status error. The text of the returned error is the status's
+// message, without the words that gRPC adds. If no store's error has the status's code, the returned error
+// wraps err. FromStatus returns other errors unchanged.
 func FromStatus(err error) error {
 	s, ok := status.FromError(err)
 	if err == nil || !ok {

@@ -211,6 +211,7 @@ func newField[T any](name string, at **T, none T, parse func(string) (T, error),
 	}
 }
 
+// parseArch returns the architecture, or an error if it is unknown.
 func parseArch(text string) (string, error) {
 	known := []string{"amd64", "arm64", "armhf", "i386", "ppc64el", "riscv64", "s390x"}
 	if !slices.Contains(known, text) {
@@ -225,6 +226,7 @@ var wordPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/+:-]*$`)
 })
 
+// parseWord returns the word, or an error if it does not match wordPattern.
 func parseWord(text string) (string, error) {
 	if !wordPattern().MatchString(text) {
 		return "", fmt.Errorf("%q must be letters, digits, and any of ._/+:- between them", text)
@@ -234,6 +236,7 @@ func parseWord(text string) (string, error) {
 
 func formatWord(word string) string { return word }
 
+// parseCount parses a non-negative integer.
 func parseCount(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {

@@ -191,6 +191,7 @@ func blobHeadOp(sum string, head BlobHead) (store.Op, error) {
 	return store.Op{Key: key, Value: value, Quiet: true}, nil
 }
 
+// readBlobHead reads the head of a blob in a View of its own.
 func (s *Space) readBlobHead(ctx context.Context, sum string) (BlobHead, error) {
 	return Read(ctx, s, func(v *View) (BlobHead, error) { return v.BlobHead(sum) })
 }

@@ -39,6 +39,7 @@ type memory struct {
 // maxRemembered is how many keys are added to a memory before it is emptied. A key uses about 300 bytes.
 const maxRemembered = 50_000
 
+// newTxBuffer returns an empty buffer for one run, which can use values from the memory.
 func newTxBuffer(m *memory) *txBuffer {
 	return &txBuffer{
 		reads:    map[string]store.KV{},

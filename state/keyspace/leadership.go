@@ -99,6 +99,7 @@ func (s *Session) registerCampaign(key string) bool {
 	return true
 }
 
+// unregisterCampaign records that the session no longer campaigns or leads at the key.
 func (s *Session) unregisterCampaign(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,14 +117,16 @@ func (s *Session) acquireLeaderKey(ctx context.Context, key string, as Candidate
 			}
 
 			// If this session already holds the key, it writes the key again only for a different candidate.
-			isSame := old.Unit == as.Unit && old.Serves == as.Serves
-			if ok && (!s.Wrote(old) || isSame) {
-				leader = old
-				return nil
+			isFree := !ok
+			isSameCandidate := old.Unit == as.Unit && old.Serves == as.Serves
+			mustReplace := s.Wrote(old) && !isSameCandidate
+			if isFree || mustReplace {
+				leader, err = as.put(tx, s, key)
+				return err
 			}
 
-			leader, err = as.put(tx, s, key)
-			return err
+			leader = old
+			return nil
 		})
 		if err != nil {
 			return err

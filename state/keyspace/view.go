@@ -228,6 +228,7 @@ type prefixed struct {
 	prefix string
 }
 
+// Snapshot returns a snapshot of the part.
 func (p *prefixed) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	s, err := p.Store.Snapshot(ctx)
 	if err != nil {
@@ -255,6 +256,7 @@ func (p *prefixed) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return p.Store.Commit(ctx, full)
 }
 
+// Watch watches the scope with the prefix before its keys and prefixes.
 func (p *prefixed) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
 	w, err := p.Store.Watch(ctx, after, prependToScope(p.prefix, scope))
 	if err != nil {
@@ -277,6 +279,7 @@ func prependAll(prefix string, keys []string) []string {
 	return full
 }
 
+// prefixedSnapshot is a snapshot of the keys below a prefix. Its users see the keys without the prefix.
 type prefixedSnapshot struct {
 	store.Snapshot
 	prefix string
@@ -292,8 +295,10 @@ func (s *prefixedSnapshot) Prefetch(ctx context.Context, next store.Scope) error
 	return s.Snapshot.Prefetch(ctx, prependToScope(s.prefix, next))
 }
 
+// List reads the keys with both prefixes, and removes the part's prefix from them.
 func (s *prefixedSnapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	kvs, err := s.Snapshot.List(ctx, s.prefix+prefix)
+	// The store may use the list again.
 	kvs = slices.Clone(kvs)
 	for i := range kvs {
 		kvs[i].Key = strings.TrimPrefix(kvs[i].Key, s.prefix)
@@ -301,13 +306,16 @@ func (s *prefixedSnapshot) List(ctx context.Context, prefix string) ([]store.KV,
 	return kvs, err
 }
 
+// prefixedWatcher is a watcher of keys below a prefix. Its users see the keys without the prefix.
 type prefixedWatcher struct {
 	store.Watcher
 	prefix string
 }
 
+// Next returns the next batch, without the prefix before its keys.
 func (w *prefixedWatcher) Next(ctx context.Context) (store.Batch, error) {
 	b, err := w.Watcher.Next(ctx)
+	// Other watchers may have the same slice.
 	b.Events = slices.Clone(b.Events)
 	for i := range b.Events {
 		b.Events[i].Key = strings.TrimPrefix(b.Events[i].Key, w.prefix)

@@ -127,13 +127,14 @@ func (p *patternSet) formAround(text string, begin, end int) *form {
 		after = text[end]
 	}
 
-	quoted := before == '"' || before == '\''
+	startsQuote := before == '"' || before == '\''
+	isQuoted := startsQuote && after == before
 	switch {
-	case quoted && after == before && isInMapping(text[max(0, begin-nearLine):begin-1]):
+	case isQuoted && isInMapping(text[max(0, begin-nearLine):begin-1]):
 		return p.quotedKey
-	case quoted && after == before:
+	case isQuoted:
 		return p.quotedName
-	case quoted && after == '=':
+	case startsQuote && after == '=':
 		return p.quotedPair[before]
 	case after == ':' && p.beforeHeader().MatchString(text[max(0, begin-nearHeader):begin]):
 		return p.header

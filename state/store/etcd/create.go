@@ -190,6 +190,7 @@ type keyRange struct{ begin, end string }
 func (s keyCodec) markerKey() string { return s.root + "\x00store" }
 func (s keyCodec) sweptKey() string  { return s.root + "\x00swept" }
 
+// encodeKey returns etcd's key for a key of the store.
 func (s keyCodec) encodeKey(key string) string {
 	if key != "" && key[0] <= 1 {
 		return s.root + "\x01" + key

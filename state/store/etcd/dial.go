@@ -246,6 +246,7 @@ func (a *authenticator) recordResult(password string, err error) {
 	}
 }
 
+// isRefused reports whether etcd has refused the last login.
 func (a *authenticator) isRefused() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -299,6 +300,7 @@ type tlsReloader struct {
 	warned   string // the last logged error; empty after a success
 }
 
+// ClientHandshake does a TLS handshake with the certificates that the files have now.
 func (r reloadingCredentials) ClientHandshake(
 	ctx context.Context,
 	authority string,

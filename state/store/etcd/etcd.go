@@ -251,6 +251,7 @@ func splitEndpoints(list, scheme string, tls bool, check func(address string) er
 	return endpoints, nil
 }
 
+// checkHost returns an error if host does not have the form HOST:PORT.
 func checkHost(host string) error {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil || name == "" || port == "" {
@@ -259,6 +260,7 @@ func checkHost(host string) error {
 	return nil
 }
 
+// checkSocket returns an error if socket is not an absolute path.
 func checkSocket(socket string) error {
 	if !filepath.IsAbs(socket) {
 		return fmt.Errorf("socket %q is not an absolute path: %s", socket, wantURL)

@@ -169,6 +169,7 @@ func (d *db) connectionError(err error) error {
 	return err
 }
 
+// waitBackoff waits before the next attempt, longer after more failures. It returns ctx's error if ctx is done.
 func waitBackoff(ctx context.Context, failures int) error {
 	return backoff.Sleep(ctx, backoff.Delay(failures, 20*time.Millisecond, maxBackoff))
 }
@@ -268,6 +269,7 @@ func isUnknownToken(err error) bool {
 	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision)
 }
 
+// grpcCode returns the gRPC code of an error from etcd's client.
 func grpcCode(err error) codes.Code {
 	if e, ok := errors.AsType[rpctypes.EtcdError](err); ok {
 		return e.Code()

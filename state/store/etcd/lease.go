@@ -147,6 +147,7 @@ func (c *leasedKeyCache) put(l listingID, keys []string) {
 	c.order = append(c.order, l)
 }
 
+// get returns the leased keys of a listing. It returns ok false if the listing is not in the cache.
 func (c *leasedKeyCache) get(l listingID) (keys []string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

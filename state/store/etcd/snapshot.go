@@ -27,6 +27,7 @@ type snapshot struct {
 	listed   map[string][]store.KV // the lists that Prefetch has read, by prefix
 }
 
+// Snapshot returns a snapshot, and reads nothing yet.
 func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return nil, err
@@ -34,6 +35,7 @@ func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return &snapshot{d: d}, nil
 }
 
+// Get reads one key, unless Prefetch has read it.
 func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
 	s.mu.Lock()
 	kv, fetched := s.fetched[key]
@@ -165,6 +167,7 @@ func (s *snapshot) restart(ctx context.Context) error {
 	return store.ErrHistoryLost
 }
 
+// List returns the keys with the prefix. It reads them page by page, unless Prefetch has read the list.
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	s.mu.Lock()
 	kvs, listed := s.listed[prefix]
@@ -192,6 +195,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	return kvs, nil
 }
 
+// toKVs converts the keys of an answer to keys of the store.
 func (d *db) toKVs(found []*mvccpb.KeyValue) (kvs []store.KV) {
 	for _, kv := range found {
 		kvs = append(kvs, store.KV{Key: d.keys.decodeKey(kv.Key), Value: kv.Value, Revision: kv.ModRevision})
@@ -239,6 +243,7 @@ func (s *snapshot) Close() {
 	s.closed = true
 }
 
+// checkUsable returns an error if the snapshot is closed, if the store cannot be used, or if ctx is done.
 func (s *snapshot) checkUsable(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -153,6 +153,7 @@ func (m *watchMux) goLiveIfCreated(w *watcher) {
 	w.goLive(from)
 }
 
+// removeWatcher removes the watcher, which may not be in the index.
 func (m *watchMux) removeWatcher(w *watcher) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

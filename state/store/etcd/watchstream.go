@@ -65,6 +65,7 @@ const (
 	silenceTimeout = 3 * progressInterval
 )
 
+// newWatchStream returns a stream that passes its results to l. It is opened by run.
 func newWatchStream(d *db, l streamListener) *watchStream {
 	return &watchStream{
 		d:        d,
@@ -111,6 +112,7 @@ func newProgressRequest() *pb.WatchRequest {
 	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
 }
 
+// enqueue queues a request for sendLoop, and wakes it. The caller holds s.mu.
 func (s *watchStream) enqueue(r *pb.WatchRequest) {
 	s.sendQueue = append(s.sendQueue, r)
 	select {

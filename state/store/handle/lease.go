@@ -68,10 +68,11 @@ func (l *lease) ID() store.LeaseID     { return l.GrantedLease.ID }
 func (l *lease) Done() <-chan struct{} { return l.done }
 func (l *lease) stopRefresh()          { l.once.Do(func() { close(l.stop) }) }
 
+// Close revokes the lease, and waits until Done is closed or ctx is done. If the opener is closed, Close does
+// not send a request, since the opener has revoked the lease.
 func (l *lease) Close(ctx context.Context) error {
 	l.stopRefresh()
 	if l.o.ctx.Err() != nil {
-		// The opener has revoked the lease.
 		return nil
 	}
 
@@ -129,6 +130,7 @@ func (l *lease) sleepUnlessStopped(d time.Duration) bool {
 	return false
 }
 
+// refreshOnce sends one request to refresh the lease, and waits for the answer until the deadline.
 func (l *lease) refreshOnce(deadline time.Time) (lives bool, err error) {
 	ctx, cancel := context.WithDeadline(l.o.ctx, deadline)
 	defer cancel()

@@ -183,6 +183,7 @@ func (d *db) refreshLease(ctx context.Context, id store.LeaseID, limit time.Dura
 	return response.GetLives(), err
 }
 
+// revokeLease ends the lease. It repeats the request until the gateway answers.
 func (d *db) revokeLease(ctx context.Context, id store.LeaseID) error {
 	return d.retry(ctx, func(ctx context.Context) error {
 		_, err := d.client.Revoke(ctx, &protocol.RevokeRequest{Lease: int64(id)})

@@ -29,6 +29,7 @@ type snapshot struct {
 	listed   map[string][]store.KV // the lists that Prefetch has read, by prefix
 }
 
+// Snapshot returns a snapshot, and asks the gateway for nothing yet.
 func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return nil, err
@@ -36,6 +37,8 @@ func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return &snapshot{d: d}, nil
 }
 
+// Get reads one key, unless Prefetch has read it. It returns ErrDenied if the process has no right to read
+// the key.
 func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,6 +129,8 @@ func (s *snapshot) keepFetched(keys []string, read answer) {
 	}
 }
 
+// List reads the keys with the prefix, unless Prefetch has read the list. It returns ErrDenied if the process
+// has no right to read the list.
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,6 +142,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	return read.found, err
 }
 
+// Revision returns the snapshot's revision. It asks the gateway if nothing was read yet.
 func (s *snapshot) Revision(ctx context.Context) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,6 +155,7 @@ func (s *snapshot) Revision(ctx context.Context) (int64, error) {
 	return s.revision, err
 }
 
+// Close ends the call of Read. It is idempotent.
 func (s *snapshot) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -165,6 +172,8 @@ func (s *snapshot) endStream() {
 	s.cancel = nil
 }
 
+// checkUsable returns an error if the snapshot is closed, if the store cannot be used, or if ctx is done. The
+// caller holds s.mu.
 func (s *snapshot) checkUsable(ctx context.Context) error {
 	if s.closed {
 		return store.ErrClosed

@@ -41,6 +41,7 @@ func (d *db) Watch(ctx context.Context, after int64, scope store.Scope) (store.W
 	return w, nil
 }
 
+// Next returns the next batch that follow has queued. It waits if the queue is empty.
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	w.nextMu.Lock()
 	defer w.nextMu.Unlock()

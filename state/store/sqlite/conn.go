@@ -126,6 +126,7 @@ func (c *conn) queryRows(query string, args []any, each func(*sql.Rows) (bool, e
 	return storeError(rows.Err())
 }
 
+// close closes the statements, and returns the connection to package sql.
 func (c *conn) close() {
 	for _, s := range c.statements {
 		s.Close()

@@ -30,6 +30,7 @@ type logTailer struct {
 	index    handle.WatcherIndex[*watcher]
 }
 
+// newLogTailer returns a tailer without watchers. The caller must start run.
 func newLogTailer(d *db) *logTailer {
 	return &logTailer{
 		d:        d,
@@ -193,6 +194,7 @@ func (t *logTailer) addWatcher(w *watcher, position int64, read logReading) bool
 	return true
 }
 
+// removeWatcher removes a closed watcher, unless it was detached.
 func (t *logTailer) removeWatcher(w *watcher) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

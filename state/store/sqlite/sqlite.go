@@ -83,6 +83,7 @@ func Open(ctx context.Context, path string) (store.Store, error) {
 	return openWith(ctx, path, Options{})
 }
 
+// openWith does what Open does, with options.
 func openWith(ctx context.Context, path string, options Options) (store.Store, error) {
 	d, err := open(ctx, path, options)
 	if err != nil {
@@ -172,6 +173,7 @@ func (d *db) explain(err error) error {
 	return err
 }
 
+// Commit passes the transaction to the writer, and waits until it is durable.
 func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	// The writer checks the files.
 	if err := d.CheckUsable(ctx); err != nil {
@@ -184,6 +186,8 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return d.writer.runJob(ctx, func(t *writeTxn) (int64, error) { return t.apply(txn) })
 }
 
+// Close ends the goroutines and closes the connections. If the store was replaced, it keeps the connections
+// open.
 func (d *db) Close() error {
 	d.Opener.Close(func() {
 		d.doorbell.close()
@@ -219,6 +223,7 @@ type snapshot struct {
 	conn   *conn // nil before the first read
 }
 
+// Snapshot returns a snapshot, which begins its transaction with its first read.
 func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	if err := d.checkPresent(ctx); err != nil {
 		return nil, err
@@ -249,6 +254,7 @@ func (s *snapshot) ensureBegun(ctx context.Context) error {
 	return nil
 }
 
+// Get reads one key.
 func (s *snapshot) Get(ctx context.Context, key string) (kv store.KV, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,6 +270,7 @@ func (s *snapshot) Get(ctx context.Context, key string) (kv store.KV, ok bool, e
 
 func (s *snapshot) Prefetch(context.Context, store.Scope) error { return nil }
 
+// List reads the keys with the prefix.
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -289,6 +296,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	return kvs, s.d.explain(err)
 }
 
+// Revision reads the revision of the transaction's content.
 func (s *snapshot) Revision(ctx context.Context) (revision int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -299,6 +307,7 @@ func (s *snapshot) Revision(ctx context.Context) (revision int64, err error) {
 	return revision, s.d.explain(err)
 }
 
+// Close ends the transaction, and returns its connection to the pool. It is idempotent.
 func (s *snapshot) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

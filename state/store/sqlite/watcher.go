@@ -27,6 +27,7 @@ type watcher struct {
 	queue    []store.Batch // batches for Next, in order
 }
 
+// Watch returns a watcher that is behind. Its first Next reads the log after the revision.
 func (d *db) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
 	if err := d.checkPresent(ctx); err != nil {
 		return nil, err
@@ -34,6 +35,8 @@ func (d *db) Watch(ctx context.Context, after int64, scope store.Scope) (store.W
 	return &watcher{Watch: d.NewWatch(scope), d: d, position: after}, nil
 }
 
+// Next returns the next batch in the queue. If the queue is empty, it waits for the tailer if the watcher is
+// live, and reads the log otherwise.
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	w.nextMu.Lock()
 	defer w.nextMu.Unlock()

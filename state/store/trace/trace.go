@@ -47,11 +47,13 @@ func (t *traced) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return &snapshot{Snapshot: s, log: t.log}, nil
 }
 
+// Get counts the call.
 func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
 	s.gets.Add(1)
 	return s.Snapshot.Get(ctx, key)
 }
 
+// List counts the call and the keys.
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	kvs, err := s.Snapshot.List(ctx, prefix)
 	s.lists.Add(1)
@@ -59,6 +61,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	return kvs, err
 }
 
+// Close closes the snapshot. The first call also logs the counts.
 func (s *snapshot) Close() {
 	s.Snapshot.Close()
 	if !s.closed.Swap(true) {

@@ -19,6 +19,7 @@ type failure struct {
 	code codes.Code
 }
 
+// failures returns the status code of each error. FromStatus uses the first error that has the status's code.
 func failures() []failure {
 	return []failure{
 		{store.ErrConflict, codes.Aborted},

@@ -30,8 +30,8 @@ func (e *Exponential) Next() time.Duration {
 	return Delay(e.failures-1, 100*time.Millisecond, MaxDelay)
 }
 
-// Delay returns the time to wait after a number of earlier failures. With 0 failures the time is first. It
-// doubles with each failure, up to longest. Then Delay subtracts up to half of the time at random, so that
+// Delay returns the time to wait after a number of earlier failures. Without failures the time is first. Each
+// failure doubles the time, up to longest. Then Delay subtracts up to half of the time at random, so that
 // processes that failed together do not all try again together.
 func Delay(failures int, first, longest time.Duration) time.Duration {
 	const maxDoublings = 10
@@ -49,14 +49,15 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Until calls wait with a context that ends at the time at. If that time comes before wait returns, and ctx
-// is not done, Until returns nil. Otherwise it returns wait's error. If at is zero, wait has no time limit.
-func Until(ctx context.Context, at time.Time, wait func(ctx context.Context) error) error {
-	if at.IsZero() {
+// Until calls wait with a context that has the deadline. If the deadline passes before wait returns, and ctx
+// is not done, Until returns nil. Otherwise it returns wait's error. If the deadline is zero, wait has no
+// time limit.
+func Until(ctx context.Context, deadline time.Time, wait func(ctx context.Context) error) error {
+	if deadline.IsZero() {
 		return wait(ctx)
 	}
 
-	limited, cancel := context.WithDeadline(ctx, at)
+	limited, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	err := wait(limited)
 	if limited.Err() != nil && ctx.Err() == nil {

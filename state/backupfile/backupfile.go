@@ -93,7 +93,7 @@ func StorageName(machine, id string) string {
 	return fmt.Sprintf("machines/%s/storage/%s.tar", machine, strings.ReplaceAll(id, "/", "-"))
 }
 
-// damagedError returns an error that wraps ErrDamaged, followed by the formatted text.
+// damagedError returns an error that wraps ErrDamaged. Its text is that of ErrDamaged and the formatted text.
 func damagedError(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrDamaged}, args...)...)
 }

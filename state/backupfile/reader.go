@@ -27,14 +27,15 @@ type Reader struct {
 const (
 	maxHeaderBytes = 1 << 20
 	maxSumsBytes   = 64 << 20
-	// maxKeyBytes limits one key with its value. A store accepts only values of less than half of that.
+	// maxKeyBytes limits one key with its value. The largest value that a store accepts has less than half
+	// this size.
 	maxKeyBytes = 4 << 20
 	// maxKeysBytes limits all keys together, since a restoration holds them in memory.
 	maxKeysBytes = 1 << 30
 )
 
 // Open checks a whole backup, and reads its keys. It returns ErrDamaged if the file is not a complete backup,
-// and a different error if the backup has an unknown format, or is not of the kind. The file must not change
+// and a different error if the backup has an unknown format or a different kind. The file must not change
 // while the Reader is used.
 func Open(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 	r, err := openChecked(file, size, kind)
@@ -169,7 +170,7 @@ func (r *Reader) ReadAll(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// readHeader reads the header. It returns an error if the format is unknown, or if the backup is not of the
+// readHeader reads the header. It returns an error if the format is unknown, or if the backup has a different
 // kind.
 func (r *Reader) readHeader(kind string) error {
 	data, err := r.ReadAll(headerFile, maxHeaderBytes)
@@ -228,8 +229,8 @@ func (r *Reader) checkSums() error {
 	return nil
 }
 
-// checkSum returns ErrDamaged if the sum of a file is not want. The name of a blob's file also contains its
-// sum.
+// checkSum returns ErrDamaged if the sum of a file differs from want. The name of a blob's file also contains
+// the blob's sum, which must be the same.
 func (r *Reader) checkSum(name, want string) error {
 	content, err := r.Open(name)
 	if err != nil {

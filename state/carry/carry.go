@@ -22,8 +22,9 @@ type Identified interface {
 	Identity() any
 }
 
-// Over returns next, the JSON of doc, completed with members of old, the JSON that next replaces. It adds the
-// members for which doc's type has no field. So a record keeps the members that newer binaries have written.
+// Over returns next with additional members from old. next is the JSON of doc, and replaces the JSON old.
+// Over adds the members of old for which doc's type has no field. So a record keeps the members that newer
+// binaries have written.
 //
 // Over works in structs, in the entries of maps, and in lists. It matches an element of a list with the old
 // element of the same Identity. If the element's type does not have an Identity, Over matches it with an old
@@ -301,7 +302,8 @@ func mergeList(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 	return joinElements(elements)
 }
 
-// joinElements returns a JSON list with the elements. Unlike json.Marshal, it does not escape < and > in them.
+// joinElements returns a JSON list with the elements. Unlike json.Marshal, it does not escape < and > in the
+// elements.
 func joinElements(elements []json.RawMessage) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('[')

@@ -26,7 +26,7 @@ type Hardware struct {
 	Tags         []string // all tags of the machine
 }
 
-// Hardware returns the smallest machine that satisfies v. With it, operators can describe a host in the
+// Hardware returns the smallest machine that satisfies v. So operators can describe a host's hardware in the
 // syntax of constraints.
 func (v Value) Hardware() Hardware {
 	return Hardware{
@@ -105,8 +105,7 @@ func (v *Value) wantedTags() (tags []string) {
 	return tags
 }
 
-// excludedTags returns the tags that a machine must not have. Tags marks them with "^", which excludedTags
-// drops.
+// excludedTags returns the tags that a machine must not have, without the mark "^" that they have in Tags.
 func (v *Value) excludedTags() (tags []string) {
 	for _, tag := range deref(v.Tags) {
 		name, isExcluded := strings.CutPrefix(tag, "^")
@@ -147,7 +146,7 @@ func parseSize(text string) (uint64, error) {
 	return uint64(math.Ceil(n * scale)), nil
 }
 
-// formatSize formats a size in MiB. It returns "" for 0, since a size of 0 is no constraint.
+// formatSize formats a size in MiB. It returns "" for 0, which sets the constraint to none.
 func formatSize(n uint64) string {
 	if n == 0 {
 		return ""

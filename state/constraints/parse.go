@@ -245,7 +245,7 @@ func parseCount(text string) (uint64, error) {
 	return n, nil
 }
 
-// formatCount formats a number. It returns "" for 0, since a count of 0 is no constraint.
+// formatCount formats a number. It returns "" for 0, which sets the constraint to none.
 func formatCount(n uint64) string {
 	if n == 0 {
 		return ""

@@ -174,7 +174,7 @@ func CheckBackup(path string) (h backupfile.Header, err error) {
 // for each key, and then checkEnvironment.
 type backupCheck struct {
 	archive     *backupfile.Reader
-	environment *keyspace.KeyValue // the key of the environment's record; nil before checkKey has got it
+	environment *keyspace.KeyValue // the environment's record; nil until checkKey has found it
 }
 
 // checkFormat returns ErrFormat if the backup's keys do not have the format that this binary supports.
@@ -192,7 +192,7 @@ func (c *backupCheck) checkFormat() error {
 // environment's record.
 func (c *backupCheck) checkKey(k backupfile.Key) error {
 	kv := keyspace.KeyValue{Key: k.Key, Value: k.Value}
-	// listAroundBlobs does not find keys with other characters than printable ASCII.
+	// listAroundBlobs finds only keys of printable ASCII characters, so a backup does not have other keys.
 	isUnprintable := func(r rune) bool { return r < ' ' || r > '~' }
 	isChunk := strings.HasPrefix(k.Key, keyspace.BlobsPrefix)
 	if isStoreLocal(k.Key) || isChunk || strings.ContainsFunc(k.Key, isUnprintable) {

@@ -15,7 +15,7 @@ import (
 	"bijou/state/store"
 )
 
-// copyLock is the right to copy the contents of a store, or to copy to it.
+// copyLock is the exclusive right to copy an environment from a store, or to a store.
 type copyLock struct {
 	state   *state.State
 	session *keyspace.Session
@@ -76,10 +76,11 @@ func (l *copyLock) acquire(ctx context.Context, prefixes []string) error {
 	}
 }
 
-// errOtherCopyRuns says that only another migration is in the way. acquire waits for its end.
+// errOtherCopyRuns is returned if another migration holds the lock, and no other program uses the store.
+// acquire then waits until that migration has ended.
 var errOtherCopyRuns = fmt.Errorf("another migration: %w", state.ErrRunning)
 
-// release ends the lock's session, and so removes the lock. Agents can then announce themselves again.
+// release ends the lock's session, which removes the lock. Agents can then announce themselves again.
 func (l *copyLock) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -188,8 +189,9 @@ func listContents(v *state.View) ([]keyspace.KeyValue, error) {
 }
 
 // listAroundBlobs appends to found all keys below the prefix, except those below keyspace.BlobsPrefix. A
-// store can list only whole prefixes. So for a prefix that BlobsPrefix begins with, listAroundBlobs lists
-// each longer prefix by one character separately. It finds only keys of printable ASCII characters.
+// store can list only whole prefixes. So where BlobsPrefix begins with the prefix, listAroundBlobs lists the
+// keys separately for each character that can follow the prefix. It finds only keys of printable ASCII
+// characters.
 func listAroundBlobs(v *state.View, prefix string, found *[]keyspace.KeyValue) error {
 	if prefix == keyspace.BlobsPrefix {
 		return nil

@@ -18,8 +18,8 @@ import (
 type Migration struct {
 	From, To string // URLs
 
-	// Switch makes all programs open To from now on. It is called after the new store has become complete,
-	// and after the old store was marked, so that nobody can open or write it.
+	// Switch makes all programs open To from now on. It is called once the new store is complete and the old
+	// store is marked as moved. Then nobody can open or write the old store.
 	Switch func() error
 	// Keep leaves the old store where it is, marked as moved.
 	Keep bool
@@ -70,8 +70,8 @@ func Migrate(ctx context.Context, m Migration) (c CopySummary, err error) {
 	return c, m.finishMove(ctx, to)
 }
 
-// FinishMigration completes a migration to the store at the URL that was interrupted after its Switch. It returns
-// ErrNotFound if there is no such migration.
+// FinishMigration completes a migration to the store at the URL. The migration must have been interrupted
+// after it called Switch. FinishMigration returns ErrNotFound if there is no incomplete migration.
 func FinishMigration(ctx context.Context, url string) (err error) {
 	to, err := storeurl.Open(ctx, url)
 	if err != nil {
@@ -98,10 +98,11 @@ func callFault(fault func(point string), point string) {
 	}
 }
 
-// maxCopyRounds is how often moveTo copies the environment, if operators change it during each copy.
+// maxCopyRounds is how often moveTo copies the environment before it gives up, if operators change the
+// environment during each copy.
 const maxCopyRounds = 20
 
-// moveTo copies the environment to the store to, makes the copy the environment, and calls m.Switch. If
+// moveTo copies the environment to the new store, makes the copy the environment, and calls m.Switch. If
 // operators change the environment during the copy, it copies again.
 func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Store) (c CopySummary, err error) {
 	if err := s.prepareTarget(ctx, m, to); err != nil {
@@ -177,7 +178,7 @@ type migrationSource struct {
 	format []byte // the value of keys.Format
 }
 
-// lockSource locks the environment in the store from for a migration to the store at the URL to. It returns
+// lockSource locks the environment in the old store. to is the URL of the new store. lockSource returns
 // ErrRunning if an agent, a provisioner or another migration is running.
 func lockSource(ctx context.Context, from store.Store, to string) (*migrationSource, error) {
 	s := &migrationSource{state: state.OpenIn(from)}
@@ -206,7 +207,7 @@ func lockSource(ctx context.Context, from store.Store, to string) (*migrationSou
 	return s, nil
 }
 
-// prepareTarget marks the store to as an incomplete copy. It returns ErrStoreExists unless the store is empty,
+// prepareTarget marks the new store as an incomplete copy. It returns ErrStoreExists unless the store is empty,
 // or holds the leftovers of a migration of the same environment.
 func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to store.Store) error {
 	target := state.OpenIn(to)
@@ -231,8 +232,8 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 	})
 }
 
-// checkTarget returns ErrStoreExists unless the store at url, which tx belongs to, is empty or holds the
-// leftovers of a migration of this environment. It returns ErrRunning if a program uses that store.
+// checkTarget returns ErrStoreExists unless the store of tx is empty, or holds the leftovers of a migration
+// of this environment. url is the URL of that store. It returns ErrRunning if a program uses that store.
 func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) error {
 	draft, hasDraft, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
 	if err != nil {
@@ -250,7 +251,7 @@ func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) erro
 	if err != nil && !errors.Is(err, state.ErrNotFound) {
 		return err
 	}
-	// An earlier migration away from this store may have kept it.
+	// An earlier migration from this store to a different store may have left the environment here.
 	isOwnOldStore := isMoved && env.UUID == s.uuid
 
 	switch {
@@ -267,8 +268,8 @@ func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) erro
 	return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it is not empty", url)
 }
 
-// lockedRevision returns the old store's newest revision. It returns errCopyLockLost if the lock was lost by
-// that revision.
+// lockedRevision returns the old store's newest revision. It returns errCopyLockLost if this migration no
+// longer holds the lock at that revision.
 func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, err error) {
 	err = s.state.View(ctx, func(v *state.View) error {
 		lock, _, err := keyspace.Load[state.CopyLockRecord](v.Keys(), keys.CopyLock)
@@ -285,8 +286,8 @@ func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, e
 	return revision, err
 }
 
-// markMoved marks the old store as moved to the URL to. It returns ErrConflict if the old store has changed
-// since the revision.
+// markMoved marks the old store as moved. to is the URL of the new store. markMoved returns ErrConflict if
+// the old store has changed since the revision.
 func (s *migrationSource) markMoved(ctx context.Context, to string, revision int64) error {
 	value, err := keyspace.Encode(keys.Moved, state.MovedRecord{To: to, Since: time.Now().UTC()})
 	if err != nil {

@@ -24,14 +24,14 @@ import (
 type Restoration struct {
 	URL     string // of the store to restore to
 	Replace bool
-	// Adopt makes agents accept their units' directories without comparing them with the backup's records. The
-	// directories of storages must exist nevertheless.
+	// Adopt makes agents accept their units' directories without comparing them with the backup's records.
+	// Even then the directories of storages must exist.
 	Adopt bool
 	// Storage has the ids of the storages whose content was restored. In a new environment all other storages
 	// begin empty.
 	Storage []string
 	// SetAside is called after Replace has moved away the files of a store that was replaced while it was open.
-	// directory is the directory that they are now in. SetAside can be nil.
+	// directory is the directory that has these files now. SetAside can be nil.
 	SetAside func(directory string)
 	// Begun is called when the restoration has begun to change the store. It can be nil.
 	Begun func()
@@ -47,7 +47,7 @@ type Restoration struct {
 // Restore restores the environment in a backup. The restored environment cannot be opened before all keys
 // were written, read back and compared. If Restore was interrupted, the caller must call it again. Restore
 // returns ErrStoreExists if the store holds a different environment or other keys, and ErrRunning if another
-// migration or restoration is running there.
+// migration or restoration uses the store.
 func Restore(ctx context.Context, r Restoration, a *backupfile.Reader) (c CopySummary, err error) {
 	from, err := newBackupSource(a)
 	if err != nil {
@@ -88,7 +88,7 @@ func (r Restoration) setAsideReplaced() error {
 }
 
 // restoreTo restores the backup to a store that is open. With Replace it first ends all agents of the
-// environment there.
+// environment in that store.
 func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store.Store) (c CopySummary, err error) {
 	mustBeAbsent := occupantPrefixes()
 	// With Replace, endAgents ends running agents, and only another migration or restoration is in the way.
@@ -327,7 +327,7 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 			return actions.End(tx, a.ID, actions.Failed, outcome, time.Now())
 		})
 		// Agents write the records of actions, so a damaged record of an action must not prevent the
-		// restoration. Skips reports it. The records of relations are not written by agents.
+		// restoration. Skips reports it. Agents do not write the records of relations.
 		if err != nil && !s.Skips(err) {
 			return err
 		}
@@ -359,9 +359,9 @@ func (r Restoration) renewStorages(ctx context.Context, s *state.State) error {
 	return nil
 }
 
-// MarkStoreMoved marks the store at the URL as moved to the URL to, since the environment with this uuid is
-// now there. Processes that still use the old store get ErrMoved. MarkStoreMoved does nothing if the old
-// store no longer exists, or holds a different environment.
+// MarkStoreMoved marks the old store at the URL as moved. to is the URL of the store that now has the
+// environment with this uuid. Processes that still use the old store get ErrMoved. MarkStoreMoved does
+// nothing if the old store no longer exists, or holds a different environment.
 func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 	old, err := storeurl.Open(ctx, url)
 	if errors.Is(err, state.ErrNoStore) {

@@ -74,7 +74,7 @@ func (w *rewriter) classifyUnits() error {
 		}
 		u, err := keyspace.Decode[state.Unit](kv)
 		if errors.Is(err, keyspace.ErrDamaged) {
-			// The record is restored unchanged. Programs that read it report the damage.
+			// The record is restored unchanged. Programs that read the record report the damage.
 			continue
 		}
 		if err != nil {
@@ -251,7 +251,7 @@ func raiseClaims(backup, existing []keyspace.KeyValue) ([]keyspace.KeyValue, err
 		case isClaimKey(kv.Key):
 			c, err := keyspace.Decode[keyspace.ClaimRecord](kv)
 			if errors.Is(err, keyspace.ErrDamaged) {
-				// The epoch is raised because of the machine's record.
+				// The case above raises the epoch, since the backup has the machine's record.
 				continue
 			}
 			if err != nil {

@@ -142,8 +142,8 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 }
 
 // putSmallBlob writes the only chunk of a blob and the complete head in one commit. So no other writer can
-// store different bytes between the two. old is the head as it was read. putSmallBlob returns ErrConflict if
-// the head has changed since then.
+// store different bytes in between. old is the head as it was read. putSmallBlob returns ErrConflict if the
+// head has changed since then.
 func (s *Space) putSmallBlob(ctx context.Context, sum string, c blobContent, old BlobHead) (BlobHead, error) {
 	old.Complete = true
 	if c.size == 0 {
@@ -158,8 +158,8 @@ func (s *Space) putSmallBlob(ctx context.Context, sum string, c blobContent, old
 }
 
 // putBlobHead writes a head with the current time, and in the same commit the chunks. old is the head as it
-// was read, except Complete, which is written as it is in old. putBlobHead returns ErrConflict if the head
-// has changed since it was read.
+// was read, but its Complete is the value for the new head. putBlobHead returns ErrConflict if the head has
+// changed since it was read.
 func (s *Space) putBlobHead(
 	ctx context.Context,
 	sum string,
@@ -251,7 +251,7 @@ func (tx *Tx) ReferToBlob(sum string) error {
 	return nil
 }
 
-// attachBlobs writes those of the transaction's blobs for which blobs has the data. It adds writes to the
+// attachBlobs stores the transaction's blobs for which blobs has data. It adds writes to the
 // transaction that touch the heads of all blobs, on condition that the heads have not changed. So if a sweep
 // removes one of the blobs at the same moment, either the transaction or the removal fails.
 func (s *Space) attachBlobs(ctx context.Context, t *store.Txn, blobs map[string][]byte) error {
@@ -284,7 +284,8 @@ func (s *Space) ensureBlob(ctx context.Context, sum string, data []byte) (BlobHe
 	if err != nil {
 		return head, err
 	}
-	// A sweep has removed the blob since the update read it. The update runs again and notices that.
+	// A sweep has removed the blob since the update read it. The update runs again, and finds that there is
+	// no blob.
 	if !head.Complete {
 		return head, store.ErrConflict
 	}

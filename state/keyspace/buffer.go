@@ -74,9 +74,9 @@ func (b *txBuffer) get(v *View, key string) (store.KV, error) {
 	return kv, nil
 }
 
-// errUnconfirmed makes [Space.rerun] run the update again, with values from the store. A run returns it if it
-// used values from memory, but no commit confirms that they are still current. Before that, the run calls
-// forgetRecalled.
+// errUnconfirmed makes [Space.rerun] run the update again, with values from the store. A run returns
+// errUnconfirmed if it used values from memory, but no commit confirms that these values are still current.
+// Before that, the run calls forgetRecalled.
 var errUnconfirmed = errors.New("recalled keys must be read again")
 
 // recall returns the cached value of a key. It returns ok false if the key is not cached.
@@ -96,8 +96,8 @@ func (s *Space) keep(m *memory, kv store.KV) {
 	}
 }
 
-// remember stores the process's own keys in memory, as they are after a commit, for later transactions. It drops the
-// other keys that came from memory. ops are the writes that were committed at revision.
+// remember stores the process's own keys in memory, as they are after a commit, for later transactions. It
+// drops all other keys that came from memory. ops are the writes that were committed at revision.
 func (s *Space) remember(b *txBuffer, ops []store.Op, revision int64) {
 	// The writes replace the reads of the same keys.
 	for _, op := range ops {

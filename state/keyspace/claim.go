@@ -191,7 +191,7 @@ func (c *Claim) isOwner(d ClaimRecord) bool {
 		(c.joining || d.Holder.sameProcess(c.claimant.Holder))
 }
 
-// readRecord reads the claim's record, and its entry in the store.
+// readRecord reads the claim's key, and decodes its record. It returns both.
 func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d ClaimRecord, err error) {
 	err = c.space.View(ctx, func(v *View) (err error) {
 		d = ClaimRecord{}
@@ -281,7 +281,7 @@ func (c *Claim) Watch(ctx context.Context) error {
 		case errors.Is(err, ErrClaimLost):
 			return err
 		case errors.Is(err, ErrNotFound), errors.Is(err, ErrStoreGone), errors.Is(err, ErrClosed):
-			// Other users of the space notice this themselves.
+			// Other users of the space get the same error.
 			return nil
 		case err != nil:
 			// The store may be back soon. If ctx ends, so does the loop.

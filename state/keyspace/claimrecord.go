@@ -79,8 +79,8 @@ func (by Claimant) hasMovedFrom(h Holder) bool {
 type ClaimRecord struct {
 	Epoch  int64   `json:"epoch"`
 	Holder *Holder `json:"holder,omitempty"` // nil if the first claimant gets the claim
-	// FormerBoots are the last maxFormerBoots boot ids of the host before the holder's. A host never uses a
-	// boot id twice. If a former id appears again, two hosts run from copies of the same disk.
+	// FormerBoots are the last maxFormerBoots boot ids that the host had before the holder's boot id. A host
+	// never uses a boot id twice. If a former id appears again, two hosts run from copies of the same disk.
 	FormerBoots []string `json:"former,omitempty"`
 }
 

@@ -160,7 +160,8 @@ func NewSharedSession(s *Space, announces bool) *SharedSession {
 
 // Session returns the live session, or a new one if there is none.
 //
-// It holds no mutex while it waits for the store, so that a role can stop even if the store does not answer.
+// Session holds no mutex while it waits for the store, so that a role can stop even if the store does not
+// answer.
 func (p *SharedSession) Session(ctx context.Context) (*Session, error) {
 	select {
 	case p.beginSlot <- struct{}{}:

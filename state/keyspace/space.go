@@ -2,7 +2,8 @@
 // conditional on all that they read, watches, sessions, leaderships, claims and blobs,
 // over any of the stores. Values are JSON.
 //
-// It does not know what the keys mean: package state stores the environment in them, and the updater its records.
+// It does not know what the keys mean. Package state stores the environment in keys, and the updater stores its
+// records in keys.
 package keyspace
 
 import (
@@ -135,7 +136,7 @@ func (s *Space) SweepStore(ctx context.Context) error {
 	return nil
 }
 
-// Store returns the store itself, for callers that copy it whole.
+// Store returns the store, for callers that copy the whole store.
 func (s *Space) Store() store.Store { return s.store }
 
 // ReplaceEtcdMember does what storeurl.ReplaceEtcdMember does, for a store that Open opens.

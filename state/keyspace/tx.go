@@ -158,7 +158,7 @@ func backOff(ctx context.Context, attempt int) error {
 
 // Put writes doc to a key, as JSON. If the transaction has read the key, Put keeps those members of the old
 // value that doc's type does not know, since a newer binary has written them; see package carry. After a
-// Remove of the key in the same transaction, Put does not keep them.
+// Remove of the key in the same transaction, Put does not keep these members.
 func (tx *Tx) Put(key string, doc any) error {
 	tx.checkOpen()
 	value, err := Encode(key, doc)

@@ -17,8 +17,8 @@ func MkdirAll(path string, perm fs.FileMode) error {
 	return mkdirAll(filepath.Clean(path), perm, SyncDir)
 }
 
-// Remove removes a file durably. It returns no error if the file does not exist. Even then it syncs the
-// directory, since the process that removed the file may have been killed before its sync.
+// Remove removes a file durably. If the file does not exist, Remove returns no error, but still syncs the
+// directory, since the process that removed the file may have been killed before it synced the directory.
 func Remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -52,7 +52,7 @@ func SyncAll(folder string) error {
 	})
 }
 
-// SyncFileSystem syncs the whole file system of a directory. For thousands of files this is faster than
+// SyncFileSystem syncs the whole file system of a directory. For thousands of files, this call is faster than
 // syncing each file.
 func SyncFileSystem(folder string) error {
 	f, err := os.Open(folder)

@@ -57,8 +57,8 @@ func writeFile(path string, data []byte, mode fs.FileMode, options []Option, syn
 }
 
 // writeChunkSize is the size of one write, in bytes. For larger writes Linux uses larger pages in its cache,
-// and maps each of them as a whole. A hook tool, which executes only a few of its pages, would then be
-// charged for three times the memory.
+// and maps each page as a whole. Hook tools execute only a few pages of the binary. With larger pages, three
+// times the memory would count as theirs.
 const writeChunkSize = 64 << 10
 
 // File is a file that is written under a temporary name, for content that is not held in memory.
@@ -68,7 +68,7 @@ type File struct {
 	sync    func(folder string) error // SyncDir, except in tests
 }
 
-// Create starts to write a file, which Commit moves to its path. The file gets the mode even if it replaces a
+// Create starts to write a file, which Commit moves to path. The file gets the mode even if it replaces a
 // file with a different mode. Create is for files that nobody executes.
 func Create(path string, mode fs.FileMode, options ...Option) (*File, error) {
 	return create(path, mode, options)

@@ -149,9 +149,9 @@ const (
 	Lazily                      // the unmount succeeds, and the processes keep their open files
 )
 
-// ReleaseMount unmounts the location recorded in note, or removes the symlink there, and then removes note.
-// With IfUnused, it returns an error while processes have files open below the location. It does nothing if
-// note does not exist.
+// ReleaseMount unmounts the location to which note leads, or removes the symlink at that location. Then it
+// removes note. With IfUnused, it returns an error while processes have files open below the location. It
+// does nothing if note does not exist.
 func ReleaseMount(note string, mode UnmountMode) error {
 	location, err := os.Readlink(note)
 	if errors.Is(err, fs.ErrNotExist) {

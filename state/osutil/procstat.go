@@ -27,7 +27,7 @@ func ReadProcStat(pid int) (ProcStat, error) {
 		return nil, err
 	}
 
-	// The name can contain parentheses, so only the last parenthesis ends it.
+	// The name can contain parentheses, so only the last parenthesis ends the name.
 	afterName := data[bytes.LastIndexByte(data, ')')+1:]
 	s := ProcStat(strings.Fields(string(afterName)))
 	if len(s) < lastField-firstField+1 {

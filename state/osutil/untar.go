@@ -20,8 +20,9 @@ type ArchiveWriter int
 const (
 	// AnyWriter is any program. Untar refuses an archive with a symlink that leads out of the archive.
 	AnyWriter ArchiveWriter = iota
-	// OwnWriter is bijou. Untar restores symlinks unchanged, and modes regardless of the umask, also the mode
-	// of the directory that it unpacks into. As root it also restores the owners.
+	// OwnWriter is bijou. Untar keeps the targets of symlinks. It sets the modes of files and directories
+	// regardless of the umask, and also the mode of the directory that it unpacks into. As root it also
+	// restores the owners.
 	OwnWriter
 )
 
@@ -78,14 +79,14 @@ func (u *unpacker) writeEntry(h *tar.Header, content io.Reader) error {
 		name = path.Clean(strings.TrimLeft(h.Name, "/"))
 	}
 
-	// Such an entry has only attributes, and no file.
+	// An entry of this type has only attributes, and does not describe a file.
 	if h.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
 	if u.isOwn && h.Typeflag == tar.TypeDir {
 		u.dirs = append(u.dirs, h)
 	}
-	// The directory that the archive is unpacked into exists.
+	// This is the directory that the archive is unpacked into, which exists.
 	if name == "." {
 		return nil
 	}

@@ -268,7 +268,7 @@ func hideGroups(text string, pattern *regexp.Regexp, isHarmless func(value strin
 
 func isEmpty(value string) bool { return value == "" }
 
-// isNullOrBool reports whether a mapping's value is a null or a boolean.
+// isNullOrBool reports whether a mapping's value is null or a boolean.
 func isNullOrBool(value string) bool {
 	return slices.Contains([]string{"null", "None", "true", "false", "True", "False"}, value)
 }

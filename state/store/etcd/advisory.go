@@ -32,7 +32,7 @@ func roleAdvisories() []advisory {
 const fixedVersions = "3.5.33, 3.6.14, 3.7.1"
 
 // concerns reports whether a release has the fault. A minor release that is newer than all fixed minor releases
-// never had it. An older minor release that was not fixed still has it.
+// never had the fault. An older minor release that was not fixed still has the fault.
 func (a advisory) concerns(minor, patch int) bool {
 	newest := slices.Max(slices.Collect(maps.Keys(a.fixed)))
 	if minor > newest {

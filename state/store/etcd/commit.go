@@ -72,7 +72,7 @@ func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 		return resp.Header.Revision, nil
 	}
 
-	// A condition does not hold. If it is that of the marker, the store was removed or created again.
+	// A condition does not hold. If the marker has changed, the store was removed, and perhaps created again.
 	marker := resp.Responses[0].GetResponseRange().Kvs
 	if len(marker) == 0 || marker[0].CreateRevision != d.marker {
 		return 0, d.MarkGone()

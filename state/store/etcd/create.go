@@ -141,7 +141,7 @@ func (d *db) readMarker(ctx context.Context) (createRevision int64, err error) {
 	return resp.Kvs[0].CreateRevision, nil
 }
 
-// markerUnchanged returns a comparison that holds if the store is the one that was opened.
+// markerUnchanged returns a comparison that holds if the store is still the one that this process has opened.
 func (d *db) markerUnchanged() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(d.keys.markerKey()), "=", d.marker)
 }
@@ -184,7 +184,8 @@ type keyCodec struct {
 	root string // ends with a slash
 }
 
-// keyRange is the range from begin to end, without end itself. If end is empty, it is the single key begin.
+// keyRange is the range of keys from begin to end, without end itself. If end is empty, the range is only the
+// key begin.
 type keyRange struct{ begin, end string }
 
 func (s keyCodec) markerKey() string { return s.root + "\x00store" }

@@ -25,10 +25,10 @@
 // # Prefix conditions
 //
 // etcd can compare keys that exist, but not keys that were deleted. So each transaction that deletes a key
-// writes a tombstone for it. A transaction that puts a key under a lease also writes one, since such a key
-// can vanish without a transaction. A prefix condition compares the newest revision below the prefix, the
-// newest tombstone below it, and the presence of each key that was under a lease at the condition's revision.
-// So a prefix condition never holds if a key below the prefix has changed.
+// writes a tombstone for the key. A transaction that puts a key under a lease also writes a tombstone, since
+// such a key can vanish without a transaction. A prefix condition compares the newest revision below the
+// prefix, the newest tombstone below it, and the presence of each key that was under a lease at the
+// condition's revision. So a prefix condition never holds if a key below the prefix has changed.
 package etcd
 
 import (

@@ -136,7 +136,7 @@ func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error
 }
 
 // retryUnknownToken calls f again only if a member does not know the login's token, since such a member has
-// not carried out the call. Callers use it for calls that must not be repeated after other errors.
+// not carried out the call. retryUnknownToken is for calls that must not be repeated after other errors.
 func (d *db) retryUnknownToken(ctx context.Context, f func() error) error {
 	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
@@ -207,7 +207,7 @@ func (d *db) waitReady(ctx context.Context) error {
 }
 
 // storeError translates an error of etcd's client into one of package store, or adds an explanation in plain
-// words. It returns errors that it does not know unchanged. ctx is the context of the caller of the store.
+// words. It returns unknown errors unchanged. ctx is the context of the caller of the store.
 func (d *db) storeError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -280,7 +280,7 @@ func grpcCode(err error) codes.Code {
 // unreachableError returns an error that says that no member of etcd answers, with the reason from err. The
 // error wraps ErrAway. If ctx was canceled, it is ctx's error instead.
 func unreachableError(ctx context.Context, p config, err error) error {
-	// The message of a status does not have the words that gRPC adds in Error.
+	// Unlike the text of the error, the message of its status does not begin with words from gRPC.
 	text := status.Convert(err).Message()
 	why := fmt.Sprintf("etcd at %s does not answer: %s", p.endpointList(), text)
 	if strings.Contains(text, "tls: ") || strings.Contains(text, "x509: ") {

@@ -229,7 +229,8 @@ func (s *sweeper) sweepUpTo(ctx context.Context, upto int64) error {
 	})
 }
 
-// deleteTombstones deletes the listed tombstones, except those that were written again after upto.
+// deleteTombstones deletes the tombstones in resp, except those that were written again after the revision
+// upto.
 func (s *sweeper) deleteTombstones(ctx context.Context, resp *clientv3.GetResponse, upto int64) error {
 	for kvs := range slices.Chunk(resp.Kvs, maxRootOps) {
 		var ops []clientv3.Op

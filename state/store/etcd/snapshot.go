@@ -339,7 +339,7 @@ func (d *db) readAt(
 	opts = append(opts, clientv3.WithRev(revision))
 	resp, err := d.get(ctx, key, append(opts, clientv3.WithSerializable())...)
 	if errors.Is(err, rpctypes.ErrFutureRev) {
-		// The member is behind the others. Without WithSerializable, it first catches up with them.
+		// The member is behind the other members. Without WithSerializable, it first catches up with them.
 		resp, err = d.get(ctx, key, opts...)
 	}
 

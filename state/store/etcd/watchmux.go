@@ -171,9 +171,9 @@ func (m *watchMux) removeLocked(w *watcher) {
 	}
 }
 
-// watchCreated records that etcd has created a watch, which delivers the changes after the revision. Once the
-// watch of the marker is created, which is the stream's first, watchCreated also starts a linearizable read.
-// Only such a read notices that the stream leads to an older copy of the cluster.
+// watchCreated records that etcd has created a watch, which delivers the changes after the revision. A
+// stream's first watch is that of the marker. Once this watch is created, watchCreated also starts a
+// linearizable read. Only such a read notices that the stream leads to an older copy of the cluster.
 func (m *watchMux) watchCreated(id, revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

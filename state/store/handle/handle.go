@@ -24,7 +24,7 @@ type Opener struct {
 	closeOnce sync.Once
 	tasks     sync.WaitGroup
 
-	mu      sync.Mutex // ensures that no task starts after the end, and no lease after closing
+	mu      sync.Mutex // guards closing and leases; Go holds it, so that no task starts after Close
 	closing bool
 	leases  map[*lease]bool
 }

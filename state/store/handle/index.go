@@ -53,7 +53,7 @@ func (x WatcherIndex[W]) Add(w W, spans []Span) {
 	}
 }
 
-// Remove removes a watcher from the sets of its spans. It returns the spans whose last watcher this was. It
+// Remove removes a watcher from the sets of its spans. It returns the spans that have no more watchers. It
 // does nothing if the watcher is not in the index.
 func (x WatcherIndex[W]) Remove(w W, spans []Span) (idle []Span) {
 	for _, s := range spans {

@@ -53,7 +53,7 @@ func dial(socket string) (*grpc.ClientConn, error) {
 	)
 }
 
-// dialSocket connects to the socket. Its path can be longer than the kernel's limit for sockets.
+// dialSocket connects to the socket. The socket's path can be longer than the kernel allows for addresses.
 func dialSocket(ctx context.Context, socket string) (conn net.Conn, err error) {
 	err = osutil.WithShortPath(socket, func(short string) (err error) {
 		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", short)

@@ -98,8 +98,8 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 		return revision, nil
 	}
 
-	// The transaction was written, but the gateway seems to serve an older copy of the store. A read checks
-	// this again, and marks the store as gone if it is true.
+	// The transaction was written, but the gateway seems to serve an older copy of the store. Read to check
+	// this: if the gateway does serve an older copy, the read marks the store as gone.
 	s := &snapshot{d: d}
 	defer s.Close()
 	_, err = s.Revision(ctx)
@@ -127,7 +127,7 @@ func (d *db) markReplaced(older error) error {
 	return d.MarkGoneBecause(fmt.Errorf("%w: the gateway at %s: %w", store.ErrStoreGone, d.socket, older))
 }
 
-// raise records the revision if it is newer than the newest known one.
+// raise records the revision if it is newer than the newest known revision.
 func (d *db) raise(revision int64) {
 	for {
 		known := d.seen.Load()

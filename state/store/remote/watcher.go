@@ -14,7 +14,7 @@ import (
 // maxQueuedBatches is how many batches can wait for Next before the watcher stops receiving.
 const maxQueuedBatches = 64
 
-// watcher makes one gRPC call of Watch after the other. Each call continues where the previous one broke.
+// watcher makes one gRPC call of Watch after the other. Each call continues where the previous call broke.
 type watcher struct {
 	*handle.Watch
 	d      *db

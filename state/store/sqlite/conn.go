@@ -26,10 +26,10 @@ var (
 
 	writerPragmas = []string{
 		// A commit is synced before it returns, since the effects of a hook that exited 0 must survive a
-		// power cut. With NORMAL the last commits would be lost.
+		// power cut. With NORMAL, a power cut could undo the last commits.
 		"synchronous(FULL)",
-		// The writer waits in Go. SQLite's own backoff sleeps up to 100 ms, in which a busy second process
-		// takes the lock a hundred times.
+		// The writer waits in Go. SQLite's own backoff sleeps up to 100 ms. In this time a busy second
+		// process can take the lock a hundred times.
 		"busy_timeout(0)",
 		// A charm's blobs make the WAL large. SQLite shortens it when it starts the WAL again.
 		"journal_size_limit(4194304)",
@@ -104,9 +104,8 @@ func (c *conn) queryRow(query string, args []any, into ...any) (bool, error) {
 	return err == nil, storeError(err)
 }
 
-// queryRows passes the rows of the query to the function each, one by one, until the function returns false
-// or an error.
-func (c *conn) queryRows(query string, args []any, each func(*sql.Rows) (bool, error)) error {
+// queryRows calls f with each row of the query, until f returns false or an error.
+func (c *conn) queryRows(query string, args []any, f func(*sql.Rows) (more bool, err error)) error {
 	s, err := c.prepare(query)
 	if err != nil {
 		return err
@@ -118,7 +117,8 @@ func (c *conn) queryRows(query string, args []any, each func(*sql.Rows) (bool, e
 	defer rows.Close()
 
 	for rows.Next() {
-		if more, err := each(rows); err != nil || !more {
+		more, err := f(rows)
+		if err != nil || !more {
 			return storeError(err)
 		}
 	}
@@ -150,8 +150,8 @@ type connPool struct {
 const (
 	// maxIdleConns is how many connections the pool opens without need, and how many of them can be idle.
 	maxIdleConns = 8
-	// maxStall is how long a reader waits for a connection before it opens another. If none is returned for
-	// so long, long reads, or the waiting goroutine itself, hold all connections.
+	// maxStall is how long a reader waits for a connection before it opens another. If none is returned
+	// within this time, long reads or the waiting goroutine itself hold all connections.
 	maxStall = 250 * time.Millisecond
 )
 

@@ -98,8 +98,8 @@ func (t *writeTxn) addGenerationColumn() error {
 var errNoPosition = errors.New("the table head is missing")
 
 // readPosition reads the position from the table head, which may lack the column generation. It returns
-// errNoPosition if the file's content is not that of a store. After any other error it is unknown whether it
-// is.
+// errNoPosition if the file's content is not that of a store. After any other error, the content may be that
+// of a store or not.
 func readPosition(ctx context.Context, c *sql.Conn) (p position, err error) {
 	rows, err := c.QueryContext(ctx, "SELECT * FROM head WHERE id = 1")
 	if err != nil {

@@ -176,7 +176,7 @@ func (g *guard) begin(ctx context.Context, c *conn) (err error) {
 	return nil
 }
 
-// checkFiles returns an ErrStoreGone if one of the files is not the one that was opened.
+// checkFiles returns ErrStoreGone if one of the files is not the one that was opened.
 func (g *guard) checkFiles() error {
 	_, err := g.stampFiles()
 	return err
@@ -235,7 +235,7 @@ func (g *guard) admit(ctx context.Context, newest position) error {
 		return err
 	}
 
-	// Read the main file only if it was written since it was last read.
+	// Read the main file only if it was written since the last read.
 	known, lastStamp := g.lastStamp()
 	if !known || lastStamp == current.main {
 		return nil
@@ -334,8 +334,8 @@ func (g *guard) advance(found, earlier position) error {
 	return nil
 }
 
-// The guard reads the main file mainReads times, with pauses, before it decides that the content was replaced. A
-// read during a checkpoint can find half of a page.
+// The guard reads the main file mainReads times, with pauses, before it decides that the content was
+// replaced. A read during a checkpoint can find a page that is only half written.
 const (
 	mainReads      = 4
 	mainReadsPause = 5 * time.Millisecond

@@ -87,8 +87,8 @@ func (d *db) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, er
 	return n > 0, err
 }
 
-// refreshLease increments the lease's counter. If the lease has no owner, it also writes the time. It returns the
-// number of refreshed rows.
+// refreshLease increments the lease's counter. For a lease without an owner, refreshLease also writes the
+// time. It returns the number of refreshed rows.
 func (t *writeTxn) refreshLease(id store.LeaseID) (int64, error) {
 	var counter, pid int64
 	found, err := t.c.queryRow("SELECT counter, pid FROM lease WHERE id = ?", []any{int64(id)}, &counter, &pid)
@@ -303,9 +303,9 @@ func currentOwner() leaseOwner {
 }
 
 // isProvablyDead reports whether this process, self, can prove that the owner is dead. It can prove this only
-// if both are in the same pid namespace: in a container on the same host, the boot id can be different, and
-// pids are. The owner is dead if the boot id has changed, since the host was then rebooted. It is also dead
-// if its pid is free, or belongs to a zombie or to a process with a different start time.
+// if both are in the same pid namespace, since a container on the same host has different pids, and can have
+// a different boot id. The owner is dead if the boot id has changed, since the host was then rebooted. It is
+// also dead if its pid is free, or belongs to a zombie or to a process with a different start time.
 func (o leaseOwner) isProvablyDead(self leaseOwner) bool {
 	if o.boot == "" || self.boot == "" || o.pidns == "" || o.pidns != self.pidns {
 		return false

@@ -42,8 +42,8 @@ func SetAsideReplaced(path string) (directory string, err error) {
 		return "", err
 	}
 
-	// The mark is moved last, since it keeps other processes from opening the store. The main file is moved
-	// after its log and the other files that belong to it.
+	// Move the mark last, since it keeps other processes from opening the store. Move the main file after its
+	// log and the other files that belong to it.
 	files := []string{
 		file.path + "-wal",
 		file.path + "-shm",

@@ -192,8 +192,8 @@ func (d *db) Close() error {
 	d.Opener.Close(func() {
 		d.doorbell.close()
 		if d.guard.mustNotWriteBack() {
-			// The connections stay open until the process exits. To close the last one would write the log
-			// back.
+			// The connections stay open until the process exits. Closing the last connection would write the
+			// log back.
 			return
 		}
 

@@ -119,7 +119,7 @@ func (w *writer) gatherJobs(first *job) []*job {
 // commitGroup commits a group of jobs in one transaction, sets the result of each job, and ends the jobs.
 // After a long burst of commits it pauses, so that other processes get the lock.
 func (w *writer) commitGroup(group []*job) {
-	// After such a pause, other processes could get the lock, and a new burst begins.
+	// In a pause of this length, other processes could get the lock. So a new burst begins.
 	if time.Since(w.released) >= burstPause {
 		w.burstBegan = time.Now()
 	}
@@ -174,8 +174,8 @@ func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 	return t, w.d.checkFile()
 }
 
-// writeGroup runs the jobs and commits their changes. It returns committed false if the jobs have changed
-// nothing or after an error. The caller must then roll back.
+// writeGroup runs the jobs and commits their changes. If the jobs have changed nothing, or after an error, it
+// returns committed false. The caller must then roll back.
 func (w *writer) writeGroup(t *writeTxn, group []*job) (committed bool, err error) {
 	if !w.hasGeneration {
 		if err := t.addGenerationColumn(); err != nil {

@@ -117,7 +117,7 @@ func NewWriter(w io.Writer) *Writer { return &Writer{zip: zip.NewWriter(w)} }
 // name.
 func (w *Writer) Add(name string, content func(io.Writer) error) error {
 	if !fileNamePattern().MatchString(name) {
-		return fmt.Errorf("cannot back up %q: backups do not have files of that name", name)
+		return fmt.Errorf("cannot back up %q: backups do not have files of this name", name)
 	}
 	return w.addFile(name, content)
 }

@@ -140,7 +140,7 @@ func (r *Reader) Size(name string) int64 {
 func (r *Reader) Open(name string) (io.ReadCloser, error) {
 	f := r.files[name]
 	if f == nil {
-		return nil, damagedError("the file has no %q", name)
+		return nil, damagedError("the backup has no file %q", name)
 	}
 	content, err := f.Open()
 	if err != nil {

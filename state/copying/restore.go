@@ -317,7 +317,7 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 		}
 	}
 
-	outcome := actions.Outcome{Message: "it was running when the backup was made, so its outcome is unknown"}
+	outcome := actions.Outcome{Message: "the action was running when the backup was made, so its outcome is unknown"}
 	for _, a := range listed {
 		if a.Status != actions.Running {
 			continue

@@ -108,7 +108,7 @@ func (r *blobReader) nextChunk() error {
 func (r *blobReader) verifySum() error {
 	got := hex.EncodeToString(r.hash.Sum(nil))
 	if r.read != r.size || got != r.sum {
-		return Refuse(ErrDamaged, "blob %q is damaged: its %d bytes (of %d) have the sum %s", r.sum, r.read, r.size, got)
+		return Refuse(ErrDamaged, "blob %q is damaged: it has %d bytes (of %d) and the sum %s", r.sum, r.read, r.size, got)
 	}
 	return io.EOF
 }

@@ -105,7 +105,7 @@ func isSame(a, b string) bool {
 // symlink at the location instead, unless the mount must be read-only.
 func bindFolder(folder, location string, readOnly bool) error {
 	if target, err := os.Readlink(location); err == nil {
-		return fmt.Errorf("%s is a link to %s", location, target)
+		return fmt.Errorf("%s is a symlink to %s", location, target)
 	}
 	if isMount(location) {
 		return fmt.Errorf("another storage, or file system, is mounted on %s", location)

@@ -228,7 +228,7 @@ func parseOptions(query string) (map[string]string, error) {
 	}
 
 	if tls := options["tls"]; tls != "" && tls != "true" {
-		return nil, errors.New("option tls must be true, or left out")
+		return nil, errors.New("option tls can only be true")
 	}
 
 	return options, nil

@@ -269,7 +269,7 @@ func storeError(err error) error {
 		return store.ErrClosed
 	}
 	if resultCode(err) == codes.SQLITE_BUSY {
-		return store.AwayError("another process has it locked", err)
+		return store.AwayError("another process has the store locked", err)
 	}
 	if t, ok := troubles[resultCode(err)]; ok {
 		t.err = err
@@ -301,11 +301,11 @@ var troubles = map[int]trouble{
 	},
 	codes.SQLITE_READONLY: {
 		meaning: "no permission to write the file or its directory",
-		hint:    "run this as the file's owner, and check that its disk is mounted for writing",
+		hint:    "run the command as the file's owner, and check that its disk is mounted for writing",
 	},
 	codes.SQLITE_CANTOPEN: {
 		meaning: "cannot open the file or its directory",
-		hint:    "run this as the file's owner",
+		hint:    "run the command as the file's owner",
 	},
 	codes.SQLITE_NOTADB: {meaning: "this is not a bijou store", hint: "check the path of the state"},
 	codes.SQLITE_CORRUPT: {

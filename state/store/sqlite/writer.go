@@ -85,7 +85,7 @@ func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error))
 }
 
 func (w *writer) overdueMessage() string {
-	return fmt.Sprintf("cannot write to store %q in time: another process has it locked, or it is overloaded",
+	return fmt.Sprintf("cannot write to store %q in time: another process has the store locked, or the store is overloaded",
 		w.d.file.path)
 }
 

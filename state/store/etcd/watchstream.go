@@ -48,7 +48,7 @@ type watchStream struct {
 	mu            sync.Mutex
 	sendQueue     []*pb.WatchRequest
 	creating      map[int64]int64 // the start revisions of watches that are not created yet, by id
-	progressRetry time.Duration   // the time before a request for progress is repeated; 0 if none is unanswered
+	progressRetry time.Duration   // the time before a request for progress is repeated; 0 if all requests were answered
 	lastReceived  time.Time
 	wake          chan struct{}          // buffered: one wake-up is enough
 	pending       map[int64]commitEvents // by revision; only the receiving goroutine uses it

@@ -129,11 +129,11 @@ func merge(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 // hasOwnJSON reports whether the type defines its own encoding or decoding.
 func hasOwnJSON(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
-	for _, own := range []reflect.Type{
+	for _, codec := range []reflect.Type{
 		reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.Unmarshaler](),
 		reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
 	} {
-		if p.Implements(own) {
+		if p.Implements(codec) {
 			return true
 		}
 	}

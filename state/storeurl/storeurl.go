@@ -89,14 +89,14 @@ const wantURL = "want sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///S
 
 // parseURL returns the kind of store that a URL names, and the store's name for the functions of this kind.
 func parseURL(url string) (k kind, name string, err error) {
-	scheme, rest, ok := strings.Cut(url, ":")
-	if !ok || rest == "" {
+	scheme, afterScheme, ok := strings.Cut(url, ":")
+	if !ok || afterScheme == "" {
 		return kind{}, "", charm.Invalidf("invalid state URL %q: %s", url, wantURL)
 	}
 
 	switch scheme {
 	case "sqlite":
-		return sqliteKind(), rest, nil
+		return sqliteKind(), afterScheme, nil
 	case "etcd", "etcd+unix":
 		return etcdKind(), url, nil
 	case "bijou+unix":

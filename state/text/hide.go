@@ -76,8 +76,9 @@ func hideInLiteral(literal string) string {
 
 // isNameByte reports whether a byte can be part of a name.
 func isNameByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
-		strings.IndexByte("_-.", c) >= 0
+	isLetter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	isDigit := '0' <= c && c <= '9'
+	return isLetter || isDigit || strings.IndexByte("_-.", c) >= 0
 }
 
 // secretForm returns the form of the text after the name at text[begin:end], which finds the secret's value.
@@ -129,6 +130,7 @@ func (p *patternSet) formAround(text string, begin, end int) *form {
 
 	startsQuote := before == '"' || before == '\''
 	isQuoted := startsQuote && after == before
+	hasSeparator := after == ':' || after == ' ' || after == '\t'
 	switch {
 	case isQuoted && isInMapping(text[max(0, begin-nearLine):begin-1]):
 		return p.quotedKey
@@ -146,7 +148,7 @@ func (p *patternSet) formAround(text string, begin, end int) *form {
 		return p.assignment
 	case after == ' ' && strings.HasPrefix(text[begin:end], "--"):
 		return p.option
-	case (after == ':' || after == ' ' || after == '\t') && isLineStart(text[max(0, begin-nearLine):begin]):
+	case hasSeparator && isLineStart(text[max(0, begin-nearLine):begin]):
 		return p.line
 	}
 

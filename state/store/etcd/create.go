@@ -158,8 +158,8 @@ func Remove(ctx context.Context, url string) error {
 		if _, err := d.readMarker(ctx); err != nil {
 			return err
 		}
-		all := d.keys.storeRange()
-		_, err := d.client.Delete(ctx, all.begin, clientv3.WithRange(all.end))
+		keys := d.keys.storeRange()
+		_, err := d.client.Delete(ctx, keys.begin, clientv3.WithRange(keys.end))
 		return d.storeError(ctx, err)
 	})
 	if err != nil && !errors.Is(err, store.ErrNoStore) {

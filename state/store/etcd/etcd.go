@@ -173,8 +173,8 @@ func parseURL(raw string) (_ config, err error) {
 		return config{}, err
 	}
 
-	scheme, rest, _ := strings.Cut(raw, "://")
-	if strings.Contains(rest, "@") {
+	scheme, afterScheme, _ := strings.Cut(raw, "://")
+	if strings.Contains(afterScheme, "@") {
 		return config{}, errors.New("the URL must not contain a user or a password: want ?user=NAME&password-file=FILE")
 	}
 
@@ -189,7 +189,7 @@ func parseURL(raw string) (_ config, err error) {
 
 	switch scheme {
 	case "etcd":
-		hosts, prefix, _ := strings.Cut(rest, "/")
+		hosts, prefix, _ := strings.Cut(afterScheme, "/")
 		if options["prefix"] != "" {
 			return config{}, errors.New("the prefix must be in the path: " + wantURL)
 		}
@@ -197,7 +197,7 @@ func parseURL(raw string) (_ config, err error) {
 		p.endpoints, err = splitEndpoints(hosts, "http", p.tls, checkHost)
 	case "etcd+unix":
 		p.prefix = options["prefix"]
-		p.endpoints, err = splitEndpoints(rest, "unix", p.tls, checkSocket)
+		p.endpoints, err = splitEndpoints(afterScheme, "unix", p.tls, checkSocket)
 	default:
 		err = errors.New(wantURL)
 	}

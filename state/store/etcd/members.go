@@ -87,7 +87,7 @@ func (d *db) addMember(
 	ctx context.Context,
 	members []*etcdserverpb.Member,
 	peers []string,
-) (all []*etcdserverpb.Member, _ error) {
+) (newMembers []*etcdserverpb.Member, _ error) {
 	// A member that was added but has never run does not have a name.
 	isNewMember := func(m *etcdserverpb.Member) bool { return m.Name == "" && slices.Equal(m.PeerURLs, peers) }
 	if slices.ContainsFunc(members, isNewMember) {
@@ -100,10 +100,10 @@ func (d *db) addMember(
 			return err
 		}
 
-		all = added.Members
+		newMembers = added.Members
 		return nil
 	})
-	return all, err
+	return newMembers, err
 }
 
 // formatCluster returns the members as a value for etcd's option --initial-cluster. A member that has never

@@ -26,16 +26,17 @@ import (
 // Otherwise it returns immediately.
 func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, error) {
 	options := append(dialOptions(), grpc.WithChainUnaryInterceptor(a.intercept))
-	var secure *tls.Config
+	var tlsConfig *tls.Config // nil without TLS
 	if p.tls {
 		loaded, err := p.loadTLS()
 		if err != nil {
 			return nil, err
 		}
 
-		secure = loaded
-		reloader := &tlsReloader{config: p, lastGood: secure}
-		reloading := reloadingCredentials{credentials.NewTLS(secure), reloader}
+		// The files can be renewed while the client is in use.
+		tlsConfig = loaded
+		reloader := &tlsReloader{config: p, lastGood: tlsConfig}
+		reloading := reloadingCredentials{credentials.NewTLS(tlsConfig), reloader}
 		options = append(options, grpc.WithTransportCredentials(reloading))
 	}
 
@@ -51,7 +52,7 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:   p.endpoints,
-		TLS:         secure,
+		TLS:         tlsConfig,
 		Username:    p.user,
 		Password:    password,
 		Logger:      zap.NewNop(),

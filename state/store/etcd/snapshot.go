@@ -368,6 +368,7 @@ func readPages(keys keyRange, read func(begin, end string, limit int64) (*client
 		for _, kv := range resp.Kvs {
 			pageBytes += len(kv.Key) + len(kv.Value)
 		}
+		// The next page can have as many keys as this number of pages like the present one.
 		pagesPerTarget := int64(targetPageBytes / pageBytes)
 		limit = min(max(pagesPerTarget*int64(len(resp.Kvs)), minPageKeys), maxPageKeys)
 

@@ -42,10 +42,11 @@ func (d *db) Watch(ctx context.Context, after int64, scope store.Scope) (store.W
 		return nil, err
 	}
 
-	// The store was created at the marker's revision.
+	// The store was created at the marker's revision, and has no earlier changes.
 	after = max(after, d.marker)
 	seen := d.history.lastSeen()
 	w := &watcher{Watch: d.NewWatch(scope), d: d, epoch: seen.epoch, position: after}
+	// A revision that this process has not seen may belong to an earlier history.
 	if after > seen.revision {
 		d.Go(func() { d.checkStartRevision(w, after) })
 	}
@@ -242,11 +243,13 @@ func (d *db) unchangedBetween(w *watcher, after, until int64) bool {
 			return false
 		}
 
+		// A changed key was put, or has a tombstone. So both reads find nothing if nothing has changed.
 		conds = append(conds, d.tombstonesComplete(after, leased)...)
 		reads = append(reads, findChange(d.keys.spanRange(span), after, until),
 			findChange(d.keys.tombstoneSpan(span), after, until))
 	}
 
+	// The query must fit into one transaction.
 	if max(len(conds), len(reads)) > maxRootOps {
 		return false
 	}

@@ -39,8 +39,8 @@ type spanWatch struct {
 	position int64 // the revision after which the watch delivers changes
 }
 
-// run keeps a stream of watches open until the store is closed. If a stream breaks, it starts another. If the
-// user must not watch a key, all current watchers fail.
+// run keeps a stream of watches open until the store is closed. If a stream breaks, it starts another. If
+// etcd's user has no right to watch a key, all current watchers fail.
 func (m *watchMux) run() {
 	for n := 0; ; n++ {
 		ctx, stop := context.WithCancel(m.d.Context())
@@ -133,6 +133,7 @@ func (m *watchMux) addWatcher(w *watcher) {
 			p := &spanWatch{id: m.lastID, span: span}
 			m.bySpan[span] = p
 			m.byID[p.id] = p
+			// 0 means from the current revision on. The watcher gets earlier changes from a replay.
 			m.stream.addWatch(p.id, m.d.keys.spanRange(span), 0)
 		}
 	}
@@ -185,6 +186,7 @@ func (m *watchMux) watchCreated(id, revision int64) {
 		// probeRevision fails only if the handle is closed or the store is gone.
 		m.d.Go(func() { _ = m.d.probeRevision(m.d.Context()) })
 	}
+	// A stream without a position began at the newest revision.
 	if m.position == 0 {
 		m.position = revision
 	}

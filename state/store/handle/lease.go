@@ -93,28 +93,29 @@ func (l *lease) Close(ctx context.Context) error {
 // refreshLoop refreshes the lease until the lease is closed or lost, or was not refreshed for its TTL. The TTL
 // counts from the time before a refresh is sent, so that Done is closed before the store can end the lease.
 func (l *lease) refreshLoop() {
-	refreshed := l.RequestedAt
-	next := l.TTL / 3
+	refreshedAt := l.RequestedAt
+	pause := l.TTL / 3
 
-	for l.sleepUnlessStopped(next) {
-		now := time.Now()
-		lives, err := l.refreshOnce(refreshed.Add(l.TTL))
+	for l.sleepUnlessStopped(pause) {
+		sentAt := time.Now()
+		lives, err := l.refreshOnce(refreshedAt.Add(l.TTL))
 		switch {
 		case err != nil:
 			// The store may answer again soon.
-			next = l.TTL / 20
+			pause = l.TTL / 20
 		case !lives:
 			return
 		default:
-			refreshed = now
-			next = l.TTL / 3
+			refreshedAt = sentAt
+			pause = l.TTL / 3
 		}
 
-		left := l.TTL - time.Since(refreshed)
+		left := l.TTL - time.Since(refreshedAt)
 		if left <= 0 {
 			return
 		}
-		next = min(next, left)
+		// Wake at the latest when the TTL ends.
+		pause = min(pause, left)
 	}
 }
 

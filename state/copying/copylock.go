@@ -53,7 +53,7 @@ func (l *copyLock) acquire(ctx context.Context, prefixes []string) error {
 
 	for {
 		err := l.state.Update(ctx, func(tx *state.Tx) error {
-			// These keys may exist. They are read so that the commit fails if either of them changes.
+			// Read these keys, which may exist, so that the commit fails if one of them changes.
 			for _, key := range []string{keys.Moved, keys.CopyLock} {
 				if _, _, err := tx.Keys().Get(key); err != nil {
 					return err

@@ -218,7 +218,7 @@ func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) e
 	if err != nil {
 		return err
 	}
-	// The key may exist. It is read so that the commit fails if it changes.
+	// Read the key, which may exist, so that the commit fails if the key changes.
 	if _, _, err := tx.Keys().Get(keys.Moved); err != nil {
 		return err
 	}
@@ -373,7 +373,7 @@ func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 	defer func() { err = errors.Join(err, old.Close()) }()
 
 	err = state.OpenIn(old).Update(ctx, func(tx *state.Tx) error {
-		// The key may exist. It is read so that the commit fails if it changes.
+		// Read the key, which may exist, so that the commit fails if the key changes.
 		if _, _, err := tx.Keys().Get(keys.Moved); err != nil {
 			return err
 		}

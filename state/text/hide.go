@@ -133,23 +133,23 @@ func (p *patternSet) formAround(text string, begin, end int) *form {
 	hasSeparator := after == ':' || after == ' ' || after == '\t'
 	switch {
 	case isQuoted && isInMapping(text[max(0, begin-nearLine):begin-1]):
-		return p.quotedKey
+		return p.quotedKey // {"name": value}
 	case isQuoted:
-		return p.quotedName
+		return p.quotedName // a sentence with "name": "value"
 	case startsQuote && after == '=':
-		return p.quotedPair[before]
+		return p.quotedPair[before] // "name=value"
 	case after == ':' && p.beforeHeader().MatchString(text[max(0, begin-nearHeader):begin]):
-		return p.header
+		return p.header // -H "name: value"
 	case after == '=' && strings.IndexByte("?&#", before) >= 0:
-		return p.parameter
+		return p.parameter // ?name=value in a URL
 	case strings.HasSuffix(strings.TrimRight(text[max(0, begin-nearField):begin], " "), ";"):
-		return p.field
+		return p.field // ; name = value
 	case after == '=':
-		return p.assignment
+		return p.assignment // name=value
 	case after == ' ' && strings.HasPrefix(text[begin:end], "--"):
-		return p.option
+		return p.option // --name value
 	case hasSeparator && isLineStart(text[max(0, begin-nearLine):begin]):
-		return p.line
+		return p.line // name: value
 	}
 
 	return nil

@@ -123,9 +123,10 @@ func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error
 	defer cancel()
 
 	for n := 0; ; n++ {
-		attempt, cancel := context.WithTimeout(bound, firstAttemptTimeout<<min(n, 4))
-		err := f(attempt)
-		cancel()
+		// The timeout doubles with each attempt, at most four times.
+		attemptCtx, cancelAttempt := context.WithTimeout(bound, firstAttemptTimeout<<min(n, 4))
+		err := f(attemptCtx)
+		cancelAttempt()
 		if err == nil {
 			return nil
 		}

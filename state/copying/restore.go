@@ -46,8 +46,9 @@ type Restoration struct {
 
 // Restore restores the environment in a backup. The restored environment cannot be opened before all keys
 // were written, read back and compared. If Restore was interrupted, the caller must call it again. Restore
-// returns ErrStoreExists if the store holds a different environment or other keys, and ErrRunning if another
-// migration or restoration uses the store.
+// returns ErrStoreExists if the store holds anything but the leftovers of a restoration of this backup or,
+// with Replace, the same environment. It returns ErrRunning if another migration or restoration uses the
+// store.
 func Restore(ctx context.Context, r Restoration, a *backupfile.Reader) (c CopySummary, err error) {
 	from, err := newBackupSource(a)
 	if err != nil {

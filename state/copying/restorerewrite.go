@@ -238,8 +238,8 @@ func isClaimKey(key string) bool { return strings.HasPrefix(key, keys.Claims) }
 
 // raiseClaims returns for each machine a claim without a holder, with an epoch above every epoch that an
 // agent can have. The new epoch is above the epochs in the backup and in the store. If the store was lost,
-// the latest epochs are unknown. So the new epoch is also above the current Unix time, which an epoch cannot
-// exceed, since a claim changes at most once a second.
+// the latest epochs are unknown. So the new epoch is also above the current Unix time. Epochs grow no faster
+// than it, since a claim changes at most once a second.
 func raiseClaims(backup, existing []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
 	epochs := map[string]int64{}
 	for _, kv := range slices.Concat(backup, existing) {
@@ -251,7 +251,7 @@ func raiseClaims(backup, existing []keyspace.KeyValue) ([]keyspace.KeyValue, err
 		case isClaimKey(kv.Key):
 			c, err := keyspace.Decode[keyspace.ClaimRecord](kv)
 			if errors.Is(err, keyspace.ErrDamaged) {
-				// The case above raises the epoch, since the backup has the machine's record.
+				// The case above raises the epoch, since the machine's record is also among the keys.
 				continue
 			}
 			if err != nil {

@@ -69,7 +69,7 @@ type Guard struct {
 // New returns a Space of all keys of the store. Closing the Space also closes the store.
 //
 // isOwn reports whether almost all writes of a key come from this process. Updates remember such keys instead
-// of reading them again. If isOwn is nil, updates read all keys. A guard does not apply to an update that
+// of reading them again. If isOwn is nil, they remember no keys. A guard does not apply to an update that
 // reads the guard's key.
 func New(st store.Store, isOwn func(key string) bool, guards ...Guard) *Space {
 	s := &Space{store: st, isOwn: isOwn, guards: guards}

@@ -315,7 +315,7 @@ type prefixedWatcher struct {
 // Next returns the next batch, without the prefix before its keys.
 func (w *prefixedWatcher) Next(ctx context.Context) (store.Batch, error) {
 	b, err := w.Watcher.Next(ctx)
-	// Other watchers may have the same slice.
+	// The store may use the events again.
 	b.Events = slices.Clone(b.Events)
 	for i := range b.Events {
 		b.Events[i].Key = strings.TrimPrefix(b.Events[i].Key, w.prefix)

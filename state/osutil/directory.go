@@ -98,8 +98,8 @@ func isFolder(path string) bool {
 }
 
 // isUnsyncable reports whether err says that a directory cannot be synced. The reason is that this process
-// has no right to change the directory, or that the directory is not on a disk. In both cases there are no
-// changes to sync.
+// has no right to change the directory, or that the directory is not on a disk. In both cases this process
+// has no changes to sync.
 func isUnsyncable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EINVAL)
 }

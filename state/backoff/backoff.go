@@ -11,29 +11,31 @@ import (
 // MaxDelay is the longest delay of an Exponential.
 const MaxDelay = 30 * time.Second
 
-// Exponential spaces the attempts of one loop. The zero Exponential is ready for use.
+// Exponential counts the failures of one loop, and computes the delays between its attempts. The zero
+// Exponential is ready for use. Only one goroutine at a time can use it.
 type Exponential struct{ failures int }
 
-// Reset makes the next wait the shortest again. It must be called after each attempt that has succeeded.
+// Reset makes the next delay the shortest again. It must be called after each attempt that has succeeded.
 func (e *Exponential) Reset() {
 	e.failures = 0
 }
 
-// Wait blocks until the next attempt is due. It returns ctx's error if ctx is done. A loop that checks ctx
-// itself can ignore that error.
+// Wait blocks for the delay that Next returns, or until ctx is done. It returns ctx's error if ctx is done. A
+// loop that checks ctx itself can ignore that error.
 func (e *Exponential) Wait(ctx context.Context) error { return Sleep(ctx, e.Next()) }
 
-// Next returns the delay before the next attempt. It counts the attempt as failed.
+// Next counts one more failure, and returns the delay before the next attempt.
 func (e *Exponential) Next() time.Duration {
 	e.failures++
 	return Delay(e.failures-1, 100*time.Millisecond, MaxDelay)
 }
 
-// Delay returns the time to wait after a number of failures. It begins with first, and doubles with each
-// failure up to longest. It subtracts up to half of this time at random, so that processes that failed
-// together do not all try again together.
+// Delay returns the time to wait after a number of earlier failures. Without failures the time is first. Each
+// failure doubles the time, up to longest. Then Delay subtracts up to half of the time at random, so that
+// processes that failed together do not all try again together.
 func Delay(failures int, first, longest time.Duration) time.Duration {
-	d := min(first<<min(failures, 10), longest)
+	const maxDoublings = 10
+	d := min(first<<min(failures, maxDoublings), longest)
 	return d/2 + rand.N(d/2)
 }
 
@@ -47,14 +49,15 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Until calls wait with a context that ends at the given time, and returns nil if that time has come. If at
-// is zero, the context has no such end.
-func Until(ctx context.Context, at time.Time, wait func(ctx context.Context) error) error {
-	if at.IsZero() {
+// Until calls wait with a context that has the deadline. If the deadline passes before wait returns, and ctx
+// is not done, Until returns nil. Otherwise it returns wait's error. If the deadline is zero, wait has no
+// time limit.
+func Until(ctx context.Context, deadline time.Time, wait func(ctx context.Context) error) error {
+	if deadline.IsZero() {
 		return wait(ctx)
 	}
 
-	limited, cancel := context.WithDeadline(ctx, at)
+	limited, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
 	err := wait(limited)
 	if limited.Err() != nil && ctx.Err() == nil {

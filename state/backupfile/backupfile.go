@@ -93,6 +93,7 @@ func StorageName(machine, id string) string {
 	return fmt.Sprintf("machines/%s/storage/%s.tar", machine, strings.ReplaceAll(id, "/", "-"))
 }
 
+// damagedError returns an error that wraps ErrDamaged. Its text is that of ErrDamaged and the formatted text.
 func damagedError(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrDamaged}, args...)...)
 }
@@ -112,10 +113,11 @@ type Writer struct {
 // NewWriter starts a backup.
 func NewWriter(w io.Writer) *Writer { return &Writer{zip: zip.NewWriter(w)} }
 
-// Add adds a file, and calls content to write it.
+// Add adds a file, and calls content to write it. It returns an error if a backup cannot have a file of this
+// name.
 func (w *Writer) Add(name string, content func(io.Writer) error) error {
 	if !fileNamePattern().MatchString(name) {
-		return fmt.Errorf("cannot back up %q: backups do not have files of that name", name)
+		return fmt.Errorf("cannot back up %q: backups do not have files of this name", name)
 	}
 	return w.addFile(name, content)
 }
@@ -138,7 +140,8 @@ func (w *Writer) addFile(name string, content func(io.Writer) error) error {
 	return nil
 }
 
-// AddKeys adds the file of keys, with one JSON object per line. It must be called once, with all keys.
+// AddKeys adds the file of keys, with one JSON object per line. It must be called only once, with all keys,
+// sorted.
 func (w *Writer) AddKeys(keys []Key) error {
 	return w.Add(keysFile, func(to io.Writer) error {
 		e := json.NewEncoder(to)
@@ -177,9 +180,9 @@ func (w *Writer) Close(h Header) error {
 	return w.zip.Close()
 }
 
-// WriteFile calls f to write a backup, and moves the file to path when it is complete. Only its owner can
-// read the file. If there is a file at path, WriteFile returns fs.ErrExist, or replaces the file if force is
-// true.
+// WriteFile calls f to write a backup, and moves the file to path once it is complete. Only its owner can
+// read the file. If there is already a file at path, WriteFile replaces it if force is true, and returns
+// fs.ErrExist otherwise.
 func WriteFile(path string, force bool, f func(io.Writer) error) error {
 	if _, err := os.Lstat(path); err == nil && !force {
 		return fmt.Errorf("cannot write %q: %w", path, fs.ErrExist)

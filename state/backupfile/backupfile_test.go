@@ -101,7 +101,7 @@ func TestRefused(t *testing.T) {
 		want  string
 	}{
 		"another format": {map[string]string{headerFile: `{"format":2,"kind":"environment","bijou":"9.0"}`}, "", "the bijou that wrote it, 9.0"},
-		"no header":      {map[string]string{keysFile: keys}, "", "no \"header.json\""},
+		"no header":      {map[string]string{keysFile: keys}, "", "no file \"header.json\""},
 		"a wrong sum":    {good, sums(map[string]string{headerFile: header, keysFile: "x"}), "keys.jsonl\" has the sum"},
 		"no sum":         {good, sums(map[string]string{headerFile: header}), "sums for 1"},
 		"another file":   {map[string]string{headerFile: header, "x": "x"}, sums(map[string]string{headerFile: header, "x": "x"}), "has the invalid line"},

@@ -27,15 +27,16 @@ type Reader struct {
 const (
 	maxHeaderBytes = 1 << 20
 	maxSumsBytes   = 64 << 20
-	// maxKeyBytes limits one key with its value. A store accepts only values of less than half of that.
+	// maxKeyBytes limits one key with its value. The largest value that a store accepts has less than half
+	// this size.
 	maxKeyBytes = 4 << 20
 	// maxKeysBytes limits all keys together, since a restoration holds them in memory.
 	maxKeysBytes = 1 << 30
 )
 
-// Open reads a whole backup and checks it. It returns ErrDamaged if the file is not a complete backup, and a
-// different error if the backup has another format or kind. The file must not change while the Reader is
-// used.
+// Open checks a whole backup, and reads its keys. It returns ErrDamaged if the file is not a complete backup,
+// and a different error if the backup has an unknown format or a different kind. The file must not change
+// while the Reader is used.
 func Open(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 	r, err := openChecked(file, size, kind)
 	if err != nil {
@@ -62,7 +63,7 @@ func openChecked(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 
 	r := &Reader{files: map[string]*zip.File{}}
 	for _, f := range z.File {
-		if _, twice := r.files[f.Name]; twice {
+		if _, exists := r.files[f.Name]; exists {
 			return nil, damagedError("the file contains %q twice", f.Name)
 		}
 		r.files[f.Name] = f
@@ -78,7 +79,8 @@ func openChecked(file io.ReaderAt, size int64, kind string) (*Reader, error) {
 	return r, nil
 }
 
-// OpenFile opens the file at path, and calls f with its Reader.
+// OpenFile opens the backup at path as Open does, and calls f with its Reader. The Reader can be used until f
+// returns.
 func OpenFile(path, kind string, f func(*Reader) error) error {
 	return withFile(path, func(file *os.File, size int64) error {
 		r, err := Open(file, size, kind)
@@ -101,7 +103,7 @@ func ScanFile(path, kind string, f func(*Reader) error) error {
 	})
 }
 
-// withFile opens the file, and calls f with it and its size.
+// withFile opens the file at path, calls f with the file and its size, and closes the file.
 func withFile(path string, f func(file *os.File, size int64) error) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -134,11 +136,11 @@ func (r *Reader) Size(name string) int64 {
 	return -1
 }
 
-// Open opens a file of the backup.
+// Open opens a file of the backup. It returns ErrDamaged if the backup does not have the file.
 func (r *Reader) Open(name string) (io.ReadCloser, error) {
 	f := r.files[name]
 	if f == nil {
-		return nil, damagedError("the file has no %q", name)
+		return nil, damagedError("the backup has no file %q", name)
 	}
 	content, err := f.Open()
 	if err != nil {
@@ -148,7 +150,8 @@ func (r *Reader) Open(name string) (io.ReadCloser, error) {
 	return content, nil
 }
 
-// ReadAll reads a file of the backup, which must have at most limit bytes.
+// ReadAll reads a file of the backup. It returns ErrDamaged if the backup does not have the file, or if the
+// file has more than limit bytes.
 func (r *Reader) ReadAll(name string, limit int64) ([]byte, error) {
 	content, err := r.Open(name)
 	if err != nil {
@@ -167,7 +170,8 @@ func (r *Reader) ReadAll(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// readHeader reads the header. It returns an error if the format is unknown or the kind is not the given one.
+// readHeader reads the header. It returns an error if the format is unknown, or if the backup has a different
+// kind.
 func (r *Reader) readHeader(kind string) error {
 	data, err := r.ReadAll(headerFile, maxHeaderBytes)
 	if err != nil {
@@ -190,8 +194,9 @@ func (r *Reader) readHeader(kind string) error {
 	return nil
 }
 
-// checkSums compares the sum of each file, and sets r.Sum, which identifies the backup. It also returns an error
-// for a file without a sum.
+// checkSums compares the sum of each file with sumsFile, and sets r.Sum, which identifies the backup. It
+// returns ErrDamaged if a file has a different sum or no sum, or if sumsFile names a file that the backup
+// does not have.
 func (r *Reader) checkSums() error {
 	data, err := r.ReadAll(sumsFile, maxSumsBytes)
 	if err != nil {
@@ -199,22 +204,24 @@ func (r *Reader) checkSums() error {
 	}
 
 	r.Sum = osutil.Digest(data)
-	wanted := map[string]string{}
+	wantSums := map[string]string{} // by the file's name
 	for line := range strings.Lines(string(data)) {
 		sum, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
-		isFile := name == headerFile || fileNamePattern().MatchString(name)
-		if !ok || !isFile || wanted[name] != "" {
+		isKnownName := name == headerFile || fileNamePattern().MatchString(name)
+		isRepeated := wantSums[name] != ""
+		if !ok || !isKnownName || isRepeated {
 			return damagedError("%s has the invalid line %q", sumsFile, line)
 		}
-		wanted[name] = sum
+		wantSums[name] = sum
 	}
 
-	if len(wanted) != len(r.files)-1 {
-		return damagedError("the backup has %d files, but sums for %d", len(r.files)-1, len(wanted))
+	filesWithSums := len(r.files) - 1 // all but sumsFile itself
+	if len(wantSums) != filesWithSums {
+		return damagedError("the backup has %d files, but sums for %d", filesWithSums, len(wantSums))
 	}
 
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if err := r.checkSum(name, wanted[name]); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(wantSums)) {
+		if err := r.checkSum(name, wantSums[name]); err != nil {
 			return err
 		}
 	}
@@ -222,7 +229,8 @@ func (r *Reader) checkSums() error {
 	return nil
 }
 
-// checkSum compares the sum of one file. A blob's name also contains its sum.
+// checkSum returns ErrDamaged if the sum of a file differs from want. The name of a blob's file also contains
+// the blob's sum, which must be the same.
 func (r *Reader) checkSum(name, want string) error {
 	content, err := r.Open(name)
 	if err != nil {
@@ -234,52 +242,57 @@ func (r *Reader) checkSum(name, want string) error {
 	if err != nil {
 		return damagedError("%q: %w", name, err)
 	}
-	if own, blob := strings.CutPrefix(name, BlobName("")); got != want || blob && got != own {
+	sumInName, isBlob := strings.CutPrefix(name, BlobName(""))
+	if got != want || isBlob && got != sumInName {
 		return damagedError("%q has the sum %s, not %s", name, got, want)
 	}
 
 	return nil
 }
 
-// EachKey calls take for each key, and stops if take returns an error. It returns ErrDamaged if keys are out
-// of order or occur twice, or if a key or all keys together are too large.
-func (r *Reader) EachKey(take func(Key) error) error {
+// EachKey reads the keys one by one, and calls f for each. If f returns an error, EachKey stops and returns
+// that error. EachKey returns ErrDamaged if keys are out of order or occur twice, if their number is not the
+// one in the header, or if a key or all keys together are too large.
+func (r *Reader) EachKey(f func(Key) error) error {
 	content, err := r.Open(keysFile)
 	if err != nil {
 		return err
 	}
 	defer content.Close()
 
-	n := 0
-	last := ""
 	bounded := &keyReader{Reader: bufio.NewReader(content)}
+	decoder := json.NewDecoder(bounded)
+	count := 0
+	previous := ""
 
-	for d := json.NewDecoder(bounded); ; n++ {
+	for {
 		var k Key
-		err := d.Decode(&k)
+		err := decoder.Decode(&k)
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil {
-			return damagedError("%s: after the key %q: %w", keysFile, last, err)
+			return damagedError("%s: after the key %q: %w", keysFile, previous, err)
 		}
 
-		if k.Key == "" || k.Value == nil || n > 0 && k.Key <= last {
+		isOutOfOrder := count > 0 && k.Key <= previous
+		if k.Key == "" || k.Value == nil || isOutOfOrder {
 			return damagedError("%s has the key %q out of order", keysFile, k.Key)
 		}
-		if n == r.Header.Keys {
-			return damagedError("the backup has more than %d keys", n)
+		if count == r.Header.Keys {
+			return damagedError("the backup has more than %d keys", count)
 		}
-		if err := take(k); err != nil {
+		if err := f(k); err != nil {
 			return err
 		}
 
-		last = k.Key
-		bounded.decoded = d.InputOffset()
+		count++
+		previous = k.Key
+		bounded.decoded = decoder.InputOffset()
 	}
 
-	if n != r.Header.Keys {
-		return damagedError("the backup has %d keys, not %d", n, r.Header.Keys)
+	if count != r.Header.Keys {
+		return damagedError("the backup has %d keys, not %d", count, r.Header.Keys)
 	}
 
 	return nil

@@ -1,6 +1,6 @@
-// Package carry copies unknown members from the JSON of a record to the JSON that replaces it. A newer binary
-// has written them. An older binary that rewrites the record must not drop these members, since the
-// environment may be upgraded again.
+// Package carry keeps unknown members of a record's JSON when an older binary rewrites the record. A newer
+// binary has written these members. The older binary must not drop them, since the environment may be
+// upgraded again. So package carry copies them to the JSON that replaces the record.
 //
 // It does no I/O.
 package carry
@@ -13,16 +13,18 @@ import (
 	"strings"
 )
 
-// Identified is implemented by records, and by parts of records, that a different record can replace at the
-// same key or place. For example, an update of boot servers replaces the previous update, and a list may have
-// many attempts. Over does not carry members over to a record with a different identity.
+// Identified is implemented by records, and by parts of records, that can be replaced by a record of a
+// different entity. For example, an update of boot servers replaces the previous update at the same key, and
+// attempts follow each other in a list. Over does not carry members over to a record with a different
+// identity.
 type Identified interface {
 	// Identity returns a comparable value that distinguishes the record from its successors.
 	Identity() any
 }
 
-// Over returns next, the JSON of doc, completed with members of old, the JSON that next replaces. It adds the
-// members for which doc's type has no field. So a record keeps the members that newer binaries have written.
+// Over returns next with additional members from old. next is the JSON of doc, and replaces the JSON old.
+// Over adds the members of old for which doc's type has no field. So a record keeps the members that newer
+// binaries have written.
 //
 // Over works in structs, in the entries of maps, and in lists. It matches an element of a list with the old
 // element of the same Identity. If the element's type does not have an Identity, Over matches it with an old
@@ -50,9 +52,9 @@ func Same(a, b []byte) bool {
 		return false
 	}
 
-	av, aok := parse(a)
-	bv, bok := parse(b)
-	return aok && bok && reflect.DeepEqual(av, bv)
+	valueA, okA := parse(a)
+	valueB, okB := parse(b)
+	return okA && okB && reflect.DeepEqual(valueA, valueB)
 }
 
 // sumBytes returns a checksum that does not depend on the order of the bytes.
@@ -63,6 +65,7 @@ func sumBytes(data []byte) (sum int) {
 	return sum
 }
 
+// parse decodes JSON of any type. It keeps numbers as they are written.
 func parse(data []byte) (value any, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -94,12 +97,12 @@ func knowsAll(old []byte, t reflect.Type) bool {
 	return d.Decode(reflect.New(t).Interface()) == nil
 }
 
-// merge returns next completed with the unknown members of old. t is the type of both.
+// merge returns next completed with the unknown members of old. t is the type of both values.
 func merge(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if hasOwnJSON(t) || isOther(old, next, t) {
+	if hasOwnJSON(t) || hasOtherIdentity(old, next, t) {
 		return next
 	}
 
@@ -112,7 +115,8 @@ func merge(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 			return field, known
 		})
 	case reflect.Map:
-		// The pointer marks a missing entry as removed; a missing struct would count as zero.
+		// mergeObject restores the unknown members of a missing struct, but not of a missing pointer. An
+		// entry that next lacks was removed, so its type here must be a pointer.
 		entry := reflect.PointerTo(t.Elem())
 		return mergeObject(old, next, func(string) (reflect.Type, bool) { return entry, true })
 	case reflect.Slice, reflect.Array:
@@ -125,11 +129,11 @@ func merge(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 // hasOwnJSON reports whether the type defines its own encoding or decoding.
 func hasOwnJSON(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
-	for _, own := range []reflect.Type{
+	for _, codec := range []reflect.Type{
 		reflect.TypeFor[json.Marshaler](), reflect.TypeFor[json.Unmarshaler](),
 		reflect.TypeFor[encoding.TextMarshaler](), reflect.TypeFor[encoding.TextUnmarshaler](),
 	} {
-		if p.Implements(own) {
+		if p.Implements(codec) {
 			return true
 		}
 	}
@@ -138,7 +142,8 @@ func hasOwnJSON(t reflect.Type) bool {
 }
 
 // addFields adds the types of t's fields to fields, by JSON name in lower case, since encoding/json ignores
-// case. It adds the fields of embedded structs level by level, since a field hides those of deeper levels.
+// case. It adds the fields of embedded structs level by level, since a field hides fields of the same name in
+// deeper levels.
 func addFields(fields map[string]reflect.Type, t reflect.Type) {
 	for level := []reflect.Type{t}; len(level) > 0; {
 		var embedded []reflect.Type
@@ -172,7 +177,8 @@ func addOwnFields(fields map[string]reflect.Type, t reflect.Type) (embedded []re
 			name = f.Name
 		}
 		name = strings.ToLower(name)
-		if _, nearer := fields[name]; f.IsExported() && !nearer {
+		_, isHidden := fields[name]
+		if f.IsExported() && !isHidden {
 			fields[name] = f.Type
 		}
 	}
@@ -180,53 +186,54 @@ func addOwnFields(fields map[string]reflect.Type, t reflect.Type) (embedded []re
 	return embedded
 }
 
+// member is a member of a JSON object.
 type member struct {
 	name  string
 	value json.RawMessage
 }
 
-// mergeObject merges two JSON objects. field returns the type of a member, and whether the member is known.
-// Members that are carried over come last.
+// mergeObject returns the JSON object next completed with the unknown members of the JSON object old. field
+// returns the type of a member, and whether the member is known. Members that are carried over come last.
 func mergeObject(old, next json.RawMessage, field func(name string) (t reflect.Type, known bool)) json.RawMessage {
-	before, ok := readMembers(old)
-	after, okAfter := readMembers(next)
-	if !ok || !okAfter {
+	oldMembers, okOld := readMembers(old)
+	members, okNext := readMembers(next)
+	if !okOld || !okNext {
 		return next
 	}
 
-	at := make(map[string]int, len(after))
-	for i, m := range after {
-		at[m.name] = i
+	indexInNext := make(map[string]int, len(members))
+	for i, m := range members {
+		indexInNext[m.name] = i
 	}
 
-	for _, m := range before {
-		i, there := at[m.name]
+	for _, m := range oldMembers {
+		i, inNext := indexInNext[m.name]
 		t, known := field(m.name)
 		switch {
-		case !known && !there:
-			after = append(after, m)
-		case known && there && holdsStructs(t):
-			after[i].value = merge(m.value, after[i].value, t)
+		case !known && !inNext:
+			members = append(members, m)
+		case known && inNext && holdsStructs(t):
+			members[i].value = merge(m.value, members[i].value, t)
 		case known && t.Kind() == reflect.Struct:
 			// next omits the struct, since its known members are zero.
 			m.value = merge(m.value, json.RawMessage("{}"), t)
 			if string(m.value) != "{}" {
-				after = append(after, m)
+				members = append(members, m)
 			}
 		}
 	}
 
-	if len(after) == 0 {
+	if len(members) == 0 {
 		return next
 	}
-	return joinMembers(after)
+	return joinMembers(members)
 }
 
 // joinMembers returns a JSON object with the members.
-func joinMembers(all []member) json.RawMessage {
+func joinMembers(members []member) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('{')
-	for i, m := range all {
+	for i, m := range members {
 		if i > 0 {
 			b.WriteByte(',')
 		}
@@ -239,7 +246,7 @@ func joinMembers(all []member) json.RawMessage {
 }
 
 // readMembers returns the members of a JSON object, in order. ok is false for any other value.
-func readMembers(object json.RawMessage) (all []member, ok bool) {
+func readMembers(object json.RawMessage) (members []member, ok bool) {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
 		return nil, false
@@ -256,55 +263,63 @@ func readMembers(object json.RawMessage) (all []member, ok bool) {
 		if err := d.Decode(&m.value); err != nil {
 			return nil, false
 		}
-		all = append(all, m)
+		members = append(members, m)
 	}
 
-	return all, true
+	return members, true
 }
 
-// mergeList merges the elements of two JSON lists of structs, in the order of next. t is the type of an
-// element.
+// mergeList returns the JSON list next, in which each element is merged with the old element of the same
+// identity. t is the type of an element. Several elements with the same identity are matched in order.
 func mergeList(old, next json.RawMessage, t reflect.Type) json.RawMessage {
 	if !holdsStructs(t) {
 		return next
 	}
-	var before, after []json.RawMessage
-	if json.Unmarshal(old, &before) != nil || json.Unmarshal(next, &after) != nil {
+	var oldElements, elements []json.RawMessage
+	if json.Unmarshal(old, &oldElements) != nil || json.Unmarshal(next, &elements) != nil {
 		return next
 	}
-	if len(after) == 0 {
+	if len(elements) == 0 {
 		return next
 	}
 
-	left := map[any][]json.RawMessage{}
-	for _, element := range before {
+	unmatched := map[any][]json.RawMessage{} // old elements, by identity
+	for _, element := range oldElements {
 		if id, ok := identify(element, t); ok {
-			left[id] = append(left[id], element)
+			unmatched[id] = append(unmatched[id], element)
 		}
 	}
 
-	for i, element := range after {
+	for i, element := range elements {
 		id, ok := identify(element, t)
-		if same := left[id]; ok && len(same) > 0 {
-			after[i] = merge(same[0], element, t)
-			left[id] = same[1:]
+		candidates := unmatched[id]
+		if ok && len(candidates) > 0 {
+			elements[i] = merge(candidates[0], element, t)
+			unmatched[id] = candidates[1:]
 		}
 	}
 
-	// json.Marshal would escape < and > in the elements.
-	return append(append([]byte{'['}, bytes.Join(rawBytes(after), []byte{','})...), ']')
+	return joinElements(elements)
 }
 
-func rawBytes(all []json.RawMessage) [][]byte {
-	out := make([][]byte, len(all))
-	for i, raw := range all {
-		out[i] = raw
+// joinElements returns a JSON list with the elements. Unlike json.Marshal, it does not escape < and > in the
+// elements.
+func joinElements(elements []json.RawMessage) json.RawMessage {
+	var b bytes.Buffer
+	b.WriteByte('[')
+	for i, element := range elements {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(element)
 	}
-	return out
+	b.WriteByte(']')
+	return b.Bytes()
 }
 
-// identify returns a value that distinguishes an element of a list from the others: its Identity or, if its
-// type has none, all of its known members.
+// identify returns a value that distinguishes an element from other elements of its list: its Identity or, if
+// its type does not have one, all of its known members as JSON. It returns ok false if the element does not
+// decode.
 func identify(element json.RawMessage, t reflect.Type) (id any, ok bool) {
 	if id, identified := identity(element, t); identified {
 		return id, true
@@ -319,14 +334,15 @@ func identify(element json.RawMessage, t reflect.Type) (id any, ok bool) {
 	return string(known), known != nil
 }
 
-// isOther reports whether next has a different identity than old.
-func isOther(old, next json.RawMessage, t reflect.Type) bool {
-	before, ok := identity(old, t)
-	after, okAfter := identity(next, t)
-	return ok && okAfter && before != after
+// hasOtherIdentity reports whether old and next have identities, and these are different.
+func hasOtherIdentity(old, next json.RawMessage, t reflect.Type) bool {
+	oldID, okOld := identity(old, t)
+	nextID, okNext := identity(next, t)
+	return okOld && okNext && oldID != nextID
 }
 
-// identity returns the identity of a value; ok is false if its type is not Identified or it does not decode.
+// identity returns the Identity of a value. It returns ok false if the type is not Identified, or if the
+// value does not decode.
 func identity(raw json.RawMessage, t reflect.Type) (id any, ok bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -343,7 +359,8 @@ func identity(raw json.RawMessage, t reflect.Type) (id any, ok bool) {
 	return doc.(Identified).Identity(), true
 }
 
-// encode returns the value as JSON without escapes for HTML, as package keyspace does.
+// encode returns the value as JSON without escapes for HTML, as package keyspace does. It returns nil if the
+// value cannot be encoded.
 func encode(value any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -26,8 +26,8 @@ type Hardware struct {
 	Tags         []string // all tags of the machine
 }
 
-// Hardware returns the smallest machine that satisfies v. So operators can describe a host in the syntax of
-// constraints.
+// Hardware returns the smallest machine that satisfies v. So operators can describe a host's hardware in the
+// syntax of constraints.
 func (v Value) Hardware() Hardware {
 	return Hardware{
 		Arch:         deref(v.Arch),
@@ -59,6 +59,7 @@ func ArchOf(name string) string {
 // HostArch returns the architecture of this binary.
 func HostArch() string { return ArchOf(runtime.GOARCH) }
 
+// deref returns the value at p, or the zero value if p is nil.
 func deref[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -69,8 +70,7 @@ func deref[T any](p *T) (v T) {
 // SatisfiedBy reports whether the machine is known to satisfy all of v.
 func (v Value) SatisfiedBy(h Hardware) bool { return len(v.Unmet(h)) == 0 }
 
-// Unmet returns the constraints of v that the machine is not known to satisfy, as String formats them:
-// "mem=2048M".
+// Unmet returns the constraints of v that the machine is not known to satisfy, each in the form "mem=2048M".
 func (v Value) Unmet(h Hardware) []string {
 	met := map[string]bool{
 		"arch":          meetsWord(v.Arch, h.Arch),
@@ -85,14 +85,17 @@ func (v Value) Unmet(h Hardware) []string {
 	return v.formatPairs(met)
 }
 
+// meetsWord reports whether the constraint is not set, or is equal to the fact about the machine.
 func meetsWord(asked *string, fact string) bool { return !isWanted(asked) || *asked == fact }
 
+// meetsTags reports whether a machine with these tags has all tags that v requires, and none that v excludes.
 func (v *Value) meetsTags(tags []string) bool {
 	has := func(tag string) bool { return slices.Contains(tags, tag) }
 	lacks := func(tag string) bool { return !has(tag) }
 	return !slices.ContainsFunc(v.wantedTags(), lacks) && !slices.ContainsFunc(v.excludedTags(), has)
 }
 
+// wantedTags returns the tags that a machine must have.
 func (v *Value) wantedTags() (tags []string) {
 	for _, tag := range deref(v.Tags) {
 		if !strings.HasPrefix(tag, "^") {
@@ -102,21 +105,22 @@ func (v *Value) wantedTags() (tags []string) {
 	return tags
 }
 
-// excludedTags returns the tags that are marked with "^", without that mark.
+// excludedTags returns the tags that a machine must not have, without the mark "^" that they have in Tags.
 func (v *Value) excludedTags() (tags []string) {
 	for _, tag := range deref(v.Tags) {
-		if name, not := strings.CutPrefix(tag, "^"); not {
+		name, isExcluded := strings.CutPrefix(tag, "^")
+		if isExcluded {
 			tags = append(tags, name)
 		}
 	}
 	return tags
 }
 
-// Satisfies reports whether every machine that satisfies v also satisfies the constraints in asked. A machine
-// that satisfies v can have any tag that v does not exclude.
+// Satisfies reports whether every machine that satisfies v also satisfies the constraints in asked.
 func (v Value) Satisfies(asked Value) bool {
-	kept := func(tag string) bool { return !slices.Contains(v.excludedTags(), tag) }
-	return asked.SatisfiedBy(v.Hardware()) && !slices.ContainsFunc(asked.excludedTags(), kept)
+	// A machine that satisfies v can have any tag that v does not exclude.
+	isAllowed := func(tag string) bool { return !slices.Contains(v.excludedTags(), tag) }
+	return asked.SatisfiedBy(v.Hardware()) && !slices.ContainsFunc(asked.excludedTags(), isAllowed)
 }
 
 // sizePattern matches a float with an optional suffix. No suffix means M.
@@ -142,7 +146,7 @@ func parseSize(text string) (uint64, error) {
 	return uint64(math.Ceil(n * scale)), nil
 }
 
-// formatSize formats a size in MiB. It returns "" for 0, which means that there is no constraint.
+// formatSize formats a size in MiB. It returns "" for 0, which sets the constraint to none.
 func formatSize(n uint64) string {
 	if n == 0 {
 		return ""

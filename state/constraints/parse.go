@@ -16,7 +16,7 @@ import (
 )
 
 // Parse parses constraints as operators write them: NAME=VALUE, separated by spaces. An empty VALUE sets the
-// constraint to none. Callers can show its errors without a prefix.
+// constraint to none. Parse's errors say that they are about constraints, so callers need not add a prefix.
 func Parse(text string) (Value, error) {
 	var v Value
 	for _, part := range strings.Fields(text) {
@@ -25,8 +25,9 @@ func Parse(text string) (Value, error) {
 		}
 	}
 
-	if name := v.firstSize(); isWanted(v.InstanceType) && name != "" {
-		return Value{}, fmt.Errorf("ambiguous constraints: %q overlaps with %q", "instance-type", name)
+	size := v.firstSize()
+	if isWanted(v.InstanceType) && size != "" {
+		return Value{}, fmt.Errorf("ambiguous constraints: %q overlaps with %q", "instance-type", size)
 	}
 
 	return v, nil
@@ -60,7 +61,7 @@ func (v *Value) parsePair(part string) error {
 	if !ok {
 		return unknownError(name)
 	}
-	if _, twice := f.format(); twice {
+	if _, isSet := f.format(); isSet {
 		return fmt.Errorf("bad %q constraint: already set", name)
 	}
 	if err := f.set(text); err != nil {
@@ -89,6 +90,7 @@ func (v *Value) firstSize() string {
 // constraint that is set to none has no value: "mem=".
 func (v Value) String() string { return strings.Join(v.formatPairs(nil), " ") }
 
+// formatPairs formats each constraint that is set as NAME=VALUE, except those whose names are in leftOut.
 func (v *Value) formatPairs(leftOut map[string]bool) (pairs []string) {
 	for _, f := range v.allFields() {
 		if text, ok := f.format(); ok && !leftOut[f.name] {
@@ -121,9 +123,9 @@ func isWanted[T comparable](asked *T) bool {
 	return asked != nil && *asked != none
 }
 
-// Over returns v laid over base: the constraints that v sets, and those of base for the rest. An instance
-// type determines memory, processor and disk. So an instance type in v clears these constraints in base, and
-// any of them in v clears the instance type of base.
+// Over returns the constraints that v sets and, for those that v does not set, the constraints of base. An
+// instance type determines memory, processor and disk. So if v sets an instance type, Over ignores these
+// constraints of base. If v sets one of them, Over ignores the instance type of base.
 func (v Value) Over(base Value) Value {
 	if isWanted(v.InstanceType) {
 		base.Mem = nil
@@ -183,8 +185,8 @@ func (v *Value) findField(name string) (field, bool) {
 	return fields[i], true
 }
 
-// newField returns the constraint called name. at points to its value. none is the value for an empty
-// text.
+// newField returns the constraint called name. at points to the field of its Value. none is the value that an
+// empty text sets. parse and format convert all other values.
 func newField[T any](name string, at **T, none T, parse func(string) (T, error), format func(T) string) field {
 	return field{
 		name: name,
@@ -209,6 +211,7 @@ func newField[T any](name string, at **T, none T, parse func(string) (T, error),
 	}
 }
 
+// parseArch returns the architecture, or an error if it is unknown.
 func parseArch(text string) (string, error) {
 	known := []string{"amd64", "arm64", "armhf", "i386", "ppc64el", "riscv64", "s390x"}
 	if !slices.Contains(known, text) {
@@ -217,12 +220,13 @@ func parseArch(text string) (string, error) {
 	return text, nil
 }
 
-// wordPattern matches a provider's names. It is strict, since the names are printed on terminals and passed
-// to programs unescaped.
+// wordPattern matches names that a provider has chosen, for example of an instance type. It is strict, since
+// the names are printed on terminals and passed to programs unescaped.
 var wordPattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/+:-]*$`)
 })
 
+// parseWord returns the word, or an error if it does not match wordPattern.
 func parseWord(text string) (string, error) {
 	if !wordPattern().MatchString(text) {
 		return "", fmt.Errorf("%q must be letters, digits, and any of ._/+:- between them", text)
@@ -232,6 +236,7 @@ func parseWord(text string) (string, error) {
 
 func formatWord(word string) string { return word }
 
+// parseCount parses a non-negative integer.
 func parseCount(text string) (uint64, error) {
 	n, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
@@ -240,7 +245,7 @@ func parseCount(text string) (uint64, error) {
 	return n, nil
 }
 
-// formatCount formats a number. It returns "" for 0, which means that there is no constraint.
+// formatCount formats a number. It returns "" for 0, which sets the constraint to none.
 func formatCount(n uint64) string {
 	if n == 0 {
 		return ""
@@ -248,6 +253,8 @@ func formatCount(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
+// parseTags parses tags that are separated by commas. It returns an error if a tag is both required and
+// excluded.
 func parseTags(text string) ([]string, error) {
 	tags := strings.Split(text, ",")
 	for _, tag := range tags {

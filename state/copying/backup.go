@@ -18,12 +18,12 @@ import (
 )
 
 // Backup writes all keys of an environment as they are at one revision, and the blobs that they refer to.
-// Agents can work during this time. The caller completes the header that Backup returns. Backup returns
+// Agents can work during the backup. Backup returns the header for the caller to complete. It returns
 // ErrNotFound if the environment has changed during the backup and a blob is gone. The caller must then begin
 // again.
 func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfile.Header, error) {
 	h := backupfile.Header{Kind: backupfile.Environment, Time: time.Now().UTC(), StateFormat: state.FormatVersion}
-	var all []keyspace.KeyValue
+	var contents []keyspace.KeyValue
 	err := s.View(ctx, func(v *state.View) error {
 		env, err := v.Environment()
 		if err != nil {
@@ -34,7 +34,7 @@ func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfi
 		h.UUID = env.UUID
 		h.Provider = env.Provider
 
-		all, err = listContentsInUse(v)
+		contents, err = listContentsInUse(v)
 		if err != nil {
 			return err
 		}
@@ -45,23 +45,23 @@ func Backup(ctx context.Context, s *state.State, w *backupfile.Writer) (backupfi
 		return h, fmt.Errorf("cannot read the model: %w", err)
 	}
 
-	list := make([]backupfile.Key, len(all))
-	for i, kv := range all {
-		list[i] = backupfile.Key{Key: kv.Key, Value: kv.Value}
+	backupKeys := make([]backupfile.Key, len(contents))
+	for i, kv := range contents {
+		backupKeys[i] = backupfile.Key{Key: kv.Key, Value: kv.Value}
 	}
-	if err := w.AddKeys(list); err != nil {
+	if err := w.AddKeys(backupKeys); err != nil {
 		return h, err
 	}
 
-	h.Keys = len(list)
-	h.Blobs, err = backUpBlobs(ctx, s, w, all)
+	h.Keys = len(backupKeys)
+	h.Blobs, err = backUpBlobs(ctx, s, w, contents)
 	return h, err
 }
 
-// listContentsInUse lists the contents, without the heads of unused or incomplete blobs, and without values
-// that are not JSON.
+// listContentsInUse lists the keys that a backup contains: the keys of listContents, without the heads of
+// unused or incomplete blobs, and without values that are not JSON. It reports the latter as damaged.
 func listContentsInUse(v *state.View) ([]keyspace.KeyValue, error) {
-	all, err := listContents(v)
+	contents, err := listContents(v)
 	if err != nil {
 		return nil, err
 	}
@@ -72,28 +72,28 @@ func listContentsInUse(v *state.View) ([]keyspace.KeyValue, error) {
 
 	// A restoration would refuse a backup with an incomplete blob, and the blob is useless anyway. Nobody can
 	// read a value that is not JSON, and a backup cannot contain it.
-	unused := func(kv keyspace.KeyValue) bool {
-		sum, ok := strings.CutPrefix(kv.Key, keyspace.BlobHeadsPrefix)
-		if !ok {
+	isLeftOut := func(kv keyspace.KeyValue) bool {
+		sum, isBlobHead := strings.CutPrefix(kv.Key, keyspace.BlobHeadsPrefix)
+		if !isBlobHead {
 			return !json.Valid(kv.Value) && v.Skips(keyspace.NewDamage(kv.Key, "its value is not JSON, so the backup does not contain it"))
 		}
 		head, err := keyspace.DecodeBlobHead(kv)
 		return v.Skips(err) || !used[sum] || !head.Complete
 	}
 
-	return slices.DeleteFunc(all, unused), nil
+	return slices.DeleteFunc(contents, isLeftOut), nil
 }
 
-// backUpBlobs writes the blobs that the keys refer to, and returns their number.
+// backUpBlobs writes the blobs whose heads are among the contents, and returns their number.
 func backUpBlobs(
 	ctx context.Context,
 	s *state.State,
 	w *backupfile.Writer,
-	all []keyspace.KeyValue,
+	contents []keyspace.KeyValue,
 ) (n int, err error) {
-	p := keyspace.Steps{What: "chunks backed up", Total: countChunks(all)}
+	p := keyspace.Steps{What: "chunks backed up", Total: countChunks(contents)}
 
-	for _, kv := range all {
+	for _, kv := range contents {
 		sum, chunks, ok := blobOf(kv)
 		if !ok {
 			continue
@@ -129,8 +129,8 @@ type backupSource struct {
 	blob io.ReadCloser // nil if no blob is being read
 }
 
-// newBackupSource reads the keys of the backup, and returns it as a source to copy from. It returns an error if
-// something in the backup is missing.
+// newBackupSource checks the keys of a backup, and returns the backup as a source to copy from. It returns
+// the errors of backupCheck.
 func newBackupSource(a *backupfile.Reader) (*backupSource, error) {
 	b := &backupSource{header: a.Header, archive: a}
 	c := backupCheck{archive: a}
@@ -139,7 +139,7 @@ func newBackupSource(a *backupfile.Reader) (*backupSource, error) {
 	}
 
 	for _, k := range a.Keys {
-		if err := c.take(k); err != nil {
+		if err := c.checkKey(k); err != nil {
 			return nil, err
 		}
 		b.keys = append(b.keys, keyspace.KeyValue{Key: k.Key, Value: k.Value})
@@ -151,15 +151,15 @@ func newBackupSource(a *backupfile.Reader) (*backupSource, error) {
 	return b, nil
 }
 
-// CheckBackup reads the backup of an environment at path. It returns the error with which a restoration would
-// refuse the backup before it changes anything. It does not keep the keys in memory.
+// CheckBackup reads the backup of an environment at path, and returns its header. It returns an error if a
+// restoration would refuse the backup. It does not keep the keys in memory.
 func CheckBackup(path string) (h backupfile.Header, err error) {
 	err = backupfile.ScanFile(path, backupfile.Environment, func(a *backupfile.Reader) error {
 		c := backupCheck{archive: a}
 		if err := c.checkFormat(); err != nil {
 			return err
 		}
-		if err := a.EachKey(c.take); err != nil {
+		if err := a.EachKey(c.checkKey); err != nil {
 			return err
 		}
 
@@ -170,12 +170,14 @@ func CheckBackup(path string) (h backupfile.Header, err error) {
 	return h, err
 }
 
-// backupCheck checks, key by key, that a backup can be restored.
+// backupCheck checks, key by key, that a backup can be restored. Its user calls checkFormat, then checkKey
+// for each key, and then checkEnvironment.
 type backupCheck struct {
 	archive     *backupfile.Reader
-	environment *keyspace.KeyValue // nil before it was found
+	environment *keyspace.KeyValue // the environment's record; nil until checkKey has found it
 }
 
+// checkFormat returns ErrFormat if the backup's keys do not have the format that this binary supports.
 func (c *backupCheck) checkFormat() error {
 	h := c.archive.Header
 	if h.StateFormat == state.FormatVersion {
@@ -185,17 +187,20 @@ func (c *backupCheck) checkFormat() error {
 		h.StateFormat, state.FormatVersion, h.Bijou)
 }
 
-// take checks one key of a backup. It returns backupfile.ErrDamaged if no backup can have that key, or if
-// the key's blob is incomplete.
-func (c *backupCheck) take(k backupfile.Key) error {
+// checkKey checks one key of a backup. It returns backupfile.ErrDamaged if Backup never writes such a key, or
+// if the key is the head of a blob that the backup does not contain completely. It remembers the
+// environment's record.
+func (c *backupCheck) checkKey(k backupfile.Key) error {
 	kv := keyspace.KeyValue{Key: k.Key, Value: k.Value}
-	// listAroundBlobs would not find a key with other characters.
-	odd := func(r rune) bool { return r < ' ' || r > '~' }
-	if isStoreLocal(k.Key) || strings.HasPrefix(k.Key, keyspace.BlobsPrefix) || strings.ContainsFunc(k.Key, odd) {
+	// listAroundBlobs finds only keys of printable ASCII characters, so a backup does not have other keys.
+	isUnprintable := func(r rune) bool { return r < ' ' || r > '~' }
+	isChunk := strings.HasPrefix(k.Key, keyspace.BlobsPrefix)
+	if isStoreLocal(k.Key) || isChunk || strings.ContainsFunc(k.Key, isUnprintable) {
 		return fmt.Errorf("%w: it has the key %q", backupfile.ErrDamaged, k.Key)
 	}
 
-	if sum, _, ok := blobOf(kv); ok || strings.HasPrefix(k.Key, keyspace.BlobHeadsPrefix) {
+	sum, _, ok := blobOf(kv)
+	if ok || strings.HasPrefix(k.Key, keyspace.BlobHeadsPrefix) {
 		head, err := keyspace.Decode[keyspace.BlobHead](kv)
 		if err != nil || !head.Complete || head.Size != c.archive.Size(backupfile.BlobName(sum)) {
 			return fmt.Errorf("%w: its blob %q is incomplete", backupfile.ErrDamaged, sum)
@@ -208,8 +213,8 @@ func (c *backupCheck) take(k backupfile.Key) error {
 	return nil
 }
 
-// checkEnvironment checks that the backup has an environment, and that its header is right. It must be called
-// after all keys.
+// checkEnvironment returns backupfile.ErrDamaged if the backup has no record of an environment, or if the
+// record does not belong to the backup's header. It must be called after checkKey was called for all keys.
 func (c *backupCheck) checkEnvironment() error {
 	if c.environment == nil {
 		return fmt.Errorf("%w: it contains no model", backupfile.ErrDamaged)
@@ -242,9 +247,10 @@ func (b *backupSource) String() string {
 		b.header.Time.UTC().Format("2006-01-02T15:04:05Z"), b.archive.Sum[:min(16, len(b.archive.Sum))])
 }
 
-// readChunk reads the next chunk of a blob. It must be called for the chunks of a blob in order. Since backups
+// readChunk reads chunk n of a blob. It must be called for the chunks of a blob in order. Since backups
 // contain whole blobs, ok is true unless there is an error.
 func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []byte, ok bool, err error) {
+	// Open the blob for its first chunk, and read the other chunks from the same reader.
 	if b.sum != sum || n == 0 {
 		if b.blob != nil {
 			b.blob.Close()
@@ -264,11 +270,13 @@ func (b *backupSource) readChunk(_ context.Context, sum string, n int) (value []
 	return value[:read], true, nil
 }
 
-// cutUnit splits a key below the prefix. For the key units/mysql/0/ports it returns mysql/0 and ports.
+// cutUnit splits a unit's key below the prefix. For the key units/mysql/0/ports and the prefix units/ it
+// returns mysql/0 and ports. It returns ok false if the key does not contain the name of a unit after the
+// prefix.
 func cutUnit(key, prefix string) (unit, rest string, ok bool) {
-	below, ok := strings.CutPrefix(key, prefix)
-	service, below, _ := strings.Cut(below, "/")
-	number, rest, _ := strings.Cut(below, "/")
+	afterPrefix, ok := strings.CutPrefix(key, prefix)
+	service, afterService, _ := strings.Cut(afterPrefix, "/")
+	number, rest, _ := strings.Cut(afterService, "/")
 	unit = service + "/" + number
 	return unit, rest, ok && charm.IsUnit(unit)
 }

@@ -1,7 +1,8 @@
-// Package copying migrates an environment to another store, backs it up, and restores backups. Copied keys
-// are read back and compared before the copy counts.
+// Package copying migrates an environment to another store, backs it up, and restores backups. After it has
+// copied the keys, it reads them back and compares them, before the copy becomes the environment.
 //
-// It does not interpret the keys, except those that must not be copied: presences, leaders and claims.
+// It does not interpret the keys, except those that must not be copied, such as presences, leaders and
+// claims, and those that a restoration must change.
 package copying
 
 import (
@@ -25,10 +26,10 @@ type copier struct {
 	lockLost <-chan struct{}    // closed when the lock on the source, or on the target, is lost
 	progress keyspace.Progress
 	steps    keyspace.Steps
-	sum      *contentSum
+	sum      *contentSum // of the keys and chunks that were read from the source
 
-	batch []store.Op
-	size  int
+	batch []store.Op // writes that are not committed yet
+	size  int        // bytes of the keys and values in batch
 }
 
 // The limits of a batch are well below those of a transaction.
@@ -37,12 +38,12 @@ const (
 	maxCopyBytes = 512 << 10
 )
 
-// copyAll makes the target's contents equal to the keys and their blobs. Then it reads the target back and
-// compares.
-func (c *copier) copyAll(ctx context.Context, all []keyspace.KeyValue) (CopySummary, error) {
+// copyAll makes the target's contents equal to the source's keys, which are sorted, and their blobs. Then it
+// reads the target back, and returns an error if the target differs.
+func (c *copier) copyAll(ctx context.Context, sourceKeys []keyspace.KeyValue) (CopySummary, error) {
 	c.sum = newContentSum()
-	c.steps = keyspace.Steps{What: "keys copied", Total: len(all) + countChunks(all)}
-	if err := c.makeAlike(ctx, all); err != nil {
+	c.steps = keyspace.Steps{What: "keys copied", Total: len(sourceKeys) + countChunks(sourceKeys)}
+	if err := c.makeAlike(ctx, sourceKeys); err != nil {
 		return CopySummary{}, err
 	}
 
@@ -59,22 +60,23 @@ func (c *copier) copyAll(ctx context.Context, all []keyspace.KeyValue) (CopySumm
 	return got, nil
 }
 
-// makeAlike makes the target's contents equal to the listed keys: it removes other keys, writes keys that
-// differ, and copies their blobs.
-func (c *copier) makeAlike(ctx context.Context, all []keyspace.KeyValue) error {
+// makeAlike makes the target's contents equal to the source's keys: it removes other keys, writes keys that
+// differ, and copies the blobs whose heads are among the keys.
+func (c *copier) makeAlike(ctx context.Context, sourceKeys []keyspace.KeyValue) error {
 	existing, err := readContents(ctx, c.to)
 	if err != nil {
 		return err
 	}
 
 	c.progress.Report(c.steps)
-	if err := c.removeOthers(ctx, all, existing); err != nil {
+	if err := c.removeOthers(ctx, sourceKeys, existing); err != nil {
 		return err
 	}
 
-	for _, kv := range all {
+	for _, kv := range sourceKeys {
 		c.sum.add(kv.Key, kv.Value)
-		if old, ok := findKey(existing, kv.Key); !ok || string(old.Value) != string(kv.Value) {
+		old, exists := findKey(existing, kv.Key)
+		if !exists || string(old.Value) != string(kv.Value) {
 			if err := c.put(ctx, store.Op{Key: kv.Key, Value: kv.Value}); err != nil {
 				return err
 			}
@@ -82,7 +84,7 @@ func (c *copier) makeAlike(ctx context.Context, all []keyspace.KeyValue) error {
 		c.reportStep()
 	}
 
-	for _, kv := range all {
+	for _, kv := range sourceKeys {
 		if err := c.copyBlob(ctx, kv); err != nil {
 			return err
 		}
@@ -91,8 +93,8 @@ func (c *copier) makeAlike(ctx context.Context, all []keyspace.KeyValue) error {
 	return c.flush(ctx)
 }
 
-// removeOthers removes those of the target's existing keys that are not wanted. There can be such keys after an
-// interrupted copy.
+// removeOthers removes the target's existing keys that are not wanted, and the chunks of their blobs. An
+// interrupted copy can leave such keys.
 func (c *copier) removeOthers(ctx context.Context, wanted, existing []keyspace.KeyValue) error {
 	for _, kv := range existing {
 		if _, isWanted := findKey(wanted, kv.Key); isWanted {
@@ -129,8 +131,9 @@ func (c *copier) copyBlob(ctx context.Context, kv keyspace.KeyValue) error {
 	return nil
 }
 
-// copyChunk copies a chunk of a blob, unless the target has the same. It does nothing if the source does not
-// have the chunk: an interrupted upload leaves a blob's head without all of its chunks.
+// copyChunk copies chunk n of a blob, unless the target has the same chunk. It does nothing if the source
+// does not have the chunk: after an interrupted upload, a blob's head exists without all of the blob's
+// chunks.
 func (c *copier) copyChunk(ctx context.Context, sum string, n int) error {
 	chunk, ok, err := c.chunk(ctx, sum, n)
 	if err != nil || !ok {
@@ -139,23 +142,24 @@ func (c *copier) copyChunk(ctx context.Context, sum string, n int) error {
 
 	key := keyspace.ChunkKey(sum, n)
 	c.sum.add(key, chunk)
-	old, there, err := readValue(ctx, c.to, key)
+	old, exists, err := readValue(ctx, c.to, key)
 	if err != nil {
 		return err
 	}
-	if there && string(old) == string(chunk) {
+	if exists && string(old) == string(chunk) {
 		return nil
 	}
 
 	return c.put(ctx, store.Op{Key: key, Value: chunk, Quiet: true})
 }
 
+// reportStep counts a step, and reports the progress.
 func (c *copier) reportStep() {
 	c.steps.Done++
 	c.progress.Report(c.steps)
 }
 
-// put adds a write to the batch. If the batch is full, it commits the batch first.
+// put adds a write to the batch. If the write no longer fits, put first commits the batch.
 func (c *copier) put(ctx context.Context, op store.Op) error {
 	size := len(op.Key) + len(op.Value)
 	if len(c.batch) == maxCopyOps || c.size+size > maxCopyBytes {
@@ -188,25 +192,26 @@ func (c *copier) flush(ctx context.Context) error {
 	return err
 }
 
-// sumTarget reads the target's contents, and returns their number, size and sum. It adds them in the order of
-// makeAlike.
+// sumTarget reads the target's contents, and returns their number, size and sum. It adds keys and chunks to
+// the sum in the same order as makeAlike.
 func (c *copier) sumTarget(ctx context.Context) (CopySummary, error) {
-	all, err := readContents(ctx, c.to)
+	contents, err := readContents(ctx, c.to)
 	if err != nil {
 		return CopySummary{}, err
 	}
 
-	c.steps = keyspace.Steps{What: "keys compared", Total: len(all) + countChunks(all)}
+	c.steps = keyspace.Steps{What: "keys compared", Total: len(contents) + countChunks(contents)}
 	s := newContentSum()
 
-	// One report is enough for all keys, since their values are in memory. Each chunk must be read.
-	for _, kv := range all {
+	// One report is enough for all keys, since their values are in memory. Chunks take longer, since each
+	// must be read.
+	for _, kv := range contents {
 		s.add(kv.Key, kv.Value)
 		c.steps.Done++
 	}
 	c.progress.Report(c.steps)
 
-	for _, kv := range all {
+	for _, kv := range contents {
 		sum, chunks := blobChunks(kv)
 		for n := range chunks {
 			key := keyspace.ChunkKey(sum, n)
@@ -228,23 +233,25 @@ func (c *copier) sumTarget(ctx context.Context) (CopySummary, error) {
 
 // contentSum computes the summary of keys and chunks. The sum depends on their order.
 type contentSum struct {
-	hash hash.Hash
-	c    CopySummary
+	hash    hash.Hash
+	summary CopySummary // without SHA256 before result
 }
 
 func newContentSum() *contentSum { return &contentSum{hash: sha256.New()} }
 
+// add adds one key with its value.
 func (s *contentSum) add(key string, value []byte) {
 	for _, part := range [][]byte{[]byte(key), value} {
 		// Without the lengths, "a"+"bc" and "ab"+"c" would have the same sum.
 		s.hash.Write(binary.BigEndian.AppendUint64(nil, uint64(len(part))))
 		s.hash.Write(part)
 	}
-	s.c.Keys++
-	s.c.Bytes += int64(len(key) + len(value))
+	s.summary.Keys++
+	s.summary.Bytes += int64(len(key) + len(value))
 }
 
+// result returns the summary of the keys that were added so far.
 func (s *contentSum) result() CopySummary {
-	s.c.SHA256 = hex.EncodeToString(s.hash.Sum(nil))
-	return s.c
+	s.summary.SHA256 = hex.EncodeToString(s.hash.Sum(nil))
+	return s.summary
 }

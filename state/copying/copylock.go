@@ -15,15 +15,16 @@ import (
 	"bijou/state/store"
 )
 
-// copyLock is the right to copy the contents of a store, or to copy to it.
+// copyLock is the exclusive right to copy an environment from a store, or to a store.
 type copyLock struct {
 	state   *state.State
 	session *keyspace.Session
 	record  state.CopyLockRecord
 }
 
-// acquireCopyLock locks a store's environment for a copy to the store at another URL. It returns
-// [state.ErrRunning] if a program holds a key below one of the prefixes.
+// acquireCopyLock locks a store's environment for a copy. to is the URL of the store that will have the copy,
+// and appears in the lock's record. acquireCopyLock returns [state.ErrRunning] if a program holds a key below
+// one of the prefixes.
 func acquireCopyLock(ctx context.Context, st store.Store, to string, prefixes []string) (*copyLock, error) {
 	s := state.OpenIn(st)
 	session, err := s.NewSession(ctx)
@@ -44,15 +45,15 @@ func acquireCopyLock(ctx context.Context, st store.Store, to string, prefixes []
 }
 
 // acquire commits the lock's record unless a program holds a key below one of the prefixes. If the only such
-// program is another migration, acquire waits up to twice SessionTTL, since that migration may have been
-// killed.
+// program is another migration, acquire waits up to twice SessionTTL for its end, since that migration may
+// have been killed.
 func (l *copyLock) acquire(ctx context.Context, prefixes []string) error {
 	limit, cancel := context.WithTimeout(ctx, 2*state.SessionTTL)
 	defer cancel()
 
 	for {
 		err := l.state.Update(ctx, func(tx *state.Tx) error {
-			// These keys may exist. They are read so that the commit fails if either of them changes.
+			// Read these keys, which may exist, so that the commit fails if one of them changes.
 			for _, key := range []string{keys.Moved, keys.CopyLock} {
 				if _, _, err := tx.Keys().Get(key); err != nil {
 					return err
@@ -65,16 +66,21 @@ func (l *copyLock) acquire(ctx context.Context, prefixes []string) error {
 
 			return tx.Keys().PutLeased(keys.CopyLock, l.record, l.session)
 		})
-		if !errors.Is(err, errOtherCopyRuns) || l.state.Keys().AwaitAbsent(limit, keys.CopyLock) != nil {
+		if !errors.Is(err, errOtherCopyRuns) {
+			return err
+		}
+		// If the other migration does not end in time, return the error that names it.
+		if l.state.Keys().AwaitAbsent(limit, keys.CopyLock) != nil {
 			return err
 		}
 	}
 }
 
-// errOtherCopyRuns says that only another migration is in the way. acquire waits for its end.
+// errOtherCopyRuns is returned if another migration holds the lock, and no other program uses the store.
+// acquire then waits until that migration has ended.
 var errOtherCopyRuns = fmt.Errorf("another migration: %w", state.ErrRunning)
 
-// release ends the lock's session, and so removes the lock. Agents can then announce themselves again.
+// release ends the lock's session, which removes the lock. Agents can then announce themselves again.
 func (l *copyLock) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
@@ -89,10 +95,10 @@ func (l *copyLock) release(ctx context.Context) error {
 // occupantPrefixes returns the prefixes of the keys that programs hold while they work on an environment.
 func occupantPrefixes() []string { return []string{keys.Presences, keys.Leaders, keys.CopyLock} }
 
-// checkUnused returns nil if no program holds a key below one of the prefixes. Otherwise it returns
-// errOtherCopyRuns if the only program is another migration, and [state.ErrRunning] if there are others. The
-// error's message names the programs. Since tx has listed the prefixes, its commit fails if such a key appears
-// in the meantime.
+// checkUnused returns nil if no program holds a key below one of the prefixes. If the only such program is
+// another migration, it returns errOtherCopyRuns. If other programs hold keys, it returns [state.ErrRunning].
+// The error's message names the programs. Since checkUnused lists the prefixes in tx, the commit fails if
+// such a key appears in the meantime.
 func checkUnused(tx *state.Tx, prefixes []string) error {
 	var programs []string
 	isOnlyCopy := true
@@ -130,7 +136,8 @@ func checkUnused(tx *state.Tx, prefixes []string) error {
 	return keyspace.Refuse(state.ErrRunning, "still running: %s", text)
 }
 
-// describeProgram returns the words for the program that holds one of the keys of [occupantPrefixes].
+// describeProgram returns the words for the program that holds the key, which is below one of
+// [occupantPrefixes].
 func describeProgram(key string) string {
 	if agent, ok := strings.CutPrefix(key, keys.Presences); ok {
 		return "agent " + agent
@@ -143,7 +150,8 @@ func describeProgram(key string) string {
 	return "another migration"
 }
 
-// errCopyLockLost is returned if the lock's lease has expired during a copy. Agents may have started since.
+// errCopyLockLost is returned if the lock's lease has expired during a copy. Agents may have started since
+// then.
 var errCopyLockLost = fmt.Errorf(
 	"the store did not answer for %s, so the lock on the model was lost; nothing was moved: run the command again",
 	state.SessionTTL,
@@ -162,62 +170,64 @@ func isStoreLocal(key string) bool {
 		strings.HasPrefix(key, keys.GatewayLeases)
 }
 
-// readContents reads all keys that a migration copies, in order. It does not read the chunks of blobs, which
-// may not fit into memory. The heads of the blobs show which chunks there are.
+// readContents reads a store's contents: all keys that a migration copies, in order. It does not read the
+// chunks of blobs, which may not fit into memory. The heads of the blobs show which chunks exist.
 func readContents(ctx context.Context, st store.Store) ([]keyspace.KeyValue, error) {
 	return state.Read(ctx, state.OpenIn(st), listContents)
 }
 
 // listContents does the work of [readContents] in a view.
 func listContents(v *state.View) ([]keyspace.KeyValue, error) {
-	var all []keyspace.KeyValue
-	if err := listAroundBlobs(v, "", &all); err != nil {
+	var contents []keyspace.KeyValue
+	if err := listAroundBlobs(v, "", &contents); err != nil {
 		return nil, err
 	}
 
-	all = slices.DeleteFunc(all, func(kv keyspace.KeyValue) bool { return isStoreLocal(kv.Key) })
-	slices.SortFunc(all, func(a, b keyspace.KeyValue) int { return cmp.Compare(a.Key, b.Key) })
-	return all, nil
+	contents = slices.DeleteFunc(contents, func(kv keyspace.KeyValue) bool { return isStoreLocal(kv.Key) })
+	slices.SortFunc(contents, func(a, b keyspace.KeyValue) int { return cmp.Compare(a.Key, b.Key) })
+	return contents, nil
 }
 
-// listAroundBlobs appends all keys below the prefix, except those below keyspace.BlobsPrefix. Since a store
-// can only list whole prefixes, it lists each ASCII character after the prefix separately. It finds only keys
-// of printable ASCII characters.
-func listAroundBlobs(v *state.View, prefix string, all *[]keyspace.KeyValue) error {
+// listAroundBlobs appends to found all keys below the prefix, except those below keyspace.BlobsPrefix. A
+// store can list only whole prefixes. So where BlobsPrefix begins with the prefix, listAroundBlobs lists the
+// keys separately for each character that can follow the prefix. It finds only keys of printable ASCII
+// characters.
+func listAroundBlobs(v *state.View, prefix string, found *[]keyspace.KeyValue) error {
 	if prefix == keyspace.BlobsPrefix {
 		return nil
 	}
 
+	// The longer prefixes do not cover the key that is equal to the prefix.
 	if prefix != "" {
 		kv, err := v.Keys().GetKV(prefix)
 		if err != nil {
 			return err
 		}
 		if kv.Revision != 0 {
-			*all = append(*all, kv)
+			*found = append(*found, kv)
 		}
 	}
 
 	for c := byte(' '); c < 0x7f; c++ {
-		next := prefix + string(c)
-		if strings.HasPrefix(keyspace.BlobsPrefix, next) {
-			if err := listAroundBlobs(v, next, all); err != nil {
+		longer := prefix + string(c)
+		if strings.HasPrefix(keyspace.BlobsPrefix, longer) {
+			if err := listAroundBlobs(v, longer, found); err != nil {
 				return err
 			}
 			continue
 		}
 
-		kvs, err := v.Keys().List(next)
+		kvs, err := v.Keys().List(longer)
 		if err != nil {
 			return err
 		}
-		*all = append(*all, kvs...)
+		*found = append(*found, kvs...)
 	}
 
 	return nil
 }
 
-// findKey returns the entry of a key in kvs, which is sorted by key.
+// findKey returns the entry of a key in kvs, which must be sorted by key.
 func findKey(kvs []keyspace.KeyValue, key string) (keyspace.KeyValue, bool) {
 	i, ok := slices.BinarySearchFunc(kvs, key, keyspace.CompareKey)
 	if !ok {
@@ -226,7 +236,8 @@ func findKey(kvs []keyspace.KeyValue, key string) (keyspace.KeyValue, bool) {
 	return kvs[i], true
 }
 
-// blobOf parses a blob's head. It returns ok false for any other key, and for a head that cannot be decoded.
+// blobOf parses a blob's head, and returns the blob's sum and number of chunks. It returns ok false for any
+// other key, and for a head that does not decode.
 func blobOf(kv keyspace.KeyValue) (sum string, chunks int, ok bool) {
 	sum, ok = strings.CutPrefix(kv.Key, keyspace.BlobHeadsPrefix)
 	if !ok {
@@ -240,18 +251,17 @@ func blobOf(kv keyspace.KeyValue) (sum string, chunks int, ok bool) {
 	return sum, head.Chunks(), true
 }
 
-// blobChunks returns the sum and the number of chunks of the blob whose head is kv. It returns no chunks for any
-// other key, and for a damaged head, since its chunks are not known.
+// blobChunks does what blobOf does, but returns 0 chunks instead of ok false.
 func blobChunks(kv keyspace.KeyValue) (sum string, chunks int) {
 	sum, chunks, _ = blobOf(kv)
 	return sum, chunks
 }
 
 // countChunks returns the number of chunks of all blobs whose heads are among the keys.
-func countChunks(all []keyspace.KeyValue) (n int) {
-	for _, kv := range all {
-		_, count := blobChunks(kv)
-		n += count
+func countChunks(kvs []keyspace.KeyValue) (n int) {
+	for _, kv := range kvs {
+		_, chunks := blobChunks(kv)
+		n += chunks
 	}
 	return n
 }
@@ -274,9 +284,10 @@ func readRecord[T any](ctx context.Context, s *state.State, key string) (doc T, 
 	return doc, ok, err
 }
 
-// beginCopy writes draft to keys.PartialCopy, so that no program uses the unfinished copy as an environment.
-// It calls check in the same transaction, and writes nothing if check returns an error. wasEmpty is true if
-// the store had no contents when the caller read it. check gets isEmpty true if the store still has none.
+// beginCopy marks the store as an unfinished copy, so that no program uses it as an environment: it writes
+// draft to keys.PartialCopy. It calls check in the same transaction, and writes nothing if check returns an
+// error. wasEmpty must be true if the store had no contents when the caller read it. check gets isEmpty true
+// if the store still has none.
 func beginCopy(
 	ctx context.Context,
 	to *state.State,
@@ -294,7 +305,8 @@ func beginCopy(
 			if err != nil {
 				return err
 			}
-			isEmpty = !slices.ContainsFunc(kvs, func(kv keyspace.KeyValue) bool { return !isStoreLocal(kv.Key) })
+			isContent := func(kv keyspace.KeyValue) bool { return !isStoreLocal(kv.Key) }
+			isEmpty = !slices.ContainsFunc(kvs, isContent)
 		}
 
 		if err := check(tx, isEmpty); err != nil {

@@ -18,8 +18,8 @@ import (
 type Migration struct {
 	From, To string // URLs
 
-	// Switch makes all programs open To from now on. It is called when the new store is complete, and the old
-	// store can no longer be opened or written.
+	// Switch makes all programs open To from now on. It is called once the new store is complete and the old
+	// store is marked as moved. Then nobody can open or write the old store.
 	Switch func() error
 	// Keep leaves the old store where it is, marked as moved.
 	Keep bool
@@ -30,7 +30,7 @@ type Migration struct {
 	Fault func(point string)
 }
 
-// CopySummary describes the contents that were copied, and that were found to be the same in both stores.
+// CopySummary describes the contents that were copied, and that are the same in both stores.
 type CopySummary struct {
 	Keys   int    // number of keys, including those of blobs
 	Bytes  int64  // size of the keys and their values
@@ -39,11 +39,11 @@ type CopySummary struct {
 
 // Migrate moves an environment to a different store. Leases, presences and leaders are not moved. The old
 // store remains the environment until one commit marks it as moved, on condition that nothing has changed
-// since it was read. Then the new store is the environment. After an interruption the caller must call
-// Migrate again or, if Switch was called, FinishMigration.
+// since it was read. From this commit on, the new store is the environment. If Migrate was interrupted, the
+// caller must call Migrate again or, if Switch was called, FinishMigration.
 //
-// It returns ErrRunning if an agent or a provisioner runs. It returns ErrStoreExists if the store To holds
-// anything but the leftovers of a migration of this environment.
+// It returns ErrRunning if an agent or a provisioner runs. It returns ErrStoreExists if the store To has any
+// contents except the leftovers of a migration of this environment.
 func Migrate(ctx context.Context, m Migration) (c CopySummary, err error) {
 	from, err := storeurl.Open(ctx, m.From)
 	if err != nil {
@@ -62,14 +62,16 @@ func Migrate(ctx context.Context, m Migration) (c CopySummary, err error) {
 	defer func() { err = errors.Join(err, to.Close()) }()
 
 	c, err = source.moveTo(ctx, m, to)
-	if err = errors.Join(err, source.release(ctx)); err != nil {
+	err = errors.Join(err, source.release(ctx))
+	if err != nil {
 		return c, err
 	}
+
 	return c, m.finishMove(ctx, to)
 }
 
-// FinishMigration completes a migration to the store at the URL that was interrupted after its Switch. It returns
-// ErrNotFound if there is no such migration.
+// FinishMigration completes a migration to the store at the URL. The migration must have been interrupted
+// after it called Switch. FinishMigration returns ErrNotFound if there is no incomplete migration.
 func FinishMigration(ctx context.Context, url string) (err error) {
 	to, err := storeurl.Open(ctx, url)
 	if err != nil {
@@ -89,18 +91,19 @@ func FinishMigration(ctx context.Context, url string) (err error) {
 	return m.finishMove(ctx, to)
 }
 
+// callFault calls fault with the point, unless fault is nil.
 func callFault(fault func(point string), point string) {
 	if fault != nil {
 		fault(point)
 	}
 }
 
-// maxCopyRounds is the number of times that the environment is copied again because operators have changed it
-// during the copy.
+// maxCopyRounds is how often moveTo copies the environment before it gives up, if operators change the
+// environment during each copy.
 const maxCopyRounds = 20
 
-// moveTo copies the environment to the other store, and makes the copy the environment. If operators change
-// the environment during the copy, it copies again.
+// moveTo copies the environment to the new store, makes the copy the environment, and calls m.Switch. If
+// operators change the environment during the copy, it copies again.
 func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Store) (c CopySummary, err error) {
 	if err := s.prepareTarget(ctx, m, to); err != nil {
 		return c, err
@@ -130,7 +133,8 @@ func (s *migrationSource) moveTo(ctx context.Context, m Migration, to store.Stor
 	return c, nil
 }
 
-// finishMove removes the old store, unless it is kept, and the record of the migration.
+// finishMove removes the old store, unless m.Keep is set. Then it removes the record of the migration from
+// the new store.
 func (m Migration) finishMove(ctx context.Context, to store.Store) error {
 	if !m.Keep {
 		if err := removeMovedStore(ctx, m.From); err != nil {
@@ -142,7 +146,7 @@ func (m Migration) finishMove(ctx context.Context, to store.Store) error {
 	return err
 }
 
-// removeMovedStore removes the store at the URL if it is marked as moved.
+// removeMovedStore removes the store at the URL if it is marked as moved. It does nothing if there is no store.
 func removeMovedStore(ctx context.Context, url string) error {
 	st, err := storeurl.Open(ctx, url)
 	if errors.Is(err, state.ErrNoStore) {
@@ -152,11 +156,14 @@ func removeMovedStore(ctx context.Context, url string) error {
 		return fmt.Errorf("cannot remove the old store: %w", err)
 	}
 
-	_, left, err := readRecord[state.MovedRecord](ctx, state.OpenIn(st), keys.Moved)
+	_, isMoved, err := readRecord[state.MovedRecord](ctx, state.OpenIn(st), keys.Moved)
 	err = errors.Join(err, st.Close())
-	if err != nil || !left {
-		// Without the mark, the store at the URL is not the one that was moved.
+	if err != nil {
 		return err
+	}
+	// Without the mark, the store at the URL is not the one that was moved.
+	if !isMoved {
+		return nil
 	}
 
 	return storeurl.Remove(ctx, url)
@@ -167,11 +174,11 @@ func removeMovedStore(ctx context.Context, url string) error {
 type migrationSource struct {
 	*copyLock
 	state  *state.State
-	uuid   string
-	format []byte
+	uuid   string // the environment's
+	format []byte // the value of keys.Format
 }
 
-// lockSource locks the environment in the store for a migration to the store at another URL. It returns
+// lockSource locks the environment in the old store. to is the URL of the new store. lockSource returns
 // ErrRunning if an agent, a provisioner or another migration is running.
 func lockSource(ctx context.Context, from store.Store, to string) (*migrationSource, error) {
 	s := &migrationSource{state: state.OpenIn(from)}
@@ -200,15 +207,16 @@ func lockSource(ctx context.Context, from store.Store, to string) (*migrationSou
 	return s, nil
 }
 
-// prepareTarget marks the store as an incomplete copy. It returns ErrStoreExists unless the store is empty,
+// prepareTarget marks the new store as an incomplete copy. It returns ErrStoreExists unless the store is empty,
 // or holds the leftovers of a migration of the same environment.
 func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to store.Store) error {
 	target := state.OpenIn(to)
-	own, same, err := readRecord[state.CopyLockRecord](ctx, target, keys.CopyLock)
+	lock, isLocked, err := readRecord[state.CopyLockRecord](ctx, target, keys.CopyLock)
 	if err != nil {
 		return err
 	}
-	if same && own.Session == s.record.Session {
+	// If the target has this migration's own lock, both URLs lead to the same store.
+	if isLocked && lock.Session == s.record.Session {
 		return keyspace.Refuse(state.ErrStoreExists,
 			"cannot migrate to %q: the model is already there", m.To)
 	}
@@ -224,15 +232,14 @@ func (s *migrationSource) prepareTarget(ctx context.Context, m Migration, to sto
 	})
 }
 
-// checkTarget returns ErrStoreExists unless the store at url is empty, or holds the leftovers of a migration
-// of this environment.
+// checkTarget returns ErrStoreExists unless the store of tx is empty, or holds the leftovers of a migration
+// of this environment. url is the URL of that store. It returns ErrRunning if a program uses that store.
 func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) error {
-	left, draftThere, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
+	draft, hasDraft, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
 	if err != nil {
 		return err
 	}
-
-	_, movedThere, err := keyspace.Load[state.MovedRecord](tx.Keys(), keys.Moved)
+	_, isMoved, err := keyspace.Load[state.MovedRecord](tx.Keys(), keys.Moved)
 	if err != nil {
 		return err
 	}
@@ -241,13 +248,17 @@ func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) erro
 	}
 
 	env, err := tx.Environment()
-	switch {
-	case err != nil && !errors.Is(err, state.ErrNotFound):
+	if err != nil && !errors.Is(err, state.ErrNotFound) {
 		return err
-	case draftThere && left.Environment != s.uuid:
+	}
+	// An earlier migration from this store to a different store may have left the environment here.
+	isOwnOldStore := isMoved && env.UUID == s.uuid
+
+	switch {
+	case hasDraft && draft.Environment != s.uuid:
 		return keyspace.Refuse(state.ErrStoreExists,
-			"cannot migrate to %q: it holds an incomplete copy of a different model, from %q", url, left.From)
-	case draftThere, movedThere && env.UUID == s.uuid, empty:
+			"cannot migrate to %q: it holds an incomplete copy of a different model, from %q", url, draft.From)
+	case hasDraft, isOwnOldStore, empty:
 		return nil
 	case env.Name != "":
 		return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it holds the model %q", url,
@@ -257,8 +268,8 @@ func (s *migrationSource) checkTarget(tx *state.Tx, url string, empty bool) erro
 	return keyspace.Refuse(state.ErrStoreExists, "cannot migrate to %q: it is not empty", url)
 }
 
-// lockedRevision returns the store's newest revision. It returns errCopyLockLost if the lock is not held at that
-// revision.
+// lockedRevision returns the old store's newest revision. It returns errCopyLockLost if this migration no
+// longer holds the lock at that revision.
 func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, err error) {
 	err = s.state.View(ctx, func(v *state.View) error {
 		lock, _, err := keyspace.Load[state.CopyLockRecord](v.Keys(), keys.CopyLock)
@@ -275,7 +286,8 @@ func (s *migrationSource) lockedRevision(ctx context.Context) (revision int64, e
 	return revision, err
 }
 
-// markMoved marks the old store as moved. It returns ErrConflict if the old store has changed since the revision.
+// markMoved marks the old store as moved. to is the URL of the new store. markMoved returns ErrConflict if
+// the old store has changed since the revision.
 func (s *migrationSource) markMoved(ctx context.Context, to string, revision int64) error {
 	value, err := keyspace.Encode(keys.Moved, state.MovedRecord{To: to, Since: time.Now().UTC()})
 	if err != nil {
@@ -297,7 +309,7 @@ func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Stor
 	if err != nil {
 		return CopySummary{}, err
 	}
-	all, err := readContents(ctx, s.state.Store())
+	contents, err := readContents(ctx, s.state.Store())
 	if err != nil {
 		return CopySummary{}, err
 	}
@@ -306,7 +318,7 @@ func (s *migrationSource) copyTo(ctx context.Context, m Migration, to store.Stor
 		return readValue(ctx, s.state.Store(), keyspace.ChunkKey(sum, n))
 	}
 	c := &copier{chunk: chunk, to: to, progress: m.Progress, fault: m.Fault, lockLost: s.session.Done()}
-	summary, err := c.copyAll(ctx, all)
+	summary, err := c.copyAll(ctx, contents)
 	if err != nil {
 		return CopySummary{}, err
 	}

@@ -19,19 +19,20 @@ import (
 
 // Restoration describes how a backup is restored. Without Replace the result is a new environment: the
 // instances and agents of the old environment do not belong to it. With Replace the result is the same
-// environment, and replaces its records in the store. All agents that were started before must end.
+// environment: its records in the store are replaced, and all agents that were started before the restoration
+// end.
 type Restoration struct {
-	URL     string
+	URL     string // of the store to restore to
 	Replace bool
-	// Adopt makes agents accept their units' directories without comparing them with the backup's records. The
-	// directories of storages must exist nevertheless.
+	// Adopt makes agents accept their units' directories without comparing them with the backup's records.
+	// Even then the directories of storages must exist.
 	Adopt bool
 	// Storage has the ids of the storages whose content was restored. In a new environment all other storages
 	// begin empty.
 	Storage []string
-	// SetAside is called if Replace has moved a store that was replaced while it was open. It gets the directory
-	// to which the files were moved. It can be nil.
-	SetAside func(folder string)
+	// SetAside is called after Replace has moved away the files of a store that was replaced while it was open.
+	// directory is the directory that has these files now. SetAside can be nil.
+	SetAside func(directory string)
 	// Begun is called when the restoration has begun to change the store. It can be nil.
 	Begun func()
 	// Change completes the environment's record. It can be nil.
@@ -43,10 +44,11 @@ type Restoration struct {
 	Fault func(point string)
 }
 
-// Restore restores the environment in a backup. The environment cannot be opened until it is complete, and
-// was read back and compared. After an interruption the caller must call Restore again. Restore returns
-// ErrStoreExists if the store holds anything else, and ErrRunning if another migration or restoration is
-// running there.
+// Restore restores the environment in a backup. The restored environment cannot be opened before all keys
+// were written, read back and compared. If Restore was interrupted, the caller must call it again. Restore
+// returns ErrStoreExists if the store holds anything but the leftovers of a restoration of this backup or,
+// with Replace, the same environment. It returns ErrRunning if another migration or restoration uses the
+// store.
 func Restore(ctx context.Context, r Restoration, a *backupfile.Reader) (c CopySummary, err error) {
 	from, err := newBackupSource(a)
 	if err != nil {
@@ -71,7 +73,7 @@ func Restore(ctx context.Context, r Restoration, a *backupfile.Reader) (c CopySu
 // setAsideReplaced moves the files of a store that was replaced while it was open into a directory. It returns
 // ErrRunning if a process still has the store open.
 func (r Restoration) setAsideReplaced() error {
-	folder, err := storeurl.SetAsideReplaced(r.URL)
+	directory, err := storeurl.SetAsideReplaced(r.URL)
 	var held *sqlite.Held
 	if errors.As(err, &held) {
 		return keyspace.Refuse(state.ErrRunning, "%v", held)
@@ -80,21 +82,21 @@ func (r Restoration) setAsideReplaced() error {
 		return err
 	}
 
-	if folder != "" && r.SetAside != nil {
-		r.SetAside(folder)
+	if directory != "" && r.SetAside != nil {
+		r.SetAside(directory)
 	}
 	return nil
 }
 
 // restoreTo restores the backup to a store that is open. With Replace it first ends all agents of the
-// environment there.
+// environment in that store.
 func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store.Store) (c CopySummary, err error) {
-	busy := occupantPrefixes()
-	// With Replace the running agents are ended below.
+	mustBeAbsent := occupantPrefixes()
+	// With Replace, endAgents ends running agents, and only another migration or restoration is in the way.
 	if r.Replace {
-		busy = []string{keys.CopyLock}
+		mustBeAbsent = []string{keys.CopyLock}
 	}
-	lock, err := acquireCopyLock(ctx, to, r.URL, busy)
+	lock, err := acquireCopyLock(ctx, to, r.URL, mustBeAbsent)
 	if err != nil {
 		return c, err
 	}
@@ -109,12 +111,12 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 	}
 	callFault(r.Fault, "restore-begun")
 
-	all, err := r.rewriteKeys(from, existing)
+	restored, err := r.rewriteKeys(from, existing)
 	if err != nil {
 		return c, fmt.Errorf("cannot restore the model: %w", err)
 	}
 	if r.Replace {
-		if err := endAgents(ctx, lock.state, all); err != nil {
+		if err := endAgents(ctx, lock.state, restored); err != nil {
 			return c, err
 		}
 	}
@@ -126,7 +128,7 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 		fault:    r.Fault,
 		lockLost: lock.session.Done(),
 	}
-	if c, err = copier.copyAll(ctx, all); err != nil {
+	if c, err = copier.copyAll(ctx, restored); err != nil {
 		return c, fmt.Errorf("cannot restore the model: %w", err)
 	}
 
@@ -139,8 +141,8 @@ func (r Restoration) restoreTo(ctx context.Context, from *backupSource, to store
 	return c, nil
 }
 
-// prepareTarget marks the store as an incomplete copy of the backup, and returns the keys that it has. It returns
-// ErrStoreExists if checkTarget refuses the store.
+// prepareTarget marks the store as an incomplete copy of the backup, and returns the keys that the store has.
+// It returns ErrStoreExists if checkTarget refuses the store.
 func (r Restoration) prepareTarget(
 	ctx context.Context,
 	target *state.State,
@@ -162,9 +164,9 @@ func (r Restoration) prepareTarget(
 	return existing, nil
 }
 
-// FindRestored returns the environment in the store, if it was restored from this backup and no agent of
-// machine 0 has run since. There is such an environment if a restoration was interrupted after the store was
-// complete. For any other store it returns found false.
+// FindRestored returns the environment in the store if it was restored from this backup, and no agent of
+// machine 0 has run since then. The store has such an environment if a restoration was interrupted after the
+// store had become complete. For any other store, and if there is no store, FindRestored returns found false.
 func FindRestored(
 	ctx context.Context,
 	url string,
@@ -183,7 +185,8 @@ func FindRestored(
 	return findRestored(ctx, state.OpenIn(st), source.String())
 }
 
-// findRestored is FindRestored for an open store and the source of a backup.
+// findRestored does what FindRestored does, for an open store. source is the String of the backup's
+// backupSource.
 func findRestored(ctx context.Context, s *state.State, source string) (env state.Environment, found bool, err error) {
 	err = s.View(ctx, func(v *state.View) error {
 		err := state.CheckFormat(v)
@@ -198,8 +201,8 @@ func findRestored(ctx context.Context, s *state.State, source string) (env state
 		if env, err = v.Environment(); err != nil {
 			return state.IgnoreNotFound(err)
 		}
-		_, held, err := v.ClaimHolder("0")
-		found = env.Restored == source && !held
+		_, isClaimed, err := v.ClaimHolder("0")
+		found = env.Restored == source && !isClaimed
 		return err
 	})
 	if err != nil {
@@ -209,26 +212,30 @@ func findRestored(ctx context.Context, s *state.State, source string) (env state
 	return env, found, nil
 }
 
-// checkTarget returns ErrStoreExists unless the store is empty, holds the leftovers of this restoration, or
-// holds the environment to replace.
+// checkTarget returns ErrStoreExists unless the store is empty, holds the leftovers of a restoration of the
+// same backup, or, with Replace, holds the same environment or an incomplete copy of it.
 func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) error {
-	left, half, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
+	draft, hasDraft, err := keyspace.Load[state.PartialCopy](tx.Keys(), keys.PartialCopy)
 	if err != nil {
 		return err
 	}
-	// The key may exist. It is read so that the commit fails if it changes.
+	// Read the key, which may exist, so that the commit fails if the key changes.
 	if _, _, err := tx.Keys().Get(keys.Moved); err != nil {
 		return err
 	}
 	env, err := tx.Environment()
+	if err != nil && !errors.Is(err, state.ErrNotFound) {
+		return err
+	}
+
+	isOwnDraft := draft.From == from.String() || r.Replace && draft.Environment == from.header.UUID
+	isReplaced := r.Replace && env.UUID == from.header.UUID
 
 	switch {
-	case err != nil && !errors.Is(err, state.ErrNotFound):
-		return err
-	case half && left.From != from.String() && !(r.Replace && left.Environment == from.header.UUID):
+	case hasDraft && !isOwnDraft:
 		return keyspace.Refuse(state.ErrStoreExists,
-			"cannot restore to %q: it holds an incomplete copy of a different model, from %q", r.URL, left.From)
-	case half, empty, r.Replace && env.UUID == from.header.UUID:
+			"cannot restore to %q: it holds an incomplete copy of a different model, from %q", r.URL, draft.From)
+	case hasDraft, empty, isReplaced:
 		return nil
 	case env.Name != "":
 		return keyspace.Refuse(state.ErrStoreExists,
@@ -238,11 +245,12 @@ func (r Restoration) checkTarget(tx *state.Tx, from *backupSource, empty bool) e
 	return keyspace.Refuse(state.ErrStoreExists, "cannot restore to %q: it is not empty", r.URL)
 }
 
-// endAgents ends the agents and leaders of the environment. It first takes their claims, so that they cannot
-// start again, and then removes their presences and leaderships. It works in batches.
-func endAgents(ctx context.Context, s *state.State, all []keyspace.KeyValue) error {
+// endAgents makes the agents and leaders of the environment end. It first writes the claims among the
+// restored keys, which have no holders, so that the agents can no longer write. Then it removes their
+// presences and leaderships. It works in batches.
+func endAgents(ctx context.Context, s *state.State, restored []keyspace.KeyValue) error {
 	c := &copier{to: s.Store()}
-	for _, kv := range all {
+	for _, kv := range restored {
 		if isClaimKey(kv.Key) {
 			if err := c.put(ctx, store.Op{Key: kv.Key, Value: kv.Value}); err != nil {
 				return err
@@ -310,17 +318,17 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 		}
 	}
 
-	end := actions.Outcome{Message: "it was running when the backup was made, so its outcome is unknown"}
+	outcome := actions.Outcome{Message: "the action was running when the backup was made, so its outcome is unknown"}
 	for _, a := range listed {
 		if a.Status != actions.Running {
 			continue
 		}
 
 		err := s.Update(ctx, func(tx *state.Tx) error {
-			return actions.End(tx, a.ID, actions.Failed, end, time.Now())
+			return actions.End(tx, a.ID, actions.Failed, outcome, time.Now())
 		})
-		// Skips reports a damaged record. Agents write the records of actions, so damage there must not prevent
-		// the restoration. They do not write those of relations.
+		// Agents write the records of actions, so a damaged record of an action must not prevent the
+		// restoration. Skips reports it. Agents do not write the records of relations.
 		if err != nil && !s.Skips(err) {
 			return err
 		}
@@ -332,17 +340,17 @@ func endLeftovers(ctx context.Context, s *state.State) error {
 // renewStorages marks the storages of a new environment to be created again, since their directories belong
 // to the old environment. It keeps the storages whose content was restored.
 func (r Restoration) renewStorages(ctx context.Context, s *state.State) error {
-	all, err := state.Read(ctx, s, (*state.View).Storages)
+	storages, err := state.Read(ctx, s, (*state.View).Storages)
 	if err != nil {
 		return err
 	}
 
-	for _, one := range all {
+	for _, storage := range storages {
 		err := s.Update(ctx, func(tx *state.Tx) error {
-			if slices.Contains(r.Storage, one.ID) {
-				return tx.KeepStorage(one.ID)
+			if slices.Contains(r.Storage, storage.ID) {
+				return tx.KeepStorage(storage.ID)
 			}
-			return tx.RenewStorage(one.ID)
+			return tx.RenewStorage(storage.ID)
 		})
 		if err != nil {
 			return err
@@ -352,9 +360,9 @@ func (r Restoration) renewStorages(ctx context.Context, s *state.State) error {
 	return nil
 }
 
-// MarkStoreMoved marks the store at the URL as moved, since the environment with this uuid is now in a
-// different store. Processes that still use the old store get ErrMoved. MarkStoreMoved does nothing if the
-// store is gone, or holds a different environment.
+// MarkStoreMoved marks the old store at the URL as moved. to is the URL of the store that now has the
+// environment with this uuid. Processes that still use the old store get ErrMoved. MarkStoreMoved does
+// nothing if the old store no longer exists, or holds a different environment.
 func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 	old, err := storeurl.Open(ctx, url)
 	if errors.Is(err, state.ErrNoStore) {
@@ -366,7 +374,7 @@ func MarkStoreMoved(ctx context.Context, url, uuid, to string) (err error) {
 	defer func() { err = errors.Join(err, old.Close()) }()
 
 	err = state.OpenIn(old).Update(ctx, func(tx *state.Tx) error {
-		// The key may exist. It is read so that the commit fails if it changes.
+		// Read the key, which may exist, so that the commit fails if the key changes.
 		if _, _, err := tx.Keys().Get(keys.Moved); err != nil {
 			return err
 		}

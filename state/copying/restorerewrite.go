@@ -16,29 +16,30 @@ import (
 )
 
 // rewriteKeys returns all keys that the store must have after the restoration, sorted: the backup's keys with
-// changed values, and the marks of its units. The argument existing has the keys that the store has now. With
+// changed values, and the marks of its units. existing are the keys that the store has now. With
 // Replace, no counter and no claim's epoch becomes lower than in the store.
-func (r Restoration) rewriteKeys(from *backupSource, existing []keyspace.KeyValue) (all []keyspace.KeyValue, err error) {
+func (r Restoration) rewriteKeys(from *backupSource, existing []keyspace.KeyValue) (restored []keyspace.KeyValue, err error) {
 	w := &rewriter{Restoration: r, from: from, freshUnits: map[string]bool{}}
 	if err := w.classifyUnits(); err != nil {
 		return nil, err
 	}
 
 	for _, kv := range from.keys {
-		// raiseCounters adds these keys below.
-		isRaised := r.Replace && isCounterKey(kv.Key)
-		if isClaimKey(kv.Key) || isRaised || !w.keepsKey(kv.Key) {
+		// With Replace, raiseCounters and raiseClaims add counters and claims below. A new environment has no
+		// claims.
+		isRaisedCounter := r.Replace && isCounterKey(kv.Key)
+		if isClaimKey(kv.Key) || isRaisedCounter || !w.keepsKey(kv.Key) {
 			continue
 		}
 		if kv.Value, err = w.rewriteValue(kv, existing); err != nil {
 			return nil, err
 		}
-		all = append(all, kv)
+		restored = append(restored, kv)
 	}
 
-	all = append(all, w.marks...)
+	restored = append(restored, w.marks...)
 	if r.Replace {
-		ids, err := raiseCounters(from.keys, existing)
+		counters, err := raiseCounters(from.keys, existing)
 		if err != nil {
 			return nil, err
 		}
@@ -46,25 +47,25 @@ func (r Restoration) rewriteKeys(from *backupSource, existing []keyspace.KeyValu
 		if err != nil {
 			return nil, err
 		}
-		all = slices.Concat(all, ids, claims)
+		restored = slices.Concat(restored, counters, claims)
 	}
 
-	slices.SortFunc(all, func(a, b keyspace.KeyValue) int { return cmp.Compare(a.Key, b.Key) })
-	return all, nil
+	slices.SortFunc(restored, func(a, b keyspace.KeyValue) int { return cmp.Compare(a.Key, b.Key) })
+	return restored, nil
 }
 
 // rewriter changes the keys of a backup to those of the restored environment.
 type rewriter struct {
 	Restoration
 	from       *backupSource
-	freshUnits map[string]bool     // the units that begin from nothing, since the backup does not have their directories
+	freshUnits map[string]bool     // the units that begin without their former state; see classifyUnits
 	marks      []keyspace.KeyValue // the keys that tell agents that their unit was restored
 }
 
-// classifyUnits finds the units that begin from nothing because the backup does not have their directories. With
-// Replace there are no such units. It marks all other units, so that their agents compare the directory with
-// the records before they continue. With Adopt it marks only units with storage, whose agents check that the
-// storage's directories exist.
+// classifyUnits sets freshUnits and marks. The fresh units are those whose directories the backup does not
+// have: they begin like new units. With Replace there are no fresh units. classifyUnits marks all other
+// units, so that their agents compare the directory with the records before they continue. With Adopt it
+// marks only units with storage, whose agents check that the storage's directories exist.
 func (w *rewriter) classifyUnits() error {
 	for _, kv := range w.from.keys {
 		unit, rest, ok := cutUnit(kv.Key, keys.Units)
@@ -73,15 +74,15 @@ func (w *rewriter) classifyUnits() error {
 		}
 		u, err := keyspace.Decode[state.Unit](kv)
 		if errors.Is(err, keyspace.ErrDamaged) {
-			// The record is restored unchanged. Programs that read it report the damage.
+			// The record is restored unchanged. Programs that read the record report the damage.
 			continue
 		}
 		if err != nil {
 			return err
 		}
 
-		folder := backupfile.FolderName(u.Machine, strings.ReplaceAll(unit, "/", "-"))
-		if !w.Replace && !w.from.archive.Has(folder) {
+		directory := backupfile.FolderName(u.Machine, strings.ReplaceAll(unit, "/", "-"))
+		if !w.Replace && !w.from.archive.Has(directory) {
 			w.freshUnits[unit] = true
 			continue
 		}
@@ -90,6 +91,7 @@ func (w *rewriter) classifyUnits() error {
 		if w.Adopt && !hasStorage {
 			continue
 		}
+
 		value, err := keyspace.Encode(kv.Key, state.Restored{Backup: w.from.header.Time, Adopted: w.Adopt})
 		if err != nil {
 			return err
@@ -100,15 +102,20 @@ func (w *rewriter) classifyUnits() error {
 	return nil
 }
 
-// keepsKey reports whether a key is restored. A unit that begins from nothing loses the records of its
-// previous host: its progress, its charm's state, and its membership in relations until it enters them again.
+// keepsKey reports whether a key of the backup is restored. A fresh unit loses the records of its previous
+// host: its progress, its charm's state, and its membership in relations until it enters them again. A new
+// environment also loses the record of the provisioner.
 func (w *rewriter) keepsKey(key string) bool {
 	if unit, _, ok := cutUnit(key, keys.Uniters); ok {
 		return !w.freshUnits[unit]
 	}
 	if unit, rest, ok := cutUnit(key, keys.Units); ok {
-		own := rest == "ports" || rest == "state" || rest == "debug"
-		return rest != "restored" && !(w.freshUnits[unit] && own)
+		if rest == "restored" {
+			// classifyUnits writes this key anew.
+			return false
+		}
+		isOfPreviousHost := rest == "ports" || rest == "state" || rest == "debug"
+		return !isOfPreviousHost || !w.freshUnits[unit]
 	}
 	if unit, ok := cutMember(key); ok {
 		return !w.freshUnits[unit]
@@ -117,7 +124,8 @@ func (w *rewriter) keepsKey(key string) bool {
 	return w.Replace || key != keys.Provisioner
 }
 
-// cutMember returns the unit in a member's key, such as mysql/0 in relations/3/members/mysql/0.
+// cutMember returns the unit in the key of a relation's member, such as mysql/0 in
+// relations/3/members/mysql/0. It returns ok false for any other key.
 func cutMember(key string) (unit string, ok bool) {
 	parts := strings.SplitN(key, "/", 4)
 	if len(parts) < 4 || parts[0]+"/" != keys.Relations || parts[2] != "members" {
@@ -126,16 +134,23 @@ func cutMember(key string) (unit string, ok bool) {
 	return parts[3], true
 }
 
-// rewriteValue returns the value of a restored key. Without Replace, machines lose their instances. Units
-// that begin from nothing lose their status.
+// rewriteValue returns the value of a restored key. The environment's record is changed by
+// rewriteEnvironment. Without Replace, machines lose their instances. Fresh units lose their charm and
+// status.
 func (w *rewriter) rewriteValue(kv keyspace.KeyValue, existing []keyspace.KeyValue) ([]byte, error) {
 	if kv.Key == keys.Environment {
 		return w.rewriteEnvironment(kv, existing)
 	}
-	if id, ok := strings.CutPrefix(kv.Key, keys.Machines); ok && !w.Replace && !strings.Contains(id, "/") {
+
+	id, ok := strings.CutPrefix(kv.Key, keys.Machines)
+	isMachine := ok && !strings.Contains(id, "/")
+	if isMachine && !w.Replace {
 		return rewriteRecord(kv, func(m *state.Machine) { holdWithoutInstance(id, m) })
 	}
-	if unit, rest, ok := cutUnit(kv.Key, keys.Units); ok && rest == "" && w.freshUnits[unit] {
+
+	unit, rest, ok := cutUnit(kv.Key, keys.Units)
+	isUnit := ok && rest == ""
+	if isUnit && w.freshUnits[unit] {
 		return rewriteRecord(kv, func(u *state.Unit) {
 			u.Charm = ""
 			u.Status = state.WorkloadStatus{}
@@ -149,7 +164,8 @@ func (w *rewriter) rewriteValue(kv keyspace.KeyValue, existing []keyspace.KeyVal
 	return kv.Value, nil
 }
 
-// rewriteRecord changes a record by f. If the record does not decode, it returns the record unchanged.
+// rewriteRecord returns the JSON of a record after f has changed it. If the record does not decode, it
+// returns the record unchanged.
 func rewriteRecord[T any](kv keyspace.KeyValue, f func(doc *T)) ([]byte, error) {
 	doc, err := keyspace.Decode[T](kv)
 	if errors.Is(err, keyspace.ErrDamaged) {
@@ -168,15 +184,15 @@ func rewriteRecord[T any](kv keyspace.KeyValue, f func(doc *T)) ([]byte, error) 
 	return carry.Over(kv.Value, value, doc), nil
 }
 
-// rewriteEnvironment returns the restored record of the environment. The argument existing has the keys that
-// the store has now. With Replace it counts this restoration in Incarnation, above the counts of the backup and
-// of the store. A new environment begins with 0. With Replace it also sets the harvest mode to none, since it
-// is unknown which instances were started after the backup.
+// rewriteEnvironment returns the restored record of the environment. kv is the record in the backup, and
+// existing are the keys that the store has now. With Replace, the new Incarnation is above the Incarnation in
+// the backup and in the store, and the harvest mode is none, since it is unknown which instances were started
+// after the backup. In a new environment, Incarnation is 0.
 func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, existing []keyspace.KeyValue) ([]byte, error) {
-	var before state.Environment
+	var replaced state.Environment
 	if old, ok := findKey(existing, keys.Environment); ok && w.Replace {
 		var err error
-		if before, err = keyspace.Decode[state.Environment](old); err != nil {
+		if replaced, err = keyspace.Decode[state.Environment](old); err != nil {
 			return nil, err
 		}
 	}
@@ -184,7 +200,7 @@ func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, existing []keyspace.
 	return rewriteRecord(kv, func(e *state.Environment) {
 		e.Restored = w.from.String()
 		if w.Replace {
-			e.Incarnation = max(e.Incarnation, before.Incarnation) + 1
+			e.Incarnation = max(e.Incarnation, replaced.Incarnation) + 1
 			if e.Config == nil {
 				e.Config = map[string]string{}
 			}
@@ -199,8 +215,8 @@ func (w *rewriter) rewriteEnvironment(kv keyspace.KeyValue, existing []keyspace.
 	})
 }
 
-// holdWithoutInstance resets a machine's record to a machine without an instance, which waits for the
-// operator. Machine 0 is this host, so it does not wait.
+// holdWithoutInstance changes a machine's record to that of a machine without an instance. Such a machine
+// waits until the operator starts a new instance. Machine 0 is this host, so it does not wait.
 func holdWithoutInstance(id string, m *state.Machine) {
 	m.Addresses = state.Addresses{}
 	m.Tools = ""
@@ -221,9 +237,9 @@ func holdWithoutInstance(id string, m *state.Machine) {
 func isClaimKey(key string) bool { return strings.HasPrefix(key, keys.Claims) }
 
 // raiseClaims returns for each machine a claim without a holder, with an epoch above every epoch that an
-// agent can have. It is above the epochs of the backup and of the store. If the store was lost, the latest
-// epochs are unknown. So the epoch is also above the present Unix time, since a claim changes at most once a
-// second.
+// agent can have. The new epoch is above the epochs in the backup and in the store. If the store was lost,
+// the latest epochs are unknown. So the new epoch is also above the current Unix time. Epochs grow no faster
+// than it, since a claim changes at most once a second.
 func raiseClaims(backup, existing []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
 	epochs := map[string]int64{}
 	for _, kv := range slices.Concat(backup, existing) {
@@ -235,7 +251,7 @@ func raiseClaims(backup, existing []keyspace.KeyValue) ([]keyspace.KeyValue, err
 		case isClaimKey(kv.Key):
 			c, err := keyspace.Decode[keyspace.ClaimRecord](kv)
 			if errors.Is(err, keyspace.ErrDamaged) {
-				// The epoch is raised because of the machine's record.
+				// The case above raises the epoch, since the machine's record is also among the keys.
 				continue
 			}
 			if err != nil {
@@ -245,48 +261,48 @@ func raiseClaims(backup, existing []keyspace.KeyValue) ([]keyspace.KeyValue, err
 		}
 	}
 
-	return encodeAll(epochs, func(n int64) any { return keyspace.ClaimRecord{Epoch: n + 1} })
+	return encodeAll(epochs, func(epoch int64) any { return keyspace.ClaimRecord{Epoch: epoch + 1} })
 }
 
 func isCounterKey(key string) bool { return strings.HasPrefix(key, keys.Counters) }
 
-// skippedIDs is how many ids are skipped if it is unknown how many were given since the backup. No id must be
-// given twice.
+// skippedIDs is how many ids a counter skips if the store does not show how many ids were given since the
+// backup. No id must be given twice.
 const skippedIDs = 100
 
-// raiseCounters returns the counters of the backup and of the store, each at the higher number. If the store
+// raiseCounters returns the counters of the backup and of the store, each with the higher number. If the store
 // does not have a counter, raiseCounters adds skippedIDs to the backup's number.
 func raiseCounters(backup, existing []keyspace.KeyValue) ([]keyspace.KeyValue, error) {
-	next := map[string]int{}
-	for i, kvs := range [][]keyspace.KeyValue{backup, existing} {
-		for _, kv := range kvs {
-			if !isCounterKey(kv.Key) {
-				continue
-			}
-			n, err := keyspace.Decode[int](kv)
-			if err != nil {
-				return nil, err
-			}
-
-			if _, known := findKey(existing, kv.Key); i == 0 && !known {
-				n += skippedIDs
-			}
-			next[kv.Key] = max(next[kv.Key], n)
+	counters := map[string]int{}
+	for _, kv := range slices.Concat(backup, existing) {
+		if !isCounterKey(kv.Key) {
+			continue
 		}
-	}
-
-	return encodeAll(next, func(n int) any { return n })
-}
-
-// encodeAll returns an entry for each key, with the encoded document that doc returns.
-func encodeAll[T any](docs map[string]T, doc func(T) any) (all []keyspace.KeyValue, err error) {
-	for key, d := range docs {
-		kv := keyspace.KeyValue{Key: key}
-		if kv.Value, err = keyspace.Encode(key, doc(d)); err != nil {
+		n, err := keyspace.Decode[int](kv)
+		if err != nil {
 			return nil, err
 		}
-		all = append(all, kv)
+
+		// Counters that are not in the store are from the backup.
+		_, inStore := findKey(existing, kv.Key)
+		if !inStore {
+			n += skippedIDs
+		}
+		counters[kv.Key] = max(counters[kv.Key], n)
 	}
 
-	return all, nil
+	return encodeAll(counters, func(n int) any { return n })
+}
+
+// encodeAll returns an entry for each key of values. Its value is the JSON of the document that toDoc returns.
+func encodeAll[T any](values map[string]T, toDoc func(T) any) (kvs []keyspace.KeyValue, err error) {
+	for key, value := range values {
+		kv := keyspace.KeyValue{Key: key}
+		if kv.Value, err = keyspace.Encode(key, toDoc(value)); err != nil {
+			return nil, err
+		}
+		kvs = append(kvs, kv)
+	}
+
+	return kvs, nil
 }

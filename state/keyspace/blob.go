@@ -20,11 +20,11 @@ const (
 	// BlobGrace is how long a blob without references is kept, so that its writer can commit
 	// a reference.
 	BlobGrace = time.Hour
-	// MinBlobGrace is the shortest grace that any blob is given.
+	// MinBlobGrace replaces BlobGrace for blobs that are removed sooner, such as the archives of charms.
 	MinBlobGrace = time.Minute
 )
 
-// The keys of blobs: blob-heads/<sha256> is a BlobHead, blobs/<sha256>/<n> a chunk.
+// The keys of blobs: blob-heads/<sha256> is a BlobHead, and blobs/<sha256>/<n> is a chunk.
 const (
 	BlobsPrefix     = "blobs/"
 	BlobHeadsPrefix = "blob-heads/"
@@ -33,7 +33,7 @@ const (
 // ChunkKey returns the key of a blob's chunk n. The first chunk is 0.
 func ChunkKey(sum string, n int) string { return fmt.Sprintf("%s%s/%04d", BlobsPrefix, sum, n) }
 
-// BlobHead describes a blob. It is written before the chunks, so that a sweep spares them, and again
+// BlobHead describes a blob. It is written before the chunks, so that a sweep does not remove them, and again
 // after them, so that a reader knows that the blob is complete.
 type BlobHead struct {
 	Size     int64     `json:"size"`
@@ -48,8 +48,8 @@ type BlobHead struct {
 // Chunks returns how many chunks the blob has.
 func (h BlobHead) Chunks() int { return int((h.Size + ChunkSize - 1) / ChunkSize) }
 
-// PutBlob stores the content of r, at most MaxBlob bytes, under its sha256. The same content may be stored
-// again. If no record refers to the blob after BlobGrace, a sweep can remove it.
+// PutBlob stores the content of r, at most MaxBlob bytes, and returns its sha256 and size. The same content
+// may be stored again. If no record refers to the blob after BlobGrace, a sweep can remove the blob.
 func (s *Space) PutBlob(ctx context.Context, r io.Reader) (sum string, size int64, err error) {
 	data, sum, err := readBlob(r)
 	if err != nil {
@@ -79,14 +79,14 @@ func readBlob(r io.Reader) (data []byte, sum string, err error) {
 // maxBlobRefusals is how often a blob is written again after a gateway has refused it.
 const maxBlobRefusals = 3
 
-// writeBlob returns the head of the blob. It writes the blob unless it exists and was touched recently. Two
-// writers of one blob write the same chunks, and the first to complete it wins.
+// writeBlob makes sure that the blob is stored and was touched recently, and returns its head. Two writers of
+// one blob write the same chunks, and after a conflict the second one finds the complete blob.
 func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobHead, error) {
 	for attempt := 0; ; attempt++ {
 		head, err := s.writeBlobOnce(ctx, sum, c)
 		// A gateway refuses to complete a blob if another writer has stored different bytes in the meantime.
-		isRefused := errors.Is(err, store.ErrDenied) && attempt < maxBlobRefusals
-		if !errors.Is(err, store.ErrConflict) && !isRefused {
+		retryRefusal := errors.Is(err, store.ErrDenied) && attempt < maxBlobRefusals
+		if !errors.Is(err, store.ErrConflict) && !retryRefusal {
 			return head, err
 		}
 		if err := backOff(ctx, attempt); err != nil {
@@ -95,26 +95,30 @@ func (s *Space) writeBlob(ctx context.Context, sum string, c blobContent) (BlobH
 	}
 }
 
-// writeBlobOnce writes a blob, unless the store has all of it and it was touched recently. A sweep spares a
-// blob that was touched recently.
+// writeBlobOnce writes a blob and returns its head. If the store has the whole blob, and the blob was touched
+// recently, so that no sweep removes it, writeBlobOnce writes nothing. It returns ErrConflict if another
+// process has written the head in the meantime.
 func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (BlobHead, error) {
 	head, err := s.readBlobHead(ctx, sum)
 	if err != nil {
 		return BlobHead{}, err
 	}
 
+	exists := head.Revision != 0
 	// The writer that wrote the first head may have stored a wrong size.
-	wrong := head.Revision != 0 && head.Size != c.size
-	head.Complete = head.Complete && !wrong
-	stale := time.Since(head.Touched) > MinBlobGrace/4
-	if head.Complete && !stale {
+	hasWrongSize := exists && head.Size != c.size
+	head.Complete = head.Complete && !hasWrongSize
+	isStale := time.Since(head.Touched) > MinBlobGrace/4
+	if head.Complete && !isStale {
 		return head, nil
 	}
 
 	if !head.Complete && c.size <= ChunkSize {
 		return s.putSmallBlob(ctx, sum, c, head)
 	}
-	if head.Revision == 0 || stale || wrong {
+
+	// Touch the head before the chunks are written, so that a sweep does not remove them.
+	if !exists || isStale || hasWrongSize {
 		head, err = s.putBlobHead(ctx, sum, c.size, head)
 		if err != nil || head.Complete {
 			return head, err
@@ -137,8 +141,9 @@ func (s *Space) writeBlobOnce(ctx context.Context, sum string, c blobContent) (B
 	return s.putBlobHead(ctx, sum, c.size, head)
 }
 
-// putSmallBlob writes the only chunk of a blob with the complete head. So no other writer can store different
-// bytes between these two writes. It returns ErrConflict if the head has changed since it was read.
+// putSmallBlob writes the only chunk of a blob and the complete head in one commit. So no other writer can
+// store different bytes in between. old is the head as it was read. putSmallBlob returns ErrConflict if the
+// head has changed since then.
 func (s *Space) putSmallBlob(ctx context.Context, sum string, c blobContent, old BlobHead) (BlobHead, error) {
 	old.Complete = true
 	if c.size == 0 {
@@ -152,8 +157,9 @@ func (s *Space) putSmallBlob(ctx context.Context, sum string, c blobContent, old
 	return s.putBlobHead(ctx, sum, c.size, old, store.Op{Key: ChunkKey(sum, 0), Value: chunk, Quiet: true})
 }
 
-// putBlobHead writes a head with the current time, and the chunks with it. It returns ErrConflict if the head
-// has changed since it was read.
+// putBlobHead writes a head with the current time, and in the same commit the chunks. old is the head as it
+// was read, but its Complete is the value for the new head. putBlobHead returns ErrConflict if the head has
+// changed since it was read.
 func (s *Space) putBlobHead(
 	ctx context.Context,
 	sum string,
@@ -172,7 +178,8 @@ func (s *Space) putBlobHead(
 	return head, err
 }
 
-// blobHeadOp returns the write of a blob's head.
+// blobHeadOp returns the operation that writes a blob's head. It keeps the members of the stored head that a
+// newer binary has written.
 func blobHeadOp(sum string, head BlobHead) (store.Op, error) {
 	key := BlobHeadsPrefix + sum
 	value, err := Encode(key, head)
@@ -184,6 +191,7 @@ func blobHeadOp(sum string, head BlobHead) (store.Op, error) {
 	return store.Op{Key: key, Value: value, Quiet: true}, nil
 }
 
+// readBlobHead reads the head of a blob in a View of its own.
 func (s *Space) readBlobHead(ctx context.Context, sum string) (BlobHead, error) {
 	return Read(ctx, s, func(v *View) (BlobHead, error) { return v.BlobHead(sum) })
 }
@@ -220,7 +228,8 @@ func (v *View) completeBlobHead(sum string) (BlobHead, error) {
 	return head, nil
 }
 
-// AddBlob returns the sha256 of the data, which the commit stores as a blob before its other writes.
+// AddBlob returns the sha256 of the data. The data are stored as a blob before the commit, which refers to
+// the blob.
 func (tx *Tx) AddBlob(data []byte) string {
 	sum := osutil.Digest(data)
 	tx.buffer.blobs[sum] = data
@@ -242,9 +251,9 @@ func (tx *Tx) ReferToBlob(sum string) error {
 	return nil
 }
 
-// attachBlobs writes the blobs that a transaction refers to. It makes the transaction touch their heads, on
-// condition that the heads have not changed. So if a sweep removes one of the blobs at the same moment, either
-// the transaction or the removal fails.
+// attachBlobs stores the transaction's blobs for which blobs has data. It adds writes to the
+// transaction that touch the heads of all blobs, on condition that the heads have not changed. So if a sweep
+// removes one of the blobs at the same moment, either the transaction or the removal fails.
 func (s *Space) attachBlobs(ctx context.Context, t *store.Txn, blobs map[string][]byte) error {
 	for sum, data := range blobs {
 		head, err := s.ensureBlob(ctx, sum, data)
@@ -265,7 +274,8 @@ func (s *Space) attachBlobs(ctx context.Context, t *store.Txn, blobs map[string]
 	return nil
 }
 
-// ensureBlob returns the head of a blob. It writes the blob first if it is given the data.
+// ensureBlob returns the head of a blob. It writes the blob first if data is not nil. It returns ErrConflict
+// if the blob, which must exist already if data is nil, was removed.
 func (s *Space) ensureBlob(ctx context.Context, sum string, data []byte) (BlobHead, error) {
 	if data != nil {
 		return s.writeBlob(ctx, sum, memoryContent(data))
@@ -274,7 +284,8 @@ func (s *Space) ensureBlob(ctx context.Context, sum string, data []byte) (BlobHe
 	if err != nil {
 		return head, err
 	}
-	// A sweep has removed the blob since the update read it. The update runs again and notices that.
+	// A sweep has removed the blob since the update read it. The update runs again, and finds that there is
+	// no blob.
 	if !head.Complete {
 		return head, store.ErrConflict
 	}

@@ -15,9 +15,9 @@ import (
 	"bijou/state/store"
 )
 
-// OpenBlob returns a reader of the blob with this sha256. The reader fetches the blob chunk by chunk. If the
-// sum or the size is wrong, it returns an error instead of io.EOF. It holds no transaction open, and ctx
-// limits all of its reads. OpenBlob returns ErrNotFound if there is no such blob.
+// OpenBlob returns a reader of the blob with this sha256. The reader fetches the blob chunk by chunk. At the
+// end, it returns ErrDamaged instead of io.EOF if the sum or the size is wrong. The reader holds no
+// transaction open, and ctx limits all of its reads. OpenBlob returns ErrNotFound if there is no such blob.
 func (s *Space) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error) {
 	head, err := s.readBlobHead(ctx, sum)
 	if err != nil {
@@ -27,10 +27,10 @@ func (s *Space) OpenBlob(ctx context.Context, sum string) (io.ReadCloser, error)
 		return nil, Refuse(ErrNotFound, "blob %q not found", sum)
 	}
 
-	next := func(n int) ([]byte, error) {
+	readChunk := func(n int) ([]byte, error) {
 		return Read(ctx, s, func(v *View) ([]byte, error) { return v.readChunk(sum, n) })
 	}
-	return io.NopCloser(&blobReader{readChunk: next, sum: sum, size: head.Size, hash: sha256.New()}), nil
+	return io.NopCloser(&blobReader{readChunk: readChunk, sum: sum, size: head.Size, hash: sha256.New()}), nil
 }
 
 // ReadBlob returns the content of a blob. The blob may have been added in this Update. ReadBlob returns
@@ -44,8 +44,8 @@ func (v *View) ReadBlob(sum string) ([]byte, error) {
 		return nil, err
 	}
 
-	next := func(n int) ([]byte, error) { return v.readChunk(sum, n) }
-	return io.ReadAll(&blobReader{readChunk: next, sum: sum, size: head.Size, hash: sha256.New()})
+	readChunk := func(n int) ([]byte, error) { return v.readChunk(sum, n) }
+	return io.ReadAll(&blobReader{readChunk: readChunk, sum: sum, size: head.Size, hash: sha256.New()})
 }
 
 // readChunk reads a chunk. It adds no condition to the commit, since a chunk never changes.
@@ -67,23 +67,23 @@ type blobReader struct {
 	sum       string
 	size      int64
 
-	index int
-	read  int64
-	hash  hash.Hash
-	rest  bytes.Reader
-	err   error
+	index  int          // of the next chunk
+	read   int64        // how many bytes of chunks were read
+	hash   hash.Hash    // of these bytes
+	unread bytes.Reader // the part of the last chunk that Read has not returned yet
+	err    error        // the result of all further reads, once unread is empty
 }
 
-// Read reads the blob chunk by chunk.
+// Read returns bytes of the current chunk. It fetches the next chunk if there are none left.
 func (r *blobReader) Read(p []byte) (int, error) {
-	for r.rest.Len() == 0 && r.err == nil {
+	for r.unread.Len() == 0 && r.err == nil {
 		r.err = r.nextChunk()
 	}
-	if r.rest.Len() == 0 {
+	if r.unread.Len() == 0 {
 		return 0, r.err
 	}
 
-	return r.rest.Read(p)
+	return r.unread.Read(p)
 }
 
 // nextChunk reads the next chunk. After the last chunk it returns the result of verifySum.
@@ -99,22 +99,24 @@ func (r *blobReader) nextChunk() error {
 	r.index++
 	r.read += int64(len(chunk))
 	r.hash.Write(chunk)
-	r.rest.Reset(chunk)
+	r.unread.Reset(chunk)
 	return nil
 }
 
-// verifySum returns io.EOF if the blob was read completely and has the right sum.
+// verifySum returns io.EOF if the blob was read completely and has the right sum. Otherwise it returns
+// ErrDamaged.
 func (r *blobReader) verifySum() error {
 	got := hex.EncodeToString(r.hash.Sum(nil))
 	if r.read != r.size || got != r.sum {
-		return Refuse(ErrDamaged, "blob %q is damaged: its %d bytes (of %d) have the sum %s", r.sum, r.read, r.size, got)
+		return Refuse(ErrDamaged, "blob %q is damaged: it has %d bytes (of %d) and the sum %s", r.sum, r.read, r.size, got)
 	}
 	return io.EOF
 }
 
-// RemoveBlob removes a blob. It first marks the head as incomplete, so that readers no longer find the blob.
-// Then it removes the chunks, and finally the head. After an interruption the next sweep finds the head and
-// continues. RemoveBlob returns ErrConflict if somebody has written the head since it was read.
+// RemoveBlob removes a blob. head is the blob's head as it was read. RemoveBlob first marks the head as
+// incomplete, so that readers no longer find the blob. Then it removes the chunks, and finally the head. If
+// it is interrupted, the next sweep finds the head and continues. RemoveBlob returns ErrConflict if another
+// process has written the head since it was read.
 func (s *Space) RemoveBlob(ctx context.Context, sum string, head BlobHead) error {
 	// Touched is zero, so that a writer of the same blob writes the head and thereby stops the removal.
 	op, err := blobHeadOp(sum, BlobHead{Size: head.Size})
@@ -122,8 +124,9 @@ func (s *Space) RemoveBlob(ctx context.Context, sum string, head BlobHead) error
 		return err
 	}
 
-	unchanged := func() []store.Cond { return []store.Cond{{Key: op.Key, Revision: head.Revision}} }
-	if head.Revision, err = s.store.Commit(ctx, store.Txn{Conds: unchanged(), Ops: []store.Op{op}}); err != nil {
+	headUnchanged := func() []store.Cond { return []store.Cond{{Key: op.Key, Revision: head.Revision}} }
+	head.Revision, err = s.store.Commit(ctx, store.Txn{Conds: headUnchanged(), Ops: []store.Op{op}})
+	if err != nil {
 		return err
 	}
 
@@ -134,23 +137,24 @@ func (s *Space) RemoveBlob(ctx context.Context, sum string, head BlobHead) error
 	}
 
 	for ops := range slices.Chunk(chunks, MaxRemovedKeys) {
-		if _, err := s.store.Commit(ctx, store.Txn{Conds: unchanged(), Ops: ops}); err != nil {
+		if _, err := s.store.Commit(ctx, store.Txn{Conds: headUnchanged(), Ops: ops}); err != nil {
 			return err
 		}
 	}
 
-	last := []store.Op{{Key: op.Key, Delete: true, Quiet: true}}
-	_, err = s.store.Commit(ctx, store.Txn{Conds: unchanged(), Ops: last})
+	removeHead := []store.Op{{Key: op.Key, Delete: true, Quiet: true}}
+	_, err = s.store.Commit(ctx, store.Txn{Conds: headUnchanged(), Ops: removeHead})
 	return err
 }
 
-// blobContent is the content of a blob to be written. chunk is called for the chunks in order. A retry calls
-// it for chunk 0 again.
+// blobContent is the content of a blob to be written.
 type blobContent struct {
-	size  int64
+	size int64
+	// chunk returns chunk n. It is called for the chunks in order. A retry begins with chunk 0 again.
 	chunk func(n int) ([]byte, error)
 }
 
+// memoryContent returns the data as the content of a blob.
 func memoryContent(data []byte) blobContent {
 	return blobContent{size: int64(len(data)), chunk: func(n int) ([]byte, error) {
 		return data[n*ChunkSize : min(len(data), (n+1)*ChunkSize)], nil
@@ -169,7 +173,7 @@ func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 		return "", 0, err
 	}
 
-	tell := func(n int) {
+	reportChunk := func(n int) {
 		s.Progress.Report(Steps{
 			What:  "MiB stored",
 			Done:  int(min(int64(n+1)*ChunkSize, size) >> 20),
@@ -177,7 +181,7 @@ func (s *Space) PutFile(ctx context.Context, r io.ReaderAt) (sum string, size in
 		})
 	}
 
-	_, err = s.writeBlob(ctx, sum, fileContent(r, size, sum, tell))
+	_, err = s.writeBlob(ctx, sum, fileContent(r, size, sum, reportChunk))
 	if err != nil {
 		return sum, size, fmt.Errorf("cannot store blob: %w", err)
 	}
@@ -198,14 +202,15 @@ func sumFile(r io.ReaderAt) (sum string, size int64, err error) {
 	return sum, size, nil
 }
 
-// fileContent returns the content of a file, and calls tell after each chunk. The call for the last chunk
-// returns errFileChanged if the file no longer has this sum.
-func fileContent(r io.ReaderAt, size int64, sum string, tell func(n int)) blobContent {
-	var seen hash.Hash
+// fileContent returns a file as the content of a blob, whose size and sum were computed before. After each
+// chunk that was read, it calls reportChunk. The read of the last chunk returns errFileChanged if the file no
+// longer has this sum.
+func fileContent(r io.ReaderAt, size int64, sum string, reportChunk func(n int)) blobContent {
+	var chunksHash hash.Hash // of the chunks so far
 
 	return blobContent{size: size, chunk: func(n int) ([]byte, error) {
 		if n == 0 {
-			seen = sha256.New()
+			chunksHash = sha256.New()
 		}
 		from := int64(n) * ChunkSize
 		chunk := make([]byte, min(ChunkSize, size-from))
@@ -213,9 +218,10 @@ func fileContent(r io.ReaderAt, size int64, sum string, tell func(n int)) blobCo
 			return nil, err
 		}
 
-		seen.Write(chunk)
-		tell(n)
-		if last := from+int64(len(chunk)) == size; last && hex.EncodeToString(seen.Sum(nil)) != sum {
+		chunksHash.Write(chunk)
+		reportChunk(n)
+		isLast := from+int64(len(chunk)) == size
+		if isLast && hex.EncodeToString(chunksHash.Sum(nil)) != sum {
 			return nil, errFileChanged
 		}
 

@@ -16,11 +16,11 @@ import (
 
 // txBuffer holds the reads and the pending writes of one run of an Update.
 type txBuffer struct {
-	reads  map[string]store.KV   // Revision 0: the key is absent
+	reads  map[string]store.KV   // by key; the Revision of an absent key is 0
 	lists  map[string][]store.KV // by prefix
-	writes map[string]store.Op
-	blobs  map[string][]byte // blobs that the commit refers to, by sum; nil if already stored
-	fence  store.Cond        // the condition that a claim is held; its Key is empty without a claim
+	writes map[string]store.Op   // by key
+	blobs  map[string][]byte     // blobs that the commit refers to, by sum; nil if already stored
+	fence  store.Cond            // the condition that a claim is held; its Key is empty without a claim
 
 	assumed  map[string]bool // sums of blobs that a DryRun assumes to be stored
 	memory   *memory
@@ -29,16 +29,17 @@ type txBuffer struct {
 
 // memory caches a space's own keys, as updates last read or wrote them. The cache is safe because each commit
 // is conditional on the values that its update used: if a cached value is outdated, the commit fails, and the
-// value is dropped. The whole cache is dropped if an older copy may have replaced the store, since revisions
-// repeat there.
+// value is dropped. The whole cache is dropped if an older copy may have replaced the store, since the copy
+// uses the same revisions for different values.
 type memory struct {
-	kvs   sync.Map // store.KV by key
-	added atomic.Int64
+	kvs   sync.Map     // store.KV by key
+	added atomic.Int64 // how many keys were added; keys that were dropped still count
 }
 
 // maxRemembered is how many keys are added to a memory before it is emptied. A key uses about 300 bytes.
 const maxRemembered = 50_000
 
+// newTxBuffer returns an empty buffer for one run, which can use values from the memory.
 func newTxBuffer(m *memory) *txBuffer {
 	return &txBuffer{
 		reads:    map[string]store.KV{},
@@ -73,11 +74,12 @@ func (b *txBuffer) get(v *View, key string) (store.KV, error) {
 	return kv, nil
 }
 
-// errUnconfirmed makes [Space.rerun] run the update again, with values from the store. A run returns it if it
-// used values from memory, but no commit confirms that they are still current. Before that, the run calls
-// forgetRecalled.
+// errUnconfirmed makes [Space.rerun] run the update again, with values from the store. A run returns
+// errUnconfirmed if it used values from memory, but no commit confirms that these values are still current.
+// Before that, the run calls forgetRecalled.
 var errUnconfirmed = errors.New("recalled keys must be read again")
 
+// recall returns the cached value of a key. It returns ok false if the key is not cached.
 func (m *memory) recall(key string) (kv store.KV, ok bool) {
 	value, ok := m.kvs.Load(key)
 	if ok {
@@ -86,15 +88,16 @@ func (m *memory) recall(key string) (kv store.KV, ok bool) {
 	return kv, ok
 }
 
-// keep stores a value in the memory. If the memory is full, the space begins with an empty one.
+// keep stores a value in the memory. If the memory is then too full, the space gets a new, empty memory.
 func (s *Space) keep(m *memory, kv store.KV) {
-	if _, had := m.kvs.Swap(kv.Key, kv); !had && m.added.Add(1) > maxRemembered {
+	_, wasCached := m.kvs.Swap(kv.Key, kv)
+	if !wasCached && m.added.Add(1) > maxRemembered {
 		s.memory.CompareAndSwap(m, &memory{})
 	}
 }
 
-// remember stores the process's own keys in memory, as they are after a commit, for later transactions. It drops the
-// other keys that came from memory. ops are the writes that were committed at revision.
+// remember stores the process's own keys in memory, as they are after a commit, for later transactions. It
+// drops all other keys that came from memory. ops are the writes that were committed at revision.
 func (s *Space) remember(b *txBuffer, ops []store.Op, revision int64) {
 	// The writes replace the reads of the same keys.
 	for _, op := range ops {
@@ -120,6 +123,8 @@ func (s *Space) remember(b *txBuffer, ops []store.Op, revision int64) {
 	}
 }
 
+// forgetAllIfLost empties the space's memory if err is ErrHistoryLost, since an older copy may then have
+// replaced the store.
 func (s *Space) forgetAllIfLost(err error) {
 	if errors.Is(err, store.ErrHistoryLost) {
 		s.memory.Store(&memory{})
@@ -154,8 +159,8 @@ func (b *txBuffer) cachedRead(key string) (store.KV, bool) {
 	return b.lists[prefix][i], true
 }
 
-// current returns the value that the transaction has written to the key. Without a write it returns the value
-// that the transaction has read. It is nil if the key is absent, or was not read.
+// current returns the value that the transaction has written to the key. If it has not written the key, current
+// returns the value that it has read. The result is nil if the key is absent, or was neither written nor read.
 func (b *txBuffer) current(key string) []byte {
 	if op, written := b.writes[key]; written {
 		return op.Value
@@ -167,7 +172,7 @@ func (b *txBuffer) current(key string) []byte {
 // CompareKey compares an entry's key with key, for a binary search in the result of List.
 func CompareKey(kv store.KV, key string) int { return cmp.Compare(kv.Key, key) }
 
-// list returns the keys below a prefix, and lists each prefix once.
+// list returns the keys below a prefix as the store has them. It reads each prefix from the store only once.
 func (b *txBuffer) list(v *View, prefix string) ([]store.KV, error) {
 	if kvs, ok := b.lists[prefix]; ok {
 		return kvs, nil
@@ -187,19 +192,19 @@ func (b *txBuffer) overlayWrites(kvs []store.KV, prefix string) []store.KV {
 		return kvs
 	}
 
-	out := slices.DeleteFunc(slices.Clone(kvs), func(kv store.KV) bool {
+	merged := slices.DeleteFunc(slices.Clone(kvs), func(kv store.KV) bool {
 		_, written := b.writes[kv.Key]
 		return written
 	})
 
 	for key, op := range b.writes {
 		if !op.Delete && strings.HasPrefix(key, prefix) {
-			out = append(out, store.KV{Key: key, Value: op.Value})
+			merged = append(merged, store.KV{Key: key, Value: op.Value})
 		}
 	}
 
-	slices.SortFunc(out, func(a, b store.KV) int { return cmp.Compare(a.Key, b.Key) })
-	return out
+	slices.SortFunc(merged, func(a, b store.KV) int { return cmp.Compare(a.Key, b.Key) })
+	return merged
 }
 
 // buildTxn returns a transaction with the run's writes, conditional on everything that was read. It leaves out
@@ -213,8 +218,9 @@ func (b *txBuffer) buildTxn(listRevision int64) store.Txn {
 	}
 
 	for _, key := range slices.Sorted(maps.Keys(b.reads)) {
-		// The condition on a list also covers its keys, except those whose values may be older than the list.
-		if _, covered := coveringPrefix(key, b.lists); !covered || b.recalled[key] {
+		// The condition on a list also covers its keys. But a value from memory may be older than the list.
+		_, isListed := coveringPrefix(key, b.lists)
+		if !isListed || b.recalled[key] {
 			t.Conds = append(t.Conds, store.Cond{Key: key, Revision: b.reads[key].Revision})
 		}
 	}
@@ -239,7 +245,7 @@ func (b *txBuffer) isNoop(op store.Op) bool {
 	return kv.Revision != 0 && carry.Same(kv.Value, op.Value)
 }
 
-// WrittenBytes returns how many bytes of keys and values were written so far.
+// WrittenBytes returns how many bytes of keys and values the transaction has written so far.
 func (tx *Tx) WrittenBytes() (n int) {
 	for _, op := range tx.buffer.writes {
 		n += len(op.Key) + len(op.Value)
@@ -247,7 +253,7 @@ func (tx *Tx) WrittenBytes() (n int) {
 	return n
 }
 
-// coveringPrefix returns any of the listed prefixes that the key begins with.
+// coveringPrefix returns one of the prefixes with which the key begins. It returns ok false if there is none.
 func coveringPrefix(key string, prefixes map[string][]store.KV) (prefix string, ok bool) {
 	for p := range prefixes {
 		if strings.HasPrefix(key, p) {
@@ -257,8 +263,8 @@ func coveringPrefix(key string, prefixes map[string][]store.KV) (prefix string, 
 	return "", false
 }
 
-// PutIf writes the key on condition that guard was last written at revision, as [View.GetKV] returns it. It
-// makes a single request to the store. It returns written false if guard has changed.
+// PutIf writes doc to the key on condition that the key guard was last written at revision, which comes from
+// [View.GetKV]. It makes a single request to the store. It returns written false if guard has changed.
 func (s *Space) PutIf(
 	ctx context.Context,
 	guard string,
@@ -270,7 +276,8 @@ func (s *Space) PutIf(
 	return at != 0, err
 }
 
-// putIf returns the revision at which the key was written, or 0 if a condition did not hold.
+// putIf writes doc to the key if all conditions hold. It returns the revision of the write, or 0 if a
+// condition does not hold.
 func (s *Space) putIf(ctx context.Context, conds []store.Cond, key string, doc any) (revision int64, err error) {
 	value, err := Encode(key, doc)
 	if err != nil {

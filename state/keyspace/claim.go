@@ -10,14 +10,14 @@ import (
 	"bijou/state/store"
 )
 
-// Claim is the right to run a machine's agents, or a boot server's worker. It is
+// Claim is the right to run a machine's agents, or a boot server's worker. A claim is
 // durable: it outlives outages of the store, sessions and the process, until another
 // holder takes it. Its methods may be called from several goroutines.
 type Claim struct {
 	space    *Space
 	target   ClaimTarget
 	claimant Claimant
-	joining  bool // whether a different process of the same place may hold the claim
+	joining  bool // whether to share the claim with another process of the same place
 
 	reconcileMu sync.Mutex // held during reconcile
 
@@ -25,8 +25,9 @@ type Claim struct {
 	state claimState
 }
 
+// claimState is the state of a claim as this process last saw it.
 type claimState struct {
-	epoch    int64
+	epoch    int64 // see ClaimRecord
 	revision int64 // of the claim's key
 	lostErr  error // the reason for the loss; nil while no loss is known
 }
@@ -40,17 +41,17 @@ type ClaimTarget struct {
 	CheckExists func(v *View) error
 }
 
-// claimDoubtTimeout is how long a claimant waits if it cannot see the holder's process. After this time a
-// session has expired, and the store has removed the session's keys.
+// claimDoubtTimeout is how long a claimant waits if it cannot see the holder's process. If that process is
+// dead, its session expires within this time, and the store removes the session's keys.
 const claimDoubtTimeout = SessionTTL + 2*time.Second
 
 // TakeClaim makes the claimant the holder of the claim. Afterwards the previous holder cannot commit
 // anything.
 //
-// A claimant at the holder's place gets the claim if the holder's process has exited. If it cannot see that
-// process, TakeClaim waits until the process's session would have expired. TakeClaim returns ErrClaimed if
-// the holder's process is still running. It also returns ErrClaimed if a different place holds the claim,
-// even if no process there is running.
+// A claimant at the holder's place gets the claim if the holder's process has exited. If the claimant cannot
+// see that process, TakeClaim waits until the session of a dead process would have expired. TakeClaim returns
+// ErrClaimed if the holder's process is still running. It also returns ErrClaimed if a different place holds
+// the claim, even if no process there is running.
 func (s *Space) TakeClaim(ctx context.Context, t ClaimTarget, by Claimant) (*Claim, error) {
 	c := &Claim{space: s, target: t, claimant: by}
 	return c, c.acquire(ctx)
@@ -63,8 +64,8 @@ func (s *Space) JoinClaim(ctx context.Context, t ClaimTarget, by Claimant) (*Cla
 	return c, c.acquire(ctx)
 }
 
-// acquire takes the claim. If it cannot see whether the holder's process is running, it waits
-// claimDoubtTimeout and tries again.
+// acquire takes the claim. If it cannot see whether the holder's process is running, it waits for
+// claimDoubtTimeout and tries again. It returns ErrClaimed if the claim is refused.
 func (c *Claim) acquire(ctx context.Context) error {
 	doubt, err := c.acquireOnce(ctx, false)
 	if err != nil || !doubt {
@@ -99,8 +100,9 @@ func (c *Claim) acquireOnce(ctx context.Context, waited bool) (doubt bool, err e
 	return false, c.adoptRevision(ctx)
 }
 
-// writeRecord records the given holder in the claim. It writes nothing if it returns doubt true, or if this
-// process joins a claim that its place holds.
+// writeRecord decides whether the claimant gets the claim, and records by as its holder. It writes nothing if
+// this process joins a claim that its place holds. It also writes nothing if it cannot determine whether the
+// present holder's process is running, and then returns doubt true. waited is as in acquireOnce.
 func (c *Claim) writeRecord(tx *Tx, by Holder, waited bool) (doubt bool, err error) {
 	if check := c.target.CheckExists; check != nil {
 		if err := check(tx.View); err != nil {
@@ -116,14 +118,15 @@ func (c *Claim) writeRecord(tx *Tx, by Holder, waited bool) (doubt bool, err err
 		return false, nil
 	}
 
-	v, why := d.decide(c.claimant)
-	if v == claimDoubtful {
-		v, why, err = c.settleDoubt(tx, *d.Holder, waited)
+	verdict, why := d.decide(c.claimant)
+	if verdict == claimDoubtful {
+		verdict, why, err = c.settleDoubt(tx, *d.Holder, waited)
 		if err != nil {
 			return false, err
 		}
 	}
-	switch v {
+
+	switch verdict {
 	case claimDoubtful:
 		return true, nil
 	case claimRefused:
@@ -133,8 +136,9 @@ func (c *Claim) writeRecord(tx *Tx, by Holder, waited bool) (doubt bool, err err
 	return false, tx.Put(c.target.Key, d.nextRecord(&by, c.current().epoch))
 }
 
-// settleDoubt decides about a holder whose process this host cannot see. After the wait, the process counts
-// as running if its presence is in the store.
+// settleDoubt decides about a holder whose process this host cannot see. Before the wait for
+// claimDoubtTimeout, it cannot decide. After the wait, the process counts as running if its presence is in
+// the store. why is the reason for a refusal.
 func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why string, err error) {
 	if !waited {
 		return claimDoubtful, "", nil
@@ -150,18 +154,20 @@ func (c *Claim) settleDoubt(tx *Tx, h Holder, waited bool) (v claimVerdict, why 
 	return claimGranted, "", nil
 }
 
-// fenceCond returns the condition that the claim has not been written since it was adopted.
+// fenceCond returns the condition that the claim was not written since adoptRevision has read it.
 func (c *Claim) fenceCond() store.Cond {
 	return store.Cond{Key: c.target.Key, Revision: c.current().revision}
 }
 
+// current returns a copy of the claim's state.
 func (c *Claim) current() claimState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.state
 }
 
-// adoptRevision reads the claim's record, and makes later writes conditional on the record's revision.
+// adoptRevision reads the claim's record, and makes later writes conditional on the record's revision. It
+// returns ErrClaimLost if this process does not hold the claim.
 func (c *Claim) adoptRevision(ctx context.Context) error {
 	kv, d, err := c.readRecord(ctx)
 	if err != nil {
@@ -185,7 +191,7 @@ func (c *Claim) isOwner(d ClaimRecord) bool {
 		(c.joining || d.Holder.sameProcess(c.claimant.Holder))
 }
 
-// readRecord reads the claim's record, and its entry in the store.
+// readRecord reads the claim's key, and decodes its record. It returns both.
 func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d ClaimRecord, err error) {
 	err = c.space.View(ctx, func(v *View) (err error) {
 		d = ClaimRecord{}
@@ -200,7 +206,8 @@ func (c *Claim) readRecord(ctx context.Context) (kv store.KV, d ClaimRecord, err
 	return kv, d, err
 }
 
-// markLost records that the claim was lost, and returns why.
+// markLost records that the claim was lost, and returns an error that wraps ErrClaimLost and names the new
+// holder in d. If the loss is already recorded, it returns the recorded error.
 func (c *Claim) markLost(d ClaimRecord) error {
 	why := "an operator has reassigned it"
 	if d.Holder != nil {
@@ -254,6 +261,7 @@ func (c *Claim) reconcile(ctx context.Context) error {
 	case c.isOwner(d):
 		return c.adoptRevision(ctx)
 	case d.Epoch < c.current().epoch || c.joining:
+		// For a process that joins, acquire decides whether its place can have the claim again.
 		err := c.acquire(ctx)
 		if errors.Is(err, ErrClaimed) {
 			return c.markLost(d)
@@ -273,9 +281,10 @@ func (c *Claim) Watch(ctx context.Context) error {
 		case errors.Is(err, ErrClaimLost):
 			return err
 		case errors.Is(err, ErrNotFound), errors.Is(err, ErrStoreGone), errors.Is(err, ErrClosed):
-			// Other users of the space notice this themselves.
+			// Other users of the space get the same error.
 			return nil
 		case err != nil:
+			// The store may be back soon. If ctx ends, so does the loop.
 			_ = backOff(ctx, maxBackOffAttempt)
 		}
 	}
@@ -294,7 +303,7 @@ func (c *Claim) reconcileNext(ctx context.Context) error {
 // maxBackOffAttempt is the attempt after which backOff's waits no longer grow.
 const maxBackOffAttempt = 8
 
-// awaitChange waits until the claim's record is written by anybody.
+// awaitChange waits until any process has written the claim's record since adoptRevision has read it.
 func (c *Claim) awaitChange(ctx context.Context) error {
 	kv, _, err := c.readRecord(ctx)
 	if err != nil {

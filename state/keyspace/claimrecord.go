@@ -23,7 +23,7 @@ type Holder struct {
 }
 
 // SamePlace reports whether both holders have the same host and directory.
-func (h Holder) SamePlace(o Holder) bool { return h.Host == o.Host && h.Folder == o.Folder }
+func (h Holder) SamePlace(other Holder) bool { return h.Host == other.Host && h.Folder == other.Folder }
 
 // withoutProcess returns the holder with only its place, as in a record that names no process.
 func (h Holder) withoutProcess() Holder {
@@ -34,8 +34,10 @@ func (h Holder) withoutProcess() Holder {
 	return h
 }
 
-func (h Holder) sameProcess(o Holder) bool {
-	return h.Boot == o.Boot && h.PIDNamespace == o.PIDNamespace && h.PID == o.PID && h.Start == o.Start
+// sameProcess reports whether both holders name the same process.
+func (h Holder) sameProcess(other Holder) bool {
+	return h.Boot == other.Boot && h.PIDNamespace == other.PIDNamespace && h.PID == other.PID &&
+		h.Start == other.Start
 }
 
 // Identity returns the place and process of the holder. Package carry keeps unknown members of a record only
@@ -61,9 +63,9 @@ type Claimant struct {
 	// Lives reports whether the process of h is running. It is called only for a process with the claimant's
 	// boot id and PID namespace. If it is nil, such a process counts as exited.
 	Lives func(h Holder) bool
-	// Moved reports whether the claimant's directory may have been moved away from the path folder: the path
-	// leads to the directory, or no longer exists. If Moved is nil, a different directory is a different
-	// place.
+	// Moved reports whether the claimant's directory may previously have been at the path folder. This is the
+	// case if the path now leads to the directory, or no longer exists. If Moved is nil, a different
+	// directory always counts as a different place.
 	Moved func(folder string) bool
 }
 
@@ -77,13 +79,14 @@ func (by Claimant) hasMovedFrom(h Holder) bool {
 type ClaimRecord struct {
 	Epoch  int64   `json:"epoch"`
 	Holder *Holder `json:"holder,omitempty"` // nil if the first claimant gets the claim
-	// FormerBoots are the last maxFormerBoots boot ids of the host before the holder's. A host never uses a
-	// boot id twice. If a former id appears again, two hosts run from copies of the same disk.
+	// FormerBoots are the last maxFormerBoots boot ids that the host had before the holder's boot id. A host
+	// never uses a boot id twice. If a former id appears again, two hosts run from copies of the same disk.
 	FormerBoots []string `json:"former,omitempty"`
 }
 
 const maxFormerBoots = 16
 
+// claimVerdict says whether a claimant gets a claim.
 type claimVerdict int
 
 const (
@@ -92,19 +95,19 @@ const (
 	claimRefused
 )
 
-// decide decides whether the claimant gets the claim. If the claim is refused, why names the holder. The
-// verdict is claimDoubtful if this host cannot see whether the holder's process is running.
+// decide decides whether the claimant gets the claim. The verdict is claimDoubtful if this host cannot see
+// whether the holder's process is running. why is the reason for a refusal, and names the holder.
 func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	h := r.Holder
 	if h == nil {
 		return claimGranted, ""
 	}
 
-	moved := by.hasMovedFrom(*h)
+	hasMoved := by.hasMovedFrom(*h)
 	switch {
-	case !h.SamePlace(by.Holder) && !moved:
+	case !h.SamePlace(by.Holder) && !hasMoved:
 		return claimRefused, fmt.Sprintf("the claim is held by %s since %s", h, h.Since.Format(time.DateTime+" MST"))
-	case moved && h.Boot != by.Boot:
+	case hasMoved && h.Boot != by.Boot:
 		// This may be a copy of the disk, while the holder still runs on the original.
 		return claimDoubtful, ""
 	case h.Boot == "" || h.sameProcess(by.Holder):
@@ -126,20 +129,23 @@ func (r ClaimRecord) decide(by Claimant) (v claimVerdict, why string) {
 	return claimGranted, ""
 }
 
-// nextRecord returns the record of the next holder, with an epoch above minEpoch and the current epoch.
+// nextRecord returns the record for the next holder, by. Its epoch is above the current epoch and minEpoch.
+// It keeps the former boot ids only if the host stays the same.
 func (r ClaimRecord) nextRecord(by *Holder, minEpoch int64) ClaimRecord {
-	n := ClaimRecord{Epoch: max(r.Epoch, minEpoch) + 1, Holder: by}
+	next := ClaimRecord{Epoch: max(r.Epoch, minEpoch) + 1, Holder: by}
 	if r.Holder == nil || by == nil || r.Holder.Host != by.Host {
-		return n
+		return next
 	}
 
-	n.FormerBoots = r.FormerBoots
-	if old := r.Holder.Boot; old != "" && old != by.Boot {
-		n.FormerBoots = append(slices.Clone(r.FormerBoots), old)
-		n.FormerBoots = n.FormerBoots[max(0, len(n.FormerBoots)-maxFormerBoots):]
+	next.FormerBoots = r.FormerBoots
+	oldBoot := r.Holder.Boot
+	if oldBoot != "" && oldBoot != by.Boot {
+		next.FormerBoots = append(slices.Clone(r.FormerBoots), oldBoot)
+		excess := max(0, len(next.FormerBoots)-maxFormerBoots)
+		next.FormerBoots = next.FormerBoots[excess:]
 	}
 
-	return n
+	return next
 }
 
 // ClaimHolder returns the current or last holder of the claim at the key. It returns ok false if there is no
@@ -153,14 +159,14 @@ func (v *View) ClaimHolder(key string) (h Holder, ok bool, err error) {
 }
 
 // AssignClaim takes the claim at the key from its holder, and raises the claim's epoch. It reserves the claim
-// for the given place. If to is nil, the first claimant gets the claim.
+// for the place in to. If to is nil, the first claimant gets the claim.
 func (tx *Tx) AssignClaim(key string, to *Holder) error {
 	d, _, err := Load[ClaimRecord](tx, key)
 	if err != nil {
 		return err
 	}
 
-	n := d.nextRecord(to, 0)
-	n.FormerBoots = nil
-	return tx.Put(key, n)
+	next := d.nextRecord(to, 0)
+	next.FormerBoots = nil
+	return tx.Put(key, next)
 }

@@ -9,19 +9,19 @@ import (
 // ErrDamaged is returned if a record does not decode.
 var ErrDamaged = errors.New("cannot decode the record")
 
-// decodeError is an [ErrDamaged] that names the key.
+// decodeError is an error that names the key and wraps [ErrDamaged].
 type decodeError struct {
 	key string
 	err error
 }
 
-// Error returns the message.
+// Error returns a message with the key and the decoder's error.
 func (e *decodeError) Error() string { return fmt.Sprintf("cannot decode %q: %v", e.key, e.err) }
 
 // Unwrap returns [ErrDamaged] and the error of the decoder.
 func (e *decodeError) Unwrap() []error { return []error{ErrDamaged, e.err} }
 
-// Skips reports whether err says that a record does not decode, so that a listing must skip the record. Every
+// Skips returns true if err says that a record does not decode. The caller must then skip the record. Every
 // function that lists records which agents write must call Skips, so that a bad value from one agent does not
 // stop other agents, the leader or operators. The error is reported when the view ends; see [Space.Damaged].
 func (v *View) Skips(err error) bool {
@@ -45,7 +45,8 @@ func (v *View) TakeDamage() map[string]error {
 	return taken
 }
 
-// NewDamage returns an [ErrDamaged] for a record that decodes but does not fit its key.
+// NewDamage returns an error for a damaged record, such as one that decodes but does not fit its key. The
+// error wraps [ErrDamaged], and its message contains the key and the formatted text.
 func NewDamage(key string, format string, args ...any) error {
 	return &decodeError{key, fmt.Errorf(format, args...)}
 }
@@ -61,7 +62,7 @@ func (s *Space) Skips(err error) bool {
 	return true
 }
 
-// reportSkipped reports the records that the view has skipped.
+// reportSkipped reports the records that the view's lists have skipped.
 func (s *Space) reportSkipped(v *View) {
 	for key, err := range v.TakeDamage() {
 		s.reportDamage(key, err)

@@ -23,7 +23,8 @@ func Encode(key string, doc any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// Decode decodes the JSON of a key. Its error names the key.
+// Decode decodes the JSON of a key. It returns [ErrDamaged], with the key in the message, if the value does
+// not decode.
 func Decode[T any](kv store.KV) (doc T, err error) {
 	err = DecodeInto(kv, &doc)
 	return doc, err
@@ -36,7 +37,8 @@ type Reader interface {
 	Skips(err error) bool
 }
 
-// Load reads a key, as View.Get does.
+// Load reads and decodes a key. It returns ok false if the key is absent, or does not decode. In an Update
+// the commit becomes conditional on the key, as after View.Get.
 func Load[T any](r Reader, key string) (doc T, ok bool, err error) {
 	value, ok, err := r.Get(key)
 	if err != nil || !ok {
@@ -52,7 +54,7 @@ func LoadOrZero[T any](r Reader, key string) (T, error) {
 	return doc, err
 }
 
-// LoadExisting does what Load does, and returns ErrNotFound with the given text for an absent key.
+// LoadExisting does what Load does, and returns ErrNotFound with the formatted text for an absent key.
 func LoadExisting[T any](r Reader, key, format string, args ...any) (T, error) {
 	doc, ok, err := Load[T](r, key)
 	if err != nil {
@@ -65,20 +67,22 @@ func LoadExisting[T any](r Reader, key, format string, args ...any) (T, error) {
 	return doc, nil
 }
 
-// LoadChildren reads the records directly below the prefix, sorted by key. For each record it calls name,
-// which stores the rest of the key in the record. It skips records that do not decode.
-func LoadChildren[T any](r Reader, prefix string, name func(doc *T, rest string)) ([]T, error) {
+// LoadChildren reads the records directly below the prefix, sorted by key. For each record it calls setName,
+// which stores the part of the key after the prefix in the record. It skips records that do not decode; see
+// View.Skips.
+func LoadChildren[T any](r Reader, prefix string, setName func(doc *T, name string)) ([]T, error) {
 	kvs, err := r.List(prefix)
 	if err != nil {
 		return nil, err
 	}
 
-	var all []T
+	var docs []T
 	for _, kv := range kvs {
-		rest := kv.Key[len(prefix):]
-		if strings.Contains(rest, "/") {
+		name := kv.Key[len(prefix):]
+		if strings.Contains(name, "/") {
 			continue
 		}
+
 		doc, err := Decode[T](kv)
 		if r.Skips(err) {
 			continue
@@ -87,11 +91,11 @@ func LoadChildren[T any](r Reader, prefix string, name func(doc *T, rest string)
 			return nil, err
 		}
 
-		name(&doc, rest)
-		all = append(all, doc)
+		setName(&doc, name)
+		docs = append(docs, doc)
 	}
 
-	return all, nil
+	return docs, nil
 }
 
 // DecodeInto decodes a value into a document. It returns [ErrDamaged] if the value does not decode. Numbers in a
@@ -104,8 +108,8 @@ func DecodeInto(kv store.KV, doc any) error {
 	return nil
 }
 
-// GetAt reads a key into doc, and returns the revision at which it was written, or 0 if it is absent. It does
-// not make a commit conditional on the key.
+// GetAt reads a key into doc, and returns the revision at which the key was written, or 0 if the key is
+// absent. It adds no condition to the commit.
 func (v *View) GetAt(key string, doc any) (revision int64, err error) {
 	kv, err := v.GetKV(key)
 	if err != nil || kv.Revision == 0 {

@@ -6,8 +6,8 @@ import (
 	"maps"
 )
 
-// DryRun runs f as Update does, but commits nothing. It returns f's error, or the error of a guard that would
-// stop Update.
+// DryRun runs f as Update does, but commits nothing. It returns f's error, or the error of a [Guard] that would
+// stop the commit.
 func (s *Space) DryRun(ctx context.Context, f func(tx *Tx) error) error {
 	return s.rerun(ctx, func() error {
 		return s.runOnce(ctx, f, func(b *txBuffer, listRevision int64) error {
@@ -29,7 +29,8 @@ func (s *Space) checkCommit(ctx context.Context, b *txBuffer, listRevision int64
 	return s.checkGuards(ctx, b)
 }
 
-// Attempt calls f, and undoes f's writes if f fails. A DryRun of several updates makes each of them an Attempt.
+// Attempt calls f, and drops f's writes if f returns an error, which Attempt also returns. A DryRun of
+// several updates makes each of them an Attempt.
 func (tx *Tx) Attempt(f func(tx *Tx) error) error {
 	writes := maps.Clone(tx.buffer.writes)
 	blobs := maps.Clone(tx.buffer.blobs)
@@ -41,7 +42,8 @@ func (tx *Tx) Attempt(f func(tx *Tx) error) error {
 	return err
 }
 
-// AssumeBlob does what Space.PutBlob does within a DryRun. It stores nothing, but ReferToBlob finds the blob.
+// AssumeBlob replaces Space.PutBlob in a DryRun: it reads r and returns the same results, but stores nothing.
+// Afterwards ReferToBlob finds the blob.
 func (tx *Tx) AssumeBlob(r io.Reader) (sum string, size int64, err error) {
 	data, sum, err := readBlob(r)
 	if err != nil {
@@ -51,10 +53,11 @@ func (tx *Tx) AssumeBlob(r io.Reader) (sum string, size int64, err error) {
 	return sum, int64(len(data)), nil
 }
 
-// AssumeSum does what AssumeBlob does, for a blob whose content is unknown.
+// AssumeSum makes ReferToBlob find a blob of which only the sum is known, as after AssumeBlob.
 func (tx *Tx) AssumeSum(sum string) { tx.buffer.assumed[sum] = true }
 
-// AssumeFile does what Space.PutFile does within a DryRun. It stores nothing, but ReferToBlob finds the file.
+// AssumeFile replaces Space.PutFile in a DryRun: it reads r and returns the same results, but stores nothing.
+// Afterwards ReferToBlob finds the file.
 func (tx *Tx) AssumeFile(r io.ReaderAt) (sum string, size int64, err error) {
 	if sum, size, err = sumFile(r); err != nil {
 		return "", 0, err

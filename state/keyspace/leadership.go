@@ -25,7 +25,8 @@ type Candidate struct {
 	Check func(tx *Tx) error
 }
 
-// put writes the candidate as the leader at the key.
+// put writes the candidate as the leader at the key, under the session, and returns what it has written. It
+// returns the error of Check if the candidate cannot lead.
 func (as Candidate) put(tx *Tx, s *Session, key string) (Presence, error) {
 	if as.Check != nil {
 		if err := as.Check(tx); err != nil {
@@ -39,8 +40,8 @@ func (as Candidate) put(tx *Tx, s *Session, key string) (Presence, error) {
 }
 
 // Campaign blocks until this session leads at the key as the given candidate, and returns its leadership. A
-// session must not campaign twice at a key at the same time. It returns ErrSessionLost if the session ends
-// during the wait.
+// session must not campaign for a key at which it already campaigns or leads. Campaign returns ErrSessionLost
+// if the session ends during the wait.
 func (s *Session) Campaign(ctx context.Context, key string, as Candidate) (*Leadership, error) {
 	if !s.registerCampaign(key) {
 		return nil, fmt.Errorf("internal error: two campaigns for %q in one session", key)
@@ -98,13 +99,14 @@ func (s *Session) registerCampaign(key string) bool {
 	return true
 }
 
+// unregisterCampaign records that the session no longer campaigns or leads at the key.
 func (s *Session) unregisterCampaign(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.campaigns, key)
 }
 
-// acquireLeaderKey waits until nobody holds the key, and takes it for the candidate.
+// acquireLeaderKey waits until no other session holds the key, and takes the key for the candidate.
 func (s *Session) acquireLeaderKey(ctx context.Context, key string, as Candidate) error {
 	for {
 		var leader Presence
@@ -115,14 +117,16 @@ func (s *Session) acquireLeaderKey(ctx context.Context, key string, as Candidate
 			}
 
 			// If this session already holds the key, it writes the key again only for a different candidate.
-			isSame := old.Unit == as.Unit && old.Serves == as.Serves
-			if ok && (!s.Wrote(old) || isSame) {
-				leader = old
-				return nil
+			isFree := !ok
+			isSameCandidate := old.Unit == as.Unit && old.Serves == as.Serves
+			mustReplace := s.Wrote(old) && !isSameCandidate
+			if isFree || mustReplace {
+				leader, err = as.put(tx, s, key)
+				return err
 			}
 
-			leader, err = as.put(tx, s, key)
-			return err
+			leader = old
+			return nil
 		})
 		if err != nil {
 			return err
@@ -131,12 +135,14 @@ func (s *Session) acquireLeaderKey(ctx context.Context, key string, as Candidate
 		if s.Wrote(leader) {
 			return nil
 		}
+		// Another session leads.
 		if err := s.space.AwaitAbsent(ctx, key); err != nil {
 			return err
 		}
 	}
 }
 
+// awaitEnd waits for the end of the leadership, and then closes done.
 func (l *Leadership) awaitEnd() {
 	select {
 	case <-l.session.Done():
@@ -158,8 +164,8 @@ func (l *Leadership) Update(ctx context.Context, f func(tx *Tx) error) error {
 	return l.session.updateFenced(ctx, l.key, f)
 }
 
-// Resign gives up the leadership, so that the next candidate gets it. It must be called once. It returns an
-// error if the store cannot be reached. The key then stays until the session ends.
+// Resign gives up the leadership, so that the next candidate gets it. It must be called only once. It returns
+// an error if the store cannot be reached. In that case the key stays until the session ends.
 func (l *Leadership) Resign(ctx context.Context) error {
 	err := l.Update(ctx, func(tx *Tx) error {
 		tx.Remove(l.key)

@@ -24,16 +24,17 @@ type Session struct {
 	id    string
 
 	mu        sync.Mutex
-	campaigns map[string]bool // the keys at which it leads or campaigns
+	campaigns map[string]bool // the keys at which the session leads or campaigns
 
-	once   sync.Once
-	closed chan struct{}
-	tasks  sync.WaitGroup
+	closeOnce sync.Once
+	closed    chan struct{}
+	tasks     sync.WaitGroup
 }
 
-// Presence names a process: the value of a leader's key, or part of it.
+// Presence names a process. It is the value, or part of the value, of a key that the process holds by its
+// session, such as a leader's key.
 type Presence struct {
-	Session string    `json:"session"`
+	Session string    `json:"session"` // the random id of the session
 	Host    string    `json:"host"`
 	PID     int       `json:"pid"`
 	Since   time.Time `json:"since"`
@@ -63,8 +64,9 @@ func (s *Space) NewSession(ctx context.Context) (*Session, error) {
 // Done returns a channel that is closed once the session is lost or closed.
 func (s *Session) Done() <-chan struct{} { return s.lease.Done() }
 
-// Close ends the session. Its leased keys and leaderships vanish at once or, if the store cannot be reached,
-// after SessionTTL. It is idempotent.
+// Close ends the session, and waits for its tasks. The session's leased keys and leaderships vanish at once.
+// If the store cannot be reached, Close returns an error, and they vanish after SessionTTL. Close is
+// idempotent.
 func (s *Session) Close(ctx context.Context) error {
 	err := s.lease.Close(ctx)
 	s.markClosed()
@@ -80,7 +82,7 @@ func (s *Session) Close(ctx context.Context) error {
 func (s *Session) markClosed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.once.Do(func() { close(s.closed) })
+	s.closeOnce.Do(func() { close(s.closed) })
 }
 
 // startTask runs f in a goroutine that Close waits for. If the session is closed, it returns false, and f
@@ -96,6 +98,7 @@ func (s *Session) startTask(f func()) (begun bool) {
 	return true
 }
 
+// isClosed reports whether the channel, on which nothing is sent, is closed.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
@@ -105,7 +108,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// NewPresence returns a presence of this process since the current time. unit can be empty.
+// NewPresence returns a presence of this process that begins now. unit can be empty.
 func (s *Session) NewPresence(unit string) Presence {
 	host, _ := os.Hostname()
 	return Presence{Session: s.id, Host: host, PID: os.Getpid(), Since: time.Now().UTC(), Unit: unit}
@@ -133,15 +136,15 @@ func (s *Session) updateFenced(ctx context.Context, key string, f func(tx *Tx) e
 // SharedSession shares one session among all roles of a process. The first role that needs a session starts
 // it. After the session is lost, the next role that needs a session starts a new one.
 //
-// A process starts its tasks in this order, which matters most after an outage: the lease, the presence of
-// its agents, campaigns, work. A role that announces agents calls Session, and calls MarkAnnounced after it
-// has announced them. A role that campaigns calls AnnouncedSession. The methods may be called from several
-// goroutines.
+// A process must start its tasks in this order, above all after an outage: the lease, the presence of its
+// agents, campaigns, work. So a role that announces agents calls Session, and calls MarkAnnounced after it
+// has announced them. A role that campaigns calls AnnouncedSession, which waits for the announcement. The
+// methods may be called from several goroutines.
 type SharedSession struct {
 	space     *Space
-	announces bool
-	// beginSlot is the lock for starting a session. It is a channel with a buffer of one, so that a context
-	// can end the wait for it.
+	announces bool // whether a role of the process announces agents
+	// beginSlot is the lock for starting a session. It is a channel with a buffer of one, because a context
+	// can end the wait for a channel, but not for a mutex.
 	beginSlot chan struct{}
 
 	mu        sync.Mutex
@@ -157,7 +160,8 @@ func NewSharedSession(s *Space, announces bool) *SharedSession {
 
 // Session returns the live session, or a new one if there is none.
 //
-// It holds no mutex while it waits for the store, so that a role can stop even if the store does not answer.
+// Session holds no mutex while it waits for the store, so that a role can stop even if the store does not
+// answer.
 func (p *SharedSession) Session(ctx context.Context) (*Session, error) {
 	select {
 	case p.beginSlot <- struct{}{}:
@@ -211,7 +215,8 @@ func (p *SharedSession) IsAnnounced(s *Session) bool {
 	return ok && live == s && isClosed(announced)
 }
 
-// AnnouncedSession waits until the current session has announced the agents, and returns that session.
+// AnnouncedSession waits until the current session has announced the agents, and returns that session. It
+// starts a session if there is none.
 func (p *SharedSession) AnnouncedSession(ctx context.Context) (*Session, error) {
 	for {
 		if _, err := p.Session(ctx); err != nil {

@@ -2,7 +2,8 @@
 // conditional on all that they read, watches, sessions, leaderships, claims and blobs,
 // over any of the stores. Values are JSON.
 //
-// It does not know what the keys mean: package state stores the environment in them, and the updater its records.
+// It does not know what the keys mean. Package state stores the environment in keys, and the updater stores its
+// records in keys.
 package keyspace
 
 import (
@@ -17,12 +18,12 @@ import (
 	"bijou/state/storeurl"
 )
 
-// Space holds the keys of one store, or those below a prefix. Its methods may be called
+// Space gives access to the keys of one store, or to its keys below a prefix. Its methods may be called
 // from several goroutines.
 type Space struct {
 	store  store.Store
 	guards []Guard
-	isOwn  func(key string) bool
+	isOwn  func(key string) bool // see New
 	memory atomic.Pointer[memory]
 
 	// Metrics collects the durations of the store's requests, and measurements from the space's users. It
@@ -65,10 +66,11 @@ type Guard struct {
 	Explain func(kv store.KV) error
 }
 
-// New returns a Space of all keys of the store. Close of the Space closes the store.
+// New returns a Space of all keys of the store. Closing the Space also closes the store.
 //
-// isOwn reports whether almost all writes of a key come from this process. Updates remember such keys instead of
-// reading them again. isOwn can be nil. A guard does not apply to an update that reads the guard's key.
+// isOwn reports whether almost all writes of a key come from this process. Updates remember such keys instead
+// of reading them again. If isOwn is nil, they remember no keys. A guard does not apply to an update that
+// reads the guard's key.
 func New(st store.Store, isOwn func(key string) bool, guards ...Guard) *Space {
 	s := &Space{store: st, isOwn: isOwn, guards: guards}
 	s.memory.Store(&memory{})
@@ -86,20 +88,20 @@ func Create(ctx context.Context, url, prefix string) (*Space, error) {
 	return open(ctx, url, prefix, storeurl.Create)
 }
 
-// open calls opened to open the store at the URL. Its keys are below the prefix, unless the URL names a
-// different one.
+// open opens the store at the URL with openStore. The Space has the keys below the prefix, or below the
+// prefix in the URL if it has one.
 func open(
 	ctx context.Context,
 	url, prefix string,
-	opened func(ctx context.Context, url string) (store.Store, error),
+	openStore func(ctx context.Context, url string) (store.Store, error),
 ) (*Space, error) {
-	url, below := storeurl.WithPrefix(url, prefix)
-	st, err := opened(ctx, url)
+	url, mustAddPrefix := storeurl.WithPrefix(url, prefix)
+	st, err := openStore(ctx, url)
 	if err != nil {
 		return nil, err
 	}
 
-	if below {
+	if mustAddPrefix {
 		st = &prefixed{Store: st, prefix: prefix}
 	}
 	return New(st, nil), nil
@@ -134,7 +136,7 @@ func (s *Space) SweepStore(ctx context.Context) error {
 	return nil
 }
 
-// Store returns the store itself, for callers that copy it whole.
+// Store returns the store, for callers that copy the whole store.
 func (s *Space) Store() store.Store { return s.store }
 
 // ReplaceEtcdMember does what storeurl.ReplaceEtcdMember does, for a store that Open opens.
@@ -172,9 +174,10 @@ var (
 	ErrDenied      = store.ErrDenied
 )
 
-// Replaced is the error of a store that was replaced while it was open. It is an ErrStoreGone.
+// Replaced is the error of a store that was replaced while it was open. It wraps ErrStoreGone.
 type Replaced = store.Replaced
 
+// refusal is an error with a message of its own that wraps one of the kinds of refusal.
 type refusal struct {
 	kind    error
 	message string
@@ -183,7 +186,7 @@ type refusal struct {
 func (r *refusal) Error() string { return r.message }
 func (r *refusal) Unwrap() error { return r.kind }
 
-// Refuse returns an error with the given message that wraps kind.
+// Refuse returns an error that wraps kind. Its text is only the formatted message, without the text of kind.
 func Refuse(kind error, format string, args ...any) error {
 	return &refusal{kind, fmt.Sprintf(format, args...)}
 }

@@ -36,7 +36,9 @@ func (s *Space) Update(ctx context.Context, f func(tx *Tx) error) error {
 	})
 }
 
-// rerun calls run until its commit no longer conflicts with other writes, and returns run's last error.
+// rerun calls run again after a conflict with other writes, after a loss of the snapshot's revision, and
+// after errUnconfirmed. Otherwise it returns run's error, or ErrSessionLost if the session's lease has ended.
+// If ctx ends during the repetitions, the error says how many attempts were made.
 func (s *Space) rerun(ctx context.Context, run func() error) error {
 	for attempt := 0; ; attempt++ {
 		err := run()
@@ -44,7 +46,7 @@ func (s *Space) rerun(ctx context.Context, run func() error) error {
 
 		switch {
 		case errors.Is(err, errUnconfirmed):
-			// No other process is in the way, so there is nothing to wait for.
+			// There was no conflict, so there is nothing to wait for.
 			continue
 		case errors.Is(err, store.ErrLeaseLost):
 			return fmt.Errorf("%w: %w", ErrSessionLost, err)
@@ -84,7 +86,7 @@ func (s *Space) runOnce(
 		return err
 	}
 
-	// After several reads, f may have checked the error of only one of them.
+	// f may have ignored the error of a read.
 	if reader.err != nil {
 		return reader.err
 	}
@@ -102,9 +104,9 @@ func (s *Space) runOnce(
 }
 
 // commit writes the blobs that the transaction refers to, and then commits the transaction. The run has read
-// its lists at listRevision. commit returns errUnconfirmed if the outcome depends on values from memory.
-// After a conflict it returns [store.ErrConflict], or the error of checkGuards if a rerun would meet the same
-// obstacle.
+// its lists at listRevision. commit returns errUnconfirmed if the run must be repeated because values from
+// memory may be outdated. After a conflict it returns [store.ErrConflict], or the error of checkGuards if
+// each further run would have the same conflict.
 func (s *Space) commit(ctx context.Context, b *txBuffer, listRevision int64) error {
 	t := b.buildTxn(listRevision)
 	if len(t.Ops) == 0 {
@@ -154,9 +156,9 @@ func backOff(ctx context.Context, attempt int) error {
 	return backoff.Sleep(ctx, rand.N(longest))
 }
 
-// Put writes a key, as JSON. If the transaction has read the key, Put keeps those members of the value that
-// doc's type does not know, since a newer binary has written them; see package carry. After a Remove in the
-// same transaction, Put writes a new record without them.
+// Put writes doc to a key, as JSON. If the transaction has read the key, Put keeps those members of the old
+// value that doc's type does not know, since a newer binary has written them; see package carry. After a
+// Remove of the key in the same transaction, Put does not keep these members.
 func (tx *Tx) Put(key string, doc any) error {
 	tx.checkOpen()
 	value, err := Encode(key, doc)
@@ -168,8 +170,8 @@ func (tx *Tx) Put(key string, doc any) error {
 	return nil
 }
 
-// PutLeased writes a key that vanishes with the session. Unlike Put it keeps no unknown fields of an
-// earlier record, since only the session's process writes the key.
+// PutLeased writes a key that vanishes when the session ends. Unlike Put it keeps no unknown members of the old
+// value, since only the session's process writes the key.
 func (tx *Tx) PutLeased(key string, doc any, s *Session) error {
 	tx.checkOpen()
 	value, err := Encode(key, doc)
@@ -198,8 +200,8 @@ func (tx *Tx) PutOrRemove(key string, doc any, keep bool) error {
 	return nil
 }
 
-// NextNumber returns the numbers 0, 1, 2 and so on. It never returns a number twice, even if the entity with
-// that number is removed.
+// NextNumber returns the next number of the counter at the key counter, beginning with 0, and increments the
+// counter. It never returns a number twice, even if the entity with that number is removed.
 func (tx *Tx) NextNumber(counter string) (int, error) {
 	n, _, err := Load[int](tx, counter)
 	if err != nil {
@@ -223,8 +225,8 @@ func (tx *Tx) Writes() (changes []Change) {
 	return changes
 }
 
-// guardConds returns the conditions of a commit besides those on its reads. The keys of the guards must be
-// absent. If the process works under a claim, it must still hold the claim.
+// guardConds returns the conditions of a commit besides those on its reads: the keys of the guards must be
+// absent, and a claim under which the process works must not have changed.
 func (s *Space) guardConds(b *txBuffer) (conds []store.Cond) {
 	if b.fence.Key != "" {
 		conds = append(conds, b.fence)
@@ -242,10 +244,11 @@ func (s *Space) guardConds(b *txBuffer) (conds []store.Cond) {
 // appliesTo reports whether the guard applies to the commit. It does not apply if the transaction has read the
 // guard's key, since the caller then knows it.
 func (g Guard) appliesTo(b *txBuffer) bool {
-	_, read := b.cachedRead(g.Key)
-	return !read && (!g.Leased || b.hasLeasedWrite())
+	_, isRead := b.cachedRead(g.Key)
+	return !isRead && (!g.Leased || b.hasLeasedWrite())
 }
 
+// hasLeasedWrite reports whether the transaction writes a key under a session.
 func (b *txBuffer) hasLeasedWrite() bool {
 	for _, op := range b.writes {
 		if op.Lease != 0 {
@@ -255,8 +258,9 @@ func (b *txBuffer) hasLeasedWrite() bool {
 	return false
 }
 
-// checkGuards returns errClaimChanged if the claim that fences the transaction has changed, or the error of the
-// first guard whose key exists. It returns nil if neither would stop a commit.
+// checkGuards reads the claim and the guards' keys. It returns errClaimChanged if the claim under which the
+// process works has changed, or the error of the first guard whose key exists. It returns nil if neither
+// would stop a commit.
 func (s *Space) checkGuards(ctx context.Context, b *txBuffer) error {
 	return s.View(ctx, func(v *View) error {
 		if err := b.checkFence(v); err != nil {
@@ -284,7 +288,7 @@ func (s *Space) checkGuards(ctx context.Context, b *txBuffer) error {
 // errClaimChanged is returned if the claim was written since the update began.
 var errClaimChanged = errors.New("the claim has changed")
 
-// checkFence returns errClaimChanged if the key that fences this transaction has changed.
+// checkFence returns errClaimChanged if the claim under which the process works has changed.
 func (b *txBuffer) checkFence(v *View) error {
 	if b.fence.Key == "" {
 		return nil
@@ -322,10 +326,11 @@ func (tx *Tx) RemoveBelow(prefix string, limit int) (left int, err error) {
 // which leaves space for the transaction's other operations.
 const MaxRemovedKeys = 64
 
-// MaxFewRemoved is how many left-over keys RemoveFew removes below each prefix.
+// MaxFewRemoved is how many keys RemoveFew removes below each prefix.
 const MaxFewRemoved = 4
 
-// RemoveFew removes a few of the keys below the prefixes, at most MaxFewRemoved of each.
+// RemoveFew removes the first MaxFewRemoved keys below each of the prefixes. It adds no condition to the
+// commit, so that it causes no conflicts.
 func (tx *Tx) RemoveFew(prefixes ...string) error {
 	for _, prefix := range prefixes {
 		kvs, err := tx.ListUnguarded(prefix)
@@ -341,9 +346,10 @@ func (tx *Tx) RemoveFew(prefixes ...string) error {
 	return nil
 }
 
-// IsPrefixEmpty reports whether no key begins with the prefix, and makes the commit conditional on that. If
-// there are keys, the condition is only on the last key. So a thousand transactions that each remove one key do
-// not conflict, and yet the transaction that removes the last key finds the prefix empty.
+// IsPrefixEmpty reports whether no key begins with the prefix, and makes the commit conditional on the
+// answer. If there are keys, the condition is only on the last of them in order. So of a thousand
+// transactions that each remove one key, few conflict, and yet the transaction that removes the last key
+// finds the prefix empty.
 func (tx *Tx) IsPrefixEmpty(prefix string) (bool, error) {
 	kvs, err := tx.ListUnguarded(prefix)
 	if err != nil {
@@ -354,11 +360,13 @@ func (tx *Tx) IsPrefixEmpty(prefix string) (bool, error) {
 		return len(kvs) == 0, err
 	}
 
+	// Get makes the commit conditional on the key.
 	_, _, err = tx.Get(kvs[len(kvs)-1].Key)
 	return false, err
 }
 
-// RemoveKeys removes keys that nobody writes again, in batches without conditions.
+// RemoveKeys removes keys that nobody writes again. It makes one transaction for each MaxRemovedKeys keys,
+// without conditions on the keys.
 func (s *Space) RemoveKeys(ctx context.Context, keys []string) error {
 	for batch := range slices.Chunk(keys, MaxRemovedKeys) {
 		err := s.Update(ctx, func(tx *Tx) error {

@@ -11,8 +11,8 @@ import (
 	"bijou/state/store"
 )
 
-// View reads the keys as they were at one revision. It is short-lived and for one goroutine. Its methods panic
-// after the function that received it has returned.
+// View reads the keys as they were at one revision. Only one goroutine can use it. Its methods panic after
+// the function that received it has returned.
 type View struct {
 	ctx    context.Context
 	snap   store.Snapshot
@@ -22,14 +22,14 @@ type View struct {
 	closed bool
 }
 
-// maxViewAttempts limits how often a View begins. An etcd that drops its history between two reads each time
-// cannot be read at one revision.
+// maxViewAttempts limits how often a View begins. If etcd drops its history between two reads in each
+// attempt, the keys cannot be read at one revision.
 const maxViewAttempts = 10
 
-// View calls f with all reads at one revision, the newest one at the time of f's first read. It returns f's
-// error. f must only read, since a reader of the store is open while it runs. After a read has failed, all
-// later reads fail immediately. If the store no longer has the revision, View runs f again from the start. So
-// a rerun of f must overwrite the results of the first run.
+// View calls f with a View whose reads are all at one revision, the newest at the time of f's first read. It
+// returns f's error. f must not write to the store, since a snapshot is open while f runs. After a read has
+// failed, all later reads fail immediately. If the store no longer has the revision, View runs f again from
+// the start. So a rerun of f must overwrite the results of the first run.
 func (s *Space) View(ctx context.Context, f func(v *View) error) error {
 	var err error
 	for range maxViewAttempts {
@@ -60,7 +60,7 @@ func (s *Space) viewOnce(ctx context.Context, f func(v *View) error) (err error)
 }
 
 // failingSnapshot returns its first error from all later reads. So a caller of several reads needs to check
-// only the last error, and waits only once for a store that cannot be reached.
+// only the error of the last read, and waits only once for a store that cannot be reached.
 type failingSnapshot struct {
 	store.Snapshot
 	err error
@@ -109,6 +109,7 @@ func (v *View) Revision() (int64, error) {
 	return v.snap.Revision(v.ctx)
 }
 
+// close closes the snapshot. It is idempotent.
 func (v *View) close() {
 	if !v.closed {
 		v.closed = true
@@ -116,6 +117,7 @@ func (v *View) close() {
 	}
 }
 
+// checkOpen panics if the View is closed.
 func (v *View) checkOpen() {
 	if v.closed {
 		panic("internal error: a View or Tx was used after the end of its call")
@@ -142,6 +144,7 @@ func (v *View) Get(key string) (value []byte, ok bool, err error) {
 // no condition to the commit.
 func (v *View) Prefetch(next Scope) error {
 	v.checkOpen()
+	// An Update does not read keys that are in memory.
 	if v.buffer != nil {
 		next.Keys = slices.DeleteFunc(slices.Clone(next.Keys), func(key string) bool {
 			_, ok := v.buffer.memory.recall(key)
@@ -155,8 +158,8 @@ func (v *View) Prefetch(next Scope) error {
 	return v.snap.Prefetch(v.ctx, next)
 }
 
-// Keep keeps the value of a key that this View has read, for the next Update that reads the key. That Update needs no
-// round trip for it. If the key has changed meanwhile, the Update reads it again, as after any other conflict.
+// Keep stores the value of a key in memory, so that the next Update that reads the key needs no round trip
+// for it. If the key has changed meanwhile, the Update reads the key again, as after any other conflict.
 func (v *View) Keep(key string) error {
 	v.checkOpen()
 	kv, ok, err := v.snap.Get(v.ctx, key)
@@ -166,7 +169,7 @@ func (v *View) Keep(key string) error {
 	return err
 }
 
-// Stored does what Get does, without the transaction's own writes.
+// Stored does what Get does, but returns the value in the store even if the transaction has written the key.
 func (tx *Tx) Stored(key string) (value []byte, ok bool, err error) {
 	tx.checkOpen()
 	kv, err := tx.buffer.get(tx.View, key)
@@ -184,8 +187,8 @@ func (v *View) List(prefix string) ([]store.KV, error) {
 	return v.buffer.overlayWrites(kvs, prefix), err
 }
 
-// ListUnguarded does what List does, without a condition: by the time of the commit the result may be
-// outdated.
+// ListUnguarded does what List does, but adds no condition to the commit. So the result may be outdated by
+// the time of the commit.
 func (v *View) ListUnguarded(prefix string) ([]store.KV, error) {
 	v.checkOpen()
 	kvs, err := v.snap.List(v.ctx, prefix)
@@ -196,7 +199,7 @@ func (v *View) ListUnguarded(prefix string) ([]store.KV, error) {
 }
 
 // HasUnguarded reports whether the key exists. It adds no condition to the commit.
-func (v *View) HasUnguarded(key string) (there bool, err error) {
+func (v *View) HasUnguarded(key string) (exists bool, err error) {
 	v.checkOpen()
 	if v.buffer != nil {
 		if op, written := v.buffer.writes[key]; written {
@@ -204,8 +207,8 @@ func (v *View) HasUnguarded(key string) (there bool, err error) {
 		}
 	}
 
-	_, there, err = v.snap.Get(v.ctx, key)
-	return there, err
+	_, exists, err = v.snap.Get(v.ctx, key)
+	return exists, err
 }
 
 // GetKV reads a key from the store, with the revision of its last write, which is 0 if the key is absent. It
@@ -225,6 +228,7 @@ type prefixed struct {
 	prefix string
 }
 
+// Snapshot returns a snapshot of the part.
 func (p *prefixed) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	s, err := p.Store.Snapshot(ctx)
 	if err != nil {
@@ -233,23 +237,26 @@ func (p *prefixed) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return &prefixedSnapshot{Snapshot: s, prefix: p.prefix}, nil
 }
 
-// Commit commits the transaction with all of its keys below the prefix.
+// Commit commits the transaction with the prefix before all of its keys and prefixes.
 func (p *prefixed) Commit(ctx context.Context, txn store.Txn) (int64, error) {
-	whole := store.Txn{Conds: slices.Clone(txn.Conds), Ops: slices.Clone(txn.Ops)}
-	for i := range whole.Conds {
-		if c := &whole.Conds[i]; c.Key != "" {
+	// The caller may use its slices again.
+	full := store.Txn{Conds: slices.Clone(txn.Conds), Ops: slices.Clone(txn.Ops)}
+	for i := range full.Conds {
+		c := &full.Conds[i]
+		if c.Key != "" {
 			c.Key = p.prefix + c.Key
 		} else {
 			c.Prefix = p.prefix + c.Prefix
 		}
 	}
 
-	for i := range whole.Ops {
-		whole.Ops[i].Key = p.prefix + whole.Ops[i].Key
+	for i := range full.Ops {
+		full.Ops[i].Key = p.prefix + full.Ops[i].Key
 	}
-	return p.Store.Commit(ctx, whole)
+	return p.Store.Commit(ctx, full)
 }
 
+// Watch watches the scope with the prefix before its keys and prefixes.
 func (p *prefixed) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
 	w, err := p.Store.Watch(ctx, after, prependToScope(p.prefix, scope))
 	if err != nil {
@@ -258,18 +265,21 @@ func (p *prefixed) Watch(ctx context.Context, after int64, scope store.Scope) (s
 	return &prefixedWatcher{Watcher: w, prefix: p.prefix}, nil
 }
 
+// prependToScope returns the scope with the prefix before all of its keys and prefixes.
 func prependToScope(prefix string, s store.Scope) store.Scope {
 	return store.Scope{Keys: prependAll(prefix, s.Keys), Prefixes: prependAll(prefix, s.Prefixes)}
 }
 
+// prependAll returns the keys with the prefix before each of them.
 func prependAll(prefix string, keys []string) []string {
-	whole := make([]string, len(keys))
+	full := make([]string, len(keys))
 	for i := range keys {
-		whole[i] = prefix + keys[i]
+		full[i] = prefix + keys[i]
 	}
-	return whole
+	return full
 }
 
+// prefixedSnapshot is a snapshot of the keys below a prefix. Its users see the keys without the prefix.
 type prefixedSnapshot struct {
 	store.Snapshot
 	prefix string
@@ -285,8 +295,10 @@ func (s *prefixedSnapshot) Prefetch(ctx context.Context, next store.Scope) error
 	return s.Snapshot.Prefetch(ctx, prependToScope(s.prefix, next))
 }
 
+// List reads the keys with both prefixes, and removes the part's prefix from them.
 func (s *prefixedSnapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	kvs, err := s.Snapshot.List(ctx, s.prefix+prefix)
+	// The store may use the list again.
 	kvs = slices.Clone(kvs)
 	for i := range kvs {
 		kvs[i].Key = strings.TrimPrefix(kvs[i].Key, s.prefix)
@@ -294,13 +306,16 @@ func (s *prefixedSnapshot) List(ctx context.Context, prefix string) ([]store.KV,
 	return kvs, err
 }
 
+// prefixedWatcher is a watcher of keys below a prefix. Its users see the keys without the prefix.
 type prefixedWatcher struct {
 	store.Watcher
 	prefix string
 }
 
+// Next returns the next batch, without the prefix before its keys.
 func (w *prefixedWatcher) Next(ctx context.Context) (store.Batch, error) {
 	b, err := w.Watcher.Next(ctx)
+	// The store may use the events again.
 	b.Events = slices.Clone(b.Events)
 	for i := range b.Events {
 		b.Events[i].Key = strings.TrimPrefix(b.Events[i].Key, w.prefix)

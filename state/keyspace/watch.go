@@ -31,7 +31,8 @@ type Change struct {
 // IsComplete reports whether the change is complete: it has the key's value, or the key is gone.
 func (c Change) IsComplete() bool { return c.Deleted || len(c.Value) > 0 }
 
-// Watcher delivers the changes of the keys in its scopes. It is for one goroutine at a time, except Close.
+// Watcher delivers the changes of the keys in its scopes. Only one goroutine at a time can call its methods,
+// except Close.
 type Watcher struct {
 	w     store.Watcher
 	space *Space
@@ -40,13 +41,13 @@ type Watcher struct {
 // Watch returns a watcher that delivers the changes after the revision, in order. The revision usually comes
 // from [View.Revision].
 func (s *Space) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watcher, error) {
-	var all Scope
-	for _, sc := range scopes {
-		all.Keys = append(all.Keys, sc.Keys...)
-		all.Prefixes = append(all.Prefixes, sc.Prefixes...)
+	var union Scope
+	for _, scope := range scopes {
+		union.Keys = append(union.Keys, scope.Keys...)
+		union.Prefixes = append(union.Prefixes, scope.Prefixes...)
 	}
 
-	w, err := s.store.Watch(ctx, after, all)
+	w, err := s.store.Watch(ctx, after, union)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +58,9 @@ func (s *Space) Watch(ctx context.Context, after int64, scopes ...Scope) (*Watch
 // Next blocks until the next commit that changes keys in the scopes, and returns these keys. The caller reads
 // their values in a new View.
 //
-// Next returns ErrHistoryLost if events are missing. The caller then must take a new View and watch from its
-// revision. Next returns ErrStoreGone if the store is gone, and ErrClosed if it is closed.
+// Next returns ErrHistoryLost if changes were missed. The caller must then take a new View and watch from its
+// revision. Next returns ErrStoreGone if the store is gone, and ErrClosed if the Watcher or the Space is
+// closed.
 func (w *Watcher) Next(ctx context.Context) ([]string, error) {
 	batch, err := w.nextBatch(ctx)
 	if err != nil {
@@ -88,28 +90,29 @@ func (w *Watcher) Changes(ctx context.Context) ([]Change, error) {
 	return changes, nil
 }
 
-// nextBatch returns the next batch of changes. If changes were missed, it empties the space's memory.
+// nextBatch returns the next batch of changes. If changes were missed, it empties the space's memory, since
+// an older copy may have replaced the store.
 func (w *Watcher) nextBatch(ctx context.Context) (store.Batch, error) {
 	batch, err := w.w.Next(ctx)
 	w.space.forgetAllIfLost(err)
 	return batch, err
 }
 
-// Close ends the watcher, and a Next that blocks.
+// Close ends the watcher, and a call of Next or Changes that blocks.
 func (w *Watcher) Close() { w.w.Close() }
 
 // AwaitAbsent blocks until the key does not exist.
 func (s *Space) AwaitAbsent(ctx context.Context, key string) error {
 	for {
-		var there bool
+		var exists bool
 		var revision int64
 		err := s.View(ctx, func(v *View) (err error) {
 			// If Get fails, Revision returns the same error.
-			_, there, _ = v.Get(key)
+			_, exists, _ = v.Get(key)
 			revision, err = v.Revision()
 			return err
 		})
-		if err != nil || !there {
+		if err != nil || !exists {
 			return err
 		}
 		if err := s.Await(ctx, revision, Exactly(key)); err != nil {
@@ -118,8 +121,8 @@ func (s *Space) AwaitAbsent(ctx context.Context, key string) error {
 	}
 }
 
-// Await blocks until something in the scopes has changed after the revision. It also returns if the watcher
-// fell behind, since something may have changed then. The caller must read in a new View.
+// Await blocks until a key in the scopes has changed after the revision. It also returns nil if changes were
+// missed, since a key may have changed then. The caller must read the keys in a new View.
 func (s *Space) Await(ctx context.Context, after int64, scopes ...Scope) error {
 	err := s.awaitNext(ctx, after, scopes...)
 	if errors.Is(err, ErrHistoryLost) {
@@ -128,7 +131,7 @@ func (s *Space) Await(ctx context.Context, after int64, scopes ...Scope) error {
 	return err
 }
 
-// awaitNext does what Await does, but returns ErrHistoryLost if the watcher fell behind.
+// awaitNext does what Await does, but returns ErrHistoryLost if changes were missed.
 func (s *Space) awaitNext(ctx context.Context, after int64, scopes ...Scope) error {
 	w, err := s.Watch(ctx, after, scopes...)
 	if err != nil {
@@ -149,7 +152,8 @@ type Feed struct {
 	pending ChangeSet
 }
 
-// ChangeSet holds the changes since the previous Take. If All is true, everything may have changed.
+// ChangeSet holds the changes since the previous Take. If All is true, any key may have changed, and Changes
+// is empty.
 type ChangeSet struct {
 	All     bool
 	Changes []Change
@@ -176,9 +180,9 @@ func (f *Feed) End(why error) { f.push(ChangeSet{All: true, Err: why}) }
 func (f *Feed) Take() ChangeSet {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	n := f.pending
+	taken := f.pending
 	f.pending = ChangeSet{}
-	return n
+	return taken
 }
 
 // Collect adds the watcher's changes to the feed until the watcher or ctx ends. It returns the error that
@@ -193,15 +197,18 @@ func (f *Feed) Collect(ctx context.Context, w *Watcher) error {
 	}
 }
 
-// push adds changes to the pending changes. If there are too many, it sets All instead.
-func (f *Feed) push(n ChangeSet) {
+// push adds changes to the pending changes, and signals Ready. If there are too many changes, it sets All
+// instead.
+func (f *Feed) push(added ChangeSet) {
 	f.mu.Lock()
-	f.pending.Err = cmp.Or(f.pending.Err, n.Err)
-	f.pending.All = f.pending.All || n.All || len(f.pending.Changes)+len(n.Changes) > maxPendingChanges
+	// The first error remains.
+	f.pending.Err = cmp.Or(f.pending.Err, added.Err)
+	tooMany := len(f.pending.Changes)+len(added.Changes) > maxPendingChanges
+	f.pending.All = f.pending.All || added.All || tooMany
 	if f.pending.All {
 		f.pending.Changes = nil
 	} else {
-		f.pending.Changes = append(f.pending.Changes, n.Changes...)
+		f.pending.Changes = append(f.pending.Changes, added.Changes...)
 	}
 	f.mu.Unlock()
 

@@ -17,8 +17,8 @@ func MkdirAll(path string, perm fs.FileMode) error {
 	return mkdirAll(filepath.Clean(path), perm, SyncDir)
 }
 
-// Remove removes a file durably. It returns no error if the file does not exist. Even then it syncs the
-// directory, since the process that removed the file may have been killed before its sync.
+// Remove removes a file durably. If the file does not exist, Remove returns no error, but still syncs the
+// directory, since the process that removed the file may have been killed before it synced the directory.
 func Remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -52,7 +52,7 @@ func SyncAll(folder string) error {
 	})
 }
 
-// SyncFileSystem syncs the whole file system of a directory. For thousands of files this is faster than
+// SyncFileSystem syncs the whole file system of a directory. For thousands of files, this call is faster than
 // syncing each file.
 func SyncFileSystem(folder string) error {
 	f, err := os.Open(folder)
@@ -63,8 +63,9 @@ func SyncFileSystem(folder string) error {
 	return errors.Join(err, f.Close())
 }
 
-// mkdirAll creates a directory and its parents. It syncs after each directory, before it creates the next, so
-// that only the last directory can be lost in a power loss.
+// mkdirAll creates a directory and its parents. After it has created a directory, it syncs the parent before
+// it creates the next directory. So a power loss can remove only the last directory. sync is SyncDir, except
+// in tests.
 func mkdirAll(path string, perm fs.FileMode, sync func(folder string) error) error {
 	parent := filepath.Dir(path)
 	if isFolder(path) {
@@ -80,28 +81,31 @@ func mkdirAll(path string, perm fs.FileMode, sync func(folder string) error) err
 		}
 	}
 
-	// Another process may have created the directory in the meantime.
 	err := os.Mkdir(path, perm)
-	if err != nil && !(errors.Is(err, fs.ErrExist) && isFolder(path)) {
+	// Another process may have created the directory in the meantime.
+	existsNow := errors.Is(err, fs.ErrExist) && isFolder(path)
+	if err != nil && !existsNow {
 		return err
 	}
 
 	return sync(parent)
 }
 
+// isFolder reports whether the path leads to a directory.
 func isFolder(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
-// isUnsyncable reports whether err says that a directory cannot be synced, because this process has no right
-// to change it or it is not on a disk. In both cases this process has no changes to sync.
+// isUnsyncable reports whether err says that a directory cannot be synced. The reason is that this process
+// has no right to change the directory, or that the directory is not on a disk. In both cases this process
+// has no changes to sync.
 func isUnsyncable(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EINVAL)
 }
 
-// RemoveAllBut removes everything in the directory except the entry keep. If keep is empty, it removes
-// everything.
+// RemoveAllBut removes the content of the directory except the entry called keep. If keep is empty, it
+// removes the whole content. The directory itself stays.
 func RemoveAllBut(dir, keep string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// retryInterval is the time between two attempts of RetryBusy or AwaitNoWriter.
 const retryInterval = 5 * time.Millisecond
 
 // BlockForks keeps this process from forking until the caller calls unblock. It is for the short time in
@@ -18,19 +19,23 @@ func BlockForks() (unblock func()) {
 	return syscall.ForkLock.RUnlock
 }
 
-// RetryBusy calls start, which executes a file. It calls start again, for up to timeout, while start fails
-// because a process has the file open for writing.
+// RetryBusy calls start, which executes a file, and returns its error. While start fails because a process
+// has the file open for writing, RetryBusy calls it again, for up to timeout.
 func RetryBusy(timeout time.Duration, start func() error) error {
-	for end := time.Now().Add(timeout); ; time.Sleep(retryInterval) {
-		if err := start(); !errors.Is(err, syscall.ETXTBSY) || time.Now().After(end) {
+	deadline := time.Now().Add(timeout)
+	for {
+		err := start()
+		isBusy := errors.Is(err, syscall.ETXTBSY)
+		if !isBusy || time.Now().After(deadline) {
 			return err
 		}
+		time.Sleep(retryInterval)
 	}
 }
 
 // AwaitNoWriter waits until no process has the file open for writing, at most for timeout. A file that is
-// open for writing cannot be executed. AwaitNoWriter uses the fact that the kernel grants a read lease only
-// if there is no writer.
+// open for writing cannot be executed. AwaitNoWriter returns immediately if it cannot find out whether there
+// is a writer. It uses the fact that the kernel grants a read lease only if there is no writer.
 func AwaitNoWriter(path string, timeout time.Duration) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -38,15 +43,18 @@ func AwaitNoWriter(path string, timeout time.Duration) {
 	}
 	defer f.Close()
 
-	for end := time.Now().Add(timeout); time.Now().Before(end); time.Sleep(retryInterval) {
+	deadline := time.Now().Add(timeout)
+	for time.Now().Before(deadline) {
 		_, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
 		if err == nil {
-			// The lease ends with f in any case.
+			// Ignore an error: the lease ends at the latest when f is closed.
 			_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
 			return
 		}
-		if !errors.Is(err, unix.EAGAIN) {
+		hasWriter := errors.Is(err, unix.EAGAIN)
+		if !hasWriter {
 			return
 		}
+		time.Sleep(retryInterval)
 	}
 }

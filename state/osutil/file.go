@@ -28,17 +28,20 @@ func WriteFile(path string, data []byte, mode fs.FileMode, options ...Option) er
 }
 
 // writeFile writes a temporary file and renames it, so that a reader sees either the old or the new content.
+// sync is SyncDir, except in tests.
 func writeFile(path string, data []byte, mode fs.FileMode, options []Option, sync func(folder string) error) error {
-	if mode&0o111 != 0 {
+	isExecutable := mode&0o111 != 0
+	if isExecutable {
+		// A read lock of ForkLock keeps this process from forking.
 		syscall.ForkLock.RLock()
 		defer syscall.ForkLock.RUnlock()
 	}
 
-	var how []renameio.Option
+	var modeOptions []renameio.Option
 	if !slices.Contains(options, ExactMode) {
-		how = append(how, renameio.WithExistingPermissions())
+		modeOptions = append(modeOptions, renameio.WithExistingPermissions())
 	}
-	f, err := create(path, mode, options, how...)
+	f, err := create(path, mode, options, modeOptions...)
 	if err != nil {
 		return err
 	}
@@ -54,29 +57,31 @@ func writeFile(path string, data []byte, mode fs.FileMode, options []Option, syn
 }
 
 // writeChunkSize is the size of one write, in bytes. For larger writes Linux uses larger pages in its cache,
-// and maps each of them as a whole. A hook tool, which executes only a few of its pages, would then be
-// charged for three times the memory.
+// and maps each page as a whole. Hook tools execute only a few pages of the binary. With larger pages, three
+// times the memory would count as theirs.
 const writeChunkSize = 64 << 10
 
 // File is a file that is written under a temporary name, for content that is not held in memory.
 type File struct {
 	pending *renameio.PendingFile
-	path    string
-	sync    func(folder string) error
+	path    string                    // the path that Commit moves the file to
+	sync    func(folder string) error // SyncDir, except in tests
 }
 
-// Create starts to write a file, which Commit moves to its path. The file gets the mode even if it replaces a
+// Create starts to write a file, which Commit moves to path. The file gets the mode even if it replaces a
 // file with a different mode. Create is for files that nobody executes.
 func Create(path string, mode fs.FileMode, options ...Option) (*File, error) {
 	return create(path, mode, options)
 }
 
-func create(path string, mode fs.FileMode, options []Option, how ...renameio.Option) (*File, error) {
-	how = append(how, renameio.WithPermissions(mode), renameio.WithTempDir(filepath.Dir(path)))
+// create does what Create does, with additional options for renameio.
+func create(path string, mode fs.FileMode, options []Option, extra ...renameio.Option) (*File, error) {
+	// The temporary file is in the same directory, so that Commit can rename it.
+	all := append(extra, renameio.WithPermissions(mode), renameio.WithTempDir(filepath.Dir(path)))
 	if slices.Contains(options, ExactMode) {
-		how = append(how, renameio.IgnoreUmask())
+		all = append(all, renameio.IgnoreUmask())
 	}
-	pending, err := renameio.NewPendingFile(path, how...)
+	pending, err := renameio.NewPendingFile(path, all...)
 	if err != nil {
 		return nil, err
 	}
@@ -97,11 +102,12 @@ func (f *File) Commit() error {
 
 // Discard removes the temporary file, unless it was committed.
 func (f *File) Discard() {
-	// A temporary file that stays is harmless.
+	// Ignore an error: a temporary file that stays is harmless.
 	_ = f.pending.Cleanup()
 }
 
-// Symlink creates symlinks to the target. It replaces existing files atomically.
+// Symlink durably creates symlinks at the paths links, which lead to the target. It replaces existing files
+// atomically.
 func Symlink(target string, links ...string) error { return symlink(target, links, SyncDir) }
 
 // symlink creates or replaces the symlinks, and syncs their directories.

@@ -12,12 +12,14 @@ import (
 // ErrLocked is returned by functions that do not wait, such as TryLockFile, if another descriptor has the lock.
 const ErrLocked = unix.EWOULDBLOCK
 
-// LockFile locks an existing file or directory. It blocks while another descriptor has the lock.
+// LockFile opens and locks an existing file or directory. It blocks while another descriptor has the lock. It
+// returns fs.ErrNotExist if the file does not exist, or was removed in the meantime. The lock ends when the
+// returned file is closed.
 func LockFile(path string) (*os.File, error) { return lock(path, os.O_RDONLY, unix.LOCK_EX) }
 
-// TryLockFile opens and locks a file or directory. flag has the flags for os.OpenFile, which can create the
-// file. It returns ErrLocked if another descriptor has the lock. It returns fs.ErrNotExist if the file or its
-// directory does not exist, or was removed in the meantime.
+// TryLockFile does what LockFile does, without waiting. flag has the flags for os.OpenFile, which can create
+// the file. TryLockFile returns ErrLocked if another descriptor has the lock. It returns fs.ErrNotExist if
+// the file or its directory does not exist, or was removed in the meantime.
 func TryLockFile(path string, flag int) (*os.File, error) {
 	return lock(path, flag, unix.LOCK_EX|unix.LOCK_NB)
 }
@@ -31,15 +33,15 @@ func TryShare(path string, flag int) (*os.File, error) {
 // Share does what TryShare does, but blocks while another descriptor has an exclusive lock.
 func Share(path string, flag int) (*os.File, error) { return lock(path, flag, unix.LOCK_SH) }
 
-// TryAlone turns a shared lock into an exclusive lock. If other descriptors share the lock, it returns
-// ErrLocked, and the caller keeps the shared lock.
+// TryAlone turns a shared lock into an exclusive lock, without waiting. If other descriptors share the lock,
+// it returns ErrLocked, and the caller keeps the shared lock.
 func TryAlone(f *os.File) error {
 	err := flock(f, unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {
 		return nil
 	}
 
-	// The kernel releases the shared lock before it tries to take the exclusive lock.
+	// The kernel has released the shared lock before it tried to take the exclusive lock.
 	if shareErr := ShareAgain(f); shareErr != nil {
 		return shareErr
 	}
@@ -50,8 +52,9 @@ func TryAlone(f *os.File) error {
 // lock.
 func ShareAgain(f *os.File) error { return flock(f, unix.LOCK_SH) }
 
-// lock opens and locks the file. It returns fs.ErrNotExist if the file was removed or replaced in the
-// meantime, since a lock of the old file is useless.
+// lock opens the file with the flags in flag, and locks it by the operation how of flock(2). It returns
+// fs.ErrNotExist if the file was removed or replaced in the meantime, since a lock of the old file is
+// useless.
 func lock(path string, flag, how int) (*os.File, error) {
 	f, err := os.OpenFile(path, flag, 0o600)
 	if err != nil {
@@ -70,6 +73,7 @@ func lock(path string, flag, how int) (*os.File, error) {
 	return f, nil
 }
 
+// flock calls flock(2) until no signal interrupts the call.
 func flock(f *os.File, how int) error {
 	for {
 		err := unix.Flock(int(f.Fd()), how)
@@ -81,7 +85,7 @@ func flock(f *os.File, how int) error {
 
 // isSameFile reports whether the path still leads to the open file.
 func isSameFile(f *os.File, path string) bool {
-	opened, errA := f.Stat()
-	named, errB := os.Stat(path)
-	return errA == nil && errB == nil && os.SameFile(opened, named)
+	opened, openedErr := f.Stat()
+	named, namedErr := os.Stat(path)
+	return openedErr == nil && namedErr == nil && os.SameFile(opened, named)
 }

@@ -8,12 +8,13 @@ import (
 	"path/filepath"
 )
 
-// InFolder adds the directory's path to an error that names a file relative to it, as the errors of an
-// [os.Root] do. It returns all other errors unchanged.
+// InFolder adds the directory's path to an error that names a file by a relative path, as the errors of an
+// [os.Root] do. It returns all other errors, and nil, unchanged.
 func InFolder(err error, folder string) error {
-	one, isPath := errors.AsType[*fs.PathError](err)
-	two, isLink := errors.AsType[*os.LinkError](err)
-	if isPath && !filepath.IsAbs(one.Path) || isLink && !filepath.IsAbs(two.New) {
+	pathErr, isPathErr := errors.AsType[*fs.PathError](err)
+	linkErr, isLinkErr := errors.AsType[*os.LinkError](err)
+	isRelative := isPathErr && !filepath.IsAbs(pathErr.Path) || isLinkErr && !filepath.IsAbs(linkErr.New)
+	if isRelative {
 		return fmt.Errorf("in %s: %w", folder, err)
 	}
 	return err

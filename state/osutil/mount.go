@@ -22,7 +22,9 @@ func isMount(folder string) bool {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	escaped := strings.NewReplacer(`\`, `\134`, " ", `\040`, "\t", `\011`, "\n", `\012`).Replace(path)
 	for line := range strings.Lines(string(mounts)) {
-		if fields := strings.Fields(line); len(fields) > 4 && fields[4] == escaped {
+		// The fifth field is the mount point; see proc(5).
+		fields := strings.Fields(line)
+		if len(fields) > 4 && fields[4] == escaped {
 			return true
 		}
 	}
@@ -53,11 +55,12 @@ func MountTmpfs(folder string, mib int64) error {
 	return nil
 }
 
-// BindMount makes a directory visible at a location. The location must be an empty directory or missing.
-// Before that, BindMount creates note, a symlink to the location, which [ReleaseMount] needs. BindMount is
-// idempotent.
+// BindMount makes a directory visible at a location. The location must be an empty directory or missing. First
+// BindMount creates a symlink to the location at the path note, which [ReleaseMount] needs. If note leads to a
+// different location, BindMount releases that location first. BindMount is idempotent.
 func BindMount(folder, location, note string, readOnly bool) error {
-	if to, err := os.Readlink(note); err != nil || to != location {
+	recorded, err := os.Readlink(note)
+	if err != nil || recorded != location {
 		if err := moveNote(note, location); err != nil {
 			return err
 		}
@@ -93,16 +96,16 @@ func moveNote(note, location string) error {
 
 // isSame reports whether both paths lead to the same file or directory.
 func isSame(a, b string) bool {
-	one, err := os.Stat(a)
-	other, otherErr := os.Stat(b)
-	return err == nil && otherErr == nil && os.SameFile(one, other)
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
 // bindFolder mounts a directory on a location. If this process does not have the right to mount, it creates a
 // symlink at the location instead, unless the mount must be read-only.
 func bindFolder(folder, location string, readOnly bool) error {
-	if to, err := os.Readlink(location); err == nil {
-		return fmt.Errorf("%s is a link to %s", location, to)
+	if target, err := os.Readlink(location); err == nil {
+		return fmt.Errorf("%s is a symlink to %s", location, target)
 	}
 	if isMount(location) {
 		return fmt.Errorf("another storage, or file system, is mounted on %s", location)
@@ -143,11 +146,12 @@ type UnmountMode int
 
 const (
 	IfUnused UnmountMode = iota // the unmount fails
-	Lazily                      // the processes keep their open files
+	Lazily                      // the unmount succeeds, and the processes keep their open files
 )
 
-// ReleaseMount unmounts the location recorded in note, or removes the symlink there, and then removes note. With
-// IfUnused, it returns an error while processes have files open below the location.
+// ReleaseMount unmounts the location to which note leads, or removes the symlink at that location. Then it
+// removes note. With IfUnused, it returns an error while processes have files open below the location. It
+// does nothing if note does not exist.
 func ReleaseMount(note string, mode UnmountMode) error {
 	location, err := os.Readlink(note)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -168,15 +172,16 @@ func ReleaseMount(note string, mode UnmountMode) error {
 	return os.Remove(note)
 }
 
-// releaseLocation unmounts the location, or removes the symlink there if its target ends with name. BindMount did
-// not create a symlink with a different target.
+// releaseLocation unmounts the location. If the location is a symlink whose target ends with name,
+// releaseLocation removes the symlink. It keeps a symlink with a different target, which BindMount has not
+// created.
 func releaseLocation(location, name string, mode UnmountMode) error {
-	to, err := os.Readlink(location)
-	if err != nil {
-		// It is not a symlink.
+	target, err := os.Readlink(location)
+	isSymlink := err == nil
+	if !isSymlink {
 		return Unmount(location, mode)
 	}
-	if !strings.HasSuffix(to, name) {
+	if !strings.HasSuffix(target, name) {
 		return nil
 	}
 
@@ -204,8 +209,7 @@ func RemoveAll(folder string) error {
 	if err := Unmount(folder, Lazily); err != nil {
 		return fmt.Errorf("cannot unmount %s: %w", folder, err)
 	}
-	// An interrupted removal may have left a part of an earlier directory, onto which no directory can be
-	// renamed.
+	// An interrupted removal may have left a part of an earlier directory there. The rename would fail.
 	if err := os.RemoveAll(aside); err != nil {
 		return err
 	}

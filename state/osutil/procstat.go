@@ -13,7 +13,7 @@ import (
 // field is a name in parentheses, which can contain any characters.
 type ProcStat []string
 
-// The numbers of the first and the last field in proc(5) that a ProcStat has at least.
+// Each ProcStat has at least the fields from firstField to lastField, in the numbering of proc(5).
 const (
 	firstField = 3
 	lastField  = 51
@@ -27,7 +27,7 @@ func ReadProcStat(pid int) (ProcStat, error) {
 		return nil, err
 	}
 
-	// The name may contain parentheses itself, so the last one ends it.
+	// The name can contain parentheses, so only the last parenthesis ends the name.
 	afterName := data[bytes.LastIndexByte(data, ')')+1:]
 	s := ProcStat(strings.Fields(string(afterName)))
 	if len(s) < lastField-firstField+1 {
@@ -43,7 +43,7 @@ func (s ProcStat) Field(n int) string { return s[n-firstField] }
 // Start returns when the process started, in clock ticks after the boot.
 func (s ProcStat) Start() string { return s.Field(22) }
 
-// IsGone reports whether the process has exited, and only its parent has not waited for it yet.
+// IsGone reports whether the process has exited, but its parent has not waited for it yet.
 func (s ProcStat) IsGone() bool { return s.Field(3) == "Z" || s.Field(3) == "X" }
 
 // IsStopped reports whether a signal or a tracer has stopped the process.

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WithShortPath calls f with another path for the same file, which is valid until f returns. The path has
-// about 40 bytes and the file's name. It is for sockets, whose paths are limited to 107 bytes. The file's
-// directory must exist, but the file need not.
+// WithShortPath calls f with a short path of the file at path. The short path is valid until f returns. It
+// has about 40 bytes, plus the file's name. WithShortPath is for sockets, whose paths are limited to 107
+// bytes. The file's directory must exist, but the file need not.
 func WithShortPath(path string, f func(short string) error) error {
 	dir := filepath.Dir(path)
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

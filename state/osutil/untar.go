@@ -18,13 +18,17 @@ import (
 type ArchiveWriter int
 
 const (
-	AnyWriter ArchiveWriter = iota // symlinks must not lead out of the archive
-	OwnWriter                      // bijou: Untar ignores the umask, keeps the mode of dir, and as root keeps owners
+	// AnyWriter is any program. Untar refuses an archive with a symlink that leads out of the archive.
+	AnyWriter ArchiveWriter = iota
+	// OwnWriter is bijou. Untar keeps the targets of symlinks. It sets the modes of files and directories
+	// regardless of the umask, and also the mode of the directory that it unpacks into. As root it also
+	// restores the owners.
+	OwnWriter
 )
 
 // Untar unpacks a tar archive into an empty directory. The archive must contain only files, directories and
-// links. Set-user-id and similar bits are dropped, except those of directories of an [OwnWriter], where they decide
-// how users share files.
+// links. Untar drops set-user-id and similar bits. But if bijou has written the archive, it keeps these bits of
+// directories, where they decide how users share files.
 func Untar(ctx context.Context, dir string, archive io.Reader, writer ArchiveWriter) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -34,10 +38,11 @@ func Untar(ctx context.Context, dir string, archive io.Reader, writer ArchiveWri
 	return InFolder(unpackAll(ctx, root, archive, writer == OwnWriter), dir)
 }
 
-// unpackAll unpacks the archive's entries into root.
-func unpackAll(ctx context.Context, root *os.Root, archive io.Reader, own bool) error {
-	u := unpacker{root: root, own: own}
-	for entries := tar.NewReader(archive); ; {
+// unpackAll unpacks the archive's entries into root. isOwn says whether bijou has written the archive.
+func unpackAll(ctx context.Context, root *os.Root, archive io.Reader, isOwn bool) error {
+	u := unpacker{root: root, isOwn: isOwn}
+	entries := tar.NewReader(archive)
+	for {
 		header, err := entries.Next()
 		if errors.Is(err, io.EOF) {
 			if err := u.checkLinks(); err != nil {
@@ -58,26 +63,30 @@ func unpackAll(ctx context.Context, root *os.Root, archive io.Reader, own bool) 
 	}
 }
 
+// unpacker unpacks one archive.
 type unpacker struct {
 	root  *os.Root
-	own   bool
-	links []string
-	dirs  []*tar.Header // the directories of bijou's own archive, parents first
+	isOwn bool          // whether bijou has written the archive
+	links []string      // the symlinks that checkLinks must check
+	dirs  []*tar.Header // the directories whose modes finishDirs must set, parents first
 }
 
-// writeEntry writes an entry of the archive. root rejects names that lead out of it through a symlink.
+// writeEntry writes an entry of the archive. It returns an error if the entry's name leads out of the
+// archive. root refuses names that lead out of it through a symlink.
 func (u *unpacker) writeEntry(h *tar.Header, content io.Reader) error {
 	name := path.Clean(h.Name)
-	if !u.own {
+	if !u.isOwn {
 		name = path.Clean(strings.TrimLeft(h.Name, "/"))
 	}
 
+	// An entry of this type has only attributes, and does not describe a file.
 	if h.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
-	if u.own && h.Typeflag == tar.TypeDir {
+	if u.isOwn && h.Typeflag == tar.TypeDir {
 		u.dirs = append(u.dirs, h)
 	}
+	// This is the directory that the archive is unpacked into, which exists.
 	if name == "." {
 		return nil
 	}
@@ -88,29 +97,32 @@ func (u *unpacker) writeEntry(h *tar.Header, content io.Reader) error {
 	if err := u.root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
-	if err := u.write(name, h, content); err != nil {
+	if err := u.writeNamed(name, h, content); err != nil {
 		return err
 	}
+
 	if h.Typeflag == tar.TypeDir {
+		// finishDirs sets the owner.
 		return nil
 	}
-	return u.keepOwner(name, h)
+	return u.restoreOwner(name, h)
 }
 
-// keepOwner sets the owner of a file of bijou's own archive, if this process runs as root.
-func (u *unpacker) keepOwner(name string, h *tar.Header) error {
-	if !u.own || os.Geteuid() != 0 {
+// restoreOwner sets the owner of a file to its owner in the archive, if bijou has written the archive and
+// this process runs as root.
+func (u *unpacker) restoreOwner(name string, h *tar.Header) error {
+	if !u.isOwn || os.Geteuid() != 0 {
 		return nil
 	}
 	return u.root.Lchown(name, h.Uid, h.Gid)
 }
 
-// finishDirs sets the owners and modes of directories. It runs after all entries are written, since a directory
-// may be read-only in the archive, and sets those of parents last.
+// finishDirs sets the owners and modes of directories, those of parents last. It must be called after all
+// entries were written, since a directory may be read-only in the archive.
 func (u *unpacker) finishDirs() error {
 	for _, h := range slices.Backward(u.dirs) {
 		name := path.Clean(h.Name)
-		if err := u.keepOwner(name, h); err != nil {
+		if err := u.restoreOwner(name, h); err != nil {
 			return err
 		}
 		mode := h.FileInfo().Mode() & (fs.ModePerm | fs.ModeSetgid | fs.ModeSticky)
@@ -121,8 +133,9 @@ func (u *unpacker) finishDirs() error {
 	return nil
 }
 
-// write writes one entry of the archive.
-func (u *unpacker) write(name string, h *tar.Header, content io.Reader) error {
+// writeNamed writes an entry of the archive at name, without its owner. It returns an error if the entry is
+// not a file, a directory or a link.
+func (u *unpacker) writeNamed(name string, h *tar.Header, content io.Reader) error {
 	mode := fs.FileMode(h.Mode) & 0o777
 	switch h.Typeflag {
 	case tar.TypeDir:
@@ -140,6 +153,7 @@ func (u *unpacker) write(name string, h *tar.Header, content io.Reader) error {
 	return fmt.Errorf("the entry %q is neither a file, a directory nor a symlink", h.Name)
 }
 
+// writeRegular creates a regular file and syncs it.
 func (u *unpacker) writeRegular(name string, mode fs.FileMode, content io.Reader) error {
 	f, err := u.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
 	if err != nil {
@@ -156,7 +170,7 @@ func (u *unpacker) fill(f *os.File, mode fs.FileMode, content io.Reader) error {
 		return err
 	}
 
-	if u.own {
+	if u.isOwn {
 		if err := f.Chmod(mode); err != nil {
 			return err
 		}
@@ -165,9 +179,10 @@ func (u *unpacker) fill(f *os.File, mode fs.FileMode, content io.Reader) error {
 	return f.Sync()
 }
 
-// writeLink creates a symlink. Unless the archive is bijou's own, the symlink must not lead out of it.
+// writeLink creates a symlink. Unless bijou has written the archive, it returns an error if the target is
+// outside of the archive.
 func (u *unpacker) writeLink(name, target string) error {
-	if u.own {
+	if u.isOwn {
 		return u.root.Symlink(target, name)
 	}
 	if path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(name), target)) {
@@ -179,9 +194,10 @@ func (u *unpacker) writeLink(name, target string) error {
 }
 
 // checkLinks returns an error if a symlink leads out of the archive, possibly through other symlinks. The
-// symlinks' targets need not exist.
+// symlinks' targets need not exist. It must be called after all entries were written.
 func (u *unpacker) checkLinks() error {
 	for _, name := range u.links {
+		// Stat follows symlinks, and returns an error if one of them leads out of root.
 		if _, err := u.root.Stat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("the symlink %q leads outside of the archive, or does not lead to a file: %w", name, err)
 		}

@@ -1,4 +1,5 @@
-// Package store is the interface of the key-value stores that hold everything durable, and its types.
+// Package store defines the interface of the key-value stores that hold all durable data, and the types and
+// errors that the interface uses.
 //
 // It is not a store itself. Packages sqlite, etcd and remote implement stores, and package handle has the
 // code that they share. testscripts/conformance/storetest states what each store must do. Users of a store
@@ -25,8 +26,8 @@ import (
 // call's deadline. When the store is back, watchers continue automatically. A lease that could not be refreshed
 // for its TTL is lost.
 type Store interface {
-	// Snapshot opens reads at one revision: the newest at the time of its
-	// first read. It is cheap, short-lived and must be closed.
+	// Snapshot returns a snapshot. All its reads use one revision: the newest revision at the time of the
+	// snapshot's first read. Opening a snapshot is cheap. The caller must close the snapshot soon.
 	Snapshot(ctx context.Context) (Snapshot, error)
 
 	// Commit writes all operations as one revision if all conditions hold. The revision is durable when
@@ -39,7 +40,7 @@ type Store interface {
 	// Watch returns a watcher of every commit after the given revision that changes a key in the scope. It
 	// delivers each commit once and in order, with all keys in the scope that the commit changed. Next
 	// returns ErrHistoryLost if the store no longer has the history after the revision. Some stores, such as
-	// etcd's, also return it if an older copy has replaced the store.
+	// etcd's, also return ErrHistoryLost if an older copy has replaced the store.
 	Watch(ctx context.Context, after int64, scope Scope) (Watcher, error)
 
 	// Lease grants a lease and keeps it alive until it is closed or lost, or the process exits. ctx limits
@@ -97,8 +98,8 @@ type Snapshot interface {
 	// Prefetch names the keys and the lists (by prefix) that are read next. A distant store fetches them in one
 	// round trip, as far as it can. Other stores do nothing.
 	Prefetch(ctx context.Context, next Scope) error
-	// Revision returns the snapshot's revision. If there was no read before, Revision counts as the first
-	// read.
+	// Revision returns the revision of the snapshot's reads. If nothing was read before, the call counts as the
+	// snapshot's first read.
 	Revision(ctx context.Context) (int64, error)
 	Close()
 }
@@ -119,7 +120,7 @@ type Txn struct {
 
 // Cond is one condition. If Key is set, the condition is that the key's revision is Revision, where 0 means
 // that the key is absent. Otherwise the condition is that no key with the prefix Prefix was put or deleted
-// after Revision. All keys have the empty prefix. If the store no longer knows whether a prefix has changed,
+// after Revision. The empty prefix covers all keys. If the store no longer knows whether a prefix has changed,
 // the condition does not hold.
 type Cond struct {
 	Key      string
@@ -142,8 +143,7 @@ type Op struct {
 // LeaseID is a lease's number in the store. 0 is not a lease.
 type LeaseID int64
 
-// Scope is the set of keys that a watcher watches: the Keys, and all keys with one of the Prefixes. All keys
-// have the empty prefix.
+// Scope is a set of keys: the Keys, and all keys with one of the Prefixes. The empty prefix covers all keys.
 type Scope struct {
 	Keys     []string
 	Prefixes []string
@@ -168,8 +168,8 @@ type Batch struct {
 }
 
 // Event is one key that was put or deleted. Value is the value that was put, if the store sends values with
-// events, as etcd's does. It must not be changed. If Value is empty after a put, the value is unknown, and the
-// caller must read it in a new snapshot.
+// events, as etcd's store does. Receivers must not change Value. If Value is empty after a put, the value is
+// unknown, and the receiver must read the key in a new snapshot.
 type Event struct {
 	Key     string
 	Deleted bool
@@ -188,9 +188,9 @@ type Watcher interface {
 // Lease shows other processes that this process is running.
 type Lease interface {
 	ID() LeaseID
-	// Done returns a channel that is closed once the lease is lost or closed. It is also closed if, by this
-	// process's monotonic clock, the lease was not refreshed for its TTL, since other processes may then end
-	// the lease.
+	// Done returns a channel that is closed once the lease is lost or closed. The channel is also closed if, by
+	// this process's monotonic clock, the lease was not refreshed for its TTL, since the store can then end the
+	// lease.
 	Done() <-chan struct{}
 	// Close revokes the lease and removes its keys immediately. It is idempotent, and returns no error if the
 	// lease was lost.
@@ -224,8 +224,8 @@ var (
 	ErrClosed = errors.New("closed")
 )
 
-// Replaced is the ErrStoreGone for a store whose files or content were replaced while a process had it open.
-// Nobody can open the store until an operator has removed the files in Remove.
+// Replaced is an error that wraps ErrStoreGone. Stores return it if their files or content were replaced while
+// a process had the store open. Nobody can open the store until an operator has removed the files in Remove.
 type Replaced struct {
 	What   string   // a sentence that says which file or content was replaced
 	Remove []string // the files that an operator must remove to use the store with its current content
@@ -242,11 +242,12 @@ func (r *Replaced) Hint() string {
 		strings.Join(r.Remove, " ")
 }
 
-// AwayError returns an error with the given text. The error wraps ErrAway and cause.
+// AwayError returns an error whose text is why. The error wraps ErrAway and cause.
 func AwayError(why string, cause error) error { return &away{why, cause} }
 
-// OverdueError returns the error of a call whose context ended while the call waited for the store. It is
-// the context's error. If the deadline has passed, it is also ErrAway.
+// OverdueError returns the error of a call whose context ended while the call waited for the store. If ctx's
+// deadline has passed, the error has the text why, and wraps both ErrAway and ctx's error. Otherwise it is
+// ctx's error.
 func OverdueError(ctx context.Context, why string) error {
 	if err := ctx.Err(); !errors.Is(err, context.DeadlineExceeded) {
 		return err

@@ -20,13 +20,13 @@ import (
 	"bijou/state/store/trace"
 )
 
-// kind opens, creates and removes the stores of one kind. Its functions accept the name of a store in the
-// form for that kind: a path for a file, a URL for etcd.
+// kind has the functions for the stores of one kind. Their parameter name is a path for a store in a file,
+// and a URL for all other stores.
 type kind struct {
-	open   func(ctx context.Context, at string) (store.Store, error)
-	create func(ctx context.Context, at string) error
-	exists func(ctx context.Context, at string) (bool, error)
-	remove func(ctx context.Context, at string) error
+	open   func(ctx context.Context, name string) (store.Store, error)
+	create func(ctx context.Context, name string) error
+	exists func(ctx context.Context, name string) (bool, error)
+	remove func(ctx context.Context, name string) error
 }
 
 func sqliteKind() kind {
@@ -34,6 +34,7 @@ func sqliteKind() kind {
 	return kind{open: sqlite.Open, create: sqlite.Create, exists: existsFile, remove: remove}
 }
 
+// existsFile reports whether there is a file at path.
 func existsFile(_ context.Context, path string) (bool, error) {
 	_, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -55,6 +56,7 @@ func etcdKind() kind {
 	}
 }
 
+// existsInEtcd reports whether there is a store at the URL in etcd.
 func existsInEtcd(ctx context.Context, url string) (bool, error) {
 	s, err := etcd.Open(ctx, url)
 	if errors.Is(err, store.ErrNoStore) {
@@ -67,7 +69,8 @@ func existsInEtcd(ctx context.Context, url string) (bool, error) {
 	return true, s.Close()
 }
 
-// remoteKind returns the kind of stores that a gateway serves.
+// remoteKind returns the kind of stores that a gateway serves. They cannot be created or removed through the
+// gateway.
 func remoteKind() kind {
 	refuse := func(_ context.Context, url string) error {
 		return charm.Invalidf("cannot create or remove the store at %q: the URL is that of a gateway: %s", url, wantURL)
@@ -85,15 +88,15 @@ func remoteKind() kind {
 const wantURL = "want sqlite:PATH, etcd://HOST:PORT,.../PREFIX or etcd+unix:///SOCKET?prefix=/PREFIX"
 
 // parseURL returns the kind of store that a URL names, and the store's name for the functions of this kind.
-func parseURL(url string) (k kind, at string, err error) {
-	scheme, rest, ok := strings.Cut(url, ":")
-	if !ok || rest == "" {
+func parseURL(url string) (k kind, name string, err error) {
+	scheme, afterScheme, ok := strings.Cut(url, ":")
+	if !ok || afterScheme == "" {
 		return kind{}, "", charm.Invalidf("invalid state URL %q: %s", url, wantURL)
 	}
 
 	switch scheme {
 	case "sqlite":
-		return sqliteKind(), rest, nil
+		return sqliteKind(), afterScheme, nil
 	case "etcd", "etcd+unix":
 		return etcdKind(), url, nil
 	case "bijou+unix":
@@ -114,11 +117,11 @@ func parseURL(url string) (k kind, at string, err error) {
 // "etcd+unix:///SOCKET?prefix=/PREFIX", or "bijou+unix:///SOCKET" for the store that a gateway serves. It
 // never creates a store: it returns store.ErrNoStore if there is none.
 func Open(ctx context.Context, url string) (store.Store, error) {
-	k, at, err := parseURL(url)
+	k, name, err := parseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	s, err := k.open(ctx, at)
+	s, err := k.open(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -128,38 +131,39 @@ func Open(ctx context.Context, url string) (store.Store, error) {
 
 // Create opens the store at the URL, and creates it if there is none.
 func Create(ctx context.Context, url string) (store.Store, error) {
-	k, at, err := parseURL(url)
+	k, name, err := parseURL(url)
 	if err != nil {
 		return nil, err
 	}
-	if err := k.create(ctx, at); err != nil && !errors.Is(err, store.ErrExists) {
+	if err := k.create(ctx, name); err != nil && !errors.Is(err, store.ErrExists) {
 		return nil, err
 	}
 
-	return k.open(ctx, at)
+	return k.open(ctx, name)
 }
 
 // Exists reports whether there is a store at the URL, even one without an environment.
 func Exists(ctx context.Context, url string) (bool, error) {
-	k, at, err := parseURL(url)
+	k, name, err := parseURL(url)
 	if err != nil {
 		return false, err
 	}
-	return k.exists(ctx, at)
+	return k.exists(ctx, name)
 }
 
 // Remove removes the store at the URL with all its content. Processes that have the store open get
 // store.ErrStoreGone. Remove returns no error if there is no store.
 func Remove(ctx context.Context, url string) error {
-	k, at, err := parseURL(url)
+	k, name, err := parseURL(url)
 	if err != nil {
 		return err
 	}
-	return k.remove(ctx, at)
+	return k.remove(ctx, name)
 }
 
-// SetAsideReplaced does what sqlite.SetAsideReplaced does. An etcd is never set aside.
-func SetAsideReplaced(url string) (folder string, err error) {
+// SetAsideReplaced does what sqlite.SetAsideReplaced does, for the URL of a store in a file. For any other
+// store it does nothing and returns "".
+func SetAsideReplaced(url string) (directory string, err error) {
 	path, ok := strings.CutPrefix(url, "sqlite:")
 	if !ok {
 		return "", nil
@@ -172,27 +176,30 @@ func ReplaceEtcdMember(ctx context.Context, url, member, peer string) (initialCl
 	return etcd.ReplaceMember(ctx, url, member, peer)
 }
 
-// WithPrefix adds the prefix to an etcd URL that has none. For a store in a file, the result below is true,
-// and the caller must add the prefix to its keys.
-func WithPrefix(url, prefix string) (complete string, below bool) {
+// WithPrefix returns an etcd URL with the prefix, unless the URL already has a prefix. It returns the URL of
+// any other store unchanged, with mustAddPrefix true: the caller must then add the prefix to each key.
+func WithPrefix(url, prefix string) (complete string, mustAddPrefix bool) {
 	base, query, _ := strings.Cut(url, "?")
-	scheme, rest, _ := strings.Cut(base, "://")
+	scheme, afterScheme, _ := strings.Cut(base, "://")
 	prefix = strings.TrimRight(prefix, "/")
+
 	switch scheme {
 	case "etcd":
-		if hosts, path, _ := strings.Cut(rest, "/"); path == "" {
+		hosts, path, _ := strings.Cut(afterScheme, "/")
+		if path == "" {
 			base = "etcd://" + hosts + prefix
 		}
 	case "etcd+unix":
-		if !strings.Contains("&"+query, "&prefix=") {
+		hasPrefix := strings.Contains("&"+query, "&prefix=")
+		if !hasPrefix {
 			query = strings.TrimPrefix(query+"&prefix="+prefix, "&")
 		}
 	default:
 		return url, true
 	}
+
 	if query == "" {
 		return base, false
 	}
-
 	return base + "?" + query, false
 }

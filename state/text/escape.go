@@ -25,8 +25,9 @@ func EscapeJSON(json string) string {
 	return escape(json, func(r rune) string { return fmt.Sprintf(`\u%04x`, r) })
 }
 
-// LosesBytes reports whether json.Marshal has replaced bytes that are not UTF-8. json.Marshal writes the
-// escape \ufffd for them, but writes a character U+FFFD in the text unescaped.
+// LosesBytes reports whether json.Marshal has replaced bytes that are not UTF-8. encoded is the result of
+// json.Marshal, which writes the escape \ufffd for such bytes, but writes a character U+FFFD in the text
+// unescaped.
 func LosesBytes(encoded []byte) bool {
 	for i := 0; i < len(encoded); i++ {
 		if encoded[i] != '\\' {
@@ -41,8 +42,8 @@ func LosesBytes(encoded []byte) bool {
 	return false
 }
 
-// escape returns the text with each harmful rune replaced by the result of write.
-func escape(text string, write func(rune) string) string {
+// escape returns the text with each harmful rune replaced by its escape, which escapeRune returns.
+func escape(text string, escapeRune func(rune) string) string {
 	if strings.IndexFunc(text, isHarmful) < 0 {
 		return text
 	}
@@ -50,7 +51,7 @@ func escape(text string, write func(rune) string) string {
 	var b strings.Builder
 	for _, r := range text {
 		if isHarmful(r) {
-			b.WriteString(write(r))
+			b.WriteString(escapeRune(r))
 		} else {
 			b.WriteRune(r)
 		}
@@ -78,8 +79,8 @@ func FirstLine(text string) string {
 
 // isHarmful reports whether a terminal can interpret the character instead of showing it.
 func isHarmful(r rune) bool {
-	return unicode.IsControl(r) && r != '\t' || r == '\u2028' || r == '\u2029' || // line and paragraph separators
-		unicode.Is(unicode.Bidi_Control, r)
+	isSeparator := r == '\u2028' || r == '\u2029' // of lines and paragraphs
+	return isSeparator || unicode.IsControl(r) && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 }
 
 // MarshalYAML returns the value as YAML. Texts with characters that [Escape] escapes become double-quoted
@@ -101,6 +102,7 @@ func MarshalYAML(value any) ([]byte, error) {
 		return nil, err
 	}
 
+	// In quoted scalars, yaml.Marshal may leave some of the harmful characters unescaped.
 	return []byte(escape(string(text), func(r rune) string {
 		if r == '\n' {
 			return "\n"

@@ -18,7 +18,7 @@ func HideSecrets(text string) string {
 	}
 	for _, m := range patterns().anywhere {
 		if strings.Contains(text, m.mark) {
-			text = hideGroups(text, m.pattern(), m.shows)
+			text = hideGroups(text, m.pattern(), m.isHarmless)
 		}
 	}
 
@@ -27,7 +27,11 @@ func HideSecrets(text string) string {
 		return text
 	}
 
-	// Look at each name, and hide the value after it.
+	return hideAfterNames(text)
+}
+
+// hideAfterNames looks at each name in the text, and hides the value after it if the name belongs to a secret.
+func hideAfterNames(text string) string {
 	var b strings.Builder
 	done := 0 // how much of text is in b
 	for begin := 0; begin < len(text); {
@@ -42,11 +46,12 @@ func HideSecrets(text string) string {
 		}
 
 		if f := secretForm(text, begin, end); f != nil {
-			if at := f.pattern().FindStringIndex(text[end:]); at != nil {
-				after := end + at[1]
-				b.WriteString(text[done:end] + hideGroups(text[end:after], f.pattern(), f.shows))
-				end = after
-				done = after
+			if match := f.pattern().FindStringIndex(text[end:]); match != nil {
+				matchEnd := end + match[1]
+				b.WriteString(text[done:end] + hideGroups(text[end:matchEnd], f.pattern(), f.isHarmless))
+				// Continue after the value, which is not a name.
+				end = matchEnd
+				done = matchEnd
 			}
 		}
 		begin = end
@@ -55,7 +60,8 @@ func HideSecrets(text string) string {
 	return b.String() + text[done:]
 }
 
-// hideInLiteral hides secrets in the value of a string literal, since a setting can be JSON.
+// hideInLiteral hides secrets in the value of a string literal with escapes, such as a setting that is JSON.
+// It returns the literal unchanged if its value has no secrets.
 func hideInLiteral(literal string) string {
 	value, err := strconv.Unquote(literal)
 	if err != nil || !strings.Contains(literal, `\`) {
@@ -68,29 +74,36 @@ func hideInLiteral(literal string) string {
 	return literal
 }
 
+// isNameByte reports whether a byte can be part of a name.
 func isNameByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
-		strings.IndexByte("_-.", c) >= 0
+	isLetter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	isDigit := '0' <= c && c <= '9'
+	return isLetter || isDigit || strings.IndexByte("_-.", c) >= 0
 }
 
 // secretForm returns the form of the text after the name at text[begin:end], which finds the secret's value.
 // It returns nil if the name does not belong to a secret.
 func secretForm(text string, begin, end int) *form {
+	// Include the start of names such as tls/private-key, and of db:password+1=x.
 	for begin > 0 && (isNameByte(text[begin-1]) || strings.IndexByte("/:+", text[begin-1]) >= 0) {
-		begin-- // include the start of "tls/private-key" and db:password+1=x
+		begin--
 	}
 
 	p := patterns()
 	f := p.formAround(text, begin, end)
+	if f == nil {
+		return nil
+	}
+
 	name := text[begin:end]
-	switch {
-	case f == nil:
+	// In a field of a database's connection string, PWD is a password. Elsewhere PWD is a directory.
+	isPassword := f == p.field && strings.EqualFold(name, "pwd")
+	if !isPassword && !IsSecret(name) {
 		return nil
-	case f == p.field && strings.EqualFold(name, "pwd"):
-		return f
-	case !IsSecret(name):
-		return nil
-	case f == p.line && (isErrorName(name) || p.fileName().MatchString(name)):
+	}
+
+	// The text after the name of an error, or of a file, is a message.
+	if f == p.line && (isErrorName(name) || p.fileName().MatchString(name)) {
 		return nil
 	}
 
@@ -104,7 +117,7 @@ const (
 	nearField  = 9  // a semicolon and spaces
 )
 
-// formAround returns the form of the name at text[begin:end], according to the characters around it. It
+// formAround returns the form of the name at text[begin:end], according to the characters around the name. It
 // returns nil if the name does not have a known form.
 func (p *patternSet) formAround(text string, begin, end int) *form {
 	var before, after byte
@@ -115,26 +128,28 @@ func (p *patternSet) formAround(text string, begin, end int) *form {
 		after = text[end]
 	}
 
-	quoted := before == '"' || before == '\''
+	startsQuote := before == '"' || before == '\''
+	isQuoted := startsQuote && after == before
+	hasSeparator := after == ':' || after == ' ' || after == '\t'
 	switch {
-	case quoted && after == before && isInMapping(text[max(0, begin-nearLine):begin-1]):
-		return p.quotedKey
-	case quoted && after == before:
-		return p.quotedName
-	case quoted && after == '=':
-		return p.quotedPair[before]
+	case isQuoted && isInMapping(text[max(0, begin-nearLine):begin-1]):
+		return p.quotedKey // {"name": value}
+	case isQuoted:
+		return p.quotedName // a sentence with "name": "value"
+	case startsQuote && after == '=':
+		return p.quotedPair[before] // "name=value"
 	case after == ':' && p.beforeHeader().MatchString(text[max(0, begin-nearHeader):begin]):
-		return p.header
+		return p.header // -H "name: value"
 	case after == '=' && strings.IndexByte("?&#", before) >= 0:
-		return p.parameter
+		return p.parameter // ?name=value in a URL
 	case strings.HasSuffix(strings.TrimRight(text[max(0, begin-nearField):begin], " "), ";"):
-		return p.field
+		return p.field // ; name = value
 	case after == '=':
-		return p.assignment
+		return p.assignment // name=value
 	case after == ' ' && strings.HasPrefix(text[begin:end], "--"):
-		return p.option
-	case (after == ':' || after == ' ' || after == '\t') && isLineStart(text[max(0, begin-nearLine):begin]):
-		return p.line
+		return p.option // --name value
+	case hasSeparator && isLineStart(text[max(0, begin-nearLine):begin]):
+		return p.line // name: value
 	}
 
 	return nil
@@ -155,16 +170,17 @@ func isInMapping(before string) bool {
 
 // form is a pattern of the text after a secret's name. All its groups match values.
 type form struct {
-	pattern func() *regexp.Regexp
-	shows   func(value string) bool // whether a match is not a secret value, for example a word in a sentence
+	pattern    func() *regexp.Regexp
+	isHarmless func(value string) bool // whether a matched value is not secret, for example a word in a sentence
 }
 
-// marked is a form that does not need a name. Only texts that contain the mark are searched for it.
+// marked is a form that does not need a name. Only texts that contain the mark are searched for this form.
 type marked struct {
 	mark string
 	*form
 }
 
+// patternSet has all forms, and the patterns that help to find them.
 type patternSet struct {
 	quoted       func() *regexp.Regexp // string literals
 	fileName     func() *regexp.Regexp // file names and line numbers in errors, which are not names of values
@@ -176,8 +192,8 @@ type patternSet struct {
 	quotedPair map[byte]*form // by the quote
 }
 
-// compiled returns a function that compiles the pattern at its first call. Compiling all patterns would slow
-// down each command that logs, and most texts have no secrets.
+// compiled returns a function that returns the compiled pattern, which it compiles at its first call.
+// Compiling all patterns at once would slow down each command that logs, although most texts have no secrets.
 func compiled(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
@@ -185,61 +201,67 @@ func compiled(pattern string) func() *regexp.Regexp {
 // patterns returns all forms. Their patterns are compiled when they are first used.
 var patterns = sync.OnceValue(func() *patternSet {
 	const (
-		double = `"(?:[^"\\\n]|\\.)*"`
-		single = `'(?:[^'\\\n]|\\.)*'`
-		list   = `\[[^\[\]]*\]`
-		word   = `[\w.+/$-][^\s,}\]]*`
-		was    = `(?:\.\.\. \(\d+ bytes\))?(?: \(was (` + double + `))?`
+		double = `"(?:[^"\\\n]|\\.)*"`                                   // a string in double quotes
+		single = `'(?:[^'\\\n]|\\.)*'`                                   // a string in single quotes
+		list   = `\[[^\[\]]*\]`                                          // a list in brackets
+		word   = `[\w.+/$-][^\s,}\]]*`                                   // a value without quotes
+		was    = `(?:\.\.\. \(\d+ bytes\))?(?: \(was (` + double + `))?` // the old value, after a value that was cut
 	)
 
-	of := func(pattern string, shows func(string) bool) *form { return &form{compiled(pattern), shows} }
-	at := func(mark, pattern string) marked { return marked{mark, of(pattern, isEmpty)} }
+	newForm := func(pattern string, isHarmless func(string) bool) *form {
+		return &form{compiled(pattern), isHarmless}
+	}
+	newMarked := func(mark, pattern string) marked { return marked{mark, newForm(pattern, isEmpty)} }
 
 	return &patternSet{
 		quoted:       compiled(double),
 		fileName:     compiled(`\.(?:c|go|h|java|js|pl|py|rb|rs|sh|ts)(?::\d+)*$|:\d+$`),
 		beforeHeader: compiled(`(?:-H|--header)[ =]?["']?$`),
 		anywhere: []marked{
-			at("@", `://[^\s:@/"']*:([^\s"'/]*|(?:\d{0,5}[^\s"'@,/\d]|\d{6})[^\s"'@,]*)@`),        // a URL
-			at("@", `\b[\w.+-]+:([^\s"']+)@(?:tcp|tcp4|tcp6|udp|unix)?\(`),                        // user:password@tcp(host)/name
-			at("@", `\b[\w.+-]+:([^\s"'@/]+)@(?:/|[\w.-]+/|(?:[\w.-]+|\[[\da-f:]+\]):\d{2,5}\b)`), // user:password@host:port
-			at("PRIVATE KEY", `-----BEGIN [A-Z\d ]*PRIVATE KEY(?: BLOCK)?-----((?s:.*?))(?:-----END|\z)`),
-			{"uthorization", of(`\b[Aa]uthorization["']?: *["']?(?i:bearer|basic|token|negotiate) +([^\s"',]+)`, isOfAuthorization)},
-			at("curl", `\bcurl\b[^\n]*? (?:-u|--user|-U|--proxy-user)[ =]["']?[^\s:"']*:([^\s"'@]+)(?:["'\s]|$)`),
-			at("IDENTIFIED", `\bIDENTIFIED (?:WITH \S+ )?BY (`+single+`|`+double+`)`), // SQL
-			at("PASSWORD", `\bPASSWORD (`+single+`)`),
+			newMarked("@", `://[^\s:@/"']*:([^\s"'/]*|(?:\d{0,5}[^\s"'@,/\d]|\d{6})[^\s"'@,]*)@`),        // a URL
+			newMarked("@", `\b[\w.+-]+:([^\s"']+)@(?:tcp|tcp4|tcp6|udp|unix)?\(`),                        // user:password@tcp(host)/name
+			newMarked("@", `\b[\w.+-]+:([^\s"'@/]+)@(?:/|[\w.-]+/|(?:[\w.-]+|\[[\da-f:]+\]):\d{2,5}\b)`), // user:password@host:port
+			newMarked("PRIVATE KEY", `-----BEGIN [A-Z\d ]*PRIVATE KEY(?: BLOCK)?-----((?s:.*?))(?:-----END|\z)`),
+			{"uthorization", newForm(`\b[Aa]uthorization["']?: *["']?(?i:bearer|basic|token|negotiate) +([^\s"',]+)`, isAfterScheme)},
+			newMarked("curl", `\bcurl\b[^\n]*? (?:-u|--user|-U|--proxy-user)[ =]["']?[^\s:"']*:([^\s"'@]+)(?:["'\s]|$)`),
+			newMarked("IDENTIFIED", `\bIDENTIFIED (?:WITH \S+ )?BY (`+single+`|`+double+`)`), // SQL
+			newMarked("PASSWORD", `\bPASSWORD (`+single+`)`),
 		},
-		quotedKey: of(`^["'](?:\s*[=:]\s*(`+double+`|`+single+`|`+list+`|`+word+`))?`+was, isNothing),
-		quotedName: of(
+		quotedKey: newForm(`^["'](?:\s*[=:]\s*(`+double+`|`+single+`|`+list+`|`+word+`))?`+was, isNullOrBool),
+		quotedName: newForm(
 			`^["'](?:\s*:\s*(`+double+`|`+single+`|`+list+`)|\s*=\s*(`+double+`|`+single+`|`+list+`|`+word+
 				`))?`+was,
-			isNothing,
+			isNullOrBool,
 		),
 		quotedPair: map[byte]*form{
-			'"':  of(`^=((?:[^"\\\n]|\\.)*)"`, isPlaceholder),
-			'\'': of(`^=((?:[^'\\\n]|\\.)*)'`, isPlaceholder),
+			'"':  newForm(`^=((?:[^"\\\n]|\\.)*)"`, isPlaceholder),
+			'\'': newForm(`^=((?:[^'\\\n]|\\.)*)'`, isPlaceholder),
 		},
-		header:     of(`^:[ \t]*([^"'\n]*)`, isPlaceholder),
-		parameter:  of(`^=([^\s&"'#]*)`, isPlaceholder),
-		field:      of(`^ *= *([^;"'\n]*)`, isPlaceholder),
-		assignment: of(`^=(\$?`+single+`|`+double+`|\S+)`+was, isPlaceholder),
-		option:     of(`^ +(`+double+`|`+single+`|[^\s-]\S*)`, isSentence),
-		line: of(`^(?::[ \t]+|[ \t]*=[ \t]*)(`+double+`|`+single+`|`+list+`|\S+)[ \t]*(?:\n|\r|$)`,
+		header:     newForm(`^:[ \t]*([^"'\n]*)`, isPlaceholder),
+		parameter:  newForm(`^=([^\s&"'#]*)`, isPlaceholder),
+		field:      newForm(`^ *= *([^;"'\n]*)`, isPlaceholder),
+		assignment: newForm(`^=(\$?`+single+`|`+double+`|\S+)`+was, isPlaceholder),
+		option:     newForm(`^ +(`+double+`|`+single+`|[^\s-]\S*)`, isAfterOption),
+		line: newForm(`^(?::[ \t]+|[ \t]*=[ \t]*)(`+double+`|`+single+`|`+list+`|\S+)[ \t]*(?:\n|\r|$)`,
 			isState),
 	}
 })
 
-// hideGroups hides all matches of the pattern's groups, except values for which shows is true.
-func hideGroups(text string, pattern *regexp.Regexp, shows func(value string) bool) string {
+// hideGroups hides the text that the pattern's groups match, except values for which isHarmless is true.
+func hideGroups(text string, pattern *regexp.Regexp, isHarmless func(value string) bool) string {
 	var b strings.Builder
-	done := 0
-	for _, at := range pattern.FindAllStringSubmatchIndex(text, -1) {
-		for i := 2; i < len(at); i += 2 {
-			if at[i] < 0 || at[i] == at[i+1] || shows(text[at[i]:at[i+1]]) {
+	done := 0 // how much of text is in b
+	for _, indices := range pattern.FindAllStringSubmatchIndex(text, -1) {
+		// The first pair of indices is the whole match. Each further pair is a group.
+		for i := 2; i < len(indices); i += 2 {
+			begin := indices[i]
+			end := indices[i+1]
+			isUnmatched := begin < 0
+			if isUnmatched || begin == end || isHarmless(text[begin:end]) {
 				continue
 			}
-			b.WriteString(text[done:at[i]] + Hidden)
-			done = at[i+1]
+			b.WriteString(text[done:begin] + Hidden)
+			done = end
 		}
 	}
 
@@ -248,8 +270,8 @@ func hideGroups(text string, pattern *regexp.Regexp, shows func(value string) bo
 
 func isEmpty(value string) bool { return value == "" }
 
-// isNothing reports whether a mapping's value is a null or a boolean.
-func isNothing(value string) bool {
+// isNullOrBool reports whether a mapping's value is null or a boolean.
+func isNullOrBool(value string) bool {
 	return slices.Contains([]string{"null", "None", "true", "false", "True", "False"}, value)
 }
 
@@ -267,20 +289,21 @@ func isPlaceholder(value string) bool {
 
 // isState reports whether a word is the state of a secret, as in `cert: expired`.
 func isState(value string) bool {
-	return isNothing(value) || slices.Contains(stateWords(), strings.ToLower(strings.TrimRight(value, ".,;:!")))
+	return isNullOrBool(value) || slices.Contains(stateWords(), strings.ToLower(strings.TrimRight(value, ".,;:!")))
 }
 
-// isOfAuthorization reports whether a sentence follows the scheme, as in `Authorization: Bearer token
-// missing`.
-func isOfAuthorization(value string) bool {
+// isAfterScheme reports whether the word after the scheme of an Authorization header belongs to a sentence,
+// as in `Authorization: Bearer token missing`.
+func isAfterScheme(value string) bool {
 	return isState(value) || slices.Contains(
 		[]string{"auth", "authentication", "authorization", "header", "scheme", "token"},
 		value,
 	)
 }
 
-// isSentence reports whether a sentence follows an option, as in `--password is missing`.
-func isSentence(value string) bool {
+// isAfterOption reports whether the word after an option belongs to a sentence, as in `--password is
+// missing`, or only stands for a value.
+func isAfterOption(value string) bool {
 	return isState(value) || isPlaceholder(value) || slices.Contains(strings.Fields(`a an and are as at but by can cannot came does
 		flag for from given had has have if in into is it may must needs nor of on option options or requires set should than that the
 		then to together twice was were when where which will with without`), strings.TrimRight(value, ".,;:"))
@@ -294,5 +317,5 @@ func stateWords() []string {
 		unknown unset unsupported updated valid verified wrong yes`)
 }
 
-// Hidden replaces a secret.
+// Hidden is the text that replaces a secret.
 const Hidden = "(hidden)"

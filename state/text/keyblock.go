@@ -13,33 +13,39 @@ const maxKeyLines = 300
 // KeyBlock hides private keys that are printed over several lines, where no single line is recognizable as
 // part of a key. The zero value is ready to use.
 type KeyBlock struct {
-	left int // how many more lines can belong to the current key; 0 outside a key
+	linesLeft int // how many more lines can belong to the current key; 0 outside a key
 }
 
-// Hide returns the next line, or Hidden if it is part of a private key.
+// Hide returns the next line of the text, or Hidden if the line is part of a private key. It does not hide
+// the lines with which a key begins and ends.
 func (k *KeyBlock) Hide(line string) string {
 	begins := keyBlockPatterns().begin.FindAllStringIndex(line, -1)
-	switch {
-	case len(begins) > 0:
-		k.left = maxKeyLines
-		if last := begins[len(begins)-1]; strings.Contains(line[last[1]:], "-----END") {
-			k.left = 0
+	if len(begins) > 0 {
+		lastBegin := begins[len(begins)-1]
+		k.linesLeft = maxKeyLines
+		// A key that begins and ends in one line does not continue in the next.
+		if strings.Contains(line[lastBegin[1]:], "-----END") {
+			k.linesLeft = 0
 		}
-		return line
-	case k.left == 0:
-		return line
-	case strings.Contains(line, "-----END"):
-		k.left = 0
 		return line
 	}
 
-	k.left--
+	if k.linesLeft == 0 {
+		return line
+	}
+	if strings.Contains(line, "-----END") {
+		k.linesLeft = 0
+		return line
+	}
+
+	k.linesLeft--
 	if keyBlockPatterns().body.MatchString(line) {
 		return Hidden
 	}
 	return line
 }
 
+// keyBlockPatterns returns the patterns of a key's beginning, and of a line between its beginning and its end.
 var keyBlockPatterns = sync.OnceValue(func() (p struct{ begin, body *regexp.Regexp }) {
 	p.begin = regexp.MustCompile(`-----BEGIN [A-Z\d ]*PRIVATE KEY(?: BLOCK)?-----`)
 	p.body = regexp.MustCompile(`^[ \t>|]*[A-Za-z\d+/]+=*\s*$`)

@@ -11,7 +11,7 @@ import (
 // LineWriter calls Emit with each line that is written to it, without the line end, until it is closed. It
 // splits lines of more than Max bytes. It is safe for concurrent use.
 type LineWriter struct {
-	Max  int
+	Max  int // bytes
 	Emit func(line string)
 
 	mu      sync.Mutex
@@ -30,15 +30,16 @@ func (w *LineWriter) Write(p []byte) (int, error) {
 	w.partial = append(w.partial, p...)
 
 	for {
-		line, after, found := bytes.Cut(w.partial, []byte("\n"))
+		line, afterLine, isComplete := bytes.Cut(w.partial, []byte("\n"))
 		switch {
 		case len(line) > w.Max:
+			// Emit the first piece. The next round handles the rest of the line.
 			n := wholeRunesLen(line[:w.Max])
 			w.Emit(string(line[:n]))
 			w.partial = w.partial[n:]
-		case found:
+		case isComplete:
 			w.Emit(string(bytes.TrimRight(line, "\r")))
-			w.partial = after
+			w.partial = afterLine
 		default:
 			return len(p), nil
 		}
@@ -56,15 +57,18 @@ func (w *LineWriter) Close() {
 	w.closed = true
 }
 
-// wholeRunesLen returns the length of the longest prefix of b that does not end inside a character.
+// wholeRunesLen returns the length of the longest prefix of b that does not end inside a character. If the
+// end of b is not UTF-8, it returns len(b).
 func wholeRunesLen(b []byte) int {
+	// Look for the start of the last character, which is among the last utf8.UTFMax bytes.
 	for n := len(b) - 1; n >= len(b)-utf8.UTFMax && n > 0; n-- {
-		if utf8.RuneStart(b[n]) {
-			if utf8.FullRune(b[n:]) {
-				return len(b)
-			}
-			return n
+		if !utf8.RuneStart(b[n]) {
+			continue
 		}
+		if utf8.FullRune(b[n:]) {
+			return len(b)
+		}
+		return n
 	}
 
 	return len(b)

@@ -9,26 +9,27 @@ import (
 // IsSecret reports whether the values of a name are secret, according to the words in the name: "dbPassword",
 // "API_KEY", "tls.private-key". It is false for names of errors, such as "KeyError".
 func IsSecret(name string) bool {
-	all := splitWords(name)
-	if len(all) == 0 {
+	words := splitWords(name)
+	if len(words) == 0 {
 		return false
 	}
 
-	switch all[len(all)-1] {
+	switch words[len(words)-1] {
 	case "error", "exception", "failure", "fault", "warning":
 		return false
 	case "authorization":
 		return true
 	case "pwd":
-		return len(all) > 1 // MYSQL_PWD; PWD without more words is a shell's directory
+		// MYSQL_PWD is a password. PWD without more words is a shell's directory.
+		return len(words) > 1
 	}
 
-	return slices.ContainsFunc(all, func(word string) bool {
+	return slices.ContainsFunc(words, func(word string) bool {
 		switch word {
 		case "pw", "secret", "token", "apikey", "credential", "dsn", "auth", "cert", "privatekey", "secretkey", "accesskey":
 			return true
 		case "key":
-			return !slices.Contains(all, "public") && !slices.Contains(all, "authorized")
+			return !slices.Contains(words, "public") && !slices.Contains(words, "authorized")
 		}
 
 		return strings.HasPrefix(word, "pass") || strings.Contains(word, "password") || // PGPASSWORD
@@ -46,30 +47,36 @@ func isErrorName(name string) bool {
 }
 
 // splitWords splits a name into words. It splits at characters that are not letters, and before capitals that
-// begin a word. It returns them in lower case and in the singular.
-func splitWords(name string) (all []string) {
+// begin a word, as in apiKey and APIKey. It returns the words in lower case and in the singular.
+func splitWords(name string) (words []string) {
 	runes := []rune(name)
 	begin := 0
-	add := func(end int) {
+	endWord := func(end int) {
 		if end > begin {
-			all = append(all, trimPlural(strings.ToLower(string(runes[begin:end]))))
+			words = append(words, trimPlural(strings.ToLower(string(runes[begin:end]))))
 		}
 		begin = end
 	}
 
 	for i, r := range runes {
-		switch {
-		case !unicode.IsLetter(r):
-			add(i)
+		if !unicode.IsLetter(r) {
+			endWord(i)
 			begin = i + 1
-		case i > begin && unicode.IsUpper(r) &&
-			(unicode.IsLower(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])):
-			add(i)
+			continue
+		}
+
+		if i == begin || !unicode.IsUpper(r) {
+			continue
+		}
+		isAfterLower := unicode.IsLower(runes[i-1])
+		isBeforeLower := i+1 < len(runes) && unicode.IsLower(runes[i+1])
+		if isAfterLower || isBeforeLower {
+			endWord(i)
 		}
 	}
 
-	add(len(runes))
-	return all
+	endWord(len(runes))
+	return words
 }
 
 // trimPlural removes the final s of a plural.

@@ -15,8 +15,8 @@ type advisory struct {
 	fixed map[int]int // the first fixed patch release, by minor release of etcd 3
 }
 
-// rights returns the advisories about faults that make etcd's roles ineffective.
-func rights() []advisory {
+// roleAdvisories returns the advisories about faults that make etcd's roles ineffective.
+func roleAdvisories() []advisory {
 	return []advisory{
 		// Nested transactions are not checked.
 		{"GHSA-rfx7-8w68-q57q", map[int]int{4: 42, 5: 28, 6: 9}},
@@ -27,36 +27,42 @@ func rights() []advisory {
 	}
 }
 
-const mendedVersions = "3.5.33, 3.6.14, 3.7.1"
+// fixedVersions lists, for each minor release in which all of these faults were fixed, the first version
+// without them.
+const fixedVersions = "3.5.33, 3.6.14, 3.7.1"
 
 // concerns reports whether a release has the fault. A minor release that is newer than all fixed minor releases
-// never had it. An older minor release that was not fixed still has it.
+// never had the fault. An older minor release that was not fixed still has the fault.
 func (a advisory) concerns(minor, patch int) bool {
 	newest := slices.Max(slices.Collect(maps.Keys(a.fixed)))
 	if minor > newest {
 		return false
 	}
-	fixed, mended := a.fixed[minor]
-	return !mended || patch < fixed
+	firstFixed, wasFixed := a.fixed[minor]
+	return !wasFixed || patch < firstFixed
 }
 
 // advisoriesFor returns the ids of the advisories for a server of this version. It returns nothing if it cannot
 // parse the version.
 func advisoriesFor(version string) (ids []string) {
-	major, rest, _ := strings.Cut(version, ".")
-	word, rest, _ := strings.Cut(rest, ".")
-	minor, err := strconv.Atoi(word)
+	major, afterMajor, _ := strings.Cut(version, ".")
+	minorText, patchText, _ := strings.Cut(afterMajor, ".")
+	minor, err := strconv.Atoi(minorText)
 	if err != nil || major != "3" {
 		return nil
 	}
 
-	digits := strings.IndexFunc(rest+"-", func(r rune) bool { return r < '0' || r > '9' })
-	patch, err := strconv.Atoi(rest[:digits])
+	// A suffix can follow the number of the patch, as in 3.6.0-rc.1.
+	isNotDigit := func(r rune) bool { return r < '0' || r > '9' }
+	if i := strings.IndexFunc(patchText, isNotDigit); i >= 0 {
+		patchText = patchText[:i]
+	}
+	patch, err := strconv.Atoi(patchText)
 	if err != nil {
 		return nil
 	}
 
-	for _, a := range rights() {
+	for _, a := range roleAdvisories() {
 		if a.concerns(minor, patch) {
 			ids = append(ids, a.id)
 		}
@@ -67,21 +73,21 @@ func advisoriesFor(version string) (ids []string) {
 // Advisories queries each endpoint once for its version. It returns a warning for each version in which
 // roles do not restrict users. It skips endpoints that do not answer in time.
 func (d *db) Advisories(ctx context.Context) (warnings []string) {
-	endpoints := map[string][]string{}
-	said, errs := d.queryStatus(ctx, d.config.endpoints)
-	for i, s := range said {
+	byVersion := map[string][]string{} // endpoints
+	statuses, errs := d.queryStatus(ctx, d.config.endpoints)
+	for i, s := range statuses {
 		if errs[i] == nil {
-			endpoints[s.Version] = append(endpoints[s.Version], d.config.endpoints[i])
+			byVersion[s.Version] = append(byVersion[s.Version], d.config.endpoints[i])
 		}
 	}
 
-	for _, version := range slices.Sorted(maps.Keys(endpoints)) {
+	for _, version := range slices.Sorted(maps.Keys(byVersion)) {
 		ids := advisoriesFor(version)
 		if len(ids) == 0 {
 			continue
 		}
 		warnings = append(warnings, fmt.Sprintf("etcd %s at %s lets users read and write keys that their role does not grant (%s): update etcd to one of %s, or newer",
-			version, strings.Join(endpoints[version], ", "), strings.Join(ids, ", "), mendedVersions))
+			version, strings.Join(byVersion[version], ", "), strings.Join(ids, ", "), fixedVersions))
 	}
 
 	return warnings

@@ -18,8 +18,8 @@ import (
 var errBundleFailed = rpctypes.ErrFutureRev
 
 // Commit commits a transaction, as store.Store promises. It waits up to 30 seconds for a connection to a member,
-// and up to ten seconds for the answer. If the connection breaks or ctx ends while it waits for the answer, it is
-// unknown whether the transaction was written: a member that hangs can still commit it later.
+// and up to ten seconds for the answer. If there is no answer, because the connection breaks or ctx ends, the
+// caller cannot know whether the transaction was written. A member that hangs can still commit it later.
 func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return 0, err
@@ -39,8 +39,9 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return d.commitRequest(ctx, r)
 }
 
-// commitRequest sends the request to etcd. It must not be repeated after an error, since etcd may have
-// committed it.
+// commitRequest sends the request to etcd, with the additional condition that the store is still the one that
+// was opened. It returns the revision of the commit, or the errors of Commit. After other errors than
+// ErrConflict and ErrStoreGone the caller must not send the request again, since etcd may have committed it.
 func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 	var resp *clientv3.TxnResponse
 
@@ -71,8 +72,9 @@ func (d *db) commitRequest(ctx context.Context, r request) (int64, error) {
 		return resp.Header.Revision, nil
 	}
 
-	found := resp.Responses[0].GetResponseRange().Kvs
-	if len(found) == 0 || found[0].CreateRevision != d.marker {
+	// A condition does not hold. If the marker has changed, the store was removed, and perhaps created again.
+	marker := resp.Responses[0].GetResponseRange().Kvs
+	if len(marker) == 0 || marker[0].CreateRevision != d.marker {
 		return 0, d.MarkGone()
 	}
 
@@ -87,13 +89,15 @@ const (
 	maxBundleOps = 28 // leaves 4 of the 128 for a deletion, which needs 2
 )
 
+// request is a transaction of etcd, without the condition on the marker.
 type request struct {
 	conds []clientv3.Cmp
 	ops   []clientv3.Op
 }
 
 // compile returns the transaction as a request to etcd. For each condition on a prefix it needs the leased keys
-// below the prefix, and reads them from etcd if they are not cached.
+// below the prefix, and reads them from etcd if they are not cached. It returns ErrConflict if etcd no longer
+// has the revision of such a condition, and ErrTooLarge if the request does not fit into a transaction of etcd.
 func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
 	var r request
 	for _, c := range txn.Conds {
@@ -107,7 +111,9 @@ func (d *db) compile(ctx context.Context, txn store.Txn) (request, error) {
 		if err != nil {
 			return request{}, err
 		}
-		r.conds = append(r.conds, d.prefixUnchanged(c.Prefix, min(c.Revision, math.MaxInt64-1), leased)...)
+		// prefixUnchanged adds 1 to the revision, which must not overflow.
+		revision := min(c.Revision, math.MaxInt64-1)
+		r.conds = append(r.conds, d.prefixUnchanged(c.Prefix, revision, leased)...)
 	}
 
 	for _, o := range txn.Ops {
@@ -126,12 +132,16 @@ func (d *db) prefixUnchanged(prefix string, revision int64, leased []string) []c
 }
 
 // tombstonesComplete returns comparisons that hold only if each key that was deleted after the revision still
-// has a tombstone: no such tombstone was swept, and no leased key has vanished.
+// has a tombstone. They compare the swept revision, and the presence of the leased keys.
 func (d *db) tombstonesComplete(revision int64, leased []string) []clientv3.Cmp {
+	// No tombstone that was written after the revision was swept.
 	cmps := []clientv3.Cmp{clientv3.Compare(clientv3.Value(d.keys.sweptKey()), "<", sweptValue(revision+1))}
+
+	// A key whose lease has ended vanishes without a tombstone.
 	for _, key := range leased {
 		cmps = append(cmps, clientv3.Compare(clientv3.Version(key), ">", 0))
 	}
+
 	return cmps
 }
 
@@ -155,29 +165,31 @@ func (d *db) compileOp(o store.Op) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpPut(key, string(o.Value))}
 }
 
-// splitBundles moves the conditions and operations that do not fit into the root transaction into nested
-// transactions. If a nested condition does not hold, its transaction does a read that etcd refuses with
-// errBundleFailed. etcd then refuses the whole request before it has written anything.
-func (r request) splitBundles(s keyCodec) (request, error) {
-	const room = maxRootOps - 1 // the comparison of the marker needs one
-	var then []clientv3.Op
-	if len(r.conds) > room {
-		refused := []clientv3.Op{clientv3.OpGet(s.markerKey(), clientv3.WithRev(math.MaxInt64))}
-		for bundle := range slices.Chunk(r.conds[room:], maxBundleOps) {
-			then = append(then, clientv3.OpTxn(bundle, nil, refused))
+// splitBundles moves the conditions and operations that do not fit into the root transaction into bundles,
+// which are nested transactions. If a condition of a bundle does not hold, the bundle does a read that etcd
+// refuses with errBundleFailed. etcd then refuses the whole request before it has written anything.
+// splitBundles returns ErrTooLarge if there are too many bundles for the root transaction.
+func (r request) splitBundles(keys keyCodec) (request, error) {
+	const maxRootConds = maxRootOps - 1 // commitRequest adds the comparison of the marker
+	var bundles []clientv3.Op
+	if len(r.conds) > maxRootConds {
+		refusedRead := []clientv3.Op{clientv3.OpGet(keys.markerKey(), clientv3.WithRev(math.MaxInt64))}
+		for conds := range slices.Chunk(r.conds[maxRootConds:], maxBundleOps) {
+			bundles = append(bundles, clientv3.OpTxn(conds, nil, refusedRead))
 		}
-		r.conds = r.conds[:room]
+		r.conds = r.conds[:maxRootConds]
 	}
-	if len(then)+len(r.ops) <= maxRootOps {
-		r.ops = append(then, r.ops...)
+
+	if len(bundles)+len(r.ops) <= maxRootOps {
+		r.ops = append(bundles, r.ops...)
 		return r, nil
 	}
 
-	for bundle := range slices.Chunk(r.ops, maxBundleOps) {
-		then = append(then, clientv3.OpTxn(nil, bundle, nil))
+	for ops := range slices.Chunk(r.ops, maxBundleOps) {
+		bundles = append(bundles, clientv3.OpTxn(nil, ops, nil))
 	}
-	r.ops = then
-	if len(then) > maxRootOps {
+	r.ops = bundles
+	if len(bundles) > maxRootOps {
 		return request{}, fmt.Errorf(
 			"%w: too many keys have leases below the prefixes in its conditions",
 			store.ErrTooLarge,

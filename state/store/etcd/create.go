@@ -17,6 +17,7 @@ import (
 // formatVersion is the version of the format of the keys below a store's prefix.
 const formatVersion = 1
 
+// markerDoc is the value of a store's marker.
 type markerDoc struct {
 	Store  string `json:"store"` // "bijou"
 	Format int    `json:"format"`
@@ -56,14 +57,16 @@ func withConnection(ctx context.Context, p config, f func(ctx context.Context, d
 	return f(ctx, d)
 }
 
-// checkNotNested returns an error if the prefix is inside another store. It ignores prefixes that the user cannot
-// read. That is enough, since nobody grants rights only to a part of a store.
+// checkNotNested returns an error if the prefix is inside another store. It checks the parents of the prefix
+// from the innermost to the outermost, and stops at the first that the user cannot read. That is enough,
+// since nobody grants rights only to a part of a store.
 func (d *db) checkNotNested(ctx context.Context) error {
 	for prefix := d.config.prefix; ; {
 		prefix = prefix[:strings.LastIndexByte(prefix, '/')]
 		if prefix == "" {
 			return nil
 		}
+
 		resp, err := d.get(ctx, keyCodec{prefix + "/"}.markerKey(), clientv3.WithCountOnly())
 		if errors.Is(err, rpctypes.ErrPermissionDenied) {
 			return nil
@@ -90,11 +93,12 @@ func (d *db) writeMarker(ctx context.Context) error {
 		return err
 	}
 
-	all := d.keys.storeRange()
+	keys := d.keys.storeRange()
+	noKeysExist := clientv3.Compare(clientv3.Version(keys.begin).WithRange(keys.end), "=", 0)
 	var resp *clientv3.TxnResponse
 	err = d.retryUnknownToken(ctx, func() (err error) {
 		resp, err = d.client.Txn(ctx).
-			If(clientv3.Compare(clientv3.Version(all.begin).WithRange(all.end), "=", 0)). // there are no keys
+			If(noKeysExist).
 			Then(clientv3.OpPut(d.keys.markerKey(), string(marker)),
 				clientv3.OpPut(d.keys.sweptKey(), sweptValue(0))).
 			Else(clientv3.OpGet(d.keys.markerKey(), clientv3.WithCountOnly())).
@@ -116,7 +120,7 @@ func (d *db) writeMarker(ctx context.Context) error {
 }
 
 // readMarker returns the revision at which the store was created. It returns [store.ErrNoStore] if there is
-// no store.
+// no store, and a different error if the store's format is not formatVersion.
 func (d *db) readMarker(ctx context.Context) (createRevision int64, err error) {
 	resp, err := d.get(ctx, d.keys.markerKey())
 	if err != nil {
@@ -137,7 +141,7 @@ func (d *db) readMarker(ctx context.Context) (createRevision int64, err error) {
 	return resp.Kvs[0].CreateRevision, nil
 }
 
-// markerUnchanged returns a comparison that holds if the store is the one that was opened.
+// markerUnchanged returns a comparison that holds if the store is still the one that this process has opened.
 func (d *db) markerUnchanged() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(d.keys.markerKey()), "=", d.marker)
 }
@@ -154,8 +158,8 @@ func Remove(ctx context.Context, url string) error {
 		if _, err := d.readMarker(ctx); err != nil {
 			return err
 		}
-		all := d.keys.storeRange()
-		_, err := d.client.Delete(ctx, all.begin, clientv3.WithRange(all.end))
+		keys := d.keys.storeRange()
+		_, err := d.client.Delete(ctx, keys.begin, clientv3.WithRange(keys.end))
 		return d.storeError(ctx, err)
 	})
 	if err != nil && !errors.Is(err, store.ErrNoStore) {
@@ -165,7 +169,8 @@ func Remove(ctx context.Context, url string) error {
 	return nil
 }
 
-// keyCodec maps the store's keys to etcd's. Keys are stored unchanged below the root, so that etcdctl shows them:
+// keyCodec maps the store's keys to etcd's keys. Most keys are stored unchanged below the root, so that etcdctl
+// shows them:
 //
 //	ROOT + key               a key of the store
 //	ROOT + \x01 + key        a key that begins with \x00 or \x01
@@ -173,17 +178,20 @@ func Remove(ctx context.Context, url string) error {
 //	ROOT + \x00gone/ + key   a tombstone: the key was deleted, or put under a lease
 //	ROOT + \x00swept         the revision up to which tombstones may have been swept
 //
-// So the keys keep their order, and a range of the store's keys does not contain any other keys.
+// So the keys keep their order, and the range of a prefix does not contain the marker, tombstones or the swept
+// revision.
 type keyCodec struct {
 	root string // ends with a slash
 }
 
-// keyRange is the range from begin to end, without end itself. If end is empty, it is the single key begin.
+// keyRange is the range of keys from begin to end, without end itself. If end is empty, the range is only the
+// key begin.
 type keyRange struct{ begin, end string }
 
 func (s keyCodec) markerKey() string { return s.root + "\x00store" }
 func (s keyCodec) sweptKey() string  { return s.root + "\x00swept" }
 
+// encodeKey returns etcd's key for a key of the store.
 func (s keyCodec) encodeKey(key string) string {
 	if key != "" && key[0] <= 1 {
 		return s.root + "\x01" + key
@@ -191,13 +199,15 @@ func (s keyCodec) encodeKey(key string) string {
 	return s.root + key
 }
 
-func (s keyCodec) decodeKey(at []byte) string {
-	key := string(at[len(s.root):])
-	return strings.TrimPrefix(key[:1], "\x01") + key[1:]
+// decodeKey is the inverse of encodeKey.
+func (s keyCodec) decodeKey(etcdKey []byte) string {
+	return strings.TrimPrefix(string(etcdKey[len(s.root):]), "\x01")
 }
 
+// prefixRange returns the range of etcd's keys for the store's keys with a prefix.
 func (s keyCodec) prefixRange(prefix string) keyRange {
 	if prefix == "" {
+		// The range begins after the marker, the tombstones and the swept revision.
 		return keyRange{s.root + "\x01", clientv3.GetPrefixRangeEnd(s.root)}
 	}
 	return rangeOf(s.encodeKey(prefix))
@@ -211,6 +221,7 @@ func (s keyCodec) spanRange(span handle.Span) keyRange {
 	return keyRange{begin: s.encodeKey(span.Text)}
 }
 
+// tombstoneSpan returns the range of etcd's keys for the tombstones of one key or prefix.
 func (s keyCodec) tombstoneSpan(span handle.Span) keyRange {
 	if span.Prefix {
 		return s.tombstoneRange(span.Text)
@@ -224,5 +235,5 @@ func (s keyCodec) storeRange() keyRange                  { return rangeOf(s.root
 
 func rangeOf(prefix string) keyRange { return keyRange{prefix, clientv3.GetPrefixRangeEnd(prefix)} }
 
-// sweptValue returns the revision as a value that compares like the number.
+// sweptValue formats a revision with a fixed number of digits, so that the values sort like the revisions.
 func sweptValue(revision int64) string { return fmt.Sprintf("%016x", revision) }

@@ -26,16 +26,17 @@ import (
 // Otherwise it returns immediately.
 func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, error) {
 	options := append(dialOptions(), grpc.WithChainUnaryInterceptor(a.intercept))
-	var secure *tls.Config
+	var tlsConfig *tls.Config // nil without TLS
 	if p.tls {
 		loaded, err := p.loadTLS()
 		if err != nil {
 			return nil, err
 		}
 
-		secure = loaded
-		reloader := &tlsReloader{config: p, lastGood: secure}
-		reloading := reloadingCredentials{credentials.NewTLS(secure), reloader}
+		// The files can be renewed while the client is in use.
+		tlsConfig = loaded
+		reloader := &tlsReloader{config: p, lastGood: tlsConfig}
+		reloading := reloadingCredentials{credentials.NewTLS(tlsConfig), reloader}
 		options = append(options, grpc.WithTransportCredentials(reloading))
 	}
 
@@ -44,27 +45,27 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 		return nil, err
 	}
 
-	patience := openTimeout
+	loginTimeout := openTimeout
 	if deadline, ok := ctx.Deadline(); ok {
-		patience = min(patience, time.Until(deadline))
+		loginTimeout = min(loginTimeout, time.Until(deadline))
 	}
 
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints:   p.endpoints,
-		TLS:         secure,
+		TLS:         tlsConfig,
 		Username:    p.user,
 		Password:    password,
 		Logger:      zap.NewNop(),
 		DialOptions: options,
-		DialTimeout: max(patience, time.Millisecond),
+		DialTimeout: max(loginTimeout, time.Millisecond), // 0 or less would mean no timeout
 		// The keep-alive time is the shortest that gRPC allows. gRPC measures it by the host's clock. If
-		// the clock is set back, gRPC decides that the connection is silent, and opens another.
+		// the clock is set back, gRPC takes the connection for silent, and opens another connection.
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: 3 * time.Second,
-		// One retry is for an expired token. The retries after other errors are in retry.
+		// This is the number of attempts. The second attempt is for an expired token. After other errors,
+		// db.retry repeats the call.
 		MaxUnaryRetries: 2,
 	})
-
 	if err != nil && isTransient(err) {
 		return nil, unreachableError(ctx, p, err)
 	}
@@ -75,8 +76,8 @@ func dial(ctx context.Context, p config, a *authenticator) (*clientv3.Client, er
 	return client, nil
 }
 
-// dialOptions makes gRPC dial an absent member at least every two seconds. By default the delays of gRPC grow
-// to two minutes, so that agents would reconnect late after a long outage.
+// dialOptions returns options that make gRPC dial an unreachable member at least every two seconds. By default
+// gRPC's delays grow to two minutes, so that agents would reconnect late after a long outage.
 func dialOptions() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 		Backoff: backoff.Config{
@@ -89,7 +90,8 @@ func dialOptions() []grpc.DialOption {
 	})}
 }
 
-// readPassword reads the password file. It is called for each login, since the file may be replaced.
+// readPassword returns the password in the password file, or "" if the URL names no file. It is called for each
+// login, since the file may be replaced.
 func (p config) readPassword() (string, error) {
 	if p.passwordFile == "" {
 		return "", nil
@@ -127,44 +129,44 @@ func checkPrivate(file string) error {
 // healthTimeout is how long queryStatus waits for the answers of the endpoints.
 const healthTimeout = 2 * time.Second
 
-// queryStatus requests the status of all endpoints at the same time. It returns a status or an error for each
-// endpoint.
+// queryStatus requests the status of all endpoints at the same time. The results have the order of the
+// endpoints. An endpoint's status is valid only if its error is nil.
 func (d *db) queryStatus(ctx context.Context, endpoints []string) ([]*clientv3.StatusResponse, []error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 
-	said := make([]*clientv3.StatusResponse, len(endpoints))
+	statuses := make([]*clientv3.StatusResponse, len(endpoints))
 	errs := make([]error, len(endpoints))
-	var asking sync.WaitGroup
+	var queries sync.WaitGroup
 	for i, endpoint := range endpoints {
-		asking.Go(func() { said[i], errs[i] = d.client.Status(ctx, endpoint) })
+		queries.Go(func() { statuses[i], errs[i] = d.client.Status(ctx, endpoint) })
 	}
-	asking.Wait()
-	return said, errs
+	queries.Wait()
+	return statuses, errs
 }
 
-// Health queries each endpoint separately. It returns the endpoint's state in words, or the reason why the
-// endpoint does not answer.
+// Health queries all endpoints at the same time. For each endpoint it returns the state in words, or the reason
+// why the endpoint does not answer.
 func (d *db) Health(ctx context.Context) map[string]string {
-	all := map[string]string{}
-	said, errs := d.queryStatus(ctx, d.config.endpoints)
+	states := map[string]string{}
+	statuses, errs := d.queryStatus(ctx, d.config.endpoints)
 
-	for i, s := range said {
+	for i, s := range statuses {
 		endpoint := d.config.endpoints[i]
 		switch {
 		case errs[i] != nil:
-			all[endpoint] = "does not answer: " + errs[i].Error()
+			states[endpoint] = "does not answer: " + errs[i].Error()
 		case s.Leader == 0:
-			all[endpoint] = fmt.Sprintf("etcd %s has no leader: it is cut off, or too few members are alive",
+			states[endpoint] = fmt.Sprintf("etcd %s has no leader: it is cut off, or too few members are alive",
 				s.Version)
 		case s.Leader == s.Header.MemberId:
-			all[endpoint] = fmt.Sprintf("etcd %s, leads, %d MiB", s.Version, s.DbSize>>20)
+			states[endpoint] = fmt.Sprintf("etcd %s, leads, %d MiB", s.Version, s.DbSize>>20)
 		default:
-			all[endpoint] = fmt.Sprintf("etcd %s, follows, %d MiB", s.Version, s.DbSize>>20)
+			states[endpoint] = fmt.Sprintf("etcd %s, follows, %d MiB", s.Version, s.DbSize>>20)
 		}
 	}
 
-	return all
+	return states
 }
 
 const (
@@ -174,9 +176,10 @@ const (
 	maxLoginBackoff   = 30 * time.Second
 )
 
-// authenticator makes etcd's client log in with the current password of the password file. Without it the
-// client would always use the password that it was created with. The authenticator delays further logins with
-// a password that etcd has refused, longer after each refusal. It tries a different password immediately.
+// authenticator makes etcd's client log in with the current content of the password file. By itself the
+// client would always use the password that it was created with. After etcd has refused a password, the
+// authenticator refuses further logins with this password for a while, longer after each refusal. It tries a
+// different password immediately.
 type authenticator struct {
 	config config
 	now    func() time.Time
@@ -244,13 +247,14 @@ func (a *authenticator) recordResult(password string, err error) {
 	}
 }
 
+// isRefused reports whether etcd has refused the last login.
 func (a *authenticator) isRefused() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.refusal != nil
 }
 
-// loadTLS reads the certificates that the URL names.
+// loadTLS returns a TLS configuration with the certificates that the URL names.
 func (p config) loadTLS() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if p.ca != "" {
@@ -282,9 +286,9 @@ func (p config) loadTLS() (*tls.Config, error) {
 }
 
 // reloadingCredentials reads the certificates' files again for each handshake. Agents run for longer than a
-// certificate is valid, and the files are renewed in the meantime. gRPC's own credentials verify the server.
+// certificate is valid, and the files are renewed in the meantime. Each handshake verifies the server as usual.
 type reloadingCredentials struct {
-	credentials.TransportCredentials // from the files as they were at first
+	credentials.TransportCredentials // made from the files when the store was opened
 	reloader                         *tlsReloader
 }
 
@@ -297,6 +301,7 @@ type tlsReloader struct {
 	warned   string // the last logged error; empty after a success
 }
 
+// ClientHandshake does a TLS handshake with the certificates that the files have now.
 func (r reloadingCredentials) ClientHandshake(
 	ctx context.Context,
 	authority string,

@@ -20,15 +20,15 @@
 //   - watchmux.go: all watchers over one stream
 //   - watcher.go: one watcher, with a replay of past changes
 //
-// docs/dev/etcd-watch.md describes how the last three work together.
+// docs/dev/etcd-watch.md describes how the last three files work together.
 //
 // # Prefix conditions
 //
 // etcd can compare keys that exist, but not keys that were deleted. So each transaction that deletes a key
-// writes a tombstone for it. A transaction that puts a key under a lease also writes one, since such a key
-// can vanish without a transaction. A prefix condition compares the newest revision below the prefix, the
-// newest tombstone below it, and the presence of each key that was under a lease at the condition's revision.
-// This is exact.
+// writes a tombstone for the key. A transaction that puts a key under a lease also writes a tombstone, since
+// such a key can vanish without a transaction. A prefix condition compares the newest revision below the
+// prefix, the newest tombstone below it, and the presence of each key that was under a lease at the
+// condition's revision. So a prefix condition never holds if a key below the prefix has changed.
 package etcd
 
 import (
@@ -147,19 +147,19 @@ func (d *db) Close() error {
 type config struct {
 	endpoints    []string // in the form that etcd's client accepts
 	prefix       string   // "/a/b", never empty
-	tls          bool
-	ca           string
-	cert, key    string
-	user         string
-	passwordFile string
+	tls          bool     // whether connections use TLS
+	ca           string   // the file of authorities to trust; empty for the system's authorities
+	cert, key    string   // the files of the client's certificate and its key; both or neither are set
+	user         string   // empty if the client does not log in
+	passwordFile string   // set if user is set
 }
 
 func (p config) endpointList() string { return strings.Join(p.endpoints, ", ") }
 
 const wantURL = "want etcd://HOST:PORT,HOST:PORT/PREFIX or etcd+unix:///SOCKET,/SOCKET?prefix=/PREFIX"
 
-// parseURL parses the URL of a store. It does not use net/url, which allows only one host. Its errors do not
-// quote parts of the URL that could be a password.
+// parseURL parses and validates the URL of a store. It does not use url.Parse, which allows only one host. Its
+// errors do not quote parts of the URL that could be a password.
 func parseURL(raw string) (_ config, err error) {
 	defer func() {
 		if err != nil {
@@ -173,8 +173,8 @@ func parseURL(raw string) (_ config, err error) {
 		return config{}, err
 	}
 
-	scheme, rest, _ := strings.Cut(raw, "://")
-	if strings.Contains(rest, "@") {
+	scheme, afterScheme, _ := strings.Cut(raw, "://")
+	if strings.Contains(afterScheme, "@") {
 		return config{}, errors.New("the URL must not contain a user or a password: want ?user=NAME&password-file=FILE")
 	}
 
@@ -189,7 +189,7 @@ func parseURL(raw string) (_ config, err error) {
 
 	switch scheme {
 	case "etcd":
-		hosts, prefix, _ := strings.Cut(rest, "/")
+		hosts, prefix, _ := strings.Cut(afterScheme, "/")
 		if options["prefix"] != "" {
 			return config{}, errors.New("the prefix must be in the path: " + wantURL)
 		}
@@ -197,7 +197,7 @@ func parseURL(raw string) (_ config, err error) {
 		p.endpoints, err = splitEndpoints(hosts, "http", p.tls, checkHost)
 	case "etcd+unix":
 		p.prefix = options["prefix"]
-		p.endpoints, err = splitEndpoints(rest, "unix", p.tls, checkSocket)
+		p.endpoints, err = splitEndpoints(afterScheme, "unix", p.tls, checkSocket)
 	default:
 		err = errors.New(wantURL)
 	}
@@ -228,13 +228,14 @@ func parseOptions(query string) (map[string]string, error) {
 	}
 
 	if tls := options["tls"]; tls != "" && tls != "true" {
-		return nil, errors.New("option tls must be true, or left out")
+		return nil, errors.New("option tls can only be true")
 	}
 
 	return options, nil
 }
 
-// splitEndpoints returns the endpoints of a list of addresses.
+// splitEndpoints returns the addresses of a comma-separated list as URLs with the scheme, or with its secure
+// form (scheme + "s") if tls is set. It returns the error of check if check refuses an address.
 func splitEndpoints(list, scheme string, tls bool, check func(address string) error) ([]string, error) {
 	if tls {
 		scheme += "s"
@@ -250,6 +251,7 @@ func splitEndpoints(list, scheme string, tls bool, check func(address string) er
 	return endpoints, nil
 }
 
+// checkHost returns an error if host does not have the form HOST:PORT.
 func checkHost(host string) error {
 	name, port, err := net.SplitHostPort(host)
 	if err != nil || name == "" || port == "" {
@@ -258,6 +260,7 @@ func checkHost(host string) error {
 	return nil
 }
 
+// checkSocket returns an error if socket is not an absolute path.
 func checkSocket(socket string) error {
 	if !filepath.IsAbs(socket) {
 		return fmt.Errorf("socket %q is not an absolute path: %s", socket, wantURL)

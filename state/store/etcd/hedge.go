@@ -31,65 +31,71 @@ const (
 	hedgeFactor = 5
 )
 
-// hedgeRead calls f, which is a read. If there is no answer after a delay, it calls f again at the same time,
-// and returns the first answer. Each call goes to the next connected member, since a member that is cut off
-// from the other members does not answer. The delay doubles before each further call. It also grows with the
-// duration of the last read, since more calls would not help if all members are slow.
+// hedgeRead calls f, which must only read, and returns the first answer. If a call has not answered after a
+// delay, or has failed while another is running, hedgeRead makes a further call without waiting for the
+// running ones. It returns an error only once all its calls have failed.
+//
+// Each call goes to the next connected member, since a member that is cut off from the other members does not
+// answer. The delay doubles before each further call. It also grows with the duration of the last read, since
+// more calls would not help if all members are slow.
 func hedgeRead[T any](ctx context.Context, d *db, f func(ctx context.Context) (T, error)) (value T, err error) {
-	// This is one more than the number of members, since a new connection can lead to the same member again.
-	maxAsked := len(d.config.endpoints) + 1
 	if len(d.config.endpoints) == 1 {
 		// There is no other member to ask.
 		return f(ctx)
 	}
+	// A new connection can lead to the same member again, so allow one call more than there are members.
+	maxCalls := len(d.config.endpoints) + 1
 
 	ctx, cancel := context.WithCancel(ctx)
-	var asking sync.WaitGroup
-	// The calls that are still asking end soon after cancel.
-	defer asking.Wait()
+	var calls sync.WaitGroup
+	// Deferred calls run last first: cancel ends the calls that are still running.
+	defer calls.Wait()
 	defer cancel()
-	answers := make(chan error, maxAsked) // buffered, since nobody receives late answers
+	results := make(chan error, maxCalls) // buffered, since nobody receives late results
 	var once sync.Once
 
-	ask := func() {
+	call := func() {
 		began := time.Now()
 		v, err := f(ctx)
 		if err == nil {
 			once.Do(func() { value = v })
 		}
-		if err == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+
+		// A call that was canceled after another call's answer says nothing about the members' speed.
+		timedOut := errors.Is(ctx.Err(), context.DeadlineExceeded)
+		if err == nil || timedOut {
 			d.readLatency.Store(int64(time.Since(began)))
 		}
-		answers <- err
+		results <- err
 	}
 
 	delay := d.hedgeDelay()
-	asked := 0
+	started := 0
 	failed := 0
 	for {
-		if asked < maxAsked {
-			asking.Go(ask)
-			asked++
+		if started < maxCalls {
+			calls.Go(call)
+			started++
 		}
 
 		select {
-		case err := <-answers:
+		case err := <-results:
 			if err == nil {
-				if asked > 1 {
+				if started > 1 {
 					d.lastHedge.Store(time.Now().UnixNano())
 				}
 				return value, nil
 			}
 			failed++
-			if failed == asked {
+			if failed == started {
 				return value, err
 			}
-		case <-time.After(delay << (asked - 1)):
+		case <-time.After(delay << (started - 1)):
 		}
 	}
 }
 
-// hedgeDelay returns how long a read waits for the first answer before it asks a second member.
+// hedgeDelay returns how long hedgeRead waits for an answer to its first call before it makes a second call.
 func (d *db) hedgeDelay() time.Duration {
 	delay := minHedgeDelay
 	if time.Since(time.Unix(0, d.lastHedge.Load())) < eagerHedgeWindow {
@@ -99,7 +105,7 @@ func (d *db) hedgeDelay() time.Duration {
 }
 
 const (
-	// callTimeout limits a call and its repetitions, while etcd does not answer.
+	// callTimeout limits a call, including its repetitions.
 	callTimeout = 30 * time.Second
 	// commitTimeout limits a request that writes. etcd itself gives up after seven seconds.
 	commitTimeout = 10 * time.Second
@@ -109,16 +115,18 @@ const (
 	maxBackoff          = time.Second // between attempts
 )
 
-// retry calls f until etcd answers. f must be repeatable, since etcd may have carried out a call without an
-// answer. Each call can reach a different member.
+// retry calls f until etcd answers. It gives up after callTimeout. f must be repeatable, since etcd may have
+// carried out a call that it did not answer. Each call can reach a different member. retry returns the errors
+// of package store, such as ErrAway if no member answers.
 func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
 
 	for n := 0; ; n++ {
-		attempt, cancel := context.WithTimeout(bound, firstAttemptTimeout<<min(n, 4))
-		err := f(attempt)
-		cancel()
+		// The timeout doubles with each attempt, at most four times.
+		attemptCtx, cancelAttempt := context.WithTimeout(bound, firstAttemptTimeout<<min(n, 4))
+		err := f(attemptCtx)
+		cancelAttempt()
 		if err == nil {
 			return nil
 		}
@@ -129,7 +137,7 @@ func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error
 }
 
 // retryUnknownToken calls f again only if a member does not know the login's token, since such a member has
-// not carried out the call. Callers use it for calls that must not be repeated after other errors.
+// not carried out the call. retryUnknownToken is for calls that must not be repeated after other errors.
 func (d *db) retryUnknownToken(ctx context.Context, f func() error) error {
 	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
@@ -142,25 +150,27 @@ func (d *db) retryUnknownToken(ctx context.Context, f func() error) error {
 	}
 }
 
-// connectionError returns the reason why the client cannot connect to any member, if it can find out.
-// Otherwise it returns err, which may only report a timeout.
+// connectionError returns the reason why the client cannot connect to any member, if it can find out. Otherwise
+// it returns err. It is called because the error of a call often reports only a timeout.
 func (d *db) connectionError(err error) error {
 	conn := d.client.ActiveConnection()
 	if !isTransient(err) || conn.GetState() != connectivity.TransientFailure {
 		return err
 	}
 
+	// Without WaitForReady, a call fails immediately with the reason of the last failed connection.
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
-	_, refused := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(d.keys.markerKey())},
+	_, reason := pb.NewKVClient(conn).Range(ctx, &pb.RangeRequest{Key: []byte(d.keys.markerKey())},
 		grpc.WaitForReady(false))
-	if grpcCode(refused) == codes.Unavailable {
-		return refused
+	if grpcCode(reason) == codes.Unavailable {
+		return reason
 	}
 
 	return err
 }
 
+// waitBackoff waits before the next attempt, longer after more failures. It returns ctx's error if ctx is done.
 func waitBackoff(ctx context.Context, failures int) error {
 	return backoff.Sleep(ctx, backoff.Delay(failures, 20*time.Millisecond, maxBackoff))
 }
@@ -187,7 +197,8 @@ func (d *db) get(ctx context.Context, key string, opts ...clientv3.OpOption) (re
 	return resp, err
 }
 
-// waitReady waits until a member is connected. If it fails, nothing was sent.
+// waitReady waits until a member is connected. Callers call it before a request that writes: if waitReady
+// returns an error, nothing was written.
 func (d *db) waitReady(ctx context.Context) error {
 	if d.client.ActiveConnection().GetState() == connectivity.Ready {
 		return nil
@@ -197,18 +208,21 @@ func (d *db) waitReady(ctx context.Context) error {
 }
 
 // storeError translates an error of etcd's client into one of package store, or adds an explanation in plain
-// words. It returns other errors unchanged.
+// words. It returns unknown errors unchanged. ctx is the context of the caller of the store.
 func (d *db) storeError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	if closed := d.CheckUsable(context.Background()); closed != nil {
-		return closed
+	if unusable := d.CheckUsable(context.Background()); unusable != nil {
+		return unusable
 	}
-	if d.auth.isRefused() && (ctx.Err() != nil || isTransient(err) || errors.Is(err, rpctypes.ErrAuthFailed)) {
+
+	noAnswer := ctx.Err() != nil || isTransient(err)
+	// A refused login is often the reason why there is no answer.
+	if d.auth.isRefused() && (noAnswer || errors.Is(err, rpctypes.ErrAuthFailed)) {
 		return mapKnownError(rpctypes.ErrAuthFailed)
 	}
-	if ctx.Err() != nil || isTransient(err) {
+	if noAnswer {
 		return unreachableError(ctx, d.config, err)
 	}
 
@@ -256,6 +270,7 @@ func isUnknownToken(err error) bool {
 	return errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision)
 }
 
+// grpcCode returns the gRPC code of an error from etcd's client.
 func grpcCode(err error) codes.Code {
 	if e, ok := errors.AsType[rpctypes.EtcdError](err); ok {
 		return e.Code()
@@ -263,10 +278,10 @@ func grpcCode(err error) codes.Code {
 	return status.Code(err)
 }
 
-// unreachableError returns an error that says that no member of etcd answers, with the reason. The error is
-// ErrAway, or ctx's error if ctx was canceled.
+// unreachableError returns an error that says that no member of etcd answers, with the reason from err. The
+// error wraps ErrAway. If ctx was canceled, it is ctx's error instead.
 func unreachableError(ctx context.Context, p config, err error) error {
-	// This is the text without the words that gRPC adds.
+	// Unlike the text of the error, the message of its status does not begin with words from gRPC.
 	text := status.Convert(err).Message()
 	why := fmt.Sprintf("etcd at %s does not answer: %s", p.endpointList(), text)
 	if strings.Contains(text, "tls: ") || strings.Contains(text, "x509: ") {

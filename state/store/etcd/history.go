@@ -13,23 +13,25 @@ import (
 	"bijou/state/store"
 )
 
-// historyTracker notices that the cluster's history was replaced: its operator has restored a snapshot, so
-// that its revisions went back, or another cluster answers. Everything that this process has read before is
-// then outdated. The tracker then ends the epoch and starts the next one.
+// historyTracker notices that the cluster's history was replaced. This happens if the cluster's operator
+// restores a snapshot, so that the revisions go back, or if another cluster answers. All data that this
+// process has read before is then outdated. An epoch is the time between two replacements. The tracker
+// numbers the epochs.
 //
-// It never reports a replacement by mistake, since it relies only on what etcd promises:
+// The tracker never reports a replacement by mistake, since it relies only on these promises of etcd:
 //
-//   - A revision that any member has reported, in an answer or to a watch, was agreed on by a quorum. It is never
-//     taken back, unless the history is replaced.
+//   - A revision that any member has reported, in an answer or to a watch, was agreed on by a quorum. Such a revision
+//     stays in the history, unless the history is replaced.
 //   - The revision of a linearizable answer is not below any revision that was agreed on before its request began.
 //     So the answer is compared with the highest revision that was seen when its request began. It is not compared
 //     with revisions that were seen later, since answers to overlapping requests arrive in any order.
 //   - Serializable answers and watches may come from a member that is behind. They can raise the highest revision,
 //     but are not compared with it.
-//   - The id of a cluster never changes. After a restore it can be the same, since it is computed from the members'
-//     names and addresses.
+//   - The id of a cluster never changes. After a restore, the new cluster can have the same id, since the id is
+//     computed from the members' names and addresses.
 //   - If an epoch ends during a request or a stream, the answers may come from the old history or from the
-//     new one. They are ignored. Otherwise they could raise the highest revision to one from the old history.
+//     new one. The tracker ignores such answers. Otherwise they could raise the highest revision to a revision of
+//     the old history.
 //
 // Compactions, restarts and changes of the leader do not affect this. Raft's terms are not compared, since a
 // candidate can raise the term without being elected.
@@ -47,13 +49,16 @@ type historyState struct {
 	revision int64  // the highest revision that was reported
 }
 
-// lastSeen returns the state to give to recordResponse. Callers call it before they send a request.
+// lastSeen returns the current state. Callers call it before they send a request, and pass the state to
+// recordResponse.
 func (h *historyTracker) lastSeen() historyState {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.state
 }
 
+// recordRevision records a revision that a member has reported in the epoch. It ignores revisions of an earlier
+// epoch.
 func (h *historyTracker) recordRevision(epoch int, revision int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -62,17 +67,18 @@ func (h *historyTracker) recordRevision(epoch int, revision int64) {
 	}
 }
 
-// recordResponse records the revision of an answer, and reports whether the answer has ended the epoch.
-// before is the state that lastSeen returned before the request was sent. The answer must be linearizable.
-func (h *historyTracker) recordResponse(before historyState, answer *pb.ResponseHeader) (over bool) {
+// recordResponse records the revision of an answer. If the answer shows that the history was replaced, it
+// starts a new epoch and returns true. before is the state that lastSeen returned before the request was
+// sent. The answer must be linearizable.
+func (h *historyTracker) recordResponse(before historyState, answer *pb.ResponseHeader) (epochEnded bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if before.epoch != h.state.epoch {
 		return false
 	}
 
-	other := before.cluster != 0 && answer.ClusterId != before.cluster
-	if other || answer.Revision < before.revision {
+	otherCluster := before.cluster != 0 && answer.ClusterId != before.cluster
+	if otherCluster || answer.Revision < before.revision {
 		h.state = historyState{epoch: before.epoch + 1, cluster: answer.ClusterId, revision: answer.Revision}
 		return true
 	}
@@ -84,10 +90,10 @@ func (h *historyTracker) recordResponse(before historyState, answer *pb.Response
 	return false
 }
 
-// observeResponse records a linearizable answer. before is the state that lastSeen returned before the
-// request was sent. It returns the epoch of the answer. That is a new epoch if the answer shows that the
-// history was replaced. Otherwise it is the request's epoch, even if the request's epoch has ended in the
-// meantime.
+// observeResponse records a linearizable answer, and returns the answer's epoch. If the answer shows that the
+// history was replaced, this is a new epoch, and all watchers and leases end. Otherwise it is the request's
+// epoch, even if that epoch has ended in the meantime. before is the state that lastSeen returned before the
+// request was sent.
 func (d *db) observeResponse(before historyState, answer *pb.ResponseHeader) (epoch int) {
 	epochEnded := d.history.recordResponse(before, answer)
 	if !epochEnded {
@@ -101,11 +107,11 @@ func (d *db) observeResponse(before historyState, answer *pb.ResponseHeader) (ep
 // startEpoch makes all parts of this process read everything again after etcd's history was replaced.
 // Watchers end as if they had missed changes. Leases count as lost, since their keys may be missing.
 func (d *db) startEpoch(before historyState, answer *pb.ResponseHeader) {
-	what := "etcd's data are older than before, as after a restored snapshot: reading everything again"
+	warning := "etcd's data are older than before, as after a restored snapshot: reading everything again"
 	if answer.ClusterId != before.cluster {
-		what = "a different etcd cluster answers: reading everything again"
+		warning = "a different etcd cluster answers: reading everything again"
 	}
-	slog.Warn(what,
+	slog.Warn(warning,
 		"members", d.config.endpointList(), "revision", answer.Revision, "seen before", before.revision)
 	d.watches.endEpoch()
 	d.LoseLeases()
@@ -137,9 +143,9 @@ func (d *db) probeRevision(ctx context.Context) error {
 	}
 }
 
-// checkStartRevision ends the watcher if etcd has not reached its start revision. Such a revision belongs to
-// an earlier history. It queries etcd first, since the revision may come from another process, which has seen
-// newer revisions than this process.
+// checkStartRevision ends the watcher with ErrHistoryLost if its start revision, after, is above etcd's newest
+// revision. Such a start revision belongs to an earlier history. checkStartRevision first reads etcd's newest
+// revision, since the start revision may come from another process that has seen newer revisions than this one.
 func (d *db) checkStartRevision(w *watcher, after int64) {
 	if err := d.probeRevision(w.Context()); err == nil && d.history.lastSeen().revision < after {
 		d.watches.removeWatcher(w)
@@ -148,8 +154,8 @@ func (d *db) checkStartRevision(w *watcher, after int64) {
 }
 
 const (
-	// sweepInterval is how long each tombstone is kept at least. A prefix condition that is older than the
-	// swept tombstones does not hold, and its caller must read again.
+	// sweepInterval is the minimum time for which a tombstone is kept. A prefix condition that is older than
+	// the swept tombstones does not hold, and its caller must read again.
 	sweepInterval = 9 * time.Minute
 	// maxUnsweptTombstones is how many tombstones there can be before Sweep deletes any.
 	maxUnsweptTombstones = 1000
@@ -160,9 +166,9 @@ type sweeper struct {
 	d *db
 
 	mu           sync.Mutex
-	lastRevision int64 // of the previous round
-	lastEpoch    int
-	lastRound    time.Time
+	lastRevision int64     // etcd's revision at the previous round; 0 before the first round
+	lastEpoch    int       // the epoch of lastRevision
+	lastRound    time.Time // when the previous round began
 }
 
 // Sweep deletes the tombstones that existed at the previous call, if there are more than
@@ -177,33 +183,36 @@ func (d *db) Sweep(ctx context.Context) error {
 	return d.sweeper.sweepOld(ctx, maxUnsweptTombstones)
 }
 
-// sweepOld removes the tombstones that existed in the previous round. It does nothing unless there are more
-// tombstones in all than the given limit.
-func (s *sweeper) sweepOld(ctx context.Context, above int64) error {
+// sweepOld removes the tombstones that existed in the previous round. It removes none if the total number of
+// tombstones is not above maxUnswept. The caller holds s.mu.
+func (s *sweeper) sweepOld(ctx context.Context, maxUnswept int64) error {
 	tombstones := s.d.keys.tombstoneRange("")
 	resp, err := s.d.get(ctx, tombstones.begin, clientv3.WithRange(tombstones.end), clientv3.WithCountOnly())
 	if err != nil {
 		return err
 	}
 
-	before := s.lastRevision
-	epoch := s.lastEpoch
+	previousRevision := s.lastRevision
+	previousEpoch := s.lastEpoch
 	s.lastRevision = resp.Header.Revision
 	s.lastEpoch = s.d.history.lastSeen().epoch
 	s.lastRound = time.Now()
-	if before == 0 || epoch != s.lastEpoch || resp.Count <= above {
+
+	isFirstRound := previousRevision == 0
+	if isFirstRound || previousEpoch != s.lastEpoch || resp.Count <= maxUnswept {
 		return nil
 	}
 
-	return s.sweepUpTo(ctx, before)
+	return s.sweepUpTo(ctx, previousRevision)
 }
 
-// sweepUpTo removes the tombstones up to the revision. Before that, it writes sweptKey, so that no condition
-// relies on them any longer.
+// sweepUpTo removes the tombstones up to the revision. Before that, it writes the revision to sweptKey, so that
+// older prefix conditions, which would need these tombstones, no longer hold.
 func (s *sweeper) sweepUpTo(ctx context.Context, upto int64) error {
 	d := s.d
-	later := clientv3.Compare(clientv3.Value(d.keys.sweptKey()), "<", sweptValue(upto))
-	_, err := d.client.Txn(ctx).If(d.markerUnchanged(), later).
+	// Another process may have swept further already. The swept revision must not go back.
+	sweptIsLower := clientv3.Compare(clientv3.Value(d.keys.sweptKey()), "<", sweptValue(upto))
+	_, err := d.client.Txn(ctx).If(d.markerUnchanged(), sweptIsLower).
 		Then(clientv3.OpPut(d.keys.sweptKey(), sweptValue(upto))).Commit()
 	if err != nil {
 		return d.storeError(ctx, err)
@@ -220,14 +229,16 @@ func (s *sweeper) sweepUpTo(ctx context.Context, upto int64) error {
 	})
 }
 
-// deleteTombstones deletes the listed tombstones, except those that were written again after upto.
+// deleteTombstones deletes the tombstones in resp, except those that were written again after the revision
+// upto.
 func (s *sweeper) deleteTombstones(ctx context.Context, resp *clientv3.GetResponse, upto int64) error {
 	for kvs := range slices.Chunk(resp.Kvs, maxRootOps) {
 		var ops []clientv3.Op
 		for _, kv := range kvs {
-			old := clientv3.Compare(clientv3.ModRevision(string(kv.Key)), "<", upto+1)
+			tombstone := string(kv.Key)
+			isOld := clientv3.Compare(clientv3.ModRevision(tombstone), "<", upto+1)
 			ops = append(ops,
-				clientv3.OpTxn([]clientv3.Cmp{old}, []clientv3.Op{clientv3.OpDelete(string(kv.Key))}, nil))
+				clientv3.OpTxn([]clientv3.Cmp{isOld}, []clientv3.Op{clientv3.OpDelete(tombstone)}, nil))
 		}
 
 		if _, err := s.d.client.Txn(ctx).If(s.d.markerUnchanged()).Then(ops...).Commit(); err != nil {

@@ -43,7 +43,8 @@ func (d *db) GrantLease(ctx context.Context, ttl time.Duration) (store.LeaseID, 
 	return id, err
 }
 
-// grantLease grants a lease. The lease's TTL counts from requested, the time before the request.
+// grantLease grants a lease. requested is the time before the request. The caller must count the lease's TTL
+// from that time.
 func (d *db) grantLease(
 	ctx context.Context,
 	ttl time.Duration,
@@ -55,12 +56,13 @@ func (d *db) grantLease(
 		return 0, requested, err
 	}
 
+	wholeSeconds := int64((ttl + time.Second - 1) / time.Second) // rounded up
 	var resp *clientv3.LeaseGrantResponse
 	err = d.retryUnknownToken(ctx, func() (err error) {
 		requested = time.Now()
 		bound, cancel := d.Bound(ctx, commitTimeout)
 		defer cancel()
-		resp, err = d.client.Grant(bound, int64((ttl+time.Second-1)/time.Second))
+		resp, err = d.client.Grant(bound, wholeSeconds)
 		return err
 	})
 	if err != nil {
@@ -70,7 +72,7 @@ func (d *db) grantLease(
 	return store.LeaseID(resp.ID), requested, nil
 }
 
-// RevokeLease ends the lease. It tries the members until one of them answers.
+// RevokeLease ends the lease. It repeats the request until a member answers.
 func (d *db) RevokeLease(ctx context.Context, id store.LeaseID) error {
 	return d.retry(ctx, func(ctx context.Context) error {
 		_, err := d.client.Revoke(ctx, clientv3.LeaseID(id))
@@ -104,25 +106,28 @@ func (d *db) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, er
 	return err == nil && resp.TTL > 0, err
 }
 
-// listingID identifies the keys of a span at a revision. They never change within an epoch.
+// listingID identifies the list of keys in a span at a revision. The list never changes within an epoch; see
+// historyTracker.
 type listingID struct {
 	span     handle.Span
 	revision int64
 	epoch    int
 }
 
+// currentListing returns the id of a listing in the current epoch.
 func (d *db) currentListing(span handle.Span, revision int64) listingID {
 	return listingID{span: span, revision: revision, epoch: d.history.lastSeen().epoch}
 }
 
-// leasedKeyCache holds the leased keys of the newest listings. Usually a transaction's conditions are on prefixes
-// that were just listed.
+// leasedKeyCache holds the leased keys of the newest listings. It saves most reads of leased keys, since a
+// transaction's conditions are usually on prefixes that were just listed.
 type leasedKeyCache struct {
 	mu    sync.Mutex
-	keys  map[listingID][]string // etcd's keys
-	order []listingID            // oldest first
+	keys  map[listingID][]string // the leased keys, as etcd has them
+	order []listingID            // the listings in keys, oldest first
 }
 
+// maxCachedListings is how many listings leasedKeyCache holds.
 const maxCachedListings = 256
 
 // put remembers the leased keys of a listing, and forgets the oldest listing if there are too many.
@@ -142,6 +147,7 @@ func (c *leasedKeyCache) put(l listingID, keys []string) {
 	c.order = append(c.order, l)
 }
 
+// get returns the leased keys of a listing. It returns ok false if the listing is not in the cache.
 func (c *leasedKeyCache) get(l listingID) (keys []string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,10 +155,10 @@ func (c *leasedKeyCache) get(l listingID) (keys []string, ok bool) {
 	return keys, ok
 }
 
-// listLeased returns etcd's keys that were under a lease in the listing. It returns ErrConflict if etcd
-// no longer has the listing's revision.
+// listLeased returns the keys of a listing that were under a lease, as etcd has them. It returns ErrConflict if
+// etcd no longer has the listing's revision.
 func (d *db) listLeased(ctx context.Context, l listingID) ([]string, error) {
-	// A condition can name any number, which need not be a revision.
+	// A condition can contain any number. At these numbers, etcd has no keys to list.
 	if l.revision <= 0 || l.revision == math.MaxInt64 {
 		return nil, nil
 	}

@@ -15,8 +15,9 @@ import (
 // member gets the peer URLs of the dead member. ReplaceMember returns the initial cluster with which the new
 // member must be started.
 //
-// It changes nothing and returns an error if the member answers, or if fewer than a majority of the members are
-// healthy. After an interruption it must be called again, with peer.
+// It changes nothing and returns an error if the dead member still answers, or if fewer than a majority of
+// the members are healthy. If ReplaceMember was interrupted, it must be called again with the new member's
+// peer URL.
 func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluster string, err error) {
 	p, err := parseURL(url)
 	if err != nil {
@@ -70,8 +71,8 @@ func ReplaceMember(ctx context.Context, url, member, peer string) (initialCluste
 // there is no such member.
 func findMember(members []*etcdserverpb.Member, name string) *etcdserverpb.Member {
 	for _, m := range members {
-		isClient := func(url string) bool { return strings.HasSuffix(url, "://"+name) }
-		if m.Name == name || slices.ContainsFunc(m.ClientURLs, isClient) {
+		hasAddress := func(url string) bool { return strings.HasSuffix(url, "://"+name) }
+		if m.Name == name || slices.ContainsFunc(m.ClientURLs, hasAddress) {
 			return m
 		}
 	}
@@ -79,15 +80,17 @@ func findMember(members []*etcdserverpb.Member, name string) *etcdserverpb.Membe
 	return nil
 }
 
-// addMember adds a member with these peer URLs, unless an earlier call has added it, and returns all members.
+// addMember adds a member with these peer URLs, unless an earlier call has added it. members is the list of
+// the members before the call. addMember returns the list that includes the new member. It retries, since
 // etcd accepts a new member only after the other members have been connected for some seconds.
 func (d *db) addMember(
 	ctx context.Context,
 	members []*etcdserverpb.Member,
 	peers []string,
-) (all []*etcdserverpb.Member, _ error) {
-	isAdded := func(m *etcdserverpb.Member) bool { return m.Name == "" && slices.Equal(m.PeerURLs, peers) }
-	if slices.ContainsFunc(members, isAdded) {
+) (newMembers []*etcdserverpb.Member, _ error) {
+	// A member that was added but has never run does not have a name.
+	isNewMember := func(m *etcdserverpb.Member) bool { return m.Name == "" && slices.Equal(m.PeerURLs, peers) }
+	if slices.ContainsFunc(members, isNewMember) {
 		return members, nil
 	}
 
@@ -97,37 +100,37 @@ func (d *db) addMember(
 			return err
 		}
 
-		all = added.Members
+		newMembers = added.Members
 		return nil
 	})
-	return all, err
+	return newMembers, err
 }
 
 // formatCluster returns the members as a value for etcd's option --initial-cluster. A member that has never
 // run does not have a name yet. formatCluster uses newName for it.
 func formatCluster(members []*etcdserverpb.Member, newName string) string {
-	var all []string
+	var entries []string // NAME=PEER-URL
 	for _, m := range members {
 		for _, peer := range m.PeerURLs {
-			all = append(all, cmp.Or(m.Name, newName)+"="+peer)
+			entries = append(entries, cmp.Or(m.Name, newName)+"="+peer)
 		}
 	}
 
-	return strings.Join(all, ",")
+	return strings.Join(entries, ",")
 }
 
-// removeMember removes the dead member. It returns an error if that member answers, or if fewer than a
-// majority of all members are healthy. It queries the endpoints in the store's URL, and the client URLs of
-// all members.
+// removeMember removes the dead member from the cluster. It returns an error and changes nothing if that member
+// answers, or if fewer than a majority of all members are healthy. To find the healthy members, it queries the
+// endpoints in the store's URL and the client URLs of all members.
 func (d *db) removeMember(ctx context.Context, members []*etcdserverpb.Member, dead *etcdserverpb.Member) error {
-	places := slices.Clone(d.config.endpoints)
+	endpoints := slices.Clone(d.config.endpoints)
 	for _, m := range members {
-		places = append(places, m.ClientURLs...)
+		endpoints = append(endpoints, m.ClientURLs...)
 	}
 
-	healthy := map[uint64]bool{}
-	said, errs := d.queryStatus(ctx, places)
-	for i, s := range said {
+	healthy := map[uint64]bool{} // by the member's id; several endpoints can lead to one member
+	statuses, errs := d.queryStatus(ctx, endpoints)
+	for i, s := range statuses {
 		if errs[i] == nil && s.Leader != 0 && !s.IsLearner {
 			healthy[s.Header.MemberId] = true
 		}

@@ -15,7 +15,7 @@ import (
 	"bijou/state/store/handle"
 )
 
-// snapshot reads at the revision of its first read.
+// snapshot is a [store.Snapshot]. Its first read fixes the revision, and later reads use the same revision.
 type snapshot struct {
 	d *db
 
@@ -27,6 +27,7 @@ type snapshot struct {
 	listed   map[string][]store.KV // the lists that Prefetch has read, by prefix
 }
 
+// Snapshot returns a snapshot, and reads nothing yet.
 func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return nil, err
@@ -34,6 +35,7 @@ func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return &snapshot{d: d}, nil
 }
 
+// Get reads one key, unless Prefetch has read it.
 func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
 	s.mu.Lock()
 	kv, fetched := s.fetched[key]
@@ -54,8 +56,8 @@ func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) 
 // maxPrefetched is how many keys and lists are read in one transaction. etcd's own limit is 128 operations.
 const maxPrefetched = 100
 
-// Prefetch reads the keys and lists in one transaction, or in a few. It does not keep lists that are longer than a
-// page.
+// Prefetch reads the keys and lists in as few transactions as possible, and keeps them for Get and List. It
+// does not keep lists that are longer than firstPageKeys, so List reads these again.
 func (s *snapshot) Prefetch(ctx context.Context, next store.Scope) error {
 	var reads []prefetch
 	for _, key := range next.Keys {
@@ -65,21 +67,21 @@ func (s *snapshot) Prefetch(ctx context.Context, next store.Scope) error {
 		reads = append(reads, prefetch{name: prefix, isList: true})
 	}
 
-	for some := range slices.Chunk(reads, maxPrefetched) {
-		if err := s.prefetchTogether(ctx, some); err != nil {
+	for chunk := range slices.Chunk(reads, maxPrefetched) {
+		if err := s.prefetchTogether(ctx, chunk); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// prefetch is a key, or a list by its prefix, to read before its use.
+// prefetch is one read of Prefetch.
 type prefetch struct {
-	name   string
+	name   string // the key, or the prefix of the list
 	isList bool
 }
 
-// op returns the read at the revision, or at the newest one if it is 0.
+// op returns the read at the revision. If revision is 0, it reads at the newest revision.
 func (p prefetch) op(d *db, revision int64) clientv3.Op {
 	if !p.isList {
 		return clientv3.OpGet(d.keys.encodeKey(p.name), clientv3.WithRev(revision))
@@ -89,8 +91,8 @@ func (p prefetch) op(d *db, revision int64) clientv3.Op {
 		clientv3.WithRange(span.end), clientv3.WithLimit(firstPageKeys), clientv3.WithRev(revision))
 }
 
-// prefetchTogether reads several keys and lists in one request, and keeps them for later reads. If it is the snapshot's
-// first read, it fixes the revision.
+// prefetchTogether does the reads in one request, and keeps their results for Get and List. If they are the
+// snapshot's first reads, they fix its revision. It returns ErrHistoryLost if etcd's history was replaced.
 func (s *snapshot) prefetchTogether(ctx context.Context, reads []prefetch) error {
 	if err := s.checkUsable(ctx); err != nil {
 		return err
@@ -102,7 +104,7 @@ func (s *snapshot) prefetchTogether(ctx context.Context, reads []prefetch) error
 		ops[i] = read.op(s.d, revision)
 	}
 
-	txn, now, err := s.d.readTogether(ctx, ops...)
+	txn, answerEpoch, err := s.d.readTogether(ctx, ops...)
 	if errors.Is(err, rpctypes.ErrFutureRev) {
 		return s.restart(ctx)
 	}
@@ -110,26 +112,27 @@ func (s *snapshot) prefetchTogether(ctx context.Context, reads []prefetch) error
 		return err
 	}
 
-	if revision != 0 && now != epoch {
+	if revision != 0 && answerEpoch != epoch {
 		return s.restart(ctx)
 	}
-	// If another read has fixed a different revision, these values are useless.
-	if revision == 0 && !s.fixRevision(txn.Header.Revision, now) {
+	// If a concurrent read has fixed a different revision, these values are useless.
+	if revision == 0 && !s.fixRevision(txn.Header.Revision, answerEpoch) {
 		return nil
 	}
 
 	for i, read := range reads {
-		s.keep(read, txn.Responses[i].GetResponseRange())
+		s.keepPrefetched(read, txn.Responses[i].GetResponseRange())
 	}
 	return nil
 }
 
-// keep keeps what was read for Get and List.
-func (s *snapshot) keep(read prefetch, response *etcdserverpb.RangeResponse) {
+// keepPrefetched stores the result of a prefetch for Get or List. It drops a list that is longer than one page.
+func (s *snapshot) keepPrefetched(read prefetch, response *etcdserverpb.RangeResponse) {
 	if read.isList {
 		if response.More {
 			return
 		}
+
 		kvs := s.d.toKVs(response.Kvs)
 		s.noteLeased(read.name, leasedOf(response.Kvs))
 		s.mu.Lock()
@@ -155,15 +158,16 @@ func (s *snapshot) keep(read prefetch, response *etcdserverpb.RangeResponse) {
 	s.fetched[read.name] = kv
 }
 
-// restart returns ErrHistoryLost, so that the caller starts its reads again. It is called if etcd no longer
-// has the snapshot's revision, although it had it when the snapshot fixed it. The probe lets the history
-// tracker notice that the history was replaced.
+// restart returns ErrHistoryLost, so that the caller takes a new snapshot. It is called if etcd does not have
+// the snapshot's revision, although that revision existed when the snapshot fixed it.
 func (s *snapshot) restart(ctx context.Context) error {
-	// Without an answer, the tracker notices the replacement at a later request.
+	// The answer shows the history tracker that the history was replaced. If there is no answer, the tracker
+	// notices this at a later request.
 	_ = s.d.probeRevision(ctx)
 	return store.ErrHistoryLost
 }
 
+// List returns the keys with the prefix. It reads them page by page, unless Prefetch has read the list.
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	s.mu.Lock()
 	kvs, listed := s.listed[prefix]
@@ -191,6 +195,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	return kvs, nil
 }
 
+// toKVs converts the keys of an answer to keys of the store.
 func (d *db) toKVs(found []*mvccpb.KeyValue) (kvs []store.KV) {
 	for _, kv := range found {
 		kvs = append(kvs, store.KV{Key: d.keys.decodeKey(kv.Key), Value: kv.Value, Revision: kv.ModRevision})
@@ -198,7 +203,7 @@ func (d *db) toKVs(found []*mvccpb.KeyValue) (kvs []store.KV) {
 	return kvs
 }
 
-// leasedOf returns the keys, as etcd has them, that have a lease.
+// leasedOf returns those of the keys that have a lease, as etcd has them.
 func leasedOf(found []*mvccpb.KeyValue) (keys []string) {
 	for _, kv := range found {
 		if kv.Lease != 0 {
@@ -208,7 +213,8 @@ func leasedOf(found []*mvccpb.KeyValue) (keys []string) {
 	return keys
 }
 
-// noteLeased notes which keys of a list at the snapshot's revision have a lease.
+// noteLeased adds the leased keys of a list to the cache. Transactions with a condition on the prefix need
+// them.
 func (s *snapshot) noteLeased(prefix string, keys []string) {
 	revision, epoch := s.fixedAt()
 	s.d.leasedKeys.put(listingID{
@@ -237,6 +243,7 @@ func (s *snapshot) Close() {
 	s.closed = true
 }
 
+// checkUsable returns an error if the snapshot is closed, if the store cannot be used, or if ctx is done.
 func (s *snapshot) checkUsable(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,8 +260,8 @@ func (s *snapshot) fixedAt() (revision int64, epoch int) {
 	return s.revision, s.epoch
 }
 
-// fixRevision fixes the snapshot's revision, unless it is already fixed. It returns false if another read has
-// fixed a different revision.
+// fixRevision fixes the snapshot's revision and epoch, unless they are already fixed. It returns false if
+// another read has fixed a different revision or epoch.
 func (s *snapshot) fixRevision(revision int64, epoch int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,6 +288,7 @@ func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOpti
 			resp.Header = txn.Header
 			return resp, nil
 		}
+		// A concurrent read has fixed a different revision: read again, at that revision.
 	}
 
 	revision, epoch := s.fixedAt()
@@ -295,8 +303,8 @@ func (s *snapshot) read(ctx context.Context, key string, opts ...clientv3.OpOpti
 	return resp, err
 }
 
-// readTogether reads in one transaction, and returns the epoch of the answer. It returns ErrStoreGone if the
-// store is no longer the one that was opened.
+// readTogether does the reads in one transaction, and returns the answer with its epoch. It returns
+// ErrStoreGone if the store is no longer the one that was opened.
 func (d *db) readTogether(ctx context.Context, ops ...clientv3.Op) (txn *clientv3.TxnResponse, epoch int, err error) {
 	err = d.retry(ctx, func(ctx context.Context) (err error) {
 		before := d.history.lastSeen()
@@ -320,8 +328,8 @@ func (d *db) readTogether(ctx context.Context, ops ...clientv3.Op) (txn *clientv
 	return txn, epoch, nil
 }
 
-// readAt reads at a revision. The content of a revision never changes, so any member that has the revision
-// can answer without the other members.
+// readAt reads at a revision. It uses a serializable read if possible: the content of a revision never
+// changes, so any member that has the revision can answer without the other members.
 func (d *db) readAt(
 	ctx context.Context,
 	revision int64,
@@ -331,7 +339,7 @@ func (d *db) readAt(
 	opts = append(opts, clientv3.WithRev(revision))
 	resp, err := d.get(ctx, key, append(opts, clientv3.WithSerializable())...)
 	if errors.Is(err, rpctypes.ErrFutureRev) {
-		// The member is behind the others. Without WithSerializable, it first catches up with them.
+		// The member is behind the other members. Without WithSerializable, it first catches up with them.
 		resp, err = d.get(ctx, key, opts...)
 	}
 
@@ -339,24 +347,33 @@ func (d *db) readAt(
 }
 
 const (
-	firstPageKeys   = 128     // keys
-	targetPageBytes = 4 << 20 // estimated from the previous page
-	maxPageKeys     = 8 << 10 // keys
+	firstPageKeys   = 128     // how many keys the first page has
+	minPageKeys     = 16      // how few keys a later page has at least
+	maxPageKeys     = 8 << 10 // how many keys a page has at most
+	targetPageBytes = 4 << 20 // the size that readPages aims for
 )
 
-// readPages calls read for the range, page by page. It chooses limits for pages of about targetPageBytes.
-func readPages(s keyRange, read func(begin, end string, limit int64) (*clientv3.GetResponse, error)) error {
+// readPages calls read for one part of the range after another, until read returns an error or the range is
+// read. read must read at most limit keys from begin to end, without end itself. readPages chooses each limit
+// so that the page has about targetPageBytes, judged by the sizes in the previous page.
+func readPages(keys keyRange, read func(begin, end string, limit int64) (*clientv3.GetResponse, error)) error {
+	begin := keys.begin
 	for limit := int64(firstPageKeys); ; {
-		resp, err := read(s.begin, s.end, limit)
+		resp, err := read(begin, keys.end, limit)
 		if err != nil || !resp.More || len(resp.Kvs) == 0 {
 			return err
 		}
 
-		size := 1
+		pageBytes := 1 // not 0, since it is a divisor
 		for _, kv := range resp.Kvs {
-			size += len(kv.Key) + len(kv.Value)
+			pageBytes += len(kv.Key) + len(kv.Value)
 		}
-		limit = min(max(int64(targetPageBytes/size)*int64(len(resp.Kvs)), 16), maxPageKeys)
-		s.begin = string(resp.Kvs[len(resp.Kvs)-1].Key) + "\x00"
+		// The next page can have as many keys as this number of pages like the present one.
+		pagesPerTarget := int64(targetPageBytes / pageBytes)
+		limit = min(max(pagesPerTarget*int64(len(resp.Kvs)), minPageKeys), maxPageKeys)
+
+		// The next page begins with the smallest key after the last one of this page.
+		lastKey := string(resp.Kvs[len(resp.Kvs)-1].Key)
+		begin = lastKey + "\x00"
 	}
 }

@@ -21,13 +21,13 @@ const maxQueuedBatches = 256
 type watcher struct {
 	*handle.Watch
 	d     *db
-	epoch int // the epoch of its position
+	epoch int // the epoch to which position belongs; see historyTracker
 
 	nextMu sync.Mutex // one Next at a time
 
 	mu          sync.Mutex
 	position    int64         // the last revision whose changes were queued
-	registered  bool          // whether it is registered with the mux
+	registered  bool          // whether the watcher is registered with the mux
 	live        bool          // whether the mux delivers all changes after position, or after replayUntil
 	replayUntil int64         // the revision up to which a replay delivers changes; 0 without a replay
 	queue       []store.Batch // batches for Next, in order
@@ -42,10 +42,11 @@ func (d *db) Watch(ctx context.Context, after int64, scope store.Scope) (store.W
 		return nil, err
 	}
 
-	// The store was created at the marker's revision.
+	// The store was created at the marker's revision, and has no earlier changes.
 	after = max(after, d.marker)
 	seen := d.history.lastSeen()
 	w := &watcher{Watch: d.NewWatch(scope), d: d, epoch: seen.epoch, position: after}
+	// A revision that this process has not seen may belong to an earlier history.
 	if after > seen.revision {
 		d.Go(func() { d.checkStartRevision(w, after) })
 	}
@@ -85,19 +86,24 @@ func (w *watcher) popBatch() (b store.Batch, ok bool, err error) {
 	return store.Batch{}, false, w.err
 }
 
-// ensureRegistered adds the watcher to the mux, unless it is registered, has a replay, or has failed.
+// ensureRegistered adds the watcher to the mux. It does nothing if the watcher is registered, has a replay, has
+// failed, or watches no keys.
 func (w *watcher) ensureRegistered() {
 	w.mu.Lock()
-	idle := !w.registered && w.replayUntil == 0 && w.err == nil && len(w.Spans) > 0
-	w.registered = w.registered || idle
+	mustRegister := !w.registered && w.replayUntil == 0 && w.err == nil && len(w.Spans) > 0
+	if mustRegister {
+		w.registered = true
+	}
 	w.mu.Unlock()
-	if idle {
+
+	// addWatcher locks the mux, which locks watchers. So it is called without the watcher's lock.
+	if mustRegister {
 		w.d.watches.addWatcher(w)
 	}
 }
 
-// goLive records that the mux delivers all changes after the revision. If the watcher's position is earlier,
-// goLive starts a replay. The mux calls it.
+// goLive records that from now on the mux delivers all changes after the revision from. If the watcher has not
+// yet got all changes up to from, goLive starts a replay of them. The mux calls goLive.
 func (w *watcher) goLive(from int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,8 +119,8 @@ func (w *watcher) goLive(from int64) {
 	}
 }
 
-// push queues a batch from the mux. It ignores a batch that was queued before, or that a replay delivers. It
-// returns false if the queue is full: the watcher is then no longer registered.
+// push queues a batch from the mux. It ignores a batch that was queued before, or that a replay delivers. If
+// the queue is full, push drops the batch and returns false, and the mux must remove the watcher.
 func (w *watcher) push(b store.Batch) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,12 +142,14 @@ func (w *watcher) push(b store.Batch) bool {
 	return true
 }
 
+// enqueue adds a batch to the queue and wakes Next. The caller holds w.mu.
 func (w *watcher) enqueue(b store.Batch) {
 	w.queue = append(w.queue, b)
 	w.position = b.Revision
 	w.Wake()
 }
 
+// pushReplayed queues a batch from the replay, unless the watcher has failed.
 func (w *watcher) pushReplayed(b store.Batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,7 +158,7 @@ func (w *watcher) pushReplayed(b store.Batch) {
 	}
 }
 
-// finishReplay ends the replay, and queues the batches that have come since.
+// finishReplay ends the replay, and queues the batches that the mux has pushed during the replay.
 func (w *watcher) finishReplay() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -163,6 +171,7 @@ func (w *watcher) finishReplay() {
 	w.Wake()
 }
 
+// fail makes Next return the error, after the batches that are already in the queue.
 func (w *watcher) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,6 +180,7 @@ func (w *watcher) fail(err error) {
 	w.Wake()
 }
 
+// isOutdated reports whether etcd's history was replaced since the watcher was made.
 func (w *watcher) isOutdated() bool { return w.epoch != w.d.history.lastSeen().epoch }
 
 func (w *watcher) hasFailed() bool {
@@ -194,7 +204,8 @@ type replay struct {
 	finished bool
 }
 
-// replayHistory delivers to the watcher the changes after one revision, up to another.
+// replayHistory delivers to the watcher the changes in the revisions from after+1 to until. It returns when all
+// were delivered, or when the watcher has failed or was closed.
 func (d *db) replayHistory(w *watcher, after, until int64) {
 	if d.unchangedBetween(w, after, until) {
 		w.finishReplay()
@@ -212,15 +223,17 @@ func (d *db) replayHistory(w *watcher, after, until int64) {
 		// Ignore the error: the loop reopens a broken stream, and the mux reports lasting errors.
 		_ = r.stream.run(ctx)
 		cancel()
+
 		if r.finished || w.hasFailed() || waitBackoff(w.Context(), n) != nil {
 			return
 		}
 	}
 }
 
-// unchangedBetween reports whether no key of the watcher has changed in the revisions from after+1 to until.
-// If it cannot find out, it returns false. Usually nothing has changed, and no replay is necessary. The query
-// is fast, while etcd starts watches of the past only every 100 ms.
+// unchangedBetween reports whether all keys of the watcher are unchanged in the revisions from after+1 to
+// until. If it cannot find out, it returns false. Usually nothing has changed, so that no replay is
+// necessary. This query is faster than a replay, since etcd starts watches of past revisions only every 100
+// ms.
 func (d *db) unchangedBetween(w *watcher, after, until int64) bool {
 	var conds []clientv3.Cmp
 	var reads []clientv3.Op
@@ -230,11 +243,13 @@ func (d *db) unchangedBetween(w *watcher, after, until int64) bool {
 			return false
 		}
 
+		// A changed key was put, or has a tombstone. So both reads find nothing if nothing has changed.
 		conds = append(conds, d.tombstonesComplete(after, leased)...)
 		reads = append(reads, findChange(d.keys.spanRange(span), after, until),
 			findChange(d.keys.tombstoneSpan(span), after, until))
 	}
 
+	// The query must fit into one transaction.
 	if max(len(conds), len(reads)) > maxRootOps {
 		return false
 	}
@@ -252,8 +267,8 @@ func findChange(s keyRange, after, until int64) clientv3.Op {
 		clientv3.WithLimit(1), clientv3.WithKeysOnly())
 }
 
-// hasKeys reports whether the answer has keys. It does not use the answer's count, which also includes keys
-// that the read has filtered out.
+// hasKeys reports whether the answer to findChange has a key. It does not use the answer's count, which
+// includes the keys that were not changed.
 func hasKeys(r *pb.ResponseOp) bool { return len(r.GetResponseRange().Kvs) > 0 }
 
 // watchCreated requests a progress report from etcd, since there may be no changes to deliver.
@@ -286,12 +301,14 @@ func (r *replay) progressReached(revision int64) {
 	}
 }
 
+// watchCompacted fails the watcher, since etcd no longer has the changes to replay.
 func (r *replay) watchCompacted(id, kept int64) {
 	if !r.finished {
 		r.fail()
 	}
 }
 
+// fail ends the replay. The watcher's Next then returns ErrHistoryLost.
 func (r *replay) fail() {
 	r.w.d.watches.removeWatcher(r.w)
 	r.w.fail(store.ErrHistoryLost)

@@ -12,20 +12,20 @@ import (
 	"bijou/state/store/handle"
 )
 
-// watchMux shares one watch stream among all watchers of a handle. The stream has one of etcd's watches for
-// each span of the watchers. This watch begins with the first watcher of the span. A watcher gets earlier
-// changes, and changes that it has missed, by a replay.
+// watchMux shares one watch stream among all watchers of a handle. For each span that has watchers, the
+// stream has one watch in etcd. It is created for the first watcher of the span. If a watcher needs earlier
+// changes, or has missed some, it gets them from a replay.
 type watchMux struct {
 	d *db
 
 	mu         sync.Mutex
 	stream     *watchStream // nil before the first watcher
 	epoch      int          // the stream's epoch
-	epochEnded bool         // whether this stream is ignored, and the next begins at the newest revision
-	stopStream func()
-	position   int64 // the last revision that was delivered; 0 before the first
-	lastID     int64 // the last id that was given to a watch
-	markerID   int64 // the id of the watch of the store's marker
+	epochEnded bool         // whether to ignore this stream, and begin the next one at the newest revision
+	stopStream func()       // ends the stream; nil before run
+	position   int64        // the last revision whose changes were delivered; 0 before the first
+	lastID     int64        // the last id that was given to a watch
+	markerID   int64        // the id of the watch of the store's marker
 	bySpan     map[handle.Span]*spanWatch
 	byID       map[int64]*spanWatch
 	index      handle.WatcherIndex[*watcher]
@@ -39,7 +39,8 @@ type spanWatch struct {
 	position int64 // the revision after which the watch delivers changes
 }
 
-// run keeps a stream of watches open until the store is closed.
+// run keeps a stream of watches open until the store is closed. If a stream breaks, it starts another. If
+// etcd's user has no right to watch a key, all current watchers fail.
 func (m *watchMux) run() {
 	for n := 0; ; n++ {
 		ctx, stop := context.WithCancel(m.d.Context())
@@ -54,6 +55,7 @@ func (m *watchMux) run() {
 			m.mu.Unlock()
 		}
 
+		// A stream that has delivered changes worked, so the next one starts without a long delay.
 		if m.hasAdvanced(before) {
 			n = 0
 		}
@@ -63,9 +65,10 @@ func (m *watchMux) run() {
 	}
 }
 
-// startStream starts a stream at the position of the previous one. It does not start one revision later,
-// since etcd does not report the progress of a watch that begins in the future. In a new epoch the stream
-// begins at the newest revision.
+// startStream prepares a stream that begins at the position of the previous one, and returns the stream and
+// that position. The stream does not begin one revision later, since etcd does not report the progress of a
+// watch that begins in the future. In a new epoch the stream begins at the newest revision. stop must end the
+// stream.
 func (m *watchMux) startStream(stop func()) (stream *watchStream, position int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,20 +90,23 @@ func (m *watchMux) startStream(stop func()) (stream *watchStream, position int64
 	return m.stream, m.position
 }
 
+// watchMarker adds a watch of the store's marker, which shows whether the store is removed. The caller holds
+// m.mu.
 func (m *watchMux) watchMarker(start int64) {
 	m.lastID++
 	m.markerID = m.lastID
 	m.stream.addWatch(m.markerID, keyRange{begin: m.d.keys.markerKey()}, start)
 }
 
-// hasAdvanced reports whether changes were delivered since the given position.
+// hasAdvanced reports whether changes after the position before were delivered.
 func (m *watchMux) hasAdvanced(before int64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.position > before
 }
 
-// addWatcher adds a watcher to the stream, which watches each span once for all watchers.
+// addWatcher adds a watcher to the index, and adds a watch to the stream for each of its spans that has no
+// watch yet. A watcher from an earlier epoch fails with ErrHistoryLost.
 func (m *watchMux) addWatcher(w *watcher) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,13 +133,14 @@ func (m *watchMux) addWatcher(w *watcher) {
 			p := &spanWatch{id: m.lastID, span: span}
 			m.bySpan[span] = p
 			m.byID[p.id] = p
+			// 0 means from the current revision on. The watcher gets earlier changes from a replay.
 			m.stream.addWatch(p.id, m.d.keys.spanRange(span), 0)
 		}
 	}
 	m.goLiveIfCreated(w)
 }
 
-// goLiveIfCreated makes the watcher live once etcd has created the watches of all its spans. The caller holds
+// goLiveIfCreated makes the watcher live if etcd has created the watches of all its spans. The caller holds
 // m.mu.
 func (m *watchMux) goLiveIfCreated(w *watcher) {
 	from := m.position
@@ -147,12 +154,15 @@ func (m *watchMux) goLiveIfCreated(w *watcher) {
 	w.goLive(from)
 }
 
+// removeWatcher removes the watcher, which may not be in the index.
 func (m *watchMux) removeWatcher(w *watcher) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.removeLocked(w)
 }
 
+// removeLocked removes the watcher, and cancels the watches of spans that no longer have a watcher. The caller
+// holds m.mu.
 func (m *watchMux) removeLocked(w *watcher) {
 	for _, span := range m.index.Remove(w, w.Spans) {
 		p := m.bySpan[span]
@@ -162,9 +172,9 @@ func (m *watchMux) removeLocked(w *watcher) {
 	}
 }
 
-// watchCreated records that etcd has created a watch. The first watch of a stream is that of the marker. At
-// that time it starts a linearizable read, since only such a read notices that the stream leads to an older
-// copy of the cluster.
+// watchCreated records that etcd has created a watch, which delivers the changes after the revision. A
+// stream's first watch is that of the marker. Once this watch is created, watchCreated also starts a
+// linearizable read. Only such a read notices that the stream leads to an older copy of the cluster.
 func (m *watchMux) watchCreated(id, revision int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -176,11 +186,14 @@ func (m *watchMux) watchCreated(id, revision int64) {
 		// probeRevision fails only if the handle is closed or the store is gone.
 		m.d.Go(func() { _ = m.d.probeRevision(m.d.Context()) })
 	}
+	// A stream without a position began at the newest revision.
 	if m.position == 0 {
 		m.position = revision
 	}
+
 	p := m.byID[id]
 	if p == nil {
+		// This is the marker's watch, or a watch that was cancelled in the meantime.
 		return
 	}
 
@@ -241,7 +254,9 @@ func (m *watchMux) progressReached(revision int64) {
 	m.position = max(m.position, revision)
 }
 
-// watchCompacted handles a watch that begins before the history that etcd keeps.
+// watchCompacted handles a watch that has ended because etcd no longer has the history before the revision
+// kept. The watchers of its span fail with ErrHistoryLost. The marker is watched again, from the current
+// revision on.
 func (m *watchMux) watchCompacted(id, kept int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

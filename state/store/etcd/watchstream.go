@@ -22,7 +22,7 @@ type commitEvents struct {
 	events   map[string]*mvccpb.Event // by key
 }
 
-// streamListener is called on the stream's goroutine.
+// streamListener receives the results of a watchStream. The stream calls its methods from one goroutine.
 type streamListener interface {
 	// watchCreated is called when etcd has created a watch. The watch delivers all commits after the revision.
 	watchCreated(id, revision int64)
@@ -31,7 +31,7 @@ type streamListener interface {
 	// progressReached is called when all commits up to the revision were delivered for all current watches.
 	progressReached(revision int64)
 	// watchCompacted is called when a watch has ended because etcd no longer has the history before the
-	// revision in kept. The watch's id is not free until the watch is cancelled.
+	// revision kept. The id cannot be used for another watch until the watch is cancelled.
 	watchCompacted(id, kept int64)
 }
 
@@ -48,7 +48,7 @@ type watchStream struct {
 	mu            sync.Mutex
 	sendQueue     []*pb.WatchRequest
 	creating      map[int64]int64 // the start revisions of watches that are not created yet, by id
-	progressRetry time.Duration   // when to repeat the request for progress; 0 if no request is open
+	progressRetry time.Duration   // the time before a request for progress is repeated; 0 if all requests were answered
 	lastReceived  time.Time
 	wake          chan struct{}          // buffered: one wake-up is enough
 	pending       map[int64]commitEvents // by revision; only the receiving goroutine uses it
@@ -65,6 +65,7 @@ const (
 	silenceTimeout = 3 * progressInterval
 )
 
+// newWatchStream returns a stream that passes its results to l. It is opened by run.
 func newWatchStream(d *db, l streamListener) *watchStream {
 	return &watchStream{
 		d:        d,
@@ -97,7 +98,7 @@ func (s *watchStream) cancelWatch(id int64) {
 	s.enqueue(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: request}})
 }
 
-// requestProgress requests a progress report, unless a request is open.
+// requestProgress requests a progress report, unless an earlier request is unanswered.
 func (s *watchStream) requestProgress() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,6 +112,7 @@ func newProgressRequest() *pb.WatchRequest {
 	return &pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}}
 }
 
+// enqueue queues a request for sendLoop, and wakes it. The caller holds s.mu.
 func (s *watchStream) enqueue(r *pb.WatchRequest) {
 	s.sendQueue = append(s.sendQueue, r)
 	select {
@@ -119,11 +121,12 @@ func (s *watchStream) enqueue(r *pb.WatchRequest) {
 	}
 }
 
-// run blocks until the stream breaks or ctx ends. It must be called once.
+// run opens the stream, and passes its responses to the listener. It blocks until the stream breaks, is
+// silent for silenceTimeout, or ctx ends. It must be called only once.
 func (s *watchStream) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	var sender sync.WaitGroup
-	// Deferred calls run last first: the sender ends only with ctx.
+	// Deferred calls run last first: cancel ends the sender, and Wait waits for it.
 	defer sender.Wait()
 	defer cancel()
 
@@ -146,13 +149,13 @@ func (s *watchStream) run(ctx context.Context) error {
 		}
 
 		s.touchReceived()
-		err = s.dispatchResponse(resp)
-		if err != nil {
+		if err := s.dispatchResponse(resp); err != nil {
 			return err
 		}
 	}
 }
 
+// touchReceived records that something was received just now.
 func (s *watchStream) touchReceived() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,12 +166,12 @@ func (s *watchStream) touchReceived() {
 // progress if nothing was received for progressInterval.
 func (s *watchStream) sendLoop(ctx context.Context, stream pb.Watch_WatchClient) {
 	for {
-		out, wait, ok := s.nextRequests()
+		requests, wait, ok := s.nextRequests()
 		if !ok {
 			return
 		}
 
-		for _, r := range out {
+		for _, r := range requests {
 			if stream.Send(r) != nil {
 				return
 			}
@@ -185,25 +188,26 @@ func (s *watchStream) sendLoop(ctx context.Context, stream pb.Watch_WatchClient)
 
 // nextRequests returns the requests to send now, and the time until the next call. It returns ok false if
 // nothing was received for silenceTimeout.
-func (s *watchStream) nextRequests() (out []*pb.WatchRequest, wait time.Duration, ok bool) {
+func (s *watchStream) nextRequests() (requests []*pb.WatchRequest, wait time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	quiet := time.Since(s.lastReceived)
-	if quiet > silenceTimeout {
+	silence := time.Since(s.lastReceived)
+	if silence > silenceTimeout {
 		return nil, 0, false
 	}
 
-	out = s.sendQueue
+	requests = s.sendQueue
 	s.sendQueue = nil
-	if len(out) == 0 && (s.progressRetry > 0 || quiet > progressInterval) {
+	progressIsDue := s.progressRetry > 0 || silence > progressInterval
+	if len(requests) == 0 && progressIsDue {
 		s.progressRetry = min(max(2*s.progressRetry, minProgressRetry), maxProgressRetry)
-		out = append(out, newProgressRequest())
-	}
-	if s.progressRetry > 0 {
-		return out, s.progressRetry, true
+		requests = append(requests, newProgressRequest())
 	}
 
-	return out, progressInterval, true
+	if s.progressRetry > 0 {
+		return requests, s.progressRetry, true
+	}
+	return requests, progressInterval, true
 }
 
 // dispatchResponse handles one response of etcd's watch stream. It returns an error if the stream must end.
@@ -218,8 +222,10 @@ func (s *watchStream) dispatchResponse(resp *pb.WatchResponse) error {
 	case resp.CompactRevision != 0:
 		s.listener.watchCompacted(resp.WatchId, resp.CompactRevision)
 	case resp.Canceled && resp.CancelReason != "":
+		// Only watches that etcd itself has ended have a reason.
 		return errors.New(resp.CancelReason)
 	case resp.WatchId == clientv3.InvalidWatchID:
+		// This is a progress report for all watches.
 		s.releaseCommits(resp.Header.Revision)
 	case len(resp.Events) > 0:
 		for _, e := range resp.Events {
@@ -235,9 +241,11 @@ func (s *watchStream) dispatchResponse(resp *pb.WatchResponse) error {
 // delivers changes.
 func (s *watchStream) confirmCreated(resp *pb.WatchResponse) {
 	s.mu.Lock()
-	from := s.creating[resp.WatchId] - 1
-	if from < 0 {
-		from = resp.Header.Revision
+	start := s.creating[resp.WatchId]
+	after := start - 1
+	if start == 0 {
+		// The watch began at the current revision.
+		after = resp.Header.Revision
 	}
 
 	delete(s.creating, resp.WatchId)
@@ -246,9 +254,10 @@ func (s *watchStream) confirmCreated(resp *pb.WatchResponse) {
 		s.enqueue(newProgressRequest())
 	}
 	s.mu.Unlock()
-	s.listener.watchCreated(resp.WatchId, from)
+	s.listener.watchCreated(resp.WatchId, after)
 }
 
+// collectEvent adds an event to the pending events of its commit. Several watches can send the same event.
 func (s *watchStream) collectEvent(e *mvccpb.Event) {
 	c, ok := s.pending[e.Kv.ModRevision]
 	if !ok {
@@ -258,21 +267,23 @@ func (s *watchStream) collectEvent(e *mvccpb.Event) {
 	c.events[string(e.Kv.Key)] = e
 }
 
-// releaseCommits passes the commits up to the revision to the listener, since etcd has sent all of their
-// events. It does nothing while a watch is being created, since events from that watch may come later.
+// releaseCommits handles a progress report: etcd has sent all events up to the revision. It passes the
+// commits up to the revision to the listener, and then reports the progress. It does nothing while a watch is
+// being created, since events from that watch may come later.
 func (s *watchStream) releaseCommits(revision int64) {
 	s.mu.Lock()
-	early := len(s.creating) > 0
-	if !early {
+	isCreating := len(s.creating) > 0
+	if !isCreating {
 		s.progressRetry = 0
 	}
 	s.mu.Unlock()
-	if early {
+	if isCreating {
 		return
 	}
 
 	for _, r := range slices.Sorted(maps.Keys(s.pending)) {
 		if r > revision {
+			// Only a later report shows that this commit is complete.
 			s.requestProgress()
 			break
 		}

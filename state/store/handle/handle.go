@@ -1,5 +1,5 @@
-// Package handle is the base of each store's handle in one process. It ends the handle's goroutines on Close
-// or when the store is gone, keeps leases alive, and finds the watchers of a key.
+// Package handle has the code that the handles of all stores share. A handle is one process's open store. This
+// package ends a handle's goroutines on Close, keeps its leases alive, and finds the watchers of a key.
 //
 // It is not a store, and does not read or write keys.
 package handle
@@ -12,8 +12,8 @@ import (
 	"bijou/state/store"
 )
 
-// Opener is the base of one handle for a store. The handle embeds it. Its methods may be called from several
-// goroutines.
+// Opener is the part that the handles of all stores have in common. Each store's handle embeds an Opener. Its
+// methods may be called from several goroutines.
 type Opener struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -24,7 +24,7 @@ type Opener struct {
 	closeOnce sync.Once
 	tasks     sync.WaitGroup
 
-	mu      sync.Mutex // ensures that no task starts after the end, and no lease after closing
+	mu      sync.Mutex // guards closing and leases; Go holds it, so that no task starts after Close
 	closing bool
 	leases  map[*lease]bool
 }
@@ -50,11 +50,11 @@ func (o *Opener) Bound(ctx context.Context, limit time.Duration) (context.Contex
 // Gone returns a channel that is closed when the store is gone.
 func (o *Opener) Gone() <-chan struct{} { return o.gone }
 
-// MarkGone marks the store as gone. It returns the cause given in the first such call.
+// MarkGone calls MarkGoneBecause with the cause ErrStoreGone.
 func (o *Opener) MarkGone() error { return o.MarkGoneBecause(store.ErrStoreGone) }
 
-// MarkGoneBecause marks the store as gone, which cannot be undone. cause must be an ErrStoreGone. It returns
-// the cause given in the first call.
+// MarkGoneBecause marks the store as gone, which cannot be undone. cause must wrap ErrStoreGone. If the store
+// is already marked as gone, the first cause remains. MarkGoneBecause returns the first cause.
 func (o *Opener) MarkGoneBecause(cause error) error {
 	o.goneOnce.Do(func() {
 		o.goneCause = cause
@@ -63,8 +63,8 @@ func (o *Opener) MarkGoneBecause(cause error) error {
 	return o.goneCause
 }
 
-// CheckUsable returns ErrClosed, the ErrStoreGone that marked the store as gone, or the error of the
-// call's context if the store cannot be used.
+// CheckUsable returns nil if the store can be used. Otherwise it returns ErrClosed if the opener is closed, the
+// cause that was given to MarkGoneBecause if the store is gone, or ctx's error.
 func (o *Opener) CheckUsable(ctx context.Context) error {
 	if o.ctx.Err() != nil {
 		return store.ErrClosed
@@ -78,8 +78,8 @@ func (o *Opener) CheckUsable(ctx context.Context) error {
 	}
 }
 
-// Go runs f in a goroutine that Close waits for, unless the opener is closed. f must return when the opener
-// is closed.
+// Go runs f in a goroutine. It does nothing if the opener is closed. Close waits for f, so f must return when
+// the context of the opener is done.
 func (o *Opener) Go(f func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -88,8 +88,8 @@ func (o *Opener) Go(f func()) {
 	}
 }
 
-// Close revokes the leases, ends the opener, waits for its goroutines, and calls free. A second call only
-// waits for the first.
+// Close revokes the leases, ends the opener's context, waits for its goroutines, and calls free. A second call
+// only waits until the first has returned.
 func (o *Opener) Close(free func()) {
 	o.closeOnce.Do(func() {
 		ctx, cancel := context.WithTimeout(o.ctx, revokeTimeout)
@@ -99,6 +99,8 @@ func (o *Opener) Close(free func()) {
 			// If this fails, the lease expires.
 			_ = revoke(ctx)
 		}
+
+		// Go holds mu while it starts a goroutine, so none starts after cancel.
 		o.mu.Lock()
 		o.cancel()
 		o.mu.Unlock()

@@ -38,10 +38,12 @@ func Spans(scope store.Scope) (spans []Span) {
 	return spans
 }
 
-// WatcherIndex finds the watchers of the keys in a commit by their spans. Its callers must lock it.
+// WatcherIndex is the set of watchers for each span. It finds the watchers of the keys in a commit. Callers
+// must lock it.
 type WatcherIndex[W comparable] map[Span]map[W]bool
 
-// Add adds a watcher. None of its spans may cover another.
+// Add adds a watcher to the sets of its spans. None of the spans may cover another, as in the result of
+// [Spans].
 func (x WatcherIndex[W]) Add(w W, spans []Span) {
 	for _, s := range spans {
 		if x[s] == nil {
@@ -51,7 +53,8 @@ func (x WatcherIndex[W]) Add(w W, spans []Span) {
 	}
 }
 
-// Remove removes a watcher, and returns the spans that no longer have a watcher. It is idempotent.
+// Remove removes a watcher from the sets of its spans. It returns the spans that have no more watchers. It
+// does nothing if the watcher is not in the index.
 func (x WatcherIndex[W]) Remove(w W, spans []Span) (idle []Span) {
 	for _, s := range spans {
 		if !x[s][w] {
@@ -68,28 +71,29 @@ func (x WatcherIndex[W]) Remove(w W, spans []Span) (idle []Span) {
 	return idle
 }
 
-// SplitBatch returns the events for each watcher. It needs one lookup for each byte of a key, independent of
-// the number of watchers.
+// SplitBatch returns, for each watcher with events in the batch, a batch of only these events. For each event
+// it looks up the key and all prefixes of the key, so its cost does not depend on the number of watchers.
 func (x WatcherIndex[W]) SplitBatch(b store.Batch) map[W]store.Batch {
 	parts := map[W]store.Batch{}
-	hand := func(e store.Event, s Span) {
+	addForSpan := func(e store.Event, s Span) {
 		for w := range x[s] {
 			parts[w] = store.Batch{Revision: b.Revision, Events: append(parts[w].Events, e)}
 		}
 	}
 
 	for _, e := range b.Events {
-		hand(e, Span{Text: e.Key})
+		addForSpan(e, Span{Text: e.Key})
+		// The prefixes include the empty one and the whole key.
 		for n := range len(e.Key) + 1 {
-			hand(e, Span{Text: e.Key[:n], Prefix: true})
+			addForSpan(e, Span{Text: e.Key[:n], Prefix: true})
 		}
 	}
 
 	return parts
 }
 
-// Watch is the base of a watcher. The watcher embeds it. It holds the watcher's spans, and wakes or ends the
-// watcher's Next.
+// Watch is the part that the watchers of all stores have in common. Each store's watcher embeds a Watch, which
+// holds the watcher's spans, and wakes or ends the watcher's Next.
 type Watch struct {
 	Spans []Span // none covers another
 
@@ -118,7 +122,7 @@ func (w *Watch) CheckUsable(ctx context.Context) error {
 	return w.opener.CheckUsable(ctx)
 }
 
-// Wait blocks until the watch is woken or unusable.
+// Wait blocks until Wake is called, ctx is done, the watch or its opener has ended, or the store is gone.
 func (w *Watch) Wait(ctx context.Context) {
 	select {
 	case <-w.wake:

@@ -18,10 +18,10 @@ type lease struct {
 	stop chan struct{}
 }
 
-// KeepLease keeps the lease alive until it is closed or lost. It returns ErrClosed if the opener is being
-// closed. The lease then expires.
-func (o *Opener) KeepLease(t GrantedLease) (store.Lease, error) {
-	l := &lease{GrantedLease: t, o: o, done: make(chan struct{}), stop: make(chan struct{})}
+// KeepLease returns the granted lease as a [store.Lease], and keeps it alive until it is closed or lost. It
+// returns ErrClosed if the opener is being closed. In that case the lease expires.
+func (o *Opener) KeepLease(granted GrantedLease) (store.Lease, error) {
+	l := &lease{GrantedLease: granted, o: o, done: make(chan struct{}), stop: make(chan struct{})}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closing {
@@ -40,8 +40,8 @@ func (o *Opener) KeepLease(t GrantedLease) (store.Lease, error) {
 	return l, nil
 }
 
-// AbandonLeases stops refreshing the leases, so that they expire as if the process had exited. It returns
-// functions that revoke them. After that, KeepLease accepts no more leases.
+// AbandonLeases stops refreshing the leases, so that they expire as if the process had exited. It returns a
+// function for each lease that revokes the lease immediately. After AbandonLeases, KeepLease returns ErrClosed.
 func (o *Opener) AbandonLeases() (revoke []func(ctx context.Context) error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -55,7 +55,7 @@ func (o *Opener) AbandonLeases() (revoke []func(ctx context.Context) error) {
 	return revoke
 }
 
-// LoseLeases ends all current leases as if they were lost, so that their holders need new leases.
+// LoseLeases ends all current leases as if the store had lost them. Their holders must ask for new leases.
 func (o *Opener) LoseLeases() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -68,10 +68,11 @@ func (l *lease) ID() store.LeaseID     { return l.GrantedLease.ID }
 func (l *lease) Done() <-chan struct{} { return l.done }
 func (l *lease) stopRefresh()          { l.once.Do(func() { close(l.stop) }) }
 
+// Close revokes the lease, and waits until Done is closed or ctx is done. If the opener is closed, Close does
+// not send a request, since the opener has revoked the lease.
 func (l *lease) Close(ctx context.Context) error {
 	l.stopRefresh()
 	if l.o.ctx.Err() != nil {
-		// The opener has revoked the lease.
 		return nil
 	}
 
@@ -89,31 +90,32 @@ func (l *lease) Close(ctx context.Context) error {
 	return nil
 }
 
-// refreshLoop refreshes the lease until it is closed or lost, or has not been refreshed for its TTL. The TTL
-// counts from before each refresh, so that Done is closed before another process can end the lease.
+// refreshLoop refreshes the lease until the lease is closed or lost, or was not refreshed for its TTL. The TTL
+// counts from the time before a refresh is sent, so that Done is closed before the store can end the lease.
 func (l *lease) refreshLoop() {
-	refreshed := l.RequestedAt
-	next := l.TTL / 3
+	refreshedAt := l.RequestedAt
+	pause := l.TTL / 3
 
-	for l.sleepUnlessStopped(next) {
-		now := time.Now()
-		lives, err := l.refreshOnce(refreshed.Add(l.TTL))
+	for l.sleepUnlessStopped(pause) {
+		sentAt := time.Now()
+		lives, err := l.refreshOnce(refreshedAt.Add(l.TTL))
 		switch {
 		case err != nil:
 			// The store may answer again soon.
-			next = l.TTL / 20
+			pause = l.TTL / 20
 		case !lives:
 			return
 		default:
-			refreshed = now
-			next = l.TTL / 3
+			refreshedAt = sentAt
+			pause = l.TTL / 3
 		}
 
-		left := l.TTL - time.Since(refreshed)
+		left := l.TTL - time.Since(refreshedAt)
 		if left <= 0 {
 			return
 		}
-		next = min(next, left)
+		// Wake at the latest when the TTL ends.
+		pause = min(pause, left)
 	}
 }
 
@@ -129,6 +131,7 @@ func (l *lease) sleepUnlessStopped(d time.Duration) bool {
 	return false
 }
 
+// refreshOnce sends one request to refresh the lease, and waits for the answer until the deadline.
 func (l *lease) refreshOnce(deadline time.Time) (lives bool, err error) {
 	ctx, cancel := context.WithDeadline(l.o.ctx, deadline)
 	defer cancel()

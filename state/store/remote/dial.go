@@ -22,15 +22,15 @@ import (
 )
 
 const (
-	// callTimeout limits a call and its repetitions, while the gateway does not answer.
+	// callTimeout limits a call, including its repetitions.
 	callTimeout = 30 * time.Second
 	maxBackoff  = time.Second // between attempts
-	maxResponse = 8 << 20
+	maxResponse = 8 << 20     // bytes
 )
 
-// dial returns a connection to the gateway's socket, without waiting for the gateway. gRPC dials again at
-// least every two seconds, so that agents reconnect soon after a long outage. Keep-alives detect a gateway
-// that hangs.
+// dial returns a connection to the gateway's socket, without waiting for the gateway. If the gateway cannot be
+// reached, gRPC dials again at least every two seconds, so that agents reconnect soon after a long outage.
+// Keep-alives detect a gateway that hangs.
 func dial(socket string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///localhost",
 		// The socket is on this host, so TLS is not necessary.
@@ -53,6 +53,7 @@ func dial(socket string) (*grpc.ClientConn, error) {
 	)
 }
 
+// dialSocket connects to the socket. The socket's path can be longer than the kernel allows for addresses.
 func dialSocket(ctx context.Context, socket string) (conn net.Conn, err error) {
 	err = osutil.WithShortPath(socket, func(short string) (err error) {
 		conn, err = (&net.Dialer{}).DialContext(ctx, "unix", short)
@@ -61,22 +62,23 @@ func dialSocket(ctx context.Context, socket string) (conn net.Conn, err error) {
 	return conn, err
 }
 
-// retry calls f until the gateway answers. f must be repeatable. If an answer comes from an older copy of the
-// store, retry calls f again. After a second such answer, it marks the store as gone.
+// retry calls f until the gateway answers, for at most callTimeout. f must be repeatable. If an answer comes
+// from an older copy of the store, retry calls f again. After a second such answer, it marks the store as
+// gone. retry returns the errors of package store, such as ErrAway if the gateway does not answer.
 func (d *db) retry(ctx context.Context, f func(ctx context.Context) error) error {
 	bound, cancel := d.Bound(ctx, callTimeout)
 	defer cancel()
 
-	older := false
+	metOlderCopy := false
 	for n := 0; ; n++ {
 		err := f(bound)
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, errOlder) && older:
-			return d.goneAs(err)
+		case errors.Is(err, errOlder) && metOlderCopy:
+			return d.markReplaced(err)
 		case errors.Is(err, errOlder):
-			older = true
+			metOlderCopy = true
 			slog.Warn("connecting to the gateway again", "socket", d.socket, "reason", err)
 		case !isTransient(err):
 			return d.storeError(ctx, err)
@@ -102,10 +104,11 @@ func isTransient(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// storeError translates the error of a call into an error of package store.
+// storeError translates the error of a call into an error of package store. ctx is the context of the caller of
+// the store.
 func (d *db) storeError(ctx context.Context, err error) error {
-	if closed := d.CheckUsable(context.Background()); closed != nil {
-		return closed
+	if unusable := d.CheckUsable(context.Background()); unusable != nil {
+		return unusable
 	}
 
 	if !isTransient(err) {

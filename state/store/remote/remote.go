@@ -1,10 +1,10 @@
 // Package remote is the store for a process that uses another store through a gateway (package
 // state/gateway). The gateway allows only the operations to which the process has a right.
 //
-// The gateway identifies the process by the socket, so package remote does not know its identity. An outage
-// of the gateway only causes delays: reads are repeated, watchers continue where they left off, and leases
-// continue if the gateway is back within their TTL. A snapshot that has already begun then returns
-// ErrHistoryLost.
+// The gateway identifies the process by the socket that the process uses, so package remote sends no name or
+// password. An outage of the gateway usually causes only delays: reads are repeated, watchers continue where
+// they left off, and leases continue if the gateway is back within their TTL. But a snapshot that has begun
+// before the outage returns ErrHistoryLost.
 //
 // dial.go has the connection, errors and retries. remote.go has commits and leases.
 package remote
@@ -98,8 +98,8 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 		return revision, nil
 	}
 
-	// The transaction was written, but the gateway seems to serve an older copy of the store. A read finds
-	// out whether it does.
+	// The transaction was written, but the gateway seems to serve an older copy of the store. Read to check
+	// this: if the gateway does serve an older copy, the read marks the store as gone.
 	s := &snapshot{d: d}
 	defer s.Close()
 	_, err = s.Revision(ctx)
@@ -110,8 +110,8 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 // call. One such answer does not prove that the store was replaced; see retry.
 var errOlder = errors.New("the gateway serves an older copy of the store")
 
-// observe records the revision of an answer. It returns an errOlder if the revision is below the one that was
-// known before the call.
+// observe records the revision of an answer. before is the newest revision that was known before the call. If
+// the revision is below it, observe records nothing and returns an error that wraps errOlder.
 func (d *db) observe(before, revision int64) error {
 	if revision < before {
 		return fmt.Errorf("%w, at revision %d after %d", errOlder, revision, before)
@@ -121,13 +121,13 @@ func (d *db) observe(before, revision int64) error {
 	return nil
 }
 
-// goneAs marks the store as gone after the gateway has served an older copy twice. The data that this process
-// has read may not be in that copy.
-func (d *db) goneAs(older error) error {
+// markReplaced marks the store as gone after the gateway has served an older copy twice, and returns the
+// error of the store's later calls. The data that this process has read may not be in the older copy.
+func (d *db) markReplaced(older error) error {
 	return d.MarkGoneBecause(fmt.Errorf("%w: the gateway at %s: %w", store.ErrStoreGone, d.socket, older))
 }
 
-// raise records the revision if it is newer than the newest known one.
+// raise records the revision if it is newer than the newest known revision.
 func (d *db) raise(revision int64) {
 	for {
 		known := d.seen.Load()
@@ -154,7 +154,7 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 	}
 
 	id := store.LeaseID(granted.GetLease())
-	// After a long wait the lease would soon expire.
+	// After a long wait for the answer, the lease would soon expire. The refresh starts its TTL again.
 	if time.Since(requested) > ttl/3 {
 		requested = time.Now()
 		lives, err := d.refreshLease(ctx, id, callTimeout)
@@ -175,6 +175,7 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 	})
 }
 
+// refreshLease sends one request to refresh the lease. It returns lives false if the lease was lost.
 func (d *db) refreshLease(ctx context.Context, id store.LeaseID, limit time.Duration) (lives bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -182,6 +183,7 @@ func (d *db) refreshLease(ctx context.Context, id store.LeaseID, limit time.Dura
 	return response.GetLives(), err
 }
 
+// revokeLease ends the lease. It repeats the request until the gateway answers.
 func (d *db) revokeLease(ctx context.Context, id store.LeaseID) error {
 	return d.retry(ctx, func(ctx context.Context) error {
 		_, err := d.client.Revoke(ctx, &protocol.RevokeRequest{Lease: int64(id)})

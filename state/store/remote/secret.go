@@ -22,6 +22,7 @@ type sealer struct {
 	d   *db
 }
 
+// Seal lets the gateway encrypt the content as a revision of the secret.
 func (s sealer) Seal(r *secret.Record, revision int, c secret.Content) (sealed secret.Sealed, err error) {
 	plain, err := json.Marshal(c)
 	if err != nil {
@@ -38,6 +39,7 @@ func (s sealer) Seal(r *secret.Record, revision int, c secret.Content) (sealed s
 	return sealed, err
 }
 
+// Open lets the gateway decrypt a revision of the secret.
 func (s sealer) Open(r *secret.Record, revision int, sealed secret.Sealed) (c secret.Content, err error) {
 	err = s.d.retry(s.ctx, func(ctx context.Context) error {
 		response, err := s.d.client.Open(ctx, &protocol.OpenRequest{

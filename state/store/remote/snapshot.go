@@ -14,20 +14,22 @@ import (
 	"bijou/state/store/remote/protocol"
 )
 
-// snapshot is one call of Read, which begins with the first read. It is lost if the connection breaks.
+// snapshot is one gRPC call of Read, which begins with the snapshot's first read. If the call breaks, the
+// snapshot is lost, and its reads return ErrHistoryLost.
 type snapshot struct {
 	d *db
 
 	mu       sync.Mutex // one read at a time
 	closed   bool
 	revision int64 // 0 before the first read
-	lost     bool  // whether the call has broken after the first read
+	lost     bool  // whether a read after the first has failed
 	stream   grpc.BidiStreamingClient[protocol.ReadRequest, protocol.ReadResponse]
 	cancel   context.CancelFunc
 	fetched  map[string]store.KV   // the keys that Prefetch has read; the Revision of an absent key is 0
 	listed   map[string][]store.KV // the lists that Prefetch has read, by prefix
 }
 
+// Snapshot returns a snapshot, and asks the gateway for nothing yet.
 func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	if err := d.CheckUsable(ctx); err != nil {
 		return nil, err
@@ -35,6 +37,8 @@ func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return &snapshot{d: d}, nil
 }
 
+// Get reads one key, unless Prefetch has read it. It returns ErrDenied if the process has no right to read
+// the key.
 func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,8 +63,9 @@ func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) 
 // maxPrefetched is how many keys are read with one request.
 const maxPrefetched = 256
 
-// Prefetch reads the keys with one request, or with a few. The snapshot's first request also reads one list. Prefetch
-// ignores keys and lists that the process must not read, for which Get and List return an error.
+// Prefetch reads the keys in as few requests as possible, and keeps them for Get. If it is the snapshot's
+// first read, it also reads the first of the lists, for List. Prefetch skips keys and lists that the process
+// has no right to read. Get and List then return the error.
 func (s *snapshot) Prefetch(ctx context.Context, next store.Scope) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,34 +74,35 @@ func (s *snapshot) Prefetch(ctx context.Context, next store.Scope) error {
 	if s.revision == 0 && len(next.Prefixes) > 0 {
 		n := min(len(keys), maxPrefetched)
 		err := s.prefetchWithList(ctx, keys[:n], next.Prefixes[0])
-		if !errors.Is(err, store.ErrDenied) {
-			keys = keys[n:]
-		}
 		if err != nil && !errors.Is(err, store.ErrDenied) {
 			return err
 		}
+		// If the list is denied, the request has read no keys.
+		if err == nil {
+			keys = keys[n:]
+		}
 	}
 
-	for some := range slices.Chunk(keys, maxPrefetched) {
-		read, err := s.read(ctx, &protocol.ReadRequest{Keys: protocol.FromKeys(some)})
+	for chunk := range slices.Chunk(keys, maxPrefetched) {
+		read, err := s.read(ctx, &protocol.ReadRequest{Keys: protocol.FromKeys(chunk)})
 		if err != nil {
 			return err
 		}
-		s.keepFetched(some, read)
+		s.keepFetched(chunk, read)
 	}
 
 	return nil
 }
 
-// prefetchWithList reads keys and a list with the snapshot's first request. If the process must not read the list, it
-// returns an ErrDenied, and the snapshot has not begun.
+// prefetchWithList reads keys and a list with the snapshot's first request. If the process has no right to
+// read the list, prefetchWithList returns ErrDenied, and the next request is again the snapshot's first.
 func (s *snapshot) prefetchWithList(ctx context.Context, keys []string, prefix string) error {
 	read, err := s.read(ctx, &protocol.ReadRequest{Keys: protocol.FromKeys(keys), List: true, Prefix: []byte(prefix)})
 	if err != nil {
 		return err
 	}
 
-	// The answer has the keys that exist, and after them the list.
+	// The answer has the keys that exist, and after them the list. A key that is also in the list occurs twice.
 	listed := slices.DeleteFunc(slices.Clone(read.found), func(kv store.KV) bool { return !strings.HasPrefix(kv.Key, prefix) })
 	slices.SortFunc(listed, func(a, b store.KV) int { return strings.Compare(a.Key, b.Key) })
 	listed = slices.CompactFunc(listed, func(a, b store.KV) bool { return a.Key == b.Key })
@@ -106,11 +112,13 @@ func (s *snapshot) prefetchWithList(ctx context.Context, keys []string, prefix s
 	return nil
 }
 
-// keepFetched keeps the values of the keys for Get.
+// keepFetched keeps the answer to a request for the keys, for later calls of Get.
 func (s *snapshot) keepFetched(keys []string, read answer) {
 	if s.fetched == nil {
 		s.fetched = map[string]store.KV{}
 	}
+
+	// A key that was not found is kept as absent. For a denied key, Get must return the error.
 	for _, key := range keys {
 		if !slices.Contains(read.denied, key) {
 			s.fetched[key] = store.KV{Key: key}
@@ -121,6 +129,8 @@ func (s *snapshot) keepFetched(keys []string, read answer) {
 	}
 }
 
+// List reads the keys with the prefix, unless Prefetch has read the list. It returns ErrDenied if the process
+// has no right to read the list.
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,6 +142,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	return read.found, err
 }
 
+// Revision returns the snapshot's revision. It asks the gateway if nothing was read yet.
 func (s *snapshot) Revision(ctx context.Context) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,10 +150,12 @@ func (s *snapshot) Revision(ctx context.Context) (int64, error) {
 		return s.revision, s.checkUsable(ctx)
 	}
 
+	// A request without keys only fixes the revision.
 	_, err := s.read(ctx, &protocol.ReadRequest{})
 	return s.revision, err
 }
 
+// Close ends the call of Read. It is idempotent.
 func (s *snapshot) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,6 +163,7 @@ func (s *snapshot) Close() {
 	s.endStream()
 }
 
+// endStream ends the call of Read, if there is one.
 func (s *snapshot) endStream() {
 	if s.cancel != nil {
 		s.cancel()
@@ -158,6 +172,8 @@ func (s *snapshot) endStream() {
 	s.cancel = nil
 }
 
+// checkUsable returns an error if the snapshot is closed, if the store cannot be used, or if ctx is done. The
+// caller holds s.mu.
 func (s *snapshot) checkUsable(ctx context.Context) error {
 	if s.closed {
 		return store.ErrClosed
@@ -167,13 +183,14 @@ func (s *snapshot) checkUsable(ctx context.Context) error {
 
 // answer holds all responses to one request.
 type answer struct {
-	found  []store.KV
-	denied []string
+	found  []store.KV // the keys that exist
+	denied []string   // the keys that the process has no right to read
 }
 
 // read sends a request to the gateway. It repeats the first request, which fixes the snapshot's revision,
 // until the gateway answers. If a later request fails, the snapshot is lost, since a restarted gateway does
-// not have the revision.
+// not have the revision. read returns ErrHistoryLost if the snapshot is lost, and ErrDenied if the process
+// has no right to read the request's list. The caller holds s.mu.
 func (s *snapshot) read(ctx context.Context, request *protocol.ReadRequest) (a answer, err error) {
 	if err := s.checkUsable(ctx); err != nil {
 		return answer{}, err
@@ -204,7 +221,8 @@ func (s *snapshot) read(ctx context.Context, request *protocol.ReadRequest) (a a
 	return answer{}, s.d.storeError(ctx, err)
 }
 
-// ask sends a request and receives its answer, until ctx ends. After an error it ends the stream.
+// ask sends a request and receives its answer. It opens the stream if there is none. If ctx ends meanwhile,
+// or after any other error, it ends the stream.
 func (s *snapshot) ask(ctx context.Context, request *protocol.ReadRequest) (a answer, err error) {
 	defer func() {
 		if err != nil {
@@ -212,33 +230,36 @@ func (s *snapshot) ask(ctx context.Context, request *protocol.ReadRequest) (a an
 		}
 	}()
 
-	// ctx belongs to one read, but all reads of the snapshot use the stream.
+	// The stream has its own context, since later reads use the stream after this read's ctx has ended. Only
+	// during a call that uses the stream, the end of ctx cancels it.
 	before := s.d.seen.Load()
 	if s.cancel == nil {
-		var life context.Context
-		life, s.cancel = context.WithCancel(s.d.Context())
+		var streamCtx context.Context
+		streamCtx, s.cancel = context.WithCancel(s.d.Context())
 		stop := context.AfterFunc(ctx, s.cancel)
-		s.stream, err = s.d.client.Read(life)
-		if err = notAfter(ctx, stop, err); err != nil {
+		s.stream, err = s.d.client.Read(streamCtx)
+		if err = stopCancel(ctx, stop, err); err != nil {
 			return a, err
 		}
 	}
 
 	stop := context.AfterFunc(ctx, s.cancel)
 	a, err = s.exchange(before, request)
-	return a, notAfter(ctx, stop, err)
+	return a, stopCancel(ctx, stop, err)
 }
 
-// notAfter stops the function that would end the stream with ctx, and returns err. If that function has
-// already ended the stream, it returns an error even if err is nil.
-func notAfter(ctx context.Context, stop func() bool, err error) error {
+// stopCancel calls stop, so that the end of ctx no longer cancels the stream. It returns err, the result of
+// the call that used the stream. If ctx has already ended and err is nil, it returns ctx's error, since the
+// stream was canceled.
+func stopCancel(ctx context.Context, stop func() bool, err error) error {
 	if !stop() && err == nil {
 		return context.Cause(ctx)
 	}
 	return err
 }
 
-// exchange sends a request on the snapshot's stream, and collects the parts of its answer.
+// exchange sends a request on the snapshot's stream, and collects the parts of its answer. The first answer
+// fixes the snapshot's revision. before is the newest revision that was known before the request.
 func (s *snapshot) exchange(before int64, request *protocol.ReadRequest) (a answer, err error) {
 	if err := s.stream.Send(request); err != nil {
 		// Recv returns the reason.

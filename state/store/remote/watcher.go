@@ -14,7 +14,7 @@ import (
 // maxQueuedBatches is how many batches can wait for Next before the watcher stops receiving.
 const maxQueuedBatches = 64
 
-// watcher is a series of calls of Watch. Each call continues where the previous one broke.
+// watcher makes one gRPC call of Watch after the other. Each call continues where the previous call broke.
 type watcher struct {
 	*handle.Watch
 	d      *db
@@ -41,6 +41,7 @@ func (d *db) Watch(ctx context.Context, after int64, scope store.Scope) (store.W
 	return w, nil
 }
 
+// Next returns the next batch that follow has queued. It waits if the queue is empty.
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	w.nextMu.Lock()
 	defer w.nextMu.Unlock()
@@ -76,9 +77,10 @@ func (w *watcher) popBatch() (b store.Batch, ok bool, err error) {
 
 func (w *watcher) Close() { w.Cancel() }
 
-// follow receives changes until the watcher ends. It calls the gateway again whenever a call breaks.
+// follow receives changes until the watcher ends. It calls the gateway again whenever a call breaks. If the
+// gateway serves an older copy of the store in two calls in a row, the store is gone.
 func (w *watcher) follow() {
-	older := false
+	previousWasOlder := false
 	for n := 0; ; n++ {
 		from := w.position
 		err := w.followOnce()
@@ -86,15 +88,18 @@ func (w *watcher) follow() {
 			return
 		}
 
-		if errors.Is(err, errOlder) && older {
-			w.fail(w.d.goneAs(err))
+		isOlder := errors.Is(err, errOlder)
+		if isOlder && previousWasOlder {
+			w.fail(w.d.markReplaced(err))
 			return
 		}
-		older = errors.Is(err, errOlder)
-		if !older && !isTransient(err) {
+		previousWasOlder = isOlder
+		if !isOlder && !isTransient(err) {
 			w.fail(w.d.storeError(context.Background(), err))
 			return
 		}
+
+		// A call that has delivered changes worked, so the next one starts without a long delay.
 		if w.position > from {
 			n = 0
 		}
@@ -104,6 +109,7 @@ func (w *watcher) follow() {
 	}
 }
 
+// fail makes Next return the error once the queue is empty.
 func (w *watcher) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -111,18 +117,20 @@ func (w *watcher) fail(err error) {
 	w.Wake()
 }
 
-// followOnce receives changes until the stream breaks.
+// followOnce calls Watch once, and queues the changes that it receives until the call breaks. It always
+// returns an error, which wraps errOlder if the gateway serves an older copy of the store.
 func (w *watcher) followOnce() error {
 	ctx, cancel := context.WithCancel(w.Context())
 	defer cancel()
 
-	// The watch's own position was known before the call, even if no other call has seen it.
+	// The caller of Watch knew the position, even if no call of this handle has reported it.
 	before := max(w.d.seen.Load(), w.position)
 	stream, err := w.d.client.Watch(ctx, protocol.FromScope(w.position, w.scope))
 	if err != nil {
 		return err
 	}
 
+	// The gateway first sends a response with only the store's newest revision.
 	newest, err := stream.Recv()
 	if err != nil {
 		return err

@@ -7,16 +7,18 @@ import (
 	"bijou/state/store"
 )
 
-// prefixClause returns the SQL for keys that have the prefix, and its arguments. For an empty prefix the range
-// begins with the smallest key, one zero byte, since the driver binds an empty blob as NULL. For a prefix of only
-// 0xff bytes the range has no end.
+// prefixClause returns an SQL condition that selects the keys with the prefix, and the arguments of its
+// parameters.
 func prefixClause(prefix string) (clause string, args []any) {
 	first := []byte(prefix)
-	end := []byte(prefix)
 	if prefix == "" {
+		// This is the smallest key. The driver would bind an empty blob as NULL.
 		first = []byte{0}
 	}
 
+	// end is the smallest key after all keys with the prefix. To get it, increment the last byte that is not
+	// 0xff, and drop the bytes after it.
+	end := []byte(prefix)
 	for n := len(end); n > 0; n-- {
 		if end[n-1] < 0xff {
 			end = end[:n]
@@ -25,6 +27,7 @@ func prefixClause(prefix string) (clause string, args []any) {
 		}
 	}
 
+	// No key follows those with a prefix that is empty or has only 0xff bytes.
 	return "key >= ?", []any{first}
 }
 
@@ -36,15 +39,17 @@ type logSegment struct {
 	trimmed int64 // the last revision that was trimmed from the log
 }
 
-// logSQL reads the head and the log after a revision. It is one statement, so that both come from the same
-// moment. It returns at least one row, with NULLs if the log has nothing after the revision.
+// logSQL reads the table head and the log after a revision. It is one statement, so that both come from the
+// same moment. If the log has nothing after the revision, logSQL returns one row, with NULLs for the log.
 const logSQL = `SELECT h.revision, h.trimmed, l.rev, l.key, l.deleted
 	FROM head h LEFT JOIN log l ON l.rev > ? WHERE h.id = 1 ORDER BY l.rev, l.key`
 
 // maxReadCommits is the largest number of commits that one read of the log returns.
 const maxReadCommits = 256
 
-// readLog reads the commits after the revision. Their batches have only the wanted keys.
+// readLog reads the first maxReadCommits commits after the revision that have a wanted key. Their batches
+// have only the wanted keys. If the log was trimmed after the revision, the segment has a gap, and the caller
+// must not use its batches.
 func (d *db) readLog(ctx context.Context, after int64, wanted func(key string) bool) (s logSegment, err error) {
 	c, err := d.readers.get(ctx)
 	if err != nil {
@@ -56,9 +61,13 @@ func (d *db) readLog(ctx context.Context, after int64, wanted func(key string) b
 	err = c.queryRows(logSQL, []any{after}, func(rows *sql.Rows) (bool, error) {
 		var revision, deleted sql.NullInt64
 		var key sql.RawBytes
-		if err := rows.Scan(&newest, &s.trimmed, &revision, &key, &deleted); err != nil || !revision.Valid {
+		err := rows.Scan(&newest, &s.trimmed, &revision, &key, &deleted)
+		noEntries := !revision.Valid
+		if err != nil || noEntries {
 			return false, err
 		}
+
+		// Stop only between two commits.
 		if revision.Int64 != last && len(s.batches) >= maxReadCommits {
 			s.more = true
 			s.end = last
@@ -66,17 +75,18 @@ func (d *db) readLog(ctx context.Context, after int64, wanted func(key string) b
 		}
 
 		last = revision.Int64
-		if e := (store.Event{Key: string(key), Deleted: deleted.Int64 != 0}); wanted(e.Key) {
+		e := store.Event{Key: string(key), Deleted: deleted.Int64 != 0}
+		if wanted(e.Key) {
 			s.addEvent(last, e)
 		}
 		return true, nil
 	})
-
 	if err != nil {
 		return logSegment{}, d.explain(err)
 	}
 
 	if !s.more {
+		// The newest commits may not be in the log, since quiet operations are not logged.
 		s.end = max(newest, after)
 	}
 	return s, nil
@@ -94,6 +104,6 @@ func (s *logSegment) addEvent(revision int64, e store.Event) {
 	b.Events = append(b.Events, e)
 }
 
-// maxRecentBatches is how many commits the tailer remembers. It is large enough for the case that one change
-// wakes a thousand units, and each of them commits before it watches again.
+// maxRecentBatches is how many commits the tailer remembers. This suffices if one change wakes a thousand
+// units, and each of them commits before it watches again.
 const maxRecentBatches = 1024

@@ -26,10 +26,10 @@ var (
 
 	writerPragmas = []string{
 		// A commit is synced before it returns, since the effects of a hook that exited 0 must survive a
-		// power cut. With NORMAL the last commits would be lost.
+		// power cut. With NORMAL, a power cut could undo the last commits.
 		"synchronous(FULL)",
-		// The writer waits in Go. SQLite's own backoff sleeps up to 100 ms, in which a busy second process
-		// takes the lock a hundred times.
+		// The writer waits in Go. SQLite's own backoff sleeps up to 100 ms. In this time a busy second
+		// process can take the lock a hundred times.
 		"busy_timeout(0)",
 		// A charm's blobs make the WAL large. SQLite shortens it when it starts the WAL again.
 		"journal_size_limit(4194304)",
@@ -44,13 +44,14 @@ func openSQL(path string, pragmas []string) (*sql.DB, error) {
 	return sql.Open("sqlite", dsn.String())
 }
 
-// conn is one connection with its prepared statements. Only one goroutine at a time may use it. Its
-// statements do not use a context, since that would cost a goroutine for each statement.
+// conn is one connection with its prepared statements. Only one goroutine at a time may use it. It runs
+// statements without a context, since a context would cost a goroutine for each statement.
 type conn struct {
 	sql        *sql.Conn
 	statements map[string]*sql.Stmt
 }
 
+// newConn opens a connection, or reuses one that package sql keeps.
 func newConn(ctx context.Context, from *sql.DB) (*conn, error) {
 	c, err := from.Conn(ctx)
 	if err != nil {
@@ -103,9 +104,8 @@ func (c *conn) queryRow(query string, args []any, into ...any) (bool, error) {
 	return err == nil, storeError(err)
 }
 
-// queryRows passes the rows of the query to the function each, one by one, until the function returns false
-// or an error.
-func (c *conn) queryRows(query string, args []any, each func(*sql.Rows) (bool, error)) error {
+// queryRows calls f with each row of the query, until f returns false or an error.
+func (c *conn) queryRows(query string, args []any, f func(*sql.Rows) (more bool, err error)) error {
 	s, err := c.prepare(query)
 	if err != nil {
 		return err
@@ -117,7 +117,8 @@ func (c *conn) queryRows(query string, args []any, each func(*sql.Rows) (bool, e
 	defer rows.Close()
 
 	for rows.Next() {
-		if more, err := each(rows); err != nil || !more {
+		more, err := f(rows)
+		if err != nil || !more {
 			return storeError(err)
 		}
 	}
@@ -125,6 +126,7 @@ func (c *conn) queryRows(query string, args []any, each func(*sql.Rows) (bool, e
 	return storeError(rows.Err())
 }
 
+// close closes the statements, and returns the connection to package sql.
 func (c *conn) close() {
 	for _, s := range c.statements {
 		s.Close()
@@ -146,15 +148,17 @@ type connPool struct {
 }
 
 const (
-	maxIdleConns = 8 // plenty for the cores of one host
-	// If no connection is returned within maxStall, long reads or the waiting goroutine itself hold all of
-	// them.
+	// maxIdleConns is how many connections the pool opens without need, and how many of them can be idle.
+	maxIdleConns = 8
+	// maxStall is how long a reader waits for a connection before it opens another. If none is returned
+	// within this time, long reads or the waiting goroutine itself hold all connections.
 	maxStall = 250 * time.Millisecond
 )
 
-// get returns an idle connection. If there is none, it opens a connection if the pool is not full, if no
-// connection is returned within maxStall, or if ctx is done. Otherwise it waits. It returns ErrClosed if the pool is
-// closed.
+// get returns an idle connection. If there is none, it opens a connection if the pool is not full, and
+// otherwise waits for a connection. If none is returned to the pool within maxStall, it opens a connection
+// although the pool is full. It returns ErrClosed if the pool is closed, or ctx's error if ctx ends. The
+// caller must call put or discard.
 func (p *connPool) get(ctx context.Context) (*conn, error) {
 	select {
 	case c := <-p.idle:
@@ -162,13 +166,15 @@ func (p *connPool) get(ctx context.Context) (*conn, error) {
 	default:
 	}
 
-	for stalled := false; !p.reserve(stalled || ctx.Err() != nil); {
-		before := p.puts.Load()
+	// If ctx is done, stop waiting: newConn then returns ctx's error.
+	isStalled := false
+	for !p.reserve(isStalled || ctx.Err() != nil) {
+		putsBefore := p.puts.Load()
 		select {
 		case c := <-p.idle:
 			return c, nil
 		case <-time.After(maxStall):
-			stalled = p.puts.Load() == before
+			isStalled = p.puts.Load() == putsBefore
 		case <-ctx.Done():
 		}
 	}
@@ -176,7 +182,7 @@ func (p *connPool) get(ctx context.Context) (*conn, error) {
 	c, err := newConn(ctx, p.sql)
 	if err != nil {
 		p.release()
-		// The store was closed after the caller's check. Package sql has no error of its own for that.
+		// The store may have been closed after the caller's check. Package sql does not have an error for that.
 		if p.isClosed() {
 			return nil, store.ErrClosed
 		}
@@ -186,12 +192,12 @@ func (p *connPool) get(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// reserve counts a connection that is about to be opened. It returns false if the pool is full, unless the
-// connection is needed.
-func (p *connPool) reserve(needed bool) bool {
+// reserve counts a connection that is about to be opened. If the pool is full, it counts nothing and returns
+// false, unless force is set.
+func (p *connPool) reserve(force bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.open >= maxIdleConns && !needed {
+	if p.open >= maxIdleConns && !force {
 		return false
 	}
 
@@ -225,8 +231,8 @@ func (p *connPool) put(c *conn) {
 	p.idle <- c
 }
 
-// discard closes a connection after an error. It ends the connection's transaction, since package sql reuses the
-// connection.
+// discard closes a connection after an error. It rolls back the connection's transaction first, since package
+// sql keeps and reuses the underlying connection.
 func (p *connPool) discard(c *conn) {
 	// This fails if no transaction is open.
 	_, _ = c.exec("ROLLBACK")
@@ -234,6 +240,7 @@ func (p *connPool) discard(c *conn) {
 	p.release()
 }
 
+// withConn calls f with a connection from the pool, and puts the connection back.
 func (p *connPool) withConn(ctx context.Context, f func(*conn) error) error {
 	c, err := p.get(ctx)
 	if err != nil {
@@ -256,13 +263,13 @@ func (p *connPool) close() {
 }
 
 // storeError translates an error from SQLite into one of package store, or adds an explanation in plain
-// words. It returns other errors unchanged.
+// words. It returns nil and other errors unchanged.
 func storeError(err error) error {
 	if errors.Is(err, sql.ErrConnDone) || errors.Is(err, driver.ErrBadConn) {
 		return store.ErrClosed
 	}
 	if resultCode(err) == codes.SQLITE_BUSY {
-		return store.AwayError("another process has it locked", err)
+		return store.AwayError("another process has the store locked", err)
 	}
 	if t, ok := troubles[resultCode(err)]; ok {
 		t.err = err
@@ -294,11 +301,11 @@ var troubles = map[int]trouble{
 	},
 	codes.SQLITE_READONLY: {
 		meaning: "no permission to write the file or its directory",
-		hint:    "run this as the file's owner, and check that its disk is mounted for writing",
+		hint:    "run the command as the file's owner, and check that its disk is mounted for writing",
 	},
 	codes.SQLITE_CANTOPEN: {
 		meaning: "cannot open the file or its directory",
-		hint:    "run this as the file's owner",
+		hint:    "run the command as the file's owner",
 	},
 	codes.SQLITE_NOTADB: {meaning: "this is not a bijou store", hint: "check the path of the state"},
 	codes.SQLITE_CORRUPT: {

@@ -7,8 +7,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// doorbell is a file that the writer touches after its commit, and that other processes watch. If they
-// watched the WAL instead, they would wake before the commit is visible.
+// doorbell is a file that a process writes after each commit, and that other processes watch. If they watched
+// the WAL instead, they would wake before the commit is visible.
 //
 // The doorbell only saves time. If its file cannot be created, written or watched (for example because there are
 // too many inotify instances), polling still finds every commit.
@@ -39,7 +39,8 @@ func (b *doorbell) ring() {
 }
 
 // listen starts a goroutine that calls the function heard after a ring from any process, and the function
-// touched after one of the other files was written or removed. It does nothing if that goroutine is running.
+// touched after one of the files in others was written or removed. A second call does nothing. If the bell
+// cannot be watched, listen does nothing, and the next call tries again.
 func (b *doorbell) listen(heard, touched func(), others ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -62,7 +63,8 @@ func (b *doorbell) listen(heard, touched func(), others ...string) {
 	b.forwarding.Go(func() { forwardEvents(w, b.path, heard, touched) })
 }
 
-// watchFile watches only the bell's file. In its directory every commit also touches the WAL.
+// watchFile returns a watcher of the bell's file, which it creates if necessary. It does not watch the
+// directory, since every commit also writes the WAL there.
 func (b *doorbell) watchFile() (*fsnotify.Watcher, error) {
 	f, err := os.OpenFile(b.path, os.O_WRONLY|os.O_CREATE, 0o600)
 	if err != nil {
@@ -82,8 +84,8 @@ func (b *doorbell) watchFile() (*fsnotify.Watcher, error) {
 	return w, nil
 }
 
-// forwardEvents calls the function heard for events of the bell's file, and the function touched for all
-// others.
+// forwardEvents calls the function heard for events of the bell's file, and the function touched for events
+// of other files. It returns when the watcher is closed.
 func forwardEvents(w *fsnotify.Watcher, bell string, heard, touched func()) {
 	for {
 		select {

@@ -44,6 +44,7 @@ func parseGeneration(blob []byte) (g generation, err error) {
 	return g, nil
 }
 
+// bytes returns the generation in the form that parseGeneration parses.
 func (g generation) bytes() []byte {
 	blob := make([]byte, 0, generationSize)
 	blob = binary.LittleEndian.AppendUint64(blob, uint64(g.counter))
@@ -66,26 +67,27 @@ type position struct {
 	generation generation
 }
 
-// descendsFrom reports whether the content at p can be the content at q after further commits. It can only be
-// wrong about content from a different history that is ahead of q by more commits than a generation
-// remembers.
-func (p position) descendsFrom(q position) bool {
-	if p.revision < q.revision || p.generation.counter < q.generation.counter {
+// descendsFrom reports whether the content at p can be the content at earlier after further commits, or the
+// same content. It can be wrong only if p is from a different history and is ahead by rememberedIDs commits
+// or more.
+func (p position) descendsFrom(earlier position) bool {
+	if p.revision < earlier.revision || p.generation.counter < earlier.generation.counter {
 		return false
 	}
-	if p.generation.counter-q.generation.counter >= rememberedIDs {
+	if p.generation.counter-earlier.generation.counter >= rememberedIDs {
+		// p no longer remembers the id of the commit at earlier.
 		return true
 	}
 
-	slot := q.generation.counter % rememberedIDs
-	return p.generation.ids[slot] == q.generation.ids[slot]
+	slot := earlier.generation.counter % rememberedIDs
+	return p.generation.ids[slot] == earlier.generation.ids[slot]
 }
 
 // addGenerationColumn adds the column to a store that an older binary has created. Such a binary may have the
 // store open now, and ignores the column.
 func (t *writeTxn) addGenerationColumn() error {
-	there, err := t.c.queryRow("SELECT 1 FROM pragma_table_info('head') WHERE name = 'generation'", nil, new(int))
-	if err != nil || there {
+	exists, err := t.c.queryRow("SELECT 1 FROM pragma_table_info('head') WHERE name = 'generation'", nil, new(int))
+	if err != nil || exists {
 		return err
 	}
 	_, err = t.c.exec("ALTER TABLE head ADD COLUMN generation BLOB")
@@ -95,8 +97,9 @@ func (t *writeTxn) addGenerationColumn() error {
 // errNoPosition is returned if the file's content is not that of a store.
 var errNoPosition = errors.New("the table head is missing")
 
-// readPosition reads the head, with or without a generation. It returns errNoPosition if the content is not a
-// store's. After other errors the content is unknown.
+// readPosition reads the position from the table head, which may lack the column generation. It returns
+// errNoPosition if the file's content is not that of a store. After any other error, the content may be that
+// of a store or not.
 func readPosition(ctx context.Context, c *sql.Conn) (p position, err error) {
 	rows, err := c.QueryContext(ctx, "SELECT * FROM head WHERE id = 1")
 	if err != nil {
@@ -111,8 +114,9 @@ func readPosition(ctx context.Context, c *sql.Conn) (p position, err error) {
 
 	var id, trimmed int64
 	var blob []byte
-	into := []any{&id, &p.revision, &trimmed, &blob}
-	if len(columns) > len(into) || len(columns) < 3 {
+	values := []any{&id, &p.revision, &trimmed, &blob}
+	// A table that an older binary has created has only the first three columns.
+	if len(columns) < 3 || len(columns) > len(values) {
 		return position{}, fmt.Errorf("the table head has %d columns", len(columns))
 	}
 
@@ -124,15 +128,15 @@ func readPosition(ctx context.Context, c *sql.Conn) (p position, err error) {
 		return position{}, errors.New("the table head has no row")
 	}
 
-	if err := rows.Scan(into[:len(columns)]...); err != nil {
+	if err := rows.Scan(values[:len(columns)]...); err != nil {
 		return position{}, classifyReadError(err)
 	}
 	p.generation, err = parseGeneration(blob)
 	return p, err
 }
 
-// classifyReadError adds errNoPosition to an error about a missing table, or about a file that is not a
-// database.
+// classifyReadError returns an error that wraps errNoPosition if err is about a missing table, or about a
+// file that is not a database. It translates other errors as storeError does.
 func classifyReadError(err error) error {
 	switch resultCode(err) {
 	case codes.SQLITE_ERROR, codes.SQLITE_NOTADB:
@@ -141,9 +145,9 @@ func classifyReadError(err error) error {
 	return storeError(err)
 }
 
-// readMainFile reads the position of the last checkpoint from the store's file, without its log. With
-// "immutable" SQLite reads the file without locks. The file must not be read without SQLite, since closing
-// any other descriptor of it would drop all of SQLite's locks.
+// readMainFile reads the position of the last checkpoint from the store's main file, without its log. With
+// the option "immutable" SQLite reads the file without locks. Only SQLite may open the file: if this process
+// closed another descriptor of the file, it would lose all of SQLite's locks.
 func readMainFile(ctx context.Context, path string) (p position, err error) {
 	query := url.Values{"mode": {"ro"}, "immutable": {"1"}}
 	dsn := url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}

@@ -30,7 +30,8 @@ type fileID struct {
 	Inode  uint64 `json:"inode"`
 }
 
-// statFile does what os.Stat does, at lower cost, since each commit calls it several times.
+// statFile returns the identity and the state of the file at path. Each commit calls it several times, so it
+// uses the system call, which costs less than os.Stat. Its errors are those of os.Stat.
 func statFile(path string) (id fileID, stat unix.Stat_t, err error) {
 	for {
 		err := unix.Stat(path, &stat)
@@ -43,13 +44,15 @@ func statFile(path string) (id fileID, stat unix.Stat_t, err error) {
 	}
 }
 
+// identify returns the identity of the file at path.
 func identify(path string) (fileID, error) {
 	id, _, err := statFile(path)
 	return id, err
 }
 
 // findStoreFile returns the store's file with its identity. It returns [store.ErrNoStore] if there is no
-// file.
+// file, and a different error if the file is not regular, or if this process has no right to read and write
+// it.
 func findStoreFile(path string) (storeFile, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -77,18 +80,18 @@ func findStoreFile(path string) (storeFile, error) {
 // file can get its inode number.
 func (f storeFile) isUnchanged() bool { return isSame(f.id, f.path) }
 
+// isSame reports whether the file at path has the identity.
 func isSame(id fileID, path string) bool {
-	now, err := identify(path)
-	return err == nil && now == id
+	current, err := identify(path)
+	return err == nil && current == id
 }
 
 // guard notices that a store was replaced while this process has it open. This can happen to one of its files
 // (the main file, its log, or the log's index), or to the content of the main file.
 //
 // The last process that closes a store removes the log. As long as this process has an open connection, its
-// lock on the main file keeps other processes from doing so: the log can become shorter, but stays the same
-// file. After the first poll the guard has its own connection for this purpose. Until then one of the
-// readers' connections is open.
+// lock on the main file prevents that: the log can become shorter, but stays the same file. After the first
+// poll the guard has its own connection for this purpose. Until then one of the readers' connections is open.
 //
 // The guard compares content in two places. The content of the newest commit, from the log or the main file,
 // must descend from the newest commit that this process has seen. The content of only the main file, as of
@@ -97,20 +100,20 @@ func isSame(id fileID, path string) bool {
 type guard struct {
 	file             storeFile
 	logPath, shmPath string
-	log, shm         fileID
+	log, shm         fileID // when the store was opened
 	readers          *connPool
 
-	reading sync.Mutex // held during checkContent
-	anchor  *conn      // nil before the first poll
-	looked  fileStamps // as of the last comparison; zero if the content may have changed since then without a new stamp
+	reading  sync.Mutex // held during checkContent
+	anchor   *conn      // the guard's own connection; nil before the first poll
+	compared fileStamps // at the last comparison; zero if the content may have changed since then without a new stamp
 
-	mu        sync.Mutex
-	seen      position  // the newest commit that this process has seen
-	main      position  // the last checkpoint that was seen in the main file
-	mainKnown bool      // whether main was read
-	mainStamp fileStamp // the main file's stamp when main was read
-	found     bool      // whether the store was replaced
-	spoilt    bool      // whether the log belongs to a different file than the one at the path
+	mu          sync.Mutex
+	seen        position  // the newest commit that this process has seen
+	main        position  // the last checkpoint that was seen in the main file
+	mainKnown   bool      // whether main was read
+	mainStamp   fileStamp // the main file's stamp when main was read
+	wasReplaced bool      // whether the store was replaced
+	logIsAlien  bool      // whether the log belongs to a different main file than the one at the path
 }
 
 // fileStamp changes whenever the file is written, unless the previous write was within stampSettles.
@@ -119,6 +122,7 @@ type fileStamp struct {
 	changed, wrote unix.Timespec
 }
 
+// stampOf returns the stamp of a file with this state.
 func stampOf(stat unix.Stat_t) fileStamp {
 	return fileStamp{
 		size:    stat.Size,
@@ -131,12 +135,15 @@ func stampOf(stat unix.Stat_t) fileStamp {
 // stampSettles can keep the same stamp.
 const stampSettles = 100 * time.Millisecond
 
+// isSettled reports whether a further write will change the stamp.
 func (s fileStamp) isSettled() bool { return time.Since(time.Unix(s.changed.Unix())) > stampSettles }
 
-type fileStamps struct{ file, log fileStamp }
+// fileStamps has the stamps of the store's main file and its log.
+type fileStamps struct{ main, log fileStamp }
 
-// newGuard returns the guard of a store's files as they are now. It returns ErrStoreGone if they were
-// replaced.
+// newGuard returns the guard of a store's files as they are now. It returns ErrStoreGone if a mark says that
+// the store was replaced, or if its files are replaced at the same time. It returns a different error if the
+// file is not a store of the known format.
 func newGuard(ctx context.Context, file storeFile, readers *connPool) (*guard, error) {
 	if err := checkMark(file); err != nil {
 		return nil, err
@@ -146,8 +153,8 @@ func newGuard(ctx context.Context, file storeFile, readers *connPool) (*guard, e
 	return g, err
 }
 
-// begin reads the position and the identities of the store's files. The first read creates the log if it does not
-// exist.
+// begin reads the position of the content and the identities of the log and its index. Its first query makes
+// SQLite create these files if they do not exist.
 func (g *guard) begin(ctx context.Context, c *conn) (err error) {
 	if err := checkFormat(c); err != nil {
 		return err
@@ -169,27 +176,27 @@ func (g *guard) begin(ctx context.Context, c *conn) (err error) {
 	return nil
 }
 
-// checkFiles returns an ErrStoreGone if one of the files is not the one that was opened.
+// checkFiles returns ErrStoreGone if one of the files is not the one that was opened.
 func (g *guard) checkFiles() error {
 	_, err := g.stampFiles()
 	return err
 }
 
-// stampFiles checks that the store's files are the ones that were opened, and returns the stamps of the file
-// and of its log. It returns ErrStoreGone if the store was removed, and marks it as replaced if one of its
-// files was replaced.
+// stampFiles checks that the store's files are the ones that were opened, and returns the stamps of the main
+// file and the log. It returns ErrStoreGone if the store was removed or replaced. If a file was replaced, it
+// also leaves the mark that keeps other processes from opening the store.
 func (g *guard) stampFiles() (fileStamps, error) {
 	log, logStat, err := statFile(g.logPath)
 	sameLog := err == nil && log == g.log
 	sameShm := isSame(g.shm, g.shmPath)
 	// A removal of the store begins with the main file. So this file is checked last.
-	now, stat, err := statFile(g.file.path)
+	main, mainStat, err := statFile(g.file.path)
 
 	switch {
 	case err != nil:
 		return fileStamps{}, store.ErrStoreGone
 
-	case now != g.file.id:
+	case main != g.file.id:
 		if !sameLog {
 			// The store was removed and created again.
 			return fileStamps{}, store.ErrStoreGone
@@ -213,24 +220,27 @@ func (g *guard) stampFiles() (fileStamps, error) {
 		)
 	}
 
-	return fileStamps{stampOf(stat), stampOf(logStat)}, nil
+	return fileStamps{main: stampOf(mainStat), log: stampOf(logStat)}, nil
 }
 
 // admit checks, during a write transaction, that the newest commit descends from the content that this
-// process has seen.
+// process has seen. newest is that commit's position. admit returns ErrStoreGone if the store was removed or
+// replaced. The transaction must then write nothing.
 func (g *guard) admit(ctx context.Context, newest position) error {
-	now, err := g.stampFiles()
+	current, err := g.stampFiles()
 	if err != nil {
 		return err
 	}
 	if err := g.advance(newest, g.lastSeen()); err != nil {
 		return err
 	}
-	if known, read := g.lastStamp(); !known || read == now.file {
+
+	// Read the main file only if it was written since the last read.
+	known, lastStamp := g.lastStamp()
+	if !known || lastStamp == current.main {
 		return nil
 	}
-
-	return g.checkMain(ctx, now.file)
+	return g.checkMain(ctx, current.main)
 }
 
 // committed records the position of the commit that was just made.
@@ -246,42 +256,44 @@ func (g *guard) checkContent(ctx context.Context) error {
 	g.reading.Lock()
 	defer g.reading.Unlock()
 
-	now, err := g.stampFiles()
+	current, err := g.stampFiles()
 	if err != nil {
 		return err
 	}
-	if now == g.looked {
+	if current == g.compared {
 		return nil
 	}
 
-	compared, err := g.compareContent(ctx, now)
+	complete, err := g.compareContent(ctx, current)
 	if err != nil {
 		return err
 	}
 
-	g.looked = fileStamps{}
-	if compared && now.file.isSettled() && now.log.isSettled() {
-		g.looked = now
+	// While a stamp is not settled, a later write may not change it. So the next check must compare again.
+	g.compared = fileStamps{}
+	if complete && current.main.isSettled() && current.log.isSettled() {
+		g.compared = current
 	}
 	return nil
 }
 
-// compareContent checks that the file's content descends from all content that this process has seen. It
-// returns an ErrStoreGone if it does not. compared is false if it could not compare everything.
-func (g *guard) compareContent(ctx context.Context, now fileStamps) (compared bool, err error) {
+// compareContent checks that the store's content descends from all content that this process has seen. It
+// returns ErrStoreGone if the content was replaced. complete is false if it could not compare everything, for
+// example after an error of the disk. The next poll then tries again.
+func (g *guard) compareContent(ctx context.Context, current fileStamps) (complete bool, err error) {
 	if g.anchor == nil {
 		if g.anchor, err = newConn(ctx, g.readers.sql); err != nil {
 			g.anchor = nil
 			return false, nil
 		}
 	}
-	if err := g.checkMain(ctx, now.file); err != nil {
+	if err := g.checkMain(ctx, current.main); err != nil {
 		return false, err
 	}
 
-	// lastSeen must come first, since the read must find all content that was seen before it began.
-	before := g.lastSeen()
-	main := g.lastMain()
+	// Get these positions before the read, since the read must find all content that was seen before it began.
+	seenBefore := g.lastSeen()
+	mainBefore := g.lastMain()
 	// The read must come from the files, not from the connection's cache.
 	if _, err := g.anchor.exec("PRAGMA shrink_memory"); err != nil {
 		return false, nil
@@ -293,54 +305,57 @@ func (g *guard) compareContent(ctx context.Context, now fileStamps) (compared bo
 		return false, g.contentReplaced()
 	case err != nil:
 		return false, nil
-	case !newest.descendsFrom(main):
+	case !newest.descendsFrom(mainBefore):
 		return false, g.contentReplaced()
 	}
 
-	if err := g.advance(newest, before); err != nil {
+	if err := g.advance(newest, seenBefore); err != nil {
 		return false, err
 	}
 
-	known, read := g.lastStamp()
-	return known && read == now.file, nil
+	// checkMain records the stamp only if it could read the main file.
+	known, stamp := g.lastStamp()
+	return known && stamp == current.main, nil
 }
 
-// advance records found as a position that was seen. It returns an ErrStoreGone if found does not descend
-// from the given earlier position.
-func (g *guard) advance(found, before position) error {
-	if !found.descendsFrom(before) {
+// advance records found as the newest position that was seen. It returns ErrStoreGone if found does not descend
+// from earlier, a position that was seen before found was read.
+func (g *guard) advance(found, earlier position) error {
+	if !found.descendsFrom(earlier) {
 		return g.contentReplaced()
 	}
 
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	// Another goroutine may have seen a newer position in the meantime.
 	if found.descendsFrom(g.seen) {
 		g.seen = found
 	}
 	return nil
 }
 
-// The guard reads the main file mainReads times, with pauses, before it decides that the content was replaced. A
-// read during a checkpoint can find half of a page.
+// The guard reads the main file mainReads times, with pauses, before it decides that the content was
+// replaced. A read during a checkpoint can find a page that is only half written.
 const (
 	mainReads      = 4
 	mainReadsPause = 5 * time.Millisecond
 )
 
-// checkMain compares the content of the main file, which has the given stamp. It returns an ErrStoreGone if the
-// content was replaced.
+// checkMain checks that the content of the main file descends from the content at the previous check. stamp
+// is the file's current stamp. checkMain returns ErrStoreGone if the content was replaced. It returns nil if
+// it cannot read the file.
 func (g *guard) checkMain(ctx context.Context, stamp fileStamp) error {
 	for range mainReads {
 		found, err := readMainFile(ctx, g.file.path)
-		switch {
-		case err != nil && !errors.Is(err, errNoPosition):
+		if err != nil && !errors.Is(err, errNoPosition) {
 			// The next poll reads the file again.
 			return nil
-		case err == nil && g.carryOnMain(found, stamp):
+		}
+		if err == nil && g.recordMain(found, stamp) {
 			return nil
 		}
 
-		// Before the first reading, there is no position to compare with.
+		// Before the first successful read, there is no position to compare with.
 		if known, _ := g.lastStamp(); !known {
 			return nil
 		}
@@ -350,9 +365,9 @@ func (g *guard) checkMain(ctx context.Context, stamp fileStamp) error {
 	return g.contentReplaced()
 }
 
-// carryOnMain records the position and the stamp of the main file. It returns false, and records nothing, if the
-// position does not descend from the recorded position.
-func (g *guard) carryOnMain(found position, stamp fileStamp) bool {
+// recordMain records the position and the stamp of the main file. If the position does not descend from the
+// recorded position, it records nothing and returns false.
+func (g *guard) recordMain(found position, stamp fileStamp) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.mainKnown && !found.descendsFrom(g.main) {
@@ -385,6 +400,7 @@ func (g *guard) lastStamp() (known bool, stamp fileStamp) {
 	return g.mainKnown, g.mainStamp
 }
 
+// contentReplaced records that the content was replaced, and returns the error about it.
 func (g *guard) contentReplaced() error {
 	return g.replaced(
 		"the content of "+g.file.path+" was replaced while a process had the file open",
@@ -400,17 +416,18 @@ const (
 	otherMainFile
 )
 
-// replaced returns the ErrStoreGone of a store that was replaced. It leaves a mark beside the store, so that
-// no process opens the store before an operator has decided.
+// replaced records that the store was replaced, and returns a [*store.Replaced] in which What is what. It
+// leaves a mark beside the store, so that no process opens the store before an operator has decided which
+// content to keep.
 func (g *guard) replaced(what string, main mainFile) error {
-	spoilt := main == otherMainFile
+	logIsAlien := main == otherMainFile
 	g.mu.Lock()
-	g.found = true
-	g.spoilt = g.spoilt || spoilt
+	g.wasReplaced = true
+	g.logIsAlien = g.logIsAlien || logIsAlien
 	g.mu.Unlock()
 
 	r := &store.Replaced{What: what, Remove: []string{g.file.path + markSuffix}}
-	if spoilt {
+	if logIsAlien {
 		r.Remove = append(r.Remove, g.logPath, g.shmPath)
 	}
 	if err := leaveMark(g.file.path, r); err != nil {
@@ -419,18 +436,19 @@ func (g *guard) replaced(what string, main mainFile) error {
 	return r
 }
 
-// mustNotWriteBack reports whether this process's log belongs to a store that was replaced. The last connection
-// to close would write that log into the new file. A log that was only removed still belongs to the main file, so
-// writing it back does no harm.
+// mustNotWriteBack reports whether this process must not close its connections. The last connection to close
+// writes its log into the main file. That would damage the store if the log belongs to a file that was
+// replaced. A log that was only removed still belongs to the main file, so that writing it back is harmless.
 func (g *guard) mustNotWriteBack() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.found {
+	if !g.wasReplaced {
 		return false
 	}
-	now, err := identify(g.logPath)
-	isOtherLog := err == nil && now != g.log
-	return g.spoilt || isOtherLog
+
+	current, err := identify(g.logPath)
+	isOtherLog := err == nil && current != g.log
+	return g.logIsAlien || isOtherLog
 }
 
 // close closes the guard's anchor. The caller must have ended all checks.

@@ -37,12 +37,14 @@ func (d *db) Lease(ctx context.Context, ttl time.Duration) (store.Lease, error) 
 // GrantLease inserts a row without an owner, so that the lease does not end with this process. The row has the
 // time of the last refresh instead.
 func (d *db) GrantLease(ctx context.Context, ttl time.Duration) (store.LeaseID, error) {
-	id, _, err := d.grantLease(ctx, max(ttl, time.Millisecond), leaseOwner{boot: d.self().boot, start: refreshMark(0)})
+	noOwner := leaseOwner{boot: d.self().boot, start: refreshMark(0)}
+	id, _, err := d.grantLease(ctx, max(ttl, time.Millisecond), noOwner)
 	return id, err
 }
 
-// grantLease inserts a lease. If the insertion waited long for the file's lock, it refreshes the lease at once,
-// since the lease would soon expire. It returns the time at which the last request began.
+// grantLease inserts a lease. If the insertion waited long for the file's lock, it refreshes the lease at
+// once, since the lease would soon expire. The caller must count the TTL from requested, the time at which
+// the insertion or the refresh began.
 func (d *db) grantLease(
 	ctx context.Context,
 	ttl time.Duration,
@@ -85,8 +87,8 @@ func (d *db) RefreshLease(ctx context.Context, id store.LeaseID) (lives bool, er
 	return n > 0, err
 }
 
-// refreshLease increments the lease's counter. If the lease has no owner, it also writes the time. It returns the
-// number of refreshed rows.
+// refreshLease increments the lease's counter. For a lease without an owner, refreshLease also writes the
+// time. It returns the number of refreshed rows.
 func (t *writeTxn) refreshLease(id store.LeaseID) (int64, error) {
 	var counter, pid int64
 	found, err := t.c.queryRow("SELECT counter, pid FROM lease WHERE id = ?", []any{int64(id)}, &counter, &pid)
@@ -99,14 +101,15 @@ func (t *writeTxn) refreshLease(id store.LeaseID) (int64, error) {
 	return t.c.exec("UPDATE lease SET counter = counter + 1, start = ? WHERE id = ?", refreshMark(counter+1), int64(id))
 }
 
-// refreshMark returns the time of a refresh, together with the counter that the lease then has. Without the counter
-// the mark would count for a refresh by a previous version, which does not write it.
+// refreshMark returns the value of the column start for a lease without an owner: the lease's counter after a
+// refresh, and the current time. Previous versions refresh a lease without writing a mark. The old mark then
+// has a different counter than the lease, and isExpired ignores it.
 func refreshMark(counter int64) string {
 	return fmt.Sprintf("%d@%d", counter, monotonicTime().Milliseconds())
 }
 
-// isExpired reports whether the lease has no owner, and its mark shows that it was not refreshed for its TTL.
-// This needs no earlier observation of the lease, so that short commands can use it.
+// isExpired reports whether the lease has no owner, and its mark shows that nobody has refreshed it for its
+// TTL. It needs no earlier observation of the lease, so even short commands can end such leases.
 func (r leaseRow) isExpired(self leaseOwner) bool {
 	if r.owner.pid != 0 || r.owner.boot == "" || r.owner.boot != self.boot {
 		return false
@@ -136,6 +139,7 @@ func (d *db) RevokeLease(ctx context.Context, id store.LeaseID) error {
 	return err
 }
 
+// insertLease inserts a row into the lease table, and returns its id.
 func (t *writeTxn) insertLease(ttl time.Duration, o leaseOwner) (id int64, err error) {
 	t.changed = true
 	_, err = t.c.queryRow(`INSERT INTO lease (ttl_ms, counter, pid, start, pidns, boot)
@@ -149,11 +153,11 @@ func (t *writeTxn) insertLease(ttl time.Duration, o leaseOwner) (id int64, err e
 const openSweepTimeout = 2 * time.Second
 
 // leaseSweeper ends the leases of other processes. It ends a lease at once if the owner is provably dead, or
-// if the lease has no owner and its row shows that it has expired. Otherwise it ends the lease once it has
-// observed for the lease's TTL that nobody refreshes it.
+// if the lease has no owner and its row shows that it has expired. Otherwise it ends the lease after it has
+// observed for the lease's TTL that nobody refreshes the lease.
 type leaseSweeper struct {
 	d        *db
-	observed map[store.LeaseID]observation
+	observed map[store.LeaseID]observation // in the previous round
 }
 
 // observation is how long a lease was seen with the same counter.
@@ -163,6 +167,7 @@ type observation struct {
 	last    time.Time     // when the lease was last seen
 }
 
+// leaseRow is a row of the lease table.
 type leaseRow struct {
 	id      store.LeaseID
 	ttl     time.Duration
@@ -195,8 +200,8 @@ func (s *leaseSweeper) run() {
 	}
 }
 
-// sweepOnce ends the leases that were not refreshed for their TTL, or whose owners are dead. After an error, the
-// next round tries again.
+// sweepOnce ends the leases that were not refreshed for their TTL, or whose owners are dead. It stops at the
+// first error, and the next round tries again.
 func (s *leaseSweeper) sweepOnce(ctx context.Context) {
 	var rows []leaseRow
 	err := s.d.readers.withConn(ctx, func(c *conn) (err error) {
@@ -208,32 +213,34 @@ func (s *leaseSweeper) sweepOnce(ctx context.Context) {
 	}
 
 	now := time.Now()
-	seen := map[store.LeaseID]observation{}
+	observed := map[store.LeaseID]observation{}
 	for _, r := range rows {
-		seen[r.id] = s.observeLease(r, now)
+		observed[r.id] = s.observeLease(r, now)
 		self := s.d.self()
-		if seen[r.id].age < r.ttl && !r.owner.isProvablyDead(self) && !r.isExpired(self) {
+		isAlive := observed[r.id].age < r.ttl && !r.owner.isProvablyDead(self) && !r.isExpired(self)
+		if isAlive {
 			continue
 		}
 		if err := s.endUnlessRefreshed(ctx, r); err != nil {
 			break
 		}
 	}
-	s.observed = seen
+	s.observed = observed
 }
 
-// observeLease returns how long the lease's counter has not changed. Each round adds at most two poll intervals.
-// If this process was suspended for longer, the lease's holder may have been suspended with it.
+// observeLease returns how long the lease's counter was seen unchanged, including the time since the previous
+// round. It counts at most two poll intervals for that time: if this process was suspended for longer, the
+// lease's holder may have been suspended with it.
 func (s *leaseSweeper) observeLease(r leaseRow, now time.Time) observation {
-	before, known := s.observed[r.id]
-	if !known || before.counter != r.counter {
+	previous, known := s.observed[r.id]
+	if !known || previous.counter != r.counter {
 		return observation{counter: r.counter, last: now}
 	}
-	between := min(now.Sub(before.last), 2*s.d.options.PollInterval)
-	return observation{counter: r.counter, age: before.age + between, last: now}
+	sinceLast := min(now.Sub(previous.last), 2*s.d.options.PollInterval)
+	return observation{counter: r.counter, age: previous.age + sinceLast, last: now}
 }
 
-// endUnlessRefreshed ends the lease if its counter is still that of the row.
+// endUnlessRefreshed ends the lease, unless its counter has changed since the row was read.
 func (s *leaseSweeper) endUnlessRefreshed(ctx context.Context, r leaseRow) error {
 	_, err := s.d.writer.runJob(ctx, func(t *writeTxn) (int64, error) {
 		var found int
@@ -253,7 +260,7 @@ func (s *leaseSweeper) endUnlessRefreshed(ctx context.Context, r leaseRow) error
 func readLeases(c *conn) ([]leaseRow, error) {
 	const query = "SELECT id, ttl_ms, counter, pid, start, pidns, boot FROM lease"
 
-	var all []leaseRow
+	var leases []leaseRow
 	err := c.queryRows(query, nil, func(rows *sql.Rows) (bool, error) {
 		var r leaseRow
 		var ms int64
@@ -263,20 +270,20 @@ func readLeases(c *conn) ([]leaseRow, error) {
 		}
 
 		r.ttl = time.Duration(ms) * time.Millisecond
-		all = append(all, r)
+		leases = append(leases, r)
 		return true, nil
 	})
 
-	return all, err
+	return leases, err
 }
 
 // leaseOwner identifies the process that holds a lease, so that other processes can find out that it is dead.
 // A field is empty if it could not be determined. An empty field proves nothing.
 type leaseOwner struct {
-	pid   int
-	start string // in clock ticks after boot
-	pidns string
-	boot  string
+	pid   int    // 0 for a lease without an owner
+	start string // when the process started, in clock ticks after boot; a refreshMark for a lease without an owner
+	pidns string // the pid namespace of pid
+	boot  string // the kernel's boot id
 }
 
 // currentOwner returns this process as the owner of leases.
@@ -284,18 +291,21 @@ func currentOwner() leaseOwner {
 	o := leaseOwner{pid: os.Getpid()}
 	o.pidns, _ = os.Readlink("/proc/self/ns/pid")
 	o.boot = osutil.BootID()
+
+	// If /proc shows a different pid namespace, the same number names a different process there.
+	self, _ := os.Readlink("/proc/self")
+	procShowsOwnPID := self == fmt.Sprint(o.pid)
 	stat, err := osutil.ReadProcStat(o.pid)
-	// If /proc is of a different pid namespace, its numbers name different processes.
-	if self, _ := os.Readlink("/proc/self"); self == fmt.Sprint(o.pid) && err == nil {
+	if procShowsOwnPID && err == nil {
 		o.start = stat.Start()
 	}
 	return o
 }
 
 // isProvablyDead reports whether this process, self, can prove that the owner is dead. It can prove this only
-// if both share a pid namespace, since a container may have a different boot id. The owner is dead if its
-// host was rebooted since the lease was granted. It is also dead if its pid is free, or belongs to a zombie
-// or to a process with a different start time.
+// if both are in the same pid namespace, since a container on the same host has different pids, and can have
+// a different boot id. The owner is dead if the boot id has changed, since the host was then rebooted. It is
+// also dead if its pid is free, or belongs to a zombie or to a process with a different start time.
 func (o leaseOwner) isProvablyDead(self leaseOwner) bool {
 	if o.boot == "" || self.boot == "" || o.pidns == "" || o.pidns != self.pidns {
 		return false

@@ -14,9 +14,9 @@ import (
 // logTailer reads each commit in the change log once for all watchers of this handle, and passes it to the
 // watchers of its keys.
 //
-// A watcher is added once it has read the log up to the commits that the tailer remembers. It is detached
-// when it does not keep up. A detached watcher reads the log itself, so that it does not block other watchers
-// and still misses nothing.
+// A watcher is added once it has read the log up to the commits that the tailer remembers. The tailer
+// detaches a watcher that does not keep up. A detached watcher reads the log itself, so that it does not
+// block other watchers and still misses nothing.
 type logTailer struct {
 	d       *db
 	wakeup  chan struct{} // signalled after a commit; one buffered signal is enough for any number of commits
@@ -30,6 +30,7 @@ type logTailer struct {
 	index    handle.WatcherIndex[*watcher]
 }
 
+// newLogTailer returns a tailer without watchers. The caller must start run.
 func newLogTailer(d *db) *logTailer {
 	return &logTailer{
 		d:        d,
@@ -40,10 +41,13 @@ func newLogTailer(d *db) *logTailer {
 	}
 }
 
-func (t *logTailer) wakeUp()   { signal(t.wakeup) }
-func (t *logTailer) lookSoon() { signal(t.touched) }
+// wakeUp makes run read the log.
+func (t *logTailer) wakeUp() { signal(t.wakeup) }
 
-// signal leaves one signal in the channel, whose buffer holds one.
+// checkSoon makes run check the store's files after checkPause.
+func (t *logTailer) checkSoon() { signal(t.touched) }
+
+// signal puts a signal into the channel, unless its buffer, which holds one, is full.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -51,33 +55,33 @@ func signal(c chan struct{}) {
 	}
 }
 
-// lookPause is the time between the first write to the store's file and the tailer's check of the file. A
-// checkpoint writes the file many times.
-const lookPause = 2 * time.Millisecond
+// checkPause is the time between the first write to the store's file and the tailer's check of the file. A
+// checkpoint writes the file many times, and one check after these writes is enough.
+const checkPause = 2 * time.Millisecond
 
 // run delivers new commits to the watchers until the store is closed or gone. It reads the log after each ring or
 // commit, shortly after the files were touched, and at every poll.
 func (t *logTailer) run() {
 	poll := time.NewTicker(t.d.options.PollInterval)
 	defer poll.Stop()
-	var look <-chan time.Time // nil unless the files were touched
+	var checkIsDue <-chan time.Time // nil unless the files were touched
 
 	for {
 		select {
 		case <-t.wakeup:
 		case <-t.touched:
-			if look == nil {
-				look = time.After(lookPause)
+			if checkIsDue == nil {
+				checkIsDue = time.After(checkPause)
 			}
 			continue
-		case <-look:
-			look = nil
+		case <-checkIsDue:
+			checkIsDue = nil
 			if t.d.checkContent(t.d.Context()) != nil {
+				// The store is gone. The watchers notice this by d.Gone().
 				return
 			}
 		case <-poll.C:
 			if t.d.checkContent(t.d.Context()) != nil {
-				// The watchers notice this by d.Gone().
 				return
 			}
 		case <-t.d.Context().Done():
@@ -89,8 +93,9 @@ func (t *logTailer) run() {
 	}
 }
 
-// deliverNew delivers the next segment of the log to the watchers, and reports whether there is more. After an
-// error the next poll tries again. Users of the store see a lasting error in their snapshots.
+// deliverNew delivers the next segment of the log to the watchers, and reports whether the log has more. It
+// ignores an error, since the next poll tries again, and users of the store see a lasting error in their
+// snapshots.
 func (t *logTailer) deliverNew() (more bool) {
 	t.mu.Lock()
 	from := t.position
@@ -109,8 +114,8 @@ func (t *logTailer) deliverNew() (more bool) {
 	return s.more
 }
 
-// deliverSegment delivers the segment to the watchers. The segment has all keys, since watchers may have
-// been added after it was read.
+// deliverSegment delivers the segment, which was read after the position from, to the watchers. The segment
+// has all keys, since watchers may have been added after it was read.
 func (t *logTailer) deliverSegment(from int64, s logSegment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,6 +125,7 @@ func (t *logTailer) deliverSegment(from int64, s logSegment) {
 		return
 	}
 	if s.trimmed > from {
+		// The segment has a gap. The watchers notice this when they read the log themselves.
 		for w := range t.watchers {
 			t.detachLocked(w, from)
 		}
@@ -136,26 +142,28 @@ func (t *logTailer) deliverSegment(from int64, s logSegment) {
 
 	t.position = s.end
 	t.recent = append(t.recent, s.batches...)
-	if n := len(t.recent) - maxRecentBatches; n > 0 {
-		t.from = t.recent[n-1].Revision
-		t.recent = t.recent[n:]
+	if excess := len(t.recent) - maxRecentBatches; excess > 0 {
+		t.from = t.recent[excess-1].Revision
+		t.recent = t.recent[excess:]
 	}
 }
 
+// anyKey is a filter for readLog that wants all keys.
 func anyKey(string) bool { return true }
 
 // logReading says how far a watcher has read the log by itself.
 type logReading int
 
 const (
-	logNotRead   logReading = iota // or not to its end
-	readToItsEnd                   // just now
+	logNotRead   logReading = iota // the watcher has not read the log, or not to its end
+	readToItsEnd                   // the watcher has just read the log to its end
 )
 
 // addWatcher adds a watcher that has all changes up to position. If the tailer does not have the changes after
-// position, addWatcher returns false, and the watcher must continue to read the log.
+// position, or if the watcher is closed, addWatcher adds nothing and returns false. An open watcher must then
+// continue to read the log.
 func (t *logTailer) addWatcher(w *watcher, position int64, read logReading) bool {
-	t.d.doorbell.listen(t.wakeUp, t.lookSoon, t.d.file.path, t.d.guard.shmPath)
+	t.d.doorbell.listen(t.wakeUp, t.checkSoon, t.d.file.path, t.d.guard.shmPath)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if w.Context().Err() != nil {
@@ -164,6 +172,7 @@ func (t *logTailer) addWatcher(w *watcher, position int64, read logReading) bool
 	}
 
 	if len(t.watchers) == 0 {
+		// The tailer starts at the position of its first watcher, and must not begin with old commits.
 		if read != readToItsEnd {
 			return false
 		}
@@ -176,8 +185,8 @@ func (t *logTailer) addWatcher(w *watcher, position int64, read logReading) bool
 	}
 
 	byRevision := func(b store.Batch, revision int64) int { return cmp.Compare(b.Revision, revision) }
-	missed, _ := slices.BinarySearchFunc(t.recent, position+1, byRevision)
-	w.setLive(max(position, t.position), t.recent[missed:])
+	firstMissed, _ := slices.BinarySearchFunc(t.recent, position+1, byRevision)
+	w.setLive(max(position, t.position), t.recent[firstMissed:])
 	t.watchers[w] = true
 	t.index.Add(w, w.Spans)
 	// There may have been a commit since the watcher read the log.
@@ -185,10 +194,12 @@ func (t *logTailer) addWatcher(w *watcher, position int64, read logReading) bool
 	return true
 }
 
+// removeWatcher removes a closed watcher, unless it was detached.
 func (t *logTailer) removeWatcher(w *watcher) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.watchers[w] {
+		// The watcher is closed, so its position no longer matters.
 		t.detachLocked(w, 0)
 	}
 }

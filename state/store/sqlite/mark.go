@@ -15,17 +15,17 @@ import (
 // markSuffix is the suffix of the file that records that a store was replaced.
 const markSuffix = "-replaced"
 
-// mark is the content of the file with markSuffix. The mark counts only as long as the store's file is File.
+// mark is the content of the file with markSuffix. It is valid only while the store's main file is File.
 type mark struct {
-	What    string    `json:"what"`
-	Remove  []string  `json:"remove"`
-	Found   time.Time `json:"found"`
-	Process int       `json:"process"`
-	File    fileID    `json:"file"`
+	What    string    `json:"what"`    // as in store.Replaced
+	Remove  []string  `json:"remove"`  // as in store.Replaced
+	Found   time.Time `json:"found"`   // when a process found that the store was replaced
+	Process int       `json:"process"` // the pid of that process
+	File    fileID    `json:"file"`    // the main file at that time
 }
 
-// leaveMark writes the file that records that the store was replaced while processes had it open. It writes
-// nothing if the store's file does not exist.
+// leaveMark writes the file that records that the store was replaced while processes had it open. path is the
+// store's path. leaveMark writes nothing if the store's file does not exist.
 func leaveMark(path string, r *store.Replaced) error {
 	id, err := identify(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -47,8 +47,8 @@ func leaveMark(path string, r *store.Replaced) error {
 	return osutil.WriteFile(path+markSuffix, data, 0o600)
 }
 
-// showMark makes the mark visible to other processes without waiting for the disk, since that wait can be
-// long.
+// showMark makes the mark visible to other processes without waiting for the disk, since that wait can be long.
+// The caller then writes the mark again, durably.
 func showMark(path string, data []byte) error {
 	draft := fmt.Sprintf("%s%s.%d", path, markSuffix, os.Getpid())
 	if err := os.WriteFile(draft, data, 0o600); err != nil {
@@ -57,8 +57,8 @@ func showMark(path string, data []byte) error {
 	return os.Rename(draft, path+markSuffix)
 }
 
-// checkMark returns an ErrStoreGone if another process has left a mark. It returns nil if there is no mark
-// for this file.
+// checkMark returns a [*store.Replaced] if a process has left a mark for this file. It returns nil if there
+// is no mark, or if the mark is for a different file.
 func checkMark(file storeFile) error {
 	path := file.path + markSuffix
 	data, err := os.ReadFile(path)

@@ -47,8 +47,8 @@ func Create(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
-
 	draft.Close()
+
 	defer removeAll(draft.Name(), draft.Name()+"-wal", draft.Name()+"-shm")
 	if err := writeSchema(ctx, draft.Name()); err != nil {
 		return err
@@ -57,6 +57,7 @@ func Create(ctx context.Context, path string) (err error) {
 	return publishDraft(draft.Name(), absolute)
 }
 
+// writeSchema creates the tables of an empty store in the file at path.
 func writeSchema(ctx context.Context, path string) error {
 	draft, err := openSQL(path, writerPragmas)
 	if err != nil {
@@ -66,22 +67,27 @@ func writeSchema(ctx context.Context, path string) error {
 	return errors.Join(storeError(err), draft.Close())
 }
 
-// publishDraft links the draft to the path. A link, unlike a rename, never replaces a file. It first
-// removes a WAL that a deleted store has left, since SQLite would replay that into the new store.
+// publishDraft makes the finished store in the file draft available at path. It returns ErrExists if there is
+// a file at path.
 func publishDraft(draft, path string) error {
+	// A deleted store may have left its log, which SQLite would replay into the new store.
 	if err := removeAll(path+"-wal", path+"-shm", path+markSuffix); err != nil {
 		return err
 	}
 
-	if err := os.Link(draft, path); errors.Is(err, fs.ErrExist) {
+	// A link, unlike a rename, never replaces a file.
+	err := os.Link(draft, path)
+	if errors.Is(err, fs.ErrExist) {
 		return store.ErrExists
-	} else if err != nil {
+	}
+	if err != nil {
 		return err
 	}
 
 	return osutil.SyncDir(filepath.Dir(path))
 }
 
+// removeAll removes the files. It ignores files that do not exist, and stops at the first other error.
 func removeAll(paths ...string) error {
 	for _, path := range paths {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {

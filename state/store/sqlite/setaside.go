@@ -14,21 +14,21 @@ import (
 	"bijou/state/store"
 )
 
-// Held is returned by SetAsideReplaced while a process has the store open.
+// Held is the error of SetAsideReplaced if a process has the store open.
 type Held struct {
-	Path    string
-	Process int
+	Path    string // the store's path
+	Process int    // the pid of the process
 }
 
 func (h *Held) Error() string {
 	return fmt.Sprintf("process %d has %s open, which was replaced while it was open", h.Process, h.Path)
 }
 
-// SetAsideReplaced moves the files of a store that was replaced while it was open into a new directory beside
-// it. It returns that directory, or "" if the store was not replaced. It returns a [*Held] if a process that
-// this user can inspect has one of the files open. After an interruption it can be called again without
-// losing a file.
-func SetAsideReplaced(path string) (folder string, err error) {
+// SetAsideReplaced moves the files of a store that was replaced while it was open into a new directory, which
+// it creates in the directory "set-aside" beside the store. It returns the new directory, or "" if the store
+// does not exist or was not replaced. It returns a [*Held] if a process that this user can inspect has one of
+// the files open. If it was interrupted, a second call moves the remaining files.
+func SetAsideReplaced(path string) (directory string, err error) {
 	file, err := findStoreFile(path)
 	if errors.Is(err, store.ErrNoStore) {
 		return "", nil
@@ -42,8 +42,8 @@ func SetAsideReplaced(path string) (folder string, err error) {
 		return "", err
 	}
 
-	// The mark is moved last, since it keeps other processes from opening the store. The main file is moved
-	// after its log and the other files that belong to it.
+	// Move the mark last, since it keeps other processes from opening the store. Move the main file after its
+	// log and the other files that belong to it.
 	files := []string{
 		file.path + "-wal",
 		file.path + "-shm",
@@ -55,37 +55,39 @@ func SetAsideReplaced(path string) (folder string, err error) {
 	if pid := findHolder(files); pid != 0 {
 		return "", &Held{Path: file.path, Process: pid}
 	}
-	folder, err = makeAside(file.path)
+
+	directory, err = makeAside(file.path)
 	if err != nil {
 		return "", err
 	}
 
 	for _, from := range files {
-		err := os.Rename(from, filepath.Join(folder, filepath.Base(from)))
+		err := os.Rename(from, filepath.Join(directory, filepath.Base(from)))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return folder, fmt.Errorf("cannot set aside %q: %w", from, err)
+			return directory, fmt.Errorf("cannot set aside %q: %w", from, err)
 		}
 	}
 
-	if err := osutil.SyncDir(folder); err != nil {
-		return folder, err
+	if err := osutil.SyncDir(directory); err != nil {
+		return directory, err
 	}
 
-	return folder, osutil.SyncDir(filepath.Dir(file.path))
+	return directory, osutil.SyncDir(filepath.Dir(file.path))
 }
 
-// makeAside creates a directory in "set-aside", or returns the directory that an interrupted call has
-// created. Such a directory does not have the store's main file yet.
+// makeAside returns the directory in "set-aside" for the files of the store at path. It creates the
+// directory, or finds the directory that an interrupted call has created, which does not have the store's
+// main file yet.
 func makeAside(path string) (string, error) {
 	for n := 1; ; n++ {
-		folder := filepath.Join(filepath.Dir(path), "set-aside", filepath.Base(path)+"-"+strconv.Itoa(n))
-		if err := osutil.MkdirAll(folder, 0o700); err != nil {
+		directory := filepath.Join(filepath.Dir(path), "set-aside", filepath.Base(path)+"-"+strconv.Itoa(n))
+		if err := osutil.MkdirAll(directory, 0o700); err != nil {
 			return "", err
 		}
 
-		_, err := os.Lstat(filepath.Join(folder, filepath.Base(path)))
+		_, err := os.Lstat(filepath.Join(directory, filepath.Base(path)))
 		if errors.Is(err, fs.ErrNotExist) {
-			return folder, nil
+			return directory, nil
 		}
 		if err != nil {
 			return "", err
@@ -99,10 +101,12 @@ func findHolder(files []string) int {
 	// Glob fails only for a bad pattern.
 	links, _ := filepath.Glob("/proc/[0-9]*/fd/*")
 	for _, link := range links {
-		to, err := os.Readlink(link)
-		if err != nil || !slices.Contains(files, strings.TrimSuffix(to, " (deleted)")) {
+		target, err := os.Readlink(link)
+		if err != nil || !slices.Contains(files, strings.TrimSuffix(target, " (deleted)")) {
 			continue
 		}
+
+		// The link is /proc/PID/fd/NUMBER.
 		pid, err := strconv.Atoi(strings.Split(link, "/")[2])
 		if err == nil {
 			return pid

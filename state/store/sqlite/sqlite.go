@@ -17,7 +17,7 @@
 //   - guard.go: checks that the files and their content were not replaced
 //   - generation.go: the ids that show whether content was replaced
 //   - mark.go: the file that records for other processes that the store was replaced
-//   - setaside.go: moving the files of such a store away
+//   - setaside.go: moving the files of a replaced store away
 package sqlite
 
 import (
@@ -32,10 +32,11 @@ import (
 	"bijou/state/store/handle"
 )
 
-// Options are for tests and unusual hosts. Elsewhere the zero value is right.
+// Options are for tests and unusual hosts. In all other cases the zero value is right.
 type Options struct {
-	// KeepCommits is how many of the newest commits the change log keeps at least. The default is 10,000. At
-	// a thousand commits a second, a watcher can then pause for ten seconds before it needs a new snapshot.
+	// KeepCommits is the minimum number of the newest commits that the change log keeps. The default is
+	// 10,000. With the default and a thousand commits a second, a watcher can pause for ten seconds before it
+	// needs a new snapshot.
 	KeepCommits int64
 	// PollInterval is how often the change log is read even if the doorbell does not ring, and how often the
 	// files and the leases are checked. The default is 250 ms.
@@ -74,14 +75,15 @@ type db struct {
 	doorbell *doorbell
 }
 
-// Open opens the store at path. It returns ErrNoStore if there is no file, and another error if the file is not a
-// store of the known format.
+// Open opens the store at path. It returns ErrNoStore if there is no file, ErrStoreGone if the store was
+// replaced while a process had it open, and a different error if the file is not a store of the known format.
 //
 // Before it returns, it tries to end the leases of processes that are provably dead.
 func Open(ctx context.Context, path string) (store.Store, error) {
 	return openWith(ctx, path, Options{})
 }
 
+// openWith does what Open does, with options.
 func openWith(ctx context.Context, path string, options Options) (store.Store, error) {
 	d, err := open(ctx, path, options)
 	if err != nil {
@@ -136,8 +138,8 @@ func (d *db) checkPresent(ctx context.Context) error {
 	return d.checkFile()
 }
 
-// checkFile returns an ErrStoreGone if one of the files is not the file that was opened. It then marks the
-// store as gone.
+// checkFile returns ErrStoreGone if one of the files is not the file that was opened. In that case it also
+// marks the store as gone.
 func (d *db) checkFile() error { return d.orGone(d.guard.checkFiles()) }
 
 // checkContent does what checkFile does, and compares the files' contents as well.
@@ -148,7 +150,7 @@ func (d *db) checkContent(ctx context.Context) error {
 	return d.orGone(d.guard.checkContent(ctx))
 }
 
-// orGone returns err. If err is an ErrStoreGone, it marks the store as gone, so that all later calls fail.
+// orGone returns err. If err is ErrStoreGone, it also marks the store as gone, so that all later calls fail.
 func (d *db) orGone(err error) error {
 	if errors.Is(err, store.ErrStoreGone) {
 		return d.MarkGoneBecause(err)
@@ -156,11 +158,12 @@ func (d *db) orGone(err error) error {
 	return err
 }
 
-// explain returns an ErrStoreGone if the store was replaced, since parts of a different file can cause any
-// error of SQLite. Otherwise it returns err.
+// explain returns the reason for an error of SQLite. It returns ErrStoreGone if the store was replaced, since
+// parts of a different file can cause any error. Otherwise it returns err. It returns nil for nil.
 func (d *db) explain(err error) error {
-	if err == nil || errors.Is(err, store.ErrStoreGone) || errors.Is(err, store.ErrAway) ||
-		errors.Is(err, store.ErrClosed) {
+	isExplained := errors.Is(err, store.ErrStoreGone) || errors.Is(err, store.ErrAway) ||
+		errors.Is(err, store.ErrClosed)
+	if err == nil || isExplained {
 		return err
 	}
 	if gone := d.checkContent(d.Context()); errors.Is(gone, store.ErrStoreGone) {
@@ -170,6 +173,7 @@ func (d *db) explain(err error) error {
 	return err
 }
 
+// Commit passes the transaction to the writer, and waits until it is durable.
 func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	// The writer checks the files.
 	if err := d.CheckUsable(ctx); err != nil {
@@ -182,11 +186,14 @@ func (d *db) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return d.writer.runJob(ctx, func(t *writeTxn) (int64, error) { return t.apply(txn) })
 }
 
+// Close ends the goroutines and closes the connections. If the store was replaced, it keeps the connections
+// open.
 func (d *db) Close() error {
 	d.Opener.Close(func() {
 		d.doorbell.close()
 		if d.guard.mustNotWriteBack() {
-			// The connections stay open until the process exits.
+			// The connections stay open until the process exits. Closing the last connection would write the
+			// log back.
 			return
 		}
 
@@ -207,7 +214,7 @@ func Remove(path string) error {
 	return nil
 }
 
-// snapshot is one read transaction, which begins with its first read.
+// snapshot is one read transaction, which begins with the snapshot's first read.
 type snapshot struct {
 	d *db
 
@@ -216,6 +223,7 @@ type snapshot struct {
 	conn   *conn // nil before the first read
 }
 
+// Snapshot returns a snapshot, which begins its transaction with its first read.
 func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	if err := d.checkPresent(ctx); err != nil {
 		return nil, err
@@ -223,7 +231,8 @@ func (d *db) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return &snapshot{d: d}, nil
 }
 
-// ensureBegun begins the transaction at the first read. The caller holds the lock.
+// ensureBegun begins the transaction, unless it has begun. It returns an error if the snapshot or the store
+// cannot be used. The caller holds s.mu.
 func (s *snapshot) ensureBegun(ctx context.Context) error {
 	if s.closed {
 		return store.ErrClosed
@@ -245,6 +254,7 @@ func (s *snapshot) ensureBegun(ctx context.Context) error {
 	return nil
 }
 
+// Get reads one key.
 func (s *snapshot) Get(ctx context.Context, key string) (kv store.KV, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,6 +270,7 @@ func (s *snapshot) Get(ctx context.Context, key string) (kv store.KV, ok bool, e
 
 func (s *snapshot) Prefetch(context.Context, store.Scope) error { return nil }
 
+// List reads the keys with the prefix.
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -285,6 +296,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	return kvs, s.d.explain(err)
 }
 
+// Revision reads the revision of the transaction's content.
 func (s *snapshot) Revision(ctx context.Context) (revision int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -295,6 +307,7 @@ func (s *snapshot) Revision(ctx context.Context) (revision int64, err error) {
 	return revision, s.d.explain(err)
 }
 
+// Close ends the transaction, and returns its connection to the pool. It is idempotent.
 func (s *snapshot) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -303,6 +316,7 @@ func (s *snapshot) Close() {
 		return
 	}
 
+	// The transaction has only read, so a rollback ends it.
 	if _, err := s.conn.exec("ROLLBACK"); err != nil {
 		s.d.readers.discard(s.conn)
 	} else {

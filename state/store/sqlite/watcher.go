@@ -22,11 +22,12 @@ type watcher struct {
 	joinedAt int64      // the tailer's position when the live watcher was added; guarded by the tailer's lock
 
 	mu       sync.Mutex
-	live     bool
-	position int64 // the last revision that the watcher has read from the log while it is behind
-	queue    []store.Batch
+	live     bool          // whether the tailer delivers all changes to the watcher
+	position int64         // the last revision that the watcher has read from the log while it is behind
+	queue    []store.Batch // batches for Next, in order
 }
 
+// Watch returns a watcher that is behind. Its first Next reads the log after the revision.
 func (d *db) Watch(ctx context.Context, after int64, scope store.Scope) (store.Watcher, error) {
 	if err := d.checkPresent(ctx); err != nil {
 		return nil, err
@@ -34,6 +35,8 @@ func (d *db) Watch(ctx context.Context, after int64, scope store.Scope) (store.W
 	return &watcher{Watch: d.NewWatch(scope), d: d, position: after}, nil
 }
 
+// Next returns the next batch in the queue. If the queue is empty, it waits for the tailer if the watcher is
+// live, and reads the log otherwise.
 func (w *watcher) Next(ctx context.Context) (store.Batch, error) {
 	w.nextMu.Lock()
 	defer w.nextMu.Unlock()
@@ -70,8 +73,9 @@ func (w *watcher) popBatch() (b store.Batch, ok, live bool) {
 	return store.Batch{}, false, w.live
 }
 
-// catchUp joins the watcher to the tailer. If the tailer is too far ahead, it reads the missed changes from
-// the log first.
+// catchUp adds the watcher to the tailer. If the tailer is too far ahead, catchUp first reads the next
+// changes from the log, and adds the watcher only if these were the last. It returns ErrHistoryLost if the
+// log no longer has all changes that the watcher needs.
 func (w *watcher) catchUp(ctx context.Context) error {
 	w.mu.Lock()
 	from := w.position
@@ -93,11 +97,13 @@ func (w *watcher) catchUp(ctx context.Context) error {
 	w.position = s.end
 	w.mu.Unlock()
 	if !s.more {
+		// If the tailer refuses the watcher, the next call of catchUp continues to read the log.
 		w.d.tailer.addWatcher(w, s.end, readToItsEnd)
 	}
 	return nil
 }
 
+// wantsKey reports whether the watcher watches the key.
 func (w *watcher) wantsKey(key string) bool {
 	return slices.ContainsFunc(w.Spans, func(s handle.Span) bool { return s.Has(key) })
 }
@@ -120,7 +126,8 @@ func (w *watcher) push(b store.Batch) bool {
 	return true
 }
 
-// setLive makes the watcher live, and queues the events of its keys in the batches that it has missed.
+// setLive makes the watcher live, and queues the events of its keys in the batches that it has missed. The
+// tailer calls it. position is the last revision that the tailer must not deliver to the watcher again.
 func (w *watcher) setLive(position int64, missed []store.Batch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

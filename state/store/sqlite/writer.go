@@ -12,9 +12,9 @@ import (
 	"bijou/state/store"
 )
 
-// These times make the lock fair between processes. SQLite's lock has no queue, so a process that releases it
-// and soon requests it again usually gets it. Therefore a writer that has held the lock for maxBurst pauses
-// for burstPause. Waiting writers try again every lockRetryInterval.
+// These times make SQLite's lock fair between processes. The lock does not have a queue, so a process that
+// releases it and soon requests it again usually gets it. Therefore a writer that has held the lock for
+// maxBurst pauses for burstPause. Waiting writers try again every lockRetryInterval.
 const (
 	maxBurst          = 4 * time.Millisecond
 	burstPause        = time.Millisecond
@@ -35,7 +35,8 @@ type writer struct {
 
 	hasGeneration bool // whether the table head has the column generation
 
-	burstBegan, released time.Time
+	burstBegan time.Time // when the current burst of transactions began
+	released   time.Time // when the last transaction ended
 }
 
 // job is one change. If the writer claims it first, the writer runs it. If its caller claims it first, the job is
@@ -49,6 +50,7 @@ type job struct {
 	err    error
 }
 
+// tryClaim claims the job. It returns false if the job was already claimed.
 func (j *job) tryClaim() bool { return j.claimed.CompareAndSwap(false, true) }
 
 // refusal is an error of one job that has written nothing. The other jobs of its group are still committed.
@@ -56,7 +58,9 @@ type refusal struct{ error }
 
 func (r refusal) Unwrap() error { return r.error }
 
-// runJob passes a job to the writer, and blocks until the job is durable.
+// runJob passes a job to the writer, and blocks until its changes are durable. It returns the result of run.
+// If ctx ends before the writer has started the job, runJob returns ctx's error, which is also ErrAway after
+// a deadline, and run is not called.
 func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error)) (int64, error) {
 	j := &job{run: run, done: make(chan struct{})}
 	select {
@@ -81,7 +85,7 @@ func (w *writer) runJob(ctx context.Context, run func(*writeTxn) (int64, error))
 }
 
 func (w *writer) overdueMessage() string {
-	return fmt.Sprintf("cannot write to store %q in time: another process has it locked, or it is overloaded",
+	return fmt.Sprintf("cannot write to store %q in time: another process has the store locked, or the store is overloaded",
 		w.d.file.path)
 }
 
@@ -112,9 +116,10 @@ func (w *writer) gatherJobs(first *job) []*job {
 	return group
 }
 
-// commitGroup commits a group of jobs in one transaction and sets the result of each job. After a long burst of
-// commits it pauses, so that other processes get the lock.
+// commitGroup commits a group of jobs in one transaction, sets the result of each job, and ends the jobs.
+// After a long burst of commits it pauses, so that other processes get the lock.
 func (w *writer) commitGroup(group []*job) {
+	// In a pause of this length, other processes could get the lock. So a new burst begins.
 	if time.Since(w.released) >= burstPause {
 		w.burstBegan = time.Now()
 	}
@@ -131,6 +136,7 @@ func (w *writer) commitGroup(group []*job) {
 	}
 
 	for _, j := range group {
+		// A refused job keeps its own error.
 		if err != nil && j.err == nil {
 			j.result = 0
 			j.err = err
@@ -144,7 +150,8 @@ func (w *writer) commitGroup(group []*job) {
 	}
 }
 
-// tryGroup runs the jobs in one transaction. Its error is the error of all jobs that were not refused.
+// tryGroup runs the jobs in one transaction, and returns the transaction. It sets the results of the jobs,
+// and the errors of refused jobs. If it returns an error, all other jobs have failed with that error.
 func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 	if err := w.acquireLock(); err != nil {
 		return nil, w.d.explain(err)
@@ -155,11 +162,10 @@ func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 	if !committed {
 		// ROLLBACK fails if SQLite has already rolled back, or if the disk fails. The next transaction
 		// then has a new connection.
-		if _, err := w.conn.exec("ROLLBACK"); err != nil {
+		if _, rollbackErr := w.conn.exec("ROLLBACK"); rollbackErr != nil {
 			w.close()
 		}
 	}
-
 	if err != nil {
 		return t, w.d.explain(err)
 	}
@@ -168,7 +174,8 @@ func (w *writer) tryGroup(group []*job) (*writeTxn, error) {
 	return t, w.d.checkFile()
 }
 
-// writeGroup commits the jobs' changes. It returns false if the jobs have changed nothing.
+// writeGroup runs the jobs and commits their changes. If the jobs have changed nothing, or after an error, it
+// returns committed false. The caller must then roll back.
 func (w *writer) writeGroup(t *writeTxn, group []*job) (committed bool, err error) {
 	if !w.hasGeneration {
 		if err := t.addGenerationColumn(); err != nil {
@@ -201,8 +208,8 @@ func (w *writer) writeGroup(t *writeTxn, group []*job) (committed bool, err erro
 	return true, nil
 }
 
-// acquireLock begins a write transaction. It retries while another process holds the lock, at most for
-// LockTimeout.
+// acquireLock begins a write transaction. It retries while another process holds the lock. After LockTimeout it
+// returns ErrAway.
 func (w *writer) acquireLock() error {
 	began := time.Now()
 
@@ -226,7 +233,8 @@ func (w *writer) acquireLock() error {
 	}
 }
 
-// tryBegin begins a write transaction, and opens the connection if there is none.
+// tryBegin begins a write transaction, and opens the connection if there is none. It returns ErrAway if another
+// process holds the lock.
 func (w *writer) tryBegin() error {
 	if w.conn == nil {
 		if err := w.connect(); err != nil {

@@ -13,10 +13,11 @@ type writeTxn struct {
 	c           *conn
 	keepCommits int64
 
-	revision, trimmed int64      // the head row after the jobs so far
-	generation        generation // the generation of the previous commit
-	changed           bool       // whether there is something to commit
-	logged            bool       // whether there is something for watchers
+	revision   int64      // the newest revision, including the jobs so far
+	trimmed    int64      // the last revision that was trimmed from the log
+	generation generation // the generation of the previous commit
+	changed    bool       // whether there is something to commit
+	logged     bool       // whether there is something for watchers
 }
 
 // readHead reads the head row, and returns the position of the previous commit.
@@ -52,17 +53,18 @@ func (t *writeTxn) runJobs(group []*job) error {
 		}
 
 		var refused refusal
-		j.result, j.err = j.run(t)
-		if errors.As(j.err, &refused) {
+		result, err := j.run(t)
+		j.result = result
+		if errors.As(err, &refused) {
 			j.err = refused.error
-		} else if j.err != nil {
-			err := j.err
-			j.err = nil
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}
 
-	// The log is trimmed only occasionally, since trimming is expensive.
+	// Trimming is expensive. So let the log grow by an eighth before it is trimmed.
 	if t.revision-t.trimmed > t.keepCommits+t.keepCommits/8 {
 		return t.trimTo(t.revision - t.keepCommits)
 	}
@@ -70,8 +72,9 @@ func (t *writeTxn) runJobs(group []*job) error {
 	return nil
 }
 
-// apply checks the transaction's conditions and leases, and then writes. It does all checks before the first
-// write, so that a refused transaction has written nothing. The writer commits later, in writeGroup.
+// apply checks the transaction's conditions and leases, and then writes the operations. It returns the newest
+// revision. If a check fails, it returns a refusal with ErrConflict or ErrLeaseLost, and has written nothing.
+// The writer commits later, in writeGroup.
 func (t *writeTxn) apply(txn store.Txn) (int64, error) {
 	for _, c := range txn.Conds {
 		if holds, err := t.condHolds(c); err != nil || !holds {
@@ -108,6 +111,7 @@ func (t *writeTxn) condHolds(c store.Cond) (bool, error) {
 		return revision == c.Revision, err
 	}
 
+	// The log no longer has all changes after the revision.
 	if c.Revision < t.trimmed {
 		return false, nil
 	}
@@ -160,7 +164,7 @@ func (t *writeTxn) writeOp(o store.Op, revision int64) (bool, error) {
 	return true, err
 }
 
-// endLease removes a lease and its keys.
+// endLease removes a lease and its keys. It does nothing if the lease does not exist.
 func (t *writeTxn) endLease(id store.LeaseID) error {
 	n, err := t.c.exec("DELETE FROM lease WHERE id = ?", int64(id))
 	if err != nil || n == 0 {
@@ -187,7 +191,7 @@ func (t *writeTxn) endLease(id store.LeaseID) error {
 	return err
 }
 
-// trimTo removes the log's entries up to the revision.
+// trimTo removes the log's entries up to and including the revision.
 func (t *writeTxn) trimTo(revision int64) error {
 	t.trimmed = revision
 	t.changed = true

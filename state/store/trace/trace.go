@@ -22,19 +22,20 @@ func New(ctx context.Context, s store.Store, log *slog.Logger) store.Store {
 	return &traced{Store: s, log: log}
 }
 
-// traced logs all calls except Close. For reads it logs only how many a snapshot has made.
+// traced logs all calls except Close. For a snapshot it logs only the number of reads.
 type traced struct {
 	store.Store
 	log *slog.Logger
 }
 
-// snapshot counts its reads. It may be used by several goroutines.
+// snapshot counts its reads. Several goroutines can use it at the same time.
 type snapshot struct {
 	store.Snapshot
 	log *slog.Logger
 
-	gets, lists, keys atomic.Int64
-	closed            atomic.Bool
+	gets, lists atomic.Int64 // calls of Get and List
+	keys        atomic.Int64 // keys that List has returned
+	closed      atomic.Bool
 }
 
 // Snapshot opens a snapshot, which logs the number of its reads when it is closed.
@@ -46,11 +47,13 @@ func (t *traced) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	return &snapshot{Snapshot: s, log: t.log}, nil
 }
 
+// Get counts the call.
 func (s *snapshot) Get(ctx context.Context, key string) (store.KV, bool, error) {
 	s.gets.Add(1)
 	return s.Snapshot.Get(ctx, key)
 }
 
+// List counts the call and the keys.
 func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) {
 	kvs, err := s.Snapshot.List(ctx, prefix)
 	s.lists.Add(1)
@@ -58,6 +61,7 @@ func (s *snapshot) List(ctx context.Context, prefix string) ([]store.KV, error) 
 	return kvs, err
 }
 
+// Close closes the snapshot. The first call also logs the counts.
 func (s *snapshot) Close() {
 	s.Snapshot.Close()
 	if !s.closed.Swap(true) {
@@ -141,7 +145,7 @@ func (t *traced) RevokeLease(ctx context.Context, id store.LeaseID) error {
 
 var errNoGranter = errors.New("the store does not grant leases for other processes")
 
-// opKeys returns the keys that are deleted, or those that are put.
+// opKeys returns the keys of the deletions if deleted is true, and the keys of the puts otherwise.
 func opKeys(ops []store.Op, deleted bool) (keys []string) {
 	for _, o := range ops {
 		if o.Delete == deleted {
@@ -173,6 +177,7 @@ func (t *traced) Lease(ctx context.Context, ttl time.Duration) (store.Lease, err
 	return l, nil
 }
 
+// watcher logs the batches that it returns.
 type watcher struct {
 	store.Watcher
 	log *slog.Logger

@@ -88,17 +88,17 @@ func (m *KeyValue) KV() store.KV {
 
 // FromKeys converts keys or prefixes to the form that messages have.
 func FromKeys(keys []string) [][]byte {
-	all := make([][]byte, len(keys))
+	encoded := make([][]byte, len(keys))
 	for i, key := range keys {
-		all[i] = []byte(key)
+		encoded[i] = []byte(key)
 	}
-	return all
+	return encoded
 }
 
 // ToKeys converts the keys or prefixes of a message to strings.
-func ToKeys(all [][]byte) []string {
-	keys := make([]string, len(all))
-	for i, key := range all {
+func ToKeys(encoded [][]byte) []string {
+	keys := make([]string, len(encoded))
+	for i, key := range encoded {
 		keys[i] = string(key)
 	}
 	return keys

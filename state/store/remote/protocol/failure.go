@@ -12,13 +12,14 @@ import (
 	"bijou/state/store"
 )
 
-// failure pairs an error of the stores with a status code. gRPC itself returns some of these codes, with the same
+// failure maps an error of the stores to a status code. gRPC itself returns some of these codes, with the same
 // meaning: Unavailable if a connection breaks, and ResourceExhausted if a message is too large.
 type failure struct {
 	err  error
 	code codes.Code
 }
 
+// failures returns the status code of each error. FromStatus uses the first error that has the status's code.
 func failures() []failure {
 	return []failure{
 		{store.ErrConflict, codes.Aborted},
@@ -37,7 +38,9 @@ func failures() []failure {
 // maxMessageBytes is the longest message of a status. Some errors quote long keys.
 const maxMessageBytes = 4 << 10
 
-// ToStatus returns the status for a store's error. It returns nil for nil.
+// ToStatus returns the status error for a store's error or a context's error. The status of any other error
+// has the code Unknown. The message is the error's text, cut to maxMessageBytes. ToStatus returns nil for
+// nil.
 func ToStatus(err error) error {
 	if err == nil {
 		return nil
@@ -57,8 +60,9 @@ func ToStatus(err error) error {
 	return status.Error(codes.Unknown, text)
 }
 
-// FromStatus returns the store's error for a status, with the status's message. If no store's error has the
-// status, it returns an error that wraps err and has only the message, without the words that gRPC adds.
+// FromStatus returns the store's error for a status error. The text of the returned error is the status's
+// message, without the words that gRPC adds. If no store's error has the status's code, the returned error
+// wraps err. FromStatus returns other errors unchanged.
 func FromStatus(err error) error {
 	s, ok := status.FromError(err)
 	if err == nil || !ok {
@@ -78,10 +82,10 @@ func FromStatus(err error) error {
 	return &remoteError{s.Message(), err}
 }
 
-// remoteError is an error with the text that the gateway has sent.
+// remoteError is an error with the text that the gateway has sent. It wraps kind.
 type remoteError struct {
 	text string
-	kind error
+	kind error // a store's error, or the status error
 }
 
 func (e *remoteError) Error() string { return e.text }

@@ -33,7 +33,8 @@ type paramInfo struct {
 	Properties  map[string]paramInfo `json:"properties,omitempty" yaml:"properties,omitempty"`
 }
 
-// Run prints the actions of the service's charm.
+// Run prints the actions of the service's charm. Only the formats yaml and json have the schemas of the
+// parameters.
 func (c actionsCmd) Run(o *operator) error {
 	if c.Schema && c.Format == "tabular" {
 		c.Format = "yaml"
@@ -50,6 +51,8 @@ func (c actionsCmd) Run(o *operator) error {
 	if len(actions) == 0 && c.Format == "tabular" {
 		o.note("the charm of application %q has no actions", c.Service)
 	}
+
+	// printTable prints the documents as yaml or json, and otherwise the table.
 	docs := map[string]actionInfo{}
 	t := console.NewTable("ACTION", "PARAMETERS", "DESCRIPTION")
 	for _, name := range slices.Sorted(maps.Keys(actions)) {
@@ -65,8 +68,8 @@ func newActionInfo(a charm.Action) actionInfo {
 	return actionInfo{Description: a.Description, Params: paramInfos(a.Params), Required: a.Params.Required}
 }
 
-// paramInfos describes the parameters of a schema by name. The parameters of a nested object are its
-// Properties.
+// paramInfos describes the parameters of a schema by name. For a parameter that is an object, Properties
+// describes the object's own parameters.
 func paramInfos(s charm.Schema) map[string]paramInfo {
 	infos := map[string]paramInfo{}
 	for name, p := range s.Properties {
@@ -85,17 +88,17 @@ func paramInfos(s charm.Schema) map[string]paramInfo {
 	return infos
 }
 
-// paramNames returns the parameters' names. Required parameters come first, and optional parameters have
-// brackets.
+// paramNames returns the parameters' names in one line. Required parameters come first. Optional parameters
+// are in brackets.
 func paramNames(s charm.Schema) string {
-	var required, others []string
+	var required, optional []string
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		if slices.Contains(s.Required, name) {
 			required = append(required, name)
 		} else {
-			others = append(others, "["+name+"]")
+			optional = append(optional, "["+name+"]")
 		}
 	}
 
-	return strings.Join(append(required, others...), " ")
+	return strings.Join(append(required, optional...), " ")
 }

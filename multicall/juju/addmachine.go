@@ -50,16 +50,19 @@ func (c addMachineCmd) Run(o *operator) error {
 		if err != nil {
 			return err
 		}
+
 		const force = false
 		if err := o.checkSeries(env, cmp.Or(spec.Series, env.DefaultSeries), force); err != nil {
 			return fmt.Errorf("cannot add machine: %w", err)
 		}
 
+		// Even with an error, AddMachines returns the machines that it has added.
 		machines, err := s.AddMachines(o.ctx, c.Number, spec)
 		for _, m := range machines {
 			fmt.Fprintln(o.streams.Out, m.ID)
 		}
-		if _, other := errors.AsType[*state.SeriesError](err); other {
+
+		if _, isOtherSeries := errors.AsType[*state.SeriesError](err); isOtherSeries {
 			return console.Hint(err, "to add a machine of that series: juju add-machine",
 				"to create a model of containers, which can have other series: juju bootstrap nspawn")
 		}
@@ -76,12 +79,12 @@ func (c addMachineCmd) Run(o *operator) error {
 
 // machineSpec returns the machine that the command line describes.
 func (c addMachineCmd) machineSpec() (state.Machine, error) {
-	asked, err := parseConstraints(c.Constraints...)
+	given, err := parseConstraints(c.Constraints...)
 	if err != nil {
 		return state.Machine{}, err
 	}
 
-	spec := state.Machine{Series: c.Series, Constraints: asked, Placement: c.Placement}
+	spec := state.Machine{Series: c.Series, Constraints: given, Placement: c.Placement}
 	if c.Provisioner {
 		spec.Jobs = []string{state.JobManage, state.JobUnits}
 	}

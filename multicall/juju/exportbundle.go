@@ -24,7 +24,7 @@ type exportBundleCmd struct {
 	IncludeCharmDefaults bool `help:"Include options that nobody has set, with the charms' values."`
 }
 
-// Run writes the bundle, and warns of everything that the bundle does not include.
+// Run writes the environment as a bundle, and warns of everything that the bundle does not include.
 func (c exportBundleCmd) Run(o *operator) error {
 	if c.Filename != "" && c.Charms != "" {
 		return console.Usage(errors.New("--filename and --charms cannot be used together: --charms DIR writes DIR/bundle.yaml"))
@@ -39,17 +39,17 @@ func (c exportBundleCmd) Run(o *operator) error {
 			includeDefaults(env)
 		}
 
-		now, err := state.Read(o.ctx, s, func(v *state.View) (status.Status, error) {
+		current, err := state.Read(o.ctx, s, func(v *state.View) (status.Status, error) {
 			return status.Read(v, status.Options{Now: time.Now()})
 		})
 		if err != nil {
 			return err
 		}
 
-		o.noteDamage(now.Damage)
-		b, unsaid := bundle.Export(env)
-		for _, text := range unsaid {
-			o.note("warning: the bundle does not include this: %s", text)
+		o.noteDamage(current.Damage)
+		b, omitted := bundle.Export(env)
+		for _, fact := range omitted {
+			o.note("warning: the bundle does not include this: %s", fact)
 		}
 
 		if secrets := b.SecretOptions(); len(secrets) > 0 {
@@ -81,7 +81,8 @@ func (c exportBundleCmd) Run(o *operator) error {
 	})
 }
 
-// includeDefaults adds the charm's defaults to the options of each service, for options that are not set.
+// includeDefaults sets the options of each service that are not set to the charm's defaults. It leaves out options
+// without a default.
 func includeDefaults(env bundle.Environment) {
 	for name, s := range env.Services {
 		s.Options = s.Charm.Config.Effective(s.Options)
@@ -90,12 +91,14 @@ func includeDefaults(env bundle.Environment) {
 	}
 }
 
-// writeFiles writes the charms and resources, and names them in the bundle.
+// writeFiles writes the charms and resources below the directory of --charms, and makes the bundle refer to these files
+// instead of the original ones.
 func (c exportBundleCmd) writeFiles(o *operator, s *state.State, b *bundle.Bundle, env bundle.Environment) error {
 	for _, name := range slices.Sorted(maps.Keys(b.Applications)) {
 		a := b.Applications[name]
 		url := env.Services[name].Charm.URL
 		if a.Channel != "" {
+			// A charm from a file has a series instead of a base, a channel and a revision.
 			a.Series = env.Services[name].Series
 			a.Base = ""
 			a.Channel = ""
@@ -117,6 +120,8 @@ func (c exportBundleCmd) writeFiles(o *operator, s *state.State, b *bundle.Bundl
 	return nil
 }
 
+// writeBlob writes the blob with the checksum sum to the file name, which is relative to the directory of --charms. It
+// creates the file's directory.
 func (c exportBundleCmd) writeBlob(o *operator, s *state.State, sum, name string) error {
 	path := filepath.Join(c.Charms, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {

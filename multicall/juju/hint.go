@@ -10,7 +10,7 @@ import (
 	"bijou/state"
 )
 
-// withHint adds to an error the hint for its kind, if there is one.
+// withHint adds to an error the hint for the kind of the error, if there is one.
 func withHint(err error) error {
 	if replaced, ok := errors.AsType[*state.Replaced](err); ok {
 		return hintReplaced(err, replaced)

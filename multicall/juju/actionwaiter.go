@@ -140,8 +140,8 @@ func (w *actionWaiter) readActions(v *state.View) (fresh []awaitedAction, err er
 	return fresh, nil
 }
 
-// reportProgress calls w.progress, if it is set, with the lines that now has logged and before has not. Both are
-// the same action, at different times.
+// reportProgress calls w.progress, if it is set, with the lines that now has logged and before has not. Both
+// are the same action, at different times.
 func (w *actionWaiter) reportProgress(before, now actions.Action) {
 	if w.progress == nil {
 		return
@@ -217,9 +217,9 @@ func (w *actionWaiter) pollTimeout() time.Duration {
 	return agentDownTimeout
 }
 
-// waitOrCancel waits until all actions have ended or are stuck, at most until the timeout or an interrupt by the
-// operator. Then it cancels the actions that have not ended. reason says which of the two ended the wait. reason
-// is "" if neither did, or if all actions have ended. A timeout of 0 means no limit.
+// waitOrCancel waits until all actions have ended or are stuck, at most until the timeout or an interrupt by
+// the operator. Then it cancels the actions that have not ended. reason says which of the two ended the wait.
+// reason is "" if neither did, or if all actions have ended. A timeout of 0 means no limit.
 func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err error) {
 	ctx, cancel := withTimeout(w.o.ctx, timeout)
 	defer cancel()
@@ -247,8 +247,8 @@ func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err e
 	return reason, w.cancelRemaining(remaining)
 }
 
-// cancelRemaining cancels the actions, and waits at most cancelTimeout until they have ended. It returns no error
-// if they take longer. It also works after an interrupt.
+// cancelRemaining cancels the actions, and waits at most cancelTimeout until they have ended. It returns no
+// error if they take longer. It also works after an interrupt.
 func (w *actionWaiter) cancelRemaining(remaining []actions.Action) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.o.ctx), cancelTimeout)
 	defer cancel()
@@ -297,8 +297,9 @@ func awaitActions(o *operator, s *state.State, queued []actions.Action, timeout 
 	return errors.Join(printErr, err)
 }
 
-// outcomeError returns an error that names the actions that have not completed, with a hint for each action that
-// has not ended. timeout is how long the command has waited. outcomeError returns nil if all actions have completed.
+// outcomeError returns an error that names the actions that have not completed, with a hint for each action
+// that has not ended. timeout is how long the command has waited. outcomeError returns nil if all actions
+// have completed.
 func (w *actionWaiter) outcomeError(timeout time.Duration) error {
 	var errs []error
 	var hints []string

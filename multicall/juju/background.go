@@ -58,8 +58,9 @@ func (o *operator) describeProcess(pid int) string {
 }
 
 // awaitOther returns the id of the process that runs machine 0, or 0 if no process runs it. If a process is
-// about to run the machine, to switch to a different binary, or to end, awaitOther waits until it has done that,
-// since a second process would be refused until then. It returns an error if that takes longer than startTimeout.
+// about to run the machine, to switch to a different binary, or to end, awaitOther waits until it has done
+// that, since a second process would be refused until then. It returns an error if that takes longer than
+// startTimeout.
 func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
 	defer cancel()
@@ -91,8 +92,8 @@ func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 }
 
 // awaitBackground waits until the environment's process has announced machine 0 in the store, and returns the
-// process's id. alive reports whether the process that this command has started is still running. awaitBackground
-// returns an error if the process ends, or is not ready within startTimeout.
+// process's id. alive reports whether the process that this command has started is still running.
+// awaitBackground returns an error if the process ends, or is not ready within startTimeout.
 func (o *operator) awaitBackground(s *state.State, e home.Environment, alive func() bool) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)
 	defer cancel()
@@ -133,9 +134,9 @@ func (o *operator) awaitBackground(s *state.State, e home.Environment, alive fun
 	}
 }
 
-// explainStart returns an error that says how far the start of the background process had come when the wait for
-// it ended. pid is the id of the process that runs machine 0, or 0. lives is whether the started process is still
-// running. The process may still become ready, as on a busy host.
+// explainStart returns an error that says how far the start of the background process had come when the wait
+// for it ended. pid is the id of the process that runs machine 0, or 0. lives is whether the started process
+// is still running. The process may still become ready, as on a busy host.
 func (o *operator) explainStart(e home.Environment, pid int, lives bool) error {
 	if err := o.ctx.Err(); err != nil {
 		return fmt.Errorf("stopped waiting for the background process: %w", err)

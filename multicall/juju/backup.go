@@ -139,9 +139,9 @@ func (b *backup) addCredentials(w *backupfile.Writer) (err error) {
 	return nil
 }
 
-// addSecretKeys adds the keys that open the secrets, if --with-credentials is given. Otherwise the header records
-// that they are missing. It does nothing if the environment has no keys. The secrets themselves are sealed, in the
-// backup as in the store.
+// addSecretKeys adds the keys that open the secrets, if --with-credentials is given. Otherwise the header
+// records that they are missing. It does nothing if the environment has no keys. The secrets themselves are
+// sealed, in the backup as in the store.
 func (b *backup) addSecretKeys(w *backupfile.Writer) error {
 	data, err := os.ReadFile(string(b.env.SecretKeys()))
 	if errors.Is(err, os.ErrNotExist) {
@@ -213,9 +213,9 @@ func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 var errStorageMoved = errors.New("storage moved to a different unit while it was copied")
 
 // addUnitStorage adds the contents of storages that all belong to the same unit, or to no unit. It returns
-// the ids of the storages that it added, and records in the backup's header why it leaves out the others. No hook
-// of the unit runs during the copy. It returns errStorageMoved if a storage has moved to a different unit, or an
-// agent of the unit has started in the meantime.
+// the ids of the storages that it added, and records in the backup's header why it leaves out the others. No
+// hook of the unit runs during the copy. It returns errStorageMoved if a storage has moved to a different
+// unit, or an agent of the unit has started in the meantime.
 func (b *backup) addUnitStorage(
 	s *state.State,
 	w *backupfile.Writer,
@@ -254,8 +254,8 @@ func (b *backup) addUnitStorage(
 	return packed, nil
 }
 
-// findStorageFolders returns the directories of the storages, by id. It leaves out storages whose content cannot
-// be backed up, and records them in the backup's header with the reason.
+// findStorageFolders returns the directories of the storages, by id. It leaves out storages whose content
+// cannot be backed up, and records them in the backup's header with the reason.
 func (b *backup) findStorageFolders(storages []state.Storage) map[string]string {
 	folders := map[string]string{}
 	for _, storage := range storages {
@@ -364,7 +364,8 @@ func (b *backup) storageFolder(s state.Storage) (folder, reason string) {
 }
 
 // addUnits adds the directories of this host's units, if --with-units is given. The header records how many
-// directories the backup contains, and how many it leaves out. It prints a warning if files changed during the copy.
+// directories the backup contains, and how many it leaves out. It prints a warning if files changed during
+// the copy.
 func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 	if !b.cmd.WithUnits {
 		b.header.Lacks = append(b.header.Lacks, "units' directories (--with-units includes those of this host)")

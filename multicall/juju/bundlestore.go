@@ -73,9 +73,9 @@ func (c deployCmd) findStoreCharms(
 	return found, errors.Join(errs...)
 }
 
-// newFinder returns the finder for an application's charm in the store. deployed is the existing service, or the
-// zero value. If the bundle gives no channel, and the service has the same charm, the finder uses the channel that
-// the service follows.
+// newFinder returns the finder for an application's charm in the store. deployed is the existing service, or
+// the zero value. If the bundle gives no channel, and the service has the same charm, the finder uses the
+// channel that the service follows.
 func (c deployCmd) newFinder(
 	o *operator,
 	s *state.State,
@@ -120,8 +120,9 @@ func (c deployCmd) newFinder(
 	return f, nil
 }
 
-// describeStoreCharm returns the charm and resources of an application from the store's answer, and sets f.release.
-// It does not download the charm or the resources. deployed is the existing service, or the zero value.
+// describeStoreCharm returns the charm and resources of an application from the store's answer, and sets
+// f.release. It does not download the charm or the resources. deployed is the existing service, or the zero
+// value.
 func (c deployCmd) describeStoreCharm(
 	f *storeFinder,
 	answer charmsource.Answer,

@@ -93,9 +93,9 @@ func describeForeignKernel(provider string, _ bool) string {
 	return ""
 }
 
-// noteCalls warns if the charm calls programs of Juju that its machines do not have, or performs operations that
-// its machines do not support. Machines of all providers except local have Juju's programs. It prints no warning for
-// a charm that only includes a library for snaps or kernel modules.
+// noteCalls warns if the charm calls programs of Juju that its machines do not have, or performs operations
+// that its machines do not support. Machines of all providers except local have Juju's programs. It prints no
+// warning for a charm that only includes a library for snaps or kernel modules.
 func (o *operator) noteCalls(charmDir string) {
 	provider := ""
 	if e, err := o.home.Choose(o.name); err == nil {
@@ -128,9 +128,10 @@ func (o *operator) noteCalls(charmDir string) {
 	}
 }
 
-// findInCode searches a charm's files for the pattern, or for inYAML in YAML files. It returns the names of up to
-// maxFiles files in which it finds the pattern. signs describes, for each name, the text that was found. findInCode
-// skips documentation, large files, hidden directories, and directories whose name is in skippedDirs.
+// findInCode searches a charm's files for the pattern, or for inYAML in YAML files. It returns the names of
+// up to maxFiles files in which it finds the pattern. signs describes, for each name, the text that was
+// found. findInCode skips documentation, large files, hidden directories, and directories whose name is in
+// skippedDirs.
 func findInCode(
 	charmDir string,
 	pattern, inYAML func() *regexp.Regexp,

@@ -32,8 +32,8 @@ type charmRelease struct {
 // isLocal reports whether the charm comes from this host, not from the store.
 func (r *charmRelease) isLocal() bool { return r.File.Charm != nil }
 
-// origin returns the origin to record for a service that runs this release on machines of the series. channel is
-// the channel that the service follows. Both are ignored for a charm on this host.
+// origin returns the origin to record for a service that runs this release on machines of the series. channel
+// is the channel that the service follows. Both are ignored for a charm on this host.
 func (r *charmRelease) origin(channel, series string) state.Origin {
 	if r.isLocal() {
 		return state.Origin{Repository: r.repository, Path: r.File.URL, Series: r.found.Series, Name: r.Name}
@@ -76,9 +76,9 @@ func (r *charmRelease) baseFor(series string) charmsource.Base {
 	return chosen
 }
 
-// put stores the charm's archive, and returns the record of the charm under the URL. It packs a charm of this host.
-// For a charm of the store, the caller must call download first, except in a rehearsal. In a rehearsal, put assumes
-// that the environment has the archive of a charm of the store.
+// put stores the charm's archive, and returns the record of the charm under the URL. It packs a charm of this
+// host. For a charm of the store, the caller must call download first, except in a rehearsal. In a rehearsal,
+// put assumes that the environment has the archive of a charm of the store.
 func (r *charmRelease) put(o *operator, s state.Writer, url charm.URL) (state.Charm, error) {
 	if r.isLocal() {
 		return r.putPacked(o, s, url)
@@ -195,8 +195,8 @@ func (r *charmRelease) readDescription() error {
 	return nil
 }
 
-// manifest returns the text of a manifest.yaml, as in a packed charm, with all bases of the release. r.Base comes
-// first.
+// manifest returns the text of a manifest.yaml, as in a packed charm, with all bases of the release. r.Base
+// comes first.
 func (r *charmRelease) manifest() string {
 	rank := func(b charmsource.Base) int {
 		if b.String() == r.Base.String() {
@@ -229,9 +229,9 @@ func (r *charmRelease) checkResources(meta *charm.Meta) error {
 // notUnpacked, given to fetch as dir, means that fetch does not unpack the archive.
 const notUnpacked = ""
 
-// fetch writes the charm's archive to path, and checks it as a unit's agent will. The archive of a charm on this
-// host gets the given revision. fetch unpacks the archive into dir, unless dir is notUnpacked. sha384 is the
-// archive's checksum.
+// fetch writes the charm's archive to path, and checks it as a unit's agent will. The archive of a charm on
+// this host gets the given revision. fetch unpacks the archive into dir, unless dir is notUnpacked. sha384 is
+// the archive's checksum.
 func (r *charmRelease) fetch(
 	o *operator,
 	path, dir string,

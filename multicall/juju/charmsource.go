@@ -30,8 +30,8 @@ func (c charmSource) isPath() bool {
 }
 
 // storeName returns the name of a charm or bundle in the store, if the operator named one as ch:NAME, or as
-// NAME without a repository. It returns an error if a NAME without ch: is also a file or directory here, since the
-// operator may mean either. verb is the juju command, for messages.
+// NAME without a repository. It returns an error if a NAME without ch: is also a file or directory here,
+// since the operator may mean either. verb is the juju command, for messages.
 func (c charmSource) storeName(verb string) (name string, isStore bool, err error) {
 	name, isStore = strings.CutPrefix(c.name, "ch:")
 	if isStore {
@@ -145,6 +145,6 @@ func hintUnpacked(archive string, err error) string {
 	return "juju deploy " + quoteShellWords([]string{filepath.ToSlash(dir)}) + " deploys the directory; it does not have to be packed"
 }
 
-// readFile reads a file. It returns an error if the file has more than maxSize bytes, since the operator may name a
-// device or a pipe that never ends.
+// readFile reads a file. It returns an error if the file has more than maxSize bytes, since the operator may
+// name a device or a pipe that never ends.
 func readFile(path string, maxSize int64) ([]byte, error) { return osutil.ReadUpTo(path, maxSize) }

@@ -120,9 +120,9 @@ func parseBase(text string) charmsource.Base {
 	return charmsource.Base{Name: name, Version: version}
 }
 
-// wishFor returns a wish for a charm that runs on machines of the series, which can also be a base. If series is
-// empty, the wish is for the series that machines of the environment can have. If all series are possible or
-// accepted, the wish prefers the first of these, and also accepts other bases.
+// wishFor returns a wish for a charm that runs on machines of the series, which can also be a base. If series
+// is empty, the wish is for the series that machines of the environment can have. If all series are possible
+// or accepted, the wish prefers the first of these, and also accepts other bases.
 func (st *charmStore) wishFor(s state.Service, series string) charmsource.Wish {
 	arch := cmp.Or(s.Constraints.Over(st.env.Constraints).Hardware().Arch, constraints.HostArch())
 	w := charmsource.Wish{Arch: arch}
@@ -159,8 +159,8 @@ func (st *charmStore) resolve(w charmsource.Wish) (*charmRelease, error) {
 	return st.accept(w, answers[0])
 }
 
-// accept returns the release in the store's answer to the wish. It returns a *state.SeriesError if the store only
-// has releases for other machines, and an error if the release is not for the wished architecture.
+// accept returns the release in the store's answer to the wish. It returns a *state.SeriesError if the store
+// only has releases for other machines, and an error if the release is not for the wished architecture.
 func (st *charmStore) accept(w charmsource.Wish, answer charmsource.Answer) (*charmRelease, error) {
 	err := answer.Err
 	if noRelease, ok := errors.AsType[*charmsource.NoReleaseError](err); ok {
@@ -207,8 +207,8 @@ const (
 )
 
 // getFile writes a file of the store to path. It uses the environment's copy if there is one. Otherwise it
-// downloads the file, and stores a copy in the environment. A lock lets only one command of this host download at a
-// time. Under this lock, getFile also removes downloads that a killed command has left.
+// downloads the file, and stores a copy in the environment. A lock lets only one command of this host
+// download at a time. Under this lock, getFile also removes downloads that a killed command has left.
 func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path string, kind fileKind) error {
 	if found, err := st.copyBlob(ctx, f, path); found || err != nil {
 		return err
@@ -287,8 +287,8 @@ func (st *charmStore) keepFile(ctx context.Context, path string, kind fileKind) 
 	return err
 }
 
-// copyBlob writes the environment's copy of the store's file f to path. found is false if the environment has no
-// copy.
+// copyBlob writes the environment's copy of the store's file f to path. found is false if the environment has
+// no copy.
 func (st *charmStore) copyBlob(ctx context.Context, f charmsource.File, path string) (found bool, err error) {
 	if f.SHA256 == "" {
 		// Fetch reports the missing checksum.

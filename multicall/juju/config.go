@@ -41,8 +41,8 @@ type setting struct {
 	Source      string `yaml:"-" json:"source"`            // "default" or "user", as in Juju 3
 }
 
-// Run prints all options, the value of one option, or the history. If the flags and words change options, Run does
-// the work of set and unset instead.
+// Run prints all options, the value of one option, or the history. If the flags and words change options, Run
+// does the work of set and unset instead.
 func (c configCmd) Run(o *operator) error {
 	if c.History {
 		return c.showHistory(o)
@@ -105,9 +105,9 @@ func settingSource(isSet bool) string {
 	return "default"
 }
 
-// hintKubectl returns the juju command that corresponds to `kubectl get` or `kubectl config` with the words of args.
-// It returns "" if args are not such words. isModel reports whether a model of that name exists. If kubectl's
-// namespace names a model, the juju command is for that model.
+// hintKubectl returns the juju command that corresponds to `kubectl get` or `kubectl config` with the words
+// of args. It returns "" if args are not such words. isModel reports whether a model of that name exists. If
+// kubectl's namespace names a model, the juju command is for that model.
 func hintKubectl(args []string, isModel func(name string) bool) string {
 	words := args[commandAt(args)+1:]
 	asked := readQuery(words)
@@ -186,8 +186,8 @@ func readQuery(words []string) (q query) {
 	return q
 }
 
-// hint returns the juju command line that corresponds to `kubectl get KIND`, with the names and the output format
-// of the query.
+// hint returns the juju command line that corresponds to `kubectl get KIND`, with the names and the output
+// format of the query.
 func (q query) hint() string {
 	kind, _, _ := strings.Cut(q.kind, ",")
 	commands, hasFormat := commandsOfKind(kind)
@@ -203,8 +203,8 @@ func (q query) hint() string {
 }
 
 // commandsOfKind returns the juju commands that print the objects of a kind of kubectl, in the form of
-// [missing].instead. It returns nil for the kinds that run an application, such as pod and deployment. hasFormat
-// reports whether the commands take --format.
+// [missing].instead. It returns nil for the kinds that run an application, such as pod and deployment.
+// hasFormat reports whether the commands take --format.
 func commandsOfKind(kind string) (commands []string, hasFormat bool) {
 	switch kind {
 	case "no", "node", "nodes":
@@ -224,8 +224,8 @@ func commandsOfKind(kind string) (commands []string, hasFormat bool) {
 	return nil, false
 }
 
-// commandsOfWorkload returns the juju commands that print the applications and units of the query, in the form of
-// [missing].instead. hasFormat reports whether the commands take --format.
+// commandsOfWorkload returns the juju commands that print the applications and units of the query, in the
+// form of [missing].instead. hasFormat reports whether the commands take --format.
 func (q query) commandsOfWorkload() (commands []string, hasFormat bool) {
 	hasUnit := len(q.names.units) > 0
 	if !hasUnit && q.watch {
@@ -241,8 +241,8 @@ func (q query) commandsOfWorkload() (commands []string, hasFormat bool) {
 	return []string{"juju show-unit UNIT", "juju status APP", "juju status"}, true
 }
 
-// readSettings reads the service's options, and Juju's own setting trust. If a word of kubectl stands in place of the
-// service, the error has a hint with the juju command.
+// readSettings reads the service's options, and Juju's own setting trust. If a word of kubectl stands in
+// place of the service, the error has a hint with the juju command.
 func (c configCmd) readSettings(o *operator, v *state.View) (doc serviceSettings, err error) {
 	s, err := v.Service(c.Service)
 	if errors.Is(err, state.ErrNotFound) {

@@ -12,8 +12,8 @@ import (
 	"bijou/state"
 )
 
-// setOptions changes options of a service, and records the change with the operator's name in the service's history.
-// changed are the options whose values differ from before.
+// setOptions changes options of a service, and records the change with the operator's name in the service's
+// history. changed are the options whose values differ from before.
 func setOptions(tx *state.Tx, service string, changes map[string]any) (changed []string, err error) {
 	changed, err = tx.SetConfig(service, changes)
 	if err != nil || len(changed) == 0 {
@@ -27,8 +27,8 @@ func recordOptions(tx *state.Tx, service string, options []string) error {
 	return tx.NoteConfigChange(service, state.ConfigChange{At: time.Now(), By: callerName(), Options: options})
 }
 
-// callerName returns the operator's name, as USER@HOST, for people to read. The name is not verified. Under sudo,
-// USER is the user who called sudo.
+// callerName returns the operator's name, as USER@HOST, for people to read. The name is not verified. Under
+// sudo, USER is the user who called sudo.
 func callerName() string {
 	uid := "uid " + strconv.Itoa(os.Getuid())
 	name := cmp.Or(os.Getenv("SUDO_USER"), os.Getenv("LOGNAME"), os.Getenv("USER"), uid)

@@ -20,7 +20,8 @@ type debugHooksCmd struct {
 	Detached bool     `help:"Only create the session, and print how to attach to it."`
 }
 
-// Run starts a tmux session, in which the unit's agent runs the hooks, and attaches the terminal to the session.
+// Run starts a tmux session, in which the unit's agent runs the hooks, and attaches the terminal to the
+// session.
 func (c debugHooksCmd) Run(o *operator) error {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		return console.Hint(errors.New("cannot debug hooks: tmux is not installed"),
@@ -72,8 +73,9 @@ func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 	return nil
 }
 
-// startSession starts a tmux session on the socket, and then requests debugging in the state. The session must exist
-// before the request, since the unit's agent looks for it at once. If the request fails, startSession ends the session.
+// startSession starts a tmux session on the socket, and then requests debugging in the state. The session
+// must exist before the request, since the unit's agent looks for it at once. If the request fails,
+// startSession ends the session.
 func (c debugHooksCmd) startSession(o *operator, socket string) error {
 	intro := fmt.Sprintf(
 		"echo 'Hooks of %s open windows here. The session ends with its last window.'; exec \"${SHELL:-/bin/sh}\"",
@@ -103,8 +105,9 @@ func (c debugHooksCmd) startSession(o *operator, socket string) error {
 	return nil
 }
 
-// attachSession attaches the terminal to the tmux session on the socket until the user detaches or the session ends.
-// If the session has ended, attachSession removes the socket's directory and the request for debugging.
+// attachSession attaches the terminal to the tmux session on the socket until the user detaches or the
+// session ends. If the session has ended, attachSession removes the socket's directory and the request for
+// debugging.
 func (c debugHooksCmd) attachSession(o *operator, socket string) error {
 	tmux := exec.Command("tmux", "-S", socket, "attach", "-t", actions.DebugSession)
 	tmux.Stdin = os.Stdin

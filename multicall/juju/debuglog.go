@@ -117,8 +117,8 @@ func (c debugLogCmd) Run(o *operator) error {
 	})
 }
 
-// follows reports whether the command follows the log. Without options, the command follows the log if stdout is a
-// terminal.
+// follows reports whether the command follows the log. Without options, the command follows the log if stdout
+// is a terminal.
 func (c debugLogCmd) follows(isTerminal bool) bool {
 	switch {
 	case c.NoTail || c.Limit != nil || c.Tail.lines != nil:
@@ -153,9 +153,9 @@ func logPatterns(names []string) []string {
 	return patterns
 }
 
-// logPattern returns the pattern that matches the logs of a unit, machine or application: web/0, machine-0, or
-// web/* for the application web. It also accepts Juju's tags, such as unit-web-0 and application-web, and the id of a
-// machine.
+// logPattern returns the pattern that matches the logs of a unit, machine or application: web/0, machine-0,
+// or web/* for the application web. It also accepts Juju's tags, such as unit-web-0 and application-web, and
+// the id of a machine.
 func logPattern(name string) string {
 	if unit, ok := strings.CutPrefix(name, "unit-"); ok {
 		if at := strings.LastIndexByte(unit, '-'); at > 0 && charm.IsUnit(unit[:at]+"/"+unit[at+1:]) {
@@ -183,8 +183,8 @@ type logFollower struct {
 	printedEnds map[string]int64 // the last printed line of each source's log; nil before the first lines
 }
 
-// watchScope returns the scope that contains the selected logs. If a name has wildcards, that is the scope of all
-// logs.
+// watchScope returns the scope that contains the selected logs. If a name has wildcards, that is the scope of
+// all logs.
 func (t *logFollower) watchScope() state.Scope {
 	if strings.ContainsAny(strings.Join(t.Unit, ""), `*?[\`) {
 		return logs.Watch()
@@ -192,8 +192,9 @@ func (t *logFollower) watchScope() state.Scope {
 	return logs.Watch(t.Unit...)
 }
 
-// readNew reads the lines that have not been printed yet. The first call reads only the last lines, and warns of
-// names without lines. print prints the lines that readNew has read, and must be called after the view has ended.
+// readNew reads the lines that have not been printed yet. The first call reads only the last lines, and warns
+// of names without lines. print prints the lines that readNew has read, and must be called after the view has
+// ended.
 func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 	filter := logs.Filter{Level: t.Level, After: t.printedEnds}
 	isFirst := t.printedEnds == nil
@@ -222,8 +223,8 @@ func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 }
 
 // noteSilent warns that the patterns match no log. If a pattern also matches no unit, application or machine,
-// noteSilent returns an error. If the command follows the log, noteSilent only prints a hint instead of that error,
-// since a matching unit may be added later.
+// noteSilent returns an error. If the command follows the log, noteSilent only prints a hint instead of that
+// error, since a matching unit may be added later.
 func (t *logFollower) noteSilent(v *state.View, patterns []string) error {
 	units, unitsErr := listNames(v, "units")
 	machines, machinesErr := listNames(v, "machines")
@@ -263,8 +264,8 @@ func (t *logFollower) noteSilent(v *state.View, patterns []string) error {
 	return nil
 }
 
-// printLines prints the lines. ends are the last lines of the logs, by source; the next readNew reads the lines after
-// them.
+// printLines prints the lines. ends are the last lines of the logs, by source; the next readNew reads the
+// lines after them.
 func (t *logFollower) printLines(lines []logs.Line, ends map[string]int64) error {
 	t.noteDropped(lines, ends)
 
@@ -285,8 +286,9 @@ func (t *logFollower) printLines(lines []logs.Line, ends map[string]int64) error
 	return out.Flush()
 }
 
-// noteDropped warns of lines that the environment dropped before this command could read them. With --level it does
-// nothing, since lines of lower levels were not read either, and the number of dropped lines is unknown.
+// noteDropped warns of lines that the environment dropped before this command could read them. With --level
+// it does nothing, since lines of lower levels were not read either, and the number of dropped lines is
+// unknown.
 func (t *logFollower) noteDropped(lines []logs.Line, ends map[string]int64) {
 	if t.printedEnds == nil || t.Level != "" {
 		return
@@ -304,9 +306,9 @@ func (t *logFollower) noteDropped(lines []logs.Line, ends map[string]int64) {
 	}
 }
 
-// formatMessage returns the lines to print for one message of the log: one for each line of the message, or a single
-// line of JSON. Each line of text begins with the message's time, source and level, so that no line of a message
-// looks like a different message.
+// formatMessage returns the lines to print for one message of the log: one for each line of the message, or a
+// single line of JSON. Each line of text begins with the message's time, source and level, so that no line of
+// a message looks like a different message.
 func (t *logFollower) formatMessage(l logs.Line) []string {
 	if !t.Secrets {
 		l.Message = text.HideSecrets(l.Message)

@@ -42,8 +42,8 @@ type deployCmd struct {
 	Format       string   `enum:"tabular,yaml,json" default:"tabular" placeholder:"FORMAT" help:"Print the steps of a bundle as tabular, yaml or json; default tabular."`
 }
 
-// Run deploys a charm from the store or from this host as a service with units. If the argument names a bundle, Run
-// deploys the bundle instead.
+// Run deploys a charm from the store or from this host as a service with units. If the argument names a
+// bundle, Run deploys the bundle instead.
 func (c deployCmd) Run(o *operator) error {
 	name, isStore, err := charmSource{name: c.Charm, repository: c.Repository}.storeName("deploy")
 	if err != nil {
@@ -132,8 +132,8 @@ func (c deployCmd) newDeployment(o *operator, scratch string) (*deployment, erro
 	return c.prepare(o, release, service, files)
 }
 
-// newService returns the service that the flags describe. Without a name on the command line, the service gets the
-// name of its charm.
+// newService returns the service that the flags describe. Without a name on the command line, the service
+// gets the name of its charm.
 func (c deployCmd) newService(charmName string) (state.Service, error) {
 	lifted := liftedBy(c.Force, c.ForceSeries)
 	service := state.Service{
@@ -159,8 +159,8 @@ func (c deployCmd) newService(charmName string) (state.Service, error) {
 	return service, err
 }
 
-// prepare returns the deployment of a charm that the flags describe. files are the files of the charm's resources,
-// by name. prepare returns an error if charm and flags contradict each other.
+// prepare returns the deployment of a charm that the flags describe. files are the files of the charm's
+// resources, by name. prepare returns an error if charm and flags contradict each other.
 func (c deployCmd) prepare(
 	o *operator,
 	release *charmRelease,
@@ -216,10 +216,9 @@ type deployment struct {
 	units      int
 	placements []state.Placement // one for all units, or one for each
 
-	// addService sets both: storage is the storage of each unit. dialectNote is a note with the dialect of the
-	// hooks, and the reason for that dialect.
-	storage     map[string]charm.Directive
-	dialectNote string
+	// addService sets these fields.
+	storage     map[string]charm.Directive // the storage that each unit gets
+	dialectNote string                     // a note with the dialect of the hooks, and the reason for the dialect
 }
 
 // run adds the service with its first units, and prints notes about the service and its charm.
@@ -262,9 +261,10 @@ func (d *deployment) describeCharm() string {
 	return fmt.Sprintf("%s from the store, revision %d in channel %s,", origin.Name, origin.Revision, d.release.Channel)
 }
 
-// charmURL returns the URL under which the charm is stored. Its series is the one that the operator gave or, without
-// one, the series of the charm in the repository. Without either, [state.Environment.ChooseSeries] chooses the series.
-// charmURL returns an error if the service exists already, or if machines cannot have the series.
+// charmURL returns the URL under which the charm is stored. Its series is the one that the operator gave or,
+// without one, the series of the charm in the repository. Without either, [state.Environment.ChooseSeries]
+// chooses the series. charmURL returns an error if the service exists already, or if machines cannot have the
+// series.
 func (d *deployment) charmURL() (charm.URL, error) {
 	env, err := state.Read(d.o.ctx, d.state, func(v *state.View) (state.Environment, error) {
 		// An error can be ignored here: the service does not exist, or adding it will fail with the same error.
@@ -299,8 +299,8 @@ func (d *deployment) charmURL() (charm.URL, error) {
 	return charm.URL{Series: series, Name: found.Meta.Name, Revision: found.Revision}, nil
 }
 
-// needsMachines reports whether the units may need new machines. It returns false if a unit is placed on an existing
-// machine.
+// needsMachines reports whether the units may need new machines. It returns false if a unit is placed on an
+// existing machine.
 func (d *deployment) needsMachines() bool {
 	isOnExisting := func(p state.Placement) bool { return p.Machine != "" && p.Machine != state.PlaceNew }
 	return d.units > 0 && !slices.ContainsFunc(d.placements, isOnExisting)
@@ -352,8 +352,8 @@ func (o *operator) withForceHint(err error) error {
 	return err
 }
 
-// describeHookUser returns a clause that says as which user the hooks of charms run on this host. If hooks run on other
-// hosts or in containers, it returns "".
+// describeHookUser returns a clause that says as which user the hooks of charms run on this host. If hooks
+// run on other hosts or in containers, it returns "".
 func (o *operator) describeHookUser() string {
 	// Notes that readChosen prints would not belong to a hint.
 	silent := *o
@@ -369,9 +369,9 @@ func (o *operator) describeHookUser() string {
 	return "; its hooks run on this host, as this user"
 }
 
-// addService adds the charm, the service and its first units in one transaction, so that no service is left behind if
-// a placement is wrong. The first units are one for each placement. It returns [state.ErrRevisionTaken] if the URL
-// belongs to a charm with different content.
+// addService adds the charm, the service and its first units in one transaction, so that no service is left
+// behind if a placement is wrong. The first units are one for each placement. It returns
+// [state.ErrRevisionTaken] if the URL belongs to a charm with different content.
 func (d *deployment) addService(url charm.URL) error {
 	record, err := d.release.put(d.o, d.state, url)
 	if err != nil {
@@ -422,8 +422,8 @@ func (d *deployment) addService(url charm.URL) error {
 	})
 }
 
-// addUnits adds the units that addService did not add. It adds no units of a subordinate, since they come with their
-// principals. If there are units left, d.placements has one placement for all of them.
+// addUnits adds the units that addService did not add. It adds no units of a subordinate, since they come
+// with their principals. If there are units left, d.placements has one placement for all of them.
 func (d *deployment) addUnits() error {
 	remaining := max(0, d.units-len(d.placements))
 	_, err := d.state.AddUnits(d.o.ctx, d.service.Name, remaining, d.placements...)

@@ -62,8 +62,8 @@ func (c deployCmd) refuseCharmFlags() error {
 	return nil
 }
 
-// deployBundle prints the steps that bring the environment to the bundle's state, and carries them out one by one.
-// With --dry-run, it only rehearses them. path is the bundle's file.
+// deployBundle prints the steps that bring the environment to the bundle's state, and carries them out one by
+// one. With --dry-run, it only rehearses them. path is the bundle's file.
 func (c deployCmd) deployBundle(o *operator, path string) error {
 	if err := c.refuseCharmFlags(); err != nil {
 		return err
@@ -107,8 +107,8 @@ func (c deployCmd) deployBundle(o *operator, path string) error {
 	}))
 }
 
-// rehearseBundle executes all steps in a rehearsal, and returns the error that the steps would return. It changes and
-// prints nothing.
+// rehearseBundle executes all steps in a rehearsal, and returns the error that the steps would return. It
+// changes and prints nothing.
 func (c deployCmd) rehearseBundle(o *operator, s *state.State, b *bundle.Comparison, steps []bundle.Step) error {
 	return s.Rehearse(o.ctx, func(r *state.Rehearsal) error {
 		e := bundleExecutor{
@@ -238,9 +238,9 @@ func (e bundleExecutor) upgrade(service string) error {
 	return refresh.settle(e.o, e.base, e.state)
 }
 
-// change applies the options, constraints and all other parts of a step to an existing service, in one transaction.
-// files are the files of the step's resources, by name. release is the store's release from which files were
-// downloaded, or nil if all files are the bundle's.
+// change applies the options, constraints and all other parts of a step to an existing service, in one
+// transaction. files are the files of the step's resources, by name. release is the store's release from
+// which files were downloaded, or nil if all files are the bundle's.
 func (e bundleExecutor) change(step bundle.Step, files map[string]string, release *charmRelease) error {
 	resources, err := e.o.storeResources(e.state, files)
 	if err != nil {
@@ -281,9 +281,9 @@ func (e bundleExecutor) change(step bundle.Step, files map[string]string, releas
 	})
 }
 
-// addUnits adds the units of a step, and records their machines in e.machines. If the step's machine is a machine of
-// the bundle that does not exist yet, addUnits adds the machine in one transaction with its first unit. If the command
-// is repeated, that unit identifies the machine.
+// addUnits adds the units of a step, and records their machines in e.machines. If the step's machine is a
+// machine of the bundle that does not exist yet, addUnits adds the machine in one transaction with its first
+// unit. If the command is repeated, that unit identifies the machine.
 func (e bundleExecutor) addUnits(step bundle.Step) error {
 	machines := e.machines
 	existing := machines[step.Place]
@@ -315,8 +315,8 @@ func (e bundleExecutor) addUnits(step bundle.Step) error {
 	})
 }
 
-// findBundle returns the bundle's file for a path: the path itself if it ends in .yaml or .yml, or bundle.yaml in a
-// directory that is not a charm. isBundle is false for any other path.
+// findBundle returns the bundle's file for a path: the path itself if it ends in .yaml or .yml, or
+// bundle.yaml in a directory that is not a charm. isBundle is false for any other path.
 func findBundle(path string) (file string, isBundle bool) {
 	info, err := os.Stat(path)
 	if err != nil || !info.IsDir() {
@@ -357,8 +357,8 @@ func (c deployCmd) openBundle(o *operator, path string, f func(s *state.State, b
 	})
 }
 
-// compareBundle reads the bundle with its overlays, finds its charms, and compares the bundle with the environment.
-// Errors about several applications or parts of the bundle are returned together.
+// compareBundle reads the bundle with its overlays, finds its charms, and compares the bundle with the
+// environment. Errors about several applications or parts of the bundle are returned together.
 func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch string) (*bundle.Comparison, error) {
 	b, missing, err := c.parseBundle(o, path)
 	if err != nil {
@@ -382,9 +382,9 @@ func (c deployCmd) compareBundle(o *operator, s *state.State, path, scratch stri
 	return bundle.Compare(b, found, env, lifted)
 }
 
-// parseBundle reads the bundle with its overlays. missing has an error for each part that bijou does not support. With
-// --force, parseBundle adds these parts to b.Ignored instead. If the bundle is invalid, err also contains the errors
-// about these parts.
+// parseBundle reads the bundle with its overlays. missing has an error for each part that bijou does not
+// support. With --force, parseBundle adds these parts to b.Ignored instead. If the bundle is invalid, err
+// also contains the errors about these parts.
 func (c deployCmd) parseBundle(o *operator, path string) (b *bundle.Bundle, missing []error, err error) {
 	paths := append([]string{path}, c.Overlay...)
 	for i := range paths {
@@ -418,8 +418,8 @@ func (c deployCmd) parseBundle(o *operator, path string) (b *bundle.Bundle, miss
 	return b, missing, nil
 }
 
-// findBundleCharms finds the charm of each application, in the store or on this host. errs are earlier errors about
-// the bundle: err contains them too, and with an earlier error findBundleCharms does not ask the store.
+// findBundleCharms finds the charm of each application, in the store or on this host. errs are earlier errors
+// about the bundle, which err also contains. If there are any, findBundleCharms does not ask the store.
 func (c deployCmd) findBundleCharms(
 	o *operator,
 	s *state.State,
@@ -488,8 +488,8 @@ func resolveSymlinks(path string) string {
 	return filepath.Join(resolveSymlinks(parent), filepath.Base(path))
 }
 
-// readApplication reads the charm and resources of a bundle's application from this host. deployed is the existing
-// service, or the zero value.
+// readApplication reads the charm and resources of a bundle's application from this host. deployed is the
+// existing service, or the zero value.
 func (c deployCmd) readApplication(
 	o *operator,
 	name string,
@@ -534,8 +534,8 @@ func (c deployCmd) readBundleCharm(
 	return found, err
 }
 
-// sumResources returns the checksums of the files of the application's resources, by the resources' names. Errors
-// about several files are returned together.
+// sumResources returns the checksums of the files of the application's resources, by the resources' names.
+// Errors about several files are returned together.
 func sumResources(a *bundle.Application) (map[string]resources.Resource, error) {
 	sums := map[string]resources.Resource{}
 	var errs []error

@@ -104,8 +104,8 @@ func (c deployCmd) deployFound(o *operator, f *storeFinder, service state.Servic
 	return c.execute(f.state, d)
 }
 
-// prepareFromStore returns the deployment of the charm that f has found, with the downloaded files below scratch. It
-// rehearses the deployment before it downloads anything.
+// prepareFromStore returns the deployment of the charm that f has found, with the downloaded files below
+// scratch. It rehearses the deployment before it downloads anything.
 func (c deployCmd) prepareFromStore(
 	o *operator,
 	f *storeFinder,
@@ -132,8 +132,8 @@ func (c deployCmd) prepareFromStore(
 	return d, err
 }
 
-// download downloads the charm and sets f.release.found. It does nothing if describe has already done both. It returns
-// an error if the downloaded charm is not the charm that the store described.
+// download downloads the charm and sets f.release.found. It does nothing if describe has already done both.
+// It returns an error if the downloaded charm is not the charm that the store described.
 func (f *storeFinder) download(scratch string) error {
 	if f.release.kept {
 		return nil
@@ -151,7 +151,8 @@ func (f *storeFinder) download(scratch string) error {
 	return nil
 }
 
-// rehearse runs the deployment in a rehearsal, without files, and returns the error that the deployment would return.
+// rehearse runs the deployment in a rehearsal, without files, and returns the error that the deployment would
+// return.
 func (d *deployment) rehearse(s *state.State) error {
 	return s.Rehearse(d.o.ctx, func(r *state.Rehearsal) error {
 		try := *d
@@ -178,8 +179,9 @@ type storeFinder struct {
 	picked  map[string]int    // revisions of resources in the store, by name
 }
 
-// find finds the release, and sets f.release, f.wish, f.given and f.picked. If the environment already has the wanted
-// revision, find does not ask the store. If the store cannot be reached, find uses a release that the environment has.
+// find finds the release, and sets f.release, f.wish, f.given and f.picked. If the environment already has
+// the wanted revision, find does not ask the store. If the store cannot be reached, find uses a release that
+// the environment has.
 func (f *storeFinder) find(service state.Service) error {
 	given, revisions, err := splitResources(f.words)
 	if err != nil {
@@ -216,8 +218,8 @@ func (f *storeFinder) find(service state.Service) error {
 	return nil
 }
 
-// findKeptRelease returns the newest release that the environment has and the operator wants. It returns nil if there
-// is none.
+// findKeptRelease returns the newest release that the environment has and the operator wants. It returns nil
+// if there is none.
 func (f *storeFinder) findKeptRelease() (*charmRelease, error) {
 	charms, err := state.Read(f.o.ctx, f.state, (*state.View).Charms)
 	if err != nil {
@@ -245,8 +247,8 @@ func (f *storeFinder) findKeptRelease() (*charmRelease, error) {
 	return kept, nil
 }
 
-// wants reports whether a charm of the wanted name has the wanted revision or, if none is given, comes from the wanted
-// channel.
+// wants reports whether a charm of the wanted name has the wanted revision or, if none is given, comes from
+// the wanted channel.
 func (f *storeFinder) wants(c *state.StoreCharm) bool {
 	if f.revision > 0 {
 		return c.Revision == f.revision
@@ -257,8 +259,8 @@ func (f *storeFinder) wants(c *state.StoreCharm) bool {
 	return c.Channel != "" && charmsource.WholeChannel(c.Channel) == charmsource.WholeChannel(f.channel)
 }
 
-// keptRelease returns the release from which the environment's charm came, in the form in which the store describes
-// releases. The release has no channel and no source.
+// keptRelease returns the release from which the environment's charm came, in the form in which the store
+// describes releases. The release has no channel and no source.
 func keptRelease(c state.Charm) *charmRelease {
 	var bases []charmsource.Base
 	for _, text := range c.Store.Bases {
@@ -279,9 +281,9 @@ func keptRelease(c state.Charm) *charmRelease {
 	}}
 }
 
-// describe reads the charm from the store's description, without a download, and finds the revisions of resources
-// that the operator picked. If the environment has the release, describe reads the release's archive instead. describe
-// sets f.release.found and f.release.Resources.
+// describe reads the charm from the store's description, without a download, and finds the revisions of
+// resources that the operator picked. If the environment has the release, describe reads the release's
+// archive instead. describe sets f.release.found and f.release.Resources.
 func (f *storeFinder) describe(scratch string) (err error) {
 	if f.release.kept {
 		err = f.release.download(f.o, scratch)
@@ -302,8 +304,8 @@ func (f *storeFinder) describe(scratch string) (err error) {
 	return f.pickResources()
 }
 
-// pickResources asks the store for the revisions of resources that the operator picked. In f.release.Resources, they
-// replace the released revisions.
+// pickResources asks the store for the revisions of resources that the operator picked. In
+// f.release.Resources, they replace the released revisions.
 func (f *storeFinder) pickResources() error {
 	if len(f.picked) == 0 {
 		return nil
@@ -346,8 +348,8 @@ func (f *storeFinder) checkGiven() error {
 	return nil
 }
 
-// splitResources separates the words NAME=FILE from the words NAME=REVISION. A number is a revision, unless a file with
-// that name exists.
+// splitResources separates the words NAME=FILE from the words NAME=REVISION. A number is a revision, unless a
+// file with that name exists.
 func splitResources(words []string) (files map[string]string, revisions map[string]int, err error) {
 	files, err = parsePairs(words)
 	if err != nil {
@@ -367,8 +369,9 @@ func splitResources(words []string) (files map[string]string, revisions map[stri
 	return files, revisions, nil
 }
 
-// getResources returns the files of the charm's resources, by name. For a resource without a given file, it downloads
-// the store's file below scratch. f.release.resources gets the revisions of the downloaded resources.
+// getResources returns the files of the charm's resources, by name. For a resource without a given file, it
+// downloads the store's file below scratch. f.release.resources gets the revisions of the downloaded
+// resources.
 func (f *storeFinder) getResources(scratch string) (map[string]string, error) {
 	released, err := f.findResources()
 	if err != nil {
@@ -398,9 +401,9 @@ func (f *storeFinder) getResources(scratch string) (map[string]string, error) {
 	return files, nil
 }
 
-// findResources returns the store's resources for the release. A release that was found by its revision, or that comes
-// from the environment, can lack resources. findResources takes these from the channel's current release. If it cannot
-// find that release, it prints a warning and leaves these resources out.
+// findResources returns the store's resources for the release. A release that was found by its revision, or
+// that comes from the environment, can lack resources. findResources takes these from the channel's current
+// release. If it cannot find that release, it prints a warning and leaves these resources out.
 func (f *storeFinder) findResources() ([]charmsource.Resource, error) {
 	var missing []string
 	for name := range f.release.found.Meta.Resources {

@@ -61,9 +61,9 @@ func (c destroyModelCmd) Run(o *operator) error {
 	return nil
 }
 
-// findHostFolders returns a description of each directory that operators have chosen for storage with host:/DIRECTORY:
-// the directory, its machine and the storage in it. bijou never removes the content of these directories.
-// findHostFolders returns none if it cannot read the state.
+// findHostFolders returns a description of each directory that operators have chosen for storage with
+// host:/DIRECTORY: the directory, its machine and the storage in it. bijou never removes the content of these
+// directories. findHostFolders returns none if it cannot read the state.
 func findHostFolders(o *operator, e home.Environment) (folders []string) {
 	var storages []state.Storage
 	err := o.openUnchecked(e, func(s *state.State) (err error) {
@@ -201,8 +201,8 @@ func (o *operator) cleanupContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(o.ctx), 2*time.Minute)
 }
 
-// drain destroys the services, and returns when all services are gone or only units in error are left. It returns an
-// error if the units make no progress for c.Timeout.
+// drain destroys the services, and returns when all services are gone or only units in error are left. It
+// returns an error if the units make no progress for c.Timeout.
 func (c destroyModelCmd) drain(o *operator, e home.Environment) error {
 	return o.openState(e, func(s *state.State) error {
 		if err := destroyServices(o.ctx, s); err != nil {

@@ -87,8 +87,8 @@ func (c doCmd) stateURL(o *operator) string {
 	return c.State
 }
 
-// runAsHook runs the command with the hook tools. The error that it returns makes juju exit with the command's exit
-// code.
+// runAsHook runs the command with the hook tools. The error that it returns makes juju exit with the
+// command's exit code.
 func (c doCmd) runAsHook(o *operator, e home.Environment, command HookCommand) error {
 	return o.openState(e, func(s *state.State) error {
 		outcome, err := o.parts.Hooks.Run(o.ctx, s, command)

@@ -160,8 +160,8 @@ func (c downloadCmd) pipe(st *charmStore, r *charmRelease) error {
 	return err
 }
 
-// fetchResources downloads the files of the release's resources into the directory folder. It returns the words of a
-// deploy command with the flags that attach these files.
+// fetchResources downloads the files of the release's resources into the directory folder. It returns the
+// words of a deploy command with the flags that attach these files.
 func (st *charmStore) fetchResources(r *charmRelease, folder string, words []string) ([]string, error) {
 	for _, resource := range r.Resources {
 		if resource.Type != charmsource.TypeFile || resource.File.URL == "" {

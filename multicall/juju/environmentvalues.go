@@ -20,8 +20,8 @@ func environmentHelp() string {
 	return b.String()
 }
 
-// environmentValues returns the values of all settings of an environment, by the settings' keys. A setting that is not
-// set has its default.
+// environmentValues returns the values of all settings of an environment, by the settings' keys. A setting
+// that is not set has its default.
 func environmentValues(e state.Environment) map[string]any {
 	values := map[string]any{
 		"name":                 e.Name,

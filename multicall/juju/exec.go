@@ -32,8 +32,8 @@ type execCmd struct {
 	Workdir string   `short:"w" hidden:"" help:"The directory that it runs in; cutCommand takes it off."`
 }
 
-// Run queues the command on all units, waits until it has ended on each, and prints the results. Run opens a shell for
-// an interactive command, and does not use agents for --machine.
+// Run queues the command on all units, waits until it has ended on each, and prints the results. Run opens a
+// shell for an interactive command, and does not use agents for --machine.
 func (c execCmd) Run(o *operator) error {
 	switch {
 	case len(o.command) > 0 && c.wantsShell(o):
@@ -109,9 +109,9 @@ func (c execCmd) openShell(o *operator) error {
 	return sshCmd{Target: target, Command: line}.Run(o)
 }
 
-// refuseUnit returns the error for a word in place of a unit that does not have the form of a unit's name. The error
-// has a hint with the command that the operator may have meant. If the word names no application, the hint takes the
-// word as the first word of the command.
+// refuseUnit returns the error for a word in place of a unit that does not have the form of a unit's name.
+// The error has a hint with the command that the operator may have meant. If the word names no application,
+// the hint takes the word as the first word of the command.
 func (c execCmd) refuseUnit(v *state.View, word string, command []string) error {
 	line := quoteShellWords(command)
 	// In other tools, -u is the user of the command.
@@ -146,8 +146,8 @@ func appOfWord(word string) string {
 	return word
 }
 
-// hintUnit returns the error for a name that is not a unit's, with hints how to run the command on the units of an
-// application with that name. command is quoted for a shell.
+// hintUnit returns the error for a name that is not a unit's, with hints how to run the command on the units
+// of an application with that name. command is quoted for a shell.
 func hintUnit(name, command string) error {
 	name = appOfWord(name)
 	return console.Hint(console.Usage(fmt.Errorf("%q is not a unit", name)),
@@ -161,8 +161,8 @@ type runTargets struct {
 	down  []error  // an error for each unit whose agent is down
 }
 
-// findTargets returns the units that the arguments and flags name. It returns an error if none of these units can run
-// the command.
+// findTargets returns the units that the arguments and flags name. It returns an error if none of these units
+// can run the command.
 func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err error) {
 	names := append(slices.Clone(c.Units), c.Unit...)
 	if len(names)+len(c.Service) == 0 && !c.All {
@@ -191,7 +191,8 @@ func (c execCmd) findTargets(o *operator, s *state.State) (to runTargets, err er
 	return to, errors.New("there are no units")
 }
 
-// listUnits returns the units that the words name, and the units of the services in the flags, sorted, each once.
+// listUnits returns the units that the words name, and the units of the services in the flags, sorted, each
+// once.
 func (c execCmd) listUnits(o *operator, v *state.View, words []string) (units []string, err error) {
 	for _, word := range words {
 		word = unitOfPod(word)
@@ -222,8 +223,8 @@ func (c execCmd) listUnits(o *operator, v *state.View, words []string) (units []
 	return slices.Compact(units), nil
 }
 
-// unitNames returns the names of a service's units, or of all units if service is "". It returns an error if the
-// service does not exist or has no units.
+// unitNames returns the names of a service's units, or of all units if service is "". It returns an error if
+// the service does not exist or has no units.
 func unitNames(v *state.View, service string) (names []string, err error) {
 	if service != "" {
 		if _, err := v.Service(service); err != nil {
@@ -245,8 +246,8 @@ func unitNames(v *state.View, service string) (names []string, err error) {
 	return names, nil
 }
 
-// selectReachable separates the units whose agents are down from all other units. On a unit whose agent is down, the
-// command would run much later, or never. It returns an error if a unit does not exist.
+// selectReachable separates the units whose agents are down from all other units. On a unit whose agent is
+// down, the command would run much later, or never. It returns an error if a unit does not exist.
 func selectReachable(v *state.View, units []string) (to runTargets, err error) {
 	var unknown []error
 	for _, name := range units {

@@ -23,8 +23,8 @@ type machineRun struct {
 	err            error // set if the command did not start, or was ended after the timeout
 }
 
-// runOnMachines runs the command on all given machines at the same time, once on each, and prints the results. It runs
-// the command as juju ssh does, since a machine's agent does not run commands.
+// runOnMachines runs the command on all given machines at the same time, once on each, and prints the
+// results. It runs the command as juju ssh does, since a machine's agent does not run commands.
 func (c execCmd) runOnMachines(o *operator) error {
 	if c.Background || c.Detach {
 		return console.Usage(errors.New("--background cannot be used with --machine: no agent of a machine queues commands"))
@@ -65,7 +65,8 @@ func (c execCmd) runOnMachines(o *operator) error {
 	return c.printMachines(o, runs)
 }
 
-// run runs the command and waits for its end. It kills the command after the timeout. A timeout of 0 means no limit.
+// run runs the command and waits for its end. It kills the command after the timeout. A timeout of 0 means no
+// limit.
 func (r *machineRun) run(timeout time.Duration) {
 	// Processes that the command has started may outlive it, and keep its streams open.
 	r.command.WaitDelay = time.Second
@@ -85,8 +86,9 @@ func (r *machineRun) run(timeout time.Duration) {
 	}
 }
 
-// printMachines prints the results, and returns an error that sets the exit code of juju. For a single machine, that
-// is the exit code of the command. For several machines, it is 1 if the command failed on any of them.
+// printMachines prints the results, and returns an error that sets the exit code of juju. For a single
+// machine, that is the exit code of the command. For several machines, it is 1 if the command failed on any
+// of them.
 func (c execCmd) printMachines(o *operator, runs []*machineRun) error {
 	var errs []error
 	// The output of a single machine shows a failure by itself, in the plain format.
@@ -130,7 +132,8 @@ func (c execCmd) printMachines(o *operator, runs []*machineRun) error {
 	return console.Exit(code, joinErrors(errs))
 }
 
-// writePrefixed writes the text with the prefix at the beginning of each line. It writes nothing for an empty text.
+// writePrefixed writes the text with the prefix at the beginning of each line. It writes nothing for an empty
+// text.
 func writePrefixed(w io.Writer, prefix, text string) {
 	if text == "" {
 		return

@@ -9,9 +9,10 @@ import (
 	"bijou/multicall/console"
 )
 
-// cutCommand separates the command line of `juju exec` and `juju run` into juju's own words and the command to run, so
-// that no word of the command counts as an option of juju. The command begins after two dashes. For exec without dashes,
-// it begins with the first word that is not a unit. For any other command line, own is args and command is empty.
+// cutCommand separates the command line of `juju exec` and `juju run` into juju's own words and the command
+// to run, so that no word of the command counts as an option of juju. The command begins after two dashes.
+// For exec without dashes, it begins with the first word that is not a unit. For any other command line, own
+// is args and command is empty.
 func cutCommand(args []string) (own, command []string, err error) {
 	at := commandAt(args)
 	if at == len(args) || args[0] == console.CompleteOption || args[at] != "run" && args[at] != "exec" {
@@ -59,8 +60,8 @@ func withoutBareWait(args []string) (kept []string) {
 // variable matches the value of compose's -e NAME=VALUE. The name of an environment never matches.
 var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_]\w*=`) })
 
-// surroundings are the environment variables and the working directory that options of compose's exec and run set for
-// a command.
+// surroundings are the environment variables and the working directory that options of compose's exec and run
+// set for a command.
 type surroundings struct {
 	variables []string
 	directory string // empty for the charm's directory
@@ -69,8 +70,8 @@ type surroundings struct {
 // isEmpty reports whether no option sets a variable or a directory.
 func (s surroundings) isEmpty() bool { return len(s.variables) == 0 && s.directory == "" }
 
-// cutSurroundings separates the options that set a command's variables and directory from all other arguments. It only
-// reads options between the command, whose index is at, and two dashes.
+// cutSurroundings separates the options that set a command's variables and directory from all other
+// arguments. It only reads options between the command, whose index is at, and two dashes.
 func cutSurroundings(args []string, at int) (own []string, s surroundings) {
 	for i := 0; i < len(args); i++ {
 		if args[i] == "--" {
@@ -100,8 +101,8 @@ func cutSurroundings(args []string, at int) (own []string, s surroundings) {
 	return own, s
 }
 
-// around returns a command that runs the given command with the variables and in the directory. In both, a command of
-// one word is a line for a shell.
+// around returns a command that runs the given command with the variables and in the directory. In both, a
+// command of one word is a line for a shell.
 func (s surroundings) around(command []string) []string {
 	if s.isEmpty() || len(command) == 0 {
 		return command
@@ -121,9 +122,9 @@ func (s surroundings) around(command []string) []string {
 	return []string{line}
 }
 
-// asShellRuns returns the command as a single line for a shell if only a shell can run the command. Its first word is
-// then not a program, but a builtin such as exit, or NAME=VALUE. Otherwise asShellRuns returns the command unchanged. In
-// Juju, a shell runs all commands.
+// asShellRuns returns the command as a single line for a shell if only a shell can run the command. Its first
+// word is then not a program, but a builtin such as exit, or NAME=VALUE. Otherwise asShellRuns returns the
+// command unchanged. In Juju, a shell runs all commands.
 func asShellRuns(command []string) []string {
 	builtins := []string{
 		".", "alias", "cd", "command", "declare", "eval", "exec", "exit", "export", "hash", "local", "readonly", "return", "set",
@@ -141,8 +142,8 @@ func asShellRuns(command []string) []string {
 	return []string{quoteShellWords(command)}
 }
 
-// cutBareCommand is [cutCommand] for a command that no dashes precede. Units can precede the command. at is the index of
-// the word exec. command is empty if all words after exec are units.
+// cutBareCommand is [cutCommand] for a command that no dashes precede. Units can precede the command. at is
+// the index of the word exec. command is empty if all words after exec are units.
 func cutBareCommand(args []string, at int) (own, command []string, err error) {
 	// words are the positions, after at, of the words that are not options or their values.
 	words, err := ownCommand().Words(args[at:])
@@ -160,8 +161,9 @@ func cutBareCommand(args []string, at int) (own, command []string, err error) {
 		return args[:begins], args[begins:], nil
 	}
 
-	// The command line names no units, so its first word counts as one. The command begins with the next word. If that
-	// is an option of juju, which has two dashes, the command begins with the next word that is not an option.
+	// The command line names no units, so its first word counts as one. The command begins with the next
+	// word. If that is an option of juju, which has two dashes, the command begins with the next word that is
+	// not an option.
 	next := begins + 1
 	if next == len(args) {
 		return args, nil, nil

@@ -81,8 +81,8 @@ func (c exportBundleCmd) Run(o *operator) error {
 	})
 }
 
-// includeDefaults sets the options of each service that are not set to the charm's defaults. It leaves out options
-// without a default.
+// includeDefaults sets the options of each service that are not set to the charm's defaults. It leaves out
+// options without a default.
 func includeDefaults(env bundle.Environment) {
 	for name, s := range env.Services {
 		s.Options = s.Charm.Config.Effective(s.Options)
@@ -91,8 +91,8 @@ func includeDefaults(env bundle.Environment) {
 	}
 }
 
-// writeFiles writes the charms and resources below the directory of --charms, and makes the bundle refer to these files
-// instead of the original ones.
+// writeFiles writes the charms and resources below the directory of --charms, and makes the bundle refer to
+// these files instead of the original ones.
 func (c exportBundleCmd) writeFiles(o *operator, s *state.State, b *bundle.Bundle, env bundle.Environment) error {
 	for _, name := range slices.Sorted(maps.Keys(b.Applications)) {
 		a := b.Applications[name]
@@ -120,8 +120,8 @@ func (c exportBundleCmd) writeFiles(o *operator, s *state.State, b *bundle.Bundl
 	return nil
 }
 
-// writeBlob writes the blob with the checksum sum to the file name, which is relative to the directory of --charms. It
-// creates the file's directory.
+// writeBlob writes the blob with the checksum sum to the file name, which is relative to the directory of
+// --charms. It creates the file's directory.
 func (c exportBundleCmd) writeBlob(o *operator, s *state.State, sum, name string) error {
 	path := filepath.Join(c.Charms, name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {

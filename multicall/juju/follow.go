@@ -34,9 +34,9 @@ type follower struct {
 	away  bool // whether the store was unreachable at the last attempt
 }
 
-// follow reads and prints until ctx is done, or until nothing reads the output any more. It returns no error in these
-// cases. If the store becomes unreachable after the first read, follow prints one warning and waits for the store. Any
-// other error ends follow.
+// follow reads and prints until ctx is done, or until nothing reads the output any more. It returns no error
+// in these cases. If the store becomes unreachable after the first read, follow prints one warning and waits
+// for the store. Any other error ends follow.
 func (f *follower) follow(ctx context.Context) error {
 	for ctx.Err() == nil {
 		revision, err := f.showOnce(ctx)
@@ -63,8 +63,8 @@ func (f *follower) follow(ctx context.Context) error {
 	return nil
 }
 
-// showOnce reads in one view, and prints after the view has ended, so that a slow terminal does not keep the view open.
-// It returns the view's revision.
+// showOnce reads in one view, and prints after the view has ended, so that a slow terminal does not keep the
+// view open. It returns the view's revision.
 func (f *follower) showOnce(ctx context.Context) (revision int64, err error) {
 	var show func() error
 	err = f.state.View(ctx, func(v *state.View) (err error) {
@@ -101,8 +101,8 @@ func (f *follower) awaitChange(ctx context.Context, revision int64) error {
 	return err
 }
 
-// noteAway prints a warning when the store becomes unreachable, and a line when it is reachable again. err is the error
-// of the last read, or nil.
+// noteAway prints a warning when the store becomes unreachable, and a line when it is reachable again. err is
+// the error of the last read, or nil.
 func (f *follower) noteAway(err error) {
 	switch {
 	case err != nil && !f.away:

@@ -174,7 +174,8 @@ func (c infoCmd) newEntry(info charmsource.Info) infoEntry {
 	return e
 }
 
-// includes reports whether the flags select the release, by a base that has the architecture and base of the flags.
+// includes reports whether the flags select the release, by a base that has the architecture and base of the
+// flags.
 func (c infoCmd) includes(r charmsource.ChannelRelease) bool {
 	wanted := parseBase(c.Base)
 	isSelected := func(b charmsource.Base) bool {
@@ -187,8 +188,8 @@ func (c infoCmd) includes(r charmsource.ChannelRelease) bool {
 	return slices.ContainsFunc(bases, isSelected)
 }
 
-// add adds the release's revision to its channel's list, unless the list already has that revision. The most recently
-// released revision comes first.
+// add adds the release's revision to its channel's list, unless the list already has that revision. The most
+// recently released revision comes first.
 func (e *infoEntry) add(r charmsource.ChannelRelease) {
 	risks := e.Channels[r.Track]
 	if risks == nil {
@@ -212,8 +213,8 @@ func (e *infoEntry) add(r charmsource.ChannelRelease) {
 	slices.SortStableFunc(risks[r.Risk], func(a, b infoRevision) int { return cmp.Compare(b.Released, a.Released) })
 }
 
-// newCharm returns the charm-specific part of an entry. It reads only the metadata that the command shows, so that it
-// can also describe charms that bijou refuses.
+// newCharm returns the charm-specific part of an entry. It reads only the metadata that the command shows, so
+// that it can also describe charms that bijou refuses.
 func (c infoCmd) newCharm(info charmsource.Info) *infoCharm {
 	var meta struct {
 		Subordinate bool                 `yaml:"subordinate"`
@@ -251,8 +252,8 @@ func (c infoCmd) newCharm(info charmsource.Info) *infoCharm {
 	return e
 }
 
-// decodeDescription decodes a YAML text of the store into the value at into, with the limits that apply to a charm's
-// files. It reports whether the text is valid.
+// decodeDescription decodes a YAML text of the store into the value at into, with the limits that apply to a
+// charm's files. It reports whether the text is valid.
 func decodeDescription(description string, into any) bool {
 	docs, err := charm.ParseYAML([]byte(description))
 	return err == nil && len(docs) == 1 && charm.DecodeYAML(docs[0], into) == nil
@@ -307,8 +308,9 @@ func (e infoEntry) text() infoText {
 	return t
 }
 
-// channelLines returns a line for each channel, with the channel's latest release. A channel without a release is shown
-// as ^ if the track has a more stable release, which then applies to the channel. Otherwise it is shown as --.
+// channelLines returns a line for each channel, with the channel's latest release. A channel without a
+// release is shown as ^ if the track has a more stable release, which then applies to the channel. Otherwise
+// it is shown as --.
 func (e infoEntry) channelLines() string {
 	var lines strings.Builder
 	for _, track := range e.Tracks {
@@ -329,7 +331,8 @@ func (e infoEntry) channelLines() string {
 	return lines.String()
 }
 
-// formatMegabytes returns a size in bytes as a whole number of the largest fitting unit, such as 3MB. It rounds down.
+// formatMegabytes returns a size in bytes as a whole number of the largest fitting unit, such as 3MB. It
+// rounds down.
 func formatMegabytes(size int64) string {
 	units := []string{"B", "kB", "MB", "GB"}
 	for len(units) > 1 && size >= 1000 {

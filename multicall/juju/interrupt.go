@@ -17,8 +17,8 @@ type interruptCmd struct {
 	Timeout time.Duration `default:"1m" placeholder:"TIME" help:"Wait at most this long for the hook, action or command to end; default 1m."`
 }
 
-// Run requests the end of the hook, action or command that the unit runs, waits until it has ended, and prints how it
-// ended.
+// Run requests the end of the hook, action or command that the unit runs, waits until it has ended, and
+// prints how it ended.
 func (c interruptCmd) Run(o *operator) error {
 	return o.openChosen(func(s *state.State) error {
 		var op state.Op
@@ -45,8 +45,9 @@ func (c interruptCmd) Run(o *operator) error {
 	})
 }
 
-// awaitEnd waits until the operation has ended, and returns what [interruptCmd.describeEnd] says of the end. It returns
-// "" if the operation has not ended after the timeout. It keeps waiting while the store is unreachable.
+// awaitEnd waits until the operation has ended, and returns what [interruptCmd.describeEnd] says of the end.
+// It returns "" if the operation has not ended after the timeout. It keeps waiting while the store is
+// unreachable.
 func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (string, error) {
 	ctx, stop := context.WithTimeout(o.ctx, c.Timeout)
 	defer stop()
@@ -75,8 +76,8 @@ func (c interruptCmd) awaitEnd(o *operator, s *state.State, op state.Op) (string
 	return end, err
 }
 
-// describeEnd returns a clause for Run's message that says how an operation has ended. A hook may have ended before the
-// interrupt reached it.
+// describeEnd returns a clause for Run's message that says how an operation has ended. A hook may have ended
+// before the interrupt reached it.
 func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 	if op.Hook.Kind == state.KindAction || op.Hook.Kind == state.KindCommand {
 		a, err := actions.Get(v, op.Hook.Action)

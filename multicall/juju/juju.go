@@ -36,7 +36,8 @@ func Main(ctx context.Context, s console.Streams, parts Parts, args []string) in
 	return console.Report(s.Err, run(ctx, s, parts, translateArgs(args)))
 }
 
-// run parses the command line and runs the command. With --wait, it then waits until the affected units have settled.
+// run parses the command line and runs the command. With --wait, it then waits until the affected units have
+// settled.
 func run(ctx context.Context, s console.Streams, parts Parts, args []string) error {
 	if err := refuseMissing(args); err != nil {
 		return err
@@ -88,8 +89,8 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 	return o.withHint(o.listKnown(err))
 }
 
-// refuseController returns an error for a model given as CONTROLLER:MODEL. The error's hint is the command line without
-// the controller. args are juju's own words, and command is the command after two dashes.
+// refuseController returns an error for a model given as CONTROLLER:MODEL. The error's hint is the command
+// line without the controller. args are juju's own words, and command is the command after two dashes.
 func refuseController(controller, model string, args, command []string) error {
 	words := slices.Clone(args)
 	for i, word := range words {

@@ -10,9 +10,10 @@ import (
 	"bijou/state/charm"
 )
 
-// findKept returns the charm with the given revision to which the service can return, or nil if there is none. The first
-// choice is a charm with the current charm's name that the service keeps. The second choice is any charm with that name
-// in the environment. The last choice is a charm with a different name that the service keeps.
+// findKept returns the charm with the given revision to which the service can return, or nil if there is
+// none. The first choice is a charm with the current charm's name that the service keeps. The second choice
+// is any charm with that name in the environment. The last choice is a charm with a different name that the
+// service keeps.
 func findKept(v *state.View, s state.Service, revision int) (*state.KeptCharm, error) {
 	current, err := charm.ParseURL(s.Charm)
 	if err != nil {
@@ -49,8 +50,8 @@ func findKept(v *state.View, s state.Service, revision int) (*state.KeptCharm, e
 	return &state.KeptCharm{Charm: same.String(), Origin: s.Origin}, nil
 }
 
-// withKeptHint returns the error refused with a hint that lists the charms to which the service can return. It adds no
-// hint if there are no such charms.
+// withKeptHint returns the error refused with a hint that lists the charms to which the service can return.
+// It adds no hint if there are no such charms.
 func (o *operator) withKeptHint(s state.Writer, service string, refused error) error {
 	kept, err := state.Read(o.ctx, s, func(v *state.View) ([]state.KeptCharm, error) {
 		return v.KeptCharms(service)
@@ -63,7 +64,8 @@ func (o *operator) withKeptHint(s state.Writer, service string, refused error) e
 		describeKept(kept), service))
 }
 
-// describeKept returns the charms in one line. A charm that is kept only for some time has the end of that time.
+// describeKept returns the charms in one line. A charm that is kept only for some time has the end of that
+// time.
 func describeKept(kept []state.KeptCharm) string {
 	var texts []string
 	for _, k := range kept {

@@ -11,7 +11,8 @@ import (
 	"bijou/state/charm"
 )
 
-// listKnown adds to an error about an unknown name a hint with the existing names. It returns any other error unchanged.
+// listKnown adds to an error about an unknown name a hint with the existing names. It returns any other error
+// unchanged.
 func (o *operator) listKnown(err error) error {
 	if !errors.Is(err, state.ErrNotFound) {
 		return err

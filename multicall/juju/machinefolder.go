@@ -48,8 +48,8 @@ type machineFolder struct {
 	dir string
 }
 
-// findMachineFolder returns the access to the machine that name names by its id or by a unit on it, and the directory of
-// the machine or unit. It returns an error if the machine has no instance yet.
+// findMachineFolder returns the access to the machine that name names by its id or by a unit on it, and the
+// directory of the machine or unit. It returns an error if the machine has no instance yet.
 func (o *operator) findMachineFolder(name string) (machineFolder, error) {
 	e, err := o.home.Choose(o.name)
 	if err != nil {
@@ -92,8 +92,8 @@ func (o *operator) findMachineFolder(name string) (machineFolder, error) {
 	return machineFolder{Access: access, dir: dir}, nil
 }
 
-// findMachine returns the machine of name, which is a machine's id, a unit's name or SERVICE/leader. unit is the unit's
-// name, or "" if name is a machine's id.
+// findMachine returns the machine of name, which is a machine's id, a unit's name or SERVICE/leader. unit is
+// the unit's name, or "" if name is a machine's id.
 func findMachine(v *state.View, name string) (m state.Machine, unit string, err error) {
 	id := name
 	if strings.Contains(name, "/") {

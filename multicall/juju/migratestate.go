@@ -52,8 +52,8 @@ func (c migrateStateCmd) Run(o *operator) error {
 	return nil
 }
 
-// dropOldCredentials removes credentials from the environment's directory dir, except those that the saved record of the
-// environment names.
+// dropOldCredentials removes credentials from the environment's directory dir, except those that the saved
+// record of the environment names.
 func dropOldCredentials(dir string) error {
 	e, err := home.Load(dir)
 	if err != nil {
@@ -76,8 +76,8 @@ func withMigrationHint(err error, e home.Environment) error {
 	return err
 }
 
-// migrate copies the environment's state to the new store and switches to that store. If the environment already uses
-// the new store, migrate finishes a migration that was interrupted after the switch.
+// migrate copies the environment's state to the new store and switches to that store. If the environment
+// already uses the new store, migrate finishes a migration that was interrupted after the switch.
 func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	if err := o.checkOriginal(e); err != nil {
 		return err
@@ -121,8 +121,8 @@ func (c migrateStateCmd) migrate(o *operator, e home.Environment) error {
 	return nil
 }
 
-// finishMigration completes a migration that was interrupted after the switch to e.State. If there is none, it only
-// prints that the state is already in that store.
+// finishMigration completes a migration that was interrupted after the switch to e.State. If there is none,
+// it only prints that the state is already in that store.
 func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error {
 	err := copying.FinishMigration(o.ctx, e.State)
 	if errors.Is(err, state.ErrNotFound) {
@@ -137,8 +137,9 @@ func (c migrateStateCmd) finishMigration(o *operator, e home.Environment) error 
 	return nil
 }
 
-// targetURL returns the URL of the new store. The path of a SQLite URL becomes absolute, and its directory is created.
-// For any other store, targetURL copies the credentials that the URL names into the environment's directory.
+// targetURL returns the URL of the new store. The path of a SQLite URL becomes absolute, and its directory is
+// created. For any other store, targetURL copies the credentials that the URL names into the environment's
+// directory.
 func (c migrateStateCmd) targetURL(e home.Environment) (string, error) {
 	path, isFile := strings.CutPrefix(c.To, "sqlite:")
 	if !isFile {

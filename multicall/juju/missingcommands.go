@@ -17,16 +17,16 @@ type missing struct {
 	commands string // separated by spaces
 	why      string // one clause
 	// instead are hints, with placeholders for names that the user may have given: APP, UNIT, MACHINE, FILE,
-	// MODEL, NUMBER and SECRET. The form of a word decides which placeholders it can fill: numbers fill MACHINE
-	// and NUMBER, and words without a slash or dot fill APP and SECRET. The first hint with placeholders that can
-	// all be filled is shown. If there is no such hint, the last hint is shown if it has no placeholders.
-	// Otherwise all hints are shown.
+	// MODEL, NUMBER and SECRET. The form of a word decides which placeholders it can fill: numbers fill
+	// MACHINE and NUMBER, and words without a slash or dot fill APP and SECRET. The first hint with
+	// placeholders that can all be filled is shown. If there is no such hint, the last hint is shown if it
+	// has no placeholders. Otherwise all hints are shown.
 	instead []string
 	// onlyFor restricts a row for a command that bijou also has. The row then applies only to calls with names
 	// after the command, or only to calls without names.
 	onlyFor callKind
-	// when restricts a row for a command that bijou also has. The row then applies only if when returns true for
-	// the words after the command. If when is nil, the row applies to all words.
+	// when restricts a row for a command that bijou also has. The row then applies only if when returns true
+	// for the words after the command. If when is nil, the row applies to all words.
 	when func(words []string) bool
 	// cannot is the beginning of the error if when is not nil. If cannot is empty, the error begins with "juju
 	// COMMAND does not work like kubectl COMMAND".
@@ -55,9 +55,10 @@ const (
 	neverActs     = "other tools' commands cannot remove or restart anything here"
 )
 
-// missingCommands returns a row for each group of commands of Juju, compose and kubectl that bijou lacks, with the reason
-// and the commands to type instead. It also returns rows for uses of bijou's own commands that bijou does not support,
-// such as juju stop with a name. If several rows apply to a command line, the first one counts.
+// missingCommands returns a row for each group of commands of Juju, compose and kubectl that bijou lacks,
+// with the reason and the commands to type instead. It also returns rows for uses of bijou's own commands
+// that bijou does not support, such as juju stop with a name. If several rows apply to a command line, the
+// first one counts.
 func missingCommands() []missing {
 	return []missing{
 		// These are commands of Juju.
@@ -132,8 +133,8 @@ func missingCommands() []missing {
 		{commands: "completion", why: "one completion script covers all of bijou's commands",
 			instead: []string{"source <(bijou completion bash)"}},
 
-		// These are commands of compose and kubectl. Rows with the reason neverActs are for commands that remove
-		// or restart something.
+		// These are commands of compose and kubectl. Rows with the reason neverActs are for commands that
+		// remove or restart something.
 		{commands: "wait", why: "juju wait waits for states of units, not for conditions", when: waitsForCondition,
 			instead: []string{"juju wait APP --for active"}, advice: conditionHint},
 		{commands: "set:env", why: "charms have options, not environment variables", when: namesKind,
@@ -234,9 +235,9 @@ func missingCommands() []missing {
 	}
 }
 
-// findMissing returns the row for a command line. words begin with the command, which can be two words, such as kubectl's
-// rollout restart. command is the row's command as the user typed it, and rest are the words after it. ok is false if no
-// row applies.
+// findMissing returns the row for a command line. words begin with the command, which can be two words, such
+// as kubectl's rollout restart. command is the row's command as the user typed it, and rest are the words
+// after it. ok is false if no row applies.
 func findMissing(words []string) (m missing, command string, rest []string, ok bool) {
 	if len(words) > 1 {
 		m, ok = missingRow(words[0]+":"+words[1], words[2:])
@@ -249,8 +250,8 @@ func findMissing(words []string) (m missing, command string, rest []string, ok b
 	return m, words[0], words[1:], ok
 }
 
-// missingRow returns the first row for the command name that applies to the words after the command. ok is false if there
-// is none.
+// missingRow returns the first row for the command name that applies to the words after the command. ok is
+// false if there is none.
 func missingRow(name string, words []string) (m missing, ok bool) {
 	for _, m := range missingCommands() {
 		isForCommand := slices.Contains(strings.Fields(m.commands), name)
@@ -261,9 +262,9 @@ func missingRow(name string, words []string) (m missing, ok bool) {
 	return missing{}, false
 }
 
-// refuseMissing returns an error if the command line is a command of Juju, compose or kubectl that bijou lacks. The
-// error's hint has bijou's command, with the names that the user gave. For any other command line, refuseMissing returns
-// nil.
+// refuseMissing returns an error if the command line is a command of Juju, compose or kubectl that bijou
+// lacks. The error's hint has bijou's command, with the names that the user gave. For any other command line,
+// refuseMissing returns nil.
 func refuseMissing(args []string) error {
 	at := commandAt(args)
 	if at == len(args) {
@@ -297,8 +298,9 @@ func refuseMissing(args []string) error {
 	return console.Hint(console.Usage(m.refusal(command)), cmp.Or(hint, m.advise(names)))
 }
 
-// wordsFor returns the words that can contain names for the row's hint. line is the command and everything after it, and
-// words are the words after the row's command. ok is false if the row does not apply to the command line.
+// wordsFor returns the words that can contain names for the row's hint. line is the command and everything
+// after it, and words are the words after the row's command. ok is false if the row does not apply to the
+// command line.
 func (m missing) wordsFor(line, words []string) (used []string, ok bool, err error) {
 	if m.onlyFor == anyCall {
 		// For a command that bijou has, only a row with a condition applies.
@@ -324,8 +326,8 @@ func (m missing) wordsFor(line, words []string) (used []string, ok bool, err err
 	return used, true, nil
 }
 
-// currentModel returns the model that a command uses if its command line names none. It returns "" if neither the
-// environment variables nor juju switch have chosen a model.
+// currentModel returns the model that a command uses if its command line names none. It returns "" if neither
+// the environment variables nor juju switch have chosen a model.
 func currentModel() string {
 	if name := home.FromShell(); name != "" {
 		return name
@@ -352,8 +354,8 @@ func (m missing) refusal(command string) error {
 	return fmt.Errorf("bijou has no command %q: %s", command, m.why)
 }
 
-// advise returns the hint to show from the row's hints, with the user's names in place of the placeholders. The choice is
-// described at [missing].instead.
+// advise returns the hint to show from the row's hints, with the user's names in place of the placeholders.
+// The choice is described at [missing].instead.
 func (m missing) advise(names givenNames) string {
 	for _, hint := range m.instead {
 		if filled, hasPlaceholders, isComplete := names.fill(hint); hasPlaceholders && isComplete {
@@ -380,17 +382,17 @@ func (m missing) advise(names givenNames) string {
 	return strings.Join(hints, ", or ")
 }
 
-// givenNames are the names in a command line that was meant for a different tool. The form of a name decides its field,
-// so apps can also contain names of models or secrets.
+// givenNames are the names in a command line that was meant for a different tool. The form of a name decides
+// its field, so apps can also contain names of models or secrets.
 type givenNames struct {
 	apps, units, numbers, files []string
 	model                       string // the model that an option names
 	current                     string // the model that the command would use, or "" if there is none
 }
 
-// readNames returns the applications, units, numbers and files among the words before "--". It skips kinds of kubectl,
-// and options with their values, except the file of kubectl's --filename=FILE. It replaces the name of a pod with the
-// name of a unit.
+// readNames returns the applications, units, numbers and files among the words before "--". It skips kinds of
+// kubectl, and options with their values, except the file of kubectl's --filename=FILE. It replaces the name
+// of a pod with the name of a unit.
 func readNames(words []string) (n givenNames) {
 	for i := 0; i < len(words) && words[i] != "--"; i++ {
 		word := words[i]
@@ -425,8 +427,9 @@ func readNames(words []string) (n givenNames) {
 	return n
 }
 
-// unitOfPod returns the name of the unit for the name of a pod, such as blog/0 for blog-0 or pod/blog-0. It returns all
-// other words unchanged. Do not use it for the name of an application, since an application can also be named blog-0.
+// unitOfPod returns the name of the unit for the name of a pod, such as blog/0 for blog-0 or pod/blog-0. It
+// returns all other words unchanged. Do not use it for the name of an application, since an application can
+// also be named blog-0.
 func unitOfPod(word string) string {
 	name := strings.TrimPrefix(strings.TrimPrefix(word, "pod/"), "po/")
 	if isUnitWord(word) || !podPattern().MatchString(name) {
@@ -481,9 +484,9 @@ var placeholder = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`\b(APP|UNIT|MACHINE|FILE|MODEL|NUMBER|SECRET)\b(\.\.\.)?`)
 })
 
-// fill replaces the placeholders of a hint with the given names, quoted for a shell. If the user named a model, the juju
-// commands of the hint get the option -m. hasPlaceholders reports whether the hint has placeholders. isComplete reports
-// whether all of them were replaced.
+// fill replaces the placeholders of a hint with the given names, quoted for a shell. If the user named a
+// model, the juju commands of the hint get the option -m. hasPlaceholders reports whether the hint has
+// placeholders. isComplete reports whether all of them were replaced.
 func (n givenNames) fill(hint string) (filled string, hasPlaceholders, isComplete bool) {
 	given := map[string][]string{
 		"APP": n.apps, "SECRET": n.apps, "UNIT": n.units, "MACHINE": n.numbers, "NUMBER": n.numbers, "FILE": n.files,
@@ -534,8 +537,8 @@ func modelGiven(args []string) string {
 // modelOptions returns the options of juju that name a model.
 func modelOptions() []string { return []string{"-e", "--environment", "-m", "--model"} }
 
-// commandAt returns the index of the command in a command line. Options can precede the command. commandAt returns
-// len(args) if there is no command.
+// commandAt returns the index of the command in a command line. Options can precede the command. commandAt
+// returns len(args) if there is no command.
 func commandAt(args []string) int {
 	at := 0
 	for at < len(args) && strings.HasPrefix(args[at], "-") {

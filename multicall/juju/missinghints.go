@@ -16,8 +16,8 @@ var queriedStatus = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`status\s*==\s*["']?([a-z]+)`)
 })
 
-// waitForHint returns the `juju wait` command that corresponds to a `juju wait-for` with these words. If `juju wait`
-// cannot express the query, the command waits for the state active.
+// waitForHint returns the `juju wait` command that corresponds to a `juju wait-for` with these words. If
+// `juju wait` cannot express the query, the command waits for the state active.
 func waitForHint(words []string, names givenNames) string {
 	w := readWaitFor(words)
 
@@ -88,8 +88,8 @@ func waitedStatus(query string) string {
 	return untilActive
 }
 
-// destroyControllerHint returns the command that destroys the model with the controller's name. If there is no such
-// model, the hint lists the existing models. destroyControllerHint returns "" if there are no models.
+// destroyControllerHint returns the command that destroys the model with the controller's name. If there is
+// no such model, the hint lists the existing models. destroyControllerHint returns "" if there are no models.
 func destroyControllerHint(words []string, names givenNames) string {
 	h, err := home.Find()
 	if err != nil {
@@ -140,8 +140,8 @@ func createSecretHint(words []string, _ givenNames) string {
 	return lead + "juju add-secret " + quoteShellWords(append([]string{cmp.Or(name, "NAME")}, pairs...))
 }
 
-// waitsForCondition reports whether the words after wait are arguments of kubectl's wait, such as --for=condition=ready
-// pod/web.
+// waitsForCondition reports whether the words after wait are arguments of kubectl's wait, such as
+// --for=condition=ready pod/web.
 func waitsForCondition(words []string) bool {
 	return slices.ContainsFunc(words, func(word string) bool {
 		word = strings.TrimPrefix(word, "--for=")
@@ -153,8 +153,8 @@ func waitsForCondition(words []string) bool {
 	})
 }
 
-// conditionHint returns the juju command for kubectl's wait. The command waits until units are gone for --for=delete, and
-// until they are active for all other conditions.
+// conditionHint returns the juju command for kubectl's wait. The command waits until units are gone for
+// --for=delete, and until they are active for all other conditions.
 func conditionHint(words []string, _ givenNames) string {
 	state := untilActive
 	timeout := ""
@@ -188,8 +188,8 @@ func conditionHint(words []string, _ givenNames) string {
 // resetsNothing reports whether --reset is the last word, so that no option's name follows it.
 func resetsNothing(words []string) bool { return len(words) > 0 && words[len(words)-1] == "--reset" }
 
-// resetHint returns the juju command for config APP OPTION... --reset, with the options' names after --reset. It returns
-// "" if no option is named.
+// resetHint returns the juju command for config APP OPTION... --reset, with the options' names after --reset.
+// It returns "" if no option is named.
 func resetHint(words []string, names givenNames) string {
 	if len(names.apps) < 2 {
 		return ""
@@ -198,7 +198,8 @@ func resetHint(words []string, names givenNames) string {
 	return quoteShellWords(command)
 }
 
-// setEnvHint returns the juju command for kubectl's set env deployment/web K=V. It returns "" if no application is named.
+// setEnvHint returns the juju command for kubectl's set env deployment/web K=V. It returns "" if no
+// application is named.
 func setEnvHint(words []string, names givenNames) string {
 	if len(names.apps) == 0 {
 		return ""
@@ -216,8 +217,8 @@ func setEnvHint(words []string, names givenNames) string {
 	return quoteShellWords(append([]string{"juju", "config", names.apps[0]}, pairs...))
 }
 
-// namesImage reports whether the words after run are arguments of kubectl's run NAME --image=IMAGE. It ignores the
-// command after two dashes.
+// namesImage reports whether the words after run are arguments of kubectl's run NAME --image=IMAGE. It
+// ignores the command after two dashes.
 func namesImage(words []string) bool {
 	for _, word := range words {
 		switch {
@@ -230,8 +231,8 @@ func namesImage(words []string) bool {
 	return false
 }
 
-// runImageHint returns the juju command that runs the command of kubectl's run on all existing units. It returns "" if
-// there is no command after two dashes.
+// runImageHint returns the juju command that runs the command of kubectl's run on all existing units. It
+// returns "" if there is no command after two dashes.
 func runImageHint(words []string, _ givenNames) string {
 	i := slices.Index(words, "--")
 	if i < 0 || i+1 == len(words) {
@@ -256,8 +257,8 @@ func deleteNamespaceHint(_ []string, names givenNames) string {
 	return "juju destroy-model " + quoteShellWords(names.apps[:1])
 }
 
-// switchHint returns the juju command for kubectl's use-context NAME and set-context --namespace=NAME, or "" if there is
-// no name.
+// switchHint returns the juju command for kubectl's use-context NAME and set-context --namespace=NAME, or ""
+// if there is no name.
 func switchHint(words []string, names givenNames) string {
 	if model := namespaceGiven(words); model != "" {
 		return "juju switch " + quoteShellWords([]string{model})
@@ -303,8 +304,9 @@ func upHint(words []string, _ givenNames) string {
 	return ""
 }
 
-// attachHint returns the juju command for attach POD. It returns "" for any other name, so that the hints in the row's
-// field instead are used. Juju cannot attach to an application, so a name such as web-0 is the name of a pod.
+// attachHint returns the juju command for attach POD. It returns "" for any other name, so that the hints in
+// the row's field instead are used. Juju cannot attach to an application, so a name such as web-0 is the name
+// of a pod.
 func attachHint(_ []string, names givenNames) string {
 	if len(names.apps) == 0 {
 		return ""
@@ -316,8 +318,8 @@ func attachHint(_ []string, names givenNames) string {
 	return "juju debug-log --follow --include " + unit
 }
 
-// namesKind reports whether the first word is a kind of kubectl or KIND/NAME, as in kubectl's set image deployment/web.
-// The words of juju set do not have this form.
+// namesKind reports whether the first word is a kind of kubectl or KIND/NAME, as in kubectl's set image
+// deployment/web. The words of juju set do not have this form.
 func namesKind(words []string) bool {
 	if len(words) == 0 {
 		return false

@@ -54,8 +54,8 @@ func (c modelConfigCmd) Run(o *operator) error {
 	return c.showAll(o)
 }
 
-// showAll prints all settings of the environment. The source of a setting says whether its value is the default, was set
-// for the model, or is unknown to this version.
+// showAll prints all settings of the environment. The source of a setting says whether its value is the
+// default, was set for the model, or is unknown to this version.
 func (c modelConfigCmd) showAll(o *operator) error {
 	e, err := readChosen(o, (*state.View).Environment)
 	if err != nil {

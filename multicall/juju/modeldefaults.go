@@ -25,7 +25,8 @@ type modelDefault struct {
 	Host    string `yaml:"controller,omitempty" json:"controller,omitempty"`
 }
 
-// Run prints or changes this host's initial settings of new environments. It changes all given settings, or none.
+// Run prints or changes this host's initial settings of new environments. It changes all given settings, or
+// none.
 func (c modelDefaultsCmd) Run(o *operator) error {
 	if c.Cloud+c.Region != "" {
 		o.note("bijou has no clouds: the defaults apply to all models that are created on this host")
@@ -56,8 +57,8 @@ func (c modelDefaultsCmd) Run(o *operator) error {
 	return nil
 }
 
-// change returns the defaults with the changes of the command line. It does not modify defaults. An empty value removes a
-// default.
+// change returns the defaults with the changes of the command line. It does not modify defaults. An empty
+// value removes a default.
 func (c modelDefaultsCmd) change(defaults map[string]string) (map[string]string, error) {
 	pairs, err := parsePairs(c.Words)
 	if err != nil {
@@ -106,8 +107,8 @@ func describeDefaults(defaults map[string]string) string {
 	return strings.Join(pairs, " ")
 }
 
-// show prints all settings for which this host can have a default, or one of these settings. Each has bijou's own
-// default, and this host's.
+// show prints all settings for which this host can have a default, or one of these settings. Each has bijou's
+// own default, and this host's.
 func (c modelDefaultsCmd) show(o *operator, defaults map[string]string) error {
 	settings := map[string]modelDefault{}
 	for _, s := range state.EnvironmentSettings() {

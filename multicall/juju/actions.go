@@ -19,12 +19,14 @@ type actionsCmd struct {
 	Schema     bool `help:"Show the schemas of the parameters, as --format yaml does."`
 }
 
+// actionInfo is an action of a charm, as the command prints it.
 type actionInfo struct {
 	Description string               `json:"description,omitempty" yaml:"description,omitempty"`
 	Params      map[string]paramInfo `json:"params,omitempty" yaml:"params,omitempty"`
 	Required    []string             `json:"required,omitempty" yaml:"required,omitempty"`
 }
 
+// paramInfo is a parameter of an action, or of a parameter that is an object.
 type paramInfo struct {
 	Type        string               `json:"type,omitempty" yaml:"type,omitempty"`
 	Description string               `json:"description,omitempty" yaml:"description,omitempty"`
@@ -64,6 +66,7 @@ func (c actionsCmd) Run(o *operator) error {
 	return o.printTable(c.Format, docs, t)
 }
 
+// newActionInfo returns the action as the command prints it.
 func newActionInfo(a charm.Action) actionInfo {
 	return actionInfo{Description: a.Description, Params: paramInfos(a.Params), Required: a.Params.Required}
 }

@@ -38,6 +38,7 @@ type actionWaiter struct {
 	progress func(a actions.Action, line actions.Line)
 }
 
+// newActionWaiter returns a waiter for the queued actions.
 func newActionWaiter(o *operator, s *state.State, queued []actions.Action) *actionWaiter {
 	w := &actionWaiter{o: o, state: s}
 	for _, a := range queued {
@@ -123,6 +124,7 @@ func (w *actionWaiter) showBar() {
 	w.o.reportSteps(state.Steps{What: actionsEnded, Done: settled, Total: len(w.actions)})
 }
 
+// allSettled reports whether all actions have ended or are stuck.
 func (w *actionWaiter) allSettled() bool {
 	return !slices.ContainsFunc(w.actions, func(a *awaitedAction) bool { return !a.isSettled() })
 }
@@ -140,8 +142,8 @@ func (w *actionWaiter) readActions(v *state.View) (fresh []awaitedAction, err er
 	return fresh, nil
 }
 
-// reportProgress calls w.progress, if it is set, with the lines that now has logged and before has not. Both
-// are the same action, at different times.
+// reportProgress calls w.progress, if it is set, with the lines that now has and before lacks. before and now
+// are the same action, as it was and as it is.
 func (w *actionWaiter) reportProgress(before, now actions.Action) {
 	if w.progress == nil {
 		return
@@ -263,9 +265,9 @@ func (w *actionWaiter) cancelRemaining(remaining []actions.Action) error {
 	return nil
 }
 
-// awaitActions waits for actions and prints them, with their outcomes, in the format, which can be taskFormat.
-// Actions that have not ended after the timeout continue. A timeout of 0 means no limit. The error names the
-// actions that have not completed.
+// awaitActions waits for actions, and prints them with their outcomes. format is a value of --format, or
+// taskFormat. Actions that have not ended after the timeout continue. A timeout of 0 means no limit. The
+// error names the actions that have not completed.
 func awaitActions(o *operator, s *state.State, queued []actions.Action, timeout time.Duration, format string) error {
 	w := newActionWaiter(o, s, queued)
 	w.progress = func(a actions.Action, line actions.Line) {

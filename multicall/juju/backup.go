@@ -291,7 +291,10 @@ func (b *backup) checkNotMoved(s *state.State, storages []state.Storage) error {
 // nobody is the [Quiesced] of storage that belongs to no unit.
 type nobody struct{}
 
-func (nobody) Holds() bool  { return true }
+// Holds returns true, since no unit's hook can use the storage.
+func (nobody) Holds() bool { return true }
+
+// Close does nothing.
 func (nobody) Close() error { return nil }
 
 // quiesce waits until no hook of the storage's unit is running. New hooks can begin only after the caller has
@@ -364,8 +367,8 @@ func (b *backup) storageFolder(s state.Storage) (folder, reason string) {
 }
 
 // addUnits adds the directories of this host's units, if --with-units is given. The header records how many
-// directories the backup contains, and how many it leaves out. It prints a warning if files changed during
-// the copy.
+// directories the backup contains, and how many it leaves out. addUnits prints a warning if files changed
+// during the copy.
 func (b *backup) addUnits(s *state.State, w *backupfile.Writer) error {
 	if !b.cmd.WithUnits {
 		b.header.Lacks = append(b.header.Lacks, "units' directories (--with-units includes those of this host)")

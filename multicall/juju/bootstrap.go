@@ -69,6 +69,7 @@ func (c bootstrapCmd) Run(o *operator) error {
 	if err != nil {
 		return err
 	}
+
 	lock, err := o.home.Lock(e.Name)
 	if err != nil {
 		return fmt.Errorf("cannot bootstrap model %q: %w", e.Name, err)
@@ -330,8 +331,8 @@ func (b *bootstrap) restoreState() error {
 	if err := b.restore.unpackUnits(b.env); err != nil {
 		return err
 	}
-	// The earlier call may have unpacked the content already. unpackStorage returns the ids of the storage for
-	// restoreStore, which the earlier call has completed.
+	// The earlier call may have unpacked the content already. The ids that unpackStorage returns are only
+	// needed to restore the state, which the earlier call has done.
 	const mayBeThere = true
 	if _, err := b.restore.unpackStorage(b.env, mayBeThere); err != nil {
 		return err

@@ -25,6 +25,7 @@ type jujuCall struct {
 	paths   string // a glob that matches the program's path
 }
 
+// jujuCalls returns the programs of Juju for which noteCalls searches charms.
 func jujuCalls() []jujuCall {
 	return []jujuCall{
 		{pattern: jujudPattern, shown: "/var/lib/juju/tools/machine-*/jujud", paths: "/var/lib/juju/tools/machine-*/jujud"},
@@ -65,6 +66,7 @@ type machineNeed struct {
 	describeObstacle func(provider string, hostHasSnapd bool) string // returns "" if machines support the operation
 }
 
+// machineNeeds returns the operations for which noteCalls searches charms.
 func machineNeeds() []machineNeed {
 	return []machineNeed{
 		{does: "installs snaps", inCode: snapPattern, inYAML: snapFilePattern, describeObstacle: describeMissingSnapd},

@@ -106,7 +106,7 @@ func settingSource(isSet bool) string {
 }
 
 // hintKubectl returns the juju command that corresponds to `kubectl get` or `kubectl config` with the words
-// of args. It returns "" if args are not such words. isModel reports whether a model of that name exists. If
+// of args. It returns "" for any other words. isModel reports whether a model of that name exists. If
 // kubectl's namespace names a model, the juju command is for that model.
 func hintKubectl(args []string, isModel func(name string) bool) string {
 	words := args[commandAt(args)+1:]
@@ -232,7 +232,7 @@ func (q query) commandsOfWorkload() (commands []string, hasFormat bool) {
 		return []string{"juju status --watch 1s APP", "juju status --watch 1s"}, false
 	}
 
-	// An application from a selector stands for its pods, and one that is named for its deployment.
+	// In kubectl, a selector selects the pods of an application, and a name stands for the application itself.
 	namesApp := len(q.names.apps) == 1 && q.app == ""
 	if !hasUnit && namesApp {
 		return []string{"juju show-application APP"}, true

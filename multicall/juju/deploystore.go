@@ -53,7 +53,6 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 	}
 	defer os.RemoveAll(scratch)
 
-	// The function below deploys a charm. For a bundle, it only sets bundlePath.
 	bundlePath := ""
 	err = o.openChosen(func(s *state.State) error {
 		st, err := o.openCharmStore(s)
@@ -69,15 +68,8 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 			base:       base,
 			words:      c.Resource,
 		}
-		if err := f.find(service); err != nil {
-			return o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
-		}
-
-		if f.release.Type == charmsource.TypeBundle {
-			bundlePath, err = st.downloadBundle(f.release, scratch)
-			return err
-		}
-		return c.deployFound(o, &f, service, scratch)
+		bundlePath, err = c.deployCharmOrFetchBundle(o, &f, service, scratch)
+		return err
 	})
 	if err != nil {
 		return err
@@ -90,6 +82,24 @@ func (c deployCmd) deployFromStore(o *operator, name string) error {
 	c.Channel = ""
 	c.Revision = 0
 	return c.deployBundle(o, bundlePath)
+}
+
+// deployCharmOrFetchBundle finds the charm or bundle of f in the store. It deploys a charm, and returns "".
+// It only downloads a bundle, and returns the path of its bundle.yaml below scratch.
+func (c deployCmd) deployCharmOrFetchBundle(
+	o *operator,
+	f *storeFinder,
+	service state.Service,
+	scratch string,
+) (bundlePath string, err error) {
+	if err := f.find(service); err != nil {
+		return "", o.withForceHint(fmt.Errorf("cannot deploy %q: %w", c.Charm, err))
+	}
+
+	if f.release.Type == charmsource.TypeBundle {
+		return f.downloadBundle(f.release, scratch)
+	}
+	return "", c.deployFound(o, f, service, scratch)
 }
 
 // deployFound deploys the charm that f has found.
@@ -402,8 +412,9 @@ func (f *storeFinder) getResources(scratch string) (map[string]string, error) {
 }
 
 // findResources returns the store's resources for the release. A release that was found by its revision, or
-// that comes from the environment, can lack resources. findResources takes these from the channel's current
-// release. If it cannot find that release, it prints a warning and leaves these resources out.
+// that comes from the environment, can lack resources. findResources takes the missing resources from the
+// channel's current release. If it cannot find that release, it prints a warning and leaves the missing
+// resources out.
 func (f *storeFinder) findResources() ([]charmsource.Resource, error) {
 	var missing []string
 	for name := range f.release.found.Meta.Resources {

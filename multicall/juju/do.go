@@ -93,7 +93,7 @@ func (c doCmd) runAsHook(o *operator, e home.Environment, command HookCommand) e
 	return o.openState(e, func(s *state.State) error {
 		outcome, err := o.parts.Hooks.Run(o.ctx, s, command)
 		if outcome.Changed > 0 && e.Dir != "" {
-			// Only the agents act on the changes.
+			// The changes have no effect until the agents act on them.
 			o.warnIfDown(e)
 		}
 		return console.Exit(outcome.Exit, err)

@@ -109,9 +109,9 @@ func (c execCmd) openShell(o *operator) error {
 	return sshCmd{Target: target, Command: line}.Run(o)
 }
 
-// refuseUnit returns the error for a word in place of a unit that does not have the form of a unit's name.
-// The error has a hint with the command that the operator may have meant. If the word names no application,
-// the hint takes the word as the first word of the command.
+// refuseUnit returns the error for a word that stands in place of a unit, and that does not have the form of
+// a unit's name. The error has a hint with the command that the operator may have meant. If the word names no
+// application, the hint takes the word as the first word of the command.
 func (c execCmd) refuseUnit(v *state.View, word string, command []string) error {
 	line := quoteShellWords(command)
 	// In other tools, -u is the user of the command.
@@ -146,8 +146,8 @@ func appOfWord(word string) string {
 	return word
 }
 
-// hintUnit returns the error for a name that is not a unit's, with hints how to run the command on the units
-// of an application with that name. command is quoted for a shell.
+// hintUnit returns the error for a name that is not a unit's. Its hints run the command on the units of an
+// application with that name. command is quoted for a shell.
 func hintUnit(name, command string) error {
 	name = appOfWord(name)
 	return console.Hint(console.Usage(fmt.Errorf("%q is not a unit", name)),

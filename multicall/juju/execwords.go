@@ -101,8 +101,8 @@ func cutSurroundings(args []string, at int) (own []string, s surroundings) {
 	return own, s
 }
 
-// around returns a command that runs the given command with the variables and in the directory. In both, a
-// command of one word is a line for a shell.
+// around returns a command that runs the given command with the variables and in the directory. Each of the
+// two commands is a program with its arguments or, if it is a single word, a line for a shell.
 func (s surroundings) around(command []string) []string {
 	if s.isEmpty() || len(command) == 0 {
 		return command

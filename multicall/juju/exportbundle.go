@@ -48,14 +48,7 @@ func (c exportBundleCmd) Run(o *operator) error {
 
 		o.noteDamage(current.Damage)
 		b, omitted := bundle.Export(env)
-		for _, fact := range omitted {
-			o.note("warning: the bundle does not include this: %s", fact)
-		}
-
-		if secrets := b.SecretOptions(); len(secrets) > 0 {
-			o.note("warning: the bundle has options in plain text that look secret: %s",
-				strings.Join(secrets, ", "))
-		}
+		o.noteExport(b, omitted)
 
 		file := c.Filename
 		if c.Charms == "" {
@@ -81,7 +74,20 @@ func (c exportBundleCmd) Run(o *operator) error {
 	})
 }
 
-// includeDefaults sets the options of each service that are not set to the charm's defaults. It leaves out
+// noteExport prints warnings about an exported bundle: the facts that it does not include, and the options in
+// it that look secret.
+func (o *operator) noteExport(b *bundle.Bundle, omitted []string) {
+	for _, fact := range omitted {
+		o.note("warning: the bundle does not include this: %s", fact)
+	}
+
+	if secrets := b.SecretOptions(); len(secrets) > 0 {
+		o.note("warning: the bundle has options in plain text that look secret: %s",
+			strings.Join(secrets, ", "))
+	}
+}
+
+// includeDefaults adds to each service the options that are not set, with the charm's defaults. It leaves out
 // options without a default.
 func includeDefaults(env bundle.Environment) {
 	for name, s := range env.Services {

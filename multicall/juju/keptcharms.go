@@ -64,8 +64,8 @@ func (o *operator) withKeptHint(s state.Writer, service string, refused error) e
 		describeKept(kept), service))
 }
 
-// describeKept returns the charms in one line. A charm that is kept only for some time has the end of that
-// time.
+// describeKept returns the charms in one line. If a charm is kept only until a certain time, that time
+// follows the charm.
 func describeKept(kept []state.KeptCharm) string {
 	var texts []string
 	for _, k := range kept {

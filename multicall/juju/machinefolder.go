@@ -48,8 +48,9 @@ type machineFolder struct {
 	dir string
 }
 
-// findMachineFolder returns the access to the machine that name names by its id or by a unit on it, and the
-// directory of the machine or unit. It returns an error if the machine has no instance yet.
+// findMachineFolder returns the access to a machine, and the directory of the machine or of a unit on it.
+// name is the id of the machine or the name of the unit. It returns an error if the machine has no instance
+// yet.
 func (o *operator) findMachineFolder(name string) (machineFolder, error) {
 	e, err := o.home.Choose(o.name)
 	if err != nil {

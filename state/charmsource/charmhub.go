@@ -220,9 +220,9 @@ func (c *Charmhub) Resolve(ctx context.Context, wishes ...Wish) ([]Answer, error
 	return answers, nil
 }
 
-// nextWish returns the next wish to send for the caller's wish wished, if the store has no release for the
-// wished base. sent is the last wish that was sent, and err its error. again is false if there is no further
-// wish to send. This includes all errors other than a *NoReleaseError.
+// nextWish returns the next wish to send if the store has no release for the wished base. wished is the
+// caller's wish, sent is the last wish that was sent for it, and err is the error in the answer to sent.
+// again is false if there is no further wish to send, or if err is not a *NoReleaseError.
 func nextWish(sent, wished Wish, err error) (next Wish, again bool) {
 	noRelease, isNoRelease := errors.AsType[*NoReleaseError](err)
 	acceptsOnlyBase := wished.Base.Name != "" && len(wished.Also) == 0 && !wished.OrOther

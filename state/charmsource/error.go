@@ -17,8 +17,10 @@ var ErrNotFound = errors.New("the store does not have it")
 // notFoundError is an ErrNotFound with a different text.
 type notFoundError struct{ error }
 
+// Is reports whether target is ErrNotFound.
 func (e notFoundError) Is(target error) bool { return target == ErrNotFound }
 
+// Unwrap returns the error with the text.
 func (e notFoundError) Unwrap() error { return e.error }
 
 // ErrAway is returned if the store cannot be reached, or does not answer as a charm store.
@@ -27,8 +29,10 @@ var ErrAway = errors.New("the store cannot be reached")
 // awayError is an ErrAway with a different text.
 type awayError struct{ error }
 
+// Is reports whether target is ErrAway.
 func (e awayError) Is(target error) bool { return target == ErrAway }
 
+// Unwrap returns the error with the text.
 func (e awayError) Unwrap() error { return e.error }
 
 // awayf returns an ErrAway with the given text.

@@ -39,7 +39,7 @@ func (c *Charmhub) Fetch(ctx context.Context, f File, path string) (sha384 strin
 	}
 
 	// The lock keeps a second download from writing the same file.
-	// In a directory that others can write, the file could already be a symlink.
+	// In a directory that others can write, the file could already be a symlink, which O_NOFOLLOW refuses.
 	part, err := osutil.TryLockFile(path+partSuffix, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW)
 	if errors.Is(err, osutil.ErrLocked) {
 		return "", fmt.Errorf("another download is writing %s", path)
@@ -113,7 +113,7 @@ func (c *Charmhub) checkRedirect(req *http.Request, via []*http.Request) error {
 }
 
 // checkEncrypted returns an error for a redirect from https to a different scheme, and after too many
-// redirects. req is the next request, and via are the earlier ones. Errors call the redirected request kind.
+// redirects. req is the next request, and via are the earlier ones. kind is a word for the request in errors.
 func checkEncrypted(kind string, req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return fmt.Errorf("the %s is redirected too often", kind)

@@ -73,9 +73,9 @@ func (l *Local) resolve(w Wish) (Release, error) {
 	}, nil
 }
 
-// findInRepository finds the charm to which the wish's name refers, in the repository. The charm gets the
-// series of the reference or, without one, the wished series. It returns ErrNotFound if the repository does
-// not have the charm.
+// findInRepository finds a charm in the repository. The wish's name is a reference to the charm. The charm
+// gets the series of the reference or, without one, the wished series. It returns ErrNotFound if the
+// repository does not have the charm.
 func (l *Local) findInRepository(w Wish) (charm.Found, error) {
 	ref, err := charm.ParseRef(w.Name)
 	if err != nil {
@@ -94,8 +94,8 @@ func (l *Local) findInRepository(w Wish) (charm.Found, error) {
 	return found, err
 }
 
-// readPath reads the charm at a path, the wish's name. The path is that of a directory or archive. It unpacks
-// an archive, with the same checks as a unit's agent. It returns ErrNotFound if the path does not exist.
+// readPath reads the charm in a directory or archive, whose path is the wish's name. It unpacks an archive,
+// with the same checks as a unit's agent. It returns ErrNotFound if the path does not exist.
 func (l *Local) readPath(w Wish) (charm.Found, error) {
 	path, err := filepath.Abs(w.Name)
 	if err != nil {

@@ -27,10 +27,12 @@ type busyError struct {
 	after  time.Duration // how long the store asks to wait; negative if it does not set a time
 }
 
+// Error names the store's host and the status of its response.
 func (e *busyError) Error() string {
 	return fmt.Sprintf("%s answers %.100q", e.host, e.status)
 }
 
+// Unwrap returns ErrAway, since a busy store counts as one that cannot be reached.
 func (e *busyError) Unwrap() error { return ErrAway }
 
 // checkBusy returns a *busyError if a retry after this response can help.
@@ -61,6 +63,7 @@ func retryAfter(text string, now time.Time) time.Duration {
 // cutOffError is returned if the connection ended before the end of the response.
 type cutOffError struct{ error }
 
+// Unwrap returns the error with the text.
 func (e cutOffError) Unwrap() error { return e.error }
 
 // away returns the error for a request that failed with err, without a whole response. Its text is one line

@@ -243,8 +243,8 @@ func (b Base) isLTS() bool {
 	return b.Name == "ubuntu" && month == "04" && len(year) == 2 && (year[1]-'0')%2 == 0
 }
 
-// compareVersions compares versions such as 24.04, number by number. Its result is as that of
-// [strings.Compare], except that it can be any positive or negative number.
+// compareVersions compares versions such as 24.04, number by number. It returns a negative number if a is
+// older than b, a positive number if a is newer, and otherwise 0.
 func compareVersions(a, b string) int {
 	as := strings.Split(a, ".")
 	bs := strings.Split(b, ".")

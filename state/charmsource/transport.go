@@ -217,7 +217,7 @@ func (r resultJSON) release(w Wish) (Release, error) {
 	return release, nil
 }
 
-// check returns ErrAway if the release cannot be an answer for the wish w. Errors call the wished charm name.
+// check returns ErrAway if the release cannot be an answer for the wish w. name is the wished charm in errors.
 func (r Release) check(name string, w Wish) error {
 	switch {
 	case r.Type != TypeCharm && r.Type != TypeBundle:
@@ -260,7 +260,7 @@ type fileJSON struct {
 	OldSHA384 string `json:"hash-sha384"`
 }
 
-// file returns the file. what describes the file. An invalid sum becomes "".
+// file returns the file as a [File]. what describes the file. An invalid sum becomes "".
 func (f fileJSON) file(what string) File {
 	return File{
 		What:   what,
@@ -341,7 +341,7 @@ type channelJSON struct {
 	Revision releaseJSON `json:"revision"`
 }
 
-// found returns the search result as a Found.
+// found returns the search result as a [Found].
 func (p packageJSON) found() Found {
 	return Found{
 		Type:      cmp.Or(p.Type, TypeCharm),
@@ -355,7 +355,7 @@ func (p packageJSON) found() Found {
 	}
 }
 
-// info returns the store's description as an Info.
+// info returns the store's description as an [Info].
 func (p packageJSON) info() Info {
 	info := Info{
 		Found:       p.found(),
@@ -410,8 +410,8 @@ type errorJSON struct {
 	} `json:"extra"`
 }
 
-// explain returns the error for the wish w for the charm name. It does not use the store's own text, which
-// contains the request's random key.
+// explain returns the error as an answer to the wish w. name is the wished charm in errors. explain does not
+// use the store's own text, which contains the request's random key.
 func (e errorJSON) explain(name string, w Wish) error {
 	switch e.Code {
 	case "name-not-found", "id-not-found":

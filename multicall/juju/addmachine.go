@@ -20,26 +20,10 @@ type addMachineCmd struct {
 
 // Run adds the machines and prints their ids.
 func (c addMachineCmd) Run(o *operator) error {
-	if err := checkCount(c.Number, "machine"); err != nil {
+	c.Series = charm.SeriesOfBase(c.Series)
+	if err := c.check(); err != nil {
 		return err
 	}
-
-	c.Series = charm.SeriesOfBase(c.Series)
-	if c.Series != "" {
-		if err := charm.CheckSeries(c.Series); err != nil {
-			return console.Usage(err)
-		}
-	}
-	if c.Placement != "" && c.Number != 1 {
-		return console.Usage(fmt.Errorf("cannot add %d machines at %q: that is a single host", c.Number, c.Placement))
-	}
-
-	if isContainer(c.Placement) {
-		return console.Hint(
-			console.Usage(fmt.Errorf("cannot add machine %q: only models of the provider nspawn have containers", c.Placement)),
-			"to create a model of containers: juju bootstrap nspawn")
-	}
-
 	spec, err := c.machineSpec()
 	if err != nil {
 		return err
@@ -61,20 +45,46 @@ func (c addMachineCmd) Run(o *operator) error {
 		for _, m := range machines {
 			fmt.Fprintln(o.streams.Out, m.ID)
 		}
-
-		if _, isOtherSeries := errors.AsType[*state.SeriesError](err); isOtherSeries {
-			return console.Hint(err, "to add a machine of that series: juju add-machine",
-				"to create a model of containers, which can have other series: juju bootstrap nspawn")
-		}
-		if errors.Is(err, state.ErrOtherProvider) {
-			return console.Hint(
-				err,
-				"to create a model of hosts: juju bootstrap ssh -e NAME --state etcd://HOST:PORT/PREFIX",
-			)
-		}
-
-		return err
+		return withMachineHint(err)
 	})
+}
+
+// check returns an error if the command line is invalid.
+func (c addMachineCmd) check() error {
+	if err := checkCount(c.Number, "machine"); err != nil {
+		return err
+	}
+
+	if c.Series != "" {
+		if err := charm.CheckSeries(c.Series); err != nil {
+			return console.Usage(err)
+		}
+	}
+	if c.Placement != "" && c.Number != 1 {
+		return console.Usage(fmt.Errorf("cannot add %d machines at %q: that is a single host", c.Number, c.Placement))
+	}
+
+	if isContainer(c.Placement) {
+		return console.Hint(
+			console.Usage(fmt.Errorf("cannot add machine %q: only models of the provider nspawn have containers", c.Placement)),
+			"to create a model of containers: juju bootstrap nspawn")
+	}
+	return nil
+}
+
+// withMachineHint adds hints to an error about a machine that the environment's provider cannot create.
+func withMachineHint(err error) error {
+	if _, isOtherSeries := errors.AsType[*state.SeriesError](err); isOtherSeries {
+		return console.Hint(err, "to add a machine of that series: juju add-machine",
+			"to create a model of containers, which can have other series: juju bootstrap nspawn")
+	}
+	if errors.Is(err, state.ErrOtherProvider) {
+		return console.Hint(
+			err,
+			"to create a model of hosts: juju bootstrap ssh -e NAME --state etcd://HOST:PORT/PREFIX",
+		)
+	}
+	return err
 }
 
 // machineSpec returns the machine that the command line describes.

@@ -84,17 +84,23 @@ func (c bootstrapCmd) Run(o *operator) error {
 	}
 
 	b := bootstrap{o: o, cmd: c, lock: lock, env: e, constraints: given}
-	// Until b.run begins, this command has created only the directory, which lock.Remove removes.
-	if b.defaults, err = o.home.Defaults(); err != nil {
-		return errors.Join(fmt.Errorf("cannot bootstrap model %q: %w", e.Name, err), lock.Remove())
+	return b.create()
+}
+
+// create inspects the provider, and creates the environment. After an error, it removes everything that it has
+// created, and the environment's directory.
+func (b *bootstrap) create() error {
+	var err error
+	if b.defaults, err = b.o.home.Defaults(); err != nil {
+		return errors.Join(fmt.Errorf("cannot bootstrap model %q: %w", b.env.Name, err), b.lock.Remove())
 	}
 	if err := b.inspectProvider(); err != nil {
-		return errors.Join(err, lock.Remove())
-	}
-	if err := b.run(); err != nil {
-		return fmt.Errorf("cannot bootstrap model %q: %w", e.Name, errors.Join(err, b.undo()))
+		return errors.Join(err, b.lock.Remove())
 	}
 
+	if err := b.run(); err != nil {
+		return fmt.Errorf("cannot bootstrap model %q: %w", b.env.Name, errors.Join(err, b.undo()))
+	}
 	return nil
 }
 

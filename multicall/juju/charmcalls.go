@@ -149,25 +149,22 @@ func findInCode(
 			// The charm may have directories and files that cannot be read.
 			return nil
 		}
-		if d.IsDir() && path != charmDir && (d.Name()[0] == '.' || slices.Contains(skippedDirs, d.Name())) {
+		isSkipped := d.Name()[0] == '.' || slices.Contains(skippedDirs, d.Name())
+		if d.IsDir() && path != charmDir && isSkipped {
 			return filepath.SkipDir
 		}
 
-		ext := filepath.Ext(path)
-		isProse := slices.Contains([]string{".md", ".rst", ".txt", ".just"}, ext)
-		if isProse || !d.Type().IsRegular() {
-			return nil
-		}
-		if info, err := d.Info(); err != nil || info.Size() > maxScanned {
+		if !isSearchable(d) {
 			return nil
 		}
 
-		data, _ := os.ReadFile(path) // nothing is found in a file that cannot be read
 		wanted := pattern
-		if ext == ".yaml" || ext == ".yml" {
+		if ext := filepath.Ext(path); ext == ".yaml" || ext == ".yml" {
 			wanted = inYAML
 		}
 
+		// Nothing is found in a file that cannot be read.
+		data, _ := os.ReadFile(path)
 		if found := wanted().Find(data); found != nil {
 			name, _ := filepath.Rel(charmDir, path)
 			names = append(names, name)
@@ -178,4 +175,16 @@ func findInCode(
 	})
 
 	return names, signs
+}
+
+// isSearchable reports whether findInCode searches the file: a regular file that is neither documentation nor
+// larger than maxScanned.
+func isSearchable(file fs.DirEntry) bool {
+	isProse := slices.Contains([]string{".md", ".rst", ".txt", ".just"}, filepath.Ext(file.Name()))
+	if isProse || !file.Type().IsRegular() {
+		return false
+	}
+
+	info, err := file.Info()
+	return err == nil && info.Size() <= maxScanned
 }

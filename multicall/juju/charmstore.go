@@ -231,14 +231,9 @@ func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path stri
 		return err
 	}
 
-	leftovers, err := os.ReadDir(folder)
-	if err != nil {
+	// These are downloads that a killed command has left.
+	if err := removeFiles(folder); err != nil {
 		return err
-	}
-	for _, entry := range leftovers {
-		if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil {
-			return err
-		}
 	}
 
 	fetched := filepath.Join(folder, f.SHA256)
@@ -254,6 +249,21 @@ func (st *charmStore) getFile(ctx context.Context, f charmsource.File, path stri
 	// copyBlob finds the blob, since keepFile has just stored it.
 	_, err = st.copyBlob(ctx, f, path)
 	return err
+}
+
+// removeFiles removes all files in the directory folder.
+func removeFiles(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+
+	for _, entry := range entries {
+		if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fetchFile downloads a file of the store to path. It returns an error for a file that is larger than its kind can be.

@@ -407,19 +407,23 @@ func (d *deployment) addService(url charm.URL) error {
 		if err := putResources(tx, d.service.Name, resources); err != nil {
 			return err
 		}
-		if d.units == 0 {
-			return nil
-		}
-
-		// Errors of all placements are returned together.
-		var errs []error
-		for _, p := range d.placements {
-			_, err := tx.AddUnit(d.service.Name, p)
-			errs = append(errs, err)
-		}
-
-		return errors.Join(errs...)
+		return d.addFirstUnits(tx)
 	})
+}
+
+// addFirstUnits adds one unit for each placement, or none if the service gets no units of its own. Errors of
+// several placements are returned together.
+func (d *deployment) addFirstUnits(tx *state.Tx) error {
+	if d.units == 0 {
+		return nil
+	}
+
+	var errs []error
+	for _, p := range d.placements {
+		_, err := tx.AddUnit(d.service.Name, p)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // addUnits adds the units that addService did not add. It adds no units of a subordinate, since they come

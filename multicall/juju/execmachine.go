@@ -114,15 +114,8 @@ func (c execCmd) printMachines(o *operator, runs []*machineRun) error {
 		tasks[r.machine] = task{Status: "completed", Results: taskResults(nil, &exit, r.stdout.Bytes(), r.stderr.Bytes())}
 	}
 
-	if c.Format == "plain" {
-		for _, r := range runs {
-			writePrefixed(o.streams.Out, r.machine+": ", r.stdout.String())
-			writePrefixed(o.streams.Err, r.machine+": ", r.stderr.String())
-		}
-	} else if len(tasks) > 0 {
-		if err := o.encode(c.Format, tasks); err != nil {
-			return err
-		}
+	if err := c.printOutput(o, runs, tasks); err != nil {
+		return err
 	}
 
 	// If every command that ran has succeeded, the errors set the exit code.
@@ -130,6 +123,23 @@ func (c execCmd) printMachines(o *operator, runs []*machineRun) error {
 		return joinErrors(errs)
 	}
 	return console.Exit(code, joinErrors(errs))
+}
+
+// printOutput prints the output of all runs as plain text, with the machine in front of each line. In any
+// other format, it prints the tasks, which are by machine.
+func (c execCmd) printOutput(o *operator, runs []*machineRun, tasks map[string]task) error {
+	if c.Format == "plain" {
+		for _, r := range runs {
+			writePrefixed(o.streams.Out, r.machine+": ", r.stdout.String())
+			writePrefixed(o.streams.Err, r.machine+": ", r.stderr.String())
+		}
+		return nil
+	}
+
+	if len(tasks) == 0 {
+		return nil
+	}
+	return o.encode(c.Format, tasks)
 }
 
 // writePrefixed writes the text with the prefix at the beginning of each line. It writes nothing for an empty

@@ -240,16 +240,21 @@ func (c infoCmd) newCharm(info charmsource.Info) *infoCharm {
 	}
 
 	if c.Config && decodeDescription(info.Config, &config) && len(config.Options) > 0 {
-		for name, option := range config.Options {
-			// JSON cannot hold NaN, and the keys of its objects are strings.
-			if _, err := json.Marshal(option.Default); err != nil {
-				option.Default = fmt.Sprint(option.Default)
-				config.Options[name] = option
-			}
-		}
+		makeDefaultsEncodable(config.Options)
 		e.Config = &infoConfig{config.Options}
 	}
 	return e
+}
+
+// makeDefaultsEncodable replaces each default that JSON cannot hold with its text. JSON has no NaN, and the
+// keys of its objects are strings.
+func makeDefaultsEncodable(options map[string]infoOption) {
+	for name, option := range options {
+		if _, err := json.Marshal(option.Default); err != nil {
+			option.Default = fmt.Sprint(option.Default)
+			options[name] = option
+		}
+	}
 }
 
 // decodeDescription decodes a YAML text of the store into the value at into, with the limits that apply to a

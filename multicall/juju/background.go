@@ -152,7 +152,7 @@ func (o *operator) explainStart(e home.Environment, pid int, lives bool) error {
 	}
 
 	return console.Hint(err,
-		"it may still start: juju status -e "+e.Name+" shows when machine 0 runs; juju start waits for that again")
+		"it may still start: juju status -e "+e.Name+" shows when machine 0 runs, and juju start waits for machine 0")
 }
 
 // logSize returns the size in bytes of machine 0's log, or 0 if there is no log.

@@ -87,7 +87,10 @@ func (b *backup) writeBackup(s *state.State, to io.Writer) error {
 
 	h.Bijou = b.o.parts.Version
 	h.Has = []string{"all keys of the state", "charms, resources and large settings"}
-	h.Lacks = []string{"what hooks have created outside of units' directories (packages, databases, files of hosts)", "the provider's own files and keys"}
+	h.Lacks = []string{
+		"everything that hooks have created outside of units' directories (packages, databases, files of hosts)",
+		"the provider's own files and keys",
+	}
 	b.header = h
 
 	if err := b.addCredentials(w); err != nil {
@@ -168,7 +171,7 @@ func (b *backup) addSecretKeys(w *backupfile.Writer) error {
 func (b *backup) addStorage(s *state.State, w *backupfile.Writer) error {
 	if !b.cmd.WithStorage {
 		b.header.Lacks = append(b.header.Lacks,
-			"the content of storage (--with-storage includes that of this host)")
+			"the content of storage (--with-storage includes storage on this host)")
 		return nil
 	}
 

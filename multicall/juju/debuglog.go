@@ -369,7 +369,7 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	}
 
 	return time.Time{}, fmt.Errorf(
-		"cannot read --since %q: want how long ago (90s, 10m, 2h) or a time ('2026-02-28 17:00', '17:00:30', 2026-02-28T17:00:00Z)",
+		"cannot read --since %q: want a duration (90s, 10m, 2h) or a time ('2026-02-28 17:00', '17:00:30', 2026-02-28T17:00:00Z)",
 		text,
 	)
 }

@@ -270,7 +270,7 @@ func (d *deployment) charmURL() (charm.URL, error) {
 		// An error can be ignored here: the service does not exist, or adding it will fail with the same error.
 		if _, err := v.Service(d.service.Name); err == nil {
 			return state.Environment{}, fmt.Errorf(
-				"there is already an application %q; give a different name after the charm's", d.service.Name)
+				"there is already an application %q; to give this one a different name, add the name after the charm", d.service.Name)
 		}
 		return v.Environment()
 	})

@@ -52,8 +52,9 @@ func (c exportBundleCmd) Run(o *operator) error {
 
 		file := c.Filename
 		if c.Charms == "" {
-			o.note("the bundle names the original files of charms and resources, which may have changed: --charms DIR writes those of the model, " +
-				"and deploying resources from elsewhere needs --allow-outside")
+			o.note("the bundle names the original files of charms and resources, which may have changed; " +
+				"--charms DIR writes the model's copies of these files; " +
+				"to deploy resources from a different directory, use --allow-outside")
 		} else {
 			file = filepath.Join(c.Charms, "bundle.yaml")
 			if err := c.writeFiles(o, s, b, env); err != nil {

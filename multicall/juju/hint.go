@@ -35,7 +35,7 @@ func withHint(err error) error {
 		)
 	case errors.Is(err, state.ErrNoStore), errors.Is(err, state.ErrStoreGone):
 		return console.Hint(err,
-			"the model's store is gone; juju destroy-model --force removes the rest")
+			"the model's store is gone; juju destroy-model --force removes the rest of the model")
 	}
 
 	return err

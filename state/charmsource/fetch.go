@@ -191,7 +191,7 @@ func (c *Charmhub) writeVerified(f File, body io.Reader, to *os.File) (string, e
 	sum384 := hex.EncodeToString(hash384.Sum(nil))
 	switch {
 	case n > f.Size:
-		return "", fmt.Errorf("the file continues after %d bytes, the size that the store lists", f.Size)
+		return "", fmt.Errorf("the file has more than %d bytes, the size that the store lists", f.Size)
 	case n < f.Size:
 		return "", cutOffError{fmt.Errorf("the file ends after %d of %d bytes", n, f.Size)}
 	case !strings.EqualFold(sum256, f.SHA256):

@@ -200,7 +200,8 @@ type bootstrap struct {
 	restore      *restore          // the backup to restore, or nil for an empty environment
 }
 
-// run creates the environment's parts: its tools, store, record and background process.
+// run creates the environment's parts: its tools, store, record and background process. Then it makes the
+// environment the one that commands without -e use, unless --no-switch is given.
 func (b *bootstrap) run() error {
 	if err := b.clearFolder(); err != nil {
 		return err

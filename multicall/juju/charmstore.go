@@ -121,8 +121,9 @@ func parseBase(text string) charmsource.Base {
 }
 
 // wishFor returns a wish for a charm that runs on machines of the series, which can also be a base. If series
-// is empty, the wish is for the series that machines of the environment can have. If all series are possible
-// or accepted, the wish prefers the first of these, and also accepts other bases.
+// is empty, the wish is for the series that machines of the environment can have, and prefers the first of
+// them. It then also accepts other bases if machines can have any series, or if the service or the
+// environment allows other series.
 func (st *charmStore) wishFor(s state.Service, series string) charmsource.Wish {
 	arch := cmp.Or(s.Constraints.Over(st.env.Constraints).Hardware().Arch, constraints.HostArch())
 	w := charmsource.Wish{Arch: arch}
@@ -266,7 +267,8 @@ func removeFiles(folder string) error {
 	return nil
 }
 
-// fetchFile downloads a file of the store to path. It returns an error for a file that is larger than its kind can be.
+// fetchFile downloads a file of the store to path. It returns an error if the file is larger than the limit
+// for its kind.
 func (st *charmStore) fetchFile(ctx context.Context, f charmsource.File, path string, kind fileKind) error {
 	limit := int64(charm.MaxPacked)
 	if kind == resourceFile {

@@ -213,7 +213,7 @@ func (t *logFollower) readNew(v *state.View) (print func() error, err error) {
 		return nil, err
 	}
 
-	// ReadNew has called wants for each log, so included knows which patterns have matched.
+	// In the first call, ReadNew calls wants for each log, so included knows which patterns match none.
 	if unmatched := included.Unmatched(t.Unit); isFirst && len(unmatched) > 0 {
 		if err := t.noteSilent(v, unmatched); err != nil {
 			return nil, err

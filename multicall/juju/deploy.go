@@ -248,7 +248,8 @@ func (d *deployment) run() error {
 	return nil
 }
 
-// describeCharm describes the charm for the command's messages, by its URL or by its name in the store.
+// describeCharm describes the charm for the command's messages, by its URL or by its name in the store. A
+// description with a revision ends with a comma, for the middle of a sentence.
 func (d *deployment) describeCharm() string {
 	if d.release.isLocal() {
 		return d.service.Charm
@@ -267,7 +268,7 @@ func (d *deployment) describeCharm() string {
 // series.
 func (d *deployment) charmURL() (charm.URL, error) {
 	env, err := state.Read(d.o.ctx, d.state, func(v *state.View) (state.Environment, error) {
-		// An error can be ignored here: the service does not exist, or adding it will fail with the same error.
+		// An error can be ignored here. Either the service does not exist, or AddService will return the same error.
 		if _, err := v.Service(d.service.Name); err == nil {
 			return state.Environment{}, fmt.Errorf(
 				"there is already an application %q; to give this one a different name, add the name after the charm", d.service.Name)

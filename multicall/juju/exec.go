@@ -35,16 +35,20 @@ type execCmd struct {
 // Run queues the command on all units, waits until it has ended on each, and prints the results. Run opens a
 // shell for an interactive command, and does not use agents for --machine.
 func (c execCmd) Run(o *operator) error {
-	switch {
-	case len(o.command) > 0 && c.wantsShell(o):
-		return c.openShell(o)
-	case len(o.command) == 0:
+	if len(o.command) == 0 {
 		return console.Hint(console.Usage(errors.New("no command given")),
 			"put the command behind two dashes: juju exec UNIT... -- COMMAND [ARG...]",
 			"an action of a charm is run with: juju run UNIT ACTION")
-	case len(c.Machine) > 0 && len(c.Units)+len(c.Unit)+len(c.Service) == 0 && !c.All:
+	}
+	if c.wantsShell(o) {
+		return c.openShell(o)
+	}
+
+	hasUnits := len(c.Units)+len(c.Unit)+len(c.Service) > 0 || c.All
+	if len(c.Machine) > 0 && !hasUnits {
 		return c.runOnMachines(o)
-	case len(c.Machine) > 0:
+	}
+	if len(c.Machine) > 0 {
 		return console.Usage(errors.New("--machine cannot be used with units: commands for units run on their own machines"))
 	}
 

@@ -63,9 +63,12 @@ func (c findCmd) Run(o *operator) error {
 		for _, f := range results {
 			e := newFoundEntry(f)
 			entries = append(entries, e)
-			isBundle := map[bool]string{true: "yes", false: "-"}[f.Type == charmsource.TypeBundle]
+			bundle := "-"
+			if f.Type == charmsource.TypeBundle {
+				bundle = "yes"
+			}
 			arches := strings.Join(e.Arches, ",")
-			t.Add(console.Plain, f.Name, isBundle, f.Version, arches, formatBases(e.Supports), f.Publisher, f.Summary)
+			t.Add(console.Plain, f.Name, bundle, f.Version, arches, formatBases(e.Supports), f.Publisher, f.Summary)
 		}
 		return o.printTable(c.Format, entries, t)
 	})

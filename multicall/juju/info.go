@@ -159,7 +159,7 @@ func (c infoCmd) newEntry(info charmsource.Info) infoEntry {
 		e.Charm = c.newCharm(info)
 	}
 
-	// The flags select channels. All tracks are listed.
+	// Branches are not shown. A track is listed even if the flags select none of its channels.
 	for _, r := range info.Channels {
 		if r.Branch != "" {
 			continue

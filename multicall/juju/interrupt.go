@@ -99,6 +99,7 @@ func (c interruptCmd) describeEnd(v *state.View, op state.Op) (string, error) {
 		}
 	}
 
-	return strings.TrimSpace("was ended, and counts as failed; to run the hook again: juju resolved --retry " + c.Unit +
-		" " + op.Running().Relation), nil
+	// Only a hook of a relation has a relation.
+	retry := strings.TrimSpace("juju resolved --retry " + c.Unit + " " + op.Running().Relation)
+	return "was ended, and counts as failed; to run the hook again: " + retry, nil
 }

@@ -43,16 +43,17 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 		return err
 	}
 
-	args, tail, err := cutCommand(args)
+	// command is the command that juju exec or juju run must run.
+	args, command, err := cutCommand(args)
 	if err != nil {
 		return err
 	}
 
-	c := ownCommand()
-	var g grammar
-	c.Grammar = &g
-	c.Names = func(w console.Wanted) []string { return completeNames(ctx, parts, w) }
-	parsed, err := console.Parse(s, c, args)
+	own := ownCommand()
+	var options grammar
+	own.Grammar = &options
+	own.Names = func(w console.Wanted) []string { return completeNames(ctx, parts, w) }
+	parsed, err := console.Parse(s, own, args)
 	if err != nil {
 		return err
 	}
@@ -62,9 +63,9 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 		return err
 	}
 
-	name := home.EnvironmentName(cmp.Or(g.Environment, g.Model))
-	if controller, model, ok := strings.Cut(name, ":"); ok {
-		return refuseController(controller, model, args, tail)
+	name := home.EnvironmentName(cmp.Or(options.Environment, options.Model))
+	if controller, model, hasController := strings.Cut(name, ":"); hasController {
+		return refuseController(controller, model, args, command)
 	}
 
 	bar := console.NewProgress(s.Err, time.Now)
@@ -78,12 +79,12 @@ func run(ctx context.Context, s console.Streams, parts Parts, args []string) err
 		name:    name,
 		parts:   parts,
 		args:    args,
-		command: tail,
+		command: command,
 	}
 
-	command := parsed.Selected().Target.Interface()
-	err = o.runInto(command, parsed.Run)
-	if waiting, canWait := command.(awaiting); canWait && err == nil {
+	selected := parsed.Selected().Target.Interface()
+	err = o.runInto(selected, parsed.Run)
+	if waiting, canWait := selected.(awaiting); canWait && err == nil {
 		err = o.awaitAffected(waiting.flags())
 	}
 	return o.withHint(o.listKnown(err))

@@ -58,8 +58,8 @@ func (o *operator) describeProcess(pid int) string {
 }
 
 // awaitOther returns the id of the process that runs machine 0, or 0 if no process runs it. If a process is
-// about to run the machine, to switch to a different binary, or to end, awaitOther waits until it has done
-// that, since a second process would be refused until then. It returns an error if that takes longer than
+// about to run the machine, to switch to a different binary, or to end, awaitOther waits for that process. A
+// second process would be refused until then. awaitOther returns an error if it has to wait longer than
 // startTimeout.
 func (o *operator) awaitOther(e home.Environment) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(o.ctx, startTimeout)

@@ -155,7 +155,7 @@ func (c bootstrapCmd) newEnvironment(o *operator) (home.Environment, error) {
 	return e, err
 }
 
-// stateURL returns the URL of the new environment's state, by default that of a file in the environment's
+// stateURL returns the URL of the new environment's state, by default the URL of a file in the environment's
 // directory. It makes the path of a SQLite URL absolute, since processes in other directories open it.
 func (c bootstrapCmd) stateURL(e home.Environment) (string, error) {
 	if c.State == "" {

@@ -268,7 +268,8 @@ func (d *deployment) describeCharm() string {
 // series.
 func (d *deployment) charmURL() (charm.URL, error) {
 	env, err := state.Read(d.o.ctx, d.state, func(v *state.View) (state.Environment, error) {
-		// An error can be ignored here. Either the service does not exist, or AddService will return the same error.
+		// An error can be ignored here. Either the service does not exist, or AddService will return the same
+		// error.
 		if _, err := v.Service(d.service.Name); err == nil {
 			return state.Environment{}, fmt.Errorf(
 				"there is already an application %q; to give this one a different name, add the name after the charm", d.service.Name)

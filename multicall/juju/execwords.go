@@ -10,9 +10,9 @@ import (
 )
 
 // cutCommand separates the command line of `juju exec` and `juju run` into juju's own words and the command
-// to run, so that no word of the command counts as an option of juju. The command begins after two dashes.
-// For exec without dashes, it begins with the first word that is not a unit. For any other command line, own
-// is args and command is empty.
+// to run. So no word of the command counts as an option of juju. The command begins after two dashes. For
+// exec without dashes, it begins with the first word that is not a unit. For any other command line, own is
+// args and command is empty.
 func cutCommand(args []string) (own, command []string, err error) {
 	at := commandAt(args)
 	if at == len(args) || args[0] == console.CompleteOption || args[at] != "run" && args[at] != "exec" {

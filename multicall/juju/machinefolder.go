@@ -59,7 +59,7 @@ func (o *operator) findMachineFolder(name string) (machineFolder, error) {
 
 	var env state.Environment
 	var m state.Machine
-	unit := "" // empty if name is that of a machine
+	unit := "" // empty if name is a machine's id
 	err = o.openState(e, func(s *state.State) error {
 		return s.View(o.ctx, func(v *state.View) error {
 			var err error

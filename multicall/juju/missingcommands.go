@@ -14,8 +14,10 @@ import (
 
 // missing is a group of commands of Juju or another tool that bijou does not have.
 type missing struct {
-	commands string // separated by spaces
-	why      string // one clause
+	// commands are the commands, separated by spaces. A command of two words, such as kubectl's rollout
+	// restart, is written as rollout:restart.
+	commands string
+	why      string // the reason why bijou does not have the commands, as a clause
 	// instead are hints, with placeholders for names that the user may have given: APP, UNIT, MACHINE, FILE,
 	// MODEL, NUMBER and SECRET. The form of a word decides which placeholders it can fill: numbers fill
 	// MACHINE and NUMBER, and words without a slash or dot fill APP and SECRET. The first hint with

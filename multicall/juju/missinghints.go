@@ -126,7 +126,7 @@ func createSecretHint(words []string, _ givenNames) string {
 		}
 	}
 
-	// Keys of juju's secrets cannot be as short as those of kubectl's.
+	// Keys of juju's secrets have at least three characters. kubectl accepts shorter ones.
 	lead := ""
 	for i, pair := range pairs {
 		if key, _, _ := strings.Cut(pair, "="); len(key) < 3 {

@@ -58,7 +58,7 @@ func (c backupCmd) Run(o *operator) error {
 		return err
 	})
 	if errors.Is(err, os.ErrExist) {
-		err = console.Hint(err, "--force replaces it")
+		err = console.Hint(err, "to replace the file: --force")
 	}
 	if err != nil {
 		return fmt.Errorf("cannot back up model %q: %w", e.Name, err)

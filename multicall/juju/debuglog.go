@@ -257,7 +257,7 @@ func (t *logFollower) noteSilent(v *state.View, patterns []string) error {
 		return console.Hint(fmt.Errorf("no unit, application or machine matches %s", strings.Join(quoteAll(unknown), ", ")), hint)
 	}
 
-	t.o.note("warning: nothing has been logged by %s", strings.Join(quoteAll(patterns), ", "))
+	t.o.note("warning: the log has no lines of %s", strings.Join(quoteAll(patterns), ", "))
 	if len(unknown) > 0 {
 		t.o.note("hint: %s", hint)
 	}

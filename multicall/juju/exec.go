@@ -49,7 +49,7 @@ func (c execCmd) Run(o *operator) error {
 		return c.runOnMachines(o)
 	}
 	if len(c.Machine) > 0 {
-		return console.Usage(errors.New("--machine cannot be used with units: commands for units run on their own machines"))
+		return console.Usage(errors.New("--machine cannot be used with units: a command for a unit runs on the unit's own machine"))
 	}
 
 	return o.openChosen(func(s *state.State) error {
@@ -120,7 +120,7 @@ func (c execCmd) refuseUnit(v *state.View, word string, command []string) error 
 	line := quoteShellWords(command)
 	// In other tools, -u is the user of the command.
 	if slices.Contains(c.Unit, word) && len(c.Units) > 0 {
-		return console.Hint(console.Usage(fmt.Errorf("%q is not a unit: commands run as the same user as the unit's hooks", word)),
+		return console.Hint(console.Usage(fmt.Errorf("%q is not a unit, and juju exec has no option for a user: a command runs as the user of the unit's hooks", word)),
 			"juju exec "+quoteShellWords(c.Units)+" -- "+line)
 	}
 	if c.Index > 0 {

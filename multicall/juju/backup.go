@@ -33,7 +33,8 @@ type backupCmd struct {
 // in the meantime.
 const maxBackupAttempts = 5
 
-// Run writes the backup.
+// Run writes the backup, and prints what it contains. If data that Run reads is removed or moved in the
+// meantime, it starts again, unless it writes to stdout.
 func (c backupCmd) Run(o *operator) error {
 	e, err := o.home.Choose(o.name)
 	if err != nil {

@@ -143,7 +143,7 @@ func (w *actionWaiter) readActions(v *state.View) (fresh []awaitedAction, err er
 }
 
 // reportProgress calls w.progress, if it is set, with the lines that now has and before lacks. before and now
-// are the same action, as it was and as it is.
+// are two states of the same action.
 func (w *actionWaiter) reportProgress(before, now actions.Action) {
 	if w.progress == nil {
 		return
@@ -220,8 +220,9 @@ func (w *actionWaiter) pollTimeout() time.Duration {
 }
 
 // waitOrCancel waits until all actions have ended or are stuck, at most until the timeout or an interrupt by
-// the operator. Then it cancels the actions that have not ended. reason says which of the two ended the wait.
-// reason is "" if neither did, or if all actions have ended. A timeout of 0 means no limit.
+// the operator. Then it cancels the actions that have not ended. reason says whether the timeout or an
+// interrupt ended the wait. reason is "" if neither did, or if all actions have ended. A timeout of 0 means
+// no limit.
 func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err error) {
 	ctx, cancel := withTimeout(w.o.ctx, timeout)
 	defer cancel()

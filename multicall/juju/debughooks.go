@@ -63,7 +63,7 @@ func (c debugHooksCmd) checkUnitIsLocal(o *operator) error {
 	if err != nil {
 		return err
 	}
-	// Legacy is the path that is valid with agents of every version.
+	// Legacy returns the path that is valid with agents of every version.
 	dir := unitdir.Of(e.MachineDir(u.Machine), u.Name).Legacy()
 	if _, err := os.Stat(string(dir)); err != nil {
 		return fmt.Errorf("cannot debug hooks: unit %q is not on this host (it is on machine %s)",

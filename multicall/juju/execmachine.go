@@ -91,7 +91,7 @@ func (r *machineRun) run(timeout time.Duration) {
 // of them.
 func (c execCmd) printMachines(o *operator, runs []*machineRun) error {
 	var errs []error
-	// The output of a single machine shows a failure by itself, in the plain format.
+	// In the plain format, the output of a single machine already shows a failure.
 	reportsFailure := c.Format != "plain" || len(runs) > 1
 	code := console.ExitOK
 	tasks := map[string]task{}

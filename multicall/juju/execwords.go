@@ -10,7 +10,7 @@ import (
 )
 
 // cutCommand separates the command line of `juju exec` and `juju run` into juju's own words and the command
-// to run. So no word of the command counts as an option of juju. The command begins after two dashes. For
+// to run. No word of the command then counts as an option of juju. The command begins after two dashes. For
 // exec without dashes, it begins with the first word that is not a unit. For any other command line, own is
 // args and command is empty.
 func cutCommand(args []string) (own, command []string, err error) {

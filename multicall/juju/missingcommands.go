@@ -27,12 +27,12 @@ type missing struct {
 	// onlyFor restricts a row for a command that bijou also has. The row then applies only to calls with names
 	// after the command, or only to calls without names.
 	onlyFor callKind
-	// when restricts a row for a command that bijou also has. The row then applies only if when returns true
-	// for the words after the command. If when is nil, the row applies to all words.
-	when func(words []string) bool
-	// cannot is the beginning of the error if when is not nil. If cannot is empty, the error begins with "juju
-	// COMMAND does not work like kubectl COMMAND".
-	cannot string
+	// matches restricts a row for a command that bijou also has. The row then applies only if matches returns
+	// true for the words after the command. If matches is nil, the row applies to all words.
+	matches func(words []string) bool
+	// errorLead is the beginning of the error if matches is not nil. If errorLead is empty, the error begins
+	// with "juju COMMAND does not work like kubectl COMMAND".
+	errorLead string
 	// advice returns a hint for the words after the command. If advice is nil or returns "", the hints in the
 	// field instead are used.
 	advice func(words []string, names givenNames) string
@@ -96,7 +96,7 @@ func missingCommands() []missing {
 			instead: []string{"juju deploy CHARM --storage NAME=host:/DIRECTORY"}},
 		{commands: "wait-for", why: "juju wait waits for states, not for queries",
 			instead: []string{"juju wait UNIT --for active", "juju wait APP --for active", "juju wait"}, advice: waitForHint},
-		{commands: "config get", why: "--reset needs the name of an option", when: resetsNothing, cannot: "cannot reset options",
+		{commands: "config get", why: "--reset needs the name of an option", matches: resetsNothing, errorLead: "cannot reset options",
 			instead: []string{"juju config APP --reset OPTION"}, advice: resetHint},
 		{commands: "backups list-backups download-backup", why: "a backup is a file, and bijou keeps no list of backups",
 			instead: []string{"juju backup FILE"}},
@@ -137,11 +137,11 @@ func missingCommands() []missing {
 
 		// These are commands of compose and kubectl. Rows with the reason neverActs are for commands that
 		// remove or restart something.
-		{commands: "wait", why: "juju wait waits for states of units, not for conditions", when: waitsForCondition,
+		{commands: "wait", why: "juju wait waits for states of units, not for conditions", matches: waitsForCondition,
 			instead: []string{"juju wait APP --for active"}, advice: conditionHint},
-		{commands: "set:env", why: "charms have options, not environment variables", when: namesKind,
+		{commands: "set:env", why: "charms have options, not environment variables", matches: namesKind,
 			instead: []string{"juju config APP OPTION=VALUE"}, advice: setEnvHint},
-		{commands: "run", why: "a charm installs its own software, so there are no images", when: namesImage,
+		{commands: "run", why: "a charm installs its own software, so there are no images", matches: namesImage,
 			instead: []string{"juju deploy CHARM"}, advice: runImageHint},
 		{commands: "create:namespace create:ns", why: "bijou has models instead of namespaces and contexts",
 			instead: []string{"juju add-model NAME"}, advice: createNamespaceHint},
@@ -151,7 +151,7 @@ func missingCommands() []missing {
 			instead: []string{"juju deploy CHARM"}},
 		{commands: "use-context use-namespace set-context", why: "bijou has models instead of namespaces and contexts",
 			instead: []string{"juju switch NAME"}, advice: switchHint},
-		{commands: "set:image", why: "a charm installs its own software, so there are no images", when: namesKind,
+		{commands: "set:image", why: "a charm installs its own software, so there are no images", matches: namesKind,
 			instead: []string{"upgrade the charm with: juju refresh APP"}},
 		{commands: "create:secret", why: "secrets have their own command",
 			instead: []string{"juju add-secret NAME KEY=VALUE"}, advice: createSecretHint},
@@ -257,7 +257,7 @@ func findMissing(words []string) (m missing, command string, rest []string, ok b
 func missingRow(name string, words []string) (m missing, ok bool) {
 	for _, m := range missingCommands() {
 		isForCommand := slices.Contains(strings.Fields(m.commands), name)
-		if isForCommand && (m.when == nil || m.when(words)) {
+		if isForCommand && (m.matches == nil || m.matches(words)) {
 			return m, true
 		}
 	}
@@ -306,7 +306,7 @@ func refuseMissing(args []string) error {
 func (m missing) wordsFor(line, words []string) (used []string, ok bool, err error) {
 	if m.onlyFor == anyCall {
 		// For a command that bijou has, only a row with a condition applies.
-		ok = m.when != nil || !isCommand(line[0])
+		ok = m.matches != nil || !isCommand(line[0])
 		return words, ok, nil
 	}
 
@@ -349,8 +349,8 @@ func (m missing) refusal(command string) error {
 		return fmt.Errorf("juju %s accepts no name: %s", command, m.why)
 	case m.onlyFor == bareCalls:
 		return fmt.Errorf("no application given: %s", m.why)
-	case m.when != nil:
-		return fmt.Errorf("%s: %s", cmp.Or(m.cannot, "juju "+command+" does not work like kubectl "+command), m.why)
+	case m.matches != nil:
+		return fmt.Errorf("%s: %s", cmp.Or(m.errorLead, "juju "+command+" does not work like kubectl "+command), m.why)
 	}
 
 	return fmt.Errorf("bijou has no command %q: %s", command, m.why)

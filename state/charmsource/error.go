@@ -105,9 +105,8 @@ func (e *NoReleaseError) HasOtherBase() bool {
 	})
 }
 
-// Matching returns the releases for the wished architecture. Their channels are as [WholeChannel] returns
-// them. If the store lists no releases, Matching returns one in the wished channel for each base in
-// e.Default.
+// Matching returns the releases for the wished architecture. The names of their channels include the track.
+// If the store lists no releases, Matching returns one in the wished channel for each base in e.Default.
 func (e *NoReleaseError) Matching() (offers []Offer) {
 	listed := e.Offers
 	if len(listed) == 0 {

@@ -89,7 +89,7 @@ func (b Base) isValid() bool {
 // Wish selects a release of a charm.
 type Wish struct {
 	Name string // the name in the source; see [Local]
-	ID   string // replaces the name if it is not empty
+	ID   string // the id in the store; used instead of Name if Name is empty or Have is set
 
 	Channel  string // empty for the risk stable in the charm's default track
 	Revision int    // 0 for the channel's revision; with any other number, channel and base have no effect

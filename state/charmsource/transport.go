@@ -202,7 +202,7 @@ func (r resultJSON) release(w Wish) (Release, error) {
 	if w.Revision == 0 {
 		release.Channel = cmp.Or(r.Channel, w.Channel, DefaultChannel)
 	} else {
-		// A release by its number has neither a channel nor a base.
+		// A release that was wished by its number has neither a channel nor a base.
 		release.Base = Base{}
 	}
 

@@ -24,6 +24,7 @@ type awaitedAction struct {
 	unit        state.Unit
 	absentSince time.Time // since when the unit's agent has been absent; zero if it is present
 	stuckReason string    // why the action is stuck; empty if it is not
+	isCancelled bool      // whether this command cancels the action; its stuckReason then stays
 }
 
 // isSettled reports whether the wait for the action is over: the action has ended or is stuck.
@@ -160,7 +161,7 @@ func (w *actionWaiter) reportProgress(before, now actions.Action) {
 
 // refresh returns the awaited action as the view has it. It sets stuckReason if the agent of the action's unit
 // has been absent for agentDownTimeout. If the action has not begun, refresh also sets stuckReason if the agent
-// has been in trouble for agentDownTimeout.
+// has been in trouble for agentDownTimeout. If neither is the case any more, refresh clears stuckReason.
 func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, err error) {
 	if a.action.Ended() {
 		return a, nil
@@ -179,6 +180,12 @@ func (a awaitedAction) refresh(v *state.View, now time.Time) (_ awaitedAction, e
 	present, err := v.IsPresent(state.UnitAgent(a.action.Unit))
 	if err != nil {
 		return a, err
+	}
+
+	// The reason is found again below if it still applies. For a cancelled action, it is also the reason for
+	// the cancellation, which the command prints.
+	if !a.isCancelled {
+		a.stuckReason = ""
 	}
 
 	// A new unit has no charm yet. Its agent may not have started, and does not count as absent.
@@ -234,6 +241,7 @@ func (w *actionWaiter) waitOrCancel(timeout time.Duration) (reason string, err e
 	var remaining []actions.Action
 	for _, a := range w.actions {
 		if !a.action.Ended() {
+			a.isCancelled = true
 			remaining = append(remaining, a.action)
 		}
 	}

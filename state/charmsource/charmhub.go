@@ -49,7 +49,8 @@ type Charmhub struct {
 
 var _ Store = (*Charmhub)(nil)
 
-// requestTimeout limits each try of a request, except downloads.
+// requestTimeout limits each try of a request, except downloads. It also limits the attempt to connect, for
+// downloads too.
 const requestTimeout = 10 * time.Second
 
 // maxAnswer is the maximum size of a response in bytes, except downloads.
@@ -356,7 +357,7 @@ func (c *Charmhub) ask(ctx context.Context, method, path string, query url.Value
 
 		resp, err := c.api.Do(req)
 		if err != nil {
-			return c.away(err)
+			return away(c.base.Host, c.timeout, err)
 		}
 		defer resp.Body.Close()
 		return c.readAnswer(resp, into)
@@ -374,7 +375,7 @@ func (c *Charmhub) readAnswer(resp *http.Response, into any) error {
 	// One byte more than the maximum shows that the response is too large.
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	if err != nil {
-		return c.away(err)
+		return away(c.base.Host, c.timeout, err)
 	}
 	if len(data) > maxAnswer {
 		return awayf("the answer of %s has more than %d MiB", c.base.Host, maxAnswer>>20)

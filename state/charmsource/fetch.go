@@ -138,7 +138,7 @@ func (c *Charmhub) download(ctx context.Context, f File, to *os.File) (sha384 st
 
 	resp, err := c.files.Do(req)
 	if err != nil {
-		return "", c.away(err)
+		return "", away(req.URL.Host, silenceTimeout, err)
 	}
 	defer resp.Body.Close()
 	if err := checkBusy(resp); err != nil {
@@ -160,7 +160,10 @@ func (c *Charmhub) download(ctx context.Context, f File, to *os.File) (sha384 st
 	defer silenceTimer.Stop()
 	body := &reportingReader{from: resp.Body, file: f, silenceTimer: silenceTimer, report: c.progress}
 
-	sha384, err = c.writeVerified(f, body, to)
+	sha384, err = writeVerified(f, body, to)
+	if err != nil && errors.Is(err, body.err) {
+		err = away(resp.Request.URL.Host, silenceTimeout, err)
+	}
 	// The cause says why reading was cancelled, and err only says that it was.
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return "", cause
@@ -170,8 +173,8 @@ func (c *Charmhub) download(ctx context.Context, f File, to *os.File) (sha384 st
 
 // writeVerified replaces the content of the file to with the body, and returns the body's SHA-384 sum in hex.
 // It returns an error if the body does not have the size and the sums of f. It returns a cutOffError if the
-// body is too short.
-func (c *Charmhub) writeVerified(f File, body io.Reader, to *os.File) (string, error) {
+// body is too short. It returns errors of the body and of the file unchanged.
+func writeVerified(f File, body io.Reader, to *os.File) (string, error) {
 	if err := to.Truncate(0); err != nil {
 		return "", err
 	}
@@ -184,7 +187,7 @@ func (c *Charmhub) writeVerified(f File, body io.Reader, to *os.File) (string, e
 	// One byte more than the size shows that the body is too long.
 	n, err := io.Copy(io.MultiWriter(to, hash256, hash384), io.LimitReader(body, f.Size+1))
 	if err != nil {
-		return "", c.away(err)
+		return "", err
 	}
 
 	sum256 := hex.EncodeToString(hash256.Sum(nil))
@@ -210,6 +213,7 @@ type reportingReader struct {
 	silenceTimer *time.Timer
 	report       func(what string, done, total int)
 	done         int64 // the number of bytes read so far
+	err          error // the error of the last Read; nil or io.EOF if it did not fail
 }
 
 // Read implements [io.Reader].
@@ -219,6 +223,7 @@ func (r *reportingReader) Read(p []byte) (int, error) {
 		r.silenceTimer.Reset(silenceTimeout)
 	}
 	r.done += int64(n)
+	r.err = err
 
 	const unit = 1 << 10
 	r.report("KiB of "+r.file.What+" downloaded", int(r.done/unit), int((r.file.Size+unit-1)/unit))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -67,22 +68,31 @@ type cutOffError struct{ error }
 func (e cutOffError) Unwrap() error { return e.error }
 
 // away returns the error for a request that failed with err, without a whole response. Its text is one line
-// that names the store's host once. The error is ErrAway, unless the request was cancelled. It is a
-// cutOffError if the connection was cut.
-func (c *Charmhub) away(err error) error {
+// that names the host once. host is the host of the request, and limit is how long the request waits for the
+// response. The error is ErrAway, unless the request was cancelled. It is a cutOffError if the connection was
+// cut.
+func away(host string, limit time.Duration, err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
+		// After a redirect, this is a different host.
+		if at, parseErr := url.Parse(wrapped.URL); parseErr == nil && at.Host != "" {
+			host = at.Host
+		}
 	}
 
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		return cutOffError{awayf("%s closed the connection before it had answered", c.base.Host)}
+		return cutOffError{awayf("%s closed the connection before it had answered", host)}
 	case errors.Is(err, context.DeadlineExceeded):
-		return awayf("%s did not answer within %s", c.base.Host, c.timeout)
+		// The dialer has its own limit.
+		if _, isDial := errors.AsType[*net.OpError](err); isDial {
+			limit = min(limit, requestTimeout)
+		}
+		return awayf("%s did not answer within %s", host, limit)
 	case errors.Is(err, context.Canceled):
 		return err
 	}
-	return awayf("cannot reach %s: %w", c.base.Host, err)
+	return awayf("cannot reach %s: %w", host, err)
 }
 
 // retry calls f until f succeeds, up to maxTries times, as long as a retry can help. It returns the last

@@ -11,8 +11,8 @@ import (
 
 // cutCommand separates the command line of `juju exec` and `juju run` into juju's own words and the command
 // to run. No word of the command then counts as an option of juju. The command begins after two dashes. For
-// exec without dashes, it begins with the first word that is not a unit. For any other command line, own is
-// args and command is empty.
+// exec without dashes, it begins with the first word that is not a unit. For any other command line, command
+// is empty, and own is args. From exec and run, cutCommand also removes a --wait without a time.
 func cutCommand(args []string) (own, command []string, err error) {
 	at := commandAt(args)
 	if at == len(args) || args[0] == console.CompleteOption || args[at] != "run" && args[at] != "exec" {
